@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { Database } from './database.ts';
+
+test('a transaction that throws leaves nothing behind', () => {
+  using db = new Database(':memory:');
+  db.migrate('things', ['CREATE TABLE things (name TEXT)']);
+
+  assert.throws(() =>
+    db.transaction(() => {
+      db.sql.exec("INSERT INTO things VALUES ('half')");
+      throw new Error('stop');
+    }),
+  );
+
+  assert.deepEqual(db.sql.prepare('SELECT * FROM things').all(), []);
+});
+
+test('each migration step runs once', () => {
+  using db = new Database(':memory:');
+  const first = ['CREATE TABLE things (name TEXT)'];
+  db.migrate('things', first);
+
+  db.migrate('things', [...first, 'ALTER TABLE things ADD COLUMN size INTEGER']);
+  db.migrate('things', [...first, 'ALTER TABLE things ADD COLUMN size INTEGER']);
+
+  db.sql.exec("INSERT INTO things VALUES ('a', 1)");
+  assert.equal(db.sql.prepare('SELECT count(*) AS n FROM things').get()?.n, 1);
+});
+
+test('state of a newer daemon is refused', () => {
+  using db = new Database(':memory:');
+  db.migrate('things', ['CREATE TABLE things (name TEXT)', 'CREATE TABLE more (name TEXT)']);
+
+  assert.throws(() => db.migrate('things', ['CREATE TABLE things (name TEXT)']), /too old/);
+});
