@@ -1,0 +1,56 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { createWriteStream, existsSync, readFileSync, watch } from 'node:fs';
+import { dirname } from 'node:path';
+
+/**
+ * Starts `command` in a network namespace of its own (loopback up, nothing else), so that no link or rule of a daemon
+ * under test touches the machine's, and waits until `socketPath` exists. Output goes to `logPath`.
+ */
+export async function startDaemonProcess(
+  command: readonly string[],
+  socketPath: string,
+  logPath: string,
+  netns?: string,
+): Promise<ChildProcess> {
+  const enter = netns === undefined ? ['unshare', '--net'] : ['nsenter', `--net=${netns}`];
+  const script = 'ip link set lo up; exec "$@"';
+  const log = createWriteStream(logPath, { flags: 'a' });
+  await once(log, 'open');
+  const child = spawn(enter[0]!, [...enter.slice(1), 'sh', '-c', script, 'sh', ...command], {
+    stdio: ['ignore', log, log],
+  });
+  log.close();
+  const dead = once(child, 'exit').then(() => {
+    throw new Error(`${command[0]} ended before it listened:\n${readFileSync(logPath, 'utf8').slice(-4000)}`);
+  });
+  try {
+    await Promise.race([appears(socketPath), dead]);
+  } finally {
+    dead.catch(() => undefined);
+  }
+  return child;
+}
+
+/** Asks a process to end and waits until it has; SIGKILL by the caller's choice. */
+export async function endProcess(child: ChildProcess, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, 'exit');
+  child.kill(signal);
+  await ended;
+}
+
+async function appears(path: string): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const look = (): void => {
+    if (existsSync(path)) resolve();
+  };
+  using watcher = Object.assign(watch(dirname(path), look), {
+    [Symbol.dispose](this: { close(): void }) {
+      this.close();
+    },
+  });
+  void watcher;
+  look();
+  await promise;
+}

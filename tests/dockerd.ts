@@ -1,0 +1,51 @@
+import type { ChildProcess } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { Api } from './api.ts';
+import { endProcess, startDaemonProcess } from './daemon-process.ts';
+
+/** dockerd 20.10 with roots, socket and network namespace of its own: what clients were written against. */
+export class Dockerd implements AsyncDisposable {
+  readonly directory: string;
+  readonly socketPath: string;
+  readonly api: Api;
+  readonly #process: ChildProcess;
+
+  private constructor(directory: string, process: ChildProcess) {
+    this.directory = directory;
+    this.socketPath = join(directory, 'docker.sock');
+    this.api = new Api(this.socketPath);
+    this.#process = process;
+  }
+
+  static async start(flags: readonly string[] = []): Promise<Dockerd> {
+    const directory = await mkdtemp(join(tmpdir(), 'dockerd-'));
+    const socketPath = join(directory, 'docker.sock');
+    const command = [
+      '/usr/sbin/dockerd',
+      `--host=unix://${socketPath}`,
+      `--data-root=${directory}/data`,
+      `--exec-root=${directory}/exec`,
+      `--pidfile=${directory}/pid`,
+      ...flags,
+    ];
+    const child = await startDaemonProcess(command, socketPath, join(directory, 'log'));
+    const dockerd = new Dockerd(directory, child);
+    await dockerd.api.get('/_ping');
+    return dockerd;
+  }
+
+  get pid(): number {
+    return this.#process.pid!;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const { body } = await this.api.get<{ Id: string }[]>('/containers/json?all=1');
+    for (const { Id } of body) await this.api.delete(`/containers/${Id}?force=1&v=1`);
+    this.api.close();
+    await endProcess(this.#process);
+    await rm(this.directory, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,179 @@
+import { execFile, type ChildProcess } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+
+import { Api, unframe } from './api.ts';
+import { busyboxArchive } from './busybox-image.ts';
+import { endProcess, startDaemonProcess } from './daemon-process.ts';
+
+const root = dirname(import.meta.dirname);
+const execute = promisify(execFile);
+
+type Options = { flags?: readonly string[]; image?: boolean };
+
+/**
+ * The real daemon with roots, socket and network namespace of its own, and the image `busybox` loaded.
+ *
+ * Disposing removes its containers, ends it, and fails when a mount, process or cgroup of it is left.
+ */
+export class TestEngine extends Api implements AsyncDisposable {
+  readonly directory: string;
+  readonly #flags: readonly string[];
+  #process: ChildProcess;
+  #netns: string | undefined;
+
+  private constructor(directory: string, flags: readonly string[], process: ChildProcess) {
+    super(join(directory, 'gantry.sock'));
+    this.directory = directory;
+    this.#flags = flags;
+    this.#process = process;
+  }
+
+  static async start({ flags = [], image = true }: Options = {}): Promise<TestEngine> {
+    const directory = await mkdtemp(join(tmpdir(), 'gantry-test-'));
+    const engine = new TestEngine(directory, flags, await launch(directory, flags));
+    if (image) await engine.loadBusybox();
+    return engine;
+  }
+
+  get pid(): number {
+    return this.#process.pid!;
+  }
+
+  get dataRoot(): string {
+    return join(this.directory, 'data');
+  }
+
+  get log(): string {
+    return readFileSync(join(this.directory, 'log'), 'utf8');
+  }
+
+  async loadBusybox(): Promise<void> {
+    const archive = await busyboxArchive();
+    const answer = await this.post('/images/load?quiet=1', archive);
+    if (answer.status !== 200) throw new Error(`load answered ${answer.status}: ${answer.raw.toString()}`);
+  }
+
+  /** Creates a container and starts it; the body is the specification's, over an image of `busybox`. */
+  async run(command: readonly string[], body: Record<string, unknown> = {}, name?: string): Promise<string> {
+    const id = await this.create(command, body, name);
+    const answer = await this.post(`/containers/${id}/start`);
+    if (answer.status !== 204) throw new Error(`start answered ${answer.status}: ${answer.raw.toString()}`);
+    return id;
+  }
+
+  async create(command: readonly string[], body: Record<string, unknown> = {}, name?: string): Promise<string> {
+    const query = name === undefined ? '' : `?name=${name}`;
+    const answer = await this.post<{ Id: string }>(`/containers/create${query}`, {
+      Image: 'busybox',
+      Cmd: command,
+      ...body,
+    });
+    if (answer.status !== 201) throw new Error(`create answered ${answer.status}: ${answer.raw.toString()}`);
+    return answer.body.Id;
+  }
+
+  /** Waits for the container's exit and returns its code. */
+  async wait(id: string): Promise<number> {
+    const answer = await this.post<{ StatusCode: number }>(`/containers/${id}/wait`);
+    return answer.body.StatusCode;
+  }
+
+  async output(id: string): Promise<{ stdout: string; stderr: string }> {
+    const answer = await this.get(`/containers/${id}/logs?stdout=1&stderr=1`);
+    return unframe(answer.raw);
+  }
+
+  /** Runs a command in the daemon's network namespace, which is the host's as far as the engine knows. */
+  async onHost(command: readonly string[], options: { timeout?: number } = {}): Promise<string> {
+    const { stdout } = await execute('nsenter', [`--net=/proc/${this.pid}/ns/net`, ...command], options);
+    return stdout;
+  }
+
+  /** The docker command line against this engine. */
+  async docker(...command: string[]): Promise<{ stdout: string; stderr: string; code: number }> {
+    try {
+      const { stdout, stderr } = await execute('docker', ['-H', `unix://${this.socketPath}`, ...command], {
+        env: { ...process.env, DOCKER_CONFIG: join(this.directory, 'docker-config') },
+      });
+      return { stdout, stderr, code: 0 };
+    } catch (error) {
+      const failure = error as { stdout: string; stderr: string; code: number };
+      if (typeof failure.code !== 'number') throw error;
+      return { stdout: failure.stdout, stderr: failure.stderr, code: failure.code };
+    }
+  }
+
+  /** Ends the daemon as a crash would and keeps its network namespace for the next one. */
+  async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    await this.#keepNetns();
+    await endProcess(this.#process, signal);
+  }
+
+  /** Starts the daemon again after `kill`. */
+  async startAgain(): Promise<void> {
+    this.#process = await launch(this.directory, this.#flags, this.#netns);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const { body } = await this.get<{ Id: string }[]>('/containers/json?all=1');
+    for (const { Id } of body) await this.delete(`/containers/${Id}?force=1&v=1`);
+    this.close();
+    await endProcess(this.#process);
+    if (this.#netns !== undefined) {
+      await execute('umount', [this.#netns]);
+    }
+    const left = leftovers(this.directory);
+    await rm(this.directory, { recursive: true, force: true });
+    if (left.length > 0) throw new Error(`the engine left behind:\n${left.join('\n')}`);
+  }
+
+  async #keepNetns(): Promise<void> {
+    if (this.#netns !== undefined) return;
+    const path = join(this.directory, 'netns');
+    await execute('touch', [path]);
+    await execute('mount', ['--bind', `/proc/${this.pid}/ns/net`, path]);
+    this.#netns = path;
+  }
+}
+
+async function launch(directory: string, flags: readonly string[], netns?: string): Promise<ChildProcess> {
+  const socketPath = join(directory, 'gantry.sock');
+  await rm(socketPath, { force: true });
+  const command = [
+    process.execPath,
+    join(root, 'engine/main.ts'),
+    `--host=unix://${socketPath}`,
+    `--data-root=${directory}/data`,
+    `--exec-root=${directory}/exec`,
+    `--pidfile=${directory}/pid`,
+    ...flags,
+  ];
+  return await startDaemonProcess(command, socketPath, join(directory, 'log'), netns);
+}
+
+/** Mounts below the engine's folder and processes that name it. */
+function leftovers(directory: string): string[] {
+  const mounts = readFileSync('/proc/self/mountinfo', 'utf8')
+    .split('\n')
+    .filter((line) => line.includes(directory))
+    .map((line) => `mount ${line.split(' ')[4]}`);
+  const processes = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => {
+      const command = commandOf(pid);
+      return command.includes(directory) ? [`process ${pid} ${command}`] : [];
+    });
+  return [...mounts, ...processes];
+}
+
+function commandOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+  } catch {
+    return ''; // it ended between the listing and the look
+  }
+}

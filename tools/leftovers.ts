@@ -1,0 +1,64 @@
+import { execFileSync } from 'node:child_process';
+import { globSync, readdirSync, readFileSync } from 'node:fs';
+
+/**
+ * What a test, a demo or a crash may have left on this machine: mounts, links, namespaces, nft tables, cgroups and
+ * processes that bear Gantry's name or lie below the temporary folder. One line each, to be compared before and after.
+ */
+export function findLeftovers(): string[] {
+  return [...mounts(), ...links(), ...namespaces(), ...tables(), ...cgroups(), ...processes()];
+}
+
+function mounts(): string[] {
+  return readFileSync('/proc/self/mountinfo', 'utf8')
+    .split('\n')
+    .map((line) => line.split(' ')[4] ?? '')
+    .filter((target) => /^\/tmp\/|gantry/.test(target))
+    .map((target) => `mount ${target}`);
+}
+
+function links(): string[] {
+  return readdirSync('/sys/class/net')
+    .filter((name) => /^(gantry|gt|veth|br-|docker)/.test(name))
+    .map((name) => `link ${name}`);
+}
+
+function namespaces(): string[] {
+  return globSync('/run/netns/*').map((path) => `namespace ${path}`);
+}
+
+function tables(): string[] {
+  try {
+    return execFileSync('nft', ['list', 'tables'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+      .split('\n')
+      .filter((line) => line.includes('gantry'))
+      .map((line) => `nft ${line}`);
+  } catch (error) {
+    // Without nft, or without root to ask it, there are no tables of ours to see.
+    if (error instanceof Error) return [];
+    throw error;
+  }
+}
+
+function cgroups(): string[] {
+  return globSync(['/sys/fs/cgroup/gantry*/*/', '/sys/fs/cgroup/*/gantry*/*/']).map((path) => `cgroup ${path}`);
+}
+
+function processes(): string[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && name !== String(process.pid))
+    .flatMap((pid) => {
+      const command = commandOf(pid);
+      return /gantry-shim|engine\/main\.ts|dockerd|docker-registry|redis-server|containerd/.test(command)
+        ? [`process ${pid} ${command.slice(0, 80)}`]
+        : [];
+    });
+}
+
+function commandOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+  } catch {
+    return ''; // it ended between the listing and the look
+  }
+}
