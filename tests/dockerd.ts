@@ -44,7 +44,7 @@ export class Dockerd implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     const { body } = await this.api.get<{ Id: string }[]>('/containers/json?all=1');
     for (const { Id } of body) await this.api.delete(`/containers/${Id}?force=1&v=1`);
-    this.api.close();
+    this.api[Symbol.dispose]();
     await endProcess(this.#process);
     await rm(this.directory, { recursive: true, force: true });
   }

@@ -5,7 +5,9 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 
-import { Api, unframe } from './api.ts';
+import { unframe } from '@gantry/client/frames.ts';
+
+import { Api } from './api.ts';
 import { busyboxArchive } from './busybox-image.ts';
 import { endProcess, startDaemonProcess } from './daemon-process.ts';
 
@@ -121,7 +123,7 @@ export class TestEngine extends Api implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     const { body } = await this.get<{ Id: string }[]>('/containers/json?all=1');
     for (const { Id } of body) await this.delete(`/containers/${Id}?force=1&v=1`);
-    this.close();
+    this[Symbol.dispose]();
     await endProcess(this.#process);
     if (this.#netns !== undefined) {
       await execute('umount', [this.#netns]);

@@ -1,0 +1,36 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** Where an engine listens. */
+export type Target =
+  | { kind: 'unix'; socketPath: string }
+  | { kind: 'tcp'; host: string; port: number; tls?: { ca?: Buffer; cert?: Buffer; key?: Buffer; verify: boolean } };
+
+/** Where `gantry daemon` listens unless told otherwise. */
+export const DEFAULT_HOST = 'unix:///run/gantry/gantry.sock';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * Reads a host as docker writes it: `unix:///path`, `tcp://host:port`, or empty for the default.
+ *
+ * With `DOCKER_TLS_VERIFY` set, TCP is TLS with the certificates of `DOCKER_CERT_PATH`.
+ */
+export function targetOf(host: string | undefined, environment: Environment): Target {
+  const text = host ?? environment.GANTRY_HOST ?? environment.DOCKER_HOST ?? '';
+  const address = text === '' ? DEFAULT_HOST : text;
+  if (address.startsWith('unix://')) return { kind: 'unix', socketPath: address.slice('unix://'.length) };
+  const tcp = /^tcp:\/\/(\[[^\]]+\]|[^:/]+)(?::(\d+))?\/?$/.exec(address);
+  if (tcp === null) throw new Error(`invalid host "${address}": expected unix:///path or tcp://host:port`);
+  const name = tcp[1]!.replace(/^\[(.*)\]$/, '$1');
+  const secure = (environment.DOCKER_TLS_VERIFY ?? '') !== '';
+  const port = Number(tcp[2] ?? (secure ? 2376 : 2375));
+  if (!secure) return { kind: 'tcp', host: name, port };
+  return { kind: 'tcp', host: name, port, tls: certificates(environment) };
+}
+
+function certificates(environment: Environment): { ca: Buffer; cert: Buffer; key: Buffer; verify: boolean } {
+  const folder = environment.DOCKER_CERT_PATH ?? join(environment.HOME ?? '/root', '.docker');
+  const read = (name: string): Buffer => readFileSync(join(folder, name));
+  return { ca: read('ca.pem'), cert: read('cert.pem'), key: read('key.pem'), verify: true };
+}
