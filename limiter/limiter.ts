@@ -1,0 +1,319 @@
+import { Endpoints } from './endpoints.ts';
+import { LimitedCallers } from './limited.ts';
+import { MemoryStore } from './memory/store.ts';
+import { defaultRules } from './rules.ts';
+import {
+  type Admission,
+  type Ask,
+  type Caller,
+  type CallerState,
+  CATEGORIES,
+  type Category,
+  type Decision,
+  type Endpoint,
+  type EndpointDefinition,
+  type LimitedCaller,
+  type LimitName,
+  type LimitRules,
+  LIMITS,
+  type LimitStore,
+  type RateStatus,
+  type Refusal,
+  type Verdict,
+} from './types.ts';
+
+export type RateLimiterOptions = Readonly<{
+  /** Default: in the memory of this process. The limiter disposes it. */
+  store?: LimitStore;
+  /** From `limitRules`. Default: the specification's numbers. */
+  rules?: LimitRules;
+  /**
+   * When the store does not answer: `closed` refuses (503, the default), `open` lets this process count by itself
+   * until the store is back, so that even then nobody has more than one quota per process.
+   */
+  onStoreFailure?: 'open' | 'closed';
+  /** Called for each request for which the store did not answer. */
+  reportFailure?: (error: unknown) => void;
+  /** Called for each request that a limit in shadow mode would have refused. */
+  reportShadow?: (limit: LimitName, caller: Caller, endpoint: Endpoint) => void;
+}>;
+
+/** What was decided since the start, for metrics. */
+export type LimiterCounts = {
+  admitted: number;
+  banned: number;
+  unavailable: number;
+  refused: Record<LimitName, number>;
+  shadowed: Record<LimitName, number>;
+};
+
+const NOTHING_SHADOWED: readonly LimitName[] = [];
+
+/**
+ * Decides which requests pass: all limits in one step, all or nothing. A refused request has spent nothing.
+ *
+ * Windows are fixed. They start with a caller's first request and end at a whole second, so that a client that waits
+ * exactly until `reset` is admitted.
+ */
+export class RateLimiter implements AsyncDisposable {
+  readonly counts: LimiterCounts = { admitted: 0, banned: 0, unavailable: 0, refused: zeros(), shadowed: zeros() };
+  readonly #store: LimitStore;
+  readonly #onStoreFailure: 'open' | 'closed';
+  readonly #reportFailure: (error: unknown) => void;
+  readonly #reportShadow: (limit: LimitName, caller: Caller, endpoint: Endpoint) => void;
+  readonly #endpoints = new Endpoints();
+  readonly #limited = new LimitedCallers();
+  /** Counts for `onStoreFailure: 'open'`. */
+  #own: MemoryStore | undefined;
+  #rules: LimitRules;
+
+  constructor(options: RateLimiterOptions = {}) {
+    this.#store = options.store ?? new MemoryStore();
+    this.#rules = options.rules ?? defaultRules;
+    this.#onStoreFailure = options.onStoreFailure ?? 'closed';
+    this.#reportFailure = options.reportFailure ?? (() => undefined);
+    this.#reportShadow = options.reportShadow ?? (() => undefined);
+  }
+
+  get rules(): LimitRules {
+    return this.#rules;
+  }
+
+  /** Puts other rules in force. Counts stay; a window that is open keeps its end unless the new one is shorter. */
+  changeRules(rules: LimitRules): void {
+    this.#rules = rules;
+  }
+
+  /** Makes a route known, once at start or reload. The same name means the same counts of points. */
+  endpoint(definition: EndpointDefinition): Endpoint {
+    return this.#endpoints.define(definition);
+  }
+
+  /**
+   * May this request pass? The answer comes at once from memory and SQLite, later from Redis; it never rejects.
+   *
+   * `points` other than the endpoint's own are for GraphQL: 1 for a query, 5 with a mutation.
+   */
+  admit(caller: Caller, endpoint: Endpoint, points: number = endpoint.points): Decision | Promise<Decision> {
+    const rules = this.#rules;
+    if (rules.ban !== undefined && this.#limited.size > 0) {
+      const banned = this.#banned(caller, endpoint);
+      if (banned !== undefined) return banned;
+    }
+    const ask: Ask = { key: caller.key, limit: enforcedLimit(rules, caller, endpoint.category), endpoint, points, rules };
+    const verdict = this.#store.decide(ask);
+    if (verdict instanceof Promise) return this.#later(verdict, ask, caller);
+    return this.#decision(verdict, ask, caller, this.#store, false);
+  }
+
+  /** Every category's state of a caller, for `GET /rate_limit`. Changes nothing. */
+  async status(caller: Caller): Promise<Record<Category, RateStatus>> {
+    const state = await this.#peek(caller.key);
+    const open = new Map(state.windows.map((window) => [window.name, window]));
+    const nowSeconds = Math.floor(this.#store.nowMs() / 1000);
+    // The reset of a window that is not open must not move while nothing happens, or no ETag ever matches. The core
+    // window is open once the caller has asked for its status; without one the hour of the clock has to do.
+    const still = open.get('core')?.reset ?? (Math.floor(nowSeconds / 3600) + 1) * 3600;
+    const entries = CATEGORIES.map((category): [Category, RateStatus] => {
+      const { used, reset } = open.get(category) ?? { used: 0, reset: still };
+      return [category, rateStatus(shownLimit(this.#rules, caller, category), used, reset)];
+    });
+    return Object.fromEntries(entries) as Record<Category, RateStatus>;
+  }
+
+  /** Counts content that the caller created elsewhere, in the web interface. It has happened, so it is never refused. */
+  async chargeContent(caller: Pick<Caller, 'key'>, count = 1): Promise<void> {
+    try {
+      await this.#store.chargeContent(caller.key, count, this.#rules);
+    } catch (error) {
+      this.#reportFailure(error);
+    }
+  }
+
+  /** Who is limited now, by what, until when: the callers that this process has refused. */
+  explain(): LimitedCaller[] {
+    return this.#limited.list(Math.floor(this.#store.nowMs() / 1000));
+  }
+
+  /** One caller's open windows, those of secondary limits included. Rejects when the store does not answer. */
+  async explainCaller(key: string): Promise<CallerState> {
+    return await this.#store.peek(key);
+  }
+
+  /** All callers with an open window or a request under way. */
+  callers(): AsyncIterable<CallerState> {
+    return this.#store.scan();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#store[Symbol.asyncDispose]();
+  }
+
+  async #later(verdict: Promise<Verdict>, ask: Ask, caller: Caller): Promise<Decision> {
+    try {
+      return this.#decision(await verdict, ask, caller, this.#store, false);
+    } catch (error) {
+      this.#reportFailure(error);
+    }
+    if (this.#onStoreFailure === 'open') {
+      this.#own ??= new MemoryStore({ now: () => this.#store.nowMs() });
+      return this.#decision(this.#own.decide(ask), ask, caller, this.#own, true);
+    }
+    this.counts.unavailable += 1;
+    return this.#unavailable(ask, caller);
+  }
+
+  #decision(verdict: Verdict, ask: Ask, caller: Caller, store: LimitStore, unchecked: boolean): Decision {
+    const shadowed = verdict.shadowed === 0 ? NOTHING_SHADOWED : this.#shadowed(verdict.shadowed, caller, ask.endpoint);
+    if (verdict.refusedBy < 0) {
+      this.counts.admitted += 1;
+      return new Admitted(verdict, ask, caller, store, shadowed, unchecked);
+    }
+    return this.#refusal(verdict, ask, caller);
+  }
+
+  #refusal(verdict: Verdict, ask: Ask, caller: Caller): Refusal {
+    const { endpoint, rules } = ask;
+    const refusedBy = LIMITS[verdict.refusedBy] ?? 'primary';
+    const nowSeconds = Math.floor(verdict.nowMs / 1000);
+    const wait = verdict.until > 0 ? verdict.until - nowSeconds : rules.concurrent.retrySeconds;
+    this.counts.refused[refusedBy] += 1;
+    const refusal = {
+      allowed: false as const,
+      ...rateStatus(shownLimit(rules, caller, endpoint.category), verdict.used, verdict.reset),
+      resource: endpoint.category,
+      caller,
+      endpoint,
+      kind: refusedBy === 'primary' ? ('primary' as const) : ('secondary' as const),
+      refusedBy,
+      retryAfterSeconds: Math.max(1, wait),
+    };
+    return { ...refusal, repeated: this.#limited.note(caller, endpoint, refusal, nowSeconds, rules.ban) };
+  }
+
+  #banned(caller: Caller, endpoint: Endpoint): Refusal | undefined {
+    const nowSeconds = Math.floor(this.#store.nowMs() / 1000);
+    const ban = this.#limited.ban(caller.key, nowSeconds);
+    if (ban === undefined) return undefined;
+    this.counts.banned += 1;
+    const fresh = rateStatus(ban.shown.limit, 0, nowSeconds + this.#rules.categories[endpoint.category].windowSeconds);
+    return {
+      allowed: false,
+      ...(ban.shown.reset > nowSeconds ? ban.shown : fresh),
+      resource: endpoint.category,
+      caller,
+      endpoint,
+      kind: 'banned',
+      retryAfterSeconds: ban.untilSeconds - nowSeconds,
+      repeated: ban.refused,
+    };
+  }
+
+  #unavailable({ endpoint, rules }: Ask, caller: Caller): Refusal {
+    const reset = Math.ceil(this.#store.nowMs() / 1000) + rules.categories[endpoint.category].windowSeconds;
+    return {
+      allowed: false,
+      ...rateStatus(shownLimit(rules, caller, endpoint.category), 0, reset),
+      resource: endpoint.category,
+      caller,
+      endpoint,
+      kind: 'unavailable',
+      retryAfterSeconds: 1,
+      repeated: 1,
+    };
+  }
+
+  #shadowed(bits: number, caller: Caller, endpoint: Endpoint): LimitName[] {
+    const names = LIMITS.filter((_, index) => (bits & (1 << index)) !== 0);
+    for (const name of names) {
+      this.counts.shadowed[name] += 1;
+      this.#reportShadow(name, caller, endpoint);
+    }
+    return names;
+  }
+
+  async #peek(key: string): Promise<CallerState> {
+    try {
+      return await this.#store.peek(key);
+    } catch (error) {
+      this.#reportFailure(error);
+      return this.#own?.peek(key) ?? { key, underWay: 0, windows: [] };
+    }
+  }
+}
+
+/** An admitted request: what the headers say, and the way to end it. */
+class Admitted implements Admission {
+  readonly allowed = true;
+  readonly limit: number;
+  readonly used: number;
+  readonly remaining: number;
+  readonly reset: number;
+  readonly caller: Caller;
+  readonly shadowed: readonly LimitName[];
+  readonly unchecked: boolean;
+  readonly #ask: Ask;
+  readonly #store: LimitStore;
+  readonly #startedMs: number;
+  #ticket: number;
+
+  constructor(
+    verdict: Verdict,
+    ask: Ask,
+    caller: Caller,
+    store: LimitStore,
+    shadowed: readonly LimitName[],
+    unchecked: boolean,
+  ) {
+    this.limit = shownLimit(ask.rules, caller, ask.endpoint.category);
+    this.used = verdict.used;
+    this.remaining = this.limit > verdict.used ? this.limit - verdict.used : 0;
+    this.reset = verdict.reset;
+    this.caller = caller;
+    this.shadowed = shadowed;
+    this.unchecked = unchecked;
+    this.#ask = ask;
+    this.#store = store;
+    this.#startedMs = verdict.nowMs;
+    this.#ticket = verdict.ticket;
+  }
+
+  get resource(): Category {
+    return this.#ask.endpoint.category;
+  }
+
+  get endpoint(): Endpoint {
+    return this.#ask.endpoint;
+  }
+
+  end(cpuSeconds: number = (this.#store.nowMs() - this.#startedMs) / 1000): void {
+    const ticket = this.#ticket;
+    if (ticket < 0) return;
+    this.#ticket = -1;
+    // Not a number would poison the count for a whole window, and a clock that was set back gives less than nothing.
+    this.#store.release(this.#ask, ticket, cpuSeconds > 0 ? cpuSeconds : 0);
+  }
+
+  [Symbol.dispose](): void {
+    this.end();
+  }
+}
+
+/** The limit that headers show; for a category that is off it is the core limit. */
+function shownLimit(rules: LimitRules, caller: Caller, category: Category): number {
+  const { limit, anonymousLimit } = rules.categories[category];
+  if (typeof limit === 'string') return limit === 'off' && category !== 'core' ? shownLimit(rules, caller, 'core') : caller.limit;
+  return caller.kind === 'ip' && anonymousLimit !== undefined ? anonymousLimit : limit;
+}
+
+function enforcedLimit(rules: LimitRules, caller: Caller, category: Category): number {
+  return rules.categories[category].limit === 'off' ? Infinity : shownLimit(rules, caller, category);
+}
+
+function rateStatus(limit: number, used: number, reset: number): RateStatus {
+  return { limit, used, remaining: Math.max(0, limit - used), reset };
+}
+
+function zeros(): Record<LimitName, number> {
+  return Object.fromEntries(LIMITS.map((name) => [name, 0])) as Record<LimitName, number>;
+}

@@ -1,0 +1,93 @@
+import { CATEGORIES, type Category, type CategoryRule, type LimitRules, LIMITS, type Quota } from './types.ts';
+
+const HOUR = 3600;
+const MINUTE = 60;
+
+/** The longest window that is accepted: counts and times of a window are kept in 32 bits. */
+const LONGEST_WINDOW_SECONDS = 366 * 24 * HOUR;
+const LARGEST_LIMIT = 1_000_000_000;
+/** CPU time is kept in microseconds. */
+const LARGEST_CPU_SECONDS = 2000;
+
+const off: CategoryRule = { limit: 'off', windowSeconds: HOUR };
+
+/**
+ * The numbers of the specification. It gives none for the categories other than core, so these are off: they are
+ * counted and shown with the caller's own limit, until somebody configures them.
+ */
+export const defaultRules: LimitRules = {
+  categories: {
+    core: { limit: 'caller', windowSeconds: HOUR },
+    search: off,
+    code_search: off,
+    graphql: off,
+    integration_manifest: off,
+    dependency_snapshots: off,
+    code_scanning_upload: off,
+    actions_runner_registration: off,
+    source_import: off,
+    scim: off,
+  },
+  concurrent: { limit: 100, retrySeconds: 1 },
+  restPoints: { limit: 900, windowSeconds: MINUTE },
+  graphqlPoints: { limit: 2000, windowSeconds: MINUTE },
+  cpu: { totalSeconds: 90, graphqlSeconds: 60, windowSeconds: MINUTE },
+  contentPerMinute: { limit: 80, windowSeconds: MINUTE },
+  contentPerHour: { limit: 500, windowSeconds: HOUR },
+  shadow: [],
+};
+
+/** Changes to the defaults, each group by itself. */
+export type RuleChanges = Partial<Omit<LimitRules, 'categories'>> & {
+  categories?: Partial<Record<Category, CategoryRule>>;
+};
+
+/** The default rules with `changes`, checked. Throws a RangeError that names everything that is wrong. */
+export function limitRules(changes: RuleChanges = {}): LimitRules {
+  const rules: LimitRules = {
+    ...defaultRules,
+    ...changes,
+    categories: { ...defaultRules.categories, ...changes.categories },
+  };
+  const problems = problemsOf(rules);
+  if (problems.length > 0) throw new RangeError(`limits: ${problems.join('; ')}`);
+  return rules;
+}
+
+/** What is wrong with the rules, with the place of each, in words for the person who wrote them. */
+export function problemsOf(rules: LimitRules): string[] {
+  const problems: string[] = [];
+  const check = (place: string, value: number, least: number, most: number): void => {
+    if (Number.isInteger(value) && value >= least && value <= most) return;
+    problems.push(`${place} must be a whole number from ${least} to ${most}, not ${value}`);
+  };
+  const checkQuota = (place: string, { limit, windowSeconds }: Quota): void => {
+    check(`${place}.limit`, limit, 0, LARGEST_LIMIT);
+    check(`${place}.windowSeconds`, windowSeconds, 1, LONGEST_WINDOW_SECONDS);
+  };
+  for (const category of CATEGORIES) {
+    const { limit, windowSeconds, anonymousLimit } = rules.categories[category];
+    if (typeof limit === 'number') check(`categories.${category}.limit`, limit, 0, LARGEST_LIMIT);
+    if (anonymousLimit !== undefined)
+      check(`categories.${category}.anonymousLimit`, anonymousLimit, 0, LARGEST_LIMIT);
+    check(`categories.${category}.windowSeconds`, windowSeconds, 1, LONGEST_WINDOW_SECONDS);
+  }
+  check('concurrent.limit', rules.concurrent.limit, 0, 60_000);
+  check('concurrent.retrySeconds', rules.concurrent.retrySeconds, 1, LONGEST_WINDOW_SECONDS);
+  checkQuota('restPoints', rules.restPoints);
+  checkQuota('graphqlPoints', rules.graphqlPoints);
+  checkQuota('contentPerMinute', rules.contentPerMinute);
+  checkQuota('contentPerHour', rules.contentPerHour);
+  check('cpu.totalSeconds', rules.cpu.totalSeconds, 0, LARGEST_CPU_SECONDS);
+  check('cpu.graphqlSeconds', rules.cpu.graphqlSeconds, 0, LARGEST_CPU_SECONDS);
+  check('cpu.windowSeconds', rules.cpu.windowSeconds, 1, LONGEST_WINDOW_SECONDS);
+  for (const name of rules.shadow) {
+    if (!LIMITS.includes(name)) problems.push(`shadow: there is no limit ${name}; there are ${LIMITS.join(', ')}`);
+  }
+  if (rules.ban !== undefined) {
+    check('ban.refusals', rules.ban.refusals, 1, LARGEST_LIMIT);
+    check('ban.withinSeconds', rules.ban.withinSeconds, 1, LONGEST_WINDOW_SECONDS);
+    check('ban.banSeconds', rules.ban.banSeconds, 1, LONGEST_WINDOW_SECONDS);
+  }
+  return problems;
+}

@@ -1,0 +1,236 @@
+/**
+ * The words that the limiter, its stores and the gateway share.
+ *
+ * The path of a request: who is it (`callerFrom` in `primary.ts`), what is it (`RateLimiter.endpoint`, once per route),
+ * may it (`RateLimiter.admit`), what is said about it (`headersOf` and `refusalOf` in `present.ts`), it is over
+ * (`Admission.end`).
+ */
+
+/** The categories of `GET /rate_limit`, in the order in which they are shown. */
+export const CATEGORIES = [
+  'core',
+  'search',
+  'code_search',
+  'graphql',
+  'integration_manifest',
+  'dependency_snapshots',
+  'code_scanning_upload',
+  'actions_runner_registration',
+  'source_import',
+  'scim',
+] as const;
+
+export type Category = (typeof CATEGORIES)[number];
+
+/** The limits of one decision. The order is the order of the bits in a set of limits. */
+export const LIMITS = [
+  'primary',
+  'points',
+  'concurrent',
+  'cpu',
+  'graphql-cpu',
+  'content-minute',
+  'content-hour',
+] as const;
+
+export type LimitName = (typeof LIMITS)[number];
+
+export type CallerKind = 'ip' | 'user' | 'installation' | 'oauth-app' | 'workflow-repository';
+
+/** Whose quota a request spends, and how large it is for this request. */
+export type Caller = Readonly<{
+  kind: CallerKind;
+  /** Names the counters: one per address, user, installation, app or repository, whatever token was shown. */
+  key: string;
+  /** The hourly quota of the core category. It may differ between requests of one key: it depends on the acting app. */
+  limit: number;
+  /** How a refusal names the caller: `user ID 42`. Shown to the caller. */
+  label: string;
+}>;
+
+/** A limit on what is counted in a window that starts with a caller's first request. */
+export type Quota = Readonly<{ limit: number; windowSeconds: number }>;
+
+export type CategoryRule = Readonly<{
+  /** `caller`: the caller's own quota (`Caller.limit`). `off`: counted and shown against that, but never refused. */
+  limit: number | 'caller' | 'off';
+  windowSeconds: number;
+  /** Another limit for callers without a credential. */
+  anonymousLimit?: number;
+}>;
+
+/** Every number of the limits. `limitRules` in `rules.ts` has the specification's, and checks others. */
+export type LimitRules = Readonly<{
+  categories: Readonly<Record<Category, CategoryRule>>;
+  /** Requests of one caller under way at once, REST and GraphQL together. */
+  concurrent: Readonly<{
+    limit: number;
+    /** What `retry-after` says, since nobody knows when a request under way will end. */
+    retrySeconds: number;
+  }>;
+  /** Points for each REST endpoint. */
+  restPoints: Quota;
+  /** Points for GraphQL as a whole. */
+  graphqlPoints: Quota;
+  /** Seconds of the server's time in each window, and how many of them may be GraphQL's. */
+  cpu: Readonly<{ totalSeconds: number; graphqlSeconds: number; windowSeconds: number }>;
+  contentPerMinute: Quota;
+  contentPerHour: Quota;
+  /** These limits count and report (`Admission.shadowed`) but do not refuse. */
+  shadow: readonly LimitName[];
+  /** A caller refused this often without a pause of `withinSeconds` gets nothing for `banSeconds`. Absent: nobody is banned. */
+  ban?: Readonly<{ refusals: number; withinSeconds: number; banSeconds: number }>;
+}>;
+
+/** What a route is to the limiter. */
+export type EndpointDefinition = Readonly<{
+  /** Method and route template, `GET /repos/{owner}/{repo}`: one count of points each. GraphQL has one name for all. */
+  name: string;
+  /** Default `core`, or `graphql` with `api: 'graphql'`. */
+  category?: Category;
+  /** Default `rest`. */
+  api?: 'rest' | 'graphql';
+  /** Default 1 where the name begins with GET, HEAD or OPTIONS, else 5. GraphQL gives the points of each request to `admit`. */
+  points?: number;
+  /** False: costs nothing of the primary quota, and passes when that is used up, as `GET /rate_limit` does. */
+  primary?: boolean;
+  /** Creates content; the numbers are this endpoint's own, lower limits beside the general ones. */
+  content?: boolean | Readonly<{ perMinute?: number; perHour?: number }>;
+}>;
+
+/** A route that the limiter knows; made by `RateLimiter.endpoint`, once per route and not per request. */
+export type Endpoint = Readonly<{
+  name: string;
+  /** The windows `id`, `id + 1` and `id + 2` of a caller are this endpoint's: points, content per minute, per hour. */
+  id: number;
+  /** The same in all processes: names the endpoint's windows in a shared store. Below 2^46. */
+  hash: number;
+  category: Category;
+  categoryIndex: number;
+  graphql: boolean;
+  points: number;
+  primary: boolean;
+  content: boolean;
+  /** Infinity: no limit of its own. */
+  contentPerMinute: number;
+  contentPerHour: number;
+}>;
+
+/** One category's state, with the field names of the headers and of `GET /rate_limit`. */
+export type RateStatus = Readonly<{
+  limit: number;
+  used: number;
+  remaining: number;
+  /** UTC epoch seconds. */
+  reset: number;
+}>;
+
+/** The request may pass. It counts as under way until `end` is called. */
+export type Admission = RateStatus &
+  Readonly<{
+    allowed: true;
+    resource: Category;
+    caller: Caller;
+    endpoint: Endpoint;
+    /** The limits in shadow mode that would have refused it. */
+    shadowed: readonly LimitName[];
+    /** The store did not answer; this process decided on its own counts (`onStoreFailure: 'open'`). */
+    unchecked: boolean;
+    /**
+     * The request has ended, in whatever way: gives back its place among the concurrent ones and charges the time
+     * from its dispatch to the upstream until the end of the answer (default: the time since the admission).
+     * Must be called once; more often does no harm.
+     */
+    end(cpuSeconds?: number): void;
+    /** The same as `end()`, so that `using` covers every way out. */
+    [Symbol.dispose](): void;
+  }>;
+
+/** The request is refused and has spent nothing. */
+export type Refusal = RateStatus &
+  Readonly<{
+    allowed: false;
+    resource: Category;
+    caller: Caller;
+    endpoint: Endpoint;
+    /** `unavailable`: the store did not answer and `onStoreFailure` is `closed`. */
+    kind: 'primary' | 'secondary' | 'banned' | 'unavailable';
+    /** The limit, where one refused. */
+    refusedBy?: LimitName;
+    /** At least 1. A client that waits this long, or exactly until the reset, is admitted by the limit that refused. */
+    retryAfterSeconds: number;
+    /** How often in a row this caller was refused without a pause. */
+    repeated: number;
+  }>;
+
+export type Decision = Admission | Refusal;
+
+/** A caller that is limited now: a line of `explain`. */
+export type LimitedCaller = Readonly<{
+  key: string;
+  refusedBy: LimitName | 'ban';
+  /** The category of the primary limit, or the endpoint of a secondary one. */
+  where: string;
+  untilSeconds: number;
+  /** Requests refused since then, without a pause. */
+  refused: number;
+}>;
+
+/** What a store is asked about one request; all the limits at once. */
+export type Ask = Readonly<{
+  key: string;
+  /** Of the category's window; Infinity when it never refuses. */
+  limit: number;
+  endpoint: Endpoint;
+  points: number;
+  rules: LimitRules;
+}>;
+
+/** A store's answer. */
+export type Verdict = Readonly<{
+  /** Index in `LIMITS` of the limit that refuses, or -1. The primary one before others, then the longest wait. */
+  refusedBy: number;
+  /** When the refusing window ends, in epoch seconds; 0 where it has no end (concurrency). */
+  until: number;
+  /** Bit n is set: `LIMITS[n]` is in shadow mode and would have refused. */
+  shadowed: number;
+  /** Of the category's window, after this request. */
+  used: number;
+  reset: number;
+  /** The store's time in epoch milliseconds. */
+  nowMs: number;
+  /** Names the place among the concurrent requests to `release`. */
+  ticket: number;
+}>;
+
+/** One window of a caller as seen from outside. */
+export type WindowState = Readonly<{
+  /** A category, `points GET /x`, `content-minute`, `content-hour`, `content-minute POST /x`, `cpu` or `graphql-cpu`. */
+  name: string;
+  /** Requests, points, or milliseconds of CPU time. */
+  used: number;
+  /** Epoch seconds. */
+  reset: number;
+}>;
+
+export type CallerState = Readonly<{ key: string; underWay: number; windows: readonly WindowState[] }>;
+
+/**
+ * Where the counts live. One suite, `store.contract.ts`, holds all implementations to the same behaviour.
+ *
+ * A store decides at once (memory, SQLite) or later (Redis); a promise that rejects means that it did not answer.
+ */
+export interface LimitStore extends AsyncDisposable {
+  /** The store's time in epoch milliseconds, as far as it is known here. */
+  nowMs(): number;
+  /** One step for all limits: everything is spent, or nothing. The verdict may be used again at the next call. */
+  decide(ask: Ask): Verdict | Promise<Verdict>;
+  /** Ends an admitted request: gives its place back and charges its time. Never throws. */
+  release(ask: Ask, ticket: number, cpuSeconds: number): void;
+  /** Counts content that was created elsewhere, in the web interface; never refused, for it has happened. */
+  chargeContent(key: string, count: number, rules: LimitRules): void | Promise<void>;
+  /** The windows of a caller that are open now; changes nothing. */
+  peek(key: string): CallerState | Promise<CallerState>;
+  /** Every caller with an open window or a request under way. */
+  scan(): AsyncIterable<CallerState>;
+}
