@@ -1,0 +1,75 @@
+import type { Duplex, Readable } from 'node:stream';
+
+import type { ContainerInspect, ContainerSummary, CreateBody, CreateResult } from '@gantry/engine/containers/schema.ts';
+
+import type { Connection, Query } from './connection.ts';
+
+export type { ContainerInspect, ContainerSummary, CreateBody } from '@gantry/engine/containers/schema.ts';
+
+/** POST /containers/create. 404 is a missing image. */
+export async function create(engine: Connection, body: CreateBody, name?: string): Promise<CreateResult> {
+  return await engine.call('POST', '/containers/create', { query: { name }, body });
+}
+
+/** GET /containers/json. */
+export async function list(engine: Connection, query: Query = {}): Promise<ContainerSummary[]> {
+  return await engine.call('GET', '/containers/json', { query });
+}
+
+/** GET /containers/{ref}/json. */
+export async function inspect(engine: Connection, ref: string, size = false): Promise<ContainerInspect> {
+  return await engine.call('GET', `${path(ref)}/json`, { query: { size } });
+}
+
+/** POST /containers/{ref}/start. */
+export async function start(engine: Connection, ref: string): Promise<void> {
+  await engine.call('POST', `${path(ref)}/start`);
+}
+
+/** POST /containers/{ref}/stop. `graceSeconds` as the client wrote it, the engine's default otherwise. */
+export async function stop(engine: Connection, ref: string, graceSeconds?: string): Promise<void> {
+  await engine.call('POST', `${path(ref)}/stop`, { query: { t: graceSeconds } });
+}
+
+/** POST /containers/{ref}/kill. */
+export async function kill(engine: Connection, ref: string, signal: string): Promise<void> {
+  await engine.call('POST', `${path(ref)}/kill`, { query: { signal } });
+}
+
+/** POST /containers/{ref}/resize, in characters. */
+export async function resize(engine: Connection, ref: string, size: { width: number; height: number }): Promise<void> {
+  await engine.call('POST', `${path(ref)}/resize`, { query: { w: size.width, h: size.height } });
+}
+
+/** POST /containers/{ref}/wait: the exit code. */
+export async function wait(engine: Connection, ref: string): Promise<number> {
+  const { StatusCode } = await engine.call<{ StatusCode: number }>('POST', `${path(ref)}/wait`);
+  return StatusCode;
+}
+
+/** DELETE /containers/{ref}. */
+export async function remove(
+  engine: Connection,
+  ref: string,
+  query: { force?: boolean; v?: boolean; link?: boolean } = {},
+): Promise<void> {
+  await engine.call('DELETE', path(ref), { query });
+}
+
+/** POST /containers/{ref}/attach: the connection, raw with a terminal, framed without. */
+export async function attach(
+  engine: Connection,
+  ref: string,
+  query: { logs?: boolean; stream?: boolean; stdin?: boolean; stdout?: boolean; stderr?: boolean; detachKeys?: string },
+): Promise<{ socket: Duplex }> {
+  return await engine.hijack(`${path(ref)}/attach`, { query });
+}
+
+/** GET /containers/{ref}/logs. */
+export async function logs(engine: Connection, ref: string, query: Query): Promise<Readable> {
+  return await engine.stream('GET', `${path(ref)}/logs`, { query });
+}
+
+function path(ref: string): string {
+  return `/containers/${encodeURIComponent(ref)}`;
+}

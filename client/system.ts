@@ -1,0 +1,23 @@
+import type { Readable } from 'node:stream';
+
+import type { EventMessage } from '@gantry/engine/events/schema.ts';
+import type { Info, Version } from '@gantry/engine/system/schema.ts';
+
+import type { Connection, Query } from './connection.ts';
+
+export type { EventMessage } from '@gantry/engine/events/schema.ts';
+
+/** GET /version. */
+export async function version(engine: Connection): Promise<Version> {
+  return await engine.call('GET', '/version');
+}
+
+/** GET /info. */
+export async function info(engine: Connection): Promise<Info> {
+  return await engine.call('GET', '/info');
+}
+
+/** GET /events: a stream of JSON lines (`jsonLines<EventMessage>`), open until it is destroyed or `until` is reached. */
+export async function events(engine: Connection, query: Query = {}): Promise<Readable> {
+  return await engine.stream('GET', '/events', { query });
+}
