@@ -1,0 +1,13 @@
+/** `./gantry bench [engine|limiter|gateway] [part of a name]`: every budget with its ratio. */
+const [name = 'engine', only] = process.argv.slice(2);
+const benches: Record<string, () => Promise<{ main: (only?: string) => Promise<void> }>> = {
+  engine: async () => await import('./engine.ts'),
+};
+
+const load = benches[name];
+if (load === undefined) {
+  console.error(`no bench named ${name}; there are: ${Object.keys(benches).join(', ')}`);
+  process.exit(2);
+}
+const bench = await load();
+await bench.main(only);

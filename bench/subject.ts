@@ -1,0 +1,155 @@
+import type { Api } from '@gantry/tests/api.ts';
+
+const LOG_LINES = 200_000;
+
+/** The work that both engines are asked for, through the API alone. */
+export class Subject {
+  readonly #api: Api;
+  #sleeper = '';
+  #logged = '';
+  #fill: string[] = [];
+
+  constructor(api: Api) {
+    this.#api = api;
+  }
+
+  /** 200 stopped containers for the list, one running for exec and inspect. */
+  async prepare(): Promise<void> {
+    for (let count = 0; count < 199; count += 1) this.#fill.push(await this.#create(['true']));
+    this.#sleeper = await this.#start(['sleep', '100000']);
+    this.#fill.push(this.#sleeper);
+  }
+
+  async clear(): Promise<void> {
+    for (const id of [...this.#fill, this.#logged].filter(Boolean)) await this.#remove(id);
+  }
+
+  /** Create, start, wait, remove. */
+  async runTrue(network: string): Promise<void> {
+    const id = await this.#create(['true'], { HostConfig: { NetworkMode: network } });
+    await this.#expect('POST', `/containers/${id}/start`, 204);
+    await this.#expect('POST', `/containers/${id}/wait`, 200);
+    await this.#expect('DELETE', `/containers/${id}`, 204);
+  }
+
+  async startPublished(): Promise<number> {
+    const id = await this.#create(['sleep', '1000'], {
+      ExposedPorts: { '80/tcp': {} },
+      HostConfig: { PortBindings: { '80/tcp': [{ HostPort: '' }] } },
+    });
+    const spent = await timed(async () => await this.#expect('POST', `/containers/${id}/start`, 204));
+    await this.#remove(id);
+    return spent;
+  }
+
+  async startParallel(count: number): Promise<number> {
+    const ids = [];
+    for (let n = 0; n < count; n += 1) ids.push(await this.#create(['sleep', '1000']));
+    const spent = await timed(
+      async () => await Promise.all(ids.map(async (id) => await this.#expect('POST', `/containers/${id}/start`, 204))),
+    );
+    await Promise.all(ids.map(async (id) => await this.#remove(id)));
+    return spent;
+  }
+
+  async stopObedient(): Promise<number> {
+    const id = await this.#start(['sh', '-c', 'trap "exit 0" TERM; while :; do sleep 1000 & wait; done']);
+    await this.#ready(id);
+    const spent = await timed(async () => await this.#expect('POST', `/containers/${id}/stop`, 204));
+    await this.#remove(id);
+    return spent;
+  }
+
+  async execTrue(): Promise<void> {
+    const created = await this.#api.post<{ Id: string }>(`/containers/${this.#sleeper}/exec`, {
+      Cmd: ['true'],
+      AttachStdout: true,
+      AttachStderr: true,
+    });
+    await this.#expect('POST', `/exec/${created.body.Id}/start`, 200, { Detach: false, Tty: false });
+    const { body } = await this.#api.get<{ ExitCode: number }>(`/exec/${created.body.Id}/json`);
+    if (body.ExitCode !== 0) throw new Error(`exec ended with ${body.ExitCode}`);
+  }
+
+  async list(): Promise<void> {
+    const { body } = await this.#api.get<unknown[]>('/containers/json?all=1');
+    if (body.length !== 200) throw new Error(`200 containers expected, ${body.length} listed`);
+  }
+
+  async inspect(): Promise<void> {
+    await this.#expect('GET', `/containers/${this.#sleeper}/json`, 200);
+  }
+
+  /** A container that writes 200,000 lines; from its start to its end. */
+  async writeLog(): Promise<number> {
+    if (this.#logged !== '') await this.#remove(this.#logged);
+    this.#logged = await this.#create(['seq', String(LOG_LINES)]);
+    return await timed(async () => {
+      await this.#expect('POST', `/containers/${this.#logged}/start`, 204);
+      await this.#expect('POST', `/containers/${this.#logged}/wait`, 200);
+    });
+  }
+
+  async readLog(tail: string): Promise<void> {
+    const { raw } = await this.#api.get(`/containers/${this.#logged}/logs?stdout=1&stderr=1&tail=${tail}`);
+    if (!raw.toString('latin1').endsWith(`${LOG_LINES}\n`)) throw new Error('the log does not end with its last line');
+  }
+
+  /** Attached before the start; every byte is counted. */
+  async attachMegabytes(megabytes: number): Promise<number> {
+    const id = await this.#create(['dd', 'if=/dev/zero', 'bs=1M', `count=${megabytes}`, 'status=none'], {
+      AttachStdout: true,
+      HostConfig: { LogConfig: { Type: 'none' } },
+    });
+    const { socket } = await this.#api.hijack(`/containers/${id}/attach?stream=1&stdout=1`);
+    const spent = await timed(async () => {
+      await this.#expect('POST', `/containers/${id}/start`, 204);
+      let payload = 0;
+      for await (const chunk of socket as AsyncIterable<Buffer>) payload += chunk.length;
+      if (payload < megabytes * 1024 * 1024) throw new Error(`only ${payload} bytes came`);
+    });
+    await this.#remove(id);
+    return spent;
+  }
+
+  async sleeping(): Promise<AsyncDisposable> {
+    const id = await this.#start(['sleep', '1000']);
+    return { [Symbol.asyncDispose]: async () => await this.#remove(id) };
+  }
+
+  async #create(command: string[], body: Record<string, unknown> = {}): Promise<string> {
+    const answer = await this.#api.post<{ Id: string }>('/containers/create', { Image: 'busybox', Cmd: command, ...body });
+    if (answer.status !== 201) throw new Error(`create answered ${answer.status}: ${answer.raw.toString()}`);
+    return answer.body.Id;
+  }
+
+  async #start(command: string[]): Promise<string> {
+    const id = await this.#create(command);
+    await this.#expect('POST', `/containers/${id}/start`, 204);
+    return id;
+  }
+
+  /** A shell sets its trap only after it has started: wait until it sleeps in its loop. */
+  async #ready(id: string): Promise<void> {
+    const created = await this.#api.post<{ Id: string }>(`/containers/${id}/exec`, {
+      Cmd: ['sh', '-c', 'until pidof sleep; do :; done'],
+      AttachStdout: true,
+    });
+    await this.#expect('POST', `/exec/${created.body.Id}/start`, 200, { Detach: false, Tty: false });
+  }
+
+  async #remove(id: string): Promise<void> {
+    await this.#expect('DELETE', `/containers/${id}?force=1&v=1`, 204);
+  }
+
+  async #expect(method: string, path: string, status: number, body?: unknown): Promise<void> {
+    const answer = await this.#api.request(method, path, { body });
+    if (answer.status !== status) throw new Error(`${method} ${path} answered ${answer.status}: ${answer.raw.toString().slice(0, 500)}`);
+  }
+}
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const started = performance.now();
+  await work();
+  return performance.now() - started;
+}
