@@ -1,0 +1,224 @@
+import type { Database } from '../db/database.ts';
+import type { Layers } from '../layers/layers.ts';
+import { EngineError } from '../lib/errors.ts';
+import type { HistoryEntry, ImageConfig } from './config.ts';
+import { parseImage } from './image-json.ts';
+import { familiarReference, parseReference, withDefaultTag, type Reference } from './reference.ts';
+
+export type Image = Readonly<{
+  /** Digest of the configuration: `sha256:…`. */
+  id: string;
+  config: ImageConfig;
+  /** The `config` and `container_config` objects as the image has them, for what only an inspect shows. */
+  wireConfig: Readonly<Record<string, unknown>>;
+  wireContainerConfig: Readonly<Record<string, unknown>>;
+  /** Chain ids, base first. */
+  layers: readonly string[];
+  /** Digests of the uncompressed layer archives, base first. */
+  diffIds: readonly string[];
+  createdAt: Temporal.Instant | undefined;
+  architecture: string;
+  variant: string;
+  os: string;
+  author: string;
+  comment: string;
+  /** The container that it was committed from. */
+  container: string;
+  engineVersion: string;
+  history: readonly HistoryEntry[];
+  /** The image that it was made on top of, where that is known and was here. */
+  parentId: string | undefined;
+  sizeBytes: number;
+}>;
+
+const migrations = [
+  `CREATE TABLE images (
+     id TEXT PRIMARY KEY,
+     json TEXT NOT NULL,
+     parent TEXT,
+     tagged_ns TEXT
+   ) STRICT;
+   CREATE TABLE image_references (
+     repository TEXT NOT NULL,
+     tag TEXT NOT NULL,
+     digest TEXT NOT NULL,
+     image TEXT NOT NULL REFERENCES images (id),
+     PRIMARY KEY (repository, tag, digest)
+   ) STRICT, WITHOUT ROWID;`,
+];
+
+/** The images and their names: all in memory, each change committed before it is seen. */
+export class ImageStore {
+  readonly #db: Database;
+  readonly #layers: Layers;
+  readonly #images = new Map<string, Image>();
+  readonly #taggedAt = new Map<string, Temporal.Instant>();
+  /** By the text of the reference: a tag's or a digest's, never both. */
+  readonly #references = new Map<string, { reference: Reference; imageId: string }>();
+  readonly #statements;
+
+  constructor(db: Database, layers: Layers) {
+    this.#db = db;
+    this.#layers = layers;
+    db.migrate('images', migrations);
+    this.#statements = {
+      insert: db.sql.prepare('INSERT INTO images (id, json, parent) VALUES (?, ?, ?)'),
+      setParent: db.sql.prepare('UPDATE images SET parent = ? WHERE id = ?'),
+      setTagged: db.sql.prepare('UPDATE images SET tagged_ns = ? WHERE id = ?'),
+      delete: db.sql.prepare('DELETE FROM images WHERE id = ?'),
+      deleteReferences: db.sql.prepare('DELETE FROM image_references WHERE image = ?'),
+      refer: db.sql.prepare(
+        'INSERT INTO image_references VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET image = excluded.image',
+      ),
+      deleteReference: db.sql.prepare('DELETE FROM image_references WHERE repository = ? AND tag = ? AND digest = ?'),
+    };
+    this.#load();
+  }
+
+  /** The image a client means: by id, unique prefix of it, name with tag (default `latest`) or name with digest. */
+  find(ref: string): Image {
+    const byId = this.#images.get(ref) ?? this.#images.get(`sha256:${ref}`);
+    if (byId !== undefined) return byId;
+    if (/^sha256:[0-9a-f]*$/.test(ref)) return this.#byPrefix(ref) ?? notFound(ref);
+    const reference = /^[0-9a-f]{64}$/.test(ref) ? undefined : withDefaultTag(parseReference(ref));
+    const named = reference && this.named(reference);
+    return named ?? this.#byPrefix(`sha256:${ref}`) ?? notFound(reference ? familiarReference(reference) : ref);
+  }
+
+  get(id: string): Image | undefined {
+    return this.#images.get(id);
+  }
+
+  all(): readonly Image[] {
+    return [...this.#images.values()];
+  }
+
+  /** The image with exactly this name; with a digest the tag says nothing. */
+  named({ repository, tag, digest }: Reference): Image | undefined {
+    const key = familiarReference(digest === undefined ? { repository, tag } : { repository, digest });
+    const found = this.#references.get(key);
+    return found === undefined ? undefined : this.#images.get(found.imageId);
+  }
+
+  /** Whether `ref` is an image's id or the beginning of it, and not one of its names. */
+  isId(image: Image, ref: string): boolean {
+    const hex = ref.startsWith('sha256:') ? ref.slice('sha256:'.length) : ref;
+    return image.id.startsWith(`sha256:${hex}`);
+  }
+
+  /** An image's names, sorted as people read them; those with a tag and those with a digest. */
+  referencesOf(id: string): Reference[] {
+    return [...this.#references]
+      .filter(([, { imageId }]) => imageId === id)
+      .toSorted(([a], [b]) => (a < b ? -1 : 1))
+      .map(([, { reference }]) => reference);
+  }
+
+  /** Such as `busybox:latest`. */
+  tagsOf(id: string): string[] {
+    return this.referencesOf(id)
+      .filter((reference) => reference.tag !== undefined)
+      .map(familiarReference);
+  }
+
+  /** Such as `busybox@sha256:…`. */
+  digestsOf(id: string): string[] {
+    return this.referencesOf(id)
+      .filter((reference) => reference.digest !== undefined)
+      .map(familiarReference);
+  }
+
+  taggedAt(id: string): Temporal.Instant | undefined {
+    return this.#taggedAt.get(id);
+  }
+
+  childrenOf(id: string): Image[] {
+    return this.all().filter((image) => image.parentId === id);
+  }
+
+  /** Stores an image whose layers are registered; `json` is its configuration to the byte. An image that is there stays. */
+  insert(id: string, json: string, parentId?: string): Image {
+    const known = this.#images.get(id);
+    if (known !== undefined) return known;
+    const image = this.#imageOf(id, json, parentId);
+    this.#layers.own(id, image.layers.at(-1));
+    try {
+      this.#statements.insert.run(id, json, parentId ?? null);
+    } catch (error) {
+      this.#layers.release(id);
+      throw error;
+    }
+    this.#images.set(id, image);
+    return image;
+  }
+
+  /** Says what an image was made on top of. */
+  setParent(id: string, parentId: string): void {
+    const image = this.#images.get(id);
+    if (image === undefined) return notFound(id);
+    this.#statements.setParent.run(parentId, id);
+    this.#images.set(id, { ...image, parentId });
+  }
+
+  /** Gives an image a name and takes it from the one that had it. A name has a tag or a digest. */
+  refer(reference: Reference, imageId: string, now: Temporal.Instant): void {
+    const { repository, tag, digest } = reference;
+    this.#db.transaction(() => {
+      this.#statements.refer.run(repository, tag ?? '', digest ?? '', imageId);
+      this.#statements.setTagged.run(String(now.epochNanoseconds), imageId);
+    });
+    this.#references.set(familiarReference(reference), { reference, imageId });
+    this.#taggedAt.set(imageId, now);
+  }
+
+  /** Takes a name away. */
+  unrefer(reference: Reference): void {
+    this.#statements.deleteReference.run(reference.repository, reference.tag ?? '', reference.digest ?? '');
+    this.#references.delete(familiarReference(reference));
+  }
+
+  /** Removes an image and its names; returns the chain ids of the layers that went with it. */
+  delete(id: string): string[] {
+    this.#db.transaction(() => {
+      this.#statements.deleteReferences.run(id);
+      this.#statements.delete.run(id);
+    });
+    for (const [key, { imageId }] of this.#references) if (imageId === id) this.#references.delete(key);
+    this.#images.delete(id);
+    this.#taggedAt.delete(id);
+    return this.#layers.release(id);
+  }
+
+  #byPrefix(prefix: string): Image | undefined {
+    if (prefix === 'sha256:') return undefined;
+    const matches = [...this.#images.keys()].filter((id) => id.startsWith(prefix));
+    return matches.length === 1 ? this.#images.get(matches[0]!) : undefined;
+  }
+
+  #imageOf(id: string, json: string, parentId: string | undefined): Image {
+    const parsed = parseImage(JSON.parse(json));
+    const chain = parsed.layers.map((chainId) => this.#layers.get(chainId));
+    const sizeBytes = chain.reduce((sum, layer) => sum + (layer?.sizeBytes ?? 0), 0);
+    return Object.freeze({ ...parsed, id, parentId, sizeBytes });
+  }
+
+  #load(): void {
+    for (const row of this.#db.sql.prepare('SELECT * FROM images ORDER BY rowid').iterate()) {
+      const id = String(row.id);
+      this.#images.set(id, this.#imageOf(id, String(row.json), row.parent === null ? undefined : String(row.parent)));
+      if (row.tagged_ns !== null) this.#taggedAt.set(id, new Temporal.Instant(BigInt(String(row.tagged_ns))));
+    }
+    for (const row of this.#db.sql.prepare('SELECT * FROM image_references').iterate()) {
+      const reference = {
+        repository: String(row.repository),
+        tag: String(row.tag) || undefined,
+        digest: String(row.digest) || undefined,
+      };
+      this.#references.set(familiarReference(reference), { reference, imageId: String(row.image) });
+    }
+  }
+}
+
+function notFound(ref: string): never {
+  throw new EngineError('notFound', `No such image: ${ref}`);
+}

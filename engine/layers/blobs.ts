@@ -1,0 +1,89 @@
+import { createHash } from 'node:crypto';
+import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { open, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { EngineError } from '../lib/errors.ts';
+import { newId } from '../lib/ids.ts';
+
+const DIGEST = /^sha256:[0-9a-f]{64}$/;
+
+/**
+ * Files by the digest of their content: layer archives as they were received, and image configurations.
+ *
+ * A blob appears whole (written beside, synced, renamed) and never changes.
+ */
+export class Blobs {
+  readonly #directory: string;
+  readonly #arriving: string;
+
+  constructor(dataRoot: string) {
+    this.#directory = join(dataRoot, 'blobs', 'sha256');
+    this.#arriving = join(dataRoot, 'blobs', 'arriving');
+    mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
+    // Whatever was on its way when the daemon died has lost its sender.
+    rmSync(this.#arriving, { recursive: true, force: true });
+    mkdirSync(this.#arriving, { mode: 0o700 });
+  }
+
+  path(digest: string): string {
+    if (!DIGEST.test(digest)) throw new EngineError('invalid', `invalid checksum digest format: ${digest}`);
+    return join(this.#directory, digest.slice('sha256:'.length));
+  }
+
+  has(digest: string): boolean {
+    return statSync(this.path(digest), { throwIfNoEntry: false }) !== undefined;
+  }
+
+  sizeBytes(digest: string): number {
+    return statSync(this.path(digest)).size;
+  }
+
+  /** A folder for files on their way in; it disappears with everything that was not adopted. */
+  arrivals(): AsyncDisposable & { path: string } {
+    const path = join(this.#arriving, newId());
+    mkdirSync(path, { mode: 0o700 });
+    return {
+      path,
+      async [Symbol.asyncDispose]() {
+        await rm(path, { recursive: true, force: true });
+      },
+    };
+  }
+
+  /** Makes a file whose digest was checked while it was written a blob; the file is synced first. */
+  async adopt(file: string, digest: string): Promise<void> {
+    if (this.has(digest)) return await rm(file);
+    await sync(file);
+    await rename(file, this.path(digest));
+    await sync(this.#directory);
+  }
+
+  /** Stores `content` and returns its digest. */
+  async put(content: Uint8Array): Promise<string> {
+    const digest = `sha256:${createHash('sha256').update(content).digest('hex')}`;
+    if (this.has(digest)) return digest;
+    const file = join(this.#arriving, newId());
+    await writeFile(file, content, { mode: 0o600 });
+    await this.adopt(file, digest);
+    return digest;
+  }
+
+  /** Removing a blob that is not there is fine. */
+  remove(digest: string): void {
+    rmSync(this.path(digest), { force: true });
+  }
+
+  /** Removes what no record names. */
+  removeAllBut(owned: ReadonlySet<string>): void {
+    for (const name of readdirSync(this.#directory)) {
+      if (!owned.has(`sha256:${name}`)) rmSync(join(this.#directory, name), { force: true });
+    }
+  }
+}
+
+/** Brings a file, or the names in a folder, onto the disk. */
+async function sync(path: string): Promise<void> {
+  await using handle = await open(path, 'r');
+  await handle.sync();
+}

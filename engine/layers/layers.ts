@@ -1,0 +1,314 @@
+import { chmodSync, mkdirSync, readdirSync, renameSync } from 'node:fs';
+import { lstat, opendir } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import type { Database } from '../db/database.ts';
+import { newId, shortId } from '../lib/ids.ts';
+import type { Blobs } from './blobs.ts';
+import { HostMounts } from './host-mounts.ts';
+import { Trash } from './trash.ts';
+
+/** One extracted layer. The chain id names its content together with everything below it. */
+export type Layer = Readonly<{
+  chainId: string;
+  /** Digest of the uncompressed archive. */
+  diffId: string;
+  /** Chain id of the layer below. */
+  parent: string | undefined;
+  /** Name of its folder: short, so that the overlay options of many layers fit into one page. */
+  folder: string;
+  /** Digest of the archive as it was received. */
+  blob: string;
+  /** Of the files in it. */
+  sizeBytes: number;
+}>;
+
+/** What an overlay mount takes; `lower` is relative to `base`, topmost first. */
+export type Overlay = { base: string; lower: string[]; upper: string; work: string; target: string };
+
+type FailureLog = { warn(details: object, message: string): void };
+
+const migrations = [
+  `CREATE TABLE layers (
+     chain_id TEXT PRIMARY KEY,
+     diff_id TEXT NOT NULL,
+     parent TEXT REFERENCES layers (chain_id),
+     folder TEXT NOT NULL UNIQUE,
+     blob TEXT NOT NULL,
+     size_bytes INTEGER NOT NULL
+   ) STRICT;
+   CREATE TABLE layer_owners (
+     owner TEXT PRIMARY KEY,
+     kind TEXT NOT NULL CHECK (kind IN ('image', 'container')),
+     top TEXT REFERENCES layers (chain_id)
+   ) STRICT, WITHOUT ROWID;`,
+];
+
+const EMPTY = 'empty';
+const TRASH = '.trash';
+
+type Owner = Readonly<{ kind: 'image' | 'container'; top: string | undefined }>;
+
+/**
+ * The extracted layers, who owns them, and the containers' writable layers on top.
+ *
+ * An owner (an image or a container) names the topmost layer of its chain. A layer lives as long as an owner, a layer
+ * above it, or work in progress needs it.
+ */
+export class Layers {
+  readonly #db: Database;
+  readonly #blobs: Blobs;
+  readonly #directory: string;
+  readonly #writable: string;
+  readonly #trash: Trash;
+  readonly #writableTrash: Trash;
+  readonly #layers = new Map<string, Layer>();
+  readonly #owners = new Map<string, Owner>();
+  readonly #leases = new Map<string, number>();
+  readonly #mounts = new HostMounts();
+  readonly #statements;
+
+  constructor(db: Database, blobs: Blobs, dataRoot: string, log: FailureLog) {
+    this.#db = db;
+    this.#blobs = blobs;
+    this.#directory = join(dataRoot, 'layers');
+    this.#writable = join(dataRoot, 'writable');
+    db.migrate('layers', migrations);
+    this.#statements = {
+      insertLayer: db.sql.prepare('INSERT INTO layers VALUES (?, ?, ?, ?, ?, ?)'),
+      deleteLayer: db.sql.prepare('DELETE FROM layers WHERE chain_id = ?'),
+      insertOwner: db.sql.prepare('INSERT INTO layer_owners VALUES (?, ?, ?)'),
+      deleteOwner: db.sql.prepare('DELETE FROM layer_owners WHERE owner = ?'),
+    };
+    mkdirSync(join(this.#directory, EMPTY), { recursive: true });
+    mkdirSync(this.#writable, { recursive: true, mode: 0o711 });
+    const onFailure = (error: unknown, path: string): void =>
+      log.warn({ err: error, path }, 'a folder could not be removed; the next start tries again');
+    this.#trash = new Trash(join(this.#directory, TRASH), onFailure);
+    this.#writableTrash = new Trash(join(this.#writable, TRASH), onFailure);
+    this.#load();
+  }
+
+  /** The folder all layers live in; `Layer.folder` is relative to it. */
+  get directory(): string {
+    return this.#directory;
+  }
+
+  get(chainId: string): Layer | undefined {
+    return this.#layers.get(chainId);
+  }
+
+  all(): readonly Layer[] {
+    return [...this.#layers.values()];
+  }
+
+  /** The layers of a chain, topmost first. */
+  chain(top: string | undefined): Layer[] {
+    const chain: Layer[] = [];
+    for (let id = top; id !== undefined;) {
+      const layer = this.#layers.get(id);
+      if (layer === undefined) throw new Error(`layer ${id} is not there`);
+      chain.push(layer);
+      id = layer.parent;
+    }
+    return chain;
+  }
+
+  /**
+   * The folders of a container's writable layer, and its hold on the image's layers: they stay, also when the image
+   * is removed by force.
+   */
+  async prepare(containerId: string, imageId: string | undefined): Promise<void> {
+    const top = imageId === undefined ? undefined : this.#ownerOf(imageId).top;
+    this.#own(containerId, { kind: 'container', top });
+    const folder = join(this.#writable, containerId);
+    try {
+      mkdirSync(folder, { mode: 0o710 });
+      for (const name of ['upper', 'work', 'merged']) mkdirSync(join(folder, name));
+      // This is the mode of the container's root folder: the daemon's umask must not take anything from it.
+      chmodSync(join(folder, 'upper'), 0o755);
+    } catch (error) {
+      await this.remove(containerId);
+      throw error;
+    }
+  }
+
+  /** How the container's root file system is put together. */
+  overlay(containerId: string): Overlay {
+    const lower = this.chain(this.#ownerOf(containerId).top).map((layer) => layer.folder);
+    const folder = join(this.#writable, containerId);
+    return {
+      base: this.#directory,
+      // overlayfs wants at least one lower folder
+      lower: lower.length > 0 ? lower : [EMPTY],
+      upper: join(folder, 'upper'),
+      work: join(folder, 'work'),
+      target: join(folder, 'merged'),
+    };
+  }
+
+  /** Mounts the root file system of a container that does not run, for work on its files by the daemon itself. */
+  async mountOnHost(containerId: string): Promise<AsyncDisposable & { path: string }> {
+    return await this.#mounts.mount(this.overlay(containerId));
+  }
+
+  /** Gives up a container's writable layer; its files disappear in the background. Twice is fine. */
+  // oxlint-disable-next-line require-await -- a promise by contract, so that errors come one way
+  async remove(containerId: string): Promise<void> {
+    this.release(containerId);
+    this.#writableTrash.take(join(this.#writable, containerId));
+  }
+
+  /** Bytes that the container wrote, and those of its whole root file system. */
+  async size(containerId: string): Promise<{ writableBytes: number; rootBytes: number }> {
+    const writableBytes = await bytesBelow(join(this.#writable, containerId, 'upper'));
+    const chain = this.chain(this.#ownerOf(containerId).top);
+    return { writableBytes, rootBytes: chain.reduce((sum, layer) => sum + layer.sizeBytes, writableBytes) };
+  }
+
+  /** A folder to extract into; what was not registered disappears with it. */
+  workspace(): Disposable & { path: string } {
+    const path = join(this.#directory, `new-${shortId(newId())}`);
+    mkdirSync(path, { mode: 0o755 });
+    return { path, [Symbol.dispose]: () => this.#trash.take(path) };
+  }
+
+  /**
+   * Makes an extracted folder a layer, under a lease of the caller's.
+   *
+   * The folder gets its final name before the record exists: a crash in between leaves a folder that nobody owns.
+   */
+  register(path: string, layer: Omit<Layer, 'folder'>): Layer {
+    const registered = { ...layer, folder: shortId(newId()) };
+    renameSync(path, join(this.#directory, registered.folder));
+    const { chainId, diffId, parent, folder, blob, sizeBytes } = registered;
+    this.#statements.insertLayer.run(chainId, diffId, parent ?? null, folder, blob, sizeBytes);
+    this.#layers.set(chainId, registered);
+    return registered;
+  }
+
+  /** Keeps a layer, there already or still to come, until it is disposed: for work whose result will own the layer. */
+  lease(chainId: string): Disposable {
+    this.#leases.set(chainId, (this.#leases.get(chainId) ?? 0) + 1);
+    return {
+      [Symbol.dispose]: () => {
+        const left = this.#leases.get(chainId)! - 1;
+        if (left > 0) this.#leases.set(chainId, left);
+        else this.#leases.delete(chainId);
+        this.#collect(chainId);
+      },
+    };
+  }
+
+  /**
+   * An image holds the layers up to `top`: said before its own record is stored, and `release` after that is gone, so
+   * that a crash in between leaves an owner without a record, which the next start lets go.
+   */
+  own(imageId: string, top: string | undefined): void {
+    this.#own(imageId, { kind: 'image', top });
+  }
+
+  /** The owner lets go; returns the chain ids of the layers that went with it, topmost first. Twice is fine. */
+  release(owner: string): string[] {
+    const top = this.#owners.get(owner)?.top;
+    if (!this.#owners.has(owner)) return [];
+    this.#statements.deleteOwner.run(owner);
+    this.#owners.delete(owner);
+    return this.#collect(top);
+  }
+
+  /**
+   * At the daemon's start: owners without a record of their own let go, and folders that nobody owns are removed.
+   * Blobs are kept for the layers and for `configs`.
+   */
+  reconcile(containers: ReadonlySet<string>, images: ReadonlySet<string>): void {
+    for (const [owner, { kind }] of this.#owners) {
+      if (!(kind === 'image' ? images : containers).has(owner)) this.release(owner);
+    }
+    for (const chainId of this.#layers.keys()) this.#collect(chainId);
+    const folders = new Set([...this.#layers.values()].map((layer) => layer.folder));
+    for (const name of readdirSync(this.#directory)) {
+      if (name !== EMPTY && name !== TRASH && !folders.has(name)) this.#trash.take(join(this.#directory, name));
+    }
+    for (const name of readdirSync(this.#writable)) {
+      if (name !== TRASH && this.#owners.get(name)?.kind !== 'container') {
+        this.#writableTrash.take(join(this.#writable, name));
+      }
+    }
+    this.#blobs.removeAllBut(new Set([...images, ...[...this.#layers.values()].map((layer) => layer.blob)]));
+  }
+
+  /** Resolves when removals so far have reached the disk. */
+  async settled(): Promise<void> {
+    await Promise.all([this.#trash.emptied(), this.#writableTrash.emptied()]);
+  }
+
+  #own(owner: string, { kind, top }: Owner): void {
+    this.#statements.insertOwner.run(owner, kind, top ?? null);
+    this.#owners.set(owner, { kind, top });
+  }
+
+  #ownerOf(id: string): Owner {
+    const owner = this.#owners.get(id);
+    if (owner === undefined) throw new Error(`${id} owns no layers`);
+    return owner;
+  }
+
+  /** Removes a layer that nobody needs, and then those below it. */
+  #collect(top: string | undefined): string[] {
+    const removed: Layer[] = [];
+    this.#db.transaction(() => {
+      for (let id = top; id !== undefined && !this.#isNeeded(id);) {
+        const layer = this.#layers.get(id);
+        if (layer === undefined) return;
+        this.#statements.deleteLayer.run(id);
+        this.#layers.delete(id);
+        removed.push(layer);
+        id = layer.parent;
+      }
+    });
+    for (const { folder, blob } of removed) {
+      this.#trash.take(join(this.#directory, folder));
+      if (![...this.#layers.values()].some((layer) => layer.blob === blob)) this.#blobs.remove(blob);
+    }
+    return removed.map((layer) => layer.chainId);
+  }
+
+  #isNeeded(chainId: string): boolean {
+    return (
+      this.#leases.has(chainId) ||
+      this.#owners.values().some((owner) => owner.top === chainId) ||
+      this.#layers.values().some((layer) => layer.parent === chainId)
+    );
+  }
+
+  #load(): void {
+    for (const row of this.#db.sql.prepare('SELECT * FROM layers').iterate()) {
+      const chainId = String(row.chain_id);
+      this.#layers.set(chainId, {
+        chainId,
+        diffId: String(row.diff_id),
+        parent: row.parent === null ? undefined : String(row.parent),
+        folder: String(row.folder),
+        blob: String(row.blob),
+        sizeBytes: Number(row.size_bytes),
+      });
+    }
+    for (const row of this.#db.sql.prepare('SELECT * FROM layer_owners').iterate()) {
+      this.#owners.set(String(row.owner), {
+        kind: row.kind === 'image' ? 'image' : 'container',
+        top: row.top === null ? undefined : String(row.top),
+      });
+    }
+  }
+}
+
+async function bytesBelow(path: string): Promise<number> {
+  let bytes = 0;
+  for await (const entry of await opendir(path)) {
+    const inner = join(path, entry.name);
+    if (entry.isDirectory()) bytes += await bytesBelow(inner);
+    else if (entry.isFile()) bytes += (await lstat(inner)).size;
+  }
+  return bytes;
+}

@@ -1,0 +1,94 @@
+import { execFile } from 'node:child_process';
+import { mkdirSync, readdirSync, renameSync } from 'node:fs';
+import { readdir, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+import { hasCode } from '../lib/errors.ts';
+import { newId } from '../lib/ids.ts';
+
+const execute = promisify(execFile);
+
+/** Trees up to this many entries are removed in the process; larger ones by a child, so that the event loop is free. */
+const SMALL_TREE_ENTRIES = 64;
+
+/**
+ * Removes folders in two steps: a rename, after which nobody finds the folder any more, then the slow part in the
+ * background. What a crash leaves in between is found again by its place.
+ */
+export class Trash {
+  readonly #directory: string;
+  readonly #onFailure: (error: unknown, path: string) => void;
+  #work: Promise<void> = Promise.resolve();
+
+  /** `directory` has to be on the same mount as what is thrown away; `onFailure` hears of what cannot be removed. */
+  constructor(directory: string, onFailure: (error: unknown, path: string) => void) {
+    this.#directory = directory;
+    this.#onFailure = onFailure;
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    for (const name of readdirSync(directory)) this.#removeLater(join(directory, name));
+  }
+
+  /** Returns when `path` is gone from its place; one that is not there is fine. */
+  take(path: string): void {
+    const place = join(this.#directory, newId());
+    try {
+      renameSync(path, place);
+    } catch (error) {
+      if (hasCode(error, 'ENOENT')) return;
+      throw error;
+    }
+    this.#removeLater(place);
+  }
+
+  /** Resolves when everything that was thrown away so far is removed. */
+  async emptied(): Promise<void> {
+    await this.#work;
+  }
+
+  /** One tree after the other: removing many at once would only make the disk slower for everybody else. */
+  #removeLater(path: string): void {
+    this.#work = this.#removeAfter(this.#work, path);
+  }
+
+  async #removeAfter(before: Promise<void>, path: string): Promise<void> {
+    await before;
+    try {
+      await removeTree(path);
+    } catch (error) {
+      this.#onFailure(error, path);
+    }
+  }
+}
+
+async function removeTree(path: string): Promise<void> {
+  if (await isSmall(path)) {
+    try {
+      await rm(path, { recursive: true, force: true });
+      return;
+    } catch (error) {
+      if (!hasCode(error, 'EPERM')) throw error;
+    }
+  }
+  try {
+    await execute('rm', ['-rf', '--', path]);
+  } catch {
+    // A privileged container can make files immutable or append-only: even root removes them only without that mark.
+    await execute('chattr', ['-R', '-f', '-i', '-a', path]).catch(() => undefined);
+    await execute('rm', ['-rf', '--', path]);
+  }
+}
+
+async function isSmall(path: string): Promise<boolean> {
+  if (!(await stat(path)).isDirectory()) return true;
+  const pending = [path];
+  let entries = 0;
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    const found = await readdir(next, { withFileTypes: true });
+    entries += found.length;
+    if (entries > SMALL_TREE_ENTRIES) return false;
+    const parent = next;
+    pending.push(...found.filter((entry) => entry.isDirectory()).map((entry) => join(parent, entry.name)));
+  }
+  return true;
+}
