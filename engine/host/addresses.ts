@@ -1,0 +1,205 @@
+import { macBytes, macText } from './links.ts';
+import { attribute, NLM_F, readAttributes, u32, type Message, type Netlink } from './netlink.ts';
+
+const RTM = {
+  newAddress: 20,
+  deleteAddress: 21,
+  getAddress: 22,
+  newRoute: 24,
+  deleteRoute: 25,
+  getRoute: 26,
+  newNeighbour: 28,
+  deleteNeighbour: 29,
+  getNeighbour: 30,
+} as const;
+const AF_INET = 2;
+const AF_BRIDGE = 7;
+const IFA_LOCAL = 2;
+const IFA_BROADCAST = 4;
+const RTA = { destination: 1, outInterface: 4, gateway: 5, preferredSource: 7, table: 15 } as const;
+const RT_TABLE_MAIN = 254;
+const RTPROT_BOOT = 3;
+const SCOPE = { universe: 0, link: 253 } as const;
+const RTN_UNICAST = 1;
+const NDA = { destination: 1, linkAddress: 2, master: 9 } as const;
+const NUD = { reachable: 2, noArp: 0x40, permanent: 0x80 } as const;
+const NTF_MASTER = 4;
+const NTF_STICKY = 0x40;
+
+export type Address = Readonly<{ link: number; ip: string; prefixLength: number }>;
+
+export type Route = Readonly<{
+  /** `0.0.0.0` with prefix length 0 is the default route. */
+  destination: string;
+  prefixLength: number;
+  gateway?: string;
+  link?: number;
+}>;
+
+export type Neighbour = Readonly<{ link: number; ip: string; mac: string }>;
+
+/** Gives a link an IPv4 address, with the broadcast address of its prefix. */
+export function addAddress({ link, ip, prefixLength }: Address): Message {
+  const address = ipBytes(ip);
+  const broadcast = u32(0);
+  broadcast.writeUInt32BE(
+    (address.readUInt32BE() | (prefixLength === 0 ? -1 : (2 ** (32 - prefixLength) - 1) | 0)) >>> 0,
+  );
+  const parts = [attribute(IFA_LOCAL, address)];
+  if (prefixLength < 31) parts.push(attribute(IFA_BROADCAST, broadcast));
+  return addressMessage(RTM.newAddress, 'RTM_NEWADDR', CREATE, { link, ip, prefixLength }, parts);
+}
+
+export function deleteAddress(address: Address): Message {
+  return addressMessage(RTM.deleteAddress, 'RTM_DELADDR', 0, address, [attribute(IFA_LOCAL, ipBytes(address.ip))]);
+}
+
+/** The IPv4 addresses of all links in the socket's namespace. */
+export function listAddresses(route: Netlink): Address[] {
+  const body = Buffer.alloc(8);
+  body.writeUInt8(AF_INET);
+  const query = { type: RTM.getAddress, flags: NLM_F.dump, body, call: 'RTM_GETADDR', values: [] };
+  return route.query(query).map((answer) => ({
+    link: answer.readUInt32LE(4),
+    ip: ipText(readAttributes(answer, 8).get(IFA_LOCAL)),
+    prefixLength: answer.readUInt8(1),
+  }));
+}
+
+/** Adds an IPv4 route to the main table: over a gateway, or straight onto a link. */
+export function addRoute(route: Route): Message {
+  return routeMessage(RTM.newRoute, 'RTM_NEWROUTE', CREATE, route);
+}
+
+export function deleteRoute(route: Route): Message {
+  return routeMessage(RTM.deleteRoute, 'RTM_DELROUTE', 0, route);
+}
+
+/** The IPv4 unicast routes of the main table. */
+export function listRoutes(route: Netlink): Route[] {
+  const body = Buffer.alloc(12);
+  body.writeUInt8(AF_INET);
+  const query = { type: RTM.getRoute, flags: NLM_F.dump, body, call: 'RTM_GETROUTE', values: [] };
+  return route
+    .query(query)
+    .filter((answer) => answer.readUInt8(4) === RT_TABLE_MAIN && answer.readUInt8(7) === RTN_UNICAST)
+    .map((answer) => {
+      const found = readAttributes(answer, 12);
+      const gateway = found.get(RTA.gateway);
+      return {
+        destination: ipText(found.get(RTA.destination)),
+        prefixLength: answer.readUInt8(1),
+        gateway: gateway === undefined ? undefined : ipText(gateway),
+        link: found.get(RTA.outInterface)?.readUInt32LE(),
+      };
+    });
+}
+
+/** Tells a link for good which hardware address an IPv4 neighbour has. */
+export function addNeighbour({ link, ip, mac }: Neighbour): Message {
+  const parts = [attribute(NDA.destination, ipBytes(ip)), attribute(NDA.linkAddress, macBytes(mac))];
+  const head = neighbourHead(AF_INET, link, NUD.permanent, 0);
+  return neighbourMessage(RTM.newNeighbour, 'RTM_NEWNEIGH', REPLACE, [link, ip, mac], [head, ...parts]);
+}
+
+export function deleteNeighbour({ link, ip }: { link: number; ip: string }): Message {
+  const head = neighbourHead(AF_INET, link, 0, 0);
+  const parts = [head, attribute(NDA.destination, ipBytes(ip))];
+  return neighbourMessage(RTM.deleteNeighbour, 'RTM_DELNEIGH', 0, [link, ip], parts);
+}
+
+/** The IPv4 neighbours that have a hardware address. */
+export function listNeighbours(route: Netlink): Neighbour[] {
+  const body = neighbourHead(AF_INET, 0, 0, 0);
+  const query = { type: RTM.getNeighbour, flags: NLM_F.dump, body, call: 'RTM_GETNEIGH', values: [] };
+  return route.query(query).flatMap((answer) => {
+    const found = readAttributes(answer, 12);
+    const mac = found.get(NDA.linkAddress);
+    if (mac === undefined) return [];
+    return [{ link: answer.readInt32LE(4), ip: ipText(found.get(NDA.destination)), mac: macText(mac) }];
+  });
+}
+
+/**
+ * Pins a hardware address to a port of a bridge, and takes it from the port that had it.
+ *
+ * A namespace that is being torn down still answers for its address for some milliseconds; a port that learns from
+ * such an answer would send the packets of the address's new owner to the dead one.
+ */
+export function pinToPort(port: number, mac: string): Message {
+  const head = neighbourHead(AF_BRIDGE, port, NUD.noArp, NTF_MASTER | NTF_STICKY);
+  const parts = [head, attribute(NDA.linkAddress, macBytes(mac))];
+  return neighbourMessage(RTM.newNeighbour, 'RTM_NEWNEIGH', REPLACE, ['bridge port', port, mac], parts);
+}
+
+/** The hardware addresses that the bridges of this namespace know, and the port of each. */
+export function listPinned(route: Netlink): { port: number; mac: string }[] {
+  const body = neighbourHead(AF_BRIDGE, 0, 0, 0);
+  const query = { type: RTM.getNeighbour, flags: NLM_F.dump, body, call: 'RTM_GETNEIGH', values: ['bridge'] };
+  return route
+    .query(query)
+    .filter((answer) => (answer.readUInt16LE(8) & NUD.noArp) !== 0)
+    .flatMap((answer) => {
+      const mac = readAttributes(answer, 12).get(NDA.linkAddress);
+      return mac === undefined ? [] : [{ port: answer.readInt32LE(4), mac: macText(mac) }];
+    });
+}
+
+const CREATE = NLM_F.create | NLM_F.exclusive;
+const REPLACE = NLM_F.create | NLM_F.replace;
+
+function addressMessage(
+  type: number,
+  call: string,
+  flags: number,
+  { link, ip, prefixLength }: Address,
+  parts: readonly Buffer[],
+): Message {
+  const head = Buffer.alloc(8);
+  head.writeUInt8(AF_INET, 0);
+  head.writeUInt8(prefixLength, 1);
+  head.writeUInt32LE(link, 4);
+  return { type, flags, body: Buffer.concat([head, ...parts]), call, values: [link, `${ip}/${prefixLength}`] };
+}
+
+function routeMessage(type: number, call: string, flags: number, route: Route): Message {
+  const head = Buffer.alloc(12);
+  head.writeUInt8(AF_INET, 0);
+  head.writeUInt8(route.prefixLength, 1);
+  head.writeUInt8(RT_TABLE_MAIN, 4);
+  head.writeUInt8(RTPROT_BOOT, 5);
+  head.writeUInt8(route.gateway === undefined ? SCOPE.link : SCOPE.universe, 6);
+  head.writeUInt8(RTN_UNICAST, 7);
+  const parts: Buffer[] = [];
+  if (route.prefixLength > 0) parts.push(attribute(RTA.destination, ipBytes(route.destination)));
+  if (route.gateway !== undefined) parts.push(attribute(RTA.gateway, ipBytes(route.gateway)));
+  if (route.link !== undefined) parts.push(attribute(RTA.outInterface, u32(route.link)));
+  return { type, flags, body: Buffer.concat([head, ...parts]), call, values: [route] };
+}
+
+function neighbourHead(family: number, link: number, state: number, flags: number): Buffer {
+  const head = Buffer.alloc(12);
+  head.writeUInt8(family, 0);
+  head.writeInt32LE(link, 4);
+  head.writeUInt16LE(state, 8);
+  head.writeUInt8(flags, 10);
+  return head;
+}
+
+function neighbourMessage(
+  type: number,
+  call: string,
+  flags: number,
+  values: readonly unknown[],
+  parts: readonly Buffer[],
+): Message {
+  return { type, flags, body: Buffer.concat(parts), call, values };
+}
+
+function ipBytes(ip: string): Buffer {
+  return Buffer.from(ip.split('.').map(Number));
+}
+
+function ipText(bytes: Buffer | undefined): string {
+  return bytes === undefined ? '0.0.0.0' : [...bytes].join('.');
+}

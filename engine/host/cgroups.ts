@@ -1,0 +1,147 @@
+import { readdirSync, readFileSync, rmdirSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { hasCode } from '../lib/errors.ts';
+
+const ROOT = '/sys/fs/cgroup';
+
+export type Controller = 'cpu' | 'cpuset' | 'memory' | 'pids' | 'blkio' | 'devices' | 'freezer' | 'hugetlb';
+
+/** `hybrid` is version 1 with an additional, controllerless version 2 mount; limits are then version 1's. */
+export type Cgroups = Readonly<{
+  version: 1 | 2;
+  hybrid: boolean;
+  /** Mount point of each controller that can be used. In version 2 they are all the same. */
+  controllers: ReadonlyMap<Controller, string>;
+}>;
+
+const CONTROLLERS: readonly Controller[] = [
+  'cpu',
+  'cpuset',
+  'memory',
+  'pids',
+  'blkio',
+  'devices',
+  'freezer',
+  'hugetlb',
+];
+
+/** Which cgroups this machine has, by what is mounted. */
+export function detectCgroups(mountinfo = readFileSync('/proc/self/mountinfo', 'utf8')): Cgroups {
+  const mounts = mountinfo.split('\n').flatMap(readMount);
+  const unified = mounts.find(({ type }) => type === 'cgroup2');
+  const old = mounts.filter(({ type }) => type === 'cgroup');
+  const controllers = new Map<Controller, string>();
+  for (const { path, options } of old) {
+    for (const name of CONTROLLERS) if (options.includes(name) && !controllers.has(name)) controllers.set(name, path);
+  }
+  if (controllers.size > 0 || unified === undefined) {
+    return { version: 1, hybrid: unified !== undefined, controllers };
+  }
+  for (const name of controllersOf(unified.path)) controllers.set(name, unified.path);
+  return { version: 2, hybrid: false, controllers };
+}
+
+/** Values of a container's cgroup at this moment; `undefined` where the controller or the group is not there. */
+export type Usage = Readonly<{
+  memoryBytes: number | undefined;
+  memoryLimitBytes: number | undefined;
+  pids: number | undefined;
+  pidsLimit: number | undefined;
+  cpuNs: number | undefined;
+}>;
+
+/** Reads usage and limits of the cgroup `path`, such as `/gantry/<id>`. A limit that is not set is `Infinity`. */
+export function readUsage({ version, controllers }: Cgroups, path: string): Usage {
+  const read = (controller: Controller, file: string): string | undefined => {
+    const mount = controllers.get(controller);
+    return mount === undefined ? undefined : readValue(join(mount, path, file));
+  };
+  if (version === 1) {
+    return {
+      memoryBytes: toNumber(read('memory', 'memory.usage_in_bytes')),
+      memoryLimitBytes: toLimit(read('memory', 'memory.limit_in_bytes')),
+      pids: toNumber(read('pids', 'pids.current')),
+      pidsLimit: toLimit(read('pids', 'pids.max')),
+      cpuNs: toNumber(controllers.has('cpu') ? readValue(join(ROOT, 'cpuacct', path, 'cpuacct.usage')) : undefined),
+    };
+  }
+  const cpu = /^usage_usec (\d+)$/m.exec(read('cpu', 'cpu.stat') ?? '')?.[1];
+  return {
+    memoryBytes: toNumber(read('memory', 'memory.current')),
+    memoryLimitBytes: toLimit(read('memory', 'memory.max')),
+    pids: toNumber(read('pids', 'pids.current')),
+    pidsLimit: toLimit(read('pids', 'pids.max')),
+    cpuNs: cpu === undefined ? undefined : Number(cpu) * 1000,
+  };
+}
+
+/** The ids of the processes in a cgroup; none when it is gone. */
+export function processesIn({ controllers }: Cgroups, path: string): number[] {
+  const pids = new Set<number>();
+  for (const mount of new Set(controllers.values())) {
+    for (const line of (readValue(join(mount, path, 'cgroup.procs')) ?? '').split('\n')) {
+      if (line !== '') pids.add(Number(line));
+    }
+  }
+  return [...pids];
+}
+
+/**
+ * Removes a cgroup and those below it from every hierarchy; what is already gone is no error. Throws `EBUSY` while
+ * processes are in it.
+ */
+export function removeCgroup({ hybrid, controllers }: Cgroups, path: string): void {
+  const mounts = new Set([...controllers.values(), ...readdirSync(ROOT).map((name) => join(ROOT, name))]);
+  for (const mount of mounts) removeTree(join(mount, path));
+  if (hybrid) removeTree(join(ROOT, 'unified', path));
+}
+
+function removeTree(directory: string): void {
+  try {
+    for (const entry of readdirSync(directory, { withFileTypes: true })) {
+      if (entry.isDirectory()) removeTree(join(directory, entry.name));
+    }
+    rmdirSync(directory);
+  } catch (error) {
+    // ENOTDIR: a file of the root, where version 2 is mounted; ENOENT: not in this hierarchy, or the kernel was faster.
+    if (!hasCode(error, 'ENOENT') && !hasCode(error, 'ENOTDIR')) throw error;
+  }
+}
+
+type Mount = { path: string; type: string; options: string[] };
+
+function readMount(line: string): Mount[] {
+  const [own, filesystem] = line.split(' - ');
+  const path = own?.split(' ')[4];
+  const [type, , options] = filesystem?.split(' ') ?? [];
+  if (path === undefined || type === undefined || !path.startsWith(ROOT)) return [];
+  return [{ path, type, options: options?.split(',') ?? [] }];
+}
+
+function controllersOf(mount: string): Controller[] {
+  const listed = new Set(readValue(join(mount, 'cgroup.controllers'))?.split(/\s+/));
+  if (listed.has('io')) listed.add('blkio'); // version 2's name of the same
+  return CONTROLLERS.filter((name) => listed.has(name) || name === 'devices' || name === 'freezer');
+}
+
+function readValue(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8').trim();
+  } catch (error) {
+    if (hasCode(error, 'ENOENT') || hasCode(error, 'ENODEV')) return undefined;
+    throw error;
+  }
+}
+
+function toNumber(value: string | undefined): number | undefined {
+  return value === undefined ? undefined : Number(value);
+}
+
+/** Version 1 has no word for "none": it answers with the largest number of pages. */
+const NO_LIMIT = 2 ** 62;
+
+function toLimit(value: string | undefined): number | undefined {
+  if (value === undefined) return undefined;
+  return value === 'max' || Number(value) >= NO_LIMIT ? Infinity : Number(value);
+}

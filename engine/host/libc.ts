@@ -1,0 +1,57 @@
+import { constants } from 'node:os';
+
+import koffi from 'koffi';
+
+/** A foreign function with TypeScript's idea of its arguments; koffi itself knows only the C prototype. */
+type Foreign<Arguments extends readonly unknown[], Result> = {
+  (...values: Arguments): Result;
+  async: (...values: [...Arguments, (error: Error | null, result: Result) => void]) => void;
+};
+
+const library = koffi.load('libc.so.6');
+
+/** Binds one function of the C library. `prototype` is its declaration in C. */
+export function bind<Arguments extends readonly unknown[], Result>(prototype: string): Foreign<Arguments, Result> {
+  return library.func(prototype);
+}
+
+/** The same for another library, named as the dynamic linker finds it. */
+export function loadLibrary(name: string): typeof bind {
+  const other = koffi.load(name);
+  return <Arguments extends readonly unknown[], Result>(prototype: string): Foreign<Arguments, Result> =>
+    other.func(prototype);
+}
+
+const names = new Map(Object.entries(constants.errno).map(([name, value]) => [value, name]));
+// Node's table ends where POSIX does; these are Linux's own, and netlink and xattrs answer with them.
+for (const [value, name] of [
+  [49, 'EUNATCH'],
+  [54, 'EXFULL'],
+  [61, 'ENODATA'],
+  [95, 'EOPNOTSUPP'],
+  [524, 'ENOTSUPP'],
+] as const) {
+  names.set(value, name);
+}
+
+/** What the kernel refused: the call, what it was called with, and the name of the errno in `code`, such as `EBUSY`. */
+export class SystemError extends Error {
+  readonly code: string;
+  readonly errno: number;
+  readonly syscall: string;
+
+  constructor(syscall: string, values: readonly unknown[], errno: number, detail = '') {
+    const code = names.get(errno) ?? `E${errno}`;
+    super(`${syscall}(${values.map((value) => JSON.stringify(value)).join(', ')}): ${code}${detail && `: ${detail}`}`);
+    this.name = 'SystemError';
+    this.code = code;
+    this.errno = errno;
+    this.syscall = syscall;
+  }
+}
+
+/** Passes on what a call returned, or throws when that is negative. `values` are told in the error. */
+export function check(result: number, syscall: string, values: readonly unknown[]): number {
+  if (result < 0) throw new SystemError(syscall, values, koffi.errno());
+  return result;
+}

@@ -1,0 +1,199 @@
+import {
+  attribute,
+  nested,
+  NLM_F,
+  readAttributes,
+  readText,
+  text,
+  u32,
+  type Message,
+  type Netlink,
+} from './netlink.ts';
+
+const RTM = { newLink: 16, deleteLink: 17, getLink: 18 } as const;
+const IFLA = {
+  address: 1,
+  name: 3,
+  mtu: 4,
+  master: 10,
+  linkInfo: 18,
+  alias: 20,
+  stats64: 23,
+  netnsFd: 28,
+} as const;
+const IFLA_INFO_KIND = 1;
+const IFLA_INFO_DATA = 2;
+const VETH_INFO_PEER = 1;
+const IFF_UP = 1;
+const HEADER_BYTES = 16;
+
+export type Counters = Readonly<{
+  rxPackets: bigint;
+  txPackets: bigint;
+  rxBytes: bigint;
+  txBytes: bigint;
+  rxErrors: bigint;
+  txErrors: bigint;
+  rxDropped: bigint;
+  txDropped: bigint;
+}>;
+
+export type Link = Readonly<{
+  index: number;
+  name: string;
+  mac: string;
+  mtu: number;
+  /** Index of the bridge that it is a port of; 0: none. */
+  master: number;
+  /** Such as `bridge` or `veth`; empty for hardware and loopback. */
+  kind: string;
+  alias: string;
+  up: boolean;
+  counters: Counters;
+}>;
+
+/** All links of the socket's namespace. */
+export function listLinks(route: Netlink): Link[] {
+  return route.query(linkMessage(RTM.getLink, { flags: NLM_F.dump }, 'RTM_GETLINK', [])).map(readLink);
+}
+
+/** One link, by name or index. Throws `ENODEV` when there is none. */
+export function getLink(route: Netlink, which: string | number): Link {
+  const head = typeof which === 'number' ? { index: which } : {};
+  const parts = typeof which === 'string' ? [attribute(IFLA.name, text(which))] : [];
+  const [answer] = route.query(linkMessage(RTM.getLink, head, 'RTM_GETLINK', [which], parts));
+  return readLink(answer!);
+}
+
+/** A bridge without spanning tree, so that its ports forward at once. */
+export function createBridge(bridge: { name: string; mac: string; mtu?: number; up?: boolean }): Message {
+  const parts = [
+    attribute(IFLA.name, text(bridge.name)),
+    attribute(IFLA.address, macBytes(bridge.mac)),
+    nested(IFLA.linkInfo, attribute(IFLA_INFO_KIND, text('bridge'))),
+  ];
+  if (bridge.mtu !== undefined) parts.push(attribute(IFLA.mtu, u32(bridge.mtu)));
+  return linkMessage(RTM.newLink, { flags: CREATE, up: bridge.up }, 'RTM_NEWLINK', ['bridge', bridge.name], parts);
+}
+
+export type VethPair = Readonly<{
+  name: string;
+  /** Index of the bridge that this end becomes a port of. */
+  master?: number;
+  mtu?: number;
+  up?: boolean;
+  peer: Readonly<{ name: string; mac?: string; netns?: number }>;
+}>;
+
+/**
+ * A pair of linked ends; the peer is made inside of `peer.netns`, an open descriptor. `up` is for the first end: the
+ * kernel refuses to bring up the peer before both are linked.
+ */
+export function createVeth({ name, master, mtu, up, peer }: VethPair): Message {
+  const size = mtu === undefined ? [] : [attribute(IFLA.mtu, u32(mtu))];
+  const peerParts = [header({}), attribute(IFLA.name, text(peer.name)), ...size];
+  if (peer.mac !== undefined) peerParts.push(attribute(IFLA.address, macBytes(peer.mac)));
+  if (peer.netns !== undefined) peerParts.push(attribute(IFLA.netnsFd, u32(peer.netns)));
+  const parts = [
+    attribute(IFLA.name, text(name)),
+    ...size,
+    nested(
+      IFLA.linkInfo,
+      attribute(IFLA_INFO_KIND, text('veth')),
+      nested(IFLA_INFO_DATA, nested(VETH_INFO_PEER, ...peerParts)),
+    ),
+  ];
+  if (master !== undefined) parts.push(attribute(IFLA.master, u32(master)));
+  return linkMessage(RTM.newLink, { flags: CREATE, up }, 'RTM_NEWLINK', ['veth', name, peer], parts);
+}
+
+export type LinkChange = Readonly<{
+  up?: boolean;
+  mac?: string;
+  mtu?: number;
+  /** 0 takes it off its bridge. */
+  master?: number;
+  alias?: string;
+  name?: string;
+  /** Moves it into another namespace. */
+  netns?: number;
+}>;
+
+/** Changes what is given and leaves the rest. */
+export function changeLink(index: number, change: LinkChange): Message {
+  const parts: Buffer[] = [];
+  if (change.name !== undefined) parts.push(attribute(IFLA.name, text(change.name)));
+  if (change.mac !== undefined) parts.push(attribute(IFLA.address, macBytes(change.mac)));
+  if (change.mtu !== undefined) parts.push(attribute(IFLA.mtu, u32(change.mtu)));
+  if (change.master !== undefined) parts.push(attribute(IFLA.master, u32(change.master)));
+  if (change.alias !== undefined) parts.push(attribute(IFLA.alias, text(change.alias)));
+  if (change.netns !== undefined) parts.push(attribute(IFLA.netnsFd, u32(change.netns)));
+  return linkMessage(RTM.newLink, { index, up: change.up }, 'RTM_NEWLINK', [index, change], parts);
+}
+
+/** Removes a link. For a veth the kernel makes the caller wait some 15 ms: drop its namespace instead. */
+export function deleteLink(index: number): Message {
+  return linkMessage(RTM.deleteLink, { index }, 'RTM_DELLINK', [index]);
+}
+
+export function macBytes(mac: string): Buffer {
+  return Buffer.from(mac.replaceAll(':', ''), 'hex');
+}
+
+export function macText(bytes: Buffer): string {
+  return bytes.toString('hex').replaceAll(/(..)(?!$)/g, '$1:');
+}
+
+const CREATE = NLM_F.create | NLM_F.exclusive;
+
+type Head = { index?: number; flags?: number; up?: boolean };
+
+function linkMessage(
+  type: number,
+  head: Head,
+  call: string,
+  values: readonly unknown[],
+  parts: readonly Buffer[] = [],
+): Message {
+  return { type, flags: head.flags ?? 0, body: Buffer.concat([header(head), ...parts]), call, values };
+}
+
+function header({ index = 0, up }: Head): Buffer {
+  const bytes = Buffer.alloc(HEADER_BYTES);
+  bytes.writeInt32LE(index, 4);
+  if (up !== undefined) {
+    bytes.writeUInt32LE(up ? IFF_UP : 0, 8);
+    bytes.writeUInt32LE(IFF_UP, 12);
+  }
+  return bytes;
+}
+
+function readLink(body: Buffer): Link {
+  const found = readAttributes(body, HEADER_BYTES);
+  const kind = readAttributes(found.get(IFLA.linkInfo) ?? Buffer.alloc(0)).get(IFLA_INFO_KIND);
+  return {
+    index: body.readInt32LE(4),
+    name: readText(found.get(IFLA.name)),
+    mac: macText(found.get(IFLA.address) ?? Buffer.alloc(0)),
+    mtu: found.get(IFLA.mtu)?.readUInt32LE() ?? 0,
+    master: found.get(IFLA.master)?.readUInt32LE() ?? 0,
+    kind: readText(kind),
+    alias: readText(found.get(IFLA.alias)),
+    up: (body.readUInt32LE(8) & IFF_UP) !== 0,
+    counters: readCounters(found.get(IFLA.stats64)),
+  };
+}
+
+function readCounters(stats: Buffer | undefined): Counters {
+  const at = (position: number): bigint => stats?.readBigUInt64LE(position * 8) ?? 0n;
+  return {
+    rxPackets: at(0),
+    txPackets: at(1),
+    rxBytes: at(2),
+    txBytes: at(3),
+    rxErrors: at(4),
+    txErrors: at(5),
+    rxDropped: at(6),
+    txDropped: at(7),
+  };
+}

@@ -1,0 +1,27 @@
+import { statfsSync } from 'node:fs';
+
+/** `f_type` of the file systems that the engine treats in their own way. */
+const MAGIC: Readonly<Record<number, string>> = {
+  0x01021994: 'tmpfs',
+  0xef53: 'ext',
+  0x58465342: 'xfs',
+  0x9123683e: 'btrfs',
+  0x794c7630: 'overlay',
+  0x2fc12fc1: 'zfs',
+  0x63677270: 'cgroup2',
+  0x27e0eb: 'cgroup',
+  0x6969: 'nfs',
+  0x65735546: 'fuse',
+};
+
+/** What is below `path`: the kind of file system (hexadecimal where it is none we know), its size and what is free. */
+export function filesystemOf(path: string): { kind: string; totalBytes: number; freeBytes: number } {
+  const { type, bsize, blocks, bavail } = statfsSync(path);
+  // The kernel's f_type is 32 bits wide; some come sign-extended.
+  const magic = Number(BigInt.asUintN(32, BigInt(type)));
+  return {
+    kind: MAGIC[magic] ?? `0x${magic.toString(16)}`,
+    totalBytes: blocks * bsize,
+    freeBytes: bavail * bsize,
+  };
+}
