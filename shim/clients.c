@@ -271,7 +271,8 @@ void send_output(enum stream stream, const unsigned char *bytes, size_t length)
 
 static bool is_finished(const struct client *client)
 {
-    bool over = phase == EXITED || phase == FAILED || !client->follows;
+    bool deaf = !client->wants_stdout && !client->wants_stderr && (!client->wants_stdin || client->reading_ended);
+    bool over = phase == EXITED || phase == FAILED || !client->follows || deaf;
     return client->kind == ATTACHED && over && client->replay == NULL && client->length == 0;
 }
 

@@ -221,6 +221,13 @@ static bool may_leave(void)
     return released || count_clients(CONTROL) == 0;
 }
 
+/* For a daemon that comes back: the network namespace is found through our descriptor. */
+static void write_pid(void)
+{
+    AUTO_CLOSE int fd = open("shim.pid", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0 || dprintf(fd, "%d\n", getpid()) < 0) fail("write the pid");
+}
+
 int main(int argc, char **argv)
 {
     parse(argc, argv);
@@ -234,6 +241,7 @@ int main(int argc, char **argv)
     if (chdir(options.directory) < 0) fail("enter the directory");
     if (options.log_path != NULL) open_log();
     prepare_streams();
+    write_pid();
     listen_for_clients();
     if (write(STDOUT_FILENO, "ready\n", 6) != 6) fail("report readiness");
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
