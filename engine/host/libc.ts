@@ -12,7 +12,24 @@ const library = koffi.load('libc.so.6');
 
 /** Binds one function of the C library. `prototype` is its declaration in C. */
 export function bind<Arguments extends readonly unknown[], Result>(prototype: string): Foreign<Arguments, Result> {
-  return library.func(prototype);
+  return keepingErrno(library.func(prototype) as unknown as Foreign<Arguments, Result>);
+}
+
+let lastErrno = 0;
+
+/**
+ * Reads errno before anything else runs: already the making of a string may collect garbage, and the system calls of
+ * that leave an errno of their own (seen: `EWOULDBLOCK` for what was `ENOENT`, once in 20,000 calls).
+ */
+function keepingErrno<Arguments extends readonly unknown[], Result>(
+  call: Foreign<Arguments, Result>,
+): Foreign<Arguments, Result> {
+  const kept = (...values: Arguments): Result => {
+    const result = call(...values);
+    if (typeof result === 'number' && result < 0) lastErrno = koffi.errno();
+    return result;
+  };
+  return Object.assign(kept, { async: call.async });
 }
 
 /** The same for another library, named as the dynamic linker finds it. */
@@ -52,6 +69,6 @@ export class SystemError extends Error {
 
 /** Passes on what a call returned, or throws when that is negative. `values` are told in the error. */
 export function check(result: number, syscall: string, values: readonly unknown[]): number {
-  if (result < 0) throw new SystemError(syscall, values, koffi.errno());
+  if (result < 0) throw new SystemError(syscall, values, lastErrno);
   return result;
 }

@@ -1,6 +1,5 @@
-import { createHash } from 'node:crypto';
-import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
-import { open, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { EngineError } from '../lib/errors.ts';
@@ -9,7 +8,7 @@ import { newId } from '../lib/ids.ts';
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 
 /**
- * Files by the digest of their content: layer archives as they were received, and image configurations.
+ * Layer archives as they were received, by their digest: what is saved or pushed later is the same to the byte.
  *
  * A blob appears whole (written beside, synced, renamed) and never changes.
  */
@@ -51,22 +50,18 @@ export class Blobs {
     };
   }
 
-  /** Makes a file whose digest was checked while it was written a blob; the file is synced first. */
-  async adopt(file: string, digest: string): Promise<void> {
-    if (this.has(digest)) return await rm(file);
-    await sync(file);
-    await rename(file, this.path(digest));
-    await sync(this.#directory);
+  /**
+   * Makes a file that was synced, and whose digest was checked while it was written, a blob. Synchronous, so that the
+   * record of its owner can be written before anybody looks.
+   */
+  adopt(file: string, digest: string): void {
+    renameSync(file, this.path(digest));
   }
 
-  /** Stores `content` and returns its digest. */
-  async put(content: Uint8Array): Promise<string> {
-    const digest = `sha256:${createHash('sha256').update(content).digest('hex')}`;
-    if (this.has(digest)) return digest;
-    const file = join(this.#arriving, newId());
-    await writeFile(file, content, { mode: 0o600 });
-    await this.adopt(file, digest);
-    return digest;
+  /** Brings the blobs' names onto the disk. */
+  async sync(): Promise<void> {
+    await using handle = await open(this.#directory, 'r');
+    await handle.sync();
   }
 
   /** Removing a blob that is not there is fine. */
@@ -80,10 +75,4 @@ export class Blobs {
       if (!owned.has(`sha256:${name}`)) rmSync(join(this.#directory, name), { force: true });
     }
   }
-}
-
-/** Brings a file, or the names in a folder, onto the disk. */
-async function sync(path: string): Promise<void> {
-  await using handle = await open(path, 'r');
-  await handle.sync();
 }

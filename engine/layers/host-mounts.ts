@@ -1,10 +1,6 @@
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
-
+import { mountOverlay, unmountInBackground } from '../host/mount.ts';
 import { KeyLock } from '../lib/key-lock.ts';
 import type { Overlay } from './layers.ts';
-
-const execute = promisify(execFile);
 
 /** Overlays that the daemon itself has mounted; users of the same one share its mount. */
 export class HostMounts {
@@ -15,7 +11,7 @@ export class HostMounts {
     const { target } = overlay;
     using _lock = await this.#locks.hold(target);
     const users = this.#users.get(target) ?? 0;
-    if (users === 0) await mountOverlay(overlay);
+    if (users === 0) mountFrom(overlay.base, overlay);
     this.#users.set(target, users + 1);
     return { path: target, [Symbol.asyncDispose]: async () => await this.#leave(target) };
   }
@@ -28,17 +24,17 @@ export class HostMounts {
       return;
     }
     this.#users.delete(target);
-    await execute('umount', [target]);
+    await unmountInBackground(target);
   }
 }
 
-/** A child mounts, because only a process of its own can stand in `base` while the others go on. */
-async function mountOverlay({ base, lower, upper, work, target }: Overlay): Promise<void> {
-  const options = `lowerdir=${lower.join(':')},upperdir=${escape(upper)},workdir=${escape(work)}`;
-  await execute('mount', ['-i', '-t', 'overlay', 'overlay', '-o', options, target], { cwd: base });
-}
-
-/** A comma or a backslash in the data root would end the option. */
-function escape(path: string): string {
-  return path.replaceAll(/[\\,:]/g, String.raw`\$&`);
+/** The lower folders are relative to `base`; nothing else runs while this process stands there. */
+function mountFrom(base: string, overlay: Overlay): void {
+  const before = process.cwd();
+  process.chdir(base);
+  try {
+    mountOverlay(overlay);
+  } finally {
+    process.chdir(before);
+  }
 }

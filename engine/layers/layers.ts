@@ -218,8 +218,8 @@ export class Layers {
   }
 
   /**
-   * At the daemon's start: owners without a record of their own let go, and folders that nobody owns are removed.
-   * Blobs are kept for the layers and for `configs`.
+   * At the daemon's start: owners without a record of their own let go, and folders and blobs that nobody owns are
+   * removed.
    */
   reconcile(containers: ReadonlySet<string>, images: ReadonlySet<string>): void {
     for (const [owner, { kind }] of this.#owners) {
@@ -235,7 +235,7 @@ export class Layers {
         this.#writableTrash.take(join(this.#writable, name));
       }
     }
-    this.#blobs.removeAllBut(new Set([...images, ...[...this.#layers.values()].map((layer) => layer.blob)]));
+    this.#blobs.removeAllBut(new Set([...this.#layers.values()].map((layer) => layer.blob)));
   }
 
   /** Resolves when removals so far have reached the disk. */

@@ -1,0 +1,71 @@
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { EngineError } from '../lib/errors.ts';
+import type { KeyLock } from '../lib/key-lock.ts';
+import type { Archives } from './archives.ts';
+import type { Blobs } from './blobs.ts';
+import { chainIds } from './chain-id.ts';
+import type { Layer, Layers } from './layers.ts';
+
+type Needs = { layers: Layers; blobs: Blobs; archives: Archives; locks: KeyLock };
+
+type Arrival = {
+  /** The archive as it was received, and its digest. */
+  file: string;
+  digest: string;
+  /** What the image says the layer is; undefined when nobody says so. */
+  diffId?: string;
+  /** Chain id of the layer below. */
+  parent: string | undefined;
+};
+
+/**
+ * Makes an archive that has arrived a layer on top of another, or finds that it is one already.
+ *
+ * The layer lives as long as `leases`, or until somebody owns it.
+ */
+export async function applyLayer(
+  engine: Needs,
+  { file, digest, diffId, parent }: Arrival,
+  leases: DisposableStack,
+  onProgress?: (bytes: number) => void,
+): Promise<Layer> {
+  // Two loads of one image must not extract the same layer twice.
+  using _lock = await engine.locks.hold(`layer ${parent ?? ''} ${diffId ?? digest}`);
+  const known = diffId === undefined ? undefined : leased(engine.layers, chainOn(parent, diffId), leases);
+  if (known !== undefined) return known;
+
+  using workspace = engine.layers.workspace();
+  await using archive = await open(file, 'r');
+  const lower = engine.layers.chain(parent).map((layer) => join(engine.layers.directory, layer.folder));
+  const [extracted] = await both(
+    engine.archives.extract({ fd: archive.fd, digest }, workspace.path, lower, onProgress),
+    archive.sync(), // the disk works on this while the thread extracts
+  );
+  if (diffId !== undefined && extracted.diffId !== diffId) {
+    throw new EngineError('invalid', `a layer has the digest ${extracted.diffId}, its image says ${diffId}`);
+  }
+  const chainId = chainOn(parent, extracted.diffId);
+  const twin = leased(engine.layers, chainId, leases);
+  if (twin !== undefined) return twin;
+
+  engine.blobs.adopt(file, digest);
+  return engine.layers.register(workspace.path, { chainId, parent, blob: digest, ...extracted });
+}
+
+/** The layer with this chain id, if it is there; it will be kept in any case. */
+function leased(layers: Layers, chainId: string, leases: DisposableStack): Layer | undefined {
+  leases.use(layers.lease(chainId));
+  return layers.get(chainId);
+}
+
+function chainOn(parent: string | undefined, diffId: string): string {
+  return chainIds(parent === undefined ? [diffId] : [parent, diffId]).at(-1)!;
+}
+
+/** Waits for both also when one fails: they use the same file. */
+async function both<A, B>(first: Promise<A>, second: Promise<B>): Promise<[A, B]> {
+  await Promise.allSettled([first, second]);
+  return [await first, await second];
+}

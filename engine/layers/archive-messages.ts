@@ -1,0 +1,37 @@
+import type { ErrorKind } from '../lib/errors.ts';
+import type { ArchiveLimits } from './tar-reader.ts';
+
+/** Work that a worker thread does for the daemon. Streams follow as `chunk` messages. */
+export type Work =
+  /** Writes a stream into one file as it comes. */
+  | { kind: 'receive'; file: string; limits: ArchiveLimits }
+  /** Takes an archive apart; its files are written into `directory` under numbers. */
+  | { kind: 'unpack'; directory: string; limits: ArchiveLimits }
+  /** Extracts a layer's archive from the open file `fd`, whose digest is known. */
+  | { kind: 'extract'; fd: number; digest: string; target: string; lower: readonly string[]; limits: ArchiveLimits };
+
+export type Received = { digest: string; sizeBytes: number };
+
+/** A member of an archive that was taken apart. */
+export type Unpacked =
+  | { path: string; kind: 'file'; file: string; digest: string; sizeBytes: number }
+  /** Another name; `target` is relative to the archive's root. */
+  | { path: string; kind: 'link'; target: string };
+
+export type Extracted = { diffId: string; sizeBytes: number };
+
+export type Results = { receive: Received; unpack: Unpacked[]; extract: Extracted };
+
+export type ToWorker =
+  | { id: number; start: Work }
+  | { id: number; chunk: Uint8Array }
+  /** The stream has ended, or broke off with this reason. */
+  | { id: number; end: { failure?: string } };
+
+export type FromWorker =
+  /** So many chunks were consumed. */
+  | { id: number; consumed: number }
+  /** So many bytes of the file were read. */
+  | { id: number; progress: number }
+  | { id: number; result: Results[Work['kind']] }
+  | { id: number; failure: { message: string; kind?: ErrorKind; code?: string; stack?: string } };

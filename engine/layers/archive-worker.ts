@@ -1,0 +1,120 @@
+import { createHash } from 'node:crypto';
+import { readSync } from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
+import { parentPort } from 'node:worker_threads';
+
+import { EngineError } from '../lib/errors.ts';
+import type { Extracted, FromWorker, Received, Results, ToWorker, Unpacked, Work } from './archive-messages.ts';
+import { ArrivingStream } from './arriving-stream.ts';
+import { decompressed, detectCompression, MAGIC_BYTES } from './compression.ts';
+import { LayerExtractor } from './extract.ts';
+import { FileWriter } from './file-writer.ts';
+import { badArchive } from './tar-header.ts';
+import { TarReader, type ArchiveLimits } from './tar-reader.ts';
+import { Unpacker } from './unpack.ts';
+
+const READ_BYTES = 1024 * 1024;
+const PROGRESS_BYTES = 4 * 1024 * 1024;
+
+// The thread's whole life: work comes in by messages, several at a time, and gives way to each other at each chunk.
+const port = parentPort!;
+const streams = new Map<number, ArrivingStream>();
+
+port.on('message', (message: ToWorker) => {
+  if ('start' in message) void perform(message.id, message.start);
+  else if ('chunk' in message) streams.get(message.id)?.push(message.chunk);
+  else streams.get(message.id)?.end(message.end.failure);
+});
+
+async function perform(id: number, work: Work): Promise<void> {
+  const stream = new ArrivingStream((consumed) => tell({ id, consumed }));
+  streams.set(id, stream);
+  try {
+    tell({ id, result: await resultOf(id, work, stream) });
+  } catch (error) {
+    tell({ id, failure: describe(error) });
+  } finally {
+    streams.delete(id);
+  }
+}
+
+async function resultOf(id: number, work: Work, stream: ArrivingStream): Promise<Results[Work['kind']]> {
+  switch (work.kind) {
+    case 'receive':
+      return await receive(stream, work.file, work.limits);
+    case 'unpack':
+      return await unpack(stream, work.directory, work.limits);
+    case 'extract':
+      return await extract(id, work);
+  }
+}
+
+async function receive(stream: AsyncIterable<Buffer>, file: string, limits: ArchiveLimits): Promise<Received> {
+  using writer = new FileWriter(file);
+  for await (const chunk of stream) {
+    writer.write(chunk, writer.sizeBytes);
+    if (writer.sizeBytes > limits.bytes) throw badArchive(`it has more than ${limits.bytes} bytes, which is the limit`);
+  }
+  return { digest: writer.digest(), sizeBytes: writer.sizeBytes };
+}
+
+async function unpack(stream: AsyncIterable<Buffer>, directory: string, limits: ArchiveLimits): Promise<Unpacked[]> {
+  using unpacker = new Unpacker(directory);
+  const reader = new TarReader(unpacker, limits);
+  for await (const chunk of decompressed(stream)) reader.push(chunk);
+  reader.end();
+  return unpacker.found;
+}
+
+async function extract(id: number, work: Extract<Work, { kind: 'extract' }>): Promise<Extracted> {
+  using extractor = new LayerExtractor(work.target, work.lower);
+  const reader = new TarReader(extractor, work.limits);
+  const head = Buffer.alloc(MAGIC_BYTES);
+  readSync(work.fd, head, 0, head.length, 0);
+  // Without compression the file's digest is the layer's: it was computed on the way in.
+  const hash = detectCompression(head) === 'none' ? undefined : createHash('sha256');
+  for await (const chunk of decompressed(chunksOf(work.fd, (bytes) => tell({ id, progress: bytes })))) {
+    hash?.update(chunk);
+    reader.push(chunk);
+  }
+  reader.end();
+  extractor.complete();
+  const diffId = hash === undefined ? work.digest : `sha256:${hash.digest('hex')}`;
+  return { diffId, sizeBytes: extractor.sizeBytes };
+}
+
+/** A file read from its beginning, whatever its own position is. */
+async function* chunksOf(fd: number, onProgress: (bytes: number) => void): AsyncGenerator<Buffer> {
+  let position = 0;
+  let told = 0;
+  for (;;) {
+    // A new buffer each time: a decompressor may still hold the one before.
+    const buffer = Buffer.allocUnsafeSlow(READ_BYTES);
+    const bytes = readSync(fd, buffer, 0, READ_BYTES, position);
+    if (bytes === 0) break;
+    position += bytes;
+    yield buffer.subarray(0, bytes);
+    if (position - told >= PROGRESS_BYTES) {
+      told = position;
+      onProgress(position);
+    }
+    await setImmediate(); // other work of this thread gets its turn
+  }
+  onProgress(position);
+}
+
+function tell(message: FromWorker): void {
+  port.postMessage(message, []);
+}
+
+/** Errors lose their class and their code on the way between threads. */
+function describe(error: unknown): Extract<FromWorker, { failure: unknown }>['failure'] {
+  if (!(error instanceof Error)) return { message: String(error) };
+  const code = 'code' in error ? String(error.code) : undefined;
+  return {
+    message: error.message,
+    kind: error instanceof EngineError ? error.kind : undefined,
+    code,
+    stack: error.stack,
+  };
+}

@@ -1,0 +1,215 @@
+import { Worker } from 'node:worker_threads';
+
+import type { Clock } from '../lib/clock.ts';
+import { EngineError } from '../lib/errors.ts';
+import type { Extracted, FromWorker, Received, Results, ToWorker, Unpacked, Work } from './archive-messages.ts';
+import { DEFAULT_LIMITS, type ArchiveLimits } from './tar-reader.ts';
+
+const THREADS = 2;
+/** A thread costs a few megabytes: one that has nothing to do ends. */
+const IDLE_MILLISECONDS = 10_000;
+const CHUNK_BYTES = 256 * 1024;
+/** Chunks that may be on their way to a thread: then the sender waits, and with it the client. */
+const CHUNKS_AHEAD = 8;
+
+type Task = {
+  work: Work;
+  onProgress: (bytes: number) => void;
+  settle: PromiseWithResolvers<Results[Work['kind']]>;
+  /** Chunks sent and not consumed yet. */
+  ahead: number;
+  wake: (() => void) | undefined;
+};
+
+/** Reading and writing archives, in threads of their own: the event loop only passes bytes on. */
+export class Archives implements AsyncDisposable {
+  readonly limits: ArchiveLimits;
+  readonly #clock: Clock;
+  readonly #threads: ArchiveThread[] = [];
+
+  constructor(clock: Clock, limits: ArchiveLimits = DEFAULT_LIMITS) {
+    this.#clock = clock;
+    this.limits = limits;
+  }
+
+  /** Writes a stream into a new file as it is; tells its digest. */
+  async receive(stream: AsyncIterable<Uint8Array>, file: string): Promise<Received> {
+    return (await this.#perform({ kind: 'receive', file, limits: this.limits }, stream)) as Received;
+  }
+
+  /** Takes an archive, compressed or not, apart into files in `directory`. */
+  async unpack(stream: AsyncIterable<Uint8Array>, directory: string): Promise<Unpacked[]> {
+    return (await this.#perform({ kind: 'unpack', directory, limits: this.limits }, stream)) as Unpacked[];
+  }
+
+  /**
+   * Extracts a layer's archive, an open file with this digest, compressed or not, into the empty folder `target`. `lower` are the folders of the layers
+   * below, topmost first. `onProgress` hears how many bytes of the file were read.
+   */
+  async extract(
+    { fd, digest }: { fd: number; digest: string },
+    target: string,
+    lower: readonly string[],
+    onProgress: (bytes: number) => void = () => undefined,
+  ): Promise<Extracted> {
+    const work: Work = { kind: 'extract', fd, digest, target, lower, limits: this.limits };
+    return (await this.#perform(work, undefined, onProgress)) as Extracted;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#threads.splice(0).map(async (thread) => await thread.terminate()));
+  }
+
+  async #perform(
+    work: Work,
+    stream?: AsyncIterable<Uint8Array>,
+    onProgress: (bytes: number) => void = () => undefined,
+  ): Promise<Results[Work['kind']]> {
+    return await this.#leastBusy().perform(work, stream, onProgress);
+  }
+
+  #leastBusy(): ArchiveThread {
+    const [idlest] = this.#threads.toSorted((a, b) => a.load - b.load);
+    if (idlest !== undefined && (idlest.load === 0 || this.#threads.length >= THREADS)) return idlest;
+    const thread = new ArchiveThread(this.#clock, () => {
+      const at = this.#threads.indexOf(thread);
+      if (at >= 0) this.#threads.splice(at, 1);
+    });
+    this.#threads.push(thread);
+    return thread;
+  }
+}
+
+class ArchiveThread {
+  readonly #worker: Worker;
+  readonly #clock: Clock;
+  readonly #onGone: () => void;
+  readonly #tasks = new Map<number, Task>();
+  #nextId = 0;
+  #idle: Disposable | undefined;
+
+  constructor(clock: Clock, onGone: () => void) {
+    this.#clock = clock;
+    this.#onGone = onGone;
+    this.#worker = new Worker(new URL('archive-worker.ts', import.meta.url), {
+      // It opens files by calls that Node does not see, and closes them itself.
+      trackUnmanagedFds: false,
+    });
+    // The thread alone keeps nothing alive: whoever waits for its work has a connection open.
+    this.#worker.on('message', (message: FromWorker) => this.#onMessage(message));
+    this.#worker.once('error', (error) => this.#failAll(error));
+    this.#worker.once('exit', () => this.#failAll(new Error('the archive thread ended')));
+  }
+
+  get load(): number {
+    return this.#tasks.size;
+  }
+
+  async perform(
+    work: Work,
+    stream: AsyncIterable<Uint8Array> | undefined,
+    onProgress: (bytes: number) => void,
+  ): Promise<Results[Work['kind']]> {
+    this.#idle?.[Symbol.dispose]();
+    this.#worker.ref();
+    this.#nextId += 1;
+    const id = this.#nextId;
+    const task: Task = { work, onProgress, settle: Promise.withResolvers(), ahead: 0, wake: undefined };
+    this.#tasks.set(id, task);
+    this.#send({ id, start: work });
+    try {
+      if (stream !== undefined) await this.#feed(id, task, stream);
+      return await task.settle.promise;
+    } finally {
+      this.#tasks.delete(id);
+      if (this.#tasks.size === 0) this.#rest();
+    }
+  }
+
+  async terminate(): Promise<void> {
+    this.#idle?.[Symbol.dispose]();
+    await this.#worker.terminate();
+  }
+
+  /** Sends the stream in chunks of a good size, never more ahead than the thread can take. */
+  async #feed(id: number, task: Task, stream: AsyncIterable<Uint8Array>): Promise<void> {
+    // Refused work takes no more bytes, and its sender must not wait for room.
+    const refused = new AbortController();
+    const settled = task.settle.promise.then(
+      () => refused.abort(),
+      () => refused.abort(),
+    );
+    let chunk = new Uint8Array(CHUNK_BYTES);
+    let bytes = 0;
+    const flush = async (): Promise<void> => {
+      if (bytes === 0) return;
+      this.#worker.postMessage({ id, chunk: chunk.subarray(0, bytes) } satisfies ToWorker, [chunk.buffer]);
+      chunk = new Uint8Array(CHUNK_BYTES);
+      bytes = 0;
+      task.ahead += 1;
+      if (task.ahead < CHUNKS_AHEAD) return;
+      const room = new Promise<void>((resolve) => (task.wake = resolve));
+      await Promise.race([room, settled]);
+    };
+    try {
+      for await (const piece of stream) {
+        for (let at = 0; at < piece.length;) {
+          const part = piece.subarray(at, at + CHUNK_BYTES - bytes);
+          chunk.set(part, bytes);
+          bytes += part.length;
+          at += part.length;
+          if (bytes === CHUNK_BYTES) await flush();
+        }
+        if (refused.signal.aborted) return;
+      }
+      await flush();
+    } catch (error) {
+      this.#send({
+        id,
+        end: { failure: `the upload broke off: ${error instanceof Error ? error.message : 'unknown'}` },
+      });
+      return;
+    }
+    this.#send({ id, end: {} });
+  }
+
+  #onMessage(message: FromWorker): void {
+    const task = this.#tasks.get(message.id);
+    if (task === undefined) return;
+    if ('consumed' in message) {
+      task.ahead -= message.consumed;
+      task.wake?.();
+    } else if ('progress' in message) {
+      task.onProgress(message.progress);
+    } else if ('result' in message) {
+      task.settle.resolve(message.result);
+    } else {
+      task.settle.reject(errorFrom(message.failure));
+    }
+  }
+
+  #failAll(error: unknown): void {
+    this.#onGone();
+    for (const task of this.#tasks.values()) task.settle.reject(error);
+  }
+
+  #rest(): void {
+    this.#worker.unref();
+    this.#idle = this.#clock.after(IDLE_MILLISECONDS, () => {
+      this.#onGone();
+      void this.#worker.terminate();
+    });
+  }
+
+  #send(message: ToWorker): void {
+    this.#worker.postMessage(message, []);
+  }
+}
+
+function errorFrom({ message, kind, code, stack }: Extract<FromWorker, { failure: unknown }>['failure']): Error {
+  if (kind !== undefined) return new EngineError(kind, message);
+  if (code === 'ENOSPC' || code === 'EDQUOT') {
+    return new EngineError('failed', `no space left on device: ${message}`);
+  }
+  return Object.assign(new Error(message), { code, stack });
+}

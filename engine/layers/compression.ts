@@ -1,0 +1,152 @@
+import { spawn } from 'node:child_process';
+import { Readable, type Transform, type Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { constants, createGunzip, createZstdDecompress } from 'node:zlib';
+
+import { EngineError, hasCode } from '../lib/errors.ts';
+import { badArchive } from './tar-header.ts';
+
+export type Compression = 'none' | 'gzip' | 'bzip2' | 'xz' | 'zstd';
+
+const MAGIC: readonly (readonly [Compression, readonly number[]])[] = [
+  ['gzip', [0x1f, 0x8b]],
+  ['bzip2', [0x42, 0x5a, 0x68]],
+  ['xz', [0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00]],
+  ['zstd', [0x28, 0xb5, 0x2f, 0xfd]],
+];
+export const MAGIC_BYTES = 6;
+const CHUNK_BYTES = 512 * 1024;
+/** A frame may ask for a window of gigabytes; no tool writes more than this without being told to. */
+const ZSTD_WINDOW_LOG = 27;
+
+/** What the first bytes of a file say. */
+export function detectCompression(head: Uint8Array): Compression {
+  const found = MAGIC.find(([, magic]) => magic.every((byte, index) => head[index] === byte));
+  return found?.[0] ?? 'none';
+}
+
+/** The bytes of `source` without their compression, whichever it is. */
+export async function* decompressed(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const chunks = source[Symbol.asyncIterator]();
+  try {
+    const head = await firstBytes(chunks);
+    const compression = detectCompression(head);
+    const whole = prepended(head, chunks);
+    if (compression === 'none') yield* whole;
+    else yield* through(whole, compression);
+  } finally {
+    await chunks.return?.();
+  }
+}
+
+type Decompressor = {
+  input: Writable;
+  output: Readable;
+  /** Rejects with the reason when there is one that the streams do not tell. */
+  ended: Promise<void>;
+  stop: () => void;
+};
+
+async function* through(
+  source: AsyncIterable<Buffer>,
+  compression: Exclude<Compression, 'none'>,
+): AsyncGenerator<Buffer> {
+  const { input, output, ended, stop } = decompressor(compression);
+  const feeding = pipeline(Readable.from(source, { objectMode: false }), input);
+  const settled = Promise.allSettled([feeding, ended]);
+  try {
+    for await (const chunk of output) yield chunk as Buffer;
+  } catch (error) {
+    // A tool that is missing or gives up only breaks its pipes; why comes from `ended`.
+    stop();
+    throw explained(reasonOf(await settled) ?? error, compression);
+  } finally {
+    stop();
+  }
+  const reason = reasonOf(await settled);
+  if (reason !== undefined) throw explained(reason, compression);
+}
+
+function reasonOf([fed, ended]: readonly PromiseSettledResult<void>[]): unknown {
+  const feedingFailed = fed?.status === 'rejected' ? (fed.reason as unknown) : undefined;
+  const isBrokenPipe = ['EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', 'ERR_STREAM_DESTROYED', 'ENOENT'].some((code) =>
+    hasCode(feedingFailed, code),
+  );
+  if (feedingFailed !== undefined && !isBrokenPipe) return feedingFailed;
+  return ended?.status === 'rejected' ? ended.reason : feedingFailed;
+}
+
+function decompressor(compression: Exclude<Compression, 'none'>): Decompressor {
+  switch (compression) {
+    case 'gzip':
+      return inProcess(createGunzip({ chunkSize: CHUNK_BYTES }));
+    case 'zstd': {
+      const params = { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG };
+      return inProcess(createZstdDecompress({ chunkSize: CHUNK_BYTES, params }));
+    }
+    case 'xz':
+    case 'bzip2':
+      return byTool(compression);
+  }
+}
+
+function inProcess(stream: Transform): Decompressor {
+  return { input: stream, output: stream, ended: Promise.resolve(), stop: () => void stream.destroy() };
+}
+
+/** The system's program, which both reads and writes at its own pace. */
+function byTool(tool: 'xz' | 'bzip2'): Decompressor {
+  const child = spawn(tool, ['-dc'], { stdio: ['pipe', 'pipe', 'pipe'] });
+  const { promise: ended, resolve, reject } = Promise.withResolvers<void>();
+  let complaint = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    complaint = (complaint + text).slice(0, 1000);
+  });
+  child.once('error', reject);
+  child.once('close', (code, signal) => {
+    if (code === 0) resolve();
+    else reject(badArchive(complaint.trim() || `${tool} ended with ${code ?? signal}`));
+  });
+  return {
+    input: child.stdin,
+    output: child.stdout,
+    ended,
+    stop: () => {
+      child.stdout.destroy();
+      child.kill();
+    },
+  };
+}
+
+async function firstBytes(chunks: AsyncIterator<Buffer>): Promise<Buffer> {
+  let head: Buffer = Buffer.alloc(0);
+  while (head.length < MAGIC_BYTES) {
+    const { done, value } = await chunks.next();
+    if (done === true) break;
+    head = head.length === 0 ? value : Buffer.concat([head, value]);
+  }
+  return head;
+}
+
+async function* prepended(head: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
+  if (head.length > 0) yield head;
+  for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
+}
+
+function explained(error: unknown, compression: Compression): unknown {
+  if (hasCode(error, 'ENOENT')) {
+    return new EngineError(
+      'failed',
+      `the archive is compressed with ${compression}, and no such program is installed`,
+      {
+        cause: error,
+      },
+    );
+  }
+  if (hasCode(error, 'Z_BUF_ERROR') || hasCode(error, 'ZSTD_error_srcSize_wrong')) {
+    return badArchive(`its ${compression} data is cut`, error);
+  }
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  if (code.startsWith('Z_') || code.startsWith('ZSTD_')) return badArchive(`its ${compression} data is damaged`, error);
+  return error;
+}

@@ -1,0 +1,353 @@
+import { closeSync, fstatSync, ftruncateSync, rmSync, writeSync, type BigIntStats } from 'node:fs';
+
+import {
+  chmodAt,
+  chownAt,
+  createFileAt,
+  linkAt,
+  mkdirAt,
+  mknodAt,
+  openDirectoryBeneath,
+  openRoot,
+  readable,
+  setAttributes,
+  setTimesAt,
+  setXattrAt,
+  symlinkAt,
+  typeAt,
+  unlinkAt,
+  type BytePath,
+  type Timespec,
+} from '../host/openat.ts';
+import { hasCode } from '../lib/errors.ts';
+import { badArchive, type TarEntry } from './tar-header.ts';
+import type { TarSink } from './tar-reader.ts';
+
+const TYPE = { directory: 0o040000, charDevice: 0o020000, blockDevice: 0o060000, fifo: 0o010000 } as const;
+
+const WHITEOUT = '.wh.';
+/** Bookkeeping of aufs; of these only the opaque mark means something. */
+const AUFS = '.wh..wh.';
+const OPAQUE = '.wh..wh..opq';
+const OPAQUE_XATTR = 'trusted.overlay.opaque';
+/** An archive must not speak to overlayfs: a redirect, for one, shows a folder from somewhere else. */
+const OVERLAY_XATTRS = 'trusted.overlay.';
+
+/**
+ * Writes the entries of a layer's archive into a folder, in overlayfs's own form: a removed file is a device 0/0, a
+ * folder that hides the one below carries a mark.
+ *
+ * Every name is resolved by the kernel against the folder held open, so that no link, however it got there, leads out.
+ */
+export class LayerExtractor implements TarSink, Disposable {
+  readonly #root: number;
+  readonly #lower: readonly string[];
+  /** Folders' own times, set when nothing is written into them any more. */
+  readonly #times = new Map<BytePath, Timespec>();
+  /** Names that this layer says are gone, as long as it has nothing of that name itself. */
+  readonly #whiteouts = new Set<BytePath>();
+  /** The folder that the last entry was in: archives go folder by folder. */
+  #parent: { path: BytePath; fd: number } | undefined;
+  #file: { entry: TarEntry; fd: number; directory: number; name: BytePath; endBytes: number } | undefined;
+  #sizeBytes = 0;
+
+  /** `lower` are the folders of the layers below, topmost first: they know what a folder is like that is only implied. */
+  constructor(target: string, lower: readonly string[] = []) {
+    this.#root = openRoot(target);
+    this.#lower = lower;
+  }
+
+  /** Of the files written so far. */
+  get sizeBytes(): number {
+    return this.#sizeBytes;
+  }
+
+  begin(entry: TarEntry): void {
+    const path = innerPath(entry.path, 'the name');
+    const slash = path.lastIndexOf('/');
+    const parent = slash < 0 ? '' : path.slice(0, slash);
+    const name = path.slice(slash + 1);
+    try {
+      if (path === '') this.#addRoot(entry);
+      else if (name.startsWith(WHITEOUT)) this.#whiteOut(parent, name);
+      else this.#add(entry, this.#directory(parent), name, path);
+    } catch (error) {
+      throw explained(error, entry);
+    }
+  }
+
+  data(chunk: Buffer, position: number): void {
+    if (this.#file === undefined) return;
+    for (let written = 0; written < chunk.length;) {
+      written += writeSync(this.#file.fd, chunk, written, chunk.length - written, position + written);
+    }
+    this.#file.endBytes = position + chunk.length;
+  }
+
+  finish(): void {
+    if (this.#file === undefined) return;
+    const { entry, fd, directory, name, endBytes } = this.#file;
+    this.#file = undefined;
+    try {
+      const { uid, gid, mode, mtime, sizeBytes } = entry;
+      if (endBytes !== sizeBytes) ftruncateSync(fd, sizeBytes); // the hole at a sparse file's end
+      setAttributes(fd, { uid, gid, mode, mtime });
+      setXattrs(directory, name, entry);
+    } catch (error) {
+      throw explained(error, entry);
+    } finally {
+      closeSync(fd);
+    }
+  }
+
+  /** The archive is complete: gives the folders their times. */
+  complete(): void {
+    for (const [path, time] of this.#times) {
+      const slash = path.lastIndexOf('/');
+      if (path === '') setTimesAt(this.#directory(''), '.', time);
+      else setTimesAt(this.#directory(slash < 0 ? '' : path.slice(0, slash)), path.slice(slash + 1), time);
+    }
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#file !== undefined) closeSync(this.#file.fd);
+    this.#forgetParent();
+    closeSync(this.#root);
+  }
+
+  #add(entry: TarEntry, directory: number, name: BytePath, path: BytePath): void {
+    try {
+      this.#make(entry, directory, name, path);
+    } catch (error) {
+      if (!hasCode(error, 'EEXIST')) throw error;
+      const there = this.#makeRoom(entry, directory, name, path);
+      if (there === 'nothing') this.#make(entry, directory, name, path);
+      else this.#finishDirectory(entry, directory, name, path);
+    }
+  }
+
+  /** The name has to be free. */
+  #make(entry: TarEntry, directory: number, name: BytePath, path: BytePath): void {
+    switch (entry.type) {
+      case 'file':
+        this.#file = { entry, fd: createFileAt(directory, name), directory, name, endBytes: 0 };
+        this.#sizeBytes += entry.sizeBytes;
+        return;
+      case 'directory':
+        mkdirAt(directory, name, entry.mode);
+        this.#finishDirectory(entry, directory, name, path);
+        return;
+      case 'symlink':
+        this.#checkSymlink(entry, path);
+        symlinkAt(entry.linkPath, directory, name);
+        chownAt(directory, name, entry.uid, entry.gid);
+        setXattrs(directory, name, entry);
+        setTimesAt(directory, name, entry.mtime);
+        return;
+      case 'link':
+        this.#link(entry, directory, name);
+        return;
+      case 'charDevice':
+      case 'blockDevice':
+      case 'fifo':
+        mknodAt(directory, name, TYPE[entry.type] | entry.mode, entry.major, entry.minor);
+        setNodeAttributes(directory, name, entry);
+        setTimesAt(directory, name, entry.mtime);
+    }
+  }
+
+  #finishDirectory(entry: TarEntry, directory: number, name: BytePath, path: BytePath): void {
+    // A folder of this layer may come after the mark that the one below is gone.
+    if (this.#whiteouts.delete(path)) setXattrAt(directory, name, OPAQUE_XATTR, Buffer.from('y'));
+    setNodeAttributes(directory, name, entry);
+    this.#times.set(path, entry.mtime);
+  }
+
+  /** A later entry replaces an earlier one of the same name; only a folder joins a folder. */
+  #makeRoom(entry: TarEntry, directory: number, name: BytePath, path: BytePath): 'nothing' | 'folder' {
+    if (typeAt(directory, name) === TYPE.directory) {
+      if (entry.type === 'directory') return 'folder';
+      this.#removeTree(directory, name, path);
+    } else {
+      unlinkAt(directory, name);
+    }
+    return 'nothing';
+  }
+
+  #removeTree(directory: number, name: BytePath, path: BytePath): void {
+    this.#forgetParent();
+    rmSync(Buffer.from(`/proc/self/fd/${directory}/${name}`, 'latin1'), { recursive: true, force: true });
+    for (const other of this.#times.keys()) {
+      if (other === path || other.startsWith(`${path}/`)) this.#times.delete(other);
+    }
+  }
+
+  /** The archive's own root folder: it is there, and keeps being a folder. */
+  #addRoot(entry: TarEntry): void {
+    if (entry.type !== 'directory') throw badArchive('its root is not a folder');
+    setNodeAttributes(this.#directory(''), '.', entry);
+    this.#times.set('', entry.mtime);
+  }
+
+  #whiteOut(parent: BytePath, name: BytePath): void {
+    if (name === OPAQUE) {
+      setXattrAt(this.#directory(parent), '.', OPAQUE_XATTR, Buffer.from('y'));
+      return;
+    }
+    if (name.startsWith(AUFS)) return;
+    const removed = name.slice(WHITEOUT.length);
+    if (removed === '' || removed === '.' || removed === '..') throw badArchive(`${readable(name)} removes nothing`);
+    const directory = this.#directory(parent);
+    const there = typeAt(directory, removed);
+    // A mark speaks of the layers below; what this layer itself has stays.
+    if (there === TYPE.directory) setXattrAt(directory, removed, OPAQUE_XATTR, Buffer.from('y'));
+    if (there !== undefined) return;
+    mknodAt(directory, removed, TYPE.charDevice, 0, 0);
+    this.#whiteouts.add(parent === '' ? removed : `${parent}/${removed}`);
+  }
+
+  #link(entry: TarEntry, directory: number, name: BytePath): void {
+    const target = innerPath(entry.linkPath, 'the link');
+    const slash = target.lastIndexOf('/');
+    const from = openDirectoryBeneath(this.#root, slash < 0 ? '' : target.slice(0, slash));
+    try {
+      linkAt(from, target.slice(slash + 1), directory, name);
+    } finally {
+      closeSync(from);
+    }
+    if (typeAt(directory, name) !== 0o120000) setNodeAttributes(directory, name, entry);
+    setTimesAt(directory, name, entry.mtime);
+  }
+
+  /**
+   * An absolute link means the container's root, and every distribution has such links. One that climbs above the root
+   * by `..` has no meaning inside of a container.
+   */
+  #checkSymlink(entry: TarEntry, path: BytePath): void {
+    if (entry.linkPath.startsWith('/')) return;
+    let depth = path.split('/').length - 1;
+    for (const part of entry.linkPath.split('/')) {
+      if (part === '' || part === '.') continue;
+      depth += part === '..' ? -1 : 1;
+      if (depth < 0)
+        throw badArchive(`the link ${shown(entry.path)} -> ${shown(entry.linkPath)} leads out of the root`);
+    }
+  }
+
+  /** The open folder with this path; what is missing on the way is made. */
+  #directory(path: BytePath): number {
+    if (this.#parent?.path === path) return this.#parent.fd;
+    const fd = this.#openOrMake(path);
+    this.#forgetParent();
+    this.#parent = { path, fd };
+    return fd;
+  }
+
+  #openOrMake(path: BytePath): number {
+    try {
+      return openDirectoryBeneath(this.#root, path);
+    } catch (error) {
+      if (!hasCode(error, 'ENOENT') && !hasCode(error, 'ENOTDIR')) throw error;
+    }
+    const slash = path.lastIndexOf('/');
+    const name = path.slice(slash + 1);
+    const above = this.#openOrMake(slash < 0 ? '' : path.slice(0, slash));
+    try {
+      const isWhiteout = this.#whiteouts.delete(path);
+      if (isWhiteout) unlinkAt(above, name);
+      mkdirAt(above, name, 0o755);
+      chmodAt(above, name, 0o755);
+      if (isWhiteout) setXattrAt(above, name, OPAQUE_XATTR, Buffer.from('y'));
+      else this.#likeBelow(above, name, path);
+    } finally {
+      closeSync(above);
+    }
+    return openDirectoryBeneath(this.#root, path);
+  }
+
+  /** In the merged view the topmost folder's attributes count: an implied one must not change those of the one below. */
+  #likeBelow(above: number, name: BytePath, path: BytePath): void {
+    for (const lower of this.#lower) {
+      const below = folderBelow(lower, path);
+      if (below === 'absent') continue;
+      if (below === 'other') return;
+      chownAt(above, name, Number(below.uid), Number(below.gid));
+      chmodAt(above, name, Number(below.mode & 0o7777n));
+      const nanoseconds = Number(below.mtimeNs % 1_000_000_000n);
+      this.#times.set(path, { seconds: Number(below.mtimeNs / 1_000_000_000n), nanoseconds });
+      return;
+    }
+  }
+
+  #forgetParent(): void {
+    if (this.#parent !== undefined) closeSync(this.#parent.fd);
+    this.#parent = undefined;
+  }
+}
+
+/** The folder with this path in a lower layer; `other` when something else has its place. */
+function folderBelow(lower: string, path: BytePath): BigIntStats | 'absent' | 'other' {
+  const root = openRoot(lower);
+  try {
+    const fd = openDirectoryBeneath(root, path);
+    try {
+      return fstatSync(fd, { bigint: true });
+    } finally {
+      closeSync(fd);
+    }
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return 'absent';
+    if (hasCode(error, 'ENOTDIR') || hasCode(error, 'EXDEV') || hasCode(error, 'ELOOP')) return 'other';
+    throw error;
+  } finally {
+    closeSync(root);
+  }
+}
+
+/** A name of the archive relative to its root, without `.` and doubled slashes; refuses what leads out. */
+export function innerPath(path: BytePath, what: string): BytePath {
+  if (path.startsWith('/')) throw badArchive(`${what} ${shown(path)} is absolute`);
+  if (path === '') throw badArchive(`${what} is empty`);
+  const parts = path.split('/').filter((part) => part !== '' && part !== '.');
+  if (parts.includes('..')) throw badArchive(`${what} ${shown(path)} leads out of the root`);
+  return parts.join('/');
+}
+
+function setNodeAttributes(directory: number, name: BytePath, entry: TarEntry): void {
+  chownAt(directory, name, entry.uid, entry.gid);
+  chmodAt(directory, name, entry.mode);
+  setXattrs(directory, name, entry);
+}
+
+function setXattrs(directory: number, name: BytePath, entry: TarEntry): void {
+  for (const [attribute, value] of entry.xattrs) {
+    if (attribute.startsWith(OVERLAY_XATTRS)) continue;
+    try {
+      setXattrAt(directory, name, attribute, value);
+    } catch (error) {
+      // Not every file system has every kind, and links and nodes take no `user.` ones: the file matters more.
+      if (!hasCode(error, 'EOPNOTSUPP') && !hasCode(error, 'ENOTSUP') && !hasCode(error, 'EPERM')) throw error;
+    }
+  }
+}
+
+/** What the kernel's refusal means for the archive. */
+function explained(error: unknown, entry: TarEntry): unknown {
+  const name = shown(entry.path);
+  if (hasCode(error, 'EXDEV') || hasCode(error, 'ELOOP')) {
+    return badArchive(`${name} is written through a link that leads out of the root`, error);
+  }
+  if (hasCode(error, 'ENOTDIR') || hasCode(error, 'EEXIST')) {
+    return badArchive(`${name} is below something that is no folder`, error);
+  }
+  if (hasCode(error, 'ENAMETOOLONG')) return badArchive(`the name ${name.slice(0, 80)}… is too long`, error);
+  if (hasCode(error, 'EFBIG')) return badArchive(`${name} is larger than a file can be`, error);
+  if (hasCode(error, 'ENOENT') && entry.type === 'link') {
+    return badArchive(`${name} is a link to ${shown(entry.linkPath)}, which is not there`, error);
+  }
+  return error;
+}
+
+function shown(path: BytePath): string {
+  return JSON.stringify(readable(path));
+}

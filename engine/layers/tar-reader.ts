@@ -1,0 +1,323 @@
+import type { BytePath } from '../host/openat.ts';
+import { readPax, decimal, segmentsFrom, type PaxValues } from './pax.ts';
+import {
+  badArchive,
+  BLOCK_BYTES,
+  isZeroBlock,
+  parseHeader,
+  parseSparseBlock,
+  type EntryType,
+  type RawHeader,
+  type Segment,
+  type TarEntry,
+} from './tar-header.ts';
+
+/** What reads the entries: `begin`, any number of `data` with the position in the file, `finish`. */
+export type TarSink = {
+  begin(entry: TarEntry): void;
+  data(chunk: Buffer, position: number): void;
+  finish(): void;
+};
+
+export type ArchiveLimits = Readonly<{
+  /** Of the archive without its compression. */
+  bytes: number;
+  entries: number;
+}>;
+
+/** Far above every real image, far below what fills a disk by a few megabytes of gzip. */
+export const DEFAULT_LIMITS: ArchiveLimits = { bytes: 64 * 2 ** 30, entries: 4_000_000 };
+
+const EXTENDED_HEADER_BYTES = 1024 * 1024;
+const SPARSE_SEGMENTS = 100_000;
+
+const types: Readonly<Record<string, EntryType>> = {
+  '\0': 'file',
+  '0': 'file',
+  '7': 'file',
+  S: 'file',
+  '1': 'link',
+  '2': 'symlink',
+  '3': 'charDevice',
+  '4': 'blockDevice',
+  '5': 'directory',
+  D: 'directory',
+  '6': 'fifo',
+};
+
+type Phase = 'header' | 'sparseBlocks' | 'extended' | 'sparseMap' | 'data' | 'padding' | 'end';
+
+/** Takes an archive apart as its bytes come, in pieces of any size. Nothing is buffered but headers. */
+export class TarReader {
+  readonly #sink: TarSink;
+  readonly #limits: ArchiveLimits;
+  readonly #block = Buffer.alloc(BLOCK_BYTES);
+  #blockBytes = 0;
+  #phase: Phase = 'header';
+  #totalBytes = 0;
+  #entries = 0;
+  #zeroBlocks = 0;
+
+  #header: RawHeader | undefined;
+  #pax: PaxValues | undefined;
+  #global: PaxValues = { xattrs: [] };
+  #longName: BytePath | undefined;
+  #longLink: BytePath | undefined;
+  #extended: Buffer[] = [];
+  #map = { text: '', lines: 0 };
+
+  /** Stored bytes of the present entry that are still to come, and the zero bytes behind them. */
+  #left = 0;
+  #padding = 0;
+  #segments: Segment[] = [];
+  #segment = 0;
+  #position = 0;
+  #isOpen = false;
+  #takesData = false;
+
+  constructor(sink: TarSink, limits: ArchiveLimits = DEFAULT_LIMITS) {
+    this.#sink = sink;
+    this.#limits = limits;
+  }
+
+  push(chunk: Buffer): void {
+    this.#totalBytes += chunk.length;
+    if (this.#totalBytes > this.#limits.bytes) {
+      throw badArchive(`it has more than ${this.#limits.bytes} bytes, which is the limit`);
+    }
+    let rest = chunk;
+    while (rest.length > 0 && this.#phase !== 'end') rest = this.#take(rest);
+  }
+
+  /** The bytes have ended: refuses an archive that stops in the middle. */
+  end(): void {
+    if (this.#phase === 'end') return;
+    // Many writers leave the end mark out: an end between two entries is one.
+    const isBetween = this.#phase === 'header' && this.#blockBytes === 0 && !this.#hasPending();
+    if (!isBetween) throw badArchive('it ends in the middle of an entry');
+  }
+
+  #hasPending(): boolean {
+    return this.#pax !== undefined || this.#longName !== undefined || this.#longLink !== undefined;
+  }
+
+  /** Consumes the beginning of `chunk`, returns the rest. */
+  #take(chunk: Buffer): Buffer {
+    switch (this.#phase) {
+      case 'header':
+      case 'sparseBlocks':
+      case 'sparseMap':
+        return this.#takeBlock(chunk);
+      case 'extended':
+      case 'data': {
+        const piece = chunk.subarray(0, this.#left);
+        this.#left -= piece.length;
+        if (this.#phase === 'extended') this.#extended.push(Buffer.from(piece));
+        else this.#store(piece);
+        if (this.#left === 0) this.#phase = 'padding';
+        if (this.#left === 0 && this.#padding === 0) this.#close();
+        return chunk.subarray(piece.length);
+      }
+      case 'padding': {
+        const skipped = Math.min(this.#padding, chunk.length);
+        this.#padding -= skipped;
+        if (this.#padding === 0) this.#close();
+        return chunk.subarray(skipped);
+      }
+      case 'end':
+        return chunk.subarray(chunk.length);
+    }
+  }
+
+  #takeBlock(chunk: Buffer): Buffer {
+    if (this.#blockBytes === 0 && chunk.length >= BLOCK_BYTES) {
+      this.#onBlock(chunk.subarray(0, BLOCK_BYTES));
+      return chunk.subarray(BLOCK_BYTES);
+    }
+    const taken = chunk.copy(this.#block, this.#blockBytes, 0, BLOCK_BYTES - this.#blockBytes);
+    this.#blockBytes += taken;
+    if (this.#blockBytes === BLOCK_BYTES) {
+      this.#blockBytes = 0;
+      this.#onBlock(this.#block);
+    }
+    return chunk.subarray(taken);
+  }
+
+  #onBlock(block: Buffer): void {
+    if (this.#phase === 'sparseBlocks') this.#onSparseBlock(block);
+    else if (this.#phase === 'sparseMap') this.#onSparseMap(block);
+    else this.#onHeader(block);
+  }
+
+  #onHeader(block: Buffer): void {
+    if (isZeroBlock(block)) {
+      if (this.#hasPending()) throw badArchive('it ends in the middle of an entry');
+      this.#zeroBlocks += 1;
+      if (this.#zeroBlocks === 2) this.#phase = 'end';
+      return;
+    }
+    if (this.#zeroBlocks > 0) throw badArchive('it goes on behind half of an end mark');
+    const header = parseHeader(block);
+    this.#header = header;
+    this.#entries += 1;
+    if (this.#entries > this.#limits.entries) {
+      throw badArchive(`it has more than ${this.#limits.entries} entries, which is the limit`);
+    }
+    if ('xgLK'.includes(header.flag)) {
+      if (header.storedBytes > EXTENDED_HEADER_BYTES) {
+        throw badArchive(`an extended header has ${header.storedBytes} bytes; ${EXTENDED_HEADER_BYTES} are the limit`);
+      }
+      this.#expect('extended', header.storedBytes);
+    } else if (header.sparse?.more === true) {
+      this.#phase = 'sparseBlocks';
+    } else {
+      this.#open();
+    }
+  }
+
+  #onSparseBlock(block: Buffer): void {
+    const { segments, more } = parseSparseBlock(block);
+    const all = this.#header!.sparse!.segments;
+    all.push(...segments);
+    if (all.length > SPARSE_SEGMENTS) throw badArchive('a sparse map is too long');
+    if (!more) this.#open();
+  }
+
+  /** Sparse version 1.0: decimal numbers, a line each, up to the end of a block; the first is how many pairs follow. */
+  #onSparseMap(block: Buffer): void {
+    if (this.#left < BLOCK_BYTES) throw badArchive('a sparse map is cut');
+    this.#left -= BLOCK_BYTES;
+    this.#map.text += block.toString('latin1');
+    for (const byte of block) if (byte === 0x0a) this.#map.lines += 1;
+    const firstEnd = this.#map.text.indexOf('\n');
+    if (firstEnd < 0) throw badArchive('a sparse map has no numbers');
+    const pairs = decimal(this.#map.text.slice(0, firstEnd));
+    if (pairs > SPARSE_SEGMENTS) throw badArchive('a sparse map is too long');
+    if (this.#map.lines < pairs * 2 + 1) return;
+    const numbers = this.#map.text.split('\n', pairs * 2 + 1).slice(1);
+    this.#segments = segmentsFrom(numbers.map(decimal));
+    this.#map = { text: '', lines: 0 };
+    this.#begin(this.#left);
+  }
+
+  #expect(phase: 'extended' | 'data', bytes: number): void {
+    this.#left = bytes;
+    this.#padding = -bytes & (BLOCK_BYTES - 1);
+    this.#phase = phase;
+    if (bytes === 0) this.#close();
+  }
+
+  /** The header and all that belongs to it are there. */
+  #open(): void {
+    const header = this.#header!;
+    const pax = this.#pax;
+    const storedBytes = pax?.sizeBytes ?? this.#global.sizeBytes ?? header.storedBytes;
+    if (pax?.sparse?.mapInContent === true) {
+      this.#left = storedBytes;
+      this.#phase = 'sparseMap';
+      return;
+    }
+    this.#segments = header.sparse?.segments ?? (pax?.sparse ? segmentsFrom(pax.sparse.numbers) : []);
+    if (header.sparse === undefined && pax?.sparse === undefined) {
+      this.#segments = [{ offset: 0, bytes: storedBytes }];
+    }
+    this.#begin(storedBytes);
+  }
+
+  #begin(storedBytes: number): void {
+    const header = this.#header!;
+    const entry = this.#entry(storedBytes);
+    this.#segment = 0;
+    this.#position = this.#segments[0]?.offset ?? 0;
+    if (entry !== undefined) {
+      if (entry.type === 'file') checkSegments(this.#segments, storedBytes, entry.sizeBytes);
+      this.#sink.begin(entry);
+      this.#isOpen = true;
+      this.#takesData = entry.type === 'file';
+    }
+    this.#pax = undefined;
+    this.#longName = undefined;
+    this.#longLink = undefined;
+    // Links, nodes and folders may carry a size that says something, but never content.
+    this.#expect('data', '123456'.includes(header.flag) ? 0 : storedBytes);
+  }
+
+  #entry(storedBytes: number): TarEntry | undefined {
+    const header = this.#header!;
+    const pax = { ...this.#global, ...this.#pax };
+    if (header.flag === 'V') return undefined; // the name of the volume
+    let type = types[header.flag];
+    if (type === undefined) throw badArchive(`an entry has the unknown type ${JSON.stringify(header.flag)}`);
+    const path = pax.sparse?.path ?? pax.path ?? this.#longName ?? header.name;
+    if (type === 'file' && path.endsWith('/')) type = 'directory'; // as the oldest form writes folders
+    return {
+      path,
+      type,
+      mode: header.mode & 0o7777,
+      uid: idOf(pax.uid ?? header.uid),
+      gid: idOf(pax.gid ?? header.gid),
+      sizeBytes: type === 'file' ? (header.sparse?.realBytes ?? pax.sparse?.realBytes ?? storedBytes) : 0,
+      mtime: pax.mtime ?? header.mtime,
+      linkPath: pax.linkPath ?? this.#longLink ?? header.linkName,
+      major: header.major,
+      minor: header.minor,
+      xattrs: [...this.#global.xattrs, ...(this.#pax?.xattrs ?? [])],
+    };
+  }
+
+  #store(piece: Buffer): void {
+    if (!this.#takesData) return;
+    for (let rest = piece; rest.length > 0;) {
+      const segment = this.#segments[this.#segment];
+      if (segment === undefined) return;
+      const end = segment.offset + segment.bytes;
+      const part = rest.subarray(0, end - this.#position);
+      if (part.length > 0) this.#sink.data(part, this.#position);
+      this.#position += part.length;
+      rest = rest.subarray(part.length);
+      if (this.#position === end) {
+        this.#segment += 1;
+        this.#position = this.#segments[this.#segment]?.offset ?? 0;
+      }
+    }
+  }
+
+  /** The entry, or the extended header, is complete. */
+  #close(): void {
+    const header = this.#header!;
+    this.#phase = 'header';
+    if ('xgLK'.includes(header.flag)) this.#onExtended(header.flag, Buffer.concat(this.#extended));
+    else if (this.#isOpen) this.#sink.finish();
+    this.#extended = [];
+    this.#isOpen = false;
+    this.#takesData = false;
+  }
+
+  #onExtended(flag: string, content: Buffer): void {
+    if (flag === 'x') readPax(content, (this.#pax = { xattrs: [] }));
+    else if (flag === 'g') readPax(content, this.#global);
+    else {
+      const end = content.indexOf(0);
+      const name = content.toString('latin1', 0, end < 0 ? content.length : end);
+      if (flag === 'L') this.#longName = name;
+      else this.#longLink = name;
+    }
+  }
+}
+
+/** The pieces of a sparse file have to be in order, within the file, and as long as what is stored. */
+function checkSegments(segments: readonly Segment[], storedBytes: number, sizeBytes: number): void {
+  let end = 0;
+  let total = 0;
+  for (const { offset, bytes } of segments) {
+    if (offset < end) throw badArchive('a sparse map is out of order');
+    end = offset + bytes;
+    total += bytes;
+  }
+  if (end > sizeBytes || total !== storedBytes) throw badArchive('a sparse map does not fit its file');
+}
+
+function idOf(value: number): number {
+  if (value >= 0xffffffff) throw badArchive(`an entry has the impossible owner ${value}`);
+  return value;
+}

@@ -1,0 +1,61 @@
+import { join, posix } from 'node:path';
+
+import { readable } from '../host/openat.ts';
+import type { Unpacked } from './archive-messages.ts';
+import { innerPath } from './extract.ts';
+import { FileWriter } from './file-writer.ts';
+import { badArchive, type TarEntry } from './tar-header.ts';
+import type { TarSink } from './tar-reader.ts';
+
+/**
+ * Writes the files of an image archive into a folder under numbers: the names inside decide nothing on the disk. Links
+ * are remembered, everything else is no part of an image archive.
+ */
+export class Unpacker implements TarSink, Disposable {
+  readonly found: Unpacked[] = [];
+  readonly #directory: string;
+  #current: { path: string; file: string; writer: FileWriter } | undefined;
+
+  constructor(directory: string) {
+    this.#directory = directory;
+  }
+
+  begin(entry: TarEntry): void {
+    const path = readable(innerPath(entry.path, 'the name'));
+    if (entry.type === 'file') {
+      const file = join(this.#directory, String(this.found.length));
+      this.#current = { path, file, writer: new FileWriter(file) };
+    } else if (entry.type === 'link' || entry.type === 'symlink') {
+      this.found.push({ path, kind: 'link', target: targetOf(entry, path) });
+    }
+  }
+
+  data(chunk: Buffer, position: number): void {
+    const writer = this.#current?.writer;
+    if (writer === undefined) return;
+    if (position !== writer.sizeBytes) throw badArchive('a file of an image archive is sparse');
+    writer.write(chunk, position);
+  }
+
+  finish(): void {
+    if (this.#current === undefined) return;
+    const { path, file, writer } = this.#current;
+    this.#current = undefined;
+    using _writer = writer;
+    this.found.push({ path, kind: 'file', file, digest: writer.digest(), sizeBytes: writer.sizeBytes });
+  }
+
+  [Symbol.dispose](): void {
+    this.#current?.writer[Symbol.dispose]();
+  }
+}
+
+/** Old archives name the same layer twice by a link from one folder to the other. */
+function targetOf(entry: TarEntry, path: string): string {
+  const link = readable(entry.linkPath);
+  const target = entry.type === 'link' ? link : posix.join(posix.dirname(path), link);
+  if (link.startsWith('/') || target.startsWith('..')) {
+    throw badArchive(`the link ${JSON.stringify(path)} -> ${JSON.stringify(link)} leads out of the archive`);
+  }
+  return posix.normalize(target);
+}
