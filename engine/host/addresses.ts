@@ -21,8 +21,8 @@ const RT_TABLE_MAIN = 254;
 const RTPROT_BOOT = 3;
 const SCOPE = { universe: 0, link: 253 } as const;
 const RTN_UNICAST = 1;
-const NDA = { destination: 1, linkAddress: 2, master: 9 } as const;
-const NUD = { reachable: 2, noArp: 0x40, permanent: 0x80 } as const;
+const NDA = { destination: 1, linkAddress: 2 } as const;
+const NUD = { reachable: 2, noArp: 0x40 } as const;
 const NTF_MASTER = 4;
 const NTF_STICKY = 0x40;
 
@@ -95,10 +95,10 @@ export function listRoutes(route: Netlink): Route[] {
     });
 }
 
-/** Tells a link for good which hardware address an IPv4 neighbour has. */
+/** Tells a link which hardware address an IPv4 neighbour has, as if the neighbour had just answered: it ages. */
 export function addNeighbour({ link, ip, mac }: Neighbour): Message {
   const parts = [attribute(NDA.destination, ipBytes(ip)), attribute(NDA.linkAddress, macBytes(mac))];
-  const head = neighbourHead(AF_INET, link, NUD.permanent, 0);
+  const head = neighbourHead(AF_INET, link, NUD.reachable, 0);
   return neighbourMessage(RTM.newNeighbour, 'RTM_NEWNEIGH', REPLACE, [link, ip, mac], [head, ...parts]);
 }
 

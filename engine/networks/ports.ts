@@ -1,3 +1,6 @@
+import { EngineError } from '../lib/errors.ts';
+import { parseIp } from './cidr.ts';
+
 export type Protocol = 'tcp' | 'udp';
 
 export type PublishedPort = Readonly<{ containerPort: number; protocol: Protocol; hostIp: string; hostPort: number }>;
@@ -6,3 +9,60 @@ export type PublishedPort = Readonly<{ containerPort: number; protocol: Protocol
 export type PortBindings = Readonly<
   Record<string, readonly { HostIp?: string | null; HostPort?: string | null }[] | null>
 >;
+
+/** A port to publish: `first` to `last` are the host ports that will do; none: any of the ephemeral range. */
+export type WantedPort = Readonly<{
+  containerPort: number;
+  protocol: Protocol;
+  hostIp: string;
+  range?: Readonly<{ first: number; last: number }>;
+}>;
+
+/** Reads all bindings and checks them, also those of `exposed` when all of them are to be published. */
+export function wantedPorts(bindings: PortBindings, publishAll: boolean, exposed: readonly string[]): WantedPort[] {
+  const wanted = Object.entries(bindings).flatMap(([key, hosts]) => {
+    const port = parsePort(key);
+    return (hosts ?? []).map((host) => ({
+      ...port,
+      hostIp: parseHostIp(host.HostIp ?? ''),
+      range: parseHostPort(host.HostPort ?? ''),
+    }));
+  });
+  if (!publishAll) return wanted;
+  const bound = new Set(wanted.map(({ containerPort, protocol }) => `${containerPort}/${protocol}`));
+  const more = exposed.map(parsePort).filter((port) => !bound.has(`${port.containerPort}/${port.protocol}`));
+  return [...wanted, ...more.map((port) => ({ ...port, hostIp: ANY }))];
+}
+
+export const ANY = '0.0.0.0';
+
+/** Reads `80/tcp`; no protocol means TCP. */
+export function parsePort(key: string): { containerPort: number; protocol: Protocol } {
+  const [number = '', protocol = 'tcp', ...rest] = key.split('/');
+  if (rest.length > 0 || !isPort(number) || number === '0') throw new EngineError('invalid', `invalid port: "${key}"`);
+  if (protocol !== 'tcp' && protocol !== 'udp') {
+    throw new EngineError('invalid', `invalid port "${key}": the protocol is not tcp or udp`);
+  }
+  return { containerPort: Number(number), protocol };
+}
+
+function parseHostIp(text: string): string {
+  if (text === '') return ANY;
+  if (parseIp(text) === undefined) {
+    throw new EngineError('invalid', `invalid host IP of a published port: "${text}" is not an IPv4 address`);
+  }
+  return text;
+}
+
+function parseHostPort(text: string): WantedPort['range'] {
+  if (text === '' || text === '0') return undefined;
+  const [first = '', last = first, ...rest] = text.split('-');
+  if (rest.length > 0 || !isPort(first) || !isPort(last) || Number(first) > Number(last) || Number(first) === 0) {
+    throw new EngineError('invalid', `invalid host port: "${text}"`);
+  }
+  return { first: Number(first), last: Number(last) };
+}
+
+function isPort(text: string): boolean {
+  return /^\d{1,5}$/.test(text) && Number(text) <= 65535;
+}

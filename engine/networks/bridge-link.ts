@@ -1,0 +1,113 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { addAddress, deleteAddress, listAddresses, listRoutes } from '../host/addresses.ts';
+import { SystemError } from '../host/libc.ts';
+import { changeLink, createBridge, deleteLink, getLink, listLinks, macText, type Link } from '../host/links.ts';
+import type { Netlink } from '../host/netlink.ts';
+import { EngineError, hasCode } from '../lib/errors.ts';
+import { ipText, parseIp, rangeOf, type Cidr } from './cidr.ts';
+
+const OWNER_PREFIX = 'gantry ';
+const ALIAS_MAX_BYTES = 250;
+const DEFAULT_MTU = 1500;
+
+/** The bridge's name as the kernel and nft accept it. */
+export function checkBridgeName(name: string): void {
+  if (!/^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$/.test(name)) {
+    throw new EngineError('invalid', `bridge: ${name} is not a name for a link: 1 to 15 letters, digits, _ . -`);
+  }
+}
+
+/** The bridge of that name, when there is one that this daemon may use. */
+export function findBridge(route: Netlink, name: string, dataRoot: string): Link | undefined {
+  const link = findLink(route, name);
+  if (link === undefined) return undefined;
+  if (link.kind !== 'bridge') throw new EngineError('invalid', `bridge: the link ${name} is not a bridge`);
+  const owner = ownerOf(link);
+  // A data root that is gone has no containers any more: its bridge is a leftover, to be had.
+  if (owner !== undefined && owner !== dataRoot && existsSync(join(owner, 'gantry.db'))) {
+    throw new EngineError(
+      'conflict',
+      `bridge: ${name} belongs to the daemon of ${owner}: choose another with --bridge`,
+    );
+  }
+  return link;
+}
+
+type BridgeSpec = Readonly<{ name: string; dataRoot: string; gateway: string; prefixLength: number; mtu: number }>;
+
+/** Makes the bridge, or completes the one that is there, and turns on what packets need to get through. */
+export function ensureBridge(route: Netlink, spec: BridgeSpec): Link {
+  const existing = findBridge(route, spec.name, spec.dataRoot);
+  if (existing === undefined) {
+    // An address of its own: else the bridge takes the lowest of its ports', and changes with every container.
+    const mac = macText(Buffer.concat([Buffer.from([0x02, 0x42]), randomBytes(4)]));
+    route.apply(createBridge({ name: spec.name, mac, mtu: spec.mtu }));
+  }
+  const link = existing ?? getLink(route, spec.name);
+  const ours = existing === undefined || ownerOf(existing) !== undefined;
+  route.apply(changeLink(link.index, { up: true, ...(ours ? { alias: aliasOf(spec.dataRoot) } : {}) }));
+  const addresses = listAddresses(route).filter((address) => address.link === link.index);
+  // Of an earlier --bip. On a bridge that somebody else made, other addresses are none of our business.
+  const old = ours ? addresses.filter(({ ip }) => ip !== spec.gateway) : [];
+  if (old.length > 0) route.apply(...old.map(deleteAddress));
+  if (!addresses.some(({ ip }) => ip === spec.gateway)) {
+    route.apply(addAddress({ link: link.index, ip: spec.gateway, prefixLength: spec.prefixLength }));
+  }
+  writeFileSync(`/proc/sys/net/ipv4/conf/${spec.name}/route_localnet`, '1');
+  writeFileSync('/proc/sys/net/ipv4/ip_forward', '1');
+  return getLink(route, link.index);
+}
+
+/** Removes a bridge that this daemon made; others and missing ones are left as they are. */
+export function removeBridge(route: Netlink, name: string, dataRoot: string): void {
+  const link = findLink(route, name);
+  if (link === undefined || ownerOf(link) !== ownerOf({ alias: aliasOf(dataRoot) })) return;
+  route.apply(deleteLink(link.index));
+}
+
+/** The first IPv4 address of a link, for a bridge that somebody else has set up. */
+export function addressOf(route: Netlink, link: Link): { ip: string; prefixLength: number } | undefined {
+  return listAddresses(route).find((address) => address.link === link.index);
+}
+
+/** Address ranges that this machine uses already: those of its links and those that its routes lead to. */
+export function rangesInUse(route: Netlink): Cidr[] {
+  const addresses = listAddresses(route).map(({ ip, prefixLength }) => ({ ip, prefixLength }));
+  const routes = listRoutes(route)
+    .filter(({ prefixLength }) => prefixLength > 0)
+    .map(({ destination, prefixLength }) => ({ ip: destination, prefixLength }));
+  return [...addresses, ...routes].map(({ ip, prefixLength }) => rangeOf(parseIp(ip) ?? 0, prefixLength));
+}
+
+/** The MTU of the link that leads out, at most Ethernet's: larger packets would be cut on the way. */
+export function automaticMtu(route: Netlink): number {
+  const out = listRoutes(route).find(({ prefixLength }) => prefixLength === 0)?.link;
+  if (out === undefined) return DEFAULT_MTU;
+  const mtu = listLinks(route).find(({ index }) => index === out)?.mtu ?? DEFAULT_MTU;
+  return Math.min(mtu, DEFAULT_MTU);
+}
+
+/** The first address of a range, which the bridge takes. */
+export function gatewayOf(range: Cidr): string {
+  return ipText(range.base + 1);
+}
+
+function findLink(route: Netlink, name: string): Link | undefined {
+  try {
+    return getLink(route, name);
+  } catch (error) {
+    if (error instanceof SystemError && hasCode(error, 'ENODEV')) return undefined;
+    throw error;
+  }
+}
+
+function aliasOf(dataRoot: string): string {
+  return `${OWNER_PREFIX}${dataRoot}`.slice(0, ALIAS_MAX_BYTES);
+}
+
+function ownerOf({ alias }: { alias: string }): string | undefined {
+  return alias.startsWith(OWNER_PREFIX) ? alias.slice(OWNER_PREFIX.length) : undefined;
+}

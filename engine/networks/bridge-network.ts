@@ -1,0 +1,175 @@
+import type { Logger } from 'pino';
+
+import { addAddress, addNeighbour, addRoute, pinToPort } from '../host/addresses.ts';
+import { forgetUdpFlows } from '../host/conntrack.ts';
+import { SystemError } from '../host/libc.ts';
+import { changeLink, listLinks } from '../host/links.ts';
+import { Netlink } from '../host/netlink.ts';
+import { AddressLeases, macOf } from './address-leases.ts';
+import type { Attachment } from './attach.ts';
+import { ensureBridge, removeBridge } from './bridge-link.ts';
+import { parseCidr, type Cidr } from './cidr.ts';
+import { Firewall } from './firewall.ts';
+import { admitLegacyForwarding, dropLegacyForwarding, hasLegacyFilter } from './legacy-forwarding.ts';
+import { PortReservations } from './port-reservations.ts';
+import type { PublishedPort, WantedPort } from './ports.ts';
+import { disposeSandbox, Sandboxes, type Sandbox } from './sandboxes.ts';
+
+export type BridgeSettings = Readonly<{
+  name: string;
+  subnet: string;
+  gateway: string;
+  mtu: number;
+  dataRoot: string;
+  log: Logger;
+}>;
+
+/** A place on the bridge as `join` makes it. */
+export type Joined = Readonly<{ netns: number; link: string; ipAddress: string; macAddress: string }>;
+
+/** One network with a bridge: its addresses, its ready sandboxes, its published ports and its rules. */
+export class BridgeNetwork implements Disposable {
+  readonly settings: BridgeSettings;
+  readonly prefixLength: number;
+  readonly #range: Cidr;
+  readonly #attachments: () => readonly Attachment[];
+  readonly #route = new Netlink();
+  readonly #netfilter = new Netlink('netfilter');
+  readonly #ports = new PortReservations();
+  readonly #firewall: Firewall;
+  readonly #sandboxes: Sandboxes;
+  readonly #addresses: AddressLeases;
+  readonly #bridge: number;
+  #legacyAdmitted = false;
+
+  /** Sets up bridge and rules for what is attached at this moment; running containers do not notice. */
+  constructor(settings: BridgeSettings, attachments: () => readonly Attachment[]) {
+    const range = parseCidr(settings.subnet)?.range;
+    if (range === undefined) throw new Error(`the stored subnet ${settings.subnet} is not one`);
+    this.settings = settings;
+    this.prefixLength = range.prefixLength;
+    this.#range = range;
+    this.#attachments = attachments;
+    this.#bridge = ensureBridge(this.#route, { ...settings, prefixLength: range.prefixLength }).index;
+    this.#addresses = new AddressLeases(this.#range, [
+      settings.gateway,
+      ...attachments().map(({ ipAddress }) => ipAddress),
+    ]);
+    this.#bringBackPorts();
+    this.#firewall = new Firewall(settings.name, () => ({
+      networks: [{ bridge: settings.name, subnet: settings.subnet }],
+      published: attachments().flatMap(({ ipAddress, ports }) => ports.map((port) => ({ ipAddress, port }))),
+    }));
+    this.#firewall.write();
+    this.#sandboxes = new Sandboxes({ route: this.#route, bridge: this.#bridge, mtu: settings.mtu }, settings.log);
+  }
+
+  /** Sandboxes in stock. */
+  get ready(): number {
+    return this.#sandboxes.ready;
+  }
+
+  /** Makes sure that packets get through, whatever other programs did to the rules. Nearly free when they did nothing. */
+  async admit(): Promise<void> {
+    this.#firewall.verify();
+    if (this.#legacyAdmitted || !hasLegacyFilter()) return;
+    await admitLegacyForwarding(this.settings.name);
+    this.#legacyAdmitted = true;
+  }
+
+  /** Leases a sandbox and an address and brings them together. */
+  join({ ip, mac }: { ip?: string; mac?: string }): Joined {
+    using undo = new DisposableStack();
+    const ipAddress = this.#addresses.take(ip);
+    undo.defer(() => this.#addresses.release(ipAddress));
+    const macAddress = mac ?? macOf(ipAddress);
+    const sandbox = this.#sandboxes.take();
+    undo.defer(() => disposeSandbox(sandbox));
+    this.#address(sandbox, ipAddress, macAddress);
+    undo.move();
+    sandbox.inside[Symbol.dispose](); // it would keep the namespace alive
+    return { netns: sandbox.netns, link: sandbox.port.name, ipAddress, macAddress };
+  }
+
+  /** Gives the address back. */
+  leave(ipAddress: string): void {
+    this.#addresses.release(ipAddress);
+  }
+
+  /** Takes the host ports and directs them to the address. All or none. */
+  publish(ipAddress: string, wanted: readonly WantedPort[]): PublishedPort[] {
+    if (wanted.length === 0) return [];
+    using undo = new DisposableStack();
+    const ports = wanted.map((one) => {
+      const port = this.#ports.reserve(one);
+      undo.defer(() => this.#ports.release(port));
+      return port;
+    });
+    this.#firewall.publish(ports.map((port) => ({ ipAddress, port })));
+    undo.move();
+    return ports;
+  }
+
+  /** Ends the publishing and frees the host ports; what is already gone is no error. */
+  unpublish(ipAddress: string, ports: readonly PublishedPort[]): void {
+    this.#firewall.unpublish(ports.map((port) => ({ ipAddress, port })));
+    for (const port of ports) this.#ports.release(port);
+    if (ports.some(({ protocol }) => protocol === 'udp')) this.#forgetFlows(ipAddress);
+  }
+
+  /** Removes bridge and rules: what is still attached loses its network. */
+  async remove(): Promise<void> {
+    this[Symbol.dispose]();
+    await removeBridgeNetwork(this.settings.name, this.settings.dataRoot);
+  }
+
+  /** Lets go of sockets and ready sandboxes. Bridge and rules stay, for the containers that run on. */
+  [Symbol.dispose](): void {
+    this.#sandboxes[Symbol.dispose]();
+    this.#ports[Symbol.dispose]();
+    this.#firewall[Symbol.dispose]();
+    this.#route[Symbol.dispose]();
+    this.#netfilter[Symbol.dispose]();
+  }
+
+  #address({ inside, eth0, port }: Sandbox, ip: string, mac: string): void {
+    inside.apply(
+      changeLink(eth0, { mac, up: true }),
+      addAddress({ link: eth0, ip, prefixLength: this.prefixLength }),
+      addRoute({ destination: '0.0.0.0', prefixLength: 0, gateway: this.settings.gateway }),
+    );
+    this.#route.apply(pinToPort(port.index, mac), addNeighbour({ link: this.#bridge, ip, mac }));
+  }
+
+  /** After a restart: the ports are held again, and containers are on the bridge again if somebody removed it. */
+  #bringBackPorts(): void {
+    const attached = this.#attachments();
+    const lost = attached.flatMap(({ ports }) => ports.filter((port) => !this.#ports.retake(port)));
+    for (const port of lost) this.settings.log.warn({ port }, 'another program took a published port meanwhile');
+    if (attached.length === 0) return;
+    const links = new Map(listLinks(this.#route).map((link) => [link.name, link]));
+    for (const { link, macAddress } of attached) {
+      const port = links.get(link);
+      if (port === undefined || port.master === this.#bridge) continue;
+      this.#route.apply(changeLink(port.index, { master: this.#bridge, up: true }), pinToPort(port.index, macAddress));
+    }
+  }
+
+  #forgetFlows(ipAddress: string): void {
+    try {
+      forgetUdpFlows(this.#netfilter, ipAddress);
+    } catch (error) {
+      // Kernels before 6.10 cannot: there a client that never pauses has to be patient until the flow times out.
+      if (!(error instanceof SystemError)) throw error;
+    }
+  }
+}
+
+/** Removes what a bridge network of this daemon put onto the machine; what is missing is no error. */
+export async function removeBridgeNetwork(name: string, dataRoot: string): Promise<void> {
+  using route = new Netlink();
+  using firewall = new Firewall(name, () => ({ networks: [], published: [] }));
+  firewall.remove();
+  removeBridge(route, name, dataRoot);
+  if (hasLegacyFilter()) await dropLegacyForwarding(name);
+}

@@ -1,0 +1,170 @@
+import type { Logger } from 'pino';
+
+import type { Database } from '../db/database.ts';
+import { Netlink } from '../host/netlink.ts';
+import type { Clock } from '../lib/clock.ts';
+import { EngineError } from '../lib/errors.ts';
+import { newId } from '../lib/ids.ts';
+import type { Attachment } from './attach.ts';
+import { addressOf, automaticMtu, checkBridgeName, findBridge, gatewayOf, rangesInUse } from './bridge-link.ts';
+import { BridgeNetwork, removeBridgeNetwork } from './bridge-network.ts';
+import { cidrText, ipText, parseIp, rangeOf } from './cidr.ts';
+import { NetworkStore, type NetworkDriver, type NetworkRecord } from './store.ts';
+import { chooseSubnet, parseBip } from './subnets.ts';
+
+export type NetworkSettings = Readonly<{
+  db: Database;
+  clock: Clock;
+  log: Logger;
+  dataRoot: string;
+  /** Name of the bridge, or `none`. */
+  bridge: string;
+  /** Such as `172.30.0.1/16`; empty: chosen. */
+  bip: string;
+  /** 0: chosen. */
+  mtu: number;
+  /** What a container is called now, without the slash; for the lists of network inspect. */
+  nameOf: (containerId: string) => string | undefined;
+}>;
+
+const PREDEFINED: readonly { name: string; driver: NetworkDriver }[] = [
+  { name: 'none', driver: 'null' },
+  { name: 'host', driver: 'host' },
+  { name: 'bridge', driver: 'bridge' },
+];
+
+/** The networks of this daemon. Nothing on the machine is touched before `start`. */
+export class Networks implements Disposable {
+  readonly settings: NetworkSettings;
+  readonly store: NetworkStore;
+  #bridge: BridgeNetwork | undefined;
+
+  constructor(settings: NetworkSettings) {
+    if (settings.bridge !== 'none') checkBridgeName(settings.bridge);
+    if (settings.bip !== '') parseBip(settings.bip);
+    this.settings = settings;
+    this.store = new NetworkStore(settings.db);
+    for (const { name, driver } of PREDEFINED) {
+      if (this.store.networkNamed(name) !== undefined) continue;
+      this.store.saveNetwork({ id: newId(), name, driver, createdAt: settings.clock.now() });
+    }
+  }
+
+  /** Brings the bridge into being for the attachments that are stored; those of dead containers are gone by then. */
+  async start(): Promise<void> {
+    const { dataRoot, log, bridge: name } = this.settings;
+    const stored = this.predefined('bridge');
+    const place = this.#place();
+    this.#refuseMove(stored, { bridge: name, ...place });
+    if (stored.bridge !== undefined && stored.bridge !== name) await removeBridgeNetwork(stored.bridge, dataRoot);
+    if (place === undefined) return;
+    this.store.saveNetwork({ ...this.predefined('bridge'), bridge: name, ...place });
+    this.#bridge = new BridgeNetwork({ name, ...place, mtu: this.mtu(), dataRoot, log }, () =>
+      this.store.attachments().filter(({ ipAddress }) => ipAddress !== ''),
+    );
+  }
+
+  /** The bridge network, or the error that the daemon has none. */
+  bridge(): BridgeNetwork {
+    if (this.#bridge === undefined) throw new EngineError('notFound', 'network bridge not found');
+    return this.#bridge;
+  }
+
+  /** The same where its absence is fine: before the start and after the end there is nothing to give back. */
+  get startedBridge(): BridgeNetwork | undefined {
+    return this.#bridge;
+  }
+
+  predefined(name: 'bridge' | 'host' | 'none'): NetworkRecord {
+    const network = this.store.networkNamed(name);
+    if (network === undefined) throw new Error(`the predefined network ${name} has no record`);
+    return network;
+  }
+
+  /** All networks that there are on this daemon: without a bridge there is no network of that name. */
+  list(): NetworkRecord[] {
+    return this.store.networks().filter(({ driver }) => driver !== 'bridge' || this.settings.bridge !== 'none');
+  }
+
+  /** Finds a network by its id, its name, or a beginning of its id that no other has. */
+  find(ref: string): NetworkRecord {
+    const networks = this.list();
+    const exact = networks.find(({ id }) => id === ref) ?? networks.find(({ name }) => name === ref);
+    if (exact !== undefined) return exact;
+    const [first, ...more] = ref === '' ? [] : networks.filter(({ id }) => id.startsWith(ref));
+    if (first === undefined) throw new EngineError('notFound', `network ${ref} not found`);
+    if (more.length > 0) {
+      throw new EngineError(
+        'invalid',
+        `network ${ref} is ambiguous (${more.length + 1} matches found based on ID prefix)`,
+      );
+    }
+    return first;
+  }
+
+  /** Who is in a network at this moment. */
+  membersOf(networkId: string): Attachment[] {
+    return this.store.attachments().filter((attachment) => attachment.networkId === networkId);
+  }
+
+  /** Which network a container is in while it runs. */
+  attachmentOf(containerId: string): Attachment | undefined {
+    return this.store.attachmentOf(containerId);
+  }
+
+  /** Of the containers' links: as told, or the machine's own. */
+  mtu(): number {
+    if (this.#bridge !== undefined) return this.#bridge.settings.mtu;
+    if (this.settings.mtu !== 0) return this.settings.mtu;
+    using route = new Netlink();
+    return automaticMtu(route);
+  }
+
+  /** Removes bridge and rules from the machine; for the end of a daemon that leaves no containers behind. */
+  async removeAll(): Promise<void> {
+    const bridge = this.#bridge;
+    this.#bridge = undefined;
+    await bridge?.remove();
+  }
+
+  /** Lets go of sockets and ready sandboxes; containers keep their network. */
+  [Symbol.dispose](): void {
+    this.#bridge?.[Symbol.dispose]();
+    this.#bridge = undefined;
+  }
+
+  /** Where the bridge's addresses are: as told, as before, as found on an existing bridge, or the first free range. */
+  #place(): { subnet: string; gateway: string } | undefined {
+    const { bridge, bip, dataRoot } = this.settings;
+    if (bridge === 'none') return undefined;
+    const stored = this.predefined('bridge');
+    using route = new Netlink();
+    const link = findBridge(route, bridge, dataRoot);
+    if (bip !== '') {
+      const { subnet, gateway } = parseBip(bip);
+      return { subnet: cidrText(subnet), gateway: ipText(gateway) };
+    }
+    if (stored.subnet !== undefined && stored.gateway !== undefined && stored.bridge === bridge) {
+      return { subnet: stored.subnet, gateway: stored.gateway };
+    }
+    const found = link === undefined ? undefined : addressOf(route, link);
+    if (found !== undefined) {
+      return { subnet: cidrText(rangeOf(parseIp(found.ip) ?? 0, found.prefixLength)), gateway: found.ip };
+    }
+    const subnet = chooseSubnet(rangesInUse(route));
+    return { subnet: cidrText(subnet), gateway: gatewayOf(subnet) };
+  }
+
+  /** Running containers have addresses and routes of the old place, which nobody can change from outside. */
+  #refuseMove(stored: NetworkRecord, wanted: { bridge: string; subnet?: string; gateway?: string }): void {
+    const moved =
+      stored.bridge !== wanted.bridge || stored.subnet !== wanted.subnet || stored.gateway !== wanted.gateway;
+    const members = this.membersOf(stored.id).length;
+    if (!moved || members === 0) return;
+    throw new EngineError(
+      'conflict',
+      `${members} running containers are on ${stored.bridge} (${stored.subnet}): stop them before the bridge moves to ` +
+        `${wanted.bridge} (${wanted.subnet ?? 'no addresses'})`,
+    );
+  }
+}

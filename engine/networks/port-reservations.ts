@@ -1,0 +1,87 @@
+import { readFileSync } from 'node:fs';
+
+import { SystemError } from '../host/libc.ts';
+import { reservePort } from '../host/sockets.ts';
+import { EngineError } from '../lib/errors.ts';
+import type { Protocol, PublishedPort, WantedPort } from './ports.ts';
+
+/** What Go's net package says, which is what clients see from dockerd. */
+const BIND_REFUSALS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'address already in use',
+  EADDRNOTAVAIL: 'cannot assign requested address',
+  EACCES: 'permission denied',
+};
+
+/**
+ * The published ports of this machine, each held by a socket of the daemon that nobody talks to.
+ *
+ * The packet rules translate before a packet reaches any socket. The socket is there so that other programs cannot
+ * take the port, and so that a port that another program has is noticed.
+ */
+export class PortReservations implements Disposable {
+  readonly #held = new Map<string, Disposable>();
+  readonly #ephemeral = ephemeralRange();
+  #next = this.#ephemeral.first;
+
+  /** Takes one host port for `wanted`; a range takes its first free one. Throws the sentence that dockerd answers. */
+  reserve(wanted: WantedPort): PublishedPort {
+    const { range, ...port } = wanted;
+    if (range === undefined) return { ...port, hostPort: this.#reserveAny(wanted) };
+    for (let hostPort = range.first; hostPort < range.last; hostPort += 1) {
+      if (this.#tryReserve(wanted, hostPort) === undefined) return { ...port, hostPort };
+    }
+    const refusal = this.#tryReserve(wanted, range.last);
+    if (refusal !== undefined) throw new EngineError('failed', refusal);
+    return { ...port, hostPort: range.last };
+  }
+
+  /** Takes again what was published before the daemon restarted. `false`: somebody else was faster. */
+  retake(port: PublishedPort): boolean {
+    return this.#tryReserve(port, port.hostPort) === undefined;
+  }
+
+  /** Gives a port back; one that is not held is no error. */
+  release(port: PublishedPort): void {
+    const key = keyOf(port, port.hostPort);
+    this.#held.get(key)?.[Symbol.dispose]();
+    this.#held.delete(key);
+  }
+
+  [Symbol.dispose](): void {
+    for (const socket of this.#held.values()) socket[Symbol.dispose]();
+    this.#held.clear();
+  }
+
+  #reserveAny(wanted: WantedPort): number {
+    const { first, last } = this.#ephemeral;
+    for (let tried = first; tried <= last; tried += 1) {
+      const hostPort = this.#next;
+      this.#next = hostPort >= last ? first : hostPort + 1;
+      if (this.#tryReserve(wanted, hostPort) === undefined) return hostPort;
+    }
+    throw new EngineError('failed', `all ports of the ephemeral range ${first}-${last} are allocated`);
+  }
+
+  #tryReserve(wanted: { protocol: Protocol; hostIp: string }, hostPort: number): string | undefined {
+    const { protocol, hostIp } = wanted;
+    const key = keyOf(wanted, hostPort);
+    if (this.#held.has(key)) return `Bind for ${hostIp}:${hostPort} failed: port is already allocated`;
+    try {
+      this.#held.set(key, reservePort(protocol, hostIp, hostPort));
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof SystemError) || BIND_REFUSALS[error.code] === undefined) throw error;
+      const verb = protocol === 'tcp' ? 'listen tcp4' : 'listen udp4';
+      return `Error starting userland proxy: ${verb} ${hostIp}:${hostPort}: bind: ${BIND_REFUSALS[error.code]}`;
+    }
+  }
+}
+
+function keyOf({ protocol, hostIp }: { protocol: Protocol; hostIp: string }, hostPort: number): string {
+  return `${protocol}/${hostIp}:${hostPort}`;
+}
+
+function ephemeralRange(): { first: number; last: number } {
+  const [first, last] = readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8').trim().split(/\s+/).map(Number);
+  return { first: first ?? 32768, last: last ?? 60999 };
+}

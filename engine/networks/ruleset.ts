@@ -1,0 +1,97 @@
+import type { PublishedPort } from './ports.ts';
+
+export type BridgeRules = Readonly<{ bridge: string; subnet: string }>;
+export type Published = Readonly<{ ipAddress: string; port: PublishedPort }>;
+
+/**
+ * All packet rules of one daemon as one nft table, written anew in one transaction: a packet meets the old rules or
+ * the new ones, never a half.
+ *
+ * - `publish` translates a published port. It serves packets from outside and from containers (`prerouting`) and the
+ *   host's own (`output`), there also those to 127.0.0.1: the bridge has route_localnet for that.
+ * - route_localnet would open the host's loopback to containers: `loopback` drops what comes from a bridge with such
+ *   an address, and nothing that arrives for 127.0.0.0/8 is translated.
+ * - A container that reaches a neighbour, or itself, by a published port must see the bridge as its peer, otherwise
+ *   the answer would take the short way past the translation.
+ * - From outside only what was published, or what belongs to a connection of a container, gets to a container.
+ */
+export function tableText(table: string, networks: readonly BridgeRules[], published: readonly Published[]): string {
+  return `
+add table ip ${table}
+delete table ip ${table}
+table ip ${table} {
+  map published { type inet_proto . inet_service : ipv4_addr . inet_service; ${elements(published.filter(isAny))} }
+  map published_at {
+    type ipv4_addr . inet_proto . inet_service : ipv4_addr . inet_service
+    ${elements(published.filter((one) => !isAny(one)))}
+  }
+  chain publish {
+    dnat ip to ip daddr . meta l4proto . th dport map @published_at
+    dnat ip to meta l4proto . th dport map @published
+  }
+  chain loopback {
+    type filter hook prerouting priority raw; policy accept;
+    ${lines(networks, ({ bridge }) => `iifname "${bridge}" ip saddr 127.0.0.0/8 drop`)}
+    ${lines(networks, ({ bridge }) => `iifname "${bridge}" ip daddr 127.0.0.0/8 drop`)}
+  }
+  chain prerouting {
+    type nat hook prerouting priority dstnat; policy accept;
+    ip daddr 127.0.0.0/8 return
+    fib daddr type local jump publish
+  }
+  chain output {
+    type nat hook output priority -100; policy accept;
+    fib daddr type local jump publish
+  }
+  chain postrouting {
+    type nat hook postrouting priority srcnat; policy accept;
+    ${lines(networks, ({ bridge }) => `oifname "${bridge}" ip saddr 127.0.0.0/8 masquerade`)}
+    ${lines(networks, ({ bridge, subnet }) => `oifname "${bridge}" ip saddr ${subnet} ct status dnat masquerade`)}
+    ${lines(networks, ({ bridge, subnet }) => `oifname != "${bridge}" ip saddr ${subnet} masquerade`)}
+  }
+  chain forward {
+    type filter hook forward priority filter; policy accept;
+    ${lines(networks, ({ bridge }) => `iifname "${bridge}" oifname "${bridge}" accept`)}
+    ${lines(networks, ({ bridge }) => `oifname "${bridge}" ct state established,related accept`)}
+    ${lines(networks, ({ bridge }) => `oifname "${bridge}" ct status dnat accept`)}
+    ${lines(networks, ({ bridge }) => `oifname "${bridge}" drop`)}
+  }
+}
+`;
+}
+
+/** The commands that publish more ports, as one transaction. */
+export function addText(table: string, published: readonly Published[]): string {
+  return published.map((one) => `add element ip ${table} ${mapOf(one)} { ${keyOf(one)} : ${valueOf(one)} }`).join('\n');
+}
+
+/** The command that ends the publishing of one port. */
+export function deleteText(table: string, one: Published): string {
+  return `delete element ip ${table} ${mapOf(one)} { ${keyOf(one)} }`;
+}
+
+function elements(published: readonly Published[]): string {
+  if (published.length === 0) return '';
+  return `elements = { ${published.map((one) => `${keyOf(one)} : ${valueOf(one)}`).join(', ')} };`;
+}
+
+function mapOf(one: Published): string {
+  return isAny(one) ? 'published' : 'published_at';
+}
+
+function keyOf({ port, ...one }: Published): string {
+  const address = isAny({ port, ...one }) ? '' : `${port.hostIp} . `;
+  return `${address}${port.protocol} . ${port.hostPort}`;
+}
+
+function valueOf({ ipAddress, port }: Published): string {
+  return `${ipAddress} . ${port.containerPort}`;
+}
+
+function isAny({ port }: Published): boolean {
+  return port.hostIp === '0.0.0.0';
+}
+
+function lines(networks: readonly BridgeRules[], line: (network: BridgeRules) => string): string {
+  return networks.map(line).join('\n    ');
+}

@@ -1,0 +1,138 @@
+import { randomBytes } from 'node:crypto';
+import { closeSync, writeFileSync } from 'node:fs';
+
+import type { Logger } from 'pino';
+
+import { changeLink, createVeth, getLink } from '../host/links.ts';
+import { newNetns } from '../host/namespaces.ts';
+import { Netlink } from '../host/netlink.ts';
+import { hasCode } from '../lib/errors.ts';
+
+/** Always ready; grows while starts come faster than new ones are made. */
+const MINIMUM_READY = 4;
+const MAXIMUM_READY = 32;
+/** A started container leaves this much time: its shim and runtime are being spawned. */
+const REFILL_AFTER_MS = 5;
+const SHRINK_AFTER_MS = 60_000;
+
+/** A network namespace whose `eth0` is a port of the bridge; loopback is up, addresses are not set. */
+export type Sandbox = Readonly<{
+  netns: number;
+  /** A netlink socket inside the namespace. */
+  inside: Netlink;
+  /** Index of `eth0` inside. */
+  eth0: number;
+  /** The other end, on the bridge. */
+  port: Readonly<{ index: number; name: string }>;
+}>;
+
+type Log = Pick<Logger, 'warn'>;
+type BridgePort = Readonly<{ route: Netlink; bridge: number; mtu: number }>;
+
+/** Sandboxes in stock: making one takes 1.5 ms, addressing a ready one 0.3 ms. */
+export class Sandboxes implements Disposable {
+  readonly #on: BridgePort;
+  readonly #log: Log;
+  readonly #ready: Sandbox[] = [];
+  #target = MINIMUM_READY;
+  #refill: NodeJS.Timeout | undefined;
+  #shrink: NodeJS.Timeout | undefined;
+
+  constructor(on: BridgePort, log: Log) {
+    this.#on = on;
+    this.#log = log;
+    this.#scheduleRefill();
+  }
+
+  get ready(): number {
+    return this.#ready.length;
+  }
+
+  /** A ready sandbox, or one made on the spot. It belongs to the caller, who disposes it or passes it on. */
+  take(): Sandbox {
+    const sandbox = this.#ready.shift();
+    if (sandbox === undefined) this.#target = Math.min(this.#target * 2, MAXIMUM_READY);
+    this.#scheduleRefill();
+    return sandbox ?? makeSandbox(this.#on);
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#refill);
+    clearTimeout(this.#shrink);
+    for (const sandbox of this.#ready.splice(0)) disposeSandbox(sandbox);
+  }
+
+  // One at a time, so that a request waits for one at most.
+  #scheduleRefill(): void {
+    if (this.#refill !== undefined || this.#ready.length >= this.#target) return;
+    this.#refill = setTimeout(() => {
+      this.#refill = undefined;
+      try {
+        this.#ready.push(makeSandbox(this.#on));
+      } catch (error) {
+        // A full bridge, or no descriptors left. The next start tries by itself and tells its client the reason.
+        this.#log.warn({ err: error }, 'no sandbox could be prepared');
+        return;
+      }
+      this.#scheduleRefill();
+      this.#scheduleShrink();
+    }, REFILL_AFTER_MS);
+    this.#refill.unref();
+  }
+
+  #scheduleShrink(): void {
+    if (this.#target === MINIMUM_READY) return;
+    clearTimeout(this.#shrink);
+    this.#shrink = setTimeout(() => {
+      this.#target = MINIMUM_READY;
+      for (const sandbox of this.#ready.splice(MINIMUM_READY)) disposeSandbox(sandbox);
+    }, SHRINK_AFTER_MS);
+    this.#shrink.unref();
+  }
+}
+
+/** Lets go of a sandbox: the kernel removes namespace and links in its own time. */
+export function disposeSandbox({ netns, inside }: Sandbox): void {
+  inside[Symbol.dispose]();
+  closeSync(netns);
+}
+
+/** A namespace with nothing but loopback, for the network `none`. */
+export function loopbackNetns(): number {
+  return newNetns(() => {
+    prepareNetns();
+    using route = new Netlink();
+    route.apply(changeLink(LOOPBACK, { up: true }));
+  });
+}
+
+const LOOPBACK = 1;
+
+function makeSandbox({ route, bridge, mtu }: BridgePort): Sandbox {
+  let inside: Netlink | undefined;
+  const netns = newNetns(() => {
+    prepareNetns();
+    inside = new Netlink();
+  });
+  using undo = new DisposableStack();
+  undo.defer(() => closeSync(netns));
+  if (inside === undefined) throw new Error('the namespace was not prepared');
+  undo.use(inside);
+  const name = `veth${randomBytes(4).toString('hex').slice(0, 7)}`;
+  route.apply(createVeth({ name, master: bridge, mtu, up: true, peer: { name: 'eth0', netns } }));
+  const eth0 = getLink(inside, 'eth0').index;
+  // Up already here: the bridge port is then forwarding long before the container sends its first packet.
+  inside.apply(changeLink(LOOPBACK, { up: true }), changeLink(eth0, { up: true }));
+  const sandbox = { netns, inside, eth0, port: { index: getLink(route, name).index, name } };
+  undo.move();
+  return sandbox;
+}
+
+function prepareNetns(): void {
+  try {
+    // Containers get no IPv6: without it there is no duplicate address detection either, which takes a second.
+    writeFileSync('/proc/sys/net/ipv6/conf/all/disable_ipv6', '1');
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT')) throw error; // a kernel without IPv6
+  }
+}
