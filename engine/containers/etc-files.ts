@@ -1,0 +1,83 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import type { Config } from '../config/config.ts';
+import { hasCode } from '../lib/errors.ts';
+import { containerFolder } from './places.ts';
+import type { Container } from './store.ts';
+
+export type EtcFiles = { hostname: string; hosts: string; resolvConf: string };
+
+const LOCAL = [
+  '127.0.0.1\tlocalhost',
+  '::1\tlocalhost ip6-localhost ip6-loopback',
+  'fe00::0\tip6-localnet',
+  'ff00::0\tip6-mcastprefix',
+  'ff02::1\tip6-allnodes',
+  'ff02::2\tip6-allrouters',
+];
+
+/** Where the container's own hostname, hosts and resolv.conf are. */
+export function etcFilesOf(config: Config, id: string): EtcFiles {
+  const folder = containerFolder(config, id);
+  return { hostname: join(folder, 'hostname'), hosts: join(folder, 'hosts'), resolvConf: join(folder, 'resolv.conf') };
+}
+
+/** Writes them for a start; `ipAddress` is empty in networks without addresses. */
+export function writeEtcFiles(config: Config, container: Container, ipAddress: string): EtcFiles {
+  const files = etcFilesOf(config, container.id);
+  mkdirSync(containerFolder(config, container.id), { recursive: true, mode: 0o710 });
+  const isHost = container.hostConfig.NetworkMode === 'host';
+  writeFileSync(files.hostname, `${container.config.Hostname}\n`);
+  writeFileSync(files.hosts, isHost ? readHost('/etc/hosts') : hostsText(container, ipAddress));
+  writeFileSync(files.resolvConf, resolvText(config, container, isHost));
+  return files;
+}
+
+function hostsText({ config, hostConfig }: Container, ipAddress: string): string {
+  const { Hostname, Domainname } = config;
+  const names = Domainname === '' ? Hostname : `${Hostname}.${Domainname} ${Hostname}`;
+  const extra = (hostConfig.ExtraHosts ?? []).map((entry) => {
+    const colon = entry.indexOf(':');
+    return `${entry.slice(colon + 1)}\t${entry.slice(0, colon)}`;
+  });
+  const own = ipAddress === '' ? [] : [`${ipAddress}\t${names}`];
+  return `${[...LOCAL, ...extra, ...own].join('\n')}\n`;
+}
+
+/** The host's resolver, without servers on its loopback, which is not the container's; the client's own settings win. */
+function resolvText(config: Config, { hostConfig }: Container, isHost: boolean): string {
+  const host = readHost('/etc/resolv.conf').split('\n');
+  const servers = firstGiven(hostConfig.Dns, config.dns);
+  const search = firstGiven(hostConfig.DnsSearch, config.dnsSearch);
+  const options = firstGiven(hostConfig.DnsOptions, config.dnsOpts);
+  const own = (line: string, keyword: string): boolean =>
+    line.startsWith(`${keyword} `) || line.startsWith(`${keyword}\t`);
+  const kept = host.filter((line) => {
+    if (own(line, 'nameserver')) return servers === undefined && (isHost || !/^nameserver\s+(127\.|::1)/.test(line));
+    if (own(line, 'search') || own(line, 'domain')) return search === undefined;
+    if (own(line, 'options')) return options === undefined;
+    return !isHost ? false : line !== '';
+  });
+  const lines = [
+    ...(search === undefined || search.includes('.') ? [] : [`search ${search.join(' ')}`]),
+    ...(servers ?? []).map((server) => `nameserver ${server}`),
+    ...(options === undefined ? [] : [`options ${options.join(' ')}`]),
+    ...kept,
+  ];
+  const hasServer = lines.some((line) => own(line, 'nameserver'));
+  return `${(hasServer ? lines : ['nameserver 8.8.8.8', 'nameserver 8.8.4.4', ...lines]).join('\n')}\n`;
+}
+
+function firstGiven(...lists: (readonly string[] | null)[]): readonly string[] | undefined {
+  return lists.find((list): list is readonly string[] => list !== null && list.length > 0);
+}
+
+function readHost(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return '';
+    throw error;
+  }
+}

@@ -1,0 +1,206 @@
+import { EngineError } from '../lib/errors.ts';
+import { wantedCapabilities } from './capabilities.ts';
+import type { HostConfig, HostConfigBody } from './host-config-schema.ts';
+
+const DEFAULT_SHM_BYTES = 64 * 1024 * 1024;
+const MINIMUM_MEMORY_BYTES = 6 * 1024 * 1024;
+
+type Defaults = { logDriver: string; logOpts: Readonly<Record<string, string>>; runtime: string };
+
+/** A client's HostConfig with every field present, checked. Throws `invalid` with what is wrong. */
+export function completeHostConfig(body: HostConfigBody, defaults: Defaults): HostConfig {
+  const hostConfig: HostConfig = {
+    Binds: null,
+    ContainerIDFile: '',
+    VolumeDriver: '',
+    VolumesFrom: null,
+    CapAdd: null,
+    CapDrop: null,
+    Dns: [],
+    DnsOptions: [],
+    DnsSearch: [],
+    ExtraHosts: null,
+    GroupAdd: null,
+    IpcMode: 'private',
+    Cgroup: '',
+    Links: null,
+    OomScoreAdj: 0,
+    PidMode: '',
+    Privileged: false,
+    PublishAllPorts: false,
+    ReadonlyRootfs: false,
+    SecurityOpt: null,
+    UTSMode: '',
+    UsernsMode: '',
+    Runtime: defaults.runtime,
+    ConsoleSize: [0, 0],
+    Isolation: '',
+    CpuShares: 0,
+    Memory: 0,
+    CgroupParent: '',
+    BlkioWeight: 0,
+    BlkioWeightDevice: [],
+    BlkioDeviceReadBps: null,
+    BlkioDeviceWriteBps: null,
+    BlkioDeviceReadIOps: null,
+    BlkioDeviceWriteIOps: null,
+    CpuPeriod: 0,
+    CpuQuota: 0,
+    CpusetCpus: '',
+    CpusetMems: '',
+    Devices: [],
+    KernelMemory: 0,
+    MemoryReservation: 0,
+    MemorySwap: 0,
+    MemorySwappiness: null,
+    OomKillDisable: false,
+    PidsLimit: null,
+    Ulimits: null,
+    CpuCount: 0,
+    CpuPercent: 0,
+    IOMaximumIOps: 0,
+    IOMaximumBandwidth: 0,
+    ...body,
+    // Newer clients ask the daemon to remove the container; at this version they do it themselves.
+    AutoRemove: false,
+    ShmSize: body.ShmSize ?? DEFAULT_SHM_BYTES,
+    NetworkMode: body.NetworkMode || 'default',
+    LogConfig: logConfigOf(body, defaults),
+    PortBindings: portBindingsOf(body),
+    RestartPolicy: {
+      Name: body.RestartPolicy?.Name ?? '',
+      MaximumRetryCount: body.RestartPolicy?.MaximumRetryCount ?? 0,
+    },
+  };
+  if (hostConfig.ShmSize === 0) hostConfig.ShmSize = DEFAULT_SHM_BYTES;
+  if (hostConfig.IpcMode === '') hostConfig.IpcMode = 'private';
+  checkLimits(hostConfig);
+  checkModes(hostConfig);
+  wantedCapabilities({ add: hostConfig.CapAdd, drop: hostConfig.CapDrop, privileged: hostConfig.Privileged });
+  return hostConfig;
+}
+
+function logConfigOf({ LogConfig }: HostConfigBody, defaults: Defaults): HostConfig['LogConfig'] {
+  const named = LogConfig?.Type ?? '';
+  if (named === '') return { Type: defaults.logDriver, Config: { ...defaults.logOpts, ...LogConfig?.Config } };
+  if (named !== 'json-file' && named !== 'none') {
+    throw new EngineError('invalid', `logger: no log driver named '${named}' is registered`);
+  }
+  const config = LogConfig?.Config ?? {};
+  const known =
+    named === 'none' ? [] : ['max-size', 'max-file', 'labels', 'env', 'env-regex', 'labels-regex', 'tag', 'compress'];
+  for (const key of Object.keys(config)) {
+    if (!known.includes(key)) throw new EngineError('invalid', `unknown log opt '${key}' for ${named} log driver`);
+  }
+  logSizeBytes(config);
+  return { Type: named, Config: config };
+}
+
+/** `max-size` in bytes (0: no limit) and `max-file` of a json-file log. Throws `invalid`. */
+export function logSizeBytes(config: Readonly<Record<string, string>>): { maxBytes: number; maxFiles: number } {
+  const match = /^(\d+)([bkmg]?)b?$/i.exec(config['max-size'] ?? '0');
+  if (match === null && config['max-size'] !== '-1')
+    throw new EngineError('invalid', `invalid max-size: '${config['max-size']}'`);
+  const maxFiles = Number(config['max-file'] ?? 1);
+  if (!Number.isInteger(maxFiles) || maxFiles < 1) throw new EngineError('invalid', 'max-file cannot be less than 1');
+  const unit = 1024 ** Math.max(0, ['', 'k', 'm', 'g'].indexOf((match?.[2] ?? '').toLowerCase()));
+  return { maxBytes: Number(match?.[1] ?? 0) * unit, maxFiles };
+}
+
+function portBindingsOf({ PortBindings = {} }: HostConfigBody): HostConfig['PortBindings'] {
+  const complete: HostConfig['PortBindings'] = {};
+  for (const [port, bindings] of Object.entries(PortBindings)) {
+    complete[portKey(port)] = (bindings ?? []).map(({ HostIp = '', HostPort = '' }) => {
+      if (!/^(\d{1,5}(-\d{1,5})?)?$/.test(HostPort))
+        throw new EngineError('invalid', `invalid port specification: "${HostPort}"`);
+      return { HostIp, HostPort };
+    });
+  }
+  return complete;
+}
+
+/** `80` and `80/tcp` mean the same. Throws `invalid`. */
+export function portKey(port: string): string {
+  const match = /^(\d{1,5})(?:\/(tcp|udp|sctp))?$/i.exec(port);
+  if (match === null || Number(match[1]) > 65_535 || Number(match[1]) === 0) {
+    throw new EngineError('invalid', `invalid port specification: "${port}"`);
+  }
+  return `${Number(match[1])}/${(match[2] ?? 'tcp').toLowerCase()}`;
+}
+
+function checkLimits(limits: HostConfig): void {
+  const { Memory, MemorySwap, MemoryReservation, MemorySwappiness, CpuPeriod, CpuQuota, BlkioWeight, ShmSize } = limits;
+  refuseIf(Memory !== 0 && Memory < MINIMUM_MEMORY_BYTES, 'Minimum memory limit allowed is 6MB');
+  refuseIf(
+    Memory === 0 && MemorySwap > 0,
+    'You should always set the Memory limit when using Memoryswap limit, see usage',
+  );
+  refuseIf(
+    Memory > 0 && MemorySwap > 0 && MemorySwap < Memory,
+    'Minimum memoryswap limit should be larger than memory limit, see usage',
+  );
+  refuseIf(
+    Memory > 0 && MemoryReservation > Memory,
+    'Minimum memory limit can not be less than memory reservation limit, see usage',
+  );
+  refuseIf(
+    MemorySwappiness !== null && (MemorySwappiness < -1 || MemorySwappiness > 100),
+    `Invalid value: ${MemorySwappiness}, valid memory swappiness range is 0-100`,
+  );
+  refuseIf(
+    CpuPeriod !== 0 && (CpuPeriod < 1000 || CpuPeriod > 1_000_000),
+    'CPU cfs period can not be less than 1ms (i.e. 1000) or larger than 1s (i.e. 1000000)',
+  );
+  refuseIf(CpuQuota > 0 && CpuQuota < 1000, 'CPU cfs quota can not be less than 1ms (i.e. 1000)');
+  refuseIf(BlkioWeight !== 0 && (BlkioWeight < 10 || BlkioWeight > 1000), 'Range of blkio weight is from 10 to 1000');
+  refuseIf(ShmSize < 0, 'SHM size can not be less than 0');
+  refuseIf(
+    Math.abs(limits.OomScoreAdj) > 1000,
+    `Invalid value ${limits.OomScoreAdj}, range for oom score adj is [-1000, 1000]`,
+  );
+  for (const { Name, Soft = 0, Hard = 0 } of limits.Ulimits ?? []) {
+    refuseIf(
+      Hard !== -1 && (Soft === -1 || Soft > Hard),
+      `ulimit soft limit must be less than or equal to hard limit: ${Soft} > ${Hard} (${Name})`,
+    );
+  }
+}
+
+function checkModes({
+  NetworkMode,
+  PortBindings,
+  Links,
+  ExtraHosts,
+  Dns,
+  RestartPolicy,
+  UsernsMode,
+  Tmpfs,
+}: HostConfig): void {
+  const { Name, MaximumRetryCount } = RestartPolicy;
+  refuseIf(!['', 'no', 'always', 'unless-stopped', 'on-failure'].includes(Name), `invalid restart policy '${Name}'`);
+  refuseIf(
+    MaximumRetryCount !== 0 && Name !== 'on-failure',
+    `maximum retry count cannot be used with restart policy '${Name}'`,
+  );
+  refuseIf(MaximumRetryCount < 0, 'maximum retry count cannot be negative');
+  refuseIf(!['', 'host'].includes(UsernsMode), `invalid user namespace mode: ${UsernsMode}`);
+  for (const path of Object.keys(Tmpfs ?? {})) {
+    refuseIf(
+      !path.startsWith('/') || path === '/',
+      `invalid tmpfs mount path: '${path}' mount path must be absolute and not '/'`,
+    );
+  }
+  for (const host of ExtraHosts ?? []) refuseIf(!/^[^:]+:.+$/.test(host), `bad format for add-host: "${host}"`);
+  if (!NetworkMode.startsWith('container:')) return;
+  refuseIf(
+    Object.keys(PortBindings).length > 0,
+    'conflicting options: port publishing and the container type network mode',
+  );
+  refuseIf((Links ?? []).length > 0, 'conflicting options: container type network can’t be used with links');
+  refuseIf((Dns ?? []).length > 0, 'conflicting options: dns and the network mode');
+  refuseIf((ExtraHosts ?? []).length > 0, 'conflicting options: custom host-to-IP mapping and the network mode');
+}
+
+function refuseIf(wrong: boolean, message: string): void {
+  if (wrong) throw new EngineError('invalid', message);
+}

@@ -1,0 +1,39 @@
+import type { Events } from '../events/events.ts';
+import { EngineError } from '../lib/errors.ts';
+import { findAlive } from './alive.ts';
+import { emitContainer } from './container-events.ts';
+import type { Exits } from './exits.ts';
+import { thaw } from './freezer.ts';
+import type { Shims } from './shims.ts';
+import { signalNumber } from './signals.ts';
+import type { ContainerStore } from './store.ts';
+
+type Needs = { containers: ContainerStore; events: Events; exits: Exits; shims: Shims };
+
+const SIGKILL = 9;
+
+/** Sends a signal; SIGKILL, which is the default, waits for the end. Throws `conflict` when it does not run. */
+export async function killContainer(engine: Needs, ref: string, signal = ''): Promise<void> {
+  const number = signal === '' ? SIGKILL : signalNumber(signal);
+  const { container, shim } = aliveOr(engine, ref);
+  const { id } = container;
+  if (number === SIGKILL || number === signalNumber(container.config.StopSignal ?? 'SIGTERM')) {
+    // A user has asked for its end: the restart policy leaves it alone.
+    engine.containers.change(id, (current) => ({ ...current, stoppedByUser: true }));
+  }
+  const exited = engine.exits.recorded(id);
+  emitContainer(engine.events, 'kill', container, { signal: String(number) });
+  await shim.signal(number);
+  if (number !== SIGKILL) return;
+  thaw(container);
+  await exited;
+}
+
+function aliveOr(engine: Needs, ref: string): ReturnType<typeof findAlive> {
+  try {
+    return findAlive(engine, ref);
+  } catch (error) {
+    if (!(error instanceof EngineError) || error.kind !== 'conflict') throw error;
+    throw new EngineError('conflict', `Cannot kill container: ${ref}: ${error.message}`, { cause: error });
+  }
+}

@@ -1,0 +1,291 @@
+/** What a reader of a log wants to see of it. */
+export type LogSelection = Readonly<{
+  stdout: boolean;
+  stderr: boolean;
+  /** Lines before this are left out. */
+  since?: Temporal.Instant;
+  /** Lines after this are left out, and reading ends with the first of them. */
+  until?: Temporal.Instant;
+  timestamps: boolean;
+  /** The attributes (labels, environment) that the container's log options chose, before each line. */
+  details: boolean;
+  /** 8-byte frames, or the bare text as a tty's log is sent. */
+  framed: boolean;
+}>;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const NEWLINE = 0x0a;
+const Z = 0x5a;
+const ZERO = 0x30;
+const HEADER_BYTES = 8;
+/** `2026-11-21T01:46:14.781474145Z` and the blank after it: always nine digits, unlike in the file. */
+const TIMESTAMP_BYTES = 31;
+const FRACTION_END = 29;
+
+const LOG = Buffer.from('{"log":"');
+const STREAM = Buffer.from(',"stream":"std');
+const OUT_TIME = Buffer.from('out","time":"');
+const ERR_TIME = Buffer.from('err","time":"');
+const RAW = Buffer.from(',"raw":"');
+const END = Buffer.from('}\n');
+
+/** The byte behind a backslash to the byte that is meant; `u` is not in the table. */
+const escapes = new Uint8Array(128);
+for (const [letter, meant] of Object.entries({
+  '"': '"',
+  '\\': '\\',
+  '/': '/',
+  b: '\b',
+  f: '\f',
+  n: '\n',
+  r: '\r',
+  t: '\t',
+})) {
+  escapes[letter.charCodeAt(0)] = meant.charCodeAt(0);
+}
+
+/**
+ * Turns lines of the json-file format into what the API sends.
+ *
+ * The usual line (log, stream, time, in this order) is decoded in one pass over its bytes: JSON.parse per line costs
+ * five times as much. Everything else (attributes wanted, `raw`, another order) takes the way through JSON.parse.
+ */
+export class LogLines {
+  readonly #select: LogSelection;
+  readonly #since: Buffer | undefined;
+  readonly #until: Buffer | undefined;
+  #out: Buffer = Buffer.alloc(0);
+  #used = 0;
+  /** A line after `until` was seen: nothing more will come. */
+  ended = false;
+
+  constructor(select: LogSelection) {
+    this.#select = select;
+    this.#since = select.since && comparable(select.since);
+    this.#until = select.until && comparable(select.until);
+  }
+
+  /** Decodes the complete lines of `data` from `from`; says where the first incomplete one starts. */
+  decode(data: Buffer, from: number): { rest: number; frames: Buffer } {
+    // A usual line is never longer than in the file: names and punctuation take more than header and timestamp.
+    this.#out = Buffer.allocUnsafe(data.length - from);
+    this.#used = 0;
+    let line = from;
+    while (line < data.length && !this.ended) {
+      const next = this.#select.details ? -1 : this.#usual(data, line);
+      if (next !== -1) {
+        line = next;
+        continue;
+      }
+      const newline = data.indexOf(NEWLINE, line);
+      if (newline === -1) break;
+      this.#unusual(data.toString('utf8', line, newline), data.length - newline);
+      line = newline + 1;
+    }
+    return { rest: line, frames: this.#out.subarray(0, this.#used) };
+  }
+
+  /** Decodes a line of the usual form; -1 when it is none, or is not complete. Writes nothing that counts then. */
+  #usual(data: Buffer, line: number): number {
+    if (!matches(data, line, LOG)) return -1;
+    const { framed, timestamps } = this.#select;
+    const out = this.#out;
+    const start = this.#used;
+    const text = start + (framed ? HEADER_BYTES : 0);
+    let to = text + (timestamps ? TIMESTAMP_BYTES : 0);
+    let at = line + LOG.length;
+    const end = data.length;
+    for (;;) {
+      if (at >= end) return -1;
+      const byte = data[at]!;
+      if (byte === QUOTE) break;
+      if (byte === NEWLINE) return -1;
+      if (byte !== BACKSLASH) {
+        out[to++] = byte;
+        at += 1;
+        continue;
+      }
+      const plain = escapes[data[at + 1]! & 0x7f]!;
+      if (plain !== 0) {
+        out[to++] = plain;
+        at += 2;
+        continue;
+      }
+      const unit = hexUnit(data, at + 2);
+      // Half of a surrogate pair: JSON.parse knows what to do with it.
+      if (unit === -1 || (unit >= 0xd800 && unit < 0xe000)) return -1;
+      to = writeUtf8(out, to, unit);
+      at += 6;
+    }
+    at += 1;
+    if (!matches(data, at, STREAM)) return -1;
+    at += STREAM.length;
+    const isStdout = matches(data, at, OUT_TIME);
+    if (!isStdout && !matches(data, at, ERR_TIME)) return -1;
+    at += OUT_TIME.length;
+    const time = at;
+    while (at < end && data[at] !== QUOTE && data[at] !== NEWLINE) at += 1;
+    if (data[at - 1] !== Z || at - time < 20 || at - time > 30 || !matches(data, at + 1, END)) return -1;
+    if (!this.#wanted(data, time, at - 1, isStdout)) return at + 3;
+    if (timestamps) writeTimestamp(out, text, data, time, at - 1);
+    if (framed) writeHeader(out, start, isStdout, to - text);
+    this.#used = to;
+    return at + 3;
+  }
+
+  #wanted(data: Buffer, time: number, timeEnd: number, isStdout: boolean): boolean {
+    if (this.#since !== undefined && compareTime(data, time, timeEnd, this.#since) < 0) return false;
+    if (this.#until !== undefined && compareTime(data, time, timeEnd, this.#until) > 0) {
+      this.ended = true;
+      return false;
+    }
+    return isStdout ? this.#select.stdout : this.#select.stderr;
+  }
+
+  #unusual(line: string, remainingBytes: number): void {
+    const entry = parseEntry(line);
+    if (entry === undefined) return;
+    const time = Buffer.from(entry.time.toString({ fractionalSecondDigits: 9 }));
+    if (!this.#wanted(time, 0, time.length - 1, entry.isStdout)) return;
+    const details = this.#select.details ? `${describe(entry.attributes)} ` : '';
+    const timestamp = this.#select.timestamps ? `${time.toString()} ` : '';
+    const body = Buffer.concat([Buffer.from(timestamp + details), entry.text]);
+    this.#append(body, entry.isStdout, remainingBytes);
+  }
+
+  /** Leaves as much room as the lines that are still to come need. */
+  #append(body: Buffer, isStdout: boolean, remainingBytes: number): void {
+    const header = this.#select.framed ? HEADER_BYTES : 0;
+    const needed = this.#used + header + body.length + remainingBytes;
+    if (needed > this.#out.length) {
+      const larger = Buffer.allocUnsafe(2 * needed);
+      this.#out.copy(larger, 0, 0, this.#used);
+      this.#out = larger;
+    }
+    if (header > 0) writeHeader(this.#out, this.#used, isStdout, body.length);
+    body.copy(this.#out, this.#used + header);
+    this.#used += header + body.length;
+  }
+}
+
+type Entry = { text: Buffer; isStdout: boolean; time: Temporal.Instant; attributes: Record<string, string> };
+
+/** A line in whatever form; undefined for what is no entry: a daemon that died left half a line. */
+function parseEntry(line: string): Entry | undefined {
+  // Quotes inside of text are escaped, so this can only be a new entry behind one that was never finished.
+  const start = line.lastIndexOf('{"log":"');
+  let value: unknown;
+  try {
+    value = JSON.parse(start > 0 ? line.slice(start) : line);
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+  if (typeof value !== 'object' || value === null) return undefined;
+  const entry: Record<string, unknown> = { ...value };
+  const time = typeof entry['time'] === 'string' ? parseTime(entry['time']) : undefined;
+  if (time === undefined) return undefined;
+  const attributes: Record<string, string> = {};
+  for (const [name, text] of Object.entries(entry['attrs'] ?? {})) attributes[name] = String(text);
+  const log = typeof entry['log'] === 'string' ? entry['log'] : '';
+  const text = typeof entry['raw'] === 'string' ? Buffer.from(entry['raw'], 'base64') : Buffer.from(log);
+  return { text, isStdout: entry['stream'] !== 'stderr', time, attributes };
+}
+
+function parseTime(text: string): Temporal.Instant | undefined {
+  try {
+    return Temporal.Instant.from(text);
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
+}
+
+/** `a=1,b=x+y`: sorted, and escaped as Go's url.QueryEscape does it. */
+function describe(attributes: Record<string, string>): string {
+  return Object.keys(attributes)
+    .toSorted()
+    .map((name) => `${queryEscape(name)}=${queryEscape(attributes[name] ?? '')}`)
+    .join(',');
+}
+
+function queryEscape(text: string): string {
+  return encodeURIComponent(text)
+    .replaceAll('%20', '+')
+    .replaceAll(/[!'()*]/g, (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`);
+}
+
+function matches(data: Buffer, at: number, expected: Buffer): boolean {
+  for (let i = 0; i < expected.length; i += 1) {
+    if (data[at + i] !== expected[i]) return false;
+  }
+  return true;
+}
+
+function hexUnit(data: Buffer, at: number): number {
+  let unit = 0;
+  for (let i = at; i < at + 4; i += 1) {
+    const byte = data[i] ?? 0;
+    const letter = byte | 0x20;
+    if (byte >= 0x30 && byte <= 0x39) unit = unit * 16 + byte - 0x30;
+    else if (letter >= 0x61 && letter <= 0x66) unit = unit * 16 + letter - 0x57;
+    else return -1;
+  }
+  return unit;
+}
+
+function writeUtf8(out: Buffer, at: number, unit: number): number {
+  let to = at;
+  if (unit < 0x80) {
+    out[to++] = unit;
+  } else if (unit < 0x800) {
+    out[to++] = 0xc0 | (unit >> 6);
+    out[to++] = 0x80 | (unit & 0x3f);
+  } else {
+    out[to++] = 0xe0 | (unit >> 12);
+    out[to++] = 0x80 | ((unit >> 6) & 0x3f);
+    out[to++] = 0x80 | (unit & 0x3f);
+  }
+  return to;
+}
+
+function writeHeader(out: Buffer, at: number, isStdout: boolean, length: number): void {
+  out[at] = isStdout ? 1 : 2;
+  out[at + 1] = 0;
+  out[at + 2] = 0;
+  out[at + 3] = 0;
+  out[at + 4] = length >>> 24;
+  out[at + 5] = length >>> 16;
+  out[at + 6] = length >>> 8;
+  out[at + 7] = length;
+}
+
+function writeTimestamp(out: Buffer, at: number, data: Buffer, time: number, timeEnd: number): void {
+  for (let i = 0; i < FRACTION_END; i += 1) out[at + i] = timeByte(data, time, timeEnd, i);
+  out[at + FRACTION_END] = Z;
+  out[at + FRACTION_END + 1] = 0x20;
+}
+
+/** Compares a time of the file (up to its Z) with one of nine digits, byte by byte: both are UTC. */
+function compareTime(data: Buffer, time: number, timeEnd: number, other: Buffer): number {
+  for (let i = 0; i < FRACTION_END; i += 1) {
+    const difference = timeByte(data, time, timeEnd, i) - other[i]!;
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+/** Byte `i` of a time as if it had all nine digits of the fraction. */
+function timeByte(data: Buffer, time: number, timeEnd: number, i: number): number {
+  if (time + i < timeEnd) return data[time + i]!;
+  return i === 19 ? 0x2e : ZERO;
+}
+
+/** Nothing is logged before the year 0 or after 9999, where the text form has a sign and more digits. */
+function comparable(time: Temporal.Instant): Buffer {
+  const text = time.toString({ fractionalSecondDigits: 9 });
+  if (text.startsWith('-')) return Buffer.from('0000-01-01T00:00:00.000000000Z');
+  if (text.startsWith('+')) return Buffer.from('9999-12-31T23:59:59.999999999Z');
+  return Buffer.from(text);
+}

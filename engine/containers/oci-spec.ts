@@ -1,0 +1,157 @@
+import { effectiveCapabilities, hardLimits } from '../host/privileges.ts';
+import type { Overlay } from '../layers/layers.ts';
+import { wantedCapabilities } from './capabilities.ts';
+import type { ContainerUser } from './container-user.ts';
+import { resolveUser } from './container-user.ts';
+import type { HostConfig, Ulimit } from './host-config-schema.ts';
+import { ociMounts } from './oci-mounts.ts';
+import { ociDevices, ociResources } from './oci-resources.ts';
+import { customSeccomp, defaultSeccomp } from './seccomp.ts';
+import type { Container } from './store.ts';
+
+const MASKED = [
+  ...['/proc/asound', '/proc/acpi', '/proc/kcore', '/proc/keys', '/proc/latency_stats', '/proc/timer_list'],
+  ...['/proc/timer_stats', '/proc/sched_debug', '/proc/scsi', '/sys/firmware'],
+];
+const READ_ONLY = ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger'];
+const DEFAULT_PATH = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+/** Paths of namespaces to join; undefined is a new one, `host` is the host's. */
+export type Namespaces = Readonly<Record<'network' | 'pid' | 'ipc' | 'uts', string | undefined>>;
+
+export type SpecInput = Readonly<{
+  container: Container;
+  overlay: Overlay;
+  namespaces: Namespaces;
+  /** Of the files that the daemon writes for the container; undefined when it uses another container's. */
+  files: { hostname: string; hosts: string; resolvConf: string } | undefined;
+  /** A host path instead of a /dev/shm of its own. */
+  shm: string | undefined;
+  cgroupPath: string;
+  defaultUlimits: Readonly<Record<string, { soft: number; hard: number }>>;
+}>;
+
+let held: ReadonlySet<string> | undefined;
+
+/** The container's config.json: dockerd's defaults, with nothing that the daemon itself does not hold. */
+export function ociSpec(input: SpecInput): object {
+  const { container, overlay, namespaces, files, shm } = input;
+  const { config, hostConfig } = container;
+  const { devices, rules } = ociDevices(hostConfig);
+  const capabilities = grantedCapabilities(hostConfig);
+  const user = resolveUser(config.User, hostConfig.GroupAdd ?? [], overlay);
+  return {
+    ociVersion: '1.0.2',
+    hostname: namespaces.uts === 'host' ? '' : config.Hostname,
+    domainname: config.Domainname,
+    process: {
+      ...processFields(container, user, capabilities),
+      terminal: config.Tty,
+      args: [container.path, ...container.args],
+      env: environmentOf(container),
+      cwd: config.WorkingDir || '/',
+      oomScoreAdj: hostConfig.OomScoreAdj,
+      rlimits: rlimitsOf(hostConfig.Ulimits ?? [], input.defaultUlimits),
+    },
+    root: { path: overlay.target, readonly: hostConfig.ReadonlyRootfs },
+    mounts: ociMounts(hostConfig, container.mounts, files, shm),
+    linux: {
+      cgroupsPath: input.cgroupPath,
+      namespaces: namespaceList(namespaces),
+      resources: ociResources(hostConfig, rules),
+      devices,
+      sysctl: hostConfig.Sysctls ?? {},
+      ...(hostConfig.Privileged
+        ? { maskedPaths: [], readonlyPaths: [] }
+        : { maskedPaths: MASKED, readonlyPaths: READ_ONLY, ...seccompOf(hostConfig, capabilities) }),
+      ...(container.mounts.some(({ propagation }) => propagation.includes('shared')) && {
+        rootfsPropagation: 'shared',
+      }),
+      ...(container.mounts.some(({ propagation }) => propagation.includes('slave')) && { rootfsPropagation: 'slave' }),
+    },
+  };
+}
+
+/** What a process of the container may do; exec'd ones get the same, or everything when they are privileged. */
+export function processFields(container: Container, user: ContainerUser, capabilities: readonly string[]): object {
+  const isRoot = user.uid === 0;
+  return {
+    user: { uid: user.uid, gid: user.gid, additionalGids: user.additionalGids },
+    capabilities: {
+      bounding: capabilities,
+      permitted: isRoot ? capabilities : [],
+      effective: isRoot ? capabilities : [],
+      inheritable: [],
+    },
+    noNewPrivileges: securityOption(container.hostConfig, 'no-new-privileges') !== undefined,
+  };
+}
+
+/** What the container asks for, as far as the daemon itself holds it. */
+export function grantedCapabilities(
+  hostConfig: Pick<HostConfig, 'CapAdd' | 'CapDrop' | 'Privileged'>,
+  privileged = hostConfig.Privileged,
+): string[] {
+  held ??= effectiveCapabilities();
+  return wantedCapabilities({ add: hostConfig.CapAdd, drop: hostConfig.CapDrop, privileged }).filter((name) =>
+    held!.has(name),
+  );
+}
+
+/** The environment of the container's processes. */
+export function environmentOf({ config }: Container, tty = config.Tty): string[] {
+  const defaults = [DEFAULT_PATH, `HOSTNAME=${config.Hostname}`, ...(tty ? ['TERM=xterm'] : [])];
+  const named = new Map<string, string>();
+  for (const variable of [...defaults, ...config.Env]) {
+    const name = variable.split('=', 1)[0]!;
+    // A name alone takes a default away.
+    if (variable.includes('=')) named.set(name, variable);
+    else named.delete(name);
+  }
+  return [...named.values()];
+}
+
+/** The value of a `SecurityOpt` such as `seccomp=unconfined` or `no-new-privileges`; '' where it has none. */
+export function securityOption({ SecurityOpt }: Pick<HostConfig, 'SecurityOpt'>, name: string): string | undefined {
+  for (const option of SecurityOpt ?? []) {
+    const match = /^([^=:]+)(?:[=:]([\s\S]*))?$/.exec(option);
+    if (match?.[1] === name && match[2] !== 'false') return match[2] ?? '';
+  }
+  return undefined;
+}
+
+function seccompOf(hostConfig: HostConfig, capabilities: readonly string[]): object {
+  const wanted = securityOption(hostConfig, 'seccomp');
+  if (wanted === 'unconfined') return {};
+  return { seccomp: wanted === undefined ? defaultSeccomp(capabilities) : customSeccomp(wanted, capabilities) };
+}
+
+function namespaceList({ network, pid, ipc, uts }: Namespaces): object[] {
+  const list: object[] = [{ type: 'mount' }];
+  for (const [type, path] of Object.entries({ network, pid, ipc, uts })) {
+    if (path === undefined) list.push({ type });
+    else if (path !== 'host') list.push({ type, path });
+  }
+  return list;
+}
+
+/** Without CAP_SYS_RESOURCE no limit can be raised above the daemon's own: then its own is given. */
+function rlimitsOf(wanted: readonly Ulimit[], defaults: SpecInput['defaultUlimits']): object[] {
+  const asked = new Map(Object.entries(defaults));
+  for (const { Name, Soft = 0, Hard = Soft } of wanted) asked.set(Name, { soft: Soft, hard: Hard });
+  if (asked.size === 0) return [];
+  held ??= effectiveCapabilities();
+  const limits = held.has('CAP_SYS_RESOURCE') ? undefined : hardLimits();
+  return [...asked].map(([name, { soft, hard }]) => {
+    const type = `RLIMIT_${name.toUpperCase()}`;
+    const most = limits?.get(type)?.hard ?? Infinity;
+    return { type, soft: capped(soft, most), hard: capped(hard, most) };
+  });
+}
+
+function capped(value: number, most: number): number {
+  const wanted = value < 0 ? Infinity : value;
+  const granted = Math.min(wanted, most);
+  // The specification's "unlimited" is the largest 64-bit number, which JSON has to carry.
+  return granted === Infinity ? Number.MAX_SAFE_INTEGER : granted;
+}

@@ -1,0 +1,93 @@
+import { rm } from 'node:fs/promises';
+
+import type { Config } from '../config/config.ts';
+import type { Events } from '../events/events.ts';
+import type { Layers } from '../layers/layers.ts';
+import { EngineError } from '../lib/errors.ts';
+import type { KeyLock } from '../lib/key-lock.ts';
+import { removeVolume, type VolumeUsage } from '../volumes/remove.ts';
+import type { VolumeStore } from '../volumes/store.ts';
+import { emitContainer } from './container-events.ts';
+import type { Exits } from './exits.ts';
+import { killContainer } from './kill.ts';
+import { containerFolder } from './places.ts';
+import type { Shims } from './shims.ts';
+import { isAlive, transition, exitCodeOf } from './state.ts';
+import type { Container, ContainerStore } from './store.ts';
+
+export type RemoveNeeds = {
+  config: Config;
+  containers: ContainerStore;
+  events: Events;
+  exits: Exits;
+  layers: Layers;
+  locks: KeyLock;
+  shims: Shims;
+  volumes: VolumeStore;
+  volumeUsage: VolumeUsage;
+};
+
+/**
+ * Removes a container: its record first, its files in the background, `destroy` after the answer. Throws `conflict`
+ * for a running one without `force`.
+ */
+export async function removeContainer(
+  engine: RemoveNeeds,
+  ref: string,
+  { force = false, volumes = false }: { force?: boolean; volumes?: boolean } = {},
+): Promise<void> {
+  const { id } = engine.containers.find(ref);
+  if (force) await endIfAlive(engine, id);
+  using _lock = await engine.locks.hold(id);
+  const container = claim(engine.containers, id);
+  await engine.shims.cleaned(id);
+  await finishRemoval(engine, container, volumes);
+}
+
+/** The part that a daemon which starts does again for a removal that was cut off. */
+export async function finishRemoval(engine: RemoveNeeds, container: Container, volumes: boolean): Promise<void> {
+  const { id } = container;
+  await engine.layers.remove(id);
+  engine.containers.delete(id);
+  await rm(containerFolder(engine.config, id), { recursive: true, force: true });
+  if (volumes) await removeAnonymousVolumes(engine, container);
+  // Clients that wait for it have asked on another connection: told before the answer, it would end them too early.
+  setImmediate(() => emitContainer(engine.events, 'destroy', container));
+}
+
+async function endIfAlive(engine: RemoveNeeds, id: string): Promise<void> {
+  try {
+    if (engine.containers.get(id)?.state.status === 'starting') (await engine.locks.hold(id))[Symbol.dispose]();
+    const state = engine.containers.get(id)?.state;
+    if (state !== undefined && isAlive(state)) await killContainer(engine, id);
+  } catch (error) {
+    // It ended by itself in between.
+    if (!(error instanceof EngineError) || error.kind !== 'conflict') throw error;
+    await engine.exits.recorded(id);
+  }
+}
+
+function claim(containers: ContainerStore, id: string): Container {
+  return containers.change(id, (current) => {
+    const { state } = current;
+    if (isAlive(state)) {
+      const kind = state.status === 'paused' ? 'paused' : 'running';
+      const advice = kind === 'paused' ? 'Unpause and then stop' : 'Stop';
+      throw new EngineError(
+        'conflict',
+        `You cannot remove a ${kind} container ${id}. ${advice} the container before attempting removal or force remove`,
+      );
+    }
+    if (state.status === 'removing')
+      throw new EngineError('conflict', `removal of container ${id} is already in progress`);
+    const ended = state.status === 'restarting' ? ({ ...state, status: 'exited' } as const) : state;
+    return { ...current, state: transition(ended, { status: 'removing', exitCode: exitCodeOf(state) }) };
+  });
+}
+
+async function removeAnonymousVolumes(engine: RemoveNeeds, { mounts }: Container): Promise<void> {
+  for (const { name, anonymous } of mounts) {
+    if (!anonymous || name === undefined || engine.volumes.get(name) === undefined) continue;
+    if (engine.volumeUsage.usersOf(name).length === 0) await removeVolume(engine, name);
+  }
+}

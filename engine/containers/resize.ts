@@ -1,0 +1,15 @@
+import type { Events } from '../events/events.ts';
+import { findAlive } from './alive.ts';
+import { emitContainer } from './container-events.ts';
+import type { Shims } from './shims.ts';
+import type { ContainerStore } from './store.ts';
+
+type Needs = { containers: ContainerStore; events: Events; shims: Shims };
+export type Size = { width: number; height: number };
+
+/** Sets the terminal's size, in characters. Throws `conflict` when it does not run. */
+export async function resizeContainer(engine: Needs, ref: string, { width, height }: Size): Promise<void> {
+  const { container, shim } = findAlive(engine, ref);
+  await shim.resize(width, height);
+  emitContainer(engine.events, 'resize', container, { height: String(height), width: String(width) });
+}

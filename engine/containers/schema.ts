@@ -1,0 +1,184 @@
+import { Type, type Static } from 'typebox';
+
+import { ContainerConfig, ContainerConfigBody } from './config-schema.ts';
+import { HostConfig, HostConfigBody } from './host-config-schema.ts';
+
+const orNull = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) => Type.Union([schema, Type.Null()]);
+
+export const ContainerRef = Type.Object({ ref: Type.String({ description: 'Id, name, or unique prefix of an id' }) });
+
+export const EndpointSettings = Type.Object({
+  IPAMConfig: Type.Optional(
+    orNull(
+      Type.Object({
+        IPv4Address: Type.Optional(Type.String()),
+        IPv6Address: Type.Optional(Type.String()),
+        LinkLocalIPs: Type.Optional(Type.Array(Type.String())),
+      }),
+    ),
+  ),
+  Links: Type.Optional(orNull(Type.Array(Type.String()))),
+  Aliases: Type.Optional(orNull(Type.Array(Type.String()))),
+});
+export type EndpointSettings = Static<typeof EndpointSettings>;
+
+export const NetworkingConfig = Type.Object({
+  EndpointsConfig: Type.Optional(Type.Record(Type.String(), orNull(EndpointSettings))),
+});
+export type NetworkingConfig = Static<typeof NetworkingConfig>;
+
+export const CreateBody = Type.Object({
+  ...ContainerConfigBody.properties,
+  HostConfig: Type.Optional(HostConfigBody),
+  NetworkingConfig: Type.Optional(NetworkingConfig),
+});
+export type CreateBody = Static<typeof CreateBody>;
+
+export const CreateQuery = Type.Object({ name: Type.Optional(Type.String()) });
+export const Created = Type.Object({ Id: Type.String(), Warnings: Type.Array(Type.String()) });
+
+export const ListQuery = Type.Object({
+  all: Type.Optional(Type.Boolean({ default: false, description: 'Not only the running ones' })),
+  limit: Type.Optional(Type.Integer({ description: 'The last created, the stopped ones included' })),
+  since: Type.Optional(Type.String()),
+  before: Type.Optional(Type.String()),
+  size: Type.Optional(Type.Boolean({ default: false })),
+  filters: Type.Optional(Type.String({ description: 'JSON map of a filter to its values' })),
+});
+export type ListQuery = Static<typeof ListQuery>;
+
+export const InspectQuery = Type.Object({ size: Type.Optional(Type.Boolean({ default: false })) });
+export const StartQuery = Type.Object({ detachKeys: Type.Optional(Type.String()) });
+export const StopQuery = Type.Object({ t: Type.Optional(Type.Integer({ description: 'Seconds until SIGKILL' })) });
+export const KillQuery = Type.Object({ signal: Type.Optional(Type.String({ description: 'Name or number' })) });
+export const RenameQuery = Type.Object({ name: Type.Optional(Type.String()) });
+export const TopQuery = Type.Object({ ps_args: Type.Optional(Type.String({ default: '-ef' })) });
+export const RemoveQuery = Type.Object({
+  v: Type.Optional(Type.Boolean({ default: false, description: 'With its anonymous volumes' })),
+  force: Type.Optional(Type.Boolean({ default: false, description: 'Kill it first' })),
+  link: Type.Optional(Type.Boolean({ default: false, description: 'Remove the link of this name only' })),
+});
+
+/** A network endpoint as lists and inspects show it. */
+export const Endpoint = Type.Object({
+  IPAMConfig: orNull(Type.Object({}, { additionalProperties: true })),
+  Links: orNull(Type.Array(Type.String())),
+  Aliases: orNull(Type.Array(Type.String())),
+  NetworkID: Type.String(),
+  EndpointID: Type.String(),
+  Gateway: Type.String(),
+  IPAddress: Type.String(),
+  IPPrefixLen: Type.Integer(),
+  IPv6Gateway: Type.String(),
+  GlobalIPv6Address: Type.String(),
+  GlobalIPv6PrefixLen: Type.Integer(),
+  MacAddress: Type.String(),
+  DriverOpts: Type.Null(),
+});
+export type Endpoint = Static<typeof Endpoint>;
+
+export const Mount = Type.Object({
+  Type: Type.String(),
+  Name: Type.Optional(Type.String()),
+  Source: Type.String(),
+  Destination: Type.String(),
+  Driver: Type.Optional(Type.String()),
+  Mode: Type.String(),
+  RW: Type.Boolean(),
+  Propagation: Type.String(),
+});
+export type Mount = Static<typeof Mount>;
+
+export const Summary = Type.Object({
+  Id: Type.String(),
+  Names: Type.Array(Type.String()),
+  Image: Type.String(),
+  ImageID: Type.String(),
+  Command: Type.String(),
+  Created: Type.Integer(),
+  Ports: Type.Array(
+    Type.Object({
+      IP: Type.Optional(Type.String()),
+      PrivatePort: Type.Integer(),
+      PublicPort: Type.Optional(Type.Integer()),
+      Type: Type.String(),
+    }),
+  ),
+  SizeRw: Type.Optional(Type.Integer()),
+  SizeRootFs: Type.Optional(Type.Integer()),
+  Labels: Type.Record(Type.String(), Type.String()),
+  State: Type.String(),
+  Status: Type.String(),
+  HostConfig: Type.Object({ NetworkMode: Type.String() }),
+  NetworkSettings: Type.Object({ Networks: Type.Record(Type.String(), Endpoint) }),
+  Mounts: Type.Array(Mount),
+});
+export type Summary = Static<typeof Summary>;
+
+const PortMap = Type.Record(
+  Type.String(),
+  orNull(Type.Array(Type.Object({ HostIp: Type.String(), HostPort: Type.String() }))),
+);
+
+export const Inspect = Type.Object({
+  Id: Type.String(),
+  Created: Type.String(),
+  Path: Type.String(),
+  Args: Type.Array(Type.String()),
+  State: Type.Object({
+    Status: Type.String(),
+    Running: Type.Boolean(),
+    Paused: Type.Boolean(),
+    Restarting: Type.Boolean(),
+    OOMKilled: Type.Boolean(),
+    Dead: Type.Boolean(),
+    Pid: Type.Integer(),
+    ExitCode: Type.Integer(),
+    Error: Type.String(),
+    StartedAt: Type.String(),
+    FinishedAt: Type.String(),
+  }),
+  Image: Type.String(),
+  ResolvConfPath: Type.String(),
+  HostnamePath: Type.String(),
+  HostsPath: Type.String(),
+  LogPath: Type.String(),
+  Name: Type.String(),
+  RestartCount: Type.Integer(),
+  Driver: Type.String(),
+  Platform: Type.String(),
+  MountLabel: Type.String(),
+  ProcessLabel: Type.String(),
+  AppArmorProfile: Type.String(),
+  ExecIDs: orNull(Type.Array(Type.String())),
+  HostConfig,
+  GraphDriver: Type.Object({ Data: orNull(Type.Record(Type.String(), Type.String())), Name: Type.String() }),
+  SizeRw: Type.Optional(Type.Integer()),
+  SizeRootFs: Type.Optional(Type.Integer()),
+  Mounts: Type.Array(Mount),
+  Config: ContainerConfig,
+  NetworkSettings: Type.Object({
+    Bridge: Type.String(),
+    SandboxID: Type.String(),
+    HairpinMode: Type.Boolean(),
+    LinkLocalIPv6Address: Type.String(),
+    LinkLocalIPv6PrefixLen: Type.Integer(),
+    Ports: PortMap,
+    SandboxKey: Type.String(),
+    SecondaryIPAddresses: Type.Null(),
+    SecondaryIPv6Addresses: Type.Null(),
+    EndpointID: Type.String(),
+    Gateway: Type.String(),
+    GlobalIPv6Address: Type.String(),
+    GlobalIPv6PrefixLen: Type.Integer(),
+    IPAddress: Type.String(),
+    IPPrefixLen: Type.Integer(),
+    IPv6Gateway: Type.String(),
+    MacAddress: Type.String(),
+    Networks: Type.Record(Type.String(), Endpoint),
+  }),
+});
+export type Inspect = Static<typeof Inspect>;
+
+export const Top = Type.Object({ Titles: Type.Array(Type.String()), Processes: Type.Array(Type.Array(Type.String())) });
+export type Top = Static<typeof Top>;

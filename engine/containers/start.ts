@@ -1,0 +1,218 @@
+import { closeSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import type { Config } from '../config/config.ts';
+import type { Events } from '../events/events.ts';
+import type { Layers } from '../layers/layers.ts';
+import { EngineError } from '../lib/errors.ts';
+import type { KeyLock } from '../lib/key-lock.ts';
+import { attachBridge, attachHost, attachNone, detach, type Leased, type NetworkNeeds } from '../networks/attach.ts';
+import type { Runtimes } from '../runtime/runtimes.ts';
+import { Shim } from '../runtime/shim.ts';
+import { StartFailed } from '../runtime/start-failure.ts';
+import { emitContainer } from './container-events.ts';
+import { etcFilesOf, writeEtcFiles, type EtcFiles } from './etc-files.ts';
+import type { Exits } from './exits.ts';
+import { logSizeBytes } from './host-config.ts';
+import { ociSpec, type Namespaces } from './oci-spec.ts';
+import type { PendingAttaches } from './pending-attaches.ts';
+import { cgroupPathOf, containerFolder, shimFolder } from './places.ts';
+import type { Shims } from './shims.ts';
+import { isAlive, transition, type Starting } from './state.ts';
+import type { Container, ContainerStore } from './store.ts';
+
+export type StartNeeds = NetworkNeeds & {
+  config: Config;
+  containers: ContainerStore;
+  events: Events;
+  exits: Exits;
+  layers: Layers;
+  locks: KeyLock;
+  pendingAttaches: PendingAttaches;
+  runtimes: Runtimes;
+  shims: Shims;
+};
+
+/** Throws `notModified` when it runs already, `failed` when the runtime cannot start it. Specification, endpoint 10. */
+export async function startContainer(engine: StartNeeds, ref: string): Promise<void> {
+  const { id } = engine.containers.find(ref);
+  using _lock = await engine.locks.hold(id);
+  await startHeld(engine, id, { restartCount: 0 });
+}
+
+/** The same for a caller that holds the container's lock. */
+export async function startHeld(
+  engine: StartNeeds,
+  id: string,
+  { restartCount }: { restartCount: number },
+): Promise<void> {
+  const claimed = claim(engine.containers, id);
+  try {
+    await launch(engine, claimed, restartCount);
+  } catch (error) {
+    giveBack(engine, claimed, error);
+    throw error instanceof StartFailed ? new EngineError('failed', error.message, { cause: error }) : error;
+  }
+}
+
+function claim(containers: ContainerStore, id: string): Container {
+  return containers.change(id, (current) => {
+    const { state } = current;
+    if (isAlive(state)) throw new EngineError('notModified', `container ${id} is already started`);
+    if (state.status === 'starting' || state.status === 'removing') {
+      throw new EngineError('conflict', `container ${id} is ${state.status}`);
+    }
+    return { ...current, state: transition(state, { status: 'starting', from: state }) };
+  });
+}
+
+async function launch(engine: StartNeeds, container: Container, restartCount: number): Promise<void> {
+  const { id } = container;
+  await engine.shims.cleaned(id);
+  await using undo = new AsyncDisposableStack();
+  const folder = shimFolder(engine.config, id);
+  await rm(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  undo.defer(async () => await rm(folder, { recursive: true, force: true }));
+  makeBindSources(container);
+
+  undo.defer(() => detach(engine, id));
+  const leased = await lease(engine, container);
+  mkdirSync(containerFolder(engine.config, id), { recursive: true, mode: 0o710 });
+  const shim = await spawnShim(engine, container, folder, leased?.netns);
+  undo.defer(async () => {
+    await shim.gone;
+    await shim.abandon();
+  });
+  undo.defer(async () => await shim.abandon());
+
+  const overlay = engine.layers.overlay(id);
+  const spec = ociSpec({
+    container,
+    overlay,
+    namespaces: namespacesOf(engine, container, leased === undefined ? undefined : shim.pid),
+    files: filesFor(engine, container, leased?.attachment.ipAddress ?? ''),
+    shm: sharedMemoryOf(engine, container),
+    cgroupPath: cgroupPathOf(container),
+    defaultUlimits: engine.config.defaultUlimits,
+  });
+  writeFileSync(join(folder, 'config.json'), JSON.stringify(spec));
+  await engine.pendingAttaches.connectAll(id, shim);
+  const { pid, startedAt } = await shim.start();
+
+  engine.shims.add(id, shim);
+  const running = engine.containers.change(id, (current) => ({
+    ...current,
+    state: transition(current.state, { status: 'running', pid, startedAt }),
+    error: '',
+    oomKilled: false,
+    restartCount,
+    stoppedByUser: false,
+  }));
+  undo.move();
+  emitContainer(engine.events, 'start', running);
+  engine.exits.follow(id, shim);
+}
+
+/** Back to what it was; a container that never ran keeps the code of the failure, as `docker start` shows it. */
+function giveBack(engine: StartNeeds, claimed: Container, error: unknown): void {
+  const exitCode = error instanceof StartFailed ? error.exitCode : 128;
+  const message = error instanceof Error ? error.message : String(error);
+  const failed = engine.containers.change(claimed.id, (current) => {
+    const { from } = current.state as Starting;
+    const back = from.status === 'restarting' ? ({ ...from, status: 'exited' } as const) : from;
+    return { ...current, state: { ...back, exitCode }, error: message };
+  });
+  emitContainer(engine.events, 'die', failed, { exitCode: String(exitCode) });
+}
+
+/** A missing source of a bind is made a folder, as docker does. */
+function makeBindSources({ mounts }: Container): void {
+  for (const { type, source } of mounts) {
+    if (type === 'bind' && !existsSync(source)) mkdirSync(source, { recursive: true });
+  }
+}
+
+/** The namespace for the container; undefined where it has none of its own. */
+async function lease(engine: StartNeeds, container: Container): Promise<Leased | undefined> {
+  const { hostConfig, config, id, name } = container;
+  if (hostConfig.NetworkMode === 'host') {
+    attachHost(engine, id);
+    return undefined;
+  }
+  if (hostConfig.NetworkMode.startsWith('container:')) return undefined;
+  if (hostConfig.NetworkMode === 'none' || config.NetworkDisabled === true || engine.config.bridge === 'none') {
+    return attachNone(engine, id);
+  }
+  return await attachBridge(engine, {
+    containerId: id,
+    containerName: name,
+    ...(config.MacAddress && { mac: config.MacAddress }),
+    portBindings: hostConfig.PortBindings,
+    publishAll: hostConfig.PublishAllPorts,
+    exposed: Object.keys(config.ExposedPorts ?? {}),
+  });
+}
+
+async function spawnShim(
+  engine: StartNeeds,
+  container: Container,
+  directory: string,
+  netns: number | undefined,
+): Promise<Shim> {
+  const { id, config, hostConfig, logPath } = container;
+  const { path, root } = engine.runtimes.get(hostConfig.Runtime);
+  const { maxBytes, maxFiles } = logSizeBytes(hostConfig.LogConfig.Config);
+  try {
+    return await Shim.spawn({
+      id,
+      directory,
+      runtime: { path, root },
+      mode: { kind: 'container', rootfs: engine.layers.overlay(id), netns },
+      tty: config.Tty,
+      openStdin: config.OpenStdin,
+      stdinOnce: config.StdinOnce,
+      log: logPath === '' ? { driver: 'none' } : { driver: 'json-file', path: logPath, maxBytes, maxFiles },
+      cgroupPath: cgroupPathOf(container),
+    });
+  } finally {
+    if (netns !== undefined) closeSync(netns); // the shim holds it now
+  }
+}
+
+function namespacesOf(engine: StartNeeds, { hostConfig }: Container, shimPid: number | undefined): Namespaces {
+  const { NetworkMode, PidMode, IpcMode, UTSMode } = hostConfig;
+  const joined = (mode: string, kind: string): string | undefined => {
+    if (mode === 'host') return 'host';
+    if (!mode.startsWith('container:')) return undefined;
+    return `/proc/${pidOf(engine, mode)}/ns/${kind}`;
+  };
+  const network = shimPid === undefined ? joined(NetworkMode, 'net') : `/proc/${shimPid}/fd/3`;
+  const uts =
+    UTSMode === 'host' ? 'host' : NetworkMode.startsWith('container:') ? joined(NetworkMode, 'uts') : undefined;
+  return { network, pid: joined(PidMode, 'pid'), ipc: joined(IpcMode, 'ipc'), uts };
+}
+
+/** The process whose namespaces a mode such as `container:web` shares. */
+function pidOf(engine: StartNeeds, mode: string): number {
+  const other = engine.containers.find(mode.slice('container:'.length));
+  if (!isAlive(other.state)) {
+    throw new EngineError('failed', `cannot join namespaces of a non running container: ${other.id}`);
+  }
+  return other.state.pid;
+}
+
+/** A container in another one's network has that one's files. */
+function filesFor(engine: StartNeeds, container: Container, ipAddress: string): EtcFiles | undefined {
+  const { NetworkMode } = container.hostConfig;
+  if (!NetworkMode.startsWith('container:')) return writeEtcFiles(engine.config, container, ipAddress);
+  return etcFilesOf(engine.config, engine.containers.find(NetworkMode.slice('container:'.length)).id);
+}
+
+function sharedMemoryOf(engine: StartNeeds, { hostConfig }: Container): string | undefined {
+  if (hostConfig.IpcMode === 'host') return '/dev/shm';
+  return hostConfig.IpcMode.startsWith('container:')
+    ? `/proc/${pidOf(engine, hostConfig.IpcMode)}/root/dev/shm`
+    : undefined;
+}

@@ -1,0 +1,72 @@
+import type { Config } from '../config/config.ts';
+import type { Events } from '../events/events.ts';
+import type { Clock } from '../lib/clock.ts';
+import { EngineError } from '../lib/errors.ts';
+import { emitContainer } from './container-events.ts';
+import type { Exits } from './exits.ts';
+import { thaw } from './freezer.ts';
+import type { Shims } from './shims.ts';
+import { signalNumber } from './signals.ts';
+import { isAlive, transition } from './state.ts';
+import type { Container, ContainerStore } from './store.ts';
+
+export type StopNeeds = {
+  clock: Clock;
+  config: Config;
+  containers: ContainerStore;
+  events: Events;
+  exits: Exits;
+  shims: Shims;
+};
+
+export const DEFAULT_GRACE_SECONDS = 10;
+const SIGKILL = 9;
+
+/**
+ * Sends the stop signal, and SIGKILL to what is still alive after `graceSeconds`; a negative number waits for ever.
+ *
+ * It goes on when the client hangs up: a half-stopped container helps nobody.
+ */
+export async function stopContainer(engine: StopNeeds, ref: string, graceSeconds?: number): Promise<void> {
+  const container = beginStop(engine.containers, ref);
+  const { id, config } = container;
+  const exited = engine.exits.recorded(id); // not before the exit is stored: an inspect after the stop must agree
+  const signal = signalNumber(config.StopSignal ?? 'SIGTERM');
+  emitContainer(engine.events, 'kill', container, { signal: String(signal) });
+  thaw(container);
+  await send(engine.shims, id, signal);
+  const grace = graceSeconds ?? config.StopTimeout ?? DEFAULT_GRACE_SECONDS;
+  if (grace >= 0 && !(await settlesWithin(exited, grace, engine.clock))) {
+    emitContainer(engine.events, 'kill', container, { signal: String(SIGKILL) });
+    await send(engine.shims, id, SIGKILL);
+  }
+  await exited;
+  emitContainer(engine.events, 'stop', container);
+}
+
+function beginStop(containers: ContainerStore, ref: string): Container {
+  return containers.change(containers.find(ref).id, (current) => {
+    const { state } = current;
+    if (state.status === 'restarting') {
+      return { ...current, stoppedByUser: true, state: transition(state, { ...state, status: 'exited' }) };
+    }
+    if (!isAlive(state)) throw new EngineError('notModified', `Container ${current.id} is already stopped`);
+    if (state.status === 'stopping') return current; // somebody else asked first: wait with them
+    return { ...current, stoppedByUser: true, state: transition(state, { ...state, status: 'stopping' }) };
+  });
+}
+
+/** A process that has ended already needs no signal. */
+async function send(shims: Shims, id: string, signal: number): Promise<void> {
+  try {
+    await shims.get(id)?.signal(signal);
+  } catch (error) {
+    if (!(error instanceof EngineError) || error.kind !== 'conflict') throw error;
+  }
+}
+
+async function settlesWithin(work: Promise<void>, seconds: number, clock: Clock): Promise<boolean> {
+  const late = Promise.withResolvers<boolean>();
+  using _timer = clock.after(seconds * 1000, () => late.resolve(false));
+  return await Promise.race([work.then(() => true), late.promise]);
+}
