@@ -1,23 +1,24 @@
 import type { Duplex, Readable } from 'node:stream';
 
-import type { ContainerInspect, ContainerSummary, CreateBody, CreateResult } from '@gantry/engine/containers/schema.ts';
+import type { CreateBody, Created, Inspect, Summary } from '@gantry/engine/containers/schema.ts';
+import type { Static } from 'typebox';
 
 import type { Connection, Query } from './connection.ts';
 
-export type { ContainerInspect, ContainerSummary, CreateBody } from '@gantry/engine/containers/schema.ts';
+export type { CreateBody, Inspect, Summary } from '@gantry/engine/containers/schema.ts';
 
 /** POST /containers/create. 404 is a missing image. */
-export async function create(engine: Connection, body: CreateBody, name?: string): Promise<CreateResult> {
+export async function create(engine: Connection, body: CreateBody, name?: string): Promise<Static<typeof Created>> {
   return await engine.call('POST', '/containers/create', { query: { name }, body });
 }
 
 /** GET /containers/json. */
-export async function list(engine: Connection, query: Query = {}): Promise<ContainerSummary[]> {
+export async function list(engine: Connection, query: Query = {}): Promise<Summary[]> {
   return await engine.call('GET', '/containers/json', { query });
 }
 
 /** GET /containers/{ref}/json. */
-export async function inspect(engine: Connection, ref: string, size = false): Promise<ContainerInspect> {
+export async function inspect(engine: Connection, ref: string, size = false): Promise<Inspect> {
   return await engine.call('GET', `${path(ref)}/json`, { query: { size } });
 }
 

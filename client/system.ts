@@ -1,6 +1,5 @@
 import type { Readable } from 'node:stream';
 
-import type { EventMessage } from '@gantry/engine/events/schema.ts';
 import type { Info, Version } from '@gantry/engine/system/schema.ts';
 
 import type { Connection, Query } from './connection.ts';

@@ -51,8 +51,6 @@ function resolvText(config: Config, { hostConfig }: Container, isHost: boolean):
   const servers = firstGiven(hostConfig.Dns, config.dns);
   const search = firstGiven(hostConfig.DnsSearch, config.dnsSearch);
   const options = firstGiven(hostConfig.DnsOptions, config.dnsOpts);
-  const own = (line: string, keyword: string): boolean =>
-    line.startsWith(`${keyword} `) || line.startsWith(`${keyword}\t`);
   const kept = host.filter((line) => {
     if (own(line, 'nameserver')) return servers === undefined && (isHost || !/^nameserver\s+(127\.|::1)/.test(line));
     if (own(line, 'search') || own(line, 'domain')) return search === undefined;
@@ -67,6 +65,10 @@ function resolvText(config: Config, { hostConfig }: Container, isHost: boolean):
   ];
   const hasServer = lines.some((line) => own(line, 'nameserver'));
   return `${(hasServer ? lines : ['nameserver 8.8.8.8', 'nameserver 8.8.4.4', ...lines]).join('\n')}\n`;
+}
+
+function own(line: string, keyword: string): boolean {
+  return line.startsWith(`${keyword} `) || line.startsWith(`${keyword}\t`);
 }
 
 function firstGiven(...lists: (readonly string[] | null)[]): readonly string[] | undefined {

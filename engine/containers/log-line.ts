@@ -27,7 +27,6 @@ const LOG = Buffer.from('{"log":"');
 const STREAM = Buffer.from(',"stream":"std');
 const OUT_TIME = Buffer.from('out","time":"');
 const ERR_TIME = Buffer.from('err","time":"');
-const RAW = Buffer.from(',"raw":"');
 const END = Buffer.from('}\n');
 
 /** The byte behind a backslash to the byte that is meant; `u` is not in the table. */

@@ -1,0 +1,84 @@
+import type { ConfigFile, LogLevel } from './schema.ts';
+
+export type Ulimit = Readonly<{ soft: number; hard: number }>;
+export type RuntimeConfig = Readonly<{ path: string; runtimeArgs: readonly string[] }>;
+
+/** The daemon's settings: complete, checked, frozen. */
+export type Config = Readonly<{
+  hosts: readonly string[];
+  dataRoot: string;
+  execRoot: string;
+  pidfile: string;
+  group: string;
+  /** Name of the bridge, or `none`. */
+  bridge: string;
+  /** Such as `172.30.0.1/16`; empty: chosen by the daemon. */
+  bip: string;
+  /** 0: chosen by the daemon. */
+  mtu: number;
+  tls: boolean;
+  tlsverify: boolean;
+  tlscacert: string;
+  tlscert: string;
+  tlskey: string;
+  insecureTcp: boolean;
+  apiCorsHeader: string;
+  logLevel: LogLevel;
+  debug: boolean;
+  logDriver: 'json-file' | 'none';
+  logOpts: Readonly<Record<string, string>>;
+  dns: readonly string[];
+  dnsOpts: readonly string[];
+  dnsSearch: readonly string[];
+  defaultUlimits: Readonly<Record<string, Ulimit>>;
+  labels: readonly string[];
+  runtimes: Readonly<Record<string, RuntimeConfig>>;
+  /** Empty: chosen by the daemon. */
+  defaultRuntime: string;
+  liveRestore: boolean;
+  shutdownTimeoutSeconds: number;
+}>;
+
+/** The settings under the names that the code uses; everything in it is frozen, so that it can be handed around. */
+export function toConfig(file: ConfigFile): Config {
+  return deepFreeze({
+    hosts: file.hosts,
+    dataRoot: file['data-root'],
+    execRoot: file['exec-root'],
+    pidfile: file.pidfile,
+    group: file.group,
+    bridge: file.bridge,
+    bip: file.bip,
+    mtu: file.mtu,
+    tls: file.tls || file.tlsverify,
+    tlsverify: file.tlsverify,
+    tlscacert: file.tlscacert,
+    tlscert: file.tlscert,
+    tlskey: file.tlskey,
+    insecureTcp: file['insecure-tcp'],
+    apiCorsHeader: file['api-cors-header'],
+    logLevel: file.debug ? 'debug' : (file['log-level'] as LogLevel),
+    debug: file.debug || file['log-level'] === 'debug',
+    logDriver: file['log-driver'],
+    logOpts: file['log-opts'],
+    dns: file.dns,
+    dnsOpts: file['dns-opts'],
+    dnsSearch: file['dns-search'],
+    defaultUlimits: mapValues(file['default-ulimits'], ({ Soft, Hard }) => ({ soft: Soft, hard: Hard })),
+    labels: file.labels,
+    runtimes: mapValues(file.runtimes, ({ path, runtimeArgs = [] }) => ({ path, runtimeArgs })),
+    defaultRuntime: file['default-runtime'],
+    liveRestore: file['live-restore'],
+    shutdownTimeoutSeconds: file['shutdown-timeout'],
+  });
+}
+
+function mapValues<T, U>(map: Record<string, T>, change: (value: T) => U): Record<string, U> {
+  return Object.fromEntries(Object.entries(map).map(([key, value]) => [key, change(value)]));
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value !== 'object' || value === null) return value;
+  for (const inner of Object.values(value)) deepFreeze(inner);
+  return Object.freeze(value);
+}

@@ -1,0 +1,80 @@
+import { Type, type Static } from 'typebox';
+
+const strings = (description: string, initial: string[] = []) =>
+  Type.Array(Type.String(), { default: initial, description });
+const text = (description: string, initial = '') => Type.String({ default: initial, description });
+const flag = (description: string, initial = false) => Type.Boolean({ default: initial, description });
+
+/** A limit that every container gets unless it brings its own. */
+const Ulimit = Type.Object(
+  { Name: Type.Optional(Type.String()), Soft: Type.Integer({ minimum: -1 }), Hard: Type.Integer({ minimum: -1 }) },
+  { additionalProperties: false },
+);
+
+const Runtime = Type.Object(
+  {
+    path: Type.String({ minLength: 1, description: 'the program, absolute or in the PATH' }),
+    runtimeArgs: Type.Optional(Type.Array(Type.String())),
+  },
+  { additionalProperties: false },
+);
+
+/** Every setting of the daemon: the keys are those of the configuration file, which are dockerd's. */
+export const ConfigFile = Type.Object(
+  {
+    hosts: strings('where to listen: unix:///path or tcp://address:port', ['unix:///run/gantry/gantry.sock']),
+    'data-root': text('folder of the persistent state', '/var/lib/gantry'),
+    'exec-root': text('folder of the state that ends with the machine', '/run/gantry'),
+    pidfile: text('file for the process id of the daemon', '/run/gantry.pid'),
+    group: text('group of the Unix sockets; empty: that of the daemon'),
+    bridge: text('bridge of the containers; none: no container network', 'gantry0'),
+    bip: text('address and prefix of the bridge, such as 172.30.0.1/16; empty: the first free range'),
+    mtu: Type.Integer({ default: 0, minimum: 0, maximum: 65535, description: 'MTU of the containers; 0: automatic' }),
+    tls: flag('use TLS on tcp hosts'),
+    tlsverify: flag('use TLS on tcp hosts and accept only clients with a certificate of the CA'),
+    tlscacert: text('certificates of the CA that clients are checked against'),
+    tlscert: text('certificate of the daemon'),
+    tlskey: text('key of the certificate'),
+    'insecure-tcp': flag(
+      'allow tcp hosts without TLS on addresses other than loopback: root for everyone who reaches it',
+    ),
+    'api-cors-header': text('value of Access-Control-Allow-Origin; empty: no CORS'),
+    'log-level': Type.Union(
+      ['debug', 'info', 'warn', 'error', 'fatal'].map((level) => Type.Literal(level)),
+      { default: 'info', description: 'debug, info, warn, error or fatal' },
+    ),
+    debug: flag('the same as the log level debug'),
+    'log-driver': Type.Union([Type.Literal('json-file'), Type.Literal('none')], {
+      default: 'json-file',
+      description: 'log driver of containers that name none: json-file or none',
+    }),
+    'log-opts': Type.Record(Type.String(), Type.String(), {
+      default: {},
+      description: 'options of the log driver: max-size, max-file',
+    }),
+    dns: strings('name servers of the containers'),
+    'dns-opts': strings('resolver options of the containers'),
+    'dns-search': strings('search domains of the containers'),
+    'default-ulimits': Type.Record(Type.String(), Ulimit, {
+      default: {},
+      description: 'limits of containers that bring none, such as nofile=1024:2048',
+    }),
+    labels: strings('labels of the daemon, key=value'),
+    runtimes: Type.Record(Type.String(), Runtime, {
+      default: {},
+      description: 'further OCI runtimes, name=path; runc and crun are known',
+    }),
+    'default-runtime': text('OCI runtime of containers that name none; empty: crun where it works, else runc'),
+    'live-restore': flag('let containers run when the daemon ends', true),
+    'shutdown-timeout': Type.Integer({
+      default: 15,
+      minimum: 0,
+      description: 'seconds that containers get to end when the daemon ends and live-restore is off',
+    }),
+  },
+  { additionalProperties: false },
+);
+
+export type ConfigFile = Static<typeof ConfigFile>;
+export type ConfigKey = keyof ConfigFile;
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'fatal';

@@ -1,0 +1,122 @@
+import type { StatementSync } from 'node:sqlite';
+
+import type { Database } from '../db/database.ts';
+import type { Clock } from '../lib/clock.ts';
+
+export type EventType = 'container' | 'image' | 'volume' | 'network' | 'daemon';
+
+export type EngineEvent = Readonly<{
+  /** Rises with every event: the cursor of whoever reads along. */
+  sequence: number;
+  type: EventType;
+  action: string;
+  /** Of the object that the event is about. */
+  id: string;
+  attributes: Readonly<Record<string, string>>;
+  time: Temporal.Instant;
+}>;
+
+type Bounds = { events: number; days: number };
+
+const DEFAULT_BOUNDS: Bounds = { events: 20_000, days: 30 };
+const PRUNE_EVERY = 500;
+
+const STEPS = [
+  `CREATE TABLE events (
+     sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+     time_ns INTEGER NOT NULL,
+     type TEXT NOT NULL,
+     action TEXT NOT NULL,
+     object_id TEXT NOT NULL,
+     attributes TEXT NOT NULL
+   ) STRICT;
+   CREATE INDEX events_by_time ON events (time_ns);`,
+];
+
+/**
+ * What happened, stored and told at once.
+ *
+ * Readers hold a cursor and read from the table, so the table is the queue of a slow one: no event is missed or told
+ * twice, and nobody's slowness takes memory.
+ */
+export class Events {
+  readonly #clock: Clock;
+  readonly #bounds: Bounds;
+  readonly #listeners = new Set<() => void>();
+  readonly #insert: StatementSync;
+  readonly #after: StatementSync;
+  readonly #firstSince: StatementSync;
+  readonly #prune: StatementSync;
+  #last: number;
+  #lastTimeNs: bigint;
+
+  constructor(db: Database, clock: Clock, bounds: Bounds = DEFAULT_BOUNDS) {
+    this.#clock = clock;
+    this.#bounds = bounds;
+    db.migrate('events', STEPS);
+    this.#insert = db.sql.prepare(
+      'INSERT INTO events (time_ns, type, action, object_id, attributes) VALUES (?, ?, ?, ?, ?)',
+    );
+    this.#after = bigints(db.sql.prepare('SELECT * FROM events WHERE sequence > ? ORDER BY sequence LIMIT ?'));
+    this.#firstSince = db.sql.prepare('SELECT min(sequence) AS first FROM events WHERE time_ns >= ?');
+    this.#prune = db.sql.prepare('DELETE FROM events WHERE sequence <= ? OR time_ns < ?');
+    const newest = bigints(db.sql.prepare('SELECT sequence, time_ns FROM events ORDER BY sequence DESC LIMIT 1')).get();
+    this.#last = Number(newest?.sequence ?? 0);
+    this.#lastTimeNs = BigInt(newest?.time_ns ?? 0);
+  }
+
+  /** Stores the event and pushes it to everyone who listens. */
+  emit(type: EventType, action: string, id: string, attributes: Record<string, string> = {}): void {
+    const now = this.#clock.now().epochNanoseconds;
+    // Clients sort by time and ask again from the last one they saw: no two events share a time.
+    this.#lastTimeNs = now > this.#lastTimeNs ? now : this.#lastTimeNs + 1n;
+    const { lastInsertRowid } = this.#insert.run(this.#lastTimeNs, type, action, id, JSON.stringify(attributes));
+    this.#last = Number(lastInsertRowid);
+    if (this.#last % PRUNE_EVERY === 0) this.#pruneOld(now);
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** The cursor behind the newest event: reading from here tells only what is still to come. */
+  get cursor(): number {
+    return this.#last;
+  }
+
+  /** The cursor before the first event at or after `time`. */
+  cursorAt(time: Temporal.Instant): number {
+    const { first } = this.#firstSince.get(time.epochNanoseconds) ?? {};
+    return typeof first === 'number' ? first - 1 : this.#last;
+  }
+
+  /** The next events behind a cursor, oldest first, at most `limit`. */
+  after(cursor: number, limit = 100): EngineEvent[] {
+    return this.#after.all(cursor, limit).map((row) => ({
+      sequence: Number(row.sequence),
+      type: row.type as EventType,
+      action: String(row.action),
+      id: String(row.object_id),
+      attributes: JSON.parse(String(row.attributes)),
+      time: new Temporal.Instant(BigInt(row.time_ns as bigint)),
+    }));
+  }
+
+  /** Calls `listener` after every event until it is disposed. */
+  listen(listener: () => void): Disposable {
+    this.#listeners.add(listener);
+    return { [Symbol.dispose]: () => void this.#listeners.delete(listener) };
+  }
+
+  get listenerCount(): number {
+    return this.#listeners.size;
+  }
+
+  #pruneOld(nowNs: bigint): void {
+    const oldest = nowNs - BigInt(this.#bounds.days) * 86_400_000_000_000n;
+    this.#prune.run(this.#last - this.#bounds.events, oldest);
+  }
+}
+
+/** Nanoseconds since 1970 do not fit into a JavaScript number. */
+function bigints(statement: StatementSync): StatementSync {
+  statement.setReadBigInts(true);
+  return statement;
+}

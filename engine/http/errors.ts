@@ -1,0 +1,57 @@
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+
+import { EngineError, type ErrorKind } from '../lib/errors.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Statuses of this route that differ from the table, such as `{ conflict: 500 }`. */
+    errors?: Partial<Record<ErrorKind, number>>;
+  }
+}
+
+/** The only table from the kind of an error to its HTTP status. */
+const statusOf: Record<ErrorKind, number> = {
+  notModified: 304,
+  invalid: 400,
+  unauthorized: 401,
+  forbidden: 403,
+  notFound: 404,
+  notInCluster: 406,
+  conflict: 409,
+  tooLarge: 413,
+  failed: 500,
+  notImplemented: 501,
+  unavailable: 503,
+};
+
+/** The status of an error on a route; what is neither an `EngineError` nor a refusal of the server itself is 500. */
+export function errorStatus(error: unknown, overrides: Partial<Record<ErrorKind, number>> = {}): number {
+  if (error instanceof EngineError) return overrides[error.kind] ?? statusOf[error.kind];
+  return isRefusal(error) ? error.statusCode : 500;
+}
+
+/** Answers exactly `{"message": …}`. Whatever nobody meant to throw is logged here, once, with its stack. */
+export function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  const status = errorStatus(error, request.routeOptions.config.errors);
+  if (status === 304) {
+    // A 304 has no body; clients take any status below 400 as success.
+    reply.code(304).send();
+    return;
+  }
+  if (status >= 500 && !(error instanceof EngineError)) {
+    request.log.error({ err: error, method: request.method, url: request.url }, 'a request failed unexpectedly');
+  }
+  reply.code(status).send({ message: messageOf(error) });
+}
+
+/** What a person reads of an error, also for the error objects inside of streams. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** The server's own refusals (a URL it cannot decode, a connection's limits) carry a status below 500. */
+function isRefusal(error: unknown): error is FastifyError & { statusCode: number } {
+  if (!(error instanceof Error) || !('statusCode' in error)) return false;
+  const { statusCode } = error;
+  return typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500;
+}

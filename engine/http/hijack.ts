@@ -1,0 +1,65 @@
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+
+import type { FastifyReply, FastifyRequest } from 'fastify';
+
+export const RAW_STREAM = 'application/vnd.engine.raw-stream';
+const DOCKER_RAW_STREAM = 'application/vnd.docker.raw-stream';
+
+/** Bytes that reached the HTTP parser although they are stdin already; `server.ts` puts them here. */
+export const earlyBytes = new WeakMap<Socket, Buffer[]>();
+
+/**
+ * Takes over the connection: writes `101 UPGRADED` (when the request has `Upgrade: tcp`) or `200 OK` without chunked
+ * encoding, and returns the raw duplex socket, which still yields the bytes that came with the head and body. A
+ * half-close of the client ends only the readable side.
+ */
+export function hijack(request: FastifyRequest, reply: FastifyReply, options: { contentType?: string } = {}): Duplex {
+  reply.hijack();
+  const socket = request.raw.socket;
+  release(request.raw, reply);
+  socket.setTimeout(0);
+  socket.setNoDelay(true);
+  socket.write(head(request, reply, options.contentType ?? rawStreamType(request)));
+  for (const chunk of (earlyBytes.get(socket) ?? []).toReversed()) socket.unshift(chunk);
+  earlyBytes.delete(socket);
+  return socket;
+}
+
+/** The name of the stream's content type that this client understands. */
+export function rawStreamType(request: FastifyRequest): string {
+  return request.headers.accept?.includes(DOCKER_RAW_STREAM) === true ? DOCKER_RAW_STREAM : RAW_STREAM;
+}
+
+/** Whether the client wants 101 and an upgraded connection. */
+export function wantsUpgrade(request: IncomingMessage): boolean {
+  return request.headers.upgrade?.toLowerCase() === 'tcp';
+}
+
+/**
+ * Takes the socket away from the HTTP server.
+ *
+ * An upgraded connection is free already. On any other one the server's parser still listens: attaching a listener for
+ * data makes Node hand the bytes over to JavaScript, removing all of them takes the parser's away.
+ */
+function release(request: IncomingMessage, reply: FastifyReply): void {
+  const { socket } = request;
+  reply.raw.detachSocket(socket);
+  if (wantsUpgrade(request)) return;
+  socket.on('data', () => undefined);
+  for (const event of ['data', 'end', 'close', 'drain', 'error', 'timeout']) socket.removeAllListeners(event);
+  // Somebody has to listen from the first moment: a reset by the client must not end the daemon.
+  socket.on('error', () => socket.destroy());
+  socket.pause();
+}
+
+function head(request: FastifyRequest, reply: FastifyReply, contentType: string): string {
+  const upgrade = wantsUpgrade(request.raw);
+  const lines = [upgrade ? 'HTTP/1.1 101 UPGRADED' : 'HTTP/1.1 200 OK', `Content-Type: ${contentType}`];
+  if (upgrade) lines.push('Connection: Upgrade', 'Upgrade: tcp');
+  for (const [name, value] of Object.entries(reply.getHeaders())) {
+    if (name !== 'content-type' && name !== 'connection') lines.push(`${name}: ${String(value)}`);
+  }
+  return `${lines.join('\r\n')}\r\n\r\n`;
+}

@@ -1,0 +1,63 @@
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+
+import type { FastifyReply, FastifyRequest } from 'fastify';
+
+/** A response that is written piece by piece while the client reads. */
+export class ResponseStream {
+  /** Aborted when the client has gone before the end. */
+  readonly signal: AbortSignal;
+  /** The response itself, for a `pipeline`. */
+  readonly output: ServerResponse;
+
+  constructor(output: ServerResponse) {
+    const gone = new AbortController();
+    this.signal = gone.signal;
+    this.output = output;
+    // 'close' comes after a complete answer too; then there is nobody to be told.
+    output.on('close', () => {
+      if (!output.writableFinished) gone.abort(new Error('the client has gone'));
+    });
+    output.on('error', () => gone.abort(new Error('the client has gone')));
+  }
+
+  /** Writes, and waits while the client does not keep up. A client that has gone takes everything at once. */
+  async write(chunk: string | Uint8Array): Promise<void> {
+    if (this.signal.aborted || this.output.write(chunk)) return;
+    const settled = new AbortController();
+    const signal = AbortSignal.any([this.signal, settled.signal]);
+    try {
+      await once(this.output, 'drain', { signal });
+    } catch (error) {
+      if (!this.signal.aborted) throw error;
+    } finally {
+      settled.abort();
+    }
+  }
+
+  /** One JSON object as progress lines have it. */
+  async line(value: unknown): Promise<void> {
+    return await this.write(`${JSON.stringify(value)}\r\n`);
+  }
+
+  end(): void {
+    this.output.end();
+  }
+}
+
+/**
+ * Answers with a chunked stream whose head is sent at once: clients wait for it before they go on, also when the first
+ * byte of the stream is hours away.
+ */
+export function openStream(
+  _request: FastifyRequest,
+  reply: FastifyReply,
+  options: { contentType?: string; status?: number } = {},
+): ResponseStream {
+  reply.hijack();
+  const { raw } = reply;
+  const headers = { ...reply.getHeaders(), 'content-type': options.contentType ?? 'application/json' };
+  raw.writeHead(options.status ?? 200, headers);
+  raw.flushHeaders();
+  return new ResponseStream(raw);
+}

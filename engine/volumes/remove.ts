@@ -1,0 +1,20 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import type { Events } from '../events/events.ts';
+import { EngineError } from '../lib/errors.ts';
+import type { VolumeStore } from './store.ts';
+
+/** Which containers mount a volume: a function of the containers domain. */
+export type VolumeUsage = Readonly<{ usersOf(volume: string): readonly string[] }>;
+type Needs = { volumes: VolumeStore; events: Events; volumeUsage: VolumeUsage };
+
+/** Removes a volume with its files. Throws `notFound`, and `conflict` while a container mounts it. */
+export async function removeVolume(engine: Needs, name: string): Promise<void> {
+  const volume = engine.volumes.find(name);
+  const users = engine.volumeUsage.usersOf(volume.name);
+  if (users.length > 0) throw new EngineError('conflict', `remove ${name}: volume is in use - [${users.join(', ')}]`);
+  engine.volumes.delete(volume.name);
+  await rm(join(engine.volumes.directory, volume.name), { recursive: true, force: true });
+  engine.events.emit('volume', 'destroy', volume.name, { driver: 'local' });
+}

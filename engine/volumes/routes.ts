@@ -1,0 +1,73 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+
+import type { Engine } from '../engine.ts';
+import { booleanFilter, labelsMatch, parseFilters } from '../http/filters.ts';
+import { createVolume } from './create.ts';
+import { removeVolume } from './remove.ts';
+import { CreateVolumeBody, RemoveVolumeQuery, VolumeList, VolumeName, VolumesQuery, VolumeWire } from './schema.ts';
+import type { Volume, VolumeStore } from './store.ts';
+
+/** Endpoints 47 to 50. */
+export const volumeRoutes =
+  (engine: Engine): FastifyPluginAsyncTypebox =>
+  // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
+  async (http) => {
+    http.get('/volumes', {
+      schema: { querystring: VolumesQuery, response: { 200: VolumeList } },
+      handler: ({ query }) => {
+        const filters = parseFilters(query.filters, ['name', 'dangling', 'driver', 'label']);
+        const dangling = booleanFilter(filters, 'dangling');
+        const volumes = engine.volumes
+          .all()
+          .filter(
+            ({ name, labels }) =>
+              matches(filters.get('name'), name) &&
+              matches(filters.get('driver'), 'local') &&
+              labelsMatch(filters.get('label'), labels) &&
+              (dangling === undefined || dangling === (engine.volumeUsage.usersOf(name).length === 0)),
+          );
+        return { Volumes: volumes.map((volume) => present(engine.volumes, volume)), Warnings: null };
+      },
+    });
+
+    http.post('/volumes/create', {
+      schema: { body: CreateVolumeBody, response: { 201: VolumeWire } },
+      handler: ({ body }, reply) => {
+        const { Name, Driver, DriverOpts, Labels } = body;
+        const volume = createVolume(engine, { name: Name, driver: Driver, options: DriverOpts, labels: Labels });
+        return reply.code(201).send(present(engine.volumes, volume));
+      },
+      // The specification has neither 400 nor 404 here.
+      config: { errors: { invalid: 500, notFound: 500 } },
+    });
+
+    http.get('/volumes/:name', {
+      schema: { params: VolumeName, response: { 200: VolumeWire } },
+      handler: ({ params }) => present(engine.volumes, engine.volumes.find(params.name)),
+    });
+
+    http.delete('/volumes/:name', {
+      schema: { params: VolumeName, querystring: RemoveVolumeQuery },
+      handler: async ({ params }, reply) => {
+        await removeVolume(engine, params.name);
+        return await reply.code(204).send();
+      },
+    });
+  };
+
+/** Parts of names count, as the specification says. */
+function matches(wanted: ReadonlySet<string> | undefined, text: string): boolean {
+  return wanted === undefined || [...wanted].some((part) => text.includes(part));
+}
+
+function present(volumes: VolumeStore, { name, createdAt, labels }: Volume): VolumeWire {
+  return {
+    CreatedAt: createdAt.round('second').toString(),
+    Driver: 'local',
+    Labels: Object.keys(labels).length === 0 ? null : { ...labels },
+    Mountpoint: volumes.mountpoint(name),
+    Name: name,
+    Options: null,
+    Scope: 'local',
+  };
+}

@@ -1,0 +1,29 @@
+import { Type, type Static } from 'typebox';
+
+export const VolumeName = Type.Object({ name: Type.String() });
+
+export const CreateVolumeBody = Type.Object({
+  Name: Type.Optional(Type.String()),
+  Driver: Type.Optional(Type.String()),
+  DriverOpts: Type.Optional(Type.Record(Type.String(), Type.String())),
+  Labels: Type.Optional(Type.Record(Type.String(), Type.String())),
+});
+
+export const VolumesQuery = Type.Object({ filters: Type.Optional(Type.String()) });
+export const RemoveVolumeQuery = Type.Object({ force: Type.Optional(Type.Boolean({ default: false })) });
+
+export const VolumeWire = Type.Object({
+  Name: Type.String(),
+  Driver: Type.String(),
+  Mountpoint: Type.String(),
+  CreatedAt: Type.String(),
+  Labels: Type.Union([Type.Record(Type.String(), Type.String()), Type.Null()]),
+  Scope: Type.String(),
+  Options: Type.Union([Type.Record(Type.String(), Type.String()), Type.Null()]),
+});
+export type VolumeWire = Static<typeof VolumeWire>;
+
+export const VolumeList = Type.Object({
+  Volumes: Type.Array(VolumeWire),
+  Warnings: Type.Union([Type.Array(Type.String()), Type.Null()]),
+});

@@ -1,0 +1,75 @@
+import { join } from 'node:path';
+
+import type { Database } from '../db/database.ts';
+import { EngineError } from '../lib/errors.ts';
+
+export type Volume = Readonly<{
+  name: string;
+  createdAt: Temporal.Instant;
+  labels: Readonly<Record<string, string>>;
+  /** Made for one container without a name of the user's. */
+  anonymous: boolean;
+}>;
+
+const migrations = [
+  `CREATE TABLE volumes (
+     name TEXT PRIMARY KEY,
+     created_ns TEXT NOT NULL,
+     labels TEXT NOT NULL,
+     anonymous INTEGER NOT NULL
+   ) STRICT`,
+];
+
+/** The volumes' records, all of them in memory; their files lie below `<data-root>/volumes`. */
+export class VolumeStore {
+  readonly directory: string;
+  readonly #byName = new Map<string, Volume>();
+  readonly #insert;
+  readonly #delete;
+
+  constructor(db: Database, dataRoot: string) {
+    this.directory = join(dataRoot, 'volumes');
+    db.migrate('volumes', migrations);
+    this.#insert = db.sql.prepare('INSERT INTO volumes VALUES (?, ?, ?, ?)');
+    this.#delete = db.sql.prepare('DELETE FROM volumes WHERE name = ?');
+    for (const row of db.sql.prepare('SELECT * FROM volumes ORDER BY rowid').iterate()) {
+      this.#byName.set(String(row.name), {
+        name: String(row.name),
+        createdAt: new Temporal.Instant(BigInt(String(row.created_ns))),
+        labels: JSON.parse(String(row.labels)) as Record<string, string>,
+        anonymous: row.anonymous === 1,
+      });
+    }
+  }
+
+  /** Throws `notFound`. */
+  find(name: string): Volume {
+    const found = this.#byName.get(name);
+    if (found === undefined) throw new EngineError('notFound', `get ${name}: no such volume`);
+    return found;
+  }
+
+  get(name: string): Volume | undefined {
+    return this.#byName.get(name);
+  }
+
+  all(): readonly Volume[] {
+    return [...this.#byName.values()];
+  }
+
+  /** Where the volume's files are. */
+  mountpoint(name: string): string {
+    return join(this.directory, name, '_data');
+  }
+
+  insert(volume: Volume): void {
+    const { name, createdAt, labels, anonymous } = volume;
+    this.#insert.run(name, String(createdAt.epochNanoseconds), JSON.stringify(labels), anonymous ? 1 : 0);
+    this.#byName.set(name, volume);
+  }
+
+  delete(name: string): void {
+    this.#delete.run(name);
+    this.#byName.delete(name);
+  }
+}
