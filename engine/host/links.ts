@@ -23,6 +23,9 @@ const IFLA = {
 } as const;
 const IFLA_INFO_KIND = 1;
 const IFLA_INFO_DATA = 2;
+const IFLA_INFO_SLAVE_KIND = 4;
+const IFLA_INFO_SLAVE_DATA = 5;
+const IFLA_BRPORT_MODE = 4;
 const VETH_INFO_PEER = 1;
 const IFF_UP = 1;
 const HEADER_BYTES = 16;
@@ -115,6 +118,8 @@ export type LinkChange = Readonly<{
   master?: number;
   alias?: string;
   name?: string;
+  /** Of a bridge's port: whether what comes in there may leave there again. */
+  hairpin?: boolean;
   /** Moves it into another namespace. */
   netns?: number;
 }>;
@@ -127,6 +132,11 @@ export function changeLink(index: number, change: LinkChange): Message {
   if (change.mtu !== undefined) parts.push(attribute(IFLA.mtu, u32(change.mtu)));
   if (change.master !== undefined) parts.push(attribute(IFLA.master, u32(change.master)));
   if (change.alias !== undefined) parts.push(attribute(IFLA.alias, text(change.alias)));
+  if (change.hairpin !== undefined) {
+    const mode = attribute(IFLA_BRPORT_MODE, Buffer.from([change.hairpin ? 1 : 0]));
+    const kind = attribute(IFLA_INFO_SLAVE_KIND, text('bridge'));
+    parts.push(nested(IFLA.linkInfo, kind, nested(IFLA_INFO_SLAVE_DATA, mode)));
+  }
   if (change.netns !== undefined) parts.push(attribute(IFLA.netnsFd, u32(change.netns)));
   return linkMessage(RTM.newLink, { index, up: change.up }, 'RTM_NEWLINK', [index, change], parts);
 }

@@ -151,7 +151,11 @@ export class BridgeNetwork implements Disposable {
     for (const { link, macAddress } of attached) {
       const port = links.get(link);
       if (port === undefined || port.master === this.#bridge) continue;
-      this.#route.apply(changeLink(port.index, { master: this.#bridge, up: true }), pinToPort(port.index, macAddress));
+      this.#route.apply(
+        changeLink(port.index, { master: this.#bridge, up: true }),
+        changeLink(port.index, { hairpin: true }),
+        pinToPort(port.index, macAddress),
+      );
     }
   }
 

@@ -123,7 +123,10 @@ function makeSandbox({ route, bridge, mtu }: BridgePort): Sandbox {
   const eth0 = getLink(inside, 'eth0').index;
   // Up already here: the bridge port is then forwarding long before the container sends its first packet.
   inside.apply(changeLink(LOOPBACK, { up: true }), changeLink(eth0, { up: true }));
-  const sandbox = { netns, inside, eth0, port: { index: getLink(route, name).index, name } };
+  const port = getLink(route, name).index;
+  // Where br_netfilter is on, a container that calls its own published port is answered by the port it came in.
+  route.apply(changeLink(port, { hairpin: true }));
+  const sandbox = { netns, inside, eth0, port: { index: port, name } };
   undo.move();
   return sandbox;
 }

@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync, writeFileSync } from 'node:fs';
+import { after, test } from 'node:test';
+
+import { detach } from './attach.ts';
+import { becomeTestHost, HOST_IP, TestDaemon } from './test-host.ts';
+import { Peer } from './test-peer.ts';
+
+const BRIDGED_FILTERING = '/proc/sys/net/bridge/bridge-nf-call-iptables';
+
+const machine = becomeTestHost();
+const host = new Peer(machine.host);
+const outside = new Peer(machine.outside);
+after(async () => {
+  await host[Symbol.asyncDispose]();
+  await outside[Symbol.asyncDispose]();
+});
+
+test('a published TCP port answers by 127.0.0.1, by an address of the host, and from outside', async () => {
+  await using daemon = await TestDaemon.start();
+  const { peer } = await daemon.serve('web', { portBindings: { '80/tcp': [{ HostIp: '', HostPort: '8080' }] } });
+  await using _web = peer;
+
+  const answers = await Promise.all([host.tcp('127.0.0.1', 8080), host.tcp(HOST_IP, 8080), outside.tcp(HOST_IP, 8080)]);
+
+  // Only the detour over loopback has to hide who asks.
+  assert.deepEqual(answers, ['web sees 172.17.0.1', `web sees ${HOST_IP}`, 'web sees 192.0.2.1']);
+});
+
+// With br_netfilter the kernel translates frames inside the bridge, without it on their way through the host.
+for (const bridgedFiltering of ['0', '1']) {
+  test(`a published port answers its own container and the neighbours, bridge-nf-call-iptables=${bridgedFiltering}`, async () => {
+    if (existsSync(BRIDGED_FILTERING)) writeFileSync(BRIDGED_FILTERING, bridgedFiltering);
+    await using daemon = await TestDaemon.start();
+    const web = await daemon.serve('web', { portBindings: { '80/tcp': [{ HostPort: '8080' }] } });
+    const other = await daemon.serve('other');
+    await using _web = web.peer;
+    await using _other = other.peer;
+
+    const answers = await Promise.all([
+      other.peer.tcp(HOST_IP, 8080),
+      other.peer.tcp('172.17.0.1', 8080),
+      web.peer.tcp(HOST_IP, 8080),
+      other.peer.tcp(web.attachment.ipAddress, 80),
+    ]);
+
+    assert.deepEqual(answers, [
+      'web sees 172.17.0.1',
+      'web sees 172.17.0.1',
+      'web sees 172.17.0.1',
+      'web sees 172.17.0.3',
+    ]);
+  });
+}
+
+test('a published UDP port answers the host and outside', async () => {
+  await using daemon = await TestDaemon.start();
+  const { peer } = await daemon.serve('dns', { portBindings: { '53/udp': [{ HostPort: '5353' }] } });
+  await using _dns = peer;
+
+  const answers = await Promise.all([host.udp('127.0.0.1', 5353), host.udp(HOST_IP, 5353), outside.udp(HOST_IP, 5353)]);
+
+  assert.deepEqual(answers, ['dns sees 172.17.0.1', `dns sees ${HOST_IP}`, 'dns sees 192.0.2.1']);
+});
+
+test('a UDP client that keeps its port reaches the new owner of a published port', async () => {
+  await using daemon = await TestDaemon.start();
+  const portBindings = { '53/udp': [{ HostPort: '5353' }] };
+  const first = await daemon.serve('first', { portBindings });
+  await using _first = first.peer;
+  await using _keep = (await daemon.serve('keep')).peer;
+  await outside.udp(HOST_IP, 5353, { from: 40_000 });
+  detach(daemon, 'first');
+  const taken = await daemon.serve('taken');
+  await using _taken = taken.peer;
+  const second = await daemon.serve('second', { portBindings });
+  await using _second = second.peer;
+
+  const answer = await outside.udp(HOST_IP, 5353, { from: 40_000 });
+
+  assert.equal(answer, 'second sees 192.0.2.1');
+});
+
+test('a port published on one address answers there only', async () => {
+  await using daemon = await TestDaemon.start();
+  const { peer } = await daemon.serve('web', {
+    portBindings: { '80/tcp': [{ HostIp: '127.0.0.1', HostPort: '8080' }] },
+  });
+  await using _web = peer;
+
+  const answers = await Promise.all([host.tcp('127.0.0.1', 8080), host.tcp(HOST_IP, 8080), outside.tcp(HOST_IP, 8080)]);
+
+  assert.deepEqual(answers, ['web sees 172.17.0.1', 'ECONNREFUSED', 'ECONNREFUSED']);
+});
+
+test('what is not published cannot be reached from outside, and answers the host', async () => {
+  await using daemon = await TestDaemon.start();
+  const { peer, attachment } = await daemon.serve('web');
+  await using _web = peer;
+  const route = ['ip', 'route', 'add', '172.17.0.0/16', 'via', HOST_IP];
+  execFileSync('nsenter', [`--net=/proc/self/fd/3`, ...route], {
+    stdio: ['ignore', 'ignore', 'inherit', machine.outside],
+  });
+
+  const answers = await Promise.all([host.tcp(attachment.ipAddress, 80), outside.tcp(attachment.ipAddress, 80, 300)]);
+
+  assert.deepEqual(answers, ['web sees 172.17.0.1', 'ETIMEDOUT']);
+});
+
+test('the loopback address of the host is closed to containers and to outside', async () => {
+  await using daemon = await TestDaemon.start();
+  const { peer } = await daemon.serve('web', {
+    portBindings: { '80/tcp': [{ HostIp: '127.0.0.1', HostPort: '8080' }] },
+  });
+  await using _web = peer;
+  await host.serveTcp(7070, 'secret');
+  for (const [netns, gateway] of [
+    [machine.outside, HOST_IP],
+    [(await daemon.attach('evil')).netns, '172.17.0.1'],
+  ] as const) {
+    // Somebody with root in his own namespace sends packets for 127.0.0.1 over the wire.
+    const script = `ip addr del 127.0.0.1/8 dev lo; echo 1 > /proc/sys/net/ipv4/conf/all/route_localnet
+      ip route flush table local 127.0.0.0/8; ip route add 127.0.0.1 via ${gateway} onlink dev eth0`;
+    execFileSync('nsenter', ['--net=/proc/self/fd/3', 'sh', '-c', script], {
+      stdio: ['ignore', 'ignore', 'pipe', netns],
+    });
+    await using attacker = new Peer(netns);
+
+    const answers = await Promise.all([attacker.tcp('127.0.0.1', 7070, 300), attacker.tcp('127.0.0.1', 8080, 300)]);
+
+    assert.deepEqual(answers, ['ETIMEDOUT', 'ETIMEDOUT']);
+  }
+});
+
+test('containers get out, under the address of the host', async () => {
+  await using daemon = await TestDaemon.start();
+  const { peer } = await daemon.serve('web');
+  await using _web = peer;
+  await outside.serveTcp(9090, 'internet');
+
+  const answer = await peer.tcp('192.0.2.1', 9090);
+
+  assert.equal(answer, `internet sees ${HOST_IP}`);
+});
+
+test('a port is free again after the detach', async () => {
+  await using daemon = await TestDaemon.start();
+  const portBindings = { '80/tcp': [{ HostPort: '8080' }] };
+  const first = await daemon.serve('first', { portBindings });
+  await using _first = first.peer;
+  detach(daemon, 'first');
+
+  const second = await daemon.serve('second', { portBindings });
+  await using _second = second.peer;
+
+  assert.equal(await host.tcp('127.0.0.1', 8080), 'second sees 172.17.0.1');
+});
+
+test('an address that is reused at once leads to its new owner, though the old namespace is still there', async () => {
+  await using daemon = await TestDaemon.start();
+  const first = await daemon.serve('first');
+  await using _first = first.peer;
+  await host.tcp(first.attachment.ipAddress, 80);
+  detach(daemon, 'first');
+
+  const second = await daemon.serve('second');
+  await using _second = second.peer;
+
+  assert.equal(second.attachment.ipAddress, first.attachment.ipAddress);
+  assert.equal(await host.tcp(second.attachment.ipAddress, 80), 'second sees 172.17.0.1');
+});

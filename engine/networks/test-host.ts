@@ -1,0 +1,129 @@
+import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { pino } from 'pino';
+
+import { Database } from '../db/database.ts';
+import { Events } from '../events/events.ts';
+import { addAddress, addRoute } from '../host/addresses.ts';
+import { changeLink, createVeth, getLink } from '../host/links.ts';
+import { newNetns, unshare, withNetns } from '../host/namespaces.ts';
+import { Netlink } from '../host/netlink.ts';
+import { systemClock } from '../lib/clock.ts';
+import { attachBridge, detach, reconcile, type AttachRequest, type Leased } from './attach.ts';
+import { Networks, type NetworkSettings } from './networks.ts';
+import { Peer } from './test-peer.ts';
+
+export const HOST_IP = '192.0.2.2';
+export const OUTSIDE_IP = '192.0.2.1';
+
+/**
+ * A machine of its own for the tests of one file: this thread moves into a new network namespace, which has an address
+ * and a neighbour outside. Nothing that a test does reaches the real machine's network.
+ */
+export function becomeTestHost(): { host: number; outside: number } {
+  unshare('net');
+  const host = openSync('/proc/thread-self/ns/net', 'r');
+  const outside = newNetns();
+  using route = new Netlink();
+  route.apply(
+    changeLink(1, { up: true }),
+    createVeth({ name: 'eth0', up: true, peer: { name: 'eth0', netns: outside } }),
+  );
+  const eth0 = getLink(route, 'eth0').index;
+  route.apply(addAddress({ link: eth0, ip: HOST_IP, prefixLength: 24 }), changeLink(eth0, { up: true }));
+  withNetns(outside, () => {
+    using there = new Netlink();
+    const link = getLink(there, 'eth0').index;
+    there.apply(
+      changeLink(1, { up: true }),
+      changeLink(link, { up: true }),
+      addAddress({ link, ip: OUTSIDE_IP, prefixLength: 24 }),
+    );
+  });
+  route.apply(addRoute({ destination: '0.0.0.0', prefixLength: 0, gateway: OUTSIDE_IP }));
+  return { host, outside };
+}
+
+/** The parts of a daemon that networks need, with folders of its own. `crash` leaves everything as a kill would. */
+export class TestDaemon implements AsyncDisposable {
+  readonly directory: string;
+  readonly #settings: Partial<NetworkSettings>;
+  #db: Database;
+  events: Events;
+  networks: Networks;
+  readonly #held: number[] = [];
+
+  constructor(settings: Partial<NetworkSettings> = {}, directory = mkdtempSync(join(tmpdir(), 'gantry-networks-'))) {
+    this.directory = directory;
+    this.#settings = settings;
+    writeFileSync(join(directory, 'gantry.db'), '', { flag: 'a' });
+    this.#db = new Database(join(directory, 'gantry.db'));
+    this.events = new Events(this.#db, systemClock);
+    this.networks = this.#open();
+  }
+
+  static async start(settings: Partial<NetworkSettings> = {}): Promise<TestDaemon> {
+    const daemon = new TestDaemon(settings);
+    await reconcile(daemon, []);
+    return daemon;
+  }
+
+  async attach(containerId: string, request: Partial<AttachRequest> = {}): Promise<Leased> {
+    const leased = await attachBridge(this, {
+      containerId,
+      containerName: containerId,
+      portBindings: {},
+      publishAll: false,
+      exposed: [],
+      ...request,
+    });
+    this.#held.push(leased.netns);
+    return leased;
+  }
+
+  /** A container that serves its own name on TCP port 80 and UDP port 53. */
+  async serve(containerId: string, request: Partial<AttachRequest> = {}): Promise<Leased & { peer: Peer }> {
+    const leased = await this.attach(containerId, request);
+    const peer = new Peer(leased.netns);
+    await Promise.all([peer.serveTcp(80, containerId), peer.serveUdp(53, containerId)]);
+    return { ...leased, peer };
+  }
+
+  /** What is left when the daemon is killed: the kernel closes its sockets, nobody tidies up. */
+  crash(): void {
+    this.networks[Symbol.dispose]();
+    this.#db[Symbol.dispose]();
+  }
+
+  async startAgain(live: readonly string[], settings: Partial<NetworkSettings> = {}): Promise<void> {
+    this.#db = new Database(join(this.directory, 'gantry.db'));
+    this.events = new Events(this.#db, systemClock);
+    this.networks = this.#open(settings);
+    await reconcile(this, live);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const { containerId } of this.networks.store.attachments()) detach(this, containerId);
+    await this.networks.removeAll();
+    this.#db[Symbol.dispose]();
+    for (const netns of this.#held) closeSync(netns);
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+
+  #open(settings: Partial<NetworkSettings> = {}): Networks {
+    return new Networks({
+      db: this.#db,
+      clock: systemClock,
+      log: pino({ level: 'silent' }),
+      dataRoot: this.directory,
+      bridge: 'gantry0',
+      bip: '',
+      mtu: 0,
+      nameOf: (id) => id,
+      ...this.#settings,
+      ...settings,
+    });
+  }
+}

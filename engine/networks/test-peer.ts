@@ -1,0 +1,56 @@
+import { Worker } from 'node:worker_threads';
+
+export type PeerTask = { id: number } & (
+  | { kind: 'serve tcp' | 'serve udp'; port: number; name: string }
+  | { kind: 'ask tcp'; host: string; port: number; timeoutMs: number }
+  | { kind: 'ask udp'; host: string; port: number; timeoutMs: number; from?: number }
+);
+export type PeerAnswer = { id: number; text?: string; code?: string };
+
+type WithoutId<T> = T extends unknown ? Omit<T, 'id'> : never;
+
+const TIMEOUT_MS = 5000;
+
+/** Somebody who lives in a network namespace, serves there and asks others; answers come as text or as error codes. */
+export class Peer implements AsyncDisposable {
+  readonly #worker: Worker;
+  readonly #waiting = new Map<number, (answer: string) => void>();
+  #next = 0;
+
+  constructor(netns: number) {
+    this.#worker = new Worker(new URL('./test-peer-worker.ts', import.meta.url), { workerData: { netns } });
+    this.#worker.on('message', ({ id, text, code }: PeerAnswer) => {
+      this.#waiting.get(id)?.(text ?? code ?? '');
+      this.#waiting.delete(id);
+    });
+  }
+
+  async serveTcp(port: number, name: string): Promise<void> {
+    await this.#ask({ kind: 'serve tcp', port, name });
+  }
+
+  async serveUdp(port: number, name: string): Promise<void> {
+    await this.#ask({ kind: 'serve udp', port, name });
+  }
+
+  async tcp(host: string, port: number, timeoutMs = TIMEOUT_MS): Promise<string> {
+    return await this.#ask({ kind: 'ask tcp', host, port, timeoutMs });
+  }
+
+  /** `from` is the port to ask from, for the same flow again. */
+  async udp(host: string, port: number, options: { timeoutMs?: number; from?: number } = {}): Promise<string> {
+    return await this.#ask({ kind: 'ask udp', host, port, timeoutMs: TIMEOUT_MS, ...options });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#worker.terminate();
+  }
+
+  async #ask(task: WithoutId<PeerTask>): Promise<string> {
+    const id = this.#next++;
+    const { promise, resolve } = Promise.withResolvers<string>();
+    this.#waiting.set(id, resolve);
+    this.#worker.postMessage({ ...task, id });
+    return await promise;
+  }
+}
