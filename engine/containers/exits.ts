@@ -1,25 +1,109 @@
-import type { Container } from './store.ts';
+import { rm } from 'node:fs/promises';
 
-/** Tells who waits for the end of a container's run, after that end is stored. */
+import type { Config } from '../config/config.ts';
+import type { Database } from '../db/database.ts';
+import { detach, type NetworkNeeds } from '../networks/attach.ts';
+import type { ExitStatus } from '../runtime/exit-status.ts';
+import { ShimLost, type Shim } from '../runtime/shim.ts';
+import { emitContainer, emitUnmounts } from './container-events.ts';
+import { shimFolder } from './places.ts';
+import { removeRemains } from './remains.ts';
+import type { Shims } from './shims.ts';
+import { isAlive, transition } from './state.ts';
+import type { Container, ContainerStore } from './store.ts';
+
+type Needs = NetworkNeeds & {
+  config: Config;
+  containers: ContainerStore;
+  db: Database;
+  log: { error(details: object, message: string): void };
+  shims: Shims;
+};
+
+/** The code of a run whose end nobody saw. */
+const LOST_CODE = 255;
+
+/** Stores the end of every run, and then tells those who wait for it. */
 export class Exits {
-  readonly #waiting = new Map<string, PromiseWithResolvers<Container>>();
+  readonly #engine: Needs;
+  readonly #ended: (container: Container) => void;
+  readonly #waiting = new Map<string, PromiseWithResolvers<void>>();
 
-  /**
-   * Resolves with the record as soon as the next end of a run is committed. Its state is `exited`, or `restarting` when
-   * the restart policy goes on.
-   *
-   * Ask before you look at the state: both in one go, without an `await` between, miss nothing.
-   */
-  async recorded(id: string): Promise<Container> {
-    const waiting = this.#waiting.get(id) ?? Promise.withResolvers<Container>();
+  /** `ended` is called when the end is stored and before it is told: the restart policy's moment. */
+  constructor(engine: Needs, ended: (container: Container) => void) {
+    this.#engine = engine;
+    this.#ended = ended;
+  }
+
+  /** Resolves after the end of the present run is committed; at once where there is none. */
+  async recorded(id: string): Promise<void> {
+    const state = this.#engine.containers.get(id)?.state;
+    // A container between two runs of its restart policy has not ended for those who wait.
+    if (state === undefined || !(isAlive(state) || state.status === 'starting' || state.status === 'restarting')) return;
+    const waiting = this.#waiting.get(id) ?? Promise.withResolvers<void>();
     this.#waiting.set(id, waiting);
-    return await waiting.promise;
+    await waiting.promise;
   }
 
-  /** The end is stored: wakes everyone. */
-  announce(container: Container): void {
-    const waiting = this.#waiting.get(container.id);
-    this.#waiting.delete(container.id);
-    waiting?.resolve(container);
+  /** Wakes those who wait, when the container does not run and will not by itself. */
+  settle(id: string): void {
+    const state = this.#engine.containers.get(id)?.state;
+    if (state !== undefined && (isAlive(state) || state.status === 'starting' || state.status === 'restarting')) return;
+    const waiting = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    waiting?.resolve();
   }
+
+  /** Records the end of the run that this shim watches, whenever it comes. */
+  follow(id: string, shim: Shim): void {
+    shim.onOom(() => this.#outOfMemory(id));
+    void this.#await(id, shim);
+  }
+
+  /** Stores an end: one commit for the state, what is given back, and the events. */
+  record(id: string, status: ExitStatus): void {
+    const { containers, db, events } = this.#engine;
+    const ended = db.transaction(() => {
+      const exited = containers.change(id, (current) => ({
+        ...current,
+        oomKilled: current.oomKilled || status.oomKilled,
+        state: exitedState(current, status),
+      }));
+      emitContainer(events, 'die', exited, { exitCode: String(status.exitCode) });
+      detach(this.#engine, id);
+      emitUnmounts(events, exited);
+      this.#ended(exited);
+      return exited;
+    });
+    this.settle(ended.id);
+  }
+
+  async #await(id: string, shim: Shim): Promise<void> {
+    const { config, containers, log, shims } = this.#engine;
+    try {
+      const status = await shim.exited;
+      this.record(id, status);
+      shim.release();
+      const gone = shim.gone.then(async () => await rm(shim.directory, { recursive: true, force: true }));
+      shims.remove(id, gone.catch((error: unknown) => log.error({ err: error, container: id }, 'a bundle is left')));
+    } catch (error) {
+      if (!(error instanceof ShimLost)) throw error;
+      const container = containers.get(id);
+      const cleaning = removeRemains(config, container, id);
+      await cleaning;
+      this.record(id, { exitCode: LOST_CODE, oomKilled: false, finishedAt: Temporal.Now.instant() });
+      shims.remove(id, rm(shimFolder(config, id), { recursive: true, force: true }));
+    }
+  }
+
+  #outOfMemory(id: string): void {
+    const { containers, events } = this.#engine;
+    const container = containers.get(id);
+    if (container !== undefined) emitContainer(events, 'oom', container);
+  }
+}
+
+function exitedState({ state }: Container, { exitCode, finishedAt }: ExitStatus): Container['state'] {
+  const startedAt = isAlive(state) ? state.startedAt : finishedAt;
+  return transition(state, { status: 'exited', exitCode, startedAt, finishedAt });
 }
