@@ -1,6 +1,7 @@
 import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 
 import { pino } from 'pino';
 
@@ -89,6 +90,22 @@ export class TestDaemon implements AsyncDisposable {
     const peer = new Peer(leased.netns);
     await Promise.all([peer.serveTcp(80, containerId), peer.serveUdp(53, containerId)]);
     return { ...leased, peer };
+  }
+
+  /** Waits until a ready sandbox is in stock. */
+  async stocked(): Promise<void> {
+    while (this.networks.bridge().ready === 0) await setImmediate();
+  }
+
+  /** The network events so far: action, container, name and type of the network. */
+  told(): string[] {
+    return this.#db.sql
+      .prepare("SELECT action, attributes FROM events WHERE type = 'network' ORDER BY sequence")
+      .all()
+      .map(({ action, attributes }) => {
+        const { container, name, type } = JSON.parse(String(attributes)) as Record<string, string>;
+        return `${String(action)} ${container} ${name} ${type}`;
+      });
   }
 
   /** What is left when the daemon is killed: the kernel closes its sockets, nobody tidies up. */

@@ -1,0 +1,349 @@
+import assert from 'node:assert/strict';
+import { closeSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { test } from 'node:test';
+
+import { addAddress, listAddresses } from '../host/addresses.ts';
+import { changeLink, createBridge, deleteLink, getLink, listLinks } from '../host/links.ts';
+import { withNetns } from '../host/namespaces.ts';
+import { Netlink } from '../host/netlink.ts';
+import { Nftables } from '../host/nftables.ts';
+import { attachHost, attachNone, detach } from './attach.ts';
+import { becomeTestHost, HOST_IP, TestDaemon } from './test-host.ts';
+import { Peer } from './test-peer.ts';
+
+const machine = becomeTestHost();
+
+test('a container has eth0 with address, MAC and default route, loopback, and no IPv6', async () => {
+  await using daemon = await TestDaemon.start();
+
+  const { netns, attachment } = await daemon.attach('one');
+
+  const inside = withNetns(netns, () => {
+    using route = new Netlink();
+    return {
+      links: listLinks(route).map(({ name, mac, up, mtu }) => `${name} ${mac} ${mtu} ${up}`),
+      addresses: listAddresses(route).map(({ ip, prefixLength }) => `${ip}/${prefixLength}`),
+      routes: readFileSync('/proc/thread-self/net/route', 'utf8').split('\n').slice(1, -1).length,
+      ipv6: readFileSync('/proc/sys/net/ipv6/conf/eth0/disable_ipv6', 'utf8').trim(),
+    };
+  });
+  assert.deepEqual(inside, {
+    links: ['lo 00:00:00:00:00:00 65536 true', 'eth0 02:42:ac:11:00:02 1500 true'],
+    addresses: ['127.0.0.1/8', '172.17.0.2/16'],
+    routes: 2,
+    ipv6: '1',
+  });
+  assert.equal(attachment.gateway, '172.17.0.1');
+  assert.equal(attachment.macAddress, '02:42:ac:11:00:02');
+});
+
+test('a MAC address of one’s own choice is used, and a group address refused', async () => {
+  await using daemon = await TestDaemon.start();
+
+  const { attachment } = await daemon.attach('one', { mac: '0A-00-00-00-00-01' });
+
+  assert.equal(attachment.macAddress, '0a:00:00:00:00:01');
+  await assert.rejects(daemon.attach('two', { mac: '01:00:00:00:00:01' }), { kind: 'invalid' });
+});
+
+test('two hundred containers have addresses of their own, and give them back', async () => {
+  await using daemon = await TestDaemon.start();
+
+  const leased = await Promise.all(Array.from({ length: 200 }, async (_, n) => await daemon.attach(`c${n}`)));
+
+  const addresses = new Set(leased.map(({ attachment }) => attachment.ipAddress));
+  assert.equal(addresses.size, 200);
+  assert.ok(addresses.has('172.17.0.201'));
+  for (let n = 0; n < 200; n += 1) detach(daemon, `c${n}`);
+  assert.equal((await daemon.attach('next')).attachment.ipAddress, '172.17.0.2');
+});
+
+test('a full network refuses the next container and changes nothing', async () => {
+  await using daemon = await TestDaemon.start({ bip: '10.9.0.1/29' });
+  for (let n = 0; n < 5; n += 1) await daemon.attach(`c${n}`);
+  const portBindings = { '80/tcp': [{ HostPort: '8080' }] };
+
+  await assert.rejects(daemon.attach('late', { portBindings }), {
+    kind: 'failed',
+    message: /no available IPv4 addresses/,
+  });
+
+  assert.equal(daemon.networks.attachmentOf('late'), undefined);
+  detach(daemon, 'c3');
+  const { attachment } = await daemon.attach('late', { portBindings });
+  assert.equal(attachment.ipAddress, '10.9.0.5');
+});
+
+test('a port of another container is refused in dockerd’s words, and nothing is kept', async () => {
+  await using daemon = await TestDaemon.start();
+  await daemon.attach('first', { portBindings: { '80/tcp': [{ HostPort: '8080' }] } });
+  const portBindings = { '81/tcp': [{ HostPort: '8081' }], '80/tcp': [{ HostPort: '8080' }] };
+
+  await assert.rejects(daemon.attach('second', { portBindings }), {
+    kind: 'failed',
+    message:
+      /^driver failed programming external connectivity on endpoint second \([0-9a-f]{64}\): Bind for 0\.0\.0\.0:8080 failed: port is already allocated$/,
+  });
+
+  assert.equal(daemon.networks.attachmentOf('second'), undefined);
+  const { attachment } = await daemon.attach('third', { portBindings: { '81/tcp': [{ HostPort: '8081' }] } });
+  assert.equal(attachment.ipAddress, '172.17.0.3');
+});
+
+test('a port of another program is refused, and other programs cannot take a published one', async () => {
+  await using daemon = await TestDaemon.start();
+  const other = createServer();
+  await new Promise<void>((resolve) => other.listen(7000, resolve));
+
+  await assert.rejects(daemon.attach('web', { portBindings: { '80/tcp': [{ HostPort: '7000' }] } }), {
+    kind: 'failed',
+    message: /Error starting userland proxy: listen tcp4 0\.0\.0\.0:7000: bind: address already in use$/,
+  });
+  await assert.rejects(
+    daemon.attach('web', { portBindings: { '80/tcp': [{ HostIp: '10.99.9.9', HostPort: '7001' }] } }),
+    {
+      message: /listen tcp4 10\.99\.9\.9:7001: bind: cannot assign requested address$/,
+    },
+  );
+  await new Promise((resolve) => other.close(resolve));
+  await daemon.attach('web', { portBindings: { '80/tcp': [{ HostPort: '7000' }], '53/udp': [{ HostPort: '7000' }] } });
+  await using host = new Peer(machine.host);
+  // A program on the host: its server cannot be bound.
+  const refused = await new Promise<string | undefined>((resolve) => {
+    const late = createServer();
+    late.once('error', (error: NodeJS.ErrnoException) => resolve(error.code));
+    late.listen(7000, '0.0.0.0', () => late.close(() => resolve('bound')));
+  });
+
+  assert.equal(refused, 'EADDRINUSE');
+  assert.equal(await host.tcp(HOST_IP, 7001, 300), 'ECONNREFUSED');
+});
+
+test('a range takes its first free port, no port an ephemeral one', async () => {
+  await using daemon = await TestDaemon.start();
+  const range = { '80/tcp': [{ HostPort: '8000-8001' }] };
+
+  const hostPorts = [
+    (await daemon.attach('a', { portBindings: range })).attachment.ports[0]?.hostPort,
+    (await daemon.attach('b', { portBindings: range })).attachment.ports[0]?.hostPort,
+  ];
+  const { attachment } = await daemon.attach('c', { publishAll: true, exposed: ['80/tcp', '53/udp'] });
+
+  assert.deepEqual(hostPorts, [8000, 8001]);
+  await assert.rejects(daemon.attach('d', { portBindings: range }), /Bind for 0\.0\.0\.0:8001 failed/);
+  assert.ok(attachment.ports.every(({ hostPort }) => hostPort >= 32768 && hostPort <= 60999));
+  assert.equal(attachment.ports.length, 2);
+});
+
+test('connects and disconnects are told, and a detach is told once', async () => {
+  await using daemon = await TestDaemon.start();
+  await daemon.attach('a');
+  attachHost(daemon, 'b');
+  closeSync(attachNone(daemon, 'c').netns);
+  for (const id of ['a', 'a', 'b', 'c']) detach(daemon, id);
+
+  const told = daemon.told();
+
+  assert.deepEqual(told, [
+    'connect a bridge bridge',
+    'connect b host host',
+    'connect c none null',
+    'disconnect a bridge bridge',
+    'disconnect b host host',
+    'disconnect c none null',
+  ]);
+});
+
+test('network none has loopback only', async () => {
+  await using daemon = await TestDaemon.start();
+
+  const { netns } = attachNone(daemon, 'c');
+
+  const links = withNetns(netns, () => {
+    using route = new Netlink();
+    return listLinks(route).map(({ name, up }) => [name, up]);
+  });
+  closeSync(netns);
+  assert.deepEqual(links, [['lo', true]]);
+});
+
+test('after a crash the living keep address and ports, the dead lose theirs', async () => {
+  await using daemon = await TestDaemon.start();
+  const live = await daemon.serve('live', { portBindings: { '80/tcp': [{ HostPort: '8080' }] } });
+  await using _live = live.peer;
+  await daemon.attach('dead', { portBindings: { '80/tcp': [{ HostPort: '8081' }] } });
+  await using host = new Peer(machine.host);
+  daemon.crash();
+  const whileDown = await host.tcp('127.0.0.1', 8080);
+
+  await daemon.startAgain(['live']);
+
+  assert.equal(whileDown, 'live sees 172.17.0.1');
+  assert.equal(await host.tcp('127.0.0.1', 8080), 'live sees 172.17.0.1');
+  assert.deepEqual(
+    daemon.networks.store.attachments().map(({ containerId }) => containerId),
+    ['live'],
+  );
+  await assert.rejects(daemon.attach('x', { portBindings: { '80/tcp': [{ HostPort: '8080' }] } }), /already allocated/);
+  const { attachment } = await daemon.attach('y', { portBindings: { '80/tcp': [{ HostPort: '8081' }] } });
+  assert.equal(attachment.ipAddress, '172.17.0.3');
+});
+
+test('ids, subnet and creation time stay over a restart', async () => {
+  await using daemon = await TestDaemon.start();
+  const before = daemon.networks.list();
+  daemon.crash();
+
+  await daemon.startAgain([]);
+
+  assert.deepEqual(daemon.networks.list().map(plain), before.map(plain));
+});
+
+test('a bridge and rules that somebody removed come back with their containers', async () => {
+  await using daemon = await TestDaemon.start();
+  const live = await daemon.serve('live', { portBindings: { '80/tcp': [{ HostPort: '8080' }] } });
+  await using _live = live.peer;
+  await using host = new Peer(machine.host);
+  daemon.crash();
+  {
+    using route = new Netlink();
+    route.apply(deleteLink(getLink(route, 'gantry0').index));
+    using nft = new Nftables();
+    nft.run('flush ruleset');
+  }
+
+  await daemon.startAgain(['live']);
+
+  assert.equal(await host.tcp('127.0.0.1', 8080), 'live sees 172.17.0.1');
+});
+
+test('rules that somebody flushed are written again by the next start', async () => {
+  await using daemon = await TestDaemon.start();
+  const first = await daemon.serve('first', { portBindings: { '80/tcp': [{ HostPort: '8080' }] } });
+  await using _first = first.peer;
+  await using host = new Peer(machine.host);
+  {
+    using nft = new Nftables();
+    nft.run('flush ruleset');
+  }
+  detach(daemon, 'nobody');
+
+  const second = await daemon.serve('second', { portBindings: { '80/tcp': [{ HostPort: '8081' }] } });
+  await using _second = second.peer;
+
+  assert.equal(await host.tcp('127.0.0.1', 8080), 'first sees 172.17.0.1');
+  assert.equal(await host.tcp('127.0.0.1', 8081), 'second sees 172.17.0.1');
+});
+
+test('two daemons with different bridges leave each other alone', async () => {
+  await using one = await TestDaemon.start({ bridge: 'gantry1' });
+  await using two = await TestDaemon.start({ bridge: 'gantry2' });
+  const a = await one.serve('a', { portBindings: { '80/tcp': [{ HostPort: '8080' }] } });
+  const b = await two.serve('b', { portBindings: { '80/tcp': [{ HostPort: '8081' }] } });
+  await using _a = a.peer;
+  await using _b = b.peer;
+  await using host = new Peer(machine.host);
+
+  assert.equal(b.attachment.ipAddress, '172.18.0.2');
+  assert.equal(await host.tcp('127.0.0.1', 8080), 'a sees 172.17.0.1');
+  assert.equal(await host.tcp('127.0.0.1', 8081), 'b sees 172.18.0.1');
+  // A neighbour network is outside: what is published can be reached, the rest cannot.
+  assert.match(await a.peer.tcp(HOST_IP, 8081), /^b sees/);
+  assert.equal(await a.peer.tcp(b.attachment.ipAddress, 80, 300), 'ETIMEDOUT');
+});
+
+test('the bridge of another daemon is refused, unless its data root is gone', async () => {
+  await using one = await TestDaemon.start({ bridge: 'gantry1' });
+  await using two = new TestDaemon({ bridge: 'gantry1' });
+
+  await assert.rejects(two.networks.start(), { kind: 'conflict', message: /gantry1 belongs to the daemon of/ });
+
+  rmSync(join(one.directory, 'gantry.db'));
+  await two.networks.start();
+  assert.equal((await two.attach('x')).attachment.ipAddress, '172.17.0.2');
+});
+
+test('a bridge that somebody else made is used with its address, and stays', async () => {
+  using route = new Netlink();
+  route.apply(createBridge({ name: 'br7', mac: '02:42:00:00:00:07' }));
+  const { index } = getLink(route, 'br7');
+  route.apply(changeLink(index, { up: true }), addAddress({ link: index, ip: '10.7.0.9', prefixLength: 24 }));
+  {
+    await using daemon = await TestDaemon.start({ bridge: 'br7' });
+
+    const { attachment } = await daemon.attach('x');
+
+    assert.deepEqual([attachment.ipAddress, attachment.gateway], ['10.7.0.1', '10.7.0.9']);
+  }
+  assert.equal(getLink(route, 'br7').alias, '');
+  route.apply(deleteLink(index));
+});
+
+test('the bridge does not move while containers are on it', async () => {
+  await using daemon = await TestDaemon.start();
+  await daemon.attach('live');
+  daemon.crash();
+
+  await assert.rejects(daemon.startAgain(['live'], { bip: '10.5.0.1/24' }), { kind: 'conflict', message: /stop them/ });
+  await daemon.startAgain([], { bip: '10.5.0.1/24' });
+
+  using route = new Netlink();
+  const { index } = getLink(route, 'gantry0');
+  assert.deepEqual(
+    listAddresses(route).filter(({ link }) => link === index),
+    [{ link: index, ip: '10.5.0.1', prefixLength: 24 }],
+  );
+});
+
+test('without a bridge there is no network of that name', async () => {
+  await using daemon = await TestDaemon.start({ bridge: 'none' });
+
+  await assert.rejects(daemon.attach('x'), { kind: 'notFound', message: 'network bridge not found' });
+
+  assert.deepEqual(
+    daemon.networks.list().map(({ name }) => name),
+    ['none', 'host'],
+  );
+});
+
+test('names that no link can have are refused before anything is made', () => {
+  for (const bridge of ['a b', 'sixteen-letters-', '../x', 'x"', '-x', '']) {
+    assert.throws(() => new TestDaemon({ bridge }), { kind: 'invalid' }, bridge);
+  }
+});
+
+test('removal leaves no link, table or rule behind', async () => {
+  {
+    await using daemon = await TestDaemon.start();
+    await daemon.attach('x', { portBindings: { '80/tcp': [{ HostPort: '8080' }] } });
+  }
+
+  using route = new Netlink();
+  using nft = new Nftables();
+  assert.ok(!listLinks(route).some(({ name }) => name === 'gantry0'));
+  assert.deepEqual(
+    (nft.list('list tables') ?? []).flatMap(({ table }) => (table === undefined ? [] : [table.name])),
+    [],
+  );
+});
+
+test('a lease takes less than 2 ms of the daemon’s time', async () => {
+  await using daemon = await TestDaemon.start();
+  const took: number[] = [];
+  for (let n = 0; n < 40; n += 1) {
+    await daemon.stocked();
+    const started = performance.now();
+    await daemon.attach(`c${n}`, { portBindings: { '80/tcp': [{ HostPort: String(9000 + n) }] } });
+    took.push(performance.now() - started);
+  }
+
+  const median = took.toSorted((a, b) => a - b)[20]!;
+
+  assert.ok(median < 2, `${median.toFixed(2)} ms`);
+});
+
+function plain(network: { id: string; subnet?: string; createdAt: Temporal.Instant }): string {
+  return `${network.id} ${network.subnet ?? ''} ${network.createdAt.toString()}`;
+}
