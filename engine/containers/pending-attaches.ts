@@ -1,19 +1,24 @@
 import type { Shim } from '../runtime/shim.ts';
 
-type Connect = (shim: Shim) => Promise<void>;
+type Waiting = Readonly<{
+  /** Resolves when the shim has accepted the client. */
+  connect: (shim: Shim) => Promise<void>;
+  /** The container is removed: there will be no start. */
+  cancel: () => void;
+}>;
 
 /** Clients that attached before the start: they are connected before the first byte can be written. */
 export class PendingAttaches {
-  readonly #waiting = new Map<string, Set<Connect>>();
+  readonly #waiting = new Map<string, Set<Waiting>>();
 
-  /** Calls `connect` with the container's next shim; disposing takes it back. */
-  add(id: string, connect: Connect): Disposable {
+  /** For the container's next start; disposing takes it back. */
+  add(id: string, client: Waiting): Disposable {
     const waiting = this.#waiting.get(id) ?? new Set();
     this.#waiting.set(id, waiting);
-    waiting.add(connect);
+    waiting.add(client);
     return {
       [Symbol.dispose]: () => {
-        waiting.delete(connect);
+        waiting.delete(client);
         if (waiting.size === 0 && this.#waiting.get(id) === waiting) this.#waiting.delete(id);
       },
     };
@@ -23,6 +28,10 @@ export class PendingAttaches {
     const waiting = this.#waiting.get(id);
     if (waiting === undefined) return;
     this.#waiting.delete(id);
-    await Promise.all([...waiting].map(async (connect) => await connect(shim)));
+    await Promise.all([...waiting].map(async ({ connect }) => await connect(shim)));
+  }
+
+  cancelAll(id: string): void {
+    for (const { cancel } of this.#waiting.get(id) ?? []) cancel();
   }
 }

@@ -10,6 +10,7 @@ import type { VolumeStore } from '../volumes/store.ts';
 import { emitContainer } from './container-events.ts';
 import type { Exits } from './exits.ts';
 import { killContainer } from './kill.ts';
+import type { PendingAttaches } from './pending-attaches.ts';
 import { containerFolder } from './places.ts';
 import type { Shims } from './shims.ts';
 import { isAlive, transition, exitCodeOf } from './state.ts';
@@ -22,6 +23,7 @@ export type RemoveNeeds = {
   exits: Exits;
   layers: Layers;
   locks: KeyLock;
+  pendingAttaches: PendingAttaches;
   shims: Shims;
   volumes: VolumeStore;
   volumeUsage: VolumeUsage;
@@ -49,6 +51,7 @@ export async function finishRemoval(engine: RemoveNeeds, container: Container, v
   const { id } = container;
   await engine.layers.remove(id);
   engine.containers.delete(id);
+  engine.pendingAttaches.cancelAll(id);
   await rm(containerFolder(engine.config, id), { recursive: true, force: true });
   if (volumes) await removeAnonymousVolumes(engine, container);
   // Clients that wait for it have asked on another connection: told before the answer, it would end them too early.

@@ -182,3 +182,30 @@ export type Inspect = Static<typeof Inspect>;
 
 export const Top = Type.Object({ Titles: Type.Array(Type.String()), Processes: Type.Array(Type.Array(Type.String())) });
 export type Top = Static<typeof Top>;
+
+export const LogsQuery = Type.Object({
+  details: Type.Optional(Type.Boolean({ default: false })),
+  follow: Type.Optional(Type.Boolean({ default: false })),
+  stdout: Type.Optional(Type.Boolean({ default: false })),
+  stderr: Type.Optional(Type.Boolean({ default: false })),
+  timestamps: Type.Optional(Type.Boolean({ default: false })),
+  since: Type.Optional(Type.String({ description: 'UNIX seconds or RFC 3339' })),
+  until: Type.Optional(Type.String({ description: 'UNIX seconds or RFC 3339' })),
+  tail: Type.Optional(Type.String({ description: '`all` or a number of lines' })),
+});
+
+export const AttachQuery = Type.Object({
+  detachKeys: Type.Optional(Type.String()),
+  logs: Type.Optional(Type.Boolean({ default: false })),
+  stream: Type.Optional(Type.Boolean({ default: false })),
+  stdin: Type.Optional(Type.Boolean({ default: false })),
+  stdout: Type.Optional(Type.Boolean({ default: false })),
+  stderr: Type.Optional(Type.Boolean({ default: false })),
+});
+
+export const ResizeQuery = Type.Object({
+  h: Type.Integer({ minimum: 0, maximum: 65_535, description: 'Characters' }),
+  w: Type.Integer({ minimum: 0, maximum: 65_535, description: 'Characters' }),
+});
+
+export const WaitResult = Type.Object({ StatusCode: Type.Integer() });

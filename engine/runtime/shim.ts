@@ -68,6 +68,7 @@ export class Shim {
   readonly #answers: { resolve: (errno: number) => void; reject: (error: Error) => void }[] = [];
   readonly #oomCallbacks: (() => void)[] = [];
   #ended = false;
+  #wasLost = false;
 
   private constructor(pid: number, directory: string, kind: 'container' | 'exec', control: Socket, early: string) {
     this.pid = pid;
@@ -158,6 +159,11 @@ export class Shim {
     await this.#command(`resize ${width} ${height}`);
   }
 
+  /** It ended without a status: its process may still be there. */
+  get wasLost(): boolean {
+    return this.#wasLost;
+  }
+
   onOom(callback: () => void): void {
     this.#oomCallbacks.push(callback);
   }
@@ -202,6 +208,7 @@ export class Shim {
   #lost(): void {
     const status = readExit(this.directory);
     if (status !== undefined) this.#exited.resolve(status);
+    else this.#wasLost = true;
     const lost = new ShimLost('the shim has gone');
     this.#exited.reject(lost);
     this.#started.reject(lost);

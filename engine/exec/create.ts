@@ -1,0 +1,41 @@
+import { findAlive } from '../containers/alive.ts';
+import { emitContainer } from '../containers/container-events.ts';
+import { parseDetachKeys } from '../containers/detach-keys.ts';
+import type { Shims } from '../containers/shims.ts';
+import type { ContainerStore } from '../containers/store.ts';
+import type { Events } from '../events/events.ts';
+import { EngineError } from '../lib/errors.ts';
+import { newId } from '../lib/ids.ts';
+import type { ExecCreateBody } from './schema.ts';
+import type { Exec, ExecStore } from './store.ts';
+
+type Needs = { containers: ContainerStore; events: Events; execs: ExecStore; shims: Shims };
+
+/** Prepares a process for a running container. Throws `notFound`, `invalid`, `conflict`. Specification, endpoint 25. */
+export function createExec(engine: Needs, ref: string, body: ExecCreateBody): Exec {
+  parseDetachKeys(body.DetachKeys);
+  const { container } = findAlive(engine, ref);
+  if (container.state.status === 'paused') {
+    throw new EngineError('conflict', `Container ${ref} is paused, unpause the container before exec`);
+  }
+  const command = typeof body.Cmd === 'string' ? [body.Cmd] : (body.Cmd ?? []);
+  if (command.length === 0 || command[0] === '') throw new EngineError('invalid', 'No exec command specified');
+  const exec: Exec = {
+    id: newId(),
+    containerId: container.id,
+    command,
+    user: body.User ?? '',
+    tty: body.Tty ?? false,
+    privileged: body.Privileged ?? false,
+    openStdin: body.AttachStdin ?? false,
+    openStdout: body.AttachStdout ?? false,
+    openStderr: body.AttachStderr ?? false,
+    detachKeys: body.DetachKeys ?? '',
+    env: body.Env ?? [],
+    workingDir: body.WorkingDir ?? '',
+    state: { status: 'created' },
+  };
+  engine.execs.insert(exec);
+  emitContainer(engine.events, `exec_create: ${command.join(' ')}`, container, { execID: exec.id });
+  return exec;
+}
