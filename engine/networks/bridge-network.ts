@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 
 import { addAddress, addNeighbour, addRoute, pinToPort } from '../host/addresses.ts';
 import { forgetUdpFlows } from '../host/conntrack.ts';
+import { legacyFilterLayout } from '../host/iptables.ts';
 import { SystemError } from '../host/libc.ts';
 import { changeLink, listLinks } from '../host/links.ts';
 import { Netlink } from '../host/netlink.ts';
@@ -10,7 +11,7 @@ import type { Attachment } from './attach.ts';
 import { ensureBridge, removeBridge } from './bridge-link.ts';
 import { parseCidr, type Cidr } from './cidr.ts';
 import { Firewall } from './firewall.ts';
-import { admitLegacyForwarding, dropLegacyForwarding, hasLegacyFilter } from './legacy-forwarding.ts';
+import { admitLegacyForwarding, dropLegacyForwarding } from './legacy-forwarding.ts';
 import { PortReservations } from './port-reservations.ts';
 import type { PublishedPort, WantedPort } from './ports.ts';
 import { disposeSandbox, Sandboxes, type Sandbox } from './sandboxes.ts';
@@ -40,7 +41,8 @@ export class BridgeNetwork implements Disposable {
   readonly #sandboxes: Sandboxes;
   readonly #addresses: AddressLeases;
   readonly #bridge: number;
-  #legacyAdmitted = false;
+  // Of the moment in which our admission was seen there.
+  #legacyLayout: string | undefined;
 
   /** Sets up bridge and rules for what is attached at this moment; running containers do not notice. */
   constructor(settings: BridgeSettings, attachments: () => readonly Attachment[]) {
@@ -72,9 +74,10 @@ export class BridgeNetwork implements Disposable {
   /** Makes sure that packets get through, whatever other programs did to the rules. Nearly free when they did nothing. */
   async admit(): Promise<void> {
     this.#firewall.verify();
-    if (this.#legacyAdmitted || !hasLegacyFilter()) return;
+    const layout = legacyFilterLayout();
+    if (layout === undefined || layout === this.#legacyLayout) return;
     await admitLegacyForwarding(this.settings.name);
-    this.#legacyAdmitted = true;
+    this.#legacyLayout = legacyFilterLayout();
   }
 
   /** Leases a sandbox and an address and brings them together. */
@@ -175,5 +178,5 @@ export async function removeBridgeNetwork(name: string, dataRoot: string): Promi
   using firewall = new Firewall(name, () => ({ networks: [], published: [] }));
   firewall.remove();
   removeBridge(route, name, dataRoot);
-  if (hasLegacyFilter()) await dropLegacyForwarding(name);
+  if (legacyFilterLayout() !== undefined) await dropLegacyForwarding(name);
 }

@@ -1,14 +1,11 @@
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
-
-import { hasCode } from '../lib/errors.ts';
 
 const execute = promisify(execFile);
 
 /**
  * The same admission for machines where somebody still uses the older kernel interface of iptables: nftables cannot
- * see its rules, so its own program has to be asked. Costs a spawn per rule; the caller does it once.
+ * see its rules, so its own program has to be asked. Costs a spawn per rule: only for when the rules have changed.
  */
 export async function admitLegacyForwarding(bridge: string): Promise<void> {
   for (const rule of rules(bridge)) {
@@ -20,16 +17,6 @@ export async function admitLegacyForwarding(bridge: string): Promise<void> {
 /** Takes the admission back. */
 export async function dropLegacyForwarding(bridge: string): Promise<void> {
   for (const rule of rules(bridge)) await iptables('-D', rule);
-}
-
-/** Whether the older interface filters packets in this network namespace. */
-export function hasLegacyFilter(): boolean {
-  try {
-    return readFileSync('/proc/thread-self/net/ip_tables_names', 'utf8').split('\n').includes('filter');
-  } catch (error) {
-    if (hasCode(error, 'ENOENT')) return false; // the kernel has no such interface
-    throw error;
-  }
 }
 
 function rules(bridge: string): string[][] {
