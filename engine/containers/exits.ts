@@ -39,7 +39,8 @@ export class Exits {
   async recorded(id: string): Promise<void> {
     const state = this.#engine.containers.get(id)?.state;
     // A container between two runs of its restart policy has not ended for those who wait.
-    if (state === undefined || !(isAlive(state) || state.status === 'starting' || state.status === 'restarting')) return;
+    if (state === undefined || !(isAlive(state) || state.status === 'starting' || state.status === 'restarting'))
+      return;
     const waiting = this.#waiting.get(id) ?? Promise.withResolvers<void>();
     this.#waiting.set(id, waiting);
     await waiting.promise;
@@ -85,7 +86,10 @@ export class Exits {
       this.record(id, status);
       shim.release();
       const gone = shim.gone.then(async () => await rm(shim.directory, { recursive: true, force: true }));
-      shims.remove(id, gone.catch((error: unknown) => log.error({ err: error, container: id }, 'a bundle is left')));
+      shims.remove(
+        id,
+        gone.catch((error: unknown) => log.error({ err: error, container: id }, 'a bundle is left')),
+      );
     } catch (error) {
       if (!(error instanceof ShimLost)) throw error;
       const container = containers.get(id);

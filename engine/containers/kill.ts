@@ -6,6 +6,7 @@ import type { Exits } from './exits.ts';
 import { thaw } from './freezer.ts';
 import type { Shims } from './shims.ts';
 import { signalNumber } from './signals.ts';
+import { transition } from './state.ts';
 import type { ContainerStore } from './store.ts';
 
 type Needs = { containers: ContainerStore; events: Events; exits: Exits; shims: Shims };
@@ -15,6 +16,7 @@ const SIGKILL = 9;
 /** Sends a signal; SIGKILL, which is the default, waits for the end. Throws `conflict` when it does not run. */
 export async function killContainer(engine: Needs, ref: string, signal = ''): Promise<void> {
   const number = signal === '' ? SIGKILL : signalNumber(signal);
+  if (endRestarting(engine, ref)) return;
   const { container, shim } = aliveOr(engine, ref);
   const { id } = container;
   if (number === SIGKILL || number === signalNumber(container.config.StopSignal ?? 'SIGTERM')) {
@@ -27,6 +29,19 @@ export async function killContainer(engine: Needs, ref: string, signal = ''): Pr
   if (number !== SIGKILL) return;
   thaw(container);
   await exited;
+}
+
+/** Between two runs of its restart policy there is no process: then the policy is told to give up. */
+function endRestarting(engine: Needs, ref: string): boolean {
+  const { id, state } = engine.containers.find(ref);
+  if (state.status !== 'restarting') return false;
+  engine.containers.change(id, (current) => ({
+    ...current,
+    stoppedByUser: true,
+    state: transition(current.state, { ...state, status: 'exited' }),
+  }));
+  engine.exits.settle(id);
+  return true;
 }
 
 function aliveOr(engine: Needs, ref: string): ReturnType<typeof findAlive> {

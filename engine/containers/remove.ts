@@ -51,6 +51,7 @@ export async function finishRemoval(engine: RemoveNeeds, container: Container, v
   const { id } = container;
   await engine.layers.remove(id);
   engine.containers.delete(id);
+  engine.exits.settle(id); // a removal can end the wait for the next run of a restart policy
   engine.pendingAttaches.cancelAll(id);
   await rm(containerFolder(engine.config, id), { recursive: true, force: true });
   if (volumes) await removeAnonymousVolumes(engine, container);

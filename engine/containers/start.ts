@@ -11,7 +11,7 @@ import { attachBridge, attachHost, attachNone, detach, type Leased, type Network
 import type { Runtimes } from '../runtime/runtimes.ts';
 import { Shim } from '../runtime/shim.ts';
 import { StartFailed } from '../runtime/start-failure.ts';
-import { emitContainer } from './container-events.ts';
+import { emitContainer, emitMounts } from './container-events.ts';
 import { etcFilesOf, writeEtcFiles, type EtcFiles } from './etc-files.ts';
 import type { Exits } from './exits.ts';
 import { logSizeBytes } from './host-config.ts';
@@ -111,6 +111,7 @@ async function launch(engine: StartNeeds, container: Container, restartCount: nu
     stoppedByUser: false,
   }));
   undo.move();
+  emitMounts(engine.events, running);
   emitContainer(engine.events, 'start', running);
   engine.exits.follow(id, shim);
 }

@@ -29,7 +29,12 @@ const SIGKILL = 9;
  */
 export async function stopContainer(engine: StopNeeds, ref: string, graceSeconds?: number): Promise<void> {
   const container = beginStop(engine.containers, ref);
-  const { id, config } = container;
+  const { id, config, state } = container;
+  if (state.status === 'exited') {
+    // It was between two runs of its restart policy: there is nobody to send a signal to.
+    engine.exits.settle(id);
+    return;
+  }
   const exited = engine.exits.recorded(id); // not before the exit is stored: an inspect after the stop must agree
   const signal = signalNumber(config.StopSignal ?? 'SIGTERM');
   emitContainer(engine.events, 'kill', container, { signal: String(signal) });

@@ -1,0 +1,52 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+
+import type { Events } from '../events/events.ts';
+import { detectCgroups, processesIn } from '../host/cgroups.ts';
+import { EngineError } from '../lib/errors.ts';
+import { findAlive } from './alive.ts';
+import { emitContainer } from './container-events.ts';
+import { cgroupPathOf } from './places.ts';
+import type { Top } from './schema.ts';
+import type { Shims } from './shims.ts';
+import type { ContainerStore } from './store.ts';
+
+type Needs = { containers: ContainerStore; events: Events; shims: Shims };
+
+const execute = promisify(execFile);
+const LARGEST_OUTPUT = 64 * 1024 * 1024;
+
+/** What the host's `ps` says of the container's processes. Throws `conflict` when it does not run. */
+export async function topContainer(engine: Needs, ref: string, psArguments = '-ef'): Promise<Top> {
+  const { container } = findAlive(engine, ref);
+  const words = psArguments.split(/\s+/).filter((word) => word !== '');
+  const pids = new Set(processesIn(detectCgroups(), cgroupPathOf(container)));
+  const top = chooseProcesses(await ps(words.length === 0 ? ['-ef'] : words), pids);
+  emitContainer(engine.events, 'top', container);
+  return top;
+}
+
+/** The lines of these processes; the last column keeps its spaces, which are those of a command. */
+export function chooseProcesses(output: string, pids: ReadonlySet<number>): Top {
+  const [head = '', ...lines] = output.split('\n').filter((line) => line.trim() !== '');
+  const titles = head.trim().split(/\s+/);
+  const column = titles.indexOf('PID');
+  if (column < 0) throw new EngineError('failed', "Couldn't find PID field in ps output");
+  const rows = lines.map((line) => columnsOf(line, titles.length)).filter((row) => pids.has(Number(row[column])));
+  return { Titles: titles, Processes: rows };
+}
+
+function columnsOf(line: string, count: number): string[] {
+  const words = line.trim().split(/\s+/);
+  return [...words.slice(0, count - 1), words.slice(count - 1).join(' ')];
+}
+
+async function ps(words: readonly string[]): Promise<string> {
+  try {
+    const { stdout } = await execute('ps', words, { maxBuffer: LARGEST_OUTPUT });
+    return stdout;
+  } catch (error) {
+    const said = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : String(error);
+    throw new EngineError('failed', `Error running ps: ${said}`, { cause: error });
+  }
+}
