@@ -13,6 +13,8 @@ export type Cgroups = Readonly<{
   hybrid: boolean;
   /** Mount point of each controller that can be used. In version 2 they are all the same. */
   controllers: ReadonlyMap<Controller, string>;
+  /** Mount points of all hierarchies, those without a controller included. */
+  mounts: readonly string[];
 }>;
 
 const CONTROLLERS: readonly Controller[] = [
@@ -31,15 +33,16 @@ export function detectCgroups(mountinfo = readFileSync('/proc/self/mountinfo', '
   const mounts = mountinfo.split('\n').flatMap(readMount);
   const unified = mounts.find(({ type }) => type === 'cgroup2');
   const old = mounts.filter(({ type }) => type === 'cgroup');
+  const paths = mounts.filter(({ type }) => type.startsWith('cgroup')).map(({ path }) => path);
   const controllers = new Map<Controller, string>();
   for (const { path, options } of old) {
     for (const name of CONTROLLERS) if (options.includes(name) && !controllers.has(name)) controllers.set(name, path);
   }
   if (controllers.size > 0 || unified === undefined) {
-    return { version: 1, hybrid: unified !== undefined, controllers };
+    return { version: 1, hybrid: unified !== undefined, controllers, mounts: paths };
   }
   for (const name of controllersOf(unified.path)) controllers.set(name, unified.path);
-  return { version: 2, hybrid: false, controllers };
+  return { version: 2, hybrid: false, controllers, mounts: paths };
 }
 
 /** Values of a container's cgroup at this moment; `undefined` where the controller or the group is not there. */
@@ -77,9 +80,9 @@ export function readUsage({ version, controllers }: Cgroups, path: string): Usag
 }
 
 /** The ids of the processes in a cgroup; none when it is gone. */
-export function processesIn({ controllers }: Cgroups, path: string): number[] {
+export function processesIn({ mounts }: Pick<Cgroups, 'mounts'>, path: string): number[] {
   const pids = new Set<number>();
-  for (const mount of new Set(controllers.values())) {
+  for (const mount of mounts) {
     for (const line of (readValue(join(mount, path, 'cgroup.procs')) ?? '').split('\n')) {
       if (line !== '') pids.add(Number(line));
     }
@@ -91,10 +94,11 @@ export function processesIn({ controllers }: Cgroups, path: string): number[] {
  * Removes a cgroup and those below it from every hierarchy; what is already gone is no error. Throws `EBUSY` while
  * processes are in it.
  */
-export function removeCgroup({ hybrid, controllers }: Cgroups, path: string): void {
-  const mounts = new Set([...controllers.values(), ...readdirSync(ROOT).map((name) => join(ROOT, name))]);
+export function removeCgroup({ mounts }: Pick<Cgroups, 'mounts'>, path: string): void {
+  // Nothing above or beside: a path such as `/` would take the machine's own groups.
+  if (!/^(\/[^/]+)+$/.test(path) || path.split('/').includes('..'))
+    throw new RangeError(`not a cgroup of ours: ${path}`);
   for (const mount of mounts) removeTree(join(mount, path));
-  if (hybrid) removeTree(join(ROOT, 'unified', path));
 }
 
 function removeTree(directory: string): void {
@@ -104,8 +108,7 @@ function removeTree(directory: string): void {
     }
     rmdirSync(directory);
   } catch (error) {
-    // ENOTDIR: a file of the root, where version 2 is mounted; ENOENT: not in this hierarchy, or the kernel was faster.
-    if (!hasCode(error, 'ENOENT') && !hasCode(error, 'ENOTDIR')) throw error;
+    if (!hasCode(error, 'ENOENT')) throw error; // not in this hierarchy, or somebody was faster
   }
 }
 

@@ -50,6 +50,7 @@ export class Peer implements AsyncDisposable {
     const id = this.#next++;
     const { promise, resolve } = Promise.withResolvers<string>();
     this.#waiting.set(id, resolve);
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker has none
     this.#worker.postMessage({ ...task, id });
     return await promise;
   }

@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { parseFilters } from '../http/filters.ts';
+import { attachHost, detach } from './attach.ts';
+import { listNetworks, NETWORK_FILTERS } from './list.ts';
+import { networkSettings, presentNetwork } from './present.ts';
+import { becomeTestHost, TestDaemon } from './test-host.ts';
+
+becomeTestHost();
+
+function list(daemon: TestDaemon, filters: unknown): string[] {
+  return listNetworks(daemon, parseFilters(JSON.stringify(filters), NETWORK_FILTERS)).map(({ name }) => name);
+}
+
+test('filters choose among the networks as with dockerd', async () => {
+  await using daemon = await TestDaemon.start();
+  const { id } = daemon.networks.predefined('host');
+  const table: readonly [filters: unknown, names: string[]][] = [
+    [{}, ['none', 'host', 'bridge']],
+    [{ type: ['builtin'] }, ['none', 'host', 'bridge']],
+    [{ type: { custom: true } }, []],
+    [{ driver: ['host'] }, ['host']],
+    [{ driver: ['bridge', 'host'] }, ['host', 'bridge']],
+    [{ name: ['o'] }, ['none', 'host']],
+    [{ name: ['bridge', 'none'], driver: ['null'] }, ['none']],
+    [{ id: [id.slice(0, 20)] }, ['host']],
+    [{ label: ['a'] }, []],
+  ];
+
+  for (const [filters, names] of table) assert.deepEqual(list(daemon, filters), names, JSON.stringify(filters));
+  assert.throws(() => list(daemon, { type: ['x'] }), { kind: 'invalid', message: "invalid filter: 'type'='x'" });
+  assert.throws(() => list(daemon, { foo: ['x'] }), { kind: 'invalid' });
+});
+
+test('a network is found by id, name and prefix of its id, not by part of its name', async () => {
+  await using daemon = await TestDaemon.start();
+  const { id } = daemon.networks.predefined('bridge');
+
+  const found = [id, 'bridge', id.slice(0, 12)].map((ref) => daemon.networks.find(ref).id);
+
+  assert.deepEqual(found, [id, id, id]);
+  for (const ref of ['bri', '', 'nope']) {
+    assert.throws(() => daemon.networks.find(ref), { kind: 'notFound', message: `network ${ref} not found` });
+  }
+});
+
+test('a network shows its range, options and who is in it', async () => {
+  await using daemon = await TestDaemon.start();
+  const { attachment } = await daemon.attach('web');
+  attachHost(daemon, 'hst');
+
+  const bridge = presentNetwork(daemon.networks, daemon.networks.find('bridge'));
+  const host = presentNetwork(daemon.networks, daemon.networks.find('host'));
+
+  assert.deepEqual(bridge.IPAM.Config, [{ Subnet: '172.17.0.0/16', Gateway: '172.17.0.1' }]);
+  assert.deepEqual(bridge.Containers, {
+    web: {
+      Name: 'web',
+      EndpointID: attachment.endpointId,
+      MacAddress: '02:42:ac:11:00:02',
+      IPv4Address: '172.17.0.2/16',
+      IPv6Address: '',
+    },
+  });
+  assert.equal(bridge.Options['com.docker.network.bridge.name'], 'gantry0');
+  assert.deepEqual(Object.keys(host.Containers), ['hst']);
+  assert.deepEqual(host.Options, {});
+});
+
+test('a running container shows its endpoint and all of its exposed ports', async () => {
+  await using daemon = await TestDaemon.start();
+  const portBindings = { '80/tcp': [{ HostPort: '8080' }, { HostIp: '127.0.0.1', HostPort: '8081' }] };
+  const { attachment } = await daemon.attach('web', { portBindings });
+
+  const shown = networkSettings(daemon.networks, {
+    containerId: 'web',
+    networkMode: 'default',
+    exposed: ['7777/tcp', '80/tcp'],
+    pid: 42,
+  });
+
+  assert.deepEqual(shown.Ports, {
+    '7777/tcp': null,
+    '80/tcp': [
+      { HostIp: '0.0.0.0', HostPort: '8080' },
+      { HostIp: '127.0.0.1', HostPort: '8081' },
+    ],
+  });
+  assert.equal(shown.SandboxKey, '/proc/42/ns/net');
+  assert.equal(shown.IPAddress, '172.17.0.2');
+  assert.equal(shown.EndpointID, attachment.endpointId);
+  assert.equal(shown.Networks['bridge']?.IPPrefixLen, 16);
+});
+
+test('a stopped container shows the name of its network and no address', async () => {
+  await using daemon = await TestDaemon.start();
+  await daemon.attach('web');
+  detach(daemon, 'web');
+
+  const shown = networkSettings(daemon.networks, { containerId: 'web', networkMode: '', exposed: ['80/tcp'] });
+
+  assert.deepEqual(shown.Ports, {});
+  assert.equal(shown.SandboxKey, '');
+  assert.equal(shown.Networks['bridge']?.IPAddress, '');
+  assert.equal(shown.Networks['bridge']?.NetworkID, daemon.networks.predefined('bridge').id);
+});
+
+test('a container in the network of the host has an endpoint there, in that of another container none', async () => {
+  await using daemon = await TestDaemon.start();
+  attachHost(daemon, 'hst');
+
+  const host = networkSettings(daemon.networks, {
+    containerId: 'hst',
+    networkMode: 'host',
+    exposed: ['7/tcp'],
+    pid: 1,
+  });
+  const joined = networkSettings(daemon.networks, { containerId: 'con', networkMode: 'container:web', exposed: [] });
+
+  assert.deepEqual([Object.keys(host.Networks), host.EndpointID, host.Ports], [['host'], '', {}]);
+  assert.notEqual(host.Networks['host']?.EndpointID, '');
+  assert.deepEqual(joined.Networks, {});
+});
