@@ -3,6 +3,11 @@ import type { Logger } from 'pino';
 import type { Config } from './config/config.ts';
 import type { Database } from './db/database.ts';
 import type { Events } from './events/events.ts';
+import type { ImageStore } from './images/store.ts';
+import type { ImageUsage } from './images/usage.ts';
+import type { Archives } from './layers/archives.ts';
+import type { Blobs } from './layers/blobs.ts';
+import type { Layers } from './layers/layers.ts';
 import type { Clock } from './lib/clock.ts';
 import type { KeyLock } from './lib/key-lock.ts';
 
@@ -16,4 +21,10 @@ export type Engine = Readonly<{
   /** One key per object, its full id. */
   locks: KeyLock;
   events: Events;
+  blobs: Blobs;
+  archives: Archives;
+  layers: Layers;
+  images: ImageStore;
+  /** Asked before an image is removed. */
+  imageUsage: ImageUsage;
 }>;

@@ -62,6 +62,7 @@ export class ImageStore {
     this.#layers = layers;
     db.migrate('images', migrations);
     this.#statements = {
+      json: db.sql.prepare('SELECT json FROM images WHERE id = ?'),
       insert: db.sql.prepare('INSERT INTO images (id, json, parent) VALUES (?, ?, ?)'),
       setParent: db.sql.prepare('UPDATE images SET parent = ? WHERE id = ?'),
       setTagged: db.sql.prepare('UPDATE images SET tagged_ns = ? WHERE id = ?'),
@@ -87,6 +88,12 @@ export class ImageStore {
 
   get(id: string): Image | undefined {
     return this.#images.get(id);
+  }
+
+  /** The configuration to the byte: its digest is the id. */
+  jsonOf(id: string): string {
+    const row = this.#statements.json.get(id);
+    return row === undefined ? notFound(id) : String(row.json);
   }
 
   all(): readonly Image[] {

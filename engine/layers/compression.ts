@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { open } from 'node:fs/promises';
 import { Readable, type Transform, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, createGunzip, createZstdDecompress } from 'node:zlib';
@@ -23,6 +24,13 @@ const ZSTD_WINDOW_LOG = 27;
 export function detectCompression(head: Uint8Array): Compression {
   const found = MAGIC.find(([, magic]) => magic.every((byte, index) => head[index] === byte));
   return found?.[0] ?? 'none';
+}
+
+/** The same for a file. */
+export async function compressionOf(path: string): Promise<Compression> {
+  await using file = await open(path, 'r');
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(MAGIC_BYTES), 0, MAGIC_BYTES, 0);
+  return detectCompression(buffer.subarray(0, bytesRead));
 }
 
 /** The bytes of `source` without their compression, whichever it is. */

@@ -1,0 +1,128 @@
+import { Type, type Static } from 'typebox';
+
+import { sha256 } from '../layers/chain-id.ts';
+import { badArchive } from '../layers/tar-header.ts';
+import { goArchitecture } from './architecture.ts';
+import { parseJson, type ArchiveFile, type ArchiveFiles } from './archive-files.ts';
+import { parseImage } from './image-json.ts';
+import { readLegacyImages } from './legacy-archive.ts';
+import { parseReference, withDefaultTag, type Reference } from './reference.ts';
+
+/** An image as an archive has it: its configuration to the byte, and the files of its layers, base first. */
+export type ArchivedImage = {
+  id: string;
+  json: string;
+  diffIds: readonly string[];
+  layers: ArchiveFile[];
+  names: Reference[];
+  parentId?: string;
+};
+
+const Nullable = <T extends Type.TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
+
+const Manifests = Type.Array(
+  Type.Object({
+    Config: Type.String(),
+    RepoTags: Nullable(Type.Array(Type.String())),
+    Layers: Nullable(Type.Array(Type.String())),
+    Parent: Nullable(Type.String()),
+  }),
+);
+
+const Digest = Type.String({ pattern: '^sha256:[0-9a-f]{64}$' });
+
+const Descriptor = Type.Object({
+  mediaType: Nullable(Type.String()),
+  digest: Digest,
+  annotations: Nullable(Type.Record(Type.String(), Type.String())),
+  platform: Nullable(Type.Object({ os: Type.String(), architecture: Type.String(), variant: Nullable(Type.String()) })),
+});
+type Descriptor = Static<typeof Descriptor>;
+
+const OciIndex = Type.Object({ manifests: Type.Array(Descriptor) });
+const OciManifest = Type.Object({ config: Descriptor, layers: Type.Array(Descriptor) });
+
+const INDEX_DEPTH = 4;
+const NAME_ANNOTATIONS = ['io.containerd.image.name', 'org.opencontainers.image.ref.name'];
+
+/** The images of an archive in any of its three forms; an archive with two of them says the same in both. */
+export async function readImages(files: ArchiveFiles): Promise<ArchivedImage[]> {
+  if (files.has('manifest.json')) return await readDockerArchive(files);
+  if (files.has('index.json')) return await readOciLayout(files);
+  const legacy = await readLegacyImages(files);
+  if (legacy.length > 0) return legacy;
+  throw badArchive('there is no image in it: neither manifest.json, nor index.json, nor layers with a json file');
+}
+
+async function readDockerArchive(files: ArchiveFiles): Promise<ArchivedImage[]> {
+  const manifests = await files.json(files.get('manifest.json'), Manifests);
+  return await Promise.all(
+    manifests.map(async ({ Config, RepoTags, Layers, Parent }) => ({
+      ...(await imageOf(
+        files,
+        files.get(Config),
+        (Layers ?? []).map((path) => files.get(path)),
+      )),
+      names: (RepoTags ?? []).map((name) => withDefaultTag(parseReference(name))),
+      ...(Parent && { parentId: Parent }),
+    })),
+  );
+}
+
+async function readOciLayout(files: ArchiveFiles): Promise<ArchivedImage[]> {
+  const { manifests } = await files.json(files.get('index.json'), OciIndex);
+  const images: ArchivedImage[] = [];
+  for (const descriptor of manifests) {
+    // The outermost list names images of their own; further in, it is one image for several platforms.
+    const manifest = await manifestFor(files, descriptor, manifests.length === 1, 0);
+    if (manifest === undefined) continue;
+    const { config, layers } = manifest;
+    const layerFiles = layers.map(({ digest }) => files.blob(digest));
+    images.push({ ...(await imageOf(files, files.blob(config.digest), layerFiles)), names: namesOf(descriptor) });
+  }
+  if (images.length === 0) throw badArchive(`there is no image for linux/${goArchitecture()} in it`);
+  return images;
+}
+
+/** The manifest behind a descriptor; of several platforms the one of this machine. */
+async function manifestFor(
+  files: ArchiveFiles,
+  descriptor: Descriptor,
+  isOnly: boolean,
+  depth: number,
+): Promise<Static<typeof OciManifest> | undefined> {
+  if (depth > INDEX_DEPTH) throw badArchive('its indexes are nested too deep');
+  if (!isOnly && !fitsHost(descriptor)) return undefined;
+  const file = files.blob(descriptor.digest);
+  if (!/index|manifest\.list/.test(descriptor.mediaType ?? '')) return await files.json(file, OciManifest);
+  const { manifests } = await files.json(file, OciIndex);
+  for (const inner of manifests) {
+    // An archive of one platform still has the whole list, without the other platforms' blobs.
+    if (!fitsHost(inner) || !files.has(`blobs/${inner.digest.replace(':', '/')}`)) continue;
+    const found = await manifestFor(files, inner, true, depth + 1);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function fitsHost({ platform }: Descriptor): boolean {
+  return !platform || (platform.os === 'linux' && platform.architecture === goArchitecture());
+}
+
+/** Some tools annotate the whole name, others only a tag, which alone names nothing. */
+function namesOf({ annotations }: Descriptor): Reference[] {
+  for (const key of NAME_ANNOTATIONS) {
+    const name = annotations?.[key];
+    if (name !== undefined && /[/:]/.test(name)) return [withDefaultTag(parseReference(name))];
+  }
+  return [];
+}
+
+async function imageOf(files: ArchiveFiles, config: ArchiveFile, layers: ArchiveFile[]): Promise<ArchivedImage> {
+  const json = await files.text(config);
+  const { diffIds } = parseImage(parseJson(json, config.path));
+  if (diffIds.length !== layers.length) {
+    throw badArchive(`invalid manifest, layers length mismatch: expected ${diffIds.length}, got ${layers.length}`);
+  }
+  return { id: sha256(json), json, diffIds, layers, names: [] };
+}

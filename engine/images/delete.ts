@@ -1,0 +1,118 @@
+import type { Events } from '../events/events.ts';
+import { EngineError } from '../lib/errors.ts';
+import { shortId } from '../lib/ids.ts';
+import { emitImageEvent } from './event.ts';
+import { familiarReference, parseReference, withDefaultTag, type Reference } from './reference.ts';
+import type { Image, ImageStore } from './store.ts';
+import type { ImageUsage } from './usage.ts';
+
+type Needs = { images: ImageStore; imageUsage: ImageUsage; events: Events };
+
+export type Removal = { untagged: string } | { deleted: string };
+
+type Options = { force: boolean; noprune: boolean };
+
+/** What stands against a removal; what is `hard` cannot be forced. */
+type Conflict = { hard: boolean; why: string };
+
+/**
+ * Takes a name away, and the image with its last name; by id the image with its only name, or by force with all.
+ * Parents that have neither name nor children then go too.
+ *
+ * Synchronous: nobody can start to use the image between the check and the removal.
+ */
+export function deleteImage(engine: Needs, ref: string, { force, noprune }: Options): Removal[] {
+  const image = engine.images.find(ref);
+  const removals: Removal[] = [];
+  if (engine.images.isId(image, ref)) {
+    refuseIf(conflictOf(engine, image, { force, names: !hasOneName(engine, image) }), image);
+  } else {
+    const hasNames = untag(engine, image, withDefaultTag(parseReference(ref)), force, removals);
+    // What still needs the image keeps it, without a name: the name was all that was asked for.
+    if (hasNames || conflictOf(engine, image, { force, names: false }) !== undefined) return removals;
+  }
+  remove(engine, image, removals);
+  if (!noprune) pruneParents(engine, image.parentId, removals);
+  return removals;
+}
+
+/** Takes one name away; returns whether others are left. */
+function untag(engine: Needs, image: Image, wanted: Reference, force: boolean, removals: Removal[]): boolean {
+  const user = engine.imageUsage.usedBy(image.id)[0];
+  if (!force && user !== undefined && engine.images.referencesOf(image.id).length === 1) {
+    const name = familiarReference(wanted).replace(/:latest$/, '');
+    throw new EngineError(
+      'conflict',
+      `conflict: unable to remove repository reference "${name}" (must force) - ` +
+        `container ${shortId(user.id)} is using its referenced image ${shortHex(image.id)}`,
+    );
+  }
+  takeName(engine, image, wanted, removals);
+  const sameRepository = engine.images
+    .referencesOf(image.id)
+    .filter(({ repository }) => repository === wanted.repository);
+  if (wanted.digest === undefined && sameRepository.every(({ tag }) => tag === undefined)) {
+    // Digests came along with the tags of their repository, and go with the last of them.
+    for (const name of sameRepository) takeName(engine, image, name, removals);
+  }
+  return engine.images.referencesOf(image.id).length > 0;
+}
+
+function conflictOf(
+  engine: Needs,
+  image: Image,
+  { force, names }: { force: boolean; names: boolean },
+): Conflict | undefined {
+  if (engine.images.childrenOf(image.id).length > 0) return { hard: true, why: 'image has dependent child images' };
+  const users = engine.imageUsage.usedBy(image.id);
+  const running = users.find((user) => user.running);
+  if (running !== undefined) {
+    return { hard: true, why: `image is being used by running container ${shortId(running.id)}` };
+  }
+  if (force) return undefined;
+  if (names) return { hard: false, why: 'image is referenced in multiple repositories' };
+  const stopped = users[0];
+  if (stopped === undefined) return undefined;
+  return { hard: false, why: `image is being used by stopped container ${shortId(stopped.id)}` };
+}
+
+function refuseIf(conflict: Conflict | undefined, image: Image): void {
+  if (conflict === undefined) return;
+  const remedy = conflict.hard ? 'cannot be forced' : 'must be forced';
+  const text = `conflict: unable to delete ${shortHex(image.id)} (${remedy}) - ${conflict.why}`;
+  throw new EngineError('conflict', text);
+}
+
+/** At most one tag, and digests only of the same repository. */
+function hasOneName(engine: Needs, image: Image): boolean {
+  const names = engine.images.referencesOf(image.id);
+  if (names.length <= 1) return true;
+  const tags = names.filter(({ tag }) => tag !== undefined);
+  return tags.length === 1 && names.every(({ repository }) => repository === tags[0]!.repository);
+}
+
+function takeName(engine: Needs, image: Image, name: Reference, removals: Removal[]): void {
+  engine.images.unrefer(name);
+  removals.push({ untagged: familiarReference(name) });
+  emitImageEvent(engine, 'untag', image);
+}
+
+function remove(engine: Needs, image: Image, removals: Removal[]): void {
+  for (const name of engine.images.referencesOf(image.id)) takeName(engine, image, name, removals);
+  const layers = engine.images.delete(image.id);
+  removals.push({ deleted: image.id }, ...layers.map((chainId) => ({ deleted: chainId })));
+  emitImageEvent(engine, 'delete', image);
+}
+
+/** A parent without name, child and container was only there for the image above it. */
+function pruneParents(engine: Needs, parentId: string | undefined, removals: Removal[]): void {
+  const parent = parentId === undefined ? undefined : engine.images.get(parentId);
+  if (parent === undefined || engine.images.referencesOf(parent.id).length > 0) return;
+  if (conflictOf(engine, parent, { force: false, names: false }) !== undefined) return;
+  remove(engine, parent, removals);
+  pruneParents(engine, parent.parentId, removals);
+}
+
+function shortHex(imageId: string): string {
+  return shortId(imageId.slice('sha256:'.length));
+}

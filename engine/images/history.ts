@@ -1,0 +1,27 @@
+import type { Layers } from '../layers/layers.ts';
+import type { HistoryEntry } from './config.ts';
+import type { Image, ImageStore } from './store.ts';
+
+type Needs = { images: ImageStore; layers: Layers };
+
+export type HistoryStep = HistoryEntry & { sizeBytes: number; imageId: string | undefined; tags: string[] };
+
+/** How an image was made, youngest step first; the newest step of each image in its line bears that image's id. */
+export function imageHistory(engine: Needs, ref: string): HistoryStep[] {
+  const image = engine.images.find(ref);
+  const chain = [...image.layers];
+  const steps = image.history.map((entry): HistoryStep => {
+    const chainId = entry.emptyLayer ? undefined : chain.shift();
+    const sizeBytes = chainId === undefined ? 0 : (engine.layers.get(chainId)?.sizeBytes ?? 0);
+    return { ...entry, sizeBytes, imageId: undefined, tags: [] };
+  });
+  for (let owner: Image | undefined = image; owner !== undefined;) {
+    const step = steps[owner.history.length - 1];
+    if (step !== undefined) {
+      step.imageId = owner.id;
+      step.tags = engine.images.tagsOf(owner.id);
+    }
+    owner = owner.parentId === undefined ? undefined : engine.images.get(owner.parentId);
+  }
+  return steps.toReversed();
+}

@@ -1,0 +1,69 @@
+import type { Events } from '../events/events.ts';
+import { applyLayer } from '../layers/apply.ts';
+import type { Archives } from '../layers/archives.ts';
+import type { Blobs } from '../layers/blobs.ts';
+import { sha256 } from '../layers/chain-id.ts';
+import type { Layers } from '../layers/layers.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { KeyLock } from '../lib/key-lock.ts';
+import { goArchitecture } from './architecture.ts';
+import type { ImageConfig } from './config.ts';
+import { emitImageEvent } from './event.ts';
+import type { Reference } from './reference.ts';
+import type { Image, ImageStore } from './store.ts';
+import { giveName } from './tag.ts';
+
+type Needs = {
+  images: ImageStore;
+  layers: Layers;
+  blobs: Blobs;
+  archives: Archives;
+  locks: KeyLock;
+  clock: Clock;
+  events: Events;
+};
+
+type Options = {
+  /** Settings from the client's instructions. */
+  config: ImageConfig;
+  message: string;
+  name: Reference | undefined;
+};
+
+/** Makes an image with one layer of the archive of a root file system. A client that hangs up within it has made none. */
+export async function importImage(
+  engine: Needs,
+  upload: AsyncIterable<Uint8Array>,
+  { config, message, name }: Options,
+): Promise<Image> {
+  await using arrivals = engine.blobs.arrivals();
+  const file = `${arrivals.path}/layer`;
+  const { digest } = await engine.archives.receive(upload, file);
+  using leases = new DisposableStack();
+  const layer = await applyLayer(engine, { file, digest, parent: undefined }, leases);
+  await engine.blobs.sync();
+
+  const created = engine.clock.now().toString();
+  const json = JSON.stringify({
+    architecture: goArchitecture(),
+    comment: message,
+    config: wireConfig(config),
+    created,
+    history: [{ created, comment: message }],
+    os: 'linux',
+    rootfs: { type: 'layers', diff_ids: [layer.diffId] },
+  });
+  const image = engine.images.insert(sha256(json), json);
+  if (name !== undefined) giveName(engine, image.id, name);
+  emitImageEvent(engine, 'import', image);
+  return image;
+}
+
+/** Only what is set: that is the form in which engines exchange images. */
+function wireConfig(config: ImageConfig): Partial<ImageConfig> {
+  return Object.fromEntries(
+    Object.entries(config).filter(([, value]) =>
+      typeof value === 'string' ? value !== '' : Object.keys(value as object).length > 0,
+    ),
+  );
+}

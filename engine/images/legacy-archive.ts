@@ -1,0 +1,116 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { pipeline } from 'node:stream/promises';
+
+import { Type } from 'typebox';
+
+import { sha256 } from '../layers/chain-id.ts';
+import { compressionOf, decompressed } from '../layers/compression.ts';
+import { badArchive } from '../layers/tar-header.ts';
+import { parseJson, type ArchiveFile, type ArchiveFiles } from './archive-files.ts';
+import type { ArchivedImage } from './archive-formats.ts';
+import { parseReference } from './reference.ts';
+
+const Repositories = Type.Record(Type.String(), Type.Record(Type.String(), Type.String()));
+
+const LayerJson = Type.Object({
+  id: Type.String(),
+  parent: Type.Optional(Type.String()),
+  created: Type.Optional(Type.String()),
+  author: Type.Optional(Type.String()),
+  comment: Type.Optional(Type.String()),
+  container_config: Type.Optional(
+    Type.Union([
+      Type.Object({ Cmd: Type.Optional(Type.Union([Type.Array(Type.String()), Type.String(), Type.Null()])) }),
+      Type.Null(),
+    ]),
+  ),
+});
+
+/** Fields of the old form that the new one derives from elsewhere. */
+const DROPPED = new Set(['id', 'parent', 'Size', 'parent_id', 'layer_id', 'throwaway']);
+
+/**
+ * The oldest form: a folder per layer with `json` and `layer.tar`, and `repositories` with the names. Each layer is an
+ * image of its own, parents first; its configuration is made here, in the bytes that other engines make of it too, so
+ * that the ids agree.
+ */
+export async function readLegacyImages(files: ArchiveFiles): Promise<ArchivedImage[]> {
+  const images = new Map<string, ArchivedImage>();
+  for (const path of files.names()) {
+    const [, folder] = /^([^/]+)\/json$/.exec(path) ?? [];
+    if (folder !== undefined) await addImage(files, folder, images, []);
+  }
+  if (!files.has('repositories')) return [...images.values()];
+  const repositories = await files.json(files.get('repositories'), Repositories);
+  for (const [repository, tags] of Object.entries(repositories)) {
+    for (const [tag, folder] of Object.entries(tags)) {
+      const image = images.get(folder);
+      if (image === undefined) throw badArchive(`repositories names ${JSON.stringify(folder)}, which is missing`);
+      image.names.push(parseReference(`${repository}:${tag}`));
+    }
+  }
+  return [...images.values()];
+}
+
+async function addImage(
+  files: ArchiveFiles,
+  folder: string,
+  images: Map<string, ArchivedImage>,
+  above: readonly string[],
+): Promise<ArchivedImage> {
+  const known = images.get(folder);
+  if (known !== undefined) return known;
+  if (above.includes(folder)) throw badArchive(`the layer ${JSON.stringify(folder)} is its own parent`);
+  const jsonFile = files.get(`${folder}/json`);
+  const layer = await files.json(jsonFile, LayerJson);
+  const parent =
+    layer.parent === undefined || layer.parent === ''
+      ? undefined
+      : await addImage(files, layer.parent, images, [...above, folder]);
+
+  const archive = files.get(`${folder}/layer.tar`);
+  const diffIds = [...(parent?.diffIds ?? []), await diffIdOf(archive)];
+  const command = layer.container_config?.Cmd ?? [];
+  const step = {
+    created: layer.created,
+    author: layer.author || undefined,
+    created_by: (Array.isArray(command) ? command : [command]).join(' ') || undefined,
+    comment: layer.comment || undefined,
+  };
+  const history = [...(parent === undefined ? [] : historyOf(parent)), step];
+  const fields = parseJson(await files.text(jsonFile), jsonFile.path) as Record<string, unknown>;
+  const kept = Object.entries(fields).filter(([key]) => !DROPPED.has(key));
+  const json = goJson({ ...Object.fromEntries(kept), rootfs: { type: 'layers', diff_ids: diffIds }, history });
+  const image: ArchivedImage = {
+    id: sha256(json),
+    json,
+    diffIds,
+    layers: [...(parent?.layers ?? []), archive],
+    names: [],
+    ...(parent && { parentId: parent.id }),
+  };
+  images.set(folder, image);
+  return image;
+}
+
+function historyOf({ json }: ArchivedImage): unknown[] {
+  return (JSON.parse(json) as { history: unknown[] }).history;
+}
+
+/** Nobody wrote the digest down in this form, and the layer may be compressed. */
+async function diffIdOf(file: ArchiveFile): Promise<string> {
+  if ((await compressionOf(file.file)) === 'none') return file.digest;
+  const hash = createHash('sha256');
+  await pipeline(decompressed(createReadStream(file.file)), hash);
+  return `sha256:${hash.digest('hex')}`;
+}
+
+/** The top level sorted, and the three signs escaped that Go's encoder escapes. */
+function goJson(fields: Readonly<Record<string, unknown>>): string {
+  const sorted = Object.fromEntries(Object.entries(fields).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+  return JSON.stringify(sorted).replaceAll(
+    /[<>&\u2028\u2029]/g,
+    (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}

@@ -1,0 +1,77 @@
+import type { Events } from '../events/events.ts';
+import { applyLayer } from '../layers/apply.ts';
+import type { Archives } from '../layers/archives.ts';
+import type { Blobs } from '../layers/blobs.ts';
+import type { Layers } from '../layers/layers.ts';
+import type { Clock } from '../lib/clock.ts';
+import { shortId } from '../lib/ids.ts';
+import type { KeyLock } from '../lib/key-lock.ts';
+import { ArchiveFiles } from './archive-files.ts';
+import { readImages, type ArchivedImage } from './archive-formats.ts';
+import { emitImageEvent } from './event.ts';
+import { progressLine, type Report } from './progress.ts';
+import { familiarReference } from './reference.ts';
+import type { ImageStore } from './store.ts';
+
+type Needs = {
+  images: ImageStore;
+  layers: Layers;
+  blobs: Blobs;
+  archives: Archives;
+  locks: KeyLock;
+  clock: Clock;
+  events: Events;
+};
+
+/**
+ * Loads the images of an archive.
+ *
+ * Nothing is named before all layers of all its images are there, so that a bad archive leaves nothing behind. When the
+ * client hangs up within the upload, it is a bad archive; afterwards the load runs to its end.
+ */
+export async function loadImages(engine: Needs, upload: AsyncIterable<Uint8Array>, report: Report): Promise<void> {
+  await using arrivals = engine.blobs.arrivals();
+  const files = new ArchiveFiles(await engine.archives.unpack(upload, arrivals.path));
+  const images = await readImages(files);
+  using leases = new DisposableStack();
+  for (const image of images) await applyLayers(engine, image, leases, report);
+  await engine.blobs.sync();
+  for (const image of images) record(engine, image, report);
+  for (const { id, names } of images) {
+    // A parent in the oldest form needs no mention: it came along with its child.
+    const isParent = images.some((other) => other.parentId === id);
+    if (names.length === 0 && !isParent) report({ stream: `Loaded image ID: ${id}\n` });
+  }
+}
+
+async function applyLayers(
+  engine: Needs,
+  image: ArchivedImage,
+  leases: DisposableStack,
+  report: Report,
+): Promise<void> {
+  let parent: string | undefined;
+  for (const [index, { file, digest, sizeBytes }] of image.layers.entries()) {
+    const diffId = image.diffIds[index]!;
+    const id = shortId(diffId.slice('sha256:'.length));
+    const onProgress = (bytes: number): void => report(progressLine('Loading layer', id, bytes, sizeBytes));
+    const layer = await applyLayer(engine, { file, digest, diffId, parent }, leases, onProgress);
+    parent = layer.chainId;
+  }
+}
+
+function record(engine: Needs, archived: ArchivedImage, report: Report): void {
+  const { id, json, parentId, names } = archived;
+  const image = engine.images.insert(id, json);
+  if (parentId !== undefined && engine.images.get(parentId) !== undefined) engine.images.setParent(id, parentId);
+  emitImageEvent(engine, 'load', image);
+  for (const name of names) {
+    const before = engine.images.named(name);
+    if (before !== undefined && before.id !== id) {
+      const text = `The image ${familiarReference(name)} already exists, renaming the old one with ID ${before.id} to empty string\n`;
+      report({ stream: text });
+    }
+    engine.images.refer(name, id, engine.clock.now());
+    report({ stream: `Loaded image: ${familiarReference(name)}\n` });
+  }
+}

@@ -1,0 +1,105 @@
+import { join } from 'node:path';
+
+import type { Layer } from '../layers/layers.ts';
+import type { Removal } from './delete.ts';
+import type { HistoryStep } from './history.ts';
+import type { Listed } from './list.ts';
+import type * as wire from './schema.ts';
+import type { Image } from './store.ts';
+
+const NEVER = '0001-01-01T00:00:00Z';
+
+/** A container configuration's fields at rest: an inspect shows all of them. */
+const EMPTY_CONFIG = {
+  Hostname: '',
+  Domainname: '',
+  User: '',
+  AttachStdin: false,
+  AttachStdout: false,
+  AttachStderr: false,
+  Tty: false,
+  OpenStdin: false,
+  StdinOnce: false,
+  Env: null,
+  Cmd: null,
+  Image: '',
+  Volumes: null,
+  WorkingDir: '',
+  Entrypoint: null,
+  OnBuild: null,
+  Labels: null,
+};
+
+export function imageSummary({ image, tags, digests }: Listed): wire.ImageSummary {
+  const hasName = tags.length > 0 || digests.length > 0;
+  return {
+    Id: image.id,
+    ParentId: image.parentId ?? '',
+    // Clients print these two words for what has no name.
+    RepoTags: hasName ? (tags.length > 0 ? tags : null) : ['<none>:<none>'],
+    RepoDigests: hasName ? (digests.length > 0 ? digests : null) : ['<none>@<none>'],
+    Created: image.createdAt === undefined ? 0 : Math.floor(image.createdAt.epochMilliseconds / 1000),
+    Size: image.sizeBytes,
+    VirtualSize: image.sizeBytes,
+    // Not computed, which is what -1 says.
+    SharedSize: -1,
+    Containers: -1,
+    Labels: labelsOf(image),
+  };
+}
+
+export function imageInspect(
+  image: Image,
+  names: { tags: string[]; digests: string[]; taggedAt: Temporal.Instant | undefined },
+  layers: { chain: readonly Layer[]; directory: string },
+): wire.ImageInspect {
+  return {
+    Id: image.id,
+    RepoTags: names.tags,
+    RepoDigests: names.digests,
+    Parent: image.parentId ?? '',
+    Comment: image.comment,
+    Created: image.createdAt?.toString() ?? NEVER,
+    Container: image.container,
+    ContainerConfig: { ...EMPTY_CONFIG, ...image.wireContainerConfig },
+    EngineVersion: image.engineVersion,
+    DockerVersion: image.engineVersion,
+    Author: image.author,
+    Config: { ...EMPTY_CONFIG, ...image.wireConfig },
+    Architecture: image.architecture,
+    ...(image.variant !== '' && { Variant: image.variant }),
+    Os: image.os,
+    Size: image.sizeBytes,
+    VirtualSize: image.sizeBytes,
+    GraphDriver: { Name: 'overlay2', Data: graphDriverData(layers.chain, layers.directory) },
+    RootFS: { Type: 'layers', ...(image.diffIds.length > 0 && { Layers: [...image.diffIds] }) },
+    Metadata: { LastTagTime: names.taggedAt?.toString() ?? NEVER },
+  };
+}
+
+/** The folders of the topmost layer and of those below it. A layer at rest has nothing mounted, so no merged folder. */
+function graphDriverData([top, ...lower]: readonly Layer[], directory: string): Record<string, string> {
+  if (top === undefined) return {};
+  const data: Record<string, string> = { UpperDir: join(directory, top.folder) };
+  if (lower.length > 0) data.LowerDir = lower.map(({ folder }) => join(directory, folder)).join(':');
+  return data;
+}
+
+export function historyStep(step: HistoryStep): wire.HistoryStep {
+  return {
+    Id: step.imageId ?? '<missing>',
+    Created: step.created === undefined ? 0 : Math.floor(step.created.epochMilliseconds / 1000),
+    CreatedBy: step.createdBy,
+    Tags: step.tags.length > 0 ? step.tags : null,
+    Size: step.sizeBytes,
+    Comment: step.comment,
+  };
+}
+
+export function deleteResult(removal: Removal): wire.DeleteResult {
+  return 'untagged' in removal ? { Untagged: removal.untagged } : { Deleted: removal.deleted };
+}
+
+function labelsOf(image: Image): Record<string, string> | null {
+  return Object.keys(image.config.Labels).length > 0 ? { ...image.config.Labels } : null;
+}

@@ -1,0 +1,30 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+
+import { messageOf } from '../http/errors.ts';
+import { openStream, type ResponseStream } from '../http/stream.ts';
+import type { Report } from './progress.ts';
+
+/**
+ * Answers with the lines that `work` reports. The answer begins with the first of them, so that what is refused before
+ * has its status; afterwards an error is the last line.
+ */
+export async function streamProgress(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  work: (report: Report) => Promise<void>,
+): Promise<void> {
+  const opened: { stream?: ResponseStream } = {};
+  const write = (line: unknown): void => {
+    opened.stream ??= openStream(request, reply);
+    void opened.stream.line(line);
+  };
+  try {
+    await work(write);
+  } catch (error) {
+    if (opened.stream === undefined) throw error;
+    const message = messageOf(error);
+    write({ errorDetail: { message }, error: message });
+  }
+  opened.stream ??= openStream(request, reply);
+  opened.stream.end();
+}

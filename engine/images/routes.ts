@@ -1,0 +1,154 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { Type } from 'typebox';
+
+import type { Engine } from '../engine.ts';
+import { parseFilters } from '../http/filters.ts';
+import { openStream, type ResponseStream } from '../http/stream.ts';
+import { EngineError, hasCode } from '../lib/errors.ts';
+import { applyChanges } from './changes.ts';
+import { deleteImage } from './delete.ts';
+import { fetchArchive } from './fetch.ts';
+import { imageHistory } from './history.ts';
+import { importImage } from './import.ts';
+import { IMAGE_FILTERS, listImages } from './list.ts';
+import { loadImages } from './load.ts';
+import { deleteResult, historyStep, imageInspect, imageSummary } from './present.ts';
+import { streamProgress } from './progress-stream.ts';
+import { parseReference, parseRepoAndTag } from './reference.ts';
+import { chooseImages, saveImages } from './save.ts';
+import * as wire from './schema.ts';
+import { tagImage } from './tag.ts';
+
+const TAR = 'application/x-tar';
+
+export const imageRoutes =
+  (engine: Engine): FastifyPluginAsyncTypebox =>
+  // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
+  async (http) => {
+    // Bodies here are archives whatever their type says, and are read while they come.
+    http.removeAllContentTypeParsers();
+    http.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
+
+    http.get('/images/json', {
+      schema: { querystring: wire.ListImagesQuery, response: { 200: Type.Array(wire.ImageSummary) } },
+      handler: ({ query }) => {
+        const filters = parseFilters(query.filters, IMAGE_FILTERS);
+        return listImages(engine, { all: query.all ?? false, name: query.filter, filters }).map(imageSummary);
+      },
+    });
+
+    http.post('/build', () => notYet('building images'));
+
+    http.post('/images/create', {
+      schema: { querystring: wire.CreateImageQuery },
+      handler: async (request, reply) => {
+        const { fromImage, fromSrc, repo, tag, message, changes = [] } = request.query;
+        if (fromImage !== undefined && fromImage !== '') {
+          parseReference(fromImage);
+          return notYet('pulling from a registry');
+        }
+        if (fromSrc === undefined || fromSrc === '') {
+          throw new EngineError('invalid', 'fromImage or fromSrc is missing');
+        }
+        const options = {
+          config: applyChanges([changes].flat()),
+          message: message || `Imported from ${fromSrc}`,
+          name: repo === undefined || repo === '' ? undefined : parseRepoAndTag(repo, tag),
+        };
+        await streamProgress(request, reply, async (report) => {
+          const upload = fromSrc === '-' ? bodyOf(request.body) : await fetchArchive(fromSrc, report);
+          const image = await importImage(engine, upload, options);
+          report({ status: image.id });
+        });
+      },
+    });
+
+    http.get('/images/:ref/json', {
+      schema: { params: wire.ImageRef, response: { 200: wire.ImageInspect } },
+      handler: ({ params }) => {
+        const { images, layers } = engine;
+        const image = images.find(params.ref);
+        const { id } = image;
+        const names = { tags: images.tagsOf(id), digests: images.digestsOf(id), taggedAt: images.taggedAt(id) };
+        return imageInspect(image, names, { chain: layers.chain(image.layers.at(-1)), directory: layers.directory });
+      },
+    });
+
+    http.get('/images/:ref/history', {
+      schema: { params: wire.ImageRef, response: { 200: Type.Array(wire.HistoryStep) } },
+      handler: ({ params }) => imageHistory(engine, params.ref).map(historyStep),
+    });
+
+    http.post('/images/:ref/push', () => notYet('pushing to a registry'));
+
+    http.post('/images/:ref/tag', {
+      schema: { params: wire.ImageRef, querystring: wire.TagImageQuery },
+      handler: async ({ params, query }, reply) => {
+        tagImage(engine, params.ref, query.repo ?? '', query.tag);
+        return await reply.code(201).send();
+      },
+    });
+
+    http.delete('/images/:ref', {
+      schema: {
+        params: wire.ImageRef,
+        querystring: wire.DeleteImageQuery,
+        response: { 200: Type.Array(wire.DeleteResult) },
+      },
+      handler: ({ params, query }) => {
+        const { force = false, noprune = false } = query;
+        return deleteImage(engine, params.ref, { force, noprune }).map(deleteResult);
+      },
+    });
+
+    http.get('/images/search', () => notYet('searching a registry'));
+
+    http.get('/images/:ref/get', {
+      schema: { params: wire.ImageRef },
+      handler: async (request, reply) => {
+        const chosen = chooseImages(engine, [request.params.ref]);
+        await sendArchive(saveImages(engine, chosen), openStream(request, reply, { contentType: TAR }));
+      },
+    });
+
+    http.get('/images/get', {
+      schema: { querystring: wire.SaveImagesQuery },
+      handler: async (request, reply) => {
+        const chosen = chooseImages(engine, [request.query.names ?? []].flat());
+        await sendArchive(saveImages(engine, chosen), openStream(request, reply, { contentType: TAR }));
+      },
+    });
+
+    http.post('/images/load', {
+      schema: { querystring: wire.LoadImagesQuery },
+      handler: async (request, reply) => {
+        const isQuiet = request.query.quiet ?? false;
+        await streamProgress(request, reply, async (report) => {
+          await loadImages(engine, bodyOf(request.body), (line) => {
+            if (!isQuiet || line.status === undefined) report(line);
+          });
+        });
+      },
+    });
+  };
+
+/** The request's body as it comes. A refusal in the middle must not cut the connection that its answer takes. */
+function bodyOf(body: unknown): AsyncIterable<Uint8Array> {
+  return body instanceof Readable ? body.iterator({ destroyOnReturn: false }) : Readable.from([]);
+}
+
+/** An archive that breaks off ends its connection: that is how the client learns of it. */
+async function sendArchive(archive: AsyncIterable<Buffer>, { output, signal }: ResponseStream): Promise<void> {
+  try {
+    await pipeline(archive, output);
+  } catch (error) {
+    if (!signal.aborted && !hasCode(error, 'ERR_STREAM_PREMATURE_CLOSE')) throw error;
+  }
+}
+
+function notYet(what: string): never {
+  throw new EngineError('notImplemented', `${what} is not implemented yet`);
+}

@@ -1,0 +1,151 @@
+import { createReadStream, createWriteStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { pipeline } from 'node:stream/promises';
+
+import type { Events } from '../events/events.ts';
+import type { Blobs } from '../layers/blobs.ts';
+import { sha256 } from '../layers/chain-id.ts';
+import { compressionOf, decompressed } from '../layers/compression.ts';
+import type { Layer, Layers } from '../layers/layers.ts';
+import { TAR_END, tarHeader, tarPadding } from '../layers/tar-write.ts';
+import { emitImageEvent } from './event.ts';
+import { familiarName, familiarReference, parseReference, type Reference } from './reference.ts';
+import type { Image, ImageStore } from './store.ts';
+
+type Needs = { images: ImageStore; layers: Layers; blobs: Blobs; events: Events };
+
+/** An image with those of its names that go into the archive. */
+type Chosen = { image: Image; names: Reference[] };
+
+const READ_BYTES = 1024 * 1024;
+const VERSION = '1.0';
+const EPOCH = new Temporal.Instant(0n);
+
+/** The images that clients' refs mean: by a name without a tag all of that repository, by id without their names. */
+export function chooseImages(engine: { images: ImageStore }, refs: readonly string[]): Chosen[] {
+  const chosen = new Map<string, Chosen>();
+  const add = (image: Image, names: readonly Reference[]): void => {
+    const before = chosen.get(image.id)?.names ?? [];
+    const added = names.filter((name) => !before.some((known) => familiarReference(known) === familiarReference(name)));
+    chosen.set(image.id, { image, names: [...before, ...added] });
+  };
+  for (const ref of refs) {
+    const image = engine.images.find(ref);
+    if (engine.images.isId(image, ref)) {
+      add(image, []);
+      continue;
+    }
+    const { repository, tag, digest } = parseReference(ref);
+    if (digest !== undefined) add(image, []);
+    else if (tag !== undefined) add(image, [{ repository, tag }]);
+    else addRepository(engine.images, repository, add);
+  }
+  return [...chosen.values()];
+}
+
+function addRepository(
+  images: ImageStore,
+  repository: string,
+  add: (image: Image, names: readonly Reference[]) => void,
+): void {
+  for (const image of images.all()) {
+    const names = images
+      .referencesOf(image.id)
+      .filter((name) => name.repository === repository && name.tag !== undefined);
+    if (names.length > 0) add(image, names);
+  }
+}
+
+/**
+ * The images as an archive that every version of the API can load: a folder per layer, `manifest.json`, and
+ * `repositories` where there are names. The layers are the bytes that were received.
+ */
+export async function* saveImages(engine: Needs, chosen: readonly Chosen[]): AsyncGenerator<Buffer> {
+  using leases = new DisposableStack();
+  for (const { image } of chosen) for (const chainId of image.layers) leases.use(engine.layers.lease(chainId));
+  await using scratch = engine.blobs.arrivals();
+  const written = new Set<string>();
+  const manifest = [];
+  const repositories: Record<string, Record<string, string>> = {};
+  for (const { image, names } of chosen) {
+    const folders = foldersOf(image);
+    for (const [index, folder] of folders.entries()) {
+      if (written.has(folder)) continue;
+      written.add(folder);
+      const layer = engine.layers.get(image.layers[index]!)!;
+      const isTop = index === folders.length - 1;
+      const json = layerJson(folder, folders[index - 1], isTop ? image : undefined);
+      yield* layerFolder(engine, { folder, json, layer, image, scratch: scratch.path });
+    }
+    const config = `${image.id.slice('sha256:'.length)}.json`;
+    yield* file(config, engine.images.jsonOf(image.id), image.createdAt);
+    manifest.push({
+      Config: config,
+      RepoTags: names.length > 0 ? names.map(familiarReference) : null,
+      Layers: folders.map((folder) => `${folder}/layer.tar`),
+    });
+    for (const { repository, tag } of names) {
+      const tags = (repositories[familiarName(repository)] ??= {});
+      if (folders.length > 0) tags[tag!] = folders.at(-1)!;
+    }
+    emitImageEvent(engine, 'save', image);
+  }
+  yield* file('manifest.json', JSON.stringify(manifest), EPOCH);
+  if (Object.keys(repositories).length > 0) yield* file('repositories', JSON.stringify(repositories), EPOCH);
+  yield TAR_END;
+}
+
+/** The topmost folder carries the image's settings, so it is the image's own; those below are shared. */
+function foldersOf(image: Image): string[] {
+  return image.layers.map((chainId, index) => {
+    const isTop = index === image.layers.length - 1;
+    return (isTop ? sha256(`${image.id} ${chainId}`) : chainId).slice('sha256:'.length);
+  });
+}
+
+function layerJson(id: string, parent: string | undefined, image: Image | undefined): string {
+  return JSON.stringify({
+    id,
+    ...(parent !== undefined && { parent }),
+    created: (image?.createdAt ?? EPOCH).toString(),
+    container_config: image?.wireContainerConfig ?? {},
+    ...(image !== undefined && {
+      config: image.wireConfig,
+      architecture: image.architecture,
+      os: image.os,
+      ...(image.author !== '' && { author: image.author }),
+      ...(image.comment !== '' && { comment: image.comment }),
+    }),
+  });
+}
+
+type LayerFolder = { folder: string; json: string; layer: Layer; image: Image; scratch: string };
+
+async function* layerFolder(
+  engine: Needs,
+  { folder, json, layer, image, scratch }: LayerFolder,
+): AsyncGenerator<Buffer> {
+  const modifiedAt = image.createdAt ?? EPOCH;
+  yield tarHeader({ name: `${folder}/`, type: 'directory', modifiedAt });
+  yield* file(`${folder}/VERSION`, VERSION, modifiedAt);
+  yield* file(`${folder}/json`, json, modifiedAt);
+  const path = await plainLayer(engine.blobs.path(layer.blob), `${scratch}/${folder}`);
+  const { size: sizeBytes } = await stat(path);
+  yield tarHeader({ name: `${folder}/layer.tar`, type: 'file', sizeBytes, modifiedAt });
+  for await (const chunk of createReadStream(path, { highWaterMark: READ_BYTES })) yield chunk as Buffer;
+  yield tarPadding(sizeBytes);
+}
+
+/** The layer without its compression, which the archive's form does not know; the header needs its size beforehand. */
+async function plainLayer(blob: string, scratch: string): Promise<string> {
+  if ((await compressionOf(blob)) === 'none') return blob;
+  await pipeline(decompressed(createReadStream(blob, { highWaterMark: READ_BYTES })), createWriteStream(scratch));
+  return scratch;
+}
+
+function* file(name: string, content: string, modifiedAt: Temporal.Instant = EPOCH): Generator<Buffer> {
+  const bytes = Buffer.from(content);
+  yield tarHeader({ name, type: 'file', sizeBytes: bytes.length, modifiedAt });
+  yield bytes;
+  yield tarPadding(bytes.length);
+}

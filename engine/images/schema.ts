@@ -1,0 +1,106 @@
+import { Type, type Static } from 'typebox';
+
+const Nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+const Strings = Type.Array(Type.String());
+
+export const ImageRef = Type.Object({
+  ref: Type.String({ description: 'Name with tag or digest, id, or its beginning' }),
+});
+
+const flag = (description: string) => Type.Optional(Type.Boolean({ description }));
+const text = (description: string) => Type.Optional(Type.String({ description }));
+
+export const ListImagesQuery = Type.Object({
+  all: flag('Also images that are only steps on the way to another'),
+  filters: text('JSON map: dangling, label, before, since, reference'),
+  filter: text('Only images with this name'),
+  digests: flag('With RepoDigests'),
+});
+
+export const CreateImageQuery = Type.Object({
+  fromImage: text('Name of an image to pull'),
+  fromSrc: text('`-` for the body, or a URL: a root file system to import'),
+  repo: text('Name for an imported image, with or without a tag'),
+  tag: text('Tag or digest'),
+  message: text('Comment of an imported image'),
+  changes: Type.Optional(
+    Type.Union([Type.String(), Strings], { description: 'Instructions such as `CMD ["sh"]`; may be repeated' }),
+  ),
+});
+
+export const LoadImagesQuery = Type.Object({ quiet: flag('Only the last line') });
+
+export const SaveImagesQuery = Type.Object({
+  names: Type.Optional(Type.Union([Type.String(), Strings], { description: 'May be repeated' })),
+});
+
+export const TagImageQuery = Type.Object({
+  repo: text('The new name, with or without a tag'),
+  tag: text('The tag, unless the name has one'),
+  force: flag('Without effect: a name always moves'),
+});
+
+export const DeleteImageQuery = Type.Object({
+  force: flag('Also with several names, or with stopped containers'),
+  noprune: flag('Keep parents without a name'),
+});
+
+export const ImageSummary = Type.Object({
+  Id: Type.String(),
+  ParentId: Type.String(),
+  RepoTags: Nullable(Strings),
+  RepoDigests: Nullable(Strings),
+  Created: Type.Integer(),
+  Size: Type.Integer(),
+  VirtualSize: Type.Integer(),
+  SharedSize: Type.Integer(),
+  Containers: Type.Integer(),
+  Labels: Nullable(Type.Record(Type.String(), Type.String())),
+});
+export type ImageSummary = Static<typeof ImageSummary>;
+
+/** An image's settings as a container configuration: with all its fields, also those that an image has no use for. */
+export const ImageConfigWire = Type.Object({}, { additionalProperties: true });
+
+export const ImageInspect = Type.Object({
+  Id: Type.String(),
+  RepoTags: Strings,
+  RepoDigests: Strings,
+  Parent: Type.String(),
+  Comment: Type.String(),
+  Created: Type.String(),
+  Container: Type.String(),
+  ContainerConfig: ImageConfigWire,
+  EngineVersion: Type.String(),
+  DockerVersion: Type.String({ description: "EngineVersion under Docker's name" }),
+  Author: Type.String(),
+  Config: ImageConfigWire,
+  Architecture: Type.String(),
+  Variant: Type.Optional(Type.String()),
+  Os: Type.String(),
+  Size: Type.Integer(),
+  VirtualSize: Type.Integer(),
+  GraphDriver: Type.Object({
+    Name: Type.String(),
+    Data: Type.Record(Type.String(), Type.String()),
+  }),
+  RootFS: Type.Object({ Type: Type.String(), Layers: Type.Optional(Strings) }),
+  Metadata: Type.Object({ LastTagTime: Type.String() }),
+});
+export type ImageInspect = Static<typeof ImageInspect>;
+
+export const HistoryStep = Type.Object({
+  Id: Type.String(),
+  Created: Type.Integer(),
+  CreatedBy: Type.String(),
+  Tags: Nullable(Strings),
+  Size: Type.Integer(),
+  Comment: Type.String(),
+});
+export type HistoryStep = Static<typeof HistoryStep>;
+
+export const DeleteResult = Type.Object({
+  Untagged: Type.Optional(Type.String()),
+  Deleted: Type.Optional(Type.String()),
+});
+export type DeleteResult = Static<typeof DeleteResult>;

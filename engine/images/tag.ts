@@ -1,0 +1,19 @@
+import type { Events } from '../events/events.ts';
+import type { Clock } from '../lib/clock.ts';
+import { emitImageEvent } from './event.ts';
+import { familiarReference, parseRepoAndTag, type Reference } from './reference.ts';
+import type { ImageStore } from './store.ts';
+
+type Needs = { images: ImageStore; clock: Clock; events: Events };
+
+/** Gives an image another name; a name that another image has moves over. */
+export function tagImage(engine: Needs, ref: string, repo: string, tag: string | undefined): void {
+  const reference = parseRepoAndTag(repo, tag);
+  giveName(engine, engine.images.find(ref).id, reference);
+}
+
+/** The same for an image and a name that are known. */
+export function giveName(engine: Needs, imageId: string, reference: Reference): void {
+  engine.images.refer(reference, imageId, engine.clock.now());
+  emitImageEvent(engine, 'tag', engine.images.find(imageId), familiarReference(reference));
+}

@@ -1,0 +1,93 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+
+import { Database } from '../db/database.ts';
+import { Events, type EngineEvent } from '../events/events.ts';
+import { Archives } from '../layers/archives.ts';
+import { Blobs } from '../layers/blobs.ts';
+import { Layers } from '../layers/layers.ts';
+import type { ArchiveLimits } from '../layers/tar-reader.ts';
+import { systemClock } from '../lib/clock.ts';
+import { KeyLock } from '../lib/key-lock.ts';
+import { applyChanges } from './changes.ts';
+import { importImage } from './import.ts';
+import { loadImages } from './load.ts';
+import type { Progress } from './progress.ts';
+import { parseRepoAndTag } from './reference.ts';
+import { ImageStore, type Image } from './store.ts';
+
+type Options = { directory?: string; limits?: ArchiveLimits };
+
+/** The parts of the engine that images need, for tests, in a folder of their own. */
+export class TestImages implements AsyncDisposable {
+  readonly directory: string;
+  readonly clock = systemClock;
+  readonly locks = new KeyLock();
+  readonly db: Database;
+  readonly events: Events;
+  readonly blobs: Blobs;
+  readonly archives: Archives;
+  readonly layers: Layers;
+  readonly images: ImageStore;
+  /** Containers that tests say are there. */
+  readonly users: { id: string; running: boolean; image: string }[] = [];
+  readonly imageUsage = { usedBy: (imageId: string) => this.users.filter(({ image }) => image === imageId) };
+  readonly #ownsDirectory: boolean;
+
+  constructor({ directory, limits }: Options = {}) {
+    this.#ownsDirectory = directory === undefined;
+    this.directory = directory ?? mkdtempSync(join(tmpdir(), 'gantry-images-'));
+    this.db = new Database(join(this.directory, 'gantry.db'));
+    this.events = new Events(this.db, this.clock);
+    this.blobs = new Blobs(this.directory);
+    this.archives = new Archives(this.clock, limits);
+    this.layers = new Layers(this.db, this.blobs, this.directory, {
+      warn: (details) => {
+        throw new Error('a folder could not be removed', { cause: details });
+      },
+    });
+    this.images = new ImageStore(this.db, this.layers);
+  }
+
+  /** Loads an archive; returns the lines that a client would get. */
+  async load(archive: Uint8Array): Promise<Progress[]> {
+    const lines: Progress[] = [];
+    await loadImages(this, chunked(archive), (line) => lines.push(line));
+    return lines;
+  }
+
+  async import(archive: Uint8Array, name?: string, changes: readonly string[] = []): Promise<Image> {
+    return await importImage(this, chunked(archive), {
+      config: applyChanges(changes),
+      message: 'a test',
+      name: name === undefined ? undefined : parseRepoAndTag(name, undefined),
+    });
+  }
+
+  /** The folder of an image's topmost layer. */
+  topFolder(image: Image): string {
+    return join(this.layers.directory, this.layers.get(image.layers.at(-1)!)!.folder);
+  }
+
+  happened(): EngineEvent[] {
+    return this.events.after(0, 1000);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.layers.settled();
+    await this.archives[Symbol.asyncDispose]();
+    this.db[Symbol.dispose]();
+    if (this.#ownsDirectory) rmSync(this.directory, { recursive: true, force: true });
+  }
+}
+
+/** As a socket delivers it: in pieces that end anywhere. */
+export function chunked(content: Uint8Array, bytes = 65_521): Readable {
+  return Readable.from(
+    (function* pieces() {
+      for (let at = 0; at < content.length; at += bytes) yield content.subarray(at, at + bytes);
+    })(),
+  );
+}
