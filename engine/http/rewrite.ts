@@ -1,0 +1,69 @@
+const NEWEST = 24;
+const OLDEST = 12;
+const FIXED_IMAGE_PATHS = new Set(['json', 'create', 'load', 'search', 'get']);
+const IMAGE_ACTIONS = /^(.+)\/(json|history|get|push|tag)$/;
+
+/** A path that no route has: its error says which versions there are. */
+export const UNSUPPORTED = '/unsupported-version/';
+
+/**
+ * A request's URL as the routes know it: without the version, and with names that carry slashes (images, aliases,
+ * plugins) as one encoded part.
+ */
+export function rewriteUrl(method: string, url: string): string {
+  const [path = '/', query] = splitOnce(url, '?');
+  const rewritten = encodeNames(method, withoutVersion(path));
+  return query === undefined ? rewritten : `${rewritten}?${query}`;
+}
+
+/** The refusal of a version, in the words of dockerd. */
+export function versionRefusal(version: string): string {
+  const [major, minor] = version.split('.').map(Number);
+  const isNew = major! > 1 || minor! > NEWEST;
+  return isNew
+    ? `client version ${version} is too new. Maximum supported API version is 1.${NEWEST}`
+    : `client version ${version} is too old. Minimum supported API version is 1.${OLDEST}, please upgrade your client to a newer version`;
+}
+
+function withoutVersion(path: string): string {
+  const match = /^\/v(\d+)\.(\d+)(\/.*)$/.exec(path);
+  if (match === null) return path;
+  const [, major, minor, rest] = match;
+  const supported = major === '1' && Number(minor) >= OLDEST && Number(minor) <= NEWEST;
+  return supported ? rest! : `${UNSUPPORTED}${major}.${minor}`;
+}
+
+function encodeNames(method: string, path: string): string {
+  if (path.startsWith('/images/')) return encodeImage(method, path.slice('/images/'.length));
+  if (path.startsWith('/plugins/')) return encodePlugin(path.slice('/plugins/'.length));
+  // `DELETE /containers/parent/alias?link=1`
+  if (method === 'DELETE' && path.startsWith('/containers/')) return `/containers/${encode(path.slice('/containers/'.length))}`;
+  return path;
+}
+
+function encodeImage(method: string, rest: string): string {
+  if (FIXED_IMAGE_PATHS.has(rest) && method !== 'DELETE') return `/images/${rest}`;
+  const action = method === 'DELETE' ? null : IMAGE_ACTIONS.exec(rest);
+  return action === null ? `/images/${encode(rest)}` : `/images/${encode(action[1]!)}/${action[2]}`;
+}
+
+function encodePlugin(rest: string): string {
+  if (rest === 'pull') return '/plugins/pull';
+  const action = /^(.+)\/(enable|disable)$/.exec(rest);
+  return action === null ? `/plugins/${encode(rest)}` : `/plugins/${encode(action[1]!)}/${action[2]}`;
+}
+
+/** Encoded once, also when the client did it already. */
+function encode(name: string): string {
+  try {
+    return encodeURIComponent(decodeURIComponent(name));
+  } catch (error) {
+    if (error instanceof URIError) return name; // the router refuses it
+    throw error;
+  }
+}
+
+function splitOnce(text: string, separator: string): [string, string | undefined] {
+  const at = text.indexOf(separator);
+  return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)];
+}

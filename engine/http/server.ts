@@ -1,0 +1,77 @@
+import { createServer, type RequestListener } from 'node:http';
+
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import Fastify, { type FastifyInstance } from 'fastify';
+
+import type { Engine } from '../engine.ts';
+import { EngineError } from '../lib/errors.ts';
+import { routes } from '../routes.ts';
+import { VERSION } from '../version.ts';
+import { addBodyParser } from './body.ts';
+import { answerError } from './errors.ts';
+import { addMissingRoutes } from './not-yet.ts';
+import { describeRoutes, type RouteDescription } from './openapi.ts';
+import { rewriteUrl, UNSUPPORTED, versionRefusal } from './rewrite.ts';
+import { readBody, readQuery, type ValueSchema } from './values.ts';
+
+/** All routes behind one request listener; who listens where is `listeners.ts`. */
+export async function buildServer(engine: Engine): Promise<FastifyInstance> {
+  const http = Fastify({
+    // Never listens: the listeners of several sockets share its routes.
+    serverFactory: (handler) => createServer(handler),
+    rewriteUrl: (request) => rewriteUrl(request.method ?? 'GET', request.url ?? '/'),
+    loggerInstance: engine.log,
+    disableRequestLogging: true,
+    exposeHeadRoutes: false,
+    routerOptions: { maxParamLength: 2048, ignoreTrailingSlash: true },
+    bodyLimit: Number.MAX_SAFE_INTEGER,
+    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, allErrors: false } },
+  }).withTypeProvider<TypeBoxTypeProvider>();
+  const described: RouteDescription[] = [];
+  http.addHook('onRoute', (route) => described.push({ url: route.url, method: route.method, schema: route.schema }));
+  http.setErrorHandler((error, request, reply) => answerError(error, request, reply));
+  http.setSchemaErrorFormatter((errors, part) => {
+    const [first] = errors;
+    const field = first?.instancePath.slice(1).replaceAll('/', '.') ?? '';
+    return new EngineError('invalid', `invalid ${part}${field === '' ? '' : ` field ${field}`}: ${first?.message ?? 'not as expected'}`);
+  });
+  // The schemas describe and validate; what we answer is ours and needs no second check.
+  http.setSerializerCompiler(() => (value) => JSON.stringify(value));
+  addBodyParser(http);
+  http.addHook('onRequest', async (request, reply) => await addHeaders(engine, request.method, reply));
+  http.addHook('preValidation', async (request) => {
+    const { schema } = request.routeOptions;
+    if (schema?.querystring !== undefined) request.query = readQuery(schema.querystring as ValueSchema, request.query as object as Record<string, unknown>);
+    if (schema?.body !== undefined) request.body = readBody(schema.body as ValueSchema, request.body);
+  });
+  http.setNotFoundHandler((request, reply) => {
+    if (request.url.startsWith(UNSUPPORTED)) {
+      return reply.code(400).send({ message: versionRefusal(request.url.slice(UNSUPPORTED.length)) });
+    }
+    return reply.code(404).send({ message: 'page not found' });
+  });
+  for (const plugin of routes(engine)) await http.register(plugin);
+  http.get('/openapi.json', { schema: { hide: true } as object, handler: () => describeRoutes(described) });
+  addMissingRoutes(http);
+  await http.ready();
+  return http;
+}
+
+/** The routes as a listener for node:http. */
+export function listenerOf(http: FastifyInstance): RequestListener {
+  return (request, response) => http.routing(request, response);
+}
+
+type Headers = { header(name: string, value: string): unknown; code(status: number): { send(): unknown } };
+
+async function addHeaders({ config }: Engine, method: string, reply: Headers): Promise<void> {
+  reply.header('Api-Version', '1.24');
+  reply.header('Docker-Experimental', 'false');
+  reply.header('OSType', 'linux');
+  reply.header('Server', `Gantry/${VERSION} (linux)`);
+  if (config.apiCorsHeader === '') return;
+  reply.header('Access-Control-Allow-Origin', config.apiCorsHeader);
+  reply.header('Access-Control-Allow-Headers', 'Origin, X-Requested-With, Content-Type, Accept, X-Registry-Auth');
+  reply.header('Access-Control-Allow-Methods', 'HEAD, GET, POST, DELETE, PUT, OPTIONS');
+  if (method === 'OPTIONS') await reply.code(200).send();
+}
