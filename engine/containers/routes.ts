@@ -1,0 +1,193 @@
+import { once } from 'node:events';
+import type { Duplex } from 'node:stream';
+
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+
+import type { Engine } from '../engine.ts';
+import { hijack, rawStreamType, wantsUpgrade } from '../http/hijack.ts';
+import { openStream } from '../http/stream.ts';
+import { EngineError } from '../lib/errors.ts';
+import { attachContainer, prepareAttach } from './attach.ts';
+import { createContainer } from './create.ts';
+import { inspectContainer } from './inspect.ts';
+import { killContainer } from './kill.ts';
+import { listContainers } from './list.ts';
+import { prepareLogs, readContainerLog } from './logs.ts';
+import { pauseContainer, unpauseContainer } from './pause.ts';
+import { removeContainer } from './remove.ts';
+import { renameContainer } from './rename.ts';
+import { resizeContainer } from './resize.ts';
+import { restartContainer } from './restart.ts';
+import * as wire from './schema.ts';
+import { startContainer } from './start.ts';
+import { stopContainer } from './stop.ts';
+import { topContainer } from './top.ts';
+import { waitForContainer } from './wait.ts';
+
+/** The specification has no 409 where dockerd says it of a container in the wrong state. */
+const wrongStateIs500 = { errors: { conflict: 500 } } as const;
+
+export const containerRoutes =
+  (engine: Engine): FastifyPluginAsyncTypebox =>
+  // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
+  async (http) => {
+    http.get('/containers/json', {
+      schema: { querystring: wire.ListQuery, response: { 200: Type.Array(wire.Summary) } },
+      handler: async ({ query }) => await listContainers(engine, query),
+    });
+
+    http.post('/containers/create', {
+      schema: { querystring: wire.CreateQuery, body: wire.CreateBody, response: { 201: wire.Created } },
+      handler: async ({ query, body }, reply) => {
+        const { container, warnings } = await createContainer(engine, body, query.name);
+        return await reply.code(201).send({ Id: container.id, Warnings: warnings });
+      },
+    });
+
+    http.get('/containers/:ref/json', {
+      schema: { params: wire.ContainerRef, querystring: wire.InspectQuery, response: { 200: wire.Inspect } },
+      handler: async ({ params, query }) => await inspectContainer(engine, params.ref, query.size ?? false),
+    });
+
+    http.get('/containers/:ref/top', {
+      schema: { params: wire.ContainerRef, querystring: wire.TopQuery, response: { 200: wire.Top } },
+      config: wrongStateIs500,
+      handler: async ({ params, query }) => await topContainer(engine, params.ref, query.ps_args),
+    });
+
+    http.get('/containers/:ref/logs', {
+      schema: { params: wire.ContainerRef, querystring: wire.LogsQuery },
+      config: wrongStateIs500,
+      handler: async (request, reply) => {
+        const prepared = prepareLogs(engine, request.params.ref, request.query);
+        const gone = new AbortController();
+        const read = readContainerLog(engine, prepared, request.query.follow ?? false, gone.signal);
+        if (wantsUpgrade(request.raw)) await sendUpgraded(hijack(request, reply), read, gone);
+        else await sendStreamed(request, reply, read, gone);
+        return reply;
+      },
+    });
+
+    http.post('/containers/:ref/resize', {
+      schema: { params: wire.ContainerRef, querystring: wire.ResizeQuery },
+      config: wrongStateIs500,
+      handler: async ({ params, query }, reply) => {
+        await resizeContainer(engine, params.ref, { width: query.w, height: query.h });
+        return await reply.code(200).type('text/plain').send('');
+      },
+    });
+
+    http.post('/containers/:ref/start', {
+      schema: { params: wire.ContainerRef, querystring: wire.StartQuery, response: { 204: Type.Null() } },
+      config: wrongStateIs500,
+      handler: async ({ params }, reply) => {
+        await startContainer(engine, params.ref);
+        return await reply.code(204).send();
+      },
+    });
+
+    http.post('/containers/:ref/stop', {
+      schema: { params: wire.ContainerRef, querystring: wire.StopQuery, response: { 204: Type.Null() } },
+      handler: async ({ params, query }, reply) => {
+        await stopContainer(engine, params.ref, query.t);
+        return await reply.code(204).send();
+      },
+    });
+
+    http.post('/containers/:ref/restart', {
+      schema: { params: wire.ContainerRef, querystring: wire.StopQuery, response: { 204: Type.Null() } },
+      config: wrongStateIs500,
+      handler: async ({ params, query }, reply) => {
+        await restartContainer(engine, params.ref, query.t);
+        return await reply.code(204).send();
+      },
+    });
+
+    http.post('/containers/:ref/kill', {
+      schema: { params: wire.ContainerRef, querystring: wire.KillQuery, response: { 204: Type.Null() } },
+      config: wrongStateIs500,
+      handler: async ({ params, query }, reply) => {
+        await killContainer(engine, params.ref, query.signal);
+        return await reply.code(204).send();
+      },
+    });
+
+    http.post('/containers/:ref/rename', {
+      schema: { params: wire.ContainerRef, querystring: wire.RenameQuery, response: { 204: Type.Null() } },
+      handler: async ({ params, query }, reply) => {
+        renameContainer(engine, params.ref, query.name);
+        return await reply.code(204).send();
+      },
+    });
+
+    http.post('/containers/:ref/pause', {
+      schema: { params: wire.ContainerRef, response: { 204: Type.Null() } },
+      config: wrongStateIs500,
+      handler: async ({ params }, reply) => {
+        pauseContainer(engine, params.ref);
+        return await reply.code(204).send();
+      },
+    });
+
+    http.post('/containers/:ref/unpause', {
+      schema: { params: wire.ContainerRef, response: { 204: Type.Null() } },
+      config: wrongStateIs500,
+      handler: async ({ params }, reply) => {
+        unpauseContainer(engine, params.ref);
+        return await reply.code(204).send();
+      },
+    });
+
+    http.post('/containers/:ref/attach', {
+      schema: { params: wire.ContainerRef, querystring: wire.AttachQuery },
+      handler: async (request, reply) => {
+        const { logs = false, stream = false, stdin = false, stdout = false, stderr = false } = request.query;
+        const wanted = { logs, stream, stdin, stdout, stderr, detachKeys: request.query.detachKeys };
+        const prepared = prepareAttach(engine, request.params.ref, wanted);
+        await attachContainer(engine, prepared, wanted, hijack(request, reply));
+        return reply;
+      },
+    });
+
+    http.post('/containers/:ref/wait', {
+      schema: { params: wire.ContainerRef, response: { 200: wire.WaitResult } },
+      handler: async ({ params }) => ({ StatusCode: await waitForContainer(engine, params.ref) }),
+    });
+
+    http.delete('/containers/:ref', {
+      schema: { params: wire.ContainerRef, querystring: wire.RemoveQuery, response: { 204: Type.Null() } },
+      handler: async ({ params, query }, reply) => {
+        // Links are stored with the container that asks for them: there is none that could be removed by itself.
+        if (query.link === true) throw new EngineError('notFound', `No such link: ${params.ref}`);
+        await removeContainer(engine, params.ref, { force: query.force, volumes: query.v });
+        return await reply.code(204).send();
+      },
+    });
+  };
+
+async function sendStreamed(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  pieces: AsyncIterable<Buffer>,
+  gone: AbortController,
+): Promise<void> {
+  const stream = openStream(request, reply, { contentType: rawStreamType(request) });
+  stream.signal.addEventListener('abort', () => gone.abort());
+  for await (const piece of pieces) {
+    await stream.write(piece);
+    if (stream.signal.aborted) return;
+  }
+  stream.end();
+}
+
+async function sendUpgraded(client: Duplex, pieces: AsyncIterable<Buffer>, gone: AbortController): Promise<void> {
+  client.once('close', () => gone.abort());
+  client.resume();
+  for await (const piece of pieces) {
+    if (client.destroyed) return;
+    if (!client.write(piece)) await once(client, 'drain', { signal: gone.signal }).catch(() => undefined);
+  }
+  client.end();
+}
