@@ -27,6 +27,7 @@ test('a container has eth0 with address, MAC and default route, loopback, and no
       addresses: listAddresses(route).map(({ ip, prefixLength }) => `${ip}/${prefixLength}`),
       routes: readFileSync('/proc/thread-self/net/route', 'utf8').split('\n').slice(1, -1).length,
       ipv6: readFileSync('/proc/sys/net/ipv6/conf/eth0/disable_ipv6', 'utf8').trim(),
+      lowestPort: readFileSync('/proc/sys/net/ipv4/ip_unprivileged_port_start', 'utf8').trim(),
     };
   });
   assert.deepEqual(inside, {
@@ -34,6 +35,7 @@ test('a container has eth0 with address, MAC and default route, loopback, and no
     addresses: ['127.0.0.1/8', '172.17.0.2/16'],
     routes: 2,
     ipv6: '1',
+    lowestPort: '0',
   });
   assert.equal(attachment.gateway, '172.17.0.1');
   assert.equal(attachment.macAddress, '02:42:ac:11:00:02');

@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 import { changeLink, createVeth, getLink } from '../host/links.ts';
 import { newNetns } from '../host/namespaces.ts';
 import { Netlink } from '../host/netlink.ts';
-import { hasCode } from '../lib/errors.ts';
+import { EngineError, hasCode } from '../lib/errors.ts';
 
 /** Always ready; grows while starts come faster than new ones are made. */
 const MINIMUM_READY = 4;
@@ -53,13 +53,22 @@ export class Sandboxes implements Disposable {
     const sandbox = this.#ready.shift();
     if (sandbox === undefined) this.#target = Math.min(this.#target * 2, MAXIMUM_READY);
     this.#scheduleRefill();
-    return sandbox ?? makeSandbox(this.#on);
+    return sandbox ?? this.#makeNow();
   }
 
   [Symbol.dispose](): void {
     clearTimeout(this.#refill);
     clearTimeout(this.#shrink);
     for (const sandbox of this.#ready.splice(0)) disposeSandbox(sandbox);
+  }
+
+  #makeNow(): Sandbox {
+    try {
+      return makeSandbox(this.#on);
+    } catch (error) {
+      if (!hasCode(error, 'EXFULL')) throw error;
+      throw new EngineError('failed', 'the bridge is full: the kernel gives a bridge 1023 ports', { cause: error });
+    }
   }
 
   // One at a time, so that a request waits for one at most.
@@ -131,11 +140,20 @@ function makeSandbox({ route, bridge, mtu }: BridgePort): Sandbox {
   return sandbox;
 }
 
+/** As dockerd's: no IPv6, every port is free to every user, and `ping` needs no capability. */
+const SYSCTLS = {
+  // Without IPv6 there is no duplicate address detection either, which takes a second.
+  'ipv6/conf/all/disable_ipv6': '1',
+  'ipv4/ip_unprivileged_port_start': '0',
+  'ipv4/ping_group_range': '0 2147483647',
+} as const;
+
 function prepareNetns(): void {
-  try {
-    // Containers get no IPv6: without it there is no duplicate address detection either, which takes a second.
-    writeFileSync('/proc/sys/net/ipv6/conf/all/disable_ipv6', '1');
-  } catch (error) {
-    if (!hasCode(error, 'ENOENT')) throw error; // a kernel without IPv6
+  for (const [name, value] of Object.entries(SYSCTLS)) {
+    try {
+      writeFileSync(`/proc/sys/net/${name}`, value);
+    } catch (error) {
+      if (!hasCode(error, 'ENOENT')) throw error; // a kernel without IPv6
+    }
   }
 }
