@@ -48,6 +48,10 @@ function line(log: string, options: { stream?: string; second?: number; time?: s
   return `${JSON.stringify({ log, stream: options.stream ?? 'stdout', attrs, time, ...after })}\n`;
 }
 
+function numbered(n: number): string {
+  return line(String(n), { stream: n % 2 === 0 ? 'stdout' : 'stderr' });
+}
+
 async function read(path: string, query: Partial<LogQuery> = {}): Promise<string[]> {
   const texts: string[] = [];
   const decoder = new FrameDecoder((type, payload) => texts.push(`${type}:${payload.toString()}`));
@@ -77,15 +81,8 @@ test('the bare text is sent for a tty', async () => {
 test('every escape of JSON is undone', async () => {
   using log = new TemporaryLog();
   const text = 'quote " slash \\ / \b\f\n\r\t \u0001 ü € 😀 \u2028';
-  const ascii = [...text]
-    .map((letter) =>
-      letter === '/'
-        ? '\\/'
-        : [...Array(letter.length).keys()]
-            .map((i) => `\\u${letter.charCodeAt(i).toString(16).padStart(4, '0')}`)
-            .join(''),
-    )
-    .join('');
+  const units = text.split('').map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  const ascii = units.join('').replace('\\u002f', '\\/');
   log.append(line(text), `{"log":"${ascii}","stream":"stdout","time":"2026-11-21T01:00:00Z"}\n`);
 
   const texts = await read(log.path);
@@ -144,14 +141,17 @@ test('attributes are not shown unless details are wanted', async () => {
 test('since leaves out what is earlier, until ends with what is later', async (t) => {
   using log = new TemporaryLog();
   log.append(...[0, 1, 2, 3, 4].map((second) => line(String(second), { second })));
-  const at = (text: string): Temporal.Instant => Temporal.Instant.from(text);
   const cases: [string, Partial<LogQuery>, string[]][] = [
-    ['since', { since: at('2026-11-21T01:00:02.5Z') }, ['1:2', '1:3', '1:4']],
-    ['since between two', { since: at('2026-11-21T01:00:02.500000001Z') }, ['1:3', '1:4']],
-    ['since the future', { since: at('2100-01-01T00:00:00Z') }, []],
-    ['since before the year 0', { since: at('-000001-01-01T00:00:00Z') }, ['1:0', '1:1', '1:2', '1:3', '1:4']],
-    ['until', { until: at('2026-11-21T01:00:01.5Z') }, ['1:0', '1:1']],
-    ['tail first, then since', { tail: 4, since: at('2026-11-21T01:00:03Z') }, ['1:3', '1:4']],
+    ['since', { since: Temporal.Instant.from('2026-11-21T01:00:02.5Z') }, ['1:2', '1:3', '1:4']],
+    ['since between two', { since: Temporal.Instant.from('2026-11-21T01:00:02.500000001Z') }, ['1:3', '1:4']],
+    ['since the future', { since: Temporal.Instant.from('2100-01-01T00:00:00Z') }, []],
+    [
+      'since before the year 0',
+      { since: Temporal.Instant.from('-000001-01-01T00:00:00Z') },
+      ['1:0', '1:1', '1:2', '1:3', '1:4'],
+    ],
+    ['until', { until: Temporal.Instant.from('2026-11-21T01:00:01.5Z') }, ['1:0', '1:1']],
+    ['tail first, then since', { tail: 4, since: Temporal.Instant.from('2026-11-21T01:00:03Z') }, ['1:3', '1:4']],
   ];
   for (const [name, query, expected] of cases) {
     await t.test(name, async () => {
@@ -164,12 +164,11 @@ test('since leaves out what is earlier, until ends with what is later', async (t
 
 test('tail counts lines of both streams, from the end, over the rotated files', async (t) => {
   using log = new TemporaryLog();
-  const number = (n: number): string => line(String(n), { stream: n % 2 === 0 ? 'stdout' : 'stderr' });
-  log.append(number(1), number(2));
+  log.append(numbered(1), numbered(2));
   log.rotate(3);
-  log.append(number(3), number(4), number(5));
+  log.append(numbered(3), numbered(4), numbered(5));
   log.rotate(3);
-  log.append(number(6));
+  log.append(numbered(6));
   const all = ['2:1', '1:2', '2:3', '1:4', '2:5', '1:6'];
   for (let count = 0; count <= 7; count += 1) {
     await t.test(`the last ${count}`, async () => {
