@@ -2,21 +2,25 @@ import { rm } from 'node:fs/promises';
 
 import type { Config } from '../config/config.ts';
 import type { Database } from '../db/database.ts';
+import type { Clock } from '../lib/clock.ts';
 import { detach, type NetworkNeeds } from '../networks/attach.ts';
 import type { ExitStatus } from '../runtime/exit-status.ts';
+import type { Runtimes } from '../runtime/runtimes.ts';
 import { ShimLost, type Shim } from '../runtime/shim.ts';
 import { emitContainer, emitUnmounts } from './container-events.ts';
-import { shimFolder } from './places.ts';
+import { cgroupPathOf, shimFolder } from './places.ts';
 import { removeRemains } from './remains.ts';
 import type { Shims } from './shims.ts';
 import { isAlive, transition } from './state.ts';
 import type { Container, ContainerStore } from './store.ts';
 
 type Needs = NetworkNeeds & {
+  clock: Clock;
   config: Config;
   containers: ContainerStore;
   db: Database;
   log: { error(details: object, message: string): void };
+  runtimes: Runtimes;
   shims: Shims;
 };
 
@@ -79,24 +83,29 @@ export class Exits {
     this.settle(ended.id);
   }
 
+  /** A shim that was killed says nothing: the container is ended and recorded with a code that says so. */
+  async recordLost(container: Container): Promise<void> {
+    const { config, runtimes } = this.#engine;
+    const { id, hostConfig } = container;
+    await removeRemains(runtimes.get(hostConfig.Runtime), id, cgroupPathOf(container));
+    await rm(shimFolder(config, id), { recursive: true, force: true });
+    this.record(id, { exitCode: LOST_CODE, oomKilled: false, finishedAt: this.#engine.clock.now() });
+  }
+
   async #await(id: string, shim: Shim): Promise<void> {
-    const { config, containers, log, shims } = this.#engine;
+    const { containers, log, shims } = this.#engine;
+    const complain = (error: unknown): void => log.error({ err: error, container: id }, 'the end of a run left traces');
     try {
       const status = await shim.exited;
       this.record(id, status);
       shim.release();
       const gone = shim.gone.then(async () => await rm(shim.directory, { recursive: true, force: true }));
-      shims.remove(
-        id,
-        gone.catch((error: unknown) => log.error({ err: error, container: id }, 'a bundle is left')),
-      );
+      shims.remove(id, gone.catch(complain));
     } catch (error) {
-      if (!(error instanceof ShimLost)) throw error;
       const container = containers.get(id);
-      const cleaning = removeRemains(config, container, id);
-      await cleaning;
-      this.record(id, { exitCode: LOST_CODE, oomKilled: false, finishedAt: Temporal.Now.instant() });
-      shims.remove(id, rm(shimFolder(config, id), { recursive: true, force: true }));
+      if (!(error instanceof ShimLost) || container === undefined) throw error;
+      const lost = this.recordLost(container);
+      shims.remove(id, lost.catch(complain));
     }
   }
 

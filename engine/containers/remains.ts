@@ -1,28 +1,35 @@
 import { execFile } from 'node:child_process';
-import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
-import type { Config } from '../config/config.ts';
 import { detectCgroups, processesIn, removeCgroup } from '../host/cgroups.ts';
 import { hasCode } from '../lib/errors.ts';
-import { cgroupPathOf } from './places.ts';
-import type { Container } from './store.ts';
+import type { Runtime } from '../runtime/runtimes.ts';
 
 const execute = promisify(execFile);
+/** A killed process leaves its cgroup when its parent, which is not ours any more, has taken note of its end. */
+const REAPING_MS = [10, 50, 200, 1000];
 
 /** Ends and removes what a killed shim has left of a container: its processes, the runtime's record, its cgroup. */
-export async function removeRemains(config: Config, container: Container | undefined, id: string): Promise<void> {
+export async function removeRemains(runtime: Runtime, id: string, cgroupPath: string): Promise<void> {
   const cgroups = detectCgroups();
-  const path = container === undefined ? `/gantry/${id}` : cgroupPathOf(container);
-  for (const pid of processesIn(cgroups, path)) kill(pid);
-  const root = join(config.execRoot, 'runtime');
+  for (const pid of processesIn(cgroups, cgroupPath)) kill(pid);
   try {
-    await execute('runc', ['--root', root, 'delete', '--force', id]);
+    await execute(runtime.path, ['--root', runtime.root, 'delete', '--force', id]);
   } catch (error) {
     // The runtime does not know it any more: then it is gone already.
     if (!(error instanceof Error)) throw error;
   }
-  removeCgroup(cgroups, path);
+  for (const delayMs of REAPING_MS) {
+    try {
+      removeCgroup(cgroups, cgroupPath);
+      return;
+    } catch (error) {
+      if (!hasCode(error, 'EBUSY')) throw error;
+      await setTimeout(delayMs);
+    }
+  }
+  removeCgroup(cgroups, cgroupPath);
 }
 
 function kill(pid: number): void {

@@ -84,7 +84,7 @@ export const containerRoutes =
       config: wrongStateIs500,
       handler: async ({ params }, reply) => {
         await startContainer(engine, params.ref);
-        return await reply.code(204).send();
+        return await reply.code(204).send(null);
       },
     });
 
@@ -92,7 +92,7 @@ export const containerRoutes =
       schema: { params: wire.ContainerRef, querystring: wire.StopQuery, response: { 204: Type.Null() } },
       handler: async ({ params, query }, reply) => {
         await stopContainer(engine, params.ref, query.t);
-        return await reply.code(204).send();
+        return await reply.code(204).send(null);
       },
     });
 
@@ -101,7 +101,7 @@ export const containerRoutes =
       config: wrongStateIs500,
       handler: async ({ params, query }, reply) => {
         await restartContainer(engine, params.ref, query.t);
-        return await reply.code(204).send();
+        return await reply.code(204).send(null);
       },
     });
 
@@ -110,7 +110,7 @@ export const containerRoutes =
       config: wrongStateIs500,
       handler: async ({ params, query }, reply) => {
         await killContainer(engine, params.ref, query.signal);
-        return await reply.code(204).send();
+        return await reply.code(204).send(null);
       },
     });
 
@@ -118,7 +118,7 @@ export const containerRoutes =
       schema: { params: wire.ContainerRef, querystring: wire.RenameQuery, response: { 204: Type.Null() } },
       handler: async ({ params, query }, reply) => {
         renameContainer(engine, params.ref, query.name);
-        return await reply.code(204).send();
+        return await reply.code(204).send(null);
       },
     });
 
@@ -127,7 +127,7 @@ export const containerRoutes =
       config: wrongStateIs500,
       handler: async ({ params }, reply) => {
         pauseContainer(engine, params.ref);
-        return await reply.code(204).send();
+        return await reply.code(204).send(null);
       },
     });
 
@@ -136,7 +136,7 @@ export const containerRoutes =
       config: wrongStateIs500,
       handler: async ({ params }, reply) => {
         unpauseContainer(engine, params.ref);
-        return await reply.code(204).send();
+        return await reply.code(204).send(null);
       },
     });
 
@@ -162,7 +162,7 @@ export const containerRoutes =
         // Links are stored with the container that asks for them: there is none that could be removed by itself.
         if (query.link === true) throw new EngineError('notFound', `No such link: ${params.ref}`);
         await removeContainer(engine, params.ref, { force: query.force, volumes: query.v });
-        return await reply.code(204).send();
+        return await reply.code(204).send(null);
       },
     });
   };
