@@ -1,4 +1,4 @@
-import { Readable } from 'node:stream';
+import type { IncomingMessage } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
@@ -28,10 +28,6 @@ export const imageRoutes =
   (engine: Engine): FastifyPluginAsyncTypebox =>
   // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
   async (http) => {
-    // Bodies here are archives whatever their type says, and are read while they come.
-    http.removeAllContentTypeParsers();
-    http.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
-
     http.get('/images/json', {
       schema: { querystring: wire.ListImagesQuery, response: { 200: Type.Array(wire.ImageSummary) } },
       handler: ({ query }) => {
@@ -40,15 +36,13 @@ export const imageRoutes =
       },
     });
 
-    http.post('/build', () => notYet('building images'));
-
     http.post('/images/create', {
       schema: { querystring: wire.CreateImageQuery },
       handler: async (request, reply) => {
         const { fromImage, fromSrc, repo, tag, message, changes = [] } = request.query;
         if (fromImage !== undefined && fromImage !== '') {
           parseReference(fromImage);
-          return notYet('pulling from a registry');
+          throw new EngineError('notImplemented', 'pulling from a registry is not implemented yet');
         }
         if (fromSrc === undefined || fromSrc === '') {
           throw new EngineError('invalid', 'fromImage or fromSrc is missing');
@@ -59,7 +53,7 @@ export const imageRoutes =
           name: repo === undefined || repo === '' ? undefined : parseRepoAndTag(repo, tag),
         };
         await streamProgress(request, reply, async (report) => {
-          const upload = fromSrc === '-' ? bodyOf(request.body) : await fetchArchive(fromSrc, report);
+          const upload = fromSrc === '-' ? bodyOf(request.raw) : await fetchArchive(fromSrc, report);
           const image = await importImage(engine, upload, options);
           report({ status: image.id });
         });
@@ -82,8 +76,6 @@ export const imageRoutes =
       handler: ({ params }) => imageHistory(engine, params.ref).map(historyStep),
     });
 
-    http.post('/images/:ref/push', () => notYet('pushing to a registry'));
-
     http.post('/images/:ref/tag', {
       schema: { params: wire.ImageRef, querystring: wire.TagImageQuery },
       handler: async ({ params, query }, reply) => {
@@ -103,8 +95,6 @@ export const imageRoutes =
         return deleteImage(engine, params.ref, { force, noprune }).map(deleteResult);
       },
     });
-
-    http.get('/images/search', () => notYet('searching a registry'));
 
     http.get('/images/:ref/get', {
       schema: { params: wire.ImageRef },
@@ -127,7 +117,7 @@ export const imageRoutes =
       handler: async (request, reply) => {
         const isQuiet = request.query.quiet ?? false;
         await streamProgress(request, reply, async (report) => {
-          await loadImages(engine, bodyOf(request.body), (line) => {
+          await loadImages(engine, bodyOf(request.raw), (line) => {
             if (!isQuiet || line.status === undefined) report(line);
           });
         });
@@ -136,8 +126,8 @@ export const imageRoutes =
   };
 
 /** The request's body as it comes. A refusal in the middle must not cut the connection that its answer takes. */
-function bodyOf(body: unknown): AsyncIterable<Uint8Array> {
-  return body instanceof Readable ? body.iterator({ destroyOnReturn: false }) : Readable.from([]);
+function bodyOf(request: IncomingMessage): AsyncIterable<Uint8Array> {
+  return request.iterator({ destroyOnReturn: false });
 }
 
 /** An archive that breaks off ends its connection: that is how the client learns of it. */
@@ -147,8 +137,4 @@ async function sendArchive(archive: AsyncIterable<Buffer>, { output, signal }: R
   } catch (error) {
     if (!signal.aborted && !hasCode(error, 'ERR_STREAM_PREMATURE_CLOSE')) throw error;
   }
-}
-
-function notYet(what: string): never {
-  throw new EngineError('notImplemented', `${what} is not implemented yet`);
 }

@@ -175,7 +175,6 @@ export class LayerExtractor implements TarSink, Disposable {
   }
 
   #removeTree(directory: number, name: BytePath, path: BytePath): void {
-    this.#forgetParent();
     rmSync(Buffer.from(`/proc/self/fd/${directory}/${name}`, 'latin1'), { recursive: true, force: true });
     for (const other of this.#times.keys()) {
       if (other === path || other.startsWith(`${path}/`)) this.#times.delete(other);
