@@ -43,7 +43,7 @@ export class Subject {
   }
 
   async startParallel(count: number): Promise<number> {
-    const ids = [];
+    const ids: string[] = [];
     for (let n = 0; n < count; n += 1) ids.push(await this.#create(['sleep', '1000']));
     const spent = await timed(
       async () => await Promise.all(ids.map(async (id) => await this.#expect('POST', `/containers/${id}/start`, 204))),

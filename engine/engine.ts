@@ -1,8 +1,13 @@
 import type { Logger } from 'pino';
 
 import type { Config } from './config/config.ts';
+import type { Exits } from './containers/exits.ts';
+import type { PendingAttaches } from './containers/pending-attaches.ts';
+import type { Shims } from './containers/shims.ts';
+import type { ContainerStore } from './containers/store.ts';
 import type { Database } from './db/database.ts';
 import type { Events } from './events/events.ts';
+import type { ExecStore } from './exec/store.ts';
 import type { ImageStore } from './images/store.ts';
 import type { ImageUsage } from './images/usage.ts';
 import type { Archives } from './layers/archives.ts';
@@ -10,6 +15,11 @@ import type { Blobs } from './layers/blobs.ts';
 import type { Layers } from './layers/layers.ts';
 import type { Clock } from './lib/clock.ts';
 import type { KeyLock } from './lib/key-lock.ts';
+import type { Networks } from './networks/networks.ts';
+import type { Runtimes } from './runtime/runtimes.ts';
+import type { Shim } from './runtime/shim.ts';
+import type { VolumeUsage } from './volumes/remove.ts';
+import type { VolumeStore } from './volumes/store.ts';
 
 /** The parts of the engine. Operations name the few that they use; only routes and `start.ts` see all of them. */
 export type Engine = Readonly<{
@@ -21,10 +31,24 @@ export type Engine = Readonly<{
   /** One key per object, its full id. */
   locks: KeyLock;
   events: Events;
+  /** Made once for this data root: what /info shows. */
+  daemonId: string;
   blobs: Blobs;
   archives: Archives;
   layers: Layers;
   images: ImageStore;
   /** Asked before an image is removed. */
   imageUsage: ImageUsage;
+  containers: ContainerStore;
+  shims: Shims;
+  exits: Exits;
+  pendingAttaches: PendingAttaches;
+  execs: ExecStore;
+  /** Of the execs that run. */
+  execShims: Map<string, Shim>;
+  runtimes: Runtimes;
+  networks: Networks;
+  volumes: VolumeStore;
+  /** Asked before a volume is removed. */
+  volumeUsage: VolumeUsage;
 }>;

@@ -10,8 +10,9 @@ import { ShimLost, type Shim } from '../runtime/shim.ts';
 import { emitContainer, emitUnmounts } from './container-events.ts';
 import { cgroupPathOf, shimFolder } from './places.ts';
 import { removeRemains } from './remains.ts';
+import { RunEnds } from './run-ends.ts';
 import type { Shims } from './shims.ts';
-import { isAlive, transition } from './state.ts';
+import { exitCodeOf, isAlive, transition } from './state.ts';
 import type { Container, ContainerStore } from './store.ts';
 
 type Needs = NetworkNeeds & {
@@ -26,9 +27,13 @@ type Needs = NetworkNeeds & {
 
 /** The code of a run whose end nobody saw. */
 const LOST_CODE = 255;
+/** Of a container that is gone: a removal ends it with SIGKILL. */
+const KILLED_CODE = 137;
 
 /** Stores the end of every run, and then tells those who wait for it. */
 export class Exits {
+  /** For those whom a restart policy does not let wait on. */
+  readonly runs = new RunEnds();
   readonly #engine: Needs;
   readonly #ended: (container: Container) => void;
   readonly #waiting = new Map<string, PromiseWithResolvers<void>>();
@@ -54,6 +59,7 @@ export class Exits {
   settle(id: string): void {
     const state = this.#engine.containers.get(id)?.state;
     if (state !== undefined && (isAlive(state) || state.status === 'starting' || state.status === 'restarting')) return;
+    this.runs.tell(id, state === undefined ? KILLED_CODE : exitCodeOf(state));
     const waiting = this.#waiting.get(id);
     this.#waiting.delete(id);
     waiting?.resolve();
@@ -80,6 +86,7 @@ export class Exits {
       this.#ended(exited);
       return exited;
     });
+    this.runs.tell(id, status.exitCode);
     this.settle(ended.id);
   }
 

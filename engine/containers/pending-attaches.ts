@@ -10,6 +10,7 @@ type Waiting = Readonly<{
 /** Clients that attached before the start: they are connected before the first byte can be written. */
 export class PendingAttaches {
   readonly #waiting = new Map<string, Set<Waiting>>();
+  readonly #starting = new Map<string, Shim>();
 
   /** For the container's next start; disposing takes it back. */
   add(id: string, client: Waiting): Disposable {
@@ -24,11 +25,22 @@ export class PendingAttaches {
     };
   }
 
-  async connectAll(id: string, shim: Shim): Promise<void> {
-    const waiting = this.#waiting.get(id);
-    if (waiting === undefined) return;
+  /** The shim of a start that is under way: who comes too late to be waited for connects to it at once. */
+  starting(id: string): Shim | undefined {
+    return this.#starting.get(id);
+  }
+
+  /** Connects those who wait. Dispose what is returned when the start has come to its end, good or bad. */
+  async connectAll(id: string, shim: Shim): Promise<Disposable> {
+    const waiting = this.#waiting.get(id) ?? [];
     this.#waiting.delete(id);
+    this.#starting.set(id, shim);
     await Promise.all([...waiting].map(async ({ connect }) => await connect(shim)));
+    return {
+      [Symbol.dispose]: () => {
+        if (this.#starting.get(id) === shim) this.#starting.delete(id);
+      },
+    };
   }
 
   cancelAll(id: string): void {

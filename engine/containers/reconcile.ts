@@ -36,7 +36,7 @@ export async function reconcileContainers(engine: Needs): Promise<void> {
   const found = await Promise.all(expected.map(async (container) => await reconnect(engine, container)));
   const survivors = found.filter((survivor) => survivor !== undefined);
   const liveIds = new Set(survivors.map(({ container }) => container.id));
-  reconcileNetworks(engine, liveIds);
+  await reconcileNetworks(engine, liveIds);
   await Promise.all(survivors.map(async (survivor) => await resume(engine, survivor)));
   await Promise.all(
     known.filter(({ id }) => !liveIds.has(id)).map(async (container) => await settle(engine, container)),

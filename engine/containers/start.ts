@@ -98,7 +98,7 @@ async function launch(engine: StartNeeds, container: Container, restartCount: nu
     defaultUlimits: engine.config.defaultUlimits,
   });
   writeFileSync(join(folder, 'config.json'), JSON.stringify(spec));
-  await engine.pendingAttaches.connectAll(id, shim);
+  using _attaching = await engine.pendingAttaches.connectAll(id, shim);
   const { pid, startedAt } = await shim.start();
 
   engine.shims.add(id, shim);
@@ -126,6 +126,7 @@ function giveBack(engine: StartNeeds, claimed: Container, error: unknown): void 
     return { ...current, state: { ...back, exitCode }, error: message };
   });
   emitContainer(engine.events, 'die', failed, { exitCode: String(exitCode) });
+  engine.exits.settle(claimed.id);
 }
 
 /** A missing source of a bind is made a folder, as docker does. */

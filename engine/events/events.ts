@@ -62,7 +62,7 @@ export class Events {
     this.#prune = db.sql.prepare('DELETE FROM events WHERE sequence <= ? OR time_ns < ?');
     const newest = bigints(db.sql.prepare('SELECT sequence, time_ns FROM events ORDER BY sequence DESC LIMIT 1')).get();
     this.#last = Number(newest?.sequence ?? 0);
-    this.#lastTimeNs = BigInt(newest?.time_ns ?? 0);
+    this.#lastTimeNs = BigInt((newest?.time_ns ?? 0) as bigint | number);
   }
 
   /** Stores the event and pushes it to everyone who listens. */

@@ -2,7 +2,18 @@ import { labelsMatch, type Filters } from '../http/filters.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { EngineEvent } from './events.ts';
 
-export const EVENT_FILTERS = ['container', 'event', 'image', 'label', 'type', 'volume', 'network', 'daemon', 'plugin', 'scope'];
+export const EVENT_FILTERS = [
+  'container',
+  'event',
+  'image',
+  'label',
+  'type',
+  'volume',
+  'network',
+  'daemon',
+  'plugin',
+  'scope',
+];
 
 /** Whether an event passes the filters of GET /events. */
 export function passes(filters: Filters, { type, action, id, attributes }: EngineEvent): boolean {
@@ -10,7 +21,8 @@ export function passes(filters: Filters, { type, action, id, attributes }: Engin
     const wanted = filters.get(kind);
     if (wanted === undefined) return true;
     if (kind === 'image' && type === 'container') return matchesImage(wanted, attributes.image ?? '');
-    if (kind === 'image' && type === 'image') return matchesImage(wanted, id) || matchesImage(wanted, attributes.name ?? '');
+    if (kind === 'image' && type === 'image')
+      return matchesImage(wanted, id) || matchesImage(wanted, attributes.name ?? '');
     if (type === kind) return matchesObject(wanted, id, attributes.name ?? '');
     // An event of a network or a volume that concerns a container is one of the container too.
     return kind === 'container' && matchesObject(wanted, attributes.container ?? '', '');
@@ -43,7 +55,9 @@ export function parseTime(name: string, text: string, now: Temporal.Instant): Te
 }
 
 function matchesObject(wanted: ReadonlySet<string>, id: string, name: string): boolean {
-  return [...wanted].some((text) => text !== '' && (id.startsWith(text) || name === text || name === text.replace(/^\//, '')));
+  return [...wanted].some(
+    (text) => text !== '' && (id.startsWith(text) || name === text || name === text.replace(/^\//, '')),
+  );
 }
 
 function matchesImage(wanted: ReadonlySet<string>, image: string): boolean {

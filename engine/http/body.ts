@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 
 import { EngineError } from '../lib/errors.ts';
 
@@ -10,7 +10,7 @@ const JSON_LIMIT_BYTES = 8 * 1024 * 1024;
 /** Reads JSON where the route has a body schema, whatever the content type says; leaves the stream alone elsewhere. */
 export function addBodyParser(http: FastifyInstance): void {
   http.removeAllContentTypeParsers();
-  http.addContentTypeParser('*', async (request, payload: IncomingMessage) => {
+  http.addContentTypeParser('*', async (request: FastifyRequest, payload: IncomingMessage) => {
     if (request.routeOptions.schema?.body === undefined) return undefined;
     const text = await readText(payload);
     if (text.trim() === '') return undefined;
@@ -27,7 +27,8 @@ async function readText(payload: IncomingMessage): Promise<string> {
   let length = 0;
   for await (const piece of payload as AsyncIterable<Buffer>) {
     length += piece.length;
-    if (length > JSON_LIMIT_BYTES) throw new EngineError('tooLarge', `the body is larger than ${JSON_LIMIT_BYTES} bytes`);
+    if (length > JSON_LIMIT_BYTES)
+      throw new EngineError('tooLarge', `the body is larger than ${JSON_LIMIT_BYTES} bytes`);
     pieces.push(piece);
   }
   return Buffer.concat(pieces).toString('utf8');

@@ -28,9 +28,13 @@ async function openHost(config: Config, host: string, listener: RequestListener)
   if (match === null) throw new Error(`invalid host "${host}": expected unix:///path or tcp://address:port`);
   const address = match[1]!.replace(/^\[(.*)\]$/, '$1') || '0.0.0.0';
   if (!config.tls && !config.insecureTcp && !/^(127\.|::1$|localhost$)/.test(address)) {
-    throw new Error(`${host}: TCP without TLS gives root to everyone who reaches it; use --tlsverify, a loopback address, or --insecure-tcp`);
+    throw new Error(
+      `${host}: TCP without TLS gives root to everyone who reaches it; use --tlsverify, a loopback address, or --insecure-tcp`,
+    );
   }
-  const server = config.tls ? createTlsServer({ ...OPTIONS, ...certificates(config) }, listener) : createServer(OPTIONS, listener);
+  const server = config.tls
+    ? createTlsServer({ ...OPTIONS, ...certificates(config) }, listener)
+    : createServer(OPTIONS, listener);
   server.listen({ host: address, port: Number(match[2]) });
   await once(server, 'listening');
   return closing(server);

@@ -92,7 +92,10 @@ export function addMissingRoutes(http: FastifyInstance): void {
       url,
       schema: { hide: true } as object,
       handler: () => {
-        throw new EngineError('notImplemented', `${method} ${url.replaceAll(/:(\w+)/g, '{$1}')} is not implemented yet`);
+        throw new EngineError(
+          'notImplemented',
+          `${method} ${url.replaceAll(/:(\w+)/g, '{$1}')} is not implemented yet`,
+        );
       },
     });
   }
@@ -100,5 +103,7 @@ export function addMissingRoutes(http: FastifyInstance): void {
 
 /** Whatever a route calls its parameter. */
 function isThere(http: FastifyInstance, method: HTTPMethods, url: string): boolean {
-  return ['ref', 'id', 'name'].some((parameter) => http.hasRoute({ method, url: url.replace(/:\w+/, `:${parameter}`) }));
+  return ['ref', 'id', 'name'].some((parameter) =>
+    http.hasRoute({ method, url: url.replace(/:\w+/, `:${parameter}`) }),
+  );
 }

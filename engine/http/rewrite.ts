@@ -37,7 +37,8 @@ function encodeNames(method: string, path: string): string {
   if (path.startsWith('/images/')) return encodeImage(method, path.slice('/images/'.length));
   if (path.startsWith('/plugins/')) return encodePlugin(path.slice('/plugins/'.length));
   // `DELETE /containers/parent/alias?link=1`
-  if (method === 'DELETE' && path.startsWith('/containers/')) return `/containers/${encode(path.slice('/containers/'.length))}`;
+  if (method === 'DELETE' && path.startsWith('/containers/'))
+    return `/containers/${encode(path.slice('/containers/'.length))}`;
   return path;
 }
 

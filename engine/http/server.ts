@@ -1,7 +1,7 @@
 import { createServer, type RequestListener } from 'node:http';
 
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
-import Fastify, { type FastifyInstance } from 'fastify';
+import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 
 import type { Engine } from '../engine.ts';
 import { EngineError } from '../lib/errors.ts';
@@ -20,7 +20,7 @@ export async function buildServer(engine: Engine): Promise<FastifyInstance> {
     // Never listens: the listeners of several sockets share its routes.
     serverFactory: (handler) => createServer(handler),
     rewriteUrl: (request) => rewriteUrl(request.method ?? 'GET', request.url ?? '/'),
-    loggerInstance: engine.log,
+    loggerInstance: engine.log as FastifyBaseLogger,
     disableRequestLogging: true,
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: 2048, ignoreTrailingSlash: true },
@@ -28,12 +28,17 @@ export async function buildServer(engine: Engine): Promise<FastifyInstance> {
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, allErrors: false } },
   }).withTypeProvider<TypeBoxTypeProvider>();
   const described: RouteDescription[] = [];
-  http.addHook('onRoute', (route) => described.push({ url: route.url, method: route.method, schema: route.schema }));
+  http.addHook('onRoute', (route) => {
+    described.push({ url: route.url, method: route.method, schema: route.schema });
+  });
   http.setErrorHandler((error, request, reply) => answerError(error, request, reply));
   http.setSchemaErrorFormatter((errors, part) => {
     const [first] = errors;
     const field = first?.instancePath.slice(1).replaceAll('/', '.') ?? '';
-    return new EngineError('invalid', `invalid ${part}${field === '' ? '' : ` field ${field}`}: ${first?.message ?? 'not as expected'}`);
+    return new EngineError(
+      'invalid',
+      `invalid ${part}${field === '' ? '' : ` field ${field}`}: ${first?.message ?? 'not as expected'}`,
+    );
   });
   // The schemas describe and validate; what we answer is ours and needs no second check.
   http.setSerializerCompiler(() => (value) => JSON.stringify(value));
@@ -41,7 +46,8 @@ export async function buildServer(engine: Engine): Promise<FastifyInstance> {
   http.addHook('onRequest', async (request, reply) => await addHeaders(engine, request.method, reply));
   http.addHook('preValidation', async (request) => {
     const { schema } = request.routeOptions;
-    if (schema?.querystring !== undefined) request.query = readQuery(schema.querystring as ValueSchema, request.query as object as Record<string, unknown>);
+    if (schema?.querystring !== undefined)
+      request.query = readQuery(schema.querystring as ValueSchema, request.query as object as Record<string, unknown>);
     if (schema?.body !== undefined) request.body = readBody(schema.body as ValueSchema, request.body);
   });
   http.setNotFoundHandler((request, reply) => {

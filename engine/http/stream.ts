@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { ServerResponse } from 'node:http';
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
@@ -57,7 +57,7 @@ export function openStream(
   reply.hijack();
   const { raw } = reply;
   const headers = { ...reply.getHeaders(), 'content-type': options.contentType ?? 'application/json' };
-  raw.writeHead(options.status ?? 200, headers);
+  raw.writeHead(options.status ?? 200, headers as OutgoingHttpHeaders);
   raw.flushHeaders();
   return new ResponseStream(raw);
 }

@@ -37,6 +37,8 @@ export type ShimOptions = Readonly<{
   cgroupPath?: string;
 }>;
 
+const PHASES = new Set(['waiting', 'starting', 'started', 'failed', 'exited']);
+
 export type Started = Readonly<{ pid: number; startedAt: Temporal.Instant }>;
 export type AttachOptions = Readonly<{
   stdin: boolean;
@@ -60,6 +62,12 @@ export class Shim {
   /** Resolves when the runtime has removed the container: only then may its id be started again. */
   readonly gone: Promise<void>;
 
+  /** What the shim said last of its process: `waiting` for the start, `starting`, `started`, `failed` or `exited`. */
+  get phase(): string {
+    return this.#phase;
+  }
+
+  #phase = '';
   readonly #control: Socket;
   readonly #kind: 'container' | 'exec';
   readonly #exited = Promise.withResolvers<ExitStatus>();
@@ -67,6 +75,7 @@ export class Shim {
   readonly #started = Promise.withResolvers<Started>();
   readonly #answers: { resolve: (errno: number) => void; reject: (error: Error) => void }[] = [];
   readonly #oomCallbacks: (() => void)[] = [];
+  readonly #told = Promise.withResolvers<void>();
   #ended = false;
   #wasLost = false;
 
@@ -124,7 +133,9 @@ export class Shim {
 
   static async #open(pid: number, directory: string, kind: 'container' | 'exec'): Promise<Shim> {
     const { socket, rest } = await handshake(directory, 'control');
-    return new Shim(pid, directory, kind, socket, rest);
+    const shim = new Shim(pid, directory, kind, socket, rest);
+    await shim.#told.promise;
+    return shim;
   }
 
   /** Runs the runtime. Throws `StartFailed` with what it said. */
@@ -193,6 +204,7 @@ export class Shim {
 
   #hear(line: string): void {
     const [word = '', first = '', second = ''] = line.split(' ');
+    if (PHASES.has(word)) this.#enter(word);
     if (word === 'done') this.#answers.shift()?.resolve(Number(first));
     else if (word === 'started') {
       this.#started.resolve({ pid: Number(first), startedAt: new Temporal.Instant(BigInt(second)) });
@@ -205,7 +217,13 @@ export class Shim {
     }
   }
 
+  #enter(phase: string): void {
+    this.#phase = phase;
+    this.#told.resolve();
+  }
+
   #lost(): void {
+    this.#told.resolve();
     const status = readExit(this.directory);
     if (status !== undefined) this.#exited.resolve(status);
     else this.#wasLost = true;

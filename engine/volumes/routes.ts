@@ -32,10 +32,10 @@ export const volumeRoutes =
 
     http.post('/volumes/create', {
       schema: { body: CreateVolumeBody, response: { 201: VolumeWire } },
-      handler: ({ body }, reply) => {
+      handler: async ({ body }, reply) => {
         const { Name, Driver, DriverOpts, Labels } = body;
         const volume = createVolume(engine, { name: Name, driver: Driver, options: DriverOpts, labels: Labels });
-        return reply.code(201).send(present(engine.volumes, volume));
+        return await reply.code(201).send(present(engine.volumes, volume));
       },
       // The specification has neither 400 nor 404 here.
       config: { errors: { invalid: 500, notFound: 500 } },

@@ -1,0 +1,129 @@
+import { ConfigFile, type ConfigKey } from './schema.ts';
+
+export type Given = Record<string, unknown>;
+type Kind = 'text' | 'list' | 'flag' | 'number' | 'map' | 'ulimits' | 'runtimes';
+type Flag = { key: ConfigKey; kind: Kind };
+
+/** dockerd's names: a list's flag is in the singular and may be repeated. */
+const FLAGS: Readonly<Record<string, Flag>> = {
+  host: { key: 'hosts', kind: 'list' },
+  'data-root': { key: 'data-root', kind: 'text' },
+  'exec-root': { key: 'exec-root', kind: 'text' },
+  pidfile: { key: 'pidfile', kind: 'text' },
+  group: { key: 'group', kind: 'text' },
+  bridge: { key: 'bridge', kind: 'text' },
+  bip: { key: 'bip', kind: 'text' },
+  mtu: { key: 'mtu', kind: 'number' },
+  tls: { key: 'tls', kind: 'flag' },
+  tlsverify: { key: 'tlsverify', kind: 'flag' },
+  tlscacert: { key: 'tlscacert', kind: 'text' },
+  tlscert: { key: 'tlscert', kind: 'text' },
+  tlskey: { key: 'tlskey', kind: 'text' },
+  'insecure-tcp': { key: 'insecure-tcp', kind: 'flag' },
+  'api-cors-header': { key: 'api-cors-header', kind: 'text' },
+  'log-level': { key: 'log-level', kind: 'text' },
+  debug: { key: 'debug', kind: 'flag' },
+  'log-driver': { key: 'log-driver', kind: 'text' },
+  'log-opt': { key: 'log-opts', kind: 'map' },
+  dns: { key: 'dns', kind: 'list' },
+  'dns-opt': { key: 'dns-opts', kind: 'list' },
+  'dns-search': { key: 'dns-search', kind: 'list' },
+  'default-ulimit': { key: 'default-ulimits', kind: 'ulimits' },
+  label: { key: 'labels', kind: 'list' },
+  runtime: { key: 'runtimes', kind: 'runtimes' },
+  'add-runtime': { key: 'runtimes', kind: 'runtimes' },
+  'default-runtime': { key: 'default-runtime', kind: 'text' },
+  'live-restore': { key: 'live-restore', kind: 'flag' },
+  'shutdown-timeout': { key: 'shutdown-timeout', kind: 'number' },
+};
+const SHORT: Readonly<Record<string, string>> = {
+  H: 'host',
+  p: 'pidfile',
+  G: 'group',
+  b: 'bridge',
+  l: 'log-level',
+  D: 'debug',
+};
+
+/** How a user writes a key on the command line. */
+export function flagsOf(key: ConfigKey): string {
+  const name = Object.entries(FLAGS).find(([, flag]) => flag.key === key)?.[0];
+  return `flag --${name ?? key}`;
+}
+
+/** Reads `--flag value`, `--flag=value` and dockerd's short forms. What is wrong is in `problems`. */
+export function parseFlags(argv: readonly string[]): {
+  given: Given;
+  configFile: string | undefined;
+  problems: string[];
+} {
+  const given: Given = {};
+  const problems: string[] = [];
+  let configFile: string | undefined;
+  const rest = [...argv];
+  for (let word = rest.shift(); word !== undefined; word = rest.shift()) {
+    const match = /^(?:--([a-z][a-z-]*)|-([A-Za-z]))(?:=(.*))?$/s.exec(word);
+    const name = match?.[1] ?? SHORT[match?.[2] ?? ''] ?? '';
+    if (name === 'config-file') {
+      configFile = match?.[3] ?? rest.shift();
+      continue;
+    }
+    const flag = Object.hasOwn(FLAGS, name) ? FLAGS[name]! : undefined;
+    if (flag === undefined) {
+      problems.push(`unknown flag: ${word}`);
+      continue;
+    }
+    const value = match?.[3] ?? (flag.kind === 'flag' ? 'true' : rest.shift());
+    if (value === undefined) problems.push(`flag --${name}: a value is missing`);
+    else add(given, flag, name, value, problems);
+  }
+  return { given, configFile, problems };
+}
+
+/** The help text, made of the schema. */
+export function usage(): string {
+  const properties = ConfigFile.properties as Record<string, { description?: string; default?: unknown }>;
+  const lines = Object.entries(FLAGS).map(([name, { key }]) => {
+    const short = Object.entries(SHORT).find(([, long]) => long === name)?.[0];
+    const written = `${short === undefined ? '    ' : `-${short}, `}--${name}`;
+    return `  ${written.padEnd(26)} ${properties[key]?.description ?? ''} (default ${JSON.stringify(properties[key]?.default)})`;
+  });
+  return [
+    'Usage: gantry daemon [flags]',
+    '',
+    `  ${'    --config-file'.padEnd(26)} JSON file with the same settings under the names of dockerd`,
+    ...lines,
+    `  ${'    --validate'.padEnd(26)} check the settings and exit`,
+    `  ${'-v, --version'.padEnd(26)} print the version and exit`,
+  ].join('\n');
+}
+
+function add(given: Given, { key, kind }: Flag, name: string, value: string, problems: string[]): void {
+  const wrong = (expected: string): void =>
+    void problems.push(`flag --${name}: ${expected} is expected, not "${value}"`);
+  const [before, after] = splitOnce(value);
+  if (kind === 'list') given[key] = [...((given[key] as string[] | undefined) ?? []), value];
+  else if (kind === 'text') given[key] = value;
+  else if (kind === 'number') {
+    if (/^\d+$/.test(value)) given[key] = Number(value);
+    else wrong('a number');
+  } else if (kind === 'flag') {
+    if (value === 'true' || value === 'false') given[key] = value === 'true';
+    else wrong('true or false');
+  } else if (after === undefined) wrong('name=value');
+  else {
+    const entry = kind === 'map' ? after : kind === 'runtimes' ? { path: after } : ulimit(after);
+    given[key] = { ...(given[key] as object | undefined), [before]: entry };
+  }
+}
+
+/** `1024:2048`, or one number for both. */
+function ulimit(text: string): { Soft: number; Hard: number } {
+  const [soft = '', hard = soft] = text.split(':');
+  return { Soft: Number(soft), Hard: Number(hard) };
+}
+
+function splitOnce(text: string): [string, string | undefined] {
+  const at = text.indexOf('=');
+  return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)];
+}

@@ -1,0 +1,18 @@
+import type { Writable } from 'node:stream';
+
+/** Writes pieces as fast as the other side takes them, until they end or it is gone. Leaves it open. */
+export async function deliver(pieces: AsyncIterable<Buffer>, to: Writable): Promise<void> {
+  for await (const piece of pieces) {
+    if (to.destroyed) return;
+    if (!to.write(piece)) await writable(to);
+  }
+}
+
+async function writable(to: Writable): Promise<void> {
+  if (to.destroyed || !to.writableNeedDrain) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const settle = (): void => resolve();
+  to.on('drain', settle).on('close', settle).on('error', settle);
+  await promise;
+  to.off('drain', settle).off('close', settle).off('error', settle);
+}

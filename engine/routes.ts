@@ -1,0 +1,23 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+
+import { containerRoutes } from './containers/routes.ts';
+import type { Engine } from './engine.ts';
+import { eventRoutes } from './events/routes.ts';
+import { execRoutes } from './exec/routes.ts';
+import { imageRoutes } from './images/routes.ts';
+import { networkRoutes } from './networks/routes.ts';
+import { systemRoutes } from './system/routes.ts';
+import { volumeRoutes } from './volumes/routes.ts';
+
+/** The index of the API: every domain's routes, in the order of the specification. */
+export function routes(engine: Engine): FastifyPluginAsyncTypebox[] {
+  return [
+    containerRoutes(engine),
+    execRoutes(engine),
+    imageRoutes(engine),
+    systemRoutes(engine),
+    eventRoutes(engine),
+    volumeRoutes(engine),
+    networkRoutes(engine),
+  ];
+}

@@ -1,0 +1,152 @@
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+import type { Logger } from 'pino';
+
+import type { Config } from './config/config.ts';
+import { Exits } from './containers/exits.ts';
+import { volumeUsers } from './containers/list.ts';
+import { PendingAttaches } from './containers/pending-attaches.ts';
+import { reconcileContainers } from './containers/reconcile.ts';
+import { RestartPolicies } from './containers/restart-policy.ts';
+import { Shims } from './containers/shims.ts';
+import { isAlive } from './containers/state.ts';
+import { stopContainer } from './containers/stop.ts';
+import { ContainerStore } from './containers/store.ts';
+import { DataRootLock } from './db/data-root-lock.ts';
+import { Database } from './db/database.ts';
+import type { Engine } from './engine.ts';
+import { Events } from './events/events.ts';
+import { reconcileExecs } from './exec/reconcile.ts';
+import { ExecStore } from './exec/store.ts';
+import { mountBind, setPropagation, unmount } from './host/mount.ts';
+import { openListeners } from './http/listeners.ts';
+import { buildServer, listenerOf } from './http/server.ts';
+import { ImageStore } from './images/store.ts';
+import { Archives } from './layers/archives.ts';
+import { Blobs } from './layers/blobs.ts';
+import { Layers } from './layers/layers.ts';
+import { systemClock } from './lib/clock.ts';
+import { hasCode } from './lib/errors.ts';
+import { newId } from './lib/ids.ts';
+import { KeyLock } from './lib/key-lock.ts';
+import { Networks } from './networks/networks.ts';
+import { Runtimes } from './runtime/runtimes.ts';
+import { VolumeStore } from './volumes/store.ts';
+
+/** A running daemon. Disposing ends it; containers go on unless live-restore is off. */
+export type Daemon = AsyncDisposable & { engine: Engine };
+
+/** Builds the parts, finds what survived the last daemon, and then lets clients in. Undoes everything when it fails. */
+export async function startDaemon(config: Config, log: Logger): Promise<Daemon> {
+  await using undo = new AsyncDisposableStack();
+  for (const folder of [config.dataRoot, config.execRoot]) mkdirSync(folder, { recursive: true, mode: 0o711 });
+  undo.use(new DataRootLock(config.dataRoot));
+  writePidfile(config.pidfile);
+  undo.defer(() => rmSync(config.pidfile, { force: true }));
+  undo.use(privateMount(config.dataRoot));
+
+  const db = undo.use(new Database(join(config.dataRoot, 'gantry.db')));
+  const clock = systemClock;
+  const events = new Events(db, clock);
+  const blobs = new Blobs(config.dataRoot);
+  const layers = new Layers(db, blobs, config.dataRoot, log);
+  const images = new ImageStore(db, layers);
+  const containers = new ContainerStore(db);
+  const shims = new Shims();
+  const locks = new KeyLock();
+  const networks = undo.use(new Networks({ ...config, db, clock, log, nameOf: (id) => containers.get(id)?.name }));
+  const runtimes = new Runtimes(config);
+  const pendingAttaches = new PendingAttaches();
+  const exits: Exits = new Exits(
+    { clock, config, containers, db, events, log, networks, runtimes, shims },
+    (container) => policies.ended(container),
+  );
+  const policies = undo.use(
+    new RestartPolicies({
+      clock,
+      config,
+      containers,
+      events,
+      exits,
+      layers,
+      locks,
+      log,
+      networks,
+      pendingAttaches,
+      runtimes,
+      shims,
+    }),
+  );
+  const engine: Engine = {
+    config,
+    clock,
+    log,
+    db,
+    locks,
+    events,
+    daemonId: daemonId(config.dataRoot),
+    blobs,
+    archives: undo.use(new Archives(clock)),
+    layers,
+    images,
+    imageUsage: {
+      usedBy: (imageId) =>
+        containers
+          .all()
+          .filter((container) => container.imageId === imageId)
+          .map(({ id, state }) => ({ id, running: isAlive(state) })),
+    },
+    containers,
+    shims,
+    exits,
+    pendingAttaches,
+    execs: new ExecStore(db),
+    execShims: new Map(),
+    runtimes,
+    networks,
+    volumes: new VolumeStore(db, config.dataRoot),
+    volumeUsage: { usersOf: (volume) => volumeUsers(containers, volume) },
+  };
+  await reconcileContainers(engine);
+  await reconcileExecs(engine);
+  layers.reconcile(new Set(containers.all().map(({ id }) => id)), new Set(images.all().map(({ id }) => id)));
+  undo.use(await openListeners(config, listenerOf(await buildServer(engine))));
+  void policies.startAll();
+  const parts = undo.move();
+  return {
+    engine,
+    [Symbol.asyncDispose]: async () => {
+      if (!engine.config.liveRestore) await stopAll(engine);
+      await parts.disposeAsync();
+    },
+  };
+}
+
+async function stopAll(engine: Engine): Promise<void> {
+  const alive = engine.containers.all().filter(({ state }) => isAlive(state));
+  await Promise.all(alive.map(async ({ id }) => await stopContainer(engine, id, engine.config.shutdownTimeoutSeconds)));
+}
+
+/** Containers' mounts below it stay out of the host's table: the shims clone our namespace. */
+function privateMount(folder: string): Disposable {
+  mountBind(folder, folder);
+  setPropagation(folder, 'private');
+  return { [Symbol.dispose]: () => unmount(folder, { lazy: true }) };
+}
+
+function writePidfile(path: string): void {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, `${process.pid}\n`);
+}
+
+function daemonId(dataRoot: string): string {
+  const path = join(dataRoot, 'daemon-id');
+  try {
+    closeSync(openSync(path, 'wx', 0o600));
+    writeFileSync(path, newId());
+  } catch (error) {
+    if (!hasCode(error, 'EEXIST')) throw error;
+  }
+  return readFileSync(path, 'utf8');
+}
