@@ -178,9 +178,11 @@ test('neighbours are known, replaced and forgotten', () => {
 
   there.route.apply(addNeighbour({ ...entry, mac: '02:00:00:00:00:03' }), addNeighbour(entry));
 
-  assert.deepEqual(listNeighbours(there.route), [entry]);
+  // The kernel adds entries of its own for the multicast groups that it joins.
+  const known = (): unknown[] => listNeighbours(there.route).filter(({ ip }) => !ip.startsWith('224.'));
+  assert.deepEqual(known(), [entry]);
   there.route.apply(deleteNeighbour(entry));
-  assert.deepEqual(listNeighbours(there.route), []);
+  assert.deepEqual(known(), []);
 });
 
 test('a pinned hardware address moves to the port that pins it next', () => {

@@ -46,7 +46,6 @@ export function wantsUpgrade(request: IncomingMessage): boolean {
 function release(request: IncomingMessage, reply: FastifyReply): void {
   const { socket } = request;
   reply.raw.detachSocket(socket);
-  if (wantsUpgrade(request)) return;
   socket.on('data', () => undefined);
   for (const event of ['data', 'end', 'close', 'drain', 'error', 'timeout']) socket.removeAllListeners(event);
   // Somebody has to listen from the first moment: a reset by the client must not end the daemon.
