@@ -95,6 +95,12 @@ export class TestEngine extends Api implements AsyncDisposable {
     return stdout;
   }
 
+  /** GET / of a port on the loopback of the daemon's network namespace. */
+  async fetchText(port: number): Promise<string> {
+    const script = `fetch('http://127.0.0.1:${port}/').then(async (r) => process.stdout.write(await r.text()))`;
+    return await this.onHost([process.execPath, '-e', script]);
+  }
+
   /** The docker command line against this engine. */
   async docker(...command: string[]): Promise<{ stdout: string; stderr: string; code: number }> {
     try {
