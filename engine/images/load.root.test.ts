@@ -365,6 +365,7 @@ test('a full disk is said clearly, and leaves nothing behind', async () => {
 
 test('what a crash left behind is removed at the next start', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'gantry-crash-'));
+  using _directory = { [Symbol.dispose]: () => rmSync(directory, { recursive: true }) };
   {
     await using engine = new TestImages({ directory });
     await engine.load(imageArchive([base, upper], ['kept:1']));
@@ -403,8 +404,6 @@ test('what a crash left behind is removed at the next start', async () => {
     readdirSync(join(directory, 'blobs/sha256')).toSorted(),
     [base, upper].map((layer) => sha256(layer).slice(7)).toSorted(),
   );
-  await engine[Symbol.asyncDispose]().catch(() => undefined);
-  rmSync(directory, { recursive: true });
 });
 
 async function collect(chunks: AsyncIterable<Buffer>): Promise<Buffer> {

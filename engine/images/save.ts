@@ -26,34 +26,32 @@ export function chooseImages(engine: { images: ImageStore }, refs: readonly stri
   const chosen = new Map<string, Chosen>();
   const add = (image: Image, names: readonly Reference[]): void => {
     const before = chosen.get(image.id)?.names ?? [];
-    const added = names.filter((name) => !before.some((known) => familiarReference(known) === familiarReference(name)));
+    const known = new Set(before.map(familiarReference));
+    const added = names.filter((name) => !known.has(familiarReference(name)));
     chosen.set(image.id, { image, names: [...before, ...added] });
   };
   for (const ref of refs) {
+    const tagged = namesInRepository(engine.images, ref);
+    for (const [image, name] of tagged) add(image, [name]);
+    if (tagged.length > 0) continue;
     const image = engine.images.find(ref);
-    if (engine.images.isId(image, ref)) {
-      add(image, []);
-      continue;
-    }
-    const { repository, tag, digest } = parseReference(ref);
-    if (digest !== undefined) add(image, []);
-    else if (tag !== undefined) add(image, [{ repository, tag }]);
-    else addRepository(engine.images, repository, add);
+    const { repository, tag } = engine.images.isId(image, ref) ? {} : parseReference(ref);
+    add(image, repository !== undefined && tag !== undefined ? [{ repository, tag }] : []);
   }
   return [...chosen.values()];
 }
 
-function addRepository(
-  images: ImageStore,
-  repository: string,
-  add: (image: Image, names: readonly Reference[]) => void,
-): void {
-  for (const image of images.all()) {
-    const names = images
+/** What a name without a tag means: everything in that repository, whether or not there is a `latest`. */
+function namesInRepository(images: ImageStore, ref: string): [Image, Reference][] {
+  if (/^(?:sha256:[0-9a-f]*|[0-9a-f]{64})$/.test(ref)) return [];
+  const { repository, tag, digest } = parseReference(ref);
+  if (tag !== undefined || digest !== undefined) return [];
+  return images.all().flatMap((image) =>
+    images
       .referencesOf(image.id)
-      .filter((name) => name.repository === repository && name.tag !== undefined);
-    if (names.length > 0) add(image, names);
-  }
+      .filter((name) => name.repository === repository && name.tag !== undefined)
+      .map((name): [Image, Reference] => [image, name]),
+  );
 }
 
 /**

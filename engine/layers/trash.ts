@@ -62,20 +62,20 @@ export class Trash {
 }
 
 async function removeTree(path: string): Promise<void> {
-  if (await isSmall(path)) {
-    try {
-      await rm(path, { recursive: true, force: true });
-      return;
-    } catch (error) {
-      if (!hasCode(error, 'EPERM')) throw error;
-    }
-  }
+  if ((await isSmall(path)) && (await succeeds(rm(path, { recursive: true, force: true })))) return;
+  if (await succeeds(execute('rm', ['-rf', '--', path]))) return;
+  // A privileged container can make files immutable or append-only: even root removes them only without that mark.
+  await succeeds(execute('chattr', ['-R', '-f', '-i', '-a', path]));
+  await execute('rm', ['-rf', '--', path]);
+}
+
+/** For the gentler of several ways: why it failed does not matter, the last one will tell. */
+async function succeeds(work: Promise<unknown>): Promise<boolean> {
   try {
-    await execute('rm', ['-rf', '--', path]);
+    await work;
+    return true;
   } catch {
-    // A privileged container can make files immutable or append-only: even root removes them only without that mark.
-    await execute('chattr', ['-R', '-f', '-i', '-a', path]).catch(() => undefined);
-    await execute('rm', ['-rf', '--', path]);
+    return false;
   }
 }
 
