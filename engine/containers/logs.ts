@@ -36,8 +36,8 @@ export function prepareLogs(
     details: request.details ?? false,
     framed: !container.config.Tty,
     tail: tailOf(request.tail),
-    ...(request.since !== undefined && { since: timeOf('since', request.since) }),
-    ...(request.until !== undefined && request.until !== '0' && { until: timeOf('until', request.until) }),
+    since: timeOf('since', request.since),
+    until: timeOf('until', request.until),
   };
   return { container, query };
 }
@@ -51,9 +51,9 @@ export function readContainerLog(
 ): AsyncGenerator<Buffer> {
   const { id, logPath } = container;
   const state = engine.containers.get(id)?.state;
-  if (!follow || state === undefined || !(isAlive(state) || state.status === 'starting'))
-    return readLog(logPath, query);
-  return readLog(logPath, query, { ended: engine.exits.recorded(id), signal });
+  const runs = state !== undefined && (isAlive(state) || state.status === 'starting');
+  // As in docker a follow ends with the run, also when a restart policy begins the next one.
+  return readLog(logPath, query, follow && runs ? { ended: engine.exits.runs.next(id, signal), signal } : undefined);
 }
 
 function tailOf(text = 'all'): number | 'all' {
@@ -62,15 +62,17 @@ function tailOf(text = 'all'): number | 'all' {
   return text === '' || text === 'all' || !Number.isInteger(number) || number < 0 ? 'all' : number;
 }
 
-/** Seconds since 1970 with an optional fraction, or RFC 3339. Throws `invalid`. */
-function timeOf(name: string, text: string): Temporal.Instant {
-  const seconds = /^(\d{1,12})(?:\.(\d{1,9}))?$/.exec(text);
-  if (seconds !== null) {
-    return new Temporal.Instant(BigInt(seconds[1]!) * 1_000_000_000n + BigInt((seconds[2] ?? '').padEnd(9, '0')));
-  }
+/** Seconds since 1970 with an optional fraction, or RFC 3339; nothing and 0 restrict nothing. Throws `invalid`. */
+function timeOf(name: string, text = ''): Temporal.Instant | undefined {
+  if (text === '' || text === '0') return undefined;
+  const seconds = /^(-?)(\d{1,12})(?:\.(\d{1,9}))?$/.exec(text);
   try {
-    return Temporal.Instant.from(text);
+    if (seconds === null) return Temporal.Instant.from(text);
+    const [, sign, whole = '', fraction = ''] = seconds;
+    const ns = BigInt(whole) * 1_000_000_000n + BigInt(fraction.padEnd(9, '0'));
+    return new Temporal.Instant(sign === '-' ? -ns : ns);
   } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
     throw new EngineError('invalid', `invalid value for "${name}": ${text}`, { cause: error });
   }
 }

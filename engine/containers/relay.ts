@@ -55,7 +55,9 @@ function carryStdin(client: Duplex, shim: Socket, keys: Buffer | undefined, deta
   // A half-close of the client ends stdin only.
   client.on('end', () => {
     if (shim.destroyed) return;
-    shim.end(detector?.flush());
+    const held = detector?.flush();
+    if (held !== undefined && held.length > 0) shim.write(held);
+    shim.end();
   });
   client.resume();
 }

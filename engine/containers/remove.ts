@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises';
 
 import type { Config } from '../config/config.ts';
 import type { Events } from '../events/events.ts';
+import type { ExecStore } from '../exec/store.ts';
 import type { Layers } from '../layers/layers.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { KeyLock } from '../lib/key-lock.ts';
@@ -20,6 +21,7 @@ export type RemoveNeeds = {
   config: Config;
   containers: ContainerStore;
   events: Events;
+  execs: ExecStore;
   exits: Exits;
   layers: Layers;
   locks: KeyLock;
@@ -50,6 +52,7 @@ export async function removeContainer(
 export async function finishRemoval(engine: RemoveNeeds, container: Container, volumes: boolean): Promise<void> {
   const { id } = container;
   await engine.layers.remove(id);
+  engine.execs.deleteOf(id);
   engine.containers.delete(id);
   engine.exits.settle(id); // a removal can end the wait for the next run of a restart policy
   engine.pendingAttaches.cancelAll(id);

@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
 
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
@@ -8,9 +7,11 @@ import { Type } from 'typebox';
 import type { Engine } from '../engine.ts';
 import { hijack, rawStreamType, wantsUpgrade } from '../http/hijack.ts';
 import { openStream } from '../http/stream.ts';
+import { acceptWebSocket, withoutFrames } from '../http/websocket.ts';
 import { EngineError } from '../lib/errors.ts';
 import { attachContainer, prepareAttach } from './attach.ts';
 import { createContainer } from './create.ts';
+import { deliver } from './deliver.ts';
 import { inspectContainer } from './inspect.ts';
 import { killContainer } from './kill.ts';
 import { listContainers } from './list.ts';
@@ -66,7 +67,7 @@ export const containerRoutes =
         const read = readContainerLog(engine, prepared, request.query.follow ?? false, gone.signal);
         if (wantsUpgrade(request.raw)) await sendUpgraded(hijack(request, reply), read, gone);
         else await sendStreamed(request, reply, read, gone);
-        return reply;
+        return await reply;
       },
     });
 
@@ -143,17 +144,29 @@ export const containerRoutes =
     http.post('/containers/:ref/attach', {
       schema: { params: wire.ContainerRef, querystring: wire.AttachQuery },
       handler: async (request, reply) => {
-        const { logs = false, stream = false, stdin = false, stdout = false, stderr = false } = request.query;
-        const wanted = { logs, stream, stdin, stdout, stderr, detachKeys: request.query.detachKeys };
-        const prepared = prepareAttach(engine, request.params.ref, wanted);
-        await attachContainer(engine, prepared, wanted, hijack(request, reply));
-        return reply;
+        const attach = prepareAttach(engine, request.params.ref, request.query);
+        await attachContainer(engine, attach, hijack(request, reply));
+        return await reply;
+      },
+    });
+
+    http.get('/containers/:ref/attach/ws', {
+      schema: { params: wire.ContainerRef, querystring: wire.AttachQuery },
+      handler: async (request, reply) => {
+        const attach = prepareAttach(engine, request.params.ref, request.query);
+        const socket = acceptWebSocket(request, reply);
+        await attachContainer(engine, attach, attach.container.config.Tty ? socket : withoutFrames(socket));
+        return await reply;
       },
     });
 
     http.post('/containers/:ref/wait', {
       schema: { params: wire.ContainerRef, response: { 200: wire.WaitResult } },
-      handler: async ({ params }) => ({ StatusCode: await waitForContainer(engine, params.ref) }),
+      handler: async ({ params }, reply) => {
+        const gone = new AbortController();
+        reply.raw.once('close', () => gone.abort());
+        return { StatusCode: await waitForContainer(engine, params.ref, gone.signal) };
+      },
     });
 
     http.delete('/containers/:ref', {
@@ -173,21 +186,15 @@ async function sendStreamed(
   pieces: AsyncIterable<Buffer>,
   gone: AbortController,
 ): Promise<void> {
-  const stream = openStream(request, reply, { contentType: rawStreamType(request) });
-  stream.signal.addEventListener('abort', () => gone.abort());
-  for await (const piece of pieces) {
-    await stream.write(piece);
-    if (stream.signal.aborted) return;
-  }
-  stream.end();
+  const { output, signal } = openStream(request, reply, { contentType: rawStreamType(request) });
+  signal.addEventListener('abort', () => gone.abort());
+  await deliver(pieces, output);
+  output.end();
 }
 
 async function sendUpgraded(client: Duplex, pieces: AsyncIterable<Buffer>, gone: AbortController): Promise<void> {
   client.once('close', () => gone.abort());
-  client.resume();
-  for await (const piece of pieces) {
-    if (client.destroyed) return;
-    if (!client.write(piece)) await once(client, 'drain', { signal: gone.signal }).catch(() => undefined);
-  }
+  client.resume(); // only to see its end
+  await deliver(pieces, client);
   client.end();
 }

@@ -1,12 +1,16 @@
 import type { Exits } from './exits.ts';
-import { exitCodeOf } from './state.ts';
+import { exitCodeOf, isAlive } from './state.ts';
 import type { ContainerStore } from './store.ts';
 
 type Needs = { containers: ContainerStore; exits: Exits };
 
-/** The exit code, at once when it does not run. A container that is removed meanwhile has the code of its end. */
-export async function waitForContainer(engine: Needs, ref: string): Promise<number> {
-  const before = engine.containers.find(ref);
-  await engine.exits.recorded(before.id);
-  return exitCodeOf((engine.containers.get(before.id) ?? before).state);
+/**
+ * The exit code: at once when nothing runs, else with the end of the run, also when a restart policy begins the next
+ * one. Ends with the client. Specification, endpoint 20.
+ */
+export async function waitForContainer(engine: Needs, ref: string, signal: AbortSignal): Promise<number> {
+  const { id, state } = engine.containers.find(ref);
+  const runs = isAlive(state) || state.status === 'starting' || state.status === 'restarting';
+  if (!runs) return exitCodeOf(state);
+  return (await engine.exits.runs.next(id, signal)) ?? 0;
 }

@@ -4,22 +4,23 @@ import { parseDetachKeys } from '../containers/detach-keys.ts';
 import type { Shims } from '../containers/shims.ts';
 import type { ContainerStore } from '../containers/store.ts';
 import type { Events } from '../events/events.ts';
+import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
 import type { ExecCreateBody } from './schema.ts';
 import type { Exec, ExecStore } from './store.ts';
 
-type Needs = { containers: ContainerStore; events: Events; execs: ExecStore; shims: Shims };
+type Needs = { clock: Clock; containers: ContainerStore; events: Events; execs: ExecStore; shims: Shims };
 
 /** Prepares a process for a running container. Throws `notFound`, `invalid`, `conflict`. Specification, endpoint 25. */
 export function createExec(engine: Needs, ref: string, body: ExecCreateBody): Exec {
   parseDetachKeys(body.DetachKeys);
+  const command = typeof body.Cmd === 'string' ? [body.Cmd] : (body.Cmd ?? []);
+  if (command.length === 0 || command[0] === '') throw new EngineError('invalid', 'No exec command specified');
   const { container } = findAlive(engine, ref);
   if (container.state.status === 'paused') {
     throw new EngineError('conflict', `Container ${ref} is paused, unpause the container before exec`);
   }
-  const command = typeof body.Cmd === 'string' ? [body.Cmd] : (body.Cmd ?? []);
-  if (command.length === 0 || command[0] === '') throw new EngineError('invalid', 'No exec command specified');
   const exec: Exec = {
     id: newId(),
     containerId: container.id,
@@ -35,7 +36,12 @@ export function createExec(engine: Needs, ref: string, body: ExecCreateBody): Ex
     workingDir: body.WorkingDir ?? '',
     state: { status: 'created' },
   };
-  engine.execs.insert(exec);
-  emitContainer(engine.events, `exec_create: ${command.join(' ')}`, container, { execID: exec.id });
+  engine.execs.insert(exec, engine.clock.now());
+  emitContainer(engine.events, `exec_create: ${commandLine(exec)}`, container, { execID: exec.id });
   return exec;
+}
+
+/** As the events show it: with a blank at the end where there are no arguments, which is what filters compare with. */
+export function commandLine({ command }: Exec): string {
+  return `${command[0]} ${command.slice(1).join(' ')}`;
 }

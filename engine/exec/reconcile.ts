@@ -21,7 +21,10 @@ async function findAgain(engine: ExecNeeds, { id }: Exec): Promise<void> {
     return;
   }
   const exitCode = Shim.readStatus(directory)?.exitCode ?? 255;
-  engine.execs.change(id, (current) => ({ ...current, state: { status: 'ended', exitCode } }));
+  engine.execs.change(id, (current) => ({
+    ...current,
+    state: { status: 'ended', exitCode, endedAt: engine.clock.now() },
+  }));
   await shim?.abandon();
   await rm(directory, { recursive: true, force: true });
 }

@@ -6,20 +6,22 @@ import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { findAlive } from '../containers/alive.ts';
 import { emitContainer } from '../containers/container-events.ts';
-import { resolveUser } from '../containers/container-user.ts';
-import { environmentOf, grantedCapabilities, processFields } from '../containers/oci-spec.ts';
 import { shimFolder } from '../containers/places.ts';
 import type { Shims } from '../containers/shims.ts';
 import type { Container, ContainerStore } from '../containers/store.ts';
 import type { Events } from '../events/events.ts';
 import type { Layers } from '../layers/layers.ts';
+import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { Runtimes } from '../runtime/runtimes.ts';
 import { Shim, ShimLost } from '../runtime/shim.ts';
 import { StartFailed } from '../runtime/start-failure.ts';
+import { commandLine } from './create.ts';
+import { execProcess } from './process.ts';
 import type { Exec, ExecStore } from './store.ts';
 
 export type ExecNeeds = {
+  clock: Clock;
   config: Config;
   containers: ContainerStore;
   events: Events;
@@ -30,99 +32,105 @@ export type ExecNeeds = {
   shims: Shims;
 };
 
+export type Claimed = Readonly<{ exec: Exec; container: Container }>;
+
+/** dockerd 20.10 gives this to whatever could not be started, a missing command included. */
+const NOT_STARTED_CODE = 126;
+const LOST_CODE = 255;
+
 /** What can be refused, before the connection is taken over; from here on the exec is started once. */
-export function claimExec(engine: ExecNeeds, ref: string): { exec: Exec; container: Container } {
+export function claimExec(engine: ExecNeeds, ref: string): Claimed {
   const { id, containerId } = engine.execs.find(ref);
   const { container } = findAlive(engine, containerId);
   if (container.state.status === 'paused') {
     throw new EngineError('conflict', `Container ${container.id} is paused, unpause the container before exec`);
   }
   const exec = engine.execs.change(id, (current) => {
-    if (current.state.status === 'running' || current.state.status === 'starting') {
+    const { status } = current.state;
+    if (status === 'running' || status === 'starting') {
       throw new EngineError('conflict', `Error: Exec command ${id} is already running`);
     }
-    if (current.state.status === 'ended') {
-      throw new EngineError('conflict', `Error: Exec command ${id} has already run`);
-    }
+    if (status === 'ended') throw new EngineError('conflict', `Error: Exec command ${id} has already run`);
     return { ...current, state: { status: 'starting' } };
   });
+  emitContainer(engine.events, `exec_start: ${commandLine(exec)}`, container, { execID: exec.id });
   return { exec, container };
 }
 
 /**
- * Runs a claimed exec. `connect` gets the stream before the process starts. Resolves when it runs; the returned
- * promise inside resolves when its exit code is stored. Throws `failed` with the runtime's words.
+ * Runs a claimed exec; `connect` gets the stream before the process starts. Resolves when it runs, with a promise of
+ * the moment when its exit code is stored. Throws `invalid` with the reason when it cannot be started.
  */
 export async function runExec(
   engine: ExecNeeds,
-  { exec, container }: { exec: Exec; container: Container },
+  { exec, container }: Claimed,
   connect?: (stream: Socket) => void,
 ): Promise<{ recorded: Promise<void> }> {
   await using undo = new AsyncDisposableStack();
-  const directory = shimFolder(engine.config, exec.id);
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
-  undo.defer(async () => await rm(directory, { recursive: true, force: true }));
   try {
-    writeFileSync(join(directory, 'process.json'), JSON.stringify(processOf(engine, exec, container)));
+    const directory = shimFolder(engine.config, exec.id);
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    undo.defer(async () => await rm(directory, { recursive: true, force: true }));
+    writeFileSync(join(directory, 'process.json'), JSON.stringify(execProcess(engine.layers, exec, container)));
     const shim = await Shim.spawn({
       id: exec.id,
       directory,
       runtime: engine.runtimes.get(container.hostConfig.Runtime),
       mode: { kind: 'exec', container: container.id },
       tty: exec.tty,
-      openStdin: exec.openStdin,
+      // Nobody could ever end the stdin of a detached one.
+      openStdin: exec.openStdin && connect !== undefined,
       stdinOnce: true,
       log: { driver: 'none' },
     });
     undo.defer(async () => await shim.abandon());
-    if (connect !== undefined) {
-      const { openStdin: stdin, openStdout: stdout, openStderr: stderr } = exec;
-      connect(await shim.attach({ stdin, stdout: stdout || exec.tty, stderr, logs: false, stream: true }));
-    }
+    engine.execShims.set(exec.id, shim);
+    if (connect !== undefined) connect(await openStreams(shim, exec));
+    const { size } = engine.execs.find(exec.id);
+    if (size !== undefined) await shim.resize(size.width, size.height);
     const { pid } = await shim.start();
     engine.execs.change(exec.id, (current) => ({ ...current, state: { status: 'running', pid } }));
-    emitContainer(engine.events, `exec_start: ${exec.command.join(' ')}`, container, { execID: exec.id });
     undo.move();
     return { recorded: followExec(engine, exec.id, shim) };
   } catch (error) {
-    endExec(engine, exec.id, error instanceof StartFailed ? error.exitCode : 126);
-    throw error instanceof StartFailed ? new EngineError('failed', error.message, { cause: error }) : error;
+    engine.execShims.delete(exec.id);
+    end(engine, exec.id, NOT_STARTED_CODE);
+    throw error instanceof StartFailed ? new EngineError('invalid', error.message, { cause: error }) : error;
   }
+}
+
+async function openStreams(shim: Shim, { openStdin, openStdout, openStderr, tty }: Exec): Promise<Socket> {
+  const stdout = openStdout || (tty && openStderr);
+  return await shim.attach({ stdin: openStdin, stdout, stderr: openStderr, logs: false, stream: true });
 }
 
 /** Watches a running exec until its exit code is stored. */
 export async function followExec(engine: ExecNeeds, id: string, shim: Shim): Promise<void> {
   engine.execShims.set(id, shim);
-  let exitCode = 255;
+  const exitCode = await exitCodeOf(shim);
+  engine.execShims.delete(id);
+  end(engine, id, exitCode);
+  const { containerId } = engine.execs.get(id) ?? {};
+  const container = engine.containers.get(containerId ?? '');
+  if (container !== undefined) {
+    emitContainer(engine.events, 'exec_die', container, { execID: id, exitCode: String(exitCode) });
+  }
+  shim.release();
+  // After the answer: nobody waits for it.
+  void rm(shim.directory, { recursive: true, force: true });
+}
+
+async function exitCodeOf(shim: Shim): Promise<number> {
   try {
-    ({ exitCode } = await shim.exited);
+    return (await shim.exited).exitCode;
   } catch (error) {
     if (!(error instanceof ShimLost)) throw error;
+    return LOST_CODE;
   }
-  engine.execShims.delete(id);
-  endExec(engine, id, exitCode);
-  shim.release();
-  await rm(shim.directory, { recursive: true, force: true });
 }
 
-function endExec(engine: ExecNeeds, id: string, exitCode: number): void {
-  const known = engine.execs.get(id);
-  if (known === undefined) return;
-  engine.execs.change(id, (current) => ({ ...current, state: { status: 'ended', exitCode } }));
-  const container = engine.containers.get(known.containerId);
-  if (container !== undefined)
-    emitContainer(engine.events, 'exec_die', container, { execID: id, exitCode: String(exitCode) });
-}
-
-function processOf(engine: ExecNeeds, exec: Exec, container: Container): object {
-  const capabilities = grantedCapabilities(container.hostConfig, exec.privileged || container.hostConfig.Privileged);
-  const overlay = engine.layers.overlay(container.id);
-  const user = resolveUser(exec.user || container.config.User, container.hostConfig.GroupAdd ?? [], overlay);
-  return {
-    ...processFields(container, user, capabilities),
-    terminal: exec.tty,
-    args: exec.command,
-    env: [...environmentOf(container, exec.tty), ...exec.env],
-    cwd: exec.workingDir || container.config.WorkingDir || '/',
-  };
+/** The container may have been removed with its execs meanwhile. */
+function end({ execs, clock }: ExecNeeds, id: string, exitCode: number): void {
+  if (execs.get(id) === undefined) return;
+  execs.change(id, (current) => ({ ...current, state: { status: 'ended', exitCode, endedAt: clock.now() } }));
 }

@@ -5,7 +5,7 @@ import { EngineError } from '../lib/errors.ts';
 export type ExecState =
   | Readonly<{ status: 'created' | 'starting' }>
   | Readonly<{ status: 'running'; pid: number }>
-  | Readonly<{ status: 'ended'; exitCode: number }>;
+  | Readonly<{ status: 'ended'; exitCode: number; endedAt: Temporal.Instant }>;
 
 export type Exec = Readonly<{
   id: string;
@@ -20,8 +20,13 @@ export type Exec = Readonly<{
   detachKeys: string;
   env: readonly string[];
   workingDir: string;
+  /** Of the terminal, when it was set before the start. */
+  size?: Readonly<{ width: number; height: number }>;
   state: ExecState;
 }>;
+
+/** For this long a client can ask for the exit code. */
+const KEPT_MINUTES = 5;
 
 const migrations = [
   `CREATE TABLE execs (
@@ -44,7 +49,7 @@ export class ExecStore {
     );
     this.#delete = db.sql.prepare('DELETE FROM execs WHERE id = ?');
     for (const row of db.sql.prepare('SELECT record FROM execs').iterate()) {
-      const exec = JSON.parse(String(row.record)) as Exec;
+      const exec = parseRecord(String(row.record));
       this.#byId.set(exec.id, exec);
     }
   }
@@ -66,13 +71,19 @@ export class ExecStore {
     return [...this.#byId.values()];
   }
 
+  /** Those that run or may still be started, as an inspect of the container shows them. */
   runningIn(containerId: string): string[] {
     return this.all()
-      .filter((exec) => exec.containerId === containerId && exec.state.status === 'running')
+      .filter((exec) => exec.containerId === containerId && exec.state.status !== 'ended')
       .map(({ id }) => id);
   }
 
-  insert(exec: Exec): void {
+  /** Drops those that ended long ago: there is never more than the work of some minutes. */
+  insert(exec: Exec, now: Temporal.Instant): void {
+    const kept = now.subtract({ minutes: KEPT_MINUTES });
+    for (const { id, state } of this.all()) {
+      if (state.status === 'ended' && Temporal.Instant.compare(state.endedAt, kept) < 0) this.delete(id);
+    }
     this.#save(exec);
   }
 
@@ -87,8 +98,19 @@ export class ExecStore {
     this.#byId.delete(id);
   }
 
+  /** The container is removed. */
+  deleteOf(containerId: string): void {
+    for (const exec of this.all()) if (exec.containerId === containerId) this.delete(exec.id);
+  }
+
   #save(exec: Exec): void {
     this.#put.run(exec.id, exec.containerId, JSON.stringify(exec));
     this.#byId.set(exec.id, exec);
   }
+}
+
+function parseRecord(text: string): Exec {
+  return JSON.parse(text, (key, value: unknown) =>
+    key === 'endedAt' && typeof value === 'string' ? Temporal.Instant.from(value) : value,
+  ) as Exec;
 }

@@ -16,12 +16,17 @@ export const earlyBytes = new WeakMap<Socket, Buffer[]>();
  * half-close of the client ends only the readable side.
  */
 export function hijack(request: FastifyRequest, reply: FastifyReply, options: { contentType?: string } = {}): Duplex {
+  return takeOver(request, reply, head(request, reply, options.contentType ?? rawStreamType(request)));
+}
+
+/** The same for a protocol that has its own head. */
+export function takeOver(request: FastifyRequest, reply: FastifyReply, responseHead: string): Socket {
   reply.hijack();
   const socket = request.raw.socket;
   release(request.raw, reply);
   socket.setTimeout(0);
   socket.setNoDelay(true);
-  socket.write(head(request, reply, options.contentType ?? rawStreamType(request)));
+  socket.write(responseHead);
   for (const chunk of (earlyBytes.get(socket) ?? []).toReversed()) socket.unshift(chunk);
   earlyBytes.delete(socket);
   return socket;

@@ -1,0 +1,15 @@
+import type { Size } from '../containers/resize.ts';
+import { EngineError } from '../lib/errors.ts';
+import type { Shim } from '../runtime/shim.ts';
+import type { ExecStore } from './store.ts';
+
+type Needs = { execs: ExecStore; execShims: ReadonlyMap<string, Shim> };
+
+/** Sets the terminal's size; before the start it is the first one. Throws `notFound`. Specification, endpoint 27. */
+export async function resizeExec(engine: Needs, ref: string, { width, height }: Size): Promise<void> {
+  const { id, state } = engine.execs.find(ref);
+  const shim = engine.execShims.get(id);
+  if (shim !== undefined) await shim.resize(width, height);
+  else if (state.status === 'ended') throw new EngineError('notFound', `No such exec instance: ${id} has ended`);
+  else engine.execs.change(id, (current) => ({ ...current, size: { width, height } }));
+}

@@ -1,0 +1,66 @@
+import type { Socket } from 'node:net';
+import { Transform, type Duplex } from 'node:stream';
+
+import { emitContainer } from '../containers/container-events.ts';
+import { parseDetachKeys } from '../containers/detach-keys.ts';
+import { relay } from '../containers/relay.ts';
+import { encodeFrame, FrameDecoder, STDOUT } from '../http/frames.ts';
+import { EngineError } from '../lib/errors.ts';
+import { runExec, type Claimed, type ExecNeeds } from './start.ts';
+
+/**
+ * Runs an exec with a client at its streams, until the output ends, the client leaves, or types the detach keys; the
+ * process lives on without a client.
+ *
+ * What goes wrong is said in the stream, as text on stdout: its head was sent, and docker's clients show it from there.
+ */
+export async function runSession(engine: ExecNeeds, claimed: Claimed, tty: boolean, client: Duplex): Promise<void> {
+  const { exec, container } = claimed;
+  const recorded = Promise.withResolvers<void>();
+  let session = Promise.resolve();
+  const connect = (stream: Socket): void => {
+    session = carry(stream);
+  };
+  try {
+    const run = await runExec(engine, claimed, connect);
+    await run.recorded.finally(recorded.resolve);
+    await session;
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    const text = Buffer.from(`${error.message}\r\n`);
+    client.write(tty ? text : encodeFrame(STDOUT, text));
+  } finally {
+    recorded.resolve();
+    client.end();
+  }
+
+  async function carry(stream: Socket): Promise<void> {
+    const how = await relay(client, stream, {
+      stdin: exec.openStdin,
+      detachKeys: exec.tty ? parseDetachKeys(exec.detachKeys) : undefined,
+      reframe: exec.tty === tty ? undefined : reframer(tty),
+    });
+    if (how === 'detached') emitContainer(engine.events, 'exec_detach', container, { execID: exec.id });
+    // An inspect after the end of the stream must agree.
+    if (how === 'ended') await recorded.promise;
+    client.end();
+  }
+}
+
+/** For a client that asked for the other form at the start than at the creation. */
+function reframer(tty: boolean): Transform {
+  let decoded: Buffer[] = [];
+  const decoder = new FrameDecoder((_type, payload) => decoded.push(payload));
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      if (!tty) {
+        done(null, encodeFrame(STDOUT, chunk));
+        return;
+      }
+      decoder.push(chunk);
+      const text = Buffer.concat(decoded);
+      decoded = [];
+      done(null, text);
+    },
+  });
+}
