@@ -17,7 +17,7 @@ export class StartFailed extends Error {
 /** Reads why from the runtime's own log (JSON lines), in the words of the engine that clients know. */
 export function startFailure(directory: string, kind: 'container' | 'exec'): StartFailed {
   const reason = lastError(directory) ?? 'the runtime ended without a message';
-  const step = kind === 'exec' ? 'OCI runtime exec failed: exec failed' : 'OCI runtime create failed';
+  const step = kind === 'exec' ? 'OCI runtime exec failed' : 'OCI runtime create failed';
   return new StartFailed(`${step}: ${reason}: unknown`, exitCodeFor(reason));
 }
 
