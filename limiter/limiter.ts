@@ -1,4 +1,4 @@
-import { Endpoints } from './endpoints.ts';
+import { defineEndpoint } from './endpoints.ts';
 import { LimitedCallers } from './limited.ts';
 import { MemoryStore } from './memory/store.ts';
 import { defaultRules } from './rules.ts';
@@ -61,7 +61,6 @@ export class RateLimiter implements AsyncDisposable {
   readonly #onStoreFailure: 'open' | 'closed';
   readonly #reportFailure: (error: unknown) => void;
   readonly #reportShadow: (limit: LimitName, caller: Caller, endpoint: Endpoint) => void;
-  readonly #endpoints = new Endpoints();
   readonly #limited = new LimitedCallers();
   /** Counts for `onStoreFailure: 'open'`. */
   #own: MemoryStore | undefined;
@@ -86,7 +85,7 @@ export class RateLimiter implements AsyncDisposable {
 
   /** Makes a route known, once at start or reload. The same name means the same counts of points. */
   endpoint(definition: EndpointDefinition): Endpoint {
-    return this.#endpoints.define(definition);
+    return defineEndpoint(definition);
   }
 
   /**
@@ -100,7 +99,13 @@ export class RateLimiter implements AsyncDisposable {
       const banned = this.#banned(caller, endpoint);
       if (banned !== undefined) return banned;
     }
-    const ask: Ask = { key: caller.key, limit: enforcedLimit(rules, caller, endpoint.category), endpoint, points, rules };
+    const ask: Ask = {
+      key: caller.key,
+      limit: enforcedLimit(rules, caller, endpoint.category),
+      endpoint,
+      points,
+      rules,
+    };
     const verdict = this.#store.decide(ask);
     if (verdict instanceof Promise) return this.#later(verdict, ask, caller);
     return this.#decision(verdict, ask, caller, this.#store, false);
@@ -302,7 +307,8 @@ class Admitted implements Admission {
 /** The limit that headers show; for a category that is off it is the core limit. */
 function shownLimit(rules: LimitRules, caller: Caller, category: Category): number {
   const { limit, anonymousLimit } = rules.categories[category];
-  if (typeof limit === 'string') return limit === 'off' && category !== 'core' ? shownLimit(rules, caller, 'core') : caller.limit;
+  if (typeof limit === 'string')
+    return limit === 'off' && category !== 'core' ? shownLimit(rules, caller, 'core') : caller.limit;
   return caller.kind === 'ip' && anonymousLimit !== undefined ? anonymousLimit : limit;
 }
 

@@ -68,8 +68,7 @@ export function problemsOf(rules: LimitRules): string[] {
   for (const category of CATEGORIES) {
     const { limit, windowSeconds, anonymousLimit } = rules.categories[category];
     if (typeof limit === 'number') check(`categories.${category}.limit`, limit, 0, LARGEST_LIMIT);
-    if (anonymousLimit !== undefined)
-      check(`categories.${category}.anonymousLimit`, anonymousLimit, 0, LARGEST_LIMIT);
+    if (anonymousLimit !== undefined) check(`categories.${category}.anonymousLimit`, anonymousLimit, 0, LARGEST_LIMIT);
     check(`categories.${category}.windowSeconds`, windowSeconds, 1, LONGEST_WINDOW_SECONDS);
   }
   check('concurrent.limit', rules.concurrent.limit, 0, 60_000);
