@@ -50,17 +50,17 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
   const clock = systemClock;
   const events = new Events(db, clock);
   const blobs = new Blobs(config.dataRoot);
-  const layers = new Layers(db, blobs, config.dataRoot, log);
+  const layers = undo.use(new Layers(db, blobs, config.dataRoot, log));
   const images = new ImageStore(db, layers);
   const containers = new ContainerStore(db);
-  const shims = new Shims();
+  const shims = new Shims(log);
+  undo.defer(async () => await shims.settled());
   const locks = new KeyLock();
   const networks = undo.use(new Networks({ ...config, db, clock, log, nameOf: (id) => containers.get(id)?.name }));
   const runtimes = new Runtimes(config);
   const pendingAttaches = new PendingAttaches();
-  const exits: Exits = new Exits(
-    { clock, config, containers, db, events, log, networks, runtimes, shims },
-    (container) => policies.ended(container),
+  const exits: Exits = new Exits({ clock, config, containers, db, events, networks, runtimes, shims }, (container) =>
+    policies.ended(container),
   );
   const policies = undo.use(
     new RestartPolicies({

@@ -54,6 +54,19 @@ export function completeConfig(
   return config;
 }
 
+/** Settings that contradict the namespaces a container shares. Throws `invalid`. */
+export function checkAgainstModes(body: ContainerConfigBody, networkMode: string, utsMode: string): void {
+  if (utsMode === 'host' && body.Hostname) refuseBoth('hostname', 'UTS');
+  if (!networkMode.startsWith('container:')) return;
+  if (body.Hostname) refuseBoth('hostname', 'network');
+  if (body.MacAddress) refuseBoth('mac-address', 'network');
+  if (Object.keys(body.ExposedPorts ?? {}).length > 0) refuseBoth('port exposing', 'container type network');
+}
+
+function refuseBoth(option: string, mode: string): never {
+  throw new EngineError('invalid', `conflicting options: ${option} and the ${mode} mode`);
+}
+
 /** The words to execute: entrypoint, then command. Throws `invalid` when there are none. */
 export function commandOf({ Entrypoint, Cmd }: ContainerConfig): { path: string; args: string[] } {
   const [path, ...args] = [...(Entrypoint ?? []), ...(Cmd ?? [])];

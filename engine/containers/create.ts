@@ -10,16 +10,19 @@ import { EngineError } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
 import type { Runtimes } from '../runtime/runtimes.ts';
 import { createVolume } from '../volumes/create.ts';
+import type { VolumeUsage } from '../volumes/remove.ts';
 import type { VolumeStore } from '../volumes/store.ts';
-import { commandOf, completeConfig } from './container-config.ts';
+import { checkAgainstModes, commandOf, completeConfig } from './container-config.ts';
 import { emitContainer } from './container-events.ts';
 import type { HostConfig } from './host-config-schema.ts';
 import { completeHostConfig } from './host-config.ts';
 import { parseBind, volumeMount } from './mount-points.ts';
 import { containerFolder } from './places.ts';
 import { randomName } from './random-name.ts';
+import { removeAnonymousVolumes } from './remove.ts';
 import type { CreateBody } from './schema.ts';
 import { nameTaken, type Container, type ContainerStore, type MountPoint } from './store.ts';
+import { limitSupport, withoutUnsupported } from './supported-limits.ts';
 import { copyUpVolumes } from './volume-copy-up.ts';
 
 type Needs = {
@@ -31,6 +34,7 @@ type Needs = {
   layers: Layers;
   runtimes: Runtimes;
   volumes: VolumeStore;
+  volumeUsage: VolumeUsage;
 };
 
 const NAME = /^\/?[a-zA-Z0-9_-]+$/;
@@ -47,19 +51,28 @@ export async function createContainer(
 ): Promise<{ container: Container; warnings: string[] }> {
   const id = newId();
   const image = findImage(engine.images, body.Image ?? '');
-  const hostConfig = completeHostConfig(body.HostConfig ?? {}, {
+  const wanted = completeHostConfig(body.HostConfig ?? {}, {
     logDriver: engine.config.logDriver,
     logOpts: engine.config.logOpts,
     runtime: engine.runtimes.defaultName,
   });
+  const { hostConfig, warnings } = withoutUnsupported(wanted, limitSupport());
+  checkAgainstModes(body, hostConfig.NetworkMode, hostConfig.UTSMode);
   engine.runtimes.get(hostConfig.Runtime);
-  checkNetwork(engine.containers, hostConfig);
+  checkOthers(engine.containers, hostConfig);
   const hostname = hostConfig.NetworkMode === 'host' ? hostName() : '';
   const config = completeConfig(id, body, image.config, hostname);
   const { path, args } = commandOf(config);
   const mounts = mountsOf(engine.containers, hostConfig, Object.keys(config.Volumes ?? {}));
 
+  const driver = hostConfig.VolumeDriver;
+  if (driver !== '' && driver !== 'local' && mounts.some(({ type }) => type === 'volume')) {
+    throw new EngineError('invalid', `error looking up volume plugin ${driver}: plugin "${driver}" not found`);
+  }
+
   await using undo = new AsyncDisposableStack();
+  const withSources = mounts.map((mount) => withSource(engine, mount));
+  undo.defer(async () => await removeAnonymousVolumes(engine, withSources));
   const container: Container = {
     id,
     name: nameOf(engine.containers, name),
@@ -76,7 +89,7 @@ export async function createContainer(
     oomKilled: false,
     restartCount: 0,
     stoppedByUser: false,
-    mounts: mounts.map((mount) => withSource(engine, mount)),
+    mounts: withSources,
     logPath:
       hostConfig.LogConfig.Type === 'json-file' ? join(containerFolder(engine.config, id), `${id}-json.log`) : '',
   };
@@ -87,7 +100,7 @@ export async function createContainer(
   engine.containers.insert(container);
   undo.move();
   emitContainer(engine.events, 'create', container);
-  return { container, warnings: warningsOf(hostConfig) };
+  return { container, warnings };
 }
 
 function findImage(images: ImageStore, ref: string): Image {
@@ -106,12 +119,22 @@ function nameOf(containers: ContainerStore, wanted: string | undefined): string 
   return name;
 }
 
-function checkNetwork(containers: ContainerStore, { NetworkMode, PidMode, IpcMode }: HostConfig): void {
-  for (const mode of [NetworkMode, PidMode, IpcMode]) {
-    if (mode.startsWith('container:')) containers.find(mode.slice('container:'.length));
+/** The other containers that this one names. A network is only looked for when it starts, as in docker. */
+function checkOthers(containers: ContainerStore, { PidMode, IpcMode, Links }: HostConfig): void {
+  for (const mode of [PidMode, IpcMode]) {
+    if (mode.startsWith('container:')) findOther(containers, mode.slice('container:'.length));
   }
-  if (NetworkMode.startsWith('container:') || ['default', 'bridge', 'none', 'host'].includes(NetworkMode)) return;
-  throw new EngineError('notFound', `network ${NetworkMode} not found`);
+  for (const link of Links ?? []) findOther(containers, link.split(':', 1)[0]!);
+}
+
+/** It is not the container of the request: a 404 would tell a client that the image is missing. */
+function findOther(containers: ContainerStore, ref: string): Container {
+  try {
+    return containers.find(ref);
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    throw new EngineError('invalid', error.message, { cause: error });
+  }
 }
 
 function mountsOf(containers: ContainerStore, hostConfig: HostConfig, volumePaths: readonly string[]): MountPoint[] {
@@ -136,7 +159,7 @@ function borrowedMounts(containers: ContainerStore, source: string): MountPoint[
   const [ref = '', mode = ''] = source.split(':');
   if (!['', 'ro', 'rw', 'z', 'Z'].includes(mode))
     throw new EngineError('invalid', `invalid mode for volumes-from: ${mode}`);
-  return containers.find(ref).mounts.map((mount) => ({
+  return findOther(containers, ref).mounts.map((mount) => ({
     ...mount,
     anonymous: false, // the other container owns it
     copyUp: false,
@@ -147,19 +170,6 @@ function borrowedMounts(containers: ContainerStore, source: string): MountPoint[
 /** A volume gets its folder, and is made when it is not there. */
 function withSource(engine: Needs, mount: MountPoint): MountPoint {
   if (mount.type !== 'volume' || mount.source !== '') return mount;
-  const { name } = createVolume(engine, { name: mount.name });
+  const { name } = createVolume(engine, { name: mount.name, anonymous: mount.anonymous });
   return { ...mount, name, source: engine.volumes.mountpoint(name) };
-}
-
-function warningsOf({ Memory, MemorySwap, OomKillDisable, KernelMemory }: HostConfig): string[] {
-  const warnings = [];
-  if (OomKillDisable === true && Memory === 0) {
-    warnings.push(
-      'OOM killer is disabled for the container, but no memory limit is set, this can result in the system running out of resources.',
-    );
-  }
-  if (KernelMemory > 0)
-    warnings.push('Specifying a kernel memory limit is deprecated and will be removed in a future release.');
-  if (MemorySwap > 0 && Memory === 0) warnings.push('You specified a swap limit without a memory limit.');
-  return warnings;
 }

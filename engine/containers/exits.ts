@@ -20,7 +20,6 @@ type Needs = NetworkNeeds & {
   config: Config;
   containers: ContainerStore;
   db: Database;
-  log: { error(details: object, message: string): void };
   runtimes: Runtimes;
   shims: Shims;
 };
@@ -100,19 +99,17 @@ export class Exits {
   }
 
   async #await(id: string, shim: Shim): Promise<void> {
-    const { containers, log, shims } = this.#engine;
-    const complain = (error: unknown): void => log.error({ err: error, container: id }, 'the end of a run left traces');
+    const { containers, shims } = this.#engine;
     try {
       const status = await shim.exited;
       this.record(id, status);
       shim.release();
       const gone = shim.gone.then(async () => await rm(shim.directory, { recursive: true, force: true }));
-      shims.remove(id, gone.catch(complain));
+      shims.remove(id, gone);
     } catch (error) {
       const container = containers.get(id);
       if (!(error instanceof ShimLost) || container === undefined) throw error;
-      const lost = this.recordLost(container);
-      shims.remove(id, lost.catch(complain));
+      shims.remove(id, this.recordLost(container));
     }
   }
 

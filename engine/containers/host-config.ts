@@ -1,4 +1,8 @@
-import { EngineError } from '../lib/errors.ts';
+import { readdirSync } from 'node:fs';
+import { isIP } from 'node:net';
+import { cpus } from 'node:os';
+
+import { EngineError, hasCode } from '../lib/errors.ts';
 import { wantedCapabilities } from './capabilities.ts';
 import type { HostConfig, HostConfigBody } from './host-config-schema.ts';
 
@@ -76,6 +80,9 @@ export function completeHostConfig(body: HostConfigBody, defaults: Defaults): Ho
   if (hostConfig.IpcMode === '') hostConfig.IpcMode = 'private';
   checkLimits(hostConfig);
   checkModes(hostConfig);
+  checkSecurity(hostConfig);
+  checkSet('cpuset cpus', 'CPUs', hostConfig.CpusetCpus, cpus().length);
+  checkSet('cpuset mems', 'memory nodes', hostConfig.CpusetMems, memoryNodes());
   wantedCapabilities({ add: hostConfig.CapAdd, drop: hostConfig.CapDrop, privileged: hostConfig.Privileged });
   return hostConfig;
 }
@@ -111,7 +118,7 @@ function portBindingsOf({ PortBindings = {} }: HostConfigBody): HostConfig['Port
   const complete: HostConfig['PortBindings'] = {};
   for (const [port, bindings] of Object.entries(PortBindings)) {
     complete[portKey(port)] = (bindings ?? []).map(({ HostIp = '', HostPort = '' }) => {
-      if (!/^(\d{1,5}(-\d{1,5})?)?$/.test(HostPort))
+      if (!/^(\d{1,5}(-\d{1,5})?)?$/.test(HostPort) || HostPort.split('-').some((port) => Number(port) > 65_535))
         throw new EngineError('invalid', `invalid port specification: "${HostPort}"`);
       return { HostIp, HostPort };
     });
@@ -144,6 +151,14 @@ function checkLimits(limits: HostConfig): void {
     'Minimum memory limit can not be less than memory reservation limit, see usage',
   );
   refuseIf(
+    MemoryReservation !== 0 && MemoryReservation < MINIMUM_MEMORY_BYTES,
+    'Minimum memory reservation allowed is 6MB',
+  );
+  refuseIf(
+    limits.KernelMemory !== 0 && limits.KernelMemory < MINIMUM_MEMORY_BYTES,
+    'Minimum kernel memory limit allowed is 6MB',
+  );
+  refuseIf(
     MemorySwappiness !== null && (MemorySwappiness < -1 || MemorySwappiness > 100),
     `Invalid value: ${MemorySwappiness}, valid memory swappiness range is 0-100`,
   );
@@ -153,6 +168,9 @@ function checkLimits(limits: HostConfig): void {
   );
   refuseIf(CpuQuota > 0 && CpuQuota < 1000, 'CPU cfs quota can not be less than 1ms (i.e. 1000)');
   refuseIf(BlkioWeight !== 0 && (BlkioWeight < 10 || BlkioWeight > 1000), 'Range of blkio weight is from 10 to 1000');
+  for (const { Path, Weight } of limits.BlkioWeightDevice ?? []) {
+    refuseIf(Weight < 10 || Weight > 1000, `Range of blkio weight is from 10 to 1000: ${Path}`);
+  }
   refuseIf(ShmSize < 0, 'SHM size can not be less than 0');
   refuseIf(
     Math.abs(limits.OomScoreAdj) > 1000,
@@ -190,8 +208,13 @@ function checkModes({
       `invalid tmpfs mount path: '${path}' mount path must be absolute and not '/'`,
     );
   }
-  for (const host of ExtraHosts ?? []) refuseIf(!/^[^:]+:.+$/.test(host), `bad format for add-host: "${host}"`);
+  for (const host of ExtraHosts ?? []) checkExtraHost(host);
+  refuseIf(
+    NetworkMode === 'host' && (Links ?? []).length > 0,
+    "conflicting options: host type networking can't be used with links. This would result in undefined behavior",
+  );
   if (!NetworkMode.startsWith('container:')) return;
+  refuseIf(NetworkMode === 'container:', 'Invalid network mode: invalid container format container:<name|id>');
   refuseIf(
     Object.keys(PortBindings).length > 0,
     'conflicting options: port publishing and the container type network mode',
@@ -199,6 +222,51 @@ function checkModes({
   refuseIf((Links ?? []).length > 0, 'conflicting options: container type network can’t be used with links');
   refuseIf((Dns ?? []).length > 0, 'conflicting options: dns and the network mode');
   refuseIf((ExtraHosts ?? []).length > 0, 'conflicting options: custom host-to-IP mapping and the network mode');
+}
+
+function checkExtraHost(entry: string): void {
+  const match = /^[^:]+:(.+)$/.exec(entry);
+  if (match === null) throw new EngineError('invalid', `bad format for add-host: "${entry}"`);
+  const [, address = ''] = match;
+  refuseIf(address !== 'host-gateway' && isIP(address) === 0, `invalid IP address in add-host: "${address}"`);
+}
+
+function checkSecurity({ SecurityOpt, StorageOpt, Isolation }: HostConfig): void {
+  for (const option of SecurityOpt ?? []) {
+    const known = /^(no-new-privileges([=:](true|false))?|(seccomp|apparmor|label)[=:].+)$/s.test(option);
+    refuseIf(!known, `invalid --security-opt: "${option}"`);
+  }
+  refuseIf(!['', 'default'].includes(Isolation), `Invalid isolation: "${Isolation}" - linux only supports 'default'`);
+  for (const key of Object.keys(StorageOpt ?? {})) {
+    const reason =
+      key === 'size'
+        ? "--storage-opt is supported only for overlay over xfs with 'pquota' mount option"
+        : `Unknown option ${key}`;
+    throw new EngineError('failed', reason);
+  }
+}
+
+/** Lists such as `0-3,5`, of what this machine has. */
+function checkSet(what: string, requested: string, list: string, available: number): void {
+  if (list === '') return;
+  const parts = list.split(',').map((part) => /^(\d+)(?:-(\d+))?$/.exec(part.trim()));
+  for (const part of parts) {
+    if (part === null) throw new EngineError('invalid', `Invalid value ${list} for ${what}: invalid format: ${list}`);
+    const last = Number(part[2] ?? part[1]);
+    refuseIf(Number(part[1]) > last, `Invalid value ${list} for ${what}: invalid format: ${list}`);
+    const range = available === 1 ? '0' : `0-${available - 1}`;
+    refuseIf(last >= available, `Requested ${requested} are not available - requested ${list}, available: ${range}`);
+  }
+}
+
+/** NUMA nodes: nearly always one. */
+function memoryNodes(): number {
+  try {
+    return Math.max(1, readdirSync('/sys/devices/system/node').filter((name) => /^node\d+$/.test(name)).length);
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return 1;
+    throw error;
+  }
 }
 
 function refuseIf(wrong: boolean, message: string): void {

@@ -19,6 +19,9 @@ export function parseBind(bind: string): MountPoint {
   }
   const destination = checkedDestination(second, bind);
   const writable = !options.includes('ro');
+  if (!first.startsWith('/') && options.some((option) => PROPAGATIONS.has(option))) {
+    throw new EngineError('invalid', `invalid volume specification: '${bind}': a volume has no propagation mode`);
+  }
   if (!first.startsWith('/'))
     return { ...volumeMount(first, destination, modes, writable), copyUp: !options.includes('nocopy') };
   return {

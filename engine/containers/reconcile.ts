@@ -8,7 +8,7 @@ import { Shim, type Started } from '../runtime/shim.ts';
 import { emitContainer } from './container-events.ts';
 import { cgroupPathOf, shimFolder } from './places.ts';
 import { removeRemains } from './remains.ts';
-import { finishRemoval, type RemoveNeeds } from './remove.ts';
+import { finishRemoval, removeVolumesOfNobody, type RemoveNeeds } from './remove.ts';
 import type { StartNeeds } from './start.ts';
 import { isAlive, transition, type Starting } from './state.ts';
 import { stopContainer, type StopNeeds } from './stop.ts';
@@ -41,6 +41,7 @@ export async function reconcileContainers(engine: Needs): Promise<void> {
   await Promise.all(
     known.filter(({ id }) => !liveIds.has(id)).map(async (container) => await settle(engine, container)),
   );
+  await removeVolumesOfNobody(engine);
 }
 
 async function reconnect(engine: Needs, container: Container): Promise<Survivor | undefined> {
@@ -103,7 +104,7 @@ async function settle(engine: Needs, container: Container): Promise<void> {
       await undoStart(engine, container, folder);
       return;
     case 'removing':
-      await finishRemoval(engine, container, false);
+      await finishRemoval(engine, container);
       return;
     case 'created':
     case 'restarting':

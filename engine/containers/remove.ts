@@ -7,7 +7,7 @@ import type { Layers } from '../layers/layers.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { KeyLock } from '../lib/key-lock.ts';
 import { removeVolume, type VolumeUsage } from '../volumes/remove.ts';
-import type { VolumeStore } from '../volumes/store.ts';
+import type { Volume, VolumeStore } from '../volumes/store.ts';
 import { emitContainer } from './container-events.ts';
 import type { Exits } from './exits.ts';
 import { killContainer } from './kill.ts';
@@ -15,7 +15,7 @@ import type { PendingAttaches } from './pending-attaches.ts';
 import { containerFolder } from './places.ts';
 import type { Shims } from './shims.ts';
 import { isAlive, transition, exitCodeOf } from './state.ts';
-import type { Container, ContainerStore } from './store.ts';
+import type { Container, ContainerStore, MountPoint } from './store.ts';
 
 export type RemoveNeeds = {
   config: Config;
@@ -43,23 +43,33 @@ export async function removeContainer(
   const { id } = engine.containers.find(ref);
   if (force) await endIfAlive(engine, id);
   using _lock = await engine.locks.hold(id);
-  const container = claim(engine.containers, id);
-  await engine.shims.cleaned(id);
-  await finishRemoval(engine, container, volumes);
+  if (!volumes) keepVolumes(engine, id);
+  await finishRemoval(engine, claim(engine.containers, id));
 }
 
-/** The part that a daemon which starts does again for a removal that was cut off. */
-export async function finishRemoval(engine: RemoveNeeds, container: Container, volumes: boolean): Promise<void> {
+/**
+ * The part that a daemon which starts does again for a removal that was cut off.
+ *
+ * The runtime needs some milliseconds to take away what is left of the last run; nobody has to wait for that.
+ */
+export async function finishRemoval(engine: RemoveNeeds, container: Container): Promise<void> {
   const { id } = container;
-  await engine.layers.remove(id);
   engine.execs.deleteOf(id);
   engine.containers.delete(id);
   engine.exits.settle(id); // a removal can end the wait for the next run of a restart policy
   engine.pendingAttaches.cancelAll(id);
-  await rm(containerFolder(engine.config, id), { recursive: true, force: true });
-  if (volumes) await removeAnonymousVolumes(engine, container);
+  engine.shims.afterwards(id, async () => {
+    await engine.layers.remove(id);
+    await rm(containerFolder(engine.config, id), { recursive: true, force: true });
+  });
+  await removeAnonymousVolumes(engine, container.mounts);
   // Clients that wait for it have asked on another connection: told before the answer, it would end them too early.
   setImmediate(() => emitContainer(engine.events, 'destroy', container));
+}
+
+/** They are nobody's now, until a user removes them. */
+function keepVolumes({ containers, volumes }: RemoveNeeds, id: string): void {
+  for (const { type, name = '' } of containers.get(id)?.mounts ?? []) if (type === 'volume') volumes.keep(name);
 }
 
 async function endIfAlive(engine: RemoveNeeds, id: string): Promise<void> {
@@ -92,9 +102,19 @@ function claim(containers: ContainerStore, id: string): Container {
   });
 }
 
-async function removeAnonymousVolumes(engine: RemoveNeeds, { mounts }: Container): Promise<void> {
-  for (const { name, anonymous } of mounts) {
-    if (!anonymous || name === undefined || engine.volumes.get(name) === undefined) continue;
-    if (engine.volumeUsage.usersOf(name).length === 0) await removeVolume(engine, name);
-  }
+type VolumeNeeds = { events: Events; volumes: VolumeStore; volumeUsage: VolumeUsage };
+
+/** Those that were made for one container alone, unless another one has borrowed them. */
+export async function removeAnonymousVolumes(engine: VolumeNeeds, mounts: readonly MountPoint[]): Promise<void> {
+  for (const { name = '' } of mounts) await removeIfUnused(engine, engine.volumes.get(name));
+}
+
+/** At the daemon's start: what a creation or a removal that was cut off has left. */
+export async function removeVolumesOfNobody(engine: VolumeNeeds): Promise<void> {
+  for (const volume of engine.volumes.all()) await removeIfUnused(engine, volume);
+}
+
+async function removeIfUnused(engine: VolumeNeeds, volume: Volume | undefined): Promise<void> {
+  if (volume?.anonymous !== true || engine.volumeUsage.usersOf(volume.name).length > 0) return;
+  await removeVolume(engine, volume.name);
 }

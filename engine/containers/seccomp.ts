@@ -109,7 +109,9 @@ function toOci(profile: Profile, capabilities: readonly string[]): object {
   const own = ARCHITECTURE[arch()];
   const mapped = profile.archMap?.find(({ architecture }) => architecture === own?.scmp);
   const architectures =
-    mapped === undefined ? profile.architectures : [mapped.architecture, ...(mapped.subArchitectures ?? []).filter(isUsed)];
+    mapped === undefined
+      ? profile.architectures
+      : [mapped.architecture, ...(mapped.subArchitectures ?? []).filter(isUsed)];
   return {
     defaultAction: profile.defaultAction,
     ...(profile.defaultErrnoRet !== undefined && { defaultErrnoRet: profile.defaultErrnoRet }),

@@ -147,6 +147,7 @@ async function lease(engine: StartNeeds, container: Container): Promise<Leased |
   if (hostConfig.NetworkMode === 'none' || config.NetworkDisabled === true || engine.config.bridge === 'none') {
     return attachNone(engine, id);
   }
+  if (!['default', 'bridge'].includes(hostConfig.NetworkMode)) engine.networks.find(hostConfig.NetworkMode);
   return await attachBridge(engine, {
     containerId: id,
     containerName: name,

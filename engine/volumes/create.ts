@@ -12,12 +12,17 @@ type Wanted = {
   driver?: string;
   options?: Readonly<Record<string, string>>;
   labels?: Readonly<Record<string, string>>;
+  /** For one container, which has not been made yet. */
+  anonymous?: boolean;
 };
 
 const NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]+$/;
 
 /** Makes a volume, or returns the one that has the name already. Throws `invalid` and `notFound` (driver). */
-export function createVolume(engine: Needs, { name = '', driver = '', options = {}, labels = {} }: Wanted): Volume {
+export function createVolume(
+  engine: Needs,
+  { name = '', driver = '', options = {}, labels = {}, anonymous = false }: Wanted,
+): Volume {
   if (driver !== '' && driver !== 'local') {
     throw new EngineError(
       'notFound',
@@ -39,7 +44,7 @@ export function createVolume(engine: Needs, { name = '', driver = '', options = 
   }
   const existing = engine.volumes.get(name);
   if (existing !== undefined) return existing;
-  const volume = { name: name === '' ? newId() : name, createdAt: engine.clock.now(), labels, anonymous: name === '' };
+  const volume = { name: name === '' ? newId() : name, createdAt: engine.clock.now(), labels, anonymous };
   mkdirSync(engine.volumes.mountpoint(volume.name), { recursive: true });
   engine.volumes.insert(volume);
   engine.events.emit('volume', 'create', volume.name, { driver: 'local' });

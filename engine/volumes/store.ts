@@ -7,7 +7,10 @@ export type Volume = Readonly<{
   name: string;
   createdAt: Temporal.Instant;
   labels: Readonly<Record<string, string>>;
-  /** Made for one container without a name of the user's. */
+  /**
+   * Made for one container without a name of the user's, and not left behind by its removal: without a container it is
+   * what a creation that was cut off has left.
+   */
   anonymous: boolean;
 }>;
 
@@ -26,11 +29,13 @@ export class VolumeStore {
   readonly #byName = new Map<string, Volume>();
   readonly #insert;
   readonly #delete;
+  readonly #keep;
 
   constructor(db: Database, dataRoot: string) {
     this.directory = join(dataRoot, 'volumes');
     db.migrate('volumes', migrations);
     this.#insert = db.sql.prepare('INSERT INTO volumes VALUES (?, ?, ?, ?)');
+    this.#keep = db.sql.prepare('UPDATE volumes SET anonymous = 0 WHERE name = ?');
     this.#delete = db.sql.prepare('DELETE FROM volumes WHERE name = ?');
     for (const row of db.sql.prepare('SELECT * FROM volumes ORDER BY rowid').iterate()) {
       this.#byName.set(String(row.name), {
@@ -66,6 +71,14 @@ export class VolumeStore {
     const { name, createdAt, labels, anonymous } = volume;
     this.#insert.run(name, String(createdAt.epochNanoseconds), JSON.stringify(labels), anonymous ? 1 : 0);
     this.#byName.set(name, volume);
+  }
+
+  /** Its container goes and the volume stays. */
+  keep(name: string): void {
+    const volume = this.#byName.get(name);
+    if (volume === undefined || !volume.anonymous) return;
+    this.#keep.run(name);
+    this.#byName.set(name, { ...volume, anonymous: false });
   }
 
   delete(name: string): void {
