@@ -6,6 +6,7 @@ import { sha256 } from '../layers/chain-id.ts';
 import type { Layers } from '../layers/layers.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { KeyLock } from '../lib/key-lock.ts';
+import { VERSION } from '../version.ts';
 import { goArchitecture } from './architecture.ts';
 import type { ImageConfig } from './config.ts';
 import { emitImageEvent } from './event.ts';
@@ -49,6 +50,7 @@ export async function importImage(
     comment: message,
     config: wireConfig(config),
     created,
+    docker_version: VERSION,
     history: [{ created, comment: message }],
     os: 'linux',
     rootfs: { type: 'layers', diff_ids: [layer.diffId] },

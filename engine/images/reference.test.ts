@@ -52,7 +52,7 @@ const invalid = [
   'Upper',
   'host.io/Upper',
   '0123456789'.repeat(6) + 'abcd',
-  `${'a'.repeat(256)}`,
+  'a'.repeat(256),
 ];
 
 for (const text of invalid) {

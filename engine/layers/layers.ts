@@ -55,7 +55,7 @@ type Owner = Readonly<{ kind: 'image' | 'container'; top: string | undefined }>;
  * An owner (an image or a container) names the topmost layer of its chain. A layer lives as long as an owner, a layer
  * above it, or work in progress needs it.
  */
-export class Layers {
+export class Layers implements AsyncDisposable {
   readonly #db: Database;
   readonly #blobs: Blobs;
   readonly #directory: string;
@@ -241,6 +241,11 @@ export class Layers {
   /** Resolves when removals so far have reached the disk. */
   async settled(): Promise<void> {
     await Promise.all([this.#trash.emptied(), this.#writableTrash.emptied()]);
+  }
+
+  /** Removals in the background stop where they are; the next start goes on with them. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([this.#trash[Symbol.asyncDispose](), this.#writableTrash[Symbol.asyncDispose]()]);
   }
 
   #own(owner: string, { kind, top }: Owner): void {

@@ -16,9 +16,10 @@ const SMALL_TREE_ENTRIES = 64;
  * Removes folders in two steps: a rename, after which nobody finds the folder any more, then the slow part in the
  * background. What a crash leaves in between is found again by its place.
  */
-export class Trash {
+export class Trash implements AsyncDisposable {
   readonly #directory: string;
   readonly #onFailure: (error: unknown, path: string) => void;
+  readonly #stopping = new AbortController();
   #work: Promise<void> = Promise.resolve();
 
   /** `directory` has to be on the same mount as what is thrown away; `onFailure` hears of what cannot be removed. */
@@ -46,6 +47,12 @@ export class Trash {
     await this.#work;
   }
 
+  /** Stops in the middle: what is left is found again by the next one. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopping.abort();
+    await this.#work;
+  }
+
   /** One tree after the other: removing many at once would only make the disk slower for everybody else. */
   #removeLater(path: string): void {
     this.#work = this.#removeAfter(this.#work, path);
@@ -53,20 +60,23 @@ export class Trash {
 
   async #removeAfter(before: Promise<void>, path: string): Promise<void> {
     await before;
+    const { signal } = this.#stopping;
+    if (signal.aborted) return;
     try {
-      await removeTree(path);
+      await removeTree(path, signal);
     } catch (error) {
-      this.#onFailure(error, path);
+      if (!signal.aborted) this.#onFailure(error, path);
     }
   }
 }
 
-async function removeTree(path: string): Promise<void> {
+async function removeTree(path: string, signal: AbortSignal): Promise<void> {
   if ((await isSmall(path)) && (await succeeds(rm(path, { recursive: true, force: true })))) return;
-  if (await succeeds(execute('rm', ['-rf', '--', path]))) return;
+  if (await succeeds(execute('rm', ['-rf', '--', path], { signal }))) return;
+  signal.throwIfAborted();
   // A privileged container can make files immutable or append-only: even root removes them only without that mark.
-  await succeeds(execute('chattr', ['-R', '-f', '-i', '-a', path]));
-  await execute('rm', ['-rf', '--', path]);
+  await succeeds(execute('chattr', ['-R', '-f', '-i', '-a', path], { signal }));
+  await execute('rm', ['-rf', '--', path], { signal });
 }
 
 /** For the gentler of several ways: why it failed does not matter, the last one will tell. */

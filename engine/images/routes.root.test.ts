@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { watch } from 'node:fs/promises';
+import { request } from 'node:http';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+
+import { busyboxArchive, busyboxLayer, imageArchive } from '../../tests/busybox-image.ts';
+import { TarWriter } from '../../tests/tar-writer.ts';
+import { TestEngine } from '../../tests/test-engine.ts';
+
+const engine = await TestEngine.start();
+after(async () => await engine[Symbol.asyncDispose]());
+
+const refusals: readonly (readonly [
+  method: 'GET' | 'POST' | 'DELETE',
+  path: string,
+  status: number,
+  message: RegExp,
+])[] = [
+  ['GET', '/images/nope/json', 404, /^No such image: nope:latest$/],
+  ['GET', '/images/r.io:5000/a/b:1/json', 404, /^No such image: r.io:5000\/a\/b:1$/],
+  ['GET', '/images/nope/history', 404, /^No such image/],
+  ['GET', '/images/nope/get', 404, /^No such image/],
+  ['GET', '/images/UP/json', 400, /^invalid reference format: repository name must be lowercase$/],
+  ['GET', '/images/json?filters={"dangling":["maybe"]}', 400, /^Invalid filter 'dangling=/],
+  ['GET', '/images/json?filters={"what":["x"]}', 400, /^Invalid filter 'what'$/],
+  ['GET', '/images/json?filters={"before":["nope"]}', 404, /^No such image/],
+  ['GET', '/images/json?filters=x', 400, /filters/],
+  ['POST', '/images/nope/tag?repo=x', 404, /^No such image: nope:latest$/],
+  ['POST', '/images/busybox/tag?repo=UP', 400, /^invalid reference format/],
+  ['POST', '/images/busybox/tag', 400, /^invalid reference format$/],
+  ['POST', '/images/busybox/tag?repo=a&tag=b@c', 400, /^invalid tag format$/],
+  ['POST', '/images/create', 400, /fromImage or fromSrc is missing/],
+  ['POST', '/images/create?fromImage=busybox', 501, /not implemented/],
+  ['POST', '/images/create?fromSrc=ftp://x/y', 400, /neither - nor a web address/],
+  ['POST', '/images/create?fromSrc=http://127.0.0.1:1/y', 500, /cannot be fetched/],
+  ['POST', '/images/create?fromSrc=-&changes=RUN%20x', 400, /^run is not a valid change command$/],
+  ['POST', '/images/busybox/push', 501, /not implemented/],
+  ['DELETE', '/images/nope', 404, /^No such image: nope:latest$/],
+];
+
+for (const [method, path, status, message] of refusals) {
+  test(`${method} ${path} answers ${status}`, async () => {
+    const answer = await engine.request<{ message: string }>(method, encodeURI(decodeURI(path)));
+
+    assert.equal(answer.status, status);
+    assert.deepEqual(Object.keys(answer.body), ['message']);
+    assert.match(answer.body.message, message);
+  });
+}
+
+test('a bad archive is answered with its reason, also when most of it is still to come', async () => {
+  const hostile = new TarWriter().add({ name: '/etc/passwd', content: Buffer.alloc(30_000_000) }).end();
+
+  const loaded = await engine.post<{ message: string }>('/images/load', hostile);
+  const imported = await engine.post<{ message: string }>('/images/create?fromSrc=-&repo=bad', hostile);
+
+  for (const { status, body } of [loaded, imported]) {
+    assert.equal(status, 400);
+    assert.match(body.message, /"\/etc\/passwd" is absolute/);
+  }
+});
+
+test('a client that hangs up in its upload leaves nothing behind', async () => {
+  const archive = imageArchive(new TarWriter().add({ name: 'x', content: Buffer.alloc(5_000_000) }).end(), ['half:1']);
+  const arriving = join(engine.dataRoot, 'blobs/arriving');
+  const upload = request({ socketPath: engine.socketPath, path: '/v1.24/images/load', method: 'POST' });
+  upload.on('error', () => undefined);
+  const changes = watch(arriving)[Symbol.asyncIterator]();
+  await new Promise<void>((resolve) => {
+    upload.write(archive.subarray(0, 3_000_000), () => resolve());
+  });
+  while (readdirSync(arriving).length === 0) await changes.next();
+
+  upload.destroy();
+
+  while (readdirSync(arriving).length > 0) await changes.next();
+  await changes.return?.();
+  assert.equal((await engine.get('/images/half:1/json')).status, 404);
+});
+
+test('an imported image runs, is listed by its name, and is deleted', async () => {
+  const query = new URLSearchParams({ fromSrc: '-', repo: 'imported/app:1', message: 'made here' });
+  query.append('changes', 'CMD ["echo", "from the image"]');
+  query.append('changes', 'LABEL a=b');
+  const { body: created } = await engine.post<{ status: string }>(`/images/create?${query.toString()}`, busyboxLayer());
+
+  const id = await engine.run([], { Image: 'imported/app:1', Cmd: null, HostConfig: { NetworkMode: 'none' } });
+  await engine.wait(id);
+  assert.equal((await engine.output(id)).stdout, 'from the image\n');
+  const refused = await engine.delete<{ message: string }>('/images/imported/app:1');
+  assert.equal(refused.status, 409);
+  await engine.delete(`/containers/${id}`);
+  const filters = encodeURIComponent('{"label":{"a=b":true}}');
+  const { body: listed } = await engine.get<{ Id: string; RepoTags: string[] }[]>(`/images/json?filters=${filters}`);
+  assert.deepEqual(
+    listed.map(({ Id, RepoTags }) => [Id, RepoTags]),
+    [[created.status, ['imported/app:1']]],
+  );
+
+  const { body: removed } = await engine.delete('/images/imported/app:1');
+  assert.deepEqual(removed, [{ Untagged: 'imported/app:1' }, { Deleted: created.status }]);
+});
+
+test('the docker command line loads, tags, saves and removes', async () => {
+  const file = join(engine.directory, 'image.tar');
+  const copy = join(engine.directory, 'copy.tar');
+  const layer = new TarWriter().add({ name: 'only', content: 'x' }).end();
+  execFileSync('tee', [file], { input: imageArchive(layer, ['cli:1']), stdio: ['pipe', 'ignore', 'inherit'] });
+
+  assert.equal((await engine.docker('load', '-i', file)).stdout, 'Loaded image: cli:1\n');
+  assert.equal((await engine.docker('tag', 'cli:1', 'cli:2')).code, 0);
+  assert.equal((await engine.docker('save', '-o', copy, 'cli')).code, 0);
+  assert.match(
+    (await engine.docker('rmi', 'cli:1', 'cli:2')).stdout,
+    /^Untagged: cli:1\nUntagged: cli:2\nDeleted: sha256:/,
+  );
+  assert.equal((await engine.docker('load', '-i', copy)).stdout, 'Loaded image: cli:1\nLoaded image: cli:2\n');
+  assert.match((await engine.docker('images', 'cli')).stdout, /cli +1 [^]*cli +2 /);
+  assert.equal((await engine.docker('rmi', '-f', 'cli:1', 'cli:2')).code, 0);
+});
+
+test('quiet leaves only the confirmation, otherwise progress comes first', async () => {
+  await engine.delete('/images/busybox?force=1');
+  const noisy = await engine.post('/images/load', await busyboxArchive());
+  await engine.delete('/images/busybox?force=1');
+  const quiet = await engine.post('/images/load?quiet=1', await busyboxArchive());
+
+  assert.match(
+    noisy.raw.toString(),
+    /^{"status":"Loading layer","progressDetail":{"current":\d+,"total":\d+},"progress":"\[=+>\] /,
+  );
+  assert.equal(quiet.raw.toString(), '{"stream":"Loaded image: busybox:latest\\n"}\r\n');
+});
