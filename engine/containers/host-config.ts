@@ -20,12 +20,12 @@ export function completeHostConfig(body: HostConfigBody, defaults: Defaults): Ho
     VolumesFrom: null,
     CapAdd: null,
     CapDrop: null,
-    Dns: [],
-    DnsOptions: [],
-    DnsSearch: [],
+    Dns: null,
+    DnsOptions: null,
+    DnsSearch: null,
     ExtraHosts: null,
     GroupAdd: null,
-    IpcMode: 'private',
+    IpcMode: 'shareable',
     Cgroup: '',
     Links: null,
     OomScoreAdj: 0,
@@ -43,7 +43,7 @@ export function completeHostConfig(body: HostConfigBody, defaults: Defaults): Ho
     Memory: 0,
     CgroupParent: '',
     BlkioWeight: 0,
-    BlkioWeightDevice: [],
+    BlkioWeightDevice: null,
     BlkioDeviceReadBps: null,
     BlkioDeviceWriteBps: null,
     BlkioDeviceReadIOps: null,
@@ -52,7 +52,7 @@ export function completeHostConfig(body: HostConfigBody, defaults: Defaults): Ho
     CpuQuota: 0,
     CpusetCpus: '',
     CpusetMems: '',
-    Devices: [],
+    Devices: null,
     KernelMemory: 0,
     MemoryReservation: 0,
     MemorySwap: 0,
@@ -77,7 +77,9 @@ export function completeHostConfig(body: HostConfigBody, defaults: Defaults): Ho
     },
   };
   if (hostConfig.ShmSize === 0) hostConfig.ShmSize = DEFAULT_SHM_BYTES;
-  if (hostConfig.IpcMode === '') hostConfig.IpcMode = 'private';
+  if (hostConfig.IpcMode === '') hostConfig.IpcMode = 'shareable';
+  // As much swap as memory, where a limit is set and nothing is said of swap.
+  if (hostConfig.Memory > 0 && hostConfig.MemorySwap === 0) hostConfig.MemorySwap = hostConfig.Memory * 2;
   checkLimits(hostConfig);
   checkModes(hostConfig);
   checkSecurity(hostConfig);

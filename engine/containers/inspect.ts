@@ -6,7 +6,7 @@ import type { ImageStore } from '../images/store.ts';
 import type { Layers } from '../layers/layers.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Networks } from '../networks/networks.ts';
-import { presentInspect, type Around } from './present.ts';
+import { networkNameOf, presentInspect, type Around } from './present.ts';
 import type { Inspect } from './schema.ts';
 import type { Container, ContainerStore } from './store.ts';
 
@@ -31,14 +31,21 @@ export async function inspectContainer(engine: InspectNeeds, ref: string, withSi
 
 /** What stands around a container while it is shown. The overlay's folders are for an inspect alone. */
 export function aroundOf(engine: InspectNeeds, container: Container, whole: boolean): Around {
+  const attachment = engine.networks.attachmentOf(container.id);
   return {
     config: engine.config,
     now: engine.clock.now(),
-    attachment: engine.networks.attachmentOf(container.id),
+    attachment,
+    networkId: attachment?.networkId ?? lastNetworkId(engine.networks, container),
     imageName: imageNameOf(engine.images, container),
     execIds: whole ? engine.execs.runningIn(container.id) : [],
     graphDriver: whole ? graphDriverOf(engine.layers, container.id) : {},
   };
+}
+
+function lastNetworkId({ store }: Networks, container: Container): string {
+  const name = container.state.status === 'created' ? undefined : networkNameOf(container);
+  return name === undefined ? '' : (store.networkNamed(name)?.id ?? '');
 }
 
 /** A name that now means another image would be a lie: then the id is shown, as docker does. */

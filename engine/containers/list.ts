@@ -16,7 +16,7 @@ const STATUSES = new Set(['created', 'restarting', 'running', 'paused', 'exited'
 export async function listContainers(engine: InspectNeeds, query: ListQuery): Promise<Summary[]> {
   const filters = parseFilters(query.filters, KEYS);
   for (const status of filters.get('status') ?? []) {
-    if (!STATUSES.has(status)) throw new EngineError('invalid', `Unrecognised filter value for status: ${status}`);
+    if (!STATUSES.has(status)) throw new EngineError('invalid', `Invalid filter 'status=${status}'`);
   }
   for (const code of filters.get('exited') ?? []) {
     if (!/^-?\d+$/.test(code)) throw new EngineError('invalid', `Invalid filter 'exited=${code}'`);

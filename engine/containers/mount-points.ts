@@ -23,7 +23,10 @@ export function parseBind(bind: string): MountPoint {
     throw new EngineError('invalid', `invalid volume specification: '${bind}': a volume has no propagation mode`);
   }
   if (!first.startsWith('/'))
-    return { ...volumeMount(first, destination, modes, writable), copyUp: !options.includes('nocopy') };
+    return {
+      ...volumeMount(first, destination, modes === '' ? 'z' : modes, writable),
+      copyUp: !options.includes('nocopy'),
+    };
   return {
     type: 'bind',
     source: posix.normalize(first),
@@ -43,7 +46,7 @@ export function volumeMount(name: string, destination: string, mode: string, wri
     name,
     source: '',
     destination: posix.normalize(destination),
-    mode: mode === '' ? 'z' : mode,
+    mode,
     writable,
     propagation: '',
     copyUp: true,

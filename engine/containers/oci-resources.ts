@@ -88,12 +88,10 @@ function memoryOf(hostConfig: HostConfig): object {
   const { Memory, MemorySwap, MemoryReservation, KernelMemory, MemorySwappiness, OomKillDisable } = hostConfig;
   const canLimitSwap =
     existsSync('/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes') || existsSync('/sys/fs/cgroup/cgroup.controllers');
-  // As much swap as memory, where a limit is set and nothing is said of swap.
-  const swap = MemorySwap !== 0 ? MemorySwap : Memory > 0 ? Memory * 2 : 0;
   return dropEmpty({
     limit: Memory,
     reservation: MemoryReservation,
-    swap: canLimitSwap ? swap : 0,
+    swap: canLimitSwap ? MemorySwap : 0,
     kernel: KernelMemory,
     ...(MemorySwappiness !== null && MemorySwappiness !== -1 && { swappiness: MemorySwappiness }),
     disableOOMKiller: OomKillDisable ?? false,

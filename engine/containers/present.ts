@@ -13,6 +13,8 @@ export type Around = {
   config: Config;
   now: Temporal.Instant;
   attachment: Attachment | undefined;
+  /** Of the network that it was in last; empty before the first start. */
+  networkId: string;
   /** Name of the image where it still has the one that the container was made of, its id otherwise. */
   imageName: string;
   execIds: readonly string[];
@@ -34,7 +36,7 @@ export function presentSummary(container: Container, around: Around): Summary {
     State: wireStatus(state),
     Status: statusText(container, around.now),
     HostConfig: { NetworkMode: hostConfig.NetworkMode },
-    NetworkSettings: { Networks: networksOf(container, around.attachment) },
+    NetworkSettings: { Networks: networksOf(container, around) },
     Mounts: container.mounts.map(presentMount),
   };
 }
@@ -80,7 +82,7 @@ export function presentInspect(container: Container, around: Around): Inspect {
     GraphDriver: { Data: around.graphDriver, Name: 'overlay2' },
     Mounts: container.mounts.map(presentMount),
     Config: config,
-    NetworkSettings: networkSettings(container, around.attachment),
+    NetworkSettings: networkSettings(container, around),
   };
 }
 
@@ -166,23 +168,23 @@ function portMap(
 }
 
 /** The network that the mode names; one that shares another container's network has none of its own. */
-function networkNameOf({ hostConfig }: Container): string | undefined {
+export function networkNameOf({ hostConfig }: Container): string | undefined {
   const { NetworkMode } = hostConfig;
   if (NetworkMode.startsWith('container:')) return undefined;
   return NetworkMode === 'default' ? 'bridge' : NetworkMode;
 }
 
-function networksOf(container: Container, attachment: Attachment | undefined): Record<string, Endpoint> {
+function networksOf(container: Container, around: Around): Record<string, Endpoint> {
   const name = networkNameOf(container);
-  return name === undefined ? {} : { [name]: endpointOf(attachment) };
+  return name === undefined ? {} : { [name]: endpointOf(around) };
 }
 
-function endpointOf(attachment: Attachment | undefined): Endpoint {
+function endpointOf({ attachment, networkId }: Around): Endpoint {
   return {
     IPAMConfig: null,
     Links: null,
     Aliases: null,
-    NetworkID: attachment?.networkId ?? '',
+    NetworkID: networkId,
     EndpointID: attachment?.endpointId ?? '',
     Gateway: attachment?.gateway ?? '',
     IPAddress: attachment?.ipAddress ?? '',
@@ -195,7 +197,8 @@ function endpointOf(attachment: Attachment | undefined): Endpoint {
   };
 }
 
-function networkSettings(container: Container, attachment: Attachment | undefined): Inspect['NetworkSettings'] {
+function networkSettings(container: Container, around: Around): Inspect['NetworkSettings'] {
+  const { attachment } = around;
   const onBridge = networkNameOf(container) === 'bridge' ? attachment : undefined;
   return {
     Bridge: '',
@@ -215,6 +218,6 @@ function networkSettings(container: Container, attachment: Attachment | undefine
     IPPrefixLen: onBridge?.prefixLength ?? 0,
     IPv6Gateway: '',
     MacAddress: onBridge?.macAddress ?? '',
-    Networks: networksOf(container, attachment),
+    Networks: networksOf(container, around),
   };
 }

@@ -59,6 +59,9 @@ export async function startHeld(
 function claim(containers: ContainerStore, id: string): Container {
   return containers.change(id, (current) => {
     const { state } = current;
+    if (state.status === 'paused') {
+      throw new EngineError('conflict', 'cannot start a paused container, try unpause instead');
+    }
     if (isAlive(state)) throw new EngineError('notModified', `container ${id} is already started`);
     if (state.status === 'starting' || state.status === 'removing') {
       throw new EngineError('conflict', `container ${id} is ${state.status}`);
