@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { readdirSync } from 'node:fs';
-import { watch } from 'node:fs/promises';
+import { readdirSync, watch } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -68,16 +67,14 @@ test('a client that hangs up in its upload leaves nothing behind', async () => {
   const arriving = join(engine.dataRoot, 'blobs/arriving');
   const upload = request({ socketPath: engine.socketPath, path: '/v1.24/images/load', method: 'POST' });
   upload.on('error', () => undefined);
-  const changes = watch(arriving)[Symbol.asyncIterator]();
   await new Promise<void>((resolve) => {
     upload.write(archive.subarray(0, 3_000_000), () => resolve());
   });
-  while (readdirSync(arriving).length === 0) await changes.next();
+  await becomes(arriving, (names) => names.length > 0);
 
   upload.destroy();
 
-  while (readdirSync(arriving).length > 0) await changes.next();
-  await changes.return?.();
+  await becomes(arriving, (names) => names.length === 0);
   assert.equal((await engine.get('/images/half:1/json')).status, 404);
 });
 
@@ -134,3 +131,15 @@ test('quiet leaves only the confirmation, otherwise progress comes first', async
   );
   assert.equal(quiet.raw.toString(), '{"stream":"Loaded image: busybox:latest\\n"}\r\n');
 });
+
+/** Waits until the names in a folder are as wanted. */
+async function becomes(folder: string, isRight: (names: string[]) => boolean): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const look = (): void => {
+    if (isRight(readdirSync(folder))) resolve();
+  };
+  const watcher = watch(folder, look);
+  look();
+  await promise;
+  watcher.close();
+}
