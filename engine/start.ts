@@ -1,4 +1,4 @@
-import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 import type { Logger } from 'pino';
@@ -130,9 +130,17 @@ async function stopAll(engine: Engine): Promise<void> {
 
 /** Containers' mounts below it stay out of the host's table: the shims clone our namespace. */
 function privateMount(folder: string): Disposable {
-  mountBind(folder, folder);
+  // A killed daemon has left it: one more on top of it would stay for ever.
+  if (!isMountPoint(folder)) mountBind(folder, folder);
   setPropagation(folder, 'private');
   return { [Symbol.dispose]: () => unmount(folder, { lazy: true }) };
+}
+
+function isMountPoint(folder: string): boolean {
+  const path = realpathSync(folder).replaceAll(' ', String.raw`\040`);
+  return readFileSync('/proc/self/mountinfo', 'utf8')
+    .split('\n')
+    .some((line) => line.split(' ')[4] === path);
 }
 
 function writePidfile(path: string): void {

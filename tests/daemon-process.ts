@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createWriteStream, existsSync, readFileSync, watch } from 'node:fs';
+import { connect } from 'node:net';
 import { dirname } from 'node:path';
 
 /**
@@ -25,7 +26,7 @@ export async function startDaemonProcess(
     throw new Error(`${command[0]} ended before it listened:\n${readFileSync(logPath, 'utf8').slice(-4000)}`);
   });
   try {
-    await Promise.race([appears(socketPath), dead]);
+    await Promise.race([appears(socketPath).then(async () => await accepts(socketPath)), dead]);
   } finally {
     dead.catch(() => undefined);
   }
@@ -38,6 +39,21 @@ export async function endProcess(child: ChildProcess, signal: NodeJS.Signals = '
   const ended = once(child, 'exit');
   child.kill(signal);
   await ended;
+}
+
+/** A socket's file is there a moment before somebody listens. */
+async function accepts(path: string): Promise<void> {
+  for (;;) {
+    const socket = connect(path);
+    try {
+      await once(socket, 'connect');
+      return;
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED')) throw error;
+    } finally {
+      socket.destroy();
+    }
+  }
 }
 
 async function appears(path: string): Promise<void> {

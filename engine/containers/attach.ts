@@ -144,6 +144,6 @@ async function sendLog({ container, wanted }: Attach, client: Duplex): Promise<v
   const { logPath, config } = container;
   if (logPath === '') return;
   const { stdout, stderr } = wanted;
-  const query = { stdout, stderr, timestamps: false, details: false, framed: !config.Tty, tail: 'all' as const };
-  await deliver(readLog(logPath, query), client);
+  const selection = { stdout, stderr, timestamps: false, details: undefined, framed: !config.Tty };
+  await deliver(readLog(logPath, { ...selection, tail: 'all' }), client);
 }

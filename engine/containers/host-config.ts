@@ -102,7 +102,17 @@ function logConfigOf({ LogConfig }: HostConfigBody, defaults: Defaults): HostCon
     if (!known.includes(key)) throw new EngineError('invalid', `unknown log opt '${key}' for ${named} log driver`);
   }
   logSizeBytes(config);
+  for (const key of ['env-regex', 'labels-regex']) checkPattern(key, config[key]);
   return { Type: named, Config: config };
+}
+
+/** Refused now, and not each time the log is read. */
+function checkPattern(option: string, pattern = ''): void {
+  try {
+    void new RegExp(pattern);
+  } catch (error) {
+    throw new EngineError('invalid', `invalid ${option}: '${pattern}'`, { cause: error });
+  }
 }
 
 /** `max-size` in bytes (0: no limit) and `max-file` of a json-file log. Throws `invalid`. */

@@ -12,7 +12,7 @@ const everything: LogQuery = {
   stderr: true,
   tail: 'all',
   timestamps: false,
-  details: false,
+  details: undefined,
   framed: true,
 };
 
@@ -123,10 +123,13 @@ test('details are sorted, escaped and stand between timestamp and text', async (
   using log = new TemporaryLog();
   log.append(line('a\n', { extra: { attrs: { lab: 'v 1', b: '2,=x', FOO: '(*)' } } }), line('b\n'));
 
-  const texts = await read(log.path, { details: true, timestamps: true });
+  const own = await read(log.path, { details: {}, timestamps: true });
+  const given = await read(log.path, { details: { x: 'y' } });
 
   const time = '2026-11-21T01:00:00.500000000Z';
-  assert.deepEqual(texts, [`1:${time} FOO=%28%2A%29,b=2%2C%3Dx,lab=v+1 a\n`, `1:${time}  b\n`]);
+  const described = 'FOO=%28%2A%29,b=2%2C%3Dx,lab=v+1';
+  assert.deepEqual(own, [`1:${time} ${described} a\n`, `1:${time}  b\n`]);
+  assert.deepEqual(given, [`1:${described} a\n`, '1:x=y b\n']);
 });
 
 test('attributes are not shown unless details are wanted', async () => {

@@ -7,8 +7,8 @@ export type LogSelection = Readonly<{
   /** Lines after this are left out, and reading ends with the first of them. */
   until?: Temporal.Instant;
   timestamps: boolean;
-  /** The attributes (labels, environment) that the container's log options chose, before each line. */
-  details: boolean;
+  /** Shown before each line: the attributes of lines that have none of their own. Undefined: none are shown. */
+  details: Readonly<Record<string, string>> | undefined;
   /** 8-byte frames, or the bare text as a tty's log is sent. */
   framed: boolean;
 }>;
@@ -22,6 +22,8 @@ const HEADER_BYTES = 8;
 /** `2026-11-21T01:46:14.781474145Z` and the blank after it: always nine digits, unlike in the file. */
 const TIMESTAMP_BYTES = 31;
 const FRACTION_END = 29;
+/** An empty one, with all its names and a time of seconds. */
+const SHORTEST_LINE = 58;
 
 const LOG = Buffer.from('{"log":"');
 const STREAM = Buffer.from(',"stream":"std');
@@ -48,12 +50,13 @@ for (const [letter, meant] of Object.entries({
  * Turns lines of the json-file format into what the API sends.
  *
  * The usual line (log, stream, time, in this order) is decoded in one pass over its bytes: JSON.parse per line costs
- * five times as much. Everything else (attributes wanted, `raw`, another order) takes the way through JSON.parse.
+ * five times as much. Everything else (attributes, `raw`, another order) takes the way through JSON.parse.
  */
 export class LogLines {
   readonly #select: LogSelection;
   readonly #since: Buffer | undefined;
   readonly #until: Buffer | undefined;
+  readonly #details: Buffer;
   #out: Buffer = Buffer.alloc(0);
   #used = 0;
   /** A line after `until` was seen: nothing more will come. */
@@ -63,16 +66,16 @@ export class LogLines {
     this.#select = select;
     this.#since = select.since && comparable(select.since);
     this.#until = select.until && comparable(select.until);
+    this.#details = Buffer.from(select.details === undefined ? '' : `${describe(select.details)} `);
   }
 
   /** Decodes the complete lines of `data` from `from`; says where the first incomplete one starts. */
   decode(data: Buffer, from: number): { rest: number; frames: Buffer } {
-    // A usual line is never longer than in the file: names and punctuation take more than header and timestamp.
-    this.#out = Buffer.allocUnsafe(data.length - from);
+    this.#out = Buffer.allocUnsafe(this.#bound(data.length - from));
     this.#used = 0;
     let line = from;
     while (line < data.length && !this.ended) {
-      const next = this.#select.details ? -1 : this.#usual(data, line);
+      const next = this.#usual(data, line);
       if (next !== -1) {
         line = next;
         continue;
@@ -85,6 +88,11 @@ export class LogLines {
     return { rest: line, frames: this.#out.subarray(0, this.#used) };
   }
 
+  /** A usual line is never longer than in the file, but for its details: names and punctuation take more than the rest. */
+  #bound(bytes: number): number {
+    return bytes + Math.ceil(bytes / SHORTEST_LINE) * this.#details.length;
+  }
+
   /** Decodes a line of the usual form; -1 when it is none, or is not complete. Writes nothing that counts then. */
   #usual(data: Buffer, line: number): number {
     if (!matches(data, line, LOG)) return -1;
@@ -93,6 +101,7 @@ export class LogLines {
     const start = this.#used;
     const text = start + (framed ? HEADER_BYTES : 0);
     let to = text + (timestamps ? TIMESTAMP_BYTES : 0);
+    if (this.#details.length > 0) to += this.#details.copy(out, to);
     let at = line + LOG.length;
     const end = data.length;
     for (;;) {
@@ -147,7 +156,8 @@ export class LogLines {
     if (entry === undefined) return;
     const time = Buffer.from(entry.time.toString({ fractionalSecondDigits: 9 }));
     if (!this.#wanted(time, 0, time.length - 1, entry.isStdout)) return;
-    const details = this.#select.details ? `${describe(entry.attributes)} ` : '';
+    const own = this.#select.details !== undefined && Object.keys(entry.attributes).length > 0;
+    const details = own ? `${describe(entry.attributes)} ` : this.#details.toString();
     const timestamp = this.#select.timestamps ? `${time.toString()} ` : '';
     const body = Buffer.concat([Buffer.from(timestamp + details), entry.text]);
     this.#append(body, entry.isStdout, remainingBytes);
@@ -156,7 +166,7 @@ export class LogLines {
   /** Leaves as much room as the lines that are still to come need. */
   #append(body: Buffer, isStdout: boolean, remainingBytes: number): void {
     const header = this.#select.framed ? HEADER_BYTES : 0;
-    const needed = this.#used + header + body.length + remainingBytes;
+    const needed = this.#used + header + body.length + this.#bound(remainingBytes);
     if (needed > this.#out.length) {
       const larger = Buffer.allocUnsafe(2 * needed);
       this.#out.copy(larger, 0, 0, this.#used);

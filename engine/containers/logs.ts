@@ -1,5 +1,6 @@
 import { EngineError } from '../lib/errors.ts';
 import type { Exits } from './exits.ts';
+import { logAttributes } from './log-attributes.ts';
 import { readLog, type LogQuery } from './log-file.ts';
 import { isAlive } from './state.ts';
 import type { Container, ContainerStore } from './store.ts';
@@ -33,7 +34,7 @@ export function prepareLogs(
     stdout: request.stdout ?? false,
     stderr: request.stderr ?? false,
     timestamps: request.timestamps ?? false,
-    details: request.details ?? false,
+    details: request.details === true ? logAttributes(container) : undefined,
     framed: !container.config.Tty,
     tail: tailOf(request.tail),
     since: timeOf('since', request.since),

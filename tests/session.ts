@@ -1,0 +1,55 @@
+import type { Duplex } from 'node:stream';
+
+import { unframe } from '@gantry/client/frames.ts';
+
+/** A taken-over connection: what came is kept, and a test can wait for a text or for the end. */
+export class Session {
+  readonly socket: Duplex;
+  /** Resolves when the other side has ended. */
+  readonly ended: Promise<void>;
+  readonly #chunks: Buffer[] = [];
+  #check: () => void = () => undefined;
+
+  constructor(socket: Duplex) {
+    this.socket = socket;
+    const end = Promise.withResolvers<void>();
+    this.ended = end.promise;
+    socket.on('data', (chunk: Buffer) => {
+      this.#chunks.push(chunk);
+      this.#check();
+    });
+    socket.on('end', () => {
+      end.resolve();
+      this.#check();
+    });
+    socket.on('error', end.reject);
+  }
+
+  get bytes(): Buffer {
+    return Buffer.concat(this.#chunks);
+  }
+
+  get text(): string {
+    return this.bytes.toString();
+  }
+
+  /** Of a stream that has ended between two frames. */
+  get output(): { stdout: string; stderr: string } {
+    return unframe(this.bytes);
+  }
+
+  /** Waits until the text has come, in whatever pieces. */
+  async saw(text: string): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#check = () => {
+      if (this.text.includes(text)) resolve();
+      else if (this.socket.readableEnded) reject(new Error(`the stream ended without ${text}: ${this.text}`));
+    };
+    this.#check();
+    await promise;
+  }
+
+  type(text: string): void {
+    this.socket.write(text);
+  }
+}
