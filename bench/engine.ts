@@ -1,8 +1,8 @@
 /** The engine's budgets, each as a ratio to dockerd 20.10 in the same run through the same raw client. */
 import { readFileSync, globSync } from 'node:fs';
 
-import { Dockerd } from '@gantry/tests/dockerd.ts';
 import { busyboxArchive } from '@gantry/tests/busybox-image.ts';
+import { Dockerd } from '@gantry/tests/dockerd.ts';
 import { TestEngine } from '@gantry/tests/test-engine.ts';
 
 import { compare, tableOf, type Budget, type Row } from './measure.ts';
@@ -17,7 +17,13 @@ const budgets: Budget<Subject>[] = [
   { name: 'start with a published port', unit: 'ms', atMost: 0.25, work: async (s) => await s.startPublished() },
   { name: 'start 20 in parallel', unit: 'ms', atMost: 0.25, rounds: 5, work: async (s) => await s.startParallel(20) },
   { name: 'stop of one that obeys', unit: 'ms', atMost: 0.5, work: async (s) => await s.stopObedient() },
-  { name: 'exec `true`, create to inspect', unit: 'ms', atMost: 0.5, rounds: 15, work: async (s) => await s.execTrue() },
+  {
+    name: 'exec `true`, create to inspect',
+    unit: 'ms',
+    atMost: 0.5,
+    rounds: 15,
+    work: async (s) => await s.execTrue(),
+  },
   { name: 'list 200 containers', unit: 'ms', atMost: 2 / 3, rounds: 25, work: async (s) => await s.list() },
   { name: 'inspect', unit: 'ms', atMost: 1, rounds: 51, work: async (s) => await s.inspect() },
   { name: 'write 200,000 log lines', unit: 'ms', atMost: 0.75, rounds: 5, work: async (s) => await s.writeLog() },
@@ -67,7 +73,14 @@ async function monitorMemory(ours: Subject, theirs: Subject): Promise<Row> {
   await using _mine = await ours.sleeping();
   await using _other = await theirs.sleeping();
   const [mine, other] = [pssMb(/gantry-shim/), pssMb(/containerd-shim/)];
-  return { name: 'monitor of a container, PSS', unit: 'MB', ours: mine, theirs: other, ratio: mine / other, atMost: 0.1 };
+  return {
+    name: 'monitor of a container, PSS',
+    unit: 'MB',
+    ours: mine,
+    theirs: other,
+    ratio: mine / other,
+    atMost: 0.1,
+  };
 }
 
 function residentMb(pid: number): number {

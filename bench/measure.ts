@@ -24,7 +24,14 @@ export async function compare<Subject>(budget: Budget<Subject>, ours: Subject, t
     }
   }
   const [mine, other] = [median(figures.ours), median(figures.theirs)];
-  return { name: budget.name, unit: budget.unit, ours: mine, theirs: other, ratio: mine / other, atMost: budget.atMost };
+  return {
+    name: budget.name,
+    unit: budget.unit,
+    ours: mine,
+    theirs: other,
+    ratio: mine / other,
+    atMost: budget.atMost,
+  };
 }
 
 export function median(values: readonly number[]): number {

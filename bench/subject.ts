@@ -118,7 +118,11 @@ export class Subject {
   }
 
   async #create(command: string[], body: Record<string, unknown> = {}): Promise<string> {
-    const answer = await this.#api.post<{ Id: string }>('/containers/create', { Image: 'busybox', Cmd: command, ...body });
+    const answer = await this.#api.post<{ Id: string }>('/containers/create', {
+      Image: 'busybox',
+      Cmd: command,
+      ...body,
+    });
     if (answer.status !== 201) throw new Error(`create answered ${answer.status}: ${answer.raw.toString()}`);
     return answer.body.Id;
   }
@@ -144,7 +148,8 @@ export class Subject {
 
   async #expect(method: string, path: string, status: number, body?: unknown): Promise<void> {
     const answer = await this.#api.request(method, path, { body });
-    if (answer.status !== status) throw new Error(`${method} ${path} answered ${answer.status}: ${answer.raw.toString().slice(0, 500)}`);
+    if (answer.status !== status)
+      throw new Error(`${method} ${path} answered ${answer.status}: ${answer.raw.toString().slice(0, 500)}`);
   }
 }
 

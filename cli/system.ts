@@ -24,9 +24,7 @@ export function addSystemCommands(program: Command, context: Context): void {
     .description('what the engine is and has')
     .action(async () => {
       for (const [name, value] of Object.entries(await system.info(context.connection))) {
-        console.log(
-          `${name}: ${typeof value === 'object' ? JSON.stringify(value) : String(value as string | number | boolean)}`,
-        );
+        console.log(`${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`);
       }
     });
 

@@ -95,7 +95,7 @@ export class Events {
       action: String(row.action),
       id: String(row.object_id),
       attributes: JSON.parse(String(row.attributes)),
-      time: new Temporal.Instant(BigInt(row.time_ns as bigint)),
+      time: new Temporal.Instant(row.time_ns as bigint),
     }));
   }
 

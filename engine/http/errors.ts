@@ -6,6 +6,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Statuses of this route that differ from the table, such as `{ conflict: 500 }`. */
     errors?: Partial<Record<ErrorKind, number>>;
+    /** Not part of the API's description. */
+    hidden?: boolean;
   }
 }
 

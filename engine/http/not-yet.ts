@@ -90,7 +90,7 @@ export function addMissingRoutes(http: FastifyInstance): void {
     http.route({
       method,
       url,
-      schema: { hide: true } as object,
+      config: { hidden: true },
       handler: () => {
         throw new EngineError(
           'notImplemented',

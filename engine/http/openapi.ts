@@ -1,15 +1,15 @@
 import { VERSION } from '../version.ts';
 
-export type RouteDescription = { url: string; method: string | string[]; schema: unknown };
-type Schema = { querystring?: Part; params?: Part; body?: object; response?: Record<string, object>; hide?: boolean };
+export type RouteDescription = { url: string; method: string | string[]; schema: unknown; hidden: boolean };
+type Schema = { querystring?: Part; params?: Part; body?: object; response?: Record<string, object> };
 type Part = { properties?: Record<string, object & { description?: string }>; required?: string[] };
 
 /** The API as an OpenAPI document, made of the same schemas that validate. */
 export function describeRoutes(routes: readonly RouteDescription[]): object {
   const paths: Record<string, Record<string, object>> = {};
-  for (const { url, method, schema } of routes) {
+  for (const { url, method, schema, hidden } of routes) {
     const known = (schema ?? {}) as Schema;
-    if (known.hide === true) continue;
+    if (hidden) continue;
     const path = url.replaceAll(/:(\w+)/g, '{$1}');
     for (const verb of [method].flat()) {
       (paths[path] ??= {})[verb.toLowerCase()] = operationOf(known);

@@ -11,7 +11,7 @@ export const UNSUPPORTED = '/unsupported-version/';
  * plugins) as one encoded part.
  */
 export function rewriteUrl(method: string, url: string): string {
-  const [path = '/', query] = splitOnce(url, '?');
+  const [path, query] = splitOnce(url, '?');
   const rewritten = encodeNames(method, withoutVersion(path));
   return query === undefined ? rewritten : `${rewritten}?${query}`;
 }

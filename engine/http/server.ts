@@ -16,11 +16,13 @@ import { readBody, readQuery, type ValueSchema } from './values.ts';
 
 /** All routes behind one request listener; who listens where is `listeners.ts`. */
 export async function buildServer(engine: Engine): Promise<FastifyInstance> {
+  // The wider type: Fastify's own would carry the logger's into every plugin.
+  const log: FastifyBaseLogger = engine.log;
   const http = Fastify({
     // Never listens: the listeners of several sockets share its routes.
     serverFactory: (handler) => createServer(handler),
     rewriteUrl: (request) => rewriteUrl(request.method ?? 'GET', request.url ?? '/'),
-    loggerInstance: engine.log as FastifyBaseLogger,
+    loggerInstance: log,
     disableRequestLogging: true,
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: 2048, ignoreTrailingSlash: true },
@@ -29,7 +31,12 @@ export async function buildServer(engine: Engine): Promise<FastifyInstance> {
   }).withTypeProvider<TypeBoxTypeProvider>();
   const described: RouteDescription[] = [];
   http.addHook('onRoute', (route) => {
-    described.push({ url: route.url, method: route.method, schema: route.schema });
+    described.push({
+      url: route.url,
+      method: route.method,
+      schema: route.schema,
+      hidden: route.config?.hidden ?? false,
+    });
   });
   http.setErrorHandler((error, request, reply) => answerError(error, request, reply));
   http.setSchemaErrorFormatter((errors, part) => {
@@ -57,7 +64,7 @@ export async function buildServer(engine: Engine): Promise<FastifyInstance> {
     return reply.code(404).send({ message: 'page not found' });
   });
   for (const plugin of routes(engine)) await http.register(plugin);
-  http.get('/openapi.json', { schema: { hide: true } as object, handler: () => describeRoutes(described) });
+  http.get('/openapi.json', { config: { hidden: true }, handler: () => describeRoutes(described) });
   addMissingRoutes(http);
   await http.ready();
   return http;

@@ -63,6 +63,8 @@ export class TestBundle implements AsyncDisposable {
     for (const shim of this.#shims.toReversed()) {
       await shim.signal(9).catch(() => undefined); // it may have ended
       shim.release();
+      // The runtime's record of the container lies in our folder: it has to be done before the folder goes.
+      if (shim.phase !== 'waiting' && shim.directory.endsWith('bundle')) await shim.gone;
       await shim.abandon();
     }
     rmSync(this.directory, { recursive: true, force: true });
