@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -67,6 +68,8 @@ export class TestBundle implements AsyncDisposable {
       if (shim.phase !== 'waiting' && shim.directory.endsWith('bundle')) await shim.gone;
       await shim.abandon();
     }
+    // A shim that was killed has left its container to whoever finds it.
+    execFileSync('runc', ['--root', join(this.directory, 'state'), 'delete', '--force', this.id], { stdio: 'ignore' });
     rmSync(this.directory, { recursive: true, force: true });
   }
 
