@@ -96,7 +96,7 @@ async function launch(engine: StartNeeds, container: Container, restartCount: nu
     overlay,
     namespaces: namespacesOf(engine, container, leased === undefined ? undefined : shim.pid),
     files: filesFor(engine, container, leased?.attachment.ipAddress ?? ''),
-    shm: sharedMemoryOf(engine, container),
+    shm: sharedMemoryOf(container),
     cgroupPath: cgroupPathOf(container),
     defaultUlimits: engine.config.defaultUlimits,
   });
@@ -216,9 +216,10 @@ function filesFor(engine: StartNeeds, container: Container, ipAddress: string): 
   return etcFilesOf(engine.config, engine.containers.find(NetworkMode.slice('container:'.length)).id);
 }
 
-function sharedMemoryOf(engine: StartNeeds, { hostConfig }: Container): string | undefined {
-  if (hostConfig.IpcMode === 'host') return '/dev/shm';
-  return hostConfig.IpcMode.startsWith('container:')
-    ? `/proc/${pidOf(engine, hostConfig.IpcMode)}/root/dev/shm`
-    : undefined;
+/**
+ * Only the host's can be had: another container's is a mount in a namespace of its own, which cannot be bound into this
+ * one. Its System V memory and message queues are shared all the same, by the namespace.
+ */
+function sharedMemoryOf({ hostConfig }: Container): string | undefined {
+  return hostConfig.IpcMode === 'host' ? '/dev/shm' : undefined;
 }

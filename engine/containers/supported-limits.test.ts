@@ -15,7 +15,7 @@ const complete = (body: HostConfigBody) =>
 const wishes: [HostConfigBody, RegExp][] = [
   [{ Memory: 10 * MB, MemorySwap: 20 * MB }, /swap limit/],
   [{ MemorySwappiness: 10 }, /swappiness/],
-  [{ Memory: 10 * MB, OomKillDisable: true }, /OomKillDisable/],
+  [{ OomKillDisable: true }, /OomKillDisable/],
   [{ KernelMemory: 10 * MB }, /kernel memory/],
   [{ BlkioWeight: 500 }, /Block I\/O weight /],
   [{ BlkioWeightDevice: [{ Path: '/dev/null', Weight: 500 }] }, /weight_device/],
