@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
@@ -24,7 +24,7 @@ async function docker(...command: string[]): Promise<string> {
 
 /** The command line under a pseudo-terminal; `answers` are typed one after another, each when its words were seen. */
 async function underTerminal(command: string, answers: readonly (readonly [RegExp, string])[] = []): Promise<string> {
-  const line = `stty rows 33 cols 101; docker -H unix://${engine.socketPath} ${command}`;
+  const line = `stty rows 33 cols 101; docker -H unix://${engine.socketPath} ${command}; true`;
   const running = execute('script', ['-qec', line, '/dev/null']);
   const { stdin, stdout } = running.child;
   const left = [...answers];
@@ -76,7 +76,10 @@ test('run -i passes stdin on to its end', async () => {
 });
 
 test('run -it has a terminal of the size of this one', async () => {
-  assert.match(await underTerminal("run --rm -it busybox sh -c 'until stty size; do :; done'"), /33 101/);
+  assert.match(
+    await underTerminal("run --rm -it busybox sh -c 'until stty size 2>&1 | grep 33; do :; done'"),
+    /33 101/,
+  );
 });
 
 test('run -d, ps, logs, exec, stop, rm', async () => {
@@ -178,15 +181,19 @@ test('kill, restart, rename, pause and unpause', async () => {
 });
 
 test('events tell a life in its order', async () => {
-  const since = String(Date.now() / 1000);
-  await docker('run', '--rm', '--name', 'told', 'busybox', 'true');
+  const idFile = join(engine.directory, 'told');
+  await docker('run', '--rm', '--cidfile', idFile, 'busybox', 'true');
+  const id = await readFile(idFile, 'utf8');
 
+  const until = String(Date.now() / 1000 + 1);
   const told = await docker(
     'events',
+    '--filter',
+    `container=${id}`,
     '--since',
-    since,
+    '0',
     '--until',
-    String(Date.now() / 1000 + 1),
+    until,
     '--format',
     '{{.Type}} {{.Action}}',
   );
