@@ -24,9 +24,9 @@ type Needs = NetworkNeeds & {
   shims: Shims;
 };
 
-/** The code of a run whose end nobody saw. */
+/** The code of a run whose end nobody saw: the machine went down. */
 const LOST_CODE = 255;
-/** Of a container that is gone: a removal ends it with SIGKILL. */
+/** Of a container that was ended with SIGKILL, because it is removed or because its shim is gone. */
 const KILLED_CODE = 137;
 
 /** Stores the end of every run, and then tells those who wait for it. */
@@ -93,9 +93,13 @@ export class Exits {
   async recordLost(container: Container): Promise<void> {
     const { config, runtimes } = this.#engine;
     const { id, hostConfig } = container;
-    await removeRemains(runtimes.get(hostConfig.Runtime), id, cgroupPathOf(container));
+    const killed = await removeRemains(runtimes.get(hostConfig.Runtime), id, cgroupPathOf(container));
     await rm(shimFolder(config, id), { recursive: true, force: true });
-    this.record(id, { exitCode: LOST_CODE, oomKilled: false, finishedAt: this.#engine.clock.now() });
+    this.record(id, {
+      exitCode: killed ? KILLED_CODE : LOST_CODE,
+      oomKilled: false,
+      finishedAt: this.#engine.clock.now(),
+    });
   }
 
   async #await(id: string, shim: Shim): Promise<void> {

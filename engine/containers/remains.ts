@@ -10,10 +10,14 @@ const execute = promisify(execFile);
 /** A killed process leaves its cgroup when its parent, which is not ours any more, has taken note of its end. */
 const REAPING_MS = [10, 50, 200, 1000];
 
-/** Ends and removes what a killed shim has left of a container: its processes, the runtime's record, its cgroup. */
-export async function removeRemains(runtime: Runtime, id: string, cgroupPath: string): Promise<void> {
+/**
+ * Ends and removes what a killed shim has left of a container: its processes, the runtime's record, its cgroup. Returns
+ * whether there were processes.
+ */
+export async function removeRemains(runtime: Runtime, id: string, cgroupPath: string): Promise<boolean> {
   const cgroups = detectCgroups();
-  for (const pid of processesIn(cgroups, cgroupPath)) kill(pid);
+  const pids = processesIn(cgroups, cgroupPath);
+  for (const pid of pids) kill(pid);
   try {
     await execute(runtime.path, ['--root', runtime.root, 'delete', '--force', id]);
   } catch (error) {
@@ -23,13 +27,14 @@ export async function removeRemains(runtime: Runtime, id: string, cgroupPath: st
   for (const delayMs of REAPING_MS) {
     try {
       removeCgroup(cgroups, cgroupPath);
-      return;
+      return pids.length > 0;
     } catch (error) {
       if (!hasCode(error, 'EBUSY')) throw error;
       await setTimeout(delayMs);
     }
   }
   removeCgroup(cgroups, cgroupPath);
+  return pids.length > 0;
 }
 
 function kill(pid: number): void {
