@@ -1,10 +1,13 @@
-import type { ChildProcess } from 'node:child_process';
+import { execFile, type ChildProcess } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 
 import { Api } from './api.ts';
 import { endProcess, startDaemonProcess } from './daemon-process.ts';
+
+const execute = promisify(execFile);
 
 /** dockerd 20.10 with roots, socket and network namespace of its own: what clients were written against. */
 export class Dockerd implements AsyncDisposable {
@@ -46,6 +49,8 @@ export class Dockerd implements AsyncDisposable {
     for (const { Id } of body) await this.api.delete(`/containers/${Id}?force=1&v=1`);
     this.api[Symbol.dispose]();
     await endProcess(this.#process);
+    // It leaves its host namespace mounted.
+    await execute('umount', [join(this.directory, 'exec/netns/default')]).catch(() => undefined);
     await rm(this.directory, { recursive: true, force: true });
   }
 }
