@@ -23,26 +23,43 @@ export function etcFilesOf(config: Config, id: string): EtcFiles {
   return { hostname: join(folder, 'hostname'), hosts: join(folder, 'hosts'), resolvConf: join(folder, 'resolv.conf') };
 }
 
-/** Writes them for a start; `ipAddress` is empty in networks without addresses. */
-export function writeEtcFiles(config: Config, container: Container, ipAddress: string): EtcFiles {
+/** The container's place in its network; both are empty in networks without addresses. */
+type Place = Readonly<{ ipAddress: string; gateway: string }>;
+
+/** Writes them for a start. */
+export function writeEtcFiles(config: Config, container: Container, place: Place): EtcFiles {
   const files = etcFilesOf(config, container.id);
   mkdirSync(containerFolder(config, container.id), { recursive: true, mode: 0o710 });
   const isHost = container.hostConfig.NetworkMode === 'host';
   writeFileSync(files.hostname, `${container.config.Hostname}\n`);
-  writeFileSync(files.hosts, isHost ? readHost('/etc/hosts') : hostsText(container, ipAddress));
+  writeFileSync(files.hosts, isHost ? hostsOfHost(container) : hostsText(container, place));
   writeFileSync(files.resolvConf, resolvText(config, container, isHost));
   return files;
 }
 
-function hostsText({ config, hostConfig }: Container, ipAddress: string): string {
+/** The host's own, and what the client adds. */
+function hostsOfHost({ hostConfig }: Container): string {
+  return [readHost('/etc/hosts'), ...extraHosts(hostConfig.ExtraHosts, '127.0.0.1').map((line) => `${line}\n`)].join(
+    '',
+  );
+}
+
+function hostsText({ config, hostConfig }: Container, { ipAddress, gateway }: Place): string {
   const { Hostname, Domainname } = config;
   const names = Domainname === '' ? Hostname : `${Hostname}.${Domainname} ${Hostname}`;
-  const extra = (hostConfig.ExtraHosts ?? []).map((entry) => {
-    const colon = entry.indexOf(':');
-    return `${entry.slice(colon + 1)}\t${entry.slice(0, colon)}`;
-  });
+  const extra = extraHosts(hostConfig.ExtraHosts, gateway);
   const own = ipAddress === '' ? [] : [`${ipAddress}\t${names}`];
   return `${[...LOCAL, ...extra, ...own].join('\n')}\n`;
+}
+
+/** `host-gateway` stands for the address at which the host is reached. */
+function extraHosts(entries: readonly string[] | null, gateway: string): string[] {
+  return (entries ?? []).flatMap((entry) => {
+    const colon = entry.indexOf(':');
+    const written = entry.slice(colon + 1);
+    const address = written === 'host-gateway' ? gateway : written;
+    return address === '' ? [] : [`${address}\t${entry.slice(0, colon)}`];
+  });
 }
 
 /** The host's resolver, without servers on its loopback, which is not the container's; the client's own settings win. */

@@ -95,7 +95,7 @@ async function launch(engine: StartNeeds, container: Container, restartCount: nu
     container,
     overlay,
     namespaces: namespacesOf(engine, container, leased === undefined ? undefined : shim.pid),
-    files: filesFor(engine, container, leased?.attachment.ipAddress ?? ''),
+    files: filesFor(engine, container, leased?.attachment ?? { ipAddress: '', gateway: '' }),
     shm: sharedMemoryOf(container),
     cgroupPath: cgroupPathOf(container),
     defaultUlimits: engine.config.defaultUlimits,
@@ -210,10 +210,20 @@ function pidOf(engine: StartNeeds, mode: string): number {
 }
 
 /** A container in another one's network has that one's files. */
-function filesFor(engine: StartNeeds, container: Container, ipAddress: string): EtcFiles | undefined {
-  const { NetworkMode } = container.hostConfig;
-  if (!NetworkMode.startsWith('container:')) return writeEtcFiles(engine.config, container, ipAddress);
-  return etcFilesOf(engine.config, engine.containers.find(NetworkMode.slice('container:'.length)).id);
+function filesFor(
+  engine: StartNeeds,
+  container: Container,
+  place: { ipAddress: string; gateway: string },
+): EtcFiles | undefined {
+  if (!container.hostConfig.NetworkMode.startsWith('container:')) {
+    return writeEtcFiles(engine.config, container, place);
+  }
+  let owner = container;
+  // It runs, so its namespaces were joined before ours: there is no circle.
+  while (owner.hostConfig.NetworkMode.startsWith('container:')) {
+    owner = engine.containers.find(owner.hostConfig.NetworkMode.slice('container:'.length));
+  }
+  return etcFilesOf(engine.config, owner.id);
 }
 
 /**
