@@ -47,6 +47,8 @@ export type LimiterCounts = {
   shadowed: Record<LimitName, number>;
 };
 
+const nothingToEnd = { end: () => undefined, [Symbol.dispose]: () => undefined };
+
 const NOTHING_SHADOWED: readonly LimitName[] = [];
 
 /**
@@ -192,6 +194,7 @@ export class RateLimiter implements AsyncDisposable {
       kind: refusedBy === 'primary' ? ('primary' as const) : ('secondary' as const),
       refusedBy,
       retryAfterSeconds: Math.max(1, wait),
+      ...nothingToEnd,
     };
     return { ...refusal, repeated: this.#limited.note(caller, endpoint, refusal, nowSeconds, rules.ban) };
   }
@@ -211,6 +214,7 @@ export class RateLimiter implements AsyncDisposable {
       kind: 'banned',
       retryAfterSeconds: ban.untilSeconds - nowSeconds,
       repeated: ban.refused,
+      ...nothingToEnd,
     };
   }
 
@@ -225,6 +229,7 @@ export class RateLimiter implements AsyncDisposable {
       kind: 'unavailable',
       retryAfterSeconds: 1,
       repeated: 1,
+      ...nothingToEnd,
     };
   }
 

@@ -161,6 +161,9 @@ export type Refusal = RateStatus &
     retryAfterSeconds: number;
     /** How often in a row this caller was refused without a pause. */
     repeated: number;
+    /** Nothing to end; here so that `using` and `end` need no question first. */
+    end(cpuSeconds?: number): void;
+    [Symbol.dispose](): void;
   }>;
 
 export type Decision = Admission | Refusal;

@@ -1,0 +1,57 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** A Redis of the test's own, on a socket in a temporary folder; gone when disposed. */
+export class TestRedis implements AsyncDisposable {
+  readonly folder: string;
+  readonly url: string;
+  #process: ChildProcess | undefined;
+
+  private constructor(folder: string) {
+    this.folder = folder;
+    this.url = join(folder, 'redis.sock');
+  }
+
+  static async start(): Promise<TestRedis> {
+    const redis = new TestRedis(await mkdtemp(join(tmpdir(), 'gantry-redis-')));
+    await redis.start();
+    return redis;
+  }
+
+  async start(): Promise<void> {
+    const args = ['--port', '0', '--unixsocket', this.url, '--save', '', '--appendonly', 'no', '--dir', this.folder];
+    const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    this.#process = child;
+    let said = '';
+    for await (const chunk of child.stdout) {
+      said += String(chunk);
+      if (said.includes('ready to accept connections') || said.includes('eady to accept')) break;
+    }
+  }
+
+  /** Stops answering without closing anything, until `thaw`. */
+  freeze(): void {
+    this.#process?.kill('SIGSTOP');
+  }
+
+  thaw(): void {
+    this.#process?.kill('SIGCONT');
+  }
+
+  async kill(): Promise<void> {
+    const child = this.#process;
+    this.#process = undefined;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const exited = once(child, 'exit');
+    child.kill('SIGKILL');
+    await exited;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}

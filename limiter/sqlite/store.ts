@@ -1,0 +1,140 @@
+import { DatabaseSync, type StatementSync } from 'node:sqlite';
+
+import { MemoryStore } from '../memory/store.ts';
+import type { Ask, CallerState, LimitRules, LimitStore, Verdict, WindowState } from '../types.ts';
+
+/** Written by this version; another one is refused, since its counts could mean something else. */
+const SCHEMA_VERSION = 1;
+
+/** How often what is over is removed from the file. */
+const PURGE_SECONDS = 60;
+
+export type SqliteStoreOptions = Readonly<{
+  /** Epoch milliseconds. */
+  now?: () => number;
+  /** What a killed process loses at most. */
+  flushMs?: number;
+  /** Told when the file cannot be written; counting goes on in memory, and the next flush tries again. */
+  reportError?: (error: unknown) => void;
+}>;
+
+/**
+ * The counts in memory, and in a file for the next start.
+ *
+ * Decisions never wait for the disk: who has changed is written in one transaction every `flushMs`. A process that is
+ * killed loses that much. Requests under way are not kept: a process that is gone has none.
+ */
+export class SqliteStore implements LimitStore {
+  readonly #memory: MemoryStore;
+  readonly #database: DatabaseSync;
+  readonly #write: StatementSync;
+  readonly #purge: StatementSync;
+  readonly #flushing: NodeJS.Timeout;
+  readonly #reportError: (error: unknown) => void;
+  /** What a failed flush did not write. */
+  #unwritten = new Map<string, CallerState>();
+  #purgeAt = 0;
+
+  constructor(path: string, { now, flushMs = 200, reportError }: SqliteStoreOptions = {}) {
+    this.#memory = new MemoryStore({ ...(now === undefined ? {} : { now }), trackChanges: true });
+    this.#reportError = reportError ?? (() => undefined);
+    this.#database = new DatabaseSync(path);
+    prepareSchema(this.#database, path);
+    this.#write = this.#database.prepare(
+      'INSERT INTO callers VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET over_at = excluded.over_at, windows = excluded.windows',
+    );
+    this.#purge = this.#database.prepare('DELETE FROM callers WHERE over_at <= ?');
+    this.#load();
+    this.#flushing = setInterval(() => this.#flushReporting(), flushMs).unref();
+  }
+
+  get size(): number {
+    return this.#memory.size;
+  }
+
+  nowMs(): number {
+    return this.#memory.nowMs();
+  }
+
+  decide(ask: Ask): Verdict {
+    return this.#memory.decide(ask);
+  }
+
+  release(ask: Ask, ticket: number, cpuSeconds: number): void {
+    this.#memory.release(ask, ticket, cpuSeconds);
+  }
+
+  chargeContent(key: string, count: number, rules: LimitRules): void {
+    this.#memory.chargeContent(key, count, rules);
+  }
+
+  peek(key: string): CallerState {
+    return this.#memory.peek(key);
+  }
+
+  scan(): AsyncGenerator<CallerState> {
+    return this.#memory.scan();
+  }
+
+  /** Writes what has changed since the last time. Throws when the file cannot be written; nothing is forgotten then. */
+  flush(): void {
+    for (const state of this.#memory.takeChanged()) this.#unwritten.set(state.key, state);
+    const nowSeconds = Math.floor(this.nowMs() / 1000);
+    const purging = nowSeconds >= this.#purgeAt;
+    if (this.#unwritten.size === 0 && !purging) return;
+    this.#database.exec('BEGIN IMMEDIATE');
+    try {
+      for (const { key, windows } of this.#unwritten.values()) {
+        this.#write.run(key, Math.max(0, ...windows.map(({ reset }) => reset)), JSON.stringify(windows));
+      }
+      if (purging) this.#purge.run(nowSeconds);
+      this.#database.exec('COMMIT');
+    } catch (error) {
+      if (this.#database.isTransaction) this.#database.exec('ROLLBACK');
+      throw error;
+    }
+    this.#unwritten.clear();
+    if (purging) this.#purgeAt = nowSeconds + PURGE_SECONDS;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearInterval(this.#flushing);
+    try {
+      this.flush();
+    } finally {
+      this.#database.close();
+    }
+  }
+
+  #flushReporting(): void {
+    try {
+      this.flush();
+    } catch (error) {
+      this.#reportError(error);
+    }
+  }
+
+  #load(): void {
+    const nowSeconds = Math.floor(this.nowMs() / 1000);
+    this.#purge.run(nowSeconds);
+    for (const row of this.#database.prepare('SELECT key, windows FROM callers').iterate()) {
+      const windows = JSON.parse(String(row['windows'])) as WindowState[];
+      const open = windows.filter(({ reset }) => reset > nowSeconds);
+      this.#memory.restore({ key: String(row['key']), underWay: 0, windows: open });
+    }
+  }
+}
+
+function prepareSchema(database: DatabaseSync, path: string): void {
+  // NORMAL: what was flushed survives the death of the process; a power cut may lose the last flushes.
+  database.exec('PRAGMA busy_timeout = 2000; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL');
+  const version = Number(database.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0);
+  if (version > SCHEMA_VERSION) throw new Error(`${path} was written by a newer version (${version})`);
+  database.exec(`
+    CREATE TABLE IF NOT EXISTS callers (
+      key TEXT PRIMARY KEY, over_at INTEGER NOT NULL, windows TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX IF NOT EXISTS callers_over_at ON callers (over_at);
+    PRAGMA user_version = ${SCHEMA_VERSION};
+  `);
+}

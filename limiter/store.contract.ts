@@ -1,0 +1,492 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+
+import { RateLimiter } from './limiter.ts';
+import { limitRules, type RuleChanges } from './rules.ts';
+import { ModelStore } from './store.model.ts';
+import {
+  type Admission,
+  type Caller,
+  type Decision,
+  type Endpoint,
+  type LimitRules,
+  LIMITS,
+  type LimitStore,
+  type Refusal,
+} from './types.ts';
+
+/** Time that only moves when a test says so. It begins in the middle of a second. */
+export class TestClock {
+  ms = 1_800_000_000_300;
+  readonly now = (): number => this.ms;
+
+  get seconds(): number {
+    return this.ms / 1000;
+  }
+
+  pass(seconds: number): void {
+    this.ms += seconds * 1000;
+  }
+
+  moveTo(seconds: number): void {
+    this.ms = seconds * 1000;
+  }
+}
+
+/** What every store promises. `open` gives an empty one that lives by `now`. */
+export function storeContract(name: string, open: (now: () => number) => Promise<LimitStore>): void {
+  suite(name, () => {
+    const start = async (changes: RuleChanges = {}): Promise<Fixture> => {
+      const clock = new TestClock();
+      const store = await open(clock.now);
+      return new Fixture(clock, store, limitRules(changes));
+    };
+
+    test('the limit is admitted and the next request is refused until the reset', async () => {
+      await using limits = await start();
+
+      const first = admitted(await limits.admit(anonymous, limits.get));
+      for (let n = 2; n <= 60; n += 1) admitted(await limits.admit(anonymous, limits.get)).end(0);
+      const refusal = refused(await limits.admit(anonymous, limits.get));
+
+      assert.deepEqual([first.limit, first.used, first.remaining, first.resource], [60, 1, 59, 'core']);
+      assert.equal(refusal.kind, 'primary');
+      assert.deepEqual([refusal.limit, refusal.used, refusal.remaining, refusal.reset], [60, 60, 0, first.reset]);
+      assert.equal(refusal.retryAfterSeconds, 3601);
+    });
+
+    test('a window ends at a whole second, at which the next request is admitted', async () => {
+      await using limits = await start();
+      const { reset } = await limits.use(anonymous, limits.get, 60);
+
+      limits.clock.moveTo(reset - 0.001);
+      const before = await limits.admit(anonymous, limits.get);
+      limits.clock.moveTo(reset);
+      const after = admitted(await limits.admit(anonymous, limits.get));
+
+      assert.equal(reset, Math.ceil(1_800_000_000.3) + 3600);
+      assert.equal(before.allowed, false);
+      assert.equal(refused(before).retryAfterSeconds, 1);
+      assert.deepEqual([after.used, after.reset], [1, reset + 3600]);
+    });
+
+    test('a request that a secondary limit refuses spends no primary quota', async () => {
+      await using limits = await start({ restPoints: { limit: 3, windowSeconds: 60 } });
+      await limits.use(user, limits.get, 3);
+
+      const refusal = refused(await limits.admit(user, limits.get));
+      const elsewhere = admitted(await limits.admit(user, limits.list));
+
+      assert.deepEqual([refusal.kind, refusal.refusedBy, refusal.used], ['secondary', 'points', 3]);
+      assert.equal(refusal.remaining, 4997);
+      assert.equal(elsewhere.used, 4);
+    });
+
+    test('a request that the primary limit refuses spends no points and no content', async () => {
+      await using limits = await start();
+      await limits.use({ ...user, limit: 2 }, limits.create, 2);
+
+      refused(await limits.admit({ ...user, limit: 2 }, limits.create));
+
+      const windows = await limits.windows(user.key);
+      assert.equal(windows['points POST /issues'], 10);
+      assert.equal(windows['content-minute'], 2);
+    });
+
+    test('points are counted for each endpoint by itself', async () => {
+      await using limits = await start({ restPoints: { limit: 10, windowSeconds: 60 } });
+      await limits.use(user, limits.create, 2);
+
+      const spent = refused(await limits.admit(user, limits.create));
+      const other = await limits.admit(user, limits.get);
+
+      assert.equal(spent.retryAfterSeconds, 61);
+      assert.equal(other.allowed, true);
+    });
+
+    test('a mutation may be refused where a query still passes', async () => {
+      await using limits = await start({ graphqlPoints: { limit: 7, windowSeconds: 60 } });
+      await limits.use(user, limits.graphql, 1, 5);
+
+      const mutation = await limits.admit(user, limits.graphql, 5);
+      const query = await limits.admit(user, limits.graphql, 1);
+
+      assert.equal(refused(mutation).refusedBy, 'points');
+      assert.equal(query.allowed, true);
+    });
+
+    test('REST and GraphQL share the concurrent requests, and an end makes room', async () => {
+      await using limits = await start({ concurrent: { limit: 2, retrySeconds: 3 } });
+      const rest = admitted(await limits.admit(user, limits.get));
+      admitted(await limits.admit(user, limits.graphql));
+
+      const third = refused(await limits.admit(user, limits.list));
+      rest.end(0);
+      rest.end(0);
+      const afterOne = await limits.admit(user, limits.list);
+      const fourth = await limits.admit(user, limits.list);
+
+      assert.deepEqual([third.refusedBy, third.retryAfterSeconds], ['concurrent', 3]);
+      assert.deepEqual([afterOne.allowed, fourth.allowed], [true, false]);
+    });
+
+    test('CPU time is charged at the end and refuses until its window is over', async () => {
+      await using limits = await start();
+      const slow = admitted(await limits.admit(user, limits.get));
+      slow.end(90);
+
+      const refusal = refused(await limits.admit(user, limits.get));
+      limits.clock.pass(61);
+      const later = await limits.admit(user, limits.get);
+
+      assert.deepEqual([refusal.refusedBy, refusal.retryAfterSeconds], ['cpu', 61]);
+      assert.equal(later.allowed, true);
+    });
+
+    test("GraphQL's share of CPU time refuses GraphQL only", async () => {
+      await using limits = await start();
+      admitted(await limits.admit(user, limits.graphql)).end(60);
+
+      const graphql = await limits.admit(user, limits.graphql);
+      const rest = await limits.admit(user, limits.get);
+
+      assert.equal(refused(graphql).refusedBy, 'graphql-cpu');
+      assert.equal(rest.allowed, true);
+    });
+
+    test('content is limited per minute and per hour, and what was created elsewhere counts', async () => {
+      await using limits = await start({
+        contentPerMinute: { limit: 3, windowSeconds: 60 },
+        contentPerHour: { limit: 5, windowSeconds: 3600 },
+      });
+      await limits.use(user, limits.create, 1);
+      await limits.limiter.chargeContent(user, 2);
+
+      const minute = refused(await limits.admit(user, limits.create));
+      limits.clock.pass(61);
+      await limits.use(user, limits.create, 2);
+      const hour = refused(await limits.admit(user, limits.create));
+
+      assert.deepEqual([minute.refusedBy, minute.retryAfterSeconds], ['content-minute', 61]);
+      assert.equal(hour.refusedBy, 'content-hour');
+      assert.equal(hour.retryAfterSeconds, 3540);
+    });
+
+    test("an endpoint's own limit of content leaves other endpoints alone", async () => {
+      await using limits = await start();
+      const invite = limits.limiter.endpoint({ name: 'POST /invitations', content: { perMinute: 2, perHour: 3 } });
+      await limits.use(user, invite, 2);
+
+      const minute = refused(await limits.admit(user, invite));
+      const other = await limits.admit(user, limits.create);
+      limits.clock.pass(61);
+      await limits.use(user, invite, 1);
+      const hour = refused(await limits.admit(user, invite));
+
+      assert.deepEqual([minute.refusedBy, hour.refusedBy], ['content-minute', 'content-hour']);
+      assert.equal(other.allowed, true);
+    });
+
+    test('the primary limit is named before others, and among others the one that lasts longest', async () => {
+      await using limits = await start({
+        concurrent: { limit: 3, retrySeconds: 1 },
+        restPoints: { limit: 15, windowSeconds: 60 },
+        contentPerHour: { limit: 3, windowSeconds: 3600 },
+      });
+      for (let n = 0; n < 3; n += 1) admitted(await limits.admit(user, limits.create));
+
+      const longest = refused(await limits.admit(user, limits.create));
+      const primary = refused(await limits.admit({ ...user, limit: 3 }, limits.create));
+
+      assert.equal(longest.refusedBy, 'content-hour');
+      assert.equal(primary.refusedBy, 'primary');
+    });
+
+    test('a configured category has its own window, one that is off never refuses', async () => {
+      await using limits = await start({
+        categories: { search: { limit: 2, windowSeconds: 30, anonymousLimit: 1 } },
+      });
+      const search = limits.limiter.endpoint({ name: 'GET /search/issues', category: 'search' });
+      const code = limits.limiter.endpoint({ name: 'GET /search/code', category: 'code_search' });
+      await limits.use(user, search, 2);
+      const off = await limits.use({ ...user, limit: 1 }, code, 3);
+
+      const spent = refused(await limits.admit(user, search));
+      const core = admitted(await limits.admit(user, limits.get));
+      const nobody = await limits.use(anonymous, search, 1);
+
+      assert.deepEqual([spent.resource, spent.limit, spent.retryAfterSeconds], ['search', 2, 31]);
+      assert.equal(core.used, 1);
+      assert.deepEqual([off.used, off.limit, off.remaining], [3, 1, 0]);
+      assert.equal(nobody.limit, 1);
+    });
+
+    test('one counter of a user is compared with the limit of the app in use', async () => {
+      await using limits = await start();
+      const throughApp = { ...user, limit: 4 };
+      await limits.use({ ...user, limit: 2 }, limits.get, 2);
+
+      const personal = await limits.admit({ ...user, limit: 2 }, limits.get);
+      const app = admitted(await limits.admit(throughApp, limits.get));
+      const again = refused(await limits.admit({ ...user, limit: 2 }, limits.get));
+
+      assert.equal(personal.allowed, false);
+      assert.deepEqual([app.used, app.remaining], [3, 1]);
+      assert.deepEqual([again.used, again.remaining], [3, 0]);
+    });
+
+    test('a request without primary cost passes when the quota is used up, and opens the window', async () => {
+      await using limits = await start();
+      const fresh = await limits.use(user, limits.status, 1);
+      const { reset } = await limits.use(anonymous, limits.get, 60);
+
+      const status = admitted(await limits.admit(anonymous, limits.status));
+
+      assert.deepEqual([fresh.used, fresh.reset], [0, 1_800_003_601]);
+      assert.deepEqual([status.used, status.remaining, status.reset], [60, 0, reset]);
+    });
+
+    test('the status stays the same while nothing happens', async () => {
+      await using limits = await start({ categories: { search: { limit: 30, windowSeconds: 60 } } });
+      await limits.use(user, limits.status, 1);
+      const first = await limits.limiter.status(user);
+
+      limits.clock.pass(1234);
+      await limits.use(user, limits.status, 1);
+      const later = await limits.limiter.status(user);
+
+      assert.deepEqual(later, first);
+      assert.deepEqual(first.core, { limit: 5000, used: 0, remaining: 5000, reset: 1_800_003_601 });
+      assert.equal(first.search.limit, 30);
+      assert.equal(first.scim.limit, 5000);
+    });
+
+    test('a limit in shadow mode reports and does not refuse', async () => {
+      await using limits = await start({ shadow: ['primary', 'points'], restPoints: { limit: 1, windowSeconds: 60 } });
+      const poor = { ...user, limit: 1 };
+      const first = admitted(await limits.admit(poor, limits.get));
+
+      const second = admitted(await limits.admit(poor, limits.get));
+
+      assert.deepEqual(first.shadowed, []);
+      assert.deepEqual(second.shadowed, ['primary', 'points']);
+      assert.deepEqual([second.used, second.remaining], [2, 0]);
+      assert.equal(limits.limiter.counts.shadowed.points, 1);
+    });
+
+    test('a clock that was set back does not make a window longer', async () => {
+      await using limits = await start();
+      await limits.use(anonymous, limits.get, 60);
+
+      limits.clock.pass(-7200);
+      const decision = admitted(await limits.admit(anonymous, limits.get));
+
+      assert.equal(decision.reset, Math.ceil(limits.clock.seconds) + 3600);
+    });
+
+    test('two hundred requests at once admit exactly the limit', async () => {
+      await using limits = await start();
+
+      const decisions = await Promise.all(Array.from({ length: 200 }, () => limits.admit(anonymous, limits.get)));
+
+      assert.equal(decisions.filter(({ allowed }) => allowed).length, 60);
+    });
+
+    test('a limit of nothing refuses the first request and remembers nobody', async () => {
+      await using limits = await start();
+
+      const refusal = refused(await limits.admit({ ...user, limit: 0 }, limits.get));
+
+      assert.deepEqual([refusal.refusedBy, refusal.used, refusal.retryAfterSeconds], ['primary', 0, 3601]);
+      assert.deepEqual((await limits.limiter.explainCaller(user.key)).windows, []);
+    });
+
+    test('what a caller has spent can be seen, and all callers can be listed', async () => {
+      await using limits = await start();
+      admitted(await limits.admit(user, limits.create)).end(1.5);
+      admitted(await limits.admit({ ...user, key: 'user:{odd}*' }, limits.get));
+
+      const windows = await limits.windows(user.key);
+      const callers = await Array.fromAsync(limits.limiter.callers());
+
+      assert.deepEqual(windows, {
+        core: 1,
+        'content-minute': 1,
+        'content-hour': 1,
+        cpu: 1500,
+        'graphql-cpu': 0,
+        'points POST /issues': 5,
+      });
+      assert.deepEqual(Object.fromEntries(callers.map(({ key, underWay }) => [key, underWay])), {
+        'user:42': 0,
+        'user:{odd}*': 1,
+      });
+    });
+
+    test('many endpoints of one caller are counted without mixing them up', async () => {
+      await using limits = await start({ restPoints: { limit: 2, windowSeconds: 60 } });
+      const endpoints = Array.from({ length: 50 }, (_, n) => limits.limiter.endpoint({ name: `GET /many/${n}` }));
+
+      const visitAll = async (): Promise<boolean[]> => {
+        const allowed: boolean[] = [];
+        for (const endpoint of endpoints) {
+          using decision = await limits.admit(user, endpoint);
+          allowed.push(decision.allowed);
+        }
+        return allowed;
+      };
+
+      const decisions = [...(await visitAll()), ...(await visitAll()), ...(await visitAll())];
+      limits.clock.pass(61);
+      const afterwards = await visitAll();
+
+      assert.deepEqual(decisions, [...Array<boolean>(100).fill(true), ...Array<boolean>(50).fill(false)]);
+      assert.ok(afterwards.every(Boolean));
+    });
+  });
+}
+
+/** What every store promises down to the last number, when each answer comes from the counts themselves. */
+export function storeModelContract(name: string, open: (now: () => number) => Promise<LimitStore>): void {
+  suite(`${name} beside the plain model`, () => {
+    for (const seed of [1, 2, 3, 4]) {
+      test(`any sequence of requests is decided as by the plain model (${seed})`, async () => {
+        const rules: RuleChanges = {
+          categories: { search: { limit: 4, windowSeconds: 20 }, core: { limit: 'caller', windowSeconds: 40 } },
+          concurrent: { limit: 5, retrySeconds: 1 },
+          restPoints: { limit: 12, windowSeconds: 10 },
+          graphqlPoints: { limit: 15, windowSeconds: 7 },
+          cpu: { totalSeconds: 9, graphqlSeconds: 6, windowSeconds: 8 },
+          contentPerMinute: { limit: 4, windowSeconds: 6 },
+          contentPerHour: { limit: 9, windowSeconds: 30 },
+          shadow: seed === 4 ? ['content-minute', 'concurrent'] : [],
+        };
+        const clock = new TestClock();
+        await using limits = new Fixture(clock, await open(clock.now), limitRules(rules));
+        const model = new RateLimiter({ store: new ModelStore(limits.clock.now), rules: limitRules(rules) });
+
+        await replay(limits, model, random(seed), 1500);
+      });
+    }
+  });
+}
+
+/** Sends the same random requests to both and compares every answer, down to the reset. */
+async function replay(
+  limits: Fixture,
+  model: RateLimiter,
+  next: (below: number) => number,
+  steps: number,
+): Promise<void> {
+  const callers = [
+    { ...user, limit: 10 },
+    { ...user, limit: 16 },
+    { ...anonymous, limit: 6 },
+  ];
+  const endpoints: Endpoint[] = [
+    limits.get,
+    limits.create,
+    limits.graphql,
+    limits.status,
+    limits.limiter.endpoint({ name: 'GET /search/issues', category: 'search' }),
+    limits.limiter.endpoint({ name: 'POST /invitations', content: { perMinute: 2, perHour: 5 } }),
+  ];
+  const underWay: { real: Admission; modelled: Admission }[] = [];
+  for (let step = 0; step < steps; step += 1) {
+    const action = next(10);
+    if (action === 0) limits.clock.ms += next(9000);
+    else if (action === 1) {
+      const caller = callers[next(callers.length)]!;
+      await Promise.all([limits.limiter.chargeContent(caller, 1), model.chargeContent(caller, 1)]);
+    } else if (action <= 4 && underWay.length > 0) {
+      const [ended] = underWay.splice(next(underWay.length), 1);
+      const cpuSeconds = next(4) / 2;
+      ended!.real.end(cpuSeconds);
+      ended!.modelled.end(cpuSeconds);
+      await limits.windows(ended!.real.caller.key); // so that the time is charged before the clock moves on
+    } else {
+      const caller = callers[next(callers.length)]!;
+      const endpoint = endpoints[next(endpoints.length)]!;
+      const points = endpoint.graphql && next(2) === 1 ? 5 : endpoint.points;
+      const real = await limits.admit(caller, endpoint, points);
+      const modelled = await model.admit(caller, endpoint, points);
+      assert.deepEqual(shown(real), shown(modelled), `step ${step}: ${endpoint.name}`);
+      if (real.allowed && modelled.allowed) underWay.push({ real, modelled });
+    }
+  }
+}
+
+function shown(decision: Decision): unknown {
+  const { allowed, limit, used, remaining, reset } = decision;
+  return decision.allowed
+    ? { allowed, limit, used, remaining, reset, shadowed: decision.shadowed }
+    : { allowed, limit, used, remaining, reset, by: decision.refusedBy, wait: decision.retryAfterSeconds };
+}
+
+/** Park and Miller's generator: the same numbers for the same seed everywhere. */
+function random(seed: number): (below: number) => number {
+  let state = seed * 7919;
+  return (below) => {
+    state = (state * 48_271) % 2_147_483_647;
+    return state % below;
+  };
+}
+
+const user: Caller = { kind: 'user', key: 'user:42', limit: 5000, label: 'user ID 42' };
+const anonymous: Caller = { kind: 'ip', key: 'ip:192.0.2.1', limit: 60, label: '192.0.2.1' };
+
+/** A limiter on the store under test, and the routes that the tests use. */
+class Fixture implements AsyncDisposable {
+  readonly clock: TestClock;
+  readonly limiter: RateLimiter;
+  readonly get: Endpoint;
+  readonly list: Endpoint;
+  readonly create: Endpoint;
+  readonly graphql: Endpoint;
+  readonly status: Endpoint;
+
+  constructor(clock: TestClock, store: LimitStore, rules: LimitRules) {
+    this.clock = clock;
+    this.limiter = new RateLimiter({ store, rules, reportFailure: (error) => assert.fail(String(error)) });
+    this.get = this.limiter.endpoint({ name: 'GET /repos/{id}' });
+    this.list = this.limiter.endpoint({ name: 'GET /issues' });
+    this.create = this.limiter.endpoint({ name: 'POST /issues', content: true });
+    this.graphql = this.limiter.endpoint({ name: 'GraphQL', api: 'graphql' });
+    this.status = this.limiter.endpoint({ name: 'GET /rate_limit', primary: false });
+    assert.equal(LIMITS.length, 7, 'a new limit needs its tests here');
+  }
+
+  async admit(caller: Caller, endpoint: Endpoint, points?: number): Promise<Decision> {
+    return await this.limiter.admit(caller, endpoint, points);
+  }
+
+  /** That many requests that pass and have ended; the last one's answer. */
+  async use(caller: Caller, endpoint: Endpoint, times: number, points?: number): Promise<Admission> {
+    let last: Admission | undefined;
+    for (let n = 0; n < times; n += 1) {
+      last = admitted(await this.admit(caller, endpoint, points));
+      last.end(0);
+    }
+    assert.ok(last);
+    return last;
+  }
+
+  async windows(key: string): Promise<Record<string, number>> {
+    const { windows } = await this.limiter.explainCaller(key);
+    return Object.fromEntries(windows.map(({ name, used }) => [name, used]));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.limiter[Symbol.asyncDispose]();
+  }
+}
+
+function admitted(decision: Decision): Admission {
+  if (!decision.allowed) assert.fail(`refused by ${decision.refusedBy ?? decision.kind}`);
+  return decision;
+}
+
+function refused(decision: Decision): Refusal {
+  if (decision.allowed) assert.fail('admitted');
+  return decision;
+}
