@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "shim.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -12,34 +13,49 @@
 
 struct generation *current_log;
 
-static unsigned char out[256 * 1024];
-static size_t out_length;
-static unsigned char partial[3][LINE_LIMIT];
-static size_t partial_length[3];
-static char stamp[40];
+static off_t retired_bytes;
+static int retired_files;
+static char now[40]; /* when the chunk at hand was read */
+static struct {
+    unsigned char bytes[LINE_LIMIT];
+    size_t length;
+    bool split;       /* a piece of this line is in the log already */
+    char time[40];    /* of its first piece: docker gives it to all of them */
+} lines[3];
 
 struct generation *hold(struct generation *generation)
 {
-    if (generation != NULL) generation->references++;
+    generation->references++;
     return generation;
 }
 
+/* A file that is held also holds those after it, up to the present one. */
 void let_go(struct generation *generation)
 {
     while (generation != NULL && --generation->references == 0) {
         struct generation *next = generation->next;
+        if (generation->retired) {
+            retired_files--;
+            retired_bytes -= generation->end;
+        }
         close(generation->fd);
         free(generation);
         generation = next;
     }
 }
 
+/* Slow clients must not fill the disk with files that have no name any more. */
+bool log_is_held_up(void)
+{
+    return retired_files > HELD_LOG_FILES || retired_bytes > HELD_LOG_BYTES;
+}
+
 static struct generation *new_generation(int fd)
 {
-    struct generation *made = calloc(1, sizeof *made);
     struct stat information;
-    if (made == NULL || fd < 0 || fstat(fd, &information) < 0) fail("open the log");
-    *made = (struct generation){.fd = fd, .end = information.st_size, .references = 1};
+    struct generation *made = fd < 0 || fstat(fd, &information) < 0 ? NULL : calloc(1, sizeof *made);
+    if (made == NULL) close_fd(&fd);
+    else *made = (struct generation){.fd = fd, .end = information.st_size, .references = 1};
     return made;
 }
 
@@ -49,30 +65,34 @@ static void rotated_name(char *name, int number)
     else snprintf(name, PATH_MAX, "%s.%d", options.log_path, number);
 }
 
-static int open_current(void)
+static struct generation *open_current(void)
 {
-    return open(options.log_path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+    return new_generation(open(options.log_path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0640));
 }
 
 void open_log(void)
 {
-    current_log = new_generation(open_current());
+    if (options.log_attributes != NULL && strlen(options.log_attributes) > ATTRIBUTES_LIMIT) {
+        errno = E2BIG;
+        fail("take the log's attributes");
+    }
+    current_log = open_current();
+    if (current_log == NULL) fail("open the log");
     /* A line that a crash cut off must not swallow the next one. */
     char last = '\n';
     if (current_log->end > 0 && pread(current_log->fd, &last, 1, current_log->end - 1) == 1 && last != '\n')
         if (write(current_log->fd, "\n", 1) == 1) current_log->end++;
 }
 
-/* The files of the log from the oldest on, chained up to the present one. The caller lets the first one go. */
+/* The files of the log from the oldest on, chained up to the present one; the caller lets the first one go. */
 struct generation *oldest_log(void)
 {
     struct generation *first = hold(current_log);
     for (int number = 1; number < options.log_max_files; number++) {
         char name[PATH_MAX];
         rotated_name(name, number);
-        int fd = open(name, O_RDONLY | O_CLOEXEC);
-        if (fd < 0) break;
-        struct generation *older = new_generation(fd);
+        struct generation *older = new_generation(open(name, O_RDONLY | O_CLOEXEC));
+        if (older == NULL) break;
         older->next = first;
         first = older;
     }
@@ -82,18 +102,18 @@ struct generation *oldest_log(void)
 static void flush(void)
 {
     size_t done = 0;
-    while (done < out_length) {
-        ssize_t written = write(current_log->fd, out + done, out_length - done);
+    while (done < json_length) {
+        ssize_t written = write(current_log->fd, json + done, json_length - done);
         if (written <= 0) break;
         done += (size_t)written;
     }
     /* On a full disk the rest is lost, but no half line stays. */
-    if (done < out_length && ftruncate(current_log->fd, current_log->end) == 0) done = 0;
+    if (done < json_length && ftruncate(current_log->fd, current_log->end) == 0) done = 0;
     current_log->end += (off_t)done;
-    out_length = 0;
+    json_length = 0;
 }
 
-/* Clients that still read the old file keep it open, whatever becomes of its name. */
+/* With one file only, it is removed and not emptied: a client that still reads it keeps it. */
 static void rotate(void)
 {
     flush();
@@ -104,114 +124,45 @@ static void rotate(void)
         rename(from, to);
     }
     if (options.log_max_files <= 1) unlink(options.log_path);
-    int fd = open_current();
-    if (fd < 0) return; /* no room for a new file: go on in the old one */
-    struct generation *next = new_generation(fd);
+    struct generation *next = open_current();
+    if (next == NULL) return; /* no room for a new file: go on in the old one */
     current_log->next = hold(next);
+    current_log->retired = true;
+    retired_files++;
+    retired_bytes += current_log->end;
     let_go(current_log);
     current_log = next;
-}
-
-static void put(const void *bytes, size_t length)
-{
-    memcpy(out + out_length, bytes, length);
-    out_length += length;
-}
-
-#define PUT(text) put(text, sizeof(text) - 1)
-
-/* Length of the valid UTF-8 sequence at `s`, 0 if it is none. */
-static size_t sequence(const unsigned char *s, size_t left)
-{
-    if (s[0] < 0x80) return 1;
-    size_t length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    if (s[0] < 0xc2 || s[0] > 0xf4 || length > left) return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    if (s[0] == 0xe0 && s[1] < 0xa0) return 0;
-    if (s[0] == 0xed && s[1] > 0x9f) return 0;
-    if (s[0] == 0xf0 && s[1] < 0x90) return 0;
-    if (s[0] == 0xf4 && s[1] > 0x8f) return 0;
-    return length;
-}
-
-static bool plain(unsigned char byte)
-{
-    return byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\' && byte != '<' && byte != '>' && byte != '&';
-}
-
-/* Escapes as docker's json-file does; returns whether all of it was valid UTF-8. */
-static bool put_escaped(const unsigned char *s, size_t length)
-{
-    static const char digits[] = "0123456789abcdef";
-    bool valid = true;
-    for (size_t i = 0; i < length;) {
-        size_t run = i;
-        while (run < length && plain(s[run])) run++;
-        put(s + i, run - i);
-        if ((i = run) == length) break;
-        size_t wide = sequence(s + i, length - i);
-        if (wide == 0) {
-            PUT("\\ufffd");
-            valid = false;
-            i++;
-        } else if (wide == 3 && s[i] == 0xe2 && s[i + 1] == 0x80 && (s[i + 2] & 0xfe) == 0xa8) {
-            put(s[i + 2] == 0xa8 ? "\\u2028" : "\\u2029", 6);
-            i += 3;
-        } else if (wide > 1) {
-            put(s + i, wide);
-            i += wide;
-        } else {
-            unsigned char byte = s[i++];
-            if (byte == '"' || byte == '\\') put((char[]){'\\', (char)byte}, 2);
-            else if (byte == '\n') PUT("\\n");
-            else if (byte == '\r') PUT("\\r");
-            else {
-                put("\\u00", 4);
-                put((char[]){digits[byte >> 4], digits[byte & 15]}, 2);
-            }
-        }
-    }
-    return valid;
-}
-
-static void put_base64(const unsigned char *s, size_t length)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < length; i += 3) {
-        uint32_t bits = (uint32_t)s[i] << 16;
-        if (i + 1 < length) bits |= (uint32_t)s[i + 1] << 8;
-        if (i + 2 < length) bits |= s[i + 2];
-        char four[4] = {digits[bits >> 18], digits[bits >> 12 & 63], i + 1 < length ? digits[bits >> 6 & 63] : '=',
-                        i + 2 < length ? digits[bits & 63] : '='};
-        put(four, 4);
-    }
 }
 
 /* RFC 3339 with nanoseconds, without trailing zeros, as Go prints it. */
 static void take_time(void)
 {
-    struct timespec now;
+    struct timespec time;
     struct tm parts;
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &parts);
-    size_t length = strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &parts);
-    length += (size_t)snprintf(stamp + length, sizeof stamp - length, ".%09ld", now.tv_nsec);
-    while (stamp[length - 1] == '0') length--;
-    if (stamp[length - 1] == '.') length--;
-    stamp[length] = 'Z';
-    stamp[length + 1] = 0;
+    clock_gettime(CLOCK_REALTIME, &time);
+    gmtime_r(&time.tv_sec, &parts);
+    size_t length = strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%S", &parts);
+    length += (size_t)snprintf(now + length, sizeof now - length, ".%09ld", time.tv_nsec);
+    while (now[length - 1] == '0') length--;
+    if (now[length - 1] == '.') length--;
+    now[length] = 'Z';
+    now[length + 1] = 0;
 }
 
-static void entry(enum stream stream, const unsigned char *bytes, size_t length)
+static void entry(enum stream stream, const unsigned char *bytes, size_t length, const char *time)
 {
-    if (options.log_max_bytes > 0 && current_log->end + (off_t)out_length >= options.log_max_bytes) rotate();
-    if (sizeof out - out_length < length * 8 + 256) flush();
+    if (options.log_max_bytes > 0 && current_log->end + (off_t)json_length >= options.log_max_bytes) rotate();
+    if (json_length > JSON_BATCH) flush();
     PUT("{\"log\":\"");
     bool valid = put_escaped(bytes, length);
-    if (stream == STDOUT) PUT("\",\"stream\":\"stdout\",\"time\":\"");
-    else PUT("\",\"stream\":\"stderr\",\"time\":\"");
-    put(stamp, strlen(stamp));
+    if (stream == STDOUT) PUT("\",\"stream\":\"stdout\"");
+    else PUT("\",\"stream\":\"stderr\"");
+    if (options.log_attributes != NULL) {
+        PUT(",\"attrs\":");
+        put(options.log_attributes, strlen(options.log_attributes));
+    }
+    PUT(",\"time\":\"");
+    put(time, strlen(time));
     if (!valid) { /* docker's readers pass over this field; with it no byte is lost */
         PUT("\",\"raw\":\"");
         put_base64(bytes, length);
@@ -219,44 +170,66 @@ static void entry(enum stream stream, const unsigned char *bytes, size_t length)
     PUT("\"}\n");
 }
 
-static void entry_of_partial(enum stream stream)
+/* A line, or a piece of one that is too long. Its bytes are those that wait, or come directly from the chunk. */
+static void log_piece(enum stream stream, const unsigned char *bytes, size_t length, bool whole)
 {
-    if (partial_length[stream] > 0) entry(stream, partial[stream], partial_length[stream]);
-    partial_length[stream] = 0;
+    if (!whole && !lines[stream].split) memcpy(lines[stream].time, now, sizeof now);
+    entry(stream, bytes, length, !whole || lines[stream].split ? lines[stream].time : now);
+    lines[stream].split = !whole;
+}
+
+/* Docker cuts after 16 KB exactly; we leave a character that the cut would halve to the next piece. */
+static void split_line(enum stream stream)
+{
+    unsigned char *bytes = lines[stream].bytes;
+    size_t cut = whole_sequences(bytes, LINE_LIMIT);
+    log_piece(stream, bytes, cut, false);
+    lines[stream].length = LINE_LIMIT - cut;
+    memmove(bytes, bytes + cut, LINE_LIMIT - cut);
+}
+
+static size_t take_from(enum stream stream, const unsigned char *bytes, size_t length)
+{
+    size_t held = lines[stream].length;
+    size_t limit = LINE_LIMIT - held < length ? LINE_LIMIT - held : length;
+    const unsigned char *end = memchr(bytes, '\n', limit);
+    size_t taken = end != NULL ? (size_t)(end - bytes) + 1 : limit;
+    if (held == 0 && end != NULL) {
+        log_piece(stream, bytes, taken, true);
+        return taken;
+    }
+    memcpy(lines[stream].bytes + held, bytes, taken);
+    lines[stream].length += taken;
+    if (end != NULL) {
+        log_piece(stream, lines[stream].bytes, lines[stream].length, true);
+        lines[stream].length = 0;
+    } else if (lines[stream].length == LINE_LIMIT) {
+        split_line(stream);
+    }
+    return taken;
 }
 
 void log_output(enum stream stream, const unsigned char *bytes, size_t length)
 {
     take_time();
-    while (length > 0) {
-        size_t held = partial_length[stream];
-        size_t limit = LINE_LIMIT - held < length ? LINE_LIMIT - held : length;
-        const unsigned char *end = memchr(bytes, '\n', limit);
-        size_t taken = end != NULL ? (size_t)(end - bytes) + 1 : limit;
-        if (held == 0 && (end != NULL || taken == LINE_LIMIT)) {
-            entry(stream, bytes, taken);
-        } else {
-            memcpy(partial[stream] + held, bytes, taken);
-            partial_length[stream] += taken;
-            if (end != NULL || partial_length[stream] == LINE_LIMIT) entry_of_partial(stream);
-        }
-        bytes += taken;
-        length -= taken;
-    }
+    for (size_t done = 0; done < length;) done += take_from(stream, bytes + done, length - done);
     flush();
 }
 
+/* What has no newline at the end of the run is logged without one. */
 void log_finish(void)
 {
     if (current_log == NULL) return;
     take_time();
-    entry_of_partial(STDOUT);
-    entry_of_partial(STDERR);
+    for (enum stream stream = STDOUT; stream <= STDERR; stream++) {
+        if (lines[stream].length > 0) log_piece(stream, lines[stream].bytes, lines[stream].length, true);
+        lines[stream].length = 0;
+    }
     flush();
 }
 
 size_t log_pending(enum stream stream, const unsigned char **bytes)
 {
-    if (bytes != NULL) *bytes = partial[stream];
-    return partial_length[stream];
+    if (bytes != NULL) *bytes = lines[stream].bytes;
+    return lines[stream].length;
 }

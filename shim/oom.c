@@ -10,9 +10,9 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-char oom_tag;
-static int oom_fd = -1;
+static struct watch oom;
 static long kills_seen;
+static char usual_score[16];
 
 /* The kernel's own count of processes that it killed in this cgroup; v1 and v2 name the line alike. */
 static long kills(void)
@@ -33,46 +33,73 @@ static long kills(void)
     return 0;
 }
 
-static bool watch_v1(void)
+static int watch_v1(void)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "/sys/fs/cgroup/memory%s/memory.oom_control", options.cgroup);
     AUTO_CLOSE int control = open(path, O_RDONLY | O_CLOEXEC);
-    if (control < 0) return false;
+    if (control < 0) return -1;
     snprintf(path, sizeof path, "/sys/fs/cgroup/memory%s/cgroup.event_control", options.cgroup);
     AUTO_CLOSE int registration = open(path, O_WRONLY | O_CLOEXEC);
-    if (registration < 0) return false;
-    oom_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    return oom_fd >= 0 && dprintf(registration, "%d %d", oom_fd, control) > 0;
+    int fd = registration < 0 ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (fd >= 0 && dprintf(registration, "%d %d", fd, control) < 0) close_fd(&fd);
+    return fd;
 }
 
-static bool watch_v2(void)
+static int watch_v2(void)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.events", options.cgroup);
-    if (access(path, R_OK) < 0) return false;
-    oom_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    return oom_fd >= 0 && inotify_add_watch(oom_fd, path, IN_MODIFY) >= 0;
+    if (access(path, R_OK) < 0) return -1;
+    int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (fd >= 0 && inotify_add_watch(fd, path, IN_MODIFY) < 0) close_fd(&fd);
+    return fd;
+}
+
+/* v1 also signals when the cgroup is removed: only a new kill counts. */
+static bool tell_new_kills(void)
+{
+    long count = kills();
+    if (count <= kills_seen) return kills_seen > 0;
+    kills_seen = count;
+    tell_controls("oom\n");
+    return true;
+}
+
+static void oom_ready(struct watch *watch, uint32_t events)
+{
+    char bytes[1024];
+    (void)events;
+    while (read(watch->fd, bytes, sizeof bytes) > 0) continue;
+    tell_new_kills();
 }
 
 void watch_oom(void)
 {
-    if (options.cgroup == NULL || !(watch_v1() || watch_v2())) return;
-    watch(oom_fd, EPOLLIN, &oom_tag);
-}
-
-/* v1 also signals when the cgroup is removed: only a new kill counts. */
-void oom_event(void)
-{
-    char bytes[4096];
-    while (read(oom_fd, bytes, sizeof bytes) > 0) continue;
-    long count = kills();
-    if (count > kills_seen) tell_controls("oom\n");
-    kills_seen = count > kills_seen ? count : kills_seen;
+    if (options.cgroup == NULL) return;
+    int fd = watch_v1();
+    if (fd < 0) fd = watch_v2();
+    if (fd >= 0) watch_fd(&oom, fd, EPOLLIN, oom_ready);
 }
 
 /* An out-of-memory kill may be quicker than our registration: the count is asked once more at the end. */
 bool was_oom_killed(void)
 {
-    return kills_seen > 0 || kills() > 0;
+    return options.cgroup != NULL && tell_new_kills();
+}
+
+/* Refused without CAP_SYS_RESOURCE: then we stand in the row like everybody. */
+void spare_from_oom(void)
+{
+    AUTO_CLOSE int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+    ssize_t length = fd < 0 ? 0 : read(fd, usual_score, sizeof usual_score - 1);
+    if (length <= 0 || pwrite(fd, "-999", 4, 0) != 4) usual_score[0] = 0;
+}
+
+/* The runtime and the container must not inherit it. */
+void restore_oom_score(void)
+{
+    if (usual_score[0] == 0) return;
+    AUTO_CLOSE int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || write(fd, usual_score, strlen(usual_score)) < 0) _exit(127);
 }

@@ -1,14 +1,19 @@
 #define _GNU_SOURCE
 #include "shim.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* The longest entry: 16 KB that are all escaped, and once more as base64. */
-#define ENTRY_LIMIT (LINE_LIMIT * 8 + 512)
+/* Only while somebody is behind: a container that nobody reads slowly does not pay for it. */
+static struct {
+    unsigned char block[ENTRY_LIMIT];
+    unsigned char text[CHUNK]; /* entries that follow each other on one stream go into one frame */
+} *buffers;
+static size_t text_length;
+static enum stream text_stream;
 
-static unsigned char block[2 * ENTRY_LIMIT];
-static unsigned char payload[LINE_LIMIT + 8];
+#define USUAL_BLOCK (64 * 1024)
 
 static int digit(unsigned char byte)
 {
@@ -18,137 +23,177 @@ static int digit(unsigned char byte)
     return byte == '+' ? 62 : byte == '/' ? 63 : -1;
 }
 
-static size_t decode_base64(const unsigned char *text, const unsigned char *end)
+static size_t decode_base64(const unsigned char *s, const unsigned char *end, unsigned char *to)
 {
     size_t length = 0;
     uint32_t bits = 0;
     int have = 0;
-    for (; text < end && *text != '"' && *text != '='; text++) {
-        int value = digit(*text);
-        if (value < 0) return 0;
+    for (int value; s < end && (value = digit(*s)) >= 0; s++) {
         bits = bits << 6 | (uint32_t)value;
         have += 6;
         if (have < 8) continue;
         have -= 8;
-        if (length < LINE_LIMIT) payload[length++] = (unsigned char)(bits >> have);
+        if (length < LINE_LIMIT) to[length++] = (unsigned char)(bits >> have);
     }
     return length;
 }
 
-static unsigned hexadecimal(const unsigned char *text)
+static unsigned hexadecimal(const unsigned char *s)
 {
     unsigned value = 0;
-    for (int i = 0; i < 4; i++) {
-        unsigned char byte = text[i];
-        value = value << 4 | (unsigned)(byte <= '9' ? byte - '0' : (byte | 32) - 'a' + 10);
-    }
+    for (int i = 0; i < 4; i++) value = value << 4 | ((unsigned)(s[i] <= '9' ? s[i] - '0' : (s[i] | 32) - 'a' + 10) & 15);
     return value;
 }
 
-static size_t put_rune(size_t at, unsigned rune)
+static size_t put_rune(unsigned char *to, unsigned rune)
 {
-    unsigned char wide[3];
-    size_t length = rune < 0x80 ? 1 : rune < 0x800 ? 2 : 3;
-    if (length == 1) wide[0] = (unsigned char)rune;
-    if (length == 2) wide[0] = (unsigned char)(0xc0 | rune >> 6);
-    if (length == 3) {
-        wide[0] = (unsigned char)(0xe0 | rune >> 12);
-        wide[1] = (unsigned char)(0x80 | (rune >> 6 & 63));
+    if (rune < 0x80) {
+        to[0] = (unsigned char)rune;
+        return 1;
     }
-    if (length > 1) wide[length - 1] = (unsigned char)(0x80 | (rune & 63));
-    if (at + length <= LINE_LIMIT) memcpy(payload + at, wide, length);
-    return length;
+    if (rune < 0x800) {
+        to[0] = (unsigned char)(0xc0 | rune >> 6);
+        to[1] = (unsigned char)(0x80 | (rune & 63));
+        return 2;
+    }
+    to[0] = (unsigned char)(0xe0 | rune >> 12);
+    to[1] = (unsigned char)(0x80 | (rune >> 6 & 63));
+    to[2] = (unsigned char)(0x80 | (rune & 63));
+    return 3;
 }
 
-/* Puts the text of an entry into `payload`. Returns its length, or -1 for a line that is none of ours. */
-static ssize_t decode(const unsigned char *line, const unsigned char *end, enum stream *stream)
+/*
+ * Undoes the escapes up to the closing quote, which `s` is moved to. What is longer than our own entries is passed
+ * over: such text has replacement characters, and its bytes are in the field `raw`.
+ */
+static size_t unescape(const unsigned char **s, const unsigned char *end, unsigned char *to)
 {
-    static const char head[] = "{\"log\":\"", tail[] = "\",\"stream\":\"std", raw[] = "\",\"raw\":\"";
-    if ((size_t)(end - line) < sizeof head || memcmp(line, head, sizeof head - 1) != 0) return -1;
-    const unsigned char *at = line + sizeof head - 1;
+    static const char from[] = "nrtbf", meant[] = "\n\r\t\b\f";
+    const unsigned char *at = *s;
     size_t length = 0;
-    while (at < end && *at != '"' && length < LINE_LIMIT) {
+    while (at < end && *at != '"') {
+        if (length > LINE_LIMIT) length = LINE_LIMIT;
         if (*at != '\\') {
-            payload[length++] = *at++;
-            continue;
-        }
-        unsigned char kind = at + 1 < end ? at[1] : 0;
-        if (kind == 'u' && at + 6 <= end) {
-            length += put_rune(length, hexadecimal(at + 2));
+            to[length++] = *at++;
+        } else if (end - at >= 6 && at[1] == 'u') {
+            length += put_rune(to + length, hexadecimal(at + 2));
             at += 6;
-            continue;
+        } else if (end - at >= 2) {
+            const char *found = at[1] != 0 ? strchr(from, at[1]) : NULL;
+            to[length++] = found != NULL ? (unsigned char)meant[found - from] : at[1];
+            at += 2;
+        } else {
+            break;
         }
-        static const char from[] = "nrtbf", to[] = "\n\r\t\b\f";
-        const char *found = kind ? strchr(from, kind) : NULL;
-        payload[length++] = found != NULL ? (unsigned char)to[found - from] : kind;
-        at += 2;
     }
-    if (end - at < (ssize_t)sizeof tail || memcmp(at, tail, sizeof tail - 1) != 0) return -1;
-    *stream = at[sizeof tail - 1] == 'e' ? STDERR : STDOUT;
-    const unsigned char *bytes = memmem(at, (size_t)(end - at), raw, sizeof raw - 1);
-    if (bytes != NULL) length = decode_base64(bytes + sizeof raw - 1, end);
-    return length < LINE_LIMIT ? (ssize_t)length : LINE_LIMIT;
+    *s = at;
+    return length < LINE_LIMIT ? length : LINE_LIMIT;
 }
 
-static void hand_over(struct client *client, enum stream stream, const unsigned char *bytes, size_t length)
+/* Puts the text of an entry at `to`. Returns its length; 0 for a line that is no entry of a log. */
+static size_t decode(const unsigned char *line, const unsigned char *end, enum stream *stream, unsigned char *to)
+{
+    static const char head[] = "{\"log\":\"", middle[] = "\",\"stream\":\"std", raw[] = "\",\"raw\":\"";
+    if ((size_t)(end - line) < sizeof head || memcmp(line, head, sizeof head - 1) != 0) return 0;
+    const unsigned char *at = line + sizeof head - 1;
+    size_t length = unescape(&at, end, to);
+    if ((size_t)(end - at) < sizeof middle || memcmp(at, middle, sizeof middle - 1) != 0) return 0;
+    at += sizeof middle - 1;
+    *stream = *at == 'e' ? STDERR : STDOUT;
+    const unsigned char *bytes = memmem(at, (size_t)(end - at), raw, sizeof raw - 1);
+    return bytes == NULL ? length : decode_base64(bytes + sizeof raw - 1, end, to);
+}
+
+static void send_text(struct client *client)
+{
+    if (text_length > 0) client_queue(client, text_stream, buffers->text, text_length, false);
+    text_length = 0;
+}
+
+/* What it had before it fell behind is passed over: the beginning of the first entry of each stream. */
+static void add_text(struct client *client, enum stream stream, const unsigned char *bytes, size_t length)
 {
     size_t skipped = client->skip[stream] < length ? client->skip[stream] : length;
     client->skip[stream] -= skipped;
-    if (length > skipped && client_takes(client, stream)) queue_frame(client, stream, bytes + skipped, length - skipped);
+    if (length == skipped || !client->takes[stream]) return;
+    if (text_length > 0 && stream != text_stream) {
+        unsigned char kept[LINE_LIMIT];
+        memcpy(kept, bytes, length); /* it lies behind the text, where the next text will begin */
+        send_text(client);
+        memcpy(buffers->text, kept + skipped, length - skipped);
+    } else {
+        memmove(buffers->text + text_length, bytes + skipped, length - skipped);
+    }
+    text_stream = stream;
+    text_length += length - skipped;
 }
 
-/* The log has no unfinished line; the present has. */
+/* The log has no unfinished lines; the present has. */
 static void become_live(struct client *client)
 {
     for (enum stream stream = STDOUT; stream <= STDERR; stream++) {
         const unsigned char *bytes;
         size_t length = log_pending(stream, &bytes);
-        hand_over(client, stream, bytes, length);
+        if (client->follows) add_text(client, stream, bytes, length);
+        send_text(client);
         client->skip[stream] = 0;
     }
     let_go(client->replay);
     client->replay = NULL;
 }
 
-static bool next_file(struct client *client)
+static void next_file(struct client *client)
 {
-    struct generation *next = client->replay->next;
-    if (next == NULL) return false;
-    hold(next);
+    struct generation *next = hold(client->replay->next);
     let_go(client->replay);
     client->replay = next;
     client->replay_offset = 0;
+}
+
+/* Returns how many bytes of the block were whole entries that the client had room for. */
+static size_t take_entries(struct client *client, size_t length)
+{
+    const unsigned char *line = buffers->block, *end = line + length;
+    for (const unsigned char *stop; (stop = memchr(line, '\n', (size_t)(end - line))) != NULL; line = stop + 1) {
+        if (text_length + LINE_LIMIT + 3 > sizeof buffers->text) send_text(client);
+        if (client_room(client) < text_length + 2 * LINE_LIMIT) break;
+        enum stream stream = STDOUT;
+        unsigned char *to = buffers->text + text_length;
+        size_t size = decode(line, stop, &stream, to);
+        if (size > 0) add_text(client, stream, to, size);
+    }
+    send_text(client);
+    return (size_t)(line - buffers->block);
+}
+
+static size_t read_entries(struct client *client)
+{
+    for (size_t size = USUAL_BLOCK;; size = sizeof buffers->block) { /* one entry may be longer than the usual block */
+        ssize_t length = pread(client->replay->fd, buffers->block, size, client->replay_offset);
+        size_t taken = length > 0 ? take_entries(client, (size_t)length) : 0;
+        if (taken > 0 || length < (ssize_t)size || size == sizeof buffers->block) return taken;
+    }
+}
+
+/* Queues what the log has from the client's cursor on. Returns whether it got further. */
+bool replay(struct client *client)
+{
+    if (client_room(client) < 4 * LINE_LIMIT) return false;
+    if (buffers == NULL && (buffers = malloc(sizeof *buffers)) == NULL) {
+        client->dead = true;
+        return false;
+    }
+    size_t taken = read_entries(client);
+    client->replay_offset += (off_t)taken;
+    if (taken > 0) return true;
+    if (client->replay != current_log) next_file(client);
+    else become_live(client);
     return true;
 }
 
-/*
- * Hands a client what the log has from its cursor on, as much as its buffer takes. Returns whether it got further.
- */
-bool replay(struct client *client)
+/* Nobody is behind any more. */
+void end_replays(void)
 {
-    bool moved = false;
-    while (client->replay != NULL && client_room(client) >= CLIENT_BUFFER / 2) {
-        struct generation *file = client->replay;
-        ssize_t length = pread(file->fd, block, sizeof block, client->replay_offset);
-        const unsigned char *end = block + (length > 0 ? length : 0), *line = block;
-        for (const unsigned char *stop; (stop = memchr(line, '\n', (size_t)(end - line))) != NULL; line = stop + 1) {
-            if (client_room(client) < LINE_LIMIT + 8) break;
-            enum stream stream;
-            ssize_t size = decode(line, stop, &stream);
-            if (size > 0) hand_over(client, stream, payload, (size_t)size);
-        }
-        client->replay_offset += line - block;
-        moved = moved || line > block;
-        if (line > block) continue;
-        if (client_room(client) < LINE_LIMIT + 8) break;
-        /* Nothing whole is left in this file. */
-        if (file != current_log) {
-            if (!next_file(client)) break;
-        } else {
-            if (client_room(client) < 2 * (LINE_LIMIT + 8)) break;
-            become_live(client);
-        }
-        moved = true;
-    }
-    return moved;
+    free(buffers);
+    buffers = NULL;
 }

@@ -8,99 +8,109 @@
 #include <sys/types.h>
 
 #define PROTOCOL_VERSION 1
-#define CHUNK (64 * 1024)         /* bytes that are read from the container at once */
-#define CLIENT_BUFFER (256 * 1024) /* bytes that wait for one client; what is behind that is read from the log */
-#define LINE_LIMIT (16 * 1024)    /* longer lines are split in the log, as docker splits them */
+#define NETNS_FD 3
+#define CONTROL_FD 4                    /* the daemon's first control connection is inherited */
+#define CHUNK (64 * 1024)               /* bytes that are read from the container at once */
+#define PIPE_BYTES (256 * 1024)         /* fewer switches between the container and us */
+#define CLIENT_BUFFER (256 * 1024)      /* bytes that wait for one client; what is behind that is read from the log */
+#define LINE_LIMIT (16 * 1024)          /* longer lines are split in the log, as docker splits them */
+#define HELD_LOG_BYTES (1LL << 30)      /* removed files of the log that slow clients may keep: then they hold up */
+#define HELD_LOG_FILES 512
+#define RUNTIME_SECONDS 60              /* a runtime that takes longer is stuck */
+#define DRAIN_SECONDS 2                 /* after the exit, when another process keeps the output open; as dockerd */
 
-enum stream { STDOUT = 1, STDERR = 2 };
+enum stream { STDIN, STDOUT, STDERR };
 enum phase { WAITING, STARTING, RUNNING, DRAINING, EXITED, FAILED };
 
 struct options {
     const char *id, *directory, *runtime, *runtime_root;
     const char *exec_container; /* not NULL: the process of an exec */
     const char *rootfs_base, *rootfs_options, *rootfs_target;
-    const char *log_path, *cgroup;
+    const char *log_path, *log_attributes, *cgroup;
     int64_t log_max_bytes; /* 0: no rotation */
-    int log_max_files;
-    bool tty, stdin_open, stdin_once;
+    int log_max_files, runtime_seconds;
+    bool tty, stdin_open, stdin_once, netns;
 };
-
-/* One file of the log. Rotation starts a new one; a client that still reads the old one keeps it open. */
-struct generation {
-    int fd;
-    off_t end;
-    int references;
-    struct generation *next;
-};
-
-struct client {
-    int fd;
-    enum { HANDSHAKE, CONTROL, ATTACHED } kind;
-    char line[256]; /* the handshake or command that is being read */
-    size_t line_length;
-    bool wants_stdin, wants_stdout, wants_stderr, follows;
-    bool reading_ended, hung_up, dead;
-    unsigned char *buffer; /* a ring */
-    size_t start, length;
-    struct generation *replay; /* not NULL: it reads the log until it is level with the present */
-    off_t replay_offset;
-    size_t skip[3]; /* bytes after the log's end that it has already */
-    uint32_t interest;
-    struct client *next;
-};
-
 extern struct options options;
-extern enum phase phase;
-extern struct client *clients;
-extern int epoll_fd;
 
-/* main.c */
-void fail(const char *what) __attribute__((noreturn));
-void watch(int fd, uint32_t events, void *tag);
-void rewatch(int fd, uint32_t events, void *tag);
-void unwatch(int fd);
+/* arguments.c */
+void parse_arguments(int argc, char **argv);
+
+/* loop.c: descriptors and what is called when they are ready */
+struct watch {
+    int fd;
+    uint32_t events;
+    bool registered;
+    void (*ready)(struct watch *watch, uint32_t events);
+};
+void open_loop(void);
+void wait_for_events(void);
+void watch_fd(struct watch *watch, int fd, uint32_t events, void (*ready)(struct watch *, uint32_t));
+void watch_change(struct watch *watch, uint32_t events);
+void watch_pause(struct watch *watch); /* also for hang-ups, which epoll tells over and over */
+void watch_close(struct watch *watch);
+void watch_children(void (*ended)(pid_t pid, int status));
+/* One at a time: what `passed` means depends on the phase. 0 seconds: none. */
+void set_deadline(int seconds, void (*passed)(void));
 int64_t now_ns(void);
+
+void fail(const char *what) __attribute__((noreturn));
 void close_fd(int *fd);
-void *output_tag(enum stream stream);
-void *stdin_tag(void);
-void init_ended(int status);
-void describe_exit(char *text, size_t size);
 #define AUTO_CLOSE __attribute__((cleanup(close_fd)))
 
 /* rootfs.c */
 void enter_own_mounts(void);
 
-/* process.c */
-extern pid_t init_pid;
-extern int output_fds[3]; /* by stream; the terminal is STDOUT */
-extern int64_t started_ns;
-extern char console_tag;
-extern bool runtime_busy; /* the runtime is creating or deleting the container */
-extern bool deleted;
-void prepare_streams(void);
-void start_runtime(void);
-void delete_container(void);
+/* life.c: from waiting to exited */
+extern enum phase phase;
+extern bool gone; /* nothing is left of the container, and our directory is not ours any more */
+void begin_start(void);
+bool abandon(void);
+void runtime_started(pid_t pid);
+void runtime_failed(const char *reason);
+void runtime_deleted(void);
+void output_ended(void);
 void child_ended(pid_t pid, int status);
-void accept_console(void);
-int signal_init(int number);
+int signal_process(int number);
+void describe_state(char *text, size_t size);
+
+/* runtime.c */
+void run_runtime(void);
+void delete_container(void);
+void kill_runtime(void);
+bool runtime_child_ended(pid_t pid, int status);
+
+/* streams.c */
+void prepare_streams(void);
+int child_end(enum stream stream); /* what the process gets, -1: nothing */
+void close_child_ends(void);
+void receive_console(void);
+void drain_output(void);
+void update_output(void); /* reads or waits, as the clients allow */
+void close_streams(void);
 void resize_terminal(int width, int height);
 void feed_stdin(const unsigned char *bytes, size_t length);
 bool stdin_has_room(void);
-void flush_stdin(void);
 void end_stdin(void);
-void close_streams(void);
-void cancel_runtime(void);
 
 /* oom.c */
-extern char oom_tag;
+void spare_from_oom(void);
+void restore_oom_score(void);
 void watch_oom(void);
-void oom_event(void);
 bool was_oom_killed(void);
 
 /* status.c */
-void write_status(int code, int signal, bool oom, int64_t time_ns);
+void forget_last_run(void);
+void write_status(const char *text);
 
-/* log.c */
+/* log.c: the json-file log */
+struct generation { /* one file of it; rotation starts a new one, clients that still read the old one keep it open */
+    int fd;
+    off_t end;
+    int references;
+    bool retired;
+    struct generation *next;
+};
 extern struct generation *current_log;
 void open_log(void);
 void log_output(enum stream stream, const unsigned char *bytes, size_t length);
@@ -109,25 +119,56 @@ size_t log_pending(enum stream stream, const unsigned char **bytes);
 struct generation *oldest_log(void);
 struct generation *hold(struct generation *generation);
 void let_go(struct generation *generation);
+bool log_is_held_up(void);
+
+/* json.c: the text of log entries, before it is written */
+#define ATTRIBUTES_LIMIT (8 * 1024)
+#define ENTRY_LIMIT (LINE_LIMIT * 8 + ATTRIBUTES_LIMIT + 512) /* all escaped, and once more as base64 */
+#define JSON_BATCH (64 * 1024)
+extern unsigned char json[JSON_BATCH + ENTRY_LIMIT];
+extern size_t json_length;
+#define PUT(text) put(text, sizeof(text) - 1)
+void put(const void *bytes, size_t length);
+bool put_escaped(const unsigned char *s, size_t length);
+void put_base64(const unsigned char *s, size_t length);
+size_t whole_sequences(const unsigned char *s, size_t length);
+
+/* clients.c: connections */
+struct client {
+    struct watch watch; /* first: a watch is its client */
+    enum { HANDSHAKE, CONTROL, ATTACHED } kind;
+    char line[256]; /* the handshake or command that is being read */
+    size_t line_length;
+    bool takes[3]; /* by stream; STDIN: it gives */
+    bool follows, input_ended, output_ended, dead;
+    unsigned char *buffer; /* a ring of what it has not taken yet */
+    size_t capacity, start, length;
+    struct generation *replay; /* not NULL: it reads the log until it is level with the present */
+    off_t replay_offset;
+    size_t skip[3]; /* bytes after the log's end that it has already */
+    struct client *next;
+};
+void listen_for_clients(void);
+void stop_listening(void);
+void add_client(int fd, bool is_control);
+void send_output(enum stream stream, const unsigned char *bytes, size_t length);
+bool clients_have_room(void);
+void settle_clients(void);
+bool has_clients(bool control);
+void tell_controls(const char *text);
+void client_tell(struct client *client, const char *text);
+void client_attach(struct client *client, bool logs);
+size_t client_room(const struct client *client);
+void client_queue(struct client *client, enum stream stream, const unsigned char *bytes, size_t length, bool push);
+void client_flush(struct client *client);
+
+/* control.c: what is said on a connection's lines */
+extern bool released;
+void handle_line(struct client *client);
+void greet_control(struct client *client);
 
 /* replay.c */
 bool replay(struct client *client);
-
-/* clients.c */
-void listen_for_clients(void);
-void accept_client(void);
-void client_readable(struct client *client, uint32_t events);
-void client_writable(struct client *client);
-void send_output(enum stream stream, const unsigned char *bytes, size_t length);
-bool clients_have_room(void);
-size_t client_room(const struct client *client);
-void queue_frame(struct client *client, enum stream stream, const unsigned char *bytes, size_t length);
-bool client_takes(const struct client *client, enum stream stream);
-void tell_controls(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void sweep_clients(void);
-void update_interests(void);
-int count_clients(int kind);
-extern char listener_tag;
-extern bool released;
+void end_replays(void);
 
 #endif

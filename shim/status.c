@@ -2,16 +2,21 @@
 #include "shim.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
+/* The folder may be that of an earlier run, whose end must not be taken for ours. */
+void forget_last_run(void)
+{
+    static const char *const files[] = {"status", "pid", "runtime.log", "shim.sock", "console.sock"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) unlink(files[i]);
+}
+
 /* Whole or not at all: a daemon that comes back must never read half a status. */
-void write_status(int code, int signal, bool oom, int64_t time_ns)
+void write_status(const char *text)
 {
     AUTO_CLOSE int fd = open("status.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0) return;
-    if (dprintf(fd, "exited %d %d %d %" PRId64 "\n", code, signal, oom, time_ns) < 0) return;
-    if (fsync(fd) < 0) return;
-    if (rename("status.tmp", "status") < 0) return;
+    if (fd < 0 || dprintf(fd, "%s", text) != (int)strlen(text) || fsync(fd) < 0) return;
+    rename("status.tmp", "status");
 }

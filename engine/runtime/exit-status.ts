@@ -12,9 +12,9 @@ export type ExitStatus = Readonly<{
 }>;
 
 /** Reads `exited CODE SIGNAL OOM NANOSECONDS`, as the shim sends and stores it. */
-export function parseExit(line: string): ExitStatus | undefined {
+export function parseExit(line: string): ExitStatus {
   const match = /^exited (\d+) (\d+) ([01]) (\d+)$/.exec(line.trim());
-  if (match === null) return undefined;
+  if (match === null) throw new Error(`no exit status: ${line}`);
   const signal = Number(match[2]);
   return {
     exitCode: Number(match[1]),

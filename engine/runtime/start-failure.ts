@@ -5,43 +5,68 @@ import { hasCode } from '../lib/errors.ts';
 
 /** The runtime could not start the process. `exitCode` is what a shell would say: 126, 127, or 128 for the rest. */
 export class StartFailed extends Error {
+  override readonly name = 'StartFailed';
   readonly exitCode: 126 | 127 | 128;
 
   constructor(message: string, exitCode: 126 | 127 | 128) {
     super(message);
-    this.name = 'StartFailed';
     this.exitCode = exitCode;
   }
 }
 
-/** Reads why from the runtime's own log (JSON lines), in the words of the engine that clients know. */
-export function startFailure(directory: string, kind: 'container' | 'exec'): StartFailed {
-  const reason = lastError(directory) ?? 'the runtime ended without a message';
-  const step = kind === 'exec' ? 'OCI runtime exec failed' : 'OCI runtime create failed';
-  return new StartFailed(`${step}: ${reason}: unknown`, exitCodeFor(reason));
+const MOUNT_HINT =
+  'Are you trying to mount a directory onto a file (or vice-versa)? ' +
+  'Check if the specified host path exists and is the expected type';
+
+/**
+ * Why a start failed, in dockerd's words: what the runtime wrote into its own log, or else what the shim saw.
+ *
+ * An exec that cannot be started is 126 whatever the reason, as dockerd 20.10 has it.
+ */
+export function startFailure(directory: string, kind: 'container' | 'exec', seen: string): StartFailed {
+  const reason = lastError(directory) ?? seen;
+  if (kind === 'exec') return new StartFailed(`OCI runtime exec failed: ${reason}: unknown`, 126);
+  // We create and start in one step; clients know the message of the first of docker's two.
+  const known = reason.replace(/^runc run failed: /, 'runc create failed: ');
+  const message = `failed to create shim task: OCI runtime create failed: ${known}: unknown`;
+  const hint = /not a directory/i.test(reason) ? `: ${MOUNT_HINT}` : '';
+  return new StartFailed(message + hint, exitCodeFor(reason, commandOf(directory)));
 }
 
+/** The words that dockerd looks for, in its order: the runtime has no other way to say it. */
+export function exitCodeFor(reason: string, command: string): 126 | 127 | 128 {
+  const said = reason.toLowerCase();
+  if (said.includes('not a directory')) return 127;
+  if (said.includes('permission denied')) return 126;
+  const isMissing = said.includes('executable file not found') || said.includes('no such file or directory');
+  // crun puts the command between the words.
+  const isMissingForCrun = said.includes('executable file') && said.includes('not found');
+  return (isMissing || isMissingForCrun) && said.includes(command.toLowerCase()) ? 127 : 128;
+}
+
+type Message = { level?: string; msg?: string };
+
 function lastError(directory: string): string | undefined {
-  const errors = readLog(directory)
+  const errors = read(directory, 'runtime.log')
     .split('\n')
     .filter((line) => line.startsWith('{'))
-    .map((line) => JSON.parse(line) as { level?: string; msg?: string })
+    .map((line) => JSON.parse(line) as Message)
     .filter(({ level }) => level === 'error' || level === 'fatal');
   return errors.at(-1)?.msg;
 }
 
-function readLog(directory: string): string {
+function commandOf(directory: string): string {
+  const text = read(directory, 'config.json');
+  if (text === '') return '';
+  const { process } = JSON.parse(text) as { process?: { args?: string[] } };
+  return process?.args?.[0] ?? '';
+}
+
+function read(directory: string, name: string): string {
   try {
-    return readFileSync(join(directory, 'runtime.log'), 'utf8');
+    return readFileSync(join(directory, name), 'utf8');
   } catch (error) {
     if (hasCode(error, 'ENOENT')) return '';
     throw error;
   }
-}
-
-/** The same words that dockerd looks for: the runtime has no other way to say it. */
-function exitCodeFor(reason: string): 126 | 127 | 128 {
-  if (/executable file not found|no such file or directory|system cannot find the file/i.test(reason)) return 127;
-  if (/permission denied|is a directory|exec format error|not a directory/i.test(reason)) return 126;
-  return 128;
 }

@@ -1,0 +1,58 @@
+import { once } from 'node:events';
+import { closeSync, constants, openSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+
+/** The shim died without a status: it was killed, or the machine was. */
+export class ShimLost extends Error {
+  override readonly name = 'ShimLost';
+}
+
+/** A connection whose greeting was read: it is paused, and what came behind the greeting is still in it. */
+export type Greeted = Readonly<{ socket: Socket; pid: number }>;
+
+const NEWLINE = 0x0a;
+
+/**
+ * Opens a connection of the named kind to the shim in this folder. Throws `ENOENT`, `ECONNREFUSED` or `ShimLost` when
+ * none is there.
+ *
+ * The socket is addressed through a descriptor of its folder, because a socket's path is limited to 107 bytes.
+ */
+export async function openConnection(directory: string, kind: string): Promise<Greeted> {
+  const folder = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY);
+  const socket = connect({ path: `/proc/self/fd/${folder}/shim.sock`, allowHalfOpen: true });
+  try {
+    await once(socket, 'connect');
+  } finally {
+    closeSync(folder);
+  }
+  socket.write(`GANTRY 1 ${kind}\n`);
+  return await greeting(socket);
+}
+
+/** Waits for `ok 1 PID`. Throws what the shim says instead, or `ShimLost` when it says nothing. */
+export async function greeting(socket: Socket): Promise<Greeted> {
+  const line = Promise.withResolvers<string>();
+  let said = Buffer.alloc(0);
+  const lost = (): void => line.reject(new ShimLost('the shim has gone'));
+  const read = (chunk: Buffer): void => {
+    said = Buffer.concat([said, chunk]);
+    const end = said.indexOf(NEWLINE);
+    if (end === -1) return;
+    socket.off('data', read).pause();
+    if (end + 1 < said.length) socket.unshift(said.subarray(end + 1));
+    line.resolve(said.toString('utf8', 0, end));
+  };
+  socket.on('data', read).once('end', lost).once('close', lost).once('error', lost);
+  try {
+    const answer = await line.promise;
+    const [word, , pid] = answer.split(' ');
+    if (word !== 'ok') throw new Error(`the shim refused: ${answer.replace(/^refused /, '')}`);
+    return { socket, pid: Number(pid) };
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  } finally {
+    socket.off('end', lost).off('close', lost).off('error', lost);
+  }
+}

@@ -1,0 +1,69 @@
+/** The overlay that the shim mounts. Lower folders may be relative to `base`, topmost first. */
+export type RootFs = Readonly<{ base: string; lower: readonly string[]; upper: string; work: string; target: string }>;
+
+/** Where the output goes beside the attached clients. `maxBytes` 0 or none: one file without end. */
+export type ShimLog = Readonly<
+  | {
+      driver: 'json-file';
+      path: string;
+      maxBytes?: number;
+      maxFiles?: number;
+      /** Labels and variables that the log's options chose; they stand in every line. Up to 8 KB as JSON. */
+      attributes?: Readonly<Record<string, string>>;
+    }
+  | { driver: 'none' }
+>;
+
+export type ShimOptions = Readonly<{
+  /** Of the container, or of the exec. */
+  id: string;
+  /** Made by the caller. config.json (or process.json of an exec) has to be there before `start`. */
+  directory: string;
+  runtime: Readonly<{ path: string; root: string }>;
+  mode:
+    | Readonly<{
+        kind: 'container';
+        rootfs?: RootFs;
+        /** A descriptor; `/proc/<pid>/fd/3` in the shim. */
+        netns?: number;
+      }>
+    | Readonly<{ kind: 'exec'; container: string }>;
+  tty: boolean;
+  openStdin: boolean;
+  stdinOnce: boolean;
+  log: ShimLog;
+  /** Inside the hierarchies, such as `/gantry/<id>`: watched for out-of-memory kills. */
+  cgroupPath?: string;
+  /** A runtime that takes longer to start or to remove a container is stuck, and is killed. 60 unless told. */
+  runtimeSeconds?: number;
+}>;
+
+/** The command line of gantry-shim. */
+export function shimArguments(options: ShimOptions): string[] {
+  const { mode, log, runtime } = options;
+  const list = ['--id', options.id, '--directory', options.directory];
+  list.push('--runtime', runtime.path, '--runtime-root', runtime.root);
+  if (mode.kind === 'exec') list.push('--exec', mode.container);
+  if (mode.kind === 'container' && mode.rootfs !== undefined) list.push(...rootFsArguments(mode.rootfs));
+  if (mode.kind === 'container' && mode.netns !== undefined) list.push('--netns');
+  if (options.tty) list.push('--tty');
+  if (options.openStdin) list.push('--stdin');
+  if (options.stdinOnce) list.push('--stdin-once');
+  if (log.driver === 'json-file') list.push(...logArguments(log));
+  if (options.cgroupPath !== undefined) list.push('--cgroup', options.cgroupPath);
+  if (options.runtimeSeconds !== undefined) list.push('--runtime-seconds', String(options.runtimeSeconds));
+  return list;
+}
+
+function rootFsArguments({ base, lower, upper, work, target }: RootFs): string[] {
+  const overlay = `lowerdir=${lower.join(':')},upperdir=${upper},workdir=${work}`;
+  return ['--rootfs-base', base, '--rootfs-options', overlay, '--rootfs-target', target];
+}
+
+function logArguments(log: Extract<ShimLog, { driver: 'json-file' }>): string[] {
+  const list = ['--log', log.path];
+  if (log.maxBytes !== undefined) list.push('--log-max-size', String(log.maxBytes));
+  if (log.maxFiles !== undefined) list.push('--log-max-files', String(log.maxFiles));
+  if (log.attributes !== undefined) list.push('--log-attributes', JSON.stringify(log.attributes));
+  return list;
+}

@@ -1,0 +1,84 @@
+#define _GNU_SOURCE
+#include "shim.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+bool released;
+
+/* A daemon that comes back learns first what it has missed. */
+void greet_control(struct client *client)
+{
+    char text[256];
+    client->kind = CONTROL;
+    int length = snprintf(text, sizeof text, "ok %d %d\n", PROTOCOL_VERSION, getpid());
+    describe_state(text + length, sizeof text - (size_t)length);
+    client_tell(client, text);
+    if (gone) client_tell(client, "gone\n");
+}
+
+static bool has_flag(const char *line, const char *flag)
+{
+    const char *found = strstr(line, flag);
+    return found != NULL && (found[strlen(flag)] == ' ' || found[strlen(flag)] == 0);
+}
+
+static void greet_attached(struct client *client)
+{
+    client_tell(client, "ok 1\n");
+    client->follows = has_flag(client->line, " stream=1");
+    client->takes[STDIN] = client->follows && has_flag(client->line, " stdin=1");
+    client->takes[STDOUT] = has_flag(client->line, " stdout=1");
+    client->takes[STDERR] = has_flag(client->line, " stderr=1");
+    client_attach(client, has_flag(client->line, " logs=1"));
+}
+
+static void handshake(struct client *client)
+{
+    int version = 0;
+    char kind[16] = "";
+    bool readable = sscanf(client->line, "GANTRY %d %15s", &version, kind) == 2;
+    if (readable && version == PROTOCOL_VERSION && strcmp(kind, "control") == 0) {
+        greet_control(client);
+    } else if (readable && version == PROTOCOL_VERSION && strcmp(kind, "attach") == 0) {
+        greet_attached(client);
+    } else {
+        client_tell(client, readable && version != PROTOCOL_VERSION ? "refused this shim speaks version 1 only\n"
+                                                                    : "refused this is no handshake\n");
+        client->dead = true;
+    }
+}
+
+/* Answers 0 or an errno; answers come in the order of the commands. */
+static int command(const char *line)
+{
+    int first, second;
+    if (strcmp(line, "start") == 0) {
+        if (phase != WAITING) return EALREADY;
+        begin_start();
+    } else if (sscanf(line, "signal %d", &first) == 1) {
+        return signal_process(first);
+    } else if (sscanf(line, "resize %d %d", &first, &second) == 2) {
+        resize_terminal(first, second);
+    } else if (strcmp(line, "release") == 0) {
+        released = true;
+    } else if (strcmp(line, "abandon") == 0) {
+        return abandon() ? 0 : EBUSY;
+    } else {
+        return EINVAL;
+    }
+    return 0;
+}
+
+void handle_line(struct client *client)
+{
+    if (client->kind == HANDSHAKE) {
+        handshake(client);
+        return;
+    }
+    char answer[32];
+    snprintf(answer, sizeof answer, "done %d\n", command(client->line));
+    client_tell(client, answer);
+}

@@ -1,0 +1,149 @@
+#define _GNU_SOURCE
+#include "shim.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+enum phase phase = WAITING;
+bool gone;
+
+static pid_t process_pid = -1;
+static int64_t started_ns, exit_ns;
+static int exit_code, exit_signal;
+static bool exit_oom, stuck;
+static char failure[160];
+
+/* The process may end before the runtime has told us which one it is. */
+static struct { pid_t pid; int status; } early[16];
+static size_t early_count;
+
+/* Clients still get what they have not read yet, but another shim may have the folder now. */
+static void leave_directory(void)
+{
+    stop_listening();
+    gone = true;
+    tell_controls("gone\n");
+}
+
+static void runtime_stuck(void)
+{
+    stuck = true;
+    kill_runtime();
+}
+
+void begin_start(void)
+{
+    phase = STARTING;
+    set_deadline(options.runtime_seconds, runtime_stuck);
+    run_runtime();
+}
+
+/* Returns false for a process that runs: that one is ended by a signal. */
+bool abandon(void)
+{
+    if (phase == STARTING) kill_runtime();
+    if (phase != WAITING) return phase == STARTING || phase == FAILED;
+    phase = FAILED;
+    leave_directory();
+    return true;
+}
+
+static void remove_container(void)
+{
+    set_deadline(options.runtime_seconds, kill_runtime);
+    if (options.exec_container == NULL) delete_container();
+    else runtime_deleted();
+}
+
+/* Told when nothing is left: a new start of the same container must find its place free. */
+void runtime_failed(const char *reason)
+{
+    phase = FAILED;
+    if (stuck) snprintf(failure, sizeof failure, "the runtime did not answer within %d seconds", options.runtime_seconds);
+    else snprintf(failure, sizeof failure, "%s", reason);
+    close_streams();
+    remove_container();
+}
+
+void runtime_deleted(void)
+{
+    set_deadline(0, NULL);
+    if (phase == FAILED) {
+        char text[200];
+        snprintf(text, sizeof text, "failed %s\n", failure);
+        tell_controls(text);
+    }
+    leave_directory();
+}
+
+static void process_ended(int status)
+{
+    exit_ns = now_ns();
+    exit_signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    exit_code = exit_signal > 0 ? 128 + exit_signal : WEXITSTATUS(status);
+    phase = DRAINING;
+    set_deadline(DRAIN_SECONDS, output_ended);
+    drain_output();
+}
+
+void runtime_started(pid_t pid)
+{
+    set_deadline(0, NULL);
+    phase = RUNNING;
+    process_pid = pid;
+    started_ns = now_ns();
+    watch_oom();
+    char text[96];
+    describe_state(text, sizeof text);
+    tell_controls(text);
+    for (size_t i = 0; i < early_count; i++)
+        if (early[i].pid == pid) process_ended(early[i].status);
+}
+
+/* Everything was read before the exit is told: a stream's end, the log and the status must agree. */
+void output_ended(void)
+{
+    if (phase != DRAINING) return;
+    log_finish();
+    exit_oom = was_oom_killed();
+    phase = EXITED;
+    close_streams();
+    char text[96];
+    describe_state(text, sizeof text);
+    write_status(text);
+    tell_controls(text);
+    remove_container();
+}
+
+void child_ended(pid_t pid, int status)
+{
+    if (runtime_child_ended(pid, status)) return;
+    if (pid == process_pid && phase == RUNNING) {
+        process_ended(status);
+    } else if (phase == STARTING && early_count < sizeof early / sizeof *early) {
+        early[early_count].pid = pid;
+        early[early_count++].status = status;
+    }
+}
+
+/* We are the parent, so the pid cannot have been given to another process. Returns 0 or an errno. */
+int signal_process(int number)
+{
+    if (phase != RUNNING) return ESRCH;
+    return kill(process_pid, number) < 0 ? errno : 0;
+}
+
+void describe_state(char *text, size_t size)
+{
+    switch (phase) {
+    case WAITING: snprintf(text, size, "waiting\n"); break;
+    case STARTING: snprintf(text, size, "starting\n"); break;
+    case RUNNING:
+    case DRAINING: snprintf(text, size, "started %d %" PRId64 "\n", process_pid, started_ns); break;
+    case EXITED: snprintf(text, size, "exited %d %d %d %" PRId64 "\n", exit_code, exit_signal, exit_oom, exit_ns); break;
+    case FAILED: snprintf(text, size, gone ? "failed %s\n" : "starting\n", failure); break;
+    }
+}

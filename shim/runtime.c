@@ -1,0 +1,128 @@
+#define _GNU_SOURCE
+#include "shim.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static pid_t start_pid = -1, delete_pid = -1;
+
+/* In the form of the runtime's own messages, so that the daemon finds it where it looks for those. */
+static void complain(int error)
+{
+    int log = open("runtime.log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    dprintf(log, "{\"level\":\"error\",\"msg\":\"cannot run the runtime %s: %s\"}\n", options.runtime, strerror(error));
+}
+
+static pid_t spawn(const char *const *arguments, bool with_streams)
+{
+    pid_t pid = fork();
+    if (pid != 0) return pid;
+    setpgid(0, 0); /* to be killed with its helpers */
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
+    restore_oom_score();
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (enum stream stream = STDIN; stream <= STDERR; stream++) {
+        int end = with_streams && child_end(stream) >= 0 ? child_end(stream) : null;
+        if (dup2(end, (int)stream) < 0) _exit(127);
+    }
+    execvp(options.runtime, (char *const *)arguments);
+    complain(errno);
+    _exit(127);
+}
+
+#define GLOBAL_ARGUMENTS options.runtime, "--root", options.runtime_root, "--log", "runtime.log", "--log-format", "json"
+
+void run_runtime(void)
+{
+    const char *arguments[20] = {GLOBAL_ARGUMENTS};
+    size_t count = 7;
+    arguments[count++] = options.exec_container ? "exec" : "run";
+    arguments[count++] = "--detach";
+    arguments[count++] = "--pid-file";
+    arguments[count++] = "pid";
+    if (options.tty) {
+        arguments[count++] = "--console-socket";
+        arguments[count++] = "console.sock";
+    }
+    if (options.exec_container) {
+        arguments[count++] = "--process";
+        arguments[count++] = "process.json";
+    }
+    arguments[count++] = options.exec_container ? options.exec_container : options.id;
+    start_pid = spawn(arguments, true);
+    close_child_ends();
+    if (start_pid < 0) runtime_failed("fork failed");
+}
+
+/* Also without a daemon: a stopped container must not keep its cgroup. */
+void delete_container(void)
+{
+    const char *const arguments[] = {GLOBAL_ARGUMENTS, "delete", "--force", options.id, NULL};
+    delete_pid = spawn(arguments, false);
+    if (delete_pid < 0) runtime_deleted();
+}
+
+void kill_runtime(void)
+{
+    if (start_pid > 0) kill(-start_pid, SIGKILL);
+    if (delete_pid > 0) kill(-delete_pid, SIGKILL);
+}
+
+/* What a killed runtime leaves behind becomes our child. */
+static void kill_strays(void)
+{
+    char text[4096];
+    AUTO_CLOSE int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+    if (length <= 0) return;
+    text[length] = 0;
+    char *rest = NULL;
+    for (char *pid = strtok_r(text, " ", &rest); pid != NULL; pid = strtok_r(NULL, " ", &rest)) kill(atoi(pid), SIGKILL);
+}
+
+static pid_t read_pid_file(void)
+{
+    char text[32];
+    AUTO_CLOSE int fd = open("pid", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (length <= 0) return -1;
+    text[length] = 0;
+    return atoi(text);
+}
+
+static void start_ended(int status)
+{
+    receive_console();
+    pid_t pid = WIFEXITED(status) && WEXITSTATUS(status) == 0 ? read_pid_file() : -1;
+    if (pid > 0) {
+        runtime_started(pid);
+        return;
+    }
+    char reason[80];
+    if (WIFSIGNALED(status)) snprintf(reason, sizeof reason, "the runtime was ended by signal %d", WTERMSIG(status));
+    else snprintf(reason, sizeof reason, "the runtime ended with code %d", WEXITSTATUS(status));
+    kill_strays();
+    runtime_failed(reason);
+}
+
+bool runtime_child_ended(pid_t pid, int status)
+{
+    if (pid == start_pid) {
+        start_pid = -1;
+        start_ended(status);
+        return true;
+    }
+    if (pid != delete_pid) return false;
+    delete_pid = -1;
+    runtime_deleted();
+    return true;
+}

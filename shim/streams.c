@@ -1,0 +1,263 @@
+#define _GNU_SOURCE
+#include "shim.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static struct watch outputs[3]; /* by stream; the terminal is STDOUT */
+static int child_ends[3] = {-1, -1, -1};
+static struct watch input, console;
+static bool console_accepted, terminal_unused;
+static struct winsize size;
+static bool size_known;
+
+static unsigned char *pending; /* stdin that the process has not taken yet */
+static size_t pending_start, pending_length;
+static bool input_ending;
+
+static void output_ready(struct watch *watch, uint32_t events);
+static void input_ready(struct watch *watch, uint32_t events);
+static void console_ready(struct watch *watch, uint32_t events);
+
+static int make_pipe(enum stream stream, int ours)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0 || fcntl(ends[ours], F_SETFL, O_NONBLOCK) < 0) fail("make a pipe");
+    child_ends[stream] = ends[1 - ours];
+    return ends[ours];
+}
+
+static void open_output(enum stream stream, int fd)
+{
+    outputs[stream] = (struct watch){.fd = fd, .ready = output_ready};
+}
+
+static void open_input(int fd)
+{
+    input = (struct watch){.fd = fd, .ready = input_ready};
+}
+
+static void listen_for_console(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "console.sock"};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || listen(fd, 1) < 0)
+        fail("listen for the terminal");
+    watch_fd(&console, fd, EPOLLIN, console_ready);
+}
+
+void prepare_streams(void)
+{
+    if (options.tty) {
+        listen_for_console();
+        return;
+    }
+    if (options.stdin_open) open_input(make_pipe(STDIN, 1));
+    for (enum stream stream = STDOUT; stream <= STDERR; stream++) {
+        int fd = make_pipe(stream, 0);
+        fcntl(fd, F_SETPIPE_SZ, PIPE_BYTES); /* refused beyond the user's limit: then it keeps the usual size */
+        open_output(stream, fd);
+    }
+}
+
+int child_end(enum stream stream)
+{
+    return child_ends[stream];
+}
+
+void close_child_ends(void)
+{
+    for (enum stream stream = STDIN; stream <= STDERR; stream++) close_fd(&child_ends[stream]);
+}
+
+/* The runtime connects early and sends the terminal when it has made it: nothing here may wait for it. */
+static int receive_descriptor(int connection)
+{
+    char text[256];
+    union { struct cmsghdr header; char space[CMSG_SPACE(sizeof(int))]; } control;
+    struct iovec vector = {text, sizeof text};
+    struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    if (recvmsg(connection, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) < 0) return -1;
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    if (header == NULL || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof(int))) return -1;
+    int fd;
+    memcpy(&fd, CMSG_DATA(header), sizeof fd);
+    return fd;
+}
+
+static void accept_console(void)
+{
+    int connection = accept4(console.fd, NULL, NULL, SOCK_CLOEXEC);
+    if (connection < 0) return;
+    watch_close(&console);
+    unlink("console.sock");
+    console_accepted = true;
+    watch_fd(&console, connection, EPOLLIN, console_ready);
+}
+
+void receive_console(void)
+{
+    if (console.ready == NULL || console.fd < 0) return;
+    if (!console_accepted) accept_console();
+    int master = console_accepted ? receive_descriptor(console.fd) : -1;
+    if (master < 0) return;
+    watch_close(&console);
+    fcntl(master, F_SETFL, O_NONBLOCK);
+    if (size_known) ioctl(master, TIOCSWINSZ, &size);
+    open_output(STDOUT, master);
+    /* A descriptor of its own: epoll knows each only once. */
+    if (options.stdin_open) open_input(fcntl(master, F_DUPFD_CLOEXEC, 0));
+    feed_stdin(NULL, 0);
+}
+
+static void console_ready(struct watch *watch, uint32_t events)
+{
+    bool accepted = console_accepted;
+    receive_console();
+    /* Closed without a terminal: the runtime's end will say why. */
+    if (accepted && watch->fd >= 0 && events & (EPOLLHUP | EPOLLERR)) watch_pause(watch);
+}
+
+static ssize_t fill(int fd, unsigned char *bytes)
+{
+    size_t length = 0;
+    ssize_t got;
+    do { /* a terminal gives 4 KB at once */
+        got = read(fd, bytes + length, CHUNK - length);
+        if (got > 0) length += (size_t)got;
+    } while (options.tty && got > 0 && length < CHUNK);
+    return length > 0 ? (ssize_t)length : got;
+}
+
+/* Returns whether there may be more at once. */
+static bool read_output(enum stream stream)
+{
+    static unsigned char bytes[CHUNK];
+    ssize_t length = fill(outputs[stream].fd, bytes);
+    if (length > 0) {
+        send_output(stream, bytes, (size_t)length);
+        return true;
+    }
+    if (length < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+    /* A terminal that nobody has open says EIO; as long as the process lives it may open it again. */
+    terminal_unused = options.tty && phase == RUNNING;
+    if (!terminal_unused) watch_close(&outputs[stream]);
+    return false;
+}
+
+static bool output_is_open(enum stream stream)
+{
+    return outputs[stream].ready != NULL && outputs[stream].fd >= 0;
+}
+
+static void output_ready(struct watch *watch, uint32_t events)
+{
+    (void)events;
+    if (!clients_have_room()) return;
+    read_output(watch == &outputs[STDERR] ? STDERR : STDOUT);
+    if (phase == DRAINING && !output_is_open(STDOUT) && !output_is_open(STDERR)) output_ended();
+}
+
+void drain_output(void)
+{
+    for (enum stream stream = STDOUT; stream <= STDERR; stream++)
+        while (output_is_open(stream) && clients_have_room() && read_output(stream)) continue;
+    if (!output_is_open(STDOUT) && !output_is_open(STDERR)) output_ended();
+}
+
+void update_output(void)
+{
+    /* Not before the runtime has succeeded: until then it is the runtime's own messages. */
+    bool reading = (phase == RUNNING || phase == DRAINING) && clients_have_room() && !terminal_unused;
+    for (enum stream stream = STDOUT; stream <= STDERR; stream++) {
+        if (!output_is_open(stream)) continue;
+        if (reading) watch_change(&outputs[stream], EPOLLIN);
+        else watch_pause(&outputs[stream]);
+    }
+}
+
+/* A size that comes before the terminal is there waits for it. */
+void resize_terminal(int width, int height)
+{
+    size = (struct winsize){.ws_col = (unsigned short)width, .ws_row = (unsigned short)height};
+    size_known = true;
+    terminal_unused = false;
+    if (options.tty && output_is_open(STDOUT)) ioctl(outputs[STDOUT].fd, TIOCSWINSZ, &size);
+}
+
+static void close_input(void)
+{
+    watch_close(&input);
+    pending_length = 0;
+    options.stdin_open = false;
+}
+
+bool stdin_has_room(void)
+{
+    return pending_length == 0;
+}
+
+static void flush_input(void)
+{
+    if (input.ready == NULL || input.fd < 0) return;
+    while (pending_length > 0) {
+        ssize_t written = write(input.fd, pending + pending_start, pending_length);
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0 && errno == EAGAIN) {
+            watch_change(&input, EPOLLOUT);
+            return;
+        }
+        if (written < 0) { /* nobody reads it any more */
+            close_input();
+            return;
+        }
+        pending_start += (size_t)written;
+        pending_length -= (size_t)written;
+    }
+    watch_pause(&input);
+    if (input_ending) close_input();
+}
+
+static void input_ready(struct watch *watch, uint32_t events)
+{
+    (void)watch, (void)events;
+    flush_input();
+}
+
+/* What the process does not take at once is kept; no more is read from clients until it is gone. */
+void feed_stdin(const unsigned char *bytes, size_t length)
+{
+    if (!options.stdin_open || input_ending) return;
+    if (pending == NULL && (pending = malloc(CHUNK)) == NULL) fail("memory");
+    if (length > 0) {
+        memcpy(pending, bytes, length);
+        pending_start = 0;
+        pending_length = length;
+    }
+    terminal_unused = false;
+    flush_input();
+}
+
+/* A terminal has no end of input of its own: it stays open. */
+void end_stdin(void)
+{
+    if (options.tty) return;
+    input_ending = true;
+    flush_input();
+}
+
+void close_streams(void)
+{
+    close_input();
+    for (enum stream stream = STDOUT; stream <= STDERR; stream++) watch_close(&outputs[stream]);
+    close_child_ends();
+    watch_close(&console);
+    if (options.tty) unlink("console.sock");
+}
