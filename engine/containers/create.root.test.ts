@@ -94,7 +94,7 @@ suite('what a container gets', { concurrency: false }, () => {
     );
 
     assert.equal(done, '');
-    assert.equal(await said('wc -c </proc/kcore'), '0');
+    assert.equal(await said('ls -A /sys/firmware 2>/dev/null | wc -l'), '0');
   });
 
   test('capabilities can be taken and given', async () => {

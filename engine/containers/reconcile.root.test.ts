@@ -16,8 +16,9 @@ async function inspect(engine: TestEngine, ref: string): Promise<Inspect> {
   return (await engine.get<Inspect>(`/containers/${ref}/json`)).body;
 }
 
-function shimPid(engine: TestEngine, id: string): number {
-  return Number(readFileSync(join(engine.directory, 'exec', 'shims', id, 'shim.pid'), 'utf8'));
+/** The shim is the parent of the container's first process. */
+function parentOf(pid: number): number {
+  return Number(/^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
 }
 
 /** Resolves when a process that is not our child is gone. */
@@ -115,7 +116,8 @@ for (const [when, daemonLives] of [
     await using engine = await TestEngine.start();
     const id = await engine.run(['sleep', '60']);
     const { Pid } = (await inspect(engine, id)).State;
-    const kill = async (): Promise<void> => void process.kill(shimPid(engine, id), 'SIGKILL');
+    const shim = parentOf(Pid);
+    const kill = async (): Promise<void> => void process.kill(shim, 'SIGKILL');
 
     await (daemonLives ? kill() : crash(engine, kill));
 
