@@ -4,11 +4,10 @@ import type { Duplex } from 'node:stream';
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
+import { takeEarlyBytes } from './early-bytes.ts';
+
 export const RAW_STREAM = 'application/vnd.engine.raw-stream';
 const DOCKER_RAW_STREAM = 'application/vnd.docker.raw-stream';
-
-/** Bytes that reached the HTTP parser although they are stdin already; `server.ts` puts them here. */
-export const earlyBytes = new WeakMap<Socket, Buffer[]>();
 
 /**
  * Takes over the connection: writes `101 UPGRADED` (when the request has `Upgrade: tcp`) or `200 OK` without chunked
@@ -27,8 +26,8 @@ export function takeOver(request: FastifyRequest, reply: FastifyReply, responseH
   socket.setTimeout(0);
   socket.setNoDelay(true);
   socket.write(responseHead);
-  for (const chunk of (earlyBytes.get(socket) ?? []).toReversed()) socket.unshift(chunk);
-  earlyBytes.delete(socket);
+  const early = takeEarlyBytes(socket);
+  if (early.length > 0) socket.unshift(early);
   return socket;
 }
 

@@ -7,6 +7,7 @@ import { dirname } from 'node:path';
 
 import type { Config } from '../config/config.ts';
 import { hasCode } from '../lib/errors.ts';
+import { keepEarlyBytes } from './early-bytes.ts';
 
 const OPTIONS = {
   // A hijacking POST is an ordinary request for the routes; they take the socket over themselves.
@@ -32,9 +33,8 @@ async function openHost(config: Config, host: string, listener: RequestListener)
       `${host}: TCP without TLS gives root to everyone who reaches it; use --tlsverify, a loopback address, or --insecure-tcp`,
     );
   }
-  const server = config.tls
-    ? createTlsServer({ ...OPTIONS, ...certificates(config) }, listener)
-    : createServer(OPTIONS, listener);
+  const server = config.tls ? createTlsServer({ ...OPTIONS, ...certificates(config) }) : createServer(OPTIONS);
+  server.on('request', keepEarlyBytes(server, listener));
   server.listen({ host: address, port: Number(match[2]) });
   await once(server, 'listening');
   return closing(server);
@@ -44,7 +44,8 @@ async function openUnix(config: Config, path: string, listener: RequestListener)
   mkdirSync(dirname(path), { recursive: true });
   if (await answers(path)) throw new Error(`unix://${path}: another daemon listens there`);
   rmSync(path, { force: true });
-  const server = createServer(OPTIONS, listener);
+  const server = createServer(OPTIONS);
+  server.on('request', keepEarlyBytes(server, listener));
   server.listen(path);
   await once(server, 'listening');
   chmodSync(path, 0o660);
