@@ -32,6 +32,7 @@ import { newId } from './lib/ids.ts';
 import { KeyLock } from './lib/key-lock.ts';
 import { Networks } from './networks/networks.ts';
 import { Runtimes } from './runtime/runtimes.ts';
+import { reconcileVolumes } from './volumes/reconcile.ts';
 import { VolumeStore } from './volumes/store.ts';
 
 /** A running daemon. Disposing ends it; containers go on unless live-restore is off. */
@@ -108,6 +109,7 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
     volumes: new VolumeStore(db, config.dataRoot),
     volumeUsage: { usersOf: (volume) => volumeUsers(containers, volume) },
   };
+  await reconcileVolumes(engine.volumes);
   await reconcileContainers(engine);
   await reconcileExecs(engine);
   layers.reconcile(new Set(containers.all().map(({ id }) => id)), new Set(images.all().map(({ id }) => id)));
