@@ -71,7 +71,6 @@ What to try next:
   ./gantry daemon                                        the engine, on unix:///run/gantry/gantry.sock
   ./gantry load -i image.tar && ./gantry run -it IMAGE sh
   DOCKER_HOST=unix:///run/gantry/gantry.sock docker ps   the docker command line, unmodified
-  ./gantry demo gateway                                  the rate-limit gateway
   ./gantry test                                          all tests, on real containers`);
 
 async function step<T>(name: string, work: () => Promise<T>): Promise<T> {
