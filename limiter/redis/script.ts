@@ -1,7 +1,8 @@
 /**
  * The decision inside Redis: the same steps as `memory/store.ts`, for a batch of requests in one call.
  *
- * A caller is one string value: fixed windows, other windows, leases. KEYS are callers, ARGV[1] the rules (`wire.ts`),
+ * A caller is one string value of 64 bytes: fixed windows, this or another gateway's lease, one other window; further
+ * leases and windows follow. KEYS are callers, ARGV[1] the rules (`wire.ts`),
  * ARGV[2] for each key a count and its operations. Nothing can come between the steps, and a caller's operations
  * decode and encode its value only once. The time is the server's unless a test gives one.
  *
@@ -20,8 +21,8 @@ local now, opened = math.floor(nowMs / 1000), math.ceil(nowMs / 1000)
 local values = redis.call('MGET', unpack(KEYS))
 local input, at = ARGV[2], 1
 local unpackStruct, pack, band, bor = struct.unpack, struct.pack, bit.band, bit.bor
-local floor, min = math.floor, math.min
-local LARGEST = 2147483647
+local min, max = math.min, math.max
+local LARGEST, NONE = 2147483647, 4294967295
 local replies = { pack('<d', nowMs) }
 
 local coreUsed, coreEnd, minuteUsed, minuteEnd, hourUsed, hourEnd, cpuUsed, graphqlUsed, cpuEnd
@@ -63,42 +64,73 @@ local function addContent(count)
   else hourUsed, hourEnd = count, opened + hourSeconds end
 end
 
+ids, useds, ends = {}, {}, {}
 for k = 1, #KEYS do
   local value = values[k]
+  local operations
+  operations, at = unpackStruct('<I2', input, at)
+
+  -- Most calls for a caller are one end of a request, which changes ten bytes in the middle of the value.
+  local ended = false
+  if operations == 1 and value and #value >= 64 and string.byte(input, at) % 4 == 1 then
+    local e, used, usedByGraphql, count, holder, believed = unpackStruct('<I4I4I4I2I4I4', value, 29)
+    if holder == gateway and count > 0 and believed > now and isOpen(e, cpuSeconds) then
+      local amount = unpackStruct('<I4', input, at + 28)
+      used = min(LARGEST, used + amount)
+      if string.byte(input, at) % 8 >= 4 then usedByGraphql = min(LARGEST, usedByGraphql + amount) end
+      redis.call('SETRANGE', KEYS[k], 32, pack('<I4I4I2', used, usedByGraphql, count - 1))
+      at = at + 32
+      ended = true
+    end
+  end
+
+  if not ended then
   local changed = false
-  local mine, others, latest = 0, 0, 0
-  local otherLeases = ''
-  windows, ids, useds, ends = 0, {}, {}, {}
-  if value and #value >= 40 then
-    local windowCount, leaseCount, p
-    coreUsed, coreEnd, minuteUsed, minuteEnd, hourUsed, hourEnd, cpuUsed, graphqlUsed, cpuEnd, windowCount, leaseCount, p =
-      unpackStruct('<I4I4I4I4I4I4I4I4I4I2I2', value)
-    for _ = 1, windowCount do
-      local id, used, e
-      id, used, e, p = unpackStruct('<I6I4I4', value, p)
-      if e > now then
-        windows = windows + 1
-        ids[windows], useds[windows], ends[windows] = id, used, e
+  local mine, others, moreLeases, keptLeases = 0, 0, 0, ''
+  -- Until when the value is kept now, and has to be kept afterwards.
+  local before, latest = 0, 0
+  windows = 0
+  if value and #value >= 64 then
+    local moreWindows, count, holder, believed, id, used, e, p
+    coreUsed, coreEnd, minuteUsed, minuteEnd, hourUsed, hourEnd, moreLeases, moreWindows, cpuEnd, cpuUsed, graphqlUsed,
+      count, holder, believed, id, used, e, p = unpackStruct('<I4I4I4I4I4I4I2I2I4I4I4I2I4I4I6I4I4', value)
+    before = max(coreEnd, minuteEnd, hourEnd, cpuEnd, believed, e)
+    if count > 0 and believed > now and believed <= now + 86400 then
+      if holder == gateway then mine = count
+      else
+        others = count
+        keptLeases = pack('<I2I4I4', count, holder, believed)
+        latest = believed
       end
     end
-    for _ = 1, leaseCount do
-      local holder, count, e
-      holder, count, e, p = unpackStruct('<I4I2I4', value, p)
-      if e > now and e <= now + 86400 then
+    if e > now then
+      windows = 1
+      ids[1], useds[1], ends[1] = id, used, e
+    end
+    for _ = 1, moreLeases do
+      count, holder, believed, p = unpackStruct('<I2I4I4', value, p)
+      if believed > before then before = believed end
+      if believed > now and believed <= now + 86400 then
         if holder == gateway then mine = count
         else
           others = others + count
-          otherLeases = otherLeases .. string.sub(value, p - 10, p - 1)
-          if e > latest then latest = e end
+          keptLeases = keptLeases .. pack('<I2I4I4', count, holder, believed)
+          if believed > latest then latest = believed end
         end
+      end
+    end
+    for _ = 1, moreWindows do
+      id, used, e, p = unpackStruct('<I6I4I4', value, p)
+      if e > before then before = e end
+      if e > now then
+        windows = windows + 1
+        ids[windows], useds[windows], ends[windows] = id, used, e
       end
     end
   else
     coreUsed, coreEnd, minuteUsed, minuteEnd, hourUsed, hourEnd, cpuUsed, graphqlUsed, cpuEnd = 0, 0, 0, 0, 0, 0, 0, 0, 0
   end
 
-  local operations
-  operations, at = unpackStruct('<I2', input, at)
   for _ = 1, operations do
     local flags, category, limit, seconds, hash, points, ownMinute, ownHour, amount
     flags, category, limit, seconds, hash, points, ownMinute, ownHour, amount, at =
@@ -108,30 +140,40 @@ for k = 1, #KEYS do
     if kind == 0 then
       local used, reset = 0, 0
       if category == 0 then
-        if isOpen(coreEnd, seconds) then used, reset = coreUsed, coreEnd end
+        if coreEnd > now and coreEnd <= now + seconds + 1 then used, reset = coreUsed, coreEnd end
       else
         used, reset = spentOf(category, seconds)
       end
-      local pointLimit, pointSeconds = restLimit, restSeconds
-      if graphql then pointLimit, pointSeconds = graphqlLimit, graphqlSeconds end
-
       local exceeded = 0
       if primary and used >= limit then exceeded = 1 end
-      if points > 0 and spentOf(hash, pointSeconds) + points > pointLimit then exceeded = exceeded + 2 end
+
+      local pointLimit, pointSeconds = restLimit, restSeconds
+      if graphql then pointLimit, pointSeconds = graphqlLimit, graphqlSeconds end
+      local pointsAt = nil
+      if points > 0 then
+        pointsAt = find(hash)
+        if pointsAt and not isOpen(ends[pointsAt], pointSeconds) then pointsAt = nil end
+        if (pointsAt and useds[pointsAt] or 0) + points > pointLimit then exceeded = exceeded + 2 end
+      end
       if mine + others >= concurrent then exceeded = exceeded + 4 end
-      local cpuOpen = isOpen(cpuEnd, cpuSeconds)
+      local cpuOpen = cpuEnd > now and cpuEnd <= now + cpuSeconds + 1
       if cpuOpen then
         if cpuUsed >= cpuLimit then exceeded = exceeded + 8 end
         if graphql and graphqlUsed >= graphqlCpuLimit then exceeded = exceeded + 16 end
       end
       if content then
-        if (isOpen(minuteEnd, minuteSeconds) and minuteUsed or 0) >= minuteLimit
-          or spentOf(hash + 1, minuteSeconds) >= ownMinute then exceeded = exceeded + 32 end
-        if (isOpen(hourEnd, hourSeconds) and hourUsed or 0) >= hourLimit
-          or spentOf(hash + 2, hourSeconds) >= ownHour then exceeded = exceeded + 64 end
+        if not isOpen(minuteEnd, minuteSeconds) then minuteUsed, minuteEnd = 0, 0 end
+        if not isOpen(hourEnd, hourSeconds) then hourUsed, hourEnd = 0, 0 end
+        if minuteUsed >= minuteLimit or (ownMinute < NONE and spentOf(hash + 1, minuteSeconds) >= ownMinute) then
+          exceeded = exceeded + 32
+        end
+        if hourUsed >= hourLimit or (ownHour < NONE and spentOf(hash + 2, hourSeconds) >= ownHour) then
+          exceeded = exceeded + 64
+        end
       end
 
-      local refusing = band(exceeded, bit.bnot(shadow))
+      local refusing = exceeded
+      if exceeded ~= 0 and shadow ~= 0 then refusing = band(exceeded, bit.bnot(shadow)) end
       if refusing ~= 0 then
         if reset == 0 then reset = opened + seconds end
         local by, waitUntil = 0, 0
@@ -144,14 +186,13 @@ for k = 1, #KEYS do
             if e > waitUntil then by, waitUntil = index, e end
           end
           if band(refusing, 4) ~= 0 then by = 3 end
-          local _, pointsEnd = spentOf(hash, pointSeconds)
-          lasts(2, 2, pointsEnd, pointSeconds)
+          lasts(2, 2, pointsAt and ends[pointsAt] or 0, pointSeconds)
           lasts(8, 4, cpuEnd, cpuSeconds)
           lasts(16, 5, cpuEnd, cpuSeconds)
-          if (isOpen(minuteEnd, minuteSeconds) and minuteUsed or 0) >= minuteLimit then lasts(32, 6, minuteEnd, minuteSeconds) end
+          if minuteUsed >= minuteLimit then lasts(32, 6, minuteEnd, minuteSeconds) end
           local ownUsed, ownEnd = spentOf(hash + 1, minuteSeconds)
           if ownUsed >= ownMinute then lasts(32, 6, ownEnd, minuteSeconds) end
-          if (isOpen(hourEnd, hourSeconds) and hourUsed or 0) >= hourLimit then lasts(64, 7, hourEnd, hourSeconds) end
+          if hourUsed >= hourLimit then lasts(64, 7, hourEnd, hourSeconds) end
           ownUsed, ownEnd = spentOf(hash + 2, hourSeconds)
           if ownUsed >= ownHour then lasts(64, 7, ownEnd, hourSeconds) end
         end
@@ -167,15 +208,16 @@ for k = 1, #KEYS do
           local n = addTo(category, cost, seconds)
           used, reset = useds[n], ends[n]
         end
-        if points > 0 then addTo(hash, points, pointSeconds) end
+        if pointsAt then useds[pointsAt] = min(LARGEST, useds[pointsAt] + points)
+        elseif points > 0 then addTo(hash, points, pointSeconds) end
         mine = mine + 1
         if not cpuOpen then cpuUsed, graphqlUsed, cpuEnd = 0, 0, opened + cpuSeconds end
         if content then
           addContent(1)
-          if ownMinute < 4294967295 then addTo(hash + 1, 1, minuteSeconds) end
-          if ownHour < 4294967295 then addTo(hash + 2, 1, hourSeconds) end
+          if ownMinute < NONE then addTo(hash + 1, 1, minuteSeconds) end
+          if ownHour < NONE then addTo(hash + 2, 1, hourSeconds) end
         end
-        replies[#replies + 1] = pack('<I1I1I4I4I4', 0, band(exceeded, shadow), 0, used, reset)
+        replies[#replies + 1] = pack('<I1I1I4I4I4', 0, exceeded, 0, used, reset)
       end
     elseif kind == 1 then
       changed = true
@@ -195,28 +237,33 @@ for k = 1, #KEYS do
   end
 
   if changed then
-    if coreEnd > latest then latest = coreEnd end
-    if minuteEnd > latest then latest = minuteEnd end
-    if hourEnd > latest then latest = hourEnd end
-    if cpuEnd > latest then latest = cpuEnd end
-    local body = ''
-    for n = 1, windows do
-      body = body .. pack('<I6I4I4', ids[n], useds[n], ends[n])
-      if ends[n] > latest then latest = ends[n] end
-    end
-    local leases = #otherLeases / 10
-    local own = ''
+    latest = max(latest, coreEnd, minuteEnd, hourEnd, cpuEnd)
+    local believed = 0
     if mine > 0 then
-      own = pack('<I4I2I4', gateway, min(65535, mine), now + lease)
-      leases = leases + 1
-      if now + lease > latest then latest = now + lease end
+      believed = now + lease
+      if believed > latest then latest = believed end
+    end
+    local id, used, e = 0, 0, 0
+    if windows > 0 then id, used, e = ids[1], useds[1], ends[1] end
+    if e > latest then latest = e end
+    local body = pack('<I4I4I4I4I4I4I2I2I4I4I4I2I4I4I6I4I4', coreUsed, coreEnd, minuteUsed, minuteEnd, hourUsed, hourEnd,
+      #keptLeases / 10, max(0, windows - 1), cpuEnd, cpuUsed, graphqlUsed, min(65535, mine), gateway, believed, id, used, e)
+    if windows > 1 or keptLeases ~= '' then
+      local parts = { body, keptLeases }
+      for n = 2, windows do
+        parts[n + 1] = pack('<I6I4I4', ids[n], useds[n], ends[n])
+        if ends[n] > latest then latest = ends[n] end
+      end
+      body = table.concat(parts)
     end
     if latest <= now then
       redis.call('DEL', KEYS[k])
+    elseif value and latest == before and #value == #body then
+      redis.call('SETRANGE', KEYS[k], 0, body)
     else
-      redis.call('SET', KEYS[k], pack('<I4I4I4I4I4I4I4I4I4I2I2', coreUsed, coreEnd, minuteUsed, minuteEnd, hourUsed, hourEnd,
-        cpuUsed, graphqlUsed, cpuEnd, windows, leases) .. body .. own .. otherLeases, 'EX', latest - now + 1)
+      redis.call('SET', KEYS[k], body, 'EX', latest - now + 1)
     end
+  end
   end
 end
 return table.concat(replies)

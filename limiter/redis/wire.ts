@@ -110,32 +110,42 @@ const FIXED_WINDOWS = [
   { name: 'core', used: 0, end: 4, scale: 1 },
   { name: 'content-minute', used: 8, end: 12, scale: 1 },
   { name: 'content-hour', used: 16, end: 20, scale: 1 },
-  { name: 'cpu', used: 24, end: 32, scale: 1000 },
-  { name: 'graphql-cpu', used: 28, end: 32, scale: 1000 },
+  { name: 'cpu', used: 32, end: 28, scale: 1000 },
+  { name: 'graphql-cpu', used: 36, end: 28, scale: 1000 },
 ] as const;
+
+const FIRST_LEASE = 40;
+const LEASE_BYTES = 10;
+const FIRST_WINDOW = 50;
+const WINDOW_BYTES = 14;
+const FIXED_BYTES = 64;
 
 /** A caller's value as the script wrote it. */
 export function decodeState(key: string, value: Buffer | null, nowMs: number): CallerState {
   const now = Math.floor(nowMs / 1000);
-  if (value === null || value.length < 40) return { key, underWay: 0, windows: [] };
+  if (value === null || value.length < FIXED_BYTES) return { key, underWay: 0, windows: [] };
   const windows: WindowState[] = [];
   for (const { name, used, end, scale } of FIXED_WINDOWS) {
     const reset = value.readUInt32LE(end);
     if (reset > now) windows.push({ name, used: value.readUInt32LE(used) / scale, reset });
   }
-  const windowCount = value.readUInt16LE(36);
-  const leaseCount = value.readUInt16LE(38);
-  let at = 40;
-  for (let n = 0; n < windowCount; n += 1, at += 14) {
+  const moreLeases = value.readUInt16LE(24);
+  const moreWindows = value.readUInt16LE(26);
+  const firstMoreWindow = FIXED_BYTES + moreLeases * LEASE_BYTES;
+  for (const at of [FIRST_WINDOW, ...places(firstMoreWindow, moreWindows, WINDOW_BYTES)]) {
     const reset = value.readUInt32LE(at + 10);
     if (reset > now)
       windows.push({ name: windowName(value.readUIntLE(at, 6)), used: value.readUInt32LE(at + 6), reset });
   }
   let underWay = 0;
-  for (let n = 0; n < leaseCount; n += 1, at += 10) {
-    if (value.readUInt32LE(at + 6) > now) underWay += value.readUInt16LE(at + 4);
+  for (const at of [FIRST_LEASE, ...places(FIXED_BYTES, moreLeases, LEASE_BYTES)]) {
+    if (value.readUInt32LE(at + 6) > now) underWay += value.readUInt16LE(at);
   }
   return { key, underWay, windows };
+}
+
+function places(start: number, count: number, bytes: number): number[] {
+  return Array.from({ length: count }, (_, n) => start + n * bytes);
 }
 
 const nameByHash = new Map<number, string>();
