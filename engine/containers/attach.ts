@@ -9,7 +9,7 @@ import { parseDetachKeys } from './detach-keys.ts';
 import type { Exits } from './exits.ts';
 import { readLog } from './log-file.ts';
 import type { PendingAttaches } from './pending-attaches.ts';
-import { relay, type Ending } from './relay.ts';
+import { Relay, type Ending } from './relay.ts';
 import type { Shims } from './shims.ts';
 import type { Container, ContainerStore } from './store.ts';
 
@@ -118,10 +118,10 @@ async function carry(engine: Needs, attach: Attach, client: Duplex, shim: Shim, 
   const left = new AbortController();
   const recorded = engine.exits.runs.next(container.id, left.signal);
   try {
-    const socket = await shim.attach(wanted);
+    const relay = await Relay.open(shim, wanted);
     order?.accepted();
     await order?.first;
-    const how = await relay(client, socket, { stdin: wanted.stdin, detachKeys });
+    const how = await relay.carry(client, { stdin: wanted.stdin, detachKeys });
     if (how === 'ended' && lastsAsTheRun(attach)) await recorded;
     return how;
   } catch (error) {

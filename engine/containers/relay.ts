@@ -1,6 +1,8 @@
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
 import type { Duplex, Transform } from 'node:stream';
 
+import { ReusedBuffers } from '../runtime/reused-buffers.ts';
+import type { AttachOptions, Shim } from '../runtime/shim.ts';
 import { DetachDetector } from './detach-keys.ts';
 
 /** The output is over, the client typed its detach keys, or it left. */
@@ -14,31 +16,57 @@ export type RelayOptions = Readonly<{
   reframe?: Transform | undefined;
 }>;
 
-/**
- * Carries bytes between a client and a shim until the output has ended or the client is gone. Resolves with how.
- *
- * The client's side is left open: its end is the caller's, after the exit has been recorded.
- */
-export async function relay(client: Duplex, shim: Socket, options: RelayOptions): Promise<Ending> {
-  const { promise, resolve } = Promise.withResolvers<Ending>();
-  const gone = (): void => resolve('gone');
-  const ended = (): void => resolve('ended');
-  if (client.destroyed) gone();
-  client.on('error', gone).on('close', gone);
-  const output = options.reframe === undefined ? shim : shim.pipe(options.reframe);
-  // The last bytes have to be through the transform before the end counts.
-  output.on('end', ended);
-  shim.on('error', ended).on('close', () => {
-    if (options.reframe === undefined || !shim.readableEnded) ended();
-  });
-  output.pipe(client, { end: false });
-  if (options.stdin) carryStdin(client, shim, options.detachKeys, () => resolve('detached'));
-  else client.resume(); // only to see its end
-  const how = await promise;
-  output.unpipe(client);
-  shim.destroy();
-  client.off('error', gone).off('close', gone);
-  return how;
+/** A connection to a shim, which holds back the output until it is carried to a client. */
+export class Relay {
+  readonly #shim: Socket;
+  readonly #buffers: ReusedBuffers;
+
+  private constructor(shim: Socket, buffers: ReusedBuffers) {
+    this.#shim = shim;
+    this.#buffers = buffers;
+  }
+
+  static async open(shim: Shim, options: AttachOptions): Promise<Relay> {
+    const buffers = new ReusedBuffers();
+    return new Relay(await shim.attach(options, buffers), buffers);
+  }
+
+  /**
+   * Carries bytes between a client and the shim until the output has ended or the client is gone. Resolves with how.
+   *
+   * The client's side is left open: its end is the caller's, after the exit has been recorded.
+   */
+  async carry(client: Duplex, options: RelayOptions): Promise<Ending> {
+    const { promise, resolve } = Promise.withResolvers<Ending>();
+    const gone = (): void => resolve('gone');
+    if (client.destroyed) gone();
+    client.on('error', gone).on('close', gone);
+    this.#carryOutput(client, options.reframe, () => resolve('ended'));
+    if (options.stdin) carryStdin(client, this.#shim, options.detachKeys, () => resolve('detached'));
+    else client.resume(); // only to see its end
+    const how = await promise;
+    options.reframe?.unpipe(client);
+    this.#shim.destroy();
+    client.off('error', gone).off('close', gone);
+    return how;
+  }
+
+  #carryOutput(client: Duplex, reframe: Transform | undefined, ended: () => void): void {
+    const shim = this.#shim;
+    shim.on('error', ended).on('close', () => {
+      // The last bytes have to be through the transform before the end counts.
+      if (reframe === undefined || !shim.readableEnded) ended();
+    });
+    shim.on('end', () => {
+      if (reframe === undefined) ended();
+      else reframe.end();
+    });
+    reframe?.on('end', ended).pipe(client, { end: false });
+    const to = reframe ?? client;
+    // A socket has sent the bytes when it says so; others may still hold them.
+    const keeps = !(to instanceof Socket);
+    this.#buffers.flow(shim, (piece, taken) => to.write(keeps ? Buffer.from(piece) : piece, taken));
+  }
 }
 
 function carryStdin(client: Duplex, shim: Socket, keys: Buffer | undefined, detach: () => void): void {

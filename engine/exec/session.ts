@@ -1,9 +1,8 @@
-import type { Socket } from 'node:net';
 import { Transform, type Duplex } from 'node:stream';
 
 import { emitContainer } from '../containers/container-events.ts';
 import { parseDetachKeys } from '../containers/detach-keys.ts';
-import { relay } from '../containers/relay.ts';
+import type { Relay } from '../containers/relay.ts';
 import { encodeFrame, FrameDecoder, STDOUT } from '../http/frames.ts';
 import { EngineError } from '../lib/errors.ts';
 import { runExec, type Claimed, type ExecNeeds } from './start.ts';
@@ -18,8 +17,8 @@ export async function runSession(engine: ExecNeeds, claimed: Claimed, tty: boole
   const { exec, container } = claimed;
   const recorded = Promise.withResolvers<void>();
   let session = Promise.resolve();
-  const connect = (stream: Socket): void => {
-    session = carry(stream);
+  const connect = (relay: Relay): void => {
+    session = carry(relay);
   };
   try {
     const run = await runExec(engine, claimed, connect);
@@ -34,8 +33,8 @@ export async function runSession(engine: ExecNeeds, claimed: Claimed, tty: boole
     client.end();
   }
 
-  async function carry(stream: Socket): Promise<void> {
-    const how = await relay(client, stream, {
+  async function carry(relay: Relay): Promise<void> {
+    const how = await relay.carry(client, {
       stdin: exec.openStdin,
       detachKeys: exec.tty ? parseDetachKeys(exec.detachKeys) : undefined,
       reframe: exec.tty === tty ? undefined : reframer(tty),

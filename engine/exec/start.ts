@@ -1,12 +1,12 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import type { Socket } from 'node:net';
 import { join } from 'node:path';
 
 import type { Config } from '../config/config.ts';
 import { findAlive } from '../containers/alive.ts';
 import { emitContainer } from '../containers/container-events.ts';
 import { shimFolder } from '../containers/places.ts';
+import { Relay } from '../containers/relay.ts';
 import type { Shims } from '../containers/shims.ts';
 import type { Container, ContainerStore } from '../containers/store.ts';
 import type { Events } from '../events/events.ts';
@@ -64,7 +64,7 @@ export function claimExec(engine: ExecNeeds, ref: string): Claimed {
 export async function runExec(
   engine: ExecNeeds,
   { exec, container }: Claimed,
-  connect?: (stream: Socket) => void,
+  connect?: (relay: Relay) => void,
 ): Promise<{ recorded: Promise<void> }> {
   await using undo = new AsyncDisposableStack();
   try {
@@ -99,9 +99,9 @@ export async function runExec(
   }
 }
 
-async function openStreams(shim: Shim, { openStdin, openStdout, openStderr, tty }: Exec): Promise<Socket> {
+async function openStreams(shim: Shim, { openStdin, openStdout, openStderr, tty }: Exec): Promise<Relay> {
   const stdout = openStdout || (tty && openStderr);
-  return await shim.attach({ stdin: openStdin, stdout, stderr: openStderr, logs: false, stream: true });
+  return await Relay.open(shim, { stdin: openStdin, stdout, stderr: openStderr, logs: false, stream: true });
 }
 
 /** Watches a running exec until its exit code is stored. */

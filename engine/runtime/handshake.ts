@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import { closeSync, constants, openSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 
+import type { ReusedBuffers } from './reused-buffers.ts';
+
 /** The shim died without a status: it was killed, or the machine was. */
 export class ShimLost extends Error {
   override readonly name = 'ShimLost';
@@ -18,9 +20,11 @@ const NEWLINE = 0x0a;
  *
  * The socket is addressed through a descriptor of its folder, because a socket's path is limited to 107 bytes.
  */
-export async function openConnection(directory: string, kind: string): Promise<Greeted> {
+export async function openConnection(directory: string, kind: string, buffers?: ReusedBuffers): Promise<Greeted> {
   const folder = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY);
-  const socket = connect({ path: `/proc/self/fd/${folder}/shim.sock`, allowHalfOpen: true });
+  const onread = buffers?.bind(() => socket);
+  const path = `/proc/self/fd/${folder}/shim.sock`;
+  const socket: Socket = connect({ path, allowHalfOpen: true, ...(onread && { onread }) });
   try {
     await once(socket, 'connect');
   } finally {

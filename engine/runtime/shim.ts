@@ -7,6 +7,7 @@ import { EngineError, hasCode } from '../lib/errors.ts';
 import { parseExit, readExit, type ExitStatus } from './exit-status.ts';
 import { greeting, openConnection, ShimLost, type Greeted } from './handshake.ts';
 import { LineReader } from './line-reader.ts';
+import type { ReusedBuffers } from './reused-buffers.ts';
 import { shimArguments, type ShimOptions } from './shim-options.ts';
 import { SHIM_ENVIRONMENT, SHIM_PROGRAM } from './shim-program.ts';
 import { startFailure } from './start-failure.ts';
@@ -133,9 +134,9 @@ export class Shim {
    * A stream of the output: raw with a terminal, 8-byte frames without. What is written to it is stdin; ending it ends
    * stdin only. It comes paused.
    */
-  async attach({ stdin, stdout, stderr, logs, stream }: AttachOptions): Promise<Socket> {
+  async attach({ stdin, stdout, stderr, logs, stream }: AttachOptions, buffers?: ReusedBuffers): Promise<Socket> {
     const flags = Object.entries({ stdin, stdout, stderr, logs, stream }).map(([name, on]) => ` ${name}=${on ? 1 : 0}`);
-    const { socket } = await openConnection(this.directory, `attach${flags.join('')}`);
+    const { socket } = await openConnection(this.directory, `attach${flags.join('')}`, buffers);
     // The shim keeps its side until we close ours, so that nothing unread is lost.
     socket.once('end', () => socket.end());
     return socket;
@@ -170,6 +171,7 @@ export class Shim {
    */
   async abandon(): Promise<void> {
     if (this.#control.destroyed) return;
+    this.#control.ref();
     const closed = new Promise<void>((resolve) => void this.#control.once('close', () => resolve()));
     const errno = await this.#ask('abandon').catch(() => 0); // it may be leaving already
     if (errno !== 0) this.#control.end();

@@ -1,0 +1,49 @@
+import type { OnReadOpts, Socket } from 'node:net';
+
+const BUFFER_BYTES = 128 * 1024;
+
+/** Gets a piece; it is valid until `taken` is called. */
+export type Take = (piece: Buffer, taken: () => void) => void;
+
+/**
+ * Two buffers for reading a socket, each filled again when its piece was taken.
+ *
+ * A new buffer per piece makes the garbage collector the slowest part of a fast stream: half of the time for 100 MB.
+ */
+export class ReusedBuffers {
+  readonly #buffers: [Buffer, Buffer] = [Buffer.allocUnsafeSlow(BUFFER_BYTES), Buffer.allocUnsafeSlow(BUFFER_BYTES)];
+  #next = 0;
+  #untaken = 0;
+  #socket: Socket | undefined;
+  #take: Take | undefined;
+
+  /** For the socket's creation. Until `flow` its pieces are copied, and it behaves like any other. */
+  bind(socket: () => Socket): OnReadOpts {
+    return {
+      buffer: () => this.#buffers[(this.#next ^= 1) as 0 | 1],
+      callback: (bytes, filled) => this.#read(socket(), Buffer.from(filled.buffer, filled.byteOffset, bytes)),
+    };
+  }
+
+  /** From here on the pieces go to `take` alone; the socket's `end` still comes after the last one. */
+  flow(socket: Socket, take: Take): void {
+    this.#socket = socket;
+    const early: Buffer | null = socket.read();
+    this.#take = take;
+    if (early !== null) take(early, () => undefined);
+    socket.resume();
+  }
+
+  /** Whether to read on. */
+  #read(socket: Socket, piece: Buffer): boolean {
+    if (this.#take === undefined) return socket.push(Buffer.from(piece));
+    this.#untaken += 1;
+    this.#take(piece, () => this.#taken());
+    return this.#untaken < this.#buffers.length;
+  }
+
+  #taken(): void {
+    this.#untaken -= 1;
+    if (this.#untaken === this.#buffers.length - 1 && this.#socket?.destroyed === false) this.#socket.resume();
+  }
+}
