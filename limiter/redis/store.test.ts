@@ -8,8 +8,8 @@ import { RateLimiter, type RateLimiterOptions } from '../limiter.ts';
 import { limitRules } from '../rules.ts';
 import { storeContract, storeModelContract, TestClock } from '../store.contract.ts';
 import type { Caller } from '../types.ts';
-import { TestRedis } from './test-redis.ts';
 import { RedisStore, type RedisStoreOptions } from './store.ts';
+import { TestRedis } from './test-redis.ts';
 
 const shared = await TestRedis.start();
 after(async () => await shared[Symbol.asyncDispose]());
