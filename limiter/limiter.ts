@@ -101,16 +101,10 @@ export class RateLimiter implements AsyncDisposable {
       const banned = this.#banned(caller, endpoint);
       if (banned !== undefined) return banned;
     }
-    const ask: Ask = {
-      key: caller.key,
-      limit: enforcedLimit(rules, caller, endpoint.category),
-      endpoint,
-      points,
-      rules,
-    };
-    const verdict = this.#store.decide(ask);
-    if (verdict instanceof Promise) return this.#later(verdict, ask, caller);
-    return this.#decision(verdict, ask, caller, this.#store, false);
+    const request = new AdmittedRequest(caller, endpoint, points, rules, this.#store);
+    const verdict = this.#store.decide(request);
+    if (verdict instanceof Promise) return this.#later(verdict, request);
+    return this.#decision(verdict, request);
   }
 
   /** Every category's state of a caller, for `GET /rate_limit`. Changes nothing. */
@@ -156,27 +150,29 @@ export class RateLimiter implements AsyncDisposable {
     await this.#store[Symbol.asyncDispose]();
   }
 
-  async #later(verdict: Promise<Verdict>, ask: Ask, caller: Caller): Promise<Decision> {
+  async #later(verdict: Promise<Verdict>, request: AdmittedRequest): Promise<Decision> {
     try {
-      return this.#decision(await verdict, ask, caller, this.#store, false);
+      return this.#decision(await verdict, request);
     } catch (error) {
       this.#reportFailure(error);
     }
     if (this.#onStoreFailure === 'open') {
       this.#own ??= new MemoryStore({ now: () => this.#store.nowMs() });
-      return this.#decision(this.#own.decide(ask), ask, caller, this.#own, true);
+      const { caller, endpoint, points, rules } = request;
+      const unchecked = new AdmittedRequest(caller, endpoint, points, rules, this.#own, true);
+      return this.#decision(this.#own.decide(unchecked), unchecked);
     }
     this.counts.unavailable += 1;
-    return this.#unavailable(ask, caller);
+    return this.#unavailable(request, request.caller);
   }
 
-  #decision(verdict: Verdict, ask: Ask, caller: Caller, store: LimitStore, unchecked: boolean): Decision {
-    const shadowed = verdict.shadowed === 0 ? NOTHING_SHADOWED : this.#shadowed(verdict.shadowed, caller, ask.endpoint);
-    if (verdict.refusedBy < 0) {
-      this.counts.admitted += 1;
-      return new Admitted(verdict, ask, caller, store, shadowed, unchecked);
-    }
-    return this.#refusal(verdict, ask, caller);
+  #decision(verdict: Verdict, request: AdmittedRequest): Decision {
+    const { caller, endpoint } = request;
+    const shadowed = verdict.shadowed === 0 ? NOTHING_SHADOWED : this.#shadowed(verdict.shadowed, caller, endpoint);
+    if (verdict.refusedBy >= 0) return this.#refusal(verdict, request, caller);
+    this.counts.admitted += 1;
+    request.admit(verdict, shadowed);
+    return request;
   }
 
   #refusal(verdict: Verdict, ask: Ask, caller: Caller): Refusal {
@@ -252,48 +248,62 @@ export class RateLimiter implements AsyncDisposable {
   }
 }
 
-/** An admitted request: what the headers say, and the way to end it. */
-class Admitted implements Admission {
+/** A request on its way through the store, and the admission that it becomes: one object for each request. */
+class AdmittedRequest implements Admission, Ask {
   readonly allowed = true;
-  readonly limit: number;
-  readonly used: number;
-  readonly remaining: number;
-  readonly reset: number;
   readonly caller: Caller;
-  readonly shadowed: readonly LimitName[];
+  readonly endpoint: Endpoint;
+  readonly points: number;
+  readonly rules: LimitRules;
+  readonly quota: number;
   readonly unchecked: boolean;
-  readonly #ask: Ask;
   readonly #store: LimitStore;
-  readonly #startedMs: number;
-  #ticket: number;
+  used = 0;
+  reset = 0;
+  shadowed = NOTHING_SHADOWED;
+  #startedMs = 0;
+  /** Below 0: not admitted, or ended. */
+  #ticket = -1;
 
   constructor(
-    verdict: Verdict,
-    ask: Ask,
     caller: Caller,
+    endpoint: Endpoint,
+    points: number,
+    rules: LimitRules,
     store: LimitStore,
-    shadowed: readonly LimitName[],
-    unchecked: boolean,
+    unchecked = false,
   ) {
-    this.limit = shownLimit(ask.rules, caller, ask.endpoint.category);
-    this.used = verdict.used;
-    this.remaining = this.limit > verdict.used ? this.limit - verdict.used : 0;
-    this.reset = verdict.reset;
     this.caller = caller;
-    this.shadowed = shadowed;
+    this.endpoint = endpoint;
+    this.points = points;
+    this.rules = rules;
+    this.quota = enforcedLimit(rules, caller, endpoint.category);
     this.unchecked = unchecked;
-    this.#ask = ask;
     this.#store = store;
-    this.#startedMs = verdict.nowMs;
-    this.#ticket = verdict.ticket;
+  }
+
+  get key(): string {
+    return this.caller.key;
   }
 
   get resource(): Category {
-    return this.#ask.endpoint.category;
+    return this.endpoint.category;
   }
 
-  get endpoint(): Endpoint {
-    return this.#ask.endpoint;
+  get limit(): number {
+    return shownLimit(this.rules, this.caller, this.endpoint.category);
+  }
+
+  get remaining(): number {
+    return Math.max(0, this.limit - this.used);
+  }
+
+  admit(verdict: Verdict, shadowed: readonly LimitName[]): void {
+    this.used = verdict.used;
+    this.reset = verdict.reset;
+    this.shadowed = shadowed;
+    this.#startedMs = verdict.nowMs;
+    this.#ticket = verdict.ticket;
   }
 
   end(cpuSeconds: number = (this.#store.nowMs() - this.#startedMs) / 1000): void {
@@ -301,7 +311,7 @@ class Admitted implements Admission {
     if (ticket < 0) return;
     this.#ticket = -1;
     // Not a number would poison the count for a whole window, and a clock that was set back gives less than nothing.
-    this.#store.release(this.#ask, ticket, cpuSeconds > 0 ? cpuSeconds : 0);
+    this.#store.release(this, ticket, cpuSeconds > 0 ? cpuSeconds : 0);
   }
 
   [Symbol.dispose](): void {

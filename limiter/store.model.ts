@@ -27,7 +27,7 @@ export class ModelStore implements LimitStore {
     return this.#now();
   }
 
-  decide({ key, limit, endpoint, points, rules }: Ask): Verdict {
+  decide({ key, quota, endpoint, points, rules }: Ask): Verdict {
     const { name } = endpoint;
     const category = { at: `${key} ${endpoint.category}`, seconds: rules.categories[endpoint.category].windowSeconds };
     const pointRule = endpoint.graphql ? rules.graphqlPoints : rules.restPoints;
@@ -37,7 +37,7 @@ export class ModelStore implements LimitStore {
     type Check = { limit: LimitName; at: string; seconds: number; cost: number; most: number };
     const micros = 1e6;
     const checks: Check[] = [
-      { limit: 'primary', ...category, cost, most: cost === 0 ? Infinity : limit },
+      { limit: 'primary', ...category, cost, most: cost === 0 ? Infinity : quota },
       {
         limit: 'points',
         at: `${key} points ${name}`,

@@ -182,8 +182,8 @@ export type LimitedCaller = Readonly<{
 /** What a store is asked about one request; all the limits at once. */
 export type Ask = Readonly<{
   key: string;
-  /** Of the category's window; Infinity when it never refuses. */
-  limit: number;
+  /** How much of the category's window may be used; Infinity when it never refuses. */
+  quota: number;
   endpoint: Endpoint;
   points: number;
   rules: LimitRules;

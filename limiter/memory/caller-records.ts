@@ -1,5 +1,6 @@
 import { windowIdOf, windowName } from '../endpoints.ts';
 import type { CallerState, WindowState } from '../types.ts';
+import { KeyTable } from './key-table.ts';
 import {
   UNDER_WAY,
   WINDOWS,
@@ -20,14 +21,13 @@ import { EMPTY, Slab } from './slab.ts';
 /** The callers that are remembered, and the windows of each. */
 export class CallerRecords {
   readonly #slab = new Slab();
-  readonly #records = new Map<string, number>();
+  readonly #records = new KeyTable();
   readonly #changed: string[] | undefined;
   /** Goes round through the callers, in search of those that are over. */
-  #hand: MapIterator<[string, number]>;
+  #hand = 0;
 
   constructor(trackChanges: boolean) {
     this.#changed = trackChanges ? [] : undefined;
-    this.#hand = this.#records.entries();
   }
 
   get size(): number {
@@ -36,7 +36,8 @@ export class CallerRecords {
 
   /** The address of a caller's record, or of `EMPTY`. */
   find(key: string): number {
-    return this.#records.get(key) ?? EMPTY;
+    const record = this.#records.find(key);
+    return record === 0 ? EMPTY : record;
   }
 
   chunk(address: number): Int32Array {
@@ -48,7 +49,7 @@ export class CallerRecords {
     this.#forgetTwo(now);
     const record = this.#slab.takeRecord();
     this.#slab.chunk(record)[(record & CHUNK_MASK) + WINDOWS + ID] = NO_WINDOW;
-    this.#records.set(key, record);
+    this.#records.insert(key, record);
     return record;
   }
 
@@ -113,7 +114,7 @@ export class CallerRecords {
   takeChanged(now: number): CallerState[] {
     const keys = this.#changed?.splice(0) ?? [];
     return keys.map((key) => {
-      const record = this.#records.get(key) ?? EMPTY;
+      const record = this.find(key);
       if (record !== EMPTY) this.#slab.chunk(record)[(record & CHUNK_MASK) + CHANGED] = 0;
       return this.stateOf(key, record, now);
     });
@@ -121,7 +122,8 @@ export class CallerRecords {
 
   /** Puts back what `takeChanged` gave out, perhaps in another process. Windows of unknown names are left out. */
   restore({ key, windows }: CallerState, now: number): void {
-    const record = this.#records.get(key) ?? this.insert(key, now);
+    const known = this.find(key);
+    const record = known === EMPTY ? this.insert(key, now) : known;
     const words = this.#slab.chunk(record);
     const at = record & CHUNK_MASK;
     for (const { name, used, reset } of windows) {
@@ -171,12 +173,11 @@ export class CallerRecords {
 
   #forgetTwo(now: number): void {
     for (let looks = 0; looks < 2; looks += 1) {
-      const { done, value } = this.#hand.next();
-      if (done === true) {
-        this.#hand = this.#records.entries();
-        return;
-      }
-      const [key, record] = value;
+      if (this.#hand >= this.#records.end) this.#hand = 0;
+      const entry = this.#records.at(this.#hand);
+      this.#hand += 1;
+      if (entry === undefined) continue;
+      const [key, record] = entry;
       if (!this.#isOver(record, now)) continue;
       this.#records.delete(key);
       this.#giveBack(record);

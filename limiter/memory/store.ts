@@ -81,7 +81,7 @@ export class MemoryStore implements LimitStore {
         : this.#records.spentOf(known, endpoint.categoryIndex, now, primarySeconds);
 
     let exceeded = 0;
-    if (endpoint.primary && used >= ask.limit) exceeded = PRIMARY_BIT;
+    if (endpoint.primary && used >= ask.quota) exceeded = PRIMARY_BIT;
     if (points > 0) {
       const { limit, windowSeconds } = endpoint.graphql ? rules.graphqlPoints : rules.restPoints;
       if (this.#records.spentOf(known, endpoint.id, now, windowSeconds) + points > limit) exceeded |= POINTS_BIT;

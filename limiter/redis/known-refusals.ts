@@ -1,6 +1,6 @@
 import type { Ask, LimitRules, Verdict } from '../types.ts';
 
-type Known = Readonly<{ rules: LimitRules; limit: number; points: number; verdict: Verdict }>;
+type Known = Readonly<{ rules: LimitRules; quota: number; points: number; verdict: Verdict }>;
 
 type Entry = {
   /** By endpoint. */
@@ -26,8 +26,8 @@ export class KnownRefusals {
     const entry = this.#entries.get(ask.key);
     const known = entry?.refusals.get(ask.endpoint.id);
     if (entry === undefined || known === undefined) return undefined;
-    const { verdict, rules, points, limit } = known;
-    if (ask.rules !== rules || ask.points < points || ask.limit !== limit) return undefined;
+    const { verdict, rules, points, quota } = known;
+    if (ask.rules !== rules || ask.points < points || ask.quota !== quota) return undefined;
     if (nowMs >= verdict.until * 1000 - PRECISION_MS) return undefined;
     const latest = entry.latest.get(ask.endpoint.categoryIndex) ?? verdict;
     // The category's window can be over before the refusing one is; then only the server knows the counts.
@@ -40,9 +40,9 @@ export class KnownRefusals {
     const { categoryIndex, id } = ask.endpoint;
     if (entry !== undefined) entry.latest.set(categoryIndex, { used: verdict.used, reset: verdict.reset });
     if (verdict.refusedBy < 0 || verdict.until === 0) return;
-    const { rules, limit, points } = ask;
+    const { rules, quota, points } = ask;
     const kept = entry ?? { refusals: new Map(), latest: new Map(), until: 0 };
-    kept.refusals.set(id, { rules, limit, points, verdict });
+    kept.refusals.set(id, { rules, quota, points, verdict });
     kept.latest.set(categoryIndex, { used: verdict.used, reset: verdict.reset });
     kept.until = Math.max(kept.until, verdict.until);
     this.#entries.delete(ask.key); // so that it comes last

@@ -99,13 +99,13 @@ test('requests under way in a gateway that was killed stop counting when its lea
 
 test('the lease of a long request is renewed', async () => {
   await using limiter = new RateLimiter({
-    store: await openStore({ leaseSeconds: 4 }),
+    store: await openStore({ leaseSeconds: 1 }),
     rules: limitRules({ concurrent: { limit: 1, retrySeconds: 1 } }),
   });
   const endpoint = limiter.endpoint({ name: 'GET /' });
   const long = await limiter.admit(user, endpoint);
 
-  await sleep(6000); // a lease and a half
+  await sleep(2500); // two leases and a half
   const during = await limiter.admit(user, endpoint);
   long.end(0);
   const afterwards = await limiter.admit(user, endpoint);

@@ -79,7 +79,7 @@ function encodeOperation(out: Buffer, start: number, { kind, ask, amount }: Oper
   const flags = (endpoint.graphql ? 4 : 0) + (endpoint.content ? 8 : 0) + (endpoint.primary ? 16 : 0);
   at = out.writeUInt8(OPERATIONS[kind] + flags, at);
   at = out.writeUInt8(endpoint.categoryIndex, at);
-  at = out.writeUInt32LE(Math.min(ask.limit, NO_LIMIT), at);
+  at = out.writeUInt32LE(Math.min(ask.quota, NO_LIMIT), at);
   at = out.writeUInt32LE(rules.categories[endpoint.category].windowSeconds, at);
   at = out.writeUIntLE(endpoint.hash * KINDS, at, 6);
   at = out.writeUInt32LE(ask.points, at);
