@@ -16,7 +16,7 @@ export async function reconcileExecs(engine: ExecNeeds): Promise<void> {
 async function findAgain(engine: ExecNeeds, { id }: Exec): Promise<void> {
   const directory = shimFolder(engine.config, id);
   const shim = await Shim.reconnect(directory, 'exec');
-  if (shim?.phase === 'started') {
+  if (shim?.phase === 'started' || shim?.phase === 'exited') {
     void followExec(engine, id, shim);
     return;
   }

@@ -28,6 +28,7 @@ export type ExecNeeds = {
   execs: ExecStore;
   execShims: Map<string, Shim>;
   layers: Layers;
+  log: { error(details: object, message: string): void };
   runtimes: Runtimes;
   shims: Shims;
 };
@@ -116,8 +117,10 @@ export async function followExec(engine: ExecNeeds, id: string, shim: Shim): Pro
     emitContainer(engine.events, 'exec_die', container, { execID: id, exitCode: String(exitCode) });
   }
   shim.release();
-  // After the answer: nobody waits for it.
-  void rm(shim.directory, { recursive: true, force: true });
+  // Nobody waits for it: the answer goes out before.
+  shim.gone
+    .then(async () => await rm(shim.directory, { recursive: true, force: true }))
+    .catch((error: unknown) => engine.log.error({ err: error, exec: id }, 'the folder of an exec is left'));
 }
 
 async function exitCodeOf(shim: Shim): Promise<number> {

@@ -51,6 +51,13 @@ export async function buildServer(engine: Engine): Promise<FastifyInstance> {
   http.setSerializerCompiler(() => (value) => JSON.stringify(value));
   addBodyParser(http);
   http.addHook('onRequest', async (request, reply) => await addHeaders(engine, request.method, reply));
+  // Exactly this, or docker's clients show an error's JSON instead of its message.
+  http.addHook('onSend', (_request, reply, payload, done) => {
+    if (reply.getHeader('content-type') === 'application/json; charset=utf-8') {
+      reply.header('content-type', 'application/json');
+    }
+    done(null, payload);
+  });
   http.addHook('preValidation', async (request) => {
     const { schema } = request.routeOptions;
     if (schema?.querystring !== undefined)
