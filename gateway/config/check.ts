@@ -1,0 +1,139 @@
+import { problemsOf } from '@gantry/limiter/rules.ts';
+
+import { cidrProblem } from '../identity/address.ts';
+import { templateProblem } from '../routes/table.ts';
+import { listenAddress } from './listen.ts';
+import type { Path, Problem } from './read.ts';
+import { rulesFrom } from './rules.ts';
+import type { Config, IdentitySettings } from './schema.ts';
+
+/** What a schema cannot say: names that must exist, keys that need each other, texts with a form of their own. */
+export function crossCheck(config: Config): Problem[] {
+  const problems: Problem[] = [];
+  const wrong = (path: Path, message: string): void => void problems.push({ path, message });
+  checkListen(config, wrong);
+  checkStore(config, wrong);
+  for (const [index, range] of config.trustProxy.entries()) {
+    const problem = cidrProblem(range);
+    if (problem !== undefined) wrong(['trustProxy', index], problem);
+  }
+  checkRoutes(config, wrong);
+  checkIdentities(config.identities, wrong);
+  if (config.introspection?.kind === 'userinfo' && config.introspection.authorizationFile !== undefined) {
+    wrong(['introspection', 'authorizationFile'], 'userinfo asks with the credential of the caller');
+  }
+  for (const problem of problemsOf(rulesFrom(config))) {
+    const [place = '', ...words] = problem.split(' ');
+    const inside = place.startsWith('categories.') ? [] : ['secondary'];
+    const path = place === 'shadow:' ? ['shadow'] : [...(place.startsWith('ban.') ? [] : inside), ...place.split('.')];
+    wrong(path, words.join(' '));
+  }
+  return problems;
+}
+
+type Wrong = (path: Path, message: string) => void;
+
+function checkListen({ listen, workers, admin }: Config, wrong: Wrong): void {
+  for (const [index, text] of [listen].flat().entries()) {
+    const path = typeof listen === 'string' ? ['listen'] : ['listen', index];
+    const address = listenAddress(text);
+    if (address === undefined) wrong(path, `address:port or unix:/path is expected, not "${text}"`);
+    else if (workers > 1 && 'path' in address) wrong(path, 'several workers can share a port, but not a Unix socket');
+  }
+  if (admin.metrics === undefined) return;
+  const address = listenAddress(admin.metrics);
+  if (address === undefined || 'path' in address) {
+    wrong(['admin', 'metrics'], `address:port is expected, not "${admin.metrics}"`);
+  }
+}
+
+function checkStore({ store }: Config, wrong: Wrong): void {
+  if (store.kind === 'sqlite' && store.path === undefined) wrong(['store', 'path'], 'sqlite needs a file');
+  if (store.kind !== 'sqlite' && store.path !== undefined) wrong(['store', 'path'], `${store.kind} has no file`);
+  if (store.kind === 'redis' && store.url === undefined) wrong(['store', 'url'], 'redis needs a url');
+  if (store.kind !== 'redis' && store.url !== undefined) wrong(['store', 'url'], `${store.kind} has no url`);
+}
+
+function checkRoutes({ categories, routes, secondary }: Config, wrong: Wrong): void {
+  const check = (path: Path, text: string, method: 'method' | 'path'): void => {
+    const problem = templateProblem(text, method);
+    if (problem !== undefined) wrong(path, problem);
+  };
+  for (const [name, { routes: own = [] }] of Object.entries(categories)) {
+    for (const [index, route] of own.entries()) check(['categories', name, 'routes', index], route, 'method');
+  }
+  if (categories.core.routes !== undefined)
+    wrong(['categories', 'core', 'routes'], 'core is what no other category has');
+  for (const [index, route] of routes.entries()) check(['routes', index], route, 'path');
+  for (const route of Object.keys(secondary.points)) check(['secondary', 'points', route], route, 'method');
+  for (const [index, { route }] of (secondary.content ?? []).entries()) {
+    check(['secondary', 'content', index, 'route'], route, 'method');
+  }
+}
+
+/** Which of a token's keys each kind needs; an app is optional where it only raises the limit. */
+const NEEDS = {
+  personal: ['user'],
+  'app-user': ['user', 'app'],
+  'oauth-user': ['user', 'app'],
+  installation: ['installation'],
+  workflow: ['repository'],
+} as const;
+
+function checkIdentities(identities: IdentitySettings, wrong: Wrong): void {
+  const { users, orgs, apps, installations, repositories, tokens } = identities;
+  const exists = (table: object, name: string, path: Path, id: string | undefined): void => {
+    if (id !== undefined && !Object.hasOwn(table, id)) wrong(['identities', ...path], `there is no ${name} ${id}`);
+  };
+  for (const [id, user] of Object.entries(users)) {
+    for (const [index, org] of user.orgs.entries()) exists(orgs, 'organization', ['users', id, 'orgs', index], org);
+  }
+  const clients = new Map<string, string>();
+  for (const [id, app] of Object.entries(apps)) {
+    exists(orgs, 'organization', ['apps', id, 'owner'], app.owner);
+    for (const [index, org] of app.approvedBy.entries()) {
+      exists(orgs, 'organization', ['apps', id, 'approvedBy', index], org);
+    }
+    if ((app.clientId === undefined) !== (app.clientSecretSha256 === undefined)) {
+      wrong(['identities', 'apps', id], 'clientId and clientSecretSha256 belong together');
+    }
+    if (app.clientId === undefined) continue;
+    const other = clients.get(app.clientId);
+    if (other !== undefined) wrong(['identities', 'apps', id, 'clientId'], `app ${other} has the same`);
+    clients.set(app.clientId, id);
+  }
+  for (const [id, installation] of Object.entries(installations)) {
+    exists(apps, 'app', ['installations', id, 'app'], installation.app);
+    exists(orgs, 'organization', ['installations', id, 'org'], installation.org);
+    exists(users, 'user', ['installations', id, 'user'], installation.user);
+    if (installation.org !== undefined && installation.user !== undefined) {
+      wrong(['identities', 'installations', id], 'it is on an organization or on a user, not on both');
+    }
+  }
+  for (const [id, repository] of Object.entries(repositories)) {
+    exists(orgs, 'organization', ['repositories', id, 'org'], repository.org);
+    exists(users, 'user', ['repositories', id, 'user'], repository.user);
+  }
+  const seen = new Set<string>();
+  for (const [index, token] of tokens.entries()) {
+    const path = ['tokens', index];
+    exists(users, 'user', [...path, 'user'], token.user);
+    exists(apps, 'app', [...path, 'app'], token.app);
+    exists(installations, 'installation', [...path, 'installation'], token.installation);
+    exists(repositories, 'repository', [...path, 'repository'], token.repository);
+    for (const key of ['user', 'app', 'installation', 'repository'] as const) {
+      const needed = (NEEDS[token.kind] as readonly string[]).includes(key);
+      if (needed && token[key] === undefined) wrong(['identities', ...path], `a ${token.kind} token needs ${key}`);
+      if (!needed && token[key] !== undefined)
+        wrong(['identities', ...path, key], `a ${token.kind} token has no ${key}`);
+    }
+    const app = token.app === undefined ? undefined : apps[token.app];
+    const expected = token.kind === 'app-user' ? 'platform' : 'oauth';
+    if (app !== undefined && token.kind.endsWith('-user') && app.kind !== expected) {
+      wrong(['identities', ...path, 'app'], `a ${token.kind} token belongs to a ${expected} app`);
+    }
+    const hash = token.sha256.toLowerCase();
+    if (seen.has(hash)) wrong(['identities', ...path, 'sha256'], 'the same token stands above');
+    seen.add(hash);
+  }
+}

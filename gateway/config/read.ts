@@ -1,0 +1,166 @@
+import { readFileSync } from 'node:fs';
+
+import { Compile } from 'typebox/compile';
+import { Value } from 'typebox/value';
+import { isMap, isNode, isScalar, LineCounter, type Document, parseDocument } from 'yaml';
+
+import { crossCheck } from './check.ts';
+import { Config } from './schema.ts';
+
+/** Everything that is wrong with the settings, each with its place. */
+export class ConfigError extends Error {
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    super(problems.join('\n'));
+    this.name = 'ConfigError';
+    this.problems = problems;
+  }
+}
+
+export type Path = readonly (string | number)[];
+export type Problem = Readonly<{
+  path: Path;
+  message: string;
+  /** The key itself is wrong, not its value. */ key?: boolean;
+}>;
+
+/** What was set by flags, under the keys of the file: `store.kind` → value. */
+export type FlagValues = ReadonlyMap<string, Readonly<{ flag: string; value: unknown }>>;
+
+type Source = Readonly<{ values: Record<string, unknown>; problems: string[]; place: (problem: Problem) => string }>;
+
+const schema = Compile(Config);
+
+/** Merges file and flags once and checks all of it. Throws `ConfigError` with every problem. */
+export function readConfig(file: string | undefined, flags: FlagValues = new Map()): Config {
+  const source = file === undefined ? noFile : readSource(file);
+  const problems = [...source.problems];
+  const values = structuredClone(source.values);
+  for (const [key, { flag, value }] of flags) {
+    if (!setOnce(values, key.split('.'), value)) problems.push(`${flag}: ${file} sets ${key} too`);
+  }
+  const byFlag = (problem: Problem): string | undefined => flags.get(problem.path.join('.'))?.flag;
+  const complete: unknown = Value.Default(Config, values);
+  const found = schema.Check(complete) ? crossCheck(complete) : schemaProblems(complete);
+  // Where the file cannot be read at all, what is missing for that reason is not worth a line.
+  if (problems.length === 0 || source.problems.length === 0) {
+    for (const problem of found) problems.push(`${byFlag(problem) ?? source.place(problem)}: ${problem.message}`);
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
+  return deepFreeze(complete as Config);
+}
+
+const noFile: Source = { values: {}, problems: [], place: ({ path }) => path.join('.') || 'settings' };
+
+/** JSON is read as YAML too: that gives it places. */
+function readSource(file: string): Source {
+  let written: string;
+  try {
+    written = readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new ConfigError([`${file}: ${error instanceof Error ? error.message : String(error)}`]);
+  }
+  const lines = new LineCounter();
+  const document = parseDocument(written, { lineCounter: lines, prettyErrors: false, version: '1.2' });
+  const at = (offset: number): string => {
+    const { line, col } = lines.linePos(offset);
+    return `${file}:${line}:${col}`;
+  };
+  const problems = [...document.errors, ...document.warnings].map(({ pos, message }) => `${at(pos[0])}: ${message}`);
+  let values: unknown = {};
+  if (problems.length === 0) {
+    try {
+      values = document.toJS({ maxAliasCount: 100 }) ?? {};
+    } catch (error) {
+      problems.push(`${file}: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+  if (typeof values !== 'object' || values === null || Array.isArray(values)) {
+    problems.push(`${file}:1:1: settings are expected, key: value`);
+    values = {};
+  }
+  return {
+    values: values as Record<string, unknown>,
+    problems,
+    place: (problem) => `${at(offsetOf(document, problem))}: ${problem.path.join('.') || 'settings'}`,
+  };
+}
+
+/** Where in the text the value stands, or the nearest thing around it that is written there. */
+function offsetOf(document: Document.Parsed, { path, key }: Problem): number {
+  for (let depth = path.length; depth >= 0; depth -= 1) {
+    const parent: unknown = depth === 0 ? undefined : document.getIn(path.slice(0, depth - 1), true);
+    const last = path[depth - 1];
+    if (isMap(parent)) {
+      const pair = parent.items.find((item) => isScalar(item.key) && String(item.key.value) === String(last));
+      const node = key === true && depth === path.length ? pair?.key : (pair?.value ?? pair?.key);
+      if (isNode(node) && node.range) return node.range[0];
+    }
+    const node: unknown = document.getIn(path.slice(0, depth), true);
+    if (isNode(node) && node.range) return node.range[0];
+  }
+  return 0;
+}
+
+function schemaProblems(values: unknown): Problem[] {
+  const problems = new Map<string, Problem>();
+  for (const error of schema.Errors(values)) {
+    const path = pathOf(error.instancePath);
+    const { keyword } = error;
+    if (keyword === 'additionalProperties' || keyword === 'required') {
+      const names = keyword === 'required' ? error.params.requiredProperties : error.params.additionalProperties;
+      for (const name of names) {
+        const full = [...path, name];
+        const message = keyword === 'required' ? 'is missing' : 'unknown key';
+        problems.set(`${keyword} ${full.join('\n')}`, { path: full, message, key: keyword !== 'required' });
+      }
+      continue;
+    }
+    if (keyword === 'boolean') continue; // says again that a key is unknown
+    const before = problems.get(path.join('\n'));
+    const message = before === undefined ? error.message : `${before.message} or ${error.message}`;
+    problems.set(path.join('\n'), {
+      path,
+      message: keyword === 'anyOf' && before !== undefined ? before.message : message,
+    });
+  }
+  return [...problems.values()].map((problem) => ({ ...problem, message: readable(problem, values) }));
+}
+
+function readable({ path, message, key }: Problem, values: unknown): string {
+  if (key !== undefined) return message;
+  const given = path.reduce<unknown>(
+    (value, step) => (value as Record<string | number, unknown> | null)?.[step],
+    values,
+  );
+  return typeof given === 'object' || given === undefined ? message : `${message}, not ${JSON.stringify(given)}`;
+}
+
+function pathOf(pointer: string): (string | number)[] {
+  const steps = pointer.split('/').slice(1);
+  return steps.map((step) => {
+    const plain = step.replaceAll('~1', '/').replaceAll('~0', '~');
+    return /^\d+$/.test(plain) ? Number(plain) : plain;
+  });
+}
+
+/** False: somebody else has set it already. */
+function setOnce(values: Record<string, unknown>, path: readonly string[], value: unknown): boolean {
+  const [head = '', ...rest] = path;
+  if (rest.length === 0) {
+    if (values[head] !== undefined) return false;
+    values[head] = value;
+    return true;
+  }
+  const inner = values[head] ?? {};
+  if (typeof inner !== 'object' || inner === null) return false;
+  values[head] = inner;
+  return setOnce(inner as Record<string, unknown>, rest, value);
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value !== 'object' || value === null) return value;
+  for (const inner of Object.values(value)) deepFreeze(inner);
+  return Object.freeze(value);
+}

@@ -1,0 +1,338 @@
+import { CATEGORIES, LIMITS } from '@gantry/limiter/types.ts';
+import { type Static, Type } from 'typebox';
+
+const closed = { additionalProperties: false } as const;
+const count = (description: string, initial: number, minimum = 0) =>
+  Type.Integer({ default: initial, minimum, description });
+const text = (description: string, initial = '') => Type.String({ default: initial, description });
+const list = (description: string, initial: string[] = []) =>
+  Type.Array(Type.String(), { default: initial, description });
+const quota = (description: string, limit: number, windowSeconds: number) =>
+  Type.Object(
+    {
+      limit: count('how much fits into a window', limit),
+      windowSeconds: count('length of the window', windowSeconds, 1),
+    },
+    { ...closed, default: {}, description },
+  );
+
+const Listen = Type.String({ minLength: 1 });
+
+const Store = Type.Object(
+  {
+    kind: Type.Enum(['memory', 'sqlite', 'redis'], { default: 'memory', description: 'memory, sqlite or redis' }),
+    path: Type.Optional(Type.String({ minLength: 1, description: 'sqlite: the file' })),
+    flushMs: count('sqlite: what a killed gateway loses at most', 200, 10),
+    url: Type.Optional(Type.String({ minLength: 1, description: 'redis: redis://host:port, or the path of a socket' })),
+    prefix: text('redis: begins every key', 'gantry:'),
+    onFailure: Type.Enum(['open', 'closed'], {
+      default: 'closed',
+      description: 'redis does not answer: closed refuses with 503, open lets each gateway count by itself',
+    }),
+    timeoutMs: count('redis: the longest wait for a decision', 250, 1),
+    leaseSeconds: count('redis: how long requests of a killed gateway count as under way', 30, 3),
+  },
+  { ...closed, default: {}, description: 'where the counts live' },
+);
+
+const Installation = Type.Object(
+  {
+    least: count('least for an installation', 5000),
+    hosted: count('installation on a hosted organization', 15_000),
+    above: count('with more repositories, or users, than this each of them adds', 20),
+    perRepository: count('added for each repository', 50),
+    perUser: count('added for each user', 50),
+    most: count('never more than this', 12_500),
+  },
+  { ...closed, default: {}, description: 'app installations' },
+);
+
+const Limits = Type.Object(
+  {
+    anonymous: count('requests without a credential, per address', 60),
+    user: count('a user, whatever the token', 5000),
+    userThroughEnterpriseApp: count('the same through an app of an enterprise organization', 15_000),
+    installation: Installation,
+    oauthClient: count('OAuth app with client id and secret', 5000),
+    oauthClientOfEnterprise: count('the same, owned by an enterprise organization', 15_000),
+    workflow: count('workflow token, per repository', 1000),
+    workflowOfEnterprise: count('the same in an enterprise account', 15_000),
+    ipv6PrefixBits: Type.Integer({
+      default: 64,
+      minimum: 1,
+      maximum: 128,
+      description: 'IPv6 addresses with these leading bits in common count as one',
+    }),
+  },
+  { ...closed, default: {}, description: 'primary limits of the core category' },
+);
+
+const CategorySettings = (initial: 'caller' | 'off') =>
+  Type.Object(
+    {
+      limit: Type.Union([Type.Integer({ minimum: 0 }), Type.Literal('caller'), Type.Literal('off')], {
+        default: initial,
+        description: "a number, caller (the caller's core limit) or off (shown with the core limit, never refused)",
+      }),
+      windowSeconds: count('length of the window', 3600, 1),
+      anonymousLimit: Type.Optional(
+        Type.Integer({ minimum: 0, description: 'another limit for callers without a credential' }),
+      ),
+      routes: Type.Optional(
+        Type.Array(Type.String(), { description: 'method and path templates; replaces the built-in ones' }),
+      ),
+    },
+    { ...closed, default: {} },
+  );
+
+const Secondary = Type.Object(
+  {
+    concurrent: Type.Object(
+      {
+        limit: count('requests of a caller under way at once', 100),
+        retrySeconds: count('retry-after of such a refusal', 1, 1),
+      },
+      { ...closed, default: {}, description: 'REST and GraphQL together' },
+    ),
+    restPoints: quota('points for each REST endpoint', 900, 60),
+    graphqlPoints: quota('points for GraphQL', 2000, 60),
+    cpu: Type.Object(
+      {
+        totalSeconds: count("seconds of the upstream's time in a window", 90),
+        graphqlSeconds: count('of these for GraphQL', 60),
+        windowSeconds: count('length of the window', 60, 1),
+      },
+      { ...closed, default: {}, description: 'CPU time, estimated by the time of response' },
+    ),
+    contentPerMinute: quota('requests that create content', 80, 60),
+    contentPerHour: quota('requests that create content', 500, 3600),
+    readPoints: count('a REST GET, HEAD or OPTIONS', 1),
+    writePoints: count('any other REST request', 5),
+    queryPoints: count('a GraphQL request without mutations', 1),
+    mutationPoints: count('a GraphQL request with mutations, or one that cannot be read', 5),
+    points: Type.Record(Type.String(), Type.Integer({ minimum: 0 }), {
+      default: {},
+      description: 'points of single endpoints, by method and path template',
+    }),
+    content: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            route: Type.String({ description: 'method and path template' }),
+            perMinute: Type.Optional(Type.Integer({ minimum: 0 })),
+            perHour: Type.Optional(Type.Integer({ minimum: 0 })),
+          },
+          closed,
+        ),
+        { description: 'which routes create content; replaces the built-in ones' },
+      ),
+    ),
+  },
+  { ...closed, default: {}, description: 'secondary limits' },
+);
+
+const Sha256 = Type.String({ pattern: '^[0-9a-fA-F]{64}$', description: 'SHA-256 in hexadecimal' });
+const byId = <T extends ReturnType<typeof Type.Object>>(entry: T, description: string) =>
+  Type.Record(Type.String(), entry, { default: {}, description });
+
+const User = Type.Object({ orgs: list('ids of the organizations that the user is a member of') }, closed);
+const Organization = Type.Object(
+  {
+    enterprise: Type.Boolean({ default: false, description: 'on the enterprise plan' }),
+    hosted: Type.Boolean({ default: false, description: 'a hosted organization of the platform' }),
+    members: Type.Optional(
+      Type.Integer({ minimum: 0, description: 'how many users it has; default: those listed under users' }),
+    ),
+  },
+  closed,
+);
+const App = Type.Object(
+  {
+    kind: Type.Enum(['platform', 'oauth'], { description: 'platform or oauth' }),
+    owner: Type.Optional(Type.String({ description: 'id of the organization that owns it' })),
+    approvedBy: list('ids of the organizations that approved it'),
+    clientId: Type.Optional(Type.String({ minLength: 1 })),
+    clientSecretSha256: Type.Optional(Sha256),
+  },
+  closed,
+);
+const InstallationIdentity = Type.Object(
+  {
+    app: Type.Optional(Type.String({ description: 'id of the app' })),
+    org: Type.Optional(Type.String({ description: 'id of the organization it is installed on' })),
+    user: Type.Optional(Type.String({ description: 'id of the user it is installed on' })),
+    repositories: count('how many repositories it has', 0),
+  },
+  closed,
+);
+const Repository = Type.Object(
+  {
+    org: Type.Optional(Type.String({ description: 'id of the organization that owns it' })),
+    user: Type.Optional(Type.String({ description: 'id of the user who owns it' })),
+  },
+  closed,
+);
+
+export const TOKEN_KINDS = ['personal', 'app-user', 'oauth-user', 'installation', 'workflow'] as const;
+
+const Token = Type.Object(
+  {
+    sha256: Sha256,
+    kind: Type.Enum([...TOKEN_KINDS], { description: TOKEN_KINDS.join(', ') }),
+    user: Type.Optional(Type.String()),
+    app: Type.Optional(Type.String()),
+    installation: Type.Optional(Type.String()),
+    repository: Type.Optional(Type.String()),
+  },
+  closed,
+);
+
+const Identities = Type.Object(
+  {
+    users: byId(User, 'users by id'),
+    orgs: byId(Organization, 'organizations by id'),
+    apps: byId(App, 'apps by id'),
+    installations: byId(InstallationIdentity, 'app installations by id'),
+    repositories: byId(Repository, 'repositories by id'),
+    tokens: Type.Array(Token, { default: [], description: 'tokens by the SHA-256 of each' }),
+    unknown: Type.Enum(['refuse', 'address'], {
+      default: 'refuse',
+      description: 'a credential that nobody knows: refuse (401), or pass it on and count it on the source address',
+    }),
+  },
+  { ...closed, default: {}, description: 'who the callers are' },
+);
+
+const Introspection = Type.Object(
+  {
+    url: Type.String({ pattern: '^https?://', description: 'where to ask' }),
+    kind: Type.Enum(['userinfo', 'introspection'], {
+      default: 'userinfo',
+      description: "userinfo: GET with the caller's own credential; introspection: POST token=… as in RFC 7662",
+    }),
+    idField: text('userinfo: the field of the answer that is the id of the user', 'id'),
+    authorizationFile: Type.Optional(
+      Type.String({ description: 'introspection: file with the Authorization header of the gateway' }),
+    ),
+    timeoutMs: count('the longest wait', 2000, 1),
+    cacheSeconds: count('how long a known token is not asked again', 60, 1),
+    unknownSeconds: count('how long an unknown token is not asked again', 10, 1),
+    cacheEntries: count('tokens remembered at most', 10_000, 1),
+    concurrency: count('questions under way at most', 32, 1),
+  },
+  closed,
+);
+
+const Timeouts = Type.Object(
+  {
+    headersMs: count('a client has sent its headers', 15_000, 100),
+    requestMs: count('a client has sent its whole request', 300_000, 100),
+    idleMs: count('nothing has moved on a connection of a client', 120_000, 100),
+    keepAliveMs: count('a connection waits for its next request', 65_000, 100),
+    upgradedIdleMs: count('nothing has moved on an upgraded connection; 0: no end', 0),
+    connectMs: count('the upstream takes a connection', 5000, 1),
+    upstreamHeadersMs: count('the upstream begins its answer', 60_000, 1),
+    upstreamBodyMs: count('the upstream sends the next piece of its answer', 60_000, 1),
+    drainMs: count('requests under way may end after SIGTERM', 30_000),
+  },
+  { ...closed, default: {}, description: 'how long anything may take' },
+);
+
+const Sizes = Type.Object(
+  {
+    headerBytes: count('headers of a request', 32_768, 1024),
+    graphqlScanBytes: count('of a GraphQL body are read to tell a query from a mutation', 65_536, 1),
+    connections: count('open connections of clients, in each worker', 10_000, 1),
+    upstreamConnections: count('open connections to the upstream, in each worker', 1024, 1),
+  },
+  { ...closed, default: {}, description: 'how large anything may be' },
+);
+
+/** Every setting of the gateway; the keys are those of the configuration file. */
+export const Config = Type.Object(
+  {
+    listen: Type.Union([Listen, Type.Array(Listen, { minItems: 1 })], {
+      default: '127.0.0.1:8080',
+      description: 'address:port or unix:/path, or a list of them',
+    }),
+    upstream: Type.String({ pattern: '^https?://[^/?#@]+/?$', description: 'http://host:port of the server behind' }),
+    basePath: Type.String({
+      default: '',
+      pattern: '^(/[^/?#%]+)*$',
+      description: 'path of the API on the upstream, such as /api/v1',
+    }),
+    outsideBasePath: Type.Enum(['limit', 'pass'], {
+      default: 'limit',
+      description: 'requests outside basePath: count them as core, or pass them without limits',
+    }),
+    graphqlPaths: list('where GraphQL is served; absolute', ['/graphql', '/api/graphql']),
+    workers: Type.Integer({ default: 1, minimum: 1, maximum: 256, description: 'processes that share the port' }),
+    store: Store,
+    trustProxy: list('addresses or CIDR ranges whose X-Forwarded-For is believed'),
+    limits: Limits,
+    categories: Type.Object(
+      Object.fromEntries(CATEGORIES.map((name) => [name, CategorySettings(name === 'core' ? 'caller' : 'off')])) as {
+        [Name in (typeof CATEGORIES)[number]]: ReturnType<typeof CategorySettings>;
+      },
+      { ...closed, default: {}, description: 'the categories of GET /rate_limit' },
+    ),
+    routes: list('further path templates, each an endpoint per method: /things/{id}'),
+    secondary: Secondary,
+    shadow: Type.Array(Type.Enum([...LIMITS]), {
+      default: [],
+      description: `limits that count and log but do not refuse: ${LIMITS.join(', ')}`,
+    }),
+    ban: Type.Optional(
+      Type.Object(
+        {
+          refusals: Type.Integer({ minimum: 1, description: 'refusals in a row' }),
+          withinSeconds: Type.Integer({ minimum: 1, description: 'a pause of this length ends the row' }),
+          banSeconds: Type.Integer({ minimum: 1, description: 'how long nothing is answered but 403' }),
+        },
+        { ...closed, description: 'for callers who go on while limited; off by default' },
+      ),
+    ),
+    refusal: Type.Object(
+      {
+        status: Type.Enum([403, 429], { default: 403, description: '403 or 429' }),
+        documentationUrl: text('documentation_url of refusals, without fragment', '/rate_limit'),
+      },
+      { ...closed, default: {}, description: 'how refusals look' },
+    ),
+    identities: Identities,
+    introspection: Type.Optional(Introspection),
+    apiVersions: Type.Object(
+      {
+        headers: list('names of the header', ['x-platform-api-version', 'x-github-api-version']),
+        known: list('versions that are served; the first one is the default', ['2022-11-28']),
+        next: list('versions in which source_import is gone'),
+      },
+      { ...closed, default: {}, description: 'API versions' },
+    ),
+    timeouts: Timeouts,
+    sizes: Sizes,
+    admin: Type.Object(
+      {
+        socket: Type.Optional(
+          Type.String({
+            description: 'path of the admin socket; empty: none. Default: in /run/gantry or XDG_RUNTIME_DIR',
+          }),
+        ),
+        metrics: Type.Optional(Type.String({ description: 'address:port that serves /metrics to Prometheus' })),
+      },
+      { ...closed, default: {}, description: 'for the operator' },
+    ),
+    log: Type.Object(
+      {
+        level: Type.Enum(['debug', 'info', 'warn', 'error', 'silent'], { default: 'info', description: 'least level' }),
+        requests: Type.Boolean({ default: false, description: 'a line for each request' }),
+      },
+      { ...closed, default: {}, description: 'JSON lines on standard output' },
+    ),
+  },
+  closed,
+);
+
+export type Config = Static<typeof Config>;
+export type IdentitySettings = Config['identities'];
+export type IntrospectionSettings = Static<typeof Introspection>;

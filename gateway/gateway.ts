@@ -1,0 +1,21 @@
+import type { Socket } from 'node:net';
+
+import type { RateLimiter } from '@gantry/limiter/limiter.ts';
+
+import type { GatewayLog } from './log.ts';
+import type { Counts } from './metrics.ts';
+import type { Policy } from './policy.ts';
+import type { Upstream } from './proxy/upstream.ts';
+
+/** The parts of a running gateway. */
+export type Gateway = {
+  readonly limiter: RateLimiter;
+  readonly counts: Counts;
+  readonly log: GatewayLog;
+  /** Clients that have switched to another protocol. */
+  readonly upgraded: Set<Socket>;
+  policy: Policy;
+  upstream: Upstream;
+  /** It ends: connections are closed after their answer. */
+  draining: boolean;
+};

@@ -1,0 +1,64 @@
+import { BlockList, isIP } from 'node:net';
+
+/** What is wrong with an address or CIDR range; undefined: nothing. */
+export function cidrProblem(range: string): string | undefined {
+  const [address = '', prefix, ...rest] = range.split('/');
+  const family = isIP(address);
+  const most = family === 4 ? 32 : 128;
+  const fits = prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= most);
+  return family !== 0 && fits && rest.length === 0 ? undefined : `an address or CIDR range is expected, not "${range}"`;
+}
+
+/** The proxies whose X-Forwarded-For is believed. */
+export class TrustedProxies {
+  readonly #ranges = new BlockList();
+  readonly #none: boolean;
+
+  constructor(ranges: readonly string[]) {
+    this.#none = ranges.length === 0;
+    for (const range of ranges) {
+      const [address = '', prefix] = range.split('/');
+      const family = isIP(address) === 4 ? 'ipv4' : 'ipv6';
+      if (prefix === undefined) this.#ranges.addAddress(address, family);
+      else this.#ranges.addSubnet(address, Number(prefix), family);
+    }
+  }
+
+  trusts(address: string): boolean {
+    if (this.#none) return false;
+    const plain = withoutMapping(address);
+    return this.#ranges.check(plain, isIP(plain) === 4 ? 'ipv4' : 'ipv6');
+  }
+
+  /**
+   * Who sends the request: read from the right, the first address that is not one of our proxies.
+   *
+   * What stands further left was written by the sender. An entry that is no address ends the walk at the last proxy:
+   * from there on nothing can be believed.
+   */
+  clientOf(peer: string, forwardedFor: string | undefined): string {
+    if (forwardedFor === undefined || !this.trusts(peer)) return peer;
+    let client = peer;
+    let end = forwardedFor.length;
+    while (end >= 0) {
+      const comma = forwardedFor.lastIndexOf(',', end - 1);
+      const address = addressIn(forwardedFor.slice(comma + 1, end).trim());
+      if (address === undefined) return client;
+      client = address;
+      if (comma <= 0 || !this.trusts(address)) return client;
+      end = comma;
+    }
+    return client;
+  }
+}
+
+/** Some proxies add the port: `192.0.2.1:1234`, `[2001:db8::1]:1234`. */
+function addressIn(text: string): string | undefined {
+  if (isIP(text) !== 0) return withoutMapping(text);
+  const bare = /^\[([^\]]+)\](?::\d+)?$/.exec(text)?.[1] ?? /^([\d.]+):\d+$/.exec(text)?.[1];
+  return bare !== undefined && isIP(bare) !== 0 ? withoutMapping(bare) : undefined;
+}
+
+function withoutMapping(address: string): string {
+  return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address;
+}

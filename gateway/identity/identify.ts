@@ -1,0 +1,43 @@
+import type { Caller } from '@gantry/limiter/types.ts';
+
+import type { Policy } from '../policy.ts';
+import { type Credential, credentialIn } from './credentials.ts';
+import { IntrospectionFailed } from './introspection.ts';
+import { tokenOf } from './known.ts';
+
+/**
+ * Whose request it is. `anonymous`: that of its address; `refused`: the credential is wrong; `unavailable`: nobody can
+ * say now.
+ */
+export type Identity = Caller | 'anonymous' | 'refused' | 'unavailable';
+
+/** Answers at once where the configuration or the cache knows, later where the forge has to be asked. */
+export function identify(policy: Policy, authorization: string | undefined): Identity | Promise<Identity> {
+  if (authorization === undefined) return 'anonymous';
+  const credential = credentialIn(authorization);
+  const known = policy.known.find(credential);
+  if (known === 'wrong') return 'refused';
+  if (known !== undefined) return known;
+  if (credential.kind === 'malformed') return 'refused';
+  const otherwise = policy.config.identities.unknown === 'address' ? 'anonymous' : 'refused';
+  return policy.introspection === undefined ? otherwise : introspect(policy, authorization, credential, otherwise);
+}
+
+function introspect(
+  { introspection }: Policy,
+  authorization: string,
+  credential: Credential,
+  otherwise: 'anonymous' | 'refused',
+): Identity | Promise<Identity> {
+  const token = credential.kind === 'token' ? credential.token : credential.kind === 'basic' ? tokenOf(credential) : '';
+  if (token === '' || introspection === undefined) return otherwise;
+  const found = introspection.find(authorization, token);
+  if (!(found instanceof Promise)) return found ?? otherwise;
+  return found.then(
+    (caller) => caller ?? otherwise,
+    (error: unknown) => {
+      if (error instanceof IntrospectionFailed) return 'unavailable';
+      throw error;
+    },
+  );
+}

@@ -1,0 +1,203 @@
+import { hash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+
+import { callerFrom, type CallerFacts, type PrimaryLimits } from '@gantry/limiter/primary.ts';
+import type { Caller } from '@gantry/limiter/types.ts';
+import { type Static, Type } from 'typebox';
+import { Compile } from 'typebox/compile';
+import { Pool } from 'undici';
+
+import type { IntrospectionSettings } from '../config/schema.ts';
+
+/** The source did not answer, or not in a form that can be understood. */
+export class IntrospectionFailed extends Error {
+  override readonly name = 'IntrospectionFailed';
+}
+
+type Cached = Readonly<{ caller: Caller | undefined; untilMs: number }>;
+
+/** An answer is small; more is not read. */
+const LARGEST_ANSWER = 65_536;
+
+const Org = Type.Object({ id: Type.String(), enterprise: Type.Optional(Type.Boolean()) });
+
+/** What a token introspection (RFC 7662) answers, with the facts that decide a quota beside `active`. */
+const Answer = Type.Object({
+  active: Type.Boolean(),
+  kind: Type.Optional(Type.Enum(['personal', 'app-user', 'oauth-user', 'installation', 'workflow'])),
+  /** RFC 7662's subject; `user` goes before it. */
+  sub: Type.Optional(Type.String()),
+  user: Type.Optional(Type.String()),
+  orgs: Type.Optional(Type.Array(Type.String())),
+  app: Type.Optional(Type.Object({ owner: Type.Optional(Org), approvedBy: Type.Optional(Type.Array(Org)) })),
+  installation: Type.Optional(Type.String()),
+  repositories: Type.Optional(Type.Integer({ minimum: 0 })),
+  users: Type.Optional(Type.Integer({ minimum: 0 })),
+  hosted: Type.Optional(Type.Boolean()),
+  repository: Type.Optional(Type.String()),
+  enterprise: Type.Optional(Type.Boolean()),
+});
+type Answer = Static<typeof Answer>;
+
+const answerSchema = Compile(Answer);
+
+/**
+ * Asks the forge whose token it is, and remembers the answer for a while by the hash of the credential.
+ *
+ * Questions for one credential are asked once, and only so many at a time: unknown tokens must not become a flood for
+ * the forge.
+ */
+export class Introspection {
+  readonly #settings: IntrospectionSettings;
+  readonly #primary: PrimaryLimits;
+  readonly #pool: Pool;
+  readonly #path: string;
+  readonly #authorization: string | undefined;
+  /** The oldest entry comes first. */
+  readonly #cache = new Map<string, Cached>();
+  readonly #asking = new Map<string, Promise<Caller | undefined>>();
+
+  constructor(settings: IntrospectionSettings, primary: PrimaryLimits) {
+    const url = new URL(settings.url);
+    this.#settings = settings;
+    this.#primary = primary;
+    this.#path = url.pathname + url.search;
+    const { timeoutMs, concurrency } = settings;
+    this.#pool = new Pool(url.origin, { connections: concurrency, headersTimeout: timeoutMs, bodyTimeout: timeoutMs });
+    this.#authorization =
+      settings.authorizationFile === undefined ? undefined : readFileSync(settings.authorizationFile, 'utf8').trim();
+  }
+
+  /** Undefined: the forge does not know it. A promise rejects with `IntrospectionFailed`. */
+  find(
+    authorization: string,
+    token: string,
+    nowMs: number = Date.now(),
+  ): Caller | undefined | Promise<Caller | undefined> {
+    const key = hash('sha256', authorization, 'base64');
+    const cached = this.#cache.get(key);
+    if (cached !== undefined && cached.untilMs > nowMs) return cached.caller;
+    const before = this.#asking.get(key);
+    if (before !== undefined) return before;
+    if (this.#asking.size >= this.#settings.concurrency) {
+      return Promise.reject(new IntrospectionFailed('too many questions under way'));
+    }
+    const asking = this.#askAndRemember(key, authorization, token);
+    this.#asking.set(key, asking);
+    return asking;
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.close();
+  }
+
+  async #askAndRemember(key: string, authorization: string, token: string): Promise<Caller | undefined> {
+    try {
+      const facts = await this.#ask(authorization, token);
+      const caller = facts === undefined ? undefined : Object.freeze(callerFrom(facts, this.#primary));
+      const seconds = caller === undefined ? this.#settings.unknownSeconds : this.#settings.cacheSeconds;
+      this.#cache.delete(key);
+      this.#cache.set(key, { caller, untilMs: Date.now() + seconds * 1000 });
+      for (const oldest of this.#cache.keys()) {
+        if (this.#cache.size <= this.#settings.cacheEntries) break;
+        this.#cache.delete(oldest);
+      }
+      return caller;
+    } catch (error) {
+      if (error instanceof IntrospectionFailed) throw error;
+      throw new IntrospectionFailed(`the identity source does not answer`, { cause: error });
+    } finally {
+      this.#asking.delete(key);
+    }
+  }
+
+  async #ask(authorization: string, token: string): Promise<CallerFacts | undefined> {
+    const { kind, timeoutMs, idField } = this.#settings;
+    const accept = { accept: 'application/json', 'user-agent': 'gantry-gateway' };
+    const own = this.#authorization === undefined ? {} : { authorization: this.#authorization };
+    const response = await this.#pool.request({
+      path: this.#path,
+      signal: AbortSignal.timeout(timeoutMs),
+      ...(kind === 'userinfo'
+        ? { method: 'GET', headers: { ...accept, authorization } }
+        : {
+            method: 'POST',
+            headers: { ...accept, ...own, 'content-type': 'application/x-www-form-urlencoded' },
+            body: new URLSearchParams({ token }).toString(),
+          }),
+    });
+    const unknown = kind === 'userinfo' && [401, 403, 404].includes(response.statusCode);
+    if (unknown || response.statusCode !== 200) {
+      await response.body.dump();
+      if (unknown) return undefined;
+      throw new IntrospectionFailed(`the identity source answered ${response.statusCode}`);
+    }
+    const body = await readJson(response.body);
+    return kind === 'userinfo' ? userFacts(body, idField) : factsOf(body);
+  }
+}
+
+async function readJson(body: AsyncIterable<Buffer>): Promise<unknown> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    size += chunk.length;
+    if (size > LARGEST_ANSWER) throw new IntrospectionFailed('the answer of the identity source is too large');
+    chunks.push(chunk);
+  }
+  return JSON.parse(Buffer.concat(chunks).toString('utf8'));
+}
+
+function userFacts(body: unknown, field: string): CallerFacts {
+  const id = typeof body === 'object' && body !== null ? (body as Record<string, unknown>)[field] : undefined;
+  if (typeof id !== 'string' && typeof id !== 'number') throw new IntrospectionFailed(`the answer has no ${field}`);
+  return { kind: 'user', userId: String(id) };
+}
+
+function factsOf(body: unknown): CallerFacts | undefined {
+  if (!answerSchema.Check(body)) throw new IntrospectionFailed('the answer has not the form of an introspection');
+  const answer: Answer = body;
+  if (!answer.active) return undefined;
+  const required = (value: string | undefined, name: string): string => {
+    if (value === undefined) throw new IntrospectionFailed(`the answer has no ${name}`);
+    return value;
+  };
+  switch (answer.kind ?? 'personal') {
+    case 'installation':
+      return {
+        kind: 'installation',
+        installationId: required(answer.installation, 'installation'),
+        repositories: answer.repositories ?? 0,
+        users: answer.users ?? 0,
+        hosted: answer.hosted ?? false,
+      };
+    case 'workflow':
+      return {
+        kind: 'workflow',
+        repositoryId: required(answer.repository, 'repository'),
+        enterprise: answer.enterprise ?? false,
+      };
+    default:
+      return {
+        kind: 'user',
+        userId: required(answer.user ?? answer.sub, 'user'),
+        memberOf: answer.orgs ?? [],
+        ...appOf(answer),
+      };
+  }
+}
+
+function appOf({ kind, app }: Answer): Pick<Extract<CallerFacts, { kind: 'user' }>, 'app'> {
+  if (app === undefined || (kind !== 'app-user' && kind !== 'oauth-user')) return {};
+  const organization = ({ id, enterprise = false }: Static<typeof Org>): { id: string; enterprise: boolean } => ({
+    id,
+    enterprise,
+  });
+  return {
+    app: {
+      kind: kind === 'app-user' ? 'platform' : 'oauth',
+      ...(app.owner === undefined ? {} : { owner: organization(app.owner) }),
+      approvedBy: (app.approvedBy ?? []).map(organization),
+    },
+  };
+}

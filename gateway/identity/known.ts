@@ -1,0 +1,119 @@
+import { hash, timingSafeEqual } from 'node:crypto';
+
+import {
+  type ActingApp,
+  callerFrom,
+  type CallerFacts,
+  type Organization,
+  type PrimaryLimits,
+} from '@gantry/limiter/primary.ts';
+import type { Caller } from '@gantry/limiter/types.ts';
+
+import type { IdentitySettings } from '../config/schema.ts';
+import type { Credential } from './credentials.ts';
+
+type Known = Readonly<{ digest: Buffer; caller: Caller }>;
+
+/**
+ * The callers of the configuration file, found by the SHA-256 of what they show.
+ *
+ * A plain hash is enough for tokens and client secrets that a forge issues: they are random and long, so there is no
+ * dictionary to try. The look-up takes the hash, whose bytes nobody can choose, and the digests are then compared in
+ * constant time: neither says how much of a guess was right.
+ */
+export class KnownIdentities {
+  readonly #tokens = new Map<string, Known>();
+  readonly #clients = new Map<string, Known>();
+
+  constructor(identities: IdentitySettings, limits: PrimaryLimits) {
+    for (const token of identities.tokens) {
+      const digest = Buffer.from(token.sha256, 'hex');
+      const caller = callerFrom(factsOf(token, identities), limits);
+      this.#tokens.set(digest.toString('base64'), { digest, caller: Object.freeze(caller) });
+    }
+    for (const [appId, app] of Object.entries(identities.apps)) {
+      if (app.clientId === undefined || app.clientSecretSha256 === undefined) continue;
+      const owner = organization(identities, app.owner);
+      const caller = callerFrom({ kind: 'oauth-client', appId, ...(owner === undefined ? {} : { owner }) }, limits);
+      this.#clients.set(app.clientId, { digest: Buffer.from(app.clientSecretSha256, 'hex'), caller });
+    }
+  }
+
+  /** `wrong`: a client id that is known, with another secret. Undefined: nobody here knows it. */
+  find(credential: Credential): Caller | 'wrong' | undefined {
+    switch (credential.kind) {
+      case 'none':
+      case 'malformed':
+        return undefined;
+      case 'token':
+        return this.#byToken(credential.token);
+      case 'basic': {
+        const client = this.#clients.get(credential.user);
+        if (client === undefined) return this.#byToken(tokenOf(credential));
+        return timingSafeEqual(digestOf(credential.password), client.digest) ? client.caller : 'wrong';
+      }
+    }
+  }
+
+  #byToken(token: string): Caller | undefined {
+    if (token === '') return undefined;
+    const digest = digestOf(token);
+    const known = this.#tokens.get(digest.toString('base64'));
+    return known !== undefined && timingSafeEqual(digest, known.digest) ? known.caller : undefined;
+  }
+}
+
+/** In Basic the token is the password, with any user; or the user, with no password or `x-oauth-basic`. */
+export function tokenOf({ user, password }: { user: string; password: string }): string {
+  return password === '' || password === 'x-oauth-basic' ? user : password;
+}
+
+function digestOf(secret: string): Buffer {
+  return hash('sha256', secret, 'buffer');
+}
+
+function factsOf(token: IdentitySettings['tokens'][number], identities: IdentitySettings): CallerFacts {
+  switch (token.kind) {
+    case 'personal':
+      return { kind: 'user', userId: token.user ?? '' };
+    case 'app-user':
+    case 'oauth-user': {
+      const userId = token.user ?? '';
+      const app = actingApp(identities, token.app);
+      return {
+        kind: 'user',
+        userId,
+        memberOf: identities.users[userId]?.orgs ?? [],
+        ...(app === undefined ? {} : { app }),
+      };
+    }
+    case 'installation':
+      return installationFacts(identities, token.installation ?? '');
+    case 'workflow': {
+      const repositoryId = token.repository ?? '';
+      const org = organization(identities, identities.repositories[repositoryId]?.org);
+      return { kind: 'workflow', repositoryId, enterprise: org?.enterprise ?? false };
+    }
+  }
+}
+
+function installationFacts(identities: IdentitySettings, installationId: string): CallerFacts {
+  const { org: orgId, repositories = 0 } = identities.installations[installationId] ?? {};
+  const org = orgId === undefined ? undefined : identities.orgs[orgId];
+  const listed = Object.values(identities.users).filter(({ orgs }) => orgId !== undefined && orgs.includes(orgId));
+  const users = org === undefined ? 0 : (org.members ?? listed.length);
+  return { kind: 'installation', installationId, repositories, users, hosted: org?.hosted ?? false };
+}
+
+function actingApp(identities: IdentitySettings, id: string | undefined): ActingApp | undefined {
+  const app = id === undefined ? undefined : identities.apps[id];
+  if (app === undefined) return undefined;
+  const owner = organization(identities, app.owner);
+  const approvedBy = app.approvedBy.flatMap((org) => organization(identities, org) ?? []);
+  return { kind: app.kind, ...(owner === undefined ? {} : { owner }), approvedBy };
+}
+
+function organization(identities: IdentitySettings, id: string | undefined): Organization | undefined {
+  const org = id === undefined ? undefined : identities.orgs[id];
+  return id === undefined || org === undefined ? undefined : { id, enterprise: org.enterprise };
+}

@@ -1,0 +1,76 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+
+import type { Caller, Endpoint, LimitName, Refusal } from '@gantry/limiter/types.ts';
+import { type Logger, pino } from 'pino';
+
+import type { Config } from './config/schema.ts';
+
+/** The same failure or the same caller is not written more often than this. */
+const REPEAT_MS = 60_000;
+const MOST_REMEMBERED = 10_000;
+
+/**
+ * The gateway's log: JSON lines, without anything secret. Neither headers nor queries are ever written, since both may
+ * hold tokens.
+ */
+export class GatewayLog {
+  readonly logger: Logger;
+  readonly #requests: boolean;
+  readonly #lately = new Map<string, { atMs: number; left: number }>();
+
+  constructor({ level, requests }: Config['log'], logger?: Logger) {
+    this.logger = logger ?? pino({ level, base: { name: 'gateway', pid: process.pid } });
+    this.#requests = requests;
+  }
+
+  /** The first refusal in a row, then every tenth, hundredth, …: a caller that goes on cannot fill the disk. */
+  refusal({ caller, endpoint, kind, refusedBy, retryAfterSeconds, repeated }: Refusal): void {
+    if (!isPowerOfTen(repeated)) return;
+    this.logger.info(
+      { caller: caller.key, kind, limit: refusedBy, endpoint: endpoint.name, retryAfterSeconds, repeated },
+      'refused',
+    );
+  }
+
+  shadow(limit: LimitName, caller: Caller, endpoint: Endpoint): void {
+    const repeated = this.#left(`shadow ${limit} ${caller.key}`);
+    if (repeated === undefined) return;
+    this.logger.info({ caller: caller.key, limit, endpoint: endpoint.name, repeated }, 'would have been refused');
+  }
+
+  failure(what: 'store' | 'upstream', error: unknown): void {
+    const repeated = this.#left(`${what} ${error instanceof Error ? error.message : ''}`);
+    if (repeated !== undefined) this.logger.error({ err: error, repeated }, `the ${what} does not answer`);
+  }
+
+  bug(error: unknown): void {
+    this.logger.error({ err: error }, 'a request has failed in the gateway');
+  }
+
+  request(req: IncomingMessage, res: ServerResponse, caller: Caller, address: string): void {
+    if (!this.#requests) return;
+    const path = req.url?.split('?', 1)[0];
+    this.logger.info({ method: req.method, path, status: res.statusCode, caller: caller.key, address }, 'request');
+  }
+
+  /** How often it was left out since it was written last; undefined: it is left out again. */
+  #left(key: string): number | undefined {
+    const nowMs = Date.now();
+    const before = this.#lately.get(key);
+    if (before !== undefined && nowMs - before.atMs < REPEAT_MS) {
+      before.left += 1;
+      return undefined;
+    }
+    this.#lately.delete(key);
+    this.#lately.set(key, { atMs: nowMs, left: 0 });
+    for (const oldest of this.#lately.keys()) {
+      if (this.#lately.size <= MOST_REMEMBERED) break;
+      this.#lately.delete(oldest);
+    }
+    return before?.left ?? 0;
+  }
+}
+
+function isPowerOfTen(value: number): boolean {
+  return value === 1 || value === 10 || value === 100 || (value % 1000 === 0 && Number.isInteger(Math.log10(value)));
+}

@@ -1,0 +1,43 @@
+import type { RateLimiter } from '@gantry/limiter/limiter.ts';
+import type { RefusalStyle } from '@gantry/limiter/present.ts';
+import { callerFrom, type PrimaryLimits } from '@gantry/limiter/primary.ts';
+import type { Caller } from '@gantry/limiter/types.ts';
+
+import { primaryLimitsFrom } from './config/rules.ts';
+import type { Config } from './config/schema.ts';
+import { TrustedProxies } from './identity/address.ts';
+import { Introspection } from './identity/introspection.ts';
+import { KnownIdentities } from './identity/known.ts';
+import { Routes } from './routes/routes.ts';
+import { ApiVersions } from './versions.ts';
+
+/** What a configuration means for a request: made whole at start and at each reload, then never changed. */
+export type Policy = Readonly<{
+  config: Config;
+  primary: PrimaryLimits;
+  routes: Routes;
+  known: KnownIdentities;
+  introspection: Introspection | undefined;
+  trusted: TrustedProxies;
+  refusal: RefusalStyle;
+  versions: ApiVersions;
+}>;
+
+export function buildPolicy(config: Config, limiter: Pick<RateLimiter, 'endpoint'>): Policy {
+  const primary = primaryLimitsFrom(config);
+  return {
+    config,
+    primary,
+    routes: new Routes(config, limiter),
+    known: new KnownIdentities(config.identities, primary),
+    introspection: config.introspection === undefined ? undefined : new Introspection(config.introspection, primary),
+    trusted: new TrustedProxies(config.trustProxy),
+    refusal: { status: config.refusal.status as 403 | 429, documentationUrl: config.refusal.documentationUrl },
+    versions: new ApiVersions(config.apiVersions),
+  };
+}
+
+/** The caller that an address is for requests without a credential, or with a wrong one. */
+export function anonymousCaller({ primary }: Policy, address: string): Caller {
+  return callerFrom({ kind: 'anonymous', address }, primary);
+}

@@ -1,0 +1,53 @@
+import { refusalOf } from '@gantry/limiter/present.ts';
+import type { Refusal } from '@gantry/limiter/types.ts';
+
+import { countAnswer } from '../metrics.ts';
+import type { Exchange } from './exchange.ts';
+import { pushRateHeaders } from './headers.ts';
+
+type Message = Readonly<{ status: number; statusText?: string; body: string }>;
+type OwnAnswer = Message & Readonly<{ headers?: readonly string[] }>;
+
+/** An answer of the gateway itself, in the same form as the upstream's: JSON, with the headers of the rate limit. */
+export function answer(exchange: Exchange, own: OwnAnswer): void {
+  const { res, req, gateway, decision } = exchange;
+  decision?.end();
+  if (res.headersSent || res.destroyed) {
+    res.destroy();
+    return;
+  }
+  const headers = ['content-type', 'application/json; charset=utf-8', ...(own.headers ?? [])];
+  if (decision !== undefined) pushRateHeaders(headers, decision);
+  writeOwn(exchange, own, headers);
+  countAnswer(gateway.counts.ownAnswers, own.status);
+  // Nothing more is read from a client that waits for a permission to send.
+  if (exchange.expectsContinue && !req.complete) req.resume();
+}
+
+export function answerMessage(
+  exchange: Exchange,
+  status: number,
+  message: string,
+  headers: readonly string[] = [],
+): void {
+  answer(exchange, { status, headers, body: JSON.stringify({ message }) });
+}
+
+/** The refusal that clients know how to read. */
+export function answerRefusal(exchange: Exchange, refusal: Refusal): void {
+  const response = refusalOf(refusal, exchange.policy.refusal);
+  const headers: string[] = [];
+  for (const name in response.headers) headers.push(name, response.headers[name]!);
+  writeOwn(exchange, response, headers);
+  countAnswer(exchange.gateway.counts.ownAnswers, response.status);
+}
+
+function writeOwn({ res, req, gateway, upgrade, expectsContinue }: Exchange, own: Message, headers: string[]): void {
+  const closes = upgrade !== undefined || expectsContinue || gateway.draining;
+  if (closes) headers.push('connection', 'close');
+  if (own.status !== 304) headers.push('content-length', String(Buffer.byteLength(own.body)));
+  // An undefined reason phrase is the status's own.
+  if (own.statusText === undefined) res.writeHead(own.status, headers);
+  else res.writeHead(own.status, own.statusText, headers);
+  res.end(req.method === 'HEAD' || own.status === 304 ? undefined : own.body);
+}

@@ -1,0 +1,24 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+
+import type { Caller, Decision } from '@gantry/limiter/types.ts';
+
+import type { Gateway } from '../gateway.ts';
+import type { Policy } from '../policy.ts';
+import type { Target } from '../routes/path.ts';
+
+/** One request on its way through. The policy is the one in force when it came. */
+export type Exchange = {
+  readonly gateway: Gateway;
+  readonly policy: Policy;
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  /** Who sends it, from the connection or a trusted proxy. */
+  readonly address: string;
+  readonly expectsContinue: boolean;
+  /** The connection and what was read beyond the head, when the client asks for another protocol. */
+  readonly upgrade: Readonly<{ socket: Socket; head: Buffer }> | undefined;
+  caller: Caller;
+  target: Target;
+  decision: Decision | undefined;
+};

@@ -1,0 +1,131 @@
+import type { IncomingHttpHeaders } from 'node:http';
+
+import type { Dispatcher } from 'undici';
+import { errors } from 'undici';
+
+import { countAnswer, countSeconds } from '../metrics.ts';
+import { answerMessage } from './answer.ts';
+import type { Exchange } from './exchange.ts';
+import { requestHeaders, responseHeaders } from './headers.ts';
+
+/** What is sent as the request's body: nothing, what was read already, or what still comes. */
+export type Body = Buffer | AsyncIterable<Buffer> | null;
+
+/** May be sent again when the upstream closed the connection without a word, as it may do with an idle one. */
+const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+/** Passes an admitted request on, and its answer back, piece by piece. */
+export function forward(exchange: Exchange, body: Body): void {
+  const { req, target, gateway } = exchange;
+  const options: Dispatcher.DispatchOptions = {
+    path: target.path + target.query,
+    method: req.method ?? 'GET',
+    headers: requestHeaders(exchange),
+    body: body as Dispatcher.DispatchOptions['body'],
+  };
+  gateway.upstream.pool.dispatch(options, new Forwarding(exchange, options));
+}
+
+class Forwarding implements Dispatcher.DispatchHandler {
+  readonly #exchange: Exchange;
+  readonly #options: Dispatcher.DispatchOptions;
+  readonly #dispatchedAt = performance.now();
+  #controller: Dispatcher.DispatchController | undefined;
+  #repeatable: boolean;
+  #status = 0;
+  #over = false;
+
+  constructor(exchange: Exchange, options: Dispatcher.DispatchOptions) {
+    this.#exchange = exchange;
+    this.#options = options;
+    this.#repeatable = options.body === null && REPEATABLE.has(options.method);
+    exchange.res.once('close', () => this.#clientClosed());
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#over) controller.abort(clientGone);
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: IncomingHttpHeaders,
+    statusText?: string,
+  ): void {
+    this.#repeatable = false;
+    if (status < 200) return; // nobody but the upstream's neighbour is meant
+    this.#status = status;
+    const { res, decision, gateway } = this.#exchange;
+    if (res.destroyed) return;
+    const passed = responseHeaders(headers, decision);
+    if (gateway.draining) passed.push('connection', 'close');
+    if (statusText === undefined || statusText === '') res.writeHead(status, passed);
+    else res.writeHead(status, statusText, passed);
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    const { res } = this.#exchange;
+    if (res.write(chunk)) return;
+    controller.pause();
+    res.once('drain', () => controller.resume());
+  }
+
+  onResponseEnd(_controller: Dispatcher.DispatchController, trailers: IncomingHttpHeaders): void {
+    const { res, gateway } = this.#exchange;
+    countAnswer(gateway.counts.upstreamAnswers, this.#status);
+    this.#finish();
+    for (const name in trailers) {
+      res.addTrailers(trailers as Record<string, string>);
+      break;
+    }
+    res.end();
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    const { res, gateway } = this.#exchange;
+    if (this.#over) return;
+    if (this.#repeatable && error instanceof errors.SocketError) {
+      this.#repeatable = false;
+      gateway.upstream.pool.dispatch(this.#options, this);
+      return;
+    }
+    this.#finish();
+    const failure = failureOf(error);
+    gateway.counts.upstreamFailures[failure] += 1;
+    gateway.log.failure('upstream', error);
+    if (res.headersSent) {
+      res.destroy(); // a length that is not reached, or a chunk that is missing: the client sees that it is not whole
+      return;
+    }
+    if (failure === 'timeout') answerMessage(this.#exchange, 504, 'The upstream server did not answer in time.');
+    else answerMessage(this.#exchange, 502, 'The upstream server cannot be reached.');
+  }
+
+  /** The connection of the client is done, after the whole answer or in the middle of it. */
+  #clientClosed(): void {
+    if (this.#over) return;
+    this.#exchange.gateway.counts.clientsGone += 1;
+    this.#finish();
+    this.#controller?.abort(clientGone);
+  }
+
+  #finish(): void {
+    if (this.#over) return;
+    this.#over = true;
+    const seconds = (performance.now() - this.#dispatchedAt) / 1000;
+    this.#exchange.decision?.end(seconds);
+    countSeconds(this.#exchange.gateway.counts, seconds);
+  }
+}
+
+const clientGone = new Error('the client has closed its connection');
+
+function failureOf(error: Error): 'connect' | 'timeout' | 'broken' {
+  if (error instanceof errors.ConnectTimeoutError) return 'timeout';
+  if (error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError) return 'timeout';
+  return 'code' in error &&
+    ['ECONNREFUSED', 'ENOTFOUND', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOENT'].includes(String(error.code))
+    ? 'connect'
+    : 'broken';
+}

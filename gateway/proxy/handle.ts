@@ -1,0 +1,173 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+
+import type { Caller, Decision, Endpoint } from '@gantry/limiter/types.ts';
+
+import type { Gateway } from '../gateway.ts';
+import { type Identity, identify } from '../identity/identify.ts';
+import { anonymousCaller, type Policy } from '../policy.ts';
+import { canonicalTarget, type Target } from '../routes/path.ts';
+import type { Route } from '../routes/routes.ts';
+import { answerMessage, answerRefusal } from './answer.ts';
+import type { Exchange } from './exchange.ts';
+import { type Body, forward } from './forward.ts';
+import { hasBody, readGraphql } from './graphql-body.ts';
+import { peerOf } from './headers.ts';
+import { answerRateLimit } from './rate-limit.ts';
+import { forwardUpgrade } from './upgrade.ts';
+
+const unread: Target = { path: '/', query: '' };
+
+/**
+ * One request from its head to its answer: who sends it, what it is, may it pass; then it is passed on or answered
+ * here. Everything is decided at once where the store answers at once: no promise on that path.
+ */
+export function handleRequest(
+  gateway: Gateway,
+  req: IncomingMessage,
+  res: ServerResponse,
+  extra: { expectsContinue?: boolean; upgrade?: Exchange['upgrade'] } = {},
+): void {
+  const { policy } = gateway;
+  const address = policy.trusted.clientOf(peerOf(req), req.headers['x-forwarded-for'] as string | undefined);
+  const exchange: Exchange = {
+    gateway,
+    policy,
+    req,
+    res,
+    address,
+    expectsContinue: extra.expectsContinue ?? false,
+    upgrade: extra.upgrade,
+    caller: addressCaller(policy, req.socket, address),
+    target: unread,
+    decision: undefined,
+  };
+  gateway.counts.underWay += 1;
+  res.once('close', () => closed(exchange));
+  guarded(exchange, () => {
+    const identity = identify(policy, req.headers.authorization);
+    return identity instanceof Promise
+      ? identity.then((found) => identified(exchange, found))
+      : identified(exchange, identity);
+  });
+}
+
+const addressCallers = new WeakMap<Socket, { policy: Policy; address: string; caller: Caller }>();
+
+/** The requests of one connection mostly have one address. */
+function addressCaller(policy: Policy, socket: Socket, address: string): Caller {
+  const before = addressCallers.get(socket);
+  if (before !== undefined && before.policy === policy && before.address === address) return before.caller;
+  const caller = anonymousCaller(policy, address);
+  addressCallers.set(socket, { policy, address, caller });
+  return caller;
+}
+
+/** Anything unforeseen is our bug: 500, logged once, and the place among the concurrent requests is given back. */
+function guarded(exchange: Exchange, work: () => void | Promise<void>): void {
+  try {
+    const later = work();
+    if (later instanceof Promise) later.catch((error: unknown) => failed(exchange, error));
+  } catch (error) {
+    failed(exchange, error);
+  }
+}
+
+function failed(exchange: Exchange, error: unknown): void {
+  exchange.gateway.log.bug(error);
+  answerMessage(exchange, 500, 'The gateway has failed.');
+}
+
+function identified(exchange: Exchange, identity: Identity): void | Promise<void> {
+  const { req, policy } = exchange;
+  if (typeof identity === 'object') exchange.caller = identity;
+  const target = readTarget(req.url ?? '/');
+  if ('refused' in target) return unreadable(exchange, target.refused);
+  exchange.target = target;
+  const route = policy.routes.find(req.method ?? 'GET', target);
+  if (route.kind === 'unlimited') return passOn(exchange, hasBody(req) ? req : null);
+  if (route.kind === 'ambiguous')
+    return unreadable(exchange, 'The path contains an encoded slash that makes it ambiguous.');
+  if (identity === 'refused') return admit(exchange, route.endpoint, unauthenticated);
+  if (identity === 'unavailable') return admit(exchange, route.endpoint, unidentified);
+  const problem = policy.versions.problem(req.headers);
+  if (problem !== undefined) return admit(exchange, route.endpoint, (it) => answerMessage(it, 400, problem));
+  if (route.kind === 'graphql' && exchange.upgrade === undefined) return admitGraphql(exchange, route.endpoint);
+  return admit(exchange, route.endpoint, route.kind === 'status' ? answerRateLimit : pass);
+}
+
+/** `http://host/path` is the same request as `/path`: proxies are asked like that. */
+function readTarget(url: string): Target | Readonly<{ refused: string }> {
+  if (url.startsWith('/')) return canonicalTarget(url);
+  const absolute = /^https?:\/\/[^/?#]*(.*)$/i.exec(url)?.[1];
+  if (absolute === undefined) return { refused: 'The request target must be a path.' };
+  return canonicalTarget(absolute.startsWith('/') ? absolute : `/${absolute}`);
+}
+
+function unreadable(exchange: Exchange, message: string): void | Promise<void> {
+  exchange.gateway.counts.unreadable += 1;
+  return admit(exchange, exchange.policy.routes.unreadable, (it) => answerMessage(it, 400, message));
+}
+
+type Step = (exchange: Exchange) => void | Promise<void>;
+
+/** Asks the limiter, and goes on with `next` when the request may pass. */
+function admit(exchange: Exchange, endpoint: Endpoint, next: Step, points?: number): void | Promise<void> {
+  const decision = exchange.gateway.limiter.admit(exchange.caller, endpoint, points);
+  return decision instanceof Promise
+    ? decision.then((decided) => admitted(exchange, decided, next))
+    : admitted(exchange, decision, next);
+}
+
+function admitted(exchange: Exchange, decision: Decision, next: Step): void | Promise<void> {
+  exchange.decision = decision;
+  if (!decision.allowed) {
+    exchange.gateway.log.refusal(decision);
+    answerRefusal(exchange, decision);
+    return;
+  }
+  if (exchange.res.destroyed) return decision.end(0); // gone while the store was asked
+  return next(exchange);
+}
+
+async function admitGraphql(
+  exchange: Exchange,
+  endpoint: Route extends { endpoint: infer E } ? E : Endpoint,
+): Promise<void> {
+  const { req, res, policy, target } = exchange;
+  const { queryPoints, mutationPoints } = policy.config.secondary;
+  // The body is needed for the decision: the client has to send it before it is admitted.
+  if (exchange.expectsContinue) res.writeContinue();
+  const read = await readGraphql(req, target.query, policy.config.sizes.graphqlScanBytes);
+  if (read === undefined) return;
+  const points = read.kind === 'query' ? queryPoints : mutationPoints;
+  return await admit(exchange, endpoint, (it) => forward(it, read.body), points);
+}
+
+function unauthenticated(exchange: Exchange): void {
+  exchange.gateway.counts.unauthenticated += 1;
+  answerMessage(exchange, 401, 'Bad credentials', ['www-authenticate', 'Bearer realm="api", Basic realm="api"']);
+}
+
+function unidentified(exchange: Exchange): void {
+  answerMessage(exchange, 503, 'Credentials cannot be checked at the moment.', ['retry-after', '1']);
+}
+
+function pass(exchange: Exchange): void {
+  const { req, res, expectsContinue } = exchange;
+  const body: Body = hasBody(req) ? req : null;
+  if (expectsContinue && body !== null) res.writeContinue();
+  passOn(exchange, body);
+}
+
+function passOn(exchange: Exchange, body: Body): void {
+  if (exchange.upgrade === undefined) forward(exchange, body);
+  else forwardUpgrade(exchange, exchange.upgrade);
+}
+
+/** Every request comes by here in the end, whatever happened to it. */
+function closed({ gateway, decision, res, req, caller, address, upgrade }: Exchange): void {
+  gateway.counts.underWay -= 1;
+  if (upgrade === undefined) decision?.end();
+  gateway.log.request(req, res, caller, address);
+}

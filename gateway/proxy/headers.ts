@@ -1,0 +1,115 @@
+import type { IncomingMessage } from 'node:http';
+import type { TLSSocket } from 'node:tls';
+
+import type { Decision } from '@gantry/limiter/types.ts';
+
+import type { Exchange } from './exchange.ts';
+
+/** They speak of one connection and not of the message: never passed on. */
+const HOP_BY_HOP = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'http2-settings',
+]);
+
+/** Who the sender says it speaks for: only trusted proxies may. */
+const FORWARDING = new Set([
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-proto',
+  'x-forwarded-port',
+  'x-real-ip',
+  'forwarded',
+  'true-client-ip',
+  'x-client-ip',
+]);
+
+/** Only the first one was looked at, so only the first one is passed on. */
+const ONCE = new Set(['authorization', 'host', 'content-type', 'content-length']);
+
+/** The request's headers for the upstream: name, value, name, value. */
+export function requestHeaders({ req, policy }: Exchange): string[] {
+  const { rawHeaders } = req;
+  const peer = peerOf(req);
+  const trusted = policy.trusted.trusts(peer);
+  const named = namedByConnection(req.headers.connection);
+  const seen = new Set<string>();
+  const headers: string[] = [];
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]!;
+    const lower = name.toLowerCase();
+    if (HOP_BY_HOP.has(lower) || lower === 'expect' || named?.has(lower) === true) continue;
+    if (lower.startsWith('x') || lower.startsWith('f') || lower.startsWith('t')) {
+      // Servers that turn headers into variables (CGI, WSGI) cannot tell `_` from `-`.
+      const spelled = lower.includes('_') ? lower.replaceAll('_', '-') : lower;
+      if (FORWARDING.has(spelled) && (!trusted || spelled === 'x-forwarded-for' || spelled !== lower)) continue;
+    }
+    if (ONCE.has(lower)) {
+      if (seen.has(lower)) continue;
+      seen.add(lower);
+    }
+    headers.push(name, rawHeaders[at + 1]!);
+  }
+  const before = trusted ? req.headers['x-forwarded-for'] : undefined;
+  headers.push('x-forwarded-for', before === undefined ? peer : `${String(before)}, ${peer}`);
+  if (!trusted || req.headers['x-forwarded-proto'] === undefined) {
+    headers.push('x-forwarded-proto', (req.socket as TLSSocket).encrypted ? 'https' : 'http');
+  }
+  if ((!trusted || req.headers['x-forwarded-host'] === undefined) && req.headers.host !== undefined) {
+    headers.push('x-forwarded-host', req.headers.host);
+  }
+  return headers;
+}
+
+/** A Unix socket has no address; whoever can open it is on this machine. */
+export function peerOf(req: IncomingMessage): string {
+  const address = req.socket.remoteAddress ?? '127.0.0.1';
+  return address.startsWith('::ffff:') ? address.slice(7) : address;
+}
+
+/** The upstream's headers for the client, the rate limit's in the place of its own. */
+export function responseHeaders(
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+  decision: Decision | undefined,
+): string[] {
+  const { connection } = headers;
+  const named = namedByConnection(typeof connection === 'string' ? connection : connection?.join(','));
+  const passed: string[] = [];
+  for (const name in headers) {
+    const value = headers[name];
+    if (value === undefined || HOP_BY_HOP.has(name) || named?.has(name) === true) continue;
+    if (decision !== undefined && name.startsWith('x-ratelimit-')) continue;
+    if (typeof value === 'string') passed.push(name, value);
+    else for (const each of value) passed.push(name, each);
+  }
+  if (decision !== undefined) pushRateHeaders(passed, decision);
+  return passed;
+}
+
+/** The same as `headersOf` of the limiter, for a list that is already there. */
+export function pushRateHeaders(headers: string[], decision: Decision): void {
+  headers.push(
+    'x-ratelimit-limit',
+    String(decision.limit),
+    'x-ratelimit-remaining',
+    String(decision.remaining),
+    'x-ratelimit-used',
+    String(decision.used),
+    'x-ratelimit-reset',
+    String(decision.reset),
+    'x-ratelimit-resource',
+    decision.resource,
+  );
+}
+
+function namedByConnection(connection: string | undefined): Set<string> | undefined {
+  if (connection === undefined || connection === 'keep-alive' || connection === 'close') return undefined;
+  return new Set(connection.split(',').map((name) => name.trim().toLowerCase()));
+}

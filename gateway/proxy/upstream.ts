@@ -1,0 +1,27 @@
+import { Pool } from 'undici';
+
+import type { Config } from '../config/schema.ts';
+
+/** The connections to the server behind. */
+export type Upstream = Readonly<{ origin: URL; pool: Pool; timeouts: Config['timeouts'] }>;
+
+export function openUpstream({ upstream, timeouts, sizes }: Config): Upstream {
+  const origin = new URL(upstream);
+  const pool = new Pool(origin, {
+    connections: sizes.upstreamConnections,
+    pipelining: 1, // an answer that takes long must not hold up others
+    allowH2: false,
+    connect: { timeout: timeouts.connectMs },
+    headersTimeout: timeouts.upstreamHeadersMs,
+    bodyTimeout: timeouts.upstreamBodyMs,
+    maxHeaderSize: 65_536,
+  });
+  return { origin, pool, timeouts };
+}
+
+/** A reload needs other connections only when something about them has changed. */
+export function sameUpstream(one: Config, other: Config): boolean {
+  const relevant = ({ upstream, timeouts, sizes }: Config): string =>
+    JSON.stringify([upstream, timeouts, sizes.upstreamConnections]);
+  return relevant(one) === relevant(other);
+}

@@ -1,0 +1,215 @@
+import { isUtf8 } from 'node:buffer';
+
+/**
+ * Does a GraphQL request contain a mutation? One pass over the body, without a tree and without recursion, so that no
+ * input takes longer than its length.
+ *
+ * Only what is certainly a query is called one. Whatever cannot be read is a mutation: it costs more, so nothing is
+ * won by being unreadable.
+ */
+export function graphqlKind(contentType: string | undefined, body: Buffer): 'query' | 'mutation' {
+  // A body in another encoding (UTF-16, a byte order mark) could be read differently by the upstream.
+  if (body.length === 0 || body[0] === 0xef || !isUtf8Text(body)) return 'mutation';
+  const type = contentType?.split(';', 1)[0]?.trim().toLowerCase();
+  const text = body.toString('utf8');
+  if (type === 'application/graphql') return documentKind(text, undefined);
+  if (type !== 'application/json') return 'mutation';
+  const request = requestIn(text);
+  return request === undefined ? 'mutation' : documentKind(request.query, request.operationName);
+}
+
+function isUtf8Text(body: Buffer): boolean {
+  return isUtf8(body) && !body.includes(0);
+}
+
+type GraphqlRequest = { query: string; operationName: string | undefined };
+
+/** The keys of a request; with another one (a persisted document's) the upstream may run something else than the query. */
+const KEYS = new Set(['query', 'operationname', 'variables', 'extensions']);
+
+/** The keys of the outermost JSON object that matter. Undefined: not certain. */
+function requestIn(json: string): GraphqlRequest | undefined {
+  const values = new Map<string, string>();
+  let at = skipSpace(json, 0);
+  if (json[at] !== '{') return undefined;
+  at = skipSpace(json, at + 1);
+  while (json[at] === '"') {
+    const keyEnd = endOfString(json, at);
+    // In small letters: Go's parser takes `Query` for `query`. Twice the same: parsers disagree on which one counts.
+    const key = stringIn(json.slice(at, keyEnd))?.toLowerCase();
+    at = skipSpace(json, keyEnd);
+    if (key === undefined || !KEYS.has(key) || values.has(key) || json[at] !== ':') return undefined;
+    at = skipSpace(json, at + 1);
+    const end = endOfValue(json, at);
+    if (end < 0) return undefined;
+    values.set(key, json.slice(at, end));
+    at = skipSpace(json, end);
+    if (json[at] !== ',') break;
+    at = skipSpace(json, at + 1);
+  }
+  if (json[at] !== '}' || skipSpace(json, at + 1) !== json.length) return undefined;
+  return requestOf(values);
+}
+
+function requestOf(values: ReadonlyMap<string, string>): GraphqlRequest | undefined {
+  const query = stringIn(values.get('query') ?? '');
+  const name = values.get('operationname') ?? 'null';
+  const operationName = name === 'null' ? undefined : stringIn(name);
+  const extensions = values.get('extensions') ?? '';
+  if (query === undefined || (name !== 'null' && operationName === undefined)) return undefined;
+  // A persisted query is run by its hash; a backslash can spell the word in another way.
+  if (extensions.includes('\\') || extensions.toLowerCase().includes('persisted')) return undefined;
+  return { query, operationName };
+}
+
+function skipSpace(text: string, from: number): number {
+  let at = from;
+  while (at < text.length) {
+    const code = text.charCodeAt(at);
+    if (code !== 32 && code !== 10 && code !== 13 && code !== 9) break;
+    at += 1;
+  }
+  return at;
+}
+
+/** The place after the closing quote; the end of the text when there is none. */
+function endOfString(text: string, from: number): number {
+  for (let at = from + 1; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === 92) at += 1;
+    else if (code === 34) return at + 1;
+  }
+  return text.length;
+}
+
+/** The text of a JSON string; undefined for anything else. */
+function stringIn(json: string): string | undefined {
+  if (!json.startsWith('"')) return undefined;
+  try {
+    const value: unknown = JSON.parse(json);
+    return typeof value === 'string' ? value : undefined;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+/** The place after a JSON value; what is inside is only skipped. -1: it does not end. */
+function endOfValue(json: string, from: number): number {
+  const first = json[from];
+  if (first === '"') {
+    const end = endOfString(json, from);
+    return json[end - 1] === '"' && end > from + 1 ? end : -1;
+  }
+  if (first !== '{' && first !== '[') {
+    let at = from;
+    while (at < json.length && /[-+.\w]/.test(json[at]!)) at += 1;
+    return at > from ? at : -1;
+  }
+  let depth = 0;
+  for (let at = from; at < json.length; at += 1) {
+    const code = json.charCodeAt(at);
+    if (code === 34) at = endOfString(json, at) - 1;
+    else if (code === 123 || code === 91) depth += 1;
+    else if (code === 125 || code === 93) {
+      depth -= 1;
+      if (depth === 0) return at + 1;
+    }
+  }
+  return -1;
+}
+
+const NAME = /[_A-Za-z][_0-9A-Za-z]*/y;
+
+/** The kinds of a document's operations, and of the one that is asked for. */
+function documentKind(source: string, operationName: string | undefined): 'query' | 'mutation' {
+  const operations: { type: string; name: string }[] = [];
+  let depth = 0;
+  let expectsDefinition = true;
+  let at = 0;
+  while (at < source.length) {
+    const code = source.charCodeAt(at);
+    if (isIgnored(code)) at += 1;
+    else if (code === 35) at = endOfLine(source, at);
+    else if (code === 34) {
+      at = endOfGraphqlString(source, at);
+      if (at < 0) return 'mutation';
+    } else if (code === 123 || code === 40 || code === 91) {
+      if (depth === 0 && expectsDefinition) {
+        if (code !== 123) return 'mutation';
+        operations.push({ type: 'query', name: '' });
+        expectsDefinition = false;
+      }
+      depth += 1;
+      at += 1;
+    } else if (code === 125 || code === 41 || code === 93) {
+      depth -= 1;
+      if (depth < 0) return 'mutation';
+      if (depth === 0 && code === 125) expectsDefinition = true;
+      at += 1;
+    } else {
+      NAME.lastIndex = at;
+      const word = NAME.exec(source)?.[0];
+      if (word === undefined) {
+        if (depth === 0 && expectsDefinition) return 'mutation';
+        at += 1;
+      } else {
+        at += word.length;
+        if (depth === 0 && expectsDefinition) {
+          expectsDefinition = false;
+          if (word !== 'fragment') operations.push({ type: word, name: nameAfter(source, at) });
+        }
+      }
+    }
+  }
+  if (depth !== 0 || !expectsDefinition) return 'mutation';
+  return chosenKind(operations, operationName);
+}
+
+function chosenKind(
+  operations: readonly { type: string; name: string }[],
+  name: string | undefined,
+): 'query' | 'mutation' {
+  if (operations.length === 0) return 'mutation';
+  if (operations.every(({ type }) => type === 'query')) return 'query';
+  const chosen = operations.filter((operation) => operation.name === name && name !== '');
+  return chosen.length === 1 && chosen[0]?.type === 'query' ? 'query' : 'mutation';
+}
+
+/** Spaces, line ends, commas. */
+function isIgnored(code: number): boolean {
+  return code === 32 || code === 44 || code === 10 || code === 13 || code === 9;
+}
+
+function endOfLine(source: string, from: number): number {
+  let at = from;
+  while (at < source.length && source[at] !== '\n' && source[at] !== '\r') at += 1;
+  return at;
+}
+
+/** The place after a string or block string; -1: it does not end. */
+function endOfGraphqlString(source: string, from: number): number {
+  if (source.startsWith('"""', from)) {
+    let at = source.indexOf('"""', from + 3);
+    while (at >= 0 && source[at - 1] === '\\') at = source.indexOf('"""', at + 3);
+    return at < 0 ? -1 : at + 3;
+  }
+  for (let at = from + 1; at < source.length; at += 1) {
+    const character = source[at];
+    if (character === '\\') at += 1;
+    else if (character === '"') return at + 1;
+    else if (character === '\n' || character === '\r') return -1;
+  }
+  return -1;
+}
+
+function nameAfter(source: string, from: number): string {
+  let at = from;
+  while (at < source.length) {
+    if (isIgnored(source.charCodeAt(at))) at += 1;
+    else if (source[at] === '#') at = endOfLine(source, at);
+    else break;
+  }
+  NAME.lastIndex = at;
+  return NAME.exec(source)?.[0] ?? '';
+}

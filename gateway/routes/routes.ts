@@ -1,0 +1,146 @@
+import type { RateLimiter } from '@gantry/limiter/limiter.ts';
+import { CATEGORIES, type Category, type Endpoint, type EndpointDefinition } from '@gantry/limiter/types.ts';
+
+import type { Config } from '../config/schema.ts';
+import { CATEGORY_ROUTES, CONTENT_ROUTES, PATH_TEMPLATES } from './defaults.ts';
+import type { Target } from './path.ts';
+import { parseTemplate, RouteTable, segmentsOf } from './table.ts';
+
+/** What a request is. */
+export type Route =
+  | Readonly<{ kind: 'rest' | 'status' | 'graphql'; endpoint: Endpoint }>
+  /** Outside of what is limited. */
+  | Readonly<{ kind: 'unlimited' }>
+  /** It would be something else to an upstream that reads its path in another way. */
+  | Readonly<{ kind: 'ambiguous'; endpoint: Endpoint }>;
+
+type Content = { perMinute?: number; perHour?: number };
+type Needs = Pick<RateLimiter, 'endpoint'>;
+
+/** Others count together: nobody gets more by inventing methods. */
+const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
+const READS = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+const unlimited: Route = { kind: 'unlimited' };
+
+/** Finds the category and the endpoint of a request by its method and path. */
+export class Routes {
+  readonly graphql: Endpoint;
+  /** Of requests that cannot be read at all. */
+  readonly unreadable: Endpoint;
+  readonly #status: Endpoint;
+  readonly #limiter: Needs;
+  readonly #basePath: string;
+  readonly #passesOutside: boolean;
+  readonly #readPoints: number;
+  readonly #writePoints: number;
+  readonly #graphqlPaths: ReadonlySet<string>;
+  readonly #names = new RouteTable<string>();
+  readonly #categories = new RouteTable<Category>();
+  readonly #points = new RouteTable<number>();
+  readonly #content = new RouteTable<Content>();
+  /** By method and template, as many as there are templates; made when first asked for. */
+  readonly #endpoints = new Map<string, Route>();
+
+  constructor(config: Config, limiter: Needs) {
+    const { secondary, categories } = config;
+    this.#limiter = limiter;
+    this.#basePath = config.basePath.toLowerCase();
+    this.#passesOutside = config.outsideBasePath === 'pass';
+    this.#readPoints = secondary.readPoints;
+    this.#writePoints = secondary.writePoints;
+    this.#graphqlPaths = new Set(config.graphqlPaths.map((path) => segmentsOf(path).join('/')));
+    this.graphql = limiter.endpoint({ name: 'GraphQL', api: 'graphql' });
+    this.unreadable = limiter.endpoint({ name: 'unreadable', points: this.#readPoints });
+    this.#status = limiter.endpoint({ name: 'GET /rate_limit', primary: false, points: this.#readPoints });
+
+    for (const path of [...PATH_TEMPLATES, ...config.routes]) this.#name(path);
+    for (const name of CATEGORIES) {
+      for (const route of categories[name].routes ?? CATEGORY_ROUTES[name] ?? []) {
+        this.#categories.add(this.#named(route), name);
+      }
+    }
+    const content = secondary.content ?? CONTENT_ROUTES.map((route) => ({ route }));
+    for (const { route, ...limits } of content) this.#content.add(this.#named(route), limits);
+    for (const [route, points] of Object.entries(secondary.points)) this.#points.add(this.#named(route), points);
+  }
+
+  find(method: string, { path, alternative }: Target): Route {
+    const route = this.#find(method, path);
+    if (alternative === undefined) return route;
+    const other = this.#find(method, alternative);
+    if (sameKind(route, other)) return other;
+    return { kind: 'ambiguous', endpoint: this.unreadable };
+  }
+
+  #find(method: string, path: string): Route {
+    const segments = segmentsOf(path);
+    if (this.#graphqlPaths.has(segments.join('/'))) return { kind: 'graphql', endpoint: this.graphql };
+    const known = METHODS.has(method) ? method : 'OTHER';
+    const inside = this.#insideBasePath(path, segments);
+    if (inside === undefined) {
+      return this.#passesOutside ? unlimited : this.#endpoint(`${known} outside basePath`, known, {});
+    }
+    if (inside.length === 1 && inside[0] === 'rate_limit' && (method === 'GET' || method === 'HEAD')) {
+      return { kind: 'status', endpoint: this.#status };
+    }
+    const template = this.#names.find(known, inside) ?? `${this.#names.prefixOf(inside)}/**`;
+    return this.#endpoint(`${known} ${template}`, known, {
+      category: this.#categories.find(known, inside),
+      points: this.#points.find(known, inside),
+      content: this.#content.find(known, inside),
+    });
+  }
+
+  #insideBasePath(path: string, segments: string[]): string[] | undefined {
+    if (this.#basePath === '') return segments;
+    const lower = path.toLowerCase();
+    if (!lower.startsWith(this.#basePath)) return undefined;
+    const rest = lower.slice(this.#basePath.length);
+    return rest === '' || rest.startsWith('/') ? segmentsOf(rest) : undefined;
+  }
+
+  #endpoint(
+    name: string,
+    method: string,
+    {
+      category,
+      points,
+      content,
+    }: { category?: Category | undefined; points?: number | undefined; content?: Content | undefined },
+  ): Route {
+    // Two templates that overlap can give one name several meanings; each is an endpoint of its own.
+    const key = category === undefined && points === undefined ? name : `${name} ${category ?? ''} ${points ?? ''}`;
+    const found = this.#endpoints.get(content === undefined ? key : `${key} +`);
+    if (found !== undefined) return found;
+    const definition: EndpointDefinition = {
+      name,
+      points: points ?? (READS.has(method) ? this.#readPoints : this.#writePoints),
+      ...(category === undefined ? {} : { category }),
+      ...(content === undefined ? {} : { content: { ...content } }),
+    };
+    const route: Route = { kind: 'rest', endpoint: this.#limiter.endpoint(definition) };
+    this.#endpoints.set(content === undefined ? key : `${key} +`, route);
+    return route;
+  }
+
+  /** A route with a category, points or content is an endpoint as well. */
+  #named(route: string): ReturnType<typeof parseTemplate> {
+    const template = parseTemplate(route);
+    this.#name(template.path);
+    return template;
+  }
+
+  #name(path: string): void {
+    this.#names.add({ method: '*', path }, path.replaceAll(/\{[^}]*\}/g, '{}'));
+  }
+}
+
+function sameKind(one: Route, other: Route): boolean {
+  if (one.kind === 'unlimited' || other.kind === 'unlimited') return one.kind === other.kind;
+  return (
+    one.kind === other.kind &&
+    one.endpoint.category === other.endpoint.category &&
+    one.endpoint.content === other.endpoint.content
+  );
+}

@@ -1,0 +1,36 @@
+import type { IncomingHttpHeaders } from 'node:http';
+
+import type { Category } from '@gantry/limiter/types.ts';
+
+import type { Config } from './config/schema.ts';
+
+const NONE: readonly Category[] = [];
+const GONE: readonly Category[] = ['source_import'];
+
+/** The versions of the API that are served, and what differs between them. */
+export class ApiVersions {
+  readonly #headers: readonly string[];
+  readonly #known: ReadonlySet<string>;
+  readonly #next: ReadonlySet<string>;
+
+  constructor({ headers, known, next }: Config['apiVersions']) {
+    this.#headers = headers.map((name) => name.toLowerCase());
+    this.#known = new Set([...known, ...next]);
+    this.#next = new Set(next);
+  }
+
+  /** Why a request is refused; undefined: it is not. */
+  problem(headers: IncomingHttpHeaders): string | undefined {
+    for (const name of this.#headers) {
+      const version = headers[name];
+      if (version === undefined || this.#known.has(String(version))) continue;
+      return `The API version is not supported: ${name} may be ${[...this.#known].join(', ')}.`;
+    }
+    return undefined;
+  }
+
+  /** Categories that the version asked for no longer has. */
+  withoutCategories(headers: IncomingHttpHeaders): readonly Category[] {
+    return this.#next.size > 0 && this.#headers.some((name) => this.#next.has(String(headers[name]))) ? GONE : NONE;
+  }
+}
