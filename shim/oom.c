@@ -12,6 +12,7 @@
 
 static struct watch oom;
 static long kills_seen;
+static bool signals_before, told;
 static char usual_score[16];
 
 /* The kernel's own count of processes that it killed in this cgroup; v1 and v2 name the line alike. */
@@ -56,28 +57,28 @@ static int watch_v2(void)
     return fd;
 }
 
-/* v1 also signals when the cgroup is removed: only a new kill counts. */
-static bool tell_new_kills(void)
+static void tell_oom(void)
 {
-    long count = kills();
-    if (count <= kills_seen) return kills_seen > 0;
-    kills_seen = count;
+    told = true;
     tell_controls("oom\n");
-    return true;
 }
 
+/* v1 signals before it kills, and once more when the cgroup is removed; v2 signals every change of its counts. */
 static void oom_ready(struct watch *watch, uint32_t events)
 {
     char bytes[1024];
     (void)events;
     while (read(watch->fd, bytes, sizeof bytes) > 0) continue;
-    tell_new_kills();
+    long count = kills();
+    if (signals_before ? phase == RUNNING : count > kills_seen) tell_oom();
+    kills_seen = count;
 }
 
 void watch_oom(void)
 {
     if (options.cgroup == NULL) return;
     int fd = watch_v1();
+    signals_before = fd >= 0;
     if (fd < 0) fd = watch_v2();
     if (fd >= 0) watch_fd(&oom, fd, EPOLLIN, oom_ready);
 }
@@ -85,7 +86,9 @@ void watch_oom(void)
 /* An out-of-memory kill may be quicker than our registration: the count is asked once more at the end. */
 bool was_oom_killed(void)
 {
-    return options.cgroup != NULL && tell_new_kills();
+    bool killed = options.cgroup != NULL && kills() > 0;
+    if (killed && !told) tell_oom();
+    return killed;
 }
 
 /* Refused without CAP_SYS_RESOURCE: then we stand in the row like everybody. */

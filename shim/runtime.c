@@ -22,8 +22,9 @@ static void complain(int error)
 static pid_t spawn(const char *const *arguments, bool with_streams)
 {
     pid_t pid = fork();
+    if (pid > 0) setpgid(pid, pid); /* to be killed with its helpers; by both, as either may be the first */
     if (pid != 0) return pid;
-    setpgid(0, 0); /* to be killed with its helpers */
+    setpgid(0, 0);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
