@@ -43,9 +43,12 @@ size_t whole_sequences(const unsigned char *s, size_t length)
     return length;
 }
 
-static bool plain(unsigned char byte)
+/* Bytes that stand for themselves, by the table: this loop sees every byte of the output. */
+static bool plain[256];
+
+static void fill_plain(void)
 {
-    return byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\' && byte != '<' && byte != '>' && byte != '&';
+    for (int byte = 0x20; byte < 0x80; byte++) plain[byte] = strchr("\"\\<>&", byte) == NULL;
 }
 
 static void put_control(unsigned char byte)
@@ -61,9 +64,10 @@ static void put_control(unsigned char byte)
 bool put_escaped(const unsigned char *s, size_t length)
 {
     bool valid = true;
+    if (!plain[' ']) fill_plain();
     for (size_t i = 0; i < length;) {
         size_t run = i;
-        while (run < length && plain(s[run])) run++;
+        while (run < length && plain[s[run]]) run++;
         put(s + i, run - i);
         if ((i = run) == length) break;
         size_t wide = sequence(s + i, length - i);

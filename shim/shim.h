@@ -12,7 +12,7 @@
 #define CONTROL_FD 4                    /* the daemon's first control connection is inherited */
 #define CHUNK (64 * 1024)               /* bytes that are read from the container at once */
 #define PIPE_BYTES (256 * 1024)         /* fewer switches between the container and us */
-#define CLIENT_BUFFER (256 * 1024)      /* bytes that wait for one client; what is behind that is read from the log */
+#define CLIENT_BUFFER (128 * 1024)      /* bytes that wait for one client; what is behind that is read from the log */
 #define LINE_LIMIT (16 * 1024)          /* longer lines are split in the log, as docker splits them */
 #define HELD_LOG_BYTES (1LL << 30)      /* removed files of the log that slow clients may keep: then they hold up */
 #define HELD_LOG_FILES 512
