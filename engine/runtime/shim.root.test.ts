@@ -1,36 +1,26 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import type { Socket } from 'node:net';
-import { buffer, text } from 'node:stream/consumers';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 
-import { unframe } from '@gantry/client/frames.ts';
-
+import { newId } from '../lib/ids.ts';
+import { shimArguments } from './shim-options.ts';
+import { SHIM_PROGRAM } from './shim-program.ts';
 import { Shim, ShimLost } from './shim.ts';
-import { StartFailed } from './start-failure.ts';
-import { TestBundle } from './test-bundle.ts';
-
-const output = { stdin: false, stdout: true, stderr: true, logs: false, stream: true };
-
-async function payload(socket: Socket): Promise<Buffer> {
-  const framed = await buffer(socket);
-  const pieces = [];
-  for (let offset = 0; offset < framed.length;) {
-    const size = framed.readUInt32BE(offset + 4);
-    pieces.push(framed.subarray(offset + 8, offset + 8 + size));
-    offset += 8 + size;
-  }
-  return Buffer.concat(pieces);
-}
+import { OUTPUT, payload, TestBundle } from './test-bundle.ts';
 
 test('a client that attached before the start gets both streams, framed, and the exit code', async () => {
   await using bundle = new TestBundle();
   const shim = await bundle.shim(['sh', '-c', 'echo out; echo err >&2; exit 7']);
-  const socket = await shim.attach(output);
+  const socket = await bundle.attach(shim, OUTPUT);
 
   await shim.start();
 
-  assert.deepEqual(unframe(await buffer(socket)), { stdout: 'out\n', stderr: 'err\n' });
+  assert.equal((await payload(socket)).length, 8);
   assert.equal((await shim.exited).exitCode, 7);
   assert.equal(Shim.readStatus(shim.directory)?.exitCode, 7);
 });
@@ -46,132 +36,182 @@ test('a signal ends the process with 128 and its number', async () => {
   assert.deepEqual({ exitCode, signal }, { exitCode: 137, signal: 9 });
 });
 
-for (const [name, args, exitCode] of [
-  ['a missing command is 127', ['/nowhere'], 127],
-  ['a file that is no program is 126', ['/noexec'], 126],
-] as const) {
-  test(name, async () => {
-    await using bundle = new TestBundle();
-    const shim = await bundle.shim(args);
-
-    const failure = await shim.start().catch((error: unknown) => error);
-
-    assert.ok(failure instanceof StartFailed);
-    assert.equal(failure.exitCode, exitCode);
-    await shim.gone;
-  });
-}
-
-test('a half-close ends stdin only, and output goes on', async () => {
+test('a signal to a process that does not run is a conflict', async () => {
   await using bundle = new TestBundle();
-  const shim = await bundle.shim(['sh', '-c', 'cat; echo after'], { openStdin: true, stdinOnce: true });
-  const socket = await shim.attach({ ...output, stdin: true });
-  await shim.start();
+  const shim = await bundle.shim(['true']);
 
-  socket.end('through\n');
-
-  assert.deepEqual(unframe(await buffer(socket)), { stdout: 'through\nafter\n', stderr: '' });
+  await assert.rejects(shim.signal(9), { kind: 'conflict', message: 'the process does not run' });
 });
 
-test('without StdinOnce stdin stays open when its client leaves', async () => {
+test('the times of start and end are in order', async () => {
   await using bundle = new TestBundle();
-  const shim = await bundle.shim(['sh', '-c', 'read a; read b; echo $a $b'], { openStdin: true });
-  await shim.start();
-  const first = await shim.attach({ ...output, stdin: true, stdout: false, stderr: false });
-  first.end('one\n');
-  await buffer(first).catch(() => undefined);
-  const second = await shim.attach({ ...output, stdin: true });
+  const before = Temporal.Now.instant();
+  const shim = await bundle.shim(['true']);
 
-  second.write('two\n');
+  const { startedAt } = await shim.start();
+  const { finishedAt } = await shim.exited;
 
-  assert.equal(unframe(await buffer(second)).stdout, 'one two\n');
+  const times = [before, startedAt, finishedAt, Temporal.Now.instant()];
+  assert.deepEqual(
+    times.toSorted((a, b) => Temporal.Instant.compare(a, b)),
+    times,
+  );
 });
 
-test('a terminal has the size that was set before the start, and is raw', async () => {
+test('when the container is gone, the runtime knows nothing of it, and its folder can be used again', async () => {
   await using bundle = new TestBundle();
-  const shim = await bundle.shim(['stty', 'size'], { tty: true, openStdin: true });
-  await shim.resize(101, 33);
-  const socket = await shim.attach({ ...output, stdin: true });
+  const first = await bundle.shim(['sh', '-c', 'seq 200000; exit 1']);
+  const slow = await bundle.attach(first, OUTPUT);
+  await first.start();
+  await first.exited;
+  first.release();
+  await first.gone;
+  assert.deepEqual(readdirSync(bundle.state), []);
 
-  await shim.start();
+  const second = await bundle.shim(['sh', '-c', 'exit 2']);
+  await second.start();
+  assert.equal((await second.exited).exitCode, 2);
 
-  assert.equal(await text(socket), '33 101\r\n');
+  assert.ok((await payload(slow)).toString().endsWith('\n200000\n'), 'the first one still serves its slow client');
 });
 
-test('a slow reader gets every byte of 40 binary MB, and holds up neither the container nor a fast one', async () => {
+test('a new daemon finds the shim again, commands it, and learns of the exit', async () => {
   await using bundle = new TestBundle();
-  const script = 'dd if=/dev/urandom of=/data bs=1M count=10 2>/dev/null; for n in 1 2 3 4; do cat /data; done';
-  const shim = await bundle.shim(['sh', '-c', script]);
-  const slow = await shim.attach(output);
-  const fast = await shim.attach(output);
-  slow.pause();
-  await shim.start();
+  const shim = await bundle.shim(['sleep', '1000']);
+  const { pid, startedAt } = await shim.start();
+  await shim.abandon(); // of one that runs this is only a disconnect
 
-  const whole = await payload(fast);
-  await shim.exited;
+  await using again = {
+    shim: await Shim.reconnect(shim.directory),
+    [Symbol.asyncDispose]: async () => await again.shim?.abandon(),
+  };
 
-  assert.equal(whole.length, 40 * 1024 * 1024);
-  assert.ok(whole.equals(await payload(slow)));
+  assert.equal(again.shim?.pid, shim.pid);
+  assert.equal(again.shim.phase, 'started');
+  assert.deepEqual(await again.shim.started, { pid, startedAt });
+  await again.shim.signal(9);
+  assert.equal((await again.shim.exited).exitCode, 137);
 });
 
-test('rotation keeps the wanted files, and a slow reader is caught up across them', async () => {
+test('an exit while no daemon is there leaves a status, and nothing else', async () => {
   await using bundle = new TestBundle();
-  const log = { driver: 'json-file' as const, maxBytes: 100_000, maxFiles: 3 };
-  const shim = await bundle.shim(['seq', '100000'], { log });
-  const slow = await shim.attach(output);
-  slow.pause();
-  await shim.start();
-  await shim.exited;
+  const shim = await bundle.shim(['sleep', '1000']);
+  const { pid } = await shim.start();
+  const watcher = connect(join(bundle.folder, 'shim.sock')); // says nothing: the shim does not wait for it
+  await once(watcher, 'connect');
+  await shim.abandon();
 
-  const lines = unframe(await buffer(slow))
-    .stdout.trimEnd()
-    .split('\n');
+  process.kill(pid, 'SIGTERM');
+  process.kill(pid, 'SIGKILL');
+  await text(watcher);
 
-  assert.equal(lines.length, 100_000);
-  assert.equal(lines.at(-1), '100000');
-  for (const name of ['', '.1', '.2']) assert.ok(readFileSync(bundle.logPath + name).length <= 100_200);
+  assert.equal(await Shim.reconnect(shim.directory), undefined);
+  assert.equal(Shim.readStatus(shim.directory)?.exitCode, 137);
+  assert.deepEqual(readdirSync(bundle.state), []);
+  assert.ok(!existsSync(`/sys/fs/cgroup/memory/gantry-test/${bundle.id}`));
 });
 
-test('logs and stream together have everything once', async () => {
+test('a shim whose daemon dies before the start leaves', async () => {
   await using bundle = new TestBundle();
-  const shim = await bundle.shim(['sh', '-c', 'seq 1000; printf part; read x; echo ial; seq 1000'], {
+  mkdirSync(bundle.folder);
+  const options = {
+    id: bundle.id,
+    directory: bundle.folder,
+    runtime: { path: 'runc', root: bundle.state },
+    mode: { kind: 'container' },
+    tty: false,
     openStdin: true,
+    stdinOnce: false,
+    log: { driver: 'none' },
+  } as const;
+  const child = spawn(SHIM_PROGRAM, shimArguments(options), {
+    stdio: ['ignore', 'ignore', 'inherit', 'ignore', 'pipe'],
   });
-  const first = await shim.attach(output);
-  await shim.start();
-  await new Promise<void>((resolve) => {
-    let seen = '';
-    first.resume().on('data', (chunk: Buffer) => {
-      seen += chunk.toString('latin1');
-      if (seen.includes('part')) resolve();
-    });
-  });
+  const ended = once(child, 'exit');
+  const control = child.stdio[4];
+  assert.ok(control);
+  await once(control, 'data');
 
-  const late = await shim.attach({ ...output, logs: true, stdin: true });
-  late.write('\n');
+  control.destroy();
 
-  const numbers = Array.from({ length: 1000 }, (_, index) => `${index + 1}\n`).join('');
-  assert.equal((await payload(late)).toString(), `${numbers}partial\n${numbers}`);
+  assert.deepEqual(await ended, [0, null]);
+  assert.deepEqual(readdirSync(bundle.folder), []);
 });
 
-test('without a log the container waits for its reader, and nothing is lost', async () => {
+test('an abandoned shim leaves nothing in its folder', async () => {
   await using bundle = new TestBundle();
-  const shim = await bundle.shim(['dd', 'if=/dev/zero', 'bs=1M', 'count=20'], { log: { driver: 'none' } });
-  const socket = await shim.attach({ ...output, stderr: false });
-  socket.pause();
-  await shim.start();
+  const shim = await bundle.shim(['true'], { tty: true });
 
-  assert.equal((await payload(socket)).length, 20 * 1024 * 1024);
+  await shim.abandon();
+
+  assert.ok(!existsSync(join(bundle.folder, 'shim.sock')));
+  await assert.rejects(shim.exited, ShimLost);
 });
 
-test('a process that takes more memory than allowed is told as out of memory', async () => {
+test('a shim that is killed is told as lost', async () => {
   await using bundle = new TestBundle();
-  const shim = await bundle.shim(['tail', '/dev/zero'], { memoryBytes: 16 * 1024 * 1024 });
+  const shim = await bundle.shim(['sleep', '1000']);
   await shim.start();
 
-  const { exitCode, oomKilled } = await shim.exited;
+  process.kill(shim.pid, 'SIGKILL');
 
-  assert.deepEqual({ exitCode, oomKilled }, { exitCode: 137, oomKilled: true });
+  await assert.rejects(shim.exited, ShimLost);
+  assert.ok(shim.wasLost);
+});
+
+test('the signals that end a daemon do not end the shim', async () => {
+  await using bundle = new TestBundle();
+  const shim = await bundle.shim(['sleep', '1000']);
+  await shim.start();
+
+  for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const) process.kill(shim.pid, name);
+
+  await shim.signal(9);
+  assert.equal((await shim.exited).exitCode, 137);
+});
+
+test('the process starts with no signal blocked or ignored', async () => {
+  await using bundle = new TestBundle();
+  const shim = await bundle.shim(['cat', '/proc/self/status']);
+  const socket = await bundle.attach(shim, OUTPUT);
+
+  await shim.start();
+
+  const status = (await payload(socket)).toString();
+  assert.match(status, /^SigBlk:\t0+$/m);
+  assert.match(status, /^SigIgn:\t0+$/m);
+});
+
+test('the process has only its three descriptors', async () => {
+  await using bundle = new TestBundle();
+  const shim = await bundle.shim(['sh', '-c', 'for fd in 3 4 5 6 7; do readlink /proc/self/fd/$fd; done']);
+  const socket = await bundle.attach(shim, OUTPUT);
+
+  await shim.start();
+
+  assert.equal((await payload(socket)).toString(), '');
+});
+
+test('a connection of another version is refused with the reason', async () => {
+  await using bundle = new TestBundle();
+  await bundle.shim(['true']);
+  const socket = connect(join(bundle.folder, 'shim.sock'));
+
+  socket.write('GANTRY 2 control\n');
+
+  assert.equal(await text(socket), 'refused this shim speaks version 1 only\n');
+});
+
+test('a folder whose path is longer than a socket address may be works', async () => {
+  await using bundle = new TestBundle(`${'long'.repeat(30)}/${newId()}`);
+  const shim = await bundle.shim(['sh', '-c', 'echo here']);
+  const socket = await bundle.attach(shim, OUTPUT);
+
+  await shim.start();
+
+  assert.equal((await payload(socket)).toString(), 'here\n');
+  await shim.abandon();
+  assert.ok(shim.directory.length > 200);
 });
 
 test('an exec has its own streams and exit code', async () => {
@@ -179,53 +219,63 @@ test('an exec has its own streams and exit code', async () => {
   const container = await bundle.shim(['sleep', '1000']);
   await container.start();
   const shim = await bundle.exec(['sh', '-c', 'cat; exit 5'], { openStdin: true });
-  const socket = await shim.attach({ ...output, stdin: true });
+  const socket = await bundle.attach(shim, { ...OUTPUT, stdin: true });
   await shim.start();
 
   socket.end('hello');
 
-  assert.equal(unframe(await buffer(socket)).stdout, 'hello');
+  assert.equal((await payload(socket)).toString(), 'hello');
   assert.equal((await shim.exited).exitCode, 5);
+  await shim.gone;
 });
 
-test('a new daemon finds the shim again and learns of the exit', async () => {
+test('what an exec leaves in the background holds its end up for two seconds at most', async () => {
   await using bundle = new TestBundle();
-  const shim = await bundle.shim(['sleep', '1000']);
-  const { pid } = await shim.start();
+  const container = await bundle.shim(['sleep', '1000']);
+  await container.start();
+  const shim = await bundle.exec(['sh', '-c', '(sleep 0.5; echo late; sleep 1000) & echo early']);
+  const socket = await bundle.attach(shim, OUTPUT);
 
-  const again = await Shim.reconnect(shim.directory);
-
-  assert.ok(again);
-  assert.equal((await again.started).pid, pid);
-  await again.signal(15);
-  await again.signal(9);
-  assert.equal((await again.exited).exitCode, 137);
-});
-
-test('a shim that is killed is told as lost', async () => {
-  await using bundle = new TestBundle();
-  const shim = await bundle.shim(['sleep', '1000']);
-  const { pid } = await shim.start();
-
-  process.kill(shim.pid, 'SIGKILL');
-
-  await assert.rejects(shim.exited, ShimLost);
-  process.kill(pid, 'SIGKILL');
-});
-
-test('lines are logged as docker writes them', async () => {
-  await using bundle = new TestBundle();
-  const shim = await bundle.shim(['sh', '-c', String.raw`printf 'a"\\<é\t\001\n'; printf '\377x\n'; printf end >&2`]);
   await shim.start();
-  await shim.exited;
 
-  const lines = readFileSync(bundle.logPath, 'utf8').trimEnd().split('\n');
+  assert.equal((await payload(socket)).toString(), 'early\nlate\n');
+  assert.equal((await shim.exited).exitCode, 0);
+});
 
-  const time = String.raw`"time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"`;
-  assert.match(
-    lines[0]!,
-    new RegExp(String.raw`^\{"log":"a\\"\\\\\\u003cé\\u0009\\u0001\\n","stream":"stdout",${time}\}$`),
-  );
-  assert.match(lines[1]!, new RegExp(String.raw`^\{"log":"\\ufffdx\\n","stream":"stdout",${time},"raw":"/3gK"\}$`));
-  assert.match(lines[2]!, new RegExp(String.raw`^\{"log":"end","stream":"stderr",${time}\}$`));
+test('an exec of a container that ends is ended', async () => {
+  await using bundle = new TestBundle();
+  const container = await bundle.shim(['sleep', '1000']);
+  await container.start();
+  const shim = await bundle.exec(['sleep', '1000']);
+  await shim.start();
+
+  await container.signal(9);
+
+  assert.equal((await shim.exited).exitCode, 137);
+});
+
+test('a process that takes more memory than allowed is told as out of memory', async () => {
+  await using bundle = new TestBundle();
+  const shim = await bundle.shim(['tail', '/dev/zero'], { memoryBytes: 16 * 1024 * 1024 });
+  const told = new Promise<void>((resolve) => shim.onOom(resolve));
+  await shim.start();
+
+  const { exitCode, oomKilled } = await shim.exited;
+
+  await told;
+  assert.deepEqual({ exitCode, oomKilled }, { exitCode: 137, oomKilled: true });
+});
+
+test('an out-of-memory kill of another process of the container is told while it runs', async () => {
+  await using bundle = new TestBundle();
+  const script = 'tail /dev/zero; read x; exit 0';
+  const shim = await bundle.shim(['sh', '-c', script], { memoryBytes: 16 * 1024 * 1024, openStdin: true });
+  const told = new Promise<void>((resolve) => shim.onOom(resolve));
+  await shim.start();
+
+  await told;
+
+  const socket = await bundle.attach(shim, { ...OUTPUT, stdin: true });
+  socket.resume().end('\n');
+  assert.equal((await shim.exited).oomKilled, true);
 });

@@ -159,10 +159,7 @@ export class Shim {
 
   /** The exit is recorded: the shim leaves as soon as its clients have everything. */
   release(): void {
-    if (this.#control.destroyed) return;
-    this.#control.write('release\n');
-    // A slow client may take days: that must not keep our process.
-    void this.gone.then(() => this.#control.unref());
+    if (!this.#control.destroyed) this.#control.write('release\n');
   }
 
   /**
@@ -171,7 +168,6 @@ export class Shim {
    */
   async abandon(): Promise<void> {
     if (this.#control.destroyed) return;
-    this.#control.ref();
     const closed = new Promise<void>((resolve) => void this.#control.once('close', () => resolve()));
     const errno = await this.#ask('abandon').catch(() => 0); // it may be leaving already
     if (errno !== 0) this.#control.end();

@@ -1,41 +1,81 @@
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
 
+import { mountBind, setPropagation, unmount } from '../host/mount.ts';
 import { newId } from '../lib/ids.ts';
-import { Shim, type ShimOptions } from './shim.ts';
+import type { RootFs, ShimLog } from './shim-options.ts';
+import { Shim, type AttachOptions, type ShimOptions } from './shim.ts';
 
-type Wanted = Partial<Pick<ShimOptions, 'tty' | 'openStdin' | 'stdinOnce'>> & {
-  log?: { driver: 'json-file'; maxBytes?: number; maxFiles?: number } | { driver: 'none' };
+type Wanted = Partial<Pick<ShimOptions, 'tty' | 'openStdin' | 'stdinOnce' | 'runtimeSeconds'>> & {
+  log?: { driver: 'none' } | Omit<Extract<ShimLog, { driver: 'json-file' }>, 'path'>;
   memoryBytes?: number;
+  netns?: number;
+  /** The root is an overlay that the shim mounts. */
+  overlay?: boolean;
+  /** The program to run instead of runc. */
+  runtime?: string;
 };
+
+/** An attach to both streams from now on. */
+export const OUTPUT: AttachOptions = { stdin: false, stdout: true, stderr: true, logs: false, stream: true };
+
+const COMMANDS = 'sh cat true sleep seq dd stty head kill tail yes tr readlink printf cmp mount touch'.split(' ');
 
 /** A place for shims over a busybox root: what the daemon does around them, with nothing of the daemon. */
 export class TestBundle implements AsyncDisposable {
-  readonly directory = mkdtempSync(join(tmpdir(), 'gantry-shim-'));
+  readonly directory: string;
   readonly id = newId();
-  readonly logPath = join(this.directory, 'log.json');
+  readonly logPath: string;
   readonly #shims: Shim[] = [];
+  readonly #clients: Socket[] = [];
+  #mounted = false;
+
+  /** `below`: folders between the temporary place and the bundle. */
+  constructor(below = '') {
+    this.directory = join(mkdtempSync(join(tmpdir(), 'gantry-shim-')), below);
+    mkdirSync(this.directory, { recursive: true });
+    this.logPath = join(this.directory, 'log.json');
+  }
+
+  /** Where the shim of the container lives. */
+  get folder(): string {
+    return join(this.directory, 'bundle');
+  }
+
+  get state(): string {
+    return join(this.directory, 'state');
+  }
+
+  get overlay(): RootFs {
+    const [upper, work, target] = ['upper', 'work', 'merged'].map((name) => join(this.directory, 'writable/id', name));
+    return { base: this.directory, lower: ['layer'], upper: upper!, work: work!, target: target! };
+  }
 
   /** Spawns a shim for this command; it has not started yet. */
   async shim(args: readonly string[], wanted: Wanted = {}): Promise<Shim> {
-    const folder = join(this.directory, 'bundle');
-    mkdirSync(folder, { recursive: true });
-    this.#makeRoot(join(folder, 'rootfs'));
-    writeFileSync(join(folder, 'config.json'), JSON.stringify(config(this.id, args, wanted)));
+    mkdirSync(this.folder, { recursive: true });
+    const rootfs = wanted.overlay === true ? this.#makeOverlay() : undefined;
+    const root = rootfs?.target ?? join(this.folder, 'rootfs');
+    if (rootfs === undefined) makeRoot(root);
     const log = wanted.log ?? { driver: 'json-file' as const };
     const shim = await Shim.spawn({
       id: this.id,
-      directory: folder,
-      runtime: { path: 'runc', root: join(this.directory, 'state') },
-      mode: { kind: 'container' },
+      directory: this.folder,
+      runtime: { path: wanted.runtime ?? 'runc', root: this.state },
+      mode: { kind: 'container', rootfs, netns: wanted.netns },
       tty: wanted.tty ?? false,
       openStdin: wanted.openStdin ?? false,
       stdinOnce: wanted.stdinOnce ?? false,
       log: log.driver === 'none' ? log : { ...log, path: this.logPath },
       cgroupPath: `/gantry-test/${this.id}`,
+      runtimeSeconds: wanted.runtimeSeconds,
     });
+    const netns = wanted.netns === undefined ? undefined : `/proc/${shim.pid}/fd/3`;
+    writeFileSync(join(this.folder, 'config.json'), JSON.stringify(config(this.id, args, root, netns, wanted)));
     this.#shims.push(shim);
     return shim;
   }
@@ -43,13 +83,13 @@ export class TestBundle implements AsyncDisposable {
   /** A process in the running container. */
   async exec(args: readonly string[], wanted: Wanted = {}): Promise<Shim> {
     const id = newId();
-    const folder = join(this.directory, id);
-    mkdirSync(folder);
-    writeFileSync(join(folder, 'process.json'), JSON.stringify(processOf(args, wanted.tty ?? false)));
+    const directory = join(this.directory, id);
+    mkdirSync(directory);
+    writeFileSync(join(directory, 'process.json'), JSON.stringify(processOf(args, wanted.tty ?? false)));
     const shim = await Shim.spawn({
       id,
-      directory: folder,
-      runtime: { path: 'runc', root: join(this.directory, 'state') },
+      directory,
+      runtime: { path: 'runc', root: this.state },
       mode: { kind: 'exec', container: this.id },
       tty: wanted.tty ?? false,
       openStdin: wanted.openStdin ?? false,
@@ -60,40 +100,103 @@ export class TestBundle implements AsyncDisposable {
     return shim;
   }
 
+  /** A stream of its output, closed with the bundle: one that a failed test left unread would keep the shim. */
+  async attach(shim: Shim, options: AttachOptions): Promise<Socket> {
+    const socket = await shim.attach(options);
+    this.#clients.push(socket);
+    return socket;
+  }
+
+  /** A runtime that does what the script says. */
+  runtime(script: string): string {
+    const path = join(this.directory, 'runtime');
+    writeFileSync(path, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+    return path;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
+    for (const socket of this.#clients) socket.destroy();
     for (const shim of this.#shims.toReversed()) {
       await shim.signal(9).catch(() => undefined); // it may have ended
       shim.release();
       // The runtime's record of the container lies in our folder: it has to be done before the folder goes.
-      if (shim.phase !== 'waiting' && shim.directory.endsWith('bundle')) await shim.gone;
+      if (shim.phase !== 'waiting') await shim.gone;
       await shim.abandon();
     }
     // A shim that was killed has left its container to whoever finds it.
-    execFileSync('runc', ['--root', join(this.directory, 'state'), 'delete', '--force', this.id], { stdio: 'ignore' });
-    rmSync(this.directory, { recursive: true, force: true });
+    execFileSync('runc', ['--root', this.state, 'delete', '--force', this.id], { stdio: 'ignore' });
+    if (this.#mounted) unmount(this.directory, { lazy: true });
+    rmSync(join(tmpdir(), this.directory.slice(tmpdir().length + 1).split('/')[0]!), { recursive: true, force: true });
   }
 
-  #makeRoot(root: string): void {
-    mkdirSync(join(root, 'bin'), { recursive: true });
-    for (const folder of ['proc', 'dev', 'tmp', 'sys']) mkdirSync(join(root, folder), { recursive: true });
-    copyFileSync('/bin/busybox', join(root, 'bin/busybox'));
-    for (const name of ['sh', 'cat', 'true', 'sleep', 'seq', 'dd', 'stty', 'head', 'kill', 'tail']) {
-      rmSync(join(root, 'bin', name), { force: true });
-      symlinkSync('busybox', join(root, 'bin', name));
+  /** As the daemon does it: what is mounted in here does not show on the host. */
+  #makeOverlay(): RootFs {
+    if (!this.#mounted) {
+      mountBind(this.directory, this.directory);
+      setPropagation(this.directory, 'private');
+      this.#mounted = true;
     }
-    writeFileSync(join(root, 'noexec'), 'no program', { mode: 0o644 });
+    const { upper, work, target } = this.overlay;
+    for (const folder of [upper, work, target]) mkdirSync(folder, { recursive: true });
+    makeRoot(join(this.directory, 'layer'));
+    return this.overlay;
   }
+}
+
+/** All output of a framed stream up to its end, both streams in the order in which they came. */
+export async function payload(socket: Socket): Promise<Buffer> {
+  const framed = await buffer(socket);
+  const pieces = [];
+  for (let offset = 0; offset < framed.length;) {
+    const size = framed.readUInt32BE(offset + 4);
+    pieces.push(framed.subarray(offset + 8, offset + 8 + size));
+    offset += 8 + size;
+  }
+  return Buffer.concat(pieces);
+}
+
+/** Resolves when the stream has carried these bytes. It takes what it reads. */
+export async function seen(socket: Socket, expected: string): Promise<void> {
+  let said = '';
+  await new Promise<void>((resolve, reject) => {
+    const read = (chunk: Buffer): void => {
+      said += chunk.toString('latin1');
+      if (!said.includes(expected)) return;
+      socket.off('data', read).pause();
+      resolve();
+    };
+    socket
+      .on('data', read)
+      .once('end', () => reject(new Error(`ended with ${JSON.stringify(said)}`)))
+      .resume();
+  });
+}
+
+function makeRoot(root: string): void {
+  for (const folder of ['bin', 'proc', 'dev', 'tmp', 'sys']) mkdirSync(join(root, folder), { recursive: true });
+  copyFileSync('/bin/busybox', join(root, 'bin/busybox'));
+  for (const name of COMMANDS) {
+    rmSync(join(root, 'bin', name), { force: true });
+    symlinkSync('busybox', join(root, 'bin', name));
+  }
+  writeFileSync(join(root, 'noexec'), 'no program', { mode: 0o644 });
 }
 
 function processOf(args: readonly string[], terminal: boolean): object {
   return { terminal, args, cwd: '/', env: ['PATH=/bin'], user: { uid: 0, gid: 0 } };
 }
 
-function config(id: string, args: readonly string[], { tty = false, memoryBytes }: Wanted): object {
+function config(
+  id: string,
+  args: readonly string[],
+  root: string,
+  netns: string | undefined,
+  { tty = false, memoryBytes }: Wanted,
+): object {
   return {
     ociVersion: '1.0.2',
     process: processOf(args, tty),
-    root: { path: 'rootfs' },
+    root: { path: root },
     mounts: [
       { destination: '/proc', type: 'proc', source: 'proc' },
       { destination: '/dev', type: 'tmpfs', source: 'tmpfs' },
@@ -106,7 +209,13 @@ function config(id: string, args: readonly string[], { tty = false, memoryBytes 
     ],
     linux: {
       cgroupsPath: `/gantry-test/${id}`,
-      namespaces: [{ type: 'pid' }, { type: 'mount' }, { type: 'ipc' }, { type: 'uts' }, { type: 'network' }],
+      namespaces: [
+        { type: 'pid' },
+        { type: 'mount' },
+        { type: 'ipc' },
+        { type: 'uts' },
+        { type: 'network', ...(netns !== undefined && { path: netns }) },
+      ],
       resources: memoryBytes === undefined ? {} : { memory: { limit: memoryBytes } },
     },
   };

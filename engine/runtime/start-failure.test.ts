@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+
+import { exitCodeFor, startFailure } from './start-failure.ts';
+
+// What runc 1.1 and crun 1.8 say; the codes are those of dockerd 20.10 for the same.
+for (const [reason, command, expected] of [
+  ['runc run failed: unable to start container process: exec: "x": executable file not found in $PATH', 'x', 127],
+  [
+    'runc run failed: unable to start container process: exec: "/no/x": stat /no/x: no such file or directory',
+    '/no/x',
+    127,
+  ],
+  ['runc run failed: unable to start container process: exec: "/etc": permission denied', '/etc', 126],
+  ['runc run failed: … exec: "/etc/passwd/x": stat /etc/passwd/x: not a directory', '/etc/passwd/x', 127],
+  ['executable file `nothing` not found in $PATH: No such file or directory', 'nothing', 127],
+  ['open executable: Permission denied', '/etc', 126],
+  ['error mounting "/gone" to rootfs at "/data": stat /gone: no such file or directory', 'true', 128],
+  ['sysctl "kernel.nonexist" is not in a separate kernel namespace', 'true', 128],
+] as const) {
+  test(`${expected} for ${reason}`, () => {
+    assert.equal(exitCodeFor(reason, command), expected);
+  });
+}
+
+function folder(files: Record<string, string>): Disposable & { path: string } {
+  const path = mkdtempSync(join(tmpdir(), 'gantry-failure-'));
+  for (const [name, content] of Object.entries(files)) writeFileSync(join(path, name), content);
+  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true }) };
+}
+
+test("the last error of the runtime's log is told in dockerd's words", () => {
+  using place = folder({
+    'config.json': JSON.stringify({ process: { args: ['nonexist'] } }),
+    'runtime.log':
+      '{"level":"warning","msg":"never mind"}\n' +
+      '{"level":"error","msg":"runc run failed: unable to start container process: exec: \\"nonexist\\": executable file not found in $PATH"}\n',
+  });
+
+  const { message, exitCode } = startFailure(place.path, 'container', 'the runtime ended with code 1');
+
+  assert.equal(
+    message,
+    'failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: ' +
+      'exec: "nonexist": executable file not found in $PATH: unknown',
+  );
+  assert.equal(exitCode, 127);
+});
+
+test('without a message of the runtime what the shim saw is told', () => {
+  using place = folder({});
+
+  const { message, exitCode } = startFailure(place.path, 'container', 'the runtime was ended by signal 9');
+
+  assert.equal(
+    message,
+    'failed to create shim task: OCI runtime create failed: the runtime was ended by signal 9: unknown',
+  );
+  assert.equal(exitCode, 128);
+});
+
+test('an exec that cannot be started is 126', () => {
+  using place = folder({
+    'runtime.log':
+      '{"level":"error","msg":"exec failed: unable to start container process: exec: \\"x\\": executable file not found in $PATH"}\n',
+  });
+
+  const { message, exitCode } = startFailure(place.path, 'exec', '');
+
+  assert.equal(
+    message,
+    'OCI runtime exec failed: exec failed: unable to start container process: exec: "x": ' +
+      'executable file not found in $PATH: unknown',
+  );
+  assert.equal(exitCode, 126);
+});
