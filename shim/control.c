@@ -8,13 +8,20 @@
 
 bool released;
 
+static void greet(struct client *client)
+{
+    char text[32];
+    snprintf(text, sizeof text, "ok %d %d\n", PROTOCOL_VERSION, getpid());
+    client_tell(client, text);
+}
+
 /* A daemon that comes back learns first what it has missed. */
 void greet_control(struct client *client)
 {
-    char text[256];
+    char text[200];
     client->kind = CONTROL;
-    int length = snprintf(text, sizeof text, "ok %d %d\n", PROTOCOL_VERSION, getpid());
-    describe_state(text + length, sizeof text - (size_t)length);
+    greet(client);
+    describe_state(text, sizeof text);
     client_tell(client, text);
     if (gone) client_tell(client, "gone\n");
 }
@@ -27,7 +34,7 @@ static bool has_flag(const char *line, const char *flag)
 
 static void greet_attached(struct client *client)
 {
-    client_tell(client, "ok 1\n");
+    greet(client);
     client->follows = has_flag(client->line, " stream=1");
     client->takes[STDIN] = client->follows && has_flag(client->line, " stdin=1");
     client->takes[STDOUT] = has_flag(client->line, " stdout=1");
@@ -35,20 +42,23 @@ static void greet_attached(struct client *client)
     client_attach(client, has_flag(client->line, " logs=1"));
 }
 
+static void refuse(struct client *client, const char *answer)
+{
+    client_tell(client, answer);
+    client->dead = true;
+}
+
+/* Daemons are upgraded under us: one that offers a later version is answered with ours, and then speaks that. */
 static void handshake(struct client *client)
 {
     int version = 0;
-    char kind[16] = "";
-    bool readable = sscanf(client->line, "GANTRY %d %15s", &version, kind) == 2;
-    if (readable && version == PROTOCOL_VERSION && strcmp(kind, "control") == 0) {
-        greet_control(client);
-    } else if (readable && version == PROTOCOL_VERSION && strcmp(kind, "attach") == 0) {
-        greet_attached(client);
-    } else {
-        client_tell(client, readable && version != PROTOCOL_VERSION ? "refused this shim speaks version 1 only\n"
-                                                                    : "refused this is no handshake\n");
-        client->dead = true;
-    }
+    char kind[16] = "", too_old[64];
+    snprintf(too_old, sizeof too_old, "refused this shim speaks no version below %d\n", PROTOCOL_VERSION);
+    if (sscanf(client->line, "GANTRY %d %15s", &version, kind) != 2) refuse(client, "refused this is no handshake\n");
+    else if (version < PROTOCOL_VERSION) refuse(client, too_old);
+    else if (strcmp(kind, "control") == 0) greet_control(client);
+    else if (strcmp(kind, "attach") == 0) greet_attached(client);
+    else refuse(client, "refused there is no such kind of connection\n");
 }
 
 /* Answers 0 or an errno; answers come in the order of the commands. */

@@ -15,6 +15,12 @@ export type Greeted = Readonly<{ socket: Socket; pid: number }>;
 const NEWLINE = 0x0a;
 
 /**
+ * What is said on the connections, see README.md. The shims of an earlier daemon live on under a new one: a daemon with a
+ * higher version must go on speaking this one, as the shim answers with its own when it is offered a later one.
+ */
+const PROTOCOL_VERSION = 1;
+
+/**
  * Opens a connection of the named kind to the shim in this folder. Throws `ENOENT`, `ECONNREFUSED` or `ShimLost` when
  * none is there.
  *
@@ -30,11 +36,11 @@ export async function openConnection(directory: string, kind: string, buffers?: 
   } finally {
     closeSync(folder);
   }
-  socket.write(`GANTRY 1 ${kind}\n`);
+  socket.write(`GANTRY ${PROTOCOL_VERSION} ${kind}\n`);
   return await greeting(socket);
 }
 
-/** Waits for `ok 1 PID`. Throws what the shim says instead, or `ShimLost` when it says nothing. */
+/** Waits for `ok VERSION PID`. Throws what the shim says instead, or `ShimLost` when it says nothing. */
 export async function greeting(socket: Socket): Promise<Greeted> {
   const line = Promise.withResolvers<string>();
   let said = Buffer.alloc(0);
@@ -50,8 +56,11 @@ export async function greeting(socket: Socket): Promise<Greeted> {
   socket.on('data', read).once('end', lost).once('close', lost).once('error', lost);
   try {
     const answer = await line.promise;
-    const [word, , pid] = answer.split(' ');
+    const [word, version, pid] = answer.split(' ');
     if (word !== 'ok') throw new Error(`the shim refused: ${answer.replace(/^refused /, '')}`);
+    if (Number(version) !== PROTOCOL_VERSION) {
+      throw new Error(`the shim ${pid} speaks version ${version} of its protocol, this daemon ${PROTOCOL_VERSION}`);
+    }
     return { socket, pid: Number(pid) };
   } catch (error) {
     socket.destroy();

@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { test } from 'node:test';
+
+import { shimArguments } from './shim-options.ts';
+import { SHIM_PROGRAM } from './shim-program.ts';
+import { Shim, ShimLost } from './shim.ts';
+import { TestBundle } from './test-bundle.ts';
+
+test('a new daemon finds the shim again, commands it, and learns of the exit', async () => {
+  await using bundle = new TestBundle();
+  const shim = await bundle.shim(['sleep', '1000']);
+  const { pid, startedAt } = await shim.start();
+  await shim.abandon(); // of one that runs this is only a disconnect
+
+  await using again = {
+    shim: await Shim.reconnect(shim.directory),
+    [Symbol.asyncDispose]: async () => await again.shim?.abandon(),
+  };
+
+  assert.equal(again.shim?.pid, shim.pid);
+  assert.equal(again.shim.phase, 'started');
+  assert.deepEqual(await again.shim.started, { pid, startedAt });
+  await again.shim.signal(9);
+  assert.equal((await again.shim.exited).exitCode, 137);
+});
+
+test('an exit while no daemon is there leaves a status, and nothing else', async () => {
+  await using bundle = new TestBundle();
+  const shim = await bundle.shim(['sleep', '1000']);
+  const { pid } = await shim.start();
+  const watcher = connect(join(bundle.folder, 'shim.sock')); // says nothing: the shim does not wait for it
+  await once(watcher, 'connect');
+  await shim.abandon();
+
+  process.kill(pid, 'SIGTERM');
+  process.kill(pid, 'SIGKILL');
+  await text(watcher);
+
+  assert.equal(await Shim.reconnect(shim.directory), undefined);
+  assert.equal(Shim.readStatus(shim.directory)?.exitCode, 137);
+  assert.deepEqual(readdirSync(bundle.state), []);
+  assert.ok(!existsSync(`/sys/fs/cgroup/memory/gantry-test/${bundle.id}`));
+});
+
+test('a shim whose daemon dies before the start leaves', async () => {
+  await using bundle = new TestBundle();
+  mkdirSync(bundle.folder);
+  const options = {
+    id: bundle.id,
+    directory: bundle.folder,
+    runtime: { path: 'runc', root: bundle.state },
+    mode: { kind: 'container' },
+    tty: false,
+    openStdin: true,
+    stdinOnce: false,
+    log: { driver: 'none' },
+  } as const;
+  const child = spawn(SHIM_PROGRAM, shimArguments(options), {
+    stdio: ['ignore', 'ignore', 'inherit', 'ignore', 'pipe'],
+  });
+  const ended = once(child, 'exit');
+  const control = child.stdio[4];
+  assert.ok(control);
+  await once(control, 'data');
+
+  control.destroy();
+
+  assert.deepEqual(await ended, [0, null]);
+  assert.deepEqual(readdirSync(bundle.folder), []);
+});
+
+test('an abandoned shim leaves nothing in its folder', async () => {
+  await using bundle = new TestBundle();
+  const shim = await bundle.shim(['true'], { tty: true });
+
+  await shim.abandon();
+
+  assert.ok(!existsSync(join(bundle.folder, 'shim.sock')));
+  await assert.rejects(shim.exited, ShimLost);
+});
+
+test('a shim that is killed is told as lost', async () => {
+  await using bundle = new TestBundle();
+  const shim = await bundle.shim(['sleep', '1000']);
+  await shim.start();
+
+  process.kill(shim.pid, 'SIGKILL');
+
+  await assert.rejects(shim.exited, ShimLost);
+  assert.ok(shim.wasLost);
+});
+
+test('the signals that end a daemon do not end the shim', async () => {
+  await using bundle = new TestBundle();
+  const shim = await bundle.shim(['sleep', '1000']);
+  await shim.start();
+
+  for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const) process.kill(shim.pid, name);
+
+  await shim.signal(9);
+  assert.equal((await shim.exited).exitCode, 137);
+});
+
+for (const [what, said, answered] of [
+  ['another program', 'GET / HTTP/1.1', 'refused this is no handshake'],
+  ['an older daemon', 'GANTRY 0 control', 'refused this shim speaks no version below 1'],
+  ['an unknown kind', 'GANTRY 1 other', 'refused there is no such kind of connection'],
+] as const) {
+  test(`${what} is refused with the reason`, async () => {
+    await using bundle = new TestBundle();
+    await bundle.shim(['true']);
+    const socket = connect(join(bundle.folder, 'shim.sock'));
+
+    socket.write(`${said}\n`);
+
+    assert.equal(await text(socket), `${answered}\n`);
+  });
+}
+
+test('a newer daemon is answered with the version that this shim speaks', async () => {
+  await using bundle = new TestBundle();
+  const shim = await bundle.shim(['true']);
+  const socket = connect(join(bundle.folder, 'shim.sock'));
+
+  socket.write('GANTRY 7 control\n');
+
+  const [answer] = (await once(socket, 'data')) as [Buffer];
+  assert.equal(answer.toString(), `ok 1 ${shim.pid}\nwaiting\n`);
+  socket.destroy();
+});
+
+test('a shim of a version that this daemon does not speak is told, and left as it is', async () => {
+  await using bundle = new TestBundle();
+  mkdirSync(bundle.folder);
+  await using server = createServer((socket) => socket.resume().end('ok 9 1234\n')).listen(join(bundle.folder, 'shim.sock'));
+  await once(server, 'listening');
+
+  await assert.rejects(Shim.reconnect(bundle.folder), {
+    message: 'the shim 1234 speaks version 9 of its protocol, this daemon 1',
+  });
+});
