@@ -269,6 +269,15 @@ static bool has_everything(const struct client *client)
     return over && client->replay == NULL && client->length == 0;
 }
 
+/* A client that was slow for a while does not cost its memory for ever. */
+static void shrink(struct client *client)
+{
+    if (client->length > 0 || client->replay != NULL || client->capacity <= SMALL_BUFFER) return;
+    free(client->buffer);
+    client->buffer = NULL;
+    client->capacity = 0;
+}
+
 /*
  * The end of the output is told by a half-close; what the client still sends is read and dropped until it closes.
  * Closing with bytes unread, or while it writes, would reset the connection and take from it what it has not read yet.
@@ -278,6 +287,7 @@ static void settle(struct client *client)
     if (client->kind != ATTACHED || client->dead) return;
     catch_up(client);
     client_flush(client);
+    shrink(client);
     if (!client->output_ended && has_everything(client)) {
         shutdown(client->watch.fd, SHUT_WR);
         client->output_ended = true;
