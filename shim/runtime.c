@@ -3,10 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +20,18 @@ static void complain(int error)
 {
     int log = open("runtime.log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     dprintf(log, "{\"level\":\"error\",\"msg\":\"cannot run the runtime %s: %s\"}\n", options.runtime, strerror(error));
+}
+
+/* In a mount namespace of its own; what lies below a shared mount would be unmounted on the host as well. */
+static int hide_mount(const char *path)
+{
+    char parent[PATH_MAX];
+    snprintf(parent, sizeof parent, "%s", path);
+    char *slash = strrchr(parent, '/');
+    if (slash == NULL) return -1;
+    *slash = 0;
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, parent, NULL, MS_PRIVATE, NULL) < 0) return -1;
+    return umount2(path, MNT_DETACH);
 }
 
 static pid_t spawn(const char *const *arguments, bool with_streams)
@@ -35,7 +50,9 @@ static pid_t spawn(const char *const *arguments, bool with_streams)
         int end = with_streams && child_end(stream) >= 0 ? child_end(stream) : null;
         if (dup2(end, (int)stream) < 0) _exit(127);
     }
-    execvp(options.runtime, (char *const *)arguments);
+    if (options.runtime_hidden == NULL || hide_mount(options.runtime_hidden) == 0) {
+        execvp(options.runtime, (char *const *)arguments);
+    }
     complain(errno);
     _exit(127);
 }

@@ -24,6 +24,7 @@ enum phase { WAITING, STARTING, RUNNING, DRAINING, EXITED, FAILED };
 
 struct options {
     const char *id, *directory, *runtime, *runtime_root;
+    const char *runtime_hidden; /* a mount that the runtime must not see */
     const char *exec_container; /* not NULL: the process of an exec */
     const char *rootfs_base, *rootfs_options, *rootfs_target;
     const char *log_path, *log_attributes, *cgroup;

@@ -1,4 +1,5 @@
 import { effectiveCapabilities, hardLimits } from '../host/privileges.ts';
+import type { SeccompFilter } from '../host/seccomp.ts';
 import type { Overlay } from '../layers/layers.ts';
 import { wantedCapabilities } from './capabilities.ts';
 import type { ContainerUser } from './container-user.ts';
@@ -6,7 +7,7 @@ import { resolveUser } from './container-user.ts';
 import type { HostConfig, Ulimit } from './host-config-schema.ts';
 import { ociMounts } from './oci-mounts.ts';
 import { ociDevices, ociResources } from './oci-resources.ts';
-import { customSeccomp, defaultSeccomp } from './seccomp.ts';
+import { compiledSeccomp, customSeccomp, defaultSeccomp } from './seccomp.ts';
 import type { Container } from './store.ts';
 
 const MASKED = [
@@ -40,8 +41,10 @@ export function ociSpec(input: SpecInput): object {
   const { devices, rules } = ociDevices(hostConfig);
   const capabilities = grantedCapabilities(hostConfig);
   const user = resolveUser(config.User, hostConfig.GroupAdd ?? [], overlay);
+  const seccomp = seccompOf(hostConfig, capabilities);
   return {
     ociVersion: '1.0.2',
+    ...(seccomp !== undefined && { annotations: compiledSeccomp(seccomp) }),
     hostname: namespaces.uts === 'host' ? '' : config.Hostname,
     domainname: config.Domainname,
     process: {
@@ -63,7 +66,8 @@ export function ociSpec(input: SpecInput): object {
       sysctl: hostConfig.Sysctls ?? {},
       ...(hostConfig.Privileged
         ? { maskedPaths: [], readonlyPaths: [] }
-        : { maskedPaths: MASKED, readonlyPaths: READ_ONLY, ...seccompOf(hostConfig, capabilities) }),
+        : { maskedPaths: MASKED, readonlyPaths: READ_ONLY }),
+      ...(seccomp !== undefined && { seccomp }),
       ...(container.mounts.some(({ propagation }) => propagation.includes('shared')) && {
         rootfsPropagation: 'shared',
       }),
@@ -120,10 +124,10 @@ export function securityOption({ SecurityOpt }: Pick<HostConfig, 'SecurityOpt'>,
   return undefined;
 }
 
-function seccompOf(hostConfig: HostConfig, capabilities: readonly string[]): object {
+function seccompOf(hostConfig: HostConfig, capabilities: readonly string[]): SeccompFilter | undefined {
   const wanted = securityOption(hostConfig, 'seccomp');
-  if (wanted === 'unconfined') return {};
-  return { seccomp: wanted === undefined ? defaultSeccomp(capabilities) : customSeccomp(wanted, capabilities) };
+  if (hostConfig.Privileged || wanted === 'unconfined') return undefined;
+  return wanted === undefined ? defaultSeccomp(capabilities) : customSeccomp(wanted, capabilities);
 }
 
 function namespaceList({ network, pid, ipc, uts }: Namespaces): object[] {

@@ -1,4 +1,6 @@
 import { execFile } from 'node:child_process';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
@@ -24,6 +26,7 @@ export async function removeRemains(runtime: Runtime, id: string, cgroupPath: st
     // The runtime does not know it any more: then it is gone already.
     if (!(error instanceof Error)) throw error;
   }
+  await rm(join(runtime.root, id), { recursive: true, force: true });
   for (const delayMs of REAPING_MS) {
     try {
       removeCgroup(cgroups, cgroupPath);

@@ -1,15 +1,14 @@
-import { readFileSync } from 'node:fs';
-import { arch, release } from 'node:os';
+import { arch, constants, release } from 'node:os';
 
-import { EngineError, hasCode } from '../lib/errors.ts';
-
-const FIELD_PROFILE = '/usr/share/containers/seccomp.json';
+import { compileSeccomp, type SeccompArgument, type SeccompFilter, type SeccompRule } from '../host/seccomp.ts';
+import { EngineError } from '../lib/errors.ts';
+import { ALWAYS, NAMESPACE_FLAGS, PERSONALITIES, WITH_CAPABILITY } from './seccomp-profile.ts';
 
 type Rule = {
   names?: string[];
   name?: string;
   action: string;
-  args?: object[] | null;
+  args?: SeccompArgument[] | null;
   errnoRet?: number;
   includes?: Condition;
   excludes?: Condition;
@@ -23,72 +22,31 @@ type Profile = {
   syscalls: Rule[];
 };
 
-/** In force where the field's own profile is not installed: everything but what reaches the kernel behind all namespaces. */
-const FALLBACK: Profile = {
-  defaultAction: 'SCMP_ACT_ALLOW',
-  syscalls: [
-    {
-      names: [
-        ...['acct', 'add_key', 'bpf', 'clock_adjtime', 'clock_settime', 'create_module', 'delete_module'],
-        ...[
-          'finit_module',
-          'get_kernel_syms',
-          'init_module',
-          'ioperm',
-          'iopl',
-          'kcmp',
-          'kexec_file_load',
-          'kexec_load',
-        ],
-        ...['keyctl', 'lookup_dcookie', 'nfsservctl', 'open_by_handle_at', 'perf_event_open', 'personality'],
-        ...['query_module', 'quotactl', 'reboot', 'request_key', 'settimeofday', 'stime', 'swapoff', 'swapon', 'sysfs'],
-        ...['_sysctl', 'userfaultfd', 'uselib', 'ustat', 'vm86', 'vm86old'],
-      ],
-      action: 'SCMP_ACT_ERRNO',
-    },
-    {
-      names: [
-        'fsconfig',
-        'fsmount',
-        'fsopen',
-        'fspick',
-        'mount',
-        'mount_setattr',
-        'move_mount',
-        'open_tree',
-        'pivot_root',
-        'setns',
-        'umount',
-        'umount2',
-        'unshare',
-      ],
-      action: 'SCMP_ACT_ERRNO',
-      excludes: { caps: ['CAP_SYS_ADMIN'] },
-    },
-  ],
-};
-
 const ARCHITECTURE: Readonly<Record<string, { name: string; scmp: string }>> = {
   x64: { name: 'amd64', scmp: 'SCMP_ARCH_X86_64' },
   arm64: { name: 'arm64', scmp: 'SCMP_ARCH_AARCH64' },
 };
 
-let fieldProfile: Profile | undefined;
-const made = new Map<string, object>();
+const ARCHITECTURES = [
+  { architecture: 'SCMP_ARCH_X86_64', subArchitectures: ['SCMP_ARCH_X86'] },
+  { architecture: 'SCMP_ARCH_AARCH64', subArchitectures: ['SCMP_ARCH_ARM'] },
+];
+
+const made = new Map<string, SeccompFilter>();
+const compiled = new WeakMap<SeccompFilter, Buffer | undefined>();
 
 /** The default filter for a container with these capabilities, in the form of the OCI runtime specification. */
-export function defaultSeccomp(capabilities: readonly string[]): object {
+export function defaultSeccomp(capabilities: readonly string[]): SeccompFilter {
   const key = capabilities.toSorted().join();
   const known = made.get(key);
   if (known !== undefined) return known;
-  fieldProfile ??= readFieldProfile();
-  const filter = toOci(fieldProfile, capabilities);
+  const filter = toOci(dockerdsProfile(capabilities), capabilities);
   made.set(key, filter);
   return filter;
 }
 
 /** A filter that a client sends with `SecurityOpt: ["seccomp=<JSON>"]`. */
-export function customSeccomp(json: string, capabilities: readonly string[]): object {
+export function customSeccomp(json: string, capabilities: readonly string[]): SeccompFilter {
   try {
     return toOci(JSON.parse(json) as Profile, capabilities);
   } catch (error) {
@@ -96,16 +54,45 @@ export function customSeccomp(json: string, capabilities: readonly string[]): ob
   }
 }
 
-function readFieldProfile(): Profile {
-  try {
-    return JSON.parse(readFileSync(FIELD_PROFILE, 'utf8')) as Profile;
-  } catch (error) {
-    if (hasCode(error, 'ENOENT')) return FALLBACK;
-    throw error;
-  }
+/**
+ * Annotations that hand the compiled filter to crun, which then takes it as it is: it would need 8 ms for each start and
+ * each exec to compile it again. Other runtimes pass over them.
+ */
+export function compiledSeccomp(filter: SeccompFilter): Record<string, string> {
+  if (!compiled.has(filter)) compiled.set(filter, compileSeccomp(filter));
+  const program = compiled.get(filter);
+  return program === undefined ? {} : { 'run.oci.seccomp_bpf_data': program.toString('base64') };
 }
 
-function toOci(profile: Profile, capabilities: readonly string[]): object {
+const allow = (names: readonly string[], args?: SeccompArgument[]): Rule => ({
+  names: [...names],
+  action: 'SCMP_ACT_ALLOW',
+  ...(args !== undefined && { args }),
+});
+/** What is not named is refused with EPERM; what is newer than all that is named, as if the kernel did not have it. */
+function dockerdsProfile(capabilities: readonly string[]): Profile {
+  const granted = Object.entries(WITH_CAPABILITY).filter(([capability]) => capabilities.includes(capability));
+  const allowed = new Set([...ALWAYS, ...granted.flatMap(([, names]) => names)]);
+  return {
+    defaultAction: 'SCMP_ACT_ERRNO',
+    archMap: ARCHITECTURES,
+    syscalls: [
+      allow([...allowed]),
+      ...PERSONALITIES.map((value) => allow(['personality'], [{ index: 0, value, op: 'SCMP_CMP_EQ' }])),
+      ...(allowed.has('clone') ? [] : cloneWithoutNamespaces()),
+    ],
+  };
+}
+
+/** clone3 has its flags in memory, where no filter can look: the C library takes clone then. */
+function cloneWithoutNamespaces(): Rule[] {
+  return [
+    allow(['clone'], [{ index: 0, value: NAMESPACE_FLAGS, valueTwo: 0, op: 'SCMP_CMP_MASKED_EQ' }]),
+    { names: ['clone3'], action: 'SCMP_ACT_ERRNO', errnoRet: constants.errno.ENOSYS },
+  ];
+}
+
+function toOci(profile: Profile, capabilities: readonly string[]): SeccompFilter {
   const own = ARCHITECTURE[arch()];
   const mapped = profile.archMap?.find(({ architecture }) => architecture === own?.scmp);
   const architectures =
@@ -125,9 +112,9 @@ function isUsed(architecture: string): boolean {
   return architecture !== 'SCMP_ARCH_X32';
 }
 
-function toOciRule({ names, name, action, args, errnoRet }: Rule): object {
+function toOciRule({ names, name, action, args, errnoRet }: Rule): SeccompRule {
   return {
-    names: names ?? [name],
+    names: names ?? [name ?? ''],
     action,
     ...(args && args.length > 0 && { args }),
     ...(errnoRet !== undefined && { errnoRet }),

@@ -168,13 +168,12 @@ async function spawnShim(
   netns: number | undefined,
 ): Promise<Shim> {
   const { id, config, hostConfig, logPath } = container;
-  const { path, root } = engine.runtimes.get(hostConfig.Runtime);
   const { maxBytes, maxFiles } = logSizeBytes(hostConfig.LogConfig.Config);
   try {
     return await Shim.spawn({
       id,
       directory,
-      runtime: { path, root },
+      runtime: engine.runtimes.get(hostConfig.Runtime),
       mode: { kind: 'container', rootfs: engine.layers.overlay(id), netns },
       tty: config.Tty,
       openStdin: config.OpenStdin,

@@ -19,7 +19,7 @@ export type ShimOptions = Readonly<{
   id: string;
   /** Made by the caller. config.json (or process.json of an exec) has to be there before `start`. */
   directory: string;
-  runtime: Readonly<{ path: string; root: string }>;
+  runtime: Readonly<{ path: string; root: string; hidden?: string }>;
   mode:
     | Readonly<{
         kind: 'container';
@@ -43,6 +43,7 @@ export function shimArguments(options: ShimOptions): string[] {
   const { mode, log, runtime } = options;
   const list = ['--id', options.id, '--directory', options.directory];
   list.push('--runtime', runtime.path, '--runtime-root', runtime.root);
+  if (runtime.hidden !== undefined) list.push('--runtime-hide', runtime.hidden);
   if (mode.kind === 'exec') list.push('--exec', mode.container);
   if (mode.kind === 'container' && mode.rootfs !== undefined) list.push(...rootFsArguments(mode.rootfs));
   if (mode.kind === 'container' && mode.netns !== undefined) list.push('--netns');

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 
 import { exitCodeFor, startFailure } from './start-failure.ts';
 
-// What runc 1.1 and crun 1.8 say; the codes are those of dockerd 20.10 for the same.
+// What runc 1.1 says; the codes are those of dockerd 20.10 for the same.
 for (const [reason, command, expected] of [
   ['runc run failed: unable to start container process: exec: "x": executable file not found in $PATH', 'x', 127],
   [
@@ -16,8 +16,6 @@ for (const [reason, command, expected] of [
   ],
   ['runc run failed: unable to start container process: exec: "/etc": permission denied', '/etc', 126],
   ['runc run failed: … exec: "/etc/passwd/x": stat /etc/passwd/x: not a directory', '/etc/passwd/x', 127],
-  ['executable file `nothing` not found in $PATH: No such file or directory', 'nothing', 127],
-  ['open executable: Permission denied', '/etc', 126],
   ['error mounting "/gone" to rootfs at "/data": stat /gone: no such file or directory', 'true', 128],
   ['sysctl "kernel.nonexist" is not in a separate kernel namespace', 'true', 128],
 ] as const) {
@@ -48,6 +46,60 @@ test("the last error of the runtime's log is told in dockerd's words", () => {
       'exec: "nonexist": executable file not found in $PATH: unknown',
   );
   assert.equal(exitCode, 127);
+});
+
+for (const [said, command, expected, exitCode] of [
+  [
+    'executable file `x` not found in $PATH: No such file or directory',
+    'x',
+    'exec: "x": executable file not found in $PATH',
+    127,
+  ],
+  [
+    'executable file `/x` not found in $PATH: No such file or directory',
+    '/x',
+    'exec: "/x": stat /x: no such file or directory',
+    127,
+  ],
+  ['open executable: Permission denied', '/etc/passwd', 'exec: "/etc/passwd": permission denied', 126],
+  ['open executable: Operation not permitted', '/etc', 'exec: "/etc": permission denied', 126],
+  ['open executable: Not a directory', '/bin/true/x', 'exec: "/bin/true/x": stat /bin/true/x: not a directory', 127],
+  [
+    'exec container process (missing dynamic library?) `/bin/x`: No such file or directory',
+    '/bin/x',
+    'exec /bin/x: no such file or directory',
+    127,
+  ],
+  ['exec container process `/bin/x`: Exec format error', '/bin/x', 'exec /bin/x: exec format error', 128],
+] as const) {
+  test(`what crun says is told in runc's words: ${said}`, () => {
+    using place = folder({
+      'config.json': JSON.stringify({ process: { args: [command] } }),
+      'runtime.log': `${JSON.stringify({ level: 'error', msg: said })}\n`,
+    });
+
+    const failure = startFailure(place.path, 'container', '');
+
+    const prefix = 'failed to create shim task: OCI runtime create failed: crun create failed: ';
+    assert.ok(
+      failure.message.startsWith(`${prefix}unable to start container process: ${expected}: unknown`),
+      failure.message,
+    );
+    assert.equal(failure.exitCode, exitCode);
+  });
+}
+
+test('a working directory that is not there is told of an exec too', () => {
+  using place = folder({
+    'process.json': JSON.stringify({ args: ['true'] }),
+    'runtime.log': `${JSON.stringify({ level: 'error', msg: 'chdir `/no`: No such file or directory' })}\n`,
+  });
+
+  assert.equal(
+    startFailure(place.path, 'exec', '').message,
+    'OCI runtime exec failed: exec failed: unable to start container process: ' +
+      'chdir to cwd ("/no") set in config.json failed: no such file or directory: unknown',
+  );
 });
 
 test('without a message of the runtime what the shim saw is told', () => {

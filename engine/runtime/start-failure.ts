@@ -24,7 +24,8 @@ const MOUNT_HINT =
  * An exec that cannot be started is 126 whatever the reason, as dockerd 20.10 has it.
  */
 export function startFailure(directory: string, kind: 'container' | 'exec', seen: string): StartFailed {
-  const reason = lastError(directory) ?? seen;
+  const said = lastError(directory) ?? seen;
+  const reason = inRuncsWords(said, commandOf(directory), kind);
   if (kind === 'exec') return new StartFailed(`OCI runtime exec failed: ${reason}: unknown`, 126);
   // We create and start in one step; clients know the message of the first of docker's two.
   const known = reason.replace(/^runc run failed: /, 'runc create failed: ');
@@ -33,18 +34,43 @@ export function startFailure(directory: string, kind: 'container' | 'exec', seen
   return new StartFailed(message + hint, exitCodeFor(reason, commandOf(directory)));
 }
 
+/**
+ * Clients and people know runc's messages of a process that cannot be started, so crun's are told in the same words.
+ * What is no such message is returned as it is.
+ */
+function inRuncsWords(said: string, command: string, kind: 'container' | 'exec'): string {
+  const told = crunsProcessError(said, command);
+  if (told === undefined) return said;
+  return `${kind === 'exec' ? 'exec failed' : 'crun create failed'}: unable to start container process: ${told}`;
+}
+
+function crunsProcessError(said: string, command: string): string | undefined {
+  const quoted = JSON.stringify(command);
+  if (/^executable file `.*` not found in \$PATH/s.test(said)) {
+    const isPath = command.includes('/');
+    return `exec: ${quoted}: ${isPath ? `stat ${command}: no such file or directory` : 'executable file not found in $PATH'}`;
+  }
+  const opening = /^open executable: (?<problem>.+)$/s.exec(said)?.groups?.problem;
+  if (opening === 'Not a directory') return `exec: ${quoted}: stat ${command}: not a directory`;
+  if (opening !== undefined) return `exec: ${quoted}: permission denied`; // what is no file, or may not be run
+  const running = /^exec(?: container process[^`]*`.*`)?: (?<problem>.+)$/s.exec(said)?.groups?.problem;
+  if (running !== undefined) return `exec ${command}: ${running.toLowerCase()}`;
+  const changing = /^chdir `(?<folder>.*)`: (?<problem>.+)$/s.exec(said)?.groups;
+  if (changing === undefined) return undefined;
+  return `chdir to cwd (${JSON.stringify(changing.folder)}) set in config.json failed: ${changing.problem?.toLowerCase()}`;
+}
+
 /** The words that dockerd looks for, in its order: the runtime has no other way to say it. */
 export function exitCodeFor(reason: string, command: string): 126 | 127 | 128 {
   const said = reason.toLowerCase();
   if (said.includes('not a directory')) return 127;
   if (said.includes('permission denied')) return 126;
   const isMissing = said.includes('executable file not found') || said.includes('no such file or directory');
-  // crun puts the command between the words.
-  const isMissingForCrun = said.includes('executable file') && said.includes('not found');
-  return (isMissing || isMissingForCrun) && said.includes(command.toLowerCase()) ? 127 : 128;
+  return isMissing && said.includes(command.toLowerCase()) ? 127 : 128;
 }
 
 type Message = { level?: string; msg?: string };
+type Process = { args?: string[] };
 
 function lastError(directory: string): string | undefined {
   const errors = read(directory, 'runtime.log')
@@ -56,10 +82,12 @@ function lastError(directory: string): string | undefined {
 }
 
 function commandOf(directory: string): string {
-  const text = read(directory, 'config.json');
-  if (text === '') return '';
-  const { process } = JSON.parse(text) as { process?: { args?: string[] } };
-  return process?.args?.[0] ?? '';
+  const container = parse<{ process?: Process }>(read(directory, 'config.json'))?.process;
+  return (container ?? parse<Process>(read(directory, 'process.json')))?.args?.[0] ?? '';
+}
+
+function parse<T>(text: string): T | undefined {
+  return text === '' ? undefined : (JSON.parse(text) as T);
 }
 
 function read(directory: string, name: string): string {
