@@ -6,14 +6,15 @@
 
 struct options options = {.log_max_files = 1, .runtime_seconds = RUNTIME_SECONDS};
 
-enum name { ID = 1, DIRECTORY, RUNTIME, ROOT, SECONDS, EXEC, BASE, MOUNT, TARGET, LOG, SIZE, FILES, ATTRIBUTES, CGROUP,
-            HIDE, NETNS, TTY, INPUT, ONCE };
+enum name { ID = 1, DIRECTORY, RUNTIME, ROOT, SECONDS, EXEC, BASE, MOUNT, TARGET, MEMORY, SHARED, LOG, SIZE, FILES,
+            ATTRIBUTES, CGROUP, HIDE, NETNS, TTY, INPUT, ONCE };
 
 static const struct option names[] = {
     {"id", 1, 0, ID}, {"directory", 1, 0, DIRECTORY}, {"runtime", 1, 0, RUNTIME}, {"runtime-root", 1, 0, ROOT},
     {"runtime-seconds", 1, 0, SECONDS}, {"exec", 1, 0, EXEC}, {"rootfs-base", 1, 0, BASE},
-    {"rootfs-options", 1, 0, MOUNT}, {"rootfs-target", 1, 0, TARGET}, {"log", 1, 0, LOG}, {"log-max-size", 1, 0, SIZE},
-    {"log-max-files", 1, 0, FILES}, {"log-attributes", 1, 0, ATTRIBUTES}, {"cgroup", 1, 0, CGROUP},
+    {"rootfs-options", 1, 0, MOUNT}, {"rootfs-target", 1, 0, TARGET}, {"memory-of", 1, 0, MEMORY},
+    {"memory-target", 1, 0, SHARED}, {"log", 1, 0, LOG}, {"log-max-size", 1, 0, SIZE}, {"log-max-files", 1, 0, FILES},
+    {"log-attributes", 1, 0, ATTRIBUTES}, {"cgroup", 1, 0, CGROUP},
     {"runtime-hide", 1, 0, HIDE}, {"netns", 0, 0, NETNS}, {"tty", 0, 0, TTY}, {"stdin", 0, 0, INPUT}, {"stdin-once", 0, 0, ONCE}, {0, 0, 0, 0}};
 
 static void take(enum name name, const char *value)
@@ -28,6 +29,8 @@ static void take(enum name name, const char *value)
     case BASE: options.rootfs_base = value; break;
     case MOUNT: options.rootfs_options = value; break;
     case TARGET: options.rootfs_target = value; break;
+    case MEMORY: options.memory_of = value; break;
+    case SHARED: options.memory_target = value; break;
     case LOG: options.log_path = value; break;
     case SIZE: options.log_max_bytes = atoll(value); break;
     case FILES: options.log_max_files = atoi(value); break;

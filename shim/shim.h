@@ -27,6 +27,7 @@ struct options {
     const char *runtime_hidden; /* a mount that the runtime must not see */
     const char *exec_container; /* not NULL: the process of an exec */
     const char *rootfs_base, *rootfs_options, *rootfs_target;
+    const char *memory_of, *memory_target; /* a process whose /dev/shm is shared */
     const char *log_path, *log_attributes, *cgroup;
     int64_t log_max_bytes; /* 0: no rotation */
     int log_max_files, runtime_seconds;
@@ -61,6 +62,9 @@ void close_fd(int *fd);
 
 /* rootfs.c */
 void enter_own_mounts(void);
+
+/* shared-memory.c */
+void borrow_memory(void);
 
 /* life.c: from waiting to exited */
 extern enum phase phase;

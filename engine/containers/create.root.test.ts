@@ -211,6 +211,28 @@ suite('what a container gets', { concurrency: false }, () => {
     );
   });
 
+  test('another container is meant by its id, whatever its name becomes', async () => {
+    const id = await engine.create(['true'], {}, 'first-name');
+    const HostConfig = Object.fromEntries(
+      ['Ipc', 'Pid', 'Network'].map((kind) => [`${kind}Mode`, 'container:first-name']),
+    );
+
+    const joined = await engine.create(['true'], { HostConfig });
+
+    const { IpcMode, PidMode, NetworkMode } = (await engine.get<Inspect>(`/containers/${joined}/json`)).body.HostConfig;
+    assert.deepEqual(
+      [IpcMode, PidMode, NetworkMode],
+      Array.from({ length: 3 }, () => `container:${id}`),
+    );
+  });
+
+  test('a terminal has the size that newer clients send with the creation', async () => {
+    const id = await engine.run(['stty', 'size'], { Tty: true, HostConfig: { ConsoleSize: [33, 101] } });
+
+    assert.equal(await engine.wait(id), 0);
+    assert.equal((await engine.get(`/containers/${id}/logs?stdout=1`)).raw.toString(), '33 101\r\n');
+  });
+
   test('the host’s own namespaces can be used', async () => {
     const text = await said('for n in net pid ipc uts; do readlink /proc/self/ns/$n; done', {
       HostConfig: { NetworkMode: 'host', PidMode: 'host', IpcMode: 'host', UTSMode: 'host' },
@@ -236,6 +258,14 @@ suite('what a container gets', { concurrency: false }, () => {
     ]);
     assert.equal((await refusal({ Image: 'busybox', HostConfig: { PidMode: 'container:nobody' } }))[0], 400);
     assert.equal((await refusal({ Image: 'busybox', HostConfig: { Memory: 'much' } }))[0], 400);
+    assert.deepEqual(await refusal({ Image: 'busybox', Cmd: ['true'], HostConfig: { IpcMode: 'any' } }), [
+      400,
+      'invalid IPC mode: any',
+    ]);
+    assert.deepEqual(await refusal({ Image: 'busybox', Cmd: ['true'], HostConfig: { ConsoleSize: [-1, 80] } }), [
+      400,
+      'invalid console size: -1x80',
+    ]);
 
     assert.equal((await engine.get<Summary[]>('/containers/json?all=1')).body.length, before);
   });

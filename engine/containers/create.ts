@@ -37,6 +37,7 @@ type Needs = {
   volumeUsage: VolumeUsage;
 };
 
+const OTHER = 'container:';
 const NAME = /^\/?[a-zA-Z0-9_-]+$/;
 
 /**
@@ -51,15 +52,14 @@ export async function createContainer(
 ): Promise<{ container: Container; warnings: string[] }> {
   const id = newId();
   const image = findImage(engine.images, body.Image ?? '');
-  const wanted = completeHostConfig(body.HostConfig ?? {}, {
+  const asked = completeHostConfig(body.HostConfig ?? {}, {
     logDriver: engine.config.logDriver,
     logOpts: engine.config.logOpts,
     runtime: engine.runtimes.defaultName,
   });
-  const { hostConfig, warnings } = withoutUnsupported(wanted, limitSupport());
-  checkAgainstModes(body, hostConfig.NetworkMode, hostConfig.UTSMode);
-  engine.runtimes.get(hostConfig.Runtime);
-  checkOthers(engine.containers, hostConfig);
+  checkAgainstModes(body, asked.NetworkMode, asked.UTSMode);
+  engine.runtimes.get(asked.Runtime);
+  const { hostConfig, warnings } = withoutUnsupported(withOthersById(engine.containers, asked), limitSupport());
   const hostname = hostConfig.NetworkMode === 'host' ? hostName() : '';
   const config = completeConfig(id, body, image.config, hostname);
   const { path, args } = commandOf(config);
@@ -119,12 +119,31 @@ function nameOf(containers: ContainerStore, wanted: string | undefined): string 
   return name;
 }
 
-/** The other containers that this one names. A network is only looked for when it starts, as in docker. */
-function checkOthers(containers: ContainerStore, { PidMode, IpcMode, Links }: HostConfig): void {
-  for (const mode of [PidMode, IpcMode]) {
-    if (mode.startsWith('container:')) findOther(containers, mode.slice('container:'.length));
-  }
+/** The containers that this one names are kept by their ids: a name may change. */
+function withOthersById(containers: ContainerStore, hostConfig: HostConfig): HostConfig {
+  const { NetworkMode, PidMode, IpcMode, Links } = hostConfig;
   for (const link of Links ?? []) findOther(containers, link.split(':', 1)[0]!);
+  return {
+    ...hostConfig,
+    NetworkMode: networkById(containers, NetworkMode),
+    PidMode: modeById(containers, PidMode),
+    IpcMode: modeById(containers, IpcMode),
+  };
+}
+
+function modeById(containers: ContainerStore, mode: string): string {
+  if (!mode.startsWith(OTHER)) return mode;
+  return OTHER + findOther(containers, mode.slice(OTHER.length)).id;
+}
+
+/** A network is only looked for at the start, as in docker, and so is a container whose network is shared. */
+function networkById(containers: ContainerStore, mode: string): string {
+  try {
+    return modeById(containers, mode);
+  } catch (error) {
+    if (error instanceof EngineError) return mode;
+    throw error;
+  }
 }
 
 /** It is not the container of the request: a 404 would tell a client that the image is missing. */

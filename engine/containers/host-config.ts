@@ -204,6 +204,8 @@ function checkModes({
   Dns,
   RestartPolicy,
   UsernsMode,
+  IpcMode,
+  ConsoleSize,
   Tmpfs,
 }: HostConfig): void {
   const { Name, MaximumRetryCount } = RestartPolicy;
@@ -213,7 +215,12 @@ function checkModes({
     `maximum retry count cannot be used with restart policy '${Name}'`,
   );
   refuseIf(MaximumRetryCount < 0, 'maximum retry count cannot be negative');
+  refuseIf(!/^(private|shareable|host|none|container:.+)$/s.test(IpcMode), `invalid IPC mode: ${IpcMode}`);
   refuseIf(!['', 'host'].includes(UsernsMode), `invalid user namespace mode: ${UsernsMode}`);
+  refuseIf(
+    ConsoleSize.some((size) => size < 0 || size > 65_535),
+    `invalid console size: ${ConsoleSize.join('x')}`,
+  );
   for (const path of Object.keys(Tmpfs ?? {})) {
     refuseIf(
       !path.startsWith('/') || path === '/',

@@ -37,10 +37,11 @@ export function ociMounts(
     kernel('/sys', 'sysfs', writable),
     kernel('/sys/fs/cgroup', 'cgroup', writable),
     kernel('/dev/mqueue', 'mqueue'),
-    shm === undefined
-      ? { ...kernel('/dev/shm', 'tmpfs', 'mode=1777', `size=${hostConfig.ShmSize}`), source: 'shm' }
-      : bind('/dev/shm', shm, ['rw']),
   ];
+  if (shm !== undefined) list.push(bind('/dev/shm', shm, ['rw']));
+  else if (hostConfig.IpcMode !== 'none') {
+    list.push({ ...kernel('/dev/shm', 'tmpfs', 'mode=1777', `size=${hostConfig.ShmSize}`), source: 'shm' });
+  }
   if (files !== undefined) {
     list.push(bind('/etc/resolv.conf', files.resolvConf, ['rw']));
     list.push(bind('/etc/hostname', files.hostname, ['rw']));

@@ -83,7 +83,8 @@ async function launch(engine: StartNeeds, container: Container, restartCount: nu
   undo.defer(() => detach(engine, id));
   const leased = await lease(engine, container);
   mkdirSync(containerFolder(engine.config, id), { recursive: true, mode: 0o710 });
-  const shim = await spawnShim(engine, container, folder, leased?.netns);
+  const memory = sharedMemoryOf(engine, container);
+  const shim = await spawnShim(engine, container, folder, { netns: leased?.netns, memory });
   undo.defer(async () => {
     await shim.gone;
     await shim.abandon();
@@ -96,12 +97,14 @@ async function launch(engine: StartNeeds, container: Container, restartCount: nu
     overlay,
     namespaces: namespacesOf(engine, container, leased === undefined ? undefined : shim.pid),
     files: filesFor(engine, container, leased?.attachment ?? { ipAddress: '', gateway: '' }),
-    shm: sharedMemoryOf(container),
+    shm: memory?.target,
     cgroupPath: cgroupPathOf(container),
     defaultUlimits: engine.config.defaultUlimits,
   });
   writeFileSync(join(folder, 'config.json'), JSON.stringify(spec));
   using _attaching = await engine.pendingAttaches.connectAll(id, shim);
+  const [height = 0, width = 0] = container.hostConfig.ConsoleSize;
+  if (container.config.Tty && height > 0 && width > 0) await shim.resize(width, height);
   const { pid, startedAt } = await shim.start();
 
   engine.shims.add(id, shim);
@@ -165,16 +168,17 @@ async function spawnShim(
   engine: StartNeeds,
   container: Container,
   directory: string,
-  netns: number | undefined,
+  { netns, memory }: { netns: number | undefined; memory: SharedMemory | undefined },
 ): Promise<Shim> {
   const { id, config, hostConfig, logPath } = container;
   const { maxBytes, maxFiles } = logSizeBytes(hostConfig.LogConfig.Config);
+  const borrowed = memory?.ofPid === undefined ? undefined : { ofPid: memory.ofPid, target: memory.target };
   try {
     return await Shim.spawn({
       id,
       directory,
       runtime: engine.runtimes.get(hostConfig.Runtime),
-      mode: { kind: 'container', rootfs: engine.layers.overlay(id), netns },
+      mode: { kind: 'container', rootfs: engine.layers.overlay(id), netns, memory: borrowed },
       tty: config.Tty,
       openStdin: config.OpenStdin,
       stdinOnce: config.StdinOnce,
@@ -188,10 +192,10 @@ async function spawnShim(
 
 function namespacesOf(engine: StartNeeds, { hostConfig }: Container, shimPid: number | undefined): Namespaces {
   const { NetworkMode, PidMode, IpcMode, UTSMode } = hostConfig;
-  const joined = (mode: string, kind: string): string | undefined => {
+  const joined = (mode: string, kind: keyof typeof cannotJoin): string | undefined => {
     if (mode === 'host') return 'host';
     if (!mode.startsWith('container:')) return undefined;
-    return `/proc/${pidOf(engine, mode)}/ns/${kind}`;
+    return `/proc/${pidOf(engine, mode, kind)}/ns/${kind}`;
   };
   const network = shimPid === undefined ? joined(NetworkMode, 'net') : `/proc/${shimPid}/fd/3`;
   const uts =
@@ -199,12 +203,18 @@ function namespacesOf(engine: StartNeeds, { hostConfig }: Container, shimPid: nu
   return { network, pid: joined(PidMode, 'pid'), ipc: joined(IpcMode, 'ipc'), uts };
 }
 
+/** dockerd's words for a namespace of a container that does not run. */
+const cannotJoin = {
+  net: (id: string) => `cannot join network of a non running container: ${id}`,
+  uts: (id: string) => `cannot join network of a non running container: ${id}`,
+  pid: (id: string) => `container ${id} is not running`,
+  ipc: (id: string) => `can't join IPC of container ${id}: container ${id} is not running`,
+};
+
 /** The process whose namespaces a mode such as `container:web` shares. */
-function pidOf(engine: StartNeeds, mode: string): number {
+function pidOf(engine: StartNeeds, mode: string, kind: keyof typeof cannotJoin): number {
   const other = engine.containers.find(mode.slice('container:'.length));
-  if (!isAlive(other.state)) {
-    throw new EngineError('failed', `cannot join namespaces of a non running container: ${other.id}`);
-  }
+  if (!isAlive(other.state)) throw new EngineError('failed', cannotJoin[kind](other.id));
   return other.state.pid;
 }
 
@@ -225,10 +235,20 @@ function filesFor(
   return etcFilesOf(engine.config, owner.id);
 }
 
-/**
- * Only the host's can be had: another container's is a mount in a namespace of its own, which cannot be bound into this
- * one. Its System V memory and message queues are shared all the same, by the namespace.
- */
-function sharedMemoryOf({ hostConfig }: Container): string | undefined {
-  return hostConfig.IpcMode === 'host' ? '/dev/shm' : undefined;
+type SharedMemory = Readonly<{ target: string; ofPid: number | undefined }>;
+
+/** Whose /dev/shm the container gets: undefined for one of its own, or for none. */
+function sharedMemoryOf(engine: StartNeeds, { id, hostConfig }: Container): SharedMemory | undefined {
+  const { IpcMode } = hostConfig;
+  if (IpcMode === 'host') return { target: '/dev/shm', ofPid: undefined };
+  if (!IpcMode.startsWith('container:')) return undefined;
+  const ofPid = pidOf(engine, IpcMode, 'ipc');
+  const other = engine.containers.find(IpcMode.slice('container:'.length));
+  if (['private', 'none'].includes(other.hostConfig.IpcMode)) {
+    const hint = 'non-shareable IPC (hint: use IpcMode:shareable for the donor container)';
+    throw new EngineError('failed', `can't join IPC of container ${other.id}: ${hint}`);
+  }
+  const target = join(containerFolder(engine.config, id), 'shm');
+  mkdirSync(target, { recursive: true, mode: 0o700 });
+  return { target, ofPid };
 }

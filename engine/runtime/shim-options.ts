@@ -26,6 +26,8 @@ export type ShimOptions = Readonly<{
         rootfs?: RootFs;
         /** A descriptor; `/proc/<pid>/fd/3` in the shim. */
         netns?: number;
+        /** The /dev/shm of a running process, to be mounted at `target` in the shim's namespace. */
+        memory?: Readonly<{ ofPid: number; target: string }>;
       }>
     | Readonly<{ kind: 'exec'; container: string }>;
   tty: boolean;
@@ -46,6 +48,9 @@ export function shimArguments(options: ShimOptions): string[] {
   if (runtime.hidden !== undefined) list.push('--runtime-hide', runtime.hidden);
   if (mode.kind === 'exec') list.push('--exec', mode.container);
   if (mode.kind === 'container' && mode.rootfs !== undefined) list.push(...rootFsArguments(mode.rootfs));
+  if (mode.kind === 'container' && mode.memory !== undefined) {
+    list.push('--memory-of', String(mode.memory.ofPid), '--memory-target', mode.memory.target);
+  }
   if (mode.kind === 'container' && mode.netns !== undefined) list.push('--netns');
   if (options.tty) list.push('--tty');
   if (options.openStdin) list.push('--stdin');
