@@ -90,18 +90,28 @@ static size_t unescape(const unsigned char **s, const unsigned char *end, unsign
     return length < LINE_LIMIT ? length : LINE_LIMIT;
 }
 
+/* The bytes of an entry that is no text are its last field, behind attributes that may have the same name. */
+static const unsigned char *find_raw(const unsigned char *line, const unsigned char *end)
+{
+    static const char name[] = "\"raw\":\"";
+    if (end - line < 2 || memcmp(end - 2, "\"}", 2) != 0) return NULL;
+    const unsigned char *quote = memrchr(line, '"', (size_t)(end - 2 - line));
+    if (quote == NULL || quote - line < (ptrdiff_t)sizeof name) return NULL;
+    return memcmp(quote + 2 - sizeof name, name, sizeof name - 1) == 0 ? quote + 1 : NULL;
+}
+
 /* Puts the text of an entry at `to`. Returns its length; 0 for a line that is no entry of a log. */
 static size_t decode(const unsigned char *line, const unsigned char *end, enum stream *stream, unsigned char *to)
 {
-    static const char head[] = "{\"log\":\"", middle[] = "\",\"stream\":\"std", raw[] = "\",\"raw\":\"";
+    static const char head[] = "{\"log\":\"", middle[] = "\",\"stream\":\"std";
     if ((size_t)(end - line) < sizeof head || memcmp(line, head, sizeof head - 1) != 0) return 0;
     const unsigned char *at = line + sizeof head - 1;
     size_t length = unescape(&at, end, to);
     if ((size_t)(end - at) < sizeof middle || memcmp(at, middle, sizeof middle - 1) != 0) return 0;
     at += sizeof middle - 1;
     *stream = *at == 'e' ? STDERR : STDOUT;
-    const unsigned char *bytes = memmem(at, (size_t)(end - at), raw, sizeof raw - 1);
-    return bytes == NULL ? length : decode_base64(bytes + sizeof raw - 1, end, to);
+    const unsigned char *raw = find_raw(at, end);
+    return raw == NULL ? length : decode_base64(raw, end, to);
 }
 
 static void send_text(struct client *client)

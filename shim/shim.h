@@ -127,7 +127,7 @@ void let_go(struct generation *generation);
 bool log_is_held_up(void);
 
 /* json.c: the text of log entries, before it is written */
-#define ATTRIBUTES_LIMIT (8 * 1024)
+#define ATTRIBUTES_LIMIT (100 * 1024)
 #define ENTRY_LIMIT (LINE_LIMIT * 8 + ATTRIBUTES_LIMIT + 512) /* all escaped, and once more as base64 */
 #define JSON_BATCH (64 * 1024)
 extern unsigned char json[JSON_BATCH + ENTRY_LIMIT];

@@ -16,6 +16,7 @@ import { checkAgainstModes, commandOf, completeConfig } from './container-config
 import { emitContainer } from './container-events.ts';
 import type { HostConfig } from './host-config-schema.ts';
 import { completeHostConfig } from './host-config.ts';
+import { checkAttributes } from './log-attributes.ts';
 import { parseBind, volumeMount } from './mount-points.ts';
 import { containerFolder } from './places.ts';
 import { randomName } from './random-name.ts';
@@ -93,6 +94,7 @@ export async function createContainer(
     logPath:
       hostConfig.LogConfig.Type === 'json-file' ? join(containerFolder(engine.config, id), `${id}-json.log`) : '',
   };
+  checkAttributes(container);
   await engine.layers.prepare(id, image.id);
   undo.defer(async () => await engine.layers.remove(id));
   await copyUpVolumes(engine, container);

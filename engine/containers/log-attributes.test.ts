@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { logAttributes } from './log-attributes.ts';
+import { attributesText, checkAttributes, logAttributes } from './log-attributes.ts';
 import type { Container } from './store.ts';
 
 /** The fields that count here. */
@@ -36,4 +36,26 @@ test('log options choose labels, variables and the tag', async (t) => {
       assert.deepEqual(attributes, expected);
     });
   }
+});
+
+function labelled(Labels: Record<string, string>): Container {
+  const { config, ...rest } = container({ 'labels-regex': '' });
+  const LogConfig = { Type: 'json-file', Config: { labels: Object.keys(Labels).join() } };
+  return { ...rest, config: { ...config, Labels }, hostConfig: { ...rest.hostConfig, LogConfig } };
+}
+
+test('they are written as dockerd 20.10 writes them: sorted, and with its escapes', () => {
+  const text = attributesText(labelled({ 'z.l': 'x"y\u2028', FOO: 'a<b&c', 'a.l': 'é', empty: '', 9: 'n', 10: 't' }));
+
+  assert.equal(text, String.raw`{"10":"t","9":"n","FOO":"a\u003cb\u0026c","a.l":"é","empty":"","z.l":"x\"y\u2028"}`);
+});
+
+test('nothing is written where nothing was chosen', () => {
+  assert.equal(attributesText(container({})), '');
+});
+
+test('more than the shim takes is refused', () => {
+  checkAttributes(labelled({ long: 'x'.repeat(100 * 1024 - 11) }));
+
+  assert.throws(() => checkAttributes(labelled({ long: 'x'.repeat(100 * 1024 - 10) })), { kind: 'invalid' });
 });

@@ -1,10 +1,28 @@
+import { EngineError } from '../lib/errors.ts';
 import type { Container } from './store.ts';
 
-/**
- * The labels and variables that the log options `labels`, `env` and their `-regex` forms choose, and the `tag`.
- *
- * dockerd writes them into every line. They never change while the container exists, so they are added when it is read.
- */
+/** The shim takes no more. */
+const LIMIT_BYTES = 100 * 1024;
+
+/** The attributes as they stand in every line of the log, byte for byte as dockerd writes them; empty without any. */
+export function attributesText(container: Container): string {
+  const sorted = Object.entries(logAttributes(container)).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  if (sorted.length === 0) return '';
+  const text = `{${sorted.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join(',')}}`;
+  return text.replaceAll(/[<>&\u2028\u2029]/g, escapedAsInGo);
+}
+
+function escapedAsInGo(letter: string): string {
+  return `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`;
+}
+
+/** Refused when the container is created, and not each time it starts. Throws `invalid`. */
+export function checkAttributes(container: Container): void {
+  if (Buffer.byteLength(attributesText(container)) <= LIMIT_BYTES) return;
+  throw new EngineError('invalid', 'the labels and variables that the log options choose are longer than 100 KB');
+}
+
+/** The labels and variables that the log options `labels`, `env` and their `-regex` forms choose, and the `tag`. */
 export function logAttributes({ id, name, imageName, imageId, config, hostConfig }: Container): Record<string, string> {
   const options: Readonly<Record<string, string>> = hostConfig.LogConfig.Config ?? {};
   const variables = config.Env.map((variable): [string, string] => {

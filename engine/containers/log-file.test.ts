@@ -132,6 +132,18 @@ test('details are sorted, escaped and stand between timestamp and text', async (
   assert.deepEqual(given, [`1:${described} a\n`, '1:x=y b\n']);
 });
 
+test('lines with the attributes of their container are read as those with others', async () => {
+  using log = new TemporaryLog();
+  const attrs = { a: 'b', c: 'd' };
+  log.append(line('1', { extra: { attrs } }), line('2', { stream: 'stderr', extra: { attrs: { e: 'f' } } }), line('3'));
+
+  const plain = await read(log.path, { attributes: JSON.stringify(attrs) });
+  const detailed = await read(log.path, { attributes: JSON.stringify(attrs), details: attrs });
+
+  assert.deepEqual(plain, ['1:1', '2:2', '1:3']);
+  assert.deepEqual(detailed, ['1:a=b,c=d 1', '2:e=f 2', '1:a=b,c=d 3']);
+});
+
 test('attributes are not shown unless details are wanted', async () => {
   using log = new TemporaryLog();
   log.append(line('a\n', { extra: { attrs: { b: '2' } } }));

@@ -9,6 +9,8 @@ export type LogSelection = Readonly<{
   timestamps: boolean;
   /** Shown before each line: the attributes of lines that have none of their own. Undefined: none are shown. */
   details: Readonly<Record<string, string>> | undefined;
+  /** The JSON text of the attributes that usually stand in each line. */
+  attributes?: string;
   /** 8-byte frames, or the bare text as a tty's log is sent. */
   framed: boolean;
 }>;
@@ -27,8 +29,9 @@ const SHORTEST_LINE = 58;
 
 const LOG = Buffer.from('{"log":"');
 const STREAM = Buffer.from(',"stream":"std');
-const OUT_TIME = Buffer.from('out","time":"');
-const ERR_TIME = Buffer.from('err","time":"');
+const OUT = Buffer.from('out"');
+const ERR = Buffer.from('err"');
+const TIME = Buffer.from(',"time":"');
 const END = Buffer.from('}\n');
 
 /** The byte behind a backslash to the byte that is meant; `u` is not in the table. */
@@ -49,14 +52,15 @@ for (const [letter, meant] of Object.entries({
 /**
  * Turns lines of the json-file format into what the API sends.
  *
- * The usual line (log, stream, time, in this order) is decoded in one pass over its bytes: JSON.parse per line costs
- * five times as much. Everything else (attributes, `raw`, another order) takes the way through JSON.parse.
+ * The usual line (log, stream, the container's attributes, time, in this order) is decoded in one pass over its bytes:
+ * JSON.parse per line costs five times as much. Everything else (`raw`, another order) takes the way through JSON.parse.
  */
 export class LogLines {
   readonly #select: LogSelection;
   readonly #since: Buffer | undefined;
   readonly #until: Buffer | undefined;
   readonly #details: Buffer;
+  readonly #attributes: Buffer;
   #out: Buffer = Buffer.alloc(0);
   #used = 0;
   /** A line after `until` was seen: nothing more will come. */
@@ -66,6 +70,8 @@ export class LogLines {
     this.#select = select;
     this.#since = select.since && comparable(select.since);
     this.#until = select.until && comparable(select.until);
+    const { attributes = '' } = select;
+    this.#attributes = Buffer.from(attributes === '' ? '' : `,"attrs":${attributes}`);
     this.#details = Buffer.from(select.details === undefined ? '' : `${describe(select.details)} `);
   }
 
@@ -129,9 +135,12 @@ export class LogLines {
     at += 1;
     if (!matches(data, at, STREAM)) return -1;
     at += STREAM.length;
-    const isStdout = matches(data, at, OUT_TIME);
-    if (!isStdout && !matches(data, at, ERR_TIME)) return -1;
-    at += OUT_TIME.length;
+    const isStdout = matches(data, at, OUT);
+    if (!isStdout && !matches(data, at, ERR)) return -1;
+    at += OUT.length;
+    if (matches(data, at, this.#attributes)) at += this.#attributes.length;
+    if (!matches(data, at, TIME)) return -1;
+    at += TIME.length;
     const time = at;
     while (at < end && data[at] !== QUOTE && data[at] !== NEWLINE) at += 1;
     if (data[at - 1] !== Z || at - time < 20 || at - time > 30 || !matches(data, at + 1, END)) return -1;

@@ -1,6 +1,6 @@
 import { EngineError } from '../lib/errors.ts';
 import type { Exits } from './exits.ts';
-import { logAttributes } from './log-attributes.ts';
+import { attributesText, logAttributes } from './log-attributes.ts';
 import { readLog, type LogQuery } from './log-file.ts';
 import { isAlive } from './state.ts';
 import type { Container, ContainerStore } from './store.ts';
@@ -35,6 +35,7 @@ export function prepareLogs(
     stderr: request.stderr ?? false,
     timestamps: request.timestamps ?? false,
     details: request.details === true ? logAttributes(container) : undefined,
+    attributes: attributesText(container),
     framed: !container.config.Tty,
     tail: tailOf(request.tail),
     since: timeOf('since', request.since),

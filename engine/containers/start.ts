@@ -9,12 +9,13 @@ import { EngineError } from '../lib/errors.ts';
 import type { KeyLock } from '../lib/key-lock.ts';
 import { attachBridge, attachHost, attachNone, detach, type Leased, type NetworkNeeds } from '../networks/attach.ts';
 import type { Runtimes } from '../runtime/runtimes.ts';
-import { Shim } from '../runtime/shim.ts';
+import { Shim, type ShimOptions } from '../runtime/shim.ts';
 import { StartFailed } from '../runtime/start-failure.ts';
 import { emitContainer, emitMounts } from './container-events.ts';
 import { etcFilesOf, writeEtcFiles, type EtcFiles } from './etc-files.ts';
 import type { Exits } from './exits.ts';
 import { logSizeBytes } from './host-config.ts';
+import { attributesText } from './log-attributes.ts';
 import { ociSpec, type Namespaces } from './oci-spec.ts';
 import type { PendingAttaches } from './pending-attaches.ts';
 import { cgroupPathOf, containerFolder, shimFolder } from './places.ts';
@@ -170,8 +171,7 @@ async function spawnShim(
   directory: string,
   { netns, memory }: { netns: number | undefined; memory: SharedMemory | undefined },
 ): Promise<Shim> {
-  const { id, config, hostConfig, logPath } = container;
-  const { maxBytes, maxFiles } = logSizeBytes(hostConfig.LogConfig.Config);
+  const { id, config, hostConfig } = container;
   const borrowed = memory?.ofPid === undefined ? undefined : { ofPid: memory.ofPid, target: memory.target };
   try {
     return await Shim.spawn({
@@ -182,12 +182,19 @@ async function spawnShim(
       tty: config.Tty,
       openStdin: config.OpenStdin,
       stdinOnce: config.StdinOnce,
-      log: logPath === '' ? { driver: 'none' } : { driver: 'json-file', path: logPath, maxBytes, maxFiles },
+      log: logOf(container),
       cgroupPath: cgroupPathOf(container),
     });
   } finally {
     if (netns !== undefined) closeSync(netns); // the shim holds it now
   }
+}
+
+function logOf(container: Container): ShimOptions['log'] {
+  const { logPath, hostConfig } = container;
+  if (logPath === '') return { driver: 'none' };
+  const sizes = logSizeBytes(hostConfig.LogConfig.Config);
+  return { driver: 'json-file', path: logPath, ...sizes, attributes: attributesText(container) };
 }
 
 function namespacesOf(engine: StartNeeds, { hostConfig }: Container, shimPid: number | undefined): Namespaces {

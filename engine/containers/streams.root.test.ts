@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { after, before, suite, test } from 'node:test';
 
@@ -291,6 +292,11 @@ suite('streams of containers', { concurrency: false }, () => {
     const { raw } = await engine.get(`/containers/${id}/logs?stdout=1&details=1`);
 
     assert.equal(raw.subarray(8).toString(), 'FOO=bar,who=me+%26+you x\n');
+    const { body: inspect } = await engine.get<{ LogPath: string }>(`/containers/${id}/json`);
+    assert.match(
+      readFileSync(inspect.LogPath, 'utf8'),
+      /^\{"log":"x\\n","stream":"stdout","attrs":\{"FOO":"bar","who":"me \\u0026 you"\},"time":"[^"]+"\}\n$/,
+    );
   });
 
   test('the log of a terminal is raw', async () => {

@@ -75,7 +75,8 @@ test('a character on the border of two pieces stays whole', async () => {
 test('bytes that are no text come back from the log as they were', async () => {
   await using bundle = new TestBundle();
   const script = String.raw`head -c 100000 /dev/zero | tr '\0' '\377'; printf '\303'; read x; printf '\251\n'; read x`;
-  const shim = await bundle.shim(['sh', '-c', script], { openStdin: true });
+  const log = { driver: 'json-file' as const, attributes: '{"a":"b","raw":"eA=="}' };
+  const shim = await bundle.shim(['sh', '-c', script], { openStdin: true, log });
   await shim.start();
   const live = await bundle.attach(shim, { ...LOGS, stdin: true });
   await seen(live, '\u00c3');
@@ -91,7 +92,7 @@ test("the attributes of the log's options stand in every line", async () => {
   await using bundle = new TestBundle();
   const attributes = { 'a.label': 'x"y', VAR: 'é' };
 
-  await run(bundle, 'echo one; echo two', { log: { driver: 'json-file', attributes } });
+  await run(bundle, 'echo one; echo two', { log: { driver: 'json-file', attributes: JSON.stringify(attributes) } });
 
   assert.match(
     readFileSync(bundle.logPath, 'utf8'),

@@ -8,8 +8,8 @@ export type ShimLog = Readonly<
       path: string;
       maxBytes?: number;
       maxFiles?: number;
-      /** Labels and variables that the log's options chose; they stand in every line. Up to 8 KB as JSON. */
-      attributes?: Readonly<Record<string, string>>;
+      /** JSON of the labels and variables that the log's options chose; it stands in every line. Up to 100 KB. */
+      attributes?: string;
     }
   | { driver: 'none' }
 >;
@@ -70,6 +70,6 @@ function logArguments(log: Extract<ShimLog, { driver: 'json-file' }>): string[] 
   const list = ['--log', log.path];
   if (log.maxBytes !== undefined) list.push('--log-max-size', String(log.maxBytes));
   if (log.maxFiles !== undefined) list.push('--log-max-files', String(log.maxFiles));
-  if (log.attributes !== undefined) list.push('--log-attributes', JSON.stringify(log.attributes));
+  if (log.attributes) list.push('--log-attributes', log.attributes);
   return list;
 }
