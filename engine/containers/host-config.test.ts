@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import type { HostConfigBody } from './host-config-schema.ts';
-import { completeHostConfig, logSizeBytes, portKey } from './host-config.ts';
+import { completeHostConfig, portKey } from './host-config.ts';
 
 const defaults = { logDriver: 'json-file', logOpts: {}, runtime: 'runc' };
 const MB = 1024 * 1024;
@@ -25,9 +25,6 @@ const refused: [HostConfigBody, RegExp][] = [
   [{ UsernsMode: 'private' }, /user namespace mode/],
   [{ Tmpfs: { tmp: '' } }, /must be absolute/],
   [{ ExtraHosts: ['nohost'] }, /add-host/],
-  [{ LogConfig: { Type: 'syslog' } }, /no log driver named 'syslog'/],
-  [{ LogConfig: { Type: 'json-file', Config: { color: 'red' } } }, /unknown log opt 'color'/],
-  [{ LogConfig: { Type: 'json-file', Config: { 'max-size': 'big' } } }, /max-size/],
   [{ CapAdd: ['FLY'] }, /unknown capability/],
   [{ PortBindings: { '80/icmp': [{ HostPort: '80' }] } }, /invalid port/],
   [{ PortBindings: { '80/tcp': [{ HostPort: 'http' }] } }, /invalid port/],
@@ -68,12 +65,4 @@ test('a port is a number from 1 to 65535', () => {
   for (const port of ['0', '65536', '-1', 'http', '80/', '80/tcp/udp', '']) {
     assert.throws(() => portKey(port), { kind: 'invalid' }, port);
   }
-});
-
-test('the size of a log has the units of docker', () => {
-  const sizes = ['10', '10b', '10k', '10KB', '2m', '1g', '-1'].map(
-    (size) => logSizeBytes({ 'max-size': size }).maxBytes,
-  );
-
-  assert.deepEqual(sizes, [10, 10, 10_240, 10_240, 2 * MB, 1024 * MB, 0]);
 });

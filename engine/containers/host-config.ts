@@ -5,6 +5,7 @@ import { cpus } from 'node:os';
 import { EngineError, hasCode } from '../lib/errors.ts';
 import { wantedCapabilities } from './capabilities.ts';
 import type { HostConfig, HostConfigBody } from './host-config-schema.ts';
+import { logConfigOf } from './log-options.ts';
 
 const DEFAULT_SHM_BYTES = 64 * 1024 * 1024;
 const MINIMUM_MEMORY_BYTES = 6 * 1024 * 1024;
@@ -87,43 +88,6 @@ export function completeHostConfig(body: HostConfigBody, defaults: Defaults): Ho
   checkSet('cpuset mems', 'memory nodes', hostConfig.CpusetMems, memoryNodes());
   wantedCapabilities({ add: hostConfig.CapAdd, drop: hostConfig.CapDrop, privileged: hostConfig.Privileged });
   return hostConfig;
-}
-
-function logConfigOf({ LogConfig }: HostConfigBody, defaults: Defaults): HostConfig['LogConfig'] {
-  const named = LogConfig?.Type ?? '';
-  if (named === '') return { Type: defaults.logDriver, Config: { ...defaults.logOpts, ...LogConfig?.Config } };
-  if (named !== 'json-file' && named !== 'none') {
-    throw new EngineError('invalid', `logger: no log driver named '${named}' is registered`);
-  }
-  const config = LogConfig?.Config ?? {};
-  const known =
-    named === 'none' ? [] : ['max-size', 'max-file', 'labels', 'env', 'env-regex', 'labels-regex', 'tag', 'compress'];
-  for (const key of Object.keys(config)) {
-    if (!known.includes(key)) throw new EngineError('invalid', `unknown log opt '${key}' for ${named} log driver`);
-  }
-  logSizeBytes(config);
-  for (const key of ['env-regex', 'labels-regex']) checkPattern(key, config[key]);
-  return { Type: named, Config: config };
-}
-
-/** Refused now, and not each time the log is read. */
-function checkPattern(option: string, pattern = ''): void {
-  try {
-    void new RegExp(pattern);
-  } catch (error) {
-    throw new EngineError('invalid', `invalid ${option}: '${pattern}'`, { cause: error });
-  }
-}
-
-/** `max-size` in bytes (0: no limit) and `max-file` of a json-file log. Throws `invalid`. */
-export function logSizeBytes(config: Readonly<Record<string, string>>): { maxBytes: number; maxFiles: number } {
-  const match = /^(\d+)([bkmg]?)b?$/i.exec(config['max-size'] ?? '0');
-  if (match === null && config['max-size'] !== '-1')
-    throw new EngineError('invalid', `invalid max-size: '${config['max-size']}'`);
-  const maxFiles = Number(config['max-file'] ?? 1);
-  if (!Number.isInteger(maxFiles) || maxFiles < 1) throw new EngineError('invalid', 'max-file cannot be less than 1');
-  const unit = 1024 ** Math.max(0, ['', 'k', 'm', 'g'].indexOf((match?.[2] ?? '').toLowerCase()));
-  return { maxBytes: Number(match?.[1] ?? 0) * unit, maxFiles };
 }
 
 function portBindingsOf({ PortBindings = {} }: HostConfigBody): HostConfig['PortBindings'] {

@@ -1,6 +1,9 @@
 import { EngineError } from '../lib/errors.ts';
 import type { Container } from './store.ts';
 
+/** What a tag may name. */
+export const TAG_FIELDS = ['ID', 'FullID', 'Name', 'ImageName', 'ImageID', 'ImageFullID', 'DaemonName'];
+
 /** The shim takes no more. */
 const LIMIT_BYTES = 100 * 1024;
 
@@ -29,18 +32,19 @@ export function logAttributes({ id, name, imageName, imageId, config, hostConfig
     const [key = '', ...value] = variable.split('=');
     return [key, value.join('=')];
   });
-  const tag = options['tag']?.replaceAll(/\{\{\s*\.(\w+)\s*\}\}/g, (written, field: string) => {
-    const fields: Record<string, string> = {
-      ID: id.slice(0, 12),
-      FullID: id,
-      Name: name,
-      ImageName: imageName,
-      ImageID: imageId.replace('sha256:', '').slice(0, 12),
-      ImageFullID: imageId,
-      DaemonName: 'docker',
-    };
-    return fields[field] ?? written;
-  });
+  const fields: Readonly<Record<string, string>> = {
+    ID: id.slice(0, 12),
+    FullID: id,
+    Name: name,
+    ImageName: imageName,
+    ImageID: imageId.replace('sha256:', '').slice(0, 12),
+    ImageFullID: imageId,
+    DaemonName: 'docker',
+  };
+  const tag = options['tag']?.replaceAll(
+    /\{\{\s*\.(\w+)\s*\}\}/g,
+    (written, field: string) => fields[field] ?? written,
+  );
   return {
     ...chosen(Object.entries(config.Labels ?? {}), options['labels'], options['labels-regex']),
     ...chosen(variables, options['env'], options['env-regex']),

@@ -14,8 +14,8 @@ import { StartFailed } from '../runtime/start-failure.ts';
 import { emitContainer, emitMounts } from './container-events.ts';
 import { etcFilesOf, writeEtcFiles, type EtcFiles } from './etc-files.ts';
 import type { Exits } from './exits.ts';
-import { logSizeBytes } from './host-config.ts';
 import { attributesText } from './log-attributes.ts';
+import { logSizes } from './log-options.ts';
 import { ociSpec, type Namespaces } from './oci-spec.ts';
 import type { PendingAttaches } from './pending-attaches.ts';
 import { cgroupPathOf, containerFolder, shimFolder } from './places.ts';
@@ -193,7 +193,7 @@ async function spawnShim(
 function logOf(container: Container): ShimOptions['log'] {
   const { logPath, hostConfig } = container;
   if (logPath === '') return { driver: 'none' };
-  const sizes = logSizeBytes(hostConfig.LogConfig.Config);
+  const sizes = logSizes(hostConfig.LogConfig.Config);
   return { driver: 'json-file', path: logPath, ...sizes, attributes: attributesText(container) };
 }
 
