@@ -89,14 +89,20 @@ bool runtime_child_ended(pid_t pid, int status);
 void prepare_streams(void);
 int child_end(enum stream stream); /* what the process gets, -1: nothing */
 void close_child_ends(void);
-void receive_console(void);
 void drain_output(void);
 void update_output(void); /* reads or waits, as the clients allow */
 void close_streams(void);
-void resize_terminal(int width, int height);
+void take_terminal(int master);
+int terminal(void);
 void feed_stdin(const unsigned char *bytes, size_t length);
 bool stdin_has_room(void);
 void end_stdin(void);
+
+/* terminal.c */
+void listen_for_terminal(void);
+void receive_console(void);
+void resize_terminal(int width, int height);
+void forget_terminal(void);
 
 /* oom.c */
 void spare_from_oom(void);
@@ -161,11 +167,15 @@ bool clients_have_room(void);
 void settle_clients(void);
 bool has_clients(bool control);
 void tell_controls(const char *text);
-void client_tell(struct client *client, const char *text);
 void client_attach(struct client *client, bool logs);
+
+/* client-output.c: what one of them has not taken yet */
+void client_tell(struct client *client, const char *text);
 size_t client_room(const struct client *client);
 void client_queue(struct client *client, enum stream stream, const unsigned char *bytes, size_t length, bool push);
 void client_flush(struct client *client);
+void client_shrink(struct client *client);
+void client_lose(struct client *client);
 
 /* control.c: what is said on a connection's lines */
 extern bool released;

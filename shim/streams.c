@@ -7,16 +7,12 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 static struct watch outputs[3]; /* by stream; the terminal is STDOUT */
 static int child_ends[3] = {-1, -1, -1};
-static struct watch input, console;
-static bool console_accepted, terminal_unused;
-static struct winsize size;
-static bool size_known;
+static struct watch input;
+static int terminal_peer = -1; /* the process's end of the terminal */
 
 static unsigned char *pending; /* stdin that the process has not taken yet */
 static size_t pending_start, pending_length;
@@ -24,7 +20,6 @@ static bool input_ending;
 
 static void output_ready(struct watch *watch, uint32_t events);
 static void input_ready(struct watch *watch, uint32_t events);
-static void console_ready(struct watch *watch, uint32_t events);
 
 static int make_pipe(enum stream stream, int ours)
 {
@@ -44,19 +39,10 @@ static void open_input(int fd)
     input = (struct watch){.fd = fd, .ready = input_ready};
 }
 
-static void listen_for_console(void)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "console.sock"};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || listen(fd, 1) < 0)
-        fail("listen for the terminal");
-    watch_fd(&console, fd, EPOLLIN, console_ready);
-}
-
 void prepare_streams(void)
 {
     if (options.tty) {
-        listen_for_console();
+        listen_for_terminal();
         return;
     }
     if (options.stdin_open) open_input(make_pipe(STDIN, 1));
@@ -77,52 +63,18 @@ void close_child_ends(void)
     for (enum stream stream = STDIN; stream <= STDERR; stream++) close_fd(&child_ends[stream]);
 }
 
-/* The runtime connects early and sends the terminal when it has made it: nothing here may wait for it. */
-static int receive_descriptor(int connection)
+/*
+ * The terminal that the runtime has made is all three streams. A process may close all of it and open it again later: to
+ * read of it would fail meanwhile, and nothing would tell us when it is open again. So we hold it open as well.
+ */
+void take_terminal(int master)
 {
-    char text[256];
-    union { struct cmsghdr header; char space[CMSG_SPACE(sizeof(int))]; } control;
-    struct iovec vector = {text, sizeof text};
-    struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    if (recvmsg(connection, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) < 0) return -1;
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    if (header == NULL || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof(int))) return -1;
-    int fd;
-    memcpy(&fd, CMSG_DATA(header), sizeof fd);
-    return fd;
-}
-
-static void accept_console(void)
-{
-    int connection = accept4(console.fd, NULL, NULL, SOCK_CLOEXEC);
-    if (connection < 0) return;
-    watch_close(&console);
-    unlink("console.sock");
-    console_accepted = true;
-    watch_fd(&console, connection, EPOLLIN, console_ready);
-}
-
-void receive_console(void)
-{
-    if (console.ready == NULL || console.fd < 0) return;
-    if (!console_accepted) accept_console();
-    int master = console_accepted ? receive_descriptor(console.fd) : -1;
-    if (master < 0) return;
-    watch_close(&console);
     fcntl(master, F_SETFL, O_NONBLOCK);
-    if (size_known) ioctl(master, TIOCSWINSZ, &size);
+    terminal_peer = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
     open_output(STDOUT, master);
     /* A descriptor of its own: epoll knows each only once. */
     if (options.stdin_open) open_input(fcntl(master, F_DUPFD_CLOEXEC, 0));
     feed_stdin(NULL, 0);
-}
-
-static void console_ready(struct watch *watch, uint32_t events)
-{
-    bool accepted = console_accepted;
-    receive_console();
-    /* Closed without a terminal: the runtime's end will say why. */
-    if (accepted && watch->fd >= 0 && events & (EPOLLHUP | EPOLLERR)) watch_pause(watch);
 }
 
 static ssize_t fill(int fd, unsigned char *bytes)
@@ -146,15 +98,19 @@ static bool read_output(enum stream stream)
         return true;
     }
     if (length < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-    /* A terminal that nobody has open says EIO; as long as the process lives it may open it again. */
-    terminal_unused = options.tty && phase == RUNNING;
-    if (!terminal_unused) watch_close(&outputs[stream]);
+    watch_close(&outputs[stream]); /* the end of a terminal is EIO */
     return false;
 }
 
 static bool output_is_open(enum stream stream)
 {
     return outputs[stream].ready != NULL && outputs[stream].fd >= 0;
+}
+
+/* -1 before the runtime has made it, and after the end. */
+int terminal(void)
+{
+    return options.tty && output_is_open(STDOUT) ? outputs[STDOUT].fd : -1;
 }
 
 static void output_ready(struct watch *watch, uint32_t events)
@@ -167,6 +123,7 @@ static void output_ready(struct watch *watch, uint32_t events)
 
 void drain_output(void)
 {
+    close_fd(&terminal_peer);
     for (enum stream stream = STDOUT; stream <= STDERR; stream++)
         while (output_is_open(stream) && clients_have_room() && read_output(stream)) continue;
     if (!output_is_open(STDOUT) && !output_is_open(STDERR)) output_ended();
@@ -175,21 +132,12 @@ void drain_output(void)
 void update_output(void)
 {
     /* Not before the runtime has succeeded: until then it is the runtime's own messages. */
-    bool reading = (phase == RUNNING || phase == DRAINING) && clients_have_room() && !terminal_unused;
+    bool reading = (phase == RUNNING || phase == DRAINING) && clients_have_room();
     for (enum stream stream = STDOUT; stream <= STDERR; stream++) {
         if (!output_is_open(stream)) continue;
         if (reading) watch_change(&outputs[stream], EPOLLIN);
         else watch_pause(&outputs[stream]);
     }
-}
-
-/* A size that comes before the terminal is there waits for it. */
-void resize_terminal(int width, int height)
-{
-    size = (struct winsize){.ws_col = (unsigned short)width, .ws_row = (unsigned short)height};
-    size_known = true;
-    terminal_unused = false;
-    if (options.tty && output_is_open(STDOUT)) ioctl(outputs[STDOUT].fd, TIOCSWINSZ, &size);
 }
 
 static void close_input(void)
@@ -241,7 +189,6 @@ void feed_stdin(const unsigned char *bytes, size_t length)
         pending_start = 0;
         pending_length = length;
     }
-    terminal_unused = false;
     flush_input();
 }
 
@@ -258,6 +205,6 @@ void close_streams(void)
     close_input();
     for (enum stream stream = STDOUT; stream <= STDERR; stream++) watch_close(&outputs[stream]);
     close_child_ends();
-    watch_close(&console);
-    if (options.tty) unlink("console.sock");
+    forget_terminal();
+    close_fd(&terminal_peer);
 }

@@ -203,3 +203,16 @@ test('a reader that never reads does not hold up the end, and has everything aft
 
   assert.equal((await payload(never)).length, size);
 });
+
+test('a terminal that its process closes, and opens again, is read on', async () => {
+  await using bundle = new TestBundle();
+  const script = 'tty=$(readlink /proc/self/fd/0); exec <&- >&- 2>&-; sleep 0.2; exec >$tty; seq 2000; sleep 1000';
+  const shim = await bundle.shim(['sh', '-c', script], { tty: true });
+  const socket = await bundle.attach(shim, OUTPUT);
+  await shim.start();
+
+  await seen(socket, '\r\n2000\r\n');
+
+  await shim.signal(9);
+  assert.equal((await shim.exited).exitCode, 137);
+});
