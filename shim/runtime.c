@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,6 +35,13 @@ static int hide_mount(const char *path)
     return umount2(path, MNT_DETACH);
 }
 
+/* By the kernel's own call: who started us may have left those ignored that the C library keeps for itself. */
+static void default_signals(void)
+{
+    static const struct { void *handler; unsigned long flags; void *restorer; unsigned long mask; } none;
+    for (int number = 1; number < NSIG; number++) syscall(SYS_rt_sigaction, number, &none, NULL, sizeof none.mask);
+}
+
 static pid_t spawn(const char *const *arguments, bool with_streams)
 {
     pid_t pid = fork();
@@ -43,7 +51,7 @@ static pid_t spawn(const char *const *arguments, bool with_streams)
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
+    default_signals();
     restore_oom_score();
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (enum stream stream = STDIN; stream <= STDERR; stream++) {

@@ -42,6 +42,7 @@ export function ociSpec(input: SpecInput): object {
   const capabilities = grantedCapabilities(hostConfig);
   const user = resolveUser(config.User, hostConfig.GroupAdd ?? [], overlay);
   const seccomp = seccompOf(hostConfig, capabilities);
+  const [height = 0, width = 0] = hostConfig.ConsoleSize;
   return {
     ociVersion: '1.0.2',
     ...(seccomp !== undefined && { annotations: compiledSeccomp(seccomp) }),
@@ -50,6 +51,7 @@ export function ociSpec(input: SpecInput): object {
     process: {
       ...processFields(container, user, capabilities),
       terminal: config.Tty,
+      ...(config.Tty && height > 0 && width > 0 && { consoleSize: { height, width } }),
       args: [container.path, ...container.args],
       env: environmentOf(container),
       cwd: config.WorkingDir || '/',

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 
 import type { Config } from '../config/config.ts';
 import type { Events } from '../events/events.ts';
+import { prepareMoves } from '../host/cgroup-moves.ts';
 import type { Layers } from '../layers/layers.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { KeyLock } from '../lib/key-lock.ts';
@@ -49,6 +50,7 @@ export async function startHeld(
   { restartCount }: { restartCount: number },
 ): Promise<void> {
   const claimed = claim(engine.containers, id);
+  prepareMoves();
   try {
     await launch(engine, claimed, restartCount);
   } catch (error) {

@@ -4,6 +4,7 @@ import { parseDetachKeys } from '../containers/detach-keys.ts';
 import type { Shims } from '../containers/shims.ts';
 import type { ContainerStore } from '../containers/store.ts';
 import type { Events } from '../events/events.ts';
+import { prepareMoves } from '../host/cgroup-moves.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
@@ -21,6 +22,7 @@ export function createExec(engine: Needs, ref: string, body: ExecCreateBody): Ex
   if (container.state.status === 'paused') {
     throw new EngineError('conflict', `Container ${ref} is paused, unpause the container before exec`);
   }
+  prepareMoves(); // its start follows at once
   const exec: Exec = {
     id: newId(),
     containerId: container.id,

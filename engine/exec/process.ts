@@ -16,6 +16,7 @@ export function execProcess(layers: Layers, exec: Exec, container: Container): o
   return {
     ...processFields(container, user, capabilities),
     terminal: exec.tty,
+    ...(exec.tty && exec.size !== undefined && { consoleSize: exec.size }),
     args: exec.command,
     env: merged(environmentOf(container, exec.tty), exec.env),
     cwd: exec.workingDir || config.WorkingDir || '/',

@@ -10,6 +10,7 @@ import { Relay } from '../containers/relay.ts';
 import type { Shims } from '../containers/shims.ts';
 import type { Container, ContainerStore } from '../containers/store.ts';
 import type { Events } from '../events/events.ts';
+import { prepareMoves } from '../host/cgroup-moves.ts';
 import type { Layers } from '../layers/layers.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
@@ -41,6 +42,7 @@ const LOST_CODE = 255;
 
 /** What can be refused, before the connection is taken over; from here on the exec is started once. */
 export function claimExec(engine: ExecNeeds, ref: string): Claimed {
+  prepareMoves();
   const { id, containerId } = engine.execs.find(ref);
   const { container } = findAlive(engine, containerId);
   if (container.state.status === 'paused') {

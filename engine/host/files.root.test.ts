@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
+import { ownCgroup } from './cgroup-moves.ts';
 import { detectCgroups, processesIn, readUsage, removeCgroup } from './cgroups.ts';
 import { deviceMajor, deviceMinor, deviceNumber, makeNode } from './nodes.ts';
 import { effectiveCapabilities, hardLimits } from './privileges.ts';
@@ -132,4 +133,10 @@ test('paths that lead to the machine’s own groups are refused', () => {
   for (const path of ['/', '', 'x', '/x/../..', '/x/', '//x']) {
     assert.throws(() => removeCgroup({ mounts: [] }, path), RangeError, path);
   }
+});
+
+test('our own cgroup is found in each kind of hierarchy', () => {
+  assert.equal(ownCgroup('9:name=systemd:/a\n8:pids:/b:c\n0::/d\n'), '/b:c');
+  assert.equal(ownCgroup('4:cpu,pids:/both\n'), '/both');
+  assert.equal(ownCgroup('0::/user.slice\n'), '/user.slice');
 });

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { closeSync, existsSync, fstatSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -9,8 +10,10 @@ import { OUTPUT, payload, TestBundle } from './test-bundle.ts';
 
 test("the container's root is mounted where the host does not see it, and goes by itself", async () => {
   await using bundle = new TestBundle();
-  const shim = await bundle.shim(['sh', '-c', 'echo kept >/file; sleep 1000'], { overlay: true });
+  const shim = await bundle.shim(['sh', '-c', 'echo kept >/file; echo written; sleep 1000'], { overlay: true });
+  const socket = await bundle.attach(shim, OUTPUT);
   await shim.start();
+  await once(socket.resume(), 'data');
 
   assert.ok(!readFileSync('/proc/self/mountinfo', 'utf8').includes(bundle.overlay.target));
   assert.ok(readFileSync(`/proc/${shim.pid}/mountinfo`, 'utf8').includes(` ${bundle.overlay.target} `));

@@ -1,8 +1,9 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { closeSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { constants as os } from 'node:os';
 import { getSystemErrorName } from 'node:util';
 
+import { connectedSockets, reapWhenEnded, spawnInSession } from '../host/spawn.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
 import { parseExit, readExit, type ExitStatus } from './exit-status.ts';
 import { greeting, openConnection, ShimLost, type Greeted } from './handshake.ts';
@@ -15,8 +16,8 @@ import { startFailure } from './start-failure.ts';
 export { ShimLost } from './handshake.ts';
 export type { RootFs, ShimOptions } from './shim-options.ts';
 
-/** The descriptor on which a new shim finds its first control connection; 3 is the network namespace. */
-const CONTROL_FD = 4;
+/** Where a new shim finds the network namespace, and its first control connection. */
+const [NETNS_FD, CONTROL_FD] = [3, 4];
 
 type Kind = 'container' | 'exec';
 type Answer = { resolve: (errno: number) => void; reject: (error: Error) => void };
@@ -79,13 +80,20 @@ export class Shim {
   /** Starts a shim; resolves when it listens. The container or process itself is not started yet. */
   static async spawn(options: ShimOptions): Promise<Shim> {
     const netns = options.mode.kind === 'container' ? options.mode.netns : undefined;
-    const child = spawn(SHIM_PROGRAM, shimArguments(options), {
-      detached: true, // a signal for the daemon's group is none for the containers
-      env: SHIM_ENVIRONMENT,
-      stdio: ['ignore', 'ignore', 'ignore', netns ?? 'ignore', 'pipe'],
-    });
-    child.unref();
-    return await Shim.#from(await greetingOf(child), options.directory, options.mode.kind);
+    const [ours, theirs] = connectedSockets();
+    const socket = new Socket({ fd: ours, allowHalfOpen: true });
+    try {
+      const descriptors = new Map([[CONTROL_FD, theirs]]);
+      if (netns !== undefined) descriptors.set(NETNS_FD, netns);
+      const pid = spawnInSession(SHIM_PROGRAM, shimArguments(options), SHIM_ENVIRONMENT, descriptors);
+      socket.once('close', () => reapWhenEnded(pid));
+    } catch (error) {
+      socket.destroy();
+      throw error;
+    } finally {
+      closeSync(theirs);
+    }
+    return await Shim.#from(await greeting(socket), options.directory, options.mode.kind);
   }
 
   /** Finds the shim of an earlier daemon again; undefined when none is there any more. */
@@ -227,12 +235,4 @@ export class Shim {
 
 function isPhase(word: string): word is Phase {
   return PHASES.has(word);
-}
-
-/** Reads the greeting on the inherited connection. Throws when the program cannot be run, or cannot do its set-up. */
-async function greetingOf(child: ChildProcess): Promise<Greeted> {
-  const socket = child.stdio[CONTROL_FD];
-  const failed = new Promise<never>((_, reject) => void child.once('error', reject));
-  if (!(socket instanceof Socket)) return await failed;
-  return await Promise.race([greeting(socket), failed]);
 }

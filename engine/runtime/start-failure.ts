@@ -82,12 +82,10 @@ function lastError(directory: string): string | undefined {
 }
 
 function commandOf(directory: string): string {
-  const container = parse<{ process?: Process }>(read(directory, 'config.json'))?.process;
-  return (container ?? parse<Process>(read(directory, 'process.json')))?.args?.[0] ?? '';
-}
-
-function parse<T>(text: string): T | undefined {
-  return text === '' ? undefined : (JSON.parse(text) as T);
+  const container = read(directory, 'config.json');
+  if (container !== '') return (JSON.parse(container) as { process?: Process }).process?.args?.[0] ?? '';
+  const exec = read(directory, 'process.json');
+  return exec === '' ? '' : ((JSON.parse(exec) as Process).args?.[0] ?? '');
 }
 
 function read(directory: string, name: string): string {
