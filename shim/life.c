@@ -95,10 +95,10 @@ void runtime_started(pid_t pid)
     phase = RUNNING;
     process_pid = pid;
     started_ns = now_ns();
-    watch_oom();
     char text[96];
     describe_state(text, sizeof text);
     tell_controls(text);
+    watch_oom();
     for (size_t i = 0; i < early_count; i++)
         if (early[i].pid == pid) process_ended(early[i].status);
 }

@@ -63,12 +63,17 @@ static void tell_oom(void)
     tell_controls("oom\n");
 }
 
+static void forget_signals(int fd)
+{
+    char bytes[1024];
+    while (read(fd, bytes, sizeof bytes) > 0) continue;
+}
+
 /* v1 signals before it kills, and once more when the cgroup is removed; v2 signals every change of its counts. */
 static void oom_ready(struct watch *watch, uint32_t events)
 {
-    char bytes[1024];
     (void)events;
-    while (read(watch->fd, bytes, sizeof bytes) > 0) continue;
+    forget_signals(watch->fd);
     long count = kills();
     if (signals_before ? phase == RUNNING : count > kills_seen) tell_oom();
     kills_seen = count;
@@ -80,7 +85,12 @@ void watch_oom(void)
     int fd = watch_v1();
     signals_before = fd >= 0;
     if (fd < 0) fd = watch_v2();
-    if (fd >= 0) watch_fd(&oom, fd, EPOLLIN, oom_ready);
+    if (fd < 0) return;
+    watch_fd(&oom, fd, EPOLLIN, oom_ready);
+    kills_seen = kills(); /* the process may have been quicker than we */
+    if (kills_seen == 0) return;
+    forget_signals(fd);
+    tell_oom();
 }
 
 /* An out-of-memory kill may be quicker than our registration: the count is asked once more at the end. */

@@ -101,29 +101,3 @@ test('a folder whose path is longer than a socket address may be works', async (
   await shim.abandon();
   assert.ok(shim.directory.length > 200);
 });
-
-test('a process that takes more memory than allowed is told as out of memory', async () => {
-  await using bundle = new TestBundle();
-  const shim = await bundle.shim(['tail', '/dev/zero'], { memoryBytes: 16 * 1024 * 1024 });
-  const told = new Promise<void>((resolve) => shim.onOom(resolve));
-  await shim.start();
-
-  const { exitCode, oomKilled } = await shim.exited;
-
-  await told;
-  assert.deepEqual({ exitCode, oomKilled }, { exitCode: 137, oomKilled: true });
-});
-
-test('an out-of-memory kill of another process of the container is told while it runs', async () => {
-  await using bundle = new TestBundle();
-  const script = 'tail /dev/zero; read x; exit 0';
-  const shim = await bundle.shim(['sh', '-c', script], { memoryBytes: 16 * 1024 * 1024, openStdin: true });
-  const told = new Promise<void>((resolve) => shim.onOom(resolve));
-  await shim.start();
-
-  await told;
-
-  const socket = await bundle.attach(shim, { ...OUTPUT, stdin: true });
-  socket.resume().end('\n');
-  assert.equal((await shim.exited).oomKilled, true);
-});

@@ -57,6 +57,7 @@ export class Shim {
   readonly #gone = Promise.withResolvers<void>();
   readonly #answers: Answer[] = [];
   readonly #oomCallbacks: (() => void)[] = [];
+  #oomKills = 0;
   #wasLost = false;
 
   private constructor({ socket, pid }: Greeted, directory: string, kind: Kind) {
@@ -160,8 +161,9 @@ export class Shim {
     await this.#command(`resize ${width} ${height}`);
   }
 
-  /** Called when the kernel killed something in the container's cgroup for want of memory. */
+  /** Called when the kernel killed something in the container's cgroup for want of memory, also for what has been. */
   onOom(callback: () => void): void {
+    for (let i = 0; i < this.#oomKills; i += 1) callback();
     this.#oomCallbacks.push(callback);
   }
 
@@ -211,8 +213,10 @@ export class Shim {
       this.#started.resolve({ pid: Number(first), startedAt: new Temporal.Instant(BigInt(second)) });
     } else if (word === 'failed') {
       this.#started.reject(startFailure(this.directory, this.#kind, line.slice('failed '.length)));
-    } else if (word === 'oom') for (const callback of this.#oomCallbacks) callback();
-    else if (word === 'gone') this.#gone.resolve();
+    } else if (word === 'oom') {
+      this.#oomKills += 1;
+      for (const callback of this.#oomCallbacks) callback();
+    } else if (word === 'gone') this.#gone.resolve();
     else if (word === 'exited') this.#exited.resolve(parseExit(line));
     this.#told.resolve();
   }
