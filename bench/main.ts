@@ -2,6 +2,7 @@
 const [name = 'engine', only] = process.argv.slice(2);
 const benches: Record<string, () => Promise<{ main: (only?: string) => Promise<void> }>> = {
   engine: async () => await import('./engine.ts'),
+  limiter: async () => await import('./limiter.ts'),
 };
 
 const load = benches[name];

@@ -328,7 +328,9 @@ function shownLimit(rules: LimitRules, caller: Caller, category: Category): numb
 }
 
 function enforcedLimit(rules: LimitRules, caller: Caller, category: Category): number {
-  return rules.categories[category].limit === 'off' ? Infinity : shownLimit(rules, caller, category);
+  const { limit } = rules.categories[category];
+  if (limit === 'caller') return caller.limit;
+  return limit === 'off' ? Infinity : shownLimit(rules, caller, category);
 }
 
 function rateStatus(limit: number, used: number, reset: number): RateStatus {

@@ -1,6 +1,5 @@
 import { windowIdOf, windowName } from '../endpoints.ts';
 import type { CallerState, WindowState } from '../types.ts';
-import { KeyTable } from './key-table.ts';
 import {
   UNDER_WAY,
   WINDOWS,
@@ -21,13 +20,14 @@ import { EMPTY, Slab } from './slab.ts';
 /** The callers that are remembered, and the windows of each. */
 export class CallerRecords {
   readonly #slab = new Slab();
-  readonly #records = new KeyTable();
+  readonly #records = new Map<string, number>();
   readonly #changed: string[] | undefined;
   /** Goes round through the callers, in search of those that are over. */
-  #hand = 0;
+  #hand: MapIterator<[string, number]>;
 
   constructor(trackChanges: boolean) {
     this.#changed = trackChanges ? [] : undefined;
+    this.#hand = this.#records.entries();
   }
 
   get size(): number {
@@ -36,8 +36,7 @@ export class CallerRecords {
 
   /** The address of a caller's record, or of `EMPTY`. */
   find(key: string): number {
-    const record = this.#records.find(key);
-    return record === 0 ? EMPTY : record;
+    return this.#records.get(key) ?? EMPTY;
   }
 
   chunk(address: number): Int32Array {
@@ -49,29 +48,33 @@ export class CallerRecords {
     this.#forgetTwo(now);
     const record = this.#slab.takeRecord();
     this.#slab.chunk(record)[(record & CHUNK_MASK) + WINDOWS + ID] = NO_WINDOW;
-    this.#records.insert(key, record);
+    this.#records.set(key, record);
     return record;
   }
 
-  /** What was spent in one of the caller's other windows; 0 when it is not open. */
-  spentOf(record: number, id: number, now: number, seconds: number): number {
-    for (let address = record + WINDOWS; address !== 0;) {
-      const words = this.#slab.chunk(address);
-      const at = address & CHUNK_MASK;
+  /** What was spent in one of the other windows of the caller at `recordAt` of `chunk`; 0 when it is not open. */
+  spentOf(chunk: Int32Array, recordAt: number, id: number, now: number, seconds: number): number {
+    let words = chunk;
+    let at = recordAt + WINDOWS;
+    for (;;) {
       if (words[at + ID] === id) return spent(words, at + USED, at + END, now, seconds);
-      address = words[at + NEXT]!;
+      const next = words[at + NEXT]!;
+      if (next === 0) return 0;
+      words = this.#slab.chunk(next);
+      at = next & CHUNK_MASK;
     }
-    return 0;
   }
 
-  endOf(record: number, id: number): number {
-    for (let address = record + WINDOWS; address !== 0;) {
-      const words = this.#slab.chunk(address);
-      const at = address & CHUNK_MASK;
+  endOf(chunk: Int32Array, recordAt: number, id: number): number {
+    let words = chunk;
+    let at = recordAt + WINDOWS;
+    for (;;) {
       if (words[at + ID] === id) return words[at + END]!;
-      address = words[at + NEXT]!;
+      const next = words[at + NEXT]!;
+      if (next === 0) return 0;
+      words = this.#slab.chunk(next);
+      at = next & CHUNK_MASK;
     }
-    return 0;
   }
 
   /** Adds to one of the caller's other windows and returns its address; takes the place of one that is over, if any. */
@@ -173,11 +176,12 @@ export class CallerRecords {
 
   #forgetTwo(now: number): void {
     for (let looks = 0; looks < 2; looks += 1) {
-      if (this.#hand >= this.#records.end) this.#hand = 0;
-      const entry = this.#records.at(this.#hand);
-      this.#hand += 1;
-      if (entry === undefined) continue;
-      const [key, record] = entry;
+      const { done, value } = this.#hand.next();
+      if (done === true) {
+        this.#hand = this.#records.entries();
+        return;
+      }
+      const [key, record] = value;
       if (!this.#isOver(record, now)) continue;
       this.#records.delete(key);
       this.#giveBack(record);

@@ -10,13 +10,17 @@ export const WINDOW_WORDS = 4;
 /** A record that is always zero: what is known of a caller who has none. */
 export const EMPTY = RECORD_WORDS;
 
+/** A line of the processor's cache, and how far into one the memory of a large array begins with glibc. */
+const LINE_BYTES = 64;
+const BEGINS_AT = 16;
+
 /**
  * Memory for numbers outside of the garbage collector's sight: a million callers are some hundred arrays to it.
  *
  * An address counts 32-bit words; 0 is no address. It grows by chunks, so nothing is ever copied.
  */
 export class Slab {
-  readonly #chunks: Int32Array[] = [new Int32Array(CHUNK_WORDS)];
+  readonly #chunks: Int32Array[] = [newChunk()];
   /** The first word that was never given away; the first two records are "none" and `EMPTY`. */
   #fresh = 2 * RECORD_WORDS;
   /** Heads of the lists of what was given back, linked through the first word. */
@@ -69,8 +73,13 @@ export class Slab {
 
   #takeFresh(): number {
     const address = this.#fresh;
-    if (address >>> CHUNK_BITS >= this.#chunks.length) this.#chunks.push(new Int32Array(CHUNK_WORDS));
+    if (address >>> CHUNK_BITS >= this.#chunks.length) this.#chunks.push(newChunk());
     this.#fresh += RECORD_WORDS;
     return address;
   }
+}
+
+/** Begins a line of the cache later where it can: a record that lies in two lines is waited for twice. */
+function newChunk(): Int32Array {
+  return new Int32Array(new ArrayBuffer(CHUNK_WORDS * 4 + LINE_BYTES), LINE_BYTES - BEGINS_AT, CHUNK_WORDS);
 }

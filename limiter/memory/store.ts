@@ -1,5 +1,15 @@
-import { type Ask, type CallerState, type LimitRules, LIMITS, type LimitStore, type Verdict } from '../types.ts';
+import { defaultRules } from '../rules.ts';
+import {
+  type Ask,
+  type CallerState,
+  type Endpoint,
+  type LimitRules,
+  LIMITS,
+  type LimitStore,
+  type Verdict,
+} from '../types.ts';
 import { CallerRecords } from './caller-records.ts';
+import { type FlatRules, flatten } from './flat-rules.ts';
 import {
   CORE_USED,
   CORE_END,
@@ -49,8 +59,8 @@ export class MemoryStore implements LimitStore {
   readonly #tracking: boolean;
   /** Filled and returned by each decision: the caller reads it before the next one. */
   readonly #verdict = { refusedBy: -1, until: 0, shadowed: 0, used: 0, reset: 0, nowMs: 0, ticket: -1 };
-  #shadowRules: LimitRules | undefined;
-  #shadowBits = 0;
+  #rules = defaultRules;
+  #flat = flatten(defaultRules);
 
   constructor({ now = Date.now, trackChanges = false }: MemoryStoreOptions = {}) {
     this.#now = now;
@@ -70,43 +80,45 @@ export class MemoryStore implements LimitStore {
   decide(ask: Ask): Verdict {
     const nowMs = this.#now();
     const now = Math.floor(nowMs / 1000) - EPOCH_SECONDS;
-    const { endpoint, rules, points } = ask;
+    // When a window that starts now is said to start: its end is a whole second, and never early.
+    const opened = (now + EPOCH_SECONDS) * 1000 === nowMs ? now : now + 1;
+    const { endpoint, points } = ask;
+    const { categoryIndex } = endpoint;
+    const rules = this.#flatRules(ask.rules);
     const known = this.#records.find(ask.key);
     const words = this.#records.chunk(known);
     const at = known & CHUNK_MASK;
-    const primarySeconds = rules.categories[endpoint.category].windowSeconds;
+    const seconds = rules.categorySeconds[categoryIndex]!;
     const used =
-      endpoint.categoryIndex === 0
-        ? spent(words, at + CORE_USED, at + CORE_END, now, primarySeconds)
-        : this.#records.spentOf(known, endpoint.categoryIndex, now, primarySeconds);
+      categoryIndex === 0
+        ? spent(words, at + CORE_USED, at + CORE_END, now, seconds)
+        : this.#records.spentOf(words, at, categoryIndex, now, seconds);
 
     let exceeded = 0;
     if (endpoint.primary && used >= ask.quota) exceeded = PRIMARY_BIT;
     if (points > 0) {
-      const { limit, windowSeconds } = endpoint.graphql ? rules.graphqlPoints : rules.restPoints;
-      if (this.#records.spentOf(known, endpoint.id, now, windowSeconds) + points > limit) exceeded |= POINTS_BIT;
+      const limit = endpoint.graphql ? rules.graphqlPoints : rules.restPoints;
+      const pointSeconds = endpoint.graphql ? rules.graphqlSeconds : rules.restSeconds;
+      if (this.#records.spentOf(words, at, endpoint.id, now, pointSeconds) + points > limit) exceeded |= POINTS_BIT;
     }
-    if (words[at + UNDER_WAY]! >= rules.concurrent.limit) exceeded |= CONCURRENT_BIT;
-    const { totalSeconds, graphqlSeconds, windowSeconds: cpuSeconds } = rules.cpu;
-    const cpuOpen = isOpen(words[at + CPU_END]!, now, cpuSeconds);
+    if (words[at + UNDER_WAY]! >= rules.concurrent) exceeded |= CONCURRENT_BIT;
+    const cpuOpen = isOpen(words[at + CPU_END]!, now, rules.cpuSeconds);
     if (cpuOpen) {
-      if (words[at + CPU_MICROS]! >= totalSeconds * 1e6) exceeded |= CPU_BIT;
-      if (endpoint.graphql && words[at + GRAPHQL_MICROS]! >= graphqlSeconds * 1e6) exceeded |= GRAPHQL_CPU_BIT;
+      if (words[at + CPU_MICROS]! >= rules.cpuMicros) exceeded |= CPU_BIT;
+      if (endpoint.graphql && words[at + GRAPHQL_MICROS]! >= rules.graphqlMicros) exceeded |= GRAPHQL_CPU_BIT;
     }
-    if (endpoint.content) exceeded |= this.#exceededContent(ask, known, now);
+    if (endpoint.content) exceeded |= this.#exceededContent(endpoint, rules, words, at, now);
 
-    const shadow = rules.shadow.length === 0 ? 0 : this.#shadowOf(rules);
-    const refusing = exceeded & ~shadow;
+    const refusing = exceeded & ~rules.shadow;
     const verdict = this.#verdict;
     verdict.nowMs = nowMs;
-    verdict.shadowed = exceeded & shadow;
-    if (refusing !== 0) {
-      this.#refuse(ask, known, now, refusing, used);
-      return verdict;
+    verdict.shadowed = exceeded & rules.shadow;
+    if (refusing !== 0) this.#refuse(endpoint, rules, words, at, now, opened, refusing, used);
+    else if (known !== EMPTY) this.#spend(ask, rules, known, words, at, now, opened);
+    else {
+      const record = this.#records.insert(ask.key, now);
+      this.#spend(ask, rules, record, this.#records.chunk(record), record & CHUNK_MASK, now, opened);
     }
-
-    const record = known === EMPTY ? this.#records.insert(ask.key, now) : known;
-    this.#spend(ask, record, now, Math.ceil(nowMs / 1000) - EPOCH_SECONDS, cpuOpen);
     return verdict;
   }
 
@@ -116,8 +128,9 @@ export class MemoryStore implements LimitStore {
     words[at + UNDER_WAY]! -= 1;
     if (cpuSeconds === 0) return;
     const nowMs = this.#now();
-    if (!isOpen(words[at + CPU_END]!, Math.floor(nowMs / 1000) - EPOCH_SECONDS, rules.cpu.windowSeconds)) {
-      words[at + CPU_END] = Math.ceil(nowMs / 1000) - EPOCH_SECONDS + rules.cpu.windowSeconds;
+    const windowSeconds = this.#flatRules(rules).cpuSeconds;
+    if (!isOpen(words[at + CPU_END]!, Math.floor(nowMs / 1000) - EPOCH_SECONDS, windowSeconds)) {
+      words[at + CPU_END] = Math.ceil(nowMs / 1000) - EPOCH_SECONDS + windowSeconds;
       words[at + CPU_MICROS] = 0;
       words[at + GRAPHQL_MICROS] = 0;
     }
@@ -162,21 +175,17 @@ export class MemoryStore implements LimitStore {
     this.#records.clear();
   }
 
-  #exceededContent({ endpoint, rules }: Ask, record: number, now: number): number {
-    const { contentPerMinute: minute, contentPerHour: hour } = rules;
-    const words = this.#records.chunk(record);
-    const at = record & CHUNK_MASK;
+  #exceededContent(endpoint: Endpoint, rules: FlatRules, words: Int32Array, at: number, now: number): number {
+    const { minuteLimit, minuteSeconds, hourLimit, hourSeconds } = rules;
     let exceeded = 0;
-    if (spent(words, at + MINUTE_USED, at + MINUTE_END, now, minute.windowSeconds) >= minute.limit) {
-      exceeded = MINUTE_BIT;
-    }
-    if (spent(words, at + HOUR_USED, at + HOUR_END, now, hour.windowSeconds) >= hour.limit) exceeded |= HOUR_BIT;
+    if (spent(words, at + MINUTE_USED, at + MINUTE_END, now, minuteSeconds) >= minuteLimit) exceeded = MINUTE_BIT;
+    if (spent(words, at + HOUR_USED, at + HOUR_END, now, hourSeconds) >= hourLimit) exceeded |= HOUR_BIT;
     if (endpoint.contentPerMinute !== Infinity) {
-      const own = this.#records.spentOf(record, endpoint.id + 1, now, minute.windowSeconds);
+      const own = this.#records.spentOf(words, at, endpoint.id + 1, now, minuteSeconds);
       if (own >= endpoint.contentPerMinute) exceeded |= MINUTE_BIT;
     }
     if (endpoint.contentPerHour !== Infinity) {
-      const own = this.#records.spentOf(record, endpoint.id + 2, now, hour.windowSeconds);
+      const own = this.#records.spentOf(words, at, endpoint.id + 2, now, hourSeconds);
       if (own >= endpoint.contentPerHour) exceeded |= HOUR_BIT;
     }
     return exceeded;
@@ -187,20 +196,24 @@ export class MemoryStore implements LimitStore {
   }
 
   /** Nothing is spent; says which limit it was and how long it lasts: the primary one, else the longest. */
-  #refuse(ask: Ask, record: number, now: number, refusing: number, used: number): void {
-    const { endpoint, rules } = ask;
+  #refuse(
+    endpoint: Endpoint,
+    rules: FlatRules,
+    words: Int32Array,
+    at: number,
+    now: number,
+    opened: number,
+    refusing: number,
+    used: number,
+  ): void {
     const verdict = this.#verdict;
-    const words = this.#records.chunk(record);
-    const at = record & CHUNK_MASK;
-    const opened = Math.ceil(verdict.nowMs / 1000) - EPOCH_SECONDS;
     // A limit that is smaller than the cost of one request refuses it even when nothing was spent.
     const endOr = (end: number, seconds: number): number => (isOpen(end, now, seconds) ? end : opened + seconds);
 
-    const { windowSeconds } = rules.categories[endpoint.category];
     const categoryEnd =
-      endpoint.categoryIndex === 0 ? words[at + CORE_END]! : this.#records.endOf(record, endpoint.categoryIndex);
+      endpoint.categoryIndex === 0 ? words[at + CORE_END]! : this.#records.endOf(words, at, endpoint.categoryIndex);
     verdict.used = used;
-    verdict.reset = endOr(categoryEnd, windowSeconds) + EPOCH_SECONDS;
+    verdict.reset = endOr(categoryEnd, rules.categorySeconds[endpoint.categoryIndex]!) + EPOCH_SECONDS;
     verdict.ticket = -1;
     verdict.until = 0;
     if ((refusing & PRIMARY_BIT) !== 0) {
@@ -214,75 +227,75 @@ export class MemoryStore implements LimitStore {
       verdict.until = end + EPOCH_SECONDS;
     };
     if ((refusing & CONCURRENT_BIT) !== 0) verdict.refusedBy = 31 - Math.clz32(CONCURRENT_BIT);
-    const points = endpoint.graphql ? rules.graphqlPoints : rules.restPoints;
-    lasts(POINTS_BIT, endOr(this.#records.endOf(record, endpoint.id), points.windowSeconds));
+    const pointSeconds = endpoint.graphql ? rules.graphqlSeconds : rules.restSeconds;
+    lasts(POINTS_BIT, endOr(this.#records.endOf(words, at, endpoint.id), pointSeconds));
     lasts(CPU_BIT, words[at + CPU_END]!);
     lasts(GRAPHQL_CPU_BIT, words[at + CPU_END]!);
-    const { contentPerMinute: minute, contentPerHour: hour } = rules;
+    const { minuteLimit, minuteSeconds, hourLimit, hourSeconds } = rules;
     // The general limit or the endpoint's own, whichever is used up.
-    if (spent(words, at + MINUTE_USED, at + MINUTE_END, now, minute.windowSeconds) >= minute.limit) {
-      lasts(MINUTE_BIT, endOr(words[at + MINUTE_END]!, minute.windowSeconds));
+    if (spent(words, at + MINUTE_USED, at + MINUTE_END, now, minuteSeconds) >= minuteLimit) {
+      lasts(MINUTE_BIT, endOr(words[at + MINUTE_END]!, minuteSeconds));
     }
-    if (this.#records.spentOf(record, endpoint.id + 1, now, minute.windowSeconds) >= endpoint.contentPerMinute) {
-      lasts(MINUTE_BIT, endOr(this.#records.endOf(record, endpoint.id + 1), minute.windowSeconds));
+    if (this.#records.spentOf(words, at, endpoint.id + 1, now, minuteSeconds) >= endpoint.contentPerMinute) {
+      lasts(MINUTE_BIT, endOr(this.#records.endOf(words, at, endpoint.id + 1), minuteSeconds));
     }
-    if (spent(words, at + HOUR_USED, at + HOUR_END, now, hour.windowSeconds) >= hour.limit) {
-      lasts(HOUR_BIT, endOr(words[at + HOUR_END]!, hour.windowSeconds));
+    if (spent(words, at + HOUR_USED, at + HOUR_END, now, hourSeconds) >= hourLimit) {
+      lasts(HOUR_BIT, endOr(words[at + HOUR_END]!, hourSeconds));
     }
-    if (this.#records.spentOf(record, endpoint.id + 2, now, hour.windowSeconds) >= endpoint.contentPerHour) {
-      lasts(HOUR_BIT, endOr(this.#records.endOf(record, endpoint.id + 2), hour.windowSeconds));
+    if (this.#records.spentOf(words, at, endpoint.id + 2, now, hourSeconds) >= endpoint.contentPerHour) {
+      lasts(HOUR_BIT, endOr(this.#records.endOf(words, at, endpoint.id + 2), hourSeconds));
     }
   }
 
-  /** Admitted: all the counts at once. */
-  #spend({ key, endpoint, rules, points }: Ask, record: number, now: number, opened: number, cpuOpen: boolean): void {
-    const words = this.#records.chunk(record);
-    const at = record & CHUNK_MASK;
+  /** Admitted: all the counts at once. `words` and `at` are where `record` lies. */
+  #spend(ask: Ask, rules: FlatRules, record: number, words: Int32Array, at: number, now: number, opened: number): void {
+    const { endpoint, points } = ask;
     const verdict = this.#verdict;
     const cost = endpoint.primary ? 1 : 0;
-    const primarySeconds = rules.categories[endpoint.category].windowSeconds;
+    const seconds = rules.categorySeconds[endpoint.categoryIndex]!;
     if (endpoint.categoryIndex === 0) {
-      add(words, at + CORE_USED, at + CORE_END, cost, now, opened, primarySeconds);
+      add(words, at + CORE_USED, at + CORE_END, cost, now, opened, seconds);
       verdict.used = words[at + CORE_USED]!;
       verdict.reset = words[at + CORE_END]! + EPOCH_SECONDS;
     } else {
-      const window = this.#records.addTo(record, endpoint.categoryIndex, cost, now, opened, primarySeconds);
+      const window = this.#records.addTo(record, endpoint.categoryIndex, cost, now, opened, seconds);
       const others = this.#records.chunk(window);
       verdict.used = others[(window & CHUNK_MASK) + USED]!;
       verdict.reset = others[(window & CHUNK_MASK) + END]! + EPOCH_SECONDS;
     }
     if (points > 0) {
-      const { windowSeconds } = endpoint.graphql ? rules.graphqlPoints : rules.restPoints;
-      this.#records.addTo(record, endpoint.id, points, now, opened, windowSeconds);
+      const pointSeconds = endpoint.graphql ? rules.graphqlSeconds : rules.restSeconds;
+      this.#records.addTo(record, endpoint.id, points, now, opened, pointSeconds);
     }
     words[at + UNDER_WAY]! += 1;
-    if (!cpuOpen) {
+    if (!isOpen(words[at + CPU_END]!, now, rules.cpuSeconds)) {
       words[at + CPU_MICROS] = 0;
       words[at + GRAPHQL_MICROS] = 0;
-      words[at + CPU_END] = opened + rules.cpu.windowSeconds;
+      words[at + CPU_END] = opened + rules.cpuSeconds;
     }
     if (endpoint.content) {
-      const { contentPerMinute: minute, contentPerHour: hour } = rules;
-      add(words, at + MINUTE_USED, at + MINUTE_END, 1, now, opened, minute.windowSeconds);
-      add(words, at + HOUR_USED, at + HOUR_END, 1, now, opened, hour.windowSeconds);
+      const { minuteSeconds, hourSeconds } = rules;
+      add(words, at + MINUTE_USED, at + MINUTE_END, 1, now, opened, minuteSeconds);
+      add(words, at + HOUR_USED, at + HOUR_END, 1, now, opened, hourSeconds);
       if (endpoint.contentPerMinute !== Infinity) {
-        this.#records.addTo(record, endpoint.id + 1, 1, now, opened, minute.windowSeconds);
+        this.#records.addTo(record, endpoint.id + 1, 1, now, opened, minuteSeconds);
       }
       if (endpoint.contentPerHour !== Infinity) {
-        this.#records.addTo(record, endpoint.id + 2, 1, now, opened, hour.windowSeconds);
+        this.#records.addTo(record, endpoint.id + 2, 1, now, opened, hourSeconds);
       }
     }
-    if (this.#tracking) this.#records.markChanged(key, words, at);
+    if (this.#tracking) this.#records.markChanged(ask.key, words, at);
     verdict.refusedBy = -1;
     verdict.until = 0;
     verdict.ticket = record;
   }
 
-  #shadowOf(rules: LimitRules): number {
-    if (rules !== this.#shadowRules) {
-      this.#shadowRules = rules;
-      this.#shadowBits = rules.shadow.reduce((bits, name) => bits | (1 << LIMITS.indexOf(name)), 0);
+  /** Rules are never changed, only replaced. */
+  #flatRules(rules: LimitRules): FlatRules {
+    if (rules !== this.#rules) {
+      this.#rules = rules;
+      this.#flat = flatten(rules);
     }
-    return this.#shadowBits;
+    return this.#flat;
   }
 }
