@@ -240,7 +240,7 @@ for k = 1, #KEYS do
     latest = max(latest, coreEnd, minuteEnd, hourEnd, cpuEnd)
     local believed = 0
     if mine > 0 then
-      believed = now + lease
+      believed = opened + lease -- rounded up like windows: a lease of one second must not be over at once
       if believed > latest then latest = believed end
     end
     local id, used, e = 0, 0, 0
