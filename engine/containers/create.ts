@@ -16,6 +16,7 @@ import { checkAgainstModes, commandOf, completeConfig } from './container-config
 import { emitContainer } from './container-events.ts';
 import type { HostConfig } from './host-config-schema.ts';
 import { completeHostConfig } from './host-config.ts';
+import { storedLinks } from './links.ts';
 import { checkAttributes } from './log-attributes.ts';
 import { parseBind, volumeMount } from './mount-points.ts';
 import { containerFolder } from './places.ts';
@@ -124,9 +125,9 @@ function nameOf(containers: ContainerStore, wanted: string | undefined): string 
 /** The containers that this one names are kept by their ids: a name may change. */
 function withOthersById(containers: ContainerStore, hostConfig: HostConfig): HostConfig {
   const { NetworkMode, PidMode, IpcMode, Links } = hostConfig;
-  for (const link of Links ?? []) findOther(containers, link.split(':', 1)[0]!);
   return {
     ...hostConfig,
+    Links: Links === null || Links.length === 0 ? Links : storedLinks(Links, (ref) => findOther(containers, ref)),
     NetworkMode: networkById(containers, NetworkMode),
     PidMode: modeById(containers, PidMode),
     IpcMode: modeById(containers, IpcMode),

@@ -23,8 +23,8 @@ export function etcFilesOf(config: Config, id: string): EtcFiles {
   return { hostname: join(folder, 'hostname'), hosts: join(folder, 'hosts'), resolvConf: join(folder, 'resolv.conf') };
 }
 
-/** The container's place in its network; both are empty in networks without addresses. */
-type Place = Readonly<{ ipAddress: string; gateway: string }>;
+/** The container's place in its network, without addresses where it has none; `links` are lines for the hosts file. */
+export type Place = Readonly<{ ipAddress: string; gateway: string; links: readonly string[] }>;
 
 /** Writes them for a start. */
 export function writeEtcFiles(config: Config, container: Container, place: Place): EtcFiles {
@@ -44,12 +44,12 @@ function hostsOfHost({ hostConfig }: Container): string {
   );
 }
 
-function hostsText({ config, hostConfig }: Container, { ipAddress, gateway }: Place): string {
+function hostsText({ config, hostConfig }: Container, { ipAddress, gateway, links }: Place): string {
   const { Hostname, Domainname } = config;
   const names = Domainname === '' ? Hostname : `${Hostname}.${Domainname} ${Hostname}`;
   const extra = extraHosts(hostConfig.ExtraHosts, gateway);
   const own = ipAddress === '' ? [] : [`${ipAddress}\t${names}`];
-  return `${[...LOCAL, ...extra, ...own].join('\n')}\n`;
+  return `${[...LOCAL, ...extra, ...links, ...own].join('\n')}\n`;
 }
 
 /** `host-gateway` stands for the address at which the host is reached. */

@@ -6,6 +6,7 @@ import type { ImageStore } from '../images/store.ts';
 import type { Layers } from '../layers/layers.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Networks } from '../networks/networks.ts';
+import { presentLinks } from './links.ts';
 import { networkNameOf, presentInspect, type Around } from './present.ts';
 import type { Inspect } from './schema.ts';
 import type { Container, ContainerStore } from './store.ts';
@@ -30,7 +31,12 @@ export async function inspectContainer(engine: InspectNeeds, ref: string, withSi
 }
 
 /** What stands around a container while it is shown. The overlay's folders are for an inspect alone. */
-export function aroundOf(engine: InspectNeeds, container: Container, whole: boolean): Around {
+export function aroundOf(
+  engine: InspectNeeds,
+  container: Container,
+  whole: boolean,
+  linkNames: readonly string[] = [],
+): Around {
   const attachment = engine.networks.attachmentOf(container.id);
   return {
     config: engine.config,
@@ -39,6 +45,8 @@ export function aroundOf(engine: InspectNeeds, container: Container, whole: bool
     networkId: attachment?.networkId ?? lastNetworkId(engine.networks, container),
     imageName: imageNameOf(engine.images, container),
     execIds: whole ? engine.execs.runningIn(container.id) : [],
+    links: whole ? presentLinks(engine.containers, container) : null,
+    linkNames,
     graphDriver: whole ? graphDriverOf(engine.layers, container.id) : {},
   };
 }

@@ -1,6 +1,7 @@
 import { parseFilters, labelsMatch, type Filters } from '../http/filters.ts';
 import { EngineError } from '../lib/errors.ts';
 import { aroundOf, type InspectNeeds } from './inspect.ts';
+import { linkNames } from './links.ts';
 import { presentSummary, wireStatus } from './present.ts';
 import type { ListQuery, Summary } from './schema.ts';
 import { exitCodeOf, isAlive } from './state.ts';
@@ -34,7 +35,10 @@ export async function listContainers(engine: InspectNeeds, query: ListQuery): Pr
         (all ? true : isAlive(container.state) || container.state.status === 'restarting') && matches(container),
     );
   const chosen = limit > 0 ? found.slice(0, limit) : found;
-  const shown = chosen.map((container) => presentSummary(container, aroundOf(engine, container, false)));
+  const names = linkNames(engine.containers);
+  const shown = chosen.map((container) =>
+    presentSummary(container, aroundOf(engine, container, false, names.get(container.id))),
+  );
   return query.size === true ? await Promise.all(shown.map(async (one) => await withSize(engine, one))) : shown;
 }
 

@@ -52,6 +52,7 @@ function specOf(body: HostConfigBody = {}, config: Partial<Container['config']> 
     overlay: { base: '/nowhere', lower: ['lower'], upper: '/nowhere/upper', work: '', target: '/root' },
     namespaces,
     files,
+    linkVariables: [],
     shm: undefined,
     cgroupPath: '/gantry/c1',
     defaultUlimits: { core: { soft: 0, hard: 0 } },

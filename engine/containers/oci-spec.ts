@@ -28,6 +28,8 @@ export type SpecInput = Readonly<{
   files: { hostname: string; hosts: string; resolvConf: string } | undefined;
   /** A host path instead of a /dev/shm of its own. */
   shm: string | undefined;
+  /** Variables of the container's links. */
+  linkVariables: readonly string[];
   cgroupPath: string;
   defaultUlimits: Readonly<Record<string, { soft: number; hard: number }>>;
 }>;
@@ -53,7 +55,7 @@ export function ociSpec(input: SpecInput): object {
       terminal: config.Tty,
       ...(config.Tty && height > 0 && width > 0 && { consoleSize: { height, width } }),
       args: [container.path, ...container.args],
-      env: environmentOf(container),
+      env: environmentOf(container, input.linkVariables),
       cwd: config.WorkingDir || '/',
       oomScoreAdj: hostConfig.OomScoreAdj,
       rlimits: rlimitsOf(hostConfig.Ulimits ?? [], input.defaultUlimits),
@@ -105,10 +107,10 @@ export function grantedCapabilities(
 }
 
 /** The environment of the container's processes. */
-export function environmentOf({ config }: Container, tty = config.Tty): string[] {
+export function environmentOf({ config }: Container, linkVariables: readonly string[], tty = config.Tty): string[] {
   const defaults = [DEFAULT_PATH, `HOSTNAME=${config.Hostname}`, ...(tty ? ['TERM=xterm'] : [])];
   const named = new Map<string, string>();
-  for (const variable of [...defaults, ...config.Env]) {
+  for (const variable of [...defaults, ...linkVariables, ...config.Env]) {
     const name = variable.split('=', 1)[0]!;
     // A name alone takes a default away.
     if (variable.includes('=')) named.set(name, variable);

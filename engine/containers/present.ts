@@ -18,6 +18,9 @@ export type Around = {
   /** Name of the image where it still has the one that the container was made of, its id otherwise. */
   imageName: string;
   execIds: readonly string[];
+  links: string[] | null;
+  /** Its names in other containers. */
+  linkNames: readonly string[];
   graphDriver: Record<string, string>;
 };
 
@@ -26,7 +29,7 @@ export function presentSummary(container: Container, around: Around): Summary {
   const { id, name, imageId, path, args, createdAt, config, hostConfig, state } = container;
   return {
     Id: id,
-    Names: [`/${name}`],
+    Names: [`/${name}`, ...around.linkNames],
     Image: around.imageName,
     ImageID: imageId,
     Command: [path, ...args].map((word) => (/\s/.test(word) ? `'${word}'` : word)).join(' '),
@@ -78,7 +81,7 @@ export function presentInspect(container: Container, around: Around): Inspect {
     ProcessLabel: '',
     AppArmorProfile: '',
     ExecIDs: around.execIds.length === 0 ? null : [...around.execIds],
-    HostConfig: hostConfig,
+    HostConfig: { ...hostConfig, Links: around.links },
     GraphDriver: { Data: around.graphDriver, Name: 'overlay2' },
     Mounts: container.mounts.map(presentMount),
     Config: config,

@@ -8,12 +8,12 @@ import type { Engine } from '../engine.ts';
 import { hijack, rawStreamType, wantsUpgrade } from '../http/hijack.ts';
 import { openStream } from '../http/stream.ts';
 import { acceptWebSocket, withoutFrames } from '../http/websocket.ts';
-import { EngineError } from '../lib/errors.ts';
 import { attachContainer, prepareAttach } from './attach.ts';
 import { createContainer } from './create.ts';
 import { deliver } from './deliver.ts';
 import { inspectContainer } from './inspect.ts';
 import { killContainer } from './kill.ts';
+import { removeLink } from './links.ts';
 import { listContainers } from './list.ts';
 import { prepareLogs, readContainerLog } from './logs.ts';
 import { pauseContainer, unpauseContainer } from './pause.ts';
@@ -172,9 +172,8 @@ export const containerRoutes =
     http.delete('/containers/:ref', {
       schema: { params: wire.ContainerRef, querystring: wire.RemoveQuery, response: { 204: Type.Null() } },
       handler: async ({ params, query }, reply) => {
-        // Links are stored with the container that asks for them: there is none that could be removed by itself.
-        if (query.link === true) throw new EngineError('notFound', `No such link: ${params.ref}`);
-        await removeContainer(engine, params.ref, { force: query.force, volumes: query.v });
+        if (query.link === true) removeLink(engine.containers, params.ref);
+        else await removeContainer(engine, params.ref, { force: query.force, volumes: query.v });
         return await reply.code(204).send(null);
       },
     });

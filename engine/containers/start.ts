@@ -13,8 +13,9 @@ import type { Runtimes } from '../runtime/runtimes.ts';
 import { Shim, type ShimOptions } from '../runtime/shim.ts';
 import { StartFailed } from '../runtime/start-failure.ts';
 import { emitContainer, emitMounts } from './container-events.ts';
-import { etcFilesOf, writeEtcFiles, type EtcFiles } from './etc-files.ts';
+import { etcFilesOf, writeEtcFiles, type EtcFiles, type Place } from './etc-files.ts';
 import type { Exits } from './exits.ts';
+import { linkEnvironment, linkHosts, tellLinkedAddress } from './links.ts';
 import { attributesText } from './log-attributes.ts';
 import { logSizes } from './log-options.ts';
 import { ociSpec, type Namespaces } from './oci-spec.ts';
@@ -83,6 +84,7 @@ async function launch(engine: StartNeeds, container: Container, restartCount: nu
   undo.defer(async () => await rm(folder, { recursive: true, force: true }));
   makeBindSources(container);
 
+  const links = linkHosts(engine, container);
   undo.defer(() => detach(engine, id));
   const leased = await lease(engine, container);
   mkdirSync(containerFolder(engine.config, id), { recursive: true, mode: 0o710 });
@@ -99,8 +101,9 @@ async function launch(engine: StartNeeds, container: Container, restartCount: nu
     container,
     overlay,
     namespaces: namespacesOf(engine, container, leased === undefined ? undefined : shim.pid),
-    files: filesFor(engine, container, leased?.attachment ?? { ipAddress: '', gateway: '' }),
+    files: filesFor(engine, container, { ipAddress: '', gateway: '', ...leased?.attachment, links }),
     shm: memory?.target,
+    linkVariables: linkEnvironment(engine, container),
     cgroupPath: cgroupPathOf(container),
     defaultUlimits: engine.config.defaultUlimits,
   });
@@ -120,6 +123,7 @@ async function launch(engine: StartNeeds, container: Container, restartCount: nu
     stoppedByUser: false,
   }));
   undo.move();
+  if (leased !== undefined) tellLinkedAddress(engine, running, leased.attachment.ipAddress);
   emitMounts(engine.events, running);
   emitContainer(engine.events, 'start', running);
   engine.exits.follow(id, shim);
@@ -228,11 +232,7 @@ function pidOf(engine: StartNeeds, mode: string, kind: keyof typeof cannotJoin):
 }
 
 /** A container in another one's network has that one's files. */
-function filesFor(
-  engine: StartNeeds,
-  container: Container,
-  place: { ipAddress: string; gateway: string },
-): EtcFiles | undefined {
+function filesFor(engine: StartNeeds, container: Container, place: Place): EtcFiles | undefined {
   if (!container.hostConfig.NetworkMode.startsWith('container:')) {
     return writeEtcFiles(engine.config, container, place);
   }

@@ -1,24 +1,28 @@
 import { resolveUser } from '../containers/container-user.ts';
+import { linkEnvironment } from '../containers/links.ts';
 import { environmentOf, grantedCapabilities, processFields } from '../containers/oci-spec.ts';
-import type { Container } from '../containers/store.ts';
+import type { Container, ContainerStore } from '../containers/store.ts';
 import type { Layers } from '../layers/layers.ts';
+import type { Networks } from '../networks/networks.ts';
 import type { Exec } from './store.ts';
+
+type Needs = { containers: ContainerStore; layers: Layers; networks: Networks };
 
 /**
  * The process as the OCI runtime wants it: the container's environment, user and rights, unless the exec has its own.
  *
  * Throws `invalid` for a user that the container does not know.
  */
-export function execProcess(layers: Layers, exec: Exec, container: Container): object {
+export function execProcess(engine: Needs, exec: Exec, container: Container): object {
   const { config, hostConfig } = container;
-  const user = resolveUser(exec.user || config.User, hostConfig.GroupAdd ?? [], layers.overlay(container.id));
+  const user = resolveUser(exec.user || config.User, hostConfig.GroupAdd ?? [], engine.layers.overlay(container.id));
   const capabilities = grantedCapabilities(hostConfig, exec.privileged || hostConfig.Privileged);
   return {
     ...processFields(container, user, capabilities),
     terminal: exec.tty,
     ...(exec.tty && exec.size !== undefined && { consoleSize: exec.size }),
     args: exec.command,
-    env: merged(environmentOf(container, exec.tty), exec.env),
+    env: merged(environmentOf(container, linkEnvironment(engine, container), exec.tty), exec.env),
     cwd: exec.workingDir || config.WorkingDir || '/',
   };
 }

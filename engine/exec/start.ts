@@ -14,6 +14,7 @@ import { prepareMoves } from '../host/cgroup-moves.ts';
 import type { Layers } from '../layers/layers.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
+import type { Networks } from '../networks/networks.ts';
 import type { Runtimes } from '../runtime/runtimes.ts';
 import { Shim, ShimLost } from '../runtime/shim.ts';
 import { StartFailed } from '../runtime/start-failure.ts';
@@ -30,6 +31,7 @@ export type ExecNeeds = {
   execShims: Map<string, Shim>;
   layers: Layers;
   log: { error(details: object, message: string): void };
+  networks: Networks;
   runtimes: Runtimes;
   shims: Shims;
 };
@@ -74,7 +76,7 @@ export async function runExec(
     const directory = shimFolder(engine.config, exec.id);
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     undo.defer(async () => await rm(directory, { recursive: true, force: true }));
-    writeFileSync(join(directory, 'process.json'), JSON.stringify(execProcess(engine.layers, exec, container)));
+    writeFileSync(join(directory, 'process.json'), JSON.stringify(execProcess(engine, exec, container)));
     const shim = await Shim.spawn({
       id: exec.id,
       directory,
