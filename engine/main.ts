@@ -2,7 +2,7 @@ import { pino } from 'pino';
 
 import { usage } from './config/flags.ts';
 import { ConfigError, readConfig } from './config/read.ts';
-import { startDaemon } from './start.ts';
+import { giveBackMemory, keepMemorySmall } from './host/memory.ts';
 import { VERSION } from './version.ts';
 
 const argv = process.argv.slice(2);
@@ -23,7 +23,10 @@ async function main(): Promise<void> {
       return;
     }
     const log = pino({ level: config.logLevel });
+    keepMemorySmall();
+    const { startDaemon } = await import('./start.ts');
     const daemon = await startDaemon(config, log);
+    giveBackMemory();
     log.info({ hosts: config.hosts, version: VERSION }, 'ready');
     endOnSignals(async () => await daemon[Symbol.asyncDispose]());
   } catch (error) {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-import { Compile } from 'typebox/compile';
+import Schema from 'typebox/schema';
 
 import { hasCode } from '../lib/errors.ts';
 import { toConfig, type Config } from './config.ts';
@@ -18,7 +18,7 @@ export class ConfigError extends Error {
   }
 }
 
-const schema = Compile(ConfigFile);
+const schema = Schema.Compile(ConfigFile);
 
 /** Merges flags and file once and checks all of it. Throws `ConfigError` with every problem. */
 export function readConfig(argv: readonly string[]): Config {
@@ -32,7 +32,7 @@ export function readConfig(argv: readonly string[]): Config {
     given[key] = value;
   }
   const complete = withDefaults(given);
-  for (const error of schema.Errors(complete)) {
+  for (const error of schema.Errors(complete)[1]) {
     const path = error.instancePath.slice(1).replaceAll('/', '.');
     const key = path.split('.')[0] as ConfigKey;
     const unknown = 'additionalProperties' in error.params ? ` (${String(error.params.additionalProperties)})` : '';

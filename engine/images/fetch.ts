@@ -1,5 +1,3 @@
-import { request } from 'undici';
-
 import { EngineError } from '../lib/errors.ts';
 import type { Report } from './progress.ts';
 
@@ -9,6 +7,7 @@ const CONNECT_MILLISECONDS = 30_000;
 export async function fetchArchive(source: string, report: Report): Promise<AsyncIterable<Uint8Array>> {
   const url = urlOf(source);
   try {
+    const { request } = await import('undici'); // 12 MB that most daemons never need
     const { statusCode, body } = await request(url, { headersTimeout: CONNECT_MILLISECONDS });
     if (statusCode !== 200) {
       await body.dump();
