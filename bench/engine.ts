@@ -33,13 +33,13 @@ const budgets: Budget<Subject>[] = [
 ];
 
 export async function engineBudgets(only?: string): Promise<Row[]> {
-  await using engine = await TestEngine.start();
+  await using engine = await TestEngine.start({ image: false });
   await using dockerd = await Dockerd.start();
+  const rows: Row[] = [idleMemory(engine.pid, dockerd.pid)];
+  await engine.loadBusybox();
   await dockerd.api.post('/images/load?quiet=1', await busyboxArchive());
   const ours = new Subject(engine);
   const theirs = new Subject(dockerd.api);
-  const rows: Row[] = [];
-  rows.push(idleMemory(engine.pid, dockerd.pid));
   await Promise.all([ours.prepare(), theirs.prepare()]);
   for (const budget of budgets) {
     if (only !== undefined && !budget.name.includes(only)) continue;

@@ -20,8 +20,8 @@ export function keepMemorySmall(): void {
 }
 
 /**
- * Gives back what only the start needed: freed memory of the C library, and the pages of Node's own code, of which a
- * start touches 25 MB and the work afterwards a few. What is needed again is mapped again from the page cache.
+ * Gives back what a start, or a thread that has ended, leaves behind: freed memory of the C library, and the pages of
+ * Node's own code, of which a start touches 25 MB and the work afterwards a few. What is needed again is mapped again from the page cache.
  */
 export function giveBackMemory(maps = readFileSync('/proc/self/maps', 'utf8')): void {
   trimAllocator(0);

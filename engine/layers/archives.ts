@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads';
 
+import { giveBackMemory } from '../host/memory.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { Extracted, FromWorker, Received, Results, ToWorker, Unpacked, Work } from './archive-messages.ts';
@@ -197,7 +198,7 @@ class ArchiveThread {
     this.#worker.unref();
     this.#idle = this.#clock.after(IDLE_MILLISECONDS, () => {
       this.#onGone();
-      void this.#worker.terminate();
+      void this.#worker.terminate().then(() => giveBackMemory());
     });
   }
 
