@@ -22,7 +22,7 @@ import { median } from './measure.ts';
 const ROUNDS = 7;
 const ENOUGH = 1_000_000_000;
 const IN_FLIGHT = 32;
-const REDIS_OPERATIONS = 32_000;
+const REDIS_OPERATIONS = 96_000;
 
 /** Limits that are checked and never reached. */
 const rules = limitRules({

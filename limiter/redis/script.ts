@@ -20,8 +20,8 @@ end
 local now, opened = math.floor(nowMs / 1000), math.ceil(nowMs / 1000)
 local values = redis.call('MGET', unpack(KEYS))
 local input, at = ARGV[2], 1
-local unpackStruct, pack, band, bor = struct.unpack, struct.pack, bit.band, bit.bor
-local min, max = math.min, math.max
+local unpackStruct, pack, band = struct.unpack, struct.pack, bit.band
+local min, max, call, byte, sub = math.min, math.max, redis.call, string.byte, string.sub
 local LARGEST, NONE = 2147483647, 4294967295
 local replies = { pack('<d', nowMs) }
 
@@ -64,6 +64,11 @@ local function addContent(count)
   else hourUsed, hourEnd = count, opened + hourSeconds end
 end
 
+-- Mostly one operation is like the one before: it is decoded once.
+local decoded = ''
+local flags, category, limit, seconds, hash, points, ownMinute, ownHour, amount
+local kind, graphql, content, primary
+
 ids, useds, ends = {}, {}, {}
 for k = 1, #KEYS do
   local value = values[k]
@@ -72,13 +77,13 @@ for k = 1, #KEYS do
 
   -- Most calls for a caller are one end of a request, which changes ten bytes in the middle of the value.
   local ended = false
-  if operations == 1 and value and #value >= 64 and string.byte(input, at) % 4 == 1 then
+  if operations == 1 and value and #value >= 64 and byte(input, at) % 4 == 1 then
     local e, used, usedByGraphql, count, holder, believed = unpackStruct('<I4I4I4I2I4I4', value, 29)
     if holder == gateway and count > 0 and believed > now and isOpen(e, cpuSeconds) then
       local amount = unpackStruct('<I4', input, at + 28)
       used = min(LARGEST, used + amount)
-      if string.byte(input, at) % 8 >= 4 then usedByGraphql = min(LARGEST, usedByGraphql + amount) end
-      redis.call('SETRANGE', KEYS[k], 32, pack('<I4I4I2', used, usedByGraphql, count - 1))
+      if byte(input, at) % 8 >= 4 then usedByGraphql = min(LARGEST, usedByGraphql + amount) end
+      call('SETRANGE', KEYS[k], 32, pack('<I4I4I2', used, usedByGraphql, count - 1))
       at = at + 32
       ended = true
     end
@@ -132,10 +137,14 @@ for k = 1, #KEYS do
   end
 
   for _ = 1, operations do
-    local flags, category, limit, seconds, hash, points, ownMinute, ownHour, amount
-    flags, category, limit, seconds, hash, points, ownMinute, ownHour, amount, at =
-      unpackStruct('<I1I1I4I4I6I4I4I4I4', input, at)
-    local kind, graphql, content, primary = band(flags, 3), band(flags, 4) ~= 0, band(flags, 8) ~= 0, band(flags, 16) ~= 0
+    local encoded = sub(input, at, at + 31)
+    at = at + 32
+    if encoded ~= decoded then
+      decoded = encoded
+      flags, category, limit, seconds, hash, points, ownMinute, ownHour, amount =
+        unpackStruct('<I1I1I4I4I6I4I4I4I4', encoded)
+      kind, graphql, content, primary = band(flags, 3), band(flags, 4) ~= 0, band(flags, 8) ~= 0, band(flags, 16) ~= 0
+    end
 
     if kind == 0 then
       local used, reset = 0, 0
@@ -257,11 +266,11 @@ for k = 1, #KEYS do
       body = table.concat(parts)
     end
     if latest <= now then
-      redis.call('DEL', KEYS[k])
+      call('DEL', KEYS[k])
     elseif value and latest == before and #value == #body then
-      redis.call('SETRANGE', KEYS[k], 0, body)
+      call('SETRANGE', KEYS[k], 0, body)
     else
-      redis.call('SET', KEYS[k], body, 'EX', latest - now + 1)
+      call('SET', KEYS[k], body, 'EX', latest - now + 1)
     end
   end
   end

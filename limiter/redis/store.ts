@@ -1,4 +1,5 @@
 import { createHash, randomInt } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import { createClient, RESP_TYPES } from '@redis/client';
 
@@ -12,6 +13,10 @@ const SCRIPT_SHA = createHash('sha1').update(SCRIPT).digest('hex');
 
 /** Calls of the script under way at once: one is worked on while the next is on its way. */
 const MOST_CALLS = 2;
+/** So many answers are told at once without a thought; of more, half of them first. */
+const FEW_ANSWERS = 16;
+/** What is asked in one turn is taken up in the next and written in the one after that. */
+const TURNS_UNTIL_WRITTEN = 3;
 /** After a call without an answer the server is left alone this long, and requests are told at once. */
 const PAUSE_MS = 1000;
 const SCAN_PAGE = 500;
@@ -55,6 +60,9 @@ export class RedisStore implements LimitStore {
   /** Callers of whom a decision got lost: it may have been counted as under way. */
   readonly #uncertain = new Set<string>();
   #queue: Batch[] = [];
+  /** Operations whose callers do not know the answer yet. */
+  #answered: Operation[] = [];
+  #telling = false;
   #calls = 0;
   #scheduled = false;
   #renewalDue = false;
@@ -186,19 +194,39 @@ export class RedisStore implements LimitStore {
 
   async #send(batch: Batch): Promise<void> {
     this.#calls += 1;
-    const sentAt = Date.now();
     try {
-      const reply = await this.#withinTime(this.#call(batch));
-      const { nowMs, verdicts } = decodeVerdicts(reply);
-      const { now } = this.#options;
-      if (now === undefined) this.#clockOffsetMs = nowMs - (sentAt + Date.now()) / 2;
-      this.#settle(batch, verdicts);
+      const sentAt = Date.now();
+      const { nowMs, verdicts } = decodeVerdicts(await this.#withinTime(this.#call(batch)));
+      if (this.#options.now === undefined) this.#clockOffsetMs = nowMs - (sentAt + Date.now()) / 2;
+      this.#note(batch, verdicts);
     } catch (error) {
       this.#fail(batch, error);
-    } finally {
-      this.#calls -= 1;
-      this.#pump();
     }
+    this.#calls -= 1;
+    this.#pump();
+    await this.#tell(batch);
+  }
+
+  /**
+   * Tells requests their answers.
+   *
+   * Many that are told at once ask again at once, and then server and client wait for each other in turn. So what half
+   * of them ask is on its way before the other half is told: from then on both sides work at the same time.
+   */
+  async #tell(batch: Batch): Promise<void> {
+    for (const operation of batch.operations()) {
+      if (operation.resolve !== undefined) this.#answered.push(operation);
+    }
+    if (this.#telling) return;
+    this.#telling = true;
+    while (this.#answered.length > 0) {
+      const count = this.#answered.length;
+      const told = this.#answered.splice(0, count > FEW_ANSWERS ? Math.ceil(count / 2) : count);
+      for (const { resolve, verdict } of told) resolve?.(verdict ?? NO_VERDICT);
+      if (told.length < FEW_ANSWERS / 2) continue;
+      for (let turn = 0; turn < TURNS_UNTIL_WRITTEN; turn += 1) await nextTurn();
+    }
+    this.#telling = false;
   }
 
   async #call(batch: Batch): Promise<Buffer> {
@@ -218,19 +246,18 @@ export class RedisStore implements LimitStore {
     }
   }
 
-  #settle(batch: Batch, verdicts: readonly Verdict[]): void {
+  /** Remembers what was decided, before anything else is asked. */
+  #note(batch: Batch, verdicts: readonly Verdict[]): void {
     let next = 0;
-    for (const { kind, ask, resolve } of batch.operations()) {
-      if (kind !== 'decide' || ask === undefined) {
-        resolve?.(NO_VERDICT);
-        continue;
-      }
+    for (const operation of batch.operations()) {
+      const { kind, ask } = operation;
+      if (kind !== 'decide' || ask === undefined) continue;
       const verdict = verdicts[next];
       next += 1;
       if (verdict === undefined) throw new Error('redis has answered less than it was asked');
       if (verdict.refusedBy < 0) this.#countUnderWay(ask.key, 1);
       this.#refusals?.learn(ask, verdict);
-      resolve?.(verdict);
+      operation.verdict = verdict;
     }
   }
 

@@ -18,7 +18,8 @@ export type Operation = {
   ask?: Ask;
   /** Microseconds of CPU time, pieces of content, or requests under way. */
   amount: number;
-  /** Of a decision. */
+  /** The answer to a decision, once it is there. */
+  verdict?: Verdict;
   resolve?: (verdict: Verdict) => void;
   reject?: (error: unknown) => void;
 };
