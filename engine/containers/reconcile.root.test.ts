@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
@@ -8,17 +8,13 @@ import { promisify } from 'node:util';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
 
+import { shimOf } from '../../tests/shim-of.ts';
 import { TestEngine } from '../../tests/test-engine.ts';
 
 const execute = promisify(execFile);
 
 async function inspect(engine: TestEngine, ref: string): Promise<Inspect> {
   return (await engine.get<Inspect>(`/containers/${ref}/json`)).body;
-}
-
-/** The shim is the parent of the container's first process. */
-function parentOf(pid: number): number {
-  return Number(/^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
 }
 
 /** Resolves when a process that is not our child is gone. */
@@ -116,7 +112,7 @@ for (const [when, daemonLives] of [
     await using engine = await TestEngine.start();
     const id = await engine.run(['sleep', '60']);
     const { Pid } = (await inspect(engine, id)).State;
-    const shim = parentOf(Pid);
+    const shim = shimOf(Pid);
     const kill = async (): Promise<void> => void process.kill(shim, 'SIGKILL');
 
     await (daemonLives ? kill() : crash(engine, kill));

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { copyFileSync, readFileSync, readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import { copyFileSync, readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { mkdtempDisposable } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -9,6 +9,7 @@ import { test } from 'node:test';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
 
+import { shimOf } from '../../tests/shim-of.ts';
 import { TestEngine } from '../../tests/test-engine.ts';
 import { SHIM_PROGRAM } from '../runtime/shim-program.ts';
 
@@ -18,19 +19,21 @@ async function stateOf(engine: TestEngine, id: string): Promise<Inspect['State']
   return (await engine.get<Inspect>(`/containers/${id}/json`)).body.State;
 }
 
-/** The program of the container's shim. */
-function shimOf(pid: number): string {
-  const parent = /^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
-  return readlinkSync(`/proc/${parent}/exe`);
+/** Daemons that start meanwhile use this build of the shim. */
+async function withShim<T>(program: string, work: () => Promise<T>): Promise<T> {
+  process.env.GANTRY_SHIM = program;
+  try {
+    return await work();
+  } finally {
+    process.env.GANTRY_SHIM = SHIM_PROGRAM;
+  }
 }
 
 test('a daemon with another build of the shim goes on with the containers of the one before', async () => {
   await using place = await mkdtempDisposable(join(tmpdir(), 'gantry-old-'));
   const old = join(place.path, 'gantry-shim');
   copyFileSync(SHIM_PROGRAM, old);
-  process.env.GANTRY_SHIM = old; // for the daemon that starts now
-  await using engine = await TestEngine.start();
-  delete process.env.GANTRY_SHIM;
+  await using engine = await withShim(old, async () => await TestEngine.start());
   const id = await engine.run(UNTIL_STOPPED);
   const before = await stateOf(engine, id);
   await engine.kill('SIGTERM');
@@ -41,8 +44,8 @@ test('a daemon with another build of the shim goes on with the containers of the
   const after = await stateOf(engine, id);
 
   assert.deepEqual(after, before);
-  assert.equal(shimOf(after.Pid), `${old} (deleted)`);
-  assert.equal(shimOf((await stateOf(engine, young)).Pid), SHIM_PROGRAM);
+  assert.equal(readlinkSync(`/proc/${shimOf(after.Pid)}/exe`), `${old} (deleted)`);
+  assert.equal(readlinkSync(`/proc/${shimOf((await stateOf(engine, young)).Pid)}/exe`), SHIM_PROGRAM);
   const { body: exec } = await engine.post<{ Id: string }>(`/containers/${id}/exec`, {
     Cmd: ['echo', 'there'],
     AttachStdout: true,
