@@ -58,6 +58,11 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
   undo.defer(async () => await shims.settled());
   const locks = new KeyLock();
   const networks = undo.use(new Networks({ ...config, db, clock, log, nameOf: (id) => containers.get(id)?.name }));
+  // With the last container its bridge and its rules go too; the next start makes them in milliseconds.
+  undo.defer(async () => {
+    if (!containers.all().some(({ state }) => isAlive(state) || state.status === 'starting'))
+      await networks.removeAll();
+  });
   const runtimes = new Runtimes(config);
   const pendingAttaches = new PendingAttaches();
   const exits: Exits = new Exits({ clock, config, containers, db, events, networks, runtimes, shims }, (container) =>

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
+
+import type { Inspect } from '@gantry/engine/containers/schema.ts';
+
+import { TestEngine } from '../tests/test-engine.ts';
+
+/** Links and tables of the daemon's network namespace, which is kept when it has ended. */
+function networkOf(engine: TestEngine): { links: string[]; tables: string } {
+  const inside = (...command: string[]): string =>
+    execFileSync('nsenter', [`--net=${join(engine.directory, 'netns')}`, ...command], { encoding: 'utf8' });
+  const links = [...inside('ip', '-o', 'link').matchAll(/^\d+: ([^:@]+)/gm)].map(([, name]) => name!);
+  return { links, tables: inside('nft', 'list', 'tables') };
+}
+
+function mountsOf(engine: TestEngine): string[] {
+  const mounts = readFileSync('/proc/self/mountinfo', 'utf8').split('\n');
+  return mounts.filter((line) => line.includes(engine.directory) && !line.includes('/netns '));
+}
+
+async function runs(engine: TestEngine, id: string): Promise<[boolean, number, number]> {
+  const { State } = (await engine.get<Inspect>(`/containers/${id}/json`)).body;
+  return [State.Running, State.Pid, State.ExitCode];
+}
+
+test('a daemon that ends without running containers leaves no network, no rule and no mount', async () => {
+  await using engine = await TestEngine.start();
+  const id = await engine.run(['true'], { HostConfig: { PortBindings: { '80/tcp': [{ HostPort: '' }] } } });
+  await engine.wait(id);
+
+  await engine.kill('SIGTERM');
+
+  assert.deepEqual(networkOf(engine), { links: ['lo'], tables: '' });
+  assert.deepEqual(mountsOf(engine), []);
+  await engine.startAgain();
+  assert.equal(await engine.wait(await engine.run(['true'])), 0);
+});
+
+test('containers go on when the daemon ends', async () => {
+  await using engine = await TestEngine.start();
+  const id = await engine.run(['sleep', '1000']);
+  const before = await runs(engine, id);
+
+  await engine.kill('SIGTERM');
+
+  process.kill(before[1], 0);
+  assert.notEqual(networkOf(engine).tables, '');
+  await engine.startAgain();
+  assert.deepEqual(await runs(engine, id), before);
+});
+
+test('without live-restore containers are stopped with the daemon, and their network goes', async () => {
+  await using engine = await TestEngine.start({ flags: ['--live-restore=false'] });
+  const id = await engine.run(['sh', '-c', 'trap "exit 5" TERM; echo ready; while :; do sleep 0.02; done']);
+  while ((await engine.output(id)).stdout !== 'ready\n') await setTimeout(10);
+
+  await engine.kill('SIGTERM');
+
+  assert.deepEqual(networkOf(engine), { links: ['lo'], tables: '' });
+  await engine.startAgain();
+  assert.deepEqual(await runs(engine, id), [false, 0, 5]);
+});
