@@ -9,12 +9,13 @@ export function freeze(container: Container): void {
   write(container, true);
 }
 
-/** Lets them go on; of a container that is not frozen, or not there, nothing is changed. */
+/** Lets them go on; of a container that is not frozen, or not there any more, nothing is changed. */
 export function thaw(container: Container): void {
   try {
     write(container, false);
   } catch (error) {
-    if (!hasCode(error, 'ENOENT')) throw error;
+    // Its cgroup may go while it is opened: the kernel then says ENODEV.
+    if (!hasCode(error, 'ENOENT') && !hasCode(error, 'ENODEV')) throw error;
   }
 }
 
