@@ -19,7 +19,10 @@ const OPTIONS = {
 /** Opens every host of the configuration; none is left open when one fails. */
 export async function openListeners(config: Config, listener: RequestListener): Promise<AsyncDisposable> {
   await using undo = new AsyncDisposableStack();
-  for (const host of config.hosts) undo.use(await openHost(config, host, listener));
+  // A socket's file last: who waits for it finds all of them open.
+  const sockets = config.hosts.filter((host) => host.startsWith('unix://'));
+  const others = config.hosts.filter((host) => !host.startsWith('unix://'));
+  for (const host of [...others, ...sockets]) undo.use(await openHost(config, host, listener));
   return undo.move();
 }
 
@@ -42,6 +45,7 @@ async function openHost(config: Config, host: string, listener: RequestListener)
 
 async function openUnix(config: Config, path: string, listener: RequestListener): Promise<AsyncDisposable> {
   mkdirSync(dirname(path), { recursive: true });
+  const gid = config.group === '' ? undefined : groupId(config.group);
   if (await answers(path)) throw new Error(`unix://${path}: another daemon listens there`);
   rmSync(path, { force: true });
   const server = createServer(OPTIONS);
@@ -49,7 +53,7 @@ async function openUnix(config: Config, path: string, listener: RequestListener)
   server.listen(path);
   await once(server, 'listening');
   chmodSync(path, 0o660);
-  if (config.group !== '') chownSync(path, 0, groupId(config.group));
+  if (gid !== undefined) chownSync(path, 0, gid);
   return closing(server, () => rmSync(path, { force: true }));
 }
 
@@ -82,6 +86,8 @@ async function answers(path: string): Promise<boolean> {
 }
 
 function certificates({ tlscacert, tlscert, tlskey, tlsverify }: Config): object {
+  if (tlscert === '' || tlskey === '') throw new Error('TLS needs --tlscert and --tlskey');
+  if (tlsverify && tlscacert === '') throw new Error('--tlsverify needs --tlscacert');
   return {
     cert: readFileSync(tlscert),
     key: readFileSync(tlskey),

@@ -1,7 +1,7 @@
 import { createServer, type RequestListener } from 'node:http';
 
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
-import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
+import Fastify, { LogController, type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 
 import type { Engine } from '../engine.ts';
 import { routes } from '../routes.ts';
@@ -23,7 +23,7 @@ export async function buildServer(engine: Engine): Promise<FastifyInstance> {
     serverFactory: (handler) => createServer(handler),
     rewriteUrl: (request) => rewriteUrl(request.method ?? 'GET', request.url ?? '/'),
     loggerInstance: log,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: 2048, ignoreTrailingSlash: true },
     bodyLimit: Number.MAX_SAFE_INTEGER,
