@@ -8,22 +8,24 @@ import { join } from 'node:path';
 export class TestRedis implements AsyncDisposable {
   readonly folder: string;
   readonly url: string;
+  readonly #options: readonly string[];
   #process: ChildProcess | undefined;
 
-  private constructor(folder: string) {
+  private constructor(folder: string, options: readonly string[]) {
     this.folder = folder;
+    this.#options = options;
     this.url = join(folder, 'redis.sock');
   }
 
-  static async start(): Promise<TestRedis> {
-    const redis = new TestRedis(await mkdtemp(join(tmpdir(), 'gantry-redis-')));
+  static async start(...options: string[]): Promise<TestRedis> {
+    const redis = new TestRedis(await mkdtemp(join(tmpdir(), 'gantry-redis-')), options);
     await redis.start();
     return redis;
   }
 
   async start(): Promise<void> {
     const args = ['--port', '0', '--unixsocket', this.url, '--save', '', '--appendonly', 'no', '--dir', this.folder];
-    const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    const child = spawn('redis-server', [...args, ...this.#options], { stdio: ['ignore', 'pipe', 'inherit'] });
     this.#process = child;
     let said = '';
     for await (const chunk of child.stdout) {
