@@ -18,7 +18,7 @@ async function startCluster(): Promise<TestRedis> {
   await client.connect();
   await client.sendCommand(['CLUSTER', 'ADDSLOTSRANGE', '0', '16383']);
   // It takes writes two seconds after it began, and tells nobody.
-  while (!String(await client.sendCommand(['CLUSTER', 'INFO'])).startsWith('cluster_state:ok')) await sleep(50);
+  while (!(await client.sendCommand<string>(['CLUSTER', 'INFO'])).startsWith('cluster_state:ok')) await sleep(50);
   client.destroy();
   return redis;
 }
