@@ -1,6 +1,6 @@
-import { execFile, type ChildProcess } from 'node:child_process';
+import { execFile, execFileSync, type ChildProcess } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -25,7 +25,6 @@ export class TestEngine extends Api implements AsyncDisposable {
   readonly directory: string;
   readonly #flags: readonly string[];
   #process: ChildProcess;
-  #netns: string | undefined;
 
   private constructor(directory: string, flags: readonly string[], process: ChildProcess) {
     super(join(directory, 'gantry.sock'));
@@ -36,7 +35,10 @@ export class TestEngine extends Api implements AsyncDisposable {
 
   static async start({ flags = [], image = true }: Options = {}): Promise<TestEngine> {
     const directory = await mkdtemp(join(tmpdir(), 'gantry-test-'));
-    const engine = new TestEngine(directory, flags, await launch(directory, flags));
+    await makeNetns(netnsOf(directory));
+    const daemon = launch(directory, flags);
+    daemon.catch(() => execFileSync('umount', [netnsOf(directory)]));
+    const engine = new TestEngine(directory, flags, await daemon);
     if (image) await engine.loadBusybox();
     return engine;
   }
@@ -91,7 +93,7 @@ export class TestEngine extends Api implements AsyncDisposable {
 
   /** Runs a command in the daemon's network namespace, which is the host's as far as the engine knows. */
   async onHost(command: readonly string[], options: { timeout?: number } = {}): Promise<string> {
-    const { stdout } = await execute('nsenter', [`--net=/proc/${this.pid}/ns/net`, ...command], options);
+    const { stdout } = await execute('nsenter', [`--net=${netnsOf(this.directory)}`, ...command], options);
     return stdout;
   }
 
@@ -115,15 +117,14 @@ export class TestEngine extends Api implements AsyncDisposable {
     }
   }
 
-  /** Ends the daemon as a crash would and keeps its network namespace for the next one. */
+  /** Ends the daemon as a crash would; its network namespace stays for the next one. */
   async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
-    await this.#keepNetns();
     await endProcess(this.#process, signal);
   }
 
   /** Starts the daemon again after `kill`. */
   async startAgain(): Promise<void> {
-    this.#process = await launch(this.directory, this.#flags, this.#netns);
+    this.#process = await launch(this.directory, this.#flags);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -131,24 +132,24 @@ export class TestEngine extends Api implements AsyncDisposable {
     for (const { Id } of body) await this.delete(`/containers/${Id}?force=1&v=1`);
     this[Symbol.dispose]();
     await endProcess(this.#process);
-    if (this.#netns !== undefined) {
-      await execute('umount', [this.#netns]);
-    }
+    await execute('umount', [netnsOf(this.directory)]);
     const left = leftovers(this.directory);
     await rm(this.directory, { recursive: true, force: true });
     if (left.length > 0) throw new Error(`the engine left behind:\n${left.join('\n')}`);
   }
-
-  async #keepNetns(): Promise<void> {
-    if (this.#netns !== undefined) return;
-    const path = join(this.directory, 'netns');
-    await execute('touch', [path]);
-    await execute('mount', ['--bind', `/proc/${this.pid}/ns/net`, path]);
-    this.#netns = path;
-  }
 }
 
-async function launch(directory: string, flags: readonly string[], netns?: string): Promise<ChildProcess> {
+function netnsOf(directory: string): string {
+  return join(directory, 'netns');
+}
+
+/** A namespace of its own under a name: that of the daemon's process changes for moments while it sets up containers. */
+async function makeNetns(path: string): Promise<void> {
+  await writeFile(path, '');
+  await execute('unshare', [`--net=${path}`, 'true']);
+}
+
+async function launch(directory: string, flags: readonly string[]): Promise<ChildProcess> {
   const socketPath = join(directory, 'gantry.sock');
   await rm(socketPath, { force: true });
   const command = [
@@ -160,7 +161,7 @@ async function launch(directory: string, flags: readonly string[], netns?: strin
     `--pidfile=${directory}/pid`,
     ...flags,
   ];
-  return await startDaemonProcess(command, socketPath, join(directory, 'log'), netns);
+  return await startDaemonProcess(command, socketPath, join(directory, 'log'), netnsOf(directory));
 }
 
 /** Mounts below the engine's folder and processes that name it. */
