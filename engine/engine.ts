@@ -23,7 +23,7 @@ import type { VolumeStore } from './volumes/store.ts';
 
 /** The parts of the engine. Operations name the few that they use; only routes and `start.ts` see all of them. */
 export type Engine = Readonly<{
-  /** Replaced as a whole by a reload: read it when it is needed, keep no copy. */
+  /** Another one after a reload: read it when it is needed, keep no copy. */
   config: Config;
   clock: Clock;
   log: Logger;

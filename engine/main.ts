@@ -1,8 +1,10 @@
-import { pino } from 'pino';
+import { pino, type Logger } from 'pino';
 
 import { usage } from './config/flags.ts';
 import { ConfigError, readConfig } from './config/read.ts';
 import { giveBackMemory, keepMemorySmall } from './host/memory.ts';
+import { EngineError } from './lib/errors.ts';
+import type { Daemon } from './start.ts';
 import { VERSION } from './version.ts';
 
 const argv = process.argv.slice(2);
@@ -16,25 +18,42 @@ if (argv.includes('--help')) {
 
 async function main(): Promise<void> {
   const validate = argv.includes('--validate');
+  const flags = argv.filter((word) => word !== '--validate');
   try {
-    const config = readConfig(argv.filter((word) => word !== '--validate'));
+    const config = readConfig(flags);
     if (validate) {
       console.log('configuration OK');
       return;
     }
     const log = pino({ level: config.logLevel });
+    let daemon: Daemon | undefined;
+    // From the first moment: without a listener the signal would end us. What comes before the start is of no use.
+    process.on('SIGHUP', () => {
+      if (daemon !== undefined) reload(daemon, flags, log);
+    });
     keepMemorySmall();
     const { startDaemon } = await import('./start.ts');
-    const daemon = await startDaemon(config, log);
+    const started = await startDaemon(config, log);
+    daemon = started;
     giveBackMemory();
-    log.info({ hosts: config.hosts, version: VERSION }, 'ready');
-    endOnSignals(async () => await daemon[Symbol.asyncDispose]());
+    log.info({ hosts: started.hosts, version: VERSION }, 'ready');
+    endOnSignals(async () => await started[Symbol.asyncDispose]());
   } catch (error) {
     const problems =
       error instanceof ConfigError ? error.problems : [error instanceof Error ? error.message : String(error)];
     for (const problem of problems) console.error(`gantry daemon: ${problem}`);
-    if (!(error instanceof ConfigError)) console.error(error);
+    if (!(error instanceof ConfigError || error instanceof EngineError)) console.error(error);
     process.exit(1);
+  }
+}
+
+/** Flags and file are read anew. Whatever is wrong with them is logged, and the old settings stay in force. */
+function reload(daemon: Daemon, flags: readonly string[], log: Logger): void {
+  try {
+    daemon.reload(readConfig(flags));
+  } catch (error) {
+    const reason = error instanceof ConfigError ? { problems: error.problems } : { err: error };
+    log.error(reason, 'the configuration was not reloaded: the old settings stay in force');
   }
 }
 

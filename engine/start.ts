@@ -1,9 +1,10 @@
-import { closeSync, mkdirSync, openSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { closeSync, mkdirSync, openSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 
 import type { Logger } from 'pino';
 
 import type { Config } from './config/config.ts';
+import { LiveConfig } from './config/reload.ts';
 import { Exits } from './containers/exits.ts';
 import { volumeUsers } from './containers/list.ts';
 import { PendingAttaches } from './containers/pending-attaches.ts';
@@ -13,8 +14,8 @@ import { Shims } from './containers/shims.ts';
 import { isAlive } from './containers/state.ts';
 import { stopContainer } from './containers/stop.ts';
 import { ContainerStore } from './containers/store.ts';
-import { DataRootLock } from './db/data-root-lock.ts';
 import { Database } from './db/database.ts';
+import { FolderLock } from './db/folder-lock.ts';
 import type { Engine } from './engine.ts';
 import { Events } from './events/events.ts';
 import { reconcileExecs } from './exec/reconcile.ts';
@@ -32,22 +33,31 @@ import { newId } from './lib/ids.ts';
 import { KeyLock } from './lib/key-lock.ts';
 import { Networks } from './networks/networks.ts';
 import { Runtimes } from './runtime/runtimes.ts';
+import { Pidfile } from './system/pidfile.ts';
+import { reloadSettings } from './system/reload.ts';
 import { reconcileVolumes } from './volumes/reconcile.ts';
 import { VolumeStore } from './volumes/store.ts';
 
 /** A running daemon. Disposing ends it; containers go on unless live-restore is off. */
-export type Daemon = AsyncDisposable & { engine: Engine };
+export type Daemon = AsyncDisposable & {
+  engine: Engine;
+  /** Where it listens. */
+  hosts: readonly string[];
+  /** Puts new settings in force, or throws and leaves the old ones. */
+  reload: (next: Config) => void;
+};
 
 /** Builds the parts, finds what survived the last daemon, and then lets clients in. Undoes everything when it fails. */
 export async function startDaemon(config: Config, log: Logger): Promise<Daemon> {
   await using undo = new AsyncDisposableStack();
   for (const folder of [config.dataRoot, config.execRoot]) mkdirSync(folder, { recursive: true, mode: 0o711 });
-  undo.use(new DataRootLock(config.dataRoot));
-  writePidfile(config.pidfile);
-  undo.defer(() => rmSync(config.pidfile, { force: true }));
+  undo.use(new FolderLock(config.dataRoot, 'data root'));
+  if (config.execRoot !== config.dataRoot) undo.use(new FolderLock(config.execRoot, 'exec root'));
+  undo.use(new Pidfile(config.pidfile));
   undo.use(privateMount(config.dataRoot));
 
   const db = undo.use(new Database(join(config.dataRoot, 'gantry.db')));
+  const live = new LiveConfig(config);
   const clock = systemClock;
   const events = new Events(db, clock);
   const blobs = new Blobs(config.dataRoot);
@@ -65,13 +75,25 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
   });
   const runtimes = new Runtimes(config);
   const pendingAttaches = new PendingAttaches();
-  const exits: Exits = new Exits({ clock, config, containers, db, events, networks, runtimes, shims }, (container) =>
-    policies.ended(container),
-  );
+  const ofExits = {
+    clock,
+    containers,
+    db,
+    events,
+    networks,
+    runtimes,
+    shims,
+    get config() {
+      return live.current;
+    },
+  };
+  const exits: Exits = new Exits(ofExits, (container) => policies.ended(container));
   const policies = undo.use(
     new RestartPolicies({
       clock,
-      config,
+      get config() {
+        return live.current;
+      },
       containers,
       events,
       exits,
@@ -85,7 +107,9 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
     }),
   );
   const engine: Engine = {
-    config,
+    get config() {
+      return live.current;
+    },
     clock,
     log,
     db,
@@ -118,11 +142,13 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
   await reconcileContainers(engine);
   await reconcileExecs(engine);
   layers.reconcile(new Set(containers.all().map(({ id }) => id)), new Set(images.all().map(({ id }) => id)));
-  undo.use(await openListeners(config, listenerOf(await buildServer(engine))));
+  const { hosts } = undo.use(await openListeners(config, listenerOf(await buildServer(engine))));
   void policies.startAll();
   const parts = undo.move();
   return {
     engine,
+    hosts,
+    reload: (next) => reloadSettings(engine, live, next),
     [Symbol.asyncDispose]: async () => {
       if (!engine.config.liveRestore) await stopAll(engine);
       await parts.disposeAsync();
@@ -148,11 +174,6 @@ function isMountPoint(folder: string): boolean {
   return readFileSync('/proc/self/mountinfo', 'utf8')
     .split('\n')
     .some((line) => line.split(' ')[4] === path);
-}
-
-function writePidfile(path: string): void {
-  mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(path, `${process.pid}\n`);
 }
 
 function daemonId(dataRoot: string): string {

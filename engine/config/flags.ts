@@ -36,6 +36,10 @@ const FLAGS: Readonly<Record<string, Flag>> = {
   'live-restore': { key: 'live-restore', kind: 'flag' },
   'shutdown-timeout': { key: 'shutdown-timeout', kind: 'number' },
 };
+const TRUE = /^(1|t|true)$/i;
+const FALSE = /^(0|f|false)$/i;
+const ULIMIT = /^-?\d+(:-?\d+)?$/;
+
 const SHORT: Readonly<Record<string, string>> = {
   H: 'host',
   p: 'pidfile',
@@ -62,22 +66,26 @@ export function parseFlags(argv: readonly string[]): {
   let configFile: string | undefined;
   const rest = [...argv];
   for (let word = rest.shift(); word !== undefined; word = rest.shift()) {
-    const match = /^(?:--([a-z][a-z-]*)|-([A-Za-z]))(?:=(.*))?$/s.exec(word);
-    const name = match?.[1] ?? SHORT[match?.[2] ?? ''] ?? '';
-    if (name === 'config-file') {
-      configFile = match?.[3] ?? rest.shift();
-      continue;
-    }
+    const { name, written } = splitWord(word);
     const flag = Object.hasOwn(FLAGS, name) ? FLAGS[name]! : undefined;
-    if (flag === undefined) {
+    if (flag === undefined && name !== 'config-file') {
       problems.push(`unknown flag: ${word}`);
       continue;
     }
-    const value = match?.[3] ?? (flag.kind === 'flag' ? 'true' : rest.shift());
+    const value = written ?? (flag?.kind === 'flag' ? 'true' : rest.shift());
     if (value === undefined) problems.push(`flag --${name}: a value is missing`);
+    else if (flag === undefined) configFile = value;
     else add(given, flag, name, value, problems);
   }
   return { given, configFile, problems };
+}
+
+/** `--flag`, `--flag=value`, `-f`, `-f=value`, `-fvalue`. */
+function splitWord(word: string): { name: string; written: string | undefined } {
+  const long = /^--([a-z][a-z-]*)(?:=(.*))?$/s.exec(word);
+  if (long !== null) return { name: long[1]!, written: long[2] };
+  const short = /^-([A-Za-z])(?:=?(.+))?$/s.exec(word);
+  return { name: SHORT[short?.[1] ?? ''] ?? '', written: short?.[2] };
 }
 
 /** The help text, made of the schema. */
@@ -108,10 +116,12 @@ function add(given: Given, { key, kind }: Flag, name: string, value: string, pro
     if (/^\d+$/.test(value)) given[key] = Number(value);
     else wrong('a number');
   } else if (kind === 'flag') {
-    if (value === 'true' || value === 'false') given[key] = value === 'true';
+    if (TRUE.test(value)) given[key] = true;
+    else if (FALSE.test(value)) given[key] = false;
     else wrong('true or false');
-  } else if (after === undefined) wrong('name=value');
-  else {
+  } else if (after === undefined || before === '' || (kind === 'ulimits' && !ULIMIT.test(after))) {
+    wrong(kind === 'ulimits' ? 'name=soft[:hard]' : 'name=value');
+  } else {
     const entry = kind === 'map' ? after : kind === 'runtimes' ? { path: after } : ulimit(after);
     given[key] = { ...(given[key] as object | undefined), [before]: entry };
   }

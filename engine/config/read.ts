@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 import Schema from 'typebox/schema';
 
-import { hasCode } from '../lib/errors.ts';
+import { checkSettings, type Problem } from './check.ts';
 import { toConfig, type Config } from './config.ts';
 import { flagsOf, parseFlags, type Given } from './flags.ts';
 import { ConfigFile, type ConfigKey } from './schema.ts';
@@ -18,41 +18,51 @@ export class ConfigError extends Error {
   }
 }
 
-const schema = Schema.Compile(ConfigFile);
+type KeySchema = { default?: unknown; anyOf?: { const?: unknown }[] };
+const KEYS = ConfigFile.properties as Record<string, KeySchema>;
 
-/** Merges flags and file once and checks all of it. Throws `ConfigError` with every problem. */
+/**
+ * Merges flags and file once and checks all of it. Throws `ConfigError` with every problem, each under the flag, or the
+ * file and key, as the user wrote it.
+ */
 export function readConfig(argv: readonly string[]): Config {
   const flags = parseFlags(argv);
   const problems = [...flags.problems];
   const file = flags.configFile === undefined ? {} : readFile(flags.configFile, problems);
-  const given: Given = { ...file };
-  for (const [key, value] of Object.entries(flags.given)) {
-    if (Object.hasOwn(file, key))
-      problems.push(`${flagsOf(key as ConfigKey)}: the configuration file sets "${key}" too`);
-    given[key] = value;
+  for (const key of Object.keys(flags.given)) {
+    if (!Object.hasOwn(file, key)) continue;
+    problems.push(`${flagsOf(key as ConfigKey)}: the configuration file ${flags.configFile} sets "${key}" too`);
   }
-  const complete = withDefaults(given);
-  for (const error of schema.Errors(complete)[1]) {
-    const path = error.instancePath.slice(1).replaceAll('/', '.');
-    const key = path.split('.')[0] as ConfigKey;
-    const unknown = 'additionalProperties' in error.params ? ` (${String(error.params.additionalProperties)})` : '';
-    const source = Object.hasOwn(flags.given, key)
-      ? flagsOf(key)
-      : `configuration file, ${path === '' ? 'keys' : path}`;
-    problems.push(`${source}: ${error.message}${unknown}`);
-  }
+  const given = { ...file, ...flags.given };
+  const report = ({ key, message }: Problem): void => {
+    const source = Object.hasOwn(file, key) ? `${flags.configFile}: ${key}` : flagsOf(key);
+    problems.push(`${source}: ${message}`);
+  };
+  const mistyped = checkTypes(given);
+  mistyped.forEach(report);
+  const complete = { ...defaults(), ...given } as ConfigFile;
+  if (mistyped.length === 0) checkSettings(complete).forEach(report);
   if (problems.length > 0) throw new ConfigError(problems);
-  return toConfig(complete as ConfigFile);
+  return toConfig(complete);
 }
 
-function withDefaults(given: Given): Given {
-  const complete: Given = { ...given };
-  for (const [key, { default: initial }] of Object.entries(
-    ConfigFile.properties as Record<string, { default?: unknown }>,
-  )) {
-    if (complete[key] === undefined) complete[key] = structuredClone(initial);
-  }
-  return complete;
+function defaults(): Given {
+  return Object.fromEntries(Object.entries(KEYS).map(([key, schema]) => [key, structuredClone(schema.default)]));
+}
+
+/** Key by key: a schema's own list of errors ends after some. */
+function checkTypes(given: Given): Problem[] {
+  return Object.entries(given).flatMap(([key, value]) => {
+    const problem = (message: string): Problem => ({ key: key as ConfigKey, message });
+    const schema = Object.hasOwn(KEYS, key) ? KEYS[key] : undefined;
+    if (schema === undefined) return [problem('there is no setting of this name')];
+    const [fits, [error]] = Schema.Compile(schema).Errors(value);
+    if (fits) return [];
+    const words = schema.anyOf?.map((one) => one.const);
+    if (words !== undefined) return [problem(`${words.join(', ')} are the choices, not ${JSON.stringify(value)}`)];
+    const place = error?.instancePath.slice(1).replaceAll('/', '.') ?? '';
+    return [problem(`${place === '' ? '' : `${place}: `}${error?.message ?? 'not as expected'}`)];
+  });
 }
 
 function readFile(path: string, problems: string[]): Given {
@@ -61,7 +71,6 @@ function readFile(path: string, problems: string[]): Given {
     if (typeof read === 'object' && read !== null && !Array.isArray(read)) return { ...read };
     problems.push(`${path}: a JSON object is expected`);
   } catch (error) {
-    if (!(error instanceof SyntaxError) && !hasCode(error, 'ENOENT')) throw error;
     problems.push(`${path}: ${error instanceof Error ? error.message : String(error)}`);
   }
   return {};

@@ -12,6 +12,7 @@ export function addBodyParser(http: FastifyInstance): void {
   http.removeAllContentTypeParsers();
   http.addContentTypeParser('*', async (request: FastifyRequest, payload: IncomingMessage) => {
     if (request.routeOptions.schema?.body === undefined) return undefined;
+    checkContentType(request);
     const text = await readText(payload);
     if (text.trim() === '') return undefined;
     try {
@@ -22,10 +23,19 @@ export function addBodyParser(http: FastifyInstance): void {
   });
 }
 
+/** As dockerd: what was not meant as JSON is not read as such. No body needs no type. */
+function checkContentType({ headers }: FastifyRequest): void {
+  const { 'content-type': type = '', 'content-length': length = '0' } = headers;
+  if (length === '0' && headers['transfer-encoding'] === undefined) return;
+  if (/^application\/json\s*(;|$)/i.test(type)) return;
+  throw new EngineError('invalid', `Content-Type specified (${type}) must be 'application/json'`);
+}
+
 async function readText(payload: IncomingMessage): Promise<string> {
   const pieces: Buffer[] = [];
   let length = 0;
-  for await (const piece of payload as AsyncIterable<Buffer>) {
+  // Its end must not end the connection: the refusal is still to be sent on it.
+  for await (const piece of payload.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     length += piece.length;
     if (length > JSON_LIMIT_BYTES)
       throw new EngineError('tooLarge', `the body is larger than ${JSON_LIMIT_BYTES} bytes`);

@@ -1,6 +1,8 @@
 import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 
+import { rawRefusal } from './headers.ts';
+
 const HIJACKING = /\/(attach|start)(\?|$)/;
 const HEAD_END = Buffer.from('\r\n\r\n');
 
@@ -13,13 +15,13 @@ const pending = new WeakMap<Duplex, Pending>();
  * takes it for a broken second request. Everything else that is broken is answered with 400.
  */
 export function keepEarlyBytes(server: Server, listener: RequestListener): RequestListener {
-  server.on('clientError', (error: Error & { rawPacket?: Buffer; bytesParsed?: number }, socket) => {
+  server.on('clientError', (error: Error & { rawPacket?: Buffer; bytesParsed?: number; reason?: string }, socket) => {
     const waiting = pending.get(socket);
     if (waiting !== undefined && error.rawPacket !== undefined) {
       waiting.early.push(waiting.early.length === 0 ? behindRequest(waiting.request, error) : error.rawPacket);
       return;
     }
-    if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+    if (socket.writable) socket.end(rawRefusal(`malformed HTTP request: ${error.reason ?? error.message}`));
     else socket.destroy();
   });
   return (request, response) => {

@@ -11,19 +11,22 @@ declare module 'fastify' {
   }
 }
 
-/** The only table from the kind of an error to its HTTP status. */
+/**
+ * The only table from the kind of an error to its HTTP status: none but those that the specification lists for
+ * endpoints, or as recurrent. What it has no status for is a bad parameter or a failure of the server.
+ */
 const statusOf: Record<ErrorKind, number> = {
   notModified: 304,
   invalid: 400,
-  unauthorized: 401,
+  unauthorized: 500,
   forbidden: 403,
   notFound: 404,
   notInCluster: 406,
   conflict: 409,
-  tooLarge: 413,
+  tooLarge: 400,
   failed: 500,
-  notImplemented: 501,
-  unavailable: 503,
+  notImplemented: 500,
+  unavailable: 500,
 };
 
 /** The status of an error on a route; what is neither an `EngineError` nor a refusal of the server itself is 500. */

@@ -5,6 +5,7 @@ import type { Duplex } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
 import { takeEarlyBytes } from './early-bytes.ts';
+import { headerLines } from './headers.ts';
 
 export const RAW_STREAM = 'application/vnd.engine.raw-stream';
 const DOCKER_RAW_STREAM = 'application/vnd.docker.raw-stream';
@@ -61,8 +62,6 @@ function head(request: FastifyRequest, reply: FastifyReply, contentType: string)
   const upgrade = wantsUpgrade(request.raw);
   const lines = [upgrade ? 'HTTP/1.1 101 UPGRADED' : 'HTTP/1.1 200 OK', `Content-Type: ${contentType}`];
   if (upgrade) lines.push('Connection: Upgrade', 'Upgrade: tcp');
-  for (const [name, value] of Object.entries(reply.getHeaders())) {
-    if (name !== 'content-type' && name !== 'connection') lines.push(`${name}: ${String(value)}`);
-  }
-  return `${lines.join('\r\n')}\r\n\r\n`;
+  const { 'content-type': _type, connection: _connection, ...others } = reply.getHeaders();
+  return `${[...lines, ...headerLines(others)].join('\r\n')}\r\n\r\n`;
 }

@@ -103,16 +103,20 @@ suite('TCP with TLS', { concurrency: false }, () => {
     assert.match(output, /certificate/);
   });
 
-  test('a client without a certificate is not, and one without TLS neither', async () => {
-    for (const [scheme, expected] of [
-      ['https', /fetch failed/],
-      ['http', /fetch failed/],
-    ] as const) {
+  test('a client without a certificate is not', async () => {
+    for (const [scheme, expected] of [['https', /fetch failed/]] as const) {
       const script = `process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'; await fetch('${scheme}://127.0.0.1:2376/_ping')`;
       const { code, output } = await onHost(engine, process.execPath, '--input-type=module', '-e', script);
       assert.equal(code, 1);
       assert.match(output, expected);
     }
+  });
+
+  test('a client that does not speak TLS is told so', async () => {
+    const script = "const a = await fetch('http://127.0.0.1:2376/_ping'); console.log(a.status, await a.text())";
+    const { output } = await onHost(engine, process.execPath, '--input-type=module', '-e', script);
+
+    assert.equal(output, '400 {"message":"Client sent an HTTP request to an HTTPS server."}\n');
   });
 
   test('the Unix socket beside it needs none', async () => {

@@ -2,73 +2,121 @@ import { once } from 'node:events';
 import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import { connect } from 'node:net';
+import { connect, type AddressInfo, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 
 import type { Config } from '../config/config.ts';
-import { hasCode } from '../lib/errors.ts';
+import { parseHost } from '../config/hosts.ts';
+import { groupId } from '../host/groups.ts';
+import { EngineError, hasCode } from '../lib/errors.ts';
 import { keepEarlyBytes } from './early-bytes.ts';
+import { rawRefusal } from './headers.ts';
 
 const OPTIONS = {
   // A hijacking POST is an ordinary request for the routes; they take the socket over themselves.
   shouldUpgradeCallback: () => false,
   keepAliveTimeout: 60_000,
   requestTimeout: 0, // archives may take as long as they take
+  // As Go's: some clients repeat a whole create body in the query, others send all their credentials in a header.
+  maxHeaderSize: 1024 * 1024,
 };
+/** The first byte of a TLS handshake; no HTTP request begins with it. */
+const TLS_HANDSHAKE = 22;
+const FIRST_BYTE_TIMEOUT_MS = 60_000;
+
+/** Hosts that are open, as clients reach them: with the port that the kernel chose for port 0. */
+export type Listeners = AsyncDisposable & { readonly hosts: readonly string[] };
+type Listening = AsyncDisposable & { readonly host: string };
 
 /** Opens every host of the configuration; none is left open when one fails. */
-export async function openListeners(config: Config, listener: RequestListener): Promise<AsyncDisposable> {
+export async function openListeners(config: Config, listener: RequestListener): Promise<Listeners> {
   await using undo = new AsyncDisposableStack();
-  // A socket's file last: who waits for it finds all of them open.
-  const sockets = config.hosts.filter((host) => host.startsWith('unix://'));
-  const others = config.hosts.filter((host) => !host.startsWith('unix://'));
-  for (const host of [...others, ...sockets]) undo.use(await openHost(config, host, listener));
-  return undo.move();
-}
-
-async function openHost(config: Config, host: string, listener: RequestListener): Promise<AsyncDisposable> {
-  if (host.startsWith('unix://')) return await openUnix(config, host.slice('unix://'.length), listener);
-  const match = /^tcp:\/\/(\[[^\]]+\]|[^:/]*):(\d+)$/.exec(host);
-  if (match === null) throw new Error(`invalid host "${host}": expected unix:///path or tcp://address:port`);
-  const address = match[1]!.replace(/^\[(.*)\]$/, '$1') || '0.0.0.0';
-  if (!config.tls && !config.insecureTcp && !/^(127\.|::1$|localhost$)/.test(address)) {
-    throw new Error(
-      `${host}: TCP without TLS gives root to everyone who reaches it; use --tlsverify, a loopback address, or --insecure-tcp`,
-    );
+  const hosts = config.hosts.map((text) => parseHost(text, config.tls));
+  const open: string[] = [];
+  for (const host of hosts) {
+    if (host.kind === 'tcp') open.push(undo.use(await openTcp(config, host.address, host.port, listener)).host);
   }
-  const server = config.tls ? createTlsServer({ ...OPTIONS, ...certificates(config) }) : createServer(OPTIONS);
-  server.on('request', keepEarlyBytes(server, listener));
-  server.listen({ host: address, port: Number(match[2]) });
-  await once(server, 'listening');
-  return closing(server);
+  // A socket's file last: who waits for it finds all of them open.
+  for (const host of hosts) {
+    if (host.kind === 'unix') open.push(undo.use(await openUnix(config, host.path, listener)).host);
+  }
+  const parts = undo.move();
+  return { hosts: open, [Symbol.asyncDispose]: async () => await parts.disposeAsync() };
 }
 
-async function openUnix(config: Config, path: string, listener: RequestListener): Promise<AsyncDisposable> {
+async function openTcp(config: Config, address: string, port: number, listener: RequestListener): Promise<Listening> {
+  const server = config.tls ? createTlsServer({ ...OPTIONS, ...certificates(config) }) : createServer(OPTIONS);
+  const connections = config.tls ? refusePlainText(server) : [];
+  serve(server, listener);
+  server.listen({ host: address, port });
+  await once(server, 'listening');
+  const bound = server.address() as AddressInfo;
+  const host = `tcp://${bound.family === 'IPv6' ? `[${bound.address}]` : bound.address}:${bound.port}`;
+  return { host, [Symbol.asyncDispose]: async () => await close(server, connections) };
+}
+
+async function openUnix(config: Config, path: string, listener: RequestListener): Promise<Listening> {
   mkdirSync(dirname(path), { recursive: true });
   const gid = config.group === '' ? undefined : groupId(config.group);
-  if (await answers(path)) throw new Error(`unix://${path}: another daemon listens there`);
+  if (await answers(path)) throw new EngineError('conflict', `unix://${path}: another daemon listens there`);
   rmSync(path, { force: true });
   const server = createServer(OPTIONS);
-  server.on('request', keepEarlyBytes(server, listener));
+  serve(server, listener);
   server.listen(path);
   await once(server, 'listening');
   chmodSync(path, 0o660);
   if (gid !== undefined) chownSync(path, 0, gid);
-  return closing(server, () => rmSync(path, { force: true }));
-}
-
-function closing(server: Server, after: () => void = () => undefined): AsyncDisposable {
-  // The writable side stays open when a client has sent its last byte.
-  Object.assign(server, { httpAllowHalfOpen: true });
   return {
+    host: `unix://${path}`,
     [Symbol.asyncDispose]: async () => {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      after();
-      await closed;
+      rmSync(path, { force: true });
+      await close(server);
     },
   };
+}
+
+function serve(server: Server, listener: RequestListener): void {
+  const handle = keepEarlyBytes(server, listener);
+  server.on('request', handle);
+  // What a client expects beyond `100-continue` is none of the API's: it gets the answer of the request.
+  server.on('checkExpectation', handle);
+  // The writable side stays open when a client has sent its last byte.
+  Object.assign(server, { httpAllowHalfOpen: true });
+}
+
+/** Ends a server with its connections, also those on which there was no request yet. */
+async function close(server: Server, connections: Iterable<Socket> = []): Promise<void> {
+  const closed = once(server, 'close');
+  server.close();
+  server.closeAllConnections();
+  for (const socket of connections) socket.destroy();
+  await closed;
+}
+
+/** A client without TLS would only see its connection end: it is told why. Returns the connections that are open. */
+function refusePlainText(server: Server): ReadonlySet<Socket> {
+  const open = new Set<Socket>();
+  const accept = server.listeners('connection');
+  server.removeAllListeners('connection');
+  server.on('connection', (socket: Socket) => {
+    const giveUp = (): void => void socket.destroy();
+    open.add(socket);
+    socket.on('close', () => open.delete(socket));
+    socket.on('error', giveUp);
+    socket.setTimeout(FIRST_BYTE_TIMEOUT_MS, giveUp);
+    socket.once('readable', () => {
+      const first = socket.read(1) as Buffer | null;
+      if (first === null) return giveUp();
+      if (first[0] !== TLS_HANDSHAKE) {
+        socket.end(rawRefusal('Client sent an HTTP request to an HTTPS server.'));
+        return socket.resume(); // what is left unread would reset the connection, and the answer with it
+      }
+      socket.setTimeout(0, giveUp);
+      socket.unshift(first);
+      return accept.forEach((listener) => listener.call(server, socket));
+    });
+  });
+  return open;
 }
 
 /** Whether somebody accepts connections on a socket that is there. */
@@ -86,20 +134,9 @@ async function answers(path: string): Promise<boolean> {
 }
 
 function certificates({ tlscacert, tlscert, tlskey, tlsverify }: Config): object {
-  if (tlscert === '' || tlskey === '') throw new Error('TLS needs --tlscert and --tlskey');
-  if (tlsverify && tlscacert === '') throw new Error('--tlsverify needs --tlscacert');
   return {
     cert: readFileSync(tlscert),
     key: readFileSync(tlskey),
     ...(tlsverify && { ca: readFileSync(tlscacert), requestCert: true, rejectUnauthorized: true }),
   };
-}
-
-function groupId(group: string): number {
-  if (/^\d+$/.test(group)) return Number(group);
-  const line = readFileSync('/etc/group', 'utf8')
-    .split('\n')
-    .find((entry) => entry.startsWith(`${group}:`));
-  if (line === undefined) throw new Error(`group ${group} does not exist`);
-  return Number(line.split(':')[2]);
 }

@@ -2,7 +2,7 @@ import type { FastifyInstance, HTTPMethods } from 'fastify';
 
 import { EngineError } from '../lib/errors.ts';
 
-/** Every endpoint of the specification: what has no route of its own answers 501, and says so. */
+/** Every endpoint of the specification: what has no route of its own says so. */
 const ENDPOINTS: readonly (readonly [HTTPMethods, string])[] = [
   ['GET', '/containers/json'],
   ['POST', '/containers/create'],
@@ -84,6 +84,10 @@ const ENDPOINTS: readonly (readonly [HTTPMethods, string])[] = [
   ['GET', '/tasks/:ref'],
 ];
 
+/** What needs a cluster says that there is none: nothing can make this daemon a member. */
+const NEEDS_CLUSTER = /^\/(nodes|services|tasks|swarm$|swarm\/(leave|update)$)/;
+const NO_CLUSTER = 'This node is not part of a swarm';
+
 export function addMissingRoutes(http: FastifyInstance): void {
   for (const [method, url] of ENDPOINTS) {
     if (isThere(http, method, url)) continue;
@@ -92,6 +96,7 @@ export function addMissingRoutes(http: FastifyInstance): void {
       url,
       config: { hidden: true },
       handler: () => {
+        if (NEEDS_CLUSTER.test(url)) throw new EngineError('notInCluster', NO_CLUSTER);
         throw new EngineError(
           'notImplemented',
           `${method} ${url.replaceAll(/:(\w+)/g, '{$1}')} is not implemented yet`,

@@ -12,25 +12,31 @@ export const UNSUPPORTED = '/unsupported-version/';
  */
 export function rewriteUrl(method: string, url: string): string {
   const [path, query] = splitOnce(url, '?');
+  if (path.startsWith(UNSUPPORTED)) return '/';
   const rewritten = encodeNames(method, withoutVersion(path));
   return query === undefined ? rewritten : `${rewritten}?${query}`;
 }
 
 /** The refusal of a version, in the words of dockerd. */
 export function versionRefusal(version: string): string {
-  const [major, minor] = version.split('.').map(Number);
-  const isNew = major! > 1 || minor! > NEWEST;
-  return isNew
+  return isNewer(version)
     ? `client version ${version} is too new. Maximum supported API version is 1.${NEWEST}`
     : `client version ${version} is too old. Minimum supported API version is 1.${OLDEST}, please upgrade your client to a newer version`;
 }
 
 function withoutVersion(path: string): string {
-  const match = /^\/v(\d+)\.(\d+)(\/.*)$/.exec(path);
+  const match = /^\/v([\d.]+)(\/.*)?$/.exec(path);
   if (match === null) return path;
-  const [, major, minor, rest] = match;
-  const supported = major === '1' && Number(minor) >= OLDEST && Number(minor) <= NEWEST;
-  return supported ? rest! : `${UNSUPPORTED}${major}.${minor}`;
+  const [, version = '', rest = '/'] = match;
+  const [major, minor = 0, ...more] = version.split('.').map(Number);
+  const supported = major === 1 && minor >= OLDEST && minor <= NEWEST && more.length === 0;
+  return supported ? rest : `${UNSUPPORTED}${version}`;
+}
+
+/** Also where there are more parts than two: `1.24.1` is newer than 1.24. */
+function isNewer(version: string): boolean {
+  const [major = 0, minor = 0, ...more] = version.split('.').map(Number);
+  return major > 1 || (major === 1 && (minor > NEWEST || (minor === NEWEST && more.length > 0)));
 }
 
 function encodeNames(method: string, path: string): string {

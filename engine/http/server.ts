@@ -5,9 +5,9 @@ import Fastify, { LogController, type FastifyBaseLogger, type FastifyInstance } 
 
 import type { Engine } from '../engine.ts';
 import { routes } from '../routes.ts';
-import { VERSION } from '../version.ts';
 import { addBodyParser } from './body.ts';
 import { answerError } from './errors.ts';
+import { answerHeaders } from './headers.ts';
 import { addMissingRoutes } from './not-yet.ts';
 import { describeRoutes, type RouteDescription } from './openapi.ts';
 import { rewriteUrl, UNSUPPORTED, versionRefusal } from './rewrite.ts';
@@ -25,8 +25,12 @@ export async function buildServer(engine: Engine): Promise<FastifyInstance> {
     loggerInstance: log,
     logController: new LogController({ disableRequestLogging: true }),
     exposeHeadRoutes: false,
-    routerOptions: { maxParamLength: 2048, ignoreTrailingSlash: true },
-    bodyLimit: Number.MAX_SAFE_INTEGER,
+    routerOptions: { maxParamLength: 2048 },
+    bodyLimit: Number.MAX_SAFE_INTEGER, // body.ts has one for JSON; archives have none
+    frameworkErrors: (error, request, reply) => {
+      reply.headers({ ...answerHeaders(engine.config.apiCorsHeader), 'content-type': 'application/json' });
+      answerError(error, request, reply);
+    },
     schemaController: { compilersFactory: { buildValidator: () => unused, buildSerializer: () => unused } },
   }).withTypeProvider<TypeBoxTypeProvider>();
   const described: RouteDescription[] = [];
@@ -43,7 +47,11 @@ export async function buildServer(engine: Engine): Promise<FastifyInstance> {
   // The schemas describe and validate; what we answer is ours and needs no second check.
   http.setSerializerCompiler(() => (value) => JSON.stringify(value));
   addBodyParser(http);
-  http.addHook('onRequest', async (request, reply) => await addHeaders(engine, request.method, reply));
+  http.addHook('onRequest', async (request, reply) => {
+    reply.headers({ ...answerHeaders(engine.config.apiCorsHeader) });
+    // Whatever the path: a browser asks before it sends the request itself.
+    if (request.method === 'OPTIONS') await reply.code(200).send();
+  });
   // Exactly this, or docker's clients show an error's JSON instead of its message.
   http.addHook('onSend', (_request, reply, payload, done) => {
     if (reply.getHeader('content-type') === 'application/json; charset=utf-8') {
@@ -73,20 +81,6 @@ export async function buildServer(engine: Engine): Promise<FastifyInstance> {
 /** The routes as a listener for node:http. */
 export function listenerOf(http: FastifyInstance): RequestListener {
   return (request, response) => http.routing(request, response);
-}
-
-type Headers = { header(name: string, value: string): unknown; code(status: number): { send(): unknown } };
-
-async function addHeaders({ config }: Engine, method: string, reply: Headers): Promise<void> {
-  reply.header('Api-Version', '1.24');
-  reply.header('Docker-Experimental', 'false');
-  reply.header('OSType', 'linux');
-  reply.header('Server', `Gantry/${VERSION} (linux)`);
-  if (config.apiCorsHeader === '') return;
-  reply.header('Access-Control-Allow-Origin', config.apiCorsHeader);
-  reply.header('Access-Control-Allow-Headers', 'Origin, X-Requested-With, Content-Type, Accept, X-Registry-Auth');
-  reply.header('Access-Control-Allow-Methods', 'HEAD, GET, POST, DELETE, PUT, OPTIONS');
-  if (method === 'OPTIONS') await reply.code(200).send();
 }
 
 /** Instead of the compilers that Fastify would load: ours are set below its creation, and use far less memory. */

@@ -7,6 +7,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 
 import { EngineError } from '../lib/errors.ts';
 import { FrameDecoder } from './frames.ts';
+import { headerLines } from './headers.ts';
 import { takeOver } from './hijack.ts';
 import { encodeMessage, GOING, MessageDecoder, PROTOCOL_ERROR } from './websocket-frames.ts';
 
@@ -23,7 +24,7 @@ export function acceptWebSocket(request: FastifyRequest, reply: FastifyReply): D
   }
   const accept = createHash('sha1').update(`${key}${GUID}`).digest('base64');
   const head = ['HTTP/1.1 101 Switching Protocols', 'Upgrade: websocket', 'Connection: Upgrade'];
-  head.push(`Sec-WebSocket-Accept: ${accept}`, '', '');
+  head.push(`Sec-WebSocket-Accept: ${accept}`, ...headerLines(reply.getHeaders()), '', '');
   return new WebSocketStream(takeOver(request, reply, head.join('\r\n')));
 }
 

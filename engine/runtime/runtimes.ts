@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { basename, delimiter, join } from 'node:path';
 
-import type { Config } from '../config/config.ts';
+import type { Config, RuntimeConfig } from '../config/config.ts';
 import { detectCgroups } from '../host/cgroups.ts';
 import { EngineError } from '../lib/errors.ts';
 
@@ -10,26 +10,48 @@ import { EngineError } from '../lib/errors.ts';
  * An OCI runtime, and the folder in which it keeps its containers' state. `hidden` is a mount that it must not see: the
  * crun of Debian 12 refuses hybrid cgroups, but works with version 1 when the additional version 2 is out of its sight.
  */
-export type Runtime = Readonly<{ name: string; path: string; root: string; hidden?: string }>;
+export type Runtime = Readonly<{
+  name: string;
+  /** What is run: the program, or a script that gives it its arguments. */
+  path: string;
+  root: string;
+  hidden?: string;
+  /** As the settings have it. */
+  settings: RuntimeConfig;
+}>;
+
+type Settings = Pick<Config, 'runtimes' | 'defaultRuntime' | 'execRoot'>;
 
 /** The runtimes that the daemon knows: those of the configuration, and runc and crun where they are installed. */
 export class Runtimes {
-  readonly defaultName: string;
-  readonly #byName = new Map<string, Runtime>();
+  #byName: ReadonlyMap<string, Runtime> = new Map();
+  #defaultName = '';
 
-  constructor(config: Pick<Config, 'runtimes' | 'defaultRuntime' | 'execRoot'>) {
-    const root = join(config.execRoot, 'runtime');
+  constructor(settings: Settings) {
+    this.use(settings);
+  }
+
+  get defaultName(): string {
+    return this.#defaultName;
+  }
+
+  /** Puts other settings in force, all of them or, when it throws, none. */
+  use({ runtimes, defaultRuntime, execRoot }: Settings): void {
     const unified = additionalUnifiedMount();
-    const add = (name: string, path: string): void => {
-      const hidden = basename(path) === 'crun' ? unified : undefined;
-      this.#byName.set(name, { name, path, root, ...(hidden !== undefined && { hidden }) });
+    const known = new Map<string, Runtime>();
+    const add = (name: string, wanted: RuntimeConfig): void => {
+      const program = findProgram(wanted.path) ?? wanted.path;
+      const settings = { ...wanted, path: program };
+      const hidden = basename(program) === 'crun' && unified !== undefined ? { hidden: unified } : {};
+      const path = settings.runtimeArgs.length === 0 ? program : script(execRoot, name, settings);
+      known.set(name, { name, path, root: join(execRoot, 'runtime'), ...hidden, settings });
     };
     for (const name of ['runc', 'crun']) {
-      const path = findProgram(name);
-      if (path !== undefined) add(name, path);
+      if (findProgram(name) !== undefined) add(name, { path: name, runtimeArgs: [] });
     }
-    for (const [name, { path }] of Object.entries(config.runtimes)) add(name, findProgram(path) ?? path);
-    this.defaultName = config.defaultRuntime === '' ? this.#best() : config.defaultRuntime;
+    for (const [name, settings] of Object.entries(runtimes)) add(name, settings);
+    this.#defaultName = defaultRuntime === '' ? bestOf(known) : defaultRuntime;
+    this.#byName = known;
   }
 
   /** By the name that a container asks for; the default where it names none. */
@@ -43,15 +65,25 @@ export class Runtimes {
   all(): readonly Runtime[] {
     return [...this.#byName.values()];
   }
+}
 
-  /** crun starts a container in a third of the time. */
-  #best(): string {
-    if (this.#byName.has('crun')) return 'crun';
-    if (this.#byName.has('runc')) return 'runc';
-    const [first] = this.#byName.keys();
-    if (first === undefined) throw new Error('no OCI runtime is installed: runc or crun is needed');
-    return first;
-  }
+/** crun starts a container in a third of the time. */
+function bestOf(known: ReadonlyMap<string, Runtime>): string {
+  if (known.has('crun')) return 'crun';
+  if (known.has('runc')) return 'runc';
+  const [first] = known.keys();
+  if (first === undefined) throw new Error('no OCI runtime is installed: runc or crun is needed');
+  return first;
+}
+
+/** A program of one word for a runtime that is to get arguments before those of each call. */
+function script(execRoot: string, name: string, { path, runtimeArgs }: RuntimeConfig): string {
+  const folder = join(execRoot, 'runtimes');
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const file = join(folder, encodeURIComponent(name));
+  const words = [path, ...runtimeArgs].map((word) => `'${word.replaceAll("'", String.raw`'\''`)}'`);
+  writeFileSync(file, `#!/bin/sh\nexec ${words.join(' ')} "$@"\n`, { mode: 0o700 });
+  return file;
 }
 
 /** The first line that the runtime says of its version. */

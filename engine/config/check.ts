@@ -1,0 +1,125 @@
+import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
+import { createSecureContext } from 'node:tls';
+
+import { logConfigOf } from '../containers/log-options.ts';
+import { groupId } from '../host/groups.ts';
+import { EngineError } from '../lib/errors.ts';
+import { checkBridgeName } from '../networks/bridge-link.ts';
+import { parseBip } from '../networks/subnets.ts';
+import { isLoopback, parseHost } from './hosts.ts';
+import type { ConfigFile, ConfigKey } from './schema.ts';
+
+export type Problem = Readonly<{ key: ConfigKey; message: string }>;
+type Check = (settings: ConfigFile) => void;
+
+const ULIMITS = ['as', 'core', 'cpu', 'data', 'fsize', 'locks', 'memlock', 'msgqueue', 'nice', 'nofile'];
+const MORE_ULIMITS = ['nproc', 'rss', 'rtprio', 'rttime', 'sigpending', 'stack'];
+const BUILT_IN_RUNTIMES = ['runc', 'crun'];
+
+/** What a schema cannot say. Each throws with a sentence that needs no key: the reader of the settings adds it. */
+const CHECKS: Readonly<Partial<Record<ConfigKey, Check>>> = {
+  hosts: checkHosts,
+  'data-root': (settings) => checkFolder(settings['data-root']),
+  'exec-root': (settings) => checkFolder(settings['exec-root']),
+  pidfile: ({ pidfile }) => checkFolder(pidfile),
+  group: ({ group }) => group !== '' && void groupId(group),
+  bridge: ({ bridge }) => bridge !== 'none' && checkBridgeName(bridge),
+  bip: ({ bip }) => bip !== '' && void parseBip(bip),
+  tlscert: checkCertificate,
+  tlscacert: checkAuthority,
+  'log-opts': checkLogOptions,
+  dns: ({ dns }) => {
+    for (const server of dns) refuseIf(isIP(server) === 0, `${server} is not an ip address`);
+  },
+  labels: checkLabels,
+  'default-ulimits': checkUlimits,
+  'default-runtime': (settings) => {
+    const name = settings['default-runtime'];
+    const known = ['', ...BUILT_IN_RUNTIMES, ...Object.keys(settings.runtimes)];
+    refuseIf(!known.includes(name), `specified default runtime '${name}' does not exist`);
+  },
+};
+
+/** Everything that is wrong with settings whose types are right. */
+export function checkSettings(settings: ConfigFile): Problem[] {
+  return Object.entries(CHECKS).flatMap(([key, check]) => {
+    try {
+      check(settings);
+      return [];
+    } catch (error) {
+      return [{ key: key as ConfigKey, message: error instanceof Error ? error.message : String(error) }];
+    }
+  });
+}
+
+function checkHosts(settings: ConfigFile): void {
+  const tls = settings.tls || settings.tlsverify;
+  refuseIf(settings.hosts.length === 0, 'at least one host is needed');
+  for (const text of settings.hosts) {
+    const host = parseHost(text, tls);
+    if (host.kind === 'unix' || tls || settings['insecure-tcp'] || isLoopback(host.address)) continue;
+    throw new EngineError(
+      'invalid',
+      `${text}: TCP without TLS gives root to everyone who reaches it; use --tlsverify, a loopback address, or --insecure-tcp`,
+    );
+  }
+}
+
+/** Read now, so that a daemon with a wrong file says so and touches nothing. */
+function checkCertificate({ tls, tlsverify, tlscert, tlskey }: ConfigFile): void {
+  if (!tls && !tlsverify) return;
+  refuseIf(tlscert === '' || tlskey === '', 'TLS needs --tlscert and --tlskey');
+  const [cert, key] = [readPem(tlscert), readPem(tlskey)];
+  try {
+    createSecureContext({ cert, key });
+  } catch (error) {
+    throw new EngineError('invalid', `${tlscert} and ${tlskey} cannot be used: ${String(error)}`, { cause: error });
+  }
+}
+
+function checkAuthority({ tlsverify, tlscacert }: ConfigFile): void {
+  if (!tlsverify) return;
+  refuseIf(tlscacert === '', '--tlsverify needs --tlscacert');
+  refuseIf(!readPem(tlscacert).includes('-----BEGIN CERTIFICATE-----'), `${tlscacert}: there is no certificate in it`);
+}
+
+function readPem(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new EngineError('invalid', `cannot be read: ${String(error)}`, { cause: error });
+  }
+}
+
+/** By the rules for a container that asks for the same. */
+function checkLogOptions(settings: ConfigFile): void {
+  logConfigOf({}, { logDriver: settings['log-driver'], logOpts: settings['log-opts'] });
+}
+
+function checkLabels({ labels }: ConfigFile): void {
+  const values = new Map<string, string>();
+  for (const label of labels) {
+    const [, key, value = ''] = /^([^=]+)=(.*)$/s.exec(label) ?? [];
+    if (key === undefined) throw new EngineError('invalid', `bad attribute format: ${label} (key=value is expected)`);
+    const before = values.get(key);
+    refuseIf(before !== undefined && before !== value, `conflict labels for ${key}=${before} and ${label}`);
+    values.set(key, value);
+  }
+}
+
+function checkUlimits(settings: ConfigFile): void {
+  for (const [name, { Soft, Hard }] of Object.entries(settings['default-ulimits'])) {
+    refuseIf(![...ULIMITS, ...MORE_ULIMITS].includes(name), `invalid ulimit type: ${name}`);
+    const isMore = Hard !== -1 && (Soft === -1 || Soft > Hard);
+    refuseIf(isMore, `ulimit soft limit must be less than or equal to hard limit: ${Soft} > ${Hard} (${name})`);
+  }
+}
+
+function checkFolder(path: string): void {
+  refuseIf(!path.startsWith('/'), `"${path}" is not an absolute path`);
+}
+
+function refuseIf(wrong: boolean, message: string): void {
+  if (wrong) throw new EngineError('invalid', message);
+}

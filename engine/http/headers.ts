@@ -1,0 +1,41 @@
+import { VERSION } from '../version.ts';
+
+const CORS_HEADERS = 'Origin, X-Requested-With, Content-Type, Accept, X-Registry-Auth';
+const CORS_METHODS = 'HEAD, GET, POST, DELETE, PUT, OPTIONS';
+
+/** What every answer carries, also one that is no HTTP body any more: clients negotiate with these. */
+export const ENGINE_HEADERS: Readonly<Record<string, string>> = {
+  'Api-Version': '1.24',
+  'Docker-Experimental': 'false',
+  OSType: 'linux',
+  Server: `Gantry/${VERSION} (linux)`,
+};
+
+/** The same with those that let pages of other origins in, where the operator has named an origin. */
+export function answerHeaders(allowedOrigin: string): Readonly<Record<string, string>> {
+  if (allowedOrigin === '') return ENGINE_HEADERS;
+  return {
+    ...ENGINE_HEADERS,
+    'Access-Control-Allow-Origin': allowedOrigin,
+    'Access-Control-Allow-Headers': CORS_HEADERS,
+    'Access-Control-Allow-Methods': CORS_METHODS,
+  };
+}
+
+/** Headers as the lines of a head that we write ourselves. */
+export function headerLines(headers: Readonly<Record<string, unknown>>): string[] {
+  return Object.entries(headers).map(([name, value]) => `${name}: ${String(value)}`);
+}
+
+/** A whole answer for what never became a request: the same form as every other refusal. */
+export function rawRefusal(message: string): string {
+  const body = JSON.stringify({ message });
+  const head = [
+    'HTTP/1.1 400 Bad Request',
+    ...headerLines(ENGINE_HEADERS),
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Connection: close',
+  ];
+  return `${head.join('\r\n')}\r\n\r\n${body}`;
+}

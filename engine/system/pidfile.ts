@@ -1,0 +1,67 @@
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+import { EngineError, hasCode } from '../lib/errors.ts';
+
+const TICKS_PER_SECOND = 100; // USER_HZ, the same on every Linux
+const CLOCK_SLACK_MS = 2000;
+
+/**
+ * Writes our process id, and removes the file when disposed. A file that a dead daemon left is taken over. Throws when
+ * the process that is named in it is alive.
+ */
+export class Pidfile implements Disposable {
+  readonly #path: string;
+
+  constructor(path: string) {
+    this.#path = path;
+    mkdirSync(dirname(path), { recursive: true });
+    const owner = ownerOf(path);
+    if (owner !== undefined) {
+      throw new EngineError(
+        'conflict',
+        `the pid file ${path} names process ${owner}, which runs: another daemon has it`,
+      );
+    }
+    writeFileSync(path, `${process.pid}\n`);
+  }
+
+  [Symbol.dispose](): void {
+    if (readPid(this.#path) === process.pid) rmSync(this.#path, { force: true });
+  }
+}
+
+/** The living process that wrote the file; one that is younger than the file has only got the same number. */
+function ownerOf(path: string): number | undefined {
+  const pid = readPid(path);
+  if (pid === undefined || pid === process.pid) return undefined;
+  const startedMs = startOf(pid);
+  if (startedMs === undefined || startedMs > statSync(path).mtimeMs + CLOCK_SLACK_MS) return undefined;
+  return pid;
+}
+
+function readPid(path: string): number | undefined {
+  const text = readText(path)?.trim() ?? '';
+  return /^[1-9]\d*$/.test(text) ? Number(text) : undefined;
+}
+
+/** When a process was started, in milliseconds since 1970. */
+function startOf(pid: number): number | undefined {
+  const status = readText(`/proc/${pid}/stat`);
+  if (status === undefined) return undefined;
+  // The name in parentheses may hold anything: fields are counted from behind it, the start is the 22nd.
+  const fields = status.slice(status.lastIndexOf(')') + 2).split(' ');
+  if (fields[0] === 'Z') return undefined; // dead, and its parent has not looked yet
+  const bootSeconds = Number(/^btime (\d+)$/m.exec(readFileSync('/proc/stat', 'utf8'))?.[1] ?? 0);
+  return (bootSeconds + Number(fields[19]) / TICKS_PER_SECOND) * 1000;
+}
+
+function readText(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    // The second is what a process that ends in between answers.
+    if (hasCode(error, 'ENOENT') || hasCode(error, 'ESRCH')) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,53 @@
+import { hostname } from 'node:os';
+
+import type { Logger } from 'pino';
+
+import type { Config } from '../config/config.ts';
+import { reloadedConfig, type LiveConfig } from '../config/reload.ts';
+import type { Events } from '../events/events.ts';
+import type { Runtimes } from '../runtime/runtimes.ts';
+
+type Needs = { daemonId: string; events: Events; log: Logger; runtimes: Runtimes };
+
+/**
+ * Puts new settings in force, at once and whole; running containers are not touched. Throws, and changes nothing, when
+ * the runtimes cannot be used.
+ */
+export function reloadSettings(engine: Needs, live: LiveConfig, next: Config): void {
+  const { config, waiting } = reloadedConfig(live.current, next);
+  engine.runtimes.use(config);
+  live.replace(config);
+  engine.log.level = config.logLevel;
+  if (waiting.length > 0) engine.log.warn({ settings: waiting }, 'these settings change with the next start only');
+  engine.events.emit('daemon', 'reload', engine.daemonId, reloadAttributes(config, engine.runtimes));
+  engine.log.info('reloaded the configuration');
+}
+
+/** dockerd's attributes. Of the settings that only dockerd has, the value that says "none". */
+export function reloadAttributes(config: Config, runtimes: Runtimes): Record<string, string> {
+  return {
+    'allow-nondistributable-artifacts': '[]',
+    'cluster-advertise': '',
+    'cluster-store': '',
+    'cluster-store-opts': 'null',
+    debug: String(config.debug),
+    'default-cgroupns-mode': 'host',
+    'default-ipc-mode': 'shareable',
+    'default-runtime': runtimes.defaultName,
+    'default-shm-size': '67108864',
+    features: 'map[]',
+    'insecure-registries': '[]',
+    labels: JSON.stringify(config.labels),
+    'live-restore': String(config.liveRestore),
+    'max-concurrent-downloads': '0',
+    'max-concurrent-uploads': '0',
+    'max-download-attempts': '0',
+    name: hostname(),
+    'registry-mirrors': '[]',
+    runtimes: runtimes
+      .all()
+      .map(({ name, settings }) => `${name}:${settings.path}`)
+      .join(' '),
+    'shutdown-timeout': String(config.shutdownTimeoutSeconds),
+  };
+}
