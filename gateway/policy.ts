@@ -32,7 +32,7 @@ export function buildPolicy(config: Config, limiter: Pick<RateLimiter, 'endpoint
     known: new KnownIdentities(config.identities, primary),
     introspection: config.introspection === undefined ? undefined : new Introspection(config.introspection, primary),
     trusted: new TrustedProxies(config.trustProxy),
-    refusal: { status: config.refusal.status as 403 | 429, documentationUrl: config.refusal.documentationUrl },
+    refusal: { status: config.refusal.status, documentationUrl: config.refusal.documentationUrl },
     versions: new ApiVersions(config.apiVersions),
   };
 }

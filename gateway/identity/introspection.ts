@@ -177,7 +177,9 @@ function factsOf(body: unknown): CallerFacts | undefined {
         repositoryId: required(answer.repository, 'repository'),
         enterprise: answer.enterprise ?? false,
       };
-    default:
+    case 'personal':
+    case 'app-user':
+    case 'oauth-user':
       return {
         kind: 'user',
         userId: required(answer.user ?? answer.sub, 'user'),
@@ -187,12 +189,13 @@ function factsOf(body: unknown): CallerFacts | undefined {
   }
 }
 
+const organization = ({ id, enterprise = false }: Static<typeof Org>): { id: string; enterprise: boolean } => ({
+  id,
+  enterprise,
+});
+
 function appOf({ kind, app }: Answer): Pick<Extract<CallerFacts, { kind: 'user' }>, 'app'> {
   if (app === undefined || (kind !== 'app-user' && kind !== 'oauth-user')) return {};
-  const organization = ({ id, enterprise = false }: Static<typeof Org>): { id: string; enterprise: boolean } => ({
-    id,
-    enterprise,
-  });
   return {
     app: {
       kind: kind === 'app-user' ? 'platform' : 'oauth',

@@ -75,10 +75,7 @@ class Forwarding implements Dispatcher.DispatchHandler {
     const { res, gateway } = this.#exchange;
     countAnswer(gateway.counts.upstreamAnswers, this.#status);
     this.#finish();
-    for (const name in trailers) {
-      res.addTrailers(trailers as Record<string, string>);
-      break;
-    }
+    if (Object.keys(trailers).length > 0) res.addTrailers(trailers);
     res.end();
   }
 

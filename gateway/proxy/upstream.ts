@@ -21,7 +21,9 @@ export function openUpstream({ upstream, timeouts, sizes }: Config): Upstream {
 
 /** A reload needs other connections only when something about them has changed. */
 export function sameUpstream(one: Config, other: Config): boolean {
-  const relevant = ({ upstream, timeouts, sizes }: Config): string =>
-    JSON.stringify([upstream, timeouts, sizes.upstreamConnections]);
   return relevant(one) === relevant(other);
+}
+
+function relevant({ upstream, timeouts, sizes }: Config): string {
+  return JSON.stringify([upstream, timeouts, sizes.upstreamConnections]);
 }
