@@ -12,8 +12,8 @@ export type Gateway = {
   readonly limiter: RateLimiter;
   readonly counts: Counts;
   readonly log: GatewayLog;
-  /** Clients that have switched to another protocol. */
-  readonly upgraded: Set<Socket>;
+  /** Of clients, those that have switched to another protocol included. */
+  readonly connections: Set<Socket>;
   policy: Policy;
   upstream: Upstream;
   /** It ends: connections are closed after their answer. */

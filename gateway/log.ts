@@ -15,11 +15,17 @@ const MOST_REMEMBERED = 10_000;
  */
 export class GatewayLog {
   readonly logger: Logger;
-  readonly #requests: boolean;
+  #requests: boolean;
   readonly #lately = new Map<string, { atMs: number; left: number }>();
 
   constructor({ level, requests }: Config['log'], logger?: Logger) {
     this.logger = logger ?? pino({ level, base: { name: 'gateway', pid: process.pid } });
+    this.#requests = requests;
+  }
+
+  /** After a reload. */
+  change({ level, requests }: Config['log']): void {
+    this.logger.level = level;
     this.#requests = requests;
   }
 

@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from 'node:util';
+
 import type { RateLimiter } from '@gantry/limiter/limiter.ts';
 import type { RefusalStyle } from '@gantry/limiter/present.ts';
 import { callerFrom, type PrimaryLimits } from '@gantry/limiter/primary.ts';
@@ -23,18 +25,27 @@ export type Policy = Readonly<{
   versions: ApiVersions;
 }>;
 
-export function buildPolicy(config: Config, limiter: Pick<RateLimiter, 'endpoint'>): Policy {
+/** `before`: the policy that is replaced; what it knows about tokens stays known where nothing about that has changed. */
+export function buildPolicy(config: Config, limiter: Pick<RateLimiter, 'endpoint'>, before?: Policy): Policy {
   const primary = primaryLimitsFrom(config);
   return {
     config,
     primary,
     routes: new Routes(config, limiter),
     known: new KnownIdentities(config.identities, primary),
-    introspection: config.introspection === undefined ? undefined : new Introspection(config.introspection, primary),
+    introspection: introspectionFor(config, primary, before),
     trusted: new TrustedProxies(config.trustProxy),
     refusal: { status: config.refusal.status, documentationUrl: config.refusal.documentationUrl },
     versions: new ApiVersions(config.apiVersions),
   };
+}
+
+function introspectionFor(config: Config, primary: PrimaryLimits, before?: Policy): Introspection | undefined {
+  if (config.introspection === undefined) return undefined;
+  const same =
+    isDeepStrictEqual(before?.config.introspection, config.introspection) &&
+    isDeepStrictEqual(before?.primary, primary);
+  return (same ? before?.introspection : undefined) ?? new Introspection(config.introspection, primary);
 }
 
 /** The caller that an address is for requests without a credential, or with a wrong one. */

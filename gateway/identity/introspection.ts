@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
-import { callerFrom, type CallerFacts, type PrimaryLimits } from '@gantry/limiter/primary.ts';
+import { callerFrom, type CallerFacts, type Organization, type PrimaryLimits } from '@gantry/limiter/primary.ts';
 import type { Caller } from '@gantry/limiter/types.ts';
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
@@ -189,18 +189,17 @@ function factsOf(body: unknown): CallerFacts | undefined {
   }
 }
 
-const organization = ({ id, enterprise = false }: Static<typeof Org>): { id: string; enterprise: boolean } => ({
-  id,
-  enterprise,
-});
-
 function appOf({ kind, app }: Answer): Pick<Extract<CallerFacts, { kind: 'user' }>, 'app'> {
   if (app === undefined || (kind !== 'app-user' && kind !== 'oauth-user')) return {};
   return {
     app: {
       kind: kind === 'app-user' ? 'platform' : 'oauth',
-      ...(app.owner === undefined ? {} : { owner: organization(app.owner) }),
-      approvedBy: (app.approvedBy ?? []).map(organization),
+      ...(app.owner === undefined ? {} : { owner: organizationOf(app.owner) }),
+      approvedBy: (app.approvedBy ?? []).map(organizationOf),
     },
   };
+}
+
+function organizationOf({ id, enterprise = false }: Static<typeof Org>): Organization {
+  return { id, enterprise };
 }

@@ -14,22 +14,26 @@ import type { Credential } from './credentials.ts';
 
 type Known = Readonly<{ digest: Buffer; caller: Caller }>;
 
+const NOBODY: readonly Known[] = [];
+
 /**
  * The callers of the configuration file, found by the SHA-256 of what they show.
  *
  * A plain hash is enough for tokens and client secrets that a forge issues: they are random and long, so there is no
- * dictionary to try. The look-up takes the hash, whose bytes nobody can choose, and the digests are then compared in
+ * dictionary to try. The look-up takes bytes of the hash, which nobody can choose, and the digests are then compared in
  * constant time: neither says how much of a guess was right.
  */
 export class KnownIdentities {
-  readonly #tokens = new Map<string, Known>();
+  /** By the first bytes of the digest. */
+  readonly #tokens = new Map<number, Known[]>();
   readonly #clients = new Map<string, Known>();
 
   constructor(identities: IdentitySettings, limits: PrimaryLimits) {
     for (const token of identities.tokens) {
       const digest = Buffer.from(token.sha256, 'hex');
-      const caller = callerFrom(factsOf(token, identities), limits);
-      this.#tokens.set(digest.toString('base64'), { digest, caller: Object.freeze(caller) });
+      const known = { digest, caller: Object.freeze(callerFrom(factsOf(token, identities), limits)) };
+      const beginning = digest.readInt32LE();
+      this.#tokens.set(beginning, [...(this.#tokens.get(beginning) ?? []), known]);
     }
     for (const [appId, app] of Object.entries(identities.apps)) {
       if (app.clientId === undefined || app.clientSecretSha256 === undefined) continue;
@@ -58,8 +62,10 @@ export class KnownIdentities {
   #byToken(token: string): Caller | undefined {
     if (token === '') return undefined;
     const digest = digestOf(token);
-    const known = this.#tokens.get(digest.toString('base64'));
-    return known !== undefined && timingSafeEqual(digest, known.digest) ? known.caller : undefined;
+    for (const known of this.#tokens.get(digest.readInt32LE()) ?? NOBODY) {
+      if (timingSafeEqual(digest, known.digest)) return known.caller;
+    }
+    return undefined;
   }
 }
 

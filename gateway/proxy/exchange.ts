@@ -21,4 +21,6 @@ export type Exchange = {
   caller: Caller;
   target: Target;
   decision: Decision | undefined;
+  /** Told when the client's connection is done, after the whole answer or in the middle of it. */
+  whenClosed: (() => void) | undefined;
 };

@@ -11,6 +11,9 @@ import { requestHeaders, responseHeaders } from './headers.ts';
 /** What is sent as the request's body: nothing, what was read already, or what still comes. */
 export type Body = Buffer | AsyncIterable<Buffer> | null;
 
+/** An answer up to this size is held until its end, which mostly comes with it: head and body then go in one piece. */
+const SMALL_BYTES = 16_384;
+
 /** May be sent again when the upstream closed the connection without a word, as it may do with an idle one. */
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS']);
 
@@ -33,13 +36,17 @@ class Forwarding implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | undefined;
   #repeatable: boolean;
   #status = 0;
+  /** The length that the upstream has said, or -1. */
+  #length = -1;
+  /** The whole body, when it came in one piece. */
+  #whole: Buffer | undefined;
   #over = false;
 
   constructor(exchange: Exchange, options: Dispatcher.DispatchOptions) {
     this.#exchange = exchange;
     this.#options = options;
     this.#repeatable = options.body === null && REPEATABLE.has(options.method);
-    exchange.res.once('close', () => this.#clientClosed());
+    exchange.whenClosed = () => this.#clientClosed();
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -56,6 +63,7 @@ class Forwarding implements Dispatcher.DispatchHandler {
     this.#repeatable = false;
     if (status < 200) return; // nobody but the upstream's neighbour is meant
     this.#status = status;
+    this.#length = Number(headers['content-length'] ?? -1);
     const { res, decision, gateway } = this.#exchange;
     if (res.destroyed) return;
     const passed = responseHeaders(headers, decision);
@@ -65,6 +73,10 @@ class Forwarding implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (chunk.length === this.#length && chunk.length <= SMALL_BYTES) {
+      this.#whole = chunk;
+      return;
+    }
     const { res } = this.#exchange;
     if (res.write(chunk)) return;
     controller.pause();
@@ -76,7 +88,9 @@ class Forwarding implements Dispatcher.DispatchHandler {
     countAnswer(gateway.counts.upstreamAnswers, this.#status);
     this.#finish();
     if (Object.keys(trailers).length > 0) res.addTrailers(trailers);
-    res.end();
+    // As text, head and body are one write; as a buffer they would be two parts of one.
+    if (this.#whole === undefined) res.end();
+    else res.end(this.#whole.toString('latin1'), 'latin1');
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
@@ -99,7 +113,6 @@ class Forwarding implements Dispatcher.DispatchHandler {
     else answerMessage(this.#exchange, 502, 'The upstream server cannot be reached.');
   }
 
-  /** The connection of the client is done, after the whole answer or in the middle of it. */
   #clientClosed(): void {
     if (this.#over) return;
     this.#exchange.gateway.counts.clientsGone += 1;

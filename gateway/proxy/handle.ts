@@ -7,7 +7,6 @@ import type { Gateway } from '../gateway.ts';
 import { type Identity, identify } from '../identity/identify.ts';
 import { anonymousCaller, type Policy } from '../policy.ts';
 import { canonicalTarget, type Target } from '../routes/path.ts';
-import type { Route } from '../routes/routes.ts';
 import { answerMessage, answerRefusal } from './answer.ts';
 import type { Exchange } from './exchange.ts';
 import { type Body, forward } from './forward.ts';
@@ -41,6 +40,7 @@ export function handleRequest(
     caller: addressCaller(policy, req.socket, address),
     target: unread,
     decision: undefined,
+    whenClosed: undefined,
   };
   gateway.counts.underWay += 1;
   res.once('close', () => closed(exchange));
@@ -92,7 +92,7 @@ function identified(exchange: Exchange, identity: Identity): void | Promise<void
   if (identity === 'unavailable') return admit(exchange, route.endpoint, unidentified);
   const problem = policy.versions.problem(req.headers);
   if (problem !== undefined) return admit(exchange, route.endpoint, (it) => answerMessage(it, 400, problem));
-  if (route.kind === 'graphql' && exchange.upgrade === undefined) return admitGraphql(exchange, route.endpoint);
+  if (route.kind === 'graphql') return admitGraphql(exchange, route.endpoint);
   return admit(exchange, route.endpoint, route.kind === 'status' ? answerRateLimit : pass);
 }
 
@@ -130,12 +130,11 @@ function admitted(exchange: Exchange, decision: Decision, next: Step): void | Pr
   return next(exchange);
 }
 
-async function admitGraphql(
-  exchange: Exchange,
-  endpoint: Route extends { endpoint: infer E } ? E : Endpoint,
-): Promise<void> {
+async function admitGraphql(exchange: Exchange, endpoint: Endpoint): Promise<void> {
   const { req, res, policy, target } = exchange;
   const { queryPoints, mutationPoints } = policy.config.secondary;
+  // What will be sent over another protocol cannot be read.
+  if (exchange.upgrade !== undefined) return await admit(exchange, endpoint, pass, mutationPoints);
   // The body is needed for the decision: the client has to send it before it is admitted.
   if (exchange.expectsContinue) res.writeContinue();
   const read = await readGraphql(req, target.query, policy.config.sizes.graphqlScanBytes);
@@ -166,8 +165,11 @@ function passOn(exchange: Exchange, body: Body): void {
 }
 
 /** Every request comes by here in the end, whatever happened to it. */
-function closed({ gateway, decision, res, req, caller, address, upgrade }: Exchange): void {
+function closed({ gateway, decision, res, req, caller, address, upgrade, whenClosed }: Exchange): void {
   gateway.counts.underWay -= 1;
+  whenClosed?.();
   if (upgrade === undefined) decision?.end();
   gateway.log.request(req, res, caller, address);
+  // A client that was promised another request before the end came.
+  if (gateway.draining && upgrade === undefined) req.socket.end();
 }

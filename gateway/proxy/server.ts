@@ -3,9 +3,11 @@ import type { Socket } from 'node:net';
 
 import { headersOf, refusalOf } from '@gantry/limiter/present.ts';
 
+import type { Config } from '../config/schema.ts';
 import type { Gateway } from '../gateway.ts';
 import { countAnswer } from '../metrics.ts';
 import { anonymousCaller } from '../policy.ts';
+import { hasBody } from './graphql-body.ts';
 import { handleRequest } from './handle.ts';
 
 /** The server that clients talk to, not listening yet. Node's parser is strict: what is ambiguous is an error. */
@@ -15,18 +17,15 @@ export function createProxyServer(gateway: Gateway): Server {
     insecureHTTPParser: false,
     requireHostHeader: true,
     maxHeaderSize: sizes.headerBytes,
-    headersTimeout: timeouts.headersMs,
-    requestTimeout: timeouts.requestMs,
-    keepAliveTimeout: timeouts.keepAliveMs,
     // How often slow clients are looked for.
     connectionsCheckingInterval: Math.min(5000, Math.max(100, timeouts.headersMs / 4)),
     noDelay: true,
-    // HTTP/2 over a plain connection is not offered: the request is served as it is.
-    shouldUpgradeCallback: (req) => req.headers.upgrade?.toLowerCase() !== 'h2c',
+    // HTTP/2 over a plain connection is not offered: the request is served as it is. So is one with a body, which
+    // would be left unread otherwise.
+    shouldUpgradeCallback: (req) => req.headers.upgrade?.toLowerCase() !== 'h2c' && !hasBody(req),
     optimizeEmptyRequests: true,
   });
-  server.maxConnections = sizes.connections;
-  server.timeout = timeouts.idleMs;
+  applyTimeouts(server, gateway.policy.config);
   server.on('request', (req: IncomingMessage, res: ServerResponse) => handleRequest(gateway, req, res));
   server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) =>
     handleRequest(gateway, req, res, { expectsContinue: true }),
@@ -40,9 +39,22 @@ export function createProxyServer(gateway: Gateway): Server {
   server.on('drop', () => (gateway.counts.rejectedConnections += 1));
   server.on('connection', (socket: Socket) => {
     gateway.counts.openConnections += 1;
-    socket.once('close', () => (gateway.counts.openConnections -= 1));
+    gateway.connections.add(socket);
+    socket.once('close', () => {
+      gateway.counts.openConnections -= 1;
+      gateway.connections.delete(socket);
+    });
   });
   return server;
+}
+
+/** What a reload can change on an open server. */
+export function applyTimeouts(server: Server, { timeouts, sizes }: Config): void {
+  server.headersTimeout = timeouts.headersMs;
+  server.requestTimeout = timeouts.requestMs;
+  server.keepAliveTimeout = timeouts.keepAliveMs;
+  server.timeout = timeouts.idleMs;
+  server.maxConnections = sizes.connections;
 }
 
 function handleUpgrade(gateway: Gateway, req: IncomingMessage, socket: Socket, head: Buffer): void {

@@ -47,8 +47,6 @@ export function forwardUpgrade(exchange: Exchange, upgrade: Upgrade): void {
     if (upgrade.head.length > 0) upstreamSocket.write(upgrade.head);
     const seconds = charge();
     join(upgrade.socket, upstreamSocket, timeouts.upgradedIdleMs, () => exchange.decision?.end(seconds));
-    gateway.upgraded.add(upgrade.socket);
-    upgrade.socket.once('close', () => gateway.upgraded.delete(upgrade.socket));
   });
   outgoing.once('response', (incoming) => {
     answered = true;

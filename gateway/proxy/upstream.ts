@@ -21,9 +21,9 @@ export function openUpstream({ upstream, timeouts, sizes }: Config): Upstream {
 
 /** A reload needs other connections only when something about them has changed. */
 export function sameUpstream(one: Config, other: Config): boolean {
-  return relevant(one) === relevant(other);
+  return connectionSettings(one) === connectionSettings(other);
 }
 
-function relevant({ upstream, timeouts, sizes }: Config): string {
+function connectionSettings({ upstream, timeouts, sizes }: Config): string {
   return JSON.stringify([upstream, timeouts, sizes.upstreamConnections]);
 }

@@ -23,6 +23,10 @@ const READS = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 const unlimited: Route = { kind: 'unlimited' };
 
+/** Paths whose route is remembered, and how long they may be: a few megabytes at most. */
+const MOST_PATHS = 10_000;
+const LONGEST_PATH = 200;
+
 /** Finds the category and the endpoint of a request by its method and path. */
 export class Routes {
   readonly graphql: Endpoint;
@@ -41,6 +45,9 @@ export class Routes {
   readonly #content = new RouteTable<Content>();
   /** By method and template, as many as there are templates; made when first asked for. */
   readonly #endpoints = new Map<string, Route>();
+  /** Routes by method and path of what was asked lately, since clients ask the same again and again. */
+  readonly #recent = new Map<string, Map<string, Route>>();
+  #recentSize = 0;
 
   constructor(config: Config, limiter: Needs) {
     const { secondary, categories } = config;
@@ -65,12 +72,29 @@ export class Routes {
     for (const [route, points] of Object.entries(secondary.points)) this.#points.add(this.#named(route), points);
   }
 
-  find(method: string, { path, alternative }: Target): Route {
+  find(method: string, { path, alternative, query }: Target): Route {
+    const known = this.#recent.get(method)?.get(path);
+    if (known !== undefined && alternative === undefined) return known;
     const route = this.#find(method, path);
-    if (alternative === undefined) return route;
+    if (alternative === undefined) {
+      // A path that was cut from a longer text would keep all of that in memory.
+      if (query === '' && path.length <= LONGEST_PATH && METHODS.has(method)) this.#remember(method, path, route);
+      return route;
+    }
     const other = this.#find(method, alternative);
     if (sameKind(route, other)) return other;
     return { kind: 'ambiguous', endpoint: this.unreadable };
+  }
+
+  #remember(method: string, path: string, route: Route): void {
+    if (this.#recentSize >= MOST_PATHS) {
+      this.#recent.clear();
+      this.#recentSize = 0;
+    }
+    this.#recentSize += 1;
+    const paths = this.#recent.get(method);
+    if (paths === undefined) this.#recent.set(method, new Map([[path, route]]));
+    else paths.set(path, route);
   }
 
   #find(method: string, path: string): Route {

@@ -1,0 +1,44 @@
+import type { CallerState, LimitedCaller } from '@gantry/limiter/types.ts';
+
+/** Who is limited now, for a terminal. */
+export function limitedText(callers: readonly LimitedCaller[], nowSeconds: number): string {
+  if (callers.length === 0) return 'Nobody is limited now.';
+  const rows = callers
+    .toSorted((one, other) => other.untilSeconds - one.untilSeconds)
+    .map(({ key, refusedBy, where, untilSeconds, refused }) => [
+      key,
+      refusedBy,
+      where,
+      until(untilSeconds, nowSeconds),
+      String(refused),
+    ]);
+  return table([['CALLER', 'LIMIT', 'WHERE', 'UNTIL', 'REFUSED'], ...rows]);
+}
+
+/** Every count of one caller. */
+export function callerText({ key, underWay, windows }: CallerState, nowSeconds: number): string {
+  const rows = windows.map(({ name, used, reset }) => {
+    const isTime = name === 'cpu' || name === 'graphql-cpu';
+    return [name, isTime ? `${(used / 1000).toFixed(3)} s` : String(used), until(reset, nowSeconds)];
+  });
+  const head = `${key}: ${underWay} under way`;
+  return rows.length === 0 ? `${head}, no open window` : `${head}\n${table([['WINDOW', 'USED', 'UNTIL'], ...rows])}`;
+}
+
+function until(seconds: number, nowSeconds: number): string {
+  const left = Math.max(0, seconds - nowSeconds);
+  const time = new Date(seconds * 1000).toISOString().slice(11, 19);
+  return `${time}Z (${left >= 120 ? `${Math.ceil(left / 60)} min` : `${left} s`})`;
+}
+
+function table(rows: readonly (readonly string[])[]): string {
+  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
+  return rows
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('   ')
+        .trimEnd(),
+    )
+    .join('\n');
+}

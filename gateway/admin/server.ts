@@ -1,0 +1,149 @@
+import { once } from 'node:events';
+import { chmodSync } from 'node:fs';
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
+
+import type { PrimaryLimits } from '@gantry/limiter/primary.ts';
+
+import { adminSocketPath } from '../config/admin-socket.ts';
+import { listenAddress } from '../config/listen.ts';
+import type { Config } from '../config/schema.ts';
+import type { GatewayLog } from '../log.ts';
+import type { Operator } from '../operator.ts';
+import { claimSocketPath } from '../unix-socket.ts';
+import { callerKey } from './caller-key.ts';
+import { prometheusText } from './prometheus.ts';
+
+const LARGEST_BODY = 4096;
+
+type Answer = Readonly<{ status: number; body: unknown; type?: string }>;
+type Handle = (request: Readonly<{ rest: string; body: string }>) => Promise<Answer>;
+
+/**
+ * Opens what is for the operator: a Unix socket that only the gateway's user can open, and a port for Prometheus where
+ * one is configured.
+ */
+export async function openAdmin(config: Config, operator: Operator, log: GatewayLog): Promise<AsyncDisposable> {
+  await using undo = new AsyncDisposableStack();
+  const metrics = listenAddress(config.admin.metrics ?? '');
+  if (metrics !== undefined) {
+    const server = undo.use(await listen(createServer(listenerFor({ 'GET /metrics': metricsOf(operator) })), metrics));
+    log.logger.info({ metrics: server.address }, 'metrics are served');
+  }
+  const path = adminSocketPath(config);
+  if (path !== undefined && (await mayUse(path, config, log))) {
+    undo.use(await listen(createServer(listenerFor(operatorRoutes(operator, config.limits))), { path }));
+    chmodSync(path, 0o600);
+  }
+  const parts = undo.move();
+  return { [Symbol.asyncDispose]: async () => await parts.disposeAsync() };
+}
+
+/** Where nobody chose the path, a second gateway on the machine goes without. */
+async function mayUse(path: string, { admin }: Config, { logger }: GatewayLog): Promise<boolean> {
+  try {
+    await claimSocketPath(path);
+    return true;
+  } catch (error) {
+    if (admin.socket !== undefined) throw error;
+    logger.warn({ err: error }, 'there is no admin socket: admin.socket chooses another path');
+    return false;
+  }
+}
+
+function operatorRoutes(operator: Operator, limits: PrimaryLimits): Record<string, Handle> {
+  return {
+    'GET /metrics': metricsOf(operator),
+    'GET /limited': async () => ({ status: 200, body: await operator.limited() }),
+    'GET /callers/': async ({ rest }) => {
+      const key = callerKey(decodeURIComponent(rest), limits);
+      return key === undefined ? noCaller : { status: 200, body: await operator.caller(key) };
+    },
+    'POST /content': async ({ body }) => {
+      const { caller, count = 1 } = contentIn(body);
+      const key = typeof caller === 'string' ? callerKey(caller, limits) : undefined;
+      if (key === undefined) return noCaller;
+      if (!Number.isInteger(count) || Number(count) < 1 || Number(count) > 999_999) {
+        return { status: 400, body: { message: 'count must be from 1 to 999999' } };
+      }
+      await operator.content(key, Number(count));
+      return { status: 200, body: { caller: key, count } };
+    },
+  };
+}
+
+const noCaller: Answer = {
+  status: 400,
+  body: { message: 'a caller is expected: user:ID, installation:ID, app:ID, workflow:ID or ip:ADDRESS' },
+};
+
+function contentIn(body: string): { caller?: unknown; count?: unknown } {
+  try {
+    const value: unknown = JSON.parse(body);
+    return typeof value === 'object' && value !== null ? value : {};
+  } catch (error) {
+    if (error instanceof SyntaxError) return {};
+    throw error;
+  }
+}
+
+function metricsOf(operator: Operator): Handle {
+  return async () => ({
+    status: 200,
+    body: prometheusText(await operator.counts()),
+    type: 'text/plain; version=0.0.4',
+  });
+}
+
+function listenerFor(routes: Readonly<Record<string, Handle>>): RequestListener {
+  return (req, res) => void serve(routes, req, res);
+}
+
+async function serve(routes: Readonly<Record<string, Handle>>, req: IncomingMessage, res: ServerResponse) {
+  const asked = `${req.method} ${req.url?.split('?', 1)[0]}`;
+  const found = Object.entries(routes).find(
+    ([route]) => asked === route || (route.endsWith('/') && asked.startsWith(route)),
+  );
+  let answer: Answer;
+  try {
+    const body = await bodyOf(req);
+    if (found === undefined) answer = { status: 404, body: { message: `there is no ${asked}` } };
+    else if (body === undefined) answer = { status: 413, body: { message: `more than ${LARGEST_BODY} bytes` } };
+    else answer = await found[1]({ rest: asked.slice(found[0].length), body });
+  } catch (error) {
+    if (res.destroyed) return;
+    const bad = error instanceof URIError;
+    answer = { status: bad ? 400 : 503, body: { message: error instanceof Error ? error.message : String(error) } };
+  }
+  const text = typeof answer.body === 'string' ? answer.body : `${JSON.stringify(answer.body)}\n`;
+  res.writeHead(answer.status, {
+    'content-type': answer.type ?? 'application/json; charset=utf-8',
+    'content-length': Buffer.byteLength(text),
+    connection: 'close',
+  });
+  res.end(text);
+}
+
+async function bodyOf(req: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of req as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > LARGEST_BODY) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+async function listen(server: Server, address: { path: string } | { host: string; port: number }) {
+  server.listen({ ...address, exclusive: true });
+  await once(server, 'listening');
+  return {
+    address: server.address(),
+    [Symbol.asyncDispose]: async () => {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}

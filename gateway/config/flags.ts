@@ -1,0 +1,110 @@
+import { parseArgs } from 'node:util';
+
+import { defaultSocketPath } from './admin-socket.ts';
+import type { FlagValues } from './read.ts';
+
+/** What the command line asks for. */
+export type Command =
+  | Readonly<{ kind: 'run'; file: string | undefined; flags: FlagValues }>
+  | Readonly<{ kind: 'check'; file: string }>
+  | Readonly<{ kind: 'explain'; caller: string | undefined; json: boolean; socket: SocketChoice }>
+  | Readonly<{ kind: 'content'; caller: string; count: number; socket: SocketChoice }>
+  | Readonly<{ kind: 'help' }>;
+
+/** Where the admin socket of a running gateway is said to be. */
+export type SocketChoice = Readonly<{ path: string | undefined; file: string | undefined }>;
+
+/** The command line cannot be understood. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
+export function usage(): string {
+  return `Usage: gantry gateway [--config FILE] [--upstream URL] [--listen ADDRESS]… [--workers N]
+       gantry gateway --check-config FILE
+       gantry gateway explain [CALLER] [--json] [--socket PATH | --config FILE]
+       gantry gateway content CALLER [COUNT] [--socket PATH | --config FILE]
+
+A reverse proxy that puts the rate limits of a code-hosting API in front of a server.
+
+  --config FILE        settings in YAML or JSON; docs/gateway.md lists every key
+  --upstream URL       http://host:port of the server behind; all that is needed without a file
+  --listen ADDRESS     address:port, or unix:/path; may be repeated (default: 127.0.0.1:8080)
+  --workers N          processes that share the port (default: 1)
+  --check-config FILE  says everything that is wrong with a file, each with its place, and exits
+
+  explain              who is limited now, by what, until when
+  explain CALLER       all counts of a caller: user:42, ip:192.0.2.1, installation:7, app:3, workflow:9
+  content CALLER       counts COUNT (default: 1) creations of content by a user of the web interface
+  --socket PATH        the admin socket (default: ${defaultSocketPath()})
+
+Signals: SIGHUP reads the file again, SIGTERM ends when the requests under way are answered.`;
+}
+
+/** A key of the file must not be set by a flag as well. */
+const KEYS = { upstream: 'upstream', listen: 'listen', workers: 'workers' } as const;
+
+export function parseCommand(argv: readonly string[]): Command {
+  const { values, positionals } = parsed(argv);
+  if (values.help === true) return { kind: 'help' };
+  const [verb, ...rest] = positionals;
+  if (verb === undefined) {
+    only(values, ['config', 'check-config', ...Object.keys(KEYS)], 'without a command');
+    const { 'check-config': checked, config: file } = values;
+    if (checked === undefined) return { kind: 'run', file, flags: flagValues(values) };
+    if (Object.keys(values).length > 1) throw new UsageError('--check-config stands alone');
+    return { kind: 'check', file: checked };
+  }
+  if (values.socket !== undefined && values.config !== undefined) {
+    throw new UsageError('--socket and --config exclude each other');
+  }
+  const socket = { path: values.socket, file: values.config };
+  if (verb === 'explain' && rest.length <= 1) {
+    only(values, ['json', 'socket', 'config'], 'with explain');
+    return { kind: 'explain', caller: rest[0], json: values.json ?? false, socket };
+  }
+  const [caller, written = '1'] = rest;
+  if (verb === 'content' && caller !== undefined && rest.length <= 2) {
+    only(values, ['socket', 'config'], 'with content');
+    if (!/^[1-9]\d{0,5}$/.test(written)) throw new UsageError(`COUNT must be from 1 to 999999, not ${written}`);
+    return { kind: 'content', caller, count: Number(written), socket };
+  }
+  throw new UsageError(`not understood: ${positionals.join(' ')}; see --help`);
+}
+
+function parsed(argv: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...argv],
+      allowPositionals: true,
+      options: {
+        help: { type: 'boolean' },
+        config: { type: 'string' },
+        'check-config': { type: 'string' },
+        upstream: { type: 'string' },
+        listen: { type: 'string', multiple: true },
+        workers: { type: 'string' },
+        socket: { type: 'string' },
+        json: { type: 'boolean' },
+      },
+    });
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error), { cause: error });
+  }
+}
+
+function only(values: object, allowed: readonly string[], where: string): void {
+  const other = Object.keys(values).find((name) => !allowed.includes(name));
+  if (other !== undefined) throw new UsageError(`--${other} is not possible ${where}`);
+}
+
+function flagValues(values: { upstream?: string; listen?: string[]; workers?: string }): FlagValues {
+  const flags = new Map<string, { flag: string; value: unknown }>();
+  for (const name of Object.keys(KEYS) as (keyof typeof KEYS)[]) {
+    const value = values[name];
+    if (value === undefined) continue;
+    const number = name === 'workers' && typeof value === 'string' && /^\d+$/.test(value);
+    flags.set(KEYS[name], { flag: `--${name}`, value: number ? Number(value) : value });
+  }
+  return flags;
+}

@@ -1,0 +1,77 @@
+import { askCaller, askLimited, AdminError, chargeContent } from './admin/client.ts';
+import { callerText, limitedText } from './admin/explain.ts';
+import { adminSocketPath } from './config/admin-socket.ts';
+import { type Command, parseCommand, type SocketChoice, usage, UsageError } from './config/flags.ts';
+import { ConfigError, type FlagValues, readConfig } from './config/read.ts';
+
+try {
+  await main(parseCommand(process.argv.slice(2)));
+} catch (error) {
+  const expected = error instanceof UsageError || error instanceof AdminError || isSystemError(error);
+  const problems = error instanceof ConfigError ? error.problems : expected ? [error.message] : [];
+  for (const problem of problems) console.error(`gantry gateway: ${problem}`);
+  if (problems.length === 0) console.error('gantry gateway:', error);
+  process.exit(1);
+}
+
+async function main(command: Command): Promise<void> {
+  switch (command.kind) {
+    case 'help':
+      return console.log(usage());
+    case 'check':
+      readConfig(command.file);
+      return console.log(`${command.file}: OK`);
+    case 'run':
+      return await run(command.file, command.flags);
+    case 'explain':
+      return await explain(command);
+    case 'content':
+      return await chargeContent(socketOf(command.socket), command.caller, command.count);
+  }
+}
+
+async function run(file: string | undefined, flags: FlagValues): Promise<void> {
+  const config = readConfig(file, flags);
+  const { runGateway } = await import('./run.ts');
+  const running = await runGateway(config, () => readConfig(file, flags));
+  process.on('SIGHUP', () => void running.reload());
+  endOnSignals(async () => await running[Symbol.asyncDispose]());
+}
+
+async function explain({ caller, json, socket }: Extract<Command, { kind: 'explain' }>): Promise<void> {
+  const path = socketOf(socket);
+  const nowSeconds = Math.floor(Date.now() / 1000);
+  const found = caller === undefined ? await askLimited(path) : await askCaller(path, caller);
+  if (json) console.log(JSON.stringify(found));
+  else console.log(Array.isArray(found) ? limitedText(found, nowSeconds) : callerText(found, nowSeconds));
+}
+
+function socketOf({ path, file }: SocketChoice): string {
+  if (path !== undefined) return path;
+  const configured = adminSocketPath(file === undefined ? { admin: {} } : readConfig(file));
+  if (configured === undefined) throw new UsageError(`${file}: admin.socket is empty, so there is none`);
+  return configured;
+}
+
+/** The first signal ends in order, the second at once. */
+function endOnSignals(end: () => Promise<void>): void {
+  let ending = false;
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      if (ending) process.exit(1);
+      ending = true;
+      end().then(
+        () => process.exit(0),
+        (error: unknown) => {
+          console.error(error);
+          process.exit(1);
+        },
+      );
+    });
+  }
+}
+
+/** An address in use, a file that cannot be opened: the machine's words say it all. */
+function isSystemError(error: unknown): error is Error {
+  return error instanceof Error && 'code' in error && 'syscall' in error;
+}

@@ -1,0 +1,72 @@
+import { once } from 'node:events';
+import { chmodSync } from 'node:fs';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as timeout } from 'node:timers/promises';
+
+import { listenAddresses } from '../config/listen.ts';
+import type { Config } from '../config/schema.ts';
+import type { Gateway } from '../gateway.ts';
+import { claimSocketPath } from '../unix-socket.ts';
+import { applyTimeouts, createProxyServer } from './server.ts';
+
+/** The open doors of a gateway. Disposing ends them at once; `drain` waits for the requests under way. */
+export class Listeners implements AsyncDisposable {
+  readonly addresses: string[] = [];
+  readonly #gateway: Gateway;
+  readonly #servers: Server[] = [];
+
+  private constructor(gateway: Gateway) {
+    this.#gateway = gateway;
+  }
+
+  /** Opens every address of the configuration; none is left open when one fails. */
+  static async open(gateway: Gateway, { listen }: Config): Promise<Listeners> {
+    await using undo = new AsyncDisposableStack();
+    const listeners = undo.use(new Listeners(gateway));
+    for (const address of listenAddresses(listen)) {
+      if ('path' in address) await claimSocketPath(address.path);
+      const server = createProxyServer(gateway);
+      server.listen(address);
+      await once(server, 'listening');
+      listeners.#servers.push(server);
+      // Whoever reaches the socket may use it, as with a port.
+      if ('path' in address) chmodSync(address.path, 0o666);
+      listeners.addresses.push('path' in address ? `unix:${address.path}` : urlOf(server.address() as AddressInfo));
+    }
+    undo.move();
+    return listeners;
+  }
+
+  changeTimeouts(config: Config): void {
+    for (const server of this.#servers) applyTimeouts(server, config);
+  }
+
+  /** Takes no new connections, and waits until every client has its answer, but not longer than this. */
+  async drain(milliseconds: number): Promise<void> {
+    this.#gateway.draining = true;
+    const closed = Promise.all(this.#servers.map(async (server) => await ended(server)));
+    // Connections on which nothing was sent yet are none of the idle ones that `close` ends.
+    for (const socket of this.#gateway.connections) if (socket.bytesRead === 0) socket.destroy();
+    const giveUp = new AbortController();
+    await Promise.race([closed, timeout(milliseconds, undefined, { signal: giveUp.signal }).catch(() => undefined)]);
+    giveUp.abort();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const closed = Promise.all(this.#servers.map(async (server) => await ended(server)));
+    for (const socket of this.#gateway.connections) socket.destroy();
+    await closed;
+  }
+}
+
+async function ended(server: Server): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  // An error says that it was closed before; its connections may still be open.
+  server.close(() => resolve());
+  await promise;
+}
+
+function urlOf({ address, family, port }: AddressInfo): string {
+  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+}

@@ -1,0 +1,45 @@
+import { openAdmin } from './admin/server.ts';
+import { ConfigError } from './config/read.ts';
+import type { Config } from './config/schema.ts';
+import { GatewayLog } from './log.ts';
+import { reloadable } from './reload.ts';
+import { startService } from './service.ts';
+
+/** A gateway with its admin socket. Disposing drains it. */
+export type RunningGateway = AsyncDisposable & {
+  readonly addresses: readonly string[];
+  /** Reads the settings again. What is wrong with them is logged, and the old ones stay in force. */
+  reload(): Promise<void>;
+};
+
+/** `read` gives the settings as they are now, for a reload; it throws a `ConfigError` when they are wrong. */
+export async function runGateway(config: Config, read: () => Config): Promise<RunningGateway> {
+  await using undo = new AsyncDisposableStack();
+  const log = new GatewayLog(config.log);
+  const service = undo.use(await startService(config, log));
+  undo.use(await openAdmin(config, service.operator, log));
+  const parts = undo.move();
+  log.logger.info({ addresses: service.addresses, upstream: config.upstream, store: config.store.kind }, 'ready');
+  let current = config;
+  const reload = async (): Promise<void> => {
+    try {
+      const { config: next, needRestart } = reloadable(current, read());
+      await service.reload(next);
+      current = next;
+      if (needRestart.length > 0) log.logger.warn({ needRestart }, 'these settings change at the next start only');
+      log.logger.info('the settings were reloaded');
+    } catch (error) {
+      const reason = error instanceof ConfigError ? { problems: error.problems } : { err: error };
+      log.logger.error(reason, 'the settings were not reloaded: the old ones stay in force');
+    }
+  };
+  return {
+    addresses: service.addresses,
+    reload,
+    [Symbol.asyncDispose]: async () => {
+      log.logger.info('ending: requests under way are answered first');
+      await parts.disposeAsync();
+      log.logger.info('ended');
+    },
+  };
+}

@@ -1,0 +1,70 @@
+import { RateLimiter } from '@gantry/limiter/limiter.ts';
+import type { LimitStore } from '@gantry/limiter/types.ts';
+
+import { rulesFrom } from './config/rules.ts';
+import type { Config } from './config/schema.ts';
+import type { Gateway } from './gateway.ts';
+import type { GatewayLog } from './log.ts';
+import { newCounts } from './metrics.ts';
+import type { Service } from './operator.ts';
+import { buildPolicy } from './policy.ts';
+import { Listeners } from './proxy/listeners.ts';
+import { openUpstream, sameUpstream } from './proxy/upstream.ts';
+
+/** A gateway in this process: builds the parts and opens the doors. It disposes the store at its end. */
+export async function startGateway(config: Config, log: GatewayLog, store: LimitStore): Promise<Service> {
+  await using undo = new AsyncDisposableStack();
+  const limiter = undo.use(
+    new RateLimiter({
+      store,
+      rules: rulesFrom(config),
+      onStoreFailure: config.store.onFailure,
+      reportFailure: (error) => {
+        gateway.counts.storeFailures += 1;
+        log.failure('store', error);
+      },
+      reportShadow: (limit, caller, endpoint) => log.shadow(limit, caller, endpoint),
+    }),
+  );
+  const gateway: Gateway = {
+    limiter,
+    counts: newCounts(limiter.counts),
+    log,
+    connections: new Set(),
+    policy: buildPolicy(config, limiter),
+    upstream: openUpstream(config),
+    draining: false,
+  };
+  undo.defer(async () => await gateway.upstream.pool.destroy());
+  undo.defer(async () => await gateway.policy.introspection?.close());
+  const listeners = undo.use(await Listeners.open(gateway, config));
+  undo.defer(async () => await listeners.drain(gateway.policy.config.timeouts.drainMs));
+  const parts = undo.move();
+  return {
+    addresses: listeners.addresses,
+    operator: {
+      limited: async () => limiter.explain(),
+      caller: async (key) => await limiter.explainCaller(key),
+      content: async (key, count) => await store.chargeContent(key, count, limiter.rules),
+      counts: async () => gateway.counts,
+    },
+    reload: async (next) => reload(gateway, listeners, next),
+    [Symbol.asyncDispose]: async () => await parts.disposeAsync(),
+  };
+}
+
+function reload(gateway: Gateway, listeners: Listeners, next: Config): void {
+  const { limiter, policy: before, upstream, log } = gateway;
+  const policy = buildPolicy(next, limiter, before);
+  limiter.changeRules(rulesFrom(next));
+  gateway.policy = policy;
+  listeners.changeTimeouts(next);
+  log.change(next.log);
+  if (before.introspection !== undefined && before.introspection !== policy.introspection) {
+    before.introspection.close().catch((error: unknown) => log.bug(error));
+  }
+  if (sameUpstream(before.config, next)) return;
+  gateway.upstream = openUpstream(next);
+  // Requests under way end on the old connections.
+  upstream.pool.close().catch((error: unknown) => log.bug(error));
+}

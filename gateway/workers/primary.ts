@@ -1,0 +1,178 @@
+import cluster, { type Worker } from 'node:cluster';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import type { CallerState, LimitedCaller, LimitRules } from '@gantry/limiter/types.ts';
+
+import { rulesFrom } from '../config/rules.ts';
+import type { Config } from '../config/schema.ts';
+import type { GatewayLog } from '../log.ts';
+import { type Counts, sumOf } from '../metrics.ts';
+import type { Operator, Service } from '../operator.ts';
+import { type LocalStore, openLocalStore } from '../store.ts';
+import type { Batch } from './batch.ts';
+import { Channel } from './channel.ts';
+import { StoreHost } from './store-host.ts';
+
+type Member = { worker: Worker; channel: Channel };
+
+/** A worker that ends again and again is started again at most this often. */
+const RESTART_PAUSE_MS = 1000;
+/** What a worker gets beyond the time for draining. */
+const EXIT_GRACE_MS = 2000;
+
+/**
+ * Several processes on one port. The counts of the memory and SQLite stores live in this process, and workers ask for
+ * decisions; with Redis every worker asks the server itself.
+ */
+export async function startWorkers(config: Config, log: GatewayLog): Promise<Service> {
+  const workers = new Workers(config, log);
+  try {
+    const addresses = await workers.start();
+    return {
+      addresses,
+      operator: workers,
+      reload: async (next) => await workers.reload(next),
+      [Symbol.asyncDispose]: async () => await workers.end(),
+    };
+  } catch (error) {
+    await workers.end();
+    throw error;
+  }
+}
+
+class Workers implements Operator {
+  readonly #log: GatewayLog;
+  readonly #members = new Set<Member>();
+  readonly #store: LocalStore | undefined;
+  #config: Config;
+  #rules: LimitRules;
+  #ending = false;
+
+  constructor(config: Config, log: GatewayLog) {
+    this.#config = config;
+    this.#log = log;
+    this.#rules = rulesFrom(config);
+    if (config.store.kind !== 'redis') {
+      this.#store = openLocalStore(config, (error) => log.failure('store', error));
+    }
+    cluster.setupPrimary({ exec: join(import.meta.dirname, 'worker.ts'), args: [] });
+  }
+
+  async start(): Promise<readonly string[]> {
+    const started = await Promise.all(Array.from({ length: this.#config.workers }, async () => await this.#fork()));
+    return started[0] ?? [];
+  }
+
+  async reload(config: Config): Promise<void> {
+    this.#config = config;
+    this.#rules = rulesFrom(config);
+    this.#log.change(config.log);
+    await this.#ofAll('reload', config);
+  }
+
+  async end(): Promise<void> {
+    this.#ending = true;
+    const { drainMs } = this.#config.timeouts;
+    await Promise.all([...this.#members].map(async ({ worker, channel }) => await endWorker(worker, channel, drainMs)));
+    await this.#store?.[Symbol.asyncDispose]();
+  }
+
+  async limited(): Promise<LimitedCaller[]> {
+    const lists = (await this.#ofAll('limited', undefined)) as LimitedCaller[][];
+    const byKey = new Map<string, LimitedCaller>();
+    for (const one of lists.flat()) {
+      const other = byKey.get(one.key);
+      if (other === undefined) byKey.set(one.key, one);
+      else {
+        const later = one.untilSeconds > other.untilSeconds ? one : other;
+        byKey.set(one.key, { ...later, refused: one.refused + other.refused });
+      }
+    }
+    return [...byKey.values()];
+  }
+
+  async caller(key: string): Promise<CallerState> {
+    if (this.#store !== undefined) return this.#store.peek(key);
+    return (await this.#ofOne('caller', key)) as CallerState;
+  }
+
+  async content(key: string, count: number): Promise<void> {
+    if (this.#store === undefined) await this.#ofOne('content', { key, count });
+    else this.#store.chargeContent(key, count, this.#rules);
+  }
+
+  async counts(): Promise<Counts> {
+    return sumOf((await this.#ofAll('counts', undefined)) as Counts[]);
+  }
+
+  async #ofAll(name: string, argument: unknown): Promise<unknown[]> {
+    return await Promise.all([...this.#members].map(async ({ channel }) => await channel.call(name, argument)));
+  }
+
+  async #ofOne(name: string, argument: unknown): Promise<unknown> {
+    const [member] = this.#members;
+    if (member === undefined) throw new Error('no worker is running');
+    return await member.channel.call(name, argument);
+  }
+
+  /** Starts a worker, and another one in its place whenever it ends. Returns the addresses that it listens on. */
+  async #fork(): Promise<readonly string[]> {
+    const worker = cluster.fork();
+    const host = this.#store === undefined ? undefined : new StoreHost(this.#store, () => this.#rules);
+    const channel: Channel = new Channel(worker, {
+      batch: (batch: Batch) => {
+        const verdicts = host?.batch(batch) ?? [];
+        if (batch.asks.length > 0 && worker.isConnected()) channel.notify('verdicts', verdicts);
+      },
+      peek: (key: string) => this.#store?.peek(key),
+      scan: async () => (this.#store === undefined ? [] : await Array.fromAsync(this.#store.scan())),
+      content: ({ key, count }: { key: string; count: number }) => this.#store?.chargeContent(key, count, this.#rules),
+    });
+    const member = { worker, channel };
+    let started = false;
+    worker.on('error', (error) => this.#log.bug(error));
+    worker.once('exit', (code, signal) => {
+      host?.releaseAll();
+      channel.closed('the worker has ended');
+      this.#members.delete(member);
+      if (this.#ending || !started) return;
+      this.#log.logger.error({ code, signal }, 'a worker has ended; another one takes its place');
+      void this.#replace();
+    });
+    const config = this.#config;
+    const addresses = (await channel.call('start', config)) as readonly string[];
+    if (config !== this.#config) await channel.call('reload', this.#config);
+    started = true;
+    this.#members.add(member);
+    return addresses;
+  }
+
+  async #replace(): Promise<void> {
+    while (!this.#ending) {
+      await sleep(RESTART_PAUSE_MS, undefined, { ref: false });
+      try {
+        await this.#fork();
+        return;
+      } catch (error) {
+        this.#log.logger.error({ err: error }, 'a worker cannot be started');
+      }
+    }
+  }
+}
+
+/** A worker that does not come to its end in time is killed. */
+async function endWorker(worker: Worker, channel: Channel, drainMs: number): Promise<void> {
+  if (worker.isDead()) return;
+  const exited = once(worker, 'exit');
+  const timer = setTimeout(() => worker.process.kill('SIGKILL'), drainMs + EXIT_GRACE_MS);
+  try {
+    await channel.call('drain', undefined);
+    worker.disconnect();
+  } catch (error) {
+    if (!worker.isDead()) throw error;
+  }
+  await exited;
+  clearTimeout(timer);
+}

@@ -1,0 +1,121 @@
+import type {
+  Ask,
+  CallerState,
+  Endpoint,
+  EndpointDefinition,
+  LimitRules,
+  LimitStore,
+  Verdict,
+} from '@gantry/limiter/types.ts';
+
+import { type Batch, decodeVerdicts } from './batch.ts';
+import type { Channel } from './channel.ts';
+
+type Waiting = (verdict: Verdict) => void;
+
+/**
+ * The store of a worker: the counts are in the primary process, so that all workers decide on the same ones.
+ *
+ * What is asked in one turn of the event loop goes over in one message. Only the primary process can fail to answer by
+ * being gone, and then this one ends as well.
+ */
+export class SharedStore implements LimitStore {
+  readonly #channel: Channel;
+  readonly #numbers = new WeakMap<Endpoint, number>();
+  readonly #numberByDefinition = new Map<string, number>();
+  /** In the order of the asks, which is that of the verdicts. */
+  readonly #waiting: Waiting[][] = [];
+  #asking: Waiting[] = [];
+  #batch: Batch = { endpoints: [], asks: [], ends: [] };
+  #scheduled = false;
+
+  constructor(channel: Channel) {
+    this.#channel = channel;
+  }
+
+  nowMs(): number {
+    return Date.now();
+  }
+
+  async decide({ key, quota, endpoint, points }: Ask): Promise<Verdict> {
+    const { promise, resolve } = Promise.withResolvers<Verdict>();
+    this.#batch.asks.push(key, quota === Infinity ? -1 : quota, this.#numberOf(endpoint), points);
+    this.#asking.push(resolve);
+    this.#schedule();
+    return await promise;
+  }
+
+  release(_ask: Ask, ticket: number, cpuSeconds: number): void {
+    this.#batch.ends.push(ticket, cpuSeconds);
+    this.#schedule();
+  }
+
+  /** The answer to the oldest batch with asks. */
+  answered(numbers: readonly number[]): void {
+    const asking = this.#waiting.shift() ?? [];
+    for (const [index, verdict] of decodeVerdicts(numbers).entries()) asking[index]?.(verdict);
+  }
+
+  async chargeContent(key: string, count: number, _rules: LimitRules): Promise<void> {
+    await this.#channel.call('content', { key, count });
+  }
+
+  async peek(key: string): Promise<CallerState> {
+    this.#send(); // so that what was decided before is seen
+    return (await this.#channel.call('peek', key)) as CallerState;
+  }
+
+  async *scan(): AsyncGenerator<CallerState> {
+    this.#send();
+    yield* (await this.#channel.call('scan', undefined)) as CallerState[];
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#send();
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
+      this.#send();
+    });
+  }
+
+  #send(): void {
+    const batch = this.#batch;
+    if (batch.asks.length === 0 && batch.ends.length === 0) return;
+    this.#batch = { endpoints: [], asks: [], ends: [] };
+    if (this.#asking.length > 0) {
+      this.#waiting.push(this.#asking);
+      this.#asking = [];
+    }
+    this.#channel.notify('batch', batch);
+  }
+
+  #numberOf(endpoint: Endpoint): number {
+    const known = this.#numbers.get(endpoint);
+    if (known !== undefined) return known;
+    // A reload makes new endpoints of the same kind.
+    const definition = definitionOf(endpoint);
+    const text = JSON.stringify(definition);
+    let number = this.#numberByDefinition.get(text);
+    if (number === undefined) {
+      number = this.#numberByDefinition.size;
+      this.#numberByDefinition.set(text, number);
+      this.#batch.endpoints.push(definition);
+    }
+    this.#numbers.set(endpoint, number);
+    return number;
+  }
+}
+
+function definitionOf(endpoint: Endpoint): EndpointDefinition {
+  const { name, category, graphql, points, primary, content, contentPerMinute, contentPerHour } = endpoint;
+  const own = {
+    ...(contentPerMinute === Infinity ? {} : { perMinute: contentPerMinute }),
+    ...(contentPerHour === Infinity ? {} : { perHour: contentPerHour }),
+  };
+  return { name, category, api: graphql ? 'graphql' : 'rest', points, primary, content: content && own };
+}

@@ -1,0 +1,57 @@
+import { defineEndpoint } from '@gantry/limiter/endpoints.ts';
+import type { Ask, Endpoint, LimitRules, Verdict } from '@gantry/limiter/types.ts';
+
+import type { LocalStore } from '../store.ts';
+import { type Batch, encodeVerdicts } from './batch.ts';
+
+/** The side of the primary process: one worker's requests, decided on the counts of all. */
+export class StoreHost {
+  readonly #store: LocalStore;
+  readonly #rules: () => LimitRules;
+  readonly #endpoints: Endpoint[] = [];
+  /** What this worker has under way, by a number that it knows. */
+  readonly #underWay = new Map<number, { ask: Ask; ticket: number }>();
+  #admitted = 0;
+
+  constructor(store: LocalStore, rules: () => LimitRules) {
+    this.#store = store;
+    this.#rules = rules;
+  }
+
+  /** The verdicts on the asks, in their order. */
+  batch({ endpoints, asks, ends }: Batch): number[] {
+    for (const definition of endpoints) this.#endpoints.push(defineEndpoint(definition));
+    for (let at = 0; at < ends.length; at += 2) this.#end(ends[at]!, ends[at + 1]!);
+    const rules = this.#rules();
+    const verdicts: Verdict[] = [];
+    for (let at = 0; at < asks.length; at += 4) {
+      const [key, quota, number, points] = asks.slice(at, at + 4) as [string, number, number, number];
+      const endpoint = this.#endpoints[number];
+      if (endpoint === undefined) throw new Error(`a worker asks for endpoint ${number}, which it has not defined`);
+      verdicts.push(this.#decide({ key, quota: quota < 0 ? Infinity : quota, endpoint, points, rules }));
+    }
+    return encodeVerdicts(verdicts);
+  }
+
+  /** The worker is gone: so is everything that it had under way. */
+  releaseAll(): void {
+    for (const { ask, ticket } of this.#underWay.values()) this.#store.release(ask, ticket, 0);
+    this.#underWay.clear();
+  }
+
+  #decide(ask: Ask): Verdict {
+    const verdict = { ...this.#store.decide(ask) };
+    if (verdict.refusedBy >= 0) return verdict;
+    this.#admitted += 1;
+    this.#underWay.set(this.#admitted, { ask, ticket: verdict.ticket });
+    verdict.ticket = this.#admitted;
+    return verdict;
+  }
+
+  #end(number: number, cpuSeconds: number): void {
+    const found = this.#underWay.get(number);
+    if (found === undefined) return;
+    this.#underWay.delete(number);
+    this.#store.release(found.ask, found.ticket, cpuSeconds);
+  }
+}
