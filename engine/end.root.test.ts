@@ -70,3 +70,21 @@ test('without live-restore containers are stopped with the daemon, and their net
   await engine.startAgain();
   assert.deepEqual(await runs(engine, id), [false, 0, 5]);
 });
+
+test('what the daemon has stopped at its end is started again as its policy says', async () => {
+  await using engine = await TestEngine.start({ flags: ['--live-restore=false'] });
+  const run = async (Name: string, ...command: string[]): Promise<string> =>
+    await engine.run(command, { HostConfig: { NetworkMode: 'none', RestartPolicy: { Name } } });
+  const kept = await run('unless-stopped', 'sleep', '1000');
+  const stopped = await run('unless-stopped', 'sleep', '1000');
+  const waiting = await run('always', 'sh', '-c', 'sleep 0.1; exit 3');
+  await engine.call('POST', `/containers/${stopped}/stop`, { query: { t: '0' } });
+  await engine.wait(waiting);
+
+  await engine.kill('SIGTERM');
+  await engine.startAgain();
+
+  while (!(await runs(engine, kept))[0]) await setTimeout(10);
+  while ((await engine.get<Inspect>(`/containers/${waiting}/json`)).body.RestartCount < 2) await setTimeout(10);
+  assert.equal((await runs(engine, stopped))[0], false);
+});

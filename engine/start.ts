@@ -12,7 +12,7 @@ import { reconcileContainers } from './containers/reconcile.ts';
 import { RestartPolicies } from './containers/restart-policy.ts';
 import { Shims } from './containers/shims.ts';
 import { isAlive } from './containers/state.ts';
-import { stopContainer } from './containers/stop.ts';
+import { stopAllContainers } from './containers/stop-all.ts';
 import { ContainerStore } from './containers/store.ts';
 import { Database } from './db/database.ts';
 import { FolderLock } from './db/folder-lock.ts';
@@ -23,6 +23,7 @@ import { ExecStore } from './exec/store.ts';
 import { mountBind, setPropagation, unmount } from './host/mount.ts';
 import { openListeners } from './http/listeners.ts';
 import { buildServer, listenerOf } from './http/server.ts';
+import { UnderWay } from './http/under-way.ts';
 import { ImageStore } from './images/store.ts';
 import { Archives } from './layers/archives.ts';
 import { Blobs } from './layers/blobs.ts';
@@ -88,24 +89,22 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
     },
   };
   const exits: Exits = new Exits(ofExits, (container) => policies.ended(container));
-  const policies = undo.use(
-    new RestartPolicies({
-      clock,
-      get config() {
-        return live.current;
-      },
-      containers,
-      events,
-      exits,
-      layers,
-      locks,
-      log,
-      networks,
-      pendingAttaches,
-      runtimes,
-      shims,
-    }),
-  );
+  const policies = new RestartPolicies({
+    clock,
+    get config() {
+      return live.current;
+    },
+    containers,
+    events,
+    exits,
+    layers,
+    locks,
+    log,
+    networks,
+    pendingAttaches,
+    runtimes,
+    shims,
+  });
   const engine: Engine = {
     get config() {
       return live.current;
@@ -142,23 +141,19 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
   await reconcileContainers(engine);
   await reconcileExecs(engine);
   layers.reconcile(new Set(containers.all().map(({ id }) => id)), new Set(images.all().map(({ id }) => id)));
-  const { hosts } = undo.use(await openListeners(config, listenerOf(await buildServer(engine))));
-  void policies.startAll();
+  // What ends first comes last here: nobody may start a container while all of them are stopped.
+  undo.defer(async () => (engine.config.liveRestore ? undefined : await stopAllContainers(engine)));
+  undo.use(policies);
+  const underWay = new UnderWay(clock);
+  const { hosts } = undo.use(await openListeners(config, listenerOf(await buildServer(engine, underWay)), underWay));
+  policies.startAll();
   const parts = undo.move();
   return {
     engine,
     hosts,
     reload: (next) => reloadSettings(engine, live, next),
-    [Symbol.asyncDispose]: async () => {
-      if (!engine.config.liveRestore) await stopAll(engine);
-      await parts.disposeAsync();
-    },
+    [Symbol.asyncDispose]: async () => await parts.disposeAsync(),
   };
-}
-
-async function stopAll(engine: Engine): Promise<void> {
-  const alive = engine.containers.all().filter(({ state }) => isAlive(state));
-  await Promise.all(alive.map(async ({ id }) => await stopContainer(engine, id, engine.config.shutdownTimeoutSeconds)));
 }
 
 /** Containers' mounts below it stay out of the host's table: the shims clone our namespace. */

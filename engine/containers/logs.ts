@@ -1,3 +1,4 @@
+import { parseTime } from '../http/times.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { Exits } from './exits.ts';
 import { attributesText, logAttributes } from './log-attributes.ts';
@@ -66,15 +67,5 @@ function tailOf(text = 'all'): number | 'all' {
 
 /** Seconds since 1970 with an optional fraction, or RFC 3339; nothing and 0 restrict nothing. Throws `invalid`. */
 function timeOf(name: string, text = ''): Temporal.Instant | undefined {
-  if (text === '' || text === '0') return undefined;
-  const seconds = /^(-?)(\d{1,12})(?:\.(\d{1,9}))?$/.exec(text);
-  try {
-    if (seconds === null) return Temporal.Instant.from(text);
-    const [, sign, whole = '', fraction = ''] = seconds;
-    const ns = BigInt(whole) * 1_000_000_000n + BigInt(fraction.padEnd(9, '0'));
-    return new Temporal.Instant(sign === '-' ? -ns : ns);
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    throw new EngineError('invalid', `invalid value for "${name}": ${text}`, { cause: error });
-  }
+  return text === '' || text === '0' ? undefined : parseTime(name, text);
 }

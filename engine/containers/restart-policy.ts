@@ -9,11 +9,16 @@ const STEADY_SECONDS = 10;
 
 type Needs = StartNeeds & { clock: Clock; log: { warn(details: object, message: string): void } };
 
-/** Starts ended containers again, as their policies say, each time after twice the delay. */
-export class RestartPolicies implements Disposable {
+/**
+ * Starts ended containers again, as their policies say, each time after twice the delay. Disposed, it starts nothing
+ * more, and waits for the starts that are under way; what was due is done by the next daemon.
+ */
+export class RestartPolicies implements AsyncDisposable {
   readonly #engine: Needs;
   readonly #delaysMs = new Map<string, number>();
   readonly #timers = new Map<string, Disposable>();
+  readonly #starts = new Set<Promise<void>>();
+  #disposed = false;
 
   constructor(engine: Needs) {
     this.#engine = engine;
@@ -22,6 +27,7 @@ export class RestartPolicies implements Disposable {
   /** Called when a container has ended. */
   ended(container: Container): void {
     const { id, state } = container;
+    if (this.#disposed) return;
     if (state.status !== 'exited' || !wantsRestart(container, state.exitCode)) {
       this.#delaysMs.delete(id);
       return;
@@ -33,26 +39,29 @@ export class RestartPolicies implements Disposable {
     this.#engine.containers.change(id, (current) => ({ ...current, state: { ...state, status: 'restarting' } }));
     this.#timers.set(
       id,
-      this.#engine.clock.after(delayMs, () => void this.#again(id)),
+      this.#engine.clock.after(delayMs, () => this.#begin(id)),
     );
   }
 
   /** At the daemon's start: those that a user did not stop. */
-  async startAll(): Promise<void> {
-    const wanted = this.#engine.containers.all().filter((container) => {
-      const { state, hostConfig, stoppedByUser } = container;
-      if (state.status === 'restarting') return true;
-      if (state.status !== 'exited') return false;
+  startAll(): void {
+    for (const { id, state, hostConfig, stoppedByUser } of this.#engine.containers.all()) {
       const { Name } = hostConfig.RestartPolicy;
-      return Name === 'always' || (Name === 'unless-stopped' && !stoppedByUser);
-    });
-    await Promise.all(wanted.map(async ({ id }) => await this.#again(id)));
+      const wanted = Name === 'always' || (Name === 'unless-stopped' && !stoppedByUser);
+      if (state.status === 'restarting' || (state.status === 'exited' && wanted)) this.#begin(id);
+    }
+  }
+
+  #begin(id: string): void {
+    this.#timers.delete(id);
+    const start = this.#again(id).finally(() => this.#starts.delete(start));
+    this.#starts.add(start);
   }
 
   async #again(id: string): Promise<void> {
-    this.#timers.delete(id);
     using _lock = await this.#engine.locks.hold(id);
     const container = this.#engine.containers.get(id);
+    if (this.#disposed) return;
     if (container === undefined || (container.state.status !== 'restarting' && container.state.status !== 'exited'))
       return;
     if (container.state.status === 'exited' && this.#delaysMs.has(id) && container.stoppedByUser) return;
@@ -65,8 +74,10 @@ export class RestartPolicies implements Disposable {
     }
   }
 
-  [Symbol.dispose](): void {
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#disposed = true;
     for (const timer of this.#timers.values()) timer[Symbol.dispose]();
+    await Promise.all(this.#starts);
   }
 }
 

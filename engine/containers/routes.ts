@@ -5,6 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 
 import type { Engine } from '../engine.ts';
+import { clientGone } from '../http/client-gone.ts';
 import { hijack, rawStreamType, wantsUpgrade } from '../http/hijack.ts';
 import { openStream } from '../http/stream.ts';
 import { acceptWebSocket, withoutFrames } from '../http/websocket.ts';
@@ -163,9 +164,7 @@ export const containerRoutes =
     http.post('/containers/:ref/wait', {
       schema: { params: wire.ContainerRef, response: { 200: wire.WaitResult } },
       handler: async ({ params }, reply) => {
-        const gone = new AbortController();
-        reply.raw.once('close', () => gone.abort());
-        return { StatusCode: await waitForContainer(engine, params.ref, gone.signal) };
+        return { StatusCode: await waitForContainer(engine, params.ref, clientGone(reply.raw)) };
       },
     });
 

@@ -22,13 +22,21 @@ export type StopNeeds = {
 export const DEFAULT_GRACE_SECONDS = 10;
 const SIGKILL = 9;
 
+/** Who stops: what a user has stopped stays so when the next daemon starts. */
+export type Stopper = 'user' | 'daemon';
+
 /**
  * Sends the stop signal, and SIGKILL to what is still alive after `graceSeconds`; a negative number waits for ever.
  *
  * It goes on when the client hangs up: a half-stopped container helps nobody.
  */
-export async function stopContainer(engine: StopNeeds, ref: string, graceSeconds?: number): Promise<void> {
-  const container = beginStop(engine.containers, ref);
+export async function stopContainer(
+  engine: StopNeeds,
+  ref: string,
+  graceSeconds?: number,
+  by: Stopper = 'user',
+): Promise<void> {
+  const container = beginStop(engine.containers, ref, by);
   const { id, config, state } = container;
   if (state.status === 'exited') {
     // It was between two runs of its restart policy: there is nobody to send a signal to.
@@ -49,15 +57,16 @@ export async function stopContainer(engine: StopNeeds, ref: string, graceSeconds
   emitContainer(engine.events, 'stop', container);
 }
 
-function beginStop(containers: ContainerStore, ref: string): Container {
+function beginStop(containers: ContainerStore, ref: string, by: Stopper): Container {
   return containers.change(containers.find(ref).id, (current) => {
     const { state } = current;
+    const stoppedByUser = current.stoppedByUser || by === 'user';
     if (state.status === 'restarting') {
-      return { ...current, stoppedByUser: true, state: transition(state, { ...state, status: 'exited' }) };
+      return { ...current, stoppedByUser, state: transition(state, { ...state, status: 'exited' }) };
     }
     if (!isAlive(state)) throw new EngineError('notModified', `Container ${current.id} is already stopped`);
     if (state.status === 'stopping') return current; // somebody else asked first: wait with them
-    return { ...current, stoppedByUser: true, state: transition(state, { ...state, status: 'stopping' }) };
+    return { ...current, stoppedByUser, state: transition(state, { ...state, status: 'stopping' }) };
   });
 }
 

@@ -12,6 +12,7 @@ export function presentEvent({ type, action, id, attributes, time }: EngineEvent
     Type: type,
     Action: action,
     Actor: { ID: id, Attributes: attributes },
+    scope: 'local',
     time: Math.floor(time.epochMilliseconds / 1000),
   };
   return `${JSON.stringify(fields).slice(0, -1)},"timeNano":${time.epochNanoseconds}}\n`;

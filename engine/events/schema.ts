@@ -1,7 +1,9 @@
 import { Type, type Static } from 'typebox';
 
 export const EventsQuery = Type.Object({
-  since: Type.Optional(Type.String({ description: 'UNIX seconds, RFC 3339, or how long ago (10m)' })),
+  since: Type.Optional(
+    Type.String({ description: 'UNIX seconds with a fraction, RFC 3339, a date, or how long ago (10m)' }),
+  ),
   until: Type.Optional(Type.String({ description: 'the same' })),
   filters: Type.Optional(Type.String()),
 });
@@ -13,6 +15,7 @@ export const EventMessage = Type.Object({
   Type: Type.String(),
   Action: Type.String(),
   Actor: Type.Object({ ID: Type.String(), Attributes: Type.Record(Type.String(), Type.String()) }),
+  scope: Type.String(),
   time: Type.Integer(),
   timeNano: Type.Integer(),
 });

@@ -1,66 +1,46 @@
 import { labelsMatch, type Filters } from '../http/filters.ts';
-import { EngineError } from '../lib/errors.ts';
 import type { EngineEvent } from './events.ts';
 
-export const EVENT_FILTERS = [
-  'container',
-  'event',
-  'image',
-  'label',
-  'type',
-  'volume',
-  'network',
-  'daemon',
-  'plugin',
-  'scope',
-];
+/** Kinds of objects; a filter of their name asks for the objects by id or name. */
+const KINDS = ['container', 'volume', 'network', 'daemon', 'plugin', 'node', 'service', 'secret', 'config'] as const;
 
-/** Whether an event passes the filters of GET /events. */
+export const EVENT_FILTERS: readonly string[] = ['event', 'image', 'label', 'type', 'scope', ...KINDS];
+
+/** Of these dockerd tells more than the word: `exec_start: sh -c true`. */
+const WITH_DETAILS = ['exec_create', 'exec_start', 'health_status'];
+
+/**
+ * Whether an event passes the filters of GET /events, as in dockerd: it has to pass each key, and one of the key's
+ * values. So `container=web` also hides the events of all images and networks.
+ */
 export function passes(filters: Filters, { type, action, id, attributes }: EngineEvent): boolean {
-  const isOf = (kind: string): boolean => {
-    const wanted = filters.get(kind);
-    if (wanted === undefined) return true;
-    if (kind === 'image' && type === 'container') return matchesImage(wanted, attributes.image ?? '');
-    if (kind === 'image' && type === 'image')
-      return matchesImage(wanted, id) || matchesImage(wanted, attributes.name ?? '');
-    if (type === kind) return matchesObject(wanted, id, attributes.name ?? '');
-    // An event of a network or a volume that concerns a container is one of the container too.
-    return kind === 'container' && matchesObject(wanted, attributes.container ?? '', '');
-  };
-  const types = filters.get('type');
-  const actions = filters.get('event');
+  const name = attributes.name ?? '';
   return (
-    (types === undefined || types.has(type)) &&
-    (actions === undefined || [...actions].some((wanted) => action === wanted || action.startsWith(`${wanted}:`))) &&
-    labelsMatch(filters.get('label'), attributes) &&
-    ['container', 'image', 'volume', 'network', 'daemon'].every(isOf)
+    matches(filters.get('type'), (wanted) => wanted === type) &&
+    matches(filters.get('event'), (wanted) => isAction(wanted, action)) &&
+    matches(filters.get('scope'), (wanted) => wanted === 'local') &&
+    matches(filters.get('image'), (wanted) => isImage(wanted, id, type === 'image' ? name : attributes.image)) &&
+    KINDS.every((kind) => matches(filters.get(kind), (wanted) => beginsWith(wanted, id, name))) &&
+    labelsMatch(filters.get('label'), attributes)
   );
 }
 
-/** UNIX seconds with a fraction, RFC 3339, or a length of time before now. Throws `invalid`. */
-export function parseTime(name: string, text: string, now: Temporal.Instant): Temporal.Instant {
-  const seconds = /^(\d{1,12})(?:\.(\d{1,9}))?$/.exec(text);
-  if (seconds !== null) {
-    return new Temporal.Instant(BigInt(seconds[1]!) * 1_000_000_000n + BigInt((seconds[2] ?? '').padEnd(9, '0')));
-  }
-  const ago = /^(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?$/.exec(text);
-  if (ago !== null && text !== '') {
-    return now.subtract({ hours: Number(ago[1] ?? 0), minutes: Number(ago[2] ?? 0), seconds: Number(ago[3] ?? 0) });
-  }
-  try {
-    return Temporal.Instant.from(text);
-  } catch (error) {
-    throw new EngineError('invalid', `invalid value for "${name}": ${text}`, { cause: error });
-  }
+function matches(wanted: ReadonlySet<string> | undefined, test: (text: string) => boolean): boolean {
+  return wanted === undefined || wanted.size === 0 || [...wanted].some(test);
 }
 
-function matchesObject(wanted: ReadonlySet<string>, id: string, name: string): boolean {
-  return [...wanted].some(
-    (text) => text !== '' && (id.startsWith(text) || name === text || name === text.replace(/^\//, '')),
+function isAction(wanted: string, action: string): boolean {
+  return action === wanted || (WITH_DETAILS.includes(wanted) && action.startsWith(`${wanted}:`));
+}
+
+/** An id, a name, or the beginning of one; a name may have its slash. */
+function beginsWith(wanted: string, id: string, name: string): boolean {
+  return wanted !== '' && (id.startsWith(wanted) || name.startsWith(wanted.replace(/^\//, '')));
+}
+
+/** An image is meant by its id, by its name, and by its name without the tag. */
+function isImage(wanted: string, id: string, name = ''): boolean {
+  return (
+    [id, name, name.replace(/:[^:/]+$/, '')].includes(wanted) || (wanted !== '' && id.startsWith(`sha256:${wanted}`))
   );
-}
-
-function matchesImage(wanted: ReadonlySet<string>, image: string): boolean {
-  const withoutTag = image.replace(/:[^:/]+$/, '');
-  return [...wanted].some((text) => text === image || text === withoutTag || image.startsWith(`sha256:${text}`));
 }

@@ -6,6 +6,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 
 import { takeEarlyBytes } from './early-bytes.ts';
 import { headerLines } from './headers.ts';
+import { TAKEN_OVER } from './under-way.ts';
 
 export const RAW_STREAM = 'application/vnd.engine.raw-stream';
 const DOCKER_RAW_STREAM = 'application/vnd.docker.raw-stream';
@@ -51,6 +52,7 @@ export function wantsUpgrade(request: IncomingMessage): boolean {
 function release(request: IncomingMessage, reply: FastifyReply): void {
   const { socket } = request;
   reply.raw.detachSocket(socket);
+  reply.raw.emit(TAKEN_OVER);
   socket.on('data', () => undefined);
   for (const event of ['data', 'end', 'close', 'drain', 'error', 'timeout']) socket.removeAllListeners(event);
   // Somebody has to listen from the first moment: a reset by the client must not end the daemon.

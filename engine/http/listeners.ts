@@ -11,6 +11,7 @@ import { groupId } from '../host/groups.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
 import { keepEarlyBytes } from './early-bytes.ts';
 import { rawRefusal } from './headers.ts';
+import type { UnderWay } from './under-way.ts';
 
 const OPTIONS = {
   // A hijacking POST is an ordinary request for the routes; they take the socket over themselves.
@@ -23,28 +24,40 @@ const OPTIONS = {
 /** The first byte of a TLS handshake; no HTTP request begins with it. */
 const TLS_HANDSHAKE = 22;
 const FIRST_BYTE_TIMEOUT_MS = 60_000;
+/** How long the end waits for the answers that clients still wait for. */
+const LAST_ANSWERS_SECONDS = 10;
 
 /** Hosts that are open, as clients reach them: with the port that the kernel chose for port 0. */
 export type Listeners = AsyncDisposable & { readonly hosts: readonly string[] };
 type Listening = AsyncDisposable & { readonly host: string };
 
-/** Opens every host of the configuration; none is left open when one fails. */
-export async function openListeners(config: Config, listener: RequestListener): Promise<Listeners> {
+/**
+ * Opens every host of the configuration; none is left open when one fails. Disposing lets nobody in any more, and cuts
+ * the connections when the requests under way have their answers.
+ */
+export async function openListeners(config: Config, listener: RequestListener, underWay: UnderWay): Promise<Listeners> {
   await using undo = new AsyncDisposableStack();
   const hosts = config.hosts.map((text) => parseHost(text, config.tls));
   const open: string[] = [];
   for (const host of hosts) {
-    if (host.kind === 'tcp') open.push(undo.use(await openTcp(config, host.address, host.port, listener)).host);
+    if (host.kind === 'tcp')
+      open.push(undo.use(await openTcp(config, host.address, host.port, listener, underWay)).host);
   }
   // A socket's file last: who waits for it finds all of them open.
   for (const host of hosts) {
-    if (host.kind === 'unix') open.push(undo.use(await openUnix(config, host.path, listener)).host);
+    if (host.kind === 'unix') open.push(undo.use(await openUnix(config, host.path, listener, underWay)).host);
   }
   const parts = undo.move();
   return { hosts: open, [Symbol.asyncDispose]: async () => await parts.disposeAsync() };
 }
 
-async function openTcp(config: Config, address: string, port: number, listener: RequestListener): Promise<Listening> {
+async function openTcp(
+  config: Config,
+  address: string,
+  port: number,
+  listener: RequestListener,
+  underWay: UnderWay,
+): Promise<Listening> {
   const server = config.tls ? createTlsServer({ ...OPTIONS, ...certificates(config) }) : createServer(OPTIONS);
   const connections = config.tls ? refusePlainText(server) : [];
   serve(server, listener);
@@ -52,10 +65,15 @@ async function openTcp(config: Config, address: string, port: number, listener: 
   await once(server, 'listening');
   const bound = server.address() as AddressInfo;
   const host = `tcp://${bound.family === 'IPv6' ? `[${bound.address}]` : bound.address}:${bound.port}`;
-  return { host, [Symbol.asyncDispose]: async () => await close(server, connections) };
+  return { host, [Symbol.asyncDispose]: async () => await close(server, underWay, connections) };
 }
 
-async function openUnix(config: Config, path: string, listener: RequestListener): Promise<Listening> {
+async function openUnix(
+  config: Config,
+  path: string,
+  listener: RequestListener,
+  underWay: UnderWay,
+): Promise<Listening> {
   mkdirSync(dirname(path), { recursive: true });
   const gid = config.group === '' ? undefined : groupId(config.group);
   if (await answers(path)) throw new EngineError('conflict', `unix://${path}: another daemon listens there`);
@@ -70,7 +88,7 @@ async function openUnix(config: Config, path: string, listener: RequestListener)
     host: `unix://${path}`,
     [Symbol.asyncDispose]: async () => {
       rmSync(path, { force: true });
-      await close(server);
+      await close(server, underWay);
     },
   };
 }
@@ -85,9 +103,10 @@ function serve(server: Server, listener: RequestListener): void {
 }
 
 /** Ends a server with its connections, also those on which there was no request yet. */
-async function close(server: Server, connections: Iterable<Socket> = []): Promise<void> {
+async function close(server: Server, underWay: UnderWay, connections: Iterable<Socket> = []): Promise<void> {
   const closed = once(server, 'close');
   server.close();
+  await underWay.answered(LAST_ANSWERS_SECONDS);
   server.closeAllConnections();
   for (const socket of connections) socket.destroy();
   await closed;

@@ -11,11 +11,12 @@ import { answerHeaders } from './headers.ts';
 import { addMissingRoutes } from './not-yet.ts';
 import { describeRoutes, type RouteDescription } from './openapi.ts';
 import { rewriteUrl, UNSUPPORTED, versionRefusal } from './rewrite.ts';
+import type { UnderWay } from './under-way.ts';
 import { lazyValidator } from './validators.ts';
 import { readBody, readQuery, type ValueSchema } from './values.ts';
 
 /** All routes behind one request listener; who listens where is `listeners.ts`. */
-export async function buildServer(engine: Engine): Promise<FastifyInstance> {
+export async function buildServer(engine: Engine, underWay: UnderWay): Promise<FastifyInstance> {
   // The wider type: Fastify's own would carry the logger's into every plugin.
   const log: FastifyBaseLogger = engine.log;
   const http = Fastify({
@@ -48,6 +49,7 @@ export async function buildServer(engine: Engine): Promise<FastifyInstance> {
   http.setSerializerCompiler(() => (value) => JSON.stringify(value));
   addBodyParser(http);
   http.addHook('onRequest', async (request, reply) => {
+    underWay.add(`${request.method} ${request.routeOptions.url}`, reply.raw);
     reply.headers({ ...answerHeaders(engine.config.apiCorsHeader) });
     // Whatever the path: a browser asks before it sends the request itself.
     if (request.method === 'OPTIONS') await reply.code(200).send();

@@ -3,6 +3,8 @@ import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
+import { clientGone } from './client-gone.ts';
+
 /** A response that is written piece by piece while the client reads. */
 export class ResponseStream {
   /** Aborted when the client has gone before the end. */
@@ -11,14 +13,9 @@ export class ResponseStream {
   readonly output: ServerResponse;
 
   constructor(output: ServerResponse) {
-    const gone = new AbortController();
-    this.signal = gone.signal;
+    this.signal = clientGone(output);
     this.output = output;
-    // 'close' comes after a complete answer too; then there is nobody to be told.
-    output.on('close', () => {
-      if (!output.writableFinished) gone.abort(new Error('the client has gone'));
-    });
-    output.on('error', () => gone.abort(new Error('the client has gone')));
+    this.signal.addEventListener('abort', () => output.destroy());
   }
 
   /** Writes, and waits while the client does not keep up. A client that has gone takes everything at once. */

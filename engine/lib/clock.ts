@@ -5,11 +5,19 @@ export type Clock = {
   after(milliseconds: number, callback: () => void): Disposable;
 };
 
+const LONGEST_MS = 2 ** 31 - 1;
+
 /** The machine's clock. Nanoseconds, as the API's timestamps have them. */
 export const systemClock: Clock = {
   now: () => Temporal.Now.instant(),
   after(milliseconds, callback) {
-    const timer = setTimeout(callback, milliseconds);
+    let timer: NodeJS.Timeout;
+    // A timer holds 24 days; with more it would fire at once.
+    const wait = (left: number): void => {
+      const now = Math.min(left, LONGEST_MS);
+      timer = setTimeout(() => (left > now ? wait(left - now) : callback()), now);
+    };
+    wait(milliseconds);
     return { [Symbol.dispose]: () => clearTimeout(timer) };
   },
 };

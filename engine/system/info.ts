@@ -1,10 +1,11 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { arch, cpus, hostname, release, totalmem } from 'node:os';
 
-import type { Config } from '../config/config.ts';
+import type { Config, RuntimeConfig } from '../config/config.ts';
 import { isAlive } from '../containers/state.ts';
 import type { ContainerStore } from '../containers/store.ts';
 import type { Events } from '../events/events.ts';
+import { filesystemOf } from '../host/statfs.ts';
 import type { ImageStore } from '../images/store.ts';
 import type { Clock } from '../lib/clock.ts';
 import { hasCode } from '../lib/errors.ts';
@@ -27,16 +28,21 @@ const GO_ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64
 
 /** GET /version. */
 export function versionOf(): Version {
-  return {
-    Version: VERSION,
+  const facts = {
     ApiVersion: '1.24',
     MinAPIVersion: '1.12',
-    GitCommit: 'gantry',
+    GitCommit: '',
     GoVersion: `node ${process.version}`,
     Os: 'linux',
     Arch: GO_ARCHITECTURES[arch()] ?? arch(),
     KernelVersion: release(),
     BuildTime: '',
+  };
+  return {
+    Platform: { Name: 'Gantry' },
+    Components: [{ Name: 'Engine', Version: VERSION, Details: { ...facts, Experimental: 'false' } }],
+    Version: VERSION,
+    ...facts,
     Experimental: false,
   };
 }
@@ -56,7 +62,7 @@ export function infoOf(engine: Needs): Info {
     Images: engine.images.all().length,
     Driver: 'overlay2',
     DriverStatus: [
-      ['Backing Filesystem', 'extfs'],
+      ['Backing Filesystem', backingFilesystem(config.dataRoot)],
       ['Supports d_type', 'true'],
       ['Native Overlay Diff', 'true'],
     ],
@@ -69,7 +75,8 @@ export function infoOf(engine: Needs): Info {
     },
     MemoryLimit: hasFile('memory/memory.limit_in_bytes', 'memory.max'),
     SwapLimit: hasFile('memory/memory.memsw.limit_in_bytes', 'memory.swap.max'),
-    KernelMemory: false,
+    KernelMemory: hasFile('memory/memory.kmem.limit_in_bytes'),
+    KernelMemoryTCP: hasFile('memory/memory.kmem.tcp.limit_in_bytes'),
     CpuCfsPeriod: hasFile('cpu/cpu.cfs_period_us', 'cpu.max'),
     CpuCfsQuota: hasFile('cpu/cpu.cfs_quota_us', 'cpu.max'),
     CPUShares: hasFile('cpu/cpu.shares', 'cpu.weight'),
@@ -88,27 +95,35 @@ export function infoOf(engine: Needs): Info {
     CgroupVersion: existsSync('/sys/fs/cgroup/cgroup.controllers') ? '2' : '1',
     NEventsListener: engine.events.listenerCount,
     KernelVersion: release(),
-    OperatingSystem: operatingSystem(),
+    OperatingSystem: osRelease('PRETTY_NAME') ?? 'Linux',
+    OSVersion: osRelease('VERSION_ID') ?? '',
     OSType: 'linux',
     Architecture: ARCHITECTURES[arch()] ?? arch(),
     IndexServerAddress: 'https://index.docker.io/v1/',
-    RegistryConfig: { InsecureRegistryCIDRs: ['127.0.0.0/8'], IndexConfigs: {}, Mirrors: [] },
+    RegistryConfig: {
+      AllowNondistributableArtifactsCIDRs: [],
+      AllowNondistributableArtifactsHostnames: [],
+      InsecureRegistryCIDRs: ['127.0.0.0/8'],
+      IndexConfigs: { 'docker.io': { Name: 'docker.io', Mirrors: [], Secure: true, Official: true } },
+      Mirrors: [],
+    },
     InitPath: '',
     InitSha1: '',
     NCPU: cpus().length,
     MemTotal: totalmem(),
+    GenericResources: null,
     EngineRootDir: config.dataRoot,
     DockerRootDir: config.dataRoot,
     HttpProxy: process.env.HTTP_PROXY ?? '',
     HttpsProxy: process.env.HTTPS_PROXY ?? '',
     NoProxy: process.env.NO_PROXY ?? '',
     Name: hostname(),
-    Labels: config.labels.length === 0 ? null : config.labels,
+    Labels: [...config.labels],
     ExperimentalBuild: false,
     ServerVersion: VERSION,
     ClusterStore: '',
     ClusterAdvertise: '',
-    Runtimes: Object.fromEntries(runtimes.all().map(({ name, path }) => [name, { path }])),
+    Runtimes: Object.fromEntries(runtimes.all().map(({ name, settings }) => [name, runtimeOf(settings)])),
     DefaultRuntime: runtimes.defaultName,
     Swarm: {
       NodeID: '',
@@ -126,15 +141,26 @@ export function infoOf(engine: Needs): Info {
     InitCommit: { ID: '', Expected: '' },
     SecurityOptions: ['seccomp'],
     Warnings: null,
+    ExecutionDriver: '<not supported>',
   };
 }
 
-function hasFile(old: string, unified: string): boolean {
-  return existsSync(`/sys/fs/cgroup/${old}`) || existsSync(`/sys/fs/cgroup/${unified}`);
+function runtimeOf({ path, runtimeArgs }: RuntimeConfig): Info['Runtimes'][string] {
+  return runtimeArgs.length === 0 ? { path } : { path, runtimeArgs: [...runtimeArgs] };
 }
 
-function operatingSystem(): string {
-  return /^PRETTY_NAME="?([^"\n]+)"?$/m.exec(readText('/etc/os-release'))?.[1] ?? 'Linux';
+function hasFile(...files: string[]): boolean {
+  return files.some((file) => existsSync(`/sys/fs/cgroup/${file}`));
+}
+
+/** In the words of dockerd. */
+function backingFilesystem(folder: string): string {
+  const { kind } = filesystemOf(folder);
+  return kind === 'ext' ? 'extfs' : kind;
+}
+
+function osRelease(key: string): string | undefined {
+  return new RegExp(`^${key}="?([^"\\n]+)"?$`, 'm').exec(readText('/etc/os-release'))?.[1];
 }
 
 function readText(path: string): string {

@@ -2,14 +2,14 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 
 import type { Engine } from '../engine.ts';
 import { infoOf, versionOf } from './info.ts';
-import { Version } from './schema.ts';
+import { Info, Version } from './schema.ts';
 
 /** Endpoints 43 to 45. */
 export const systemRoutes =
   (engine: Engine): FastifyPluginAsyncTypebox =>
   // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
   async (http) => {
-    http.get('/info', { handler: () => infoOf(engine) });
+    http.get('/info', { schema: { response: { 200: Info } }, handler: () => infoOf(engine) });
     http.get('/version', { schema: { response: { 200: Version } }, handler: () => versionOf() });
     http.route({
       method: ['GET', 'HEAD'],

@@ -1,0 +1,47 @@
+import type { Filters } from '../http/filters.ts';
+import type { ResponseStream } from '../http/stream.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Events } from './events.ts';
+import { presentEvent } from './present.ts';
+import { passes } from './select.ts';
+
+type Needs = { clock: Clock; events: Events };
+
+/**
+ * Tells everything behind the cursor, then what comes, until the client leaves or `until` is reached. Only what fits into
+ * one batch is in memory: the next is read from the table when the client has taken it.
+ */
+export async function sendEvents(
+  engine: Needs,
+  stream: ResponseStream,
+  { cursor: start, until, filters }: { cursor: number; until: Temporal.Instant | undefined; filters: Filters },
+): Promise<void> {
+  let cursor = start;
+  let wake = Promise.withResolvers<void>();
+  let over = false;
+  const rouse = (): void => wake.resolve();
+  using _listening = engine.events.listen(rouse);
+  stream.signal.addEventListener('abort', rouse);
+  using _end =
+    until === undefined
+      ? undefined
+      : engine.clock.after(Math.max(0, engine.clock.now().until(until).total('milliseconds')), () => {
+          over = true;
+          rouse();
+        });
+  for (;;) {
+    wake = Promise.withResolvers<void>();
+    const last = over;
+    for (let batch = engine.events.after(cursor); batch.length > 0; batch = engine.events.after(cursor)) {
+      cursor = batch.at(-1)!.sequence;
+      const wanted = batch.filter(
+        (event) => (until === undefined || Temporal.Instant.compare(event.time, until) <= 0) && passes(filters, event),
+      );
+      if (wanted.length > 0) await stream.write(wanted.map(presentEvent).join(''));
+      if (stream.signal.aborted) return;
+    }
+    if (last || stream.signal.aborted) break;
+    await wake.promise;
+  }
+  stream.end();
+}

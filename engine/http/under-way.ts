@@ -1,0 +1,49 @@
+import type { ServerResponse } from 'node:http';
+
+import type { Clock } from '../lib/clock.ts';
+
+/** The event of a response whose connection a route has taken over: from then on it is a stream, and no request. */
+export const TAKEN_OVER = Symbol('taken over');
+
+/** They end with the client, however long that takes: nobody can wait for them. */
+const LASTING: ReadonlySet<string> = new Set([
+  'GET /events',
+  'GET /containers/:ref/logs',
+  'GET /containers/:ref/stats',
+  'POST /containers/:ref/wait',
+]);
+
+/** The requests that wait for their answer: a daemon that ends gives it to them first. */
+export class UnderWay {
+  readonly #responses = new Set<ServerResponse>();
+  readonly #clock: Clock;
+  #answered: PromiseWithResolvers<void> | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** `route` is the method and the path as it is registered. */
+  add(route: string, response: ServerResponse): void {
+    if (LASTING.has(route)) return;
+    const left = (): void => this.#leave(response);
+    this.#responses.add(response);
+    response.once('close', left).once(TAKEN_OVER, left);
+  }
+
+  /** Resolves when every one of them has its answer, or when the time is over. */
+  async answered(seconds: number): Promise<void> {
+    if (this.#responses.size === 0) return;
+    this.#answered ??= Promise.withResolvers<void>();
+    const { promise, resolve } = this.#answered;
+    using _timer = this.#clock.after(seconds * 1000, resolve);
+    await promise;
+  }
+
+  #leave(response: ServerResponse): void {
+    this.#responses.delete(response);
+    if (this.#responses.size > 0) return;
+    this.#answered?.resolve();
+    this.#answered = undefined;
+  }
+}
