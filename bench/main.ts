@@ -3,6 +3,7 @@ const [name = 'engine', only] = process.argv.slice(2);
 const benches: Record<string, () => Promise<{ main: (only?: string) => Promise<void> }>> = {
   engine: async () => await import('./engine.ts'),
   limiter: async () => await import('./limiter.ts'),
+  gateway: async () => await import('./gateway.ts'),
 };
 
 const load = benches[name];

@@ -66,7 +66,10 @@ suite('SIGHUP', () => {
     assert.deepEqual(Object.keys(ours).toSorted(), Object.keys(theirs).toSorted());
     const attributes = ours.Actor.Attributes;
     assert.deepEqual(Object.keys(attributes).toSorted(), Object.keys(theirs.Actor.Attributes).toSorted());
-    for (const key of ['debug', 'labels', 'live-restore', 'name', 'shutdown-timeout', 'features', 'registry-mirrors']) {
+    const labelsOf = ({ Actor }: EventMessage): string[] =>
+      (JSON.parse(Actor.Attributes.labels!) as string[]).toSorted();
+    assert.deepEqual(labelsOf(ours), labelsOf(theirs)); // dockerd's order is that of a Go map: any
+    for (const key of ['debug', 'live-restore', 'name', 'shutdown-timeout', 'features', 'registry-mirrors']) {
       assert.equal(attributes[key], theirs.Actor.Attributes[key], key);
     }
     const id = await engine.run(['sh', '-c', 'ulimit -Sc; ulimit -Hc; cat /etc/resolv.conf']);

@@ -1,0 +1,207 @@
+/**
+ * The gateway beside a bare proxy on undici, nginx, and the pair of fastify plugins.
+ *
+ * All run at once in front of the same upstream, an nginx; wrk asks one after the other, in turn, and the medians of
+ * the rounds are compared. On a machine with two cores wrk and the upstream take their part of the second one.
+ */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { availableParallelism, tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+
+import { TestRedis } from '@gantry/limiter/redis/test-redis.ts';
+
+import { startNginx } from './gateway-peers/nginx.ts';
+import { median } from './measure.ts';
+
+const ROUNDS = 7;
+const SECONDS = 2;
+const CONNECTIONS = 32;
+const CALLERS = 1000;
+/** Limits that are checked and never reached. */
+const ENOUGH = 1_000_000_000;
+
+const root = dirname(import.meta.dirname);
+
+type Contender = Readonly<{ name: string; port: number; status: number; budgets: readonly Budget[] }>;
+type Budget = Readonly<{ against: string; atLeast: number }>;
+
+const BARE = 'bare proxy on undici';
+const PAIR = '@fastify/http-proxy with @fastify/rate-limit';
+
+/** `only`: part of the names to run beside the bare proxy. */
+export async function main(only?: string): Promise<void> {
+  await using undo = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), 'gantry-bench-'));
+  undo.defer(async () => await rm(folder, { recursive: true, force: true }));
+  const all = await startAll(folder, undo);
+  const chosen = all.filter(({ name }) => only === undefined || name === BARE || name.includes(only));
+  const script = join(folder, 'callers.lua');
+  await writeFile(script, CALLER_SCRIPT);
+  console.log(
+    `${CONNECTIONS} connections, ${CALLERS} callers with a token each, answers of 1 KB, ${ROUNDS} rounds of` +
+      ` ${SECONDS} s in turn, medians; ${availableParallelism()} cores for wrk, upstream and proxy together\n`,
+  );
+  const figures = new Map(chosen.map(({ name }): [string, number[]] => [name, []]));
+  for (let round = -1; round < ROUNDS; round += 1) {
+    for (const contender of chosen) {
+      const perSecond = await load(contender, script);
+      if (round >= 0) figures.get(contender.name)!.push(perSecond);
+    }
+  }
+  report(chosen, new Map([...figures].map(([name, values]) => [name, median(values)])));
+}
+
+function report(contenders: readonly Contender[], medians: ReadonlyMap<string, number>): void {
+  const bare = medians.get(BARE) ?? Number.NaN;
+  console.log(`| | requests/s | to the bare proxy | budget |\n|---|---|---|---|`);
+  for (const { name, budgets } of contenders) {
+    const mine = medians.get(name)!;
+    const judged = budgets.map(({ against, atLeast }) => {
+      const ratio = mine / (medians.get(against) ?? Number.NaN);
+      const to = against === BARE ? '' : ` × ${against}: ${ratio.toFixed(2)}`;
+      return `≥ ${atLeast}${to} ${ratio >= atLeast ? 'met' : 'NOT MET'}`;
+    });
+    console.log(
+      `| ${name} | ${Math.round(mine).toLocaleString('en')} | ${(mine / bare).toFixed(2)} | ${judged.join('; ')} |`,
+    );
+  }
+}
+
+async function startAll(folder: string, undo: AsyncDisposableStack): Promise<Contender[]> {
+  const [upstream = 0, nginx = 0, bare = 0, pair = 0, ...ports] = await freePorts(10);
+  const redis = undo.use(await TestRedis.start());
+  undo.use(await startNginx(folder, upstream, nginx));
+  const origin = `http://127.0.0.1:${upstream}`;
+  const peer = async (file: string, port: number): Promise<void> =>
+    await startNode(undo, [join(import.meta.dirname, 'gateway-peers', file), String(port), origin], port);
+  await peer('bare-proxy.ts', bare);
+  await peer('fastify-proxy.ts', pair);
+  const gateway = async (name: string, port: number, settings: object): Promise<void> => {
+    const file = join(folder, `${name}.json`);
+    const all = { ...gatewaySettings(origin), listen: `127.0.0.1:${port}`, ...settings };
+    await writeFile(file, JSON.stringify({ ...all, admin: { socket: '' } }));
+    await startNode(undo, [join(root, 'gateway', 'main.ts'), '--config', file], port);
+  };
+  const [memory = 0, sqlite = 0, shared = 0, refusing = 0, refusingShared = 0, workers = 0] = ports;
+  const inRedis = { kind: 'redis', url: redis.url, timeoutMs: 5000 };
+  const nothing = { limits: { user: 0 } };
+  await gateway('memory', memory, {});
+  await gateway('sqlite', sqlite, { store: { kind: 'sqlite', path: join(folder, 'limits.db') } });
+  await gateway('redis', shared, { store: inRedis });
+  await gateway('refusing', refusing, nothing);
+  await gateway('refusing-redis', refusingShared, { ...nothing, store: { ...inRedis, prefix: 'nothing:' } });
+  await gateway('workers', workers, { workers: 2, store: { ...inRedis, prefix: 'workers:' } });
+  const toBare = (atLeast: number): Budget => ({ against: BARE, atLeast });
+  return [
+    { name: BARE, port: bare, status: 200, budgets: [] },
+    { name: 'gateway, memory', port: memory, status: 200, budgets: [toBare(0.8), { against: PAIR, atLeast: 1.5 }] },
+    { name: 'gateway, SQLite', port: sqlite, status: 200, budgets: [toBare(0.75)] },
+    { name: 'gateway, Redis', port: shared, status: 200, budgets: [toBare(0.5)] },
+    { name: 'gateway, refusing, memory', port: refusing, status: 403, budgets: [toBare(1.2)] },
+    { name: 'gateway, refusing, Redis', port: refusingShared, status: 403, budgets: [toBare(1.2)] },
+    { name: 'gateway, Redis, 2 workers', port: workers, status: 200, budgets: [] },
+    { name: PAIR, port: pair, status: 200, budgets: [] },
+    { name: 'nginx with limit_req and limit_conn', port: nginx, status: 200, budgets: [] },
+    { name: 'the upstream itself', port: upstream, status: 200, budgets: [] },
+  ];
+}
+
+function gatewaySettings(upstream: string): object {
+  const ids = Array.from({ length: CALLERS }, (_, n) => String(n));
+  const quota = { limit: ENOUGH };
+  return {
+    upstream,
+    limits: { user: ENOUGH },
+    secondary: {
+      restPoints: quota,
+      contentPerMinute: quota,
+      contentPerHour: quota,
+      concurrent: { limit: 60_000 },
+      cpu: { totalSeconds: 2000, graphqlSeconds: 2000 },
+    },
+    identities: {
+      users: Object.fromEntries(ids.map((id) => [id, { orgs: [] }])),
+      tokens: ids.map((id) => ({ kind: 'personal', user: id, sha256: hashOf(`token-of-${id}`) })),
+    },
+    log: { level: 'warn' },
+  };
+}
+
+function hashOf(token: string): string {
+  return createHash('sha256').update(token).digest('hex');
+}
+
+/** Requests that are made before the first one is sent. */
+const CALLER_SCRIPT = `
+local requests, at = {}, 0
+for n = 0, ${CALLERS - 1} do
+  local headers = { Authorization = 'Bearer token-of-' .. n, Accept = 'application/vnd.platform+json' }
+  requests[n] = function() return wrk.format('GET', '/repos/gantry/r' .. (n % 50), headers) end
+end
+init = function() for n = 0, ${CALLERS - 1} do requests[n] = requests[n]() end end
+request = function()
+  at = (at + 7) % ${CALLERS}
+  return requests[at]
+end
+`;
+
+/** Requests per second. Another status than the expected one in any answer is an error. */
+async function load({ name, port, status }: Contender, script: string): Promise<number> {
+  const args = ['-t1', `-c${CONNECTIONS}`, `-d${SECONDS}s`, '-s', script, `http://127.0.0.1:${port}`];
+  const { stdout } = await promisify(execFile)('wrk', args);
+  const perSecond = Number(/^Requests\/sec:\s+([\d.]+)/m.exec(stdout)?.[1]);
+  const total = Number(/^\s+(\d+) requests in/m.exec(stdout)?.[1]);
+  const others = Number(/^\s+Non-2xx or 3xx responses: (\d+)/m.exec(stdout)?.[1] ?? 0);
+  if (!(perSecond > 0) || others !== (status === 200 ? 0 : total) || stdout.includes('Socket errors')) {
+    throw new Error(`${name} did not answer as it should:\n${stdout}`);
+  }
+  return perSecond;
+}
+
+async function freePorts(count: number): Promise<number[]> {
+  const servers = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const server = createServer().listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      return server;
+    }),
+  );
+  const ports = servers.map((server) => (server.address() as AddressInfo).port);
+  for (const server of servers) server.close();
+  return ports;
+}
+
+/** Started when it takes connections. */
+async function startNode(undo: AsyncDisposableStack, args: readonly string[], port: number): Promise<void> {
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] });
+  undo.defer(async () => await end(child));
+  for (let tries = 0; !(await takesConnections(port)); tries += 1) {
+    if (child.exitCode !== null || tries > 200) throw new Error(`${args.join(' ')} does not listen on ${port}`);
+    await sleep(50);
+  }
+}
+
+async function takesConnections(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  socket.once('connect', () => resolve(true));
+  socket.once('error', () => resolve(false));
+  const taken = await promise;
+  socket.destroy();
+  return taken;
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, 'exit');
+  child.kill('SIGTERM');
+  const timer = setTimeout(() => child.kill('SIGKILL'), 3000);
+  await exited;
+  clearTimeout(timer);
+}
