@@ -107,7 +107,7 @@ test('exec -it has a terminal', async () => {
   await docker('run', '-d', '--name', 'terminal', 'busybox', 'sleep', '1000');
 
   // The client tells the size when the process runs, as with dockerd: until then it is not known.
-  const script = 'until stty size 2>/dev/null; do sleep 0.02; done; sleep 0.2';
+  const script = 'until stty size 2>/dev/null | grep 33; do :; done';
   assert.match(await underTerminal(`exec -it terminal sh -c '${script}'`), /33 101/);
   await docker('rm', '-f', 'terminal');
 });
