@@ -2,6 +2,8 @@ import { CATEGORIES, LIMITS } from '@gantry/limiter/types.ts';
 import { type Static, Type } from 'typebox';
 
 const closed = { additionalProperties: false } as const;
+/** Of what is listed by id. Without a default of the whole, those of its keys are not filled in. */
+const entry = { ...closed, default: {} } as const;
 const count = (description: string, initial: number, minimum = 0) =>
   Type.Integer({ default: initial, minimum, description });
 const text = (description: string, initial = '') => Type.String({ default: initial, description });
@@ -135,7 +137,7 @@ const Sha256 = Type.String({ pattern: '^[0-9a-fA-F]{64}$', description: 'SHA-256
 const byId = <T extends ReturnType<typeof Type.Object>>(entry: T, description: string) =>
   Type.Record(Type.String(), entry, { default: {}, description });
 
-const User = Type.Object({ orgs: list('ids of the organizations that the user is a member of') }, closed);
+const User = Type.Object({ orgs: list('ids of the organizations that the user is a member of') }, entry);
 const Organization = Type.Object(
   {
     enterprise: Type.Boolean({ default: false, description: 'on the enterprise plan' }),
@@ -144,7 +146,7 @@ const Organization = Type.Object(
       Type.Integer({ minimum: 0, description: 'how many users it has; default: those listed under users' }),
     ),
   },
-  closed,
+  entry,
 );
 const App = Type.Object(
   {
@@ -154,7 +156,7 @@ const App = Type.Object(
     clientId: Type.Optional(Type.String({ minLength: 1 })),
     clientSecretSha256: Type.Optional(Sha256),
   },
-  closed,
+  entry,
 );
 const InstallationIdentity = Type.Object(
   {
@@ -163,14 +165,14 @@ const InstallationIdentity = Type.Object(
     user: Type.Optional(Type.String({ description: 'id of the user it is installed on' })),
     repositories: count('how many repositories it has', 0),
   },
-  closed,
+  entry,
 );
 const Repository = Type.Object(
   {
     org: Type.Optional(Type.String({ description: 'id of the organization that owns it' })),
     user: Type.Optional(Type.String({ description: 'id of the user who owns it' })),
   },
-  closed,
+  entry,
 );
 
 export const TOKEN_KINDS = ['personal', 'app-user', 'oauth-user', 'installation', 'workflow'] as const;
