@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+
 import { problemsOf } from '@gantry/limiter/rules.ts';
 
 import { cidrProblem } from '../identity/address.ts';
@@ -19,8 +21,9 @@ export function crossCheck(config: Config): Problem[] {
   }
   checkRoutes(config, wrong);
   checkIdentities(config.identities, wrong);
-  if (config.introspection?.kind === 'userinfo' && config.introspection.authorizationFile !== undefined) {
-    wrong(['introspection', 'authorizationFile'], 'userinfo asks with the credential of the caller');
+  checkIntrospection(config, wrong);
+  for (const version of config.apiVersions.next) {
+    if (config.apiVersions.known.includes(version)) wrong(['apiVersions', 'next'], `${version} stands under known too`);
   }
   for (const problem of problemsOf(rulesFrom(config))) {
     const [place = '', ...words] = problem.split(' ');
@@ -68,6 +71,27 @@ function checkRoutes({ categories, routes, secondary }: Config, wrong: Wrong): v
   for (const route of Object.keys(secondary.points)) check(['secondary', 'points', route], route, 'method');
   for (const [index, { route }] of (secondary.content ?? []).entries()) {
     check(['secondary', 'content', index, 'route'], route, 'method');
+  }
+}
+
+function checkIntrospection({ introspection }: Config, wrong: Wrong): void {
+  if (introspection === undefined) return;
+  if (!URL.canParse(introspection.url))
+    wrong(['introspection', 'url'], `a URL is expected, not "${introspection.url}"`);
+  const { kind, authorizationFile: file } = introspection;
+  if (file === undefined) return;
+  const path = ['introspection', 'authorizationFile'];
+  if (kind === 'userinfo') wrong(path, 'userinfo asks with the credential of the caller');
+  const problem = headerFileProblem(file);
+  if (problem !== undefined) wrong(path, problem);
+}
+
+function headerFileProblem(file: string): string | undefined {
+  try {
+    const value = readFileSync(file, 'utf8').trim();
+    return /^[\x20-\x7e]+$/.test(value) ? undefined : `${file} does not hold one line, the value of a header`;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
   }
 }
 
@@ -123,14 +147,14 @@ function checkIdentities(identities: IdentitySettings, wrong: Wrong): void {
     exists(repositories, 'repository', [...path, 'repository'], token.repository);
     for (const key of ['user', 'app', 'installation', 'repository'] as const) {
       const needed = (NEEDS[token.kind] as readonly string[]).includes(key);
-      if (needed && token[key] === undefined) wrong(['identities', ...path], `a ${token.kind} token needs ${key}`);
+      if (needed && token[key] === undefined) wrong(['identities', ...path], `${token.kind} tokens need ${key}`);
       if (!needed && token[key] !== undefined)
-        wrong(['identities', ...path, key], `a ${token.kind} token has no ${key}`);
+        wrong(['identities', ...path, key], `${token.kind} tokens have no ${key}`);
     }
     const app = token.app === undefined ? undefined : apps[token.app];
     const expected = token.kind === 'app-user' ? 'platform' : 'oauth';
     if (app !== undefined && token.kind.endsWith('-user') && app.kind !== expected) {
-      wrong(['identities', ...path, 'app'], `a ${token.kind} token belongs to a ${expected} app`);
+      wrong(['identities', ...path, 'app'], `the token belongs to another kind of app, ${expected}`);
     }
     const hash = token.sha256.toLowerCase();
     if (seen.has(hash)) wrong(['identities', ...path, 'sha256'], 'the same token stands above');

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 
 import { Compile } from 'typebox/compile';
+import { Settings } from 'typebox/system';
 import { Value } from 'typebox/value';
 import { isMap, isNode, isScalar, LineCounter, type Document, parseDocument } from 'yaml';
 
@@ -28,9 +29,13 @@ export type Problem = Readonly<{
 /** What was set by flags, under the keys of the file: `store.kind` → value. */
 export type FlagValues = ReadonlyMap<string, Readonly<{ flag: string; value: unknown }>>;
 
+type SchemaError = ReturnType<typeof schema.Errors>[number];
 type Source = Readonly<{ values: Record<string, unknown>; problems: string[]; place: (problem: Problem) => string }>;
 
 const schema = Compile(Config);
+
+/** All problems are told, and not the first eight. */
+Settings.Set({ maxErrors: 1000 });
 
 /** Merges file and flags once and checks all of it. Throws `ConfigError` with every problem. */
 export function readConfig(file: string | undefined, flags: FlagValues = new Map()): Config {
@@ -40,9 +45,9 @@ export function readConfig(file: string | undefined, flags: FlagValues = new Map
   for (const [key, { flag, value }] of flags) {
     if (!setOnce(values, key.split('.'), value)) problems.push(`${flag}: ${file} sets ${key} too`);
   }
-  const byFlag = (problem: Problem): string | undefined => flags.get(problem.path.join('.'))?.flag;
+  const byFlag = ({ path: [head] }: Problem): string | undefined => flags.get(String(head))?.flag;
   const complete: unknown = Value.Default(Config, values);
-  const found = schema.Check(complete) ? crossCheck(complete) : schemaProblems(complete);
+  const found = schema.Check(complete) ? crossCheck(complete) : [...schemaProblems(complete), ...restProblems(values)];
   // Where the file cannot be read at all, what is missing for that reason is not worth a line.
   if (problems.length === 0 || source.problems.length === 0) {
     for (const problem of found) problems.push(`${byFlag(problem) ?? source.place(problem)}: ${problem.message}`);
@@ -117,15 +122,65 @@ function schemaProblems(values: unknown): Problem[] {
       }
       continue;
     }
-    if (keyword === 'boolean') continue; // says again that a key is unknown
-    const before = problems.get(path.join('\n'));
-    const message = before === undefined ? error.message : `${before.message} or ${error.message}`;
-    problems.set(path.join('\n'), {
-      path,
-      message: keyword === 'anyOf' && before !== undefined ? before.message : message,
-    });
+    if (keyword === 'boolean' || keyword === 'anyOf') continue; // they only sum up others
+    const before = problems.get(path.join('\n'))?.message.split(' or ') ?? [];
+    // What may be one of several words says them; that it has to be a text is then no news.
+    const messages = [...new Set([...before, messageOf(error)])].filter(
+      (message, _, all) => message !== 'must be string' || !all.some((other) => other.startsWith('must be "')),
+    );
+    problems.set(path.join('\n'), { path, message: messages.join(' or ') });
   }
   return [...problems.values()].map((problem) => ({ ...problem, message: readable(problem, values) }));
+}
+
+function messageOf(error: SchemaError): string {
+  if (error.keyword === 'const') return `must be ${JSON.stringify(error.params.allowedValue)}`;
+  if (error.keyword === 'enum') return `must be one of ${error.params.allowedValues.join(', ')}`;
+  return error.message;
+}
+
+/** What else is wrong in the parts that have the right form. */
+function restProblems(values: Record<string, unknown>): Problem[] {
+  const rest = structuredClone(values);
+  const bad: Path[] = [];
+  for (const { path, key } of schemaProblems(Value.Default(Config, structuredClone(values)))) {
+    const removed = removeAt(rest, path);
+    if (key !== true) bad.push(removed); // nothing depends on an unknown key
+  }
+  rest['upstream'] ??= 'http://upstream.invalid';
+  for (const top of Object.keys(rest)) {
+    if (schema.Check(Value.Default(Config, structuredClone(rest)))) break;
+    if (bad.some(([head]) => head === top)) delete rest[top]; // it needs what was removed
+  }
+  const complete: unknown = Value.Default(Config, rest);
+  if (!schema.Check(complete)) return [];
+  // Next to what was removed nothing is certain.
+  return crossCheck(complete).filter(
+    ({ path }) =>
+      !bad.some((other) => startsWith(other, path) || (other.length > 1 && startsWith(path, other.slice(0, -1)))),
+  );
+}
+
+/**
+ * Removes a value, and returns the path of what was removed: one in a list takes the list along, since the places of the
+ * others would change.
+ */
+function removeAt(values: Record<string, unknown>, path: Path): Path {
+  let inner: unknown = values;
+  for (const [index, step] of path.entries()) {
+    if (typeof inner !== 'object' || inner === null) break;
+    const record = inner as Record<string, unknown>;
+    if (index === path.length - 1 || Array.isArray(record[step])) {
+      delete record[step];
+      return path.slice(0, index + 1);
+    }
+    inner = record[step];
+  }
+  return path;
+}
+
+function startsWith(path: Path, beginning: Path): boolean {
+  return beginning.every((step, index) => path[index] === step);
 }
 
 function readable({ path, message, key }: Problem, values: unknown): string {

@@ -9,6 +9,8 @@ const count = (description: string, initial: number, minimum = 0) =>
 const text = (description: string, initial = '') => Type.String({ default: initial, description });
 const list = (description: string, initial: string[] = []) =>
   Type.Array(Type.String(), { default: initial, description });
+const versions = (description: string, initial: string[] = []) =>
+  Type.Array(Type.String({ pattern: String.raw`^\d{4}-\d{2}-\d{2}$` }), { default: initial, description });
 const quota = (description: string, limit: number, windowSeconds: number) =>
   Type.Object(
     {
@@ -134,8 +136,8 @@ const Secondary = Type.Object(
 );
 
 const Sha256 = Type.String({ pattern: '^[0-9a-fA-F]{64}$', description: 'SHA-256 in hexadecimal' });
-const byId = <T extends ReturnType<typeof Type.Object>>(entry: T, description: string) =>
-  Type.Record(Type.String(), entry, { default: {}, description });
+const byId = <T extends ReturnType<typeof Type.Object>>(value: T, description: string) =>
+  Type.Record(Type.String(), value, { default: {}, description });
 
 const User = Type.Object({ orgs: list('ids of the organizations that the user is a member of') }, entry);
 const Organization = Type.Object(
@@ -305,9 +307,12 @@ export const Config = Type.Object(
     introspection: Type.Optional(Introspection),
     apiVersions: Type.Object(
       {
-        headers: list('names of the header', ['x-platform-api-version', 'x-github-api-version']),
-        known: list('versions that are served; the first one is the default', ['2022-11-28']),
-        next: list('versions in which source_import is gone'),
+        headers: Type.Array(Type.String({ pattern: '^[A-Za-z0-9-]+$' }), {
+          default: ['x-platform-api-version', 'x-github-api-version'],
+          description: 'names of the header',
+        }),
+        known: versions('versions that are served; the first one is the default', ['2022-11-28']),
+        next: versions('versions in which source_import is gone'),
       },
       { ...closed, default: {}, description: 'API versions' },
     ),
