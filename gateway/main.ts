@@ -3,6 +3,8 @@ import { callerText, limitedText } from './admin/explain.ts';
 import { adminSocketPath } from './config/admin-socket.ts';
 import { type Command, parseCommand, type SocketChoice, usage, UsageError } from './config/flags.ts';
 import { ConfigError, type FlagValues, readConfig } from './config/read.ts';
+import type { Config } from './config/schema.ts';
+import type { RunningGateway } from './run.ts';
 
 try {
   await main(parseCommand(process.argv.slice(2)));
@@ -32,11 +34,20 @@ async function main(command: Command): Promise<void> {
 
 async function run(file: string | undefined, flags: FlagValues): Promise<void> {
   const config = readConfig(file, flags);
-  const { runGateway } = await import('./run.ts');
-  const running = await runGateway(config, () => readConfig(file, flags));
-  process.on('SIGHUP', () => void running.reload());
-  endOnSignals(async () => await running[Symbol.asyncDispose]());
+  const started = start(config, () => readConfig(file, flags));
+  // From the beginning: a SIGHUP that nobody listens to would end the process.
+  process.on('SIGHUP', () => void started.then(async (running) => await running.reload(), ignore));
+  endOnSignals(async () => await (await started)[Symbol.asyncDispose]());
+  await started;
 }
+
+async function start(config: Config, read: () => Config): Promise<RunningGateway> {
+  const { runGateway } = await import('./run.ts');
+  return await runGateway(config, read);
+}
+
+/** A start that fails is told where it is awaited. */
+function ignore(): void {}
 
 async function explain({ caller, json, socket }: Extract<Command, { kind: 'explain' }>): Promise<void> {
   const path = socketOf(socket);

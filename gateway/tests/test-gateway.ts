@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, type IncomingMessage, request, type RequestOptions } from 'node:http';
+import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -19,7 +20,11 @@ const LONGEST_WAIT_MS = 20_000;
 
 /** Settings as a file has them: everything may be left out. */
 export type Settings = Optional<Config>;
-type Optional<T> = T extends readonly unknown[] ? T : T extends object ? { [Key in keyof T]?: Optional<T[Key]> } : T;
+type Optional<T> = T extends readonly (infer E)[]
+  ? readonly E[]
+  : T extends object
+    ? { [Key in keyof T]?: Optional<T[Key]> }
+    : T;
 
 export type Answer = Readonly<{
   status: number;
@@ -114,11 +119,17 @@ export class TestGateway implements AsyncDisposable {
     return this.#addresses[0] ?? '';
   }
 
-  /** Where to connect, for `node:http` and `node:net`. */
+  /** Where to connect, for `node:http`. */
   get target(): { socketPath: string } | { host: string; port: number } {
     if (this.url.startsWith('unix:')) return { socketPath: this.url.slice(5) };
     const { hostname, port } = new URL(this.url);
     return { host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port) };
+  }
+
+  /** A connection without a request. */
+  connect(): Socket {
+    const { target } = this;
+    return connect('socketPath' in target ? { path: target.socketPath } : { ...target, noDelay: true });
   }
 
   /**
