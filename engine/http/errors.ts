@@ -13,7 +13,8 @@ declare module 'fastify' {
 
 /**
  * The only table from the kind of an error to its HTTP status: none but those that the specification lists for
- * endpoints, or as recurrent. What it has no status for is a bad parameter or a failure of the server.
+ * endpoints, or as recurrent. What it has no status for is a bad parameter or a failure of the server. Only what is
+ * not built yet has one of its own, so that nobody takes it for a failure and tries again.
  */
 const statusOf: Record<ErrorKind, number> = {
   notModified: 304,
@@ -25,7 +26,7 @@ const statusOf: Record<ErrorKind, number> = {
   conflict: 409,
   tooLarge: 400,
   failed: 500,
-  notImplemented: 500,
+  notImplemented: 501,
   unavailable: 500,
 };
 
@@ -47,6 +48,11 @@ export function answerError(error: unknown, request: FastifyRequest, reply: Fast
     request.log.error({ err: error, method: request.method, url: request.url }, 'a request failed unexpectedly');
   }
   reply.code(status).send({ message: messageOf(error) });
+}
+
+/** The same before there is a route, where no hook runs: bytes, because of all else Fastify names the charset. */
+export function answerOutsideOfRoutes(error: unknown, reply: FastifyReply): void {
+  reply.code(errorStatus(error)).send(Buffer.from(JSON.stringify({ message: messageOf(error) })));
 }
 
 /** What a person reads of an error, also for the error objects inside of streams. */

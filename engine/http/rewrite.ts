@@ -55,7 +55,8 @@ function encodeImage(method: string, rest: string): string {
 }
 
 function encodePlugin(rest: string): string {
-  if (rest === 'pull') return '/plugins/pull';
+  // Newer clients ask for `/plugins/x/json`: there is no such path yet, and nothing that is called `x/json`.
+  if (rest === 'pull' || rest.endsWith('/json')) return `/plugins/${rest}`;
   const action = /^(.+)\/(enable|disable)$/.exec(rest);
   return action === null ? `/plugins/${encode(rest)}` : `/plugins/${encode(action[1]!)}/${action[2]}`;
 }

@@ -6,7 +6,7 @@ import Fastify, { LogController, type FastifyBaseLogger, type FastifyInstance } 
 import type { Engine } from '../engine.ts';
 import { routes } from '../routes.ts';
 import { addBodyParser } from './body.ts';
-import { answerError } from './errors.ts';
+import { answerError, answerOutsideOfRoutes } from './errors.ts';
 import { answerHeaders } from './headers.ts';
 import { addMissingRoutes } from './not-yet.ts';
 import { describeRoutes, type RouteDescription } from './openapi.ts';
@@ -28,9 +28,9 @@ export async function buildServer(engine: Engine, underWay: UnderWay): Promise<F
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: 2048 },
     bodyLimit: Number.MAX_SAFE_INTEGER, // body.ts has one for JSON; archives have none
-    frameworkErrors: (error, request, reply) => {
+    frameworkErrors: (error, _request, reply) => {
       reply.headers({ ...answerHeaders(engine.config.apiCorsHeader), 'content-type': 'application/json' });
-      answerError(error, request, reply);
+      answerOutsideOfRoutes(error, reply);
     },
     schemaController: { compilersFactory: { buildValidator: () => unused, buildSerializer: () => unused } },
   }).withTypeProvider<TypeBoxTypeProvider>();

@@ -37,8 +37,8 @@ export const volumeRoutes =
         const volume = createVolume(engine, { name: Name, driver: Driver, options: DriverOpts, labels: Labels });
         return await reply.code(201).send(present(engine.volumes, volume));
       },
-      // The specification has neither 400 nor 404 here.
-      config: { errors: { invalid: 500, notFound: 500 } },
+      // A driver is no object of the API: the specification has no 404 here.
+      config: { errors: { notFound: 500 } },
     });
 
     http.get('/volumes/:name', {

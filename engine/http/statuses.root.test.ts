@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { request, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { after, before, suite, test } from 'node:test';
+
+import { busyboxArchive } from '../../tests/busybox-image.ts';
+import { TestEngine } from '../../tests/test-engine.ts';
+import { ENDPOINTS, OUTSIDE_OF_ENDPOINTS, type Case, type Endpoint, type Extra } from './test-endpoints.ts';
+
+type Asked = { status: number; headers: IncomingMessage['headers']; raw: Buffer };
+
+/** Those of the specification's chapter on errors: any endpoint may answer them. */
+const RECURRENT = [304, 400, 404, 406, 409, 500];
+const NOT_BUILT = 501;
+
+suite('the statuses of the specification', { concurrency: false }, () => {
+  let engine: TestEngine;
+  const ids = new Map<string, string>();
+  before(async () => {
+    engine = await TestEngine.start();
+    await makeWorld(engine, ids);
+  });
+  after(async () => await engine[Symbol.asyncDispose]());
+
+  for (const [index, endpoint] of ENDPOINTS.entries()) {
+    const title = `${index + 1} ${endpoint.method} ${endpoint.path}`;
+    for (const [status, why, path, extra] of endpoint.cases) {
+      test(`${title} answers ${status}: ${why}`, async () => {
+        await checkCase(endpoint.method, [status, why, path, extra]);
+      });
+    }
+  }
+
+  for (const [method, status, why, path, extra] of OUTSIDE_OF_ENDPOINTS) {
+    test(`${method} ${path} answers ${status}: ${why}`, async () => {
+      await checkCase(method, [status, why, path, extra]);
+    });
+  }
+
+  async function checkCase(method: string, [status, , path, extra = {}]: Case): Promise<void> {
+    const before = await stateOf(engine);
+
+    const answer = await ask(
+      engine,
+      method,
+      path.replace(/\{([\w-]+)\}/, (_, name: string) => ids.get(name)!),
+      extra,
+    );
+
+    assert.equal(answer.status, status, answer.raw.toString());
+    assertStandardHeaders(answer);
+    if (status === 304) assert.equal(answer.raw.length, 0);
+    else if (status >= 400) assertRefusal(method, answer);
+    else if (status !== 204) assert.equal(typeOf(answer), extra.type ?? 'application/json');
+    if (status >= 300 && extra.changes !== true) assert.deepEqual(await stateOf(engine), before);
+  }
+});
+
+test('every status that the specification lists is brought about, or it is said why not', () => {
+  assert.equal(ENDPOINTS.length, 78);
+  for (const { method, path, statuses, cases, never = {} } of ENDPOINTS) {
+    const seen = new Set(cases.map(([status]) => status));
+    for (const status of statuses) {
+      const isAccounted = seen.has(status) || status === 500 || never[status] !== undefined;
+      assert.ok(isAccounted, `${method} ${path}: ${status}`);
+    }
+    const others = [...seen].filter((status) => !statuses.includes(status));
+    for (const status of others) {
+      const isKnown = RECURRENT.includes(status) || status === NOT_BUILT || status === 101;
+      assert.ok(isKnown, `${method} ${path} answers ${status}, which is nowhere in the specification`);
+    }
+  }
+});
+
+test('the compatibility table has one row per endpoint with its true state', () => {
+  const text = readFileSync(join(import.meta.dirname, '../../docs/compatibility.md'), 'utf8');
+  const rows = [...text.matchAll(/^\| (\d+) \| `(\S+ \S+)` \| (.+?) \|/gm)].map(([, no, name, state]) => ({
+    no: Number(no),
+    name,
+    state,
+  }));
+
+  assert.deepEqual(
+    rows,
+    ENDPOINTS.map((endpoint, index) => ({
+      no: index + 1,
+      name: `${endpoint.method} ${endpoint.path}`,
+      state: expectedState(endpoint, rows[index]?.state),
+    })),
+  );
+});
+
+/** By what the requests were answered; that something works in part only is said by a person. */
+function expectedState({ cases }: Endpoint, said = ''): string {
+  const statuses = cases.map(([status]) => status);
+  const works = statuses.some((status) => status < 300);
+  if (works) return statuses.includes(NOT_BUILT) || said === 'partly' ? 'partly' : 'works';
+  return statuses.includes(NOT_BUILT) ? '501' : `${statuses[0]}`;
+}
+
+/** Containers in every state, and what else the requests of the table name. */
+async function makeWorld(engine: TestEngine, ids: Map<string, string>): Promise<void> {
+  const sleep = ['sleep', '1000'];
+  const run = async (name: string, body = {}): Promise<string> => await engine.run(sleep, body, name);
+  const exec = async (container: string, command = ['true']): Promise<string> => {
+    const body = { Cmd: command, AttachStdout: true, Tty: true };
+    return (await engine.post<{ Id: string }>(`/containers/${container}/exec`, body)).body.Id;
+  };
+  await run('running', { HostConfig: { Binds: ['used:/v'] } });
+  await run('terminal', { Tty: true });
+  await run('silent', { HostConfig: { LogConfig: { Type: 'none' } } });
+  await run('paused');
+  for (const name of ['to-stop', 'to-restart', 'to-kill', 'to-pause']) await run(name);
+  for (const name of ['created', 'to-start', 'to-rename', 'to-remove']) await engine.create(sleep, {}, name);
+  await engine.create(['/nope'], {}, 'broken');
+  await engine.run(['true'], {}, 'stopped');
+  await engine.wait('stopped');
+
+  for (const name of ['exec', 'exec-attached', 'exec-ended']) ids.set(name, await exec('running'));
+  ids.set('exec-detached', await exec('running', sleep)); // its end would be seen as a change
+  ids.set('exec-paused', await exec('paused'));
+  await engine.post('/containers/paused/pause');
+  await ask(engine, 'POST', `/exec/${ids.get('exec-ended')}/start`, { body: {} });
+
+  await engine.post('/volumes/create', { Name: 'unused' });
+  await engine.post('/images/busybox/tag?repo=to-untag');
+  await engine.post('/images/create?fromSrc=-&repo=unused-name', Buffer.alloc(1024));
+  await engine.create(['true'], { Image: 'unused-name' }, 'of-other-image');
+  ids.set('image', (await engine.get<{ Id: string }>('/images/busybox/json')).body.Id);
+}
+
+/** All that a client can see, and what was told: a request that is refused changes none of it. */
+async function stateOf(engine: TestEngine): Promise<unknown> {
+  const { body: containers } = await engine.get<{ Id: string }[]>('/containers/json?all=1');
+  const inspected = await Promise.all(
+    containers.map(async ({ Id }) => (await engine.get(`/containers/${Id}/json`)).body),
+  );
+  const lists = ['/images/json?all=1', '/volumes', '/networks'].map(async (path) => (await engine.get(path)).body);
+  const events = (await engine.get(`/events?since=1&until=${Date.now() / 1000}`)).raw.toString();
+  return { inspected, lists: await Promise.all(lists), events };
+}
+
+/** Sends a request as it is; of a success that may go on for ever only what came first is read. */
+async function ask(engine: TestEngine, method: string, path: string, extra: Extra): Promise<Asked> {
+  const { content, type } = await encode(extra.body);
+  const headers: OutgoingHttpHeaders = { ...(type !== undefined && { 'Content-Type': type }), ...extra.headers };
+  const outcome = Promise.withResolvers<Asked>();
+  const prefix = path.startsWith('/v') && /^\/v\d/.test(path) ? '' : '/v1.24';
+  const sent = request({ socketPath: engine.socketPath, method, path: prefix + path, headers, agent: false });
+  sent.on('upgrade', ({ statusCode = 0, headers }, socket) => {
+    socket.destroy();
+    outcome.resolve({ status: statusCode, headers, raw: Buffer.alloc(0) });
+  });
+  sent.on('response', (response) => {
+    const { statusCode: status = 0, headers } = response;
+    const isLive = path === '/events' || (status === 200 && headers['content-type']?.includes('raw-stream') === true);
+    if (isLive && !path.startsWith('/exec/')) {
+      response.destroy();
+      outcome.resolve({ status, headers, raw: Buffer.alloc(0) });
+    } else {
+      buffer(response).then((raw) => outcome.resolve({ status, headers, raw }), outcome.reject);
+    }
+  });
+  sent.on('error', outcome.reject);
+  sent.end(content);
+  return await outcome.promise;
+}
+
+async function encode(body: unknown): Promise<{ content?: Buffer | string; type?: string }> {
+  if (body === undefined) return {};
+  if (body === 'busybox') return { content: await busyboxArchive(), type: 'application/x-tar' };
+  if (typeof body === 'string') return { content: body };
+  if (Buffer.isBuffer(body)) return { content: body, type: 'application/x-tar' };
+  return { content: JSON.stringify(body), type: 'application/json' };
+}
+
+function assertStandardHeaders({ headers }: Asked): void {
+  assert.equal(headers['api-version'], '1.24');
+  assert.match(String(headers.server), /^Gantry\/\d/);
+  assert.equal(headers.ostype, 'linux');
+  assert.equal(headers['docker-experimental'], 'false');
+}
+
+function assertRefusal(method: string, answer: Asked): void {
+  assert.equal(answer.headers['content-type'], 'application/json');
+  if (method === 'HEAD') return;
+  const body = JSON.parse(answer.raw.toString()) as Record<string, unknown>;
+  assert.deepEqual(Object.keys(body), ['message']);
+  assert.match(String(body.message), /\w+ \w+/);
+  assert.doesNotMatch(String(body.message), /undefined|\[object|\n\s+at /);
+}
+
+function typeOf({ headers }: Asked): string {
+  return headers['content-type']?.split(';')[0] ?? '';
+}
