@@ -53,9 +53,9 @@ export class GatewayLog {
     this.logger.error({ err: error }, 'a request has failed in the gateway');
   }
 
-  request(req: IncomingMessage, res: ServerResponse, caller: Caller, address: string): void {
+  /** `path` as it was understood, without a query: an absolute target as it was sent can hold a password. */
+  request(req: IncomingMessage, res: ServerResponse, caller: Caller, address: string, path: string | undefined): void {
     if (!this.#requests) return;
-    const path = req.url?.split('?', 1)[0];
     this.logger.info({ method: req.method, path, status: res.statusCode, caller: caller.key, address }, 'request');
   }
 

@@ -165,11 +165,11 @@ function passOn(exchange: Exchange, body: Body): void {
 }
 
 /** Every request comes by here in the end, whatever happened to it. */
-function closed({ gateway, decision, res, req, caller, address, upgrade, whenClosed }: Exchange): void {
+function closed({ gateway, decision, res, req, caller, address, target, upgrade, whenClosed }: Exchange): void {
   gateway.counts.underWay -= 1;
   whenClosed?.();
   if (upgrade === undefined) decision?.end();
-  gateway.log.request(req, res, caller, address);
+  gateway.log.request(req, res, caller, address, target === unread ? undefined : target.path);
   // A client that was promised another request before the end came.
   if (gateway.draining && upgrade === undefined) req.socket.end();
 }
