@@ -44,7 +44,7 @@ export class GatewayLog {
     this.logger.info({ caller: caller.key, limit, endpoint: endpoint.name, repeated }, 'would have been refused');
   }
 
-  failure(what: 'store' | 'upstream', error: unknown): void {
+  failure(what: 'store' | 'upstream' | 'identity source', error: unknown): void {
     const repeated = this.#left(`${what} ${error instanceof Error ? error.message : ''}`);
     if (repeated !== undefined) this.logger.error({ err: error, repeated }, `the ${what} does not answer`);
   }

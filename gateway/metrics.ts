@@ -15,6 +15,7 @@ export type Counts = {
   upgrades: number;
   rejectedConnections: number;
   storeFailures: number;
+  identityFailures: number;
   responseSeconds: number[];
   responseSecondsSum: number;
   openConnections: number;
@@ -33,6 +34,7 @@ export function newCounts(limiter: LimiterCounts): Counts {
     upgrades: 0,
     rejectedConnections: 0,
     storeFailures: 0,
+    identityFailures: 0,
     responseSeconds: Array<number>(RESPONSE_SECONDS.length + 1).fill(0),
     responseSecondsSum: 0,
     openConnections: 0,

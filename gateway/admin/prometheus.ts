@@ -38,6 +38,9 @@ export function prometheusText(counts: Counts): string {
     metric('store_failures_total', 'counter', 'Decisions for which the store did not answer.', [
       [{}, counts.storeFailures],
     ]),
+    metric('identity_failures_total', 'counter', 'Credentials about which the identity source said nothing.', [
+      [{}, counts.identityFailures],
+    ]),
     metric('upgrades_total', 'counter', 'Connections that have switched to another protocol.', [[{}, counts.upgrades]]),
     metric('connections_rejected_total', 'counter', 'Connections beyond sizes.connections.', [
       [{}, counts.rejectedConnections],

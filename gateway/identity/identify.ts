@@ -11,8 +11,15 @@ import { tokenOf } from './known.ts';
  */
 export type Identity = Caller | 'anonymous' | 'refused' | 'unavailable';
 
+/** Told why nobody can say. */
+type Report = (failure: IntrospectionFailed) => void;
+
 /** Answers at once where the configuration or the cache knows, later where the forge has to be asked. */
-export function identify(policy: Policy, authorization: string | undefined): Identity | Promise<Identity> {
+export function identify(
+  policy: Policy,
+  authorization: string | undefined,
+  report: Report,
+): Identity | Promise<Identity> {
   if (authorization === undefined) return 'anonymous';
   const credential = credentialIn(authorization);
   const known = policy.known.find(credential);
@@ -20,7 +27,9 @@ export function identify(policy: Policy, authorization: string | undefined): Ide
   if (known !== undefined) return known;
   if (credential.kind === 'malformed') return 'refused';
   const otherwise = policy.config.identities.unknown === 'address' ? 'anonymous' : 'refused';
-  return policy.introspection === undefined ? otherwise : introspect(policy, authorization, credential, otherwise);
+  return policy.introspection === undefined
+    ? otherwise
+    : introspect(policy, authorization, credential, otherwise, report);
 }
 
 function introspect(
@@ -28,6 +37,7 @@ function introspect(
   authorization: string,
   credential: Credential,
   otherwise: 'anonymous' | 'refused',
+  report: Report,
 ): Identity | Promise<Identity> {
   const token = credential.kind === 'token' ? credential.token : credential.kind === 'basic' ? tokenOf(credential) : '';
   if (token === '' || introspection === undefined) return otherwise;
@@ -36,8 +46,9 @@ function introspect(
   return found.then(
     (caller) => caller ?? otherwise,
     (error: unknown) => {
-      if (error instanceof IntrospectionFailed) return 'unavailable';
-      throw error;
+      if (!(error instanceof IntrospectionFailed)) throw error;
+      report(error);
+      return 'unavailable';
     },
   );
 }

@@ -45,7 +45,10 @@ export function handleRequest(
   gateway.counts.underWay += 1;
   res.once('close', () => closed(exchange));
   guarded(exchange, () => {
-    const identity = identify(policy, req.headers.authorization);
+    const identity = identify(policy, req.headers.authorization, (failure) => {
+      gateway.counts.identityFailures += 1;
+      gateway.log.failure('identity source', failure);
+    });
     return identity instanceof Promise
       ? identity.then((found) => identified(exchange, found))
       : identified(exchange, identity);

@@ -1,0 +1,258 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { after, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { askCaller } from '../admin/client.ts';
+import { sha256, type Settings, TestGateway } from '../tests/test-gateway.ts';
+import { type Answering, TestUpstream } from '../tests/test-upstream.ts';
+
+/** The forge: the server behind, and who says whose token it is. */
+const forge = await TestUpstream.start();
+after(async () => await forge[Symbol.asyncDispose]());
+
+/** What the forge knows, by the header that carries it. */
+const users: Readonly<Record<string, unknown>> = {
+  'Bearer of-seven': { id: 7, login: 'seven' },
+  'Bearer of-seven-too': { id: 7, login: 'seven' },
+  'token of-eight': { id: 8, login: 'eight' },
+  'Bearer short-lived': { id: 9 },
+  'Bearer at-once': { id: 10 },
+  'Bearer without-id': { login: 'nobody' },
+};
+
+const userinfo: Answering = async (request, response) => {
+  const user = users[request.headers.authorization ?? ''];
+  await sleep(20); // so that several ask before the first has its answer
+  if (request.headers.authorization === 'Bearer broken') response.end('{"id":');
+  else if (request.headers.authorization === 'Bearer failing') response.writeHead(500).end();
+  else if (request.headers.authorization === 'Bearer endless') response.end(`{"id":"${'x'.repeat(70_000)}"}`);
+  else if (request.headers.authorization === 'Bearer silent') await sleep(20_000, undefined, { ref: false });
+  else response.writeHead(user === undefined ? 401 : 200).end(JSON.stringify(user ?? {}));
+};
+forge.on('/api/v1/user', userinfo);
+
+const settings: Settings = {
+  upstream: forge.url,
+  introspection: { url: `${forge.url}/api/v1/user`, timeoutMs: 500, cacheSeconds: 1, unknownSeconds: 1 },
+  log: { requests: true, level: 'debug' },
+};
+const gateway = await TestGateway.start(settings);
+after(async () => await gateway[Symbol.asyncDispose]());
+
+test('the forge says whose token it is', async () => {
+  const answer = await gateway.request('/user', { token: 'of-seven' });
+  const other = await gateway.request('/user', { token: 'of-seven-too' });
+  const eight = await gateway.request('/user', { headers: { authorization: 'token of-eight' } });
+
+  assert.deepEqual([answer.status, answer.headers['x-ratelimit-limit']], [200, '5000']);
+  assert.equal(other.headers['x-ratelimit-used'], '2', 'one count for both tokens of a user');
+  assert.equal(eight.headers['x-ratelimit-used'], '1');
+  assert.equal((await askCaller(gateway.adminSocket, 'user:7')).windows[0]?.used, 2);
+});
+
+test('a token that the forge does not know is 401, and counts on the address', async () => {
+  const first = await gateway.request('/user', { token: 'unknown', from: '127.0.1.1' });
+  const second = await gateway.request('/user', { from: '127.0.1.1' });
+
+  assert.deepEqual([first.status, first.headers['x-ratelimit-limit']], [401, '60']);
+  assert.equal(second.headers['x-ratelimit-used'], '2');
+});
+
+test('many requests at once ask once', async () => {
+  const before = forge.count('/api/v1/user');
+
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, async () => await gateway.request('/user', { token: 'at-once' })),
+  );
+
+  assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
+  assert.equal(forge.count('/api/v1/user'), before + 1);
+});
+
+test('an answer is remembered for as long as configured, known or not', async () => {
+  const before = forge.count('/api/v1/user');
+
+  for (const token of ['short-lived', 'never-lived']) {
+    for (let count = 0; count < 3; count += 1) await gateway.request('/user', { token, from: '127.0.1.2' });
+  }
+  const asked = forge.count('/api/v1/user') - before;
+  await sleep(1050);
+  for (const token of ['short-lived', 'never-lived']) await gateway.request('/user', { token, from: '127.0.1.2' });
+
+  assert.equal(asked, 2);
+  assert.equal(forge.count('/api/v1/user') - before, 4);
+});
+
+for (const [index, token] of ['broken', 'failing', 'endless', 'silent', 'without-id'].entries()) {
+  test(`no answer from the forge that can be used is 503, counted on the address, and not remembered: ${token}`, async () => {
+    const from = `127.0.2.${index + 1}`;
+    const asked = forge.count('/api/v1/user');
+    const started = performance.now();
+
+    const first = await gateway.request('/user', { token, from });
+    const second = await gateway.request('/user', { token, from });
+
+    assert.deepEqual([first.status, second.status], [503, 503]);
+    assert.deepEqual(JSON.parse(first.body), { message: 'Credentials cannot be checked at the moment.' });
+    assert.equal(first.headers['retry-after'], '1');
+    assert.deepEqual(
+      [first, second].map(({ headers }) => headers['x-ratelimit-used']),
+      ['1', '2'],
+    );
+    assert.equal(forge.count('/api/v1/user'), asked + 2);
+    assert.ok(performance.now() - started < 5000, 'the timeout ends the wait');
+  });
+}
+
+test('an operator learns from log and metrics that the forge does not answer', async () => {
+  const before = (await gateway.metrics()).get('gantry_gateway_identity_failures_total') ?? 0;
+
+  await gateway.request('/user', { token: 'failing', from: '127.0.3.1' });
+
+  const line = await gateway.logged('the identity source does not answer');
+  assert.equal(line.level, 50);
+  assert.equal((await gateway.metrics()).get('gantry_gateway_identity_failures_total'), before + 1);
+});
+
+test('no more questions are under way at once than configured', async () => {
+  await using narrow = await TestGateway.start({
+    ...settings,
+    introspection: { ...settings.introspection, concurrency: 2 },
+  });
+
+  const answers = await Promise.all(
+    Array.from({ length: 6 }, async (_, index) => await narrow.request('/user', { token: `guess-${index}` })),
+  );
+
+  assert.deepEqual(
+    answers.map(({ status }) => status).toSorted((a, b) => a - b),
+    [401, 401, 503, 503, 503, 503],
+  );
+});
+
+test('what is known goes on while the forge is down, and a file knows without it', async () => {
+  await using authority = await TestUpstream.start();
+  authority.on('/user', (_request, response) => void response.end('{"id":1}'));
+  await using lonely = await TestGateway.start({
+    upstream: forge.url,
+    introspection: { url: `${authority.url}/user`, timeoutMs: 500 },
+    identities: {
+      users: { ann: {} },
+      tokens: [{ sha256: sha256('of-ann'), kind: 'personal', user: 'ann' }],
+    },
+  });
+  await lonely.request('/user', { token: 'known-before' });
+  await authority[Symbol.asyncDispose]();
+
+  const known = await lonely.request('/user', { token: 'known-before' });
+  const inFile = await lonely.request('/user', { token: 'of-ann' });
+  const unknown = await lonely.request('/user', { token: 'not-known' });
+  const anonymous = await lonely.request('/user');
+
+  assert.deepEqual(
+    [known, inFile, unknown, anonymous].map(({ status }) => status),
+    [200, 200, 503, 200],
+  );
+});
+
+test('a reload keeps what is known, unless the source is another one', async () => {
+  await using reloaded = await TestGateway.start({ ...settings, introspection: { url: `${forge.url}/api/v1/user` } });
+  await reloaded.request('/user', { token: 'of-seven' });
+  const before = forge.count('/api/v1/user');
+
+  await reloaded.reload({ ...settings, introspection: { url: `${forge.url}/api/v1/user` }, refusal: { status: 429 } });
+  await reloaded.request('/user', { token: 'of-seven' });
+  const same = forge.count('/api/v1/user');
+  await reloaded.reload({ ...settings, introspection: { url: `${forge.url}/api/v1/user`, idField: 'login' } });
+  await reloaded.request('/user', { token: 'of-seven' });
+
+  assert.equal(same, before);
+  assert.equal(forge.count('/api/v1/user'), before + 1);
+  assert.equal((await askCaller(reloaded.adminSocket, 'user:seven')).windows[0]?.used, 1);
+});
+
+/** What an introspection as in RFC 7662 answers, the limit and the key that follow. */
+const facts: readonly (readonly [token: string, answer: object, limit: number, key: string])[] = [
+  ['plain', { active: true, sub: 'u1' }, 5000, 'user:u1'],
+  ['named', { active: true, sub: 'x', user: 'u2', kind: 'personal' }, 5000, 'user:u2'],
+  [
+    'enterprise-app',
+    { active: true, kind: 'app-user', user: 'u3', app: { owner: { id: 'o', enterprise: true } } },
+    15_000,
+    'user:u3',
+  ],
+  [
+    'oauth-not-member',
+    { active: true, kind: 'oauth-user', user: 'u4', app: { owner: { id: 'o', enterprise: true } } },
+    5000,
+    'user:u4',
+  ],
+  [
+    'oauth-approved',
+    {
+      active: true,
+      kind: 'oauth-user',
+      user: 'u5',
+      orgs: ['o'],
+      app: { approvedBy: [{ id: 'o', enterprise: true }] },
+    },
+    15_000,
+    'user:u5',
+  ],
+  ['scaled', { active: true, kind: 'installation', installation: 'i1', repositories: 30 }, 6500, 'installation:i1'],
+  ['hosted', { active: true, kind: 'installation', installation: 'i2', hosted: true }, 15_000, 'installation:i2'],
+  ['workflow', { active: true, kind: 'workflow', repository: 'r1' }, 1000, 'workflow:r1'],
+  ['workflow-e', { active: true, kind: 'workflow', repository: 'r2', enterprise: true }, 15_000, 'workflow:r2'],
+];
+
+test('an introspection as in RFC 7662 gives every kind of caller', async () => {
+  await using authority = await TestUpstream.start();
+  const asked: { authorization: string | undefined; type: string | undefined; body: string }[] = [];
+  authority.on('/introspect', async (request, response) => {
+    const body = await text(request);
+    asked.push({ authorization: request.headers.authorization, type: request.headers['content-type'], body });
+    const token = new URLSearchParams(body).get('token');
+    const found = facts.find(([name]) => name === token)?.[1];
+    response.end(JSON.stringify(found ?? { active: false }));
+  });
+  await using asking = await TestGateway.start(
+    `{"upstream": "${forge.url}", "listen": "127.0.0.1:0", "admin": {"socket": "{folder}/admin.sock"}}`,
+  );
+  writeFileSync(join(asking.folder, 'credential'), 'Bearer of-the-gateway\n');
+  await asking.reload({
+    upstream: forge.url,
+    introspection: {
+      url: `${authority.url}/introspect`,
+      kind: 'introspection',
+      authorizationFile: '{folder}/credential',
+    },
+  });
+
+  const answers = [];
+  for (const [token] of facts) answers.push(await asking.request('/user', { token }));
+  const inactive = await asking.request('/user', { token: 'another+one&=' });
+
+  assert.deepEqual(
+    answers.map(({ status, headers }) => [status, Number(headers['x-ratelimit-limit'])]),
+    facts.map(([, , limit]) => [200, limit]),
+  );
+  for (const [, , , key] of facts) {
+    assert.equal((await askCaller(asking.adminSocket, key)).windows[0]?.used, 1, key);
+  }
+  assert.equal(inactive.status, 401);
+  assert.deepEqual(asked.at(-1), {
+    authorization: 'Bearer of-the-gateway',
+    type: 'application/x-www-form-urlencoded',
+    body: 'token=another%2Bone%26%3D',
+  });
+  assert.equal(asking.output.includes('of-the-gateway'), false);
+});
+
+test('no token that the forge was asked about is in the log', () => {
+  for (const token of ['of-seven', 'at-once', 'never-lived', 'failing', 'silent']) {
+    assert.equal(gateway.output.includes(token), false, token);
+  }
+});
