@@ -1,12 +1,14 @@
 #define _GNU_SOURCE
 #include "shim.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static void close_file(FILE **file)
@@ -54,6 +56,40 @@ static void drop_other_roots(void)
     }
 }
 
+/* Two mounts may show the same folder: only this tells them apart. */
+static int mount_id(int fd)
+{
+    char path[40], line[64];
+    int id = -1;
+    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+    __attribute__((cleanup(close_file))) FILE *info = fopen(path, "re");
+    while (info != NULL && fgets(line, sizeof line, info) != NULL && sscanf(line, "mnt_id: %d", &id) != 1) continue;
+    return id;
+}
+
+/*
+ * In a chroot the mount namespace has another root than we, and whoever enters the namespace of a container, such as
+ * an exec, would come out there: on the machine. So our root becomes the root of our own namespace. Nothing that is
+ * mounted or unmounted here may show on the host, hence no shared mounts.
+ */
+static void leave_chroot(void)
+{
+    char path[PATH_MAX];
+    AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    AUTO_CLOSE int mounts = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    /* Entering a namespace, even one's own, leads to its root. */
+    if (root < 0 || mounts < 0 || setns(mounts, CLONE_NEWNS) < 0) fail("look for the outermost root");
+    AUTO_CLOSE int outermost = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (outermost < 0) fail("look at the root");
+    if (mount_id(root) == mount_id(outermost)) return;
+    if (fchdir(root) < 0 || getcwd(path, sizeof path) == NULL) fail("enter the root");
+    /* Only a mount can become the root. */
+    if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0 || mount(path, path, NULL, MS_BIND | MS_REC, NULL) < 0)
+        fail("mount the root");
+    if (chdir(path) < 0 || syscall(SYS_pivot_root, ".", ".") < 0) fail("change the root");
+    if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0) fail("drop the outer root");
+}
+
 /*
  * The root file system is mounted in a mount namespace of our own: when the container and we are gone, the kernel
  * drops it. The clone keeps the propagation of the host's mounts, so that shared binds work; the daemon has made its
@@ -63,6 +99,7 @@ void enter_own_mounts(void)
 {
     if (options.rootfs_target == NULL) return;
     if (unshare(CLONE_NEWNS) < 0) fail("unshare mounts");
+    leave_chroot();
     drop_other_roots();
     /* Relative lower folders keep the options below the kernel's limit of one page. */
     if (chdir(options.rootfs_base) < 0) fail("enter the layers");

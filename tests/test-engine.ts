@@ -14,7 +14,12 @@ import { endProcess, startDaemonProcess } from './daemon-process.ts';
 const root = dirname(import.meta.dirname);
 const execute = promisify(execFile);
 
-type Options = { flags?: readonly string[]; image?: boolean };
+type Options = {
+  flags?: readonly string[];
+  image?: boolean;
+  /** A command that runs the daemon: its words stand before the daemon's. */
+  within?: readonly string[];
+};
 
 /**
  * The real daemon with roots, socket and network namespace of its own, and the image `busybox` loaded.
@@ -33,10 +38,10 @@ export class TestEngine extends Api implements AsyncDisposable {
     this.#process = process;
   }
 
-  static async start({ flags = [], image = true }: Options = {}): Promise<TestEngine> {
+  static async start({ flags = [], image = true, within = [] }: Options = {}): Promise<TestEngine> {
     const directory = await mkdtemp(join(tmpdir(), 'gantry-test-'));
     await makeNetns(netnsOf(directory));
-    const daemon = launch(directory, flags);
+    const daemon = launch(directory, flags, within);
     daemon.catch(() => execFileSync('umount', [netnsOf(directory)]));
     const engine = new TestEngine(directory, flags, await daemon);
     if (image) await engine.loadBusybox();
@@ -149,10 +154,15 @@ async function makeNetns(path: string): Promise<void> {
   await execute('unshare', [`--net=${path}`, 'true']);
 }
 
-async function launch(directory: string, flags: readonly string[]): Promise<ChildProcess> {
+async function launch(
+  directory: string,
+  flags: readonly string[],
+  within: readonly string[] = [],
+): Promise<ChildProcess> {
   const socketPath = join(directory, 'gantry.sock');
   await rm(socketPath, { force: true });
   const command = [
+    ...within,
     process.execPath,
     join(root, 'engine/main.ts'),
     `--host=unix://${socketPath}`,

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 
+import { Api } from '../../tests/api.ts';
 import { becomeTestHost, HOST_IP, TestDaemon } from './test-host.ts';
 import { Peer } from './test-peer.ts';
 
@@ -135,7 +136,8 @@ async function startDockerd(): Promise<AsyncDisposable> {
   );
   for await (const _ of watch(directory)) if (existsSync(socket)) break;
   // The socket is bound early and answers when the network is set up.
-  execFileSync('curl', ['-s', '--max-time', '30', '--unix-socket', socket, 'http://docker/_ping']);
+  using api = new Api(socket);
+  await api.get('/_ping');
   return {
     async [Symbol.asyncDispose]() {
       dockerd.kill('SIGTERM');
