@@ -84,6 +84,9 @@ function failed(exchange: Exchange, error: unknown): void {
 function identified(exchange: Exchange, identity: Identity): void | Promise<void> {
   const { req, policy } = exchange;
   if (typeof identity === 'object') exchange.caller = identity;
+  if (req.headers.host === undefined && req.httpVersion === '1.1') {
+    return unreadable(exchange, 'The Host header is missing.');
+  }
   const target = readTarget(req.url ?? '/');
   if ('refused' in target) return unreadable(exchange, target.refused);
   exchange.target = target;

@@ -15,7 +15,7 @@ export function createProxyServer(gateway: Gateway): Server {
   const { timeouts, sizes } = gateway.policy.config;
   const server = createServer({
     insecureHTTPParser: false,
-    requireHostHeader: true,
+    requireHostHeader: false, // answered like other bad requests, with the headers of the limits
     maxHeaderSize: sizes.headerBytes,
     // How often slow clients are looked for.
     connectionsCheckingInterval: Math.min(5000, Math.max(100, timeouts.headersMs / 4)),
