@@ -23,7 +23,8 @@ export class Dockerd implements AsyncDisposable {
     this.#process = process;
   }
 
-  static async start(flags: readonly string[] = []): Promise<Dockerd> {
+  /** `netns`: a network namespace to share with others, instead of one of its own. */
+  static async start(flags: readonly string[] = [], netns?: string): Promise<Dockerd> {
     const directory = await mkdtemp(join(tmpdir(), 'dockerd-'));
     const socketPath = join(directory, 'docker.sock');
     const command = [
@@ -34,7 +35,7 @@ export class Dockerd implements AsyncDisposable {
       `--pidfile=${directory}/pid`,
       ...flags,
     ];
-    const child = await startDaemonProcess(command, socketPath, join(directory, 'log'));
+    const child = await startDaemonProcess(command, socketPath, join(directory, 'log'), netns);
     const dockerd = new Dockerd(directory, child);
     await dockerd.api.get('/_ping');
     return dockerd;

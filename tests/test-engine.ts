@@ -19,6 +19,8 @@ type Options = {
   image?: boolean;
   /** A command that runs the daemon: its words stand before the daemon's. */
   within?: readonly string[];
+  /** A network namespace that others use as well; it stays when the engine ends. Default: one of its own. */
+  netns?: string;
 };
 
 /**
@@ -29,21 +31,24 @@ type Options = {
 export class TestEngine extends Api implements AsyncDisposable {
   readonly directory: string;
   readonly #flags: readonly string[];
+  readonly #netns: string;
   #process: ChildProcess;
 
-  private constructor(directory: string, flags: readonly string[], process: ChildProcess) {
+  private constructor(directory: string, flags: readonly string[], netns: string, process: ChildProcess) {
     super(join(directory, 'gantry.sock'));
     this.directory = directory;
     this.#flags = flags;
+    this.#netns = netns;
     this.#process = process;
   }
 
-  static async start({ flags = [], image = true, within = [] }: Options = {}): Promise<TestEngine> {
+  static async start({ flags = [], image = true, netns, within = [] }: Options = {}): Promise<TestEngine> {
     const directory = await mkdtemp(join(tmpdir(), 'gantry-test-'));
-    await makeNetns(netnsOf(directory));
-    const daemon = launch(directory, flags, within);
-    daemon.catch(() => execFileSync('umount', [netnsOf(directory)]));
-    const engine = new TestEngine(directory, flags, await daemon);
+    if (netns === undefined) await makeNetns(ownNetns(directory));
+    const place = netns ?? ownNetns(directory);
+    const daemon = launch(directory, flags, place, within);
+    daemon.catch(() => netns ?? execFileSync('umount', [place]));
+    const engine = new TestEngine(directory, flags, place, await daemon);
     if (image) await engine.loadBusybox();
     return engine;
   }
@@ -98,7 +103,7 @@ export class TestEngine extends Api implements AsyncDisposable {
 
   /** Runs a command in the daemon's network namespace, which is the host's as far as the engine knows. */
   async onHost(command: readonly string[], options: { timeout?: number } = {}): Promise<string> {
-    const { stdout } = await execute('nsenter', [`--net=${netnsOf(this.directory)}`, ...command], options);
+    const { stdout } = await execute('nsenter', [`--net=${this.#netns}`, ...command], options);
     return stdout;
   }
 
@@ -129,7 +134,7 @@ export class TestEngine extends Api implements AsyncDisposable {
 
   /** Starts the daemon again after `kill`. */
   async startAgain(): Promise<void> {
-    this.#process = await launch(this.directory, this.#flags);
+    this.#process = await launch(this.directory, this.#flags, this.#netns);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -137,14 +142,14 @@ export class TestEngine extends Api implements AsyncDisposable {
     for (const { Id } of body) await this.delete(`/containers/${Id}?force=1&v=1`);
     this[Symbol.dispose]();
     await endProcess(this.#process);
-    await execute('umount', [netnsOf(this.directory)]);
+    if (this.#netns === ownNetns(this.directory)) await execute('umount', [this.#netns]);
     const left = leftovers(this.directory);
     await rm(this.directory, { recursive: true, force: true });
     if (left.length > 0) throw new Error(`the engine left behind:\n${left.join('\n')}`);
   }
 }
 
-function netnsOf(directory: string): string {
+function ownNetns(directory: string): string {
   return join(directory, 'netns');
 }
 
@@ -157,6 +162,7 @@ async function makeNetns(path: string): Promise<void> {
 async function launch(
   directory: string,
   flags: readonly string[],
+  netns: string,
   within: readonly string[] = [],
 ): Promise<ChildProcess> {
   const socketPath = join(directory, 'gantry.sock');
@@ -171,7 +177,7 @@ async function launch(
     `--pidfile=${directory}/pid`,
     ...flags,
   ];
-  return await startDaemonProcess(command, socketPath, join(directory, 'log'), netnsOf(directory));
+  return await startDaemonProcess(command, socketPath, join(directory, 'log'), netns);
 }
 
 /** Mounts below the engine's folder and processes that name it. */
