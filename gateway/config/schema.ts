@@ -123,8 +123,12 @@ const Secondary = Type.Object(
         Type.Object(
           {
             route: Type.String({ description: 'method and path template' }),
-            perMinute: Type.Optional(Type.Integer({ minimum: 0 })),
-            perHour: Type.Optional(Type.Integer({ minimum: 0 })),
+            perMinute: Type.Optional(
+              Type.Integer({ minimum: 0, description: 'of this route alone, beside contentPerMinute' }),
+            ),
+            perHour: Type.Optional(
+              Type.Integer({ minimum: 0, description: 'of this route alone, beside contentPerHour' }),
+            ),
           },
           closed,
         ),
@@ -135,7 +139,8 @@ const Secondary = Type.Object(
   { ...closed, default: {}, description: 'secondary limits' },
 );
 
-const Sha256 = Type.String({ pattern: '^[0-9a-fA-F]{64}$', description: 'SHA-256 in hexadecimal' });
+const sha256 = (what: string) =>
+  Type.String({ pattern: '^[0-9a-fA-F]{64}$', description: `SHA-256 of ${what}, in hexadecimal` });
 const byId = <T extends ReturnType<typeof Type.Object>>(value: T, description: string) =>
   Type.Record(Type.String(), value, { default: {}, description });
 
@@ -155,8 +160,8 @@ const App = Type.Object(
     kind: Type.Enum(['platform', 'oauth'], { description: 'platform or oauth' }),
     owner: Type.Optional(Type.String({ description: 'id of the organization that owns it' })),
     approvedBy: list('ids of the organizations that approved it'),
-    clientId: Type.Optional(Type.String({ minLength: 1 })),
-    clientSecretSha256: Type.Optional(Sha256),
+    clientId: Type.Optional(Type.String({ minLength: 1, description: 'user of its Basic credential' })),
+    clientSecretSha256: Type.Optional(sha256('the client secret')),
   },
   entry,
 );
@@ -181,12 +186,12 @@ export const TOKEN_KINDS = ['personal', 'app-user', 'oauth-user', 'installation'
 
 const Token = Type.Object(
   {
-    sha256: Sha256,
+    sha256: sha256('the token'),
     kind: Type.Enum([...TOKEN_KINDS], { description: TOKEN_KINDS.join(', ') }),
-    user: Type.Optional(Type.String()),
-    app: Type.Optional(Type.String()),
-    installation: Type.Optional(Type.String()),
-    repository: Type.Optional(Type.String()),
+    user: Type.Optional(Type.String({ description: 'id of the user: personal, app-user, oauth-user' })),
+    app: Type.Optional(Type.String({ description: 'id of the app: app-user, oauth-user' })),
+    installation: Type.Optional(Type.String({ description: 'id of the installation: installation' })),
+    repository: Type.Optional(Type.String({ description: 'id of the repository: workflow' })),
   },
   closed,
 );
@@ -224,7 +229,7 @@ const Introspection = Type.Object(
     cacheEntries: count('tokens remembered at most', 10_000, 1),
     concurrency: count('questions under way at most', 32, 1),
   },
-  closed,
+  { ...closed, description: 'a forge that says whose token it is, for tokens that are not listed' },
 );
 
 const Timeouts = Type.Object(

@@ -1,0 +1,77 @@
+/** What docs/gateway.md says, as far as a program can tell whether it is true. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { test } from 'node:test';
+
+import { RateLimiter } from '@gantry/limiter/limiter.ts';
+import { LIMITS } from '@gantry/limiter/types.ts';
+
+import { prometheusText } from './admin/prometheus.ts';
+import { readConfig } from './config/read.ts';
+import { settingsReference } from './config/reference.ts';
+import { newCounts } from './metrics.ts';
+import { CATEGORY_ROUTES } from './routes/defaults.ts';
+import { TestGateway } from './tests/test-gateway.ts';
+import { TestUpstream } from './tests/test-upstream.ts';
+
+const guide = readFileSync(join(dirname(import.meta.dirname), 'docs/gateway.md'), 'utf8');
+const examples = [...guide.matchAll(/^```yaml\n([^]*?)^```$/gm)].map(([, text = '']) => text);
+
+test('the guide lists all settings as the schema has them', () => {
+  const listed = /<!-- settings -->\n\n([^]*)\n\n<!-- end of settings -->/.exec(guide)?.[1];
+
+  assert.equal(listed, settingsReference(), 'run: node tools/gateway-reference.ts');
+});
+
+test('every setting says what it means', () => {
+  const silent = settingsReference()
+    .split('\n')
+    .filter((line) => line.endsWith('|  |') || line.endsWith(': |'));
+
+  assert.deepEqual(silent, []);
+});
+
+test('the examples of the guide are valid', async () => {
+  await using undo = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), 'gantry-guide-'));
+  undo.defer(async () => await rm(folder, { recursive: true }));
+
+  assert.ok(examples.length >= 5);
+  for (const [index, text] of examples.entries()) {
+    const file = join(folder, `${index}.yaml`);
+    await writeFile(file, text);
+    readConfig(file);
+  }
+});
+
+test('the example for authors of clients limits as the guide says', async () => {
+  await using upstream = await TestUpstream.start();
+  const example = examples.find((text) => text.includes('windowSeconds: 4')) ?? '';
+  const own = `listen: 127.0.0.1:0\nadmin: { socket: '{folder}/admin.sock' }\n`;
+  await using gateway = await TestGateway.start(own + example.replace('http://127.0.0.1:3000', upstream.url));
+  const query = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"query":"{ a }"}' };
+
+  const rest = [await gateway.request('/user'), await gateway.request('/user')];
+  const graphql = [await gateway.request('/graphql', query), await gateway.request('/graphql', query)];
+
+  assert.deepEqual(
+    [...rest, ...graphql].map(({ status }) => status),
+    [200, 403, 200, 403],
+  );
+  assert.match(rest[1]!.body, /#primary-rate-limits/);
+  assert.match(graphql[1]!.body, /#secondary-rate-limits/);
+});
+
+test('the guide names every metric, limit and built-in route of a category', async () => {
+  await using limiter = new RateLimiter();
+  const metrics = [...prometheusText(newCounts(limiter.counts)).matchAll(/^# TYPE gantry_gateway_(\w+)/gm)];
+  const routes = Object.values(CATEGORY_ROUTES).flat();
+  const names = [...metrics.map(([, name = '']) => name), ...LIMITS, ...routes];
+
+  const missing = names.filter((name) => !new RegExp(`\`${RegExp.escape(name)}[\`{]`).test(guide));
+
+  assert.deepEqual(missing, ['primary']); // it is a chapter of its own
+});
