@@ -5,6 +5,7 @@ import type { RateLimiter } from '@gantry/limiter/limiter.ts';
 import type { GatewayLog } from './log.ts';
 import type { Counts } from './metrics.ts';
 import type { Policy } from './policy.ts';
+import type { Connection } from './proxy/connection.ts';
 import type { Upstream } from './proxy/upstream.ts';
 
 /** The parts of a running gateway. */
@@ -13,9 +14,11 @@ export type Gateway = {
   readonly counts: Counts;
   readonly log: GatewayLog;
   /** Of clients, those that have switched to another protocol included. */
-  readonly connections: Set<Socket>;
+  readonly connections: Map<Socket, Connection>;
   policy: Policy;
   upstream: Upstream;
   /** It ends: connections are closed after their answer. */
   draining: boolean;
+  /** Bodies that are read to tell a query from a mutation. */
+  graphqlBodies: number;
 };

@@ -30,10 +30,11 @@ export async function startGateway(config: Config, log: GatewayLog, store: Limit
     limiter,
     counts: newCounts(limiter.counts),
     log,
-    connections: new Set(),
+    connections: new Map(),
     policy: buildPolicy(config, limiter),
     upstream: openUpstream(config),
     draining: false,
+    graphqlBodies: 0,
   };
   undo.defer(async () => await gateway.upstream.pool.destroy());
   undo.defer(async () => await gateway.policy.introspection?.close());

@@ -10,7 +10,7 @@ type OwnAnswer = Message & Readonly<{ headers?: readonly string[] }>;
 
 /** An answer of the gateway itself, in the same form as the upstream's: JSON, with the headers of the rate limit. */
 export function answer(exchange: Exchange, own: OwnAnswer): void {
-  const { res, req, gateway, decision } = exchange;
+  const { res, gateway, decision } = exchange;
   decision?.end();
   if (res.headersSent || res.destroyed) {
     res.destroy();
@@ -20,8 +20,6 @@ export function answer(exchange: Exchange, own: OwnAnswer): void {
   if (decision !== undefined) pushRateHeaders(headers, decision);
   writeOwn(exchange, own, headers);
   countAnswer(gateway.counts.ownAnswers, own.status);
-  // Nothing more is read from a client that waits for a permission to send.
-  if (exchange.expectsContinue && !req.complete) req.resume();
 }
 
 export function answerMessage(
@@ -42,8 +40,12 @@ export function answerRefusal(exchange: Exchange, refusal: Refusal): void {
   countAnswer(exchange.gateway.counts.ownAnswers, response.status);
 }
 
-function writeOwn({ res, req, gateway, upgrade, expectsContinue }: Exchange, own: Message, headers: string[]): void {
-  const closes = upgrade !== undefined || expectsContinue || gateway.draining;
+function writeOwn(
+  { res, req, gateway, connection, upgrade, expectsContinue }: Exchange,
+  own: Message,
+  headers: string[],
+): void {
+  const closes = upgrade !== undefined || expectsContinue || gateway.draining || connection.ending;
   if (closes) headers.push('connection', 'close');
   if (own.status !== 304) headers.push('content-length', String(Buffer.byteLength(own.body)));
   // An undefined reason phrase is the status's own.

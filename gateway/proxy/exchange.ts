@@ -6,6 +6,7 @@ import type { Caller, Decision } from '@gantry/limiter/types.ts';
 import type { Gateway } from '../gateway.ts';
 import type { Policy } from '../policy.ts';
 import type { Target } from '../routes/path.ts';
+import type { Connection } from './connection.ts';
 
 /** One request on its way through. The policy is the one in force when it came. */
 export type Exchange = {
@@ -13,6 +14,7 @@ export type Exchange = {
   readonly policy: Policy;
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
+  readonly connection: Connection;
   /** Who sends it, from the connection or a trusted proxy. */
   readonly address: string;
   readonly expectsContinue: boolean;
@@ -21,6 +23,8 @@ export type Exchange = {
   caller: Caller;
   target: Target;
   decision: Decision | undefined;
+  /** The client has its answer, or is gone. */
+  closed: boolean;
   /** Told when the client's connection is done, after the whole answer or in the middle of it. */
   whenClosed: (() => void) | undefined;
 };

@@ -7,9 +7,10 @@ import { countAnswer, countSeconds } from '../metrics.ts';
 import { answerMessage } from './answer.ts';
 import type { Exchange } from './exchange.ts';
 import { requestHeaders, responseHeaders } from './headers.ts';
+import type { RequestBody } from './request-body.ts';
 
 /** What is sent as the request's body: nothing, what was read already, or what still comes. */
-export type Body = Buffer | AsyncIterable<Buffer> | null;
+export type Body = Buffer | RequestBody | null;
 
 /** An answer up to this size is held until its end, which mostly comes with it: head and body then go in one piece. */
 const SMALL_BYTES = 16_384;
@@ -24,7 +25,7 @@ export function forward(exchange: Exchange, body: Body): void {
     path: target.path + target.query,
     method: req.method ?? 'GET',
     headers: requestHeaders(exchange),
-    body: body as Dispatcher.DispatchOptions['body'],
+    body,
   };
   gateway.upstream.pool.dispatch(options, new Forwarding(exchange, options));
 }
@@ -40,6 +41,7 @@ class Forwarding implements Dispatcher.DispatchHandler {
   #length = -1;
   /** The whole body, when it came in one piece. */
   #whole: Buffer | undefined;
+  #begun = false;
   #over = false;
 
   constructor(exchange: Exchange, options: Dispatcher.DispatchOptions) {
@@ -64,12 +66,19 @@ class Forwarding implements Dispatcher.DispatchHandler {
     if (status < 200) return; // nobody but the upstream's neighbour is meant
     this.#status = status;
     this.#length = Number(headers['content-length'] ?? -1);
-    const { res, decision, gateway } = this.#exchange;
+    const { res, decision, gateway, connection } = this.#exchange;
     if (res.destroyed) return;
     const passed = responseHeaders(headers, decision);
-    if (gateway.draining) passed.push('connection', 'close');
+    if (gateway.draining || connection.ending) passed.push('connection', 'close');
     if (statusText === undefined || statusText === '') res.writeHead(status, passed);
     else res.writeHead(status, statusText, passed);
+    flushSoon(this);
+  }
+
+  /** The body, or the first piece of it, has not come together with the head: that need not wait. */
+  flushHead(): void {
+    const { res } = this.#exchange;
+    if (!this.#begun && !this.#over && !res.destroyed) res.flushHeaders();
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -78,6 +87,7 @@ class Forwarding implements Dispatcher.DispatchHandler {
       return;
     }
     const { res } = this.#exchange;
+    this.#begun = true;
     if (res.write(chunk)) return;
     controller.pause();
     res.once('drain', () => controller.resume());
@@ -96,7 +106,7 @@ class Forwarding implements Dispatcher.DispatchHandler {
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     const { res, gateway } = this.#exchange;
     if (this.#over) return;
-    if (this.#repeatable && error instanceof errors.SocketError) {
+    if (this.#repeatable && connectionWasLost(error)) {
       this.#repeatable = false;
       gateway.upstream.pool.dispatch(this.#options, this);
       return;
@@ -128,6 +138,25 @@ class Forwarding implements Dispatcher.DispatchHandler {
     countSeconds(this.#exchange.gateway.counts, seconds);
   }
 }
+
+/** Heads of this turn of the event loop. */
+let heads: Forwarding[] = [];
+
+function flushSoon(forwarding: Forwarding): void {
+  heads.push(forwarding);
+  if (heads.length > 1) return;
+  setImmediate(() => {
+    const waiting = heads;
+    heads = [];
+    for (const one of waiting) one.flushHead();
+  });
+}
+
+function connectionWasLost(error: Error): boolean {
+  return error instanceof errors.SocketError || ('code' in error && LOST.has(String(error.code)));
+}
+
+const LOST = new Set(['ECONNRESET', 'EPIPE']);
 
 const clientGone = new Error('the client has closed its connection');
 

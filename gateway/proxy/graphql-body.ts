@@ -1,56 +1,52 @@
-import type { IncomingMessage } from 'node:http';
-
 import { graphqlKind } from '../routes/graphql.ts';
+import type { Exchange } from './exchange.ts';
 import type { Body } from './forward.ts';
+import { hasBody } from './headers.ts';
+import { RequestBody } from './request-body.ts';
 
 export type ReadGraphql = Readonly<{ kind: 'query' | 'mutation'; body: Body }>;
+
+/** Bodies that are held at once, so that slow clients cannot fill the memory with them. */
+const MOST_HELD = 1000;
+/** Pieces of a body that are kept as they came; a client may send a byte at a time. */
+const MOST_PIECES = 32;
 
 /**
  * Reads as much of a GraphQL request as is needed to tell a query from a mutation; the body can still be passed on
  * whole. Undefined: the client has gone while it was sending.
  */
-export async function readGraphql(
-  req: IncomingMessage,
-  query: string,
-  scanBytes: number,
-): Promise<ReadGraphql | undefined> {
-  if (req.method !== 'POST') {
-    return { kind: query === '' || query === '?' ? 'query' : 'mutation', body: hasBody(req) ? req : null };
+export async function readGraphql(exchange: Exchange, scanBytes: number): Promise<ReadGraphql | undefined> {
+  const { req, target, gateway } = exchange;
+  const { query } = target;
+  const unread = (): Body => (hasBody(req) ? new RequestBody(req) : null);
+  if (req.method !== 'POST') return { kind: query === '' || query === '?' ? 'query' : 'mutation', body: unread() };
+  const tooLong = Number(req.headers['content-length'] ?? 0) > scanBytes;
+  const encoded = req.headers['content-encoding'] !== undefined;
+  if (tooLong || encoded || query.length > 1 || gateway.graphqlBodies >= MOST_HELD) {
+    return { kind: 'mutation', body: unread() };
   }
-  const length = req.headers['content-length'];
-  const tooLong = length !== undefined && Number(length) > scanBytes;
-  if (req.headers['content-encoding'] !== undefined || query.length > 1 || tooLong) {
-    return { kind: 'mutation', body: hasBody(req) ? req : null };
-  }
-  const chunks: Buffer[] = [];
-  let size = 0;
-  const pieces = req[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+  gateway.graphqlBodies += 1;
   try {
-    for (;;) {
-      const { done, value } = await pieces.next();
-      if (done === true) break;
-      chunks.push(value);
-      size += value.length;
-      if (size > scanBytes) return { kind: 'mutation', body: joined(chunks, pieces) };
+    return await scan(exchange, scanBytes);
+  } finally {
+    gateway.graphqlBodies -= 1;
+  }
+}
+
+async function scan({ req }: Exchange, scanBytes: number): Promise<ReadGraphql | undefined> {
+  let pieces: Buffer[] = [];
+  let size = 0;
+  try {
+    for await (const piece of req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      pieces.push(piece);
+      size += piece.length;
+      if (size > scanBytes) return { kind: 'mutation', body: new RequestBody(req, pieces) };
+      if (pieces.length > MOST_PIECES) pieces = [Buffer.concat(pieces)];
     }
   } catch (error) {
     if (req.destroyed) return undefined;
     throw error;
   }
-  const body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
+  const body = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
   return { kind: graphqlKind(req.headers['content-type'], body), body };
-}
-
-export function hasBody(req: IncomingMessage): boolean {
-  const length = req.headers['content-length'];
-  return length === undefined ? req.headers['transfer-encoding'] !== undefined : length !== '0';
-}
-
-async function* joined(chunks: readonly Buffer[], pieces: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
-  yield* chunks;
-  for (;;) {
-    const { done, value } = await pieces.next();
-    if (done === true) return;
-    yield value;
-  }
 }

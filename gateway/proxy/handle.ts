@@ -1,18 +1,19 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
 
-import type { Caller, Decision, Endpoint } from '@gantry/limiter/types.ts';
+import type { Decision, Endpoint } from '@gantry/limiter/types.ts';
 
 import type { Gateway } from '../gateway.ts';
 import { type Identity, identify } from '../identity/identify.ts';
-import { anonymousCaller, type Policy } from '../policy.ts';
 import { canonicalTarget, type Target } from '../routes/path.ts';
 import { answerMessage, answerRefusal } from './answer.ts';
+import { Connection, endLingering } from './connection.ts';
 import type { Exchange } from './exchange.ts';
 import { type Body, forward } from './forward.ts';
-import { hasBody, readGraphql } from './graphql-body.ts';
-import { peerOf } from './headers.ts';
+import { readGraphql } from './graphql-body.ts';
+import { hasBody, peerOf } from './headers.ts';
+import { problemOf } from './problem.ts';
 import { answerRateLimit } from './rate-limit.ts';
+import { RequestBody } from './request-body.ts';
 import { forwardUpgrade } from './upgrade.ts';
 
 const unread: Target = { path: '/', query: '' };
@@ -28,22 +29,26 @@ export function handleRequest(
   extra: { expectsContinue?: boolean; upgrade?: Exchange['upgrade'] } = {},
 ): void {
   const { policy } = gateway;
+  const connection = gateway.connections.get(req.socket) ?? new Connection(req.socket);
   const address = policy.trusted.clientOf(peerOf(req), req.headers['x-forwarded-for'] as string | undefined);
   const exchange: Exchange = {
     gateway,
     policy,
     req,
     res,
+    connection,
     address,
     expectsContinue: extra.expectsContinue ?? false,
     upgrade: extra.upgrade,
-    caller: addressCaller(policy, req.socket, address),
+    caller: connection.caller(policy, address),
     target: unread,
     decision: undefined,
+    closed: false,
     whenClosed: undefined,
   };
   gateway.counts.underWay += 1;
-  res.once('close', () => closed(exchange));
+  connection.exchanges.add(exchange);
+  res.once('close', () => closeExchange(exchange));
   guarded(exchange, () => {
     const identity = identify(policy, req.headers.authorization, (failure) => {
       gateway.counts.identityFailures += 1;
@@ -53,17 +58,6 @@ export function handleRequest(
       ? identity.then((found) => identified(exchange, found))
       : identified(exchange, identity);
   });
-}
-
-const addressCallers = new WeakMap<Socket, { policy: Policy; address: string; caller: Caller }>();
-
-/** The requests of one connection mostly have one address. */
-function addressCaller(policy: Policy, socket: Socket, address: string): Caller {
-  const before = addressCallers.get(socket);
-  if (before !== undefined && before.policy === policy && before.address === address) return before.caller;
-  const caller = anonymousCaller(policy, address);
-  addressCallers.set(socket, { policy, address, caller });
-  return caller;
 }
 
 /** Anything unforeseen is our bug: 500, logged once, and the place among the concurrent requests is given back. */
@@ -83,21 +77,21 @@ function failed(exchange: Exchange, error: unknown): void {
 
 function identified(exchange: Exchange, identity: Identity): void | Promise<void> {
   const { req, policy } = exchange;
+  if (exchange.closed) return; // gone while the identity source was asked
   if (typeof identity === 'object') exchange.caller = identity;
-  if (req.headers.host === undefined && req.httpVersion === '1.1') {
-    return unreadable(exchange, 'The Host header is missing.');
-  }
+  const problem = problemOf(req);
+  if (problem !== undefined) return unreadable(exchange, problem.message, problem.status);
   const target = readTarget(req.url ?? '/');
   if ('refused' in target) return unreadable(exchange, target.refused);
   exchange.target = target;
   const route = policy.routes.find(req.method ?? 'GET', target);
-  if (route.kind === 'unlimited') return passOn(exchange, hasBody(req) ? req : null);
+  if (route.kind === 'unlimited') return pass(exchange);
   if (route.kind === 'ambiguous')
     return unreadable(exchange, 'The path contains an encoded slash that makes it ambiguous.');
   if (identity === 'refused') return admit(exchange, route.endpoint, unauthenticated);
   if (identity === 'unavailable') return admit(exchange, route.endpoint, unidentified);
-  const problem = policy.versions.problem(req.headers);
-  if (problem !== undefined) return admit(exchange, route.endpoint, (it) => answerMessage(it, 400, problem));
+  const version = policy.versions.problem(req.headers);
+  if (version !== undefined) return admit(exchange, route.endpoint, (it) => answerMessage(it, 400, version));
   if (route.kind === 'graphql') return admitGraphql(exchange, route.endpoint);
   return admit(exchange, route.endpoint, route.kind === 'status' ? answerRateLimit : pass);
 }
@@ -110,9 +104,10 @@ function readTarget(url: string): Target | Readonly<{ refused: string }> {
   return canonicalTarget(absolute.startsWith('/') ? absolute : `/${absolute}`);
 }
 
-function unreadable(exchange: Exchange, message: string): void | Promise<void> {
+/** It is counted, and then told what is wrong with it. */
+export function unreadable(exchange: Exchange, message: string, status = 400): void | Promise<void> {
   exchange.gateway.counts.unreadable += 1;
-  return admit(exchange, exchange.policy.routes.unreadable, (it) => answerMessage(it, 400, message));
+  return admit(exchange, exchange.policy.routes.unreadable, (it) => answerMessage(it, status, message));
 }
 
 type Step = (exchange: Exchange) => void | Promise<void>;
@@ -132,19 +127,19 @@ function admitted(exchange: Exchange, decision: Decision, next: Step): void | Pr
     answerRefusal(exchange, decision);
     return;
   }
-  if (exchange.res.destroyed) return decision.end(0); // gone while the store was asked
+  if (exchange.closed) return decision.end(0); // gone while the store was asked
   return next(exchange);
 }
 
 async function admitGraphql(exchange: Exchange, endpoint: Endpoint): Promise<void> {
-  const { req, res, policy, target } = exchange;
+  const { res, policy } = exchange;
   const { queryPoints, mutationPoints } = policy.config.secondary;
   // What will be sent over another protocol cannot be read.
   if (exchange.upgrade !== undefined) return await admit(exchange, endpoint, pass, mutationPoints);
   // The body is needed for the decision: the client has to send it before it is admitted.
   if (exchange.expectsContinue) res.writeContinue();
-  const read = await readGraphql(req, target.query, policy.config.sizes.graphqlScanBytes);
-  if (read === undefined) return;
+  const read = await readGraphql(exchange, policy.config.sizes.graphqlScanBytes);
+  if (read === undefined || exchange.closed) return;
   const points = read.kind === 'query' ? queryPoints : mutationPoints;
   return await admit(exchange, endpoint, (it) => forward(it, read.body), points);
 }
@@ -160,22 +155,22 @@ function unidentified(exchange: Exchange): void {
 
 function pass(exchange: Exchange): void {
   const { req, res, expectsContinue } = exchange;
-  const body: Body = hasBody(req) ? req : null;
+  const body: Body = hasBody(req) ? new RequestBody(req) : null;
   if (expectsContinue && body !== null) res.writeContinue();
-  passOn(exchange, body);
-}
-
-function passOn(exchange: Exchange, body: Body): void {
   if (exchange.upgrade === undefined) forward(exchange, body);
   else forwardUpgrade(exchange, exchange.upgrade);
 }
 
 /** Every request comes by here in the end, whatever happened to it. */
-function closed({ gateway, decision, res, req, caller, address, target, upgrade, whenClosed }: Exchange): void {
+export function closeExchange(exchange: Exchange): void {
+  if (exchange.closed) return;
+  exchange.closed = true;
+  const { gateway, connection, decision, res, req, caller, address, target } = exchange;
+  connection.exchanges.delete(exchange);
   gateway.counts.underWay -= 1;
-  whenClosed?.();
-  if (upgrade === undefined) decision?.end();
+  exchange.whenClosed?.();
+  decision?.end();
   gateway.log.request(req, res, caller, address, target === unread ? undefined : target.path);
-  // A client that was promised another request before the end came.
-  if (gateway.draining && upgrade === undefined) req.socket.end();
+  // Draining: a client that was promised another request before the end came.
+  if ((gateway.draining || connection.ending) && connection.exchanges.size === 0) endLingering(connection.socket);
 }

@@ -68,9 +68,14 @@ export function requestHeaders({ req, policy }: Exchange): string[] {
   return headers;
 }
 
+export function hasBody(req: IncomingMessage): boolean {
+  const length = req.headers['content-length'];
+  return length === undefined ? req.headers['transfer-encoding'] !== undefined : length !== '0';
+}
+
 /** A Unix socket has no address; whoever can open it is on this machine. */
-export function peerOf(req: IncomingMessage): string {
-  const address = req.socket.remoteAddress ?? '127.0.0.1';
+export function peerOf({ socket }: Pick<IncomingMessage, 'socket'>): string {
+  const address = socket.remoteAddress ?? '127.0.0.1';
   return address.startsWith('::ffff:') ? address.slice(7) : address;
 }
 

@@ -47,7 +47,7 @@ export class Listeners implements AsyncDisposable {
     this.#gateway.draining = true;
     const closed = Promise.all(this.#servers.map(async (server) => await ended(server)));
     // Connections on which nothing was sent yet are none of the idle ones that `close` ends.
-    for (const socket of this.#gateway.connections) if (socket.bytesRead === 0) socket.destroy();
+    for (const socket of this.#gateway.connections.keys()) if (socket.bytesRead === 0) socket.destroy();
     const giveUp = new AbortController();
     await Promise.race([closed, timeout(milliseconds, undefined, { signal: giveUp.signal }).catch(() => undefined)]);
     giveUp.abort();
@@ -55,7 +55,7 @@ export class Listeners implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     const closed = Promise.all(this.#servers.map(async (server) => await ended(server)));
-    for (const socket of this.#gateway.connections) socket.destroy();
+    for (const socket of this.#gateway.connections.keys()) socket.destroy();
     await closed;
   }
 }

@@ -1,14 +1,19 @@
 import { createServer, type IncomingMessage, type Server, STATUS_CODES, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 
 import { headersOf, refusalOf } from '@gantry/limiter/present.ts';
+import type { Decision } from '@gantry/limiter/types.ts';
 
 import type { Config } from '../config/schema.ts';
 import type { Gateway } from '../gateway.ts';
 import { countAnswer } from '../metrics.ts';
 import { anonymousCaller } from '../policy.ts';
-import { hasBody } from './graphql-body.ts';
-import { handleRequest } from './handle.ts';
+import { Connection, endLingering } from './connection.ts';
+import { closeExchange, handleRequest } from './handle.ts';
+import { hasBody, peerOf } from './headers.ts';
+
+type ParseError = Error & { code?: string };
 
 /** The server that clients talk to, not listening yet. Node's parser is strict: what is ambiguous is an error. */
 export function createProxyServer(gateway: Gateway): Server {
@@ -26,23 +31,26 @@ export function createProxyServer(gateway: Gateway): Server {
     optimizeEmptyRequests: true,
   });
   applyTimeouts(server, gateway.policy.config);
-  server.on('request', (req: IncomingMessage, res: ServerResponse) => handleRequest(gateway, req, res));
+  server.maxHeadersCount = 0; // beyond a count they would be left out silently; `maxHeaderSize` is the limit
+  const handle = (req: IncomingMessage, res: ServerResponse): void => handleRequest(gateway, req, res);
+  server.on('request', handle);
   server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) =>
     handleRequest(gateway, req, res, { expectsContinue: true }),
   );
-  server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => handleRequest(gateway, req, res));
-  server.on('upgrade', (req: IncomingMessage, socket: Socket, head: Buffer) =>
-    handleUpgrade(gateway, req, socket, head),
-  );
-  server.on('connect', (req: IncomingMessage, socket: Socket) => handleUpgrade(gateway, req, socket, Buffer.alloc(0)));
-  server.on('clientError', (error: Error & { code?: string }, socket: Socket) => clientError(gateway, error, socket));
+  server.on('checkExpectation', handle);
+  server.on('upgrade', (req: IncomingMessage, _socket: Duplex, head: Buffer) => handleUpgrade(gateway, req, head));
+  server.on('connect', (req: IncomingMessage) => handleUpgrade(gateway, req, Buffer.alloc(0)));
+  server.on('clientError', (error: ParseError, socket: Socket) => clientError(gateway, error, socket));
   server.on('drop', () => (gateway.counts.rejectedConnections += 1));
   server.on('connection', (socket: Socket) => {
     gateway.counts.openConnections += 1;
-    gateway.connections.add(socket);
+    const connection = new Connection(socket);
+    gateway.connections.set(socket, connection);
     socket.once('close', () => {
       gateway.counts.openConnections -= 1;
       gateway.connections.delete(socket);
+      // Not every request has a response that hears of it: those that wait for their turn, those upgraded.
+      for (const exchange of connection.exchanges) closeExchange(exchange);
     });
   });
   return server;
@@ -57,13 +65,14 @@ export function applyTimeouts(server: Server, { timeouts, sizes }: Config): void
   server.maxConnections = sizes.connections;
 }
 
-function handleUpgrade(gateway: Gateway, req: IncomingMessage, socket: Socket, head: Buffer): void {
+function handleUpgrade(gateway: Gateway, req: IncomingMessage, head: Buffer): void {
+  const { socket } = req;
   const res = new ServerResponse(req);
   socket.on('error', () => socket.destroy()); // the server no longer listens to it
   res.assignSocket(socket);
   res.once('finish', () => {
     res.detachSocket(socket);
-    socket.end();
+    endLingering(socket);
   });
   handleRequest(gateway, req, res, { upgrade: { socket, head } });
 }
@@ -74,41 +83,65 @@ const STATUS_BY_CODE: Readonly<Record<string, number>> = {
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
 };
 
-/** A request that cannot be read: there is no caller but the connection's address, which it counts on. */
-function clientError(gateway: Gateway, error: Error & { code?: string }, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable || socket.destroyed) {
+/**
+ * What comes on a connection cannot be read, or does not come in time. Nothing can be read after it, so the connection
+ * ends; requests before it are still answered.
+ */
+function clientError(gateway: Gateway, error: ParseError, socket: Socket): void {
+  const connection = gateway.connections.get(socket);
+  if (connection === undefined || error.code === 'ECONNRESET' || !socket.writable || socket.bytesRead === 0) {
     socket.destroy();
     return;
   }
+  if (connection.ending) return; // the parser complains about everything that follows
   gateway.counts.unreadable += 1;
-  const { policy } = gateway;
-  const caller = anonymousCaller(policy, socket.remoteAddress?.replace(/^::ffff:/, '') ?? '127.0.0.1');
-  const write = (status: number, reason: string, headers: Record<string, string>, body: string): void => {
-    countAnswer(gateway.counts.ownAnswers, status);
-    const length = String(Buffer.byteLength(body));
-    const all = { 'content-type': 'application/json; charset=utf-8', ...headers, 'content-length': length };
-    const lines = Object.entries({ ...all, connection: 'close' }).map(([name, value]) => `${name}: ${value}\r\n`);
-    socket.end(`HTTP/1.1 ${status} ${reason}\r\n${lines.join('')}\r\n${body}`, () => socket.destroy());
-  };
-  const status = STATUS_BY_CODE[error.code ?? ''] ?? 400;
+  const broken = [...connection.exchanges].find(({ req }) => !req.complete);
+  if (broken?.res.headersSent === true) {
+    socket.destroy();
+    return;
+  }
+  const decision = broken?.decision ?? admitUnreadable(gateway, socket);
+  if (broken !== undefined) closeExchange(broken);
+  connection.ending = true;
+  void tellWhenDecided(gateway, connection, decision, STATUS_BY_CODE[error.code ?? ''] ?? 400);
+}
+
+async function tellWhenDecided(
+  gateway: Gateway,
+  { socket, exchanges }: Connection,
+  decision: Decision | Promise<Decision>,
+  status: number,
+): Promise<void> {
+  try {
+    const decided = await decision;
+    decided.end(0);
+    if (exchanges.size === 0) tell(gateway, socket, decided, status);
+  } catch (error) {
+    gateway.log.bug(error);
+    socket.destroy();
+  }
+}
+
+/** There is no caller but the connection's address. */
+function admitUnreadable({ policy, limiter }: Gateway, socket: Socket): Decision | Promise<Decision> {
+  const caller = anonymousCaller(policy, peerOf({ socket }));
+  return limiter.admit(caller, policy.routes.unreadable);
+}
+
+function tell(gateway: Gateway, socket: Socket, decision: Decision, status: number): void {
   const reason = STATUS_CODES[status] ?? 'Bad Request';
-  Promise.resolve(gateway.limiter.admit(caller, policy.routes.unreadable)).then(
-    (decision) => {
-      if (decision.allowed) {
-        decision.end(0);
-        return write(status, reason, headersOf(decision), JSON.stringify({ message: reason }));
-      }
-      const refusal = refusalOf(decision, policy.refusal);
-      return write(
-        refusal.status,
-        refusal.statusText ?? STATUS_CODES[refusal.status] ?? '',
-        refusal.headers,
-        refusal.body,
-      );
-    },
-    (failure: unknown) => {
-      gateway.log.bug(failure);
-      socket.destroy();
-    },
-  );
+  const own = decision.allowed
+    ? { status, statusText: reason, headers: headersOf(decision), body: JSON.stringify({ message: reason }) }
+    : refusalOf(decision, gateway.policy.refusal);
+  countAnswer(gateway.counts.ownAnswers, own.status);
+  const headers = {
+    'content-type': 'application/json; charset=utf-8',
+    ...own.headers,
+    'content-length': String(Buffer.byteLength(own.body)),
+    connection: 'close',
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  const statusText = own.statusText ?? STATUS_CODES[own.status] ?? '';
+  socket.write(`HTTP/1.1 ${own.status} ${statusText}\r\n${lines.join('')}\r\n${own.body}`);
+  endLingering(socket);
 }
