@@ -1,4 +1,5 @@
 import { execFile, type ChildProcess } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,6 +9,13 @@ import { Api } from './api.ts';
 import { endProcess, startDaemonProcess } from './daemon-process.ts';
 
 const execute = promisify(execFile);
+
+/** dockerd leaves its host namespace mounted, and in a chroot its data folder. */
+export async function unmountBelow(directory: string): Promise<void> {
+  const mounts = readFileSync('/proc/self/mountinfo', 'utf8').split('\n');
+  const paths = mounts.map((line) => line.split(' ')[4] ?? '').filter((path) => path.startsWith(`${directory}/`));
+  for (const path of paths.toReversed()) await execute('umount', [path]);
+}
 
 /** dockerd 20.10 with roots, socket and network namespace of its own: what clients were written against. */
 export class Dockerd implements AsyncDisposable {
@@ -50,8 +58,7 @@ export class Dockerd implements AsyncDisposable {
     for (const { Id } of body) await this.api.delete(`/containers/${Id}?force=1&v=1`);
     this.api[Symbol.dispose]();
     await endProcess(this.#process);
-    // It leaves its host namespace mounted.
-    await execute('umount', [join(this.directory, 'exec/netns/default')]).catch(() => undefined);
+    await unmountBelow(this.directory);
     await rm(this.directory, { recursive: true, force: true });
   }
 }

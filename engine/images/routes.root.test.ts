@@ -32,11 +32,11 @@ const refusals: readonly (readonly [
   ['POST', '/images/busybox/tag', 400, /^invalid reference format$/],
   ['POST', '/images/busybox/tag?repo=a&tag=b@c', 400, /^invalid tag format$/],
   ['POST', '/images/create', 400, /fromImage or fromSrc is missing/],
-  ['POST', '/images/create?fromImage=busybox', 500, /not implemented/],
+  ['POST', '/images/create?fromImage=busybox', 501, /not implemented/],
   ['POST', '/images/create?fromSrc=ftp://x/y', 400, /neither - nor a web address/],
   ['POST', '/images/create?fromSrc=http://127.0.0.1:1/y', 500, /cannot be fetched/],
   ['POST', '/images/create?fromSrc=-&changes=RUN%20x', 400, /^run is not a valid change command$/],
-  ['POST', '/images/busybox/push', 500, /not implemented/],
+  ['POST', '/images/busybox/push', 501, /not implemented/],
   ['DELETE', '/images/nope', 404, /^No such image: nope:latest$/],
 ];
 

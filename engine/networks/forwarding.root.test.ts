@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 
 import { Api } from '../../tests/api.ts';
+import { unmountBelow } from '../../tests/dockerd.ts';
 import { becomeTestHost, HOST_IP, TestDaemon } from './test-host.ts';
 import { Peer } from './test-peer.ts';
 
@@ -142,6 +143,7 @@ async function startDockerd(): Promise<AsyncDisposable> {
     async [Symbol.asyncDispose]() {
       dockerd.kill('SIGTERM');
       await once(dockerd, 'exit');
+      await unmountBelow(directory);
       rmSync(directory, { recursive: true, force: true });
     },
   };

@@ -5,9 +5,12 @@ import { reservePort } from '../host/sockets.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { Protocol, PublishedPort, WantedPort } from './ports.ts';
 
+const TAKEN = 'address already in use';
+const ALLOCATED = 'port is already allocated';
+
 /** What Go's net package says, which is what clients see from dockerd. */
 const BIND_REFUSALS: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'address already in use',
+  EADDRINUSE: TAKEN,
   EADDRNOTAVAIL: 'cannot assign requested address',
   EACCES: 'permission denied',
 };
@@ -57,7 +60,9 @@ export class PortReservations implements Disposable {
     for (let tried = first; tried <= last; tried += 1) {
       const hostPort = this.#next;
       this.#next = hostPort >= last ? first : hostPort + 1;
-      if (this.#tryReserve(wanted, hostPort) === undefined) return hostPort;
+      const refusal = this.#tryReserve(wanted, hostPort);
+      if (refusal === undefined) return hostPort;
+      if (!refusal.endsWith(TAKEN) && !refusal.endsWith(ALLOCATED)) throw new EngineError('failed', refusal);
     }
     throw new EngineError('failed', `all ports of the ephemeral range ${first}-${last} are allocated`);
   }
@@ -65,7 +70,7 @@ export class PortReservations implements Disposable {
   #tryReserve(wanted: { protocol: Protocol; hostIp: string }, hostPort: number): string | undefined {
     const { protocol, hostIp } = wanted;
     const key = keyOf(wanted, hostPort);
-    if (this.#held.has(key)) return `Bind for ${hostIp}:${hostPort} failed: port is already allocated`;
+    if (this.#held.has(key)) return `Bind for ${hostIp}:${hostPort} failed: ${ALLOCATED}`;
     try {
       this.#held.set(key, reservePort(protocol, hostIp, hostPort));
       return undefined;

@@ -94,6 +94,15 @@ test('a port published on one address answers there only', async () => {
   assert.deepEqual(answers, ['web sees 172.17.0.1', 'ECONNREFUSED', 'ECONNREFUSED']);
 });
 
+test('an address that the machine does not have is refused, by its port and for any port', async () => {
+  await using daemon = await TestDaemon.start();
+
+  for (const HostPort of ['8080', '']) {
+    const portBindings = { '80/tcp': [{ HostIp: '192.0.2.99', HostPort }] };
+    await assert.rejects(daemon.attach('web', { portBindings }), /192\.0\.2\.99:\d+: bind: cannot assign requested/);
+  }
+});
+
 test('what is not published cannot be reached from outside, and answers the host', async () => {
   await using daemon = await TestDaemon.start();
   const { peer, attachment } = await daemon.serve('web');
