@@ -1,6 +1,6 @@
 import { type IncomingMessage, request as requestByHttp } from 'node:http';
 import { request as requestByHttps } from 'node:https';
-import type { Duplex } from 'node:stream';
+import type { Socket } from 'node:net';
 
 import { countAnswer } from '../metrics.ts';
 import { answerMessage } from './answer.ts';
@@ -33,11 +33,12 @@ export function forwardUpgrade(exchange: Exchange, upgrade: Upgrade): void {
   });
   let answered = false;
   const charge = (): number => (performance.now() - dispatchedAt) / 1000;
-  upgrade.socket.once('close', () => {
-    exchange.decision?.end(charge()); // does nothing when it was ended before
+  let answerSeconds: number | undefined;
+  exchange.whenClosed = () => {
+    exchange.decision?.end(answerSeconds ?? charge());
     outgoing.destroy();
-  });
-  outgoing.once('upgrade', (incoming, upstreamSocket, head) => {
+  };
+  outgoing.once('upgrade', (incoming, upstreamSocket: Socket, head) => {
     answered = true;
     gateway.counts.upgrades += 1;
     countAnswer(gateway.counts.upstreamAnswers, 101);
@@ -45,8 +46,8 @@ export function forwardUpgrade(exchange: Exchange, upgrade: Upgrade): void {
     upgrade.socket.write(switchingHead(incoming, exchange));
     if (head.length > 0) upgrade.socket.write(head);
     if (upgrade.head.length > 0) upstreamSocket.write(upgrade.head);
-    const seconds = charge();
-    join(upgrade.socket, upstreamSocket, timeouts.upgradedIdleMs, () => exchange.decision?.end(seconds));
+    answerSeconds = charge();
+    join(upgrade.socket, upstreamSocket, timeouts.upgradedIdleMs);
   });
   outgoing.once('response', (incoming) => {
     answered = true;
@@ -88,12 +89,10 @@ function passDeclined(exchange: Exchange, incoming: IncomingMessage, charge: () 
   });
 }
 
-function join(
-  client: Duplex & { setTimeout(ms: number): unknown },
-  upstream: Duplex,
-  idleMs: number,
-  ended: () => void,
-): void {
+/** What has not moved on after one side has said its last word is not waited for longer than this. */
+const HALF_CLOSED_MS = 2000;
+
+function join(client: Socket, upstream: Socket, idleMs: number): void {
   client.setTimeout(idleMs);
   client.once('timeout', () => client.destroy());
   client.pipe(upstream);
@@ -104,9 +103,11 @@ function join(
     [upstream, client],
   ] as const) {
     one.once('error', () => other.destroy());
-    one.once('close', () => {
-      ended();
-      other.destroy();
+    one.once('close', () => other.destroy());
+    // The other one may still have something to say, but a peer that has gone for good looks just the same.
+    one.once('end', () => {
+      other.setTimeout(HALF_CLOSED_MS);
+      other.once('timeout', () => other.destroy());
     });
   }
 }

@@ -126,10 +126,11 @@ export class TestGateway implements AsyncDisposable {
     return { host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port) };
   }
 
-  /** A connection without a request. */
-  connect(): Socket {
+  /** A connection without a request, from a loopback address where one is given. */
+  connect(from?: string): Socket {
     const { target } = this;
-    return connect('socketPath' in target ? { path: target.socketPath } : { ...target, noDelay: true });
+    if ('socketPath' in target) return connect({ path: target.socketPath });
+    return connect({ ...target, noDelay: true, ...(from === undefined ? {} : { localAddress: from }) });
   }
 
   /**
