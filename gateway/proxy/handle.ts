@@ -93,7 +93,9 @@ function identified(exchange: Exchange, identity: Identity): void | Promise<void
   const version = policy.versions.problem(req.headers);
   if (version !== undefined) return admit(exchange, route.endpoint, (it) => answerMessage(it, 400, version));
   if (route.kind === 'graphql') return admitGraphql(exchange, route.endpoint);
-  return admit(exchange, route.endpoint, route.kind === 'status' ? answerRateLimit : pass);
+  const gone = policy.versions.withoutCategories(req.headers).includes(route.endpoint.category);
+  const endpoint = gone ? policy.routes.asCore(route.endpoint) : route.endpoint;
+  return admit(exchange, endpoint, route.kind === 'status' ? answerRateLimit : pass);
 }
 
 /** `http://host/path` is the same request as `/path`: proxies are asked like that. */

@@ -46,6 +46,7 @@ function requestIn(json: string): GraphqlRequest | undefined {
     at = skipSpace(json, end);
     if (json[at] !== ',') break;
     at = skipSpace(json, at + 1);
+    if (json[at] !== '"') return undefined;
   }
   if (json[at] !== '}' || skipSpace(json, at + 1) !== json.length) return undefined;
   return requestOf(values);

@@ -48,6 +48,7 @@ export class Routes {
   /** Routes by method and path of what was asked lately, since clients ask the same again and again. */
   readonly #recent = new Map<string, Map<string, Route>>();
   #recentSize = 0;
+  readonly #asCore = new Map<string, Endpoint>();
 
   constructor(config: Config, limiter: Needs) {
     const { secondary, categories } = config;
@@ -84,6 +85,19 @@ export class Routes {
     const other = this.#find(method, alternative);
     if (sameKind(route, other)) return other;
     return { kind: 'ambiguous', endpoint: this.unreadable };
+  }
+
+  /** The same endpoint for a version of the API that no longer has its category: it counts as core. */
+  asCore({ name, points, content, contentPerMinute, contentPerHour }: Endpoint): Endpoint {
+    const known = this.#asCore.get(name);
+    if (known !== undefined) return known;
+    const own = {
+      ...(contentPerMinute === Infinity ? {} : { perMinute: contentPerMinute }),
+      ...(contentPerHour === Infinity ? {} : { perHour: contentPerHour }),
+    };
+    const endpoint = this.#limiter.endpoint({ name, points, content: content && own });
+    this.#asCore.set(name, endpoint);
+    return endpoint;
   }
 
   #remember(method: string, path: string, route: Route): void {

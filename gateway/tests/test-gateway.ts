@@ -178,7 +178,11 @@ export class TestGateway implements AsyncDisposable {
 
   /** The body of `GET /rate_limit`. */
   async rateLimit(options: Request = {}): Promise<StatusBody> {
-    const { body } = await this.request('/rate_limit', options);
+    return await this.rateLimitAt('/rate_limit', options);
+  }
+
+  async rateLimitAt(path: string, options: Request = {}): Promise<StatusBody> {
+    const { body } = await this.request(path, options);
     return JSON.parse(body) as StatusBody;
   }
 
