@@ -23,6 +23,7 @@ import { ExecStore } from './exec/store.ts';
 import { mountBind, setPropagation, unmount } from './host/mount.ts';
 import { openListeners } from './http/listeners.ts';
 import { buildServer, listenerOf } from './http/server.ts';
+import type { TcpLimits } from './http/tcp-limits.ts';
 import { UnderWay } from './http/under-way.ts';
 import { ImageStore } from './images/store.ts';
 import { Archives } from './layers/archives.ts';
@@ -145,15 +146,27 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
   undo.defer(async () => (engine.config.liveRestore ? undefined : await stopAllContainers(engine)));
   undo.use(policies);
   const underWay = new UnderWay(clock);
-  const { hosts } = undo.use(await openListeners(config, listenerOf(await buildServer(engine, underWay)), underWay));
+  const limits = await tcpLimits(config);
+  const listener = listenerOf(await buildServer(engine, underWay, limits));
+  const { hosts } = undo.use(await openListeners(config, listener, underWay, limits?.overTcp(listener)));
   policies.startAll();
   const parts = undo.move();
   return {
     engine,
     hosts,
-    reload: (next) => reloadSettings(engine, live, next),
+    reload: (next) => {
+      reloadSettings(engine, live, next);
+      if (live.current.apiRateLimit !== undefined) limits?.use(live.current.apiRateLimit);
+    },
     [Symbol.asyncDispose]: async () => await parts.disposeAsync(),
   };
+}
+
+/** Loaded only where it is wanted: the limiter takes memory. */
+async function tcpLimits({ apiRateLimit }: Config): Promise<TcpLimits | undefined> {
+  if (apiRateLimit === undefined) return undefined;
+  const { TcpLimits } = await import('./http/tcp-limits.ts');
+  return new TcpLimits(apiRateLimit);
 }
 
 /** Containers' mounts below it stay out of the host's table: the shims clone our namespace. */

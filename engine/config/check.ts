@@ -8,6 +8,7 @@ import { EngineError } from '../lib/errors.ts';
 import { checkBridgeName } from '../networks/bridge-link.ts';
 import { parseBip } from '../networks/subnets.ts';
 import { isLoopback, parseHost } from './hosts.ts';
+import { readRateLimits } from './rate-limits.ts';
 import type { ConfigFile, ConfigKey } from './schema.ts';
 
 export type Problem = Readonly<{ key: ConfigKey; message: string }>;
@@ -28,6 +29,7 @@ const CHECKS: Readonly<Partial<Record<ConfigKey, Check>>> = {
   bip: ({ bip }) => bip !== '' && void parseBip(bip),
   tlscert: checkCertificate,
   tlscacert: checkAuthority,
+  'api-rate-limit': (settings) => settings['api-rate-limit'] !== '' && void readRateLimits(settings['api-rate-limit']),
   'log-opts': checkLogOptions,
   dns: ({ dns }) => {
     for (const server of dns) refuseIf(isIP(server) === 0, `${server} is not an ip address`);

@@ -1,3 +1,4 @@
+import { type RateLimits, readRateLimits } from './rate-limits.ts';
 import type { ConfigFile, LogLevel } from './schema.ts';
 
 export type Ulimit = Readonly<{ soft: number; hard: number }>;
@@ -22,6 +23,8 @@ export type Config = Readonly<{
   tlscert: string;
   tlskey: string;
   insecureTcp: boolean;
+  /** Undefined: clients over TCP are not limited. */
+  apiRateLimit: RateLimits | undefined;
   apiCorsHeader: string;
   logLevel: LogLevel;
   debug: boolean;
@@ -56,6 +59,7 @@ export function toConfig(file: ConfigFile): Config {
     tlscert: file.tlscert,
     tlskey: file.tlskey,
     insecureTcp: file['insecure-tcp'],
+    apiRateLimit: file['api-rate-limit'] === '' ? undefined : readRateLimits(file['api-rate-limit']),
     apiCorsHeader: file['api-cors-header'],
     logLevel: file.debug ? 'debug' : (file['log-level'] as LogLevel),
     debug: file.debug || file['log-level'] === 'debug',

@@ -20,6 +20,7 @@ const FLAGS: Readonly<Record<string, Flag>> = {
   tlscert: { key: 'tlscert', kind: 'text' },
   tlskey: { key: 'tlskey', kind: 'text' },
   'insecure-tcp': { key: 'insecure-tcp', kind: 'flag' },
+  'api-rate-limit': { key: 'api-rate-limit', kind: 'text' },
   'api-cors-header': { key: 'api-cors-header', kind: 'text' },
   'log-level': { key: 'log-level', kind: 'text' },
   debug: { key: 'debug', kind: 'flag' },

@@ -23,8 +23,11 @@ const FIXED = [
  * it differs.
  */
 export function reloadedConfig(current: Config, next: Config): { config: Config; waiting: string[] } {
-  const fixed = Object.fromEntries(FIXED.map((key) => [key, current[key]]));
-  const waiting = FIXED.filter((key) => JSON.stringify(current[key]) !== JSON.stringify(next[key]));
+  // Limits and tokens change at once; whether there are any does not.
+  const switched = (current.apiRateLimit === undefined) !== (next.apiRateLimit === undefined);
+  const keys = switched ? ([...FIXED, 'apiRateLimit'] as const) : FIXED;
+  const fixed = Object.fromEntries(keys.map((key) => [key, current[key]]));
+  const waiting = keys.filter((key) => JSON.stringify(current[key]) !== JSON.stringify(next[key]));
   return { config: Object.freeze({ ...next, ...fixed }), waiting };
 }
 

@@ -38,6 +38,7 @@ export const ConfigFile = Type.Object(
     'insecure-tcp': flag(
       'allow tcp hosts without TLS on addresses other than loopback: root for everyone who reaches it',
     ),
+    'api-rate-limit': text('JSON file with the tokens and the limits of clients over tcp; empty: no limits'),
     'api-cors-header': text('value of Access-Control-Allow-Origin; empty: no CORS'),
     'log-level': Type.Union(
       ['debug', 'info', 'warn', 'error', 'fatal'].map((level) => Type.Literal(level)),

@@ -35,13 +35,18 @@ type Listening = AsyncDisposable & { readonly host: string };
  * Opens every host of the configuration; none is left open when one fails. Disposing lets nobody in any more, and cuts
  * the connections when the requests under way have their answers.
  */
-export async function openListeners(config: Config, listener: RequestListener, underWay: UnderWay): Promise<Listeners> {
+export async function openListeners(
+  config: Config,
+  listener: RequestListener,
+  underWay: UnderWay,
+  tcpListener: RequestListener = listener,
+): Promise<Listeners> {
   await using undo = new AsyncDisposableStack();
   const hosts = config.hosts.map((text) => parseHost(text, config.tls));
   const open: string[] = [];
   for (const host of hosts) {
     if (host.kind === 'tcp')
-      open.push(undo.use(await openTcp(config, host.address, host.port, listener, underWay)).host);
+      open.push(undo.use(await openTcp(config, host.address, host.port, tcpListener, underWay)).host);
   }
   // A socket's file last: who waits for it finds all of them open.
   for (const host of hosts) {

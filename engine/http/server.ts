@@ -1,7 +1,13 @@
 import { createServer, type RequestListener } from 'node:http';
 
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
-import Fastify, { LogController, type FastifyBaseLogger, type FastifyInstance } from 'fastify';
+import Fastify, {
+  LogController,
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+} from 'fastify';
 
 import type { Engine } from '../engine.ts';
 import { routes } from '../routes.ts';
@@ -11,14 +17,25 @@ import { answerHeaders } from './headers.ts';
 import { addMissingRoutes } from './not-yet.ts';
 import { describeRoutes, type RouteDescription } from './openapi.ts';
 import { rewriteUrl, UNSUPPORTED, versionRefusal } from './rewrite.ts';
+import type { TcpLimits } from './tcp-limits.ts';
 import type { UnderWay } from './under-way.ts';
 import { lazyValidator } from './validators.ts';
 import { readBody, readQuery, type ValueSchema } from './values.ts';
 
 /** All routes behind one request listener; who listens where is `listeners.ts`. */
-export async function buildServer(engine: Engine, underWay: UnderWay): Promise<FastifyInstance> {
+export async function buildServer(
+  engine: Engine,
+  underWay: UnderWay,
+  limits: TcpLimits | undefined,
+): Promise<FastifyInstance> {
   // The wider type: Fastify's own would carry the logger's into every plugin.
   const log: FastifyBaseLogger = engine.log;
+  /** Before there is a route. */
+  const refuse = async (error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    reply.headers({ ...answerHeaders(engine.config.apiCorsHeader), 'content-type': 'application/json' });
+    await limits?.admit(request, reply, 'unreadable');
+    if (!reply.sent) answerOutsideOfRoutes(error, reply);
+  };
   const http = Fastify({
     // Never listens: the listeners of several sockets share its routes.
     serverFactory: (handler) => createServer(handler),
@@ -28,10 +45,7 @@ export async function buildServer(engine: Engine, underWay: UnderWay): Promise<F
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: 2048 },
     bodyLimit: Number.MAX_SAFE_INTEGER, // body.ts has one for JSON; archives have none
-    frameworkErrors: (error, _request, reply) => {
-      reply.headers({ ...answerHeaders(engine.config.apiCorsHeader), 'content-type': 'application/json' });
-      answerOutsideOfRoutes(error, reply);
-    },
+    frameworkErrors: (error, request, reply) => void refuse(error, request, reply),
     schemaController: { compilersFactory: { buildValidator: () => unused, buildSerializer: () => unused } },
   }).withTypeProvider<TypeBoxTypeProvider>();
   const described: RouteDescription[] = [];
@@ -51,6 +65,11 @@ export async function buildServer(engine: Engine, underWay: UnderWay): Promise<F
   http.addHook('onRequest', async (request, reply) => {
     underWay.add(`${request.method} ${request.routeOptions.url}`, reply.raw);
     reply.headers({ ...answerHeaders(engine.config.apiCorsHeader) });
+    if (limits !== undefined) {
+      // Paths without a route are one endpoint: their number has no end.
+      await limits.admit(request, reply, `${request.method} ${request.routeOptions.url ?? '*'}`);
+      if (reply.sent) return;
+    }
     // Whatever the path: a browser asks before it sends the request itself.
     if (request.method === 'OPTIONS') await reply.code(200).send();
   });

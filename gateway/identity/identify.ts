@@ -1,9 +1,8 @@
+import { type Credential, credentialIn, tokenOf } from '@gantry/limiter/credentials.ts';
 import type { Caller } from '@gantry/limiter/types.ts';
 
 import type { Policy } from '../policy.ts';
-import { type Credential, credentialIn } from './credentials.ts';
 import { IntrospectionFailed } from './introspection.ts';
-import { tokenOf } from './known.ts';
 
 /**
  * Whose request it is. `anonymous`: that of its address; `refused`: the credential is wrong; `unavailable`: nobody can

@@ -1,5 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 
+import { type Credential, tokenOf } from '@gantry/limiter/credentials.ts';
 import {
   type ActingApp,
   callerFrom,
@@ -10,7 +11,6 @@ import {
 import type { Caller } from '@gantry/limiter/types.ts';
 
 import type { IdentitySettings } from '../config/schema.ts';
-import type { Credential } from './credentials.ts';
 
 type Known = Readonly<{ digest: Buffer; caller: Caller }>;
 
@@ -67,11 +67,6 @@ export class KnownIdentities {
     }
     return undefined;
   }
-}
-
-/** In Basic the token is the password, with any user; or the user, with no password or `x-oauth-basic`. */
-export function tokenOf({ user, password }: { user: string; password: string }): string {
-  return password === '' || password === 'x-oauth-basic' ? user : password;
 }
 
 function digestOf(secret: string): Buffer {

@@ -30,6 +30,11 @@ export function credentialIn(authorization: string | undefined): Credential {
   }
 }
 
+/** In Basic the token is the password, with any user; or the user, with no password or `x-oauth-basic`. */
+export function tokenOf({ user, password }: { user: string; password: string }): string {
+  return password === '' || password === 'x-oauth-basic' ? user : password;
+}
+
 function basicIn(value: string): Credential {
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(value)) return malformed;
   const decoded = Buffer.from(value, 'base64').toString('utf8');
