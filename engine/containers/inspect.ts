@@ -6,8 +6,9 @@ import type { ImageStore } from '../images/store.ts';
 import type { Layers } from '../layers/layers.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Networks } from '../networks/networks.ts';
+import { networkNameOf } from '../networks/present.ts';
 import { presentLinks } from './links.ts';
-import { networkNameOf, presentInspect, type Around } from './present.ts';
+import { presentInspect, type Around } from './present.ts';
 import type { Inspect } from './schema.ts';
 import type { Container, ContainerStore } from './store.ts';
 
@@ -51,9 +52,10 @@ export function aroundOf(
   };
 }
 
-function lastNetworkId({ store }: Networks, container: Container): string {
-  const name = container.state.status === 'created' ? undefined : networkNameOf(container);
-  return name === undefined ? '' : (store.networkNamed(name)?.id ?? '');
+/** Only of a network that there is: a daemon without a bridge has none of that name. */
+function lastNetworkId(networks: Networks, { state, hostConfig }: Container): string {
+  const name = state.status === 'created' ? undefined : networkNameOf(hostConfig.NetworkMode);
+  return networks.list().find((network) => network.name === name)?.id ?? '';
 }
 
 /** A name that now means another image would be a lie: then the id is shown, as docker does. */

@@ -1,8 +1,9 @@
 import type { Config } from '../config/config.ts';
 import type { Attachment } from '../networks/attach.ts';
+import { listedPorts, networkSettings, presentEndpoints, type Member } from '../networks/present.ts';
 import { humanDuration } from './durations.ts';
 import { etcFilesOf } from './etc-files.ts';
-import type { Endpoint, Inspect, Mount, Summary } from './schema.ts';
+import type { Inspect, Mount, Summary } from './schema.ts';
 import { exitCodeOf, isAlive, type ContainerState } from './state.ts';
 import type { Container, MountPoint } from './store.ts';
 
@@ -27,6 +28,7 @@ export type Around = {
 /** A container as GET /containers/json shows it. */
 export function presentSummary(container: Container, around: Around): Summary {
   const { id, name, imageId, path, args, createdAt, config, hostConfig, state } = container;
+  const member = memberOf(container, around);
   return {
     Id: id,
     Names: [`/${name}`, ...around.linkNames],
@@ -34,12 +36,12 @@ export function presentSummary(container: Container, around: Around): Summary {
     ImageID: imageId,
     Command: [path, ...args].map((word) => (/\s/.test(word) ? `'${word}'` : word)).join(' '),
     Created: Math.floor(createdAt.epochMilliseconds / 1000),
-    Ports: summaryPorts(container, around.attachment),
+    Ports: listedPorts(member),
     Labels: config.Labels,
     State: wireStatus(state),
     Status: statusText(container, around.now),
     HostConfig: { NetworkMode: hostConfig.NetworkMode },
-    NetworkSettings: { Networks: networksOf(container, around) },
+    NetworkSettings: { Networks: presentEndpoints(member) },
     Mounts: container.mounts.map(presentMount),
   };
 }
@@ -85,7 +87,7 @@ export function presentInspect(container: Container, around: Around): Inspect {
     GraphDriver: { Data: around.graphDriver, Name: 'overlay2' },
     Mounts: container.mounts.map(presentMount),
     Config: config,
-    NetworkSettings: networkSettings(container, around),
+    NetworkSettings: networkSettings(memberOf(container, around)),
   };
 }
 
@@ -140,87 +142,13 @@ function presentMount({ type, name, source, destination, mode, writable, propaga
   };
 }
 
-function summaryPorts({ config, state }: Container, attachment: Attachment | undefined): Summary['Ports'] {
-  if (!isAlive(state)) return [];
-  const published = attachment?.ports ?? [];
-  const shown = published.map(({ containerPort, hostPort, hostIp, protocol }) => ({
-    IP: hostIp === '' ? '0.0.0.0' : hostIp,
-    PrivatePort: containerPort,
-    PublicPort: hostPort,
-    Type: protocol as string,
-  }));
-  const hidden = Object.keys(config.ExposedPorts ?? {})
-    .map((key) => key.split('/') as [string, string])
-    .filter(([port, type]) => !published.some((one) => one.containerPort === Number(port) && one.protocol === type))
-    .map(([port, type]) => ({ PrivatePort: Number(port), Type: type }));
-  return [...shown, ...hidden].toSorted((a, b) => a.PrivatePort - b.PrivatePort);
-}
-
-function portMap(
-  { config, state }: Container,
-  attachment: Attachment | undefined,
-): Inspect['NetworkSettings']['Ports'] {
-  const map: Inspect['NetworkSettings']['Ports'] = {};
-  if (!isAlive(state)) return map;
-  for (const key of Object.keys(config.ExposedPorts ?? {})) map[key] = null;
-  for (const { containerPort, hostPort, hostIp, protocol } of attachment?.ports ?? []) {
-    const key = `${containerPort}/${protocol}`;
-    map[key] = [...(map[key] ?? []), { HostIp: hostIp === '' ? '0.0.0.0' : hostIp, HostPort: String(hostPort) }];
-  }
-  return map;
-}
-
-/** The network that the mode names; one that shares another container's network has none of its own. */
-export function networkNameOf({ hostConfig }: Container): string | undefined {
-  const { NetworkMode } = hostConfig;
-  if (NetworkMode.startsWith('container:')) return undefined;
-  return NetworkMode === 'default' ? 'bridge' : NetworkMode;
-}
-
-function networksOf(container: Container, around: Around): Record<string, Endpoint> {
-  const name = networkNameOf(container);
-  return name === undefined ? {} : { [name]: endpointOf(around) };
-}
-
-function endpointOf({ attachment, networkId }: Around): Endpoint {
+function memberOf({ config, hostConfig, state }: Container, { attachment, networkId }: Around): Member {
   return {
-    IPAMConfig: null,
-    Links: null,
-    Aliases: null,
-    NetworkID: networkId,
-    EndpointID: attachment?.endpointId ?? '',
-    Gateway: attachment?.gateway ?? '',
-    IPAddress: attachment?.ipAddress ?? '',
-    IPPrefixLen: attachment?.prefixLength ?? 0,
-    IPv6Gateway: '',
-    GlobalIPv6Address: '',
-    GlobalIPv6PrefixLen: 0,
-    MacAddress: attachment?.macAddress ?? '',
-    DriverOpts: null,
-  };
-}
-
-function networkSettings(container: Container, around: Around): Inspect['NetworkSettings'] {
-  const { attachment } = around;
-  const onBridge = networkNameOf(container) === 'bridge' ? attachment : undefined;
-  return {
-    Bridge: '',
-    SandboxID: attachment?.sandboxId ?? '',
-    HairpinMode: false,
-    LinkLocalIPv6Address: '',
-    LinkLocalIPv6PrefixLen: 0,
-    Ports: portMap(container, attachment),
-    SandboxKey: isAlive(container.state) && attachment !== undefined ? `/proc/${container.state.pid}/ns/net` : '',
-    SecondaryIPAddresses: null,
-    SecondaryIPv6Addresses: null,
-    EndpointID: onBridge?.endpointId ?? '',
-    Gateway: onBridge?.gateway ?? '',
-    GlobalIPv6Address: '',
-    GlobalIPv6PrefixLen: 0,
-    IPAddress: onBridge?.ipAddress ?? '',
-    IPPrefixLen: onBridge?.prefixLength ?? 0,
-    IPv6Gateway: '',
-    MacAddress: onBridge?.macAddress ?? '',
-    Networks: networksOf(container, around),
+    attachment,
+    networkId,
+    networkMode: hostConfig.NetworkMode,
+    isDisabled: config.NetworkDisabled === true,
+    exposed: Object.keys(config.ExposedPorts ?? {}),
+    pid: isAlive(state) ? state.pid : undefined,
   };
 }

@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox';
 
+import { Endpoints, NetworkSettings } from '../networks/schema.ts';
 import { ContainerConfig, ContainerConfigBody } from './config-schema.ts';
 import { HostConfig, HostConfigBody } from './host-config-schema.ts';
 
@@ -59,24 +60,6 @@ export const RemoveQuery = Type.Object({
   link: Type.Optional(Type.Boolean({ default: false, description: 'Remove the link of this name only' })),
 });
 
-/** A network endpoint as lists and inspects show it. */
-export const Endpoint = Type.Object({
-  IPAMConfig: orNull(Type.Object({}, { additionalProperties: true })),
-  Links: orNull(Type.Array(Type.String())),
-  Aliases: orNull(Type.Array(Type.String())),
-  NetworkID: Type.String(),
-  EndpointID: Type.String(),
-  Gateway: Type.String(),
-  IPAddress: Type.String(),
-  IPPrefixLen: Type.Integer(),
-  IPv6Gateway: Type.String(),
-  GlobalIPv6Address: Type.String(),
-  GlobalIPv6PrefixLen: Type.Integer(),
-  MacAddress: Type.String(),
-  DriverOpts: Type.Null(),
-});
-export type Endpoint = Static<typeof Endpoint>;
-
 export const Mount = Type.Object({
   Type: Type.String(),
   Name: Type.Optional(Type.String()),
@@ -110,15 +93,10 @@ export const Summary = Type.Object({
   State: Type.String(),
   Status: Type.String(),
   HostConfig: Type.Object({ NetworkMode: Type.String() }),
-  NetworkSettings: Type.Object({ Networks: Type.Record(Type.String(), Endpoint) }),
+  NetworkSettings: Type.Object({ Networks: Endpoints }),
   Mounts: Type.Array(Mount),
 });
 export type Summary = Static<typeof Summary>;
-
-const PortMap = Type.Record(
-  Type.String(),
-  orNull(Type.Array(Type.Object({ HostIp: Type.String(), HostPort: Type.String() }))),
-);
 
 export const Inspect = Type.Object({
   Id: Type.String(),
@@ -157,26 +135,7 @@ export const Inspect = Type.Object({
   SizeRootFs: Type.Optional(Type.Integer()),
   Mounts: Type.Array(Mount),
   Config: ContainerConfig,
-  NetworkSettings: Type.Object({
-    Bridge: Type.String(),
-    SandboxID: Type.String(),
-    HairpinMode: Type.Boolean(),
-    LinkLocalIPv6Address: Type.String(),
-    LinkLocalIPv6PrefixLen: Type.Integer(),
-    Ports: PortMap,
-    SandboxKey: Type.String(),
-    SecondaryIPAddresses: Type.Null(),
-    SecondaryIPv6Addresses: Type.Null(),
-    EndpointID: Type.String(),
-    Gateway: Type.String(),
-    GlobalIPv6Address: Type.String(),
-    GlobalIPv6PrefixLen: Type.Integer(),
-    IPAddress: Type.String(),
-    IPPrefixLen: Type.Integer(),
-    IPv6Gateway: Type.String(),
-    MacAddress: Type.String(),
-    Networks: Type.Record(Type.String(), Endpoint),
-  }),
+  NetworkSettings,
 });
 export type Inspect = Static<typeof Inspect>;
 

@@ -8,7 +8,15 @@ import { prepareMoves } from '../host/cgroup-moves.ts';
 import type { Layers } from '../layers/layers.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { KeyLock } from '../lib/key-lock.ts';
-import { attachBridge, attachHost, attachNone, detach, type Leased, type NetworkNeeds } from '../networks/attach.ts';
+import {
+  attachBridge,
+  attachHost,
+  attachNone,
+  detach,
+  leaseNothing,
+  type Leased,
+  type NetworkNeeds,
+} from '../networks/attach.ts';
 import type { Runtimes } from '../runtime/runtimes.ts';
 import { Shim, type ShimOptions } from '../runtime/shim.ts';
 import { StartFailed } from '../runtime/start-failure.ts';
@@ -123,7 +131,7 @@ async function launch(engine: StartNeeds, container: Container, restartCount: nu
     stoppedByUser: false,
   }));
   undo.move();
-  if (leased !== undefined) tellLinkedAddress(engine, running, leased.attachment.ipAddress);
+  if (leased?.attachment !== undefined) tellLinkedAddress(engine, running, leased.attachment.ipAddress);
   emitMounts(engine.events, running);
   emitContainer(engine.events, 'start', running);
   engine.exits.follow(id, shim);
@@ -149,18 +157,21 @@ function makeBindSources({ mounts }: Container): void {
   }
 }
 
+/** A namespace that is in no network at all. */
+type Lonely = Pick<Leased, 'netns'> & { attachment?: undefined };
+
 /** The namespace for the container; undefined where it has none of its own. */
-async function lease(engine: StartNeeds, container: Container): Promise<Leased | undefined> {
+async function lease(engine: StartNeeds, container: Container): Promise<Leased | Lonely | undefined> {
   const { hostConfig, config, id, name } = container;
   if (hostConfig.NetworkMode === 'host') {
     attachHost(engine, id);
     return undefined;
   }
   if (hostConfig.NetworkMode.startsWith('container:')) return undefined;
-  if (hostConfig.NetworkMode === 'none' || config.NetworkDisabled === true || engine.config.bridge === 'none') {
-    return attachNone(engine, id);
-  }
+  if (config.NetworkDisabled === true) return leaseNothing(engine, id);
+  if (hostConfig.NetworkMode === 'none') return attachNone(engine, id);
   if (!['default', 'bridge'].includes(hostConfig.NetworkMode)) engine.networks.find(hostConfig.NetworkMode);
+  if (engine.config.bridge === 'none') return leaseNothing(engine, id);
   return await attachBridge(engine, {
     containerId: id,
     containerName: name,

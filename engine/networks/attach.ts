@@ -93,6 +93,12 @@ export function attachNone(engine: NetworkNeeds, containerId: string): Leased {
   }
 }
 
+/** The same for a container that is in no network: its own is disabled, or the daemon has no bridge. */
+export function leaseNothing(engine: NetworkNeeds, containerId: string): { netns: number } {
+  detach(engine, containerId);
+  return { netns: loopbackNetns() };
+}
+
 /** The machine's own network: there is no namespace to hand out, only a record that the container is in it. */
 export function attachHost(engine: NetworkNeeds, containerId: string): Attachment {
   detach(engine, containerId);

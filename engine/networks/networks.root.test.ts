@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { parseFilters } from '../http/filters.ts';
 import { attachHost, detach } from './attach.ts';
 import { listNetworks, NETWORK_FILTERS } from './list.ts';
-import { networkSettings, presentNetwork } from './present.ts';
+import { networkSettings, presentNetwork, type Member } from './present.ts';
 import { becomeTestHost, TestDaemon } from './test-host.ts';
 
 becomeTestHost();
@@ -73,12 +73,7 @@ test('a running container shows its endpoint and all of its exposed ports', asyn
   const portBindings = { '80/tcp': [{ HostPort: '8080' }, { HostIp: '127.0.0.1', HostPort: '8081' }] };
   const { attachment } = await daemon.attach('web', { portBindings });
 
-  const shown = networkSettings(daemon.networks, {
-    containerId: 'web',
-    networkMode: 'default',
-    exposed: ['7777/tcp', '80/tcp'],
-    pid: 42,
-  });
+  const shown = networkSettings(member(daemon, 'web', { exposed: ['7777/tcp', '80/tcp'], pid: 42 }));
 
   assert.deepEqual(shown.Ports, {
     '7777/tcp': null,
@@ -98,27 +93,36 @@ test('a stopped container shows the name of its network and no address', async (
   await daemon.attach('web');
   detach(daemon, 'web');
 
-  const shown = networkSettings(daemon.networks, { containerId: 'web', networkMode: '', exposed: ['80/tcp'] });
+  const networkId = daemon.networks.predefined('bridge').id;
+  const shown = networkSettings(member(daemon, 'web', { networkMode: '', networkId, exposed: ['80/tcp'] }));
 
   assert.deepEqual(shown.Ports, {});
   assert.equal(shown.SandboxKey, '');
   assert.equal(shown.Networks['bridge']?.IPAddress, '');
-  assert.equal(shown.Networks['bridge']?.NetworkID, daemon.networks.predefined('bridge').id);
+  assert.equal(shown.Networks['bridge']?.NetworkID, networkId);
 });
 
 test('a container in the network of the host has an endpoint there, in that of another container none', async () => {
   await using daemon = await TestDaemon.start();
   attachHost(daemon, 'hst');
 
-  const host = networkSettings(daemon.networks, {
-    containerId: 'hst',
-    networkMode: 'host',
-    exposed: ['7/tcp'],
-    pid: 1,
-  });
-  const joined = networkSettings(daemon.networks, { containerId: 'con', networkMode: 'container:web', exposed: [] });
+  const host = networkSettings(member(daemon, 'hst', { networkMode: 'host', exposed: ['7/tcp'], pid: 1 }));
+  const joined = networkSettings(member(daemon, 'con', { networkMode: 'container:web', pid: 2 }));
 
   assert.deepEqual([Object.keys(host.Networks), host.EndpointID, host.Ports], [['host'], '', {}]);
   assert.notEqual(host.Networks['host']?.EndpointID, '');
-  assert.deepEqual(joined.Networks, {});
+  assert.deepEqual([joined.Networks, joined.SandboxKey], [{}, '']);
 });
+
+function member({ networks }: TestDaemon, containerId: string, fields: Partial<Member>): Member {
+  const attachment = networks.attachmentOf(containerId);
+  return {
+    attachment,
+    networkId: '',
+    networkMode: 'default',
+    isDisabled: false,
+    exposed: [],
+    pid: undefined,
+    ...fields,
+  };
+}

@@ -1,7 +1,7 @@
 import type { Attachment } from './attach.ts';
 import type { Networks } from './networks.ts';
-import { parsePort, type PublishedPort } from './ports.ts';
-import type { EndpointWire, NetworkSettingsWire, NetworkWire } from './schema.ts';
+import { parsePort } from './ports.ts';
+import type { Endpoint, Endpoints, NetworkSettings, NetworkWire, PortMap } from './schema.ts';
 import type { NetworkRecord } from './store.ts';
 
 /** A network with the containers that are in it at this moment. */
@@ -42,61 +42,62 @@ export function presentNetwork(networks: Networks, network: NetworkRecord): Netw
   };
 }
 
-type Sight = Readonly<{
-  containerId: string;
+/** A container as far as its networks are concerned. */
+export type Member = Readonly<{
+  /** Where it is while it runs; also nowhere, when it has no network or another container's. */
+  attachment: Attachment | undefined;
+  /** Of the network that it was in last; empty before the first start. */
+  networkId: string;
   /** HostConfig.NetworkMode as the client wrote it; `default` and nothing mean `bridge`. */
   networkMode: string;
-  /** Keys such as `80/tcp`: those of the configuration and those of the bindings. */
+  /** Config.NetworkDisabled */
+  isDisabled: boolean;
+  /** Keys of the configuration such as `80/tcp`. */
   exposed: readonly string[];
-  /** Of the container's first process, while it runs. */
-  pid?: number;
+  /** Of its first process, while it runs. */
+  pid: number | undefined;
 }>;
 
+/** The network that a mode names; a container that shares another one's network has none of its own. */
+export function networkNameOf(networkMode: string): string | undefined {
+  if (networkMode.startsWith('container:')) return undefined;
+  return networkMode === '' || networkMode === 'default' ? 'bridge' : networkMode;
+}
+
 /** NetworkSettings of a container as inspect shows it: all of it while the container runs, else the network's name. */
-export function networkSettings(
-  networks: Networks,
-  { containerId, networkMode, exposed, pid }: Sight,
-): NetworkSettingsWire {
-  const attachment = networks.attachmentOf(containerId);
-  const bridged = attachment !== undefined && attachment.ipAddress !== '';
+export function networkSettings(member: Member): NetworkSettings {
+  const { attachment, pid } = member;
+  const hasSandbox = pid !== undefined && !member.isDisabled && networkNameOf(member.networkMode) !== undefined;
+  // The top level repeats the endpoint of the default bridge only: it is from before there were networks.
+  const bridged = isBridged(attachment) ? attachment : undefined;
   return {
     Bridge: '',
     SandboxID: attachment?.sandboxId ?? '',
     HairpinMode: false,
     LinkLocalIPv6Address: '',
     LinkLocalIPv6PrefixLen: 0,
-    Ports: bridged ? portMap(attachment.ports, exposed) : {},
+    Ports: portMap(member),
     // A path that tools such as nsenter can open, as dockerd's is.
-    SandboxKey: attachment === undefined || pid === undefined ? '' : `/proc/${pid}/ns/net`,
+    SandboxKey: hasSandbox ? `/proc/${pid}/ns/net` : '',
     SecondaryIPAddresses: null,
     SecondaryIPv6Addresses: null,
-    // The top level repeats the endpoint of the default bridge only: it is from before there were networks.
-    EndpointID: bridged ? attachment.endpointId : '',
-    Gateway: attachment?.gateway ?? '',
+    EndpointID: bridged?.endpointId ?? '',
+    Gateway: bridged?.gateway ?? '',
     GlobalIPv6Address: '',
     GlobalIPv6PrefixLen: 0,
-    IPAddress: attachment?.ipAddress ?? '',
-    IPPrefixLen: attachment?.prefixLength ?? 0,
+    IPAddress: bridged?.ipAddress ?? '',
+    IPPrefixLen: bridged?.prefixLength ?? 0,
     IPv6Gateway: '',
-    MacAddress: attachment?.macAddress ?? '',
-    Networks: presentEndpoints(networks, { containerId, networkMode }),
+    MacAddress: bridged?.macAddress ?? '',
+    Networks: presentEndpoints(member),
   };
 }
 
 /** The endpoints of a container by network name, as lists and inspect show them. */
-export function presentEndpoints(
-  networks: Networks,
-  { containerId, networkMode }: Pick<Sight, 'containerId' | 'networkMode'>,
-): Record<string, EndpointWire> {
-  if (networkMode.startsWith('container:')) return {};
-  const attachment = networks.attachmentOf(containerId);
-  if (attachment !== undefined) return { [attachment.networkName]: endpoint(attachment) };
-  const name = networkMode === '' || networkMode === 'default' ? 'bridge' : networkMode;
-  return { [name]: endpoint(undefined, networks.list().find((network) => network.name === name)?.id) };
-}
-
-function endpoint(attachment: Attachment | undefined, networkId = ''): EndpointWire {
-  return {
+export function presentEndpoints({ attachment, networkId, networkMode, isDisabled }: Member): Endpoints {
+  const name = networkNameOf(networkMode);
+  if (name === undefined || isDisabled) return {};
+  const endpoint: Endpoint = {
     IPAMConfig: null,
     Links: null,
     Aliases: null,
@@ -111,19 +112,45 @@ function endpoint(attachment: Attachment | undefined, networkId = ''): EndpointW
     MacAddress: attachment?.macAddress ?? '',
     DriverOpts: null,
   };
+  return { [name]: endpoint };
+}
+
+/** A port as GET /containers/json shows it. */
+export type ListedPort = { IP?: string; PrivatePort: number; PublicPort?: number; Type: string };
+
+/** The published ports of a container on a bridge, and those that it only exposes. */
+export function listedPorts({ attachment, exposed }: Member): ListedPort[] {
+  if (!isBridged(attachment)) return [];
+  const published = attachment.ports.map(({ containerPort, hostPort, hostIp, protocol }) => ({
+    IP: hostIp,
+    PrivatePort: containerPort,
+    PublicPort: hostPort,
+    Type: protocol,
+  }));
+  const hidden = exposed
+    .map(parsePort)
+    .map(({ containerPort, protocol }) => ({ PrivatePort: containerPort, Type: protocol }))
+    .filter((one) => !published.some(({ PrivatePort, Type }) => PrivatePort === one.PrivatePort && Type === one.Type));
+  return [...published, ...hidden].toSorted((a, b) => a.PrivatePort - b.PrivatePort);
 }
 
 /** Every exposed port, with `null` when it is not published. */
-function portMap(ports: readonly PublishedPort[], exposed: readonly string[]): NetworkSettingsWire['Ports'] {
-  const map: NetworkSettingsWire['Ports'] = {};
+function portMap({ attachment, exposed }: Member): PortMap {
+  if (!isBridged(attachment)) return {};
+  const map: PortMap = {};
   for (const key of exposed) {
     const { containerPort, protocol } = parsePort(key);
     map[`${containerPort}/${protocol}`] = null;
   }
-  for (const { containerPort, protocol, hostIp, hostPort } of ports) {
+  for (const { containerPort, protocol, hostIp, hostPort } of attachment.ports) {
     (map[`${containerPort}/${protocol}`] ??= []).push({ HostIp: hostIp, HostPort: String(hostPort) });
   }
   return Object.fromEntries(Object.entries(map).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** Ports and addresses are there on a bridge only. */
+function isBridged(attachment: Attachment | undefined): attachment is Attachment {
+  return attachment !== undefined && attachment.ipAddress !== '';
 }
 
 function bridgeOptions(bridge: string, mtu: number): Record<string, string> {

@@ -60,43 +60,52 @@ export const DisconnectBody = Type.Object({
   Force: Type.Optional(Type.Boolean({ default: false })),
 });
 
-type PortMap = Record<string, { HostIp: string; HostPort: string }[] | null>;
+/** A network endpoint as lists and inspects of containers show it. */
+export const Endpoint = Type.Object({
+  IPAMConfig: orNull(Type.Object({}, { additionalProperties: true })),
+  Links: orNull(Type.Array(Type.String())),
+  Aliases: orNull(Type.Array(Type.String())),
+  NetworkID: Type.String(),
+  EndpointID: Type.String(),
+  Gateway: Type.String(),
+  IPAddress: Type.String(),
+  IPPrefixLen: Type.Integer(),
+  IPv6Gateway: Type.String(),
+  GlobalIPv6Address: Type.String(),
+  GlobalIPv6PrefixLen: Type.Integer(),
+  MacAddress: Type.String(),
+  DriverOpts: Type.Null(),
+});
+export type Endpoint = Static<typeof Endpoint>;
 
-/** An endpoint in a container's NetworkSettings.Networks. */
-export type EndpointWire = {
-  IPAMConfig: null;
-  Links: null;
-  Aliases: null;
-  NetworkID: string;
-  EndpointID: string;
-  Gateway: string;
-  IPAddress: string;
-  IPPrefixLen: number;
-  IPv6Gateway: string;
-  GlobalIPv6Address: string;
-  GlobalIPv6PrefixLen: number;
-  MacAddress: string;
-  DriverOpts: null;
-};
+export const Endpoints = Type.Record(Type.String(), Endpoint);
+export type Endpoints = Static<typeof Endpoints>;
+
+export const PortMap = Type.Record(
+  Type.String(),
+  orNull(Type.Array(Type.Object({ HostIp: Type.String(), HostPort: Type.String() }))),
+);
+export type PortMap = Static<typeof PortMap>;
 
 /** NetworkSettings of a container's inspect. */
-export type NetworkSettingsWire = {
-  Bridge: string;
-  SandboxID: string;
-  HairpinMode: boolean;
-  LinkLocalIPv6Address: string;
-  LinkLocalIPv6PrefixLen: number;
-  Ports: PortMap;
-  SandboxKey: string;
-  SecondaryIPAddresses: null;
-  SecondaryIPv6Addresses: null;
-  EndpointID: string;
-  Gateway: string;
-  GlobalIPv6Address: string;
-  GlobalIPv6PrefixLen: number;
-  IPAddress: string;
-  IPPrefixLen: number;
-  IPv6Gateway: string;
-  MacAddress: string;
-  Networks: Record<string, EndpointWire>;
-};
+export const NetworkSettings = Type.Object({
+  Bridge: Type.String(),
+  SandboxID: Type.String(),
+  HairpinMode: Type.Boolean(),
+  LinkLocalIPv6Address: Type.String(),
+  LinkLocalIPv6PrefixLen: Type.Integer(),
+  Ports: PortMap,
+  SandboxKey: Type.String(),
+  SecondaryIPAddresses: Type.Null(),
+  SecondaryIPv6Addresses: Type.Null(),
+  EndpointID: Type.String(),
+  Gateway: Type.String(),
+  GlobalIPv6Address: Type.String(),
+  GlobalIPv6PrefixLen: Type.Integer(),
+  IPAddress: Type.String(),
+  IPPrefixLen: Type.Integer(),
+  IPv6Gateway: Type.String(),
+  MacAddress: Type.String(),
+  Networks: Endpoints,
+});
+export type NetworkSettings = Static<typeof NetworkSettings>;
