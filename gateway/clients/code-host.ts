@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -16,6 +16,8 @@ export class CodeHost implements AsyncDisposable {
   /** Method and path of each request, in order. */
   readonly seen: string[] = [];
   readonly #server: Server;
+  readonly #arrivals = new EventEmitter();
+  #held: Promise<void> | undefined;
   #issues = 0;
 
   private constructor() {
@@ -33,6 +35,21 @@ export class CodeHost implements AsyncDisposable {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
+  /** Lets requests wait for their answers until the returned function is called. */
+  hold(): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#held = promise;
+    return () => {
+      this.#held = undefined;
+      resolve();
+    };
+  }
+
+  /** Waits until so many requests have come. */
+  async saw(count: number): Promise<void> {
+    while (this.seen.length < count) await once(this.#arrivals, 'request');
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     const closed = once(this.#server, 'close');
     this.#server.close();
@@ -43,7 +60,9 @@ export class CodeHost implements AsyncDisposable {
   async #serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const asked = `${req.method} ${req.url?.split('?', 1)[0]}`;
     this.seen.push(asked);
+    this.#arrivals.emit('request');
     const { status, body } = this.#answer(asked, await text(req));
+    await this.#held;
     res.writeHead(status, { 'content-type': 'application/json; charset=utf-8' });
     res.end(req.method === 'HEAD' ? undefined : JSON.stringify(body));
   }

@@ -18,6 +18,7 @@ type Exchange = {
 function watchedOctokit(baseUrl: string) {
   const exchanges: Exchange[] = [];
   const said: string[] = [];
+  const refused = Promise.withResolvers<void>();
   const say = (line: string): void => void said.push(line);
   const watched = async (url: string, options: RequestInit): Promise<Response> => {
     const sentMs = Date.now();
@@ -31,6 +32,7 @@ function watchedOctokit(baseUrl: string) {
       sentMs,
       answeredMs: Date.now(),
     });
+    if (status >= 400) refused.resolve();
     return response;
   };
   const octokit = new Octokit({
@@ -39,7 +41,7 @@ function watchedOctokit(baseUrl: string) {
     request: { fetch: watched },
     log: { debug: () => undefined, info: say, warn: say, error: say },
   });
-  return { octokit, exchanges, said };
+  return { octokit, exchanges, said, refused: refused.promise };
 }
 
 suite('Octokit', { concurrency: 4 }, () => {
@@ -114,6 +116,25 @@ suite('Octokit', { concurrency: 4 }, () => {
       [201, 403, 201],
     );
     assert.equal(said[0], 'SecondaryRateLimit detected for request POST /repos/{owner}/{repo}/issues');
+  });
+
+  test('Octokit waits retry-after when too many of its requests are under way', async () => {
+    await using limited = await startLimitedHost({ secondary: { concurrent: { limit: 1 } } });
+    const { octokit, exchanges, said, refused } = watchedOctokit(limited.gateway.url);
+    const release = limited.host.hold();
+    const first = octokit.request('GET /user');
+    await limited.host.saw(1);
+
+    const second = octokit.request('GET /repos/{owner}/{repo}', { owner: 'ada', repo: 'engine' });
+    await Promise.race([second, refused]);
+    release();
+
+    assert.deepEqual([(await first).status, (await second).status], [200, 200]);
+    assert.equal(exchanges[0]?.status, 403);
+    assert.deepEqual(said, [
+      'SecondaryRateLimit detected for request GET /repos/{owner}/{repo}',
+      'Retrying after 1 seconds!',
+    ]);
   });
 
   for (const [name, settings] of [
