@@ -3,6 +3,7 @@ import type { LimitStore } from '@gantry/limiter/types.ts';
 
 import { rulesFrom } from './config/rules.ts';
 import type { Config } from './config/schema.ts';
+import { keepGarbageYoung } from './garbage.ts';
 import type { Gateway } from './gateway.ts';
 import type { GatewayLog } from './log.ts';
 import { newCounts } from './metrics.ts';
@@ -13,6 +14,7 @@ import { openUpstream, sameUpstream } from './proxy/upstream.ts';
 
 /** A gateway in this process: builds the parts and opens the doors. It disposes the store at its end. */
 export async function startGateway(config: Config, log: GatewayLog, store: LimitStore): Promise<Service> {
+  keepGarbageYoung();
   await using undo = new AsyncDisposableStack();
   const limiter = undo.use(
     new RateLimiter({
