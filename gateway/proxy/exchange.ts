@@ -7,6 +7,7 @@ import type { Gateway } from '../gateway.ts';
 import type { Policy } from '../policy.ts';
 import type { Target } from '../routes/path.ts';
 import type { Connection } from './connection.ts';
+import type { RequestBody } from './request-body.ts';
 
 /** One request on its way through. The policy is the one in force when it came. */
 export type Exchange = {
@@ -23,6 +24,8 @@ export type Exchange = {
   caller: Caller;
   target: Target;
   decision: Decision | undefined;
+  /** What of the request is still to come. */
+  body: RequestBody | undefined;
   /** The client has its answer, or is gone. */
   closed: boolean;
   /** Told when the client's connection is done, after the whole answer or in the middle of it. */

@@ -15,6 +15,9 @@ export type Body = Buffer | RequestBody | null;
 /** An answer up to this size is held until its end, which mostly comes with it: head and body then go in one piece. */
 const SMALL_BYTES = 16_384;
 
+/** undici reads others as UTF-8, and then they cannot be written as they were. */
+const REASON = /^[\x20-\x7e]+$/;
+
 /** May be sent again when the upstream closed the connection without a word, as it may do with an idle one. */
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS']);
 
@@ -68,9 +71,11 @@ class Forwarding implements Dispatcher.DispatchHandler {
     this.#length = Number(headers['content-length'] ?? -1);
     const { res, decision, gateway, connection } = this.#exchange;
     if (res.destroyed) return;
+    const coding = headers['transfer-encoding'];
+    if (coding !== undefined && coding !== 'chunked') throw new Error(`the upstream answers in coding ${coding}`);
     const passed = responseHeaders(headers, decision);
     if (gateway.draining || connection.ending) passed.push('connection', 'close');
-    if (statusText === undefined || statusText === '') res.writeHead(status, passed);
+    if (statusText === undefined || !REASON.test(statusText)) res.writeHead(status, passed);
     else res.writeHead(status, statusText, passed);
     flushSoon(this);
   }

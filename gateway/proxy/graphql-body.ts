@@ -1,8 +1,7 @@
 import { graphqlKind } from '../routes/graphql.ts';
 import type { Exchange } from './exchange.ts';
 import type { Body } from './forward.ts';
-import { hasBody } from './headers.ts';
-import { RequestBody } from './request-body.ts';
+import { bodyOf } from './request-body.ts';
 
 export type ReadGraphql = Readonly<{ kind: 'query' | 'mutation'; body: Body }>;
 
@@ -18,12 +17,13 @@ const MOST_PIECES = 32;
 export async function readGraphql(exchange: Exchange, scanBytes: number): Promise<ReadGraphql | undefined> {
   const { req, target, gateway } = exchange;
   const { query } = target;
-  const unread = (): Body => (hasBody(req) ? new RequestBody(req) : null);
-  if (req.method !== 'POST') return { kind: query === '' || query === '?' ? 'query' : 'mutation', body: unread() };
+  if (req.method !== 'POST') {
+    return { kind: query === '' || query === '?' ? 'query' : 'mutation', body: bodyOf(exchange) };
+  }
   const tooLong = Number(req.headers['content-length'] ?? 0) > scanBytes;
   const encoded = req.headers['content-encoding'] !== undefined;
   if (tooLong || encoded || query.length > 1 || gateway.graphqlBodies >= MOST_HELD) {
-    return { kind: 'mutation', body: unread() };
+    return { kind: 'mutation', body: bodyOf(exchange) };
   }
   gateway.graphqlBodies += 1;
   try {
@@ -33,20 +33,25 @@ export async function readGraphql(exchange: Exchange, scanBytes: number): Promis
   }
 }
 
-async function scan({ req }: Exchange, scanBytes: number): Promise<ReadGraphql | undefined> {
+async function scan(exchange: Exchange, scanBytes: number): Promise<ReadGraphql | undefined> {
+  const { req } = exchange;
+  const { promise, resolve } = Promise.withResolvers<ReadGraphql | undefined>();
   let pieces: Buffer[] = [];
   let size = 0;
-  try {
-    for await (const piece of req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-      pieces.push(piece);
-      size += piece.length;
-      if (size > scanBytes) return { kind: 'mutation', body: new RequestBody(req, pieces) };
-      if (pieces.length > MOST_PIECES) pieces = [Buffer.concat(pieces)];
-    }
-  } catch (error) {
-    if (req.destroyed) return undefined;
-    throw error;
-  }
-  const body = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
-  return { kind: graphqlKind(req.headers['content-type'], body), body };
+  const onData = (piece: Buffer): void => {
+    pieces.push(piece);
+    size += piece.length;
+    if (size > scanBytes) resolve({ kind: 'mutation', body: bodyOf(exchange, pieces) });
+    else if (pieces.length > MOST_PIECES) pieces = [Buffer.concat(pieces)];
+  };
+  const onEnd = (): void => {
+    const body = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
+    resolve({ kind: graphqlKind(req.headers['content-type'], body), body });
+  };
+  const onClose = (): void => resolve(undefined);
+  req.on('data', onData).once('end', onEnd).once('close', onClose);
+  // Listeners are taken away before anything else comes: the body that is passed on has paused what it will pass on itself.
+  const read = await promise;
+  req.off('data', onData).off('end', onEnd).off('close', onClose);
+  return read;
 }

@@ -8,12 +8,12 @@ import { canonicalTarget, type Target } from '../routes/path.ts';
 import { answerMessage, answerRefusal } from './answer.ts';
 import { Connection, endLingering } from './connection.ts';
 import type { Exchange } from './exchange.ts';
-import { type Body, forward } from './forward.ts';
+import { forward } from './forward.ts';
 import { readGraphql } from './graphql-body.ts';
-import { hasBody, peerOf } from './headers.ts';
+import { peerOf } from './headers.ts';
 import { problemOf } from './problem.ts';
 import { answerRateLimit } from './rate-limit.ts';
-import { RequestBody } from './request-body.ts';
+import { bodyOf } from './request-body.ts';
 import { forwardUpgrade } from './upgrade.ts';
 
 const unread: Target = { path: '/', query: '' };
@@ -43,6 +43,7 @@ export function handleRequest(
     caller: connection.caller(policy, address),
     target: unread,
     decision: undefined,
+    body: undefined,
     closed: false,
     whenClosed: undefined,
   };
@@ -156,8 +157,8 @@ function unidentified(exchange: Exchange): void {
 }
 
 function pass(exchange: Exchange): void {
-  const { req, res, expectsContinue } = exchange;
-  const body: Body = hasBody(req) ? new RequestBody(req) : null;
+  const { res, expectsContinue } = exchange;
+  const body = bodyOf(exchange);
   if (expectsContinue && body !== null) res.writeContinue();
   if (exchange.upgrade === undefined) forward(exchange, body);
   else forwardUpgrade(exchange, exchange.upgrade);
@@ -171,6 +172,7 @@ export function closeExchange(exchange: Exchange): void {
   connection.exchanges.delete(exchange);
   gateway.counts.underWay -= 1;
   exchange.whenClosed?.();
+  exchange.body?.destroy(); // nobody else will read it to its end
   decision?.end();
   gateway.log.request(req, res, caller, address, target === unread ? undefined : target.path);
   // Draining: a client that was promised another request before the end came.

@@ -1,6 +1,16 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 
+import type { Exchange } from './exchange.ts';
+import { hasBody } from './headers.ts';
+
+/** The body of a request for the upstream; `before` is what was read of it already. */
+export function bodyOf(exchange: Exchange, before: readonly Buffer[] = []): RequestBody | null {
+  if (!hasBody(exchange.req)) return null;
+  exchange.body = new RequestBody(exchange.req, before);
+  return exchange.body;
+}
+
 /**
  * What a client sends, on its way to the upstream.
  *
@@ -14,8 +24,7 @@ export class RequestBody extends Readable {
   };
   readonly #onEnd = (): void => void this.push(null);
 
-  /** `before`: what was read already. */
-  constructor(req: IncomingMessage, before: readonly Buffer[] = []) {
+  constructor(req: IncomingMessage, before: readonly Buffer[]) {
     super();
     this.#req = req;
     for (const chunk of before) this.push(chunk);

@@ -331,6 +331,25 @@ test('an answer that comes before the whole request is passed on, and the connec
   assert.deepEqual([early.status, next.status], [413, 200]);
 });
 
+test('a long request that is refused is read to its end, and the connection goes on', async () => {
+  await using strict = await TestGateway.start({
+    upstream: upstream.url,
+    limits: { anonymous: 0 },
+    secondary: { graphqlPoints: { limit: 0 } },
+  });
+  using client = await RawClient.connect(strict);
+  const body = 'x'.repeat(MEGABYTE);
+
+  const statuses: number[] = [];
+  for (const path of ['/graphql', '/graphql', '/upload']) {
+    client.send(`POST ${path} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n`);
+    client.send(`${MEGABYTE.toString(16)}\r\n${body}\r\n0\r\n\r\n`);
+    statuses.push((await client.answer()).status);
+  }
+
+  assert.deepEqual(statuses, [403, 403, 403]);
+});
+
 test('requests sent one after the other without waiting are answered in their order', async () => {
   upstream.on('/slow', async (_req, res) => {
     await sleep(100);
