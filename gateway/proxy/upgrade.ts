@@ -1,27 +1,81 @@
-import { type IncomingMessage, request as requestByHttp } from 'node:http';
+import { type ClientRequest, type IncomingMessage, request as requestByHttp } from 'node:http';
 import { request as requestByHttps } from 'node:https';
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 
-import { countAnswer } from '../metrics.ts';
+import { countAnswer, countSeconds } from '../metrics.ts';
 import { answerMessage } from './answer.ts';
 import type { Exchange } from './exchange.ts';
 import { pushRateHeaders, requestHeaders, responseHeaders } from './headers.ts';
 
 type Upgrade = NonNullable<Exchange['upgrade']>;
 
+/** What a client may send before it knows that the upstream agrees; more has to wait. */
+const MOST_EARLY_BYTES = 65_536;
+
 /**
  * Passes a request for another protocol (WebSocket) on, and joins the two connections when the upstream agrees.
  *
  * It counts as under way until the connections end; of the upstream's time only that until its answer is charged.
  */
-export function forwardUpgrade(exchange: Exchange, upgrade: Upgrade): void {
-  const { req, res, gateway, target } = exchange;
-  const { origin, timeouts } = gateway.upstream;
+export function forwardUpgrade(exchange: Exchange, { socket, head }: Upgrade): void {
+  const { gateway } = exchange;
+  const { timeouts } = gateway.upstream;
   const dispatchedAt = performance.now();
+  const early = new EarlyBytes(socket, head);
+  const outgoing = upgradeRequest(exchange);
+  let over = false;
+  /** The upstream has answered, or never will: its time is what is charged, whatever happens later. */
+  const answered = (): number => {
+    const seconds = (performance.now() - dispatchedAt) / 1000;
+    if (!over) countSeconds(gateway.counts, seconds);
+    over = true;
+    clearTimeout(timer);
+    return seconds;
+  };
+  const timer = setTimeout(() => outgoing.destroy(new LateAnswer()), timeouts.upstreamHeadersMs);
+  exchange.whenClosed = () => {
+    if (!over) gateway.counts.clientsGone += 1;
+    exchange.decision?.end(answered()); // does nothing when it was ended before
+    outgoing.destroy();
+  };
+  outgoing.once('upgrade', (incoming, upstreamSocket, first) => {
+    const seconds = answered();
+    gateway.counts.upgrades += 1;
+    countAnswer(gateway.counts.upstreamAnswers, 101);
+    exchange.whenClosed = () => exchange.decision?.end(seconds);
+    exchange.res.detachSocket(socket);
+    socket.write(switchingHead(incoming, exchange), 'latin1');
+    if (first.length > 0) socket.write(first);
+    early.passTo(upstreamSocket);
+    join(socket, upstreamSocket, timeouts.upgradedIdleMs);
+  });
+  outgoing.once('response', (incoming) => passDeclined(exchange, incoming, answered()));
+  outgoing.once('error', (error) => {
+    if (over || exchange.closed) return;
+    answered();
+    const late = error instanceof LateAnswer;
+    gateway.counts.upstreamFailures[late ? 'timeout' : 'broken'] += 1;
+    gateway.log.failure('upstream', error);
+    if (late) answerMessage(exchange, 504, 'The upstream server did not answer in time.');
+    else answerMessage(exchange, 502, 'The upstream server cannot be reached.');
+  });
+  outgoing.end();
+}
+
+class LateAnswer extends Error {
+  constructor() {
+    super('the upstream did not answer the upgrade in time');
+  }
+}
+
+function upgradeRequest(exchange: Exchange): ClientRequest {
+  const { req, gateway, target } = exchange;
+  const { origin } = gateway.upstream;
   const headers = requestHeaders(exchange);
   headers.push('connection', 'upgrade', 'upgrade', req.headers.upgrade ?? '');
   const request = origin.protocol === 'https:' ? requestByHttps : requestByHttp;
-  const outgoing = request({
+  return request({
     host: origin.hostname.replace(/^\[(.*)\]$/, '$1'),
     port: origin.port,
     servername: origin.hostname,
@@ -29,38 +83,33 @@ export function forwardUpgrade(exchange: Exchange, upgrade: Upgrade): void {
     method: req.method,
     headers,
     agent: false,
-    timeout: timeouts.upstreamHeadersMs,
   });
-  let answered = false;
-  const charge = (): number => (performance.now() - dispatchedAt) / 1000;
-  let answerSeconds: number | undefined;
-  exchange.whenClosed = () => {
-    exchange.decision?.end(answerSeconds ?? charge());
-    outgoing.destroy();
+}
+
+/** Reads on while the upstream is asked, because only a socket that is read tells that the client has gone. */
+class EarlyBytes {
+  readonly #socket: Socket;
+  readonly #pieces: Buffer[];
+  #size: number;
+  readonly #onData = (piece: Buffer): void => {
+    this.#pieces.push(piece);
+    this.#size += piece.length;
+    if (this.#size > MOST_EARLY_BYTES) this.#socket.pause();
   };
-  outgoing.once('upgrade', (incoming, upstreamSocket: Socket, head) => {
-    answered = true;
-    gateway.counts.upgrades += 1;
-    countAnswer(gateway.counts.upstreamAnswers, 101);
-    res.detachSocket(upgrade.socket);
-    upgrade.socket.write(switchingHead(incoming, exchange));
-    if (head.length > 0) upgrade.socket.write(head);
-    if (upgrade.head.length > 0) upstreamSocket.write(upgrade.head);
-    answerSeconds = charge();
-    join(upgrade.socket, upstreamSocket, timeouts.upgradedIdleMs);
-  });
-  outgoing.once('response', (incoming) => {
-    answered = true;
-    passDeclined(exchange, incoming, charge);
-  });
-  outgoing.once('timeout', () => outgoing.destroy(new Error('the upstream did not answer the upgrade')));
-  outgoing.once('error', (error) => {
-    if (answered || upgrade.socket.destroyed) return;
-    gateway.counts.upstreamFailures.broken += 1;
-    gateway.log.failure('upstream', error);
-    answerMessage(exchange, 502, 'The upstream server cannot be reached.');
-  });
-  outgoing.end();
+  readonly #onEnd = (): void => void this.#socket.destroy();
+
+  constructor(socket: Socket, head: Buffer) {
+    this.#socket = socket;
+    this.#pieces = [head];
+    this.#size = head.length;
+    socket.on('data', this.#onData);
+    socket.once('end', this.#onEnd);
+  }
+
+  passTo(upstream: Duplex): void {
+    this.#socket.off('data', this.#onData).off('end', this.#onEnd);
+    for (const piece of this.#pieces) if (piece.length > 0) upstream.write(piece);
+  }
 }
 
 function switchingHead(incoming: IncomingMessage, { decision }: Exchange): string {
@@ -76,23 +125,19 @@ function switchingHead(incoming: IncomingMessage, { decision }: Exchange): strin
 }
 
 /** The upstream answers with something else than 101: that is the answer. */
-function passDeclined(exchange: Exchange, incoming: IncomingMessage, charge: () => number): void {
-  const { res, decision, gateway } = exchange;
+function passDeclined({ res, decision, gateway }: Exchange, incoming: IncomingMessage, seconds: number): void {
   const headers = responseHeaders(incoming.headers, decision);
   headers.push('connection', 'close');
-  res.writeHead(incoming.statusCode ?? 502, incoming.statusMessage ?? '', headers);
+  res.writeHead(incoming.statusCode ?? 502, headers);
   incoming.pipe(res);
   incoming.once('error', () => res.destroy());
   incoming.once('close', () => {
     countAnswer(gateway.counts.upstreamAnswers, incoming.statusCode ?? 502);
-    decision?.end(charge());
+    decision?.end(seconds);
   });
 }
 
-/** What has not moved on after one side has said its last word is not waited for longer than this. */
-const HALF_CLOSED_MS = 2000;
-
-function join(client: Socket, upstream: Socket, idleMs: number): void {
+function join(client: Socket, upstream: Duplex, idleMs: number): void {
   client.setTimeout(idleMs);
   client.once('timeout', () => client.destroy());
   client.pipe(upstream);
@@ -104,10 +149,5 @@ function join(client: Socket, upstream: Socket, idleMs: number): void {
   ] as const) {
     one.once('error', () => other.destroy());
     one.once('close', () => other.destroy());
-    // The other one may still have something to say, but a peer that has gone for good looks just the same.
-    one.once('end', () => {
-      other.setTimeout(HALF_CLOSED_MS);
-      other.once('timeout', () => other.destroy());
-    });
   }
 }
