@@ -203,7 +203,7 @@ for (const how of ['destroy', 'resetAndDestroy', 'end'] as const) {
     client.socket[how]();
 
     await eventually('its place is free', async () => (await stateOf('127.0.0.1', patient)).underWay === 0);
-    await eventually('the upstream is left', () => joined[0]!.destroyed);
+    await eventually('the upstream is left', () => !joined[0]!.readable);
     assert.equal((await patient.metrics()).get('gantry_gateway_requests_under_way'), 0);
   });
 }

@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { TestRedis } from '@gantry/limiter/redis/test-redis.ts';
+
+import { askCaller } from './admin/client.ts';
+import { eventually } from './tests/eventually.ts';
+import { type Answer, type Settings, TestGateway } from './tests/test-gateway.ts';
+import { TestUpstream } from './tests/test-upstream.ts';
+
+for (const onFailure of ['open', 'closed'] as const) {
+  test(`Redis that stops in the middle leaves every request with an answer, and is used again (${onFailure})`, async () => {
+    await using upstream = await TestUpstream.start();
+    await using redis = await TestRedis.start();
+    await using gateway = await TestGateway.start({
+      upstream: upstream.url,
+      limits: { anonymous: 10_000 },
+      secondary: { concurrent: { limit: 1000 }, restPoints: { limit: 10_000 } },
+      store: { kind: 'redis', url: redis.url, onFailure, timeoutMs: 200 },
+    });
+    await gateway.request('/user');
+
+    const during: Answer[] = [];
+    const asking = (async () => {
+      for (let round = 0; round < 10; round += 1) {
+        during.push(...(await Promise.all(Array.from({ length: 20 }, async () => await gateway.request('/user')))));
+      }
+    })();
+    await redis.kill();
+    await asking;
+    const away = await gateway.request('/user');
+    const status = await gateway.request('/rate_limit');
+    await redis.start();
+    await eventually('Redis is used again', async () => {
+      const { headers } = await gateway.request('/user');
+      return headers['x-ratelimit-used'] === '1'; // an empty Redis
+    });
+
+    assert.equal(during.length, 200);
+    for (const answer of [...during, away, status]) {
+      assert.ok(answer.status === 200 || (onFailure === 'closed' && answer.status === 503), String(answer.status));
+      assert.ok(answer.headers['x-ratelimit-limit'], 'it has the headers of the rate limit');
+    }
+    assert.equal(away.status, onFailure === 'open' ? 200 : 503);
+    if (onFailure === 'closed') {
+      assert.equal(away.headers['retry-after'], '1');
+      assert.equal(typeof (JSON.parse(away.body) as { message: unknown }).message, 'string');
+    }
+    assert.ok(((await gateway.metrics()).get('gantry_gateway_store_failures_total') ?? 0) > 0);
+  });
+
+  test(`a gateway that starts without its Redis answers, and finds it later (${onFailure})`, async () => {
+    await using upstream = await TestUpstream.start();
+    await using redis = await TestRedis.start();
+    await redis.kill();
+    await using gateway = await TestGateway.start({
+      upstream: upstream.url,
+      store: { kind: 'redis', url: redis.url, onFailure, timeoutMs: 200 },
+    });
+
+    const before = await gateway.request('/user');
+    await redis.start();
+
+    assert.equal(before.status, onFailure === 'open' ? 200 : 503);
+    await eventually('Redis is used', async () => {
+      const { status } = await gateway.request('/user');
+      const state = await askCaller(gateway.adminSocket, 'ip:127.0.0.1').catch(() => undefined);
+      return status === 200 && (state?.windows.length ?? 0) > 0;
+    });
+  });
+}
+
+test('Redis: the places of a killed gateway are free again after its lease, and not before', async () => {
+  await using upstream = await TestUpstream.start();
+  const held = upstream.hold('/held');
+  await using redis = await TestRedis.start();
+  const settings: Settings = {
+    upstream: upstream.url,
+    secondary: { concurrent: { limit: 2 } },
+    store: { kind: 'redis', url: redis.url, leaseSeconds: 3 },
+  };
+  await using killed = await TestGateway.start(settings);
+  await using other = await TestGateway.start(settings);
+  const unanswered = ['/held', '/held'].map(async (path) => await killed.request(path).catch(() => undefined));
+  await upstream.until(() => held.waiting() === 2);
+  const during = await other.request('/user');
+
+  killed.signal('SIGKILL');
+  await killed.exited;
+  const started = performance.now();
+  const atOnce = await other.request('/user');
+  await eventually('the places are free', async () => (await other.request('/user')).status === 200);
+  const seconds = (performance.now() - started) / 1000;
+
+  await Promise.all(unanswered);
+  assert.deepEqual([during.status, atOnce.status], [403, 403]);
+  assert.ok(seconds > 0.5 && seconds < 5, `${seconds} s`);
+});
