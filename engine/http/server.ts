@@ -62,16 +62,22 @@ export async function buildServer(
   // The schemas describe and validate; what we answer is ours and needs no second check.
   http.setSerializerCompiler(() => (value) => JSON.stringify(value));
   addBodyParser(http);
-  http.addHook('onRequest', async (request, reply) => {
+  // With callbacks where nothing is awaited: promises would cost a tenth of a small request.
+  http.addHook('onRequest', (request, reply, done) => {
     underWay.add(`${request.method} ${request.routeOptions.url}`, reply.raw);
     reply.headers({ ...answerHeaders(engine.config.apiCorsHeader) });
-    if (limits !== undefined) {
-      // Paths without a route are one endpoint: their number has no end.
+    done();
+  });
+  if (limits !== undefined) {
+    // Paths without a route are one endpoint: their number has no end.
+    http.addHook('onRequest', async (request, reply) => {
       await limits.admit(request, reply, `${request.method} ${request.routeOptions.url ?? '*'}`);
-      if (reply.sent) return;
-    }
+    });
+  }
+  http.addHook('onRequest', (request, reply, done) => {
     // Whatever the path: a browser asks before it sends the request itself.
-    if (request.method === 'OPTIONS') await reply.code(200).send();
+    if (request.method === 'OPTIONS') void reply.code(200).send();
+    else done();
   });
   // Exactly this, or docker's clients show an error's JSON instead of its message.
   http.addHook('onSend', (_request, reply, payload, done) => {
@@ -80,11 +86,12 @@ export async function buildServer(
     }
     done(null, payload);
   });
-  http.addHook('preValidation', async (request) => {
-    const { schema } = request.routeOptions;
-    if (schema?.querystring !== undefined)
-      request.query = readQuery(schema.querystring as ValueSchema, request.query as object as Record<string, unknown>);
-    if (schema?.body !== undefined) request.body = readBody(schema.body as ValueSchema, request.body);
+  http.addHook('preValidation', (request, _reply, done) => {
+    const { querystring, body } = request.routeOptions.schema ?? {};
+    if (querystring !== undefined)
+      request.query = readQuery(querystring as ValueSchema, request.query as object as Record<string, unknown>);
+    if (body !== undefined) request.body = readBody(body as ValueSchema, request.body);
+    done();
   });
   http.setNotFoundHandler((request, reply) => {
     if (request.url.startsWith(UNSUPPORTED)) {
