@@ -1,5 +1,5 @@
 import { RateLimiter } from '@gantry/limiter/limiter.ts';
-import type { LimitStore } from '@gantry/limiter/types.ts';
+import type { LimitStore, RefusalNote } from '@gantry/limiter/types.ts';
 
 import { rulesFrom } from './config/rules.ts';
 import type { Config } from './config/schema.ts';
@@ -12,8 +12,22 @@ import { buildPolicy } from './policy.ts';
 import { Listeners } from './proxy/listeners.ts';
 import { openUpstream, sameUpstream } from './proxy/upstream.ts';
 
-/** A gateway in this process: builds the parts and opens the doors. It disposes the store at its end. */
-export async function startGateway(config: Config, log: GatewayLog, store: LimitStore): Promise<Service> {
+/** A gateway in this process. */
+export type LocalService = Service & {
+  /** Takes in what another process has refused. */
+  noteRefusal(note: RefusalNote): void;
+};
+
+/**
+ * Builds the parts of a gateway in this process and opens the doors. It disposes the store at its end. `tellOthers`
+ * hears of refusals, where a ban is configured that other processes must know of.
+ */
+export async function startGateway(
+  config: Config,
+  log: GatewayLog,
+  store: LimitStore,
+  tellOthers?: (note: RefusalNote) => void,
+): Promise<LocalService> {
   keepGarbageYoung();
   await using undo = new AsyncDisposableStack();
   const limiter = undo.use(
@@ -26,6 +40,7 @@ export async function startGateway(config: Config, log: GatewayLog, store: Limit
         log.failure('store', error);
       },
       reportShadow: (limit, caller, endpoint) => log.shadow(limit, caller, endpoint),
+      ...(tellOthers === undefined ? {} : { reportRefusal: tellOthers }),
     }),
   );
   const gateway: Gateway = {
@@ -51,6 +66,7 @@ export async function startGateway(config: Config, log: GatewayLog, store: Limit
       content: async (key, count) => await store.chargeContent(key, count, limiter.rules),
       counts: async () => gateway.counts,
     },
+    noteRefusal: (note) => limiter.noteRefusal(note),
     reload: async (next) => reload(gateway, listeners, next),
     [Symbol.asyncDispose]: async () => await parts.disposeAsync(),
   };

@@ -1,15 +1,12 @@
-import type { Caller, Endpoint, LimitedCaller, LimitName, RateStatus, Refusal } from './types.ts';
+import type { Caller, Endpoint, LimitedCaller, RateStatus, Refusal, RefusalNote } from './types.ts';
 
 type Entry = {
-  refusedBy: LimitName;
-  where: string;
-  untilSeconds: number;
-  /** Refusals without a pause. */
+  note: RefusalNote;
+  /** Refusals without a pause, by all processes that tell each other. */
   refused: number;
+  /** Those by this process. */
+  own: number;
   lastSeconds: number;
-  bannedUntilSeconds: number;
-  /** What the headers said last; a ban is answered without asking the store. */
-  shown: RateStatus;
 };
 
 type Ban = Readonly<{ refusals: number; withinSeconds: number; banSeconds: number }>;
@@ -31,49 +28,73 @@ export class LimitedCallers {
 
   /** Notes a refusal and returns how many there were in a row, this one included. */
   note(caller: Caller, endpoint: Endpoint, refusal: Omit<Refusal, 'repeated'>, nowSeconds: number, ban?: Ban): number {
-    const { refusedBy } = refusal;
+    const { refusedBy, limit, used, remaining, reset } = refusal;
     if (refusedBy === undefined) return 1;
-    const before = this.#entries.get(caller.key);
-    const pause = ban?.withinSeconds ?? PAUSE_SECONDS;
-    const inARow = before !== undefined && nowSeconds - before.lastSeconds < pause;
-    const refused = inARow ? before.refused + 1 : 1;
-    const banned = ban !== undefined && refused >= ban.refusals;
-    this.#entries.delete(caller.key); // so that it comes last
-    this.#entries.set(caller.key, {
+    const note = {
+      key: caller.key,
       refusedBy,
       where: refusedBy === 'primary' ? endpoint.category : endpoint.name,
       untilSeconds: nowSeconds + refusal.retryAfterSeconds,
-      refused,
-      lastSeconds: nowSeconds,
-      bannedUntilSeconds: banned ? nowSeconds + ban.banSeconds : 0,
-      shown: { limit: refusal.limit, used: refusal.used, remaining: refusal.remaining, reset: refusal.reset },
-    });
-    this.#forgetOld(nowSeconds, pause);
-    return refused;
+      bannedUntilSeconds: 0,
+      shown: { limit, used, remaining, reset },
+    };
+    return this.#add(note, 1, nowSeconds, ban);
+  }
+
+  /** Notes what another process has refused. */
+  noteElsewhere(note: RefusalNote, nowSeconds: number, ban?: Ban): void {
+    this.#add(note, 0, nowSeconds, ban);
+  }
+
+  /** The last note of a caller, to tell others. */
+  noteOf(key: string): RefusalNote | undefined {
+    return this.#entries.get(key)?.note;
   }
 
   /** The end of the ban and what the headers said last, when this caller is banned now. */
   ban(key: string, nowSeconds: number): { untilSeconds: number; shown: RateStatus; refused: number } | undefined {
     const entry = this.#entries.get(key);
-    if (entry === undefined || entry.bannedUntilSeconds <= nowSeconds) return undefined;
+    if (entry === undefined || entry.note.bannedUntilSeconds <= nowSeconds) return undefined;
     entry.refused += 1;
-    return { untilSeconds: entry.bannedUntilSeconds, shown: entry.shown, refused: entry.refused };
+    entry.own += 1;
+    return { untilSeconds: entry.note.bannedUntilSeconds, shown: entry.note.shown, refused: entry.refused };
   }
 
   list(nowSeconds: number): LimitedCaller[] {
     const limited: LimitedCaller[] = [];
-    for (const [key, entry] of this.#entries) {
-      const banned = entry.bannedUntilSeconds > nowSeconds;
-      if (!banned && entry.untilSeconds <= nowSeconds) continue;
+    for (const { note, own } of this.#entries.values()) {
+      const { key, refusedBy, where, untilSeconds, bannedUntilSeconds } = note;
+      const banned = bannedUntilSeconds > nowSeconds;
+      if (!banned && untilSeconds <= nowSeconds) continue;
       limited.push({
         key,
-        refusedBy: banned ? 'ban' : entry.refusedBy,
-        where: entry.where,
-        untilSeconds: banned ? entry.bannedUntilSeconds : entry.untilSeconds,
-        refused: entry.refused,
+        refusedBy: banned ? 'ban' : refusedBy,
+        where,
+        untilSeconds: banned ? bannedUntilSeconds : untilSeconds,
+        refused: own,
       });
     }
     return limited;
+  }
+
+  #add(note: RefusalNote, own: 0 | 1, nowSeconds: number, ban?: Ban): number {
+    const { key } = note;
+    const before = this.#entries.get(key);
+    const pause = ban?.withinSeconds ?? PAUSE_SECONDS;
+    const row = before !== undefined && nowSeconds - before.lastSeconds < pause ? before : undefined;
+    const refused = (row?.refused ?? 0) + 1;
+    const until = ban !== undefined && refused >= ban.refusals ? nowSeconds + ban.banSeconds : 0;
+    // A note from elsewhere that was late must not shorten the ban.
+    const bannedUntilSeconds = Math.max(until, note.bannedUntilSeconds, row?.note.bannedUntilSeconds ?? 0);
+    this.#entries.delete(key); // so that it comes last
+    this.#entries.set(key, {
+      note: bannedUntilSeconds === note.bannedUntilSeconds ? note : { ...note, bannedUntilSeconds },
+      refused,
+      own: (row?.own ?? 0) + own,
+      lastSeconds: nowSeconds,
+    });
+    this.#forgetOld(nowSeconds, pause);
+    return refused;
   }
 
   /** Looks at a few of the oldest for each new one: no timers, and never more than a few at once. */
@@ -81,8 +102,8 @@ export class LimitedCallers {
     let looks = 4;
     for (const [key, entry] of this.#entries) {
       const over =
-        entry.untilSeconds <= nowSeconds &&
-        entry.bannedUntilSeconds <= nowSeconds &&
+        entry.note.untilSeconds <= nowSeconds &&
+        entry.note.bannedUntilSeconds <= nowSeconds &&
         nowSeconds - entry.lastSeconds >= pause;
       if (over || this.#entries.size > MOST_ENTRIES) this.#entries.delete(key);
       looks -= 1;

@@ -9,7 +9,7 @@ import { headersOf, refusalOf, statusBody } from './present.ts';
 import { callerFrom } from './primary.ts';
 import { limitRules, type RuleChanges } from './rules.ts';
 import { TestClock } from './store.contract.ts';
-import type { Refusal } from './types.ts';
+import type { Caller, Refusal } from './types.ts';
 
 const caller = { ...callerFrom({ kind: 'user', userId: '42' }), limit: 1 };
 
@@ -181,4 +181,31 @@ test('a hundred thousand addresses cost less than 16 MB', async () => {
   const bytes = used() - before;
 
   assert.ok(bytes < 16_000_000, `${bytes / 100_000} bytes for each`);
+});
+
+test('limiters that tell each other what they refuse ban a caller together', async () => {
+  const rules = limitRules({ ban: { refusals: 4, withinSeconds: 60, banSeconds: 600 } });
+  const limiters: RateLimiter[] = [];
+  for (let n = 0; n < 2; n += 1) {
+    limiters.push(
+      new RateLimiter({
+        rules,
+        reportRefusal: (note) => limiters[1 - n]?.noteRefusal(note),
+      }),
+    );
+  }
+  const poor: Caller = { kind: 'user', key: 'user:1', limit: 0, label: 'user ID 1' };
+  const kinds: string[] = [];
+
+  for (let n = 0; n < 6; n += 1) {
+    const limiter = limiters[n % 2]!;
+    const decision = await limiter.admit(poor, limiter.endpoint({ name: 'GET /' }));
+    kinds.push(decision.allowed ? 'allowed' : decision.kind);
+  }
+
+  assert.deepEqual(kinds, ['primary', 'primary', 'primary', 'primary', 'banned', 'banned']);
+  assert.deepEqual(
+    limiters.map((limiter) => limiter.explain().map(({ refusedBy, refused }) => [refusedBy, refused])),
+    [[['ban', 3]], [['ban', 3]]],
+  );
 });

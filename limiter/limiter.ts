@@ -19,6 +19,7 @@ import {
   type LimitStore,
   type RateStatus,
   type Refusal,
+  type RefusalNote,
   type Verdict,
 } from './types.ts';
 
@@ -36,6 +37,8 @@ export type RateLimiterOptions = Readonly<{
   reportFailure?: (error: unknown) => void;
   /** Called for each request that a limit in shadow mode would have refused. */
   reportShadow?: (limit: LimitName, caller: Caller, endpoint: Endpoint) => void;
+  /** Called for each refusal where a ban is configured; other processes take it in with `noteRefusal`. */
+  reportRefusal?: (note: RefusalNote) => void;
 }>;
 
 /** What was decided since the start, for metrics. */
@@ -63,6 +66,7 @@ export class RateLimiter implements AsyncDisposable {
   readonly #onStoreFailure: 'open' | 'closed';
   readonly #reportFailure: (error: unknown) => void;
   readonly #reportShadow: (limit: LimitName, caller: Caller, endpoint: Endpoint) => void;
+  readonly #reportRefusal: ((note: RefusalNote) => void) | undefined;
   readonly #limited = new LimitedCallers();
   /** Counts for `onStoreFailure: 'open'`. */
   #own: MemoryStore | undefined;
@@ -74,6 +78,7 @@ export class RateLimiter implements AsyncDisposable {
     this.#onStoreFailure = options.onStoreFailure ?? 'closed';
     this.#reportFailure = options.reportFailure ?? (() => undefined);
     this.#reportShadow = options.reportShadow ?? (() => undefined);
+    this.#reportRefusal = options.reportRefusal;
   }
 
   get rules(): LimitRules {
@@ -136,6 +141,11 @@ export class RateLimiter implements AsyncDisposable {
     return this.#limited.list(Math.floor(this.#store.nowMs() / 1000));
   }
 
+  /** Takes in what another process has refused: several that tell each other ban a caller together. */
+  noteRefusal(note: RefusalNote): void {
+    this.#limited.noteElsewhere(note, Math.floor(this.#store.nowMs() / 1000), this.#rules.ban);
+  }
+
   /** One caller's open windows, those of secondary limits included. Rejects when the store does not answer. */
   async explainCaller(key: string): Promise<CallerState> {
     return await this.#store.peek(key);
@@ -192,7 +202,12 @@ export class RateLimiter implements AsyncDisposable {
       retryAfterSeconds: Math.max(1, wait),
       ...nothingToEnd,
     };
-    return { ...refusal, repeated: this.#limited.note(caller, endpoint, refusal, nowSeconds, rules.ban) };
+    const repeated = this.#limited.note(caller, endpoint, refusal, nowSeconds, rules.ban);
+    if (rules.ban !== undefined && this.#reportRefusal !== undefined) {
+      const note = this.#limited.noteOf(caller.key);
+      if (note !== undefined) this.#reportRefusal(note);
+    }
+    return { ...refusal, repeated };
   }
 
   #banned(caller: Caller, endpoint: Endpoint): Refusal | undefined {

@@ -175,8 +175,20 @@ export type LimitedCaller = Readonly<{
   /** The category of the primary limit, or the endpoint of a secondary one. */
   where: string;
   untilSeconds: number;
-  /** Requests refused since then, without a pause. */
+  /** Requests that this process has refused since then, without a pause. */
   refused: number;
+}>;
+
+/** A refusal as other processes need to know it that ban the same callers. */
+export type RefusalNote = Readonly<{
+  key: string;
+  refusedBy: LimitName;
+  where: string;
+  untilSeconds: number;
+  /** In the past: not banned. */
+  bannedUntilSeconds: number;
+  /** What the headers said. */
+  shown: RateStatus;
 }>;
 
 /** What a store is asked about one request; all the limits at once. */

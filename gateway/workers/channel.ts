@@ -11,6 +11,11 @@ type Message =
   | Readonly<{ call: number; name: string; argument: unknown }>
   | Readonly<{ reply: number; value?: unknown; error?: string }>;
 
+/** The other side has ended before it answered. */
+export class ChannelClosed extends Error {
+  override readonly name = 'ChannelClosed';
+}
+
 /** A notice has no reply. */
 const NOTICE = 0;
 
@@ -41,7 +46,7 @@ export class Channel {
 
   /** The other side is gone: nobody will answer any more. */
   closed(reason: string): void {
-    for (const { reject } of this.#waiting.values()) reject(new Error(reason));
+    for (const { reject } of this.#waiting.values()) reject(new ChannelClosed(reason));
     this.#waiting.clear();
   }
 

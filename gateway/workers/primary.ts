@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import type { CallerState, LimitedCaller, LimitRules } from '@gantry/limiter/types.ts';
+import type { CallerState, LimitedCaller, LimitRules, RefusalNote } from '@gantry/limiter/types.ts';
 
 import { rulesFrom } from '../config/rules.ts';
 import type { Config } from '../config/schema.ts';
@@ -11,8 +11,9 @@ import type { GatewayLog } from '../log.ts';
 import { type Counts, sumOf } from '../metrics.ts';
 import type { Operator, Service } from '../operator.ts';
 import { type LocalStore, openLocalStore } from '../store.ts';
+import { Bans } from './bans.ts';
 import type { Batch } from './batch.ts';
-import { Channel } from './channel.ts';
+import { Channel, ChannelClosed } from './channel.ts';
 import { StoreHost } from './store-host.ts';
 
 type Member = { worker: Worker; channel: Channel };
@@ -48,6 +49,9 @@ class Workers implements Operator {
   readonly #store: LocalStore | undefined;
   #config: Config;
   #rules: LimitRules;
+  readonly #bans = new Bans();
+  /** What the first worker listens on; where the kernel has chosen a port, the others must have the same. */
+  #listen: readonly string[] | undefined;
   #ending = false;
 
   constructor(config: Config, log: GatewayLog) {
@@ -62,14 +66,21 @@ class Workers implements Operator {
 
   async start(): Promise<readonly string[]> {
     const started = await Promise.all(Array.from({ length: this.#config.workers }, async () => await this.#fork()));
-    return started[0] ?? [];
+    const addresses = started[0] ?? [];
+    this.#listen = addresses.map((address) => address.replace(/^http:\/\//, ''));
+    return addresses;
   }
 
   async reload(config: Config): Promise<void> {
-    this.#config = config;
-    this.#rules = rulesFrom(config);
-    this.#log.change(config.log);
-    await this.#ofAll('reload', config);
+    const before = this.#config;
+    this.#put(config);
+    try {
+      await this.#ofAll('reload', config);
+    } catch (error) {
+      this.#put(before);
+      await this.#ofAll('reload', before);
+      throw error;
+    }
   }
 
   async end(): Promise<void> {
@@ -107,8 +118,30 @@ class Workers implements Operator {
     return sumOf((await this.#ofAll('counts', undefined)) as Counts[]);
   }
 
+  #put(config: Config): void {
+    this.#config = config;
+    this.#rules = rulesFrom(config);
+    this.#log.change(config.log);
+  }
+
+  /** A worker that ends in the meantime is left out: it has nothing to say any more. */
   async #ofAll(name: string, argument: unknown): Promise<unknown[]> {
-    return await Promise.all([...this.#members].map(async ({ channel }) => await channel.call(name, argument)));
+    const answers = await Promise.allSettled(
+      Array.from(this.#members, async ({ channel }) => await channel.call(name, argument)),
+    );
+    return answers.flatMap((answer) => {
+      if (answer.status === 'fulfilled') return [answer.value];
+      if (answer.reason instanceof ChannelClosed) return [];
+      throw answer.reason;
+    });
+  }
+
+  /** All workers count the refusals that may lead to a ban. */
+  #refused(note: RefusalNote, by: Worker): void {
+    this.#bans.note(note);
+    for (const { worker, channel } of this.#members) {
+      if (worker !== by && worker.isConnected()) channel.notify('refused', note);
+    }
   }
 
   async #ofOne(name: string, argument: unknown): Promise<unknown> {
@@ -126,6 +159,7 @@ class Workers implements Operator {
         const verdicts = host?.batch(batch) ?? [];
         if (batch.asks.length > 0 && worker.isConnected()) channel.notify('verdicts', verdicts);
       },
+      refused: (note: RefusalNote) => this.#refused(note, worker),
       peek: (key: string) => this.#store?.peek(key),
       scan: async () => (this.#store === undefined ? [] : await Array.fromAsync(this.#store.scan())),
       content: ({ key, count }: { key: string; count: number }) => this.#store?.chargeContent(key, count, this.#rules),
@@ -142,8 +176,10 @@ class Workers implements Operator {
       void this.#replace();
     });
     const config = this.#config;
-    const addresses = (await channel.call('start', config)) as readonly string[];
+    const listen = this.#listen ?? config.listen;
+    const addresses = (await channel.call('start', { ...config, listen })) as readonly string[];
     if (config !== this.#config) await channel.call('reload', this.#config);
+    for (const note of this.#bans.list()) channel.notify('refused', note);
     started = true;
     this.#members.add(member);
     return addresses;

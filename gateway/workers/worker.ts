@@ -1,8 +1,9 @@
 /** A worker process: it serves requests, and the primary process tells it everything else. */
+import type { RefusalNote } from '@gantry/limiter/types.ts';
+
 import type { Config } from '../config/schema.ts';
 import { GatewayLog } from '../log.ts';
-import type { Service } from '../operator.ts';
-import { startGateway } from '../start.ts';
+import { type LocalService, startGateway } from '../start.ts';
 import { openStore } from '../store.ts';
 import { Channel, type Port } from './channel.ts';
 import { SharedStore } from './shared-store.ts';
@@ -10,16 +11,17 @@ import { SharedStore } from './shared-store.ts';
 // A terminal or a service manager sends them to every process; when this one ends is decided by the primary one.
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined);
 
-let running: Service | undefined;
+let running: LocalService | undefined;
 
-const channel = new Channel(process as Port, {
+const channel: Channel = new Channel(process as Port, {
   start: async (config: Config) => {
     const log = new GatewayLog(config.log);
     const store = config.store.kind === 'redis' ? openStore(config, (error) => log.failure('store', error)) : shared;
-    running = await startGateway(config, log, store);
+    running = await startGateway(config, log, store, (note) => channel.notify('refused', note));
     return running.addresses;
   },
   verdicts: (numbers: readonly number[]) => shared.answered(numbers),
+  refused: (note: RefusalNote) => running?.noteRefusal(note),
   reload: async (config: Config) => await running?.reload(config),
   limited: async () => await running?.operator.limited(),
   caller: async (key: string) => await running?.operator.caller(key),

@@ -1,0 +1,24 @@
+import type { RefusalNote } from '@gantry/limiter/types.ts';
+
+/** More are not kept for workers that start later: they find out by themselves. */
+const MOST_BANS = 10_000;
+
+/** Who is banned now, for workers that start later. */
+export class Bans {
+  /** The latest comes last. */
+  readonly #notes = new Map<string, RefusalNote>();
+
+  note(note: RefusalNote): void {
+    if (note.bannedUntilSeconds === 0) return;
+    this.#notes.delete(note.key);
+    this.#notes.set(note.key, note);
+    for (const [key, { bannedUntilSeconds }] of this.#notes) {
+      if (bannedUntilSeconds > Date.now() / 1000 && this.#notes.size <= MOST_BANS) return;
+      this.#notes.delete(key);
+    }
+  }
+
+  list(): RefusalNote[] {
+    return [...this.#notes.values()].filter(({ bannedUntilSeconds }) => bannedUntilSeconds > Date.now() / 1000);
+  }
+}

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+
+import { TestRedis } from '@gantry/limiter/redis/test-redis.ts';
+
+import { eventually } from '../tests/eventually.ts';
+import { RawClient } from '../tests/raw-client.ts';
+import { TestGateway } from '../tests/test-gateway.ts';
+import { TestUpstream } from '../tests/test-upstream.ts';
+import { askInTurn, settings, storeOf, underWay, workersOf } from '../tests/worker-processes.ts';
+
+// They mostly wait.
+describe('a killed worker', { concurrency: true }, () => {
+  for (const kind of ['memory', 'sqlite', 'redis'] as const) {
+    test(`a worker that is killed is replaced, and its requests are over (${kind})`, async () => {
+      await using upstream = await TestUpstream.start();
+      const held = upstream.hold('/held');
+      await using redis = await TestRedis.start();
+      const store = { ...storeOf(kind, redis), leaseSeconds: 3 };
+      await using gateway = await TestGateway.start({ ...settings, upstream: upstream.url, store });
+      const clients = await Promise.all(Array.from({ length: 6 }, async () => await RawClient.connect(gateway)));
+      for (const client of clients) client.send('GET /held HTTP/1.1\r\nHost: a\r\n\r\n');
+      await upstream.until(() => held.waiting() === 6);
+      const during = await underWay(gateway);
+
+      const [victim = 0] = workersOf(gateway);
+      process.kill(victim, 'SIGKILL');
+      await upstream.until(() => held.waiting() < 6);
+      await gateway.logged(/^a worker has ended/);
+      await eventually(
+        'there is another worker',
+        () => workersOf(gateway).filter((pid) => pid !== victim).length === 2,
+      );
+      await eventually('the places of the dead one are free', async () => (await underWay(gateway)) === held.waiting());
+      const left = held.waiting();
+      held.release();
+      await eventually('nothing is under way', async () => (await underWay(gateway)) === 0);
+      const answers = await askInTurn(6, gateway);
+
+      assert.equal(during, 6);
+      assert.ok(left > 0 && left < 6, `${left} of 6`);
+      assert.deepEqual(
+        answers.map(({ status }) => status),
+        [200, 200, 200, 200, 200, 200],
+      );
+      assert.equal(answers.at(-1)?.headers.get('x-ratelimit-used'), '12');
+      for (const client of clients) client[Symbol.dispose]();
+    });
+  }
+});
