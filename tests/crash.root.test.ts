@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, globSync, readdirSync, readFileSync, rmdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
@@ -14,6 +14,9 @@ const CRASHES = Number(process.env.GANTRY_CRASHES ?? 100);
 const SEED = Number(process.env.GANTRY_CRASH_SEED ?? Date.now() % 1_000_000);
 const WORKERS = 4;
 const LONGEST_ROUND_MS = 300;
+/** Of its own, so that everything below it is of this test. */
+const CGROUP_PARENT = `/gantry-crash-${process.pid}`;
+const COUNT = 'i=0; while :; do echo $i; i=$((i+1)); usleep 5000; done';
 
 /** What was promised to a client by an answer. What was asked for without an answer is in doubt, and not in here. */
 class Promises {
@@ -22,10 +25,11 @@ class Promises {
   readonly removed = new Set<string>();
   readonly volumes = new Set<string>();
   readonly images = new Set<string>();
+  readonly removedImages = new Set<string>();
 }
 
 type Counts = Record<
-  'kills' | 'answers' | 'containers' | 'exits' | 'execs' | 'volumes' | 'images' | 'removals',
+  'kills' | 'answers' | 'containers' | 'exits' | 'execs' | 'volumes' | 'images' | 'removals' | 'followed' | 'untagged',
   number
 >;
 
@@ -40,9 +44,12 @@ test(`nothing is lost when the daemon is killed ${CRASHES} times while it works`
     volumes: 0,
     images: 0,
     removals: 0,
+    followed: 0,
+    untagged: 0,
   };
   t.diagnostic(`GANTRY_CRASH_SEED=${SEED}`);
   await using engine = await TestEngine.start();
+  const bare = belongings(engine);
   const steady = await Steady.start(engine);
   let slowestStart = 0;
 
@@ -70,8 +77,13 @@ test(`nothing is lost when the daemon is killed ${CRASHES} times while it works`
   const lines = await steady.lines();
   await clear(engine);
   await engine.kill('SIGTERM');
+  // A namespace that somebody still holds would show its link here.
+  await settles(async () => (await engine.onHost(['ip', '-o', 'link'])).trim().split('\n').slice(1));
+  assert.deepEqual(cgroupsLeft(), []);
   await engine.startAgain();
   assert.deepEqual(filesLeft(engine), []);
+  await settles(() => ['layers', 'writable'].flatMap((name) => readdirSync(join(engine.dataRoot, name, '.trash'))));
+  assert.deepEqual(belongings(engine), bare);
   assert.equal(await rulesOf(engine), '', 'a rule for a port that nobody publishes');
   t.diagnostic(`${JSON.stringify({ ...counts, lines })}, slowest start ${slowestStart.toFixed(0)} ms`);
 });
@@ -90,12 +102,13 @@ class Steady {
   }
 
   static async start(engine: TestEngine): Promise<Steady> {
-    const counting = 'i=0; while :; do echo $i; i=$((i+1)); usleep 5000; done';
-    const counter = await engine.run(['sh', '-c', counting], {}, 'steady-counter');
-    const stubborn = await engine.run(['sleep', '100000'], { OpenStdin: true }, 'steady-sleeper');
+    const HostConfig = { CgroupParent: CGROUP_PARENT };
+    const counter = await engine.run(['sh', '-c', COUNT], { HostConfig }, 'steady-counter');
+    const stubborn = await engine.run(['sleep', '100000'], { OpenStdin: true, HostConfig }, 'steady-sleeper');
+    const bindings = { '80/tcp': [{ HostPort: '8765' }] };
     const server = await engine.run(
       ['sh', '-c', 'echo here >/index.html; httpd -f -p 80 -h /'],
-      { ExposedPorts: { '80/tcp': {} }, HostConfig: { PortBindings: { '80/tcp': [{ HostPort: '8765' }] } } },
+      { ExposedPorts: { '80/tcp': {} }, HostConfig: { ...HostConfig, PortBindings: bindings } },
       'steady-server',
     );
     const steady = new Steady(engine, counter, [stubborn, server]);
@@ -158,6 +171,8 @@ class Worker {
       async (name) => await this.#volume(name),
       async (name) => await this.#image(name),
       async (name) => await this.#port(name),
+      async (name) => await this.#follows(name),
+      async (name) => await this.#dropsImage(name),
     ];
     try {
       for (;;) {
@@ -230,8 +245,50 @@ class Worker {
     await this.#remove(name);
   }
 
-  async #create(name: string, command: readonly string[], hostConfig: object = {}): Promise<void> {
-    const body = { Image: 'busybox', Cmd: command, ExposedPorts: { '80/tcp': {} }, HostConfig: hostConfig };
+  /** Two that listen to one container: by its log from the first line on, and by an attach from now on. */
+  async #follows(name: string): Promise<void> {
+    await this.#create(name, ['sh', '-c', COUNT]);
+    await this.#ask('POST', `/containers/${name}/start`, 204);
+    const heard = await Promise.all([
+      this.#listen('GET', `/containers/${name}/logs?stdout=1&follow=1`),
+      this.#listen('POST', `/containers/${name}/attach?stream=1&stdout=1`),
+    ]);
+    assert.equal(heard[0][0], 0);
+    for (const numbers of heard) {
+      for (const [index, number] of numbers.entries()) assert.equal(number, numbers[0]! + index);
+      this.#counts.followed += numbers.length;
+    }
+    await this.#remove(name);
+  }
+
+  /** The first 10 numbers of a stream, each in a frame of its own; then the client hangs up. */
+  async #listen(method: string, path: string): Promise<number[]> {
+    const response = await this.#engine.open(method, path);
+    assert.equal(response.statusCode, 200);
+    let bytes = Buffer.alloc(0);
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      bytes = Buffer.concat([bytes, chunk]);
+      const numbers = wholeFrames(bytes).map(Number);
+      if (numbers.length >= 10) return numbers; // which destroys the response
+    }
+    throw Object.assign(new Error(`${path} has ended`), { code: 'ECONNRESET' });
+  }
+
+  async #dropsImage(name: string): Promise<void> {
+    await this.#image(name);
+    await this.#ask('POST', `/images/crash:${name}/tag?repo=again&tag=${name}`, 201);
+    this.#promises.images.add(`again:${name}`);
+    for (const image of [`crash:${name}`, `again:${name}`]) {
+      this.#promises.images.delete(image);
+      await this.#ask('DELETE', `/images/${image}`, 200);
+      this.#promises.removedImages.add(image);
+      this.#counts.untagged += 1;
+    }
+  }
+
+  async #create(name: string, command: readonly string[], settings: object = {}): Promise<void> {
+    const HostConfig = { CgroupParent: CGROUP_PARENT, ...settings };
+    const body = { Image: 'busybox', Cmd: command, ExposedPorts: { '80/tcp': {} }, HostConfig };
     await this.#ask('POST', `/containers/create?name=${name}`, 201, body);
     this.#promises.containers.set(name, {});
     this.#counts.containers += 1;
@@ -270,6 +327,7 @@ async function areKept(engine: TestEngine, promises: Promises, counts: Counts): 
   for (const name of promises.removed) assert.equal((await engine.get(`/containers/${name}/json`)).status, 404, name);
   for (const name of promises.volumes) assert.equal((await engine.get(`/volumes/${name}`)).status, 200, name);
   for (const name of promises.images) assert.equal((await engine.get(`/images/${name}/json`)).status, 200, name);
+  for (const name of promises.removedImages) assert.equal((await engine.get(`/images/${name}/json`)).status, 404, name);
 }
 
 /** Removes everything, also what was in doubt: it has to be in one of the states that a container can have. */
@@ -296,6 +354,53 @@ function filesLeft(engine: TestEngine): string[] {
     const names = existsSync(path) ? readdirSync(path).filter((name) => name !== '.trash') : [];
     return names.map((name) => join(folder, name));
   });
+}
+
+/** Layers, blobs, and the mounts that the daemon sees. */
+function belongings(engine: TestEngine): Record<string, string[]> {
+  const folders = ['layers', 'blobs/sha256', 'blobs/arriving'];
+  const mounts = readFileSync(`/proc/${engine.pid}/mountinfo`, 'utf8').split('\n');
+  return {
+    ...Object.fromEntries(folders.map((name) => [name, readdirSync(join(engine.dataRoot, name)).toSorted()])),
+    mounts: mounts.map((line) => line.split(' ')[4] ?? '').filter((target) => target.includes(engine.directory)),
+  };
+}
+
+/** The parents stay, as with every runtime; each of their children was a container's. */
+function cgroupsLeft(): string[] {
+  const parents = globSync([`/sys/fs/cgroup${CGROUP_PARENT}/`, `/sys/fs/cgroup/*${CGROUP_PARENT}/`]);
+  assert.ok(parents.length > 0);
+  const left = parents.flatMap((parent) => globSync(`${parent}/*/`));
+  if (left.length === 0) for (const parent of parents) rmdirSync(parent);
+  return left;
+}
+
+/** Waits until nothing is left of what the kernel, or the daemon in the background, removes in its own time. */
+async function settles(left: () => readonly string[] | Promise<readonly string[]>): Promise<void> {
+  const deadline = performance.now() + 10_000;
+  for (;;) {
+    const found = await left();
+    if (found.length === 0) return;
+    assert.ok(performance.now() < deadline, found.join('\n'));
+    await setTimeout(20);
+  }
+}
+
+/** The lines of all frames that are complete. */
+function wholeFrames(bytes: Buffer): string[] {
+  const lines: string[] = [];
+  for (let at = 0; at + 8 <= bytes.length;) {
+    const end = at + 8 + bytes.readUInt32BE(at + 4);
+    if (end > bytes.length) break;
+    lines.push(
+      ...bytes
+        .toString('utf8', at + 8, end)
+        .trimEnd()
+        .split('\n'),
+    );
+    at = end;
+  }
+  return lines;
 }
 
 /** The elements of all maps and sets in our table that name a container's address. */
