@@ -1,6 +1,15 @@
+import { randomFillSync } from 'node:crypto';
+
 import type { Api } from '@gantry/tests/api.ts';
+import { imageArchive } from '@gantry/tests/busybox-image.ts';
+import { TarWriter } from '@gantry/tests/tar-writer.ts';
 
 const LOG_LINES = 200_000;
+const LARGE_BYTES = 30 * 1024 * 1024;
+const SMALL_FILES = 5000;
+const SMALL_BYTES = 2048;
+
+export type ImageKind = 'large' | 'small';
 
 /** The work that both engines are asked for, through the API alone. */
 export class Subject {
@@ -8,6 +17,7 @@ export class Subject {
   #sleeper = '';
   #logged = '';
   #fill: string[] = [];
+  readonly #images: Record<ImageKind, string[]> = { large: [], small: [] };
 
   constructor(api: Api) {
     this.#api = api;
@@ -22,6 +32,7 @@ export class Subject {
 
   async clear(): Promise<void> {
     for (const id of [...this.#fill, this.#logged].filter(Boolean)) await this.#remove(id);
+    for (const name of Object.values(this.#images).flat()) await this.#expect('DELETE', `/images/${name}`, 200);
   }
 
   /** Create, start, wait, remove. */
@@ -112,6 +123,28 @@ export class Subject {
     return spent;
   }
 
+  /** An image that the engine has nothing of: what is removed in the background would disturb the other's round. */
+  async load(kind: ImageKind): Promise<number> {
+    const images = this.#images[kind];
+    const name = `bench/${kind}:${images.length}`;
+    const archive = imageArchive(layerOf(kind, images.length), [name]);
+    images.push(name);
+    return await timed(async () => {
+      const { status, raw } = await this.#api.post('/images/load?quiet=1', archive);
+      const text = raw.toString();
+      if (status !== 200 || !text.includes('Loaded image')) throw new Error(`load answered ${status}: ${text}`);
+    });
+  }
+
+  /** The one that was loaded last, to its last byte. */
+  async save(kind: ImageKind): Promise<void> {
+    const response = await this.#api.stream('GET', `/images/${this.#images[kind].at(-1)}/get`);
+    let bytes = 0;
+    for await (const chunk of response as AsyncIterable<Buffer>) bytes += chunk.length;
+    const least = kind === 'large' ? LARGE_BYTES : SMALL_FILES * SMALL_BYTES;
+    if (bytes < least) throw new Error(`only ${bytes} bytes came`);
+  }
+
   async sleeping(): Promise<AsyncDisposable> {
     const id = await this.#start(['sleep', '1000']);
     return { [Symbol.asyncDispose]: async () => await this.#remove(id) };
@@ -151,6 +184,22 @@ export class Subject {
     if (answer.status !== status)
       throw new Error(`${method} ${path} answered ${answer.status}: ${answer.raw.toString().slice(0, 500)}`);
   }
+}
+
+const noise = randomFillSync(Buffer.alloc(LARGE_BYTES));
+
+/** Of the same size each time, with a content of its own; both engines get the same. */
+function layerOf(kind: ImageKind, number: number): Buffer {
+  noise.writeUInt32BE(number, 0);
+  const tar = new TarWriter();
+  if (kind === 'large') return tar.add({ name: 'large', content: noise }).end();
+  tar.add({ name: `number-${number}` });
+  for (let index = 0; index < SMALL_FILES; index += 1) {
+    if (index % 50 === 0) tar.add({ name: `folder-${index / 50}/`, type: 'directory', mode: 0o755 });
+    const content = noise.subarray(index * SMALL_BYTES, (index + 1) * SMALL_BYTES);
+    tar.add({ name: `folder-${Math.floor(index / 50)}/file-${index}`, content });
+  }
+  return tar.end();
 }
 
 async function timed(work: () => Promise<unknown>): Promise<number> {
