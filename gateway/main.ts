@@ -5,11 +5,16 @@ import { type Command, parseCommand, type SocketChoice, usage, UsageError } from
 import { ConfigError, type FlagValues, readConfig } from './config/read.ts';
 import type { Config } from './config/schema.ts';
 import type { RunningGateway } from './run.ts';
+import { SocketPathError } from './unix-socket.ts';
 
 try {
   await main(parseCommand(process.argv.slice(2)));
 } catch (error) {
-  const expected = error instanceof UsageError || error instanceof AdminError || isSystemError(error);
+  const expected =
+    error instanceof UsageError ||
+    error instanceof AdminError ||
+    error instanceof SocketPathError ||
+    isSystemError(error);
   const problems = error instanceof ConfigError ? error.problems : expected ? [error.message] : [];
   for (const problem of problems) console.error(`gantry gateway: ${problem}`);
   if (problems.length === 0) console.error('gantry gateway:', error);

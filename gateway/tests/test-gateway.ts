@@ -249,7 +249,11 @@ export class TestGateway implements AsyncDisposable {
 
 /** Runs `gantry gateway …` to its end. */
 export async function runGatewayCommand(...args: readonly string[]): Promise<Finished> {
-  const child = spawn(process.execPath, [MAIN, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: LONGEST_WAIT_MS,
+    killSignal: 'SIGKILL',
+  });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
   const code = await ended(child);
