@@ -21,13 +21,14 @@ export class Listeners implements AsyncDisposable {
   }
 
   /** Opens every address of the configuration; none is left open when one fails. */
-  static async open(gateway: Gateway, { listen }: Config): Promise<Listeners> {
+  static async open(gateway: Gateway, { listen, workers }: Config): Promise<Listeners> {
     await using undo = new AsyncDisposableStack();
     const listeners = undo.use(new Listeners(gateway));
     for (const address of listenAddresses(listen)) {
       if ('path' in address) await claimSocketPath(address.path);
       const server = createProxyServer(gateway);
-      server.listen(address);
+      // Each worker has a queue of its own: what the kernel gave to one that dies is reset, and does not wait for ever.
+      server.listen({ ...address, reusePort: workers > 1 });
       await once(server, 'listening');
       listeners.#servers.push(server);
       // Whoever reaches the socket may use it, as with a port.

@@ -13,7 +13,7 @@ export function workersOf({ pid }: TestGateway): number[] {
   return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(/\s+/).map(Number);
 }
 
-/** A request on a connection of its own: they go to the workers in turn. */
+/** A request on a connection of its own: the kernel chooses the worker. */
 export async function ask(gateway: TestGateway, path = '/user'): Promise<RawAnswer> {
   using client = await RawClient.connect(gateway);
   return await client.send(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`).answer();

@@ -1,10 +1,12 @@
 import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { CallerState, LimitedCaller, LimitRules, RefusalNote } from '@gantry/limiter/types.ts';
 
+import { type ListenAddress, listenAddresses } from '../config/listen.ts';
 import { rulesFrom } from '../config/rules.ts';
 import type { Config } from '../config/schema.ts';
 import type { GatewayLog } from '../log.ts';
@@ -65,9 +67,11 @@ class Workers implements Operator {
   }
 
   async start(): Promise<readonly string[]> {
-    const started = await Promise.all(Array.from({ length: this.#config.workers }, async () => await this.#fork()));
-    const addresses = started[0] ?? [];
+    const { listen, workers } = this.#config;
+    for (const address of listenAddresses(listen)) await refuseTaken(address);
+    const addresses = await this.#fork();
     this.#listen = addresses.map((address) => address.replace(/^http:\/\//, ''));
+    await Promise.all(Array.from({ length: workers - 1 }, async () => await this.#fork()));
     return addresses;
   }
 
@@ -196,6 +200,15 @@ class Workers implements Operator {
       }
     }
   }
+}
+
+/** Several processes may share a port, so nobody would notice that it is another gateway's. */
+async function refuseTaken(address: ListenAddress): Promise<void> {
+  const server = createServer().listen(address);
+  await once(server, 'listening');
+  const closed = once(server, 'close');
+  server.close();
+  await closed;
 }
 
 /** A worker that does not come to its end in time is killed. */
