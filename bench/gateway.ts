@@ -7,7 +7,8 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readFile, rm, rmdir, writeFile } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -25,6 +26,7 @@ const CONNECTIONS = 32;
 const CALLERS = 1000;
 /** Limits that are checked and never reached. */
 const ENOUGH = 1_000_000_000;
+const SHARE_OF_CORE = 0.25;
 
 const root = dirname(import.meta.dirname);
 
@@ -34,8 +36,9 @@ type Budget = Readonly<{ against: string; atLeast: number }>;
 const BARE = 'bare proxy on undici';
 const PAIR = '@fastify/http-proxy with @fastify/rate-limit';
 
-/** `only`: part of the names to run beside the bare proxy. */
+/** `only`: part of the names to run beside the bare proxy; `workers`: how several processes on one port scale. */
 export async function main(only?: string): Promise<void> {
+  if (only === 'workers') return await compareWorkers();
   await using undo = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'gantry-bench-'));
   undo.defer(async () => await rm(folder, { recursive: true, force: true }));
@@ -78,8 +81,9 @@ async function startAll(folder: string, undo: AsyncDisposableStack): Promise<Con
   const redis = undo.use(await TestRedis.start());
   undo.use(await startNginx(folder, upstream, nginx));
   const origin = `http://127.0.0.1:${upstream}`;
-  const peer = async (file: string, port: number): Promise<void> =>
+  const peer = async (file: string, port: number): Promise<void> => {
     await startNode(undo, [join(import.meta.dirname, 'gateway-peers', file), String(port), origin], port);
+  };
   await peer('bare-proxy.ts', bare);
   await peer('fastify-proxy.ts', pair);
   const gateway = async (name: string, port: number, settings: object): Promise<void> => {
@@ -110,6 +114,67 @@ async function startAll(folder: string, undo: AsyncDisposableStack): Promise<Con
     { name: 'nginx with limit_req and limit_conn', port: nginx, status: 200, budgets: [] },
     { name: 'the upstream itself', port: upstream, status: 200, budgets: [] },
   ];
+}
+
+/**
+ * One to three processes on one port, each with a part of a core of its own: so many cores there are not, and this shows
+ * all the same whether another core would be of use.
+ */
+async function compareWorkers(): Promise<void> {
+  console.log(`${SHARE_OF_CORE} of a core for each process, the primary one included\n`);
+  console.log('| store | 1 process | 2 workers | 3 workers |\n|---|---|---|---|');
+  for (const kind of ['redis', 'memory'] as const) {
+    const figures: number[] = [];
+    for (const workers of [1, 2, 3]) figures.push(await workersPerSecond(kind, workers));
+    const [one = Number.NaN] = figures;
+    const cells = figures.map((value) => `${Math.round(value).toLocaleString('en')} (${(value / one).toFixed(2)})`);
+    console.log(`| ${kind} | ${cells.join(' | ')} |`);
+  }
+}
+
+async function workersPerSecond(kind: 'redis' | 'memory', workers: number): Promise<number> {
+  await using undo = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), 'gantry-bench-'));
+  undo.defer(async () => await rm(folder, { recursive: true, force: true }));
+  const [upstream = 0, nginx = 0, port = 0] = await freePorts(3);
+  undo.use(await startNginx(folder, upstream, nginx));
+  const store = kind === 'redis' ? { kind, url: undo.use(await TestRedis.start()).url, timeoutMs: 5000 } : { kind };
+  const settings = { ...gatewaySettings(`http://127.0.0.1:${upstream}`), listen: `127.0.0.1:${port}`, workers, store };
+  await writeFile(join(folder, 'gateway.json'), JSON.stringify({ ...settings, admin: { socket: '' } }));
+  const script = join(folder, 'callers.lua');
+  await writeFile(script, CALLER_SCRIPT);
+  const file = join(folder, 'gateway.json');
+  const pid = await startNode(undo, [join(root, 'gateway', 'main.ts'), '--config', file], port);
+  const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
+  for (const each of [pid, ...children.split(' ').filter(Boolean)]) undo.use(await shareOfCore(String(each)));
+  const rounds: number[] = [];
+  for (let round = -1; round < ROUNDS; round += 1) {
+    const perSecond = await load({ name: `${workers} workers`, port, status: 200, budgets: [] }, script);
+    if (round >= 0) rounds.push(perSecond);
+  }
+  return median(rounds);
+}
+
+/** Gives a process a part of one core, whatever else is idle. Cgroup v1 or v2. */
+async function shareOfCore(pid: string): Promise<AsyncDisposable> {
+  const unified = existsSync('/sys/fs/cgroup/cgroup.controllers');
+  const parent = unified ? '/sys/fs/cgroup' : '/sys/fs/cgroup/cpu';
+  const group = join(parent, `gantry-bench-${pid}`);
+  await mkdir(group);
+  const [period, quota] = [20_000, Math.round(20_000 * SHARE_OF_CORE)];
+  if (unified) await writeFile(join(group, 'cpu.max'), `${quota} ${period}`);
+  else {
+    await writeFile(join(group, 'cpu.cfs_period_us'), String(period));
+    await writeFile(join(group, 'cpu.cfs_quota_us'), String(quota));
+  }
+  await writeFile(join(group, 'cgroup.procs'), pid);
+  return {
+    [Symbol.asyncDispose]: async () => {
+      // It may have ended already.
+      if (existsSync(`/proc/${pid}`)) await writeFile(join(parent, 'cgroup.procs'), pid);
+      await rmdir(group);
+    },
+  };
 }
 
 function gatewaySettings(upstream: string): object {
@@ -178,13 +243,14 @@ async function freePorts(count: number): Promise<number[]> {
 }
 
 /** Started when it takes connections. */
-async function startNode(undo: AsyncDisposableStack, args: readonly string[], port: number): Promise<void> {
+async function startNode(undo: AsyncDisposableStack, args: readonly string[], port: number): Promise<number> {
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] });
   undo.defer(async () => await end(child));
   for (let tries = 0; !(await takesConnections(port)); tries += 1) {
     if (child.exitCode !== null || tries > 200) throw new Error(`${args.join(' ')} does not listen on ${port}`);
     await sleep(50);
   }
+  return child.pid!;
 }
 
 async function takesConnections(port: number): Promise<boolean> {

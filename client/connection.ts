@@ -88,6 +88,9 @@ export class Connection implements Disposable {
   async open(method: string, path: string, options: RequestOptions = {}): Promise<http.IncomingMessage> {
     const request = this.#send(method, path, options, this.#agent);
     const [response] = (await once(request, 'response')) as [http.IncomingMessage];
+    // An engine that refuses a large body answers and closes: what could not be sent any more is no error. An answer
+    // that is cut off fails by itself.
+    request.on('error', () => undefined);
     return response;
   }
 

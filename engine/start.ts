@@ -1,4 +1,4 @@
-import { closeSync, mkdirSync, openSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import type { Logger } from 'pino';
@@ -20,7 +20,7 @@ import type { Engine } from './engine.ts';
 import { Events } from './events/events.ts';
 import { reconcileExecs } from './exec/reconcile.ts';
 import { ExecStore } from './exec/store.ts';
-import { mountBind, setPropagation, unmount } from './host/mount.ts';
+import { privateMount } from './host/private-mount.ts';
 import { openListeners } from './http/listeners.ts';
 import { buildServer, listenerOf } from './http/server.ts';
 import type { TcpLimits } from './http/tcp-limits.ts';
@@ -82,6 +82,7 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
     containers,
     db,
     events,
+    log,
     networks,
     runtimes,
     shims,
@@ -167,21 +168,6 @@ async function tcpLimits({ apiRateLimit }: Config): Promise<TcpLimits | undefine
   if (apiRateLimit === undefined) return undefined;
   const { TcpLimits } = await import('./http/tcp-limits.ts');
   return new TcpLimits(apiRateLimit);
-}
-
-/** Containers' mounts below it stay out of the host's table: the shims clone our namespace. */
-function privateMount(folder: string): Disposable {
-  // A killed daemon has left it: one more on top of it would stay for ever.
-  if (!isMountPoint(folder)) mountBind(folder, folder);
-  setPropagation(folder, 'private');
-  return { [Symbol.dispose]: () => unmount(folder, { lazy: true }) };
-}
-
-function isMountPoint(folder: string): boolean {
-  const path = realpathSync(folder).replaceAll(' ', String.raw`\040`);
-  return readFileSync('/proc/self/mountinfo', 'utf8')
-    .split('\n')
-    .some((line) => line.split(' ')[4] === path);
 }
 
 function daemonId(dataRoot: string): string {

@@ -20,12 +20,14 @@ type Needs = NetworkNeeds & {
   config: Config;
   containers: ContainerStore;
   db: Database;
+  log: { error(details: object, message: string): void };
   runtimes: Runtimes;
   shims: Shims;
 };
 
 /** The code of a run whose end nobody saw: the machine went down. */
 const LOST_CODE = 255;
+const RETRY_MS = 1000;
 /** Of a container that was ended with SIGKILL, because it is removed or because its shim is gone. */
 const KILLED_CODE = 137;
 
@@ -106,7 +108,7 @@ export class Exits {
     const { containers, shims } = this.#engine;
     try {
       const status = await shim.exited;
-      this.record(id, status);
+      await this.#recordWhenPossible(id, status);
       shim.release();
       const gone = shim.gone.then(async () => await rm(shim.directory, { recursive: true, force: true }));
       shims.remove(id, gone);
@@ -114,6 +116,22 @@ export class Exits {
       const container = containers.get(id);
       if (!(error instanceof ShimLost) || container === undefined) throw error;
       shims.remove(id, this.recordLost(container));
+    }
+  }
+
+  /** A disk may be full beyond what the database has kept for itself: the end is not lost, it is stored later. */
+  async #recordWhenPossible(id: string, status: ExitStatus): Promise<void> {
+    const { clock, log } = this.#engine;
+    for (;;) {
+      try {
+        this.record(id, status);
+        return;
+      } catch (error) {
+        log.error({ err: error, container: id }, 'the end of a container cannot be stored yet');
+      }
+      const { promise, resolve } = Promise.withResolvers<void>();
+      clock.after(RETRY_MS, resolve);
+      await promise;
     }
   }
 

@@ -123,8 +123,8 @@ export class ContainerStore {
     this.#remove.run(id);
     const container = this.#byId.get(id);
     if (container === undefined) return;
-    this.#byId.delete(id);
-    this.#idByName.delete(container.name);
+    this.#db.onRollback(() => this.#remember(container));
+    this.#forget(container);
   }
 
   /** Several changes that are committed together or not at all; whoever reads in between is a bug of the caller. */
@@ -137,11 +137,19 @@ export class ContainerStore {
     if (holder !== undefined && holder.id !== container.id) throw nameTaken(container.name, holder.id);
     this.#put.run(container.id, container.name, JSON.stringify(container));
     const before = this.#byId.get(container.id);
-    if (before !== undefined && before.name !== container.name) this.#idByName.delete(before.name);
+    this.#db.onRollback(() => (before === undefined ? this.#forget(container) : this.#remember(before)));
     this.#remember(container);
   }
 
+  #forget({ id, name }: Container): void {
+    this.#byId.delete(id);
+    this.#idByName.delete(name);
+  }
+
+  /** Keeps its place in the order. */
   #remember(container: Container): void {
+    const before = this.#byId.get(container.id);
+    if (before !== undefined && before.name !== container.name) this.#idByName.delete(before.name);
     this.#byId.set(container.id, container);
     this.#idByName.set(container.name, container.id);
   }

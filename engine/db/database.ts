@@ -1,14 +1,24 @@
 import { DatabaseSync } from 'node:sqlite';
 
+const PAGE_BYTES = 4096;
+/** 1 MB. */
+const LOG_PAGES = 256;
+const FREE_PAGES = 128;
+const SQLITE_FULL = 13;
+
 /**
  * The daemon's state: one SQLite database in WAL mode.
  *
  * `synchronous=NORMAL`: what was committed survives the death of the daemon; a power cut may lose the last commits,
  * but never leaves the database damaged.
+ *
+ * It keeps space for what has to be written when the disk is full, the end of a container first of all: free pages in
+ * the database, and a log that begins anew before it has outgrown its file.
  */
 export class Database implements Disposable {
   readonly sql: DatabaseSync;
   #depth = 0;
+  readonly #undo: (() => void)[] = [];
 
   constructor(path: string) {
     this.sql = new DatabaseSync(path);
@@ -17,8 +27,27 @@ export class Database implements Disposable {
       PRAGMA synchronous = NORMAL;
       PRAGMA foreign_keys = ON;
       PRAGMA busy_timeout = 5000;
+      PRAGMA wal_autocheckpoint = ${LOG_PAGES};
       CREATE TABLE IF NOT EXISTS schema_version (domain TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT;
     `);
+    this.#keepSpace();
+  }
+
+  /** On a disk that is full already there is none to keep. */
+  #keepSpace(): void {
+    const { freelist_count: free } = this.sql.prepare('PRAGMA freelist_count').get() ?? {};
+    if (Number(free) >= FREE_PAGES) return;
+    try {
+      this.transaction(() => {
+        this.sql.exec(
+          `CREATE TABLE space (bytes BLOB); INSERT INTO space VALUES (zeroblob(${LOG_PAGES * PAGE_BYTES}))`,
+        );
+        this.sql.exec('DROP TABLE space');
+      });
+      this.sql.exec('PRAGMA wal_checkpoint(RESTART)');
+    } catch (error) {
+      if (!isFull(error)) throw error;
+    }
   }
 
   /** Brings a domain's tables to the newest form: `steps[n]` leads from version n to n + 1 and never changes again. */
@@ -46,14 +75,26 @@ export class Database implements Disposable {
       this.sql.exec('COMMIT');
       return result;
     } catch (error) {
-      this.sql.exec('ROLLBACK');
+      // Of some errors, such as a full disk, SQLite has rolled back by itself.
+      if (this.sql.isTransaction) this.sql.exec('ROLLBACK');
+      for (const undo of this.#undo.toReversed()) undo();
       throw error;
     } finally {
       this.#depth -= 1;
+      this.#undo.length = 0;
     }
+  }
+
+  /** For what is kept in memory as well: called when the present transaction is rolled back. */
+  onRollback(undo: () => void): void {
+    if (this.#depth > 0) this.#undo.push(undo);
   }
 
   [Symbol.dispose](): void {
     this.sql.close();
   }
+}
+
+function isFull(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_FULL;
 }
