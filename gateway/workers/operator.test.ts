@@ -5,7 +5,7 @@ import { eventually } from '../tests/eventually.ts';
 import { RawClient } from '../tests/raw-client.ts';
 import { TestGateway } from '../tests/test-gateway.ts';
 import { TestUpstream } from '../tests/test-upstream.ts';
-import { settings, underWay, workersOf } from '../tests/worker-processes.ts';
+import { askInTurn, settings, underWay, workersOf } from '../tests/worker-processes.ts';
 
 test('the operator is answered while a worker is killed', async () => {
   await using upstream = await TestUpstream.start();
@@ -57,4 +57,48 @@ test('workers end with the process that started them, however it ends', async ()
     }
   };
   await eventually('the workers have ended', () => !pids.some(lives));
+});
+
+test('SIGTERM lets the requests in all workers end, and takes no connection any more', async () => {
+  await using upstream = await TestUpstream.start();
+  const held = upstream.hold('/held');
+  await using gateway = await TestGateway.start({ ...settings, upstream: upstream.url });
+  const clients = await Promise.all(Array.from({ length: 6 }, async () => await RawClient.connect(gateway)));
+  for (const client of clients) client.send('GET /held HTTP/1.1\r\nHost: a\r\n\r\n');
+  await upstream.until(() => held.waiting() === 6);
+
+  gateway.signal('SIGTERM');
+  await gateway.logged(/^ending/);
+  await eventually('nobody is let in', async () => {
+    return await RawClient.connect(gateway).then(
+      (client) => {
+        client[Symbol.dispose]();
+        return false;
+      },
+      () => true,
+    );
+  });
+  held.release();
+  const answers = await Promise.all(clients.map(async (client) => await client.answer()));
+
+  assert.ok(answers.every(({ status, headers }) => status === 200 && headers.get('connection') === 'close'));
+  assert.equal(await gateway.exited, 0);
+});
+
+test('SIGHUP puts other limits in force in all workers, and in those that come later', async () => {
+  await using upstream = await TestUpstream.start();
+  await using gateway = await TestGateway.start({ ...settings, upstream: upstream.url });
+
+  await gateway.reload({ ...settings, upstream: upstream.url, limits: { anonymous: 77 } });
+  const limits = (await askInTurn(4, gateway)).map(({ headers }) => headers.get('x-ratelimit-limit'));
+  const [victim = 0] = workersOf(gateway);
+  process.kill(victim, 'SIGKILL');
+  await gateway.logged(/^a worker has ended/);
+  await eventually('there is another worker', () => workersOf(gateway).length === 2);
+  const later = (await askInTurn(4, gateway)).map(({ headers }) => headers.get('x-ratelimit-limit'));
+
+  assert.deepEqual(
+    [...limits, ...later],
+    Array.from({ length: 8 }, () => '77'),
+  );
 });
