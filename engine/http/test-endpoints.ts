@@ -607,7 +607,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
     cases: [
       missing('/networks/create', { body: { Name: 'mine' } }),
       [403, 'a predefined name', '/networks/create', { body: { Name: 'bridge' } }],
-      [500, 'no name', '/networks/create', { body: {} }],
+      [400, 'no name', '/networks/create', { body: {} }],
     ],
   },
   {

@@ -14,11 +14,27 @@ export function lazyValidator({ schema, httpPart = 'request' }: Route): (value: 
   return (value) => {
     compiled ??= Schema.Compile(schema as object);
     if (compiled.Check(value)) return true;
-    const [, [first]] = compiled.Errors(value);
-    const field = first?.instancePath.slice(1).replaceAll('/', '.') ?? '';
-    const problem = first?.message ?? 'not as expected';
+    const { field, problem } = tellingError(compiled.Errors(value)[1]);
     return {
       error: new EngineError('invalid', `invalid ${httpPart}${field === '' ? '' : ` field ${field}`}: ${problem}`),
     };
+  };
+}
+
+type Mistake = Readonly<{ instancePath: string; keyword: string; message: string }>;
+
+/** The deepest place is the one that the client has to change; where it may have several types, all of them are told. */
+function tellingError(mistakes: readonly Mistake[]): { field: string; problem: string } {
+  const depth = ({ instancePath }: Mistake): number => instancePath.split('/').length;
+  const [first] = mistakes.toSorted((a, b) => depth(b) - depth(a));
+  if (first === undefined) return { field: '', problem: 'not as expected' };
+  const here = mistakes.filter(
+    ({ instancePath, keyword }) => instancePath === first.instancePath && keyword === 'type',
+  );
+  const types = new Set(here.map(({ message }) => message.replace('must be ', '')));
+  types.delete('null'); // as not given: of no help
+  return {
+    field: first.instancePath.slice(1).replaceAll('/', '.'),
+    problem: types.size === 0 ? first.message : `must be ${[...types].join(' or ')}`,
   };
 }

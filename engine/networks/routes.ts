@@ -32,7 +32,7 @@ export const networkRoutes =
       schema: { body: CreateNetworkBody },
       handler: ({ body }) => {
         const name = body.Name ?? '';
-        if (name === '') throw new EngineError('failed', `invalid name: ${name}`);
+        if (name === '') throw new EngineError('invalid', 'the name of the network is missing');
         if (PREDEFINED.has(name)) {
           throw new EngineError('forbidden', `operation is not permitted on predefined ${name} network `);
         }
