@@ -17,10 +17,10 @@ export async function runGateway(config: Config, read: () => Config): Promise<Ru
   await using undo = new AsyncDisposableStack();
   const log = new GatewayLog(config.log);
   const service = undo.use(await startService(config, log));
-  undo.use(await openAdmin(config, service.operator, log));
+  let current = config;
+  undo.use(await openAdmin(config, service.operator, log, () => current.limits));
   const parts = undo.move();
   log.logger.info({ addresses: service.addresses, upstream: config.upstream, store: config.store.kind }, 'ready');
-  let current = config;
   const reload = async (): Promise<void> => {
     try {
       const { config: next, needRestart } = reloadable(current, read());

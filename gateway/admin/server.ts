@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import { chmodSync } from 'node:fs';
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 
 import type { PrimaryLimits } from '@gantry/limiter/primary.ts';
@@ -20,9 +19,14 @@ type Handle = (request: Readonly<{ rest: string; body: string }>) => Promise<Ans
 
 /**
  * Opens what is for the operator: a Unix socket that only the gateway's user can open, and a port for Prometheus where
- * one is configured.
+ * one is configured. `limits`: those in force, for how addresses count together.
  */
-export async function openAdmin(config: Config, operator: Operator, log: GatewayLog): Promise<AsyncDisposable> {
+export async function openAdmin(
+  config: Config,
+  operator: Operator,
+  log: GatewayLog,
+  limits: () => PrimaryLimits,
+): Promise<AsyncDisposable> {
   await using undo = new AsyncDisposableStack();
   const metrics = listenAddress(config.admin.metrics ?? '');
   if (metrics !== undefined) {
@@ -31,8 +35,11 @@ export async function openAdmin(config: Config, operator: Operator, log: Gateway
   }
   const path = adminSocketPath(config);
   if (path !== undefined && (await mayUse(path, config, log))) {
-    undo.use(await listen(createServer(listenerFor(operatorRoutes(operator, config.limits))), { path }));
-    chmodSync(path, 0o600);
+    const server = createServer(listenerFor(operatorRoutes(operator, limits)));
+    const umask = process.umask(0o177); // the socket comes into being before `listen` returns
+    const listening = listen(server, { path });
+    process.umask(umask);
+    undo.use(await listening);
   }
   const parts = undo.move();
   return { [Symbol.asyncDispose]: async () => await parts.disposeAsync() };
@@ -50,17 +57,17 @@ async function mayUse(path: string, { admin }: Config, { logger }: GatewayLog): 
   }
 }
 
-function operatorRoutes(operator: Operator, limits: PrimaryLimits): Record<string, Handle> {
+function operatorRoutes(operator: Operator, limits: () => PrimaryLimits): Record<string, Handle> {
   return {
     'GET /metrics': metricsOf(operator),
     'GET /limited': async () => ({ status: 200, body: await operator.limited() }),
     'GET /callers/': async ({ rest }) => {
-      const key = callerKey(decodeURIComponent(rest), limits);
+      const key = callerKey(decodeURIComponent(rest), limits());
       return key === undefined ? noCaller : { status: 200, body: await operator.caller(key) };
     },
     'POST /content': async ({ body }) => {
       const { caller, count = 1 } = contentIn(body);
-      const key = typeof caller === 'string' ? callerKey(caller, limits) : undefined;
+      const key = typeof caller === 'string' ? callerKey(caller, limits()) : undefined;
       if (key === undefined) return noCaller;
       if (!Number.isInteger(count) || Number(count) < 1 || Number(count) > 999_999) {
         return { status: 400, body: { message: 'count must be from 1 to 999999' } };
