@@ -36,7 +36,7 @@ forge.on('/api/v1/user', userinfo);
 
 const settings: Settings = {
   upstream: forge.url,
-  introspection: { url: `${forge.url}/api/v1/user`, timeoutMs: 500, cacheSeconds: 1, unknownSeconds: 1 },
+  introspection: { url: `${forge.url}/api/v1/user`, timeoutMs: 500, cacheSeconds: 3, unknownSeconds: 3 },
   log: { requests: true, level: 'debug' },
 };
 const gateway = await TestGateway.start(settings);
@@ -62,10 +62,14 @@ test('a token that the forge does not know is 401, and counts on the address', a
 });
 
 test('many requests at once ask once', async () => {
+  await using remembering = await TestGateway.start({
+    upstream: forge.url,
+    introspection: { url: `${forge.url}/api/v1/user` },
+  });
   const before = forge.count('/api/v1/user');
 
   const answers = await Promise.all(
-    Array.from({ length: 20 }, async () => await gateway.request('/user', { token: 'at-once' })),
+    Array.from({ length: 20 }, async () => await remembering.request('/user', { token: 'at-once' })),
   );
 
   assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
@@ -79,7 +83,7 @@ test('an answer is remembered for as long as configured, known or not', async ()
     for (let count = 0; count < 3; count += 1) await gateway.request('/user', { token, from: '127.0.1.2' });
   }
   const asked = forge.count('/api/v1/user') - before;
-  await sleep(1050);
+  await sleep(3050);
   for (const token of ['short-lived', 'never-lived']) await gateway.request('/user', { token, from: '127.0.1.2' });
 
   assert.equal(asked, 2);
@@ -118,18 +122,28 @@ test('an operator learns from log and metrics that the forge does not answer', a
 });
 
 test('no more questions are under way at once than configured', async () => {
-  await using narrow = await TestGateway.start({
-    ...settings,
-    introspection: { ...settings.introspection, concurrency: 2 },
+  await using authority = await TestUpstream.start();
+  const answering = Promise.withResolvers<void>();
+  authority.on('/user', async (_request, response) => {
+    await answering.promise;
+    response.writeHead(401).end();
   });
+  await using narrow = await TestGateway.start({
+    upstream: forge.url,
+    introspection: { url: `${authority.url}/user`, concurrency: 2, timeoutMs: 20_000 },
+  });
+  const asking = ['one', 'two'].map(async (token) => await narrow.request('/user', { token }));
+  await authority.until(() => authority.count('/user') === 2);
 
-  const answers = await Promise.all(
-    Array.from({ length: 6 }, async (_, index) => await narrow.request('/user', { token: `guess-${index}` })),
-  );
+  const third = await narrow.request('/user', { token: 'three' });
+  answering.resolve();
+  const first = await Promise.all(asking);
+  const later = await narrow.request('/user', { token: 'three' });
 
+  assert.equal(third.status, 503);
   assert.deepEqual(
-    answers.map(({ status }) => status).toSorted((a, b) => a - b),
-    [401, 401, 503, 503, 503, 503],
+    [...first, later].map(({ status }) => status),
+    [401, 401, 401],
   );
 });
 
