@@ -39,7 +39,7 @@ export function forwardUpgrade(exchange: Exchange, { socket, head }: Upgrade): v
     exchange.decision?.end(answered()); // does nothing when it was ended before
     outgoing.destroy();
   };
-  outgoing.once('upgrade', (incoming, upstreamSocket, first) => {
+  outgoing.once('upgrade', (incoming, upstreamSocket: Socket, first) => {
     const seconds = answered();
     gateway.counts.upgrades += 1;
     countAnswer(gateway.counts.upstreamAnswers, 101);
@@ -137,7 +137,10 @@ function passDeclined({ res, decision, gateway }: Exchange, incoming: IncomingMe
   });
 }
 
-function join(client: Socket, upstream: Duplex, idleMs: number): void {
+/** What has not moved on for this long, after one side has said its last word, is not waited for. */
+const HALF_CLOSED_MS = 2000;
+
+function join(client: Socket, upstream: Socket, idleMs: number): void {
   client.setTimeout(idleMs);
   client.once('timeout', () => client.destroy());
   client.pipe(upstream);
@@ -149,5 +152,10 @@ function join(client: Socket, upstream: Duplex, idleMs: number): void {
   ] as const) {
     one.once('error', () => other.destroy());
     one.once('close', () => other.destroy());
+    // The other one may still have something to say, but a peer that has gone for good looks just the same.
+    one.once('end', () => {
+      other.setTimeout(HALF_CLOSED_MS);
+      other.once('timeout', () => other.destroy());
+    });
   }
 }
