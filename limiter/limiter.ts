@@ -265,7 +265,6 @@ export class RateLimiter implements AsyncDisposable {
 
 /** A request on its way through the store, and the admission that it becomes: one object for each request. */
 class AdmittedRequest implements Admission, Ask {
-  readonly allowed = true;
   readonly caller: Caller;
   readonly endpoint: Endpoint;
   readonly points: number;
@@ -295,6 +294,10 @@ class AdmittedRequest implements Admission, Ask {
     this.quota = enforcedLimit(rules, caller, endpoint.category);
     this.unchecked = unchecked;
     this.#store = store;
+  }
+
+  get allowed(): true {
+    return true;
   }
 
   get key(): string {

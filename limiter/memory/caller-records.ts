@@ -1,5 +1,6 @@
 import { windowIdOf, windowName } from '../endpoints.ts';
 import type { CallerState, WindowState } from '../types.ts';
+import { addressOf, CallerTable } from './caller-table.ts';
 import {
   UNDER_WAY,
   WINDOWS,
@@ -17,17 +18,18 @@ import {
 } from './record.ts';
 import { EMPTY, Slab } from './slab.ts';
 
+const MOST_STEPS = 16;
+
 /** The callers that are remembered, and the windows of each. */
 export class CallerRecords {
   readonly #slab = new Slab();
-  readonly #records = new Map<string, number>();
+  readonly #records = new CallerTable();
   readonly #changed: string[] | undefined;
-  /** Goes round through the callers, in search of those that are over. */
-  #hand: MapIterator<[string, number]>;
+  /** Goes round through the numbers of the records, in search of those that are over. */
+  #hand = 0;
 
   constructor(trackChanges: boolean) {
     this.#changed = trackChanges ? [] : undefined;
-    this.#hand = this.#records.entries();
   }
 
   get size(): number {
@@ -36,7 +38,7 @@ export class CallerRecords {
 
   /** The address of a caller's record, or of `EMPTY`. */
   find(key: string): number {
-    return this.#records.get(key) ?? EMPTY;
+    return this.#records.find(key);
   }
 
   chunk(address: number): Int32Array {
@@ -48,7 +50,7 @@ export class CallerRecords {
     this.#forgetTwo(now);
     const record = this.#slab.takeRecord();
     this.#slab.chunk(record)[(record & CHUNK_MASK) + WINDOWS + ID] = NO_WINDOW;
-    this.#records.set(key, record);
+    this.#records.insert(key, record);
     return record;
   }
 
@@ -143,8 +145,11 @@ export class CallerRecords {
   }
 
   *states(now: () => number): Generator<CallerState> {
-    for (const [key, record] of this.#records) {
-      const state = this.stateOf(key, record, now());
+    // A caller who comes meanwhile is seen or not; nobody is seen twice.
+    for (let number = 0; number < this.#records.numbers; number += 1) {
+      const key = this.#records.keyAt(number);
+      if (key === undefined) continue;
+      const state = this.stateOf(key, addressOf(number), now());
       if (state.windows.length > 0 || state.underWay > 0) yield state;
     }
   }
@@ -174,16 +179,17 @@ export class CallerRecords {
     return { key, underWay: words[at + UNDER_WAY]!, windows };
   }
 
+  /** Looks at two numbers that are somebody's, and does not go far for them. */
   #forgetTwo(now: number): void {
-    for (let looks = 0; looks < 2; looks += 1) {
-      const { done, value } = this.#hand.next();
-      if (done === true) {
-        this.#hand = this.#records.entries();
-        return;
-      }
-      const [key, record] = value;
+    for (let looks = 0, steps = 0; looks < 2 && steps < MOST_STEPS; steps += 1) {
+      this.#hand = this.#hand < this.#records.numbers ? this.#hand : 0;
+      const key = this.#records.keyAt(this.#hand);
+      const record = addressOf(this.#hand);
+      this.#hand += 1;
+      if (key === undefined) continue;
+      looks += 1;
       if (!this.#isOver(record, now)) continue;
-      this.#records.delete(key);
+      this.#records.delete(key, record);
       this.#giveBack(record);
     }
   }

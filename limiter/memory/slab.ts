@@ -3,7 +3,8 @@ const CHUNK_WORDS = 1 << CHUNK_BITS;
 const CHUNK_MASK = CHUNK_WORDS - 1;
 
 /** Words of a caller's record: one line of the processor's cache. */
-export const RECORD_WORDS = 16;
+export const RECORD_BITS = 4;
+export const RECORD_WORDS = 1 << RECORD_BITS;
 /** Words of a window that did not fit into its caller's record. */
 export const WINDOW_WORDS = 4;
 

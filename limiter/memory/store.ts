@@ -59,6 +59,9 @@ export class MemoryStore implements LimitStore {
   readonly #tracking: boolean;
   /** Filled and returned by each decision: the caller reads it before the next one. */
   readonly #verdict = { refusedBy: -1, until: 0, shadowed: 0, used: 0, reset: 0, nowMs: 0, ticket: -1 };
+  /** The second of the last decision: to divide by a thousand each time takes a twentieth of it. */
+  #second = 0;
+  #secondMs = EPOCH_SECONDS * 1000;
   #rules = defaultRules;
   #flat = flatten(defaultRules);
 
@@ -79,9 +82,10 @@ export class MemoryStore implements LimitStore {
 
   decide(ask: Ask): Verdict {
     const nowMs = this.#now();
-    const now = Math.floor(nowMs / 1000) - EPOCH_SECONDS;
+    if (nowMs < this.#secondMs || nowMs >= this.#secondMs + 1000) this.#beginSecond(nowMs);
+    const now = this.#second;
     // When a window that starts now is said to start: its end is a whole second, and never early.
-    const opened = (now + EPOCH_SECONDS) * 1000 === nowMs ? now : now + 1;
+    const opened = this.#secondMs === nowMs ? now : now + 1;
     const { endpoint, points } = ask;
     const { categoryIndex } = endpoint;
     const rules = this.#flatRules(ask.rules);
@@ -129,7 +133,9 @@ export class MemoryStore implements LimitStore {
     if (cpuSeconds === 0) return;
     const nowMs = this.#now();
     const windowSeconds = this.#flatRules(rules).cpuSeconds;
-    if (!isOpen(words[at + CPU_END]!, Math.floor(nowMs / 1000) - EPOCH_SECONDS, windowSeconds)) {
+    // As `isOpen`, without a division.
+    const endMs = (words[at + CPU_END]! + EPOCH_SECONDS) * 1000;
+    if (endMs <= nowMs || endMs - (windowSeconds + 1) * 1000 > nowMs) {
       words[at + CPU_END] = Math.ceil(nowMs / 1000) - EPOCH_SECONDS + windowSeconds;
       words[at + CPU_MICROS] = 0;
       words[at + GRAPHQL_MICROS] = 0;
@@ -189,6 +195,11 @@ export class MemoryStore implements LimitStore {
       if (own >= endpoint.contentPerHour) exceeded |= HOUR_BIT;
     }
     return exceeded;
+  }
+
+  #beginSecond(nowMs: number): void {
+    this.#second = Math.floor(nowMs / 1000) - EPOCH_SECONDS;
+    this.#secondMs = (this.#second + EPOCH_SECONDS) * 1000;
   }
 
   #seconds(): number {
