@@ -25,7 +25,8 @@ const budgets: Budget<Subject>[] = [
     work: async (s) => await s.execTrue(),
   },
   { name: 'list 200 containers', unit: 'ms', atMost: 2 / 3, rounds: 25, work: async (s) => await s.list() },
-  { name: 'inspect', unit: 'ms', atMost: 1, rounds: 51, work: async (s) => await s.inspect() },
+  // So many that they show a daemon that has run for a while: Node has not compiled what the first hundred need.
+  { name: 'inspect', unit: 'ms', atMost: 1, rounds: 501, work: async (s) => await s.inspect() },
   { name: 'write 200,000 log lines', unit: 'ms', atMost: 0.75, rounds: 5, work: async (s) => await s.writeLog() },
   { name: 'read them back', unit: 'ms', atMost: 0.5, rounds: 5, work: async (s) => await s.readLog('all') },
   { name: 'read the last 100', unit: 'ms', atMost: 1, rounds: 25, work: async (s) => await s.readLog('100') },

@@ -9,7 +9,6 @@ import type { Networks } from '../networks/networks.ts';
 import { networkNameOf } from '../networks/present.ts';
 import { presentLinks } from './links.ts';
 import { presentInspect, type Around } from './present.ts';
-import type { Inspect } from './schema.ts';
 import type { Container, ContainerStore } from './store.ts';
 
 export type InspectNeeds = {
@@ -22,16 +21,40 @@ export type InspectNeeds = {
   networks: Networks;
 };
 
-/** Everything about one container. Specification, endpoint 3. */
-export async function inspectContainer(engine: InspectNeeds, ref: string, withSize: boolean): Promise<Inspect> {
+/** What was said of a container last, and what stood around it then. */
+type Said = Readonly<{ around: Around; text: string }>;
+
+/** Records never change, so what is said of one stays true while what stands around it is the same. */
+const said = new WeakMap<Container, Said>();
+
+/** Everything about one container, as JSON: clients ask for the same again and again. Specification, endpoint 3. */
+export async function inspectContainer(engine: InspectNeeds, ref: string, withSize: boolean): Promise<string> {
   const container = engine.containers.find(ref);
-  const shown = presentInspect(container, aroundOf(engine, container, true));
-  if (!withSize) return shown;
-  const { writableBytes, rootBytes } = await engine.layers.size(container.id);
-  return { ...shown, SizeRw: writableBytes, SizeRootFs: rootBytes };
+  const around = aroundOf(engine, container, true);
+  if (withSize) {
+    const { writableBytes, rootBytes } = await engine.layers.size(container.id);
+    const shown = presentInspect(container, around, graphDriverOf(engine.layers, container.id));
+    return JSON.stringify({ ...shown, SizeRw: writableBytes, SizeRootFs: rootBytes });
+  }
+  const before = said.get(container);
+  if (before !== undefined && isSame(before.around, around)) return before.text;
+  const text = JSON.stringify(presentInspect(container, around, graphDriverOf(engine.layers, container.id)));
+  said.set(container, { around, text });
+  return text;
 }
 
-/** What stands around a container while it is shown. The overlay's folders are for an inspect alone. */
+function isSame(one: Around, other: Around): boolean {
+  return (
+    one.attachment === other.attachment &&
+    one.networkId === other.networkId &&
+    one.imageName === other.imageName &&
+    one.config.dataRoot === other.config.dataRoot &&
+    String(one.execIds) === String(other.execIds) &&
+    String(one.links) === String(other.links)
+  );
+}
+
+/** What stands around a container while it is shown; execs and links are for an inspect alone. */
 export function aroundOf(
   engine: InspectNeeds,
   container: Container,
@@ -48,7 +71,6 @@ export function aroundOf(
     execIds: whole ? engine.execs.runningIn(container.id) : [],
     links: whole ? presentLinks(engine.containers, container) : null,
     linkNames,
-    graphDriver: whole ? graphDriverOf(engine.layers, container.id) : {},
   };
 }
 
@@ -67,6 +89,7 @@ function imageNameOf(images: ImageStore, { imageName, imageId }: Container): str
   return tags.includes(named) || images.isId(known, imageName) || imageName.includes('@') ? imageName : imageId;
 }
 
+/** A container's layers never change. */
 function graphDriverOf(layers: Layers, id: string): Record<string, string> {
   const { base, lower, upper, work, target } = layers.overlay(id);
   return {

@@ -22,7 +22,6 @@ export type Around = {
   links: string[] | null;
   /** Its names in other containers. */
   linkNames: readonly string[];
-  graphDriver: Record<string, string>;
 };
 
 /** A container as GET /containers/json shows it. */
@@ -47,7 +46,7 @@ export function presentSummary(container: Container, around: Around): Summary {
 }
 
 /** A container as GET /containers/{id}/json shows it. */
-export function presentInspect(container: Container, around: Around): Inspect {
+export function presentInspect(container: Container, around: Around, graphDriver: Record<string, string>): Inspect {
   const { id, name, state, config, hostConfig } = container;
   const files = etcFilesOf(around.config, id);
   const status = wireStatus(state);
@@ -84,7 +83,7 @@ export function presentInspect(container: Container, around: Around): Inspect {
     AppArmorProfile: '',
     ExecIDs: around.execIds.length === 0 ? null : [...around.execIds],
     HostConfig: { ...hostConfig, Links: around.links },
-    GraphDriver: { Data: around.graphDriver, Name: 'overlay2' },
+    GraphDriver: { Data: graphDriver, Name: 'overlay2' },
     Mounts: container.mounts.map(presentMount),
     Config: config,
     NetworkSettings: networkSettings(memberOf(container, around)),

@@ -49,8 +49,16 @@ export const containerRoutes =
     });
 
     http.get('/containers/:ref/json', {
-      schema: { params: wire.ContainerRef, querystring: wire.InspectQuery, response: { 200: wire.Inspect } },
-      handler: async ({ params, query }) => await inspectContainer(engine, params.ref, query.size ?? false),
+      // Sent as the text that it is already.
+      schema: {
+        params: wire.ContainerRef,
+        querystring: wire.InspectQuery,
+        response: { 200: Type.Unsafe<string>(wire.Inspect) },
+      },
+      handler: async ({ params, query }, reply) => {
+        const text = await inspectContainer(engine, params.ref, query.size ?? false);
+        return await reply.type('application/json').send(text);
+      },
     });
 
     http.get('/containers/:ref/top', {

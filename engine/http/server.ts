@@ -62,18 +62,24 @@ export async function buildServer(
   // The schemas describe and validate; what we answer is ours and needs no second check.
   http.setSerializerCompiler(() => (value) => JSON.stringify(value));
   addBodyParser(http);
-  // With a promise also where nothing is awaited: no route may begin while the parser is still inside the packet that
-  // brought the request, since bytes behind it belong to whoever takes the connection over.
-  http.addHook('onRequest', async (request, reply) => {
+  http.addHook('onRequest', (request, reply, done) => {
     underWay.add(`${request.method} ${request.routeOptions.url}`, reply.raw);
     reply.headers({ ...answerHeaders(engine.config.apiCorsHeader) });
-    if (limits !== undefined) {
-      // Paths without a route are one endpoint: their number has no end.
+    // A route that takes the connection over must not begin while the parser is still inside the packet that brought
+    // the request: bytes behind it would be lost.
+    if (request.method === 'POST') queueMicrotask(done);
+    else done();
+  });
+  if (limits !== undefined) {
+    // Paths without a route are one endpoint: their number has no end.
+    http.addHook('onRequest', async (request, reply) => {
       await limits.admit(request, reply, `${request.method} ${request.routeOptions.url ?? '*'}`);
-      if (reply.sent) return;
-    }
+    });
+  }
+  http.addHook('onRequest', (request, reply, done) => {
     // Whatever the path: a browser asks before it sends the request itself.
-    if (request.method === 'OPTIONS') await reply.code(200).send();
+    if (request.method === 'OPTIONS') void reply.code(200).send();
+    else done();
   });
   // Exactly this, or docker's clients show an error's JSON instead of its message.
   http.addHook('onSend', (_request, reply, payload, done) => {
