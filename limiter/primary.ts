@@ -90,11 +90,18 @@ export function callerFrom(facts: CallerFacts, limits: PrimaryLimits = defaultPr
   switch (facts.kind) {
     case 'anonymous': {
       const address = addressGroup(facts.address, limits.ipv6PrefixBits);
-      return { kind: 'ip', key: `ip:${address}`, limit: limits.anonymous, label: plainAddress(facts.address) };
+      return {
+        kind: 'ip',
+        key: `ip:${address}`,
+        limit: limits.anonymous,
+        label: plainAddress(facts.address),
+        place: 0,
+        mark: 0,
+      };
     }
     case 'user': {
       const limit = throughEnterprise(facts.app, facts.memberOf ?? []) ? limits.userThroughEnterpriseApp : limits.user;
-      return { kind: 'user', key: `user:${facts.userId}`, limit, label: `user ID ${facts.userId}` };
+      return { kind: 'user', key: `user:${facts.userId}`, limit, label: `user ID ${facts.userId}`, place: 0, mark: 0 };
     }
     case 'installation': {
       const { installationId } = facts;
@@ -104,11 +111,13 @@ export function callerFrom(facts: CallerFacts, limits: PrimaryLimits = defaultPr
         key: `installation:${installationId}`,
         limit,
         label: `installation ID ${installationId}`,
+        place: 0,
+        mark: 0,
       };
     }
     case 'oauth-client': {
       const limit = facts.owner?.enterprise === true ? limits.oauthClientOfEnterprise : limits.oauthClient;
-      return { kind: 'oauth-app', key: `app:${facts.appId}`, limit, label: `app ID ${facts.appId}` };
+      return { kind: 'oauth-app', key: `app:${facts.appId}`, limit, label: `app ID ${facts.appId}`, place: 0, mark: 0 };
     }
     case 'workflow': {
       const limit = facts.enterprise ? limits.workflowOfEnterprise : limits.workflow;
@@ -118,6 +127,8 @@ export function callerFrom(facts: CallerFacts, limits: PrimaryLimits = defaultPr
         key: `workflow:${repositoryId}`,
         limit,
         label: `repository ID ${repositoryId}`,
+        place: 0,
+        mark: 0,
       };
     }
   }

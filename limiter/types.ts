@@ -46,7 +46,14 @@ export type Caller = Readonly<{
   limit: number;
   /** How a refusal names the caller: `user ID 42`. Shown to the caller. */
   label: string;
-}>;
+}> &
+  Placed;
+
+/**
+ * Where a store in memory has found a caller last, and the mark that the record had then: it looks there first, and
+ * writes both. Nobody else's.
+ */
+export type Placed = { place?: number; mark?: number };
 
 /** A limit on what is counted in a window that starts with a caller's first request. */
 export type Quota = Readonly<{ limit: number; windowSeconds: number }>;
@@ -194,6 +201,8 @@ export type RefusalNote = Readonly<{
 /** What a store is asked about one request; all the limits at once. */
 export type Ask = Readonly<{
   key: string;
+  /** The `Caller`, where the asking process has it. */
+  caller?: Placed;
   /** How much of the category's window may be used; Infinity when it never refuses. */
   quota: number;
   endpoint: Endpoint;

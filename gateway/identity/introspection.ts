@@ -94,7 +94,7 @@ export class Introspection {
   async #askAndRemember(key: string, authorization: string, token: string): Promise<Caller | undefined> {
     try {
       const facts = await this.#ask(authorization, token);
-      const caller = facts === undefined ? undefined : Object.freeze(callerFrom(facts, this.#primary));
+      const caller = facts === undefined ? undefined : callerFrom(facts, this.#primary);
       const seconds = caller === undefined ? this.#settings.unknownSeconds : this.#settings.cacheSeconds;
       this.#cache.delete(key);
       this.#cache.set(key, { caller, untilMs: Date.now() + seconds * 1000 });

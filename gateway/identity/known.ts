@@ -31,7 +31,7 @@ export class KnownIdentities {
   constructor(identities: IdentitySettings, limits: PrimaryLimits) {
     for (const token of identities.tokens) {
       const digest = Buffer.from(token.sha256, 'hex');
-      const known = { digest, caller: Object.freeze(callerFrom(factsOf(token, identities), limits)) };
+      const known = { digest, caller: callerFrom(factsOf(token, identities), limits) };
       const beginning = digest.readInt32LE();
       this.#tokens.set(beginning, [...(this.#tokens.get(beginning) ?? []), known]);
     }

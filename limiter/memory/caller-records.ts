@@ -1,10 +1,11 @@
 import { windowIdOf, windowName } from '../endpoints.ts';
-import type { CallerState, WindowState } from '../types.ts';
+import type { CallerState, Placed, WindowState } from '../types.ts';
 import { addressOf, CallerTable } from './caller-table.ts';
 import {
   UNDER_WAY,
   WINDOWS,
   CHANGED,
+  MARK,
   ID,
   USED,
   END,
@@ -19,6 +20,10 @@ import {
 import { EMPTY, Slab } from './slab.ts';
 
 const MOST_STEPS = 16;
+const LOWEST = -(2 ** 31);
+
+/** Of the records of all stores in this process. */
+let lastMark = 0;
 
 /** The callers that are remembered, and the windows of each. */
 export class CallerRecords {
@@ -41,6 +46,15 @@ export class CallerRecords {
     return this.#records.find(key);
   }
 
+  /** The same, and writes it down where `callerFrom` has left a place for it: the next decision need not look. */
+  findAnew(key: string, caller: Placed | undefined): number {
+    const address = this.#records.find(key);
+    if (address === EMPTY || caller?.place === undefined || Object.isFrozen(caller)) return address;
+    caller.place = address;
+    caller.mark = this.#slab.chunk(address)[(address & CHUNK_MASK) + MARK]!;
+    return address;
+  }
+
   chunk(address: number): Int32Array {
     return this.#slab.chunk(address);
   }
@@ -49,7 +63,10 @@ export class CallerRecords {
   insert(key: string, now: number): number {
     this.#forgetTwo(now);
     const record = this.#slab.takeRecord();
-    this.#slab.chunk(record)[(record & CHUNK_MASK) + WINDOWS + ID] = NO_WINDOW;
+    const words = this.#slab.chunk(record);
+    words[(record & CHUNK_MASK) + WINDOWS + ID] = NO_WINDOW;
+    lastMark = lastMark <= LOWEST ? -1 : lastMark - 1;
+    words[(record & CHUNK_MASK) + MARK] = lastMark;
     this.#records.insert(key, record);
     return record;
   }

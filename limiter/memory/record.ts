@@ -12,6 +12,8 @@ export const UNDER_WAY = 9;
 /** The first of the caller's other windows is part of the record; the rest is linked to it. */
 export const WINDOWS = 10;
 export const CHANGED = 14;
+/** Never that of another record, nor any number that stands here where the words are windows: below 0. */
+export const MARK = 15;
 
 // Each of the other windows: a category but core, an endpoint's points, an endpoint's own content.
 export const ID = 0;

@@ -20,6 +20,7 @@ import {
   CPU_MICROS,
   GRAPHQL_MICROS,
   CPU_END,
+  MARK,
   UNDER_WAY,
   USED,
   END,
@@ -89,9 +90,17 @@ export class MemoryStore implements LimitStore {
     const { endpoint, points } = ask;
     const { categoryIndex } = endpoint;
     const rules = this.#flatRules(ask.rules);
-    const known = this.#records.find(ask.key);
-    const words = this.#records.chunk(known);
-    const at = known & CHUNK_MASK;
+    // Where this caller was found last: among a million of them each look elsewhere is waiting for memory. It may have
+    // been in another store: then there is no such chunk, or another mark.
+    const { caller } = ask;
+    let known = caller?.place ?? 0;
+    let words = this.#records.chunk(known);
+    let at = known & CHUNK_MASK;
+    if (known === 0 || words?.[at + MARK] !== caller!.mark) {
+      known = this.#records.findAnew(ask.key, caller);
+      words = this.#records.chunk(known);
+      at = known & CHUNK_MASK;
+    }
     const seconds = rules.categorySeconds[categoryIndex]!;
     const used =
       categoryIndex === 0
