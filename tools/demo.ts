@@ -11,6 +11,9 @@ import { events, version, type EventMessage } from '@gantry/client/system.ts';
 import { busyboxArchive } from '@gantry/tests/busybox-image.ts';
 import { TestEngine } from '@gantry/tests/test-engine.ts';
 
+// A reader that leaves early (`./gantry demo | head`) must not end us before the daemon is gone.
+process.stdout.on('error', () => undefined);
+
 const steps: { name: string; milliseconds: number }[] = [];
 
 await using daemon = await step('start the daemon', async () => await TestEngine.start({ image: false }));
