@@ -72,7 +72,7 @@ test('without live-restore containers are stopped with the daemon, and their net
 });
 
 test('what the daemon has stopped at its end is started again as its policy says', async () => {
-  await using engine = await TestEngine.start({ flags: ['--live-restore=false'] });
+  await using engine = await TestEngine.start({ flags: ['--live-restore=false', '--shutdown-timeout=1'] });
   const run = async (Name: string, ...command: string[]): Promise<string> =>
     await engine.run(command, { HostConfig: { NetworkMode: 'none', RestartPolicy: { Name } } });
   const kept = await run('unless-stopped', 'sleep', '1000');
@@ -87,4 +87,23 @@ test('what the daemon has stopped at its end is started again as its policy says
   while (!(await runs(engine, kept))[0]) await setTimeout(10);
   while ((await engine.get<Inspect>(`/containers/${waiting}/json`)).body.RestartCount < 2) await setTimeout(10);
   assert.equal((await runs(engine, stopped))[0], false);
+});
+
+test('a daemon that ends answers what is under way, and waits for no follower', async () => {
+  await using engine = await TestEngine.start();
+  const script = 'trap "sleep 0.5; exit 4" TERM; echo ready; while :; do sleep 0.02; done';
+  const id = await engine.run(['sh', '-c', script], { HostConfig: { NetworkMode: 'none' } });
+  while ((await engine.output(id)).stdout !== 'ready\n') await setTimeout(10);
+  const followers = [engine.wait(id), engine.get('/events'), engine.get(`/containers/${id}/logs?stdout=1&follow=1`)];
+  for (const follower of followers) follower.catch(() => undefined); // they are cut off
+  const stopping = engine.post(`/containers/${id}/stop`);
+  while (!(await engine.get('/events?since=1&until=0s')).raw.includes('"kill"')) await setTimeout(10);
+  const told = performance.now();
+
+  await engine.kill('SIGTERM');
+
+  assert.equal((await stopping).status, 204);
+  assert.ok(performance.now() - told < 8000, 'it has waited for those who follow');
+  await engine.startAgain();
+  assert.deepEqual(await runs(engine, id), [false, 0, 4]);
 });

@@ -2,34 +2,19 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { test, type TestContext } from 'node:test';
-import { setImmediate as nextTurn } from 'node:timers/promises';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 
 import { MemoryStore } from '@gantry/limiter/memory/store.ts';
 
 import { readConfig } from './config/read.ts';
 import { GatewayLog } from './log.ts';
 import { startGateway } from './start.ts';
+import { bytesInUse } from './tests/bytes-in-use.ts';
 
 const CALLERS = 100_000;
 const CONNECTIONS = 8;
 const AT_ONCE = 125;
 /** So many from one address, before memory is measured. */
 const WARM_UP = 10_000;
-
-setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc') as () => void;
-
-/** Memory of this process that is in use, in and outside of the heap, without garbage. */
-async function bytesInUse(): Promise<number> {
-  for (let n = 0; n < 3; n += 1) {
-    await nextTurn();
-    collect();
-  }
-  const { heapUsed, external } = process.memoryUsage();
-  return heapUsed + external;
-}
 
 /** A gateway in this process that believes X-Forwarded-For from loopback, with a clock that the test moves. */
 async function startTrusting(anonymousLimit: number) {

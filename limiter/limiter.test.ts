@@ -8,7 +8,7 @@ import { MemoryStore } from './memory/store.ts';
 import { headersOf, refusalOf, statusBody } from './present.ts';
 import { callerFrom } from './primary.ts';
 import { limitRules, type RuleChanges } from './rules.ts';
-import { TestClock } from './store.contract.ts';
+import { TestClock } from './store.fixture.ts';
 import type { Caller, Refusal } from './types.ts';
 
 const caller = { ...callerFrom({ kind: 'user', userId: '42' }), limit: 1 };

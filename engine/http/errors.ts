@@ -8,6 +8,8 @@ declare module 'fastify' {
     errors?: Partial<Record<ErrorKind, number>>;
     /** Not part of the API's description. */
     hidden?: boolean;
+    /** Ends with the client, however long that takes: a daemon that ends does not wait for the answer. */
+    lasting?: boolean;
   }
 }
 

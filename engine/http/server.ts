@@ -63,7 +63,7 @@ export async function buildServer(
   http.setSerializerCompiler(() => (value) => JSON.stringify(value));
   addBodyParser(http);
   http.addHook('onRequest', (request, reply, done) => {
-    underWay.add(`${request.method} ${request.routeOptions.url}`, reply.raw);
+    if (request.routeOptions.config.lasting !== true) underWay.add(reply.raw);
     reply.headers({ ...answerHeaders(engine.config.apiCorsHeader) });
     // A route that takes the connection over must not begin while the parser is still inside the packet that brought
     // the request: bytes behind it would be lost.

@@ -5,14 +5,6 @@ import type { Clock } from '../lib/clock.ts';
 /** The event of a response whose connection a route has taken over: from then on it is a stream, and no request. */
 export const TAKEN_OVER = Symbol('taken over');
 
-/** They end with the client, however long that takes: nobody can wait for them. */
-const LASTING: ReadonlySet<string> = new Set([
-  'GET /events',
-  'GET /containers/:ref/logs',
-  'GET /containers/:ref/stats',
-  'POST /containers/:ref/wait',
-]);
-
 /** The requests that wait for their answer: a daemon that ends gives it to them first. */
 export class UnderWay {
   readonly #responses = new Set<ServerResponse>();
@@ -23,9 +15,7 @@ export class UnderWay {
     this.#clock = clock;
   }
 
-  /** `route` is the method and the path as it is registered. */
-  add(route: string, response: ServerResponse): void {
-    if (LASTING.has(route)) return;
+  add(response: ServerResponse): void {
     const left = (): void => this.#leave(response);
     this.#responses.add(response);
     response.once('close', left).once(TAKEN_OVER, left);

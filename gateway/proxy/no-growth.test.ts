@@ -1,29 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 
 import { readConfig } from '../config/read.ts';
 import { GatewayLog } from '../log.ts';
 import { startService } from '../service.ts';
+import { bytesInUse } from '../tests/bytes-in-use.ts';
 import { eventually } from '../tests/eventually.ts';
 import { RawClient } from '../tests/raw-client.ts';
 import { TestUpstream } from '../tests/test-upstream.ts';
 
 const ROUNDS = 100;
-
-setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc') as () => void;
-
-async function bytesInUse(): Promise<number> {
-  for (let n = 0; n < 3; n += 1) {
-    await nextTurn();
-    collect();
-  }
-  const { heapUsed, external } = process.memoryUsage();
-  return heapUsed + external;
-}
 
 const head = 'Host: a\r\n';
 

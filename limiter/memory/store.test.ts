@@ -3,7 +3,9 @@ import { test } from 'node:test';
 
 import { RateLimiter } from '../limiter.ts';
 import { callerFrom } from '../primary.ts';
-import { storeContract, storeModelContract, TestClock } from '../store.contract.ts';
+import { storeContract } from '../store.contract.ts';
+import { TestClock } from '../store.fixture.ts';
+import { storeModelContract } from '../store.model.contract.ts';
 import { MemoryStore } from './store.ts';
 
 storeContract('memory', async (now) => new MemoryStore({ now }));

@@ -6,7 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { RateLimiter, type RateLimiterOptions } from '../limiter.ts';
 import { limitRules } from '../rules.ts';
-import { storeContract, storeModelContract, TestClock } from '../store.contract.ts';
+import { storeContract } from '../store.contract.ts';
+import { TestClock } from '../store.fixture.ts';
+import { storeModelContract } from '../store.model.contract.ts';
 import type { Caller } from '../types.ts';
 import { RedisStore, type RedisStoreOptions } from './store.ts';
 import { TestRedis } from './test-redis.ts';

@@ -10,7 +10,9 @@ import { after, test } from 'node:test';
 
 import { RateLimiter } from '../limiter.ts';
 import { callerFrom } from '../primary.ts';
-import { storeContract, storeModelContract, TestClock } from '../store.contract.ts';
+import { storeContract } from '../store.contract.ts';
+import { TestClock } from '../store.fixture.ts';
+import { storeModelContract } from '../store.model.contract.ts';
 import { SqliteStore } from './store.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'gantry-limits-'));

@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+
+import { RateLimiter } from './limiter.ts';
+import { limitRules, type RuleChanges } from './rules.ts';
+import { anonymous, Fixture, TestClock, user } from './store.fixture.ts';
+import { ModelStore } from './store.model.ts';
+import type { Admission, Decision, Endpoint, LimitStore } from './types.ts';
+
+/** What every store promises down to the last number, when each answer comes from the counts themselves. */
+export function storeModelContract(name: string, open: (now: () => number) => Promise<LimitStore>): void {
+  suite(`${name} beside the plain model`, () => {
+    for (const seed of [1, 2, 3, 4]) {
+      test(`any sequence of requests is decided as by the plain model (${seed})`, async () => {
+        const rules: RuleChanges = {
+          categories: { search: { limit: 4, windowSeconds: 20 }, core: { limit: 'caller', windowSeconds: 40 } },
+          concurrent: { limit: 5, retrySeconds: 1 },
+          restPoints: { limit: 12, windowSeconds: 10 },
+          graphqlPoints: { limit: 15, windowSeconds: 7 },
+          cpu: { totalSeconds: 9, graphqlSeconds: 6, windowSeconds: 8 },
+          contentPerMinute: { limit: 4, windowSeconds: 6 },
+          contentPerHour: { limit: 9, windowSeconds: 30 },
+          shadow: seed === 4 ? ['content-minute', 'concurrent'] : [],
+        };
+        const clock = new TestClock();
+        await using limits = new Fixture(clock, await open(clock.now), limitRules(rules));
+        const model = new RateLimiter({ store: new ModelStore(limits.clock.now), rules: limitRules(rules) });
+
+        await replay(limits, model, random(seed), 1500);
+      });
+    }
+  });
+}
+
+/** Sends the same random requests to both and compares every answer, down to the reset. */
+async function replay(
+  limits: Fixture,
+  model: RateLimiter,
+  next: (below: number) => number,
+  steps: number,
+): Promise<void> {
+  const callers = [
+    { ...user, limit: 10 },
+    { ...user, limit: 16 },
+    { ...anonymous, limit: 6 },
+  ];
+  const endpoints: Endpoint[] = [
+    limits.get,
+    limits.create,
+    limits.graphql,
+    limits.status,
+    limits.limiter.endpoint({ name: 'GET /search/issues', category: 'search' }),
+    limits.limiter.endpoint({ name: 'POST /invitations', content: { perMinute: 2, perHour: 5 } }),
+  ];
+  const underWay: { real: Admission; modelled: Admission }[] = [];
+  for (let step = 0; step < steps; step += 1) {
+    const action = next(10);
+    if (action === 0) limits.clock.ms += next(9000);
+    else if (action === 1) {
+      const caller = callers[next(callers.length)]!;
+      await Promise.all([limits.limiter.chargeContent(caller, 1), model.chargeContent(caller, 1)]);
+    } else if (action <= 4 && underWay.length > 0) {
+      const [ended] = underWay.splice(next(underWay.length), 1);
+      const cpuSeconds = next(4) / 2;
+      ended!.real.end(cpuSeconds);
+      ended!.modelled.end(cpuSeconds);
+      await limits.windows(ended!.real.caller.key); // so that the time is charged before the clock moves on
+    } else {
+      const caller = callers[next(callers.length)]!;
+      const endpoint = endpoints[next(endpoints.length)]!;
+      const points = endpoint.graphql && next(2) === 1 ? 5 : endpoint.points;
+      const real = await limits.admit(caller, endpoint, points);
+      const modelled = await model.admit(caller, endpoint, points);
+      assert.deepEqual(shown(real), shown(modelled), `step ${step}: ${endpoint.name}`);
+      if (real.allowed && modelled.allowed) underWay.push({ real, modelled });
+    }
+  }
+}
+
+function shown(decision: Decision): unknown {
+  const { allowed, limit, used, remaining, reset } = decision;
+  return decision.allowed
+    ? { allowed, limit, used, remaining, reset, shadowed: decision.shadowed }
+    : { allowed, limit, used, remaining, reset, by: decision.refusedBy, wait: decision.retryAfterSeconds };
+}
+
+/** Park and Miller's generator: the same numbers for the same seed everywhere. */
+function random(seed: number): (below: number) => number {
+  let state = seed * 7919;
+  return (below) => {
+    state = (state * 48_271) % 2_147_483_647;
+    return state % below;
+  };
+}
