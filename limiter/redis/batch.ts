@@ -1,41 +1,69 @@
 import type { LimitRules } from '../types.ts';
+import type { Known, Share } from './callers.ts';
 import type { Operation } from './wire.ts';
 
-/** What one call of the script will do; the operations of one caller together, in the order in which they came. */
+/** What one call of the script will do. A caller has one share of it: the script reads and writes each key once. */
 export class Batch {
   readonly rules: LimitRules;
-  readonly callers = new Map<string, Operation[]>();
+  shares: Share[] = [];
   size = 0;
 
   constructor(rules: LimitRules) {
     this.rules = rules;
   }
 
-  add(key: string, operation: Operation): void {
-    const operations = this.callers.get(key);
-    if (operations === undefined) this.callers.set(key, [operation]);
-    else operations.push(operation);
+  add(caller: Known, operation: Operation): void {
     this.size += 1;
+    if (caller.share?.batch === this) {
+      caller.share.operations.push(operation);
+      return;
+    }
+    caller.share = { batch: this, caller, operations: [operation] };
+    this.shares.push(caller.share);
+  }
+
+  /** A share of its own, for a caller that has none here and gets nothing more. */
+  put(caller: Known, operations: Operation[]): void {
+    this.size += operations.length;
+    this.shares.push({ batch: this, caller, operations });
   }
 
   /** `most` counts callers where it is 1, since then each call may name one key only. */
-  hasRoom(key: string, most: number): boolean {
-    return most === 1 ? this.callers.has(key) : this.size < most;
+  hasRoom(caller: Known, most: number): boolean {
+    return most === 1 ? caller.share?.batch === this : this.size < most;
   }
 
-  *operations(): Generator<Operation> {
-    for (const operations of this.callers.values()) yield* operations;
+  /** It is sent: its callers begin new shares, and do not hold on to it. */
+  begin(): void {
+    for (const share of this.shares) {
+      const { caller } = share;
+      if (caller.share === share) caller.share = undefined;
+      caller.calls += 1;
+    }
   }
 
-  /** Takes a caller's endings out. */
-  takeReleases(key: string): Operation[] {
-    const operations = this.callers.get(key) ?? [];
-    const taken = operations.filter(({ kind }) => kind === 'release');
-    if (taken.length === 0) return taken;
-    const kept = operations.filter(({ kind }) => kind !== 'release');
-    if (kept.length === 0) this.callers.delete(key);
-    else this.callers.set(key, kept);
-    this.size -= taken.length;
+  end(): void {
+    for (const { caller } of this.shares) caller.calls -= 1;
+  }
+
+  /** Takes out the ends of these callers' requests. */
+  takeEnds(callers: ReadonlySet<Known>): Map<Known, Operation[]> {
+    const taken = new Map<Known, Operation[]>();
+    for (const share of this.shares) {
+      const { caller, operations } = share;
+      if (!callers.has(caller)) continue;
+      const ends = operations.filter(isEnd);
+      if (ends.length === 0) continue;
+      taken.set(caller, ends);
+      this.size -= ends.length;
+      share.operations = operations.filter((operation) => !isEnd(operation));
+      if (share.operations.length === 0 && caller.share === share) caller.share = undefined;
+    }
+    this.shares = this.shares.filter(({ operations }) => operations.length > 0);
     return taken;
   }
+}
+
+function isEnd({ kind }: Operation): boolean {
+  return kind === 'end' || kind === 'graphql-end';
 }

@@ -36,6 +36,7 @@ export class KnownRefusals {
   }
 
   learn(ask: Ask, verdict: Verdict): void {
+    if (verdict.refusedBy < 0 && this.#entries.size === 0) return;
     const entry = this.#entries.get(ask.key);
     const { categoryIndex, id } = ask.endpoint;
     if (entry !== undefined) entry.latest.set(categoryIndex, { used: verdict.used, reset: verdict.reset });

@@ -1,34 +1,51 @@
 /**
  * The decision inside Redis: the same steps as `memory/store.ts`, for a batch of requests in one call.
  *
- * A caller is one string value of 64 bytes: fixed windows, this or another gateway's lease, one other window; further
- * leases and windows follow. KEYS are callers, ARGV[1] the rules (`wire.ts`),
- * ARGV[2] for each key a count and its operations. Nothing can come between the steps, and a caller's operations
- * decode and encode its value only once. The time is the server's unless a test gives one.
+ * A caller is one string value of 64 bytes: when its fixed windows end, one other window, what all of these have
+ * counted, a gateway's lease; further leases and windows follow. Nothing can come between the steps, and a caller's
+ * value is read and written once for all of its operations. The time is the server's unless a test gives one.
+ *
+ * KEYS are callers. ARGV[1]: the rules; the kinds of decisions in this call; for each key how many operations, and for
+ * each its kind, a number and an amount (`wire.ts`).
  *
  * Leases: how many requests each gateway has under way, and until when that is believed. A gateway that was killed
  * renews nothing, so its requests stop counting.
+ *
+ * The answer is the time, then for each decision which limit refuses, which do in shadow, until when, and the category's
+ * count and reset. The highest bit of the shadow is a mark: of an admission, that more than half of the concurrent
+ * requests are under way; of a refusal for these, that some of them are other gateways'.
+ *
+ * Most calls for a caller change what is counted and nothing else: then only those bytes are written. Numbers among the
+ * arguments of a command are strings already, since Redis would format them as slowly as it can.
  */
 export const SCRIPT = `
-local nowMs, gateway, lease, concurrent, restLimit, restSeconds, graphqlLimit, graphqlSeconds,
+local input = ARGV[1]
+local nowMs, at, gateway, lease, concurrent, restLimit, restSeconds, graphqlLimit, graphqlSeconds,
   cpuLimit, graphqlCpuLimit, cpuSeconds, minuteLimit, minuteSeconds, hourLimit, hourSeconds, shadow =
-  struct.unpack('<dI4I4I4I4I4I4I4I4I4I4I4I4I4I4I4', ARGV[1])
+  struct.unpack('<dI4I4I4I4I4I4I4I4I4I4I4I4I4I4I4I4', input)
+at = at + 1
 if nowMs == 0 then
   local time = redis.call('TIME')
   nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 end
 local now, opened = math.floor(nowMs / 1000), math.ceil(nowMs / 1000)
-local values = redis.call('MGET', unpack(KEYS))
-local input, at = ARGV[2], 1
-local unpackStruct, pack, band = struct.unpack, struct.pack, bit.band
-local min, max, call, byte, sub = math.min, math.max, redis.call, string.byte, string.sub
+local keys = KEYS
+local values = redis.call('MGET', unpack(keys))
+local unpackStruct, pack, band, max, call = struct.unpack, struct.pack, bit.band, math.max, redis.call
 local LARGEST, NONE = 2147483647, 4294967295
-local replies = { pack('<d', nowMs) }
+-- Kinds of operations: 0 the end of a REST request, 1 of a GraphQL request, 2 content, 3 a renewal, then decisions.
+local END_GRAPHQL, CONTENT, FIRST_DECISION, FIRST_KIND, KIND_BYTES = 1, 2, 4, 73, 28
+-- The last second in which an open window can end: what ends later was written by a clock that went wrong.
+local lastMinute, lastHour, lastCpu = now + minuteSeconds + 1, now + hourSeconds + 1, now + cpuSeconds + 1
+local lastLease = now + 86400
+local leaseEnd = opened + lease -- rounded up like windows: a lease of one second must not be over at once
+local replies, replied = { pack('<d', nowMs) }, 1
 
+-- Of the caller that is worked on. A window that is not open ends at 0 and has counted 0.
 local coreUsed, coreEnd, minuteUsed, minuteEnd, hourUsed, hourEnd, cpuUsed, graphqlUsed, cpuEnd
-local windows, ids, useds, ends
-
-local function isOpen(e, seconds) return e > now and e <= now + seconds + 1 end
+local windows, ids, useds, ends = 0, {}, {}, {}
+-- Must all of the value be written?
+local whole
 
 local function find(id)
   for n = 1, windows do
@@ -38,16 +55,19 @@ end
 
 local function spentOf(id, seconds)
   local n = find(id)
-  if n and isOpen(ends[n], seconds) then return useds[n], ends[n] end
+  if n and ends[n] <= now + seconds + 1 then return useds[n], ends[n] end
   return 0, 0
 end
 
 local function addTo(id, amount, seconds)
   local n = find(id)
-  if n and isOpen(ends[n], seconds) then
-    useds[n] = min(LARGEST, useds[n] + amount)
+  if n ~= 1 then whole = true end
+  if n and ends[n] <= now + seconds + 1 then
+    local used = useds[n] + amount
+    useds[n] = used > LARGEST and LARGEST or used
     return n
   end
+  whole = true
   if not n then
     windows = windows + 1
     n = windows
@@ -58,56 +78,73 @@ local function addTo(id, amount, seconds)
 end
 
 local function addContent(count)
-  if isOpen(minuteEnd, minuteSeconds) then minuteUsed = min(LARGEST, minuteUsed + count)
-  else minuteUsed, minuteEnd = count, opened + minuteSeconds end
-  if isOpen(hourEnd, hourSeconds) then hourUsed = min(LARGEST, hourUsed + count)
-  else hourUsed, hourEnd = count, opened + hourSeconds end
+  if minuteEnd == 0 then minuteEnd, whole = opened + minuteSeconds, true end
+  if hourEnd == 0 then hourEnd, whole = opened + hourSeconds, true end
+  minuteUsed, hourUsed = minuteUsed + count, hourUsed + count
+  if minuteUsed > LARGEST then minuteUsed = LARGEST end
+  if hourUsed > LARGEST then hourUsed = LARGEST end
 end
 
--- Mostly one operation is like the one before: it is decoded once.
-local decoded = ''
-local flags, category, limit, seconds, hash, points, ownMinute, ownHour, amount
-local kind, graphql, content, primary
+local function openCpu()
+  cpuUsed, graphqlUsed, cpuEnd, whole = 0, 0, opened + cpuSeconds, true
+end
 
-ids, useds, ends = {}, {}, {}
-for k = 1, #KEYS do
-  local value = values[k]
-  local operations
-  operations, at = unpackStruct('<I2', input, at)
+-- Mostly a decision is of the same kind as the one before: a kind is decoded when another one comes.
+local current = 0
+local graphql, content, primary, category, limit, seconds, hash, points, ownMinute, ownHour
 
-  -- Most calls for a caller are one end of a request, which changes ten bytes in the middle of the value.
+for k = 1, #keys do
+  local key, value = keys[k], values[k]
+  if value and #value < 64 then value = nil end
+  local operations, kind, number, amount
+  operations, kind, number, amount, at = unpackStruct('<I2I2I2I4', input, at)
+
+  -- Where ends of requests are all that a caller has here, they change ten bytes.
   local ended = false
-  if operations == 1 and value and #value >= 64 and byte(input, at) % 4 == 1 then
-    local e, used, usedByGraphql, count, holder, believed = unpackStruct('<I4I4I4I2I4I4', value, 29)
-    if holder == gateway and count > 0 and believed > now and isOpen(e, cpuSeconds) then
-      local amount = unpackStruct('<I4', input, at + 28)
-      used = min(LARGEST, used + amount)
-      if byte(input, at) % 8 >= 4 then usedByGraphql = min(LARGEST, usedByGraphql + amount) end
-      call('SETRANGE', KEYS[k], 32, pack('<I4I4I2', used, usedByGraphql, count - 1))
-      at = at + 32
+  if operations == 1 and kind <= END_GRAPHQL and value then
+    local holder, believed, count, used, usedByGraphql, e = unpackStruct('<I4I4I2I4I4I4', value, 43)
+    if holder == gateway and count >= number and believed > now and e > now and e <= lastCpu then
+      used = used + amount
+      if used > LARGEST then used = LARGEST end
+      if kind == END_GRAPHQL then
+        usedByGraphql = usedByGraphql + amount
+        if usedByGraphql > LARGEST then usedByGraphql = LARGEST end
+      end
+      call('SETRANGE', key, '50', pack('<I2I4I4', count - number, used, usedByGraphql))
       ended = true
     end
   end
 
   if not ended then
   local changed = false
+  whole = false
   local mine, others, moreLeases, keptLeases = 0, 0, 0, ''
-  -- Until when the value is kept now, and has to be kept afterwards.
+  -- Until when the value is kept now at least, and until when other gateways' leases last.
   local before, latest = 0, 0
   windows = 0
-  if value and #value >= 64 then
+  if value then
     local moreWindows, count, holder, believed, id, used, e, p
-    coreUsed, coreEnd, minuteUsed, minuteEnd, hourUsed, hourEnd, moreLeases, moreWindows, cpuEnd, cpuUsed, graphqlUsed,
-      count, holder, believed, id, used, e, p = unpackStruct('<I4I4I4I4I4I4I2I2I4I4I4I2I4I4I6I4I4', value)
-    before = max(coreEnd, minuteEnd, hourEnd, cpuEnd, believed, e)
-    if count > 0 and believed > now and believed <= now + 86400 then
-      if holder == gateway then mine = count
-      else
+    coreEnd, minuteEnd, hourEnd, moreLeases, moreWindows, id, e, used, coreUsed, minuteUsed, hourUsed, holder, believed,
+      count, cpuUsed, graphqlUsed, cpuEnd, p = unpackStruct('<I4I4I4I2I2I6I4I4I4I4I4I4I4I2I4I4I4', value)
+    before = coreEnd
+    if hourEnd > before then before = hourEnd end
+    if minuteEnd > before then before = minuteEnd end
+    if cpuEnd > before then before = cpuEnd end
+    if e > before then before = e end
+    if minuteEnd <= now or minuteEnd > lastMinute then minuteUsed, minuteEnd = 0, 0 end
+    if hourEnd <= now or hourEnd > lastHour then hourUsed, hourEnd = 0, 0 end
+    if cpuEnd <= now or cpuEnd > lastCpu then cpuUsed, graphqlUsed, cpuEnd = 0, 0, 0 end
+    if holder == gateway then
+      if believed > now and believed <= lastLease then mine = count end
+    else
+      whole = true
+      if count > 0 and believed > now and believed <= lastLease then
         others = count
         keptLeases = pack('<I2I4I4', count, holder, believed)
         latest = believed
       end
     end
+    if believed > before then before = believed end
     if e > now then
       windows = 1
       ids[1], useds[1], ends[1] = id, used, e
@@ -115,7 +152,7 @@ for k = 1, #KEYS do
     for _ = 1, moreLeases do
       count, holder, believed, p = unpackStruct('<I2I4I4', value, p)
       if believed > before then before = believed end
-      if believed > now and believed <= now + 86400 then
+      if believed > now and believed <= lastLease then
         if holder == gateway then mine = count
         else
           others = others + count
@@ -132,21 +169,22 @@ for k = 1, #KEYS do
         ids[windows], useds[windows], ends[windows] = id, used, e
       end
     end
+    if windows ~= 1 + moreWindows or #keptLeases ~= 10 * moreLeases then whole = true end
   else
     coreUsed, coreEnd, minuteUsed, minuteEnd, hourUsed, hourEnd, cpuUsed, graphqlUsed, cpuEnd = 0, 0, 0, 0, 0, 0, 0, 0, 0
+    whole = true
   end
 
-  for _ = 1, operations do
-    local encoded = sub(input, at, at + 31)
-    at = at + 32
-    if encoded ~= decoded then
-      decoded = encoded
-      flags, category, limit, seconds, hash, points, ownMinute, ownHour, amount =
-        unpackStruct('<I1I1I4I4I6I4I4I4I4', encoded)
-      kind, graphql, content, primary = band(flags, 3), band(flags, 4) ~= 0, band(flags, 8) ~= 0, band(flags, 16) ~= 0
-    end
-
-    if kind == 0 then
+  for n = 1, operations do
+    if n > 1 then kind, number, amount, at = unpackStruct('<I2I2I4', input, at) end
+    if kind >= FIRST_DECISION then
+      if kind ~= current then
+        current = kind
+        local flags
+        flags, category, limit, seconds, hash, points, ownMinute, ownHour =
+          unpackStruct('<I1I1I4I4I6I4I4I4', input, FIRST_KIND + (kind - FIRST_DECISION) * KIND_BYTES)
+        graphql, content, primary = band(flags, 1) ~= 0, band(flags, 2) ~= 0, band(flags, 4) ~= 0
+      end
       local used, reset = 0, 0
       if category == 0 then
         if coreEnd > now and coreEnd <= now + seconds + 1 then used, reset = coreUsed, coreEnd end
@@ -160,19 +198,14 @@ for k = 1, #KEYS do
       if graphql then pointLimit, pointSeconds = graphqlLimit, graphqlSeconds end
       local pointsAt = nil
       if points > 0 then
-        pointsAt = find(hash)
-        if pointsAt and not isOpen(ends[pointsAt], pointSeconds) then pointsAt = nil end
+        pointsAt = windows > 0 and ids[1] == hash and 1 or find(hash)
+        if pointsAt and ends[pointsAt] > now + pointSeconds + 1 then pointsAt = nil end
         if (pointsAt and useds[pointsAt] or 0) + points > pointLimit then exceeded = exceeded + 2 end
       end
       if mine + others >= concurrent then exceeded = exceeded + 4 end
-      local cpuOpen = cpuEnd > now and cpuEnd <= now + cpuSeconds + 1
-      if cpuOpen then
-        if cpuUsed >= cpuLimit then exceeded = exceeded + 8 end
-        if graphql and graphqlUsed >= graphqlCpuLimit then exceeded = exceeded + 16 end
-      end
+      if cpuUsed >= cpuLimit and cpuEnd > 0 then exceeded = exceeded + 8 end
+      if graphql and graphqlUsed >= graphqlCpuLimit and cpuEnd > 0 then exceeded = exceeded + 16 end
       if content then
-        if not isOpen(minuteEnd, minuteSeconds) then minuteUsed, minuteEnd = 0, 0 end
-        if not isOpen(hourEnd, hourSeconds) then hourUsed, hourEnd = 0, 0 end
         if minuteUsed >= minuteLimit or (ownMinute < NONE and spentOf(hash + 1, minuteSeconds) >= ownMinute) then
           exceeded = exceeded + 32
         end
@@ -191,7 +224,7 @@ for k = 1, #KEYS do
         else
           local function lasts(bitValue, index, e, window)
             if band(refusing, bitValue) == 0 then return end
-            if not isOpen(e, window) then e = opened + window end
+            if e == 0 then e = opened + window end
             if e > waitUntil then by, waitUntil = index, e end
           end
           if band(refusing, 4) ~= 0 then by = 3 end
@@ -205,38 +238,51 @@ for k = 1, #KEYS do
           ownUsed, ownEnd = spentOf(hash + 2, hourSeconds)
           if ownUsed >= ownHour then lasts(64, 7, ownEnd, hourSeconds) end
         end
-        replies[#replies + 1] = pack('<I1I1I4I4I4', by, band(exceeded, shadow), waitUntil, used, reset)
+        local mark = by == 3 and others > 0 and 128 or 0
+        replied = replied + 1
+        replies[replied] = pack('<I1I1I4I4I4', by, band(exceeded, shadow) + mark, waitUntil, used, reset)
       else
         changed = true
         local cost = primary and 1 or 0
         if category == 0 then
-          if reset ~= 0 then coreUsed = min(LARGEST, coreUsed + cost)
-          else coreUsed, coreEnd = cost, opened + seconds end
+          if reset == 0 then
+            coreUsed, coreEnd, whole = 0, opened + seconds, true
+          end
+          coreUsed = coreUsed + cost
+          if coreUsed > LARGEST then coreUsed = LARGEST end
           used, reset = coreUsed, coreEnd
         else
           local n = addTo(category, cost, seconds)
           used, reset = useds[n], ends[n]
         end
-        if pointsAt then useds[pointsAt] = min(LARGEST, useds[pointsAt] + points)
-        elseif points > 0 then addTo(hash, points, pointSeconds) end
+        if points > 0 then
+          if pointsAt == 1 and useds[1] + points <= LARGEST then useds[1] = useds[1] + points
+          else addTo(hash, points, pointSeconds) end
+        end
         mine = mine + 1
-        if not cpuOpen then cpuUsed, graphqlUsed, cpuEnd = 0, 0, opened + cpuSeconds end
+        if cpuEnd == 0 then openCpu() end
         if content then
           addContent(1)
           if ownMinute < NONE then addTo(hash + 1, 1, minuteSeconds) end
           if ownHour < NONE then addTo(hash + 2, 1, hourSeconds) end
         end
-        replies[#replies + 1] = pack('<I1I1I4I4I4', 0, exceeded, 0, used, reset)
+        local mark = (mine + others) * 2 > concurrent and 128 or 0
+        replied = replied + 1
+        replies[replied] = pack('<I1I1I4I4I4', 0, exceeded + mark, 0, used, reset)
       end
-    elseif kind == 1 then
+    elseif kind <= END_GRAPHQL then
       changed = true
-      if mine > 0 then mine = mine - 1 end
+      mine = mine > number and mine - number or 0
       if amount > 0 then
-        if not isOpen(cpuEnd, cpuSeconds) then cpuUsed, graphqlUsed, cpuEnd = 0, 0, opened + cpuSeconds end
-        cpuUsed = min(LARGEST, cpuUsed + amount)
-        if graphql then graphqlUsed = min(LARGEST, graphqlUsed + amount) end
+        if cpuEnd == 0 then openCpu() end
+        cpuUsed = cpuUsed + amount
+        if cpuUsed > LARGEST then cpuUsed = LARGEST end
+        if kind == END_GRAPHQL then
+          graphqlUsed = graphqlUsed + amount
+          if graphqlUsed > LARGEST then graphqlUsed = LARGEST end
+        end
       end
-    elseif kind == 2 then
+    elseif kind == CONTENT then
       changed = true
       addContent(amount)
     elseif mine ~= amount or amount > 0 then
@@ -246,31 +292,33 @@ for k = 1, #KEYS do
   end
 
   if changed then
-    latest = max(latest, coreEnd, minuteEnd, hourEnd, cpuEnd)
-    local believed = 0
-    if mine > 0 then
-      believed = opened + lease -- rounded up like windows: a lease of one second must not be over at once
-      if believed > latest then latest = believed end
-    end
+    if mine > 65535 then mine = 65535 end
+    local believed = mine > 0 and leaseEnd or 0
     local id, used, e = 0, 0, 0
     if windows > 0 then id, used, e = ids[1], useds[1], ends[1] end
-    if e > latest then latest = e end
-    local body = pack('<I4I4I4I4I4I4I2I2I4I4I4I2I4I4I6I4I4', coreUsed, coreEnd, minuteUsed, minuteEnd, hourUsed, hourEnd,
-      #keptLeases / 10, max(0, windows - 1), cpuEnd, cpuUsed, graphqlUsed, min(65535, mine), gateway, believed, id, used, e)
-    if windows > 1 or keptLeases ~= '' then
-      local parts = { body, keptLeases }
-      for n = 2, windows do
-        parts[n + 1] = pack('<I6I4I4', ids[n], useds[n], ends[n])
-        if ends[n] > latest then latest = ends[n] end
-      end
-      body = table.concat(parts)
-    end
-    if latest <= now then
-      call('DEL', KEYS[k])
-    elseif value and latest == before and #value == #body then
-      call('SETRANGE', KEYS[k], 0, body)
+    if not whole and believed <= before then
+      call('SETRANGE', key, '26',
+        pack('<I4I4I4I4I4I4I2I4I4', used, coreUsed, minuteUsed, hourUsed, gateway, believed, mine, cpuUsed, graphqlUsed))
     else
-      call('SET', KEYS[k], body, 'EX', latest - now + 1)
+      latest = max(latest, coreEnd, minuteEnd, hourEnd, cpuEnd, believed, e)
+      local body = pack('<I4I4I4I2I2I6I4I4I4I4I4I4I4I2I4I4I4', coreEnd, minuteEnd, hourEnd, #keptLeases / 10,
+        windows > 1 and windows - 1 or 0, id, e, used, coreUsed, minuteUsed, hourUsed, gateway, believed, mine,
+        cpuUsed, graphqlUsed, cpuEnd)
+      if windows > 1 or keptLeases ~= '' then
+        local parts = { body, keptLeases }
+        for n = 2, windows do
+          parts[n + 1] = pack('<I6I4I4', ids[n], useds[n], ends[n])
+          if ends[n] > latest then latest = ends[n] end
+        end
+        body = table.concat(parts)
+      end
+      if latest <= now then
+        call('DEL', key)
+      elseif value and latest == before and #value == #body then
+        call('SETRANGE', key, '0', body)
+      else
+        call('SET', key, body, 'EX', tostring(latest - now + 1))
+      end
     end
   end
   end

@@ -1,32 +1,33 @@
 import { createHash, randomInt } from 'node:crypto';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 
-import { createClient, RESP_TYPES } from '@redis/client';
-
-import type { Ask, CallerState, LimitRules, LimitStore, Verdict } from '../types.ts';
+import { type Ask, type CallerState, type LimitRules, LIMITS, type LimitStore, type Verdict } from '../types.ts';
 import { Batch } from './batch.ts';
+import { addEnd, hasEnds, type Known, KnownCallers, takeEnds } from './callers.ts';
+import { connectionTo, NoAnswer, withinTime } from './connection.ts';
 import { KnownRefusals } from './known-refusals.ts';
 import { SCRIPT } from './script.ts';
-import { decodeState, decodeVerdicts, encodeHeader, encodeOperations, type Operation } from './wire.ts';
+import { ENDS_SENT_WITHIN_MS, WaitingEnds } from './waiting-ends.ts';
+import { decodeState, decodeVerdicts, encodeCall, type MarkedVerdict, type Operation } from './wire.ts';
 
 const SCRIPT_SHA = createHash('sha1').update(SCRIPT).digest('hex');
 
-/** Calls of the script under way at once: one is worked on while the next is on its way. */
-const MOST_CALLS = 2;
-/** So many answers are told at once without a thought; of more, half of them first. */
-const FEW_ANSWERS = 16;
-/** What is asked in one turn is taken up in the next and written in the one after that. */
-const TURNS_UNTIL_WRITTEN = 3;
+/**
+ * Requests that wait for a decision are spread over so many calls: while the server works on one, the next lies ready
+ * there, and this process sees to the answers of another. With fewer they wait for each other in turn.
+ */
+const MOST_CALLS = 4;
+const FEWEST_IN_CALL = 8;
 /** After a call without an answer the server is left alone this long, and requests are told at once. */
 const PAUSE_MS = 1000;
+/** A gateway that would refuse for requests of others asks again when it knows of all that have ended now. */
+const ASK_AGAIN_MS = ENDS_SENT_WITHIN_MS + 50;
 const SCAN_PAGE = 500;
-
 export type RedisStoreOptions = Readonly<{
   /** `redis://…`, `rediss://…`, or the path of a socket. */
   url: string;
   /** Begins every key. */
   prefix?: string;
-  /** A request waits no longer than this for its decision. */
+  /** No answer of the server is awaited longer than this. */
   timeoutMs?: number;
   /** Requests under way in a gateway that was killed count for this long. */
   leaseSeconds?: number;
@@ -48,19 +49,19 @@ export type RedisStoreOptions = Readonly<{
  * rejects. It may still have been spent; never the other way round.
  */
 export class RedisStore implements LimitStore {
-  readonly #client: ReturnType<typeof connectTo>;
+  readonly #client: ReturnType<typeof connectionTo>;
   readonly #options: Required<Omit<RedisStoreOptions, 'now' | 'url' | 'rememberRefusals'>> &
     Pick<RedisStoreOptions, 'now'>;
   readonly #gateway = randomInt(1, 2 ** 32 - 1);
   readonly #refusals: KnownRefusals | undefined;
   readonly #connected: Promise<unknown>;
   readonly #renewal: NodeJS.Timeout;
-  /** Requests of each caller that this gateway has under way. */
-  readonly #underWay = new Map<string, number>();
-  /** Callers of whom a decision got lost: it may have been counted as under way. */
-  readonly #uncertain = new Set<string>();
+  readonly #callers: KnownCallers;
+  readonly #ends: WaitingEnds;
   #queue: Batch[] = [];
-  /** Operations whose callers do not know the answer yet. */
+  /** Decisions that were asked for and not told. */
+  #waiting = 0;
+  /** Decisions that have come and were not told. */
   #answered: Operation[] = [];
   #telling = false;
   #calls = 0;
@@ -75,7 +76,9 @@ export class RedisStore implements LimitStore {
     const { prefix = 'gantry:', timeoutMs = 250, leaseSeconds = 30, batch = 256, now, reportError } = options;
     this.#options = { prefix, timeoutMs, leaseSeconds, batch, now, reportError: reportError ?? (() => undefined) };
     this.#refusals = options.rememberRefusals === false ? undefined : new KnownRefusals();
-    this.#client = connectTo(options.url);
+    this.#callers = new KnownCallers(prefix);
+    this.#ends = new WaitingEnds(batch, (caller) => this.#sendEnds(caller));
+    this.#client = connectionTo(options.url);
     this.#client.on('error', (error) => this.#options.reportError(error));
     this.#connected = this.#client.connect();
     this.#connected.catch((error: unknown) => this.#options.reportError(error));
@@ -96,44 +99,59 @@ export class RedisStore implements LimitStore {
     if (known !== undefined) return known;
     return new Promise((resolve, reject) => {
       if (this.#isAway()) return reject(new Error('redis is not there'));
-      this.#add(ask.key, ask.rules, { kind: 'decide', ask, amount: 0, resolve, reject });
+      this.#waiting += 1;
+      this.#add(this.#callers.find(ask.key), ask.rules, {
+        kind: 'decision',
+        count: 0,
+        amount: 0,
+        ask,
+        resolve,
+        reject,
+      });
     });
   }
 
   release(ask: Ask, _ticket: number, cpuSeconds: number): void {
-    this.#countUnderWay(ask.key, -1);
-    // Without a server the lease runs out there; afterwards the next renewal says how many there are.
-    if (this.#isAway()) return void this.#uncertain.add(ask.key);
-    this.#add(ask.key, ask.rules, {
-      kind: 'release',
-      ask,
-      amount: Math.min(0x7f_ff_ff_ff, Math.round(cpuSeconds * 1e6)),
-    });
+    const caller = this.#callers.find(ask.key);
+    caller.underWay -= 1;
+    addEnd(caller, ask.endpoint.graphql, cpuSeconds);
+    // Near the limit the others should know at once, and without a server nobody can.
+    if (caller.crowded || this.#isAway()) this.#sendEnds(caller, ask.rules);
+    else this.#ends.add(caller);
   }
 
   async chargeContent(key: string, count: number, rules: LimitRules): Promise<void> {
     if (this.#isAway()) throw new Error('redis is not there');
     const done = Promise.withResolvers<unknown>();
-    this.#add(key, rules, { kind: 'content', amount: count, resolve: done.resolve, reject: done.reject });
+    this.#waiting += 1;
+    this.#add(this.#callers.find(key), rules, {
+      kind: 'content',
+      count: 0,
+      amount: count,
+      resolve: done.resolve,
+      reject: done.reject,
+    });
     await done.promise;
   }
 
   async peek(key: string): Promise<CallerState> {
-    this.#pump(); // so that what was decided before is seen
-    const value = await this.#withinTime(this.#client.get(this.#keyOf(key)));
+    this.#sendEnds(this.#callers.find(key)); // so that what was decided and ended before is seen
+    this.#pump();
+    const value = await withinTime(this.#client.get(this.#callers.redisKey(key)), this.#options.timeoutMs);
     return decodeState(key, value, this.nowMs());
   }
 
   async *scan(): AsyncGenerator<CallerState> {
-    const { prefix } = this.#options;
+    const { prefix, timeoutMs } = this.#options;
     let cursor = '0';
     do {
-      const page = await this.#withinTime(
+      const page = await withinTime(
         this.#client.scan(Buffer.from(cursor), { MATCH: `${escapeGlob(prefix)}{*}`, COUNT: SCAN_PAGE }),
+        timeoutMs,
       );
       cursor = page.cursor.toString();
       if (page.keys.length === 0) continue;
-      const values = await this.#withinTime(this.#client.mGet(page.keys));
+      const values = await withinTime(this.#client.mGet(page.keys), timeoutMs);
       for (const [index, key] of page.keys.entries()) {
         const state = decodeState(key.toString().slice(prefix.length + 1, -1), values[index] ?? null, this.nowMs());
         if (state.windows.length > 0 || state.underWay > 0) yield state;
@@ -144,6 +162,8 @@ export class RedisStore implements LimitStore {
   /** Sends what is left, as far as there is a server, and closes the connection. */
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#renewal);
+    this.#ends.finish();
+    this.#pump();
     if (this.#calls > 0 || this.#queue.length > 0) {
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#idle = resolve;
@@ -156,19 +176,24 @@ export class RedisStore implements LimitStore {
     return !this.#client.isReady || performance.now() < this.#resumeAt;
   }
 
-  /** The braces make the caller's name alone decide where the key lives. */
-  #keyOf(key: string): string {
-    return `${this.#options.prefix}{${key}}`;
+  #sendEnds(caller: Known, rules = this.#rules): void {
+    if (rules === undefined || !hasEnds(caller)) return;
+    if (!this.#isAway()) return this.#add(caller, rules);
+    // The lease runs out there, or the next renewal says how many are under way.
+    takeEnds(caller);
+    caller.uncertain = true;
   }
 
-  #add(key: string, rules: LimitRules, operation: Operation): void {
+  /** Puts the ends that wait, and an operation after them, into the next call. */
+  #add(caller: Known, rules: LimitRules, operation?: Operation): void {
     this.#rules = rules;
     let batch = this.#queue.at(-1);
-    if (batch === undefined || batch.rules !== rules || !batch.hasRoom(key, this.#options.batch)) {
+    if (batch === undefined || batch.rules !== rules || !batch.hasRoom(caller, this.#options.batch)) {
       batch = new Batch(rules);
       this.#queue.push(batch);
     }
-    batch.add(key, operation);
+    if (hasEnds(caller)) for (const end of takeEnds(caller)) batch.add(caller, end);
+    if (operation !== undefined) batch.add(caller, operation);
     if (this.#scheduled) return;
     this.#scheduled = true;
     // After everything that has arrived in this turn: requests that came together are decided together.
@@ -184,9 +209,12 @@ export class RedisStore implements LimitStore {
       this.#sendRenewal();
     }
     while (this.#calls < MOST_CALLS) {
-      const batch = this.#queue.shift();
-      if (batch === undefined) break;
+      const batch = this.#queue[0];
+      // A few operations among many that wait are no call of their own while two are under way.
+      if (batch === undefined || (this.#calls > 1 && batch.size < FEWEST_IN_CALL)) break;
+      this.#queue.shift();
       if (batch.size === 0) continue; // a renewal took all of it
+      this.#ends.goAlong(batch);
       void this.#send(batch);
     }
     if (this.#calls === 0 && this.#queue.length === 0) this.#idle?.();
@@ -194,144 +222,132 @@ export class RedisStore implements LimitStore {
 
   async #send(batch: Batch): Promise<void> {
     this.#calls += 1;
+    batch.begin();
     try {
       const sentAt = Date.now();
-      const { nowMs, verdicts } = decodeVerdicts(await this.#withinTime(this.#call(batch)));
+      const { nowMs, verdicts } = decodeVerdicts(await withinTime(this.#call(batch), this.#options.timeoutMs));
       if (this.#options.now === undefined) this.#clockOffsetMs = nowMs - (sentAt + Date.now()) / 2;
       this.#note(batch, verdicts);
     } catch (error) {
       this.#fail(batch, error);
     }
+    batch.end();
     this.#calls -= 1;
     this.#pump();
-    await this.#tell(batch);
+    this.#tell();
   }
 
   /**
-   * Tells requests their answers.
+   * Tells requests their answers, so many in a turn as there are to a call.
    *
-   * Many that are told at once ask again at once, and then server and client wait for each other in turn. So what half
-   * of them ask is on its way before the other half is told: from then on both sides work at the same time.
+   * Who is told may ask again at once. All that are told together would ask together, and then server and process wait
+   * for each other in turn; so what these ask is on its way before the next are told.
    */
-  async #tell(batch: Batch): Promise<void> {
-    for (const operation of batch.operations()) {
-      if (operation.resolve !== undefined) this.#answered.push(operation);
-    }
-    if (this.#telling) return;
+  #tell(): void {
+    if (this.#telling || this.#answered.length === 0) return;
     this.#telling = true;
-    while (this.#answered.length > 0) {
-      const count = this.#answered.length;
-      const told = this.#answered.splice(0, count > FEW_ANSWERS ? Math.ceil(count / 2) : count);
-      for (const { resolve, verdict } of told) resolve?.(verdict ?? NO_VERDICT);
-      if (told.length < FEW_ANSWERS / 2) continue;
-      for (let turn = 0; turn < TURNS_UNTIL_WRITTEN; turn += 1) await nextTurn();
-    }
-    this.#telling = false;
+    const told = this.#answered.splice(0, Math.max(1, Math.ceil(this.#waiting / MOST_CALLS)));
+    this.#waiting -= told.length;
+    for (const { resolve, verdict } of told) resolve?.(verdict ?? NO_VERDICT);
+    process.nextTick(() => {
+      this.#pump(); // they have asked by now
+      setImmediate(() => {
+        this.#telling = false;
+        this.#tell();
+      });
+    });
   }
 
   async #call(batch: Batch): Promise<Buffer> {
     if (!this.#client.isReady) throw new Error('redis is not there');
     const { now, leaseSeconds } = this.#options;
-    const keys = Array.from(batch.callers.keys(), (key) => this.#keyOf(key));
-    const args = [
-      encodeHeader(batch.rules, now?.() ?? 0, this.#gateway, leaseSeconds),
-      encodeOperations(batch.callers.values(), batch.size, keys.length),
-    ];
+    const keys = batch.shares.map(({ caller }) => caller.redisKey);
+    const args = [String(keys.length), ...keys, encodeCall(batch, now?.() ?? 0, this.#gateway, leaseSeconds)];
     try {
-      return await this.#client.sendCommand<Buffer>(['EVALSHA', SCRIPT_SHA, String(keys.length), ...keys, ...args]);
+      return await this.#client.sendCommand<Buffer>(['EVALSHA', SCRIPT_SHA, ...args]);
     } catch (error) {
       // A server that was restarted does not know the script, and has not run it.
       if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
-      return await this.#client.sendCommand<Buffer>(['EVAL', SCRIPT, String(keys.length), ...keys, ...args]);
+      return await this.#client.sendCommand<Buffer>(['EVAL', SCRIPT, ...args]);
     }
   }
 
   /** Remembers what was decided, before anything else is asked. */
-  #note(batch: Batch, verdicts: readonly Verdict[]): void {
+  #note(batch: Batch, verdicts: readonly MarkedVerdict[]): void {
     let next = 0;
-    for (const operation of batch.operations()) {
-      const { kind, ask } = operation;
-      if (kind !== 'decide' || ask === undefined) continue;
-      const verdict = verdicts[next];
-      next += 1;
-      if (verdict === undefined) throw new Error('redis has answered less than it was asked');
-      if (verdict.refusedBy < 0) this.#countUnderWay(ask.key, 1);
-      this.#refusals?.learn(ask, verdict);
-      operation.verdict = verdict;
+    for (const { caller, operations } of batch.shares) {
+      for (const operation of operations) {
+        const { ask } = operation;
+        if (ask !== undefined) {
+          const verdict = verdicts[next];
+          next += 1;
+          if (verdict === undefined) throw new Error('redis has answered less than it was asked');
+          if (verdict.refusedBy === CONCURRENT && verdict.crowded && operation.asked !== true) {
+            this.#askAgain(operation);
+            continue;
+          }
+          caller.crowded = verdict.crowded;
+          if (verdict.refusedBy < 0) caller.underWay += 1;
+          this.#refusals?.learn(ask, verdict);
+          operation.verdict = verdict;
+        }
+        if (operation.resolve !== undefined) this.#answered.push(operation);
+      }
     }
+  }
+
+  /** Of the requests for which this one is refused some are other gateways', and their ends may be on their way. */
+  #askAgain(operation: Operation): void {
+    operation.asked = true;
+    setTimeout(() => {
+      const { ask, reject } = operation;
+      if (ask !== undefined && !this.#isAway()) return this.#add(this.#callers.find(ask.key), ask.rules, operation);
+      this.#waiting -= 1;
+      reject?.(new Error('redis is not there'));
+    }, ASK_AGAIN_MS);
   }
 
   #fail(batch: Batch, error: unknown): void {
     if (error instanceof NoAnswer) this.#resumeAt = performance.now() + PAUSE_MS;
-    for (const key of batch.callers.keys()) this.#uncertain.add(key);
-    for (const { reject } of batch.operations()) reject?.(error);
-  }
-
-  #countUnderWay(key: string, change: 1 | -1): void {
-    const count = (this.#underWay.get(key) ?? 0) + change;
-    if (count > 0) this.#underWay.set(key, count);
-    else this.#underWay.delete(key);
+    for (const { caller, operations } of batch.shares) {
+      caller.uncertain = true;
+      for (const { reject } of operations) {
+        if (reject === undefined) continue;
+        this.#waiting -= 1;
+        reject(error);
+      }
+    }
   }
 
   #renew(): void {
     if (this.#isAway() || this.#rules === undefined) return;
-    if (this.#underWay.size === 0 && this.#uncertain.size === 0) return;
+    if (this.#callers.toRenew().length === 0) return;
     this.#renewalDue = true;
     this.#pump();
   }
 
-  /** Says how many requests each caller really has under way here. Its endings that still wait go before that. */
+  /** Says how many requests each caller really has under way here. Its ends that still wait go before that. */
   #sendRenewal(): void {
     this.#renewalDue = false;
     const rules = this.#rules;
     if (rules === undefined) return;
-    const keys = new Set([...this.#underWay.keys(), ...this.#uncertain]);
-    this.#uncertain.clear();
+    const callers = new Set(this.#callers.toRenew());
+    const ends = this.#queue.map((waiting) => waiting.takeEnds(callers));
     let batch = new Batch(rules);
-    for (const key of keys) {
-      for (const waiting of this.#queue) {
-        for (const ending of waiting.takeReleases(key)) batch.add(key, ending);
-      }
-      batch.add(key, { kind: 'renew', amount: this.#underWay.get(key) ?? 0 });
-      if (batch.hasRoom('', this.#options.batch)) continue;
+    for (const caller of callers) {
+      const before = [...ends.flatMap((taken) => taken.get(caller) ?? []), ...takeEnds(caller)];
+      caller.uncertain = false;
+      batch.put(caller, [...before, { kind: 'renewal', count: 0, amount: caller.underWay }]);
+      if (batch.size < this.#options.batch) continue;
       void this.#send(batch);
       batch = new Batch(rules);
     }
     if (batch.size > 0) void this.#send(batch);
   }
-
-  async #withinTime<T>(answer: Promise<T>): Promise<T> {
-    const { promise, reject } = Promise.withResolvers<never>();
-    const { timeoutMs } = this.#options;
-    const timer = setTimeout(() => reject(new NoAnswer(`redis has not answered in ${timeoutMs} ms`)), timeoutMs);
-    answer.catch(() => undefined); // it may fail after nobody waits for it any more
-    try {
-      return await Promise.race([answer, promise]);
-    } finally {
-      clearTimeout(timer);
-    }
-  }
 }
 
-class NoAnswer extends Error {}
-
+const CONCURRENT = LIMITS.indexOf('concurrent');
 const NO_VERDICT: Verdict = { refusedBy: -1, until: 0, shadowed: 0, used: 0, reset: 0, nowMs: 0, ticket: 0 };
-
-function reconnectStrategy(attempts: number): number {
-  return Math.min(50 * 2 ** attempts, 1000);
-}
-
-function connectTo(url: string) {
-  const socket = url.startsWith('/')
-    ? { path: url, reconnectStrategy, connectTimeout: 2000 }
-    : { reconnectStrategy, connectTimeout: 2000 };
-  return createClient({
-    ...(url.startsWith('/') ? {} : { url }),
-    socket,
-    disableOfflineQueue: true,
-    commandOptions: { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } },
-  }).withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer });
-}
 
 function escapeGlob(text: string): string {
   return text.replace(/[\\*?[\]]/g, String.raw`\$&`);

@@ -8,33 +8,82 @@ import {
   type Verdict,
   type WindowState,
 } from '../types.ts';
+import type { Batch } from './batch.ts';
 
-/** What is done to a caller; the script knows these numbers. */
-export const OPERATIONS = { decide: 0, release: 1, content: 2, renew: 3 } as const;
+/** What is done to a caller besides decisions; the script knows these numbers, and decisions follow them. */
+const KINDS = ['end', 'graphql-end', 'content', 'renewal'] as const;
 
 export type Operation = {
-  kind: keyof typeof OPERATIONS;
-  /** Of a decision or a release. */
-  ask?: Ask;
+  kind: (typeof KINDS)[number] | 'decision';
+  /** Of ended requests. */
+  count: number;
   /** Microseconds of CPU time, pieces of content, or requests under way. */
   amount: number;
-  /** The answer to a decision, once it is there. */
+  /** Of a decision. */
+  ask?: Ask;
   verdict?: Verdict;
   resolve?: (verdict: Verdict) => void;
   reject?: (error: unknown) => void;
+  /** It was refused for requests of other gateways that may have ended, and asked again. */
+  asked?: boolean;
 };
 
-const OPERATION_BYTES = 32;
+const DECISION_BYTES = 28;
+const GRAPHQL = 1;
+const CONTENT = 2;
+const PRIMARY = 4;
+/** A decision like this one is looked for among so many: to say it twice costs less than to search on. */
+const RECENT_DECISIONS = 8;
+const OPERATION_BYTES = 8;
 const VERDICT_BYTES = 14;
+const MARK = 0x80;
 const NO_LIMIT = 0xff_ff_ff_ff;
 /** A hash leaves room for the kind of an endpoint's window. */
-const KINDS = 4;
+const WINDOW_KINDS = 4;
 
-/** The rules and who asks. `nowMs` 0: the server's clock. */
-export function encodeHeader(rules: LimitRules, nowMs: number, gateway: number, leaseSeconds: number): Buffer {
-  const shadow = rules.shadow.reduce((bits, name) => bits | (1 << LIMITS.indexOf(name)), 0);
+/** Of the time, the rules, and where the operations begin. */
+const HEADER_BYTES = 72;
+
+/** The script's one argument: the rules, the kinds of decisions, each caller's operations in the order of the keys. */
+export function encodeCall(batch: Batch, nowMs: number, gateway: number, leaseSeconds: number): Buffer {
+  const decisions: Ask[] = [];
+  const kinds: number[] = [];
+  for (const { operations } of batch.shares) {
+    for (const { kind, ask } of operations) {
+      kinds.push(ask === undefined ? KINDS.indexOf(kind as (typeof KINDS)[number]) : kindOf(ask, decisions));
+    }
+  }
+  const operationsAt = HEADER_BYTES + decisions.length * DECISION_BYTES;
+  const out = Buffer.allocUnsafe(operationsAt + batch.size * OPERATION_BYTES + batch.shares.length * 2);
+  encodeHeader(out, batch.rules, nowMs, gateway, leaseSeconds, operationsAt);
+  encodeDecisions(out, decisions);
+  let at = operationsAt;
+  let next = 0;
+  for (const { operations } of batch.shares) {
+    at = out.writeUInt16LE(operations.length, at);
+    for (const { count, amount } of operations) {
+      at = out.writeUInt16LE(kinds[next]!, at);
+      at = out.writeUInt16LE(count, at);
+      at = out.writeUInt32LE(amount, at);
+      next += 1;
+    }
+  }
+  return out;
+}
+
+/** `nowMs` 0: the server's clock. */
+function encodeHeader(
+  out: Buffer,
+  rules: LimitRules,
+  nowMs: number,
+  gateway: number,
+  leaseSeconds: number,
+  operationsAt: number,
+): void {
   const { concurrent, restPoints, graphqlPoints, cpu, contentPerMinute, contentPerHour } = rules;
-  const numbers = [
+  let at = out.writeDoubleLE(nowMs, 0);
+  for (const number of [
+    operationsAt,
     gateway,
     leaseSeconds,
     concurrent.limit,
@@ -49,54 +98,49 @@ export function encodeHeader(rules: LimitRules, nowMs: number, gateway: number, 
     contentPerMinute.windowSeconds,
     contentPerHour.limit,
     contentPerHour.windowSeconds,
-    shadow,
-  ];
-  const header = Buffer.alloc(8 + numbers.length * 4);
-  header.writeDoubleLE(nowMs, 0);
-  for (const [index, number] of numbers.entries()) header.writeUInt32LE(number, 8 + index * 4);
-  return header;
+    rules.shadow.reduce((bits, name) => bits | (1 << LIMITS.indexOf(name)), 0),
+  ]) {
+    at = out.writeUInt32LE(number, at);
+  }
 }
 
-/** Each caller's operations, in the order of the keys. */
-export function encodeOperations(callers: Iterable<readonly Operation[]>, count: number, keys: number): Buffer {
-  const out = Buffer.allocUnsafe(count * OPERATION_BYTES + keys * 2);
-  let at = 0;
-  for (const operations of callers) {
-    at = out.writeUInt16LE(operations.length, at);
-    for (const operation of operations) at = encodeOperation(out, at, operation);
+/** The number of a decision's kind; one that `decisions` has not yet is added there. */
+function kindOf(ask: Ask, decisions: Ask[]): number {
+  const last = decisions.length - 1;
+  for (let n = last; n >= 0 && n > last - RECENT_DECISIONS; n -= 1) {
+    const { endpoint, quota, points } = decisions[n]!;
+    if (endpoint === ask.endpoint && quota === ask.quota && points === ask.points) return KINDS.length + n;
   }
-  return out;
+  return KINDS.length + decisions.push(ask) - 1;
 }
 
-function encodeOperation(out: Buffer, start: number, { kind, ask, amount }: Operation): number {
-  let at = start;
-  if (ask === undefined) {
-    out.fill(0, at, at + OPERATION_BYTES);
-    out[at] = OPERATIONS[kind];
-    out.writeUInt32LE(amount, at + OPERATION_BYTES - 4);
-    return at + OPERATION_BYTES;
+function encodeDecisions(out: Buffer, decisions: readonly Ask[]): void {
+  let at = HEADER_BYTES;
+  for (const { endpoint, rules, quota, points } of decisions) {
+    const { graphql, content, primary } = endpoint;
+    at = out.writeUInt8((graphql ? GRAPHQL : 0) + (content ? CONTENT : 0) + (primary ? PRIMARY : 0), at);
+    at = out.writeUInt8(endpoint.categoryIndex, at);
+    at = out.writeUInt32LE(Math.min(quota, NO_LIMIT), at);
+    at = out.writeUInt32LE(rules.categories[endpoint.category].windowSeconds, at);
+    at = out.writeUIntLE(endpoint.hash * WINDOW_KINDS, at, 6);
+    at = out.writeUInt32LE(points, at);
+    at = out.writeUInt32LE(Math.min(endpoint.contentPerMinute, NO_LIMIT), at);
+    at = out.writeUInt32LE(Math.min(endpoint.contentPerHour, NO_LIMIT), at);
   }
-  const { endpoint, rules } = ask;
-  const flags = (endpoint.graphql ? 4 : 0) + (endpoint.content ? 8 : 0) + (endpoint.primary ? 16 : 0);
-  at = out.writeUInt8(OPERATIONS[kind] + flags, at);
-  at = out.writeUInt8(endpoint.categoryIndex, at);
-  at = out.writeUInt32LE(Math.min(ask.quota, NO_LIMIT), at);
-  at = out.writeUInt32LE(rules.categories[endpoint.category].windowSeconds, at);
-  at = out.writeUIntLE(endpoint.hash * KINDS, at, 6);
-  at = out.writeUInt32LE(ask.points, at);
-  at = out.writeUInt32LE(Math.min(endpoint.contentPerMinute, NO_LIMIT), at);
-  at = out.writeUInt32LE(Math.min(endpoint.contentPerHour, NO_LIMIT), at);
-  return out.writeUInt32LE(amount, at);
 }
+
+/** `crowded`: admitted as one of more than half; or refused, and other gateways' requests are among those under way. */
+export type MarkedVerdict = Verdict & Readonly<{ crowded: boolean }>;
 
 /** The script's answer: its time, then a verdict for each decision. */
-export function decodeVerdicts(reply: Buffer): { nowMs: number; verdicts: Verdict[] } {
+export function decodeVerdicts(reply: Buffer): { nowMs: number; verdicts: MarkedVerdict[] } {
   const nowMs = reply.readDoubleLE(0);
-  const verdicts: Verdict[] = [];
+  const verdicts: MarkedVerdict[] = [];
   for (let at = 8; at < reply.length; at += VERDICT_BYTES) {
     verdicts.push({
       refusedBy: reply[at]! - 1,
-      shadowed: reply[at + 1]!,
+      shadowed: reply[at + 1]! & ~MARK,
+      crowded: (reply[at + 1]! & MARK) !== 0,
       until: reply.readUInt32LE(at + 2),
       used: reply.readUInt32LE(at + 6),
       reset: reply.readUInt32LE(at + 10),
@@ -108,18 +152,21 @@ export function decodeVerdicts(reply: Buffer): { nowMs: number; verdicts: Verdic
 }
 
 const FIXED_WINDOWS = [
-  { name: 'core', used: 0, end: 4, scale: 1 },
-  { name: 'content-minute', used: 8, end: 12, scale: 1 },
-  { name: 'content-hour', used: 16, end: 20, scale: 1 },
-  { name: 'cpu', used: 32, end: 28, scale: 1000 },
-  { name: 'graphql-cpu', used: 36, end: 28, scale: 1000 },
+  { name: 'core', end: 0, used: 30, scale: 1 },
+  { name: 'content-minute', end: 4, used: 34, scale: 1 },
+  { name: 'content-hour', end: 8, used: 38, scale: 1 },
+  { name: 'cpu', end: 60, used: 52, scale: 1000 },
+  { name: 'graphql-cpu', end: 60, used: 56, scale: 1000 },
 ] as const;
 
-const FIRST_LEASE = 40;
-const LEASE_BYTES = 10;
-const FIRST_WINDOW = 50;
-const WINDOW_BYTES = 14;
+const MORE_LEASES = 12;
+const MORE_WINDOWS = 14;
+/** The first of them is in the middle of the value, in another order than the further ones. */
+const FIRST_WINDOW = { id: 16, end: 22, used: 26 } as const;
+const FIRST_LEASE = { believed: 46, count: 50 } as const;
 const FIXED_BYTES = 64;
+const LEASE_BYTES = 10;
+const WINDOW_BYTES = 14;
 
 /** A caller's value as the script wrote it. */
 export function decodeState(key: string, value: Buffer | null, nowMs: number): CallerState {
@@ -130,17 +177,17 @@ export function decodeState(key: string, value: Buffer | null, nowMs: number): C
     const reset = value.readUInt32LE(end);
     if (reset > now) windows.push({ name, used: value.readUInt32LE(used) / scale, reset });
   }
-  const moreLeases = value.readUInt16LE(24);
-  const moreWindows = value.readUInt16LE(26);
-  const firstMoreWindow = FIXED_BYTES + moreLeases * LEASE_BYTES;
-  for (const at of [FIRST_WINDOW, ...places(firstMoreWindow, moreWindows, WINDOW_BYTES)]) {
-    const reset = value.readUInt32LE(at + 10);
-    if (reset > now)
-      windows.push({ name: windowName(value.readUIntLE(at, 6)), used: value.readUInt32LE(at + 6), reset });
+  const firstMoreWindow = FIXED_BYTES + value.readUInt16LE(MORE_LEASES) * LEASE_BYTES;
+  const moreWindows = places(firstMoreWindow, value.readUInt16LE(MORE_WINDOWS), WINDOW_BYTES);
+  for (const at of [FIRST_WINDOW, ...moreWindows.map((id) => ({ id, used: id + 6, end: id + 10 }))]) {
+    const reset = value.readUInt32LE(at.end);
+    if (reset <= now) continue;
+    windows.push({ name: windowName(value.readUIntLE(at.id, 6)), used: value.readUInt32LE(at.used), reset });
   }
+  const moreLeases = places(FIXED_BYTES, value.readUInt16LE(MORE_LEASES), LEASE_BYTES);
   let underWay = 0;
-  for (const at of [FIRST_LEASE, ...places(FIXED_BYTES, moreLeases, LEASE_BYTES)]) {
-    if (value.readUInt32LE(at + 6) > now) underWay += value.readUInt16LE(at);
+  for (const at of [FIRST_LEASE, ...moreLeases.map((count) => ({ count, believed: count + 6 }))]) {
+    if (value.readUInt32LE(at.believed) > now) underWay += value.readUInt16LE(at.count);
   }
   return { key, underWay, windows };
 }
@@ -155,8 +202,8 @@ function windowName(id: number): string {
   if (id < CATEGORIES.length) return CATEGORIES[id] ?? '';
   const names = endpointNames();
   for (let n = nameByHash.size; n < names.length; n += 1) nameByHash.set(hashOf(names[n]!), names[n]!);
-  const kind = ['points', 'content-minute', 'content-hour'][id % KINDS] ?? 'window';
-  const hash = Math.floor(id / KINDS);
+  const kind = ['points', 'content-minute', 'content-hour'][id % WINDOW_KINDS] ?? 'window';
+  const hash = Math.floor(id / WINDOW_KINDS);
   // Another gateway may have routes that this one has not.
   return `${kind} ${nameByHash.get(hash) ?? `endpoint ${hash.toString(16)}`}`;
 }
