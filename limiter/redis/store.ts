@@ -16,7 +16,9 @@ const SCRIPT_SHA = createHash('sha1').update(SCRIPT).digest('hex');
  * there, and this process sees to the answers of another. With fewer they wait for each other in turn.
  */
 const MOST_CALLS = 4;
+/** So many operations are a call of their own while two are under way. */
 const FEWEST_IN_CALL = 8;
+const CALLS_TO_STAY_AWAKE = 3;
 /** After a call without an answer the server is left alone this long, and requests are told at once. */
 const PAUSE_MS = 1000;
 /** A gateway that would refuse for requests of others asks again when it knows of all that have ended now. */
@@ -66,6 +68,7 @@ export class RedisStore implements LimitStore {
   #telling = false;
   #calls = 0;
   #scheduled = false;
+  #awake = false;
   #renewalDue = false;
   #rules: LimitRules | undefined;
   #clockOffsetMs = 0;
@@ -217,7 +220,21 @@ export class RedisStore implements LimitStore {
       this.#ends.goAlong(batch);
       void this.#send(batch);
     }
+    this.#stayAwake();
     if (this.#calls === 0 && this.#queue.length === 0) this.#idle?.();
+  }
+
+  /**
+   * While many calls are under way this process looks for their answers and does not sleep: to wake it costs the server
+   * as much as two requests, and it comes late. Its other work goes on; with fewer calls another process may need the core.
+   */
+  #stayAwake(): void {
+    if (this.#awake || this.#calls < CALLS_TO_STAY_AWAKE) return;
+    this.#awake = true;
+    setImmediate(() => {
+      this.#awake = false;
+      this.#stayAwake();
+    });
   }
 
   async #send(batch: Batch): Promise<void> {
