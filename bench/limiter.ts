@@ -3,8 +3,8 @@
  *
  * Ours decides six limits at once and ends each request; the other counts one limit, or three in its union. All sides
  * take turns, each on a heap that was collected and after a tenth of its round to warm up, and a ratio is the median of
- * the rounds' ratios, so that a busy machine disturbs all alike. In memory the
- * process's own processor time counts, with that of the garbage collector's threads; with Redis, time as it passes.
+ * the rounds' ratios, so that a busy machine disturbs all alike. In memory the process's own processor time counts, with
+ * that of the garbage collector's threads; with Redis, time as it passes.
  */
 import { loadavg } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -24,6 +24,7 @@ const PAUSE_MS = 1000;
 /** A gateway that would refuse for requests of others asks again when it knows of all that have ended now. */
 const ASK_AGAIN_MS = ENDS_SENT_WITHIN_MS + 50;
 const SCAN_PAGE = 500;
+
 export type RedisStoreOptions = Readonly<{
   /** `redis://…`, `rediss://…`, or the path of a socket. */
   url: string;
