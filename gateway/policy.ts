@@ -21,6 +21,8 @@ export type Policy = Readonly<{
   known: KnownIdentities;
   introspection: Introspection | undefined;
   trusted: TrustedProxies;
+  /** In small letters: those that are passed on. */
+  overrideHeaders: ReadonlySet<string>;
   refusal: RefusalStyle;
   versions: ApiVersions;
 }>;
@@ -35,6 +37,7 @@ export function buildPolicy(config: Config, limiter: Pick<RateLimiter, 'endpoint
     known: new KnownIdentities(config.identities, primary),
     introspection: introspectionFor(config, primary, before),
     trusted: new TrustedProxies(config.trustProxy),
+    overrideHeaders: new Set(config.overrideHeaders.map((name) => name.toLowerCase())),
     refusal: { status: config.refusal.status, documentationUrl: config.refusal.documentationUrl },
     versions: new ApiVersions(config.apiVersions),
   };

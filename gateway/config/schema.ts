@@ -274,6 +274,14 @@ export const Config = Type.Object(
       default: 'limit',
       description: 'requests outside basePath: count them as core, or pass them without limits',
     }),
+    pathParameters: Type.Enum(['refuse', 'remove'], {
+      default: 'refuse',
+      description:
+        'what follows a semicolon in a segment of a path: refuse where the path would be another one without it, or remove it from every path',
+    }),
+    overrideHeaders: list(
+      'headers that give another method or path, which some servers obey, are dropped but for these: X-HTTP-Method-Override',
+    ),
     graphqlPaths: list('where GraphQL is served; absolute', ['/graphql', '/api/graphql']),
     workers: Type.Integer({ default: 1, minimum: 1, maximum: 256, description: 'processes that share the port' }),
     store: Store,

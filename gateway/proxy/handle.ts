@@ -4,7 +4,7 @@ import type { Decision, Endpoint } from '@gantry/limiter/types.ts';
 
 import type { Gateway } from '../gateway.ts';
 import { type Identity, identify } from '../identity/identify.ts';
-import { canonicalTarget, type Target } from '../routes/path.ts';
+import { canonicalTarget, type PathParameters, type Target } from '../routes/path.ts';
 import { answerMessage, answerRefusal } from './answer.ts';
 import { Connection, endLingering } from './connection.ts';
 import type { Exchange } from './exchange.ts';
@@ -82,13 +82,16 @@ function identified(exchange: Exchange, identity: Identity): void | Promise<void
   if (typeof identity === 'object') exchange.caller = identity;
   const problem = problemOf(req);
   if (problem !== undefined) return unreadable(exchange, problem.message, problem.status);
-  const target = readTarget(req.url ?? '/');
+  const target = readTarget(req.url ?? '/', policy.config.pathParameters);
   if ('refused' in target) return unreadable(exchange, target.refused);
   exchange.target = target;
   const route = policy.routes.find(req.method ?? 'GET', target);
   if (route.kind === 'unlimited') return pass(exchange);
   if (route.kind === 'ambiguous')
-    return unreadable(exchange, 'The path contains an encoded slash that makes it ambiguous.');
+    return unreadable(
+      exchange,
+      'The path is ambiguous: an encoded slash or a semicolon makes it another one to some servers.',
+    );
   if (identity === 'refused') return admit(exchange, route.endpoint, unauthenticated);
   if (identity === 'unavailable') return admit(exchange, route.endpoint, unidentified);
   const version = policy.versions.problem(req.headers);
@@ -100,11 +103,11 @@ function identified(exchange: Exchange, identity: Identity): void | Promise<void
 }
 
 /** `http://host/path` is the same request as `/path`: proxies are asked like that. */
-function readTarget(url: string): Target | Readonly<{ refused: string }> {
-  if (url.startsWith('/')) return canonicalTarget(url);
+function readTarget(url: string, pathParameters: PathParameters): Target | Readonly<{ refused: string }> {
+  if (url.startsWith('/')) return canonicalTarget(url, pathParameters);
   const absolute = /^https?:\/\/[^/?#]*(.*)$/i.exec(url)?.[1];
   if (absolute === undefined) return { refused: 'The request target must be a path.' };
-  return canonicalTarget(absolute.startsWith('/') ? absolute : `/${absolute}`);
+  return canonicalTarget(absolute.startsWith('/') ? absolute : `/${absolute}`, pathParameters);
 }
 
 /** It is counted, and then told what is wrong with it. */

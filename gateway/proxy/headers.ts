@@ -31,6 +31,15 @@ const FORWARDING = new Set([
   'x-client-ip',
 ]);
 
+/** By these some servers take a request for another one than that which was judged. */
+const OVERRIDING = new Set([
+  'x-http-method-override',
+  'x-http-method',
+  'x-method-override',
+  'x-original-url',
+  'x-rewrite-url',
+]);
+
 /** Only the first one was looked at, so only the first one is passed on. */
 const ONCE = new Set(['authorization', 'host', 'content-type', 'content-length']);
 
@@ -49,6 +58,7 @@ export function requestHeaders({ req, policy }: Exchange): string[] {
     if (lower.startsWith('x') || lower.startsWith('f') || lower.startsWith('t')) {
       // Servers that turn headers into variables (CGI, WSGI) cannot tell `_` from `-`.
       const spelled = lower.includes('_') ? lower.replaceAll('_', '-') : lower;
+      if (OVERRIDING.has(spelled) && !policy.overrideHeaders.has(lower)) continue;
       if (FORWARDING.has(spelled) && (!trusted || spelled === 'x-forwarded-for' || spelled !== lower)) continue;
     }
     if (ONCE.has(lower)) {

@@ -66,6 +66,11 @@ const categories: readonly (readonly [request: string, category: string])[] = [
   ['GET /search/code;a=b', 'code_search'],
   ['GET /search;x/code', 'code_search'],
   ['GET /search/code?q=%2F..%2F..%2Fuser', 'code_search'],
+  // A format at the end is no other endpoint.
+  ['GET /search/code.json', 'code_search'],
+  ['GET /search/users.xml', 'search'],
+  ['POST /graphql.json', 'graphql'],
+  ['POST /repos/o/r/code-scanning/sarifs.json', 'code_scanning_upload'],
   ['GET http://elsewhere/search/code', 'code_search'],
   ['GET http://elsewhere', 'core'],
   ['POST //graphql', 'graphql'],
@@ -91,6 +96,8 @@ const passed: readonly (readonly [sent: string, received: string])[] = [
   ['/a%20b?x=%20%2f', '/a%20b?x=%20%2f'],
   ['/user?', '/user?'],
   ['/repos/o/r/contents/a%2Fb', '/repos/o/r/contents/a%2Fb'],
+  ['/repos/o/r/contents/a;b', '/repos/o/r/contents/a;b'],
+  ['/search/code;a=b', '/search/code;a=b'],
   ['http://elsewhere:1/a?b', '/a?b'],
 ];
 for (const [sent, received] of passed) {
@@ -110,6 +117,7 @@ for (const [sent, received] of passed) {
 const refused = [
   ...['/..', '/a/../../search/code', '/%2e%2e/x', '/a\\..\\search', '/a%5Cb', '/a%00', '/a%', '/a%zz', '/a%0a'],
   ...['/search%2Fcode', '/search%2fusers', '/x%2F..%2Fsearch/code', '/graphql%2F'],
+  ...['/a/..;/search/code', '/a/..;x=1/search/code', '/a/b/..;/..;/search/code', '/a/..;%2Fsearch/code'],
   ...['*', 'ftp://host/x'],
 ];
 for (const path of refused) {
@@ -228,6 +236,34 @@ test('what is outside the base path may pass without limits', async () => {
       [403, '1'],
       [403, '1'],
     ],
+  );
+});
+
+test('a path parameter hides nothing from the limits', async () => {
+  const settings = { upstream: upstream.url, basePath: '/api/v1', outsideBasePath: 'pass' } as const;
+  await using refusing = await TestGateway.start(settings);
+  await using removing = await TestGateway.start({ ...settings, pathParameters: 'remove' });
+  const paths = ['/api/v1;x/user', '/api;x/v1/user', '/x/..;/api/v1/user', '/x/..;y=/api/v1;z/user', '/;/api/v1/user'];
+  const before = upstream.received.length;
+
+  const refused = [];
+  for (const path of paths) refused.push(await refusing.request(path));
+  const outside = await refusing.request('/o/r/src/a;b');
+  const removed = [];
+  for (const path of paths) removed.push(await removing.request(path));
+
+  assert.deepEqual(
+    refused.map(({ status, headers }) => [status, headers['x-ratelimit-used']]),
+    paths.map((_, index) => [400, String(index + 1)]),
+  );
+  assert.deepEqual(
+    removed.map(({ status, headers }) => [status, headers['x-ratelimit-used']]),
+    paths.map((_, index) => [200, String(index + 1)]),
+  );
+  assert.equal(outside.status, 200);
+  assert.deepEqual(
+    upstream.received.slice(before).map(({ url }) => url),
+    ['/o/r/src/a;b', ...paths.map(() => '/api/v1/user')],
   );
 });
 

@@ -4,11 +4,14 @@ export type Target = Readonly<{
   path: string;
   /** With its question mark, or empty. */
   query: string;
-  /** The path as an upstream sees it that takes `%2F` for a slash; only when there is one. */
-  alternative?: string;
+  /** The path as upstreams see it that take `%2F` for a slash, or drop `;parameters`; only where these are in it. */
+  readings?: readonly string[];
 }>;
 
-/** Nothing to do: plain characters, no empty segment, none that begins with a dot. */
+/** What happens to `;name=value` behind a segment: some servers drop it, others take it for a part of the name. */
+export type PathParameters = 'refuse' | 'remove';
+
+/** Nothing to do: plain characters without `;`, no empty segment, none that begins with a dot. */
 const PLAIN = /^(?:\/[A-Za-z0-9_~!$&'()*+,=:@-][A-Za-z0-9._~!$&'()*+,=:@-]*)*\/?$/;
 const UNRESERVED = /[A-Za-z0-9._~-]/;
 /** What a query may consist of: no control characters, no spaces, nothing that is not ASCII. */
@@ -20,17 +23,29 @@ const QUERY = /^[\x21-\x22\x24-\x7e]*$/;
  * The category is chosen by the path, so gateway and upstream must not read it differently: what some servers take for
  * something else (a backslash for a slash, a NUL for the end) is refused, the rest is normalised before it is passed on.
  */
-export function canonicalTarget(url: string): Target | Readonly<{ refused: string }> {
+export function canonicalTarget(
+  url: string,
+  pathParameters: PathParameters = 'refuse',
+): Target | Readonly<{ refused: string }> {
   const mark = url.indexOf('?');
   const raw = mark < 0 ? url : url.slice(0, mark);
   const query = mark < 0 ? '' : url.slice(mark);
   if (!QUERY.test(query)) return { refused: 'The query contains a character that must be percent-encoded.' };
   if (PLAIN.test(raw)) return { path: raw === '' ? '/' : raw, query };
-  const path = canonicalPath(raw);
+  const path = canonicalPath(pathParameters === 'remove' ? withoutParameters(raw) : raw);
   if (typeof path !== 'string') return path;
-  if (!path.includes('%2F')) return { path, query };
-  const alternative = canonicalPath(path.replaceAll('%2F', '/'));
-  return typeof alternative === 'string' ? { path, query, alternative } : alternative;
+  const readings: string[] = [];
+  const withSlashes = path.includes('%2F') ? [path, path.replaceAll('%2F', '/')] : [path];
+  for (const text of withSlashes.flatMap((one) => (one.includes(';') ? [one, withoutParameters(one)] : [one]))) {
+    const reading = canonicalPath(text);
+    if (typeof reading !== 'string') return reading;
+    if (reading !== path) readings.push(reading);
+  }
+  return readings.length === 0 ? { path, query } : { path, query, readings };
+}
+
+function withoutParameters(path: string): string {
+  return path.replaceAll(/;[^/]*/g, '');
 }
 
 function canonicalPath(raw: string): string | Readonly<{ refused: string }> {

@@ -4,14 +4,14 @@ import { CATEGORIES, type Category, type Endpoint, type EndpointDefinition } fro
 import type { Config } from '../config/schema.ts';
 import { CATEGORY_ROUTES, CONTENT_ROUTES, PATH_TEMPLATES } from './defaults.ts';
 import type { Target } from './path.ts';
-import { parseTemplate, RouteTable, segmentsOf } from './table.ts';
+import { parseTemplate, RouteTable, segmentsOf, withoutFormat } from './table.ts';
 
 /** What a request is. */
 export type Route =
   | Readonly<{ kind: 'rest' | 'status' | 'graphql'; endpoint: Endpoint }>
   /** Outside of what is limited. */
   | Readonly<{ kind: 'unlimited' }>
-  /** It would be something else to an upstream that reads its path in another way. */
+  /** It would be something else to an upstream that reads its path in another way (`Target.readings`). */
   | Readonly<{ kind: 'ambiguous'; endpoint: Endpoint }>;
 
 type Content = { perMinute?: number; perHour?: number };
@@ -57,7 +57,7 @@ export class Routes {
     this.#passesOutside = config.outsideBasePath === 'pass';
     this.#readPoints = secondary.readPoints;
     this.#writePoints = secondary.writePoints;
-    this.#graphqlPaths = new Set(config.graphqlPaths.map((path) => segmentsOf(path).join('/')));
+    this.#graphqlPaths = new Set(config.graphqlPaths.map((path) => withoutFormat(segmentsOf(path).join('/'))));
     this.graphql = limiter.endpoint({ name: 'GraphQL', api: 'graphql' });
     this.unreadable = limiter.endpoint({ name: 'unreadable', points: this.#readPoints });
     this.#status = limiter.endpoint({ name: 'GET /rate_limit', primary: false, points: this.#readPoints });
@@ -73,17 +73,17 @@ export class Routes {
     for (const [route, points] of Object.entries(secondary.points)) this.#points.add(this.#named(route), points);
   }
 
-  find(method: string, { path, alternative, query }: Target): Route {
+  find(method: string, { path, readings, query }: Target): Route {
     const known = this.#recent.get(method)?.get(path);
-    if (known !== undefined && alternative === undefined) return known;
+    if (known !== undefined && readings === undefined) return known;
     const route = this.#find(method, path);
-    if (alternative === undefined) {
+    if (readings === undefined) {
       // A path that was cut from a longer text would keep all of that in memory.
       if (query === '' && path.length <= LONGEST_PATH && METHODS.has(method)) this.#remember(method, path, route);
       return route;
     }
-    const other = this.#find(method, alternative);
-    if (sameKind(route, other)) return other;
+    const others = readings.map((reading) => this.#find(method, reading));
+    if (others.every((other) => sameKind(route, other))) return others.at(-1) ?? route;
     return { kind: 'ambiguous', endpoint: this.unreadable };
   }
 
@@ -113,7 +113,7 @@ export class Routes {
 
   #find(method: string, path: string): Route {
     const segments = segmentsOf(path);
-    if (this.#graphqlPaths.has(segments.join('/'))) return { kind: 'graphql', endpoint: this.graphql };
+    if (this.#graphqlPaths.has(withoutFormat(segments.join('/')))) return { kind: 'graphql', endpoint: this.graphql };
     const known = METHODS.has(method) ? method : 'OTHER';
     const inside = this.#insideBasePath(path, segments);
     if (inside === undefined) {

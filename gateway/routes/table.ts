@@ -41,6 +41,11 @@ export function segmentsOf(path: string): string[] {
     : segments.filter((segment) => segment !== '');
 }
 
+/** `/search/code.json` is what `/search/code` is, in a form that is asked for: many frameworks add that by themselves. */
+export function withoutFormat(segment: string): string {
+  return segment.replace(/\.[a-z0-9]+$/, '');
+}
+
 /** A place in the tree of templates. */
 type Node<T> = {
   /** The template up to here: `/repos/{}`. */
@@ -82,8 +87,8 @@ export class RouteTable<T> {
   /** How far the templates know this path: the longest beginning of one that fits. */
   prefixOf(segments: readonly string[]): string {
     let node = this.#root;
-    for (const segment of segments) {
-      const next = node.literals.get(segment) ?? node.parameter;
+    for (const [index, segment] of segments.entries()) {
+      const next = literalOf(node, segment, index === segments.length - 1) ?? node.parameter;
       if (next === undefined) break;
       node = next;
     }
@@ -114,11 +119,16 @@ function find<T>(node: Node<T>, method: string, segments: readonly string[], ind
     const found = of(node.values, method);
     return found ?? of(node.rest, method);
   }
-  const literal = node.literals.get(segment);
+  const literal = literalOf(node, segment, index === segments.length - 1);
   const byLiteral = literal === undefined ? undefined : find(literal, method, segments, index + 1);
   if (byLiteral !== undefined) return byLiteral;
   const byParameter = node.parameter === undefined ? undefined : find(node.parameter, method, segments, index + 1);
   return byParameter ?? of(node.rest, method);
+}
+
+function literalOf<T>(node: Node<T>, segment: string, isLast: boolean): Node<T> | undefined {
+  const literal = node.literals.get(segment);
+  return literal === undefined && isLast && segment.includes('.') ? node.literals.get(withoutFormat(segment)) : literal;
 }
 
 /** What is true of GET is true of HEAD. */
