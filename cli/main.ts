@@ -8,6 +8,7 @@ import { describe, EXIT, Exit } from './exit-codes.ts';
 import { addImageCommands } from './images.ts';
 import { addRunCommand } from './run.ts';
 import { addSystemCommands } from './system.ts';
+import { wordsOf } from './words.ts';
 
 /** What every command gets: the engine, opened when it is first used. */
 export type Context = { readonly connection: Connection };
@@ -40,7 +41,7 @@ opened?.[Symbol.dispose]();
 
 async function main(): Promise<number> {
   try {
-    await program.parseAsync(process.argv);
+    await program.parseAsync(wordsOf(process.argv), { from: 'user' });
     return Number(process.exitCode ?? 0);
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage;

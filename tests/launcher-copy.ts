@@ -7,7 +7,7 @@ export const repository = dirname(import.meta.dirname);
 
 /** What the stand-in of Node prints, and ends with. */
 export const NODE =
-  '#!/bin/sh\n[ "${1:-}" != --version ] || exec echo v26.0.0\necho "ran $*"\nexit "${NODE_EXITS:-0}"\n';
+  '#!/bin/sh\n[ "${1:-}" != --version ] || exec echo v26.0.0\n[ "${1:-}" != -- ] || shift\necho "ran $*"\nexit "${NODE_EXITS:-0}"\n';
 
 export type Outcome = { code: number; stdout: string; stderr: string };
 

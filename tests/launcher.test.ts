@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, rm, symlink } from 'node:fs/promises';
+import { mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
@@ -29,9 +29,9 @@ function slowNpm(lock: string, waits: boolean): string {
 ${NODE}END`;
 }
 
-test('a second call of a client command starts two small programs before Node', async () => {
+test('a second call of a client command starts one small program before Node', async () => {
   await using copy = await LauncherCopy.make();
-  for (const name of ['uname', 'cmp']) await copy.standIn(name, `exec /usr/bin/${name} "$@"`);
+  await copy.standIn('cmp', 'exec /usr/bin/cmp "$@"');
 
   const { code, stdout, stderr } = await copy.run(['ps', '-a'], { env: { PATH: join(copy.folder, '../first') } });
 
@@ -59,6 +59,33 @@ test('arguments arrive as they were given, in a folder with a blank in its name'
   assert.deepEqual([client.code, client.stderr, client.stdout], [0, '', '5\n']);
 });
 
+const nodesOwn = [
+  ['--env-file', 'given'],
+  ['--env-file=nowhere'],
+  ['--env-file-if-exists', 'given'],
+  ['--experimental-config-file=nowhere', '=x'],
+  ['--experimental-default-config-file'],
+  ['--', '--env-file', 'given'],
+  ['-e', '1', '--eval=1', '-r', 'x', '--run', 'x', '--test', '--watch', '--inspect', '--version'],
+];
+for (const words of nodesOwn) {
+  test(`Node keeps its hands off ${words.join(' ')}`, async () => {
+    await using copy = await LauncherCopy.make();
+    await copy.program(`.node/node_modules/${nodePackage()}/bin/node`, `#!/bin/sh\nexec '${process.execPath}' "$@"\n`);
+    await copy.write('cli/package.json', '{ "type": "module" }');
+    await copy.write('cli/words.ts', await readFile(join(repository, 'cli/words.ts'), 'utf8'));
+    await copy.write(
+      'cli/main.ts',
+      `import { wordsOf } from './words.ts'; console.log(JSON.stringify([wordsOf(process.argv), process.env.LOADED]))`,
+    );
+    await writeFile(join(copy.folder, '../given'), 'LOADED=by Node\n');
+
+    const { code, stdout, stderr } = await copy.run(['run', ...words]);
+
+    assert.deepEqual([code, stderr, JSON.parse(stdout)], [0, '', [['run', ...words], null]]);
+  });
+}
+
 test('a symlink from elsewhere finds the folder', async () => {
   await using copy = await LauncherCopy.make();
   const link = join(copy.folder, '../elsewhere/gantry-link');
@@ -76,7 +103,7 @@ test('what there is no name for is refused with the usage, and nothing is set up
   for (const args of [['bogus'], ['demo', 'bogus'], ['bench', 'bogus'], ['']]) {
     const { code, stdout, stderr } = await copy.run(args);
 
-    assert.deepEqual([args, code, stdout], [args, 2, '']);
+    assert.deepEqual([args, code, stdout], [args, 125, '']);
     assert.match(stderr, /^gantry: there is no (command|demo|bench) .*\nUsage: \.\/gantry COMMAND/);
   }
   assert.deepEqual(await copy.names(), nothingDone);
