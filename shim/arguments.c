@@ -7,14 +7,14 @@
 struct options options = {.log_max_files = 1, .runtime_seconds = RUNTIME_SECONDS};
 
 enum name { ID = 1, DIRECTORY, RUNTIME, ROOT, SECONDS, EXEC, BASE, MOUNT, TARGET, MEMORY, SHARED, LOG, SIZE, FILES,
-            ATTRIBUTES, CGROUP, HIDE, NETNS, TTY, INPUT, ONCE };
+            ATTRIBUTES, CGROUP, HIDE, SCORE, NETNS, TTY, INPUT, ONCE };
 
 static const struct option names[] = {
     {"id", 1, 0, ID}, {"directory", 1, 0, DIRECTORY}, {"runtime", 1, 0, RUNTIME}, {"runtime-root", 1, 0, ROOT},
     {"runtime-seconds", 1, 0, SECONDS}, {"exec", 1, 0, EXEC}, {"rootfs-base", 1, 0, BASE},
     {"rootfs-options", 1, 0, MOUNT}, {"rootfs-target", 1, 0, TARGET}, {"memory-of", 1, 0, MEMORY},
     {"memory-target", 1, 0, SHARED}, {"log", 1, 0, LOG}, {"log-max-size", 1, 0, SIZE}, {"log-max-files", 1, 0, FILES},
-    {"log-attributes", 1, 0, ATTRIBUTES}, {"cgroup", 1, 0, CGROUP},
+    {"log-attributes", 1, 0, ATTRIBUTES}, {"cgroup", 1, 0, CGROUP}, {"exec-oom-score", 1, 0, SCORE},
     {"runtime-hide", 1, 0, HIDE}, {"netns", 0, 0, NETNS}, {"tty", 0, 0, TTY}, {"stdin", 0, 0, INPUT}, {"stdin-once", 0, 0, ONCE}, {0, 0, 0, 0}};
 
 static void take(enum name name, const char *value)
@@ -37,6 +37,7 @@ static void take(enum name name, const char *value)
     case ATTRIBUTES: options.log_attributes = value; break;
     case CGROUP: options.cgroup = value; break;
     case HIDE: options.runtime_hidden = value; break;
+    case SCORE: options.exec_oom_score = value; break;
     case NETNS: options.netns = true; break;
     case TTY: options.tty = true; break;
     case INPUT: options.stdin_open = true; break;

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "shim.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -109,10 +110,14 @@ void spare_from_oom(void)
     if (length <= 0 || pwrite(fd, "-999", 4, 0) != 4) usual_score[0] = 0;
 }
 
-/* The runtime and the container must not inherit it. */
+/*
+ * The runtime and the container must not inherit it. An exec inherits what is meant for it, as no runtime sets that; a
+ * lower score than the usual one is refused without CAP_SYS_RESOURCE, and the usual one stays.
+ */
 void restore_oom_score(void)
 {
-    if (usual_score[0] == 0) return;
     AUTO_CLOSE int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    if (fd < 0 || write(fd, usual_score, strlen(usual_score)) < 0) _exit(127);
+    if (usual_score[0] != 0 && (fd < 0 || write(fd, usual_score, strlen(usual_score)) < 0)) _exit(127);
+    const char *wanted = options.exec_oom_score;
+    if (wanted != NULL && pwrite(fd, wanted, strlen(wanted), 0) < 0 && errno != EACCES) _exit(127);
 }

@@ -26,6 +26,7 @@ struct options {
     const char *id, *directory, *runtime, *runtime_root;
     const char *runtime_hidden; /* a mount that the runtime must not see */
     const char *exec_container; /* not NULL: the process of an exec */
+    const char *exec_oom_score;
     const char *rootfs_base, *rootfs_options, *rootfs_target;
     const char *memory_of, *memory_target; /* a process whose /dev/shm is shared */
     const char *log_path, *log_attributes, *cgroup;

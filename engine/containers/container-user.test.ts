@@ -1,98 +1,149 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
-import { makeNode } from '../host/nodes.ts';
-import { setXattr } from '../host/xattr.ts';
-import type { Overlay } from '../layers/layers.ts';
-import { resolveUser } from './container-user.ts';
+import { checkUser, resolveUser, type ContainerUser } from './container-user.ts';
 
-const PASSWD = 'root:x:0:0:root:/root:/bin/sh\napp:x:1000:1001:App:/home/app:/bin/sh\n';
+const PASSWD =
+  'root:x:0:0:root:/root:/bin/sh\napp:x:1000:1001:App:/home/app:/bin/sh\nevil:x:4294967295:0::/:\nodd:x:one:2::/:\n';
 const GROUP = 'root:x:0:\napp:x:1001:\nwheel:x:10:app,root\nvideo:x:44:app\n';
 
-/** Folders as an overlay has them, with these files of /etc in each; the first is the container's own. */
-class TestLayers implements Disposable {
-  readonly directory = mkdtempSync(join(tmpdir(), 'gantry-user-'));
-  readonly overlay: Overlay;
+/** The root of a container with these files in its /etc. */
+class TestRoot implements Disposable {
+  readonly path = mkdtempSync(join(tmpdir(), 'gantry-user-'));
 
-  constructor(...layers: Record<string, string>[]) {
-    const names = layers.map((_, index) => `layer${index}`);
-    for (const [index, files] of layers.entries()) {
-      mkdirSync(this.etc(index), { recursive: true });
-      for (const [name, text] of Object.entries(files)) writeFileSync(join(this.etc(index), name), text);
-    }
-    const [upper = '', ...lower] = names;
-    this.overlay = { base: this.directory, lower, upper: join(this.directory, upper), work: '', target: '' };
+  constructor(files: Record<string, string> = { passwd: PASSWD, group: GROUP }) {
+    mkdirSync(join(this.path, 'etc'));
+    for (const [name, text] of Object.entries(files)) writeFileSync(this.etc(name), text);
   }
 
-  etc(layer: number): string {
-    return join(this.directory, `layer${layer}`, 'etc');
+  etc(name: string): string {
+    return join(this.path, 'etc', name);
+  }
+
+  async resolve(user: string, groupAdd: string[] = []): Promise<ContainerUser> {
+    return await resolveUser({ user, groupAdd }, this.path);
   }
 
   [Symbol.dispose](): void {
-    rmSync(this.directory, { recursive: true });
+    rmSync(this.path, { recursive: true });
   }
 }
 
-const cases: [string, object][] = [
-  ['', { uid: 0, gid: 0, additionalGids: [10] }],
-  ['app', { uid: 1000, gid: 1001, additionalGids: [10, 44] }],
-  ['1000', { uid: 1000, gid: 1001, additionalGids: [10, 44] }],
-  ['app:video', { uid: 1000, gid: 44, additionalGids: [] }],
-  ['4242', { uid: 4242, gid: 0, additionalGids: [] }],
-  ['4242:4343', { uid: 4242, gid: 4343, additionalGids: [] }],
-  ['app:0', { uid: 1000, gid: 0, additionalGids: [] }],
+const cases: [string, ContainerUser][] = [
+  ['', { uid: 0, gid: 0, additionalGids: [0, 10], home: '/root' }],
+  ['app', { uid: 1000, gid: 1001, additionalGids: [1001, 10, 44], home: '/home/app' }],
+  ['1000', { uid: 1000, gid: 1001, additionalGids: [1001, 10, 44], home: '/home/app' }],
+  ['01000', { uid: 1000, gid: 1001, additionalGids: [1001, 10, 44], home: '/home/app' }],
+  ['app:video', { uid: 1000, gid: 44, additionalGids: [44], home: '/home/app' }],
+  ['4242', { uid: 4242, gid: 0, additionalGids: [0], home: '/' }],
+  ['4242:4343', { uid: 4242, gid: 4343, additionalGids: [4343], home: '/' }],
+  ['app:0', { uid: 1000, gid: 0, additionalGids: [0], home: '/home/app' }],
+  ['2147483647:2147483647', { uid: 2147483647, gid: 2147483647, additionalGids: [2147483647], home: '/' }],
 ];
 
 for (const [written, expected] of cases) {
-  test(`the user "${written}" is ${JSON.stringify(expected)}`, () => {
-    using layers = new TestLayers({}, { passwd: PASSWD, group: GROUP });
+  test(`the user "${written}" is ${JSON.stringify(expected)}`, async () => {
+    using root = new TestRoot();
 
-    assert.deepEqual(resolveUser(written, [], layers.overlay), expected);
+    assert.deepEqual(await root.resolve(written), expected);
   });
 }
 
-for (const written of ['nobody', 'app:nogroup', '-1', '99999999999']) {
-  test(`the user "${written}" is not found`, () => {
-    using layers = new TestLayers({}, { passwd: PASSWD, group: GROUP });
+for (const written of ['nobody', 'app:nogroup', '-1', 'odd']) {
+  test(`the user "${written}" is not found`, async () => {
+    using root = new TestRoot();
 
-    assert.throws(() => resolveUser(written, [], layers.overlay), { kind: 'invalid', message: /no matching entries/ });
+    await assert.rejects(root.resolve(written), { kind: 'invalid', message: /no matching entries/ });
   });
 }
 
-test('further groups are given by name or number', () => {
-  using layers = new TestLayers({}, { passwd: PASSWD, group: GROUP });
+test("a number in the container's files that is no user's is refused", async () => {
+  using root = new TestRoot();
 
-  const { additionalGids } = resolveUser('4242', ['video', '77'], layers.overlay);
-
-  assert.deepEqual(additionalGids, [44, 77]);
+  await assert.rejects(root.resolve('evil'), { kind: 'invalid', message: /must be in range 0-2147483647/ });
 });
 
-test("the container's own file covers the image's", () => {
-  using layers = new TestLayers({ passwd: 'app:x:5:6::/:\n' }, { passwd: PASSWD, group: GROUP });
+const outside: [string, string[]][] = [
+  ['2147483648', []],
+  ['4294967295', []],
+  ['4294967296', []],
+  ['99999999999999999999', []],
+  ['1:4294967295', []],
+  ['app:2147483648', []],
+  ['', ['4294967295']],
+];
+for (const [user, groupAdd] of outside) {
+  test(`the user "${user}" with the groups ${JSON.stringify(groupAdd)} is refused before anything is looked up`, () => {
+    const refusal = { kind: 'invalid', message: 'uids and gids must be in range 0-2147483647' };
 
-  assert.equal(resolveUser('app', [], layers.overlay).uid, 5);
+    assert.throws(() => checkUser({ user, groupAdd }), refusal);
+  });
+}
+
+test('further groups are given by name or number', async () => {
+  using root = new TestRoot();
+
+  const { additionalGids } = await root.resolve('4242', ['video', '77']);
+
+  assert.deepEqual(additionalGids, [0, 44, 77]);
 });
 
-test('a file that a layer removed is gone', () => {
-  using layers = new TestLayers({}, { passwd: PASSWD });
-  makeNode(join(layers.etc(0), 'passwd'), { kind: 'char', mode: 0o600 });
+test('what is said in numbers alone is not looked up', async () => {
+  using root = new TestRoot({});
+  truncateSync(writtenFile(root.etc('passwd')), 2 ** 40);
+  truncateSync(writtenFile(root.etc('group')), 2 ** 40);
 
-  assert.throws(() => resolveUser('app', [], layers.overlay), { kind: 'invalid' });
+  const user = await resolveUser({ user: '5:6', groupAdd: ['7'] }, root.path, { needsHome: false });
+
+  assert.deepEqual(user, { uid: 5, gid: 6, additionalGids: [6, 7], home: '/' });
 });
 
-test('an opaque folder hides what is below it', () => {
-  using layers = new TestLayers({}, { passwd: PASSWD });
-  setXattr(layers.etc(0), 'trusted.overlay.opaque', Buffer.from('y'));
+test('a file of a terabyte is refused, not read', async () => {
+  using root = new TestRoot({});
+  truncateSync(writtenFile(root.etc('passwd')), 2 ** 40);
+  const before = process.memoryUsage.rss();
 
-  assert.throws(() => resolveUser('app', [], layers.overlay), { kind: 'invalid' });
+  await assert.rejects(root.resolve('app'), { kind: 'failed', message: /\/etc\/passwd is larger than 1 MiB/ });
+
+  assert.ok(process.memoryUsage.rss() - before < 100 * 2 ** 20);
 });
 
-test("a symbolic link does not lead to the host's users", () => {
-  using layers = new TestLayers({}, {});
-  symlinkSync('/etc/passwd', join(layers.etc(1), 'passwd'));
+test('a FIFO, a device and a folder are no files', async () => {
+  using root = new TestRoot({});
+  for (const command of [['mkfifo'], ['mkdir'], ['ln', '-s', '/dev/zero']]) {
+    execFileSync(command[0]!, [...command.slice(1), root.etc('passwd')]);
 
-  assert.throws(() => resolveUser('daemon', [], layers.overlay), { kind: 'invalid' });
+    assert.equal((await root.resolve('0')).home, '/');
+    rmSync(root.etc('passwd'), { recursive: true });
+  }
 });
+
+const links = { relative: '../nix/passwd', absolute: '/nix/passwd', 'climbing above the root': '../../../nix/passwd' };
+for (const [kind, target] of Object.entries(links)) {
+  test(`a symbolic link is followed inside of the root: ${kind}`, async () => {
+    using root = new TestRoot({});
+    mkdirSync(join(root.path, 'nix'));
+    writeFileSync(join(root.path, 'nix/passwd'), 'app:x:5:6::/nix:\n');
+    symlinkSync(target, root.etc('passwd'));
+
+    assert.equal((await root.resolve('app')).uid, 5);
+  });
+}
+
+test("a symbolic link does not lead to the host's users", async () => {
+  using root = new TestRoot({});
+  symlinkSync('../../../../../../../../etc/shells', root.etc('passwd'));
+  symlinkSync(`/proc/self/root/etc/passwd`, root.etc('group'));
+
+  await assert.rejects(root.resolve('daemon'), { kind: 'invalid' });
+  await assert.rejects(root.resolve('0:daemon'), { kind: 'invalid' });
+});
+
+function writtenFile(path: string): string {
+  writeFileSync(path, '');
+  return path;
+}

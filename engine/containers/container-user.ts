@@ -1,79 +1,96 @@
-import { lstatSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { EngineError } from '../lib/errors.ts';
+import { readRootFile } from './root-files.ts';
 
-import { getXattr } from '../host/xattr.ts';
-import type { Overlay } from '../layers/layers.ts';
-import { EngineError, hasCode } from '../lib/errors.ts';
+export type ContainerUser = Readonly<{ uid: number; gid: number; additionalGids: readonly number[]; home: string }>;
 
-export type ContainerUser = Readonly<{ uid: number; gid: number; additionalGids: readonly number[] }>;
+/** As a client or an image writes it; `groupAdd` are names or numbers of further groups. */
+export type WrittenUser = Readonly<{ user: string; groupAdd: readonly string[] }>;
+
+/** The kernel takes 2^32-1 for "do not change", which leaves a process root. */
+const LARGEST_ID = 2 ** 31 - 1;
+
+type Entry = Readonly<{ name: string; uid: string; gid: string; home: string }>;
+type Group = Readonly<{ name: string; gid: string; members: readonly string[] }>;
+
+/** Refuses numbers that no user or group can have; names are looked up when a process starts. Throws `invalid`. */
+export function checkUser({ user, groupAdd }: WrittenUser): void {
+  for (const part of [...user.split(':', 2), ...groupAdd]) if (isNumber(part)) idOf(part);
+}
 
 /**
- * The ids behind `user`, `user:group`, `uid` or `uid:gid`, and the groups in `groupAdd`, by the container's own
- * /etc/passwd and /etc/group. Nothing is mounted for it. Throws `invalid` for a name that is not there.
+ * The ids behind `user`, `user:group`, `uid` or `uid:gid`, and the groups in `groupAdd`, by the files of /etc below
+ * `root`. What is said in numbers alone is not looked up. Throws `invalid` for a name that is not there.
  */
-export function resolveUser(written: string, groupAdd: readonly string[], overlay: Overlay): ContainerUser {
-  const [userPart = '', groupPart = ''] = written.split(':', 2);
-  const passwd = lines(readFromLayers(overlay, 'passwd'));
-  const groups = lines(readFromLayers(overlay, 'group'));
-  const wanted = userPart === '' ? '0' : userPart;
-  const entry = passwd.find(([name, , uid]) => name === wanted || uid === wanted);
-  const uid =
-    entry === undefined
-      ? numeric(wanted, `unable to find user ${wanted}: no matching entries in passwd file`)
-      : Number(entry[2]);
-  const gid = groupPart === '' ? Number(entry?.[3] ?? 0) : groupId(groups, groupPart);
-  const own =
-    groupPart !== '' || entry === undefined
-      ? []
-      : groups.filter(([, , , members]) => members?.split(',').includes(entry[0]!)).map(([, , id]) => Number(id));
-  const added = groupAdd.map((name) => groupId(groups, name));
-  return { uid, gid, additionalGids: [...new Set([...own, ...added])] };
+export async function resolveUser(
+  { user, groupAdd }: WrittenUser,
+  root: string,
+  { needsHome = true } = {},
+): Promise<ContainerUser> {
+  const [written = '', groupPart = ''] = user.split(':', 2);
+  const userPart = written === '' ? '0' : written;
+  const readsUsers = needsHome || groupPart === '' || !isNumber(userPart);
+  const readsGroups = groupPart === '' || ![groupPart, ...groupAdd].every(isNumber);
+  const [users, groups] = await Promise.all([readsUsers ? readUsers(root) : [], readsGroups ? readGroups(root) : []]);
+  const entry = users.find(({ name, uid }) => name === userPart || isSame(uid, userPart));
+  if (entry === undefined && !isNumber(userPart)) {
+    throw new EngineError('invalid', `unable to find user ${userPart}: no matching entries in passwd file`);
+  }
+  const uid = idOf(entry?.uid ?? userPart);
+  const gid = groupPart === '' ? idOf(entry?.gid ?? '0') : groupId(groups, groupPart);
+  const memberships = groupPart !== '' || entry === undefined ? [] : groups.filter(isMember(entry.name));
+  const further = [...memberships.map((group) => idOf(group.gid)), ...groupAdd.map((name) => groupId(groups, name))];
+  // Whoever gives up a supplementary group must not get around what is denied to that group (CVE-2022-36109).
+  return { uid, gid, additionalGids: [...new Set([gid, ...further])], home: homeOf(users, uid) };
 }
 
-function groupId(groups: readonly string[][], written: string): number {
-  const entry = groups.find(([name, , id]) => name === written || id === written);
-  if (entry !== undefined) return Number(entry[2]);
-  return numeric(written, `unable to find group ${written}: no matching entries in group file`);
+/** As the runtimes have it: the first entry with this number counts, whatever the user is called. */
+function homeOf(users: readonly Entry[], uid: number): string {
+  return users.find((one) => isSame(one.uid, String(uid)))?.home || '/';
 }
 
-function numeric(text: string, complaint: string): number {
-  if (!/^\d{1,10}$/.test(text)) throw new EngineError('invalid', complaint);
-  return Number(text);
+function isMember(name: string): (group: Group) => boolean {
+  return ({ members }) => members.includes(name);
 }
 
-function lines(text: string): string[][] {
+function groupId(groups: readonly Group[], written: string): number {
+  const entry = groups.find(({ name, gid }) => name === written || isSame(gid, written));
+  if (entry === undefined && !isNumber(written)) {
+    throw new EngineError('invalid', `unable to find group ${written}: no matching entries in group file`);
+  }
+  return idOf(entry?.gid ?? written);
+}
+
+function isNumber(text: string): boolean {
+  return /^\d+$/.test(text);
+}
+
+function isSame(one: string, other: string): boolean {
+  return isNumber(one) && isNumber(other) && Number(one) === Number(other);
+}
+
+function idOf(text: string): number {
+  if (isNumber(text) && Number(text) <= LARGEST_ID) return Number(text);
+  throw new EngineError('invalid', `uids and gids must be in range 0-${LARGEST_ID}`);
+}
+
+async function readUsers(root: string): Promise<Entry[]> {
+  const lines = linesOf(await readRootFile(root, '/etc/passwd'));
+  return lines
+    .map(([name = '', , uid = '', gid = '', , home = '']) => ({ name, uid, gid, home }))
+    .filter(({ uid, gid }) => isNumber(uid) && isNumber(gid));
+}
+
+async function readGroups(root: string): Promise<Group[]> {
+  const lines = linesOf(await readRootFile(root, '/etc/group'));
+  return lines
+    .map(([name = '', , gid = '', members = '']) => ({ name, gid, members: members.split(',') }))
+    .filter(({ gid }) => isNumber(gid));
+}
+
+function linesOf(text: string): string[][] {
   return text
     .split('\n')
+    .map((line) => line.trim())
     .filter((line) => line !== '' && !line.startsWith('#'))
     .map((line) => line.split(':'));
-}
-
-/**
- * A file of /etc as the merged layers show it. A symbolic link is not followed: it could lead out of the layer, and
- * an image that links these files is treated as one without them.
- */
-function readFromLayers({ base, lower, upper }: Overlay, name: string): string {
-  for (const layer of [upper, ...lower.map((folder) => join(base, folder))]) {
-    const etc = kindOf(join(layer, 'etc'));
-    if (etc === 'other') return '';
-    if (etc === 'none') continue;
-    const file = kindOf(join(layer, 'etc', name));
-    if (file === 'file') return readFileSync(join(layer, 'etc', name), 'utf8');
-    if (file !== 'none' || isOpaque(join(layer, 'etc'))) return '';
-  }
-  return '';
-}
-
-function kindOf(path: string): 'file' | 'directory' | 'other' | 'none' {
-  try {
-    const found = lstatSync(path);
-    return found.isFile() ? 'file' : found.isDirectory() ? 'directory' : 'other';
-  } catch (error) {
-    if (hasCode(error, 'ENOENT') || hasCode(error, 'ENOTDIR')) return 'none';
-    throw error;
-  }
-}
-
-function isOpaque(path: string): boolean {
-  return getXattr(path, 'trusted.overlay.opaque')?.toString() === 'y';
 }

@@ -14,6 +14,7 @@ import type { VolumeUsage } from '../volumes/remove.ts';
 import type { VolumeStore } from '../volumes/store.ts';
 import { checkAgainstModes, commandOf, completeConfig } from './container-config.ts';
 import { emitContainer } from './container-events.ts';
+import { checkUser } from './container-user.ts';
 import type { HostConfig } from './host-config-schema.ts';
 import { completeHostConfig } from './host-config.ts';
 import { storedLinks } from './links.ts';
@@ -65,6 +66,7 @@ export async function createContainer(
   const hostname = hostConfig.NetworkMode === 'host' ? hostName() : '';
   const config = completeConfig(id, body, image.config, hostname);
   const { path, args } = commandOf(config);
+  checkUser({ user: config.User, groupAdd: hostConfig.GroupAdd ?? [] });
   const mounts = mountsOf(engine.containers, hostConfig, Object.keys(config.Volumes ?? {}));
 
   const driver = hostConfig.VolumeDriver;

@@ -37,7 +37,12 @@ type Spec = {
 const none: Namespaces = { network: '/proc/1/fd/3', pid: undefined, ipc: undefined, uts: undefined };
 const files = { hostname: '/c/hostname', hosts: '/c/hosts', resolvConf: '/c/resolv.conf' };
 
-function specOf(body: HostConfigBody = {}, config: Partial<Container['config']> = {}, namespaces = none): Spec {
+function specOf(
+  body: HostConfigBody = {},
+  config: Partial<Container['config']> = {},
+  namespaces = none,
+  uid = 0,
+): Spec {
   const hostConfig = completeHostConfig(body, { logDriver: 'none', logOpts: {}, runtime: 'runc' });
   const container = {
     id: 'c1',
@@ -50,6 +55,7 @@ function specOf(body: HostConfigBody = {}, config: Partial<Container['config']> 
   return ociSpec({
     container,
     overlay: { base: '/nowhere', lower: ['lower'], upper: '/nowhere/upper', work: '', target: '/root' },
+    user: { uid, gid: 0, additionalGids: [0], home: '/root' },
     namespaces,
     files,
     linkVariables: [],
@@ -71,7 +77,7 @@ test('a plain container has the usual capabilities, as far as the daemon has the
 });
 
 test('another user than root has no effective capability', () => {
-  const { capabilities } = specOf({}, { User: '1000:1000' }).process;
+  const { capabilities } = specOf({}, {}, none, 1000).process;
 
   assert.deepEqual(capabilities.effective, []);
   assert.notDeepEqual(capabilities.bounding, []);
@@ -121,7 +127,7 @@ test('no new privileges in both of its spellings', () => {
 test('the environment has defaults that the container can change and take away', () => {
   assert.deepEqual(
     new Set(specOf({}, { Env: ['PATH=/mine', 'A=1', 'HOSTNAME'] }).process.env),
-    new Set(['PATH=/mine', 'A=1']),
+    new Set(['PATH=/mine', 'A=1', 'HOME=/root']),
   );
   assert.ok(specOf({}, { Tty: true }).process.env.includes('TERM=xterm'));
 });

@@ -3,7 +3,6 @@ import type { SeccompFilter } from '../host/seccomp.ts';
 import type { Overlay } from '../layers/layers.ts';
 import { wantedCapabilities } from './capabilities.ts';
 import type { ContainerUser } from './container-user.ts';
-import { resolveUser } from './container-user.ts';
 import type { HostConfig, Ulimit } from './host-config-schema.ts';
 import { ociMounts } from './oci-mounts.ts';
 import { ociDevices, ociResources } from './oci-resources.ts';
@@ -23,6 +22,7 @@ export type Namespaces = Readonly<Record<'network' | 'pid' | 'ipc' | 'uts', stri
 export type SpecInput = Readonly<{
   container: Container;
   overlay: Overlay;
+  user: ContainerUser;
   namespaces: Namespaces;
   /** Of the files that the daemon writes for the container; undefined when it uses another container's. */
   files: { hostname: string; hosts: string; resolvConf: string } | undefined;
@@ -31,18 +31,19 @@ export type SpecInput = Readonly<{
   /** Variables of the container's links. */
   linkVariables: readonly string[];
   cgroupPath: string;
-  defaultUlimits: Readonly<Record<string, { soft: number; hard: number }>>;
+  defaultUlimits: Ulimits;
 }>;
+
+export type Ulimits = Readonly<Record<string, { soft: number; hard: number }>>;
 
 let held: ReadonlySet<string> | undefined;
 
 /** The container's config.json: dockerd's defaults, with nothing that the daemon itself does not hold. */
 export function ociSpec(input: SpecInput): object {
-  const { container, overlay, namespaces, files, shm } = input;
+  const { container, overlay, user, namespaces, files, shm } = input;
   const { config, hostConfig } = container;
   const { devices, rules } = ociDevices(hostConfig);
   const capabilities = grantedCapabilities(hostConfig);
-  const user = resolveUser(config.User, hostConfig.GroupAdd ?? [], overlay);
   const seccomp = seccompOf(hostConfig, capabilities);
   const [height = 0, width = 0] = hostConfig.ConsoleSize;
   return {
@@ -51,14 +52,13 @@ export function ociSpec(input: SpecInput): object {
     hostname: namespaces.uts === 'host' ? '' : config.Hostname,
     domainname: config.Domainname,
     process: {
-      ...processFields(container, user, capabilities),
+      ...processFields(container, user, capabilities, input.defaultUlimits),
       terminal: config.Tty,
       ...(config.Tty && height > 0 && width > 0 && { consoleSize: { height, width } }),
       args: [container.path, ...container.args],
-      env: environmentOf(container, input.linkVariables),
+      env: withHome(environmentOf(container, input.linkVariables), user),
       cwd: config.WorkingDir || '/',
       oomScoreAdj: hostConfig.OomScoreAdj,
-      rlimits: rlimitsOf(hostConfig.Ulimits ?? [], input.defaultUlimits),
     },
     root: { path: overlay.target, readonly: hostConfig.ReadonlyRootfs },
     mounts: ociMounts(hostConfig, container.mounts, files, shm),
@@ -81,7 +81,12 @@ export function ociSpec(input: SpecInput): object {
 }
 
 /** What a process of the container may do; exec'd ones get the same, or everything when they are privileged. */
-export function processFields(container: Container, user: ContainerUser, capabilities: readonly string[]): object {
+export function processFields(
+  { hostConfig }: Container,
+  user: ContainerUser,
+  capabilities: readonly string[],
+  defaultUlimits: Ulimits,
+): object {
   const isRoot = user.uid === 0;
   return {
     user: { uid: user.uid, gid: user.gid, additionalGids: user.additionalGids },
@@ -91,7 +96,8 @@ export function processFields(container: Container, user: ContainerUser, capabil
       effective: isRoot ? capabilities : [],
       inheritable: [],
     },
-    noNewPrivileges: securityOption(container.hostConfig, 'no-new-privileges') !== undefined,
+    noNewPrivileges: securityOption(hostConfig, 'no-new-privileges') !== undefined,
+    rlimits: rlimitsOf(hostConfig.Ulimits ?? [], defaultUlimits),
   };
 }
 
@@ -119,6 +125,15 @@ export function environmentOf({ config }: Container, linkVariables: readonly str
   return [...named.values()];
 }
 
+/** A process that is told nothing else finds its home here; the runtimes differ in when they say so. */
+export function withHome(environment: readonly string[], { home }: ContainerUser): string[] {
+  return hasHome(environment) ? [...environment] : [...environment, `HOME=${home}`];
+}
+
+export function hasHome(environment: readonly string[]): boolean {
+  return environment.some((variable) => variable.startsWith('HOME='));
+}
+
 /** The value of a `SecurityOpt` such as `seccomp=unconfined` or `no-new-privileges`; '' where it has none. */
 export function securityOption({ SecurityOpt }: Pick<HostConfig, 'SecurityOpt'>, name: string): string | undefined {
   for (const option of SecurityOpt ?? []) {
@@ -144,7 +159,7 @@ function namespaceList({ network, pid, ipc, uts }: Namespaces): object[] {
 }
 
 /** Without CAP_SYS_RESOURCE no limit can be raised above the daemon's own: then its own is given. */
-function rlimitsOf(wanted: readonly Ulimit[], defaults: SpecInput['defaultUlimits']): object[] {
+function rlimitsOf(wanted: readonly Ulimit[], defaults: Ulimits): object[] {
   const asked = new Map(Object.entries(defaults));
   for (const { Name, Soft = 0, Hard = Soft } of wanted) asked.set(Name, { soft: Soft, hard: Hard });
   if (asked.size === 0) return [];

@@ -21,14 +21,16 @@ import type { Runtimes } from '../runtime/runtimes.ts';
 import { Shim, type ShimOptions } from '../runtime/shim.ts';
 import { StartFailed } from '../runtime/start-failure.ts';
 import { emitContainer, emitMounts } from './container-events.ts';
+import { resolveUser } from './container-user.ts';
 import { etcFilesOf, writeEtcFiles, type EtcFiles, type Place } from './etc-files.ts';
 import type { Exits } from './exits.ts';
 import { linkEnvironment, linkHosts, tellLinkedAddress } from './links.ts';
 import { attributesText } from './log-attributes.ts';
 import { logSizes } from './log-options.ts';
-import { ociSpec, type Namespaces } from './oci-spec.ts';
+import { hasHome, ociSpec, type Namespaces } from './oci-spec.ts';
 import type { PendingAttaches } from './pending-attaches.ts';
 import { cgroupPathOf, containerFolder, shimFolder } from './places.ts';
+import { rootSeenBy } from './root-files.ts';
 import type { Shims } from './shims.ts';
 import { isAlive, transition, type Starting } from './state.ts';
 import type { Container, ContainerStore } from './store.ts';
@@ -105,9 +107,16 @@ async function launch(engine: StartNeeds, container: Container, restartCount: nu
   undo.defer(async () => await shim.abandon());
 
   const overlay = engine.layers.overlay(id);
+  const { config, hostConfig } = container;
+  const user = await resolveUser(
+    { user: config.User, groupAdd: hostConfig.GroupAdd ?? [] },
+    rootSeenBy(shim.pid, overlay),
+    { needsHome: !hasHome(config.Env) },
+  );
   const spec = ociSpec({
     container,
     overlay,
+    user,
     namespaces: namespacesOf(engine, container, leased === undefined ? undefined : shim.pid),
     files: filesFor(engine, container, { ipAddress: '', gateway: '', ...leased?.attachment, links }),
     shm: memory?.target,

@@ -1,5 +1,6 @@
 import { findAlive } from '../containers/alive.ts';
 import { emitContainer } from '../containers/container-events.ts';
+import { checkUser } from '../containers/container-user.ts';
 import { parseDetachKeys } from '../containers/detach-keys.ts';
 import type { Shims } from '../containers/shims.ts';
 import type { ContainerStore } from '../containers/store.ts';
@@ -22,12 +23,14 @@ export function createExec(engine: Needs, ref: string, body: ExecCreateBody): Ex
   if (container.state.status === 'paused') {
     throw new EngineError('conflict', `Container ${ref} is paused, unpause the container before exec`);
   }
+  const user = body.User || container.config.User;
+  checkUser({ user, groupAdd: [] });
   prepareMoves(); // its start follows at once
   const exec: Exec = {
     id: newId(),
     containerId: container.id,
     command,
-    user: body.User ?? '',
+    user,
     tty: body.Tty ?? false,
     privileged: body.Privileged ?? false,
     openStdin: body.AttachStdin ?? false,

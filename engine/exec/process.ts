@@ -1,28 +1,34 @@
+import type { Config } from '../config/config.ts';
 import { resolveUser } from '../containers/container-user.ts';
 import { linkEnvironment } from '../containers/links.ts';
-import { environmentOf, grantedCapabilities, processFields } from '../containers/oci-spec.ts';
+import { environmentOf, grantedCapabilities, hasHome, processFields, withHome } from '../containers/oci-spec.ts';
+import { rootSeenBy } from '../containers/root-files.ts';
 import type { Container, ContainerStore } from '../containers/store.ts';
 import type { Layers } from '../layers/layers.ts';
 import type { Networks } from '../networks/networks.ts';
 import type { Exec } from './store.ts';
 
-type Needs = { containers: ContainerStore; layers: Layers; networks: Networks };
+type Needs = { config: Config; containers: ContainerStore; layers: Layers; networks: Networks };
 
 /**
- * The process as the OCI runtime wants it: the container's environment, user and rights, unless the exec has its own.
+ * The process as the OCI runtime wants it: the container's environment, user, limits and rights, unless the exec has its
+ * own.
  *
  * Throws `invalid` for a user that the container does not know.
  */
-export function execProcess(engine: Needs, exec: Exec, container: Container): object {
+export async function execProcess(engine: Needs, exec: Exec, container: Container, shimPid: number): Promise<object> {
   const { config, hostConfig } = container;
-  const user = resolveUser(exec.user || config.User, hostConfig.GroupAdd ?? [], engine.layers.overlay(container.id));
+  const env = merged(environmentOf(container, linkEnvironment(engine, container), exec.tty), exec.env);
+  const written = { user: exec.user, groupAdd: hostConfig.GroupAdd ?? [] };
+  const root = rootSeenBy(shimPid, engine.layers.overlay(container.id));
+  const user = await resolveUser(written, root, { needsHome: !hasHome(env) });
   const capabilities = grantedCapabilities(hostConfig, exec.privileged || hostConfig.Privileged);
   return {
-    ...processFields(container, user, capabilities),
+    ...processFields(container, user, capabilities, engine.config.defaultUlimits),
     terminal: exec.tty,
     ...(exec.tty && exec.size !== undefined && { consoleSize: exec.size }),
     args: exec.command,
-    env: merged(environmentOf(container, linkEnvironment(engine, container), exec.tty), exec.env),
+    env: withHome(env, user),
     cwd: exec.workingDir || config.WorkingDir || '/',
   };
 }

@@ -76,12 +76,14 @@ export async function runExec(
     const directory = shimFolder(engine.config, exec.id);
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     undo.defer(async () => await rm(directory, { recursive: true, force: true }));
-    writeFileSync(join(directory, 'process.json'), JSON.stringify(execProcess(engine, exec, container)));
+    const { pid: ownerPid } = findAlive(engine, container.id).shim;
+    const described = await execProcess(engine, exec, container, ownerPid);
+    writeFileSync(join(directory, 'process.json'), JSON.stringify(described));
     const shim = await Shim.spawn({
       id: exec.id,
       directory,
       runtime: engine.runtimes.get(container.hostConfig.Runtime),
-      mode: { kind: 'exec', container: container.id },
+      mode: { kind: 'exec', container: container.id, oomScoreAdj: container.hostConfig.OomScoreAdj },
       tty: exec.tty,
       // Nobody could ever end the stdin of a detached one.
       openStdin: exec.openStdin && connect !== undefined,

@@ -19,7 +19,7 @@ const O = {
   cloexec: 0o2000000,
   path: 0o10000000,
 } as const;
-const RESOLVE = { noMagicLinks: 2, beneath: 8 } as const;
+const RESOLVE = { noMagicLinks: 2, beneath: 8, inRoot: 16 } as const;
 const AT_SYMLINK_NOFOLLOW = 0x100;
 const AT_REMOVEDIR = 0x200;
 
@@ -73,11 +73,19 @@ export function openRoot(path: string): number {
  * gives `EXDEV`.
  */
 export function openDirectoryBeneath(root: number, path: BytePath): number {
-  const how = new BigUint64Array([
-    BigInt(O.path | O.directory | O.cloexec),
-    0n,
-    BigInt(RESOLVE.beneath | RESOLVE.noMagicLinks),
-  ]);
+  return openResolved(root, path, O.path | O.directory, RESOLVE.beneath);
+}
+
+/**
+ * Holds what has this path as a process whose root is `root` would find it: absolute links and `..` end there. Nothing
+ * is opened for reading, so that neither a device nor a FIFO notices.
+ */
+export function holdInRoot(root: number, path: BytePath): number {
+  return openResolved(root, path, O.path, RESOLVE.inRoot);
+}
+
+function openResolved(root: number, path: BytePath, flags: number, resolve: number): number {
+  const how = new BigUint64Array([BigInt(flags | O.cloexec), 0n, BigInt(resolve | RESOLVE.noMagicLinks)]);
   for (;;) {
     const fd = openat2(SYS_OPENAT2, root, cstring(path === '' ? '.' : path), how, how.byteLength);
     if (fd >= 0) return fd;

@@ -29,7 +29,7 @@ export type ShimOptions = Readonly<{
         /** The /dev/shm of a running process, to be mounted at `target` in the shim's namespace. */
         memory?: Readonly<{ ofPid: number; target: string }>;
       }>
-    | Readonly<{ kind: 'exec'; container: string }>;
+    | Readonly<{ kind: 'exec'; container: string; oomScoreAdj?: number }>;
   tty: boolean;
   openStdin: boolean;
   stdinOnce: boolean;
@@ -47,6 +47,7 @@ export function shimArguments(options: ShimOptions): string[] {
   list.push('--runtime', runtime.path, '--runtime-root', runtime.root);
   if (runtime.hidden !== undefined) list.push('--runtime-hide', runtime.hidden);
   if (mode.kind === 'exec') list.push('--exec', mode.container);
+  if (mode.kind === 'exec' && mode.oomScoreAdj !== undefined) list.push('--exec-oom-score', String(mode.oomScoreAdj));
   if (mode.kind === 'container' && mode.rootfs !== undefined) list.push(...rootFsArguments(mode.rootfs));
   if (mode.kind === 'container' && mode.memory !== undefined) {
     list.push('--memory-of', String(mode.memory.ofPid), '--memory-target', mode.memory.target);
