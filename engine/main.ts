@@ -5,6 +5,7 @@ import { ConfigError, readConfig } from './config/read.ts';
 import { giveBackMemory, keepMemorySmall } from './host/memory.ts';
 import { EngineError } from './lib/errors.ts';
 import type { Daemon } from './start.ts';
+import { hideNewFiles } from './system/roots.ts';
 import { VERSION } from './version.ts';
 
 const argv = process.argv.slice(2);
@@ -31,6 +32,7 @@ async function main(): Promise<void> {
     process.on('SIGHUP', () => {
       if (daemon !== undefined) reload(daemon, flags, log);
     });
+    hideNewFiles();
     keepMemorySmall();
     const { startDaemon } = await import('./start.ts');
     const started = await startDaemon(config, log);

@@ -1,4 +1,4 @@
-import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import type { Logger } from 'pino';
@@ -37,6 +37,7 @@ import { Networks } from './networks/networks.ts';
 import { Runtimes } from './runtime/runtimes.ts';
 import { Pidfile } from './system/pidfile.ts';
 import { reloadSettings } from './system/reload.ts';
+import { prepareRoots } from './system/roots.ts';
 import { reconcileVolumes } from './volumes/reconcile.ts';
 import { VolumeStore } from './volumes/store.ts';
 
@@ -52,7 +53,7 @@ export type Daemon = AsyncDisposable & {
 /** Builds the parts, finds what survived the last daemon, and then lets clients in. Undoes everything when it fails. */
 export async function startDaemon(config: Config, log: Logger): Promise<Daemon> {
   await using undo = new AsyncDisposableStack();
-  for (const folder of [config.dataRoot, config.execRoot]) mkdirSync(folder, { recursive: true, mode: 0o711 });
+  prepareRoots(config);
   undo.use(new FolderLock(config.dataRoot, 'data root'));
   if (config.execRoot !== config.dataRoot) undo.use(new FolderLock(config.execRoot, 'exec root'));
   undo.use(new Pidfile(config.pidfile));
@@ -136,10 +137,10 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
     execShims: new Map(),
     runtimes,
     networks,
-    volumes: new VolumeStore(db, config.dataRoot),
+    volumes: undo.use(new VolumeStore(db, config.dataRoot, log)),
     volumeUsage: { usersOf: (volume) => volumeUsers(containers, volume) },
   };
-  await reconcileVolumes(engine.volumes);
+  reconcileVolumes(engine);
   await reconcileContainers(engine);
   await reconcileExecs(engine);
   layers.reconcile(new Set(containers.all().map(({ id }) => id)), new Set(images.all().map(({ id }) => id)));

@@ -39,12 +39,18 @@ export async function listContainers(engine: InspectNeeds, query: ListQuery): Pr
   const shown = chosen.map((container) =>
     presentSummary(container, aroundOf(engine, container, false, names.get(container.id))),
   );
-  return query.size === true ? await Promise.all(shown.map(async (one) => await withSize(engine, one))) : shown;
+  return query.size === true ? await withSizes(engine, shown) : shown;
 }
 
-async function withSize(engine: InspectNeeds, summary: Summary): Promise<Summary> {
-  const { writableBytes, rootBytes } = await engine.layers.size(summary.Id);
-  return { ...summary, SizeRw: writableBytes, SizeRootFs: rootBytes };
+/** One after the other: each may take descriptors and a child of its own. */
+async function withSizes(engine: InspectNeeds, summaries: readonly Summary[]): Promise<Summary[]> {
+  const sized: Summary[] = [];
+  for (const summary of summaries) {
+    if (engine.containers.get(summary.Id) === undefined) continue; // removed meanwhile
+    const { writableBytes, rootBytes } = await engine.layers.size(summary.Id);
+    sized.push({ ...summary, SizeRw: writableBytes, SizeRootFs: rootBytes });
+  }
+  return sized;
 }
 
 function matcher(engine: InspectNeeds, filters: Filters, query: ListQuery): (container: Container) => boolean {

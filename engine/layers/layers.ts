@@ -1,12 +1,12 @@
 import { chmodSync, mkdirSync, readdirSync, renameSync } from 'node:fs';
-import { lstat, opendir } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import type { Database } from '../db/database.ts';
 import { newId, shortId } from '../lib/ids.ts';
+import { bytesBelow } from '../trees/size.ts';
+import { Trash } from '../trees/trash.ts';
 import type { Blobs } from './blobs.ts';
 import { HostMounts } from './host-mounts.ts';
-import { Trash } from './trash.ts';
 
 /** One extracted layer. The chain id names its content together with everything below it. */
 export type Layer = Readonly<{
@@ -66,11 +66,13 @@ export class Layers implements AsyncDisposable {
   readonly #owners = new Map<string, Owner>();
   readonly #leases = new Map<string, number>();
   readonly #mounts = new HostMounts();
+  readonly #log: FailureLog;
   readonly #statements;
 
   constructor(db: Database, blobs: Blobs, dataRoot: string, log: FailureLog) {
     this.#db = db;
     this.#blobs = blobs;
+    this.#log = log;
     this.#directory = join(dataRoot, 'layers');
     this.#writable = join(dataRoot, 'writable');
     db.migrate('layers', migrations);
@@ -80,8 +82,8 @@ export class Layers implements AsyncDisposable {
       insertOwner: db.sql.prepare('INSERT INTO layer_owners VALUES (?, ?, ?)'),
       deleteOwner: db.sql.prepare('DELETE FROM layer_owners WHERE owner = ?'),
     };
-    mkdirSync(join(this.#directory, EMPTY), { recursive: true });
-    mkdirSync(this.#writable, { recursive: true, mode: 0o711 });
+    mkdirSync(join(this.#directory, EMPTY), { recursive: true, mode: 0o700 });
+    mkdirSync(this.#writable, { recursive: true, mode: 0o700 });
     const onFailure = (error: unknown, path: string): void =>
       log.warn({ err: error, path }, 'a folder could not be removed; the next start tries again');
     this.#trash = new Trash(join(this.#directory, TRASH), onFailure);
@@ -159,11 +161,17 @@ export class Layers implements AsyncDisposable {
     this.#writableTrash.take(join(this.#writable, containerId));
   }
 
-  /** Bytes that the container wrote, and those of its whole root file system. */
+  /** Bytes that the container wrote, −1 when that is not known, and those of its whole root file system. */
   async size(containerId: string): Promise<{ writableBytes: number; rootBytes: number }> {
-    const writableBytes = await bytesBelow(join(this.#writable, containerId, 'upper'));
     const chain = this.chain(this.#ownerOf(containerId).top);
-    return { writableBytes, rootBytes: chain.reduce((sum, layer) => sum + layer.sizeBytes, writableBytes) };
+    const imageBytes = chain.reduce((sum, layer) => sum + layer.sizeBytes, 0);
+    try {
+      const writableBytes = await bytesBelow(join(this.#writable, containerId, 'upper'));
+      return { writableBytes, rootBytes: imageBytes + writableBytes };
+    } catch (error) {
+      this.#log.warn({ err: error, container: containerId }, 'the size of a container is not known');
+      return { writableBytes: -1, rootBytes: imageBytes };
+    }
   }
 
   /** A folder to extract into; what was not registered disappears with it. */
@@ -306,14 +314,4 @@ export class Layers implements AsyncDisposable {
       });
     }
   }
-}
-
-async function bytesBelow(path: string): Promise<number> {
-  let bytes = 0;
-  for await (const entry of await opendir(path)) {
-    const inner = join(path, entry.name);
-    if (entry.isDirectory()) bytes += await bytesBelow(inner);
-    else if (entry.isFile()) bytes += (await lstat(inner)).size;
-  }
-  return bytes;
 }

@@ -1,8 +1,7 @@
-import { mkdirSync } from 'node:fs';
-
 import type { Events } from '../events/events.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
+import { makeFolders } from '../lib/folders.ts';
 import { newId } from '../lib/ids.ts';
 import type { Volume, VolumeStore } from './store.ts';
 
@@ -45,7 +44,7 @@ export function createVolume(
   const existing = engine.volumes.get(name);
   if (existing !== undefined) return existing;
   const volume = { name: name === '' ? newId() : name, createdAt: engine.clock.now(), labels, anonymous };
-  mkdirSync(engine.volumes.mountpoint(volume.name), { recursive: true });
+  makeFolders(engine.volumes.mountpoint(volume.name), 0o755); // as containers see it, whatever user they run as
   engine.volumes.insert(volume);
   engine.events.emit('volume', 'create', volume.name, { driver: 'local' });
   return volume;

@@ -1,32 +1,43 @@
-import { mkdirSync, readdirSync } from 'node:fs';
-import { rm, rmdir } from 'node:fs/promises';
+import { readdirSync, rmdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { hasCode } from '../lib/errors.ts';
-import type { VolumeStore } from './store.ts';
+import { makeFolders } from '../lib/folders.ts';
+import { TRASH, type VolumeStore } from './store.ts';
 
-/** How the folders of volumes begin that are on their way out; no volume's name does. */
-export const TRASH = '.trash-';
+type Needs = { volumes: VolumeStore; log: { error(details: object, message: string): void } };
+
+/** How earlier versions named the folders of volumes that were on their way out. */
+const OLD_TRASH = '.trash-';
 
 /**
  * At the daemon's start: finishes removals, and gives every record its folder. A folder without a record that has files
  * in it stays: it may be all that is left of somebody's data.
  */
-export async function reconcileVolumes(volumes: VolumeStore): Promise<void> {
-  mkdirSync(volumes.directory, { recursive: true, mode: 0o711 });
+export function reconcileVolumes({ volumes, log }: Needs): void {
   for (const name of readdirSync(volumes.directory)) {
-    const folder = join(volumes.directory, name);
-    if (name.startsWith(TRASH)) await rm(folder, { recursive: true, force: true });
-    else if (volumes.get(name) === undefined) await removeIfEmpty(folder);
+    if (name === TRASH || volumes.get(name) !== undefined) continue;
+    try {
+      if (name.startsWith(OLD_TRASH)) volumes.discard(name);
+      else removeIfEmpty(join(volumes.directory, name));
+    } catch (error) {
+      log.error({ err: error, volume: name }, 'the folder of a volume that is not there any more stays');
+    }
   }
-  for (const { name } of volumes.all()) mkdirSync(volumes.mountpoint(name), { recursive: true });
+  for (const { name } of volumes.all()) {
+    try {
+      makeFolders(volumes.mountpoint(name), 0o755);
+    } catch (error) {
+      log.error({ err: error, volume: name }, 'a volume has no folder: containers with it will not start');
+    }
+  }
 }
 
 /** A create that was cut off has made the folders alone. */
-async function removeIfEmpty(folder: string): Promise<void> {
+function removeIfEmpty(folder: string): void {
   for (const path of [join(folder, '_data'), folder]) {
     try {
-      await rmdir(path);
+      rmdirSync(path);
     } catch (error) {
       if (!hasCode(error, 'ENOENT') && !hasCode(error, 'ENOTEMPTY') && !hasCode(error, 'ENOTDIR')) throw error;
     }

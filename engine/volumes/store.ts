@@ -2,6 +2,7 @@ import { join } from 'node:path';
 
 import type { Database } from '../db/database.ts';
 import { EngineError } from '../lib/errors.ts';
+import { Trash } from '../trees/trash.ts';
 
 export type Volume = Readonly<{
   name: string;
@@ -14,6 +15,11 @@ export type Volume = Readonly<{
   anonymous: boolean;
 }>;
 
+type FailureLog = { warn(details: object, message: string): void };
+
+/** No volume has such a name. */
+export const TRASH = '.trash';
+
 const migrations = [
   `CREATE TABLE volumes (
      name TEXT PRIMARY KEY,
@@ -24,15 +30,19 @@ const migrations = [
 ];
 
 /** The volumes' records, all of them in memory; their files lie below `<data-root>/volumes`. */
-export class VolumeStore {
+export class VolumeStore implements AsyncDisposable {
   readonly directory: string;
   readonly #byName = new Map<string, Volume>();
   readonly #insert;
   readonly #delete;
   readonly #keep;
+  readonly #trash: Trash;
 
-  constructor(db: Database, dataRoot: string) {
+  constructor(db: Database, dataRoot: string, log: FailureLog) {
     this.directory = join(dataRoot, 'volumes');
+    this.#trash = new Trash(join(this.directory, TRASH), (error, path) =>
+      log.warn({ err: error, path }, 'a removed volume is still there; the next start tries again'),
+    );
     db.migrate('volumes', migrations);
     this.#insert = db.sql.prepare('INSERT INTO volumes VALUES (?, ?, ?, ?)');
     this.#keep = db.sql.prepare('UPDATE volumes SET anonymous = 0 WHERE name = ?');
@@ -81,8 +91,18 @@ export class VolumeStore {
     this.#byName.set(name, { ...volume, anonymous: false });
   }
 
+  /** Takes a folder below `directory` away; its files disappear in the background. One that is not there is fine. */
+  discard(folder: string): void {
+    this.#trash.take(join(this.directory, folder));
+  }
+
   delete(name: string): void {
     this.#delete.run(name);
     this.#byName.delete(name);
+  }
+
+  /** Removals in the background stop where they are; the next start goes on with them. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#trash[Symbol.asyncDispose]();
   }
 }

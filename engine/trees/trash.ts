@@ -1,16 +1,9 @@
-import { execFile } from 'node:child_process';
 import { mkdirSync, readdirSync, renameSync } from 'node:fs';
-import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 
 import { hasCode } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
-
-const execute = promisify(execFile);
-
-/** Trees up to this many entries are removed in the process; larger ones by a child, so that the event loop is free. */
-const SMALL_TREE_ENTRIES = 64;
+import { removeTree } from './remove.ts';
 
 /**
  * Removes folders in two steps: a rename, after which nobody finds the folder any more, then the slow part in the
@@ -68,37 +61,4 @@ export class Trash implements AsyncDisposable {
       if (!signal.aborted) this.#onFailure(error, path);
     }
   }
-}
-
-async function removeTree(path: string, signal: AbortSignal): Promise<void> {
-  if ((await isSmall(path)) && (await succeeds(rm(path, { recursive: true, force: true })))) return;
-  if (await succeeds(execute('rm', ['-rf', '--', path], { signal }))) return;
-  signal.throwIfAborted();
-  // A privileged container can make files immutable or append-only: even root removes them only without that mark.
-  await succeeds(execute('chattr', ['-R', '-f', '-i', '-a', path], { signal }));
-  await execute('rm', ['-rf', '--', path], { signal });
-}
-
-/** For the gentler of several ways: why it failed does not matter, the last one will tell. */
-async function succeeds(work: Promise<unknown>): Promise<boolean> {
-  try {
-    await work;
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-async function isSmall(path: string): Promise<boolean> {
-  if (!(await stat(path)).isDirectory()) return true;
-  const pending = [path];
-  let entries = 0;
-  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
-    const found = await readdir(next, { withFileTypes: true });
-    entries += found.length;
-    if (entries > SMALL_TREE_ENTRIES) return false;
-    const parent = next;
-    pending.push(...found.filter((entry) => entry.isDirectory()).map((entry) => join(parent, entry.name)));
-  }
-  return true;
 }
