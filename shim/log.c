@@ -67,7 +67,7 @@ static void rotated_name(char *name, int number)
 
 static struct generation *open_current(void)
 {
-    return new_generation(open(options.log_path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0640));
+    return new_generation(open(options.log_path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
 }
 
 void open_log(void)

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import type { Config } from '../config/config.ts';
@@ -31,10 +31,16 @@ export function writeEtcFiles(config: Config, container: Container, place: Place
   const files = etcFilesOf(config, container.id);
   mkdirSync(containerFolder(config, container.id), { recursive: true, mode: 0o710 });
   const isHost = container.hostConfig.NetworkMode === 'host';
-  writeFileSync(files.hostname, `${container.config.Hostname}\n`);
-  writeFileSync(files.hosts, isHost ? hostsOfHost(container) : hostsText(container, place));
-  writeFileSync(files.resolvConf, resolvText(config, container, isHost));
+  writeForAll(files.hostname, `${container.config.Hostname}\n`);
+  writeForAll(files.hosts, isHost ? hostsOfHost(container) : hostsText(container, place));
+  writeForAll(files.resolvConf, resolvText(config, container, isHost));
   return files;
+}
+
+/** Of all users of the container; those of the machine do not get as far. */
+function writeForAll(path: string, text: string): void {
+  writeFileSync(path, text);
+  chmodSync(path, 0o644);
 }
 
 /** The host's own, and what the client adds. */

@@ -7,6 +7,7 @@ import type { Events } from '../events/events.ts';
 import { prepareMoves } from '../host/cgroup-moves.ts';
 import type { Layers } from '../layers/layers.ts';
 import { EngineError } from '../lib/errors.ts';
+import { makeFolders } from '../lib/folders.ts';
 import type { KeyLock } from '../lib/key-lock.ts';
 import {
   attachBridge,
@@ -162,7 +163,7 @@ function giveBack(engine: StartNeeds, claimed: Container, error: unknown): void 
 /** A missing source of a bind is made a folder, as docker does. */
 function makeBindSources({ mounts }: Container): void {
   for (const { type, source } of mounts) {
-    if (type === 'bind' && !existsSync(source)) mkdirSync(source, { recursive: true });
+    if (type === 'bind' && !existsSync(source)) makeFolders(source, 0o755);
   }
 }
 

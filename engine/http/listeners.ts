@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, chownSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { connect, type AddressInfo, type Socket } from 'node:net';
@@ -9,6 +9,7 @@ import type { Config } from '../config/config.ts';
 import { parseHost } from '../config/hosts.ts';
 import { groupId } from '../host/groups.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
+import { makeFolders } from '../lib/folders.ts';
 import { keepEarlyBytes } from './early-bytes.ts';
 import { rawRefusal } from './headers.ts';
 import type { UnderWay } from './under-way.ts';
@@ -79,7 +80,7 @@ async function openUnix(
   listener: RequestListener,
   underWay: UnderWay,
 ): Promise<Listening> {
-  mkdirSync(dirname(path), { recursive: true });
+  makeFolders(dirname(path), 0o755);
   const gid = config.group === '' ? undefined : groupId(config.group);
   if (await answers(path)) throw new EngineError('conflict', `unix://${path}: another daemon listens there`);
   rmSync(path, { force: true });

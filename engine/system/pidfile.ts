@@ -1,7 +1,8 @@
-import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 import { EngineError, hasCode } from '../lib/errors.ts';
+import { makeFolders } from '../lib/folders.ts';
 
 const TICKS_PER_SECOND = 100; // USER_HZ, the same on every Linux
 const CLOCK_SLACK_MS = 2000;
@@ -15,7 +16,7 @@ export class Pidfile implements Disposable {
 
   constructor(path: string) {
     this.#path = path;
-    mkdirSync(dirname(path), { recursive: true });
+    makeFolders(dirname(path), 0o755);
     const owner = ownerOf(path);
     if (owner !== undefined) {
       throw new EngineError(
@@ -24,6 +25,7 @@ export class Pidfile implements Disposable {
       );
     }
     writeFileSync(path, `${process.pid}\n`);
+    chmodSync(path, 0o644);
   }
 
   [Symbol.dispose](): void {
