@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import { TestRedis } from '@gantry/limiter/redis/test-redis.ts';
 
@@ -69,6 +70,38 @@ for (const onFailure of ['open', 'closed'] as const) {
     });
   });
 }
+
+test('Redis: nobody is refused because the gateway stood still', async () => {
+  await using upstream = await TestUpstream.start();
+  await using redis = await TestRedis.start();
+  await using gateway = await TestGateway.start({
+    upstream: upstream.url,
+    limits: { anonymous: 100_000 },
+    secondary: { concurrent: { limit: 1000 }, restPoints: { limit: 100_000 } },
+    store: { kind: 'redis', url: redis.url, timeoutMs: 250 },
+  });
+  const statuses = new Map<number, number>();
+  const until = new AbortController();
+  const client = async (): Promise<void> => {
+    while (!until.signal.aborted) {
+      const { status } = await gateway.request('/user');
+      statuses.set(status, (statuses.get(status) ?? 0) + 1);
+    }
+  };
+  const clients = Array.from({ length: 50 }, client);
+
+  for (let stall = 0; stall < 3; stall += 1) {
+    await sleep(100);
+    gateway.signal('SIGSTOP');
+    await sleep(400);
+    gateway.signal('SIGCONT');
+  }
+  await sleep(100);
+  until.abort();
+  await Promise.all(clients);
+
+  assert.deepEqual([...statuses.keys()], [200]);
+});
 
 test('Redis: the places of a killed gateway are free again after its lease, and not before', async () => {
   await using upstream = await TestUpstream.start();

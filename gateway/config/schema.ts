@@ -33,7 +33,7 @@ const Store = Type.Object(
       default: 'closed',
       description: 'redis does not answer: closed refuses with 503, open lets each gateway count by itself',
     }),
-    timeoutMs: count('redis: the longest wait for an answer', 250, 1),
+    timeoutMs: count('redis: the longest wait for an answer', 500, 1),
     leaseSeconds: count('redis: how long requests of a killed gateway count as under way', 30, 3),
   },
   { ...closed, default: {}, description: 'where the counts live' },

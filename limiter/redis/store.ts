@@ -3,8 +3,9 @@ import { createHash, randomInt } from 'node:crypto';
 import { type Ask, type CallerState, type LimitRules, LIMITS, type LimitStore, type Verdict } from '../types.ts';
 import { Batch } from './batch.ts';
 import { addEnd, hasEnds, type Known, KnownCallers, takeEnds } from './callers.ts';
-import { connectionTo, NoAnswer, withinTime } from './connection.ts';
+import { connectionTo } from './connection.ts';
 import { KnownRefusals } from './known-refusals.ts';
+import { NoAnswer, Patience } from './patience.ts';
 import { SCRIPT } from './script.ts';
 import { ENDS_SENT_WITHIN_MS, WaitingEnds } from './waiting-ends.ts';
 import { decodeState, decodeVerdicts, encodeCall, type MarkedVerdict, type Operation } from './wire.ts';
@@ -19,8 +20,8 @@ const MOST_CALLS = 4;
 /** So many operations are a call of their own while two are under way. */
 const FEWEST_IN_CALL = 8;
 const CALLS_TO_STAY_AWAKE = 3;
-/** After a call without an answer the server is left alone this long, and requests are told at once. */
-const PAUSE_MS = 1000;
+/** And only while answers come: a server that stands still is not looked for. */
+const AWAKE_MS = 2;
 /** A gateway that would refuse for requests of others asks again when it knows of all that have ended now. */
 const ASK_AGAIN_MS = ENDS_SENT_WITHIN_MS + 50;
 const SCAN_PAGE = 500;
@@ -30,7 +31,7 @@ export type RedisStoreOptions = Readonly<{
   url: string;
   /** Begins every key. */
   prefix?: string;
-  /** No answer of the server is awaited longer than this. */
+  /** No answer of the server is awaited longer than this (500). */
   timeoutMs?: number;
   /** Requests under way in a gateway that was killed count for this long. */
   leaseSeconds?: number;
@@ -58,6 +59,7 @@ export class RedisStore implements LimitStore {
   readonly #gateway = randomInt(1, 2 ** 32 - 1);
   readonly #refusals: KnownRefusals | undefined;
   readonly #connected: Promise<unknown>;
+  readonly #patience: Patience;
   readonly #renewal: NodeJS.Timeout;
   readonly #callers: KnownCallers;
   readonly #ends: WaitingEnds;
@@ -73,16 +75,20 @@ export class RedisStore implements LimitStore {
   #renewalDue = false;
   #rules: LimitRules | undefined;
   #clockOffsetMs = 0;
-  #resumeAt = 0;
+  /** An answer has not come in time: until the next one requests are told at once. */
+  #silent = false;
+  #answeredAt = 0;
   #idle: (() => void) | undefined;
 
   constructor(options: RedisStoreOptions) {
-    const { prefix = 'gantry:', timeoutMs = 250, leaseSeconds = 30, batch = 256, now, reportError } = options;
+    const { prefix = 'gantry:', timeoutMs = 500, leaseSeconds = 30, batch = 256, now, reportError } = options;
     this.#options = { prefix, timeoutMs, leaseSeconds, batch, now, reportError: reportError ?? (() => undefined) };
     this.#refusals = options.rememberRefusals === false ? undefined : new KnownRefusals();
     this.#callers = new KnownCallers(prefix);
     this.#ends = new WaitingEnds(batch, (caller) => this.#sendEnds(caller));
+    this.#patience = new Patience(timeoutMs);
     this.#client = connectionTo(options.url);
+    for (const event of ['ready', 'ping-interval']) this.#client.on(event, () => this.#heard());
     this.#client.on('error', (error) => this.#options.reportError(error));
     this.#connected = this.#client.connect();
     this.#connected.catch((error: unknown) => this.#options.reportError(error));
@@ -141,21 +147,20 @@ export class RedisStore implements LimitStore {
   async peek(key: string): Promise<CallerState> {
     this.#sendEnds(this.#callers.find(key)); // so that what was decided and ended before is seen
     this.#pump();
-    const value = await withinTime(this.#client.get(this.#callers.redisKey(key)), this.#options.timeoutMs);
+    const value = await this.#patience.within(this.#client.get(this.#callers.redisKey(key)));
     return decodeState(key, value, this.nowMs());
   }
 
   async *scan(): AsyncGenerator<CallerState> {
-    const { prefix, timeoutMs } = this.#options;
+    const { prefix } = this.#options;
     let cursor = '0';
     do {
-      const page = await withinTime(
+      const page = await this.#patience.within(
         this.#client.scan(Buffer.from(cursor), { MATCH: `${escapeGlob(prefix)}{*}`, COUNT: SCAN_PAGE }),
-        timeoutMs,
       );
       cursor = page.cursor.toString();
       if (page.keys.length === 0) continue;
-      const values = await withinTime(this.#client.mGet(page.keys), timeoutMs);
+      const values = await this.#patience.within(this.#client.mGet(page.keys));
       for (const [index, key] of page.keys.entries()) {
         const state = decodeState(key.toString().slice(prefix.length + 1, -1), values[index] ?? null, this.nowMs());
         if (state.windows.length > 0 || state.underWay > 0) yield state;
@@ -173,11 +178,18 @@ export class RedisStore implements LimitStore {
       this.#idle = resolve;
       await promise;
     }
+    this.#patience[Symbol.dispose]();
     this.#client.destroy();
   }
 
   #isAway(): boolean {
-    return !this.#client.isReady || performance.now() < this.#resumeAt;
+    return !this.#client.isReady || this.#silent;
+  }
+
+  /** Something has come from the server, however late. */
+  #heard(): void {
+    this.#silent = false;
+    this.#answeredAt = performance.now();
   }
 
   #sendEnds(caller: Known, rules = this.#rules): void {
@@ -231,6 +243,7 @@ export class RedisStore implements LimitStore {
    */
   #stayAwake(): void {
     if (this.#awake || this.#calls < CALLS_TO_STAY_AWAKE) return;
+    if (performance.now() - this.#answeredAt > AWAKE_MS) return;
     this.#awake = true;
     setImmediate(() => {
       this.#awake = false;
@@ -243,7 +256,7 @@ export class RedisStore implements LimitStore {
     batch.begin();
     try {
       const sentAt = Date.now();
-      const { nowMs, verdicts } = decodeVerdicts(await withinTime(this.#call(batch), this.#options.timeoutMs));
+      const { nowMs, verdicts } = decodeVerdicts(await this.#patience.within(this.#call(batch)));
       if (this.#options.now === undefined) this.#clockOffsetMs = nowMs - (sentAt + Date.now()) / 2;
       this.#note(batch, verdicts);
     } catch (error) {
@@ -282,7 +295,9 @@ export class RedisStore implements LimitStore {
     const keys = batch.shares.map(({ caller }) => caller.redisKey);
     const args = [String(keys.length), ...keys, encodeCall(batch, now?.() ?? 0, this.#gateway, leaseSeconds)];
     try {
-      return await this.#client.sendCommand<Buffer>(['EVALSHA', SCRIPT_SHA, ...args]);
+      const reply = await this.#client.sendCommand<Buffer>(['EVALSHA', SCRIPT_SHA, ...args]);
+      this.#heard();
+      return reply;
     } catch (error) {
       // A server that was restarted does not know the script, and has not run it.
       if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
@@ -326,9 +341,19 @@ export class RedisStore implements LimitStore {
   }
 
   #fail(batch: Batch, error: unknown): void {
-    if (error instanceof NoAnswer) this.#resumeAt = performance.now() + PAUSE_MS;
-    for (const { caller, operations } of batch.shares) {
+    if (error instanceof NoAnswer) {
+      this.#silent = true;
+      // Those that wait for their turn would have to wait as long again.
+      for (const waiting of this.#queue.splice(0)) this.#drop(waiting, error);
+    }
+    this.#drop(batch, error);
+  }
+
+  #drop(batch: Batch, error: unknown): void {
+    for (const share of batch.shares) {
+      const { caller, operations } = share;
       caller.uncertain = true;
+      if (caller.share === share) caller.share = undefined;
       for (const { reject } of operations) {
         if (reject === undefined) continue;
         this.#waiting -= 1;

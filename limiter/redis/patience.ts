@@ -1,0 +1,51 @@
+/** The server has not answered in time. */
+export class NoAnswer extends Error {
+  override readonly name = 'NoAnswer';
+}
+
+/** The time limit is counted in so many parts. */
+const PARTS = 8;
+
+type Wait = { left: number; giveUp: () => void };
+
+/**
+ * An end for every wait. Counted is the time in which this process could have read an answer: when it stands still, all
+ * of that counts as one part, and what has come in the meantime is read before the next one.
+ */
+export class Patience implements Disposable {
+  readonly #timeoutMs: number;
+  readonly #waits = new Set<Wait>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(timeoutMs: number) {
+    this.#timeoutMs = timeoutMs;
+  }
+
+  /** Rejects with `NoAnswer` when there is none in time. */
+  async within<T>(answer: Promise<T>): Promise<T> {
+    return await new Promise((resolve, reject) => {
+      const giveUp = (): void => reject(new NoAnswer(`redis has not answered in ${this.#timeoutMs} ms`));
+      const wait = { left: PARTS, giveUp };
+      this.#waits.add(wait);
+      // After the timers of a turn what has come is read, and only then `setImmediate` runs.
+      this.#timer ??= setInterval(() => setImmediate(() => this.#endPart()), this.#timeoutMs / PARTS);
+      answer.then(resolve, reject).finally(() => this.#waits.delete(wait));
+    });
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #endPart(): void {
+    if (this.#waits.size === 0) return this[Symbol.dispose]();
+    for (const wait of this.#waits) {
+      // The part in which it began is not counted.
+      wait.left -= 1;
+      if (wait.left >= 0) continue;
+      this.#waits.delete(wait);
+      wait.giveUp();
+    }
+  }
+}

@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+
+import { RateLimiter } from '../limiter.ts';
+import { limitRules } from '../rules.ts';
+import type { Caller, Decision } from '../types.ts';
+import { RedisStore } from './store.ts';
+import { TestRedis } from './test-redis.ts';
+
+const user: Caller = { kind: 'user', key: 'user:42', limit: 1_000_000, label: 'user ID 42' };
+const plenty = { limit: 1_000_000, windowSeconds: 3600 };
+
+async function start(redis: TestRedis, timeoutMs: number) {
+  const store = new RedisStore({ url: redis.url, timeoutMs });
+  await store.ready();
+  const rules = limitRules({ concurrent: { limit: 60_000, retrySeconds: 1 }, restPoints: plenty });
+  const limiter = new RateLimiter({ store, rules });
+  const endpoint = limiter.endpoint({ name: 'GET /' });
+  return {
+    admit: async (): Promise<Decision> => await limiter.admit(user, endpoint),
+    [Symbol.asyncDispose]: async () => await limiter[Symbol.asyncDispose](),
+  };
+}
+
+/** The whole process stands still, as when the machine has no time for it. */
+function standStill(milliseconds: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
+}
+
+test('nobody is refused because this process stood still: answers that are there are read first', async () => {
+  await using redis = await TestRedis.start();
+  await using gateway = await start(redis, 100);
+  (await gateway.admit()).end(0);
+
+  const decisions: Decision[] = [];
+  for (let round = 0; round < 5; round += 1) {
+    // Some calls are on their way when it stops, others not yet written.
+    const asked = Array.from({ length: 500 }, async () => await gateway.admit());
+    for (let turn = 0; turn < round; turn += 1) await nextTurn();
+    standStill(300);
+    decisions.push(...(await Promise.all(asked)));
+  }
+
+  assert.deepEqual(new Set(decisions.map(({ allowed }) => allowed)), new Set([true]));
+});
+
+test('a stall of the server that is shorter than the time limit refuses nobody', async () => {
+  await using redis = await TestRedis.start();
+  await using gateway = await start(redis, 2000);
+  let refused = 0;
+  const until = new AbortController();
+  const client = async (): Promise<void> => {
+    while (!until.signal.aborted) {
+      const decision = await gateway.admit();
+      if (!decision.allowed) refused += 1;
+      decision.end(0);
+    }
+  };
+
+  const clients = Array.from({ length: 50 }, client);
+  await sleep(50);
+  redis.freeze();
+  await sleep(300);
+  redis.thaw();
+  await sleep(50);
+  until.abort();
+  await Promise.all(clients);
+
+  assert.equal(refused, 0);
+});
+
+test('the first answer after a longer stall opens the store again, and not a pause', async () => {
+  await using redis = await TestRedis.start();
+  await using gateway = await start(redis, 100);
+  (await gateway.admit()).end(0);
+  redis.freeze();
+  const lost = await gateway.admit();
+
+  const thawed = performance.now();
+  redis.thaw();
+  let found = await gateway.admit();
+  while (!found.allowed && performance.now() - thawed < 5000) {
+    await sleep(5);
+    found = await gateway.admit();
+  }
+  const milliseconds = performance.now() - thawed;
+
+  assert.equal(lost.allowed, false);
+  assert.equal(found.allowed, true);
+  assert.ok(milliseconds < 500, `after ${milliseconds} ms`);
+});
+
+test('a frozen server costs no processor time', async () => {
+  await using redis = await TestRedis.start();
+  await using gateway = await start(redis, 1000);
+  const asked: Promise<Decision>[] = [];
+  (await gateway.admit()).end(0);
+  redis.freeze();
+  // Many calls under way, as in a gateway with many clients.
+  for (let call = 0; call < 10; call += 1) {
+    asked.push(...Array.from({ length: 50 }, async () => await gateway.admit()));
+    await nextTurn();
+  }
+  await sleep(50);
+
+  const before = process.cpuUsage();
+  await sleep(500);
+  const { user: userMicros, system } = process.cpuUsage(before);
+  redis.thaw();
+  await Promise.all(asked);
+
+  assert.ok(userMicros + system < 100_000, `${(userMicros + system) / 1000} ms of 500`);
+});
