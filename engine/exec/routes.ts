@@ -3,6 +3,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { ContainerRef, ResizeQuery } from '../containers/schema.ts';
 import type { Engine } from '../engine.ts';
 import { hijack } from '../http/hijack.ts';
+import { hasVersion } from '../http/rewrite.ts';
 import { createExec } from './create.ts';
 import { presentExec } from './present.ts';
 import { resizeExec } from './resize.ts';
@@ -39,9 +40,13 @@ export const execRoutes =
 
     http.post('/exec/:id/resize', {
       schema: { params: ExecId, querystring: ResizeQuery },
-      handler: async ({ params, query }, reply) => {
+      handler: async ({ originalUrl, params, query }, reply) => {
         await resizeExec(engine, params.id, { width: query.w, height: query.h });
-        return await reply.code(201).type('text/plain').send('');
+        // The specification's 201 is for those who ask for its version; dockerode does not, and takes only 200.
+        return await reply
+          .code(hasVersion(originalUrl) ? 201 : 200)
+          .type('text/plain')
+          .send('');
       },
     });
 

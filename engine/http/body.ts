@@ -9,6 +9,11 @@ const JSON_LIMIT_BYTES = 8 * 1024 * 1024;
 
 /** Reads JSON where the route has a body schema, whatever the content type says; leaves the stream alone elsewhere. */
 export function addBodyParser(http: FastifyInstance): void {
+  // One that is malformed Fastify would refuse with 415 whatever the route reads; `checkContentType` looks at it instead.
+  http.addHook('onRequest', (request, _reply, done) => {
+    delete request.raw.headers['content-type'];
+    done();
+  });
   http.removeAllContentTypeParsers();
   http.addContentTypeParser('*', async (request: FastifyRequest, payload: IncomingMessage) => {
     if (request.routeOptions.schema?.body === undefined) return undefined;
@@ -24,9 +29,9 @@ export function addBodyParser(http: FastifyInstance): void {
 }
 
 /** As dockerd: what was not meant as JSON is not read as such. No body needs no type. */
-function checkContentType({ headers }: FastifyRequest): void {
-  const { 'content-type': type = '', 'content-length': length = '0' } = headers;
-  if (length === '0' && headers['transfer-encoding'] === undefined) return;
+function checkContentType({ headers, raw }: FastifyRequest): void {
+  if ((headers['content-length'] ?? '0') === '0' && headers['transfer-encoding'] === undefined) return;
+  const [type = ''] = raw.headersDistinct['content-type'] ?? [];
   if (/^application\/json\s*(;|$)/i.test(type)) return;
   throw new EngineError('invalid', `Content-Type specified (${type}) must be 'application/json'`);
 }

@@ -46,7 +46,8 @@ export function answerError(error: unknown, request: FastifyRequest, reply: Fast
     reply.code(304).send();
     return;
   }
-  if (status >= 500 && !(error instanceof EngineError)) {
+  const isAbort = error !== undefined && error === request.raw.errored; // the client broke off its own request
+  if (status >= 500 && !(error instanceof EngineError) && !isAbort) {
     request.log.error({ err: error, method: request.method, url: request.url }, 'a request failed unexpectedly');
   }
   reply.code(status).send({ message: messageOf(error) });

@@ -17,6 +17,7 @@ import type { UnderWay } from './under-way.ts';
 const OPTIONS = {
   // A hijacking POST is an ordinary request for the routes; they take the socket over themselves.
   shouldUpgradeCallback: () => false,
+  requireHostHeader: false, // server.ts refuses with JSON
   keepAliveTimeout: 60_000,
   requestTimeout: 0, // archives may take as long as they take
   // As Go's: some clients repeat a whole create body in the query, others send all their credentials in a header.

@@ -1,6 +1,7 @@
 const NEWEST = 24;
 const OLDEST = 12;
 const FIXED_IMAGE_PATHS = new Set(['json', 'create', 'load', 'search', 'get']);
+const VERSION_PREFIX = /^\/v([\d.]+)(\/.*)?$/;
 const IMAGE_ACTIONS = /^(.+)\/(json|history|get|push|tag)$/;
 
 /** A path that no route has: its error says which versions there are. */
@@ -17,6 +18,11 @@ export function rewriteUrl(method: string, url: string): string {
   return query === undefined ? rewritten : `${rewritten}?${query}`;
 }
 
+/** Whether the client named a version in the URL that it sent. */
+export function hasVersion(url: string): boolean {
+  return VERSION_PREFIX.test(url);
+}
+
 /** The refusal of a version, in the words of dockerd. */
 export function versionRefusal(version: string): string {
   return isNewer(version)
@@ -25,7 +31,7 @@ export function versionRefusal(version: string): string {
 }
 
 function withoutVersion(path: string): string {
-  const match = /^\/v([\d.]+)(\/.*)?$/.exec(path);
+  const match = VERSION_PREFIX.exec(path);
   if (match === null) return path;
   const [, version = '', rest = '/'] = match;
   const [major, minor = 0, ...more] = version.split('.').map(Number);

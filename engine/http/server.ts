@@ -10,6 +10,7 @@ import Fastify, {
 } from 'fastify';
 
 import type { Engine } from '../engine.ts';
+import { EngineError } from '../lib/errors.ts';
 import { routes } from '../routes.ts';
 import { addBodyParser } from './body.ts';
 import { answerError, answerOutsideOfRoutes } from './errors.ts';
@@ -76,6 +77,11 @@ export async function buildServer(
       await limits.admit(request, reply, `${request.method} ${request.routeOptions.url ?? '*'}`);
     });
   }
+  http.addHook('onRequest', (request, _reply, done) => {
+    const { httpVersion, headers } = request.raw;
+    const isMissing = httpVersion === '1.1' && headers.host === undefined;
+    done(isMissing ? new EngineError('invalid', 'missing Host header') : undefined);
+  });
   http.addHook('onRequest', (request, reply, done) => {
     // Whatever the path: a browser asks before it sends the request itself.
     if (request.method === 'OPTIONS') void reply.code(200).send();

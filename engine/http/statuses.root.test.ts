@@ -189,7 +189,7 @@ function assertRefusal(method: string, answer: Asked): void {
   const body = JSON.parse(answer.raw.toString()) as Record<string, unknown>;
   assert.deepEqual(Object.keys(body), ['message']);
   assert.match(String(body.message), /\w+ \w+/);
-  assert.doesNotMatch(String(body.message), /undefined|\[object|\n\s+at /);
+  assert.doesNotMatch(String(body.message), /undefined|\[object|\n\s+at |\{\w+\}|\/:/);
 }
 
 function typeOf({ headers }: Asked): string {

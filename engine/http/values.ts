@@ -72,9 +72,10 @@ export function readBody(schema: ValueSchema, given: unknown): unknown {
 function readObject(schema: ValueSchema, given: Fields): Fields {
   const shape = objectOf(schema);
   if (shape === undefined) return given;
-  const entries = Object.values(shape.patternProperties ?? {})[0];
-  const read: Fields = entries === undefined ? { ...given } : readMap(entries, given);
-  for (const [key, property] of Object.entries(shape.properties ?? {})) {
+  const { patternProperties = {}, properties = {} } = shape;
+  const entries = Object.values(patternProperties)[0];
+  const read: Fields = entries === undefined ? exactKeys(properties, given) : readMap(entries, given);
+  for (const [key, property] of Object.entries(properties)) {
     const value = read[key];
     if (value === undefined || (value === null && !accepts(property, 'null'))) {
       const fallback = initial(property);
@@ -84,6 +85,24 @@ function readObject(schema: ValueSchema, given: Fields): Fields {
     } else {
       read[key] = readBody(property, value);
     }
+  }
+  return read;
+}
+
+/**
+ * A copy with keys as the schema spells them: where the exact key is missing, one that differs in case counts, as in
+ * Go; of several the last.
+ */
+function exactKeys(properties: Readonly<Record<string, ValueSchema>>, given: Fields): Fields {
+  const read: Fields = { ...given };
+  const unknown = Object.keys(given).filter((key) => !Object.hasOwn(properties, key));
+  if (unknown.length === 0) return read;
+  const spelled = new Map(Object.keys(properties).map((key) => [key.toLowerCase(), key]));
+  for (const key of unknown) {
+    const exact = spelled.get(key.toLowerCase());
+    if (exact === undefined) continue;
+    if (!Object.hasOwn(given, exact)) read[exact] = given[key];
+    delete read[key];
   }
   return read;
 }
