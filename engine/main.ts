@@ -5,6 +5,7 @@ import { ConfigError, readConfig } from './config/read.ts';
 import { giveBackMemory, keepMemorySmall } from './host/memory.ts';
 import { EngineError } from './lib/errors.ts';
 import type { Daemon } from './start.ts';
+import { spareFromOom } from './system/oom-score.ts';
 import { hideNewFiles } from './system/roots.ts';
 import { VERSION } from './version.ts';
 
@@ -33,6 +34,7 @@ async function main(): Promise<void> {
       if (daemon !== undefined) reload(daemon, flags, log);
     });
     hideNewFiles();
+    spareFromOom();
     keepMemorySmall();
     const { startDaemon } = await import('./start.ts');
     const started = await startDaemon(config, log);

@@ -21,6 +21,8 @@ type Options = {
   within?: readonly string[];
   /** A network namespace that others use as well; it stays when the engine ends. Default: one of its own. */
   netns?: string;
+  /** How the name of its folder begins. */
+  prefix?: string;
 };
 
 /**
@@ -42,8 +44,14 @@ export class TestEngine extends Api implements AsyncDisposable {
     this.#process = process;
   }
 
-  static async start({ flags = [], image = true, netns, within = [] }: Options = {}): Promise<TestEngine> {
-    const directory = await mkdtemp(join(tmpdir(), 'gantry-test-'));
+  static async start({
+    flags = [],
+    image = true,
+    netns,
+    within = [],
+    prefix = 'gantry-test-',
+  }: Options = {}): Promise<TestEngine> {
+    const directory = await mkdtemp(join(tmpdir(), prefix));
     if (netns === undefined) await makeNetns(ownNetns(directory));
     const place = netns ?? ownNetns(directory);
     const daemon = launch(directory, flags, place, within);

@@ -58,7 +58,6 @@ export function ociSpec(input: SpecInput): object {
       args: [container.path, ...container.args],
       env: withHome(environmentOf(container, input.linkVariables), user),
       cwd: config.WorkingDir || '/',
-      oomScoreAdj: hostConfig.OomScoreAdj,
     },
     root: { path: overlay.target, readonly: hostConfig.ReadonlyRootfs },
     mounts: ociMounts(hostConfig, container.mounts, files, shm),
@@ -97,6 +96,7 @@ export function processFields(
       inheritable: [],
     },
     noNewPrivileges: securityOption(hostConfig, 'no-new-privileges') !== undefined,
+    oomScoreAdj: hostConfig.OomScoreAdj, // said also when it is 0: the daemon's own is another one
     rlimits: rlimitsOf(hostConfig.Ulimits ?? [], defaultUlimits),
   };
 }

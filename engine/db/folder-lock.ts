@@ -3,21 +3,40 @@ import { DatabaseSync } from 'node:sqlite';
 
 import { EngineError } from '../lib/errors.ts';
 
+const SQLITE_BUSY = 5;
+
 /** Held while a daemon uses one of its roots. The kernel releases it, also when the daemon is killed. */
 export class FolderLock implements Disposable {
   readonly #held: DatabaseSync;
 
-  /** Throws when another daemon holds it; `what` is the user's word for the folder. */
+  /** Throws when it cannot be had, and says when another daemon holds it; `what` is the user's word for the folder. */
   constructor(folder: string, what: string) {
-    this.#held = new DatabaseSync(join(folder, 'lock'));
     try {
-      this.#held.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
+      this.#held = lock(join(folder, 'lock'));
     } catch (error) {
-      throw new EngineError('conflict', `another daemon uses the ${what} ${folder}`, { cause: error });
+      if (!(error instanceof Error)) throw error;
+      if (isBusy(error))
+        throw new EngineError('conflict', `another daemon uses the ${what} ${folder}`, { cause: error });
+      throw new EngineError('failed', `the ${what} ${folder} cannot be locked: ${error.message}`, { cause: error });
     }
   }
 
   [Symbol.dispose](): void {
     this.#held.close();
   }
+}
+
+function lock(path: string): DatabaseSync {
+  const database = new DatabaseSync(path);
+  try {
+    database.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+  return database;
+}
+
+function isBusy(error: Error): boolean {
+  return 'errcode' in error && (Number(error.errcode) & 0xff) === SQLITE_BUSY;
 }

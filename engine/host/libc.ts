@@ -69,6 +69,11 @@ export class SystemError extends Error {
 
 /** Passes on what a call returned, or throws when that is negative. `values` are told in the error. */
 export function check(result: number, syscall: string, values: readonly unknown[]): number {
-  if (result < 0) throw new SystemError(syscall, values, lastErrno);
+  if (result < 0) throw refusal(syscall, values);
   return result;
+}
+
+/** Why the last call failed: for callers to whom that is no error. */
+export function refusal(syscall: string, values: readonly unknown[]): SystemError {
+  return new SystemError(syscall, values, lastErrno);
 }

@@ -53,12 +53,17 @@ export type Overlay = Readonly<{
 }>;
 
 /** Mounts an overlay; without `upper` it is read-only. Relative names count from the working directory. */
-export function mountOverlay({ lower, upper, work, target, options = [] }: Overlay): void {
+export function mountOverlay({ target, options = [], ...folders }: Overlay): void {
+  mountFilesystem('overlay', 'overlay', target, { options: [overlayFolders(folders), ...options].join(',') });
+}
+
+/** The folders as options of a mount. */
+export function overlayFolders({ lower, upper, work }: Pick<Overlay, 'lower' | 'upper' | 'work'>): string {
   const parts = [`lowerdir=${lower.map(escapeLower).join(':')}`];
   if (upper !== undefined && work !== undefined) {
     parts.push(`upperdir=${escapeOption(upper)}`, `workdir=${escapeOption(work)}`);
   }
-  mountFilesystem('overlay', 'overlay', target, { options: [...parts, ...options].join(',') });
+  return parts.join(',');
 }
 
 /** Mounts an empty memory file system that takes `sizeBytes` at most. */

@@ -1,6 +1,4 @@
-import koffi from 'koffi';
-
-import { bind, check, SystemError } from './libc.ts';
+import { bind, check, refusal } from './libc.ts';
 
 const lsetxattr = bind<[string, string, Buffer, number, number], number>(
   'int lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags)',
@@ -28,7 +26,7 @@ export function setXattr(path: string, name: string, value: Buffer): void {
 export function getXattr(path: string, name: string): Buffer | undefined {
   const size = lgetxattr(path, name, buffer, buffer.length);
   if (size < 0) {
-    const error = new SystemError('lgetxattr', [path, name], koffi.errno());
+    const error = refusal('lgetxattr', [path, name]);
     if (error.code === 'ENODATA') return undefined;
     throw error;
   }
@@ -39,7 +37,7 @@ export function getXattr(path: string, name: string): Buffer | undefined {
 export function listXattrs(path: string): string[] {
   const size = llistxattr(path, buffer, buffer.length);
   if (size < 0) {
-    const error = new SystemError('llistxattr', [path], koffi.errno());
+    const error = refusal('llistxattr', [path]);
     if (error.code === 'EOPNOTSUPP' || error.code === 'ENOTSUP') return [];
     throw error;
   }

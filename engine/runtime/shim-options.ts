@@ -1,3 +1,5 @@
+import { overlayFolders } from '../host/mount.ts';
+
 /** The overlay that the shim mounts. Lower folders may be relative to `base`, topmost first. */
 export type RootFs = Readonly<{ base: string; lower: readonly string[]; upper: string; work: string; target: string }>;
 
@@ -63,8 +65,8 @@ export function shimArguments(options: ShimOptions): string[] {
 }
 
 function rootFsArguments({ base, lower, upper, work, target }: RootFs): string[] {
-  const overlay = `lowerdir=${lower.join(':')},upperdir=${upper},workdir=${work}`;
-  return ['--rootfs-base', base, '--rootfs-options', overlay, '--rootfs-target', target];
+  const options = overlayFolders({ lower, upper, work });
+  return ['--rootfs-base', base, '--rootfs-options', options, '--rootfs-target', target];
 }
 
 function logArguments(log: Extract<ShimLog, { driver: 'json-file' }>): string[] {
