@@ -1,9 +1,10 @@
 import { pino, type Logger } from 'pino';
 
 import { usage } from './config/flags.ts';
-import { ConfigError, readConfig } from './config/read.ts';
+import { ConfigError } from './config/read.ts';
 import { giveBackMemory, keepMemorySmall } from './host/memory.ts';
 import { EngineError } from './lib/errors.ts';
+import { readSettings } from './settings.ts';
 import type { Daemon } from './start.ts';
 import { spareFromOom } from './system/oom-score.ts';
 import { hideNewFiles } from './system/roots.ts';
@@ -22,7 +23,7 @@ async function main(): Promise<void> {
   const validate = argv.includes('--validate');
   const flags = argv.filter((word) => word !== '--validate');
   try {
-    const config = readConfig(flags);
+    const config = readSettings(flags);
     if (validate) {
       console.log('configuration OK');
       return;
@@ -54,7 +55,7 @@ async function main(): Promise<void> {
 /** Flags and file are read anew. Whatever is wrong with them is logged, and the old settings stay in force. */
 function reload(daemon: Daemon, flags: readonly string[], log: Logger): void {
   try {
-    daemon.reload(readConfig(flags));
+    daemon.reload(readSettings(flags));
   } catch (error) {
     const reason = error instanceof ConfigError ? { problems: error.problems } : { err: error };
     log.error(reason, 'the configuration was not reloaded: the old settings stay in force');

@@ -2,35 +2,31 @@ import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { createSecureContext } from 'node:tls';
 
-import { logConfigOf } from '../containers/log-options.ts';
 import { groupId } from '../host/groups.ts';
 import { EngineError } from '../lib/errors.ts';
-import { checkBridgeName } from '../networks/bridge-link.ts';
-import { parseBip } from '../networks/subnets.ts';
 import { isLoopback, parseHost } from './hosts.ts';
 import { readRateLimits } from './rate-limits.ts';
 import type { ConfigFile, ConfigKey } from './schema.ts';
 
 export type Problem = Readonly<{ key: ConfigKey; message: string }>;
-type Check = (settings: ConfigFile) => void;
+type SettingsCheck = (settings: ConfigFile) => void;
+/** By the key that a problem is reported under. Each throws with a sentence that needs no key. */
+export type SettingsChecks = Readonly<Partial<Record<ConfigKey, SettingsCheck>>>;
 
 const ULIMITS = ['as', 'core', 'cpu', 'data', 'fsize', 'locks', 'memlock', 'msgqueue', 'nice', 'nofile'];
 const MORE_ULIMITS = ['nproc', 'rss', 'rtprio', 'rttime', 'sigpending', 'stack'];
 const BUILT_IN_RUNTIMES = ['runc', 'crun'];
 
-/** What a schema cannot say. Each throws with a sentence that needs no key: the reader of the settings adds it. */
-const CHECKS: Readonly<Partial<Record<ConfigKey, Check>>> = {
+/** What a schema cannot say, of the settings that are no domain's. */
+const CHECKS: SettingsChecks = {
   hosts: checkHosts,
   'data-root': (settings) => checkFolder(settings['data-root']),
   'exec-root': (settings) => checkFolder(settings['exec-root']),
   pidfile: ({ pidfile }) => checkFolder(pidfile),
   group: ({ group }) => group !== '' && void groupId(group),
-  bridge: ({ bridge }) => bridge !== 'none' && checkBridgeName(bridge),
-  bip: ({ bip }) => bip !== '' && void parseBip(bip),
   tlscert: checkCertificate,
   tlscacert: checkAuthority,
   'api-rate-limit': (settings) => settings['api-rate-limit'] !== '' && void readRateLimits(settings['api-rate-limit']),
-  'log-opts': checkLogOptions,
   dns: ({ dns }) => {
     for (const server of dns) refuseIf(isIP(server) === 0, `${server} is not an ip address`);
   },
@@ -43,9 +39,9 @@ const CHECKS: Readonly<Partial<Record<ConfigKey, Check>>> = {
   },
 };
 
-/** Everything that is wrong with settings whose types are right. */
-export function checkSettings(settings: ConfigFile): Problem[] {
-  return Object.entries(CHECKS).flatMap(([key, check]) => {
+/** Everything that is wrong with settings whose types are right; `ofDomains` are the domains' own checks. */
+export function checkSettings(settings: ConfigFile, ofDomains: readonly SettingsChecks[]): Problem[] {
+  return [CHECKS, ...ofDomains].flatMap(Object.entries<SettingsCheck>).flatMap(([key, check]) => {
     try {
       check(settings);
       return [];
@@ -92,11 +88,6 @@ function readPem(path: string): string {
   } catch (error) {
     throw new EngineError('invalid', `cannot be read: ${String(error)}`, { cause: error });
   }
-}
-
-/** By the rules for a container that asks for the same. */
-function checkLogOptions(settings: ConfigFile): void {
-  logConfigOf({}, { logDriver: settings['log-driver'], logOpts: settings['log-opts'] });
 }
 
 function checkLabels({ labels }: ConfigFile): void {

@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, suite, test } from 'node:test';
 
-import { ConfigError, readConfig } from './read.ts';
+import { readSettings } from '../settings.ts';
+import { ConfigError } from './read.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'gantry-config-'));
 after(() => rmSync(folder, { recursive: true }));
@@ -18,7 +19,7 @@ function fileWith(content: unknown): string {
 
 function problemsOf(argv: readonly string[]): readonly string[] {
   try {
-    readConfig(argv);
+    readSettings(argv);
     return [];
   } catch (error) {
     assert.ok(error instanceof ConfigError);
@@ -34,7 +35,7 @@ test('every flag of dockerd has its effect, in each way of writing it', () => {
   argv.push('--default-ulimit=nofile=1:2', '--default-ulimit', 'core=0', '--label=a=b', '--label', 'c=d=e');
   argv.push('--runtime=other=/bin/true', '--default-runtime=other', '--live-restore=0', '--mtu=1400', '--tls=f');
 
-  const config = readConfig(argv);
+  const config = readSettings(argv);
 
   assert.deepEqual(config.hosts, ['unix:///a.sock', 'tcp://127.0.0.1:1', 'unix:///b.sock', 'tcp://[::1]:2']);
   assert.deepEqual([config.dataRoot, config.execRoot, config.pidfile, config.group], ['/d', '/e', '/p.pid', '0']);
@@ -59,7 +60,7 @@ test('the file has the keys of dockerd, and flags stand beside it', () => {
     'api-cors-header': 'x',
   });
 
-  const config = readConfig(['--config-file', path, '--dns=1.1.1.1']);
+  const config = readSettings(['--config-file', path, '--dns=1.1.1.1']);
 
   assert.deepEqual([config.hosts, config.dns, config.labels], [['unix:///a.sock'], ['1.1.1.1'], ['a=b']]);
   assert.deepEqual([config.debug, config.logLevel, config.apiCorsHeader], [true, 'debug', 'x']);

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 import Schema from 'typebox/schema';
 
-import { checkSettings, type Problem } from './check.ts';
+import { checkSettings, type Problem, type SettingsChecks } from './check.ts';
 import { toConfig, type Config } from './config.ts';
 import { flagsOf, parseFlags, type Given } from './flags.ts';
 import { ConfigFile, type ConfigKey } from './schema.ts';
@@ -23,9 +23,9 @@ const KEYS = ConfigFile.properties as Record<string, KeySchema>;
 
 /**
  * Merges flags and file once and checks all of it. Throws `ConfigError` with every problem, each under the flag, or the
- * file and key, as the user wrote it.
+ * file and key, as the user wrote it. `ofDomains` are checks that a domain makes of its own settings.
  */
-export function readConfig(argv: readonly string[]): Config {
+export function readConfig(argv: readonly string[], ofDomains: readonly SettingsChecks[]): Config {
   const flags = parseFlags(argv);
   const problems = [...flags.problems];
   const file = flags.configFile === undefined ? {} : readFile(flags.configFile, problems);
@@ -41,7 +41,7 @@ export function readConfig(argv: readonly string[]): Config {
   const mistyped = checkTypes(given);
   mistyped.forEach(report);
   const complete = { ...defaults(), ...given } as ConfigFile;
-  if (mistyped.length === 0) checkSettings(complete).forEach(report);
+  if (mistyped.length === 0) checkSettings(complete, ofDomains).forEach(report);
   if (problems.length > 0) throw new ConfigError(problems);
   return toConfig(complete);
 }

@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { test } from 'node:test';
+
+import { folderCycles } from './folder-cycles.ts';
+
+test('no folders import each other in a circle', () => {
+  assert.deepEqual(folderCycles(dirname(import.meta.dirname)), []);
+});
+
+test('a circle of three folders is found with its imports; types close none', () => {
+  const root = mkdtempSync(join(tmpdir(), 'gantry-cycles-'));
+  const write = (file: string, text: string): void => {
+    mkdirSync(dirname(join(root, file)), { recursive: true });
+    writeFileSync(join(root, file), text);
+  };
+  write('engine/a/one.ts', "import { two } from '../b/two.ts';");
+  write('engine/b/two.ts', "import {\n  three,\n} from '@gantry/engine/c/three.ts';");
+  write('engine/c/three.ts', "const { one } = await import('../a/one.ts');");
+  write('engine/d/four.ts', "import type { One } from '../a/one.ts';\nimport '../e/five.ts';");
+  write('engine/e/five.ts', "import type { Four } from '../d/four.ts';");
+
+  const [circle, ...more] = folderCycles(root);
+
+  assert.deepEqual(circle?.folders, ['engine/a', 'engine/b', 'engine/c']);
+  assert.deepEqual(circle?.arrows.flatMap(({ files }) => files).toSorted(), [
+    'engine/a/one.ts → engine/b/two.ts',
+    'engine/b/two.ts → engine/c/three.ts',
+    'engine/c/three.ts → engine/a/one.ts',
+  ]);
+  assert.deepEqual(more, []);
+  rmSync(root, { recursive: true });
+});

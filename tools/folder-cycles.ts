@@ -1,0 +1,80 @@
+/**
+ * Folders whose files import each other's values in a circle: nobody can read one of them without the others.
+ *
+ * Types do not count: they are gone when the program runs. A folder is one of `engine/`, `gateway/` or `limiter/`, or a
+ * whole other package; the files beside these folders put them together and are no folder of their own.
+ */
+import { globSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+
+const VALUE_IMPORT =
+  /^(?:import|export)\s+(?!type\b)[^;]*?from\s+'([^']+)';|^import\s+'([^']+)';|\bimport\('([^']+)'\)/gm;
+
+export type Arrow = Readonly<{ from: string; to: string; files: readonly string[] }>;
+
+/** Each circle once, as the folders in it; with the imports that close it. */
+export function folderCycles(root: string): { folders: string[]; arrows: Arrow[] }[] {
+  const arrows = arrowsOf(root);
+  const targets = new Map<string, Set<string>>();
+  for (const { from, to } of arrows) targets.set(from, (targets.get(from) ?? new Set()).add(to));
+  const circles = stronglyConnected(targets).filter((folders) => folders.length > 1);
+  return circles.map((folders) => ({
+    folders: folders.toSorted(),
+    arrows: arrows.filter(({ from, to }) => folders.includes(from) && folders.includes(to)),
+  }));
+}
+
+function arrowsOf(root: string): Arrow[] {
+  const found = new Map<string, { from: string; to: string; files: string[] }>();
+  const packages = ['engine', 'client', 'cli', 'limiter', 'gateway'];
+  const files = globSync(
+    packages.map((name) => `${name}/**/*.ts`),
+    { cwd: root, exclude: ['**/node_modules/**', '**/*.test.ts', '**/test-*.ts', 'gateway/{tests,clients}/**'] },
+  );
+  for (const file of files) {
+    for (const target of importsOf(join(root, file), file)) {
+      const [from, to] = [folderOf(file), folderOf(target)];
+      if (from === undefined || to === undefined || from === to) continue;
+      const arrow = found.get(`${from} ${to}`) ?? { from, to, files: [] };
+      found.set(`${from} ${to}`, arrow);
+      arrow.files.push(`${file} → ${target}`);
+    }
+  }
+  return [...found.values()];
+}
+
+function importsOf(path: string, file: string): string[] {
+  return [...readFileSync(path, 'utf8').matchAll(VALUE_IMPORT)]
+    .map(([, from, bare, dynamic]) => from ?? bare ?? dynamic ?? '')
+    .map((specifier) =>
+      specifier.startsWith('.') ? normalize(join(dirname(file), specifier)) : specifier.replace(/^@gantry\//, ''),
+    )
+    .filter((target) => target.endsWith('.ts'));
+}
+
+/** Undefined for what puts the parts together. */
+function folderOf(file: string): string | undefined {
+  const [name = '', folder = '', ...rest] = file.split('/');
+  if (!['engine', 'gateway', 'limiter'].includes(name)) return name;
+  return rest.length === 0 ? undefined : `${name}/${folder}`;
+}
+
+/** Tarjan's algorithm. */
+function stronglyConnected(targets: ReadonlyMap<string, ReadonlySet<string>>): string[][] {
+  const index = new Map<string, number>();
+  const low = new Map<string, number>();
+  const stack: string[] = [];
+  const circles: string[][] = [];
+  const visit = (folder: string): void => {
+    index.set(folder, index.size);
+    low.set(folder, index.get(folder)!);
+    stack.push(folder);
+    for (const target of targets.get(folder) ?? []) {
+      if (!index.has(target)) visit(target);
+      if (stack.includes(target)) low.set(folder, Math.min(low.get(folder)!, low.get(target)!));
+    }
+    if (low.get(folder) === index.get(folder)) circles.push(stack.splice(stack.indexOf(folder)));
+  };
+  for (const folder of targets.keys()) if (!index.has(folder)) visit(folder);
+  return circles;
+}
