@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import type { Config } from '../config/config.ts';
 import type { Database } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
-import { detach, type NetworkNeeds } from '../networks/attach.ts';
+import { detach, type NetworkNeeds } from '../networks/sandbox.ts';
 import type { ExitStatus } from '../runtime/exit-status.ts';
 import type { Runtimes } from '../runtime/runtimes.ts';
 import { ShimLost, type Shim } from '../runtime/shim.ts';

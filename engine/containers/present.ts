@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts';
-import type { Attachment } from '../networks/attach.ts';
 import { listedPorts, networkSettings, presentEndpoints, type Member } from '../networks/present.ts';
+import type { Attachment } from '../networks/sandbox.ts';
 import { humanDuration } from './durations.ts';
 import { etcFilesOf } from './etc-files.ts';
 import type { Inspect, Mount, Summary } from './schema.ts';

@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { hasCode } from '../lib/errors.ts';
-import { reconcile as reconcileNetworks } from '../networks/attach.ts';
+import { reconcile as reconcileNetworks } from '../networks/sandbox.ts';
 import { Shim, type Started } from '../runtime/shim.ts';
 import { emitContainer } from './container-events.ts';
 import { cgroupPathOf, shimFolder } from './places.ts';

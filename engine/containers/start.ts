@@ -17,7 +17,7 @@ import {
   leaseNothing,
   type Leased,
   type NetworkNeeds,
-} from '../networks/attach.ts';
+} from '../networks/sandbox.ts';
 import type { Runtimes } from '../runtime/runtimes.ts';
 import { Shim, type ShimOptions } from '../runtime/shim.ts';
 import { StartFailed } from '../runtime/start-failure.ts';

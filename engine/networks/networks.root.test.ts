@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { parseFilters } from '../http/filters.ts';
-import { attachHost, detach } from './attach.ts';
 import { listNetworks, NETWORK_FILTERS } from './list.ts';
 import { networkSettings, presentNetwork, type Member } from './present.ts';
+import { attachHost, detach } from './sandbox.ts';
 import { becomeTestHost, TestDaemon } from './test-host.ts';
 
 becomeTestHost();

@@ -5,10 +5,10 @@ import { Netlink } from '../host/netlink.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
-import type { Attachment } from './attach.ts';
-import { addressOf, automaticMtu, checkBridgeName, findBridge, gatewayOf, rangesInUse } from './bridge-link.ts';
-import { BridgeNetwork, removeBridgeNetwork } from './bridge-network.ts';
+import { addressOf, automaticMtu, checkBridgeName, findBridge, gatewayOf, rangesInUse } from './bridge/bridge-link.ts';
+import { BridgeNetwork, removeBridgeNetwork } from './bridge/bridge-network.ts';
 import { cidrText, ipText, parseIp, rangeOf } from './cidr.ts';
+import type { Attachment } from './sandbox.ts';
 import { NetworkStore, type NetworkDriver, type NetworkRecord } from './store.ts';
 import { chooseSubnet, parseBip } from './subnets.ts';
 

@@ -1,6 +1,6 @@
-import type { Attachment } from './attach.ts';
 import type { Networks } from './networks.ts';
 import { parsePort } from './ports.ts';
+import type { Attachment } from './sandbox.ts';
 import type { Endpoint, Endpoints, NetworkSettings, NetworkWire, PortMap } from './schema.ts';
 import type { NetworkRecord } from './store.ts';
 

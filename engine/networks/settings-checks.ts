@@ -1,5 +1,5 @@
 import type { SettingsChecks } from '../config/check.ts';
-import { checkBridgeName } from './bridge-link.ts';
+import { checkBridgeName } from './bridge/bridge-link.ts';
 import { parseBip } from './subnets.ts';
 
 /** What the schema of the settings cannot say of the networks'. */

@@ -1,6 +1,6 @@
 import type { Database } from '../db/database.ts';
-import type { Attachment } from './attach.ts';
 import type { PublishedPort } from './ports.ts';
+import type { Attachment } from './sandbox.ts';
 
 export type NetworkDriver = 'bridge' | 'host' | 'null';
 

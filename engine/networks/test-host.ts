@@ -12,8 +12,8 @@ import { changeLink, createVeth, getLink } from '../host/links.ts';
 import { newNetns, unshare, withNetns } from '../host/namespaces.ts';
 import { Netlink } from '../host/netlink.ts';
 import { systemClock } from '../lib/clock.ts';
-import { attachBridge, detach, reconcile, type AttachRequest, type Leased } from './attach.ts';
 import { Networks, type NetworkSettings } from './networks.ts';
+import { attachBridge, detach, reconcile, type AttachRequest, type Leased } from './sandbox.ts';
 import { Peer } from './test-peer.ts';
 
 export const HOST_IP = '192.0.2.2';

@@ -1,4 +1,4 @@
-import type { PublishedPort } from './ports.ts';
+import type { PublishedPort } from '../ports.ts';
 
 export type BridgeRules = Readonly<{ bridge: string; subnet: string }>;
 export type Published = Readonly<{ ipAddress: string; port: PublishedPort }>;

@@ -3,10 +3,10 @@ import { closeSync, writeFileSync } from 'node:fs';
 
 import type { Logger } from 'pino';
 
-import { changeLink, createVeth, getLink } from '../host/links.ts';
-import { newNetns } from '../host/namespaces.ts';
-import { Netlink } from '../host/netlink.ts';
-import { EngineError, hasCode } from '../lib/errors.ts';
+import { changeLink, createVeth, getLink } from '../../host/links.ts';
+import { newNetns } from '../../host/namespaces.ts';
+import { Netlink } from '../../host/netlink.ts';
+import { EngineError, hasCode } from '../../lib/errors.ts';
 
 /** Always ready; grows while starts come faster than new ones are made. */
 const MINIMUM_READY = 4;

@@ -9,8 +9,8 @@ import { changeLink, createBridge, deleteLink, getLink, listLinks } from '../hos
 import { withNetns } from '../host/namespaces.ts';
 import { Netlink } from '../host/netlink.ts';
 import { Nftables } from '../host/nftables.ts';
-import { attachHost, attachNone, detach } from './attach.ts';
-import { checkBridgeName } from './bridge-link.ts';
+import { checkBridgeName } from './bridge/bridge-link.ts';
+import { attachHost, attachNone, detach } from './sandbox.ts';
 import { becomeTestHost, HOST_IP, TestDaemon } from './test-host.ts';
 import { Peer } from './test-peer.ts';
 

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 
-import { SystemError } from '../host/libc.ts';
-import { reservePort } from '../host/sockets.ts';
-import { EngineError } from '../lib/errors.ts';
-import type { Protocol, PublishedPort, WantedPort } from './ports.ts';
+import { SystemError } from '../../host/libc.ts';
+import { reservePort } from '../../host/sockets.ts';
+import { EngineError } from '../../lib/errors.ts';
+import type { Protocol, PublishedPort, WantedPort } from '../ports.ts';
 
 const TAKEN = 'address already in use';
 const ALLOCATED = 'port is already allocated';

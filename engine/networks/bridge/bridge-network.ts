@@ -1,20 +1,20 @@
 import type { Logger } from 'pino';
 
-import { addAddress, addNeighbour, addRoute, pinToPort } from '../host/addresses.ts';
-import { forgetUdpFlows } from '../host/conntrack.ts';
-import { legacyFilterLayout } from '../host/iptables.ts';
-import { SystemError } from '../host/libc.ts';
-import { changeLink, listLinks } from '../host/links.ts';
-import { Netlink } from '../host/netlink.ts';
-import { AddressLeases, macOf } from './address-leases.ts';
-import type { Attachment } from './attach.ts';
+import { addAddress, addNeighbour, addRoute, pinToPort } from '../../host/addresses.ts';
+import { forgetUdpFlows } from '../../host/conntrack.ts';
+import { legacyFilterLayout } from '../../host/iptables.ts';
+import { SystemError } from '../../host/libc.ts';
+import { changeLink, listLinks } from '../../host/links.ts';
+import { Netlink } from '../../host/netlink.ts';
+import { AddressLeases, macOf } from '../address-leases.ts';
+import { parseCidr, type Cidr } from '../cidr.ts';
+import type { PublishedPort, WantedPort } from '../ports.ts';
+import type { Attachment } from '../sandbox.ts';
 import { ensureBridge, removeBridge } from './bridge-link.ts';
-import { parseCidr, type Cidr } from './cidr.ts';
 import { Firewall } from './firewall.ts';
 import { admitLegacyForwarding, dropLegacyForwarding } from './legacy-forwarding.ts';
 import { PortReservations } from './port-reservations.ts';
-import type { PublishedPort, WantedPort } from './ports.ts';
-import { disposeSandbox, Sandboxes, type Sandbox } from './sandboxes.ts';
+import { disposeSandbox, Sandboxes, type Sandbox } from './ready-sandboxes.ts';
 
 export type BridgeSettings = Readonly<{
   name: string;

@@ -3,9 +3,9 @@ import { closeSync } from 'node:fs';
 import type { Events } from '../events/events.ts';
 import { EngineError } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
+import { loopbackNetns } from './bridge/ready-sandboxes.ts';
 import type { Networks } from './networks.ts';
 import { wantedPorts, type PortBindings, type PublishedPort } from './ports.ts';
-import { loopbackNetns } from './sandboxes.ts';
 import type { NetworkRecord } from './store.ts';
 
 /** A container's place in a network, as it is stored while the container runs. */
