@@ -13,6 +13,7 @@ import type { ImageUsage } from './images/usage.ts';
 import type { Archives } from './layers/archives.ts';
 import type { Blobs } from './layers/blobs.ts';
 import type { Layers } from './layers/layers.ts';
+import type { Background } from './lib/background.ts';
 import type { Clock } from './lib/clock.ts';
 import type { KeyLock } from './lib/key-lock.ts';
 import type { Networks } from './networks/networks.ts';
@@ -25,6 +26,8 @@ import type { VolumeStore } from './volumes/store.ts';
 export type Engine = Readonly<{
   /** Another one after a reload: read it when it is needed, keep no copy. */
   config: Config;
+  /** For whatever nobody awaits. */
+  background: Background;
   clock: Clock;
   log: Logger;
   db: Database;

@@ -29,6 +29,7 @@ import { ImageStore } from './images/store.ts';
 import { Archives } from './layers/archives.ts';
 import { Blobs } from './layers/blobs.ts';
 import { Layers } from './layers/layers.ts';
+import { Background } from './lib/background.ts';
 import { systemClock } from './lib/clock.ts';
 import { hasCode } from './lib/errors.ts';
 import { newId } from './lib/ids.ts';
@@ -62,15 +63,18 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
   const db = undo.use(new Database(join(config.dataRoot, 'gantry.db')));
   const live = new LiveConfig(config);
   const clock = systemClock;
-  const events = new Events(db, clock);
+  const background = new Background(clock, log);
+  const events = new Events(db, clock, log);
   const blobs = new Blobs(config.dataRoot);
   const layers = undo.use(new Layers(db, blobs, config.dataRoot, log));
   const images = new ImageStore(db, layers);
   const containers = new ContainerStore(db);
-  const shims = new Shims(log);
-  undo.defer(async () => await shims.settled());
+  const shims = new Shims();
+  undo.use(background);
   const locks = new KeyLock();
-  const networks = undo.use(new Networks({ ...config, db, clock, log, nameOf: (id) => containers.get(id)?.name }));
+  const networks = undo.use(
+    new Networks({ ...config, background, db, clock, log, nameOf: (id) => containers.get(id)?.name }),
+  );
   // With the last container its bridge and its rules go too; the next start makes them in milliseconds.
   undo.defer(async () => {
     if (!containers.all().some(({ state }) => isAlive(state) || state.status === 'starting'))
@@ -79,11 +83,11 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
   const runtimes = new Runtimes(config);
   const pendingAttaches = new PendingAttaches();
   const ofExits = {
+    background,
     clock,
     containers,
     db,
     events,
-    log,
     networks,
     runtimes,
     shims,
@@ -91,9 +95,11 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
       return live.current;
     },
   };
-  const exits: Exits = new Exits(ofExits, (container) => policies.ended(container));
+  const exits: Exits = new Exits(ofExits, (container, how) => policies.ended(container, how));
   const policies = new RestartPolicies({
+    background,
     clock,
+    db,
     get config() {
       return live.current;
     },
@@ -102,7 +108,6 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
     exits,
     layers,
     locks,
-    log,
     networks,
     pendingAttaches,
     runtimes,
@@ -112,6 +117,7 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
     get config() {
       return live.current;
     },
+    background,
     clock,
     log,
     db,

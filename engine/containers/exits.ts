@@ -2,45 +2,50 @@ import { rm } from 'node:fs/promises';
 
 import type { Config } from '../config/config.ts';
 import type { Database } from '../db/database.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { Background, Task } from '../lib/background.ts';
+import { settlesWithin, type Clock } from '../lib/clock.ts';
 import { detach, type NetworkNeeds } from '../networks/sandbox.ts';
 import type { ExitStatus } from '../runtime/exit-status.ts';
 import type { Runtimes } from '../runtime/runtimes.ts';
-import { ShimLost, type Shim } from '../runtime/shim.ts';
+import type { Shim } from '../runtime/shim.ts';
 import { emitContainer, emitUnmounts } from './container-events.ts';
 import { cgroupPathOf, shimFolder } from './places.ts';
-import { removeRemains } from './remains.ts';
+import { endProcesses, removeRemains } from './remains.ts';
 import { RunEnds } from './run-ends.ts';
 import type { Shims } from './shims.ts';
 import { exitCodeOf, isAlive, transition } from './state.ts';
 import type { Container, ContainerStore } from './store.ts';
 
 type Needs = NetworkNeeds & {
+  background: Background;
   clock: Clock;
   config: Config;
   containers: ContainerStore;
   db: Database;
-  log: { error(details: object, message: string): void };
   runtimes: Runtimes;
   shims: Shims;
 };
 
 /** The code of a run whose end nobody saw: the machine went down. */
 const LOST_CODE = 255;
-const RETRY_MS = 1000;
 /** Of a container that was ended with SIGKILL, because it is removed or because its shim is gone. */
 const KILLED_CODE = 137;
+/** For this long a caller waits for the end of a container without a shim; the rest happens behind its back. */
+const PATIENCE_SECONDS = 2;
+
+/** What came of a start. `byPolicy`: no user asked for it. */
+export type FailedStart = Readonly<{ exitCode: number; message: string; restartCount: number; byPolicy: boolean }>;
 
 /** Stores the end of every run, and then tells those who wait for it. */
 export class Exits {
   /** For those whom a restart policy does not let wait on. */
   readonly runs = new RunEnds();
   readonly #engine: Needs;
-  readonly #ended: (container: Container) => void;
+  readonly #ended: (container: Container, how: { ran: boolean }) => void;
   readonly #waiting = new Map<string, PromiseWithResolvers<void>>();
 
-  /** `ended` is called when the end is stored and before it is told: the restart policy's moment. */
-  constructor(engine: Needs, ended: (container: Container) => void) {
+  /** `ended` is called in the transaction that stores the end: the restart policy's moment. */
+  constructor(engine: Needs, ended: (container: Container, how: { ran: boolean }) => void) {
     this.#engine = engine;
     this.#ended = ended;
   }
@@ -66,16 +71,21 @@ export class Exits {
     waiting?.resolve();
   }
 
-  /** Records the end of the run that this shim watches, whenever it comes. */
+  /** Records the end of the run that this shim watches, whenever it comes; on a full disk as soon as there is space. */
   follow(id: string, shim: Shim): void {
     shim.onOom(() => this.#outOfMemory(id));
-    void this.#await(id, shim);
+    shim.exited.then(
+      (status) => this.#recordUntilDone(id, shim, status),
+      async () => await this.#recordIfThere(id),
+    );
   }
 
   /** Stores an end: one commit for the state, what is given back, and the events. */
   record(id: string, status: ExitStatus): void {
     const { containers, db, events } = this.#engine;
-    const ended = db.transaction(() => {
+    const state = containers.get(id)?.state;
+    if (state === undefined || !isAlive(state)) return; // somebody else saw it first
+    db.transaction(() => {
       const exited = containers.change(id, (current) => ({
         ...current,
         oomKilled: current.oomKilled || status.oomKilled,
@@ -84,55 +94,84 @@ export class Exits {
       emitContainer(events, 'die', exited, { exitCode: String(status.exitCode) });
       detach(this.#engine, id);
       emitUnmounts(events, exited);
-      this.#ended(exited);
-      return exited;
+      this.#ended(exited, { ran: true });
     });
     this.runs.tell(id, status.exitCode);
-    this.settle(ended.id);
+    this.settle(id);
   }
 
-  /** A shim that was killed says nothing: the container is ended and recorded with a code that says so. */
+  /** Stores that a start came to nothing: the container is what it was before, with the code and the reason. */
+  recordFailedStart(id: string, { exitCode, message, restartCount, byPolicy }: FailedStart): void {
+    const { containers, db, events } = this.#engine;
+    if (containers.get(id)?.state.status !== 'starting') return;
+    db.transaction(() => {
+      detach(this.#engine, id);
+      const failed = containers.change(id, (current) => {
+        if (current.state.status !== 'starting') return current;
+        const { from } = current.state;
+        const back = from.status === 'restarting' ? ({ ...from, status: 'exited' } as const) : from;
+        return {
+          ...current,
+          restartCount,
+          state: transition(current.state, { ...back, exitCode }),
+          error: message,
+        };
+      });
+      emitContainer(events, 'die', failed, { exitCode: String(exitCode) });
+      if (byPolicy) this.#ended(failed, { ran: false });
+    });
+    this.runs.tell(id, exitCode);
+    this.settle(id);
+  }
+
+  /**
+   * A shim that was killed says nothing: the container is ended and recorded with a code that says so. What cannot be
+   * ended or removed within moments is tried again in the background.
+   */
   async recordLost(container: Container): Promise<void> {
-    const { config, runtimes } = this.#engine;
+    const { background, clock, shims } = this.#engine;
+    let killed = false;
+    const { done } = background.untilDone('end a container without a shim', { container: container.id }, async () => {
+      killed = (await endProcesses(cgroupPathOf(container))) || killed;
+      await this.#removeLost(container, killed);
+    });
+    shims.remove(container.id, done);
+    await settlesWithin(done, PATIENCE_SECONDS, clock);
+  }
+
+  /** It has no process any more: whatever cannot be removed of it, its end is recorded. */
+  async #removeLost(container: Container, killed: boolean): Promise<void> {
+    const { clock, config, runtimes } = this.#engine;
     const { id, hostConfig } = container;
-    const killed = await removeRemains(runtimes.get(hostConfig.Runtime), id, cgroupPathOf(container));
-    await rm(shimFolder(config, id), { recursive: true, force: true });
-    this.record(id, {
-      exitCode: killed ? KILLED_CODE : LOST_CODE,
-      oomKilled: false,
-      finishedAt: this.#engine.clock.now(),
+    try {
+      await removeRemains(runtimes.get(hostConfig.Runtime), id, cgroupPathOf(container));
+      await rm(shimFolder(config, id), { recursive: true, force: true });
+    } finally {
+      const exitCode = killed ? KILLED_CODE : LOST_CODE;
+      this.record(id, { exitCode, oomKilled: false, finishedAt: clock.now() });
+    }
+  }
+
+  #recordUntilDone(id: string, shim: Shim, status: ExitStatus): Task {
+    const { background, shims } = this.#engine;
+    return background.untilDone('record the end of a container', { container: id }, () => {
+      this.record(id, status);
+      shims.remove(id, this.#leave(id, shim));
     });
   }
 
-  async #await(id: string, shim: Shim): Promise<void> {
-    const { containers, shims } = this.#engine;
-    try {
-      const status = await shim.exited;
-      await this.#recordWhenPossible(id, status);
-      shim.release();
-      const gone = shim.gone.then(async () => await rm(shim.directory, { recursive: true, force: true }));
-      shims.remove(id, gone);
-    } catch (error) {
-      const container = containers.get(id);
-      if (!(error instanceof ShimLost) || container === undefined) throw error;
-      shims.remove(id, this.recordLost(container));
-    }
+  async #recordIfThere(id: string): Promise<void> {
+    const container = this.#engine.containers.get(id);
+    if (container !== undefined) await this.recordLost(container);
   }
 
-  /** A disk may be full beyond what the database has kept for itself: the end is not lost, it is stored later. */
-  async #recordWhenPossible(id: string, status: ExitStatus): Promise<void> {
-    const { clock, log } = this.#engine;
-    for (;;) {
-      try {
-        this.record(id, status);
-        return;
-      } catch (error) {
-        log.error({ err: error, container: id }, 'the end of a container cannot be stored yet');
-      }
-      const { promise, resolve } = Promise.withResolvers<void>();
-      clock.after(RETRY_MS, resolve);
-      await promise;
-    }
+  /** The exit is stored: until then the shim may be the only one that knows it. */
+  async #leave(id: string, shim: Shim): Promise<void> {
+    shim.release();
+    await shim.gone;
+    await this.#engine.background.untilDone('remove the folder of a shim', { container: id }, async () => {
+      await rm(shim.directory, { recursive: true, force: true });
+    }).done;
   }
 
   #outOfMemory(id: string): void {

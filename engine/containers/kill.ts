@@ -6,8 +6,8 @@ import type { Exits } from './exits.ts';
 import { thaw } from './freezer.ts';
 import type { Shims } from './shims.ts';
 import { signalNumber } from './signals.ts';
-import { transition } from './state.ts';
-import type { ContainerStore } from './store.ts';
+import { isAlive, transition } from './state.ts';
+import type { Container, ContainerStore } from './store.ts';
 
 type Needs = { containers: ContainerStore; events: Events; exits: Exits; shims: Shims };
 
@@ -19,7 +19,8 @@ export async function killContainer(engine: Needs, ref: string, signal = ''): Pr
   if (endRestarting(engine, ref)) return;
   const { container, shim } = aliveOr(engine, ref);
   const { id } = container;
-  if (number === SIGKILL || number === signalNumber(container.config.StopSignal ?? 'SIGTERM')) {
+  if (number === SIGKILL) engine.containers.change(id, endingByUser);
+  else if (number === signalNumber(container.config.StopSignal ?? 'SIGTERM')) {
     // A user has asked for its end: the restart policy leaves it alone.
     engine.containers.change(id, (current) => ({ ...current, stoppedByUser: true }));
   }
@@ -29,6 +30,13 @@ export async function killContainer(engine: Needs, ref: string, signal = ''): Pr
   if (number !== SIGKILL) return;
   thaw(container);
   await exited;
+}
+
+/** Nobody may pause it from here on: a frozen process does not die. */
+function endingByUser(current: Container): Container {
+  const { state } = current;
+  if (!isAlive(state) || state.status === 'stopping') return { ...current, stoppedByUser: true };
+  return { ...current, stoppedByUser: true, state: transition(state, { ...state, status: 'stopping' }) };
 }
 
 /** Between two runs of its restart policy there is no process: then the policy is told to give up. */

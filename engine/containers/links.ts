@@ -91,8 +91,10 @@ export function linkEnvironment(engine: Omit<Needs, 'config'>, container: Contai
   });
 }
 
-/** A container that starts may have another address now: those that know it by a link learn of it. */
-export function tellLinkedAddress(engine: Needs, { id }: Container, address: string): void {
+/** A container that has started may have another address now: those that know it by a link learn of it. */
+export function tellLinkedAddress(engine: Needs, id: string): void {
+  const address = engine.networks.attachmentOf(id)?.ipAddress ?? '';
+  if (address === '') return;
   for (const other of engine.containers.all()) {
     if (!isAlive(other.state) || !usesLinks(other)) continue;
     for (const { alias, target } of linksOf(engine.containers, other)) {

@@ -11,13 +11,17 @@ type Needs = { containers: ContainerStore; events: Events };
 /** Throws `conflict` when it does not run or is paused already. */
 export function pauseContainer(engine: Needs, ref: string): void {
   const { id } = engine.containers.find(ref);
+  using undo = new DisposableStack();
   const paused = engine.containers.change(id, (current) => {
     const { state } = current;
     if (!isAlive(state)) throw notRunning(id);
     if (state.status === 'paused') throw new EngineError('conflict', `Container ${id} is already paused`);
-    freeze(current);
-    return { ...current, state: transition(state, { ...state, status: 'paused' }) };
+    const next = transition(state, { ...state, status: 'paused' });
+    undo.defer(() => thaw(current)); // also when it cannot be stored
+    freeze(current); // the last that can refuse: a frozen process hears no signal
+    return { ...current, state: next };
   });
+  undo.move();
   emitContainer(engine.events, 'pause', paused);
 }
 
@@ -27,8 +31,9 @@ export function unpauseContainer(engine: Needs, ref: string): void {
   const running = engine.containers.change(id, (current) => {
     const { state } = current;
     if (state.status !== 'paused') throw new EngineError('conflict', `Container ${id} is not paused`);
+    const next = transition(state, { ...state, status: 'running' });
     thaw(current);
-    return { ...current, state: transition(state, { ...state, status: 'running' }) };
+    return { ...current, state: next };
   });
   emitContainer(engine.events, 'unpause', running);
 }

@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { hasCode } from '../lib/errors.ts';
 import { reconcile as reconcileNetworks } from '../networks/sandbox.ts';
 import { Shim, type Started } from '../runtime/shim.ts';
-import { emitContainer } from './container-events.ts';
+import { thaw } from './freezer.ts';
 import { cgroupPathOf, shimFolder } from './places.ts';
 import { removeRemains } from './remains.ts';
 import { finishRemoval, removeVolumesOfNobody, type RemoveNeeds } from './remove.ts';
-import type { StartNeeds } from './start.ts';
-import { isAlive, transition, type Starting } from './state.ts';
+import { recordRun, type StartNeeds } from './start.ts';
+import { isAlive, transition } from './state.ts';
 import { stopContainer, type StopNeeds } from './stop.ts';
 import type { Container } from './store.ts';
 
@@ -55,10 +55,9 @@ async function resume(engine: Needs, { container, shim }: Survivor): Promise<voi
   if (state.status === 'starting' && !(await finishStart(engine, container, shim))) return;
   engine.shims.add(id, shim);
   engine.exits.follow(id, shim);
+  if (state.status === 'running') thaw(container); // a pause may have been cut off
   if (state.status === 'stopping') {
-    stopContainer(engine, id).catch((error: unknown) =>
-      engine.log.error({ err: error, container: id }, 'a stop that the last daemon had begun failed'),
-    );
+    engine.background.run('finish a stop', { container: id }, async () => await stopContainer(engine, id));
   }
 }
 
@@ -70,15 +69,7 @@ async function finishStart(engine: Needs, container: Container, shim: Shim): Pro
     await settle(engine, container);
     return false;
   }
-  const running = engine.containers.change(container.id, (current) => ({
-    ...current,
-    state: transition(current.state, { status: 'running', ...started }),
-    error: '',
-    oomKilled: false,
-    restartCount: 0,
-    stoppedByUser: false,
-  }));
-  emitContainer(engine.events, 'start', running);
+  recordRun(engine, container.id, { status: 'running', ...started }, 0);
   return true;
 }
 
@@ -126,20 +117,20 @@ async function recordEnd(engine: Needs, container: Container, folder: string): P
 
 async function undoStart(engine: Needs, container: Container, folder: string): Promise<void> {
   const status = Shim.readStatus(folder);
-  const { from } = container.state as Starting;
-  engine.containers.change(container.id, (current) => ({
-    ...current,
-    state: status === undefined ? from : { status: 'running', pid: 0, startedAt: status.finishedAt },
-  }));
-  if (status !== undefined) engine.exits.record(container.id, status);
+  const { id, state } = container;
+  if (status !== undefined) {
+    recordRun(engine, id, { status: 'running', pid: 0, startedAt: status.finishedAt }, 0);
+    engine.exits.record(id, status);
+  } else if (state.status === 'starting') {
+    engine.containers.change(id, (current) => ({ ...current, state: transition(current.state, state.from) }));
+  }
   await clean(engine, container, folder);
 }
 
 /** The shim may have died before the runtime had taken its container away. */
 async function clean(engine: Needs, container: Container, folder: string): Promise<void> {
   const { id, hostConfig } = container;
-  const runtime = engine.runtimes.get(hostConfig.Runtime);
-  if (existsSync(join(runtime.root, id))) await removeRemains(runtime, id, cgroupPathOf(container));
+  await removeRemains(engine.runtimes.get(hostConfig.Runtime), id, cgroupPathOf(container));
   await rm(folder, { recursive: true, force: true });
 }
 

@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts';
 import type { Events } from '../events/events.ts';
 import type { ExecStore } from '../exec/store.ts';
 import type { Layers } from '../layers/layers.ts';
+import type { Background } from '../lib/background.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { KeyLock } from '../lib/key-lock.ts';
 import { removeVolume, type VolumeUsage } from '../volumes/remove.ts';
@@ -18,6 +19,7 @@ import { isAlive, transition, exitCodeOf } from './state.ts';
 import type { Container, ContainerStore, MountPoint } from './store.ts';
 
 export type RemoveNeeds = {
+  background: Background;
   config: Config;
   containers: ContainerStore;
   events: Events;
@@ -43,33 +45,52 @@ export async function removeContainer(
   const { id } = engine.containers.find(ref);
   if (force) await endIfAlive(engine, id);
   using _lock = await engine.locks.hold(id);
-  if (!volumes) keepVolumes(engine, id);
-  await finishRemoval(engine, claim(engine.containers, id));
+  // One commit: a refused removal has changed nothing, and one that was cut off keeps the volumes that were to stay.
+  const removed = engine.containers.together(() => {
+    const container = claim(engine.containers, id);
+    if (!volumes) keepVolumes(engine, container);
+    deleteRecords(engine, id);
+    return container;
+  });
+  await removeBelongings(engine, removed);
 }
 
-/**
- * The part that a daemon which starts does again for a removal that was cut off.
- *
- * The runtime needs some milliseconds to take away what is left of the last run; nobody has to wait for that.
- */
+/** A removal that an older daemon has claimed and not finished. */
 export async function finishRemoval(engine: RemoveNeeds, container: Container): Promise<void> {
-  const { id } = container;
-  engine.execs.deleteOf(id);
-  engine.containers.delete(id);
+  engine.containers.together(() => deleteRecords(engine, container.id));
+  await removeBelongings(engine, container);
+}
+
+function deleteRecords({ containers, execs }: RemoveNeeds, id: string): void {
+  execs.deleteOf(id);
+  containers.delete(id);
+}
+
+/** The runtime needs some milliseconds to take away what is left of the last run; nobody has to wait for that. */
+async function removeBelongings(engine: RemoveNeeds, container: Container): Promise<void> {
+  const { background } = engine;
+  const { id, mounts } = container;
+  const about = { container: id };
   engine.exits.settle(id); // a removal can end the wait for the next run of a restart policy
   engine.pendingAttaches.cancelAll(id);
-  engine.shims.afterwards(id, async () => {
+  background.untilDone('remove the files of a container', about, async () => {
+    await engine.shims.cleaned(id);
     await engine.layers.remove(id);
     await rm(containerFolder(engine.config, id), { recursive: true, force: true });
   });
-  await removeAnonymousVolumes(engine, container.mounts);
+  // What cannot be removed now is found by the next daemon: it is still nobody's.
+  await background.run('remove the volumes of a container', about, async () => {
+    await removeAnonymousVolumes(engine, mounts);
+  }).done;
   // Clients that wait for it have asked on another connection: told before the answer, it would end them too early.
-  setImmediate(() => emitContainer(engine.events, 'destroy', container));
+  background.after(0, 'tell that a container is removed', about, () =>
+    emitContainer(engine.events, 'destroy', container),
+  );
 }
 
 /** They are nobody's now, until a user removes them. */
-function keepVolumes({ containers, volumes }: RemoveNeeds, id: string): void {
-  for (const { type, name = '' } of containers.get(id)?.mounts ?? []) if (type === 'volume') volumes.keep(name);
+function keepVolumes({ volumes }: RemoveNeeds, { mounts }: Container): void {
+  for (const { type, name = '' } of mounts) if (type === 'volume') volumes.keep(name);
 }
 
 async function endIfAlive(engine: RemoveNeeds, id: string): Promise<void> {
@@ -97,8 +118,7 @@ function claim(containers: ContainerStore, id: string): Container {
     }
     if (state.status === 'removing')
       throw new EngineError('conflict', `removal of container ${id} is already in progress`);
-    const ended = state.status === 'restarting' ? ({ ...state, status: 'exited' } as const) : state;
-    return { ...current, state: transition(ended, { status: 'removing', exitCode: exitCodeOf(state) }) };
+    return { ...current, state: transition(state, { status: 'removing', exitCode: exitCodeOf(state) }) };
   });
 }
 

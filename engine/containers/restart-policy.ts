@@ -1,5 +1,6 @@
-import type { Clock } from '../lib/clock.ts';
+import type { Database } from '../db/database.ts';
 import { startHeld, type StartNeeds } from './start.ts';
+import { transition } from './state.ts';
 import type { Container } from './store.ts';
 
 const FIRST_DELAY_MS = 100;
@@ -7,7 +8,7 @@ const LONGEST_DELAY_MS = 60_000;
 /** A run of this length was a success: the delay starts over. */
 const STEADY_SECONDS = 10;
 
-type Needs = StartNeeds & { clock: Clock; log: { warn(details: object, message: string): void } };
+type Needs = StartNeeds & { db: Database };
 
 /**
  * Starts ended containers again, as their policies say, each time after twice the delay. Disposed, it starts nothing
@@ -24,23 +25,18 @@ export class RestartPolicies implements AsyncDisposable {
     this.#engine = engine;
   }
 
-  /** Called when a container has ended. */
-  ended(container: Container): void {
+  /** Called in the transaction that stores the end of a run, or that a start by the policy has failed. */
+  ended(container: Container, { ran }: { ran: boolean }): void {
     const { id, state } = container;
+    const { containers, db } = this.#engine;
     if (this.#disposed) return;
     if (state.status !== 'exited' || !wantsRestart(container, state.exitCode)) {
-      this.#delaysMs.delete(id);
+      db.afterCommit(() => void this.#delaysMs.delete(id));
       return;
     }
-    const ranSeconds = state.startedAt.until(state.finishedAt).total('seconds');
-    const before = ranSeconds >= STEADY_SECONDS ? undefined : this.#delaysMs.get(id);
-    const delayMs = before === undefined ? FIRST_DELAY_MS : Math.min(before * 2, LONGEST_DELAY_MS);
-    this.#delaysMs.set(id, delayMs);
-    this.#engine.containers.change(id, (current) => ({ ...current, state: { ...state, status: 'restarting' } }));
-    this.#timers.set(
-      id,
-      this.#engine.clock.after(delayMs, () => this.#begin(id)),
-    );
+    const ranSeconds = ran ? state.startedAt.until(state.finishedAt).total('seconds') : 0;
+    containers.change(id, (current) => ({ ...current, state: transition(state, { ...state, status: 'restarting' }) }));
+    db.afterCommit(() => this.#startLater(id, { isSteady: ranSeconds >= STEADY_SECONDS }));
   }
 
   /** At the daemon's start: those that a user did not stop. */
@@ -52,9 +48,23 @@ export class RestartPolicies implements AsyncDisposable {
     }
   }
 
+  #startLater(id: string, { isSteady }: { isSteady: boolean }): void {
+    const before = isSteady ? undefined : this.#delaysMs.get(id);
+    const delayMs = before === undefined ? FIRST_DELAY_MS : Math.min(before * 2, LONGEST_DELAY_MS);
+    this.#delaysMs.set(id, delayMs);
+    this.#timers.get(id)?.[Symbol.dispose]();
+    this.#timers.set(
+      id,
+      this.#engine.clock.after(delayMs, () => this.#begin(id)),
+    );
+  }
+
   #begin(id: string): void {
     this.#timers.delete(id);
-    const start = this.#again(id).finally(() => this.#starts.delete(start));
+    const { done } = this.#engine.background.run('start a container by its restart policy', { container: id }, () =>
+      this.#again(id),
+    );
+    const start = done.then(() => void this.#starts.delete(start));
     this.#starts.add(start);
   }
 
@@ -66,11 +76,11 @@ export class RestartPolicies implements AsyncDisposable {
       return;
     if (container.state.status === 'exited' && this.#delaysMs.has(id) && container.stoppedByUser) return;
     try {
-      await startHeld(this.#engine, id, { restartCount: container.restartCount + 1 });
-    } catch (error) {
-      this.#engine.log.warn({ err: error, container: id }, 'the restart policy could not start a container');
-      const failed = this.#engine.containers.get(id);
-      if (failed !== undefined) this.ended({ ...failed, restartCount: failed.restartCount + 1 });
+      await startHeld(this.#engine, id, { restartCount: container.restartCount + 1, byPolicy: true });
+    } finally {
+      // The claim itself could not be stored: the next attempt may find more space.
+      const status = this.#engine.containers.get(id)?.state.status;
+      if (status === 'restarting' && !this.#timers.has(id)) this.#startLater(id, { isSteady: false });
     }
   }
 

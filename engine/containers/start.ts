@@ -6,6 +6,8 @@ import type { Config } from '../config/config.ts';
 import type { Events } from '../events/events.ts';
 import { prepareMoves } from '../host/cgroup-moves.ts';
 import type { Layers } from '../layers/layers.ts';
+import type { Background } from '../lib/background.ts';
+import { settlesWithin, type Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import { makeFolders } from '../lib/folders.ts';
 import type { KeyLock } from '../lib/key-lock.ts';
@@ -13,7 +15,6 @@ import {
   attachBridge,
   attachHost,
   attachNone,
-  detach,
   leaseNothing,
   type Leased,
   type NetworkNeeds,
@@ -31,12 +32,15 @@ import { logSizes } from './log-options.ts';
 import { hasHome, ociSpec, type Namespaces } from './oci-spec.ts';
 import type { PendingAttaches } from './pending-attaches.ts';
 import { cgroupPathOf, containerFolder, shimFolder } from './places.ts';
+import { removeRemains } from './remains.ts';
 import { rootSeenBy } from './root-files.ts';
 import type { Shims } from './shims.ts';
-import { isAlive, transition, type Starting } from './state.ts';
+import { isAlive, transition, type Alive } from './state.ts';
 import type { Container, ContainerStore } from './store.ts';
 
 export type StartNeeds = NetworkNeeds & {
+  background: Background;
+  clock: Clock;
   config: Config;
   containers: ContainerStore;
   events: Events;
@@ -47,6 +51,9 @@ export type StartNeeds = NetworkNeeds & {
   runtimes: Runtimes;
   shims: Shims;
 };
+
+/** A start waits this long for what the last run has left. */
+const CLEANING_SECONDS = 30;
 
 /** Throws `notModified` when it runs already, `failed` when the runtime cannot start it. Specification, endpoint 10. */
 export async function startContainer(engine: StartNeeds, ref: string): Promise<void> {
@@ -59,14 +66,18 @@ export async function startContainer(engine: StartNeeds, ref: string): Promise<v
 export async function startHeld(
   engine: StartNeeds,
   id: string,
-  { restartCount }: { restartCount: number },
+  { restartCount, byPolicy = false }: { restartCount: number; byPolicy?: boolean },
 ): Promise<void> {
   const claimed = claim(engine.containers, id);
   prepareMoves();
   try {
     await launch(engine, claimed, restartCount);
   } catch (error) {
-    giveBack(engine, claimed, error);
+    const exitCode = error instanceof StartFailed ? error.exitCode : 128;
+    const message = error instanceof Error ? error.message : String(error);
+    engine.background.untilDone('record a start that failed', { container: id }, () =>
+      engine.exits.recordFailedStart(id, { exitCode, message, restartCount, byPolicy }),
+    );
     throw error instanceof StartFailed ? new EngineError('failed', error.message, { cause: error }) : error;
   }
 }
@@ -87,25 +98,25 @@ function claim(containers: ContainerStore, id: string): Container {
 
 async function launch(engine: StartNeeds, container: Container, restartCount: number): Promise<void> {
   const { id } = container;
-  await engine.shims.cleaned(id);
+  if (!(await settlesWithin(engine.shims.cleaned(id), CLEANING_SECONDS, engine.clock))) {
+    throw new EngineError('failed', `what the last run of container ${id} has left could not be removed yet`);
+  }
   await using undo = new AsyncDisposableStack();
   const folder = shimFolder(engine.config, id);
-  await rm(folder, { recursive: true, force: true });
+  const removeFolder = async (): Promise<void> => await rm(folder, { recursive: true, force: true });
+  await removeFolder();
+  undo.defer(
+    async () => await engine.background.run('remove the folder of a shim', { container: id }, removeFolder).done,
+  );
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  undo.defer(async () => await rm(folder, { recursive: true, force: true }));
   makeBindSources(container);
 
   const links = linkHosts(engine, container);
-  undo.defer(() => detach(engine, id));
   const leased = await lease(engine, container);
   mkdirSync(containerFolder(engine.config, id), { recursive: true, mode: 0o710 });
   const memory = sharedMemoryOf(engine, container);
   const shim = await spawnShim(engine, container, folder, { netns: leased?.netns, memory });
-  undo.defer(async () => {
-    await shim.gone;
-    await shim.abandon();
-  });
-  undo.defer(async () => await shim.abandon());
+  undo.defer(async () => await endShim(engine, container, shim));
 
   const overlay = engine.layers.overlay(id);
   const { config, hostConfig } = container;
@@ -131,33 +142,39 @@ async function launch(engine: StartNeeds, container: Container, restartCount: nu
   if (container.config.Tty && height > 0 && width > 0) await shim.resize(width, height);
   const { pid, startedAt } = await shim.start();
 
-  engine.shims.add(id, shim);
-  const running = engine.containers.change(id, (current) => ({
-    ...current,
-    state: transition(current.state, { status: 'running', pid, startedAt }),
-    error: '',
-    oomKilled: false,
-    restartCount,
-    stoppedByUser: false,
-  }));
+  recordRun(engine, id, { status: 'running', pid, startedAt }, restartCount);
   undo.move();
-  if (leased?.attachment !== undefined) tellLinkedAddress(engine, running, leased.attachment.ipAddress);
-  emitMounts(engine.events, running);
-  emitContainer(engine.events, 'start', running);
+  engine.shims.add(id, shim);
   engine.exits.follow(id, shim);
+  engine.background.untilDone('tell linked containers of an address', { container: id }, () =>
+    tellLinkedAddress(engine, id),
+  );
 }
 
-/** Back to what it was; a container that never ran keeps the code of the failure, as `docker start` shows it. */
-function giveBack(engine: StartNeeds, claimed: Container, error: unknown): void {
-  const exitCode = error instanceof StartFailed ? error.exitCode : 128;
-  const message = error instanceof Error ? error.message : String(error);
-  const failed = engine.containers.change(claimed.id, (current) => {
-    const { from } = current.state as Starting;
-    const back = from.status === 'restarting' ? ({ ...from, status: 'exited' } as const) : from;
-    return { ...current, state: { ...back, exitCode }, error: message };
+/** One commit with its events: nothing comes after it that could fail. */
+export function recordRun(engine: StartNeeds, id: string, state: Alive, restartCount: number): void {
+  engine.containers.together(() => {
+    const running = engine.containers.change(id, (current) => ({
+      ...current,
+      state: transition(current.state, state),
+      error: '',
+      oomKilled: false,
+      restartCount,
+      stoppedByUser: false,
+    }));
+    emitMounts(engine.events, running);
+    emitContainer(engine.events, 'start', running);
   });
-  emitContainer(engine.events, 'die', failed, { exitCode: String(exitCode) });
-  engine.exits.settle(claimed.id);
+}
+
+/** The process as well, where there is one already: nobody would ever record its end. */
+async function endShim(engine: StartNeeds, container: Container, shim: Shim): Promise<void> {
+  const { id, hostConfig } = container;
+  await shim.end();
+  if (!shim.wasLost) return;
+  await engine.background.run('end a container without a shim', { container: id }, async () => {
+    await removeRemains(engine.runtimes.get(hostConfig.Runtime), id, cgroupPathOf(container));
+  }).done;
 }
 
 /** A missing source of a bind is made a folder, as docker does. */

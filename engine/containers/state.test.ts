@@ -23,16 +23,16 @@ const steps = new Set([
   'starting restarting',
   'running paused',
   'running stopping',
-  'running restarting',
   'running exited',
   'paused running',
   'paused stopping',
-  'paused restarting',
   'paused exited',
   'stopping exited',
   'restarting starting',
   'restarting exited',
+  'restarting removing',
   'exited starting',
+  'exited restarting',
   'exited removing',
 ]);
 

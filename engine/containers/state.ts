@@ -33,11 +33,11 @@ export type Status = ContainerState['status'];
 const next: Record<Status, readonly Status[]> = {
   created: ['starting', 'removing'],
   starting: ['running', 'created', 'exited', 'restarting'],
-  running: ['paused', 'stopping', 'restarting', 'exited'],
-  paused: ['running', 'stopping', 'restarting', 'exited'],
+  running: ['paused', 'stopping', 'exited'],
+  paused: ['running', 'stopping', 'exited'],
   stopping: ['exited'],
-  restarting: ['starting', 'exited'],
-  exited: ['starting', 'removing'],
+  restarting: ['starting', 'exited', 'removing'],
+  exited: ['starting', 'restarting', 'removing'],
   removing: [],
 };
 

@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts';
 import type { Events } from '../events/events.ts';
-import type { Clock } from '../lib/clock.ts';
+import { settlesWithin, type Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import { emitContainer } from './container-events.ts';
 import type { Exits } from './exits.ts';
@@ -77,10 +77,4 @@ async function send(shims: Shims, id: string, signal: number): Promise<void> {
   } catch (error) {
     if (!(error instanceof EngineError) || error.kind !== 'conflict') throw error;
   }
-}
-
-async function settlesWithin(work: Promise<void>, seconds: number, clock: Clock): Promise<boolean> {
-  const late = Promise.withResolvers<boolean>();
-  using _timer = clock.after(seconds * 1000, () => late.resolve(false));
-  return await Promise.race([work.then(() => true), late.promise]);
 }

@@ -35,3 +35,23 @@ test('state of a newer daemon is refused', () => {
 
   assert.throws(() => db.migrate('things', ['CREATE TABLE things (name TEXT)']), /too old/);
 });
+
+test('what follows a commit happens after it, and not after a rollback', () => {
+  using db = new Database(':memory:');
+  const told: string[] = [];
+
+  db.transaction(() => {
+    db.transaction(() => db.afterCommit(() => told.push(`inside ${db.inTransaction}`)));
+    told.push('end of the work');
+  });
+  assert.throws(() =>
+    db.transaction(() => {
+      db.afterCommit(() => told.push('rolled back'));
+      throw new Error('stop');
+    }),
+  );
+  db.afterCommit(() => told.push('at once'));
+  db.transaction(() => undefined);
+
+  assert.deepEqual(told, ['end of the work', 'inside false', 'at once']);
+});

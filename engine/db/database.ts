@@ -19,6 +19,7 @@ export class Database implements Disposable {
   readonly sql: DatabaseSync;
   #depth = 0;
   readonly #undo: (() => void)[] = [];
+  #afterwards: (() => void)[] = [];
 
   constructor(path: string) {
     this.sql = new DatabaseSync(path);
@@ -70,24 +71,43 @@ export class Database implements Disposable {
     if (this.#depth > 0) return work();
     this.sql.exec('BEGIN IMMEDIATE');
     this.#depth += 1;
+    let result: T;
     try {
-      const result = work();
+      result = work();
       this.sql.exec('COMMIT');
-      return result;
     } catch (error) {
+      this.#afterwards = [];
+      for (const undo of this.#undo.toReversed()) undo();
       // Of some errors, such as a full disk, SQLite has rolled back by itself.
       if (this.sql.isTransaction) this.sql.exec('ROLLBACK');
-      for (const undo of this.#undo.toReversed()) undo();
       throw error;
     } finally {
       this.#depth -= 1;
       this.#undo.length = 0;
     }
+    const afterwards = this.#afterwards;
+    this.#afterwards = [];
+    for (const step of afterwards) step();
+    return result;
+  }
+
+  /** Whether what is written now can still be rolled back. */
+  get inTransaction(): boolean {
+    return this.#depth > 0;
   }
 
   /** For what is kept in memory as well: called when the present transaction is rolled back. */
   onRollback(undo: () => void): void {
     if (this.#depth > 0) this.#undo.push(undo);
+  }
+
+  /**
+   * For what must not be seen, or cannot be taken back, before it is stored: called after the commit of the present
+   * transaction; at once where there is none. It must not throw: what was committed has succeeded.
+   */
+  afterCommit(step: () => void): void {
+    if (this.#depth > 0) this.#afterwards.push(step);
+    else step();
   }
 
   [Symbol.dispose](): void {

@@ -16,6 +16,7 @@ export type EngineEvent = Readonly<{
   time: Temporal.Instant;
 }>;
 
+type Log = { error(details: object, message: string): void };
 type Bounds = { events: number; days: number };
 
 const DEFAULT_BOUNDS: Bounds = { events: 20_000, days: 30 };
@@ -40,6 +41,8 @@ const STEPS = [
  * twice, and nobody's slowness takes memory.
  */
 export class Events {
+  readonly #db: Database;
+  readonly #log: Log;
   readonly #clock: Clock;
   readonly #bounds: Bounds;
   readonly #listeners = new Set<() => void>();
@@ -50,7 +53,9 @@ export class Events {
   #last: number;
   #lastTimeNs: bigint;
 
-  constructor(db: Database, clock: Clock, bounds: Bounds = DEFAULT_BOUNDS) {
+  constructor(db: Database, clock: Clock, log: Log, bounds: Bounds = DEFAULT_BOUNDS) {
+    this.#db = db;
+    this.#log = log;
     this.#clock = clock;
     this.#bounds = bounds;
     db.migrate('events', STEPS);
@@ -65,15 +70,33 @@ export class Events {
     this.#lastTimeNs = BigInt((newest?.time_ns ?? 0) as bigint | number);
   }
 
-  /** Stores the event and pushes it to everyone who listens. */
+  /**
+   * Stores the event and pushes it to everyone who listens. In a transaction it stands and falls with what it tells of;
+   * alone it cannot fail: what has happened has happened, also where there is no space to tell it.
+   */
   emit(type: EventType, action: string, id: string, attributes: Record<string, string> = {}): void {
+    try {
+      this.#store(type, action, id, attributes);
+    } catch (error) {
+      if (this.#db.inTransaction) throw error;
+      this.#log.error({ err: error, type, action, id }, 'an event could not be stored');
+      return;
+    }
+    this.#db.afterCommit(() => {
+      for (const listener of this.#listeners) listener();
+    });
+  }
+
+  #store(type: EventType, action: string, id: string, attributes: Record<string, string>): void {
     const now = this.#clock.now().epochNanoseconds;
     // Clients sort by time and ask again from the last one they saw: no two events share a time.
     this.#lastTimeNs = now > this.#lastTimeNs ? now : this.#lastTimeNs + 1n;
     const { lastInsertRowid } = this.#insert.run(this.#lastTimeNs, type, action, id, JSON.stringify(attributes));
+    const before = this.#last;
     this.#last = Number(lastInsertRowid);
+    // The next event gets the same number: a cursor that counted this one would miss it.
+    this.#db.onRollback(() => (this.#last = before));
     if (this.#last % PRUNE_EVERY === 0) this.#pruneOld(now);
-    for (const listener of this.#listeners) listener();
   }
 
   /** The cursor behind the newest event: reading from here tells only what is still to come. */

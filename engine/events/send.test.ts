@@ -34,7 +34,7 @@ async function connect(events: Events, sent: (output: ServerResponse, done: Prom
 
 test('a client that does not read takes no memory, and gets every event in order when it reads again', async () => {
   using db = new Database(':memory:');
-  const events = new Events(db, systemClock);
+  const events = new Events(db, systemClock, { error: console.error });
   let output: ServerResponse | undefined;
   using client = await connect(events, (response, done) => {
     output = response;
@@ -68,7 +68,7 @@ test('a client that does not read takes no memory, and gets every event in order
 
 test('a client that has gone is forgotten, also when it left with its events unread', async () => {
   using db = new Database(':memory:');
-  const events = new Events(db, systemClock);
+  const events = new Events(db, systemClock, { error: console.error });
   const sent = Promise.withResolvers<void>();
   const listening = Promise.withResolvers<void>();
   using client = await connect(events, (_response, done) => {

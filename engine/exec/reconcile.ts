@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { shimFolder } from '../containers/places.ts';
 import { hasCode } from '../lib/errors.ts';
 import { Shim } from '../runtime/shim.ts';
+import { endLost } from './lost.ts';
 import { followExec, type ExecNeeds } from './start.ts';
 import type { Exec } from './store.ts';
 
@@ -43,10 +44,10 @@ async function findAgain(engine: ExecNeeds, { id }: Exec): Promise<void> {
   const directory = shimFolder(engine.config, id);
   const shim = await Shim.reconnect(directory, 'exec');
   if (shim?.phase === 'started' || shim?.phase === 'exited') {
-    void followExec(engine, id, shim);
+    followExec(engine, id, shim);
     return;
   }
-  const exitCode = Shim.readStatus(directory)?.exitCode ?? 255;
+  const exitCode = Shim.readStatus(directory)?.exitCode ?? (await endLost(engine, id));
   engine.execs.change(id, (current) => ({
     ...current,
     state: { status: 'ended', exitCode, endedAt: engine.clock.now() },

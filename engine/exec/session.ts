@@ -22,12 +22,13 @@ export async function runSession(engine: ExecNeeds, claimed: Claimed, tty: boole
   };
   try {
     const run = await runExec(engine, claimed, connect);
-    await run.recorded.finally(recorded.resolve);
+    await run.recorded;
+    recorded.resolve();
     await session;
   } catch (error) {
-    if (!(error instanceof EngineError)) throw error;
-    const text = Buffer.from(`${error.message}\r\n`);
+    const text = Buffer.from(`${error instanceof Error ? error.message : String(error)}\r\n`);
     client.write(tty ? text : encodeFrame(STDOUT, text));
+    if (!(error instanceof EngineError)) throw error;
   } finally {
     recorded.resolve();
     client.end();

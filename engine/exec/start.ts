@@ -9,28 +9,32 @@ import { shimFolder } from '../containers/places.ts';
 import { Relay } from '../containers/relay.ts';
 import type { Shims } from '../containers/shims.ts';
 import type { Container, ContainerStore } from '../containers/store.ts';
+import type { Database } from '../db/database.ts';
 import type { Events } from '../events/events.ts';
 import { prepareMoves } from '../host/cgroup-moves.ts';
 import type { Layers } from '../layers/layers.ts';
+import type { Background, Task } from '../lib/background.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { Networks } from '../networks/networks.ts';
 import type { Runtimes } from '../runtime/runtimes.ts';
-import { Shim, ShimLost } from '../runtime/shim.ts';
+import { Shim } from '../runtime/shim.ts';
 import { StartFailed } from '../runtime/start-failure.ts';
 import { commandLine } from './create.ts';
+import { endLost } from './lost.ts';
 import { execProcess } from './process.ts';
 import type { Exec, ExecStore } from './store.ts';
 
 export type ExecNeeds = {
+  background: Background;
   clock: Clock;
   config: Config;
   containers: ContainerStore;
+  db: Database;
   events: Events;
   execs: ExecStore;
   execShims: Map<string, Shim>;
   layers: Layers;
-  log: { error(details: object, message: string): void };
   networks: Networks;
   runtimes: Runtimes;
   shims: Shims;
@@ -40,7 +44,6 @@ export type Claimed = Readonly<{ exec: Exec; container: Container }>;
 
 /** dockerd 20.10 gives this to whatever could not be started, a missing command included. */
 const NOT_STARTED_CODE = 126;
-const LOST_CODE = 255;
 
 /** What can be refused, before the connection is taken over; from here on the exec is started once. */
 export function claimExec(engine: ExecNeeds, ref: string): Claimed {
@@ -75,7 +78,7 @@ export async function runExec(
   try {
     const directory = shimFolder(engine.config, exec.id);
     mkdirSync(directory, { recursive: true, mode: 0o700 });
-    undo.defer(async () => await rm(directory, { recursive: true, force: true }));
+    undo.defer(async () => await removeFolder(engine, exec.id, directory).done);
     const { pid: ownerPid } = findAlive(engine, container.id).shim;
     const described = await execProcess(engine, exec, container, ownerPid);
     writeFileSync(join(directory, 'process.json'), JSON.stringify(described));
@@ -90,7 +93,7 @@ export async function runExec(
       stdinOnce: true,
       log: { driver: 'none' },
     });
-    undo.defer(async () => await shim.abandon());
+    undo.defer(async () => await endShim(engine, exec, shim));
     engine.execShims.set(exec.id, shim);
     if (connect !== undefined) connect(await openStreams(shim, exec));
     const { size } = engine.execs.find(exec.id);
@@ -98,10 +101,12 @@ export async function runExec(
     const { pid } = await shim.start();
     engine.execs.change(exec.id, (current) => ({ ...current, state: { status: 'running', pid } }));
     undo.move();
-    return { recorded: followExec(engine, exec.id, shim) };
+    return followExec(engine, exec.id, shim);
   } catch (error) {
     engine.execShims.delete(exec.id);
-    end(engine, exec.id, NOT_STARTED_CODE);
+    engine.background.untilDone('record an exec that did not start', { exec: exec.id }, () =>
+      end(engine, exec.id, NOT_STARTED_CODE),
+    );
     throw error instanceof StartFailed ? new EngineError('invalid', error.message, { cause: error }) : error;
   }
 }
@@ -111,35 +116,54 @@ async function openStreams(shim: Shim, { openStdin, openStdout, openStderr, tty 
   return await Relay.open(shim, { stdin: openStdin, stdout, stderr: openStderr, logs: false, stream: true });
 }
 
-/** Watches a running exec until its exit code is stored. */
-export async function followExec(engine: ExecNeeds, id: string, shim: Shim): Promise<void> {
+/** Watches a running exec. `recorded` resolves when its exit code is stored; it never rejects. */
+export function followExec(engine: ExecNeeds, id: string, shim: Shim): { recorded: Promise<void> } {
   engine.execShims.set(id, shim);
-  const exitCode = await exitCodeOf(shim);
-  engine.execShims.delete(id);
-  end(engine, id, exitCode);
-  const { containerId } = engine.execs.get(id) ?? {};
-  const container = engine.containers.get(containerId ?? '');
-  if (container !== undefined) {
-    emitContainer(engine.events, 'exec_die', container, { execID: id, exitCode: String(exitCode) });
-  }
-  shim.release();
-  // Nobody waits for it: the answer goes out before.
-  shim.gone
-    .then(async () => await rm(shim.directory, { recursive: true, force: true }))
-    .catch((error: unknown) => engine.log.error({ err: error, exec: id }, 'the folder of an exec is left'));
+  const recorded = shim.exited.then(
+    async ({ exitCode }) => await recordEnd(engine, id, shim, exitCode),
+    async () => await recordEnd(engine, id, shim, await endLost(engine, id)),
+  );
+  return { recorded };
 }
 
-async function exitCodeOf(shim: Shim): Promise<number> {
-  try {
-    return (await shim.exited).exitCode;
-  } catch (error) {
-    if (!(error instanceof ShimLost)) throw error;
-    return LOST_CODE;
-  }
+async function recordEnd(engine: ExecNeeds, id: string, shim: Shim, exitCode: number): Promise<void> {
+  const { background } = engine;
+  const about = { exec: id };
+  engine.execShims.delete(id);
+  await background.untilDone('record the end of an exec', about, () => end(engine, id, exitCode, { ran: true })).done;
+  shim.release();
+  // Nobody waits for it: the answer goes out before.
+  background.run('clean up after an exec', about, async () => {
+    await shim.gone;
+    await removeFolder(engine, id, shim.directory).done;
+  });
+}
+
+function removeFolder({ background }: ExecNeeds, id: string, directory: string): Task {
+  return background.untilDone('remove the folder of a shim', { exec: id }, async () => {
+    await rm(directory, { recursive: true, force: true });
+  });
+}
+
+/** The process as well, where there is one already: nobody would ever record its end. */
+async function endShim(engine: ExecNeeds, { id }: Exec, shim: Shim): Promise<void> {
+  await shim.end();
+  if (shim.wasLost) await endLost(engine, id);
 }
 
 /** The container may have been removed with its execs meanwhile. */
-function end({ execs, clock }: ExecNeeds, id: string, exitCode: number): void {
-  if (execs.get(id) === undefined) return;
-  execs.change(id, (current) => ({ ...current, state: { status: 'ended', exitCode, endedAt: clock.now() } }));
+function end(
+  { containers, clock, db, events, execs }: ExecNeeds,
+  id: string,
+  exitCode: number,
+  { ran = false } = {},
+): void {
+  const exec = execs.get(id);
+  if (exec === undefined) return;
+  const container = containers.get(exec.containerId);
+  db.transaction(() => {
+    execs.change(id, (current) => ({ ...current, state: { status: 'ended', exitCode, endedAt: clock.now() } }));
+    if (!ran || container === undefined) return;
+    emitContainer(events, 'exec_die', container, { execID: id, exitCode: String(exitCode) });
+  });
 }

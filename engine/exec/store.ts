@@ -38,11 +38,13 @@ const migrations = [
 
 /** The processes that were started, or are to be started, in running containers. They go with their container's run. */
 export class ExecStore {
+  readonly #db: Database;
   readonly #byId = new Map<string, Exec>();
   readonly #put;
   readonly #delete;
 
   constructor(db: Database) {
+    this.#db = db;
     db.migrate('execs', migrations);
     this.#put = db.sql.prepare(
       'INSERT INTO execs VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET record = excluded.record',
@@ -95,7 +97,7 @@ export class ExecStore {
 
   delete(id: string): void {
     this.#delete.run(id);
-    this.#byId.delete(id);
+    this.#remember(id, undefined);
   }
 
   /** The container is removed. */
@@ -105,7 +107,18 @@ export class ExecStore {
 
   #save(exec: Exec): void {
     this.#put.run(exec.id, exec.containerId, JSON.stringify(exec));
-    this.#byId.set(exec.id, exec);
+    this.#remember(exec.id, exec);
+  }
+
+  #remember(id: string, exec: Exec | undefined): void {
+    const before = this.#byId.get(id);
+    this.#set(id, exec);
+    this.#db.onRollback(() => this.#set(id, before));
+  }
+
+  #set(id: string, exec: Exec | undefined): void {
+    if (exec === undefined) this.#byId.delete(id);
+    else this.#byId.set(id, exec);
   }
 }
 

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, rmdirSync } from 'node:fs';
+import { readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { hasCode } from '../lib/errors.ts';
@@ -79,15 +79,34 @@ export function readUsage({ version, controllers }: Cgroups, path: string): Usag
   };
 }
 
-/** The ids of the processes in a cgroup; none when it is gone. */
+/** The ids of the processes in a cgroup and in those below it; none when it is gone. */
 export function processesIn({ mounts }: Pick<Cgroups, 'mounts'>, path: string): number[] {
   const pids = new Set<number>();
-  for (const mount of mounts) {
-    for (const line of (readValue(join(mount, path, 'cgroup.procs')) ?? '').split('\n')) {
-      if (line !== '') pids.add(Number(line));
-    }
-  }
+  for (const mount of mounts) addProcesses(join(mount, path), pids);
   return [...pids];
+}
+
+function addProcesses(directory: string, pids: Set<number>): void {
+  for (const line of (readValue(join(directory, 'cgroup.procs')) ?? '').split('\n')) {
+    // 0 is a process of another pid namespace than ours: none that we could reach.
+    if (line !== '' && line !== '0') pids.add(Number(line));
+  }
+  for (const name of foldersIn(directory)) addProcesses(join(directory, name), pids);
+}
+
+/**
+ * Stops every process of a cgroup where it is, or lets them go on. Synchronous: the kernel answers at once. A cgroup that
+ * is not there, or goes meanwhile, is no error.
+ */
+export function freezeCgroup({ version, controllers }: Cgroups, path: string, frozen: boolean): void {
+  const mount = controllers.get('freezer');
+  if (mount === undefined) return;
+  try {
+    if (version === 1) writeFileSync(join(mount, path, 'freezer.state'), frozen ? 'FROZEN' : 'THAWED', { flag: 'r+' });
+    else writeFileSync(join(mount, path, 'cgroup.freeze'), frozen ? '1' : '0', { flag: 'r+' });
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT') && !hasCode(error, 'ENODEV')) throw error;
+  }
 }
 
 /**
@@ -102,13 +121,21 @@ export function removeCgroup({ mounts }: Pick<Cgroups, 'mounts'>, path: string):
 }
 
 function removeTree(directory: string): void {
+  for (const name of foldersIn(directory)) removeTree(join(directory, name));
   try {
-    for (const entry of readdirSync(directory, { withFileTypes: true })) {
-      if (entry.isDirectory()) removeTree(join(directory, entry.name));
-    }
     rmdirSync(directory);
   } catch (error) {
     if (!hasCode(error, 'ENOENT')) throw error; // not in this hierarchy, or somebody was faster
+  }
+}
+
+function foldersIn(directory: string): string[] {
+  try {
+    const entries = readdirSync(directory, { withFileTypes: true });
+    return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+  } catch (error) {
+    if (hasCode(error, 'ENOENT') || hasCode(error, 'ENODEV')) return [];
+    throw error;
   }
 }
 

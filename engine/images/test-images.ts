@@ -40,7 +40,7 @@ export class TestImages implements AsyncDisposable {
     this.#ownsDirectory = directory === undefined;
     this.directory = directory ?? mkdtempSync(join(tmpdir(), 'gantry-images-'));
     this.db = new Database(join(this.directory, 'gantry.db'));
-    this.events = new Events(this.db, this.clock);
+    this.events = new Events(this.db, this.clock, { error: console.error });
     this.blobs = new Blobs(this.directory);
     this.archives = new Archives(this.clock, limits);
     this.layers = new Layers(this.db, this.blobs, this.directory, {

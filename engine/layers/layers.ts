@@ -276,6 +276,7 @@ export class Layers implements AsyncDisposable {
         if (layer === undefined) return;
         this.#statements.deleteLayer.run(id);
         this.#layers.delete(id);
+        this.#db.onRollback(() => this.#layers.set(layer.chainId, layer));
         removed.push(layer);
         id = layer.parent;
       }

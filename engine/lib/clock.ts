@@ -21,3 +21,10 @@ export const systemClock: Clock = {
     return { [Symbol.dispose]: () => clearTimeout(timer) };
   },
 };
+
+/** Whether `work` comes to its end within this time. */
+export async function settlesWithin(work: Promise<void>, seconds: number, clock: Clock): Promise<boolean> {
+  const late = Promise.withResolvers<boolean>();
+  using _timer = clock.after(seconds * 1000, () => late.resolve(false));
+  return await Promise.race([work.then(() => true), late.promise]);
+}

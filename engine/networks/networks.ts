@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 
 import type { Database } from '../db/database.ts';
 import { Netlink } from '../host/netlink.ts';
+import type { Background } from '../lib/background.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
@@ -13,6 +14,7 @@ import { NetworkStore, type NetworkDriver, type NetworkRecord } from './store.ts
 import { chooseSubnet, parseBip } from './subnets.ts';
 
 export type NetworkSettings = Readonly<{
+  background: Background;
   db: Database;
   clock: Clock;
   log: Logger;
@@ -110,6 +112,18 @@ export class Networks implements Disposable {
   /** Which network a container is in while it runs. */
   attachmentOf(containerId: string): Attachment | undefined {
     return this.store.attachmentOf(containerId);
+  }
+
+  /** Frees what an attachment had, as soon as it is committed that there is none. Its address is nobody's before. */
+  giveBack({ containerId, ipAddress, ports }: Attachment): void {
+    const { background, db } = this.settings;
+    if (ipAddress === '') return;
+    db.afterCommit(() => {
+      background.untilDone('free the ports of a container', { container: containerId }, () => {
+        this.#bridge?.unpublish(ipAddress, ports);
+        this.#bridge?.leave(ipAddress);
+      });
+    });
   }
 
   /** Of the containers' links: as told, or the machine's own. */

@@ -106,18 +106,16 @@ export function attachHost(engine: NetworkNeeds, containerId: string): Attachmen
 }
 
 /**
- * Ends the publishing and frees ports and address. Synchronous and cheap; a container that is not attached is no error.
+ * Ends the publishing and frees ports and address, after the commit where there is a transaction: an attachment that is
+ * rolled back keeps them. Synchronous and cheap; a container that is not attached is no error.
  *
  * Namespace and links are not touched: the kernel removes them when the last process that holds them is gone.
  */
 export function detach(engine: NetworkNeeds, containerId: string): void {
   const attachment = engine.networks.attachmentOf(containerId);
   if (attachment === undefined) return;
-  if (attachment.ipAddress !== '') {
-    engine.networks.startedBridge?.unpublish(attachment.ipAddress, attachment.ports);
-    engine.networks.startedBridge?.leave(attachment.ipAddress);
-  }
   engine.networks.store.deleteAttachment(containerId);
+  engine.networks.giveBack(attachment);
   const network = engine.networks.store.network(attachment.networkId);
   if (network !== undefined) tell(engine, 'disconnect', network, containerId);
 }

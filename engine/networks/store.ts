@@ -107,11 +107,14 @@ export class NetworkStore {
         JSON.stringify(attachment.ports),
       );
     this.#attachments.set(attachment.containerId, attachment);
+    this.#db.onRollback(() => this.#attachments.delete(attachment.containerId));
   }
 
   deleteAttachment(containerId: string): void {
     this.#db.sql.prepare('DELETE FROM attachments WHERE container_id = ?').run(containerId);
+    const attachment = this.#attachments.get(containerId);
     this.#attachments.delete(containerId);
+    if (attachment !== undefined) this.#db.onRollback(() => this.#attachments.set(containerId, attachment));
   }
 
   #load(): void {

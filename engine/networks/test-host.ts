@@ -11,6 +11,7 @@ import { addAddress, addRoute } from '../host/addresses.ts';
 import { changeLink, createVeth, getLink } from '../host/links.ts';
 import { newNetns, unshare, withNetns } from '../host/namespaces.ts';
 import { Netlink } from '../host/netlink.ts';
+import { Background } from '../lib/background.ts';
 import { systemClock } from '../lib/clock.ts';
 import { Networks, type NetworkSettings } from './networks.ts';
 import { attachBridge, detach, reconcile, type AttachRequest, type Leased } from './sandbox.ts';
@@ -61,7 +62,7 @@ export class TestDaemon implements AsyncDisposable {
     this.#settings = settings;
     writeFileSync(join(directory, 'gantry.db'), '', { flag: 'a' });
     this.#db = new Database(join(directory, 'gantry.db'));
-    this.events = new Events(this.#db, systemClock);
+    this.events = new Events(this.#db, systemClock, { error: console.error });
     this.networks = this.#open();
   }
 
@@ -116,7 +117,7 @@ export class TestDaemon implements AsyncDisposable {
 
   async startAgain(live: readonly string[], settings: Partial<NetworkSettings> = {}): Promise<void> {
     this.#db = new Database(join(this.directory, 'gantry.db'));
-    this.events = new Events(this.#db, systemClock);
+    this.events = new Events(this.#db, systemClock, { error: console.error });
     this.networks = this.#open(settings);
     await reconcile(this, live);
   }
@@ -130,10 +131,12 @@ export class TestDaemon implements AsyncDisposable {
   }
 
   #open(settings: Partial<NetworkSettings> = {}): Networks {
+    const log = pino({ level: 'silent' });
     return new Networks({
+      background: new Background(systemClock, log),
       db: this.#db,
       clock: systemClock,
-      log: pino({ level: 'silent' }),
+      log,
       dataRoot: this.directory,
       bridge: 'gantry0',
       bip: '',

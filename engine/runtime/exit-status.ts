@@ -1,8 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { hasCode } from '../lib/errors.ts';
-
 /** How a process ended. `exitCode` is 128 + signal for one that a signal ended. */
 export type ExitStatus = Readonly<{
   exitCode: number;
@@ -11,9 +9,11 @@ export type ExitStatus = Readonly<{
   finishedAt: Temporal.Instant;
 }>;
 
+const EXITED = /^exited (\d+) (\d+) ([01]) (\d+)$/;
+
 /** Reads `exited CODE SIGNAL OOM NANOSECONDS`, as the shim sends and stores it. */
 export function parseExit(line: string): ExitStatus {
-  const match = /^exited (\d+) (\d+) ([01]) (\d+)$/.exec(line.trim());
+  const match = EXITED.exec(line);
   if (match === null) throw new Error(`no exit status: ${line}`);
   const signal = Number(match[2]);
   return {
@@ -24,12 +24,17 @@ export function parseExit(line: string): ExitStatus {
   };
 }
 
-/** What a shim that has left wrote down; undefined when it wrote nothing. */
+/** What a shim that has left wrote down; undefined when it wrote nothing, or nothing that can be read. */
 export function readExit(directory: string): ExitStatus | undefined {
+  const text = readStatus(directory);
+  return text === undefined || !EXITED.test(text) ? undefined : parseExit(text);
+}
+
+function readStatus(directory: string): string | undefined {
   try {
-    return parseExit(readFileSync(join(directory, 'status'), 'utf8'));
+    return readFileSync(join(directory, 'status'), 'utf8').trim();
   } catch (error) {
-    if (hasCode(error, 'ENOENT')) return undefined;
+    if (error instanceof Error && 'syscall' in error) return undefined;
     throw error;
   }
 }

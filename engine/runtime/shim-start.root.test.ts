@@ -75,6 +75,16 @@ test('a runtime that hangs is ended with its helpers', async () => {
   assert.throws(() => process.kill(helper, 0), { code: 'ESRCH' });
 });
 
+test('a runtime that is cut off while it writes its log is told as the failure that it is', async () => {
+  await using bundle = new TestBundle();
+  const script = `case "$*" in *delete*) exit 0;; esac; printf '{"level":"error","msg":"cont' >runtime.log; exit 3`;
+  const shim = await bundle.shim(['true'], { runtime: bundle.runtime(script) });
+
+  const { message } = await failureOf(shim);
+
+  assert.match(message, /the runtime ended with code 3/);
+});
+
 test('a start that hangs can be abandoned', async () => {
   await using bundle = new TestBundle();
   const runtime = bundle.runtime('case "$*" in *delete*) exit 0;; esac; exec sleep 1000');

@@ -71,7 +71,14 @@ export class Shim {
     this.exited.catch(() => undefined);
     this.#started.promise.catch(() => undefined);
     const lines = new LineReader((line) => this.#hear(line));
-    socket.on('data', (chunk: Buffer) => lines.push(chunk.toString()));
+    socket.on('data', (chunk: Buffer) => {
+      try {
+        lines.push(chunk.toString());
+      } catch (error) {
+        // No line that a shim says: whatever it is, it is none of ours any more.
+        socket.destroy(error instanceof Error ? error : undefined);
+      }
+    });
     socket.on('end', () => socket.destroy());
     socket.on('error', () => socket.destroy());
     socket.on('close', () => this.#lost());
@@ -182,6 +189,23 @@ export class Shim {
     const errno = await this.#ask('abandon').catch(() => 0); // it may be leaving already
     if (errno !== 0) this.#control.end();
     await closed;
+  }
+
+  /**
+   * Ends whatever it is at: the set-up, the start, or the process with SIGKILL. Resolves when nothing is left of it, or
+   * when it was lost.
+   */
+  async end(): Promise<void> {
+    if (this.#control.destroyed) return;
+    const closed = new Promise<void>((resolve) => void this.#control.once('close', () => resolve()));
+    const errno = await this.#ask('abandon').catch(() => 0); // it may be leaving already
+    if (errno === 0) {
+      await closed;
+      return;
+    }
+    await this.#ask(`signal ${os.signals.SIGKILL}`).catch(() => 0);
+    await this.gone;
+    this.release();
   }
 
   async #command(text: string): Promise<void> {

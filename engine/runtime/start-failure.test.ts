@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -128,4 +128,28 @@ test('an exec that cannot be started is 126', () => {
       'executable file not found in $PATH: unknown',
   );
   assert.equal(exitCode, 126);
+});
+
+for (const [name, cut] of [
+  ['a line that was cut off', '{"level":"error","msg":"cont'],
+  ['a line that is no message', '{"level":"error","msg":7}\nnull\n7\n'],
+  ['a part of a character', '{"level":"error","msg":"\u{1F4A5}'],
+] as const) {
+  test(`${name} in the runtime's log is passed over`, () => {
+    using place = folder({ 'runtime.log': `{"level":"error","msg":"the reason"}\n${cut}` });
+    using only = folder({ 'runtime.log': cut, 'config.json': '{"process":{"ar' });
+
+    assert.match(
+      startFailure(place.path, 'container', 'the runtime ended with code 1').message,
+      /: the reason: unknown$/,
+    );
+    assert.match(startFailure(only.path, 'container', 'the runtime ended with code 1').message, /ended with code 1/);
+  });
+}
+
+test('a log that cannot be read hides the failure from nobody', () => {
+  using place = folder({});
+  mkdirSync(join(place.path, 'runtime.log'));
+
+  assert.match(startFailure(place.path, 'exec', 'the runtime ended with code 1').message, /ended with code 1/);
 });

@@ -1,8 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { hasCode } from '../lib/errors.ts';
-
 /** The runtime could not start the process. `exitCode` is what a shell would say: 126, 127, or 128 for the rest. */
 export class StartFailed extends Error {
   override readonly name = 'StartFailed';
@@ -69,30 +67,41 @@ export function exitCodeFor(reason: string, command: string): 126 | 127 | 128 {
   return isMissing && said.includes(command.toLowerCase()) ? 127 : 128;
 }
 
-type Message = { level?: string; msg?: string };
 type Process = { args?: string[] };
 
+/** The last whole line that says so: a runtime that was killed, or whose disk was full, leaves a cut one. */
 function lastError(directory: string): string | undefined {
-  const errors = read(directory, 'runtime.log')
-    .split('\n')
-    .filter((line) => line.startsWith('{'))
-    .map((line) => JSON.parse(line) as Message)
-    .filter(({ level }) => level === 'error' || level === 'fatal');
-  return errors.at(-1)?.msg;
+  const lines = read(directory, 'runtime.log').split('\n');
+  return lines.map(errorIn).findLast((message) => message !== undefined);
+}
+
+function errorIn(line: string): string | undefined {
+  const entry = parsed(line) as { level?: unknown; msg?: unknown } | null | undefined;
+  const isError = entry?.level === 'error' || entry?.level === 'fatal';
+  return isError && typeof entry.msg === 'string' ? entry.msg : undefined;
 }
 
 function commandOf(directory: string): string {
-  const container = read(directory, 'config.json');
-  if (container !== '') return (JSON.parse(container) as { process?: Process }).process?.args?.[0] ?? '';
-  const exec = read(directory, 'process.json');
-  return exec === '' ? '' : ((JSON.parse(exec) as Process).args?.[0] ?? '');
+  const container = parsed(read(directory, 'config.json')) as { process?: Process } | undefined;
+  const own = container?.process ?? (parsed(read(directory, 'process.json')) as Process | undefined);
+  return own?.args?.[0] ?? '';
 }
 
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+/** What cannot be read explains nothing: the failure itself has to be told all the same. */
 function read(directory: string, name: string): string {
   try {
     return readFileSync(join(directory, name), 'utf8');
   } catch (error) {
-    if (hasCode(error, 'ENOENT')) return '';
+    if (error instanceof Error && 'syscall' in error) return '';
     throw error;
   }
 }

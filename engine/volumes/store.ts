@@ -32,6 +32,7 @@ const migrations = [
 /** The volumes' records, all of them in memory; their files lie below `<data-root>/volumes`. */
 export class VolumeStore implements AsyncDisposable {
   readonly directory: string;
+  readonly #db: Database;
   readonly #byName = new Map<string, Volume>();
   readonly #insert;
   readonly #delete;
@@ -39,6 +40,7 @@ export class VolumeStore implements AsyncDisposable {
   readonly #trash: Trash;
 
   constructor(db: Database, dataRoot: string, log: FailureLog) {
+    this.#db = db;
     this.directory = join(dataRoot, 'volumes');
     this.#trash = new Trash(join(this.directory, TRASH), (error, path) =>
       log.warn({ err: error, path }, 'a removed volume is still there; the next start tries again'),
@@ -89,6 +91,7 @@ export class VolumeStore implements AsyncDisposable {
     if (volume === undefined || !volume.anonymous) return;
     this.#keep.run(name);
     this.#byName.set(name, { ...volume, anonymous: false });
+    this.#db.onRollback(() => this.#byName.set(name, volume));
   }
 
   /** Takes a folder below `directory` away; its files disappear in the background. One that is not there is fine. */

@@ -1,0 +1,85 @@
+import type { Clock } from './clock.ts';
+
+type Log = { error(details: object, message: string): void };
+/** What the log tells beside name and error, such as `{ container: id }`. */
+type About = Readonly<Record<string, string>>;
+type Work = () => Promise<void> | void;
+
+/** `done` resolves at the end of the work, good or bad; it never rejects. */
+export type Task = Readonly<{ done: Promise<void> }>;
+
+const FIRST_RETRY_MS = 100;
+const LONGEST_RETRY_MS = 5000;
+const LAST_SECONDS = 15;
+
+/**
+ * Work that nobody waits for. Each piece has a name, which is logged with its failure; none ends the daemon.
+ *
+ * Disposed, it begins nothing more and waits for what is under way. What was to be tried again is left as it is: the next
+ * daemon finds it.
+ */
+export class Background implements AsyncDisposable {
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #underWay = new Map<Promise<void>, string>();
+  readonly #ended = Promise.withResolvers<void>();
+  #isEnding = false;
+
+  constructor(clock: Clock, log: Log) {
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  /** Begins at once, and tries once. */
+  run(name: string, about: About, work: Work): Task {
+    return this.#track(name, async () => void (await this.#succeeds(name, about, work)));
+  }
+
+  /** Begins at once, and tries again until it succeeds: for what must not be lost, such as the end of a container. */
+  untilDone(name: string, about: About, work: Work): Task {
+    return this.#track(name, async () => {
+      for (let delayMs = FIRST_RETRY_MS; !(await this.#succeeds(name, about, work)); delayMs *= 2) {
+        await this.#pause(Math.min(delayMs, LONGEST_RETRY_MS));
+        if (this.#isEnding) return;
+      }
+    });
+  }
+
+  /** Begins after a while, and tries once; disposing what is returned cancels it. */
+  after(milliseconds: number, name: string, about: About, work: Work): Disposable {
+    return this.#clock.after(milliseconds, () => void this.run(name, about, work));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isEnding = true;
+    this.#ended.resolve();
+    const late = Promise.withResolvers<void>();
+    using _deadline = this.#clock.after(LAST_SECONDS * 1000, late.resolve);
+    await Promise.race([Promise.all(this.#underWay.keys()), late.promise]);
+    for (const name of this.#underWay.values())
+      this.#log.error({ work: name }, 'the daemon ends in the middle of work');
+  }
+
+  #track(name: string, work: () => Promise<void>): Task {
+    if (this.#isEnding) return { done: Promise.resolve() };
+    const task = work().finally(() => this.#underWay.delete(task));
+    this.#underWay.set(task, name);
+    return { done: task };
+  }
+
+  async #succeeds(name: string, about: About, work: Work): Promise<boolean> {
+    try {
+      await work();
+      return true;
+    } catch (error) {
+      this.#log.error({ err: error, work: name, ...about }, `background work failed: ${name}`);
+      return false;
+    }
+  }
+
+  async #pause(milliseconds: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    using _timer = this.#clock.after(milliseconds, resolve);
+    await Promise.race([promise, this.#ended.promise]);
+  }
+}
