@@ -23,16 +23,20 @@ export class Trash implements AsyncDisposable {
     for (const name of readdirSync(directory)) this.#removeLater(join(directory, name));
   }
 
-  /** Returns when `path` is gone from its place; one that is not there is fine. */
-  take(path: string): void {
+  /**
+   * Returns when `path` is gone from its place; one that is not there is fine. `forget` then removes what is known of it:
+   * when that throws, everything is where it was.
+   */
+  take(path: string, forget: () => void = () => undefined): void {
     const place = join(this.#directory, newId());
+    const isThere = moved(path, place);
     try {
-      renameSync(path, place);
+      forget();
     } catch (error) {
-      if (hasCode(error, 'ENOENT')) return;
+      if (isThere) renameSync(place, path);
       throw error;
     }
-    this.#removeLater(place);
+    if (isThere) this.#removeLater(place);
   }
 
   /** Resolves when everything that was thrown away so far is removed. */
@@ -60,5 +64,16 @@ export class Trash implements AsyncDisposable {
     } catch (error) {
       if (!signal.aborted) this.#onFailure(error, path);
     }
+  }
+}
+
+/** Whether there was something to move. */
+function moved(from: string, to: string): boolean {
+  try {
+    renameSync(from, to);
+    return true;
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return false;
+    throw error;
   }
 }

@@ -12,7 +12,6 @@ export async function removeVolume(engine: Needs, name: string): Promise<void> {
   const volume = engine.volumes.find(name);
   const users = engine.volumeUsage.usersOf(volume.name);
   if (users.length > 0) throw new EngineError('conflict', `remove ${name}: volume is in use - [${users.join(', ')}]`);
-  engine.volumes.discard(volume.name);
-  engine.volumes.delete(volume.name);
+  engine.volumes.discard(volume.name, () => engine.volumes.delete(volume.name));
   engine.events.emit('volume', 'destroy', volume.name, { driver: 'local' });
 }

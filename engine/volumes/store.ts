@@ -94,9 +94,9 @@ export class VolumeStore implements AsyncDisposable {
     this.#db.onRollback(() => this.#byName.set(name, volume));
   }
 
-  /** Takes a folder below `directory` away; its files disappear in the background. One that is not there is fine. */
-  discard(folder: string): void {
-    this.#trash.take(join(this.directory, folder));
+  /** Takes a folder below `directory` away; its files disappear in the background. `forget`: see `Trash.take`. */
+  discard(folder: string, forget?: () => void): void {
+    this.#trash.take(join(this.directory, folder), forget);
   }
 
   delete(name: string): void {
