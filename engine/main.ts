@@ -1,9 +1,10 @@
-import { pino, type Logger } from 'pino';
+import type { Logger } from 'pino';
 
 import { usage } from './config/flags.ts';
 import { ConfigError } from './config/read.ts';
 import { giveBackMemory, keepMemorySmall } from './host/memory.ts';
 import { EngineError } from './lib/errors.ts';
+import { openLog } from './log.ts';
 import { readSettings } from './settings.ts';
 import type { Daemon } from './start.ts';
 import { spareFromOom } from './system/oom-score.ts';
@@ -28,7 +29,7 @@ async function main(): Promise<void> {
       console.log('configuration OK');
       return;
     }
-    const log = pino({ level: config.logLevel });
+    const log = openLog(config.logLevel);
     let daemon: Daemon | undefined;
     // From the first moment: without a listener the signal would end us. What comes before the start is of no use.
     process.on('SIGHUP', () => {

@@ -1,0 +1,14 @@
+import { pino, type Logger } from 'pino';
+
+/** What waits for a disk with space, at most. */
+const WAITING_BYTES = 256 * 1024;
+
+/**
+ * The daemon's log, on stdout. What cannot be written, as the disk under it is full, waits for the next line or is lost:
+ * without somebody who listens for the error, the log would throw at whoever reports a failure, and end the daemon.
+ */
+export function openLog(level: string): Logger {
+  const destination = pino.destination({ dest: 1, sync: true, maxLength: WAITING_BYTES });
+  destination.on('error', () => undefined);
+  return pino({ level }, destination);
+}
