@@ -24,19 +24,19 @@ type Wanted = { add: readonly string[] | null; drop: readonly string[] | null; p
 /** The capabilities a container asks for; `ALL` stands for every one. Throws `invalid` for an unknown name. */
 export function wantedCapabilities({ add, drop, privileged }: Wanted): string[] {
   if (privileged) return [...CAPABILITY_NAMES];
-  const added = new Set((add ?? []).map(capabilityName));
-  const dropped = new Set((drop ?? []).map(capabilityName));
+  const added = new Set((add ?? []).map((name) => capabilityName('CapAdd', name)));
+  const dropped = new Set((drop ?? []).map((name) => capabilityName('CapDrop', name)));
   const base = added.has('ALL') ? CAPABILITY_NAMES : dropped.has('ALL') ? [] : DEFAULTS;
   const kept = base.filter((name) => !dropped.has(name));
   const named = [...added].filter((name) => name !== 'ALL' && !kept.includes(name));
   return [...kept, ...named];
 }
 
-function capabilityName(written: string): string {
+function capabilityName(field: string, written: string): string {
   const upper = written.toUpperCase();
   const name = upper === 'ALL' || upper.startsWith('CAP_') ? upper : `CAP_${upper}`;
   if (name !== 'ALL' && !(CAPABILITY_NAMES as readonly string[]).includes(name)) {
-    throw new EngineError('invalid', `invalid CapAdd/CapDrop: unknown capability: "${written}"`);
+    throw new EngineError('invalid', `invalid ${field}: unknown capability: "${name}"`);
   }
   return name;
 }

@@ -3,6 +3,7 @@ import { EngineError } from '../lib/errors.ts';
 import { shortId } from '../lib/ids.ts';
 import type { ContainerConfig, ContainerConfigBody, Healthcheck } from './config-schema.ts';
 import { portKey } from './host-config.ts';
+import { checkedDestination } from './mount-points.ts';
 import { signalNumber } from './signals.ts';
 
 const LEAST_NS = 1_000_000;
@@ -16,7 +17,7 @@ export function completeConfig(
   image: ImageConfig,
   hostname: string,
 ): ContainerConfig {
-  const entrypoint = words(body.Entrypoint);
+  const entrypoint = entrypointOf(body.Entrypoint);
   const command = words(body.Cmd);
   // A new entrypoint takes the image's command away, as in docker.
   const inherited = entrypoint === undefined ? image.Cmd : [];
@@ -37,7 +38,7 @@ export function completeConfig(
     Volumes: volumesOf(body, image),
     WorkingDir: workingDirectory(body.WorkingDir || image.WorkingDir),
     Entrypoint: nullIfEmpty(entrypoint ?? [...image.Entrypoint]),
-    OnBuild: null,
+    OnBuild: body.OnBuild ?? null,
     Labels: { ...image.Labels, ...stringMap(body.Labels ?? {}) },
     ...(body.NetworkDisabled === true && { NetworkDisabled: true }),
     ...(body.MacAddress !== undefined && { MacAddress: body.MacAddress }),
@@ -70,14 +71,20 @@ function refuseBoth(option: string, mode: string): never {
 /** The words to execute: entrypoint, then command. Throws `invalid` when there are none. */
 export function commandOf({ Entrypoint, Cmd }: ContainerConfig): { path: string; args: string[] } {
   const [path, ...args] = [...(Entrypoint ?? []), ...(Cmd ?? [])];
-  if (path === undefined || path === '') throw new EngineError('invalid', 'No command specified');
+  if (path === undefined) throw new EngineError('invalid', 'No command specified');
   return { path, args };
 }
 
 function words(written: string | readonly string[] | undefined): string[] | undefined {
   if (written === undefined) return undefined;
   if (typeof written === 'string') return written === '' ? [] : [written];
-  return written.length === 1 && written[0] === '' ? [] : [...written];
+  return [...written];
+}
+
+/** One empty word takes the image's entrypoint away. */
+function entrypointOf(written: string | readonly string[] | undefined): string[] | undefined {
+  const list = words(written);
+  return list?.length === 1 && list[0] === '' ? [] : list;
 }
 
 function nullIfEmpty(list: string[]): string[] | null {
@@ -92,12 +99,7 @@ function exposedPorts(body: ContainerConfigBody, image: ImageConfig): { ExposedP
 function volumesOf(body: ContainerConfigBody, image: ImageConfig): Record<string, object> | null {
   const paths = [...Object.keys(image.Volumes), ...Object.keys(body.Volumes ?? {})];
   for (const path of paths) {
-    if (!path.startsWith('/') || path === '/') {
-      throw new EngineError(
-        'invalid',
-        `invalid volume specification: '${path}': invalid mount path: mount path must be absolute and not '/'`,
-      );
-    }
+    checkedDestination(path, (what) => `invalid volume specification: '${path}': ${what}`);
   }
   return paths.length === 0 ? null : Object.fromEntries(paths.map((path) => [path, {}]));
 }
@@ -137,7 +139,8 @@ function healthcheckOf(body: Healthcheck | undefined, image: Healthcheck | undef
       throw new EngineError('invalid', `${name} in Healthcheck cannot be less than 1ms`);
   }
   if ((check.Retries ?? 0) < 0) throw new EngineError('invalid', 'Retries in Healthcheck cannot be negative');
-  return Object.keys(check).length === 0 ? {} : { Healthcheck: check };
+  const shown = definedOnly(check);
+  return Object.keys(shown).length === 0 ? {} : { Healthcheck: shown };
 }
 
 /** 0 and an empty test inherit. */

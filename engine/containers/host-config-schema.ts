@@ -33,6 +33,34 @@ export const PortBinding = Type.Object({
 export const PortBindings = Type.Record(Type.String(), orNull(Type.Array(PortBinding)));
 export type PortBindings = Static<typeof PortBindings>;
 
+/** A volume, a folder of the host or a tmpfs, of newer clients: `Binds`, `Tmpfs` and `Volumes` with all their options. */
+export const MountSpec = Type.Object({
+  Type: Type.Optional(Type.String({ description: 'bind, volume or tmpfs' })),
+  Source: Type.Optional(Type.String()),
+  Target: Type.Optional(Type.String()),
+  ReadOnly: Type.Optional(Type.Boolean()),
+  Consistency: Type.Optional(Type.String({ description: 'Means something on other systems only' })),
+  BindOptions: Type.Optional(
+    Type.Object({ Propagation: Type.Optional(Type.String()), NonRecursive: Type.Optional(Type.Boolean()) }),
+  ),
+  VolumeOptions: Type.Optional(
+    Type.Object({
+      NoCopy: Type.Optional(Type.Boolean()),
+      Labels: Type.Optional(Type.Record(Type.String(), Type.String())),
+      DriverConfig: Type.Optional(
+        Type.Object({
+          Name: Type.Optional(Type.String()),
+          Options: Type.Optional(Type.Record(Type.String(), Type.String())),
+        }),
+      ),
+    }),
+  ),
+  TmpfsOptions: Type.Optional(
+    Type.Object({ SizeBytes: Type.Optional(Type.Integer()), Mode: Type.Optional(Type.Integer()) }),
+  ),
+});
+export type MountSpec = Static<typeof MountSpec>;
+
 export const RestartPolicy = Type.Object({
   Name: Type.Optional(Type.String()),
   MaximumRetryCount: Type.Optional(Type.Integer()),
@@ -43,7 +71,15 @@ export const LogConfig = Type.Object({
   Config: Type.Optional(Type.Record(Type.String(), Type.String())),
 });
 
-/** How the container is tied to its host: limits, mounts, network, privileges. All fields present, as in an inspect. */
+export const DeviceRequest = Type.Object({
+  Driver: Type.Optional(Type.String()),
+  Capabilities: Type.Optional(orNull(Type.Array(strings))),
+});
+
+/**
+ * How the container is tied to its host: limits, mounts, network, privileges. All fields present, as in an inspect; but
+ * records of older versions have none of the optional ones, which are of later versions of the API.
+ */
 export const HostConfig = Type.Object({
   Binds: orNull(strings),
   ContainerIDFile: Type.String(),
@@ -59,6 +95,7 @@ export const HostConfig = Type.Object({
   VolumesFrom: orNull(strings),
   CapAdd: orNull(strings),
   CapDrop: orNull(strings),
+  CgroupnsMode: Type.Optional(Type.String({ description: 'host or private' })),
   Dns: orNull(strings),
   DnsOptions: orNull(strings),
   DnsSearch: orNull(strings),
@@ -84,6 +121,7 @@ export const HostConfig = Type.Object({
   Isolation: Type.String(),
   CpuShares: Type.Integer(),
   Memory: Type.Integer(),
+  NanoCpus: Type.Optional(Type.Integer({ description: 'Billionths of a CPU' })),
   CgroupParent: Type.String(),
   BlkioWeight: Type.Integer(),
   BlkioWeightDevice: orNull(Type.Array(WeightDevice)),
@@ -93,10 +131,15 @@ export const HostConfig = Type.Object({
   BlkioDeviceWriteIOps: orNull(Type.Array(ThrottleDevice)),
   CpuPeriod: Type.Integer(),
   CpuQuota: Type.Integer(),
+  CpuRealtimePeriod: Type.Optional(Type.Integer()),
+  CpuRealtimeRuntime: Type.Optional(Type.Integer()),
   CpusetCpus: Type.String(),
   CpusetMems: Type.String(),
   Devices: orNull(Type.Array(DeviceMapping)),
+  DeviceCgroupRules: Type.Optional(orNull(strings)),
+  DeviceRequests: Type.Optional(orNull(Type.Array(DeviceRequest))),
   KernelMemory: Type.Integer(),
+  KernelMemoryTCP: Type.Optional(Type.Integer()),
   MemoryReservation: Type.Integer(),
   MemorySwap: Type.Integer(),
   MemorySwappiness: orNull(Type.Integer()),
@@ -107,6 +150,10 @@ export const HostConfig = Type.Object({
   CpuPercent: Type.Integer(),
   IOMaximumIOps: Type.Integer(),
   IOMaximumBandwidth: Type.Integer(),
+  Mounts: Type.Optional(orNull(Type.Array(MountSpec))),
+  MaskedPaths: Type.Optional(orNull(strings)),
+  ReadonlyPaths: Type.Optional(orNull(strings)),
+  Init: Type.Optional(orNull(Type.Boolean())),
 });
 export type HostConfig = Static<typeof HostConfig>;
 

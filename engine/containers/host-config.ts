@@ -1,19 +1,24 @@
-import { readdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
-import { cpus } from 'node:os';
 
-import { EngineError, hasCode } from '../lib/errors.ts';
+import { EngineError, refuseIf } from '../lib/errors.ts';
+import { wantedPorts } from '../networks/ports.ts';
 import { wantedCapabilities } from './capabilities.ts';
+import { DEFAULT_MASKED, DEFAULT_READ_ONLY } from './hidden-paths.ts';
 import type { HostConfig, HostConfigBody } from './host-config-schema.ts';
+import { checkLimits } from './limits.ts';
 import { logConfigOf } from './log-options.ts';
+import { checkedDestination } from './mount-points.ts';
+import { deviceRule } from './oci-resources.ts';
+import { tmpfsOptions } from './tmpfs-options.ts';
 
 const DEFAULT_SHM_BYTES = 64 * 1024 * 1024;
-const MINIMUM_MEMORY_BYTES = 6 * 1024 * 1024;
 
 type Defaults = { logDriver: string; logOpts: Readonly<Record<string, string>>; runtime: string };
 
 /** A client's HostConfig with every field present, checked. Throws `invalid` with what is wrong. */
 export function completeHostConfig(body: HostConfigBody, defaults: Defaults): HostConfig {
+  const privileged = body.Privileged ?? false;
   const hostConfig: HostConfig = {
     Binds: null,
     ContainerIDFile: '',
@@ -21,6 +26,7 @@ export function completeHostConfig(body: HostConfigBody, defaults: Defaults): Ho
     VolumesFrom: null,
     CapAdd: null,
     CapDrop: null,
+    CgroupnsMode: '',
     Dns: null,
     DnsOptions: null,
     DnsSearch: null,
@@ -42,6 +48,7 @@ export function completeHostConfig(body: HostConfigBody, defaults: Defaults): Ho
     Isolation: '',
     CpuShares: 0,
     Memory: 0,
+    NanoCpus: 0,
     CgroupParent: '',
     BlkioWeight: 0,
     BlkioWeightDevice: null,
@@ -51,21 +58,30 @@ export function completeHostConfig(body: HostConfigBody, defaults: Defaults): Ho
     BlkioDeviceWriteIOps: null,
     CpuPeriod: 0,
     CpuQuota: 0,
+    CpuRealtimePeriod: 0,
+    CpuRealtimeRuntime: 0,
     CpusetCpus: '',
     CpusetMems: '',
     Devices: null,
+    DeviceCgroupRules: null,
+    DeviceRequests: null,
     KernelMemory: 0,
     MemoryReservation: 0,
     MemorySwap: 0,
-    MemorySwappiness: null,
     OomKillDisable: false,
-    PidsLimit: null,
     Ulimits: null,
     CpuCount: 0,
     CpuPercent: 0,
     IOMaximumIOps: 0,
     IOMaximumBandwidth: 0,
     ...body,
+    MaskedPaths: body.MaskedPaths ?? (privileged ? null : [...DEFAULT_MASKED]),
+    ReadonlyPaths: body.ReadonlyPaths ?? (privileged ? null : [...DEFAULT_READ_ONLY]),
+    // Old and new clients write "no limit" in several ways.
+    MemorySwappiness: (body.MemorySwappiness ?? -1) === -1 ? null : body.MemorySwappiness!,
+    PidsLimit: (body.PidsLimit ?? 0) <= 0 ? null : body.PidsLimit!,
+    // Of a later version of the API, at which it was taken back.
+    KernelMemoryTCP: 0,
     // Newer clients ask the daemon to remove the container; at this version they do it themselves.
     AutoRemove: false,
     ShmSize: body.ShmSize ?? DEFAULT_SHM_BYTES,
@@ -79,15 +95,20 @@ export function completeHostConfig(body: HostConfigBody, defaults: Defaults): Ho
   };
   if (hostConfig.ShmSize === 0) hostConfig.ShmSize = DEFAULT_SHM_BYTES;
   if (hostConfig.IpcMode === '') hostConfig.IpcMode = 'shareable';
+  if (hostConfig.CgroupnsMode === '') hostConfig.CgroupnsMode = usesCgroups2() ? 'private' : 'host';
   // As much swap as memory, where a limit is set and nothing is said of swap.
   if (hostConfig.Memory > 0 && hostConfig.MemorySwap === 0) hostConfig.MemorySwap = hostConfig.Memory * 2;
   checkLimits(hostConfig);
   checkModes(hostConfig);
   checkSecurity(hostConfig);
-  checkSet('cpuset cpus', 'CPUs', hostConfig.CpusetCpus, cpus().length);
-  checkSet('cpuset mems', 'memory nodes', hostConfig.CpusetMems, memoryNodes());
+  wantedPorts(hostConfig.PortBindings, false, []);
   wantedCapabilities({ add: hostConfig.CapAdd, drop: hostConfig.CapDrop, privileged: hostConfig.Privileged });
   return hostConfig;
+}
+
+/** There a container sees its own cgroups only; on version 1 clients of this version of the API expect the host's. */
+function usesCgroups2(): boolean {
+  return existsSync('/sys/fs/cgroup/cgroup.controllers');
 }
 
 function portBindingsOf({ PortBindings = {} }: HostConfigBody): HostConfig['PortBindings'] {
@@ -109,55 +130,6 @@ export function portKey(port: string): string {
     throw new EngineError('invalid', `invalid port specification: "${port}"`);
   }
   return `${Number(match[1])}/${(match[2] ?? 'tcp').toLowerCase()}`;
-}
-
-function checkLimits(limits: HostConfig): void {
-  const { Memory, MemorySwap, MemoryReservation, MemorySwappiness, CpuPeriod, CpuQuota, BlkioWeight, ShmSize } = limits;
-  refuseIf(Memory !== 0 && Memory < MINIMUM_MEMORY_BYTES, 'Minimum memory limit allowed is 6MB');
-  refuseIf(
-    Memory === 0 && MemorySwap > 0,
-    'You should always set the Memory limit when using Memoryswap limit, see usage',
-  );
-  refuseIf(
-    Memory > 0 && MemorySwap > 0 && MemorySwap < Memory,
-    'Minimum memoryswap limit should be larger than memory limit, see usage',
-  );
-  refuseIf(
-    Memory > 0 && MemoryReservation > Memory,
-    'Minimum memory limit can not be less than memory reservation limit, see usage',
-  );
-  refuseIf(
-    MemoryReservation !== 0 && MemoryReservation < MINIMUM_MEMORY_BYTES,
-    'Minimum memory reservation allowed is 6MB',
-  );
-  refuseIf(
-    limits.KernelMemory !== 0 && limits.KernelMemory < MINIMUM_MEMORY_BYTES,
-    'Minimum kernel memory limit allowed is 6MB',
-  );
-  refuseIf(
-    MemorySwappiness !== null && (MemorySwappiness < -1 || MemorySwappiness > 100),
-    `Invalid value: ${MemorySwappiness}, valid memory swappiness range is 0-100`,
-  );
-  refuseIf(
-    CpuPeriod !== 0 && (CpuPeriod < 1000 || CpuPeriod > 1_000_000),
-    'CPU cfs period can not be less than 1ms (i.e. 1000) or larger than 1s (i.e. 1000000)',
-  );
-  refuseIf(CpuQuota > 0 && CpuQuota < 1000, 'CPU cfs quota can not be less than 1ms (i.e. 1000)');
-  refuseIf(BlkioWeight !== 0 && (BlkioWeight < 10 || BlkioWeight > 1000), 'Range of blkio weight is from 10 to 1000');
-  for (const { Path, Weight } of limits.BlkioWeightDevice ?? []) {
-    refuseIf(Weight < 10 || Weight > 1000, `Range of blkio weight is from 10 to 1000: ${Path}`);
-  }
-  refuseIf(ShmSize < 0, 'SHM size can not be less than 0');
-  refuseIf(
-    Math.abs(limits.OomScoreAdj) > 1000,
-    `Invalid value ${limits.OomScoreAdj}, range for oom score adj is [-1000, 1000]`,
-  );
-  for (const { Name, Soft = 0, Hard = 0 } of limits.Ulimits ?? []) {
-    refuseIf(
-      Hard !== -1 && (Soft === -1 || Soft > Hard),
-      `ulimit soft limit must be less than or equal to hard limit: ${Soft} > ${Hard} (${Name})`,
-    );
-  }
 }
 
 function checkModes({
@@ -185,11 +157,9 @@ function checkModes({
     ConsoleSize.some((size) => size < 0 || size > 65_535),
     `invalid console size: ${ConsoleSize.join('x')}`,
   );
-  for (const path of Object.keys(Tmpfs ?? {})) {
-    refuseIf(
-      !path.startsWith('/') || path === '/',
-      `invalid tmpfs mount path: '${path}' mount path must be absolute and not '/'`,
-    );
+  for (const [path, options] of Object.entries(Tmpfs ?? {})) {
+    checkedDestination(path);
+    tmpfsOptions(options);
   }
   for (const host of ExtraHosts ?? []) checkExtraHost(host);
   refuseIf(
@@ -214,10 +184,21 @@ function checkExtraHost(entry: string): void {
   refuseIf(address !== 'host-gateway' && isIP(address) === 0, `invalid IP address in add-host: "${address}"`);
 }
 
-function checkSecurity({ SecurityOpt, StorageOpt, Isolation }: HostConfig): void {
+function checkSecurity({ SecurityOpt, StorageOpt, Isolation, ...more }: HostConfig): void {
+  const { CgroupnsMode, Privileged, DeviceCgroupRules, DeviceRequests } = more;
+  refuseIf(!['host', 'private'].includes(CgroupnsMode ?? 'host'), `invalid cgroup namespace mode: ${CgroupnsMode}`);
+  refuseIf(
+    CgroupnsMode === 'private' && Privileged && !usesCgroups2(),
+    'privileged mode is incompatible with private cgroup namespaces. You must run the container in the host cgroup namespace when running privileged mode',
+  );
+  for (const rule of DeviceCgroupRules ?? []) deviceRule(rule);
+  for (const { Driver = '', Capabilities } of DeviceRequests ?? []) {
+    const wanted = (Capabilities ?? []).map((names) => `[${names.join(' ')}]`).join(' ');
+    throw new EngineError('failed', `could not select device driver "${Driver}" with capabilities: [${wanted}]`);
+  }
   for (const option of SecurityOpt ?? []) {
     const known = /^(no-new-privileges([=:](true|false))?|(seccomp|apparmor|label)[=:].+)$/s.test(option);
-    refuseIf(!known, `invalid --security-opt: "${option}"`);
+    refuseIf(!known, `invalid --security-opt ${/[=:]/.test(option) ? 2 : 1}: "${option}"`);
   }
   refuseIf(!['', 'default'].includes(Isolation), `Invalid isolation: "${Isolation}" - linux only supports 'default'`);
   for (const key of Object.keys(StorageOpt ?? {})) {
@@ -227,31 +208,4 @@ function checkSecurity({ SecurityOpt, StorageOpt, Isolation }: HostConfig): void
         : `Unknown option ${key}`;
     throw new EngineError('failed', reason);
   }
-}
-
-/** Lists such as `0-3,5`, of what this machine has. */
-function checkSet(what: string, requested: string, list: string, available: number): void {
-  if (list === '') return;
-  const parts = list.split(',').map((part) => /^(\d+)(?:-(\d+))?$/.exec(part.trim()));
-  for (const part of parts) {
-    if (part === null) throw new EngineError('invalid', `Invalid value ${list} for ${what}: invalid format: ${list}`);
-    const last = Number(part[2] ?? part[1]);
-    refuseIf(Number(part[1]) > last, `Invalid value ${list} for ${what}: invalid format: ${list}`);
-    const range = available === 1 ? '0' : `0-${available - 1}`;
-    refuseIf(last >= available, `Requested ${requested} are not available - requested ${list}, available: ${range}`);
-  }
-}
-
-/** NUMA nodes: nearly always one. */
-function memoryNodes(): number {
-  try {
-    return Math.max(1, readdirSync('/sys/devices/system/node').filter((name) => /^node\d+$/.test(name)).length);
-  } catch (error) {
-    if (hasCode(error, 'ENOENT')) return 1;
-    throw error;
-  }
-}
-
-function refuseIf(wrong: boolean, message: string): void {
-  if (wrong) throw new EngineError('invalid', message);
 }

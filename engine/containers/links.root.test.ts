@@ -147,7 +147,7 @@ suite('links to other containers', { concurrency: false }, () => {
 
   for (const [link, message] of [
     ['', 'empty string specified for links'],
-    ['nobody:x', 'No such container: nobody'],
+    ['nobody:x', 'could not get container for nobody: No such container: nobody'],
     ['db:a:b', 'bad format for links: db:a:b'],
     ['db:', 'invalid alias of a link: db:'],
     ['db:a b', 'invalid alias of a link: db:a b'],

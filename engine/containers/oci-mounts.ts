@@ -1,5 +1,9 @@
+import { posix } from 'node:path';
+
 import type { HostConfig } from './host-config-schema.ts';
+import { INIT_PATH } from './init-program.ts';
 import type { MountPoint } from './store.ts';
+import { tmpfsOptions } from './tmpfs-options.ts';
 
 export type OciMount = { destination: string; type: string; source: string; options: string[] };
 
@@ -12,12 +16,20 @@ const kernel = (destination: string, type: string, ...options: string[]): OciMou
   options: ['nosuid', 'noexec', 'nodev', ...options],
 });
 
-/** Everything that is mounted into the container, outer folders before inner ones. `shm` is a host path to share. */
+type OfTheHost = Readonly<{
+  /** Undefined where the container uses another one's. */
+  files: Files | undefined;
+  /** A /dev/shm to share. */
+  shm: string | undefined;
+  /** A program to be the first process. */
+  init: string | undefined;
+}>;
+
+/** Everything that is mounted into the container, outer folders before inner ones. */
 export function ociMounts(
   hostConfig: HostConfig,
   mounts: readonly MountPoint[],
-  files: Files | undefined,
-  shm: string | undefined,
+  { files, shm, init }: OfTheHost,
 ): OciMount[] {
   const writable = hostConfig.Privileged ? 'rw' : 'ro';
   const list: OciMount[] = [
@@ -47,26 +59,30 @@ export function ociMounts(
     list.push(bind('/etc/hostname', files.hostname, ['rw']));
     list.push(bind('/etc/hosts', files.hosts, ['rw']));
   }
-  for (const [destination, options] of Object.entries(hostConfig.Tmpfs ?? {})) list.push(tmpfs(destination, options));
-  for (const mount of mounts) {
-    const access = mount.writable ? 'rw' : 'ro';
-    const propagation = mount.propagation === '' ? 'rprivate' : mount.propagation;
-    if (mount.type === 'tmpfs') list.push(tmpfs(mount.destination, mount.mode));
-    else list.push(bind(mount.destination, mount.source, [access, propagation]));
+  if (init !== undefined) list.push(bind(INIT_PATH, init, ['ro']));
+  for (const mount of mounts) list.push(userMount(mount));
+  // Over a borrowed volume, as in dockerd.
+  for (const [destination, options] of Object.entries(hostConfig.Tmpfs ?? {})) {
+    list.push(tmpfs(posix.normalize(destination).replace(/\/$/, ''), options));
   }
   // The client's own mounts win over ours at the same place, and an outer one must not cover an inner one.
   const last = new Map(list.map((mount) => [mount.destination, mount]));
   return [...last.values()].toSorted((a, b) => depth(a.destination) - depth(b.destination));
 }
 
+function userMount({ type, destination, source, writable, propagation, ...mount }: MountPoint): OciMount {
+  if (type === 'tmpfs') return tmpfs(destination, mount.options ?? '');
+  const access = writable ? 'rw' : 'ro';
+  const options = [mount.recursive === false ? 'bind' : 'rbind', access, propagation || 'rprivate'];
+  return { destination, type: 'bind', source, options };
+}
+
 function bind(destination: string, source: string, options: string[]): OciMount {
-  const explicit = options.some((option) => /(private|shared|slave)$/.test(option));
-  return { destination, type: 'bind', source, options: ['rbind', ...options, ...(explicit ? [] : ['rprivate'])] };
+  return { destination, type: 'bind', source, options: ['rbind', ...options, 'rprivate'] };
 }
 
 function tmpfs(destination: string, options: string): OciMount {
-  const given = options.split(',').filter((option) => option !== '');
-  return { destination, type: 'tmpfs', source: 'tmpfs', options: ['noexec', 'nosuid', 'nodev', ...given] };
+  return { destination, type: 'tmpfs', source: 'tmpfs', options: tmpfsOptions(options) };
 }
 
 function depth(path: string): number {

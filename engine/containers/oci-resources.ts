@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { deviceMajor, deviceMinor } from '../host/nodes.ts';
@@ -35,12 +35,11 @@ export function ociResources(hostConfig: HostConfig, rules: readonly DeviceRule[
     memory: memoryOf(hostConfig),
     cpu: dropEmpty({
       shares: hostConfig.CpuShares,
-      quota: hostConfig.CpuQuota,
-      period: hostConfig.CpuPeriod,
+      ...cpuTime(hostConfig),
       cpus: hostConfig.CpusetCpus,
       mems: hostConfig.CpusetMems,
     }),
-    ...((hostConfig.PidsLimit ?? 0) !== 0 && { pids: { limit: Math.max(hostConfig.PidsLimit ?? 0, -1) } }),
+    ...((hostConfig.PidsLimit ?? 0) > 0 && { pids: { limit: hostConfig.PidsLimit } }),
     blockIO: dropEmpty({
       weight: hostConfig.BlkioWeight,
       weightDevice: hostConfig.BlkioWeightDevice?.map(({ Path, Weight }) => ({ ...numbersOf(Path), weight: Weight })),
@@ -62,40 +61,74 @@ export function ociDevices(hostConfig: HostConfig): { devices: OciDevice[]; rule
     ...ALWAYS.map(([major, minor]) => ({ allow: true, type: 'c', major, minor, access: 'rwm' })),
     { allow: true, type: 'c', major: 136, access: 'rwm' }, // terminals
   ];
-  if (hostConfig.Privileged) return { devices: allDevices('/dev'), rules };
-  const devices: OciDevice[] = [];
+  const devices = hostConfig.Privileged ? devicesBelow('/dev', '/dev') : [];
   for (const { PathOnHost, PathInContainer, CgroupPermissions } of hostConfig.Devices ?? []) {
-    const found = deviceAt(PathOnHost, PathInContainer || PathOnHost);
-    if (found === undefined) {
-      throw new EngineError(
-        'failed',
-        `error gathering device information while adding custom device "${PathOnHost}": not a device node`,
-      );
-    }
-    devices.push(found);
-    rules.push({
-      allow: true,
-      type: found.type,
-      major: found.major,
-      minor: found.minor,
-      access: CgroupPermissions || 'rwm',
-    });
+    const place = PathInContainer || PathOnHost;
+    if (hostConfig.Privileged && place === PathOnHost) continue; // it has that one already
+    const found = mappedDevices(PathOnHost, place);
+    devices.push(...found);
+    rules.push(
+      ...found.map(({ type, major, minor }) => ({
+        allow: true,
+        type,
+        major,
+        minor,
+        access: CgroupPermissions || 'rwm',
+      })),
+    );
   }
-  return { devices, rules };
+  return { devices, rules: [...rules, ...(hostConfig.DeviceCgroupRules ?? []).map(deviceRule)] };
+}
+
+/** A device, or all devices of a folder such as `/dev/snd`. */
+function mappedDevices(path: string, inContainer: string): OciDevice[] {
+  const complaint = `error gathering device information while adding custom device "${path}"`;
+  const real = realPath(path);
+  if (real === undefined) throw new EngineError('failed', `${complaint}: no such file or directory`);
+  const device = deviceAt(real, inContainer);
+  const found = device === undefined && statSync(real).isDirectory() ? devicesBelow(real, inContainer) : [device];
+  const devices = found.filter((one) => one !== undefined);
+  if (devices.length === 0) throw new EngineError('failed', `${complaint}: not a device node`);
+  return devices;
+}
+
+/** Reads `c 10:200 rwm`, with `*` for any number. Throws `invalid`. */
+export function deviceRule(text: string): DeviceRule {
+  const match = /^([acb]) (\d+|\*):(\d+|\*) ([rwm]{1,3})$/.exec(text);
+  if (match === null) throw new EngineError('invalid', `invalid device cgroup rule format: '${text}'`);
+  const [, type = '', major = '', minor = '', access = ''] = match;
+  return {
+    allow: true,
+    type,
+    ...(major !== '*' && { major: Number(major) }),
+    ...(minor !== '*' && { minor: Number(minor) }),
+    access,
+  };
+}
+
+const PERIOD_US = 100_000;
+
+/** A negative quota is none. */
+function cpuTime({ NanoCpus = 0, CpuQuota, CpuPeriod }: HostConfig): { quota: number; period: number } {
+  if (NanoCpus > 0) return { quota: Math.floor((NanoCpus * PERIOD_US) / 1e9), period: PERIOD_US };
+  return { quota: Math.max(CpuQuota, 0), period: CpuPeriod };
 }
 
 function memoryOf(hostConfig: HostConfig): object {
   const { Memory, MemorySwap, MemoryReservation, KernelMemory, MemorySwappiness, OomKillDisable } = hostConfig;
   const canLimitSwap =
     existsSync('/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes') || existsSync('/sys/fs/cgroup/cgroup.controllers');
-  return dropEmpty({
-    limit: Memory,
-    reservation: MemoryReservation,
-    swap: canLimitSwap ? MemorySwap : 0,
-    kernel: KernelMemory,
-    ...(MemorySwappiness !== null && MemorySwappiness !== -1 && { swappiness: MemorySwappiness }),
-    disableOOMKiller: OomKillDisable ?? false,
-  });
+  return {
+    ...dropEmpty({
+      limit: Memory,
+      reservation: MemoryReservation,
+      swap: canLimitSwap ? MemorySwap : 0,
+      kernel: KernelMemory,
+      disableOOMKiller: OomKillDisable ?? false,
+    }),
+    // 0 means something here; -1 does not.
+    ...((MemorySwappiness ?? -1) !== -1 && { swappiness: MemorySwappiness }),
+  };
 }
 
 function throttles(devices: readonly ThrottleDevice[] | null): object[] | undefined {
@@ -103,7 +136,9 @@ function throttles(devices: readonly ThrottleDevice[] | null): object[] | undefi
 }
 
 function numbersOf(path: string): { major: number; minor: number } {
-  const device = deviceAt(path, path);
+  const real = realPath(path);
+  if (real === undefined) throw new EngineError('failed', `stat ${path}: no such file or directory`);
+  const device = deviceAt(real, path);
   if (device === undefined) throw new EngineError('failed', `${path}: not a device node`);
   return { major: device.major, minor: device.minor };
 }
@@ -127,15 +162,25 @@ function deviceAt(path: string, inContainer: string): OciDevice | undefined {
   }
 }
 
-/** Every device of the host, without the folders that a container has of its own. */
-function allDevices(folder: string): OciDevice[] {
+function realPath(path: string): string | undefined {
+  try {
+    return realpathSync(path);
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}
+
+/** Every device of a folder of the host, without the folders that a container has of its own. */
+function devicesBelow(folder: string, inContainer: string): OciDevice[] {
   const found: OciDevice[] = [];
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name);
+    const place = join(inContainer, entry.name);
     if (entry.isDirectory()) {
-      if (!['pts', 'shm', 'mqueue', '.lxc'].includes(entry.name)) found.push(...allDevices(path));
+      if (!['pts', 'shm', 'mqueue', '.lxc'].includes(entry.name)) found.push(...devicesBelow(path, place));
     } else if (entry.isCharacterDevice() || entry.isBlockDevice()) {
-      const device = path === '/dev/console' ? undefined : deviceAt(path, path);
+      const device = path === '/dev/console' ? undefined : deviceAt(path, place);
       if (device !== undefined) found.push(device);
     }
   }

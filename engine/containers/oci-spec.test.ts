@@ -145,9 +145,23 @@ test('what is not limited is not mentioned', () => {
   assert.deepEqual({ memory, cpu, pids }, { memory: {}, cpu: {}, pids: undefined });
 });
 
-test('no process limit is -1', () => {
-  assert.equal(specOf({ PidsLimit: -1 }).linux.resources.pids?.limit, -1);
+test('a negative limit of processes or time is none, and a swappiness of 0 is one', () => {
+  const { memory, cpu, pids } = specOf({ PidsLimit: -1, CpuQuota: -1, MemorySwappiness: 0 }).linux.resources;
+
+  assert.deepEqual({ memory, cpu, pids }, { memory: { swappiness: 0 }, cpu: {}, pids: undefined });
   assert.equal(specOf({ PidsLimit: 20 }).linux.resources.pids?.limit, 20);
+});
+
+test('billionths of a CPU are a share of the usual period', () => {
+  assert.deepEqual(specOf({ NanoCpus: 500_000_000 }).linux.resources.cpu, { quota: 50_000, period: 100_000 });
+});
+
+test('paths are hidden unless the client says which, also in a record that says nothing of them', () => {
+  const { maskedPaths, readonlyPaths } = specOf({ MaskedPaths: [], ReadonlyPaths: ['/proc/bus'] }).linux;
+
+  assert.deepEqual([maskedPaths, readonlyPaths], [[], ['/proc/bus']]);
+  assert.ok(specOf().linux.maskedPaths.includes('/proc/kcore'));
+  assert.deepEqual(specOf({ Privileged: true }).linux.maskedPaths, []);
 });
 
 test('an outer mount does not cover an inner one', () => {

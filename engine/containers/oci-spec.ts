@@ -3,17 +3,14 @@ import type { SeccompFilter } from '../host/seccomp.ts';
 import type { Overlay } from '../layers/layers.ts';
 import { wantedCapabilities } from './capabilities.ts';
 import type { ContainerUser } from './container-user.ts';
+import { hiddenPaths } from './hidden-paths.ts';
 import type { HostConfig, Ulimit } from './host-config-schema.ts';
+import { INIT_PATH, initProgram } from './init-program.ts';
 import { ociMounts } from './oci-mounts.ts';
 import { ociDevices, ociResources } from './oci-resources.ts';
 import { compiledSeccomp, customSeccomp, defaultSeccomp } from './seccomp.ts';
 import type { Container } from './store.ts';
 
-const MASKED = [
-  ...['/proc/asound', '/proc/acpi', '/proc/kcore', '/proc/keys', '/proc/latency_stats', '/proc/timer_list'],
-  ...['/proc/timer_stats', '/proc/sched_debug', '/proc/scsi', '/sys/firmware'],
-];
-const READ_ONLY = ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger'];
 const DEFAULT_PATH = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** Paths of namespaces to join; undefined is a new one, `host` is the host's. */
@@ -35,6 +32,12 @@ export type SpecInput = Readonly<{
 }>;
 
 export type Ulimits = Readonly<Record<string, { soft: number; hard: number }>>;
+declare global {
+  interface JSON {
+    /** A piece of JSON as it is; the compiler's library does not know it yet. */
+    rawJSON(text: string): object;
+  }
+}
 
 let held: ReadonlySet<string> | undefined;
 
@@ -45,6 +48,7 @@ export function ociSpec(input: SpecInput): object {
   const { devices, rules } = ociDevices(hostConfig);
   const capabilities = grantedCapabilities(hostConfig);
   const seccomp = seccompOf(hostConfig, capabilities);
+  const init = initProgram(hostConfig);
   const [height = 0, width = 0] = hostConfig.ConsoleSize;
   return {
     ociVersion: '1.0.2',
@@ -55,21 +59,19 @@ export function ociSpec(input: SpecInput): object {
       ...processFields(container, user, capabilities, input.defaultUlimits),
       terminal: config.Tty,
       ...(config.Tty && height > 0 && width > 0 && { consoleSize: { height, width } }),
-      args: [container.path, ...container.args],
+      args: [...(init === undefined ? [] : [INIT_PATH, '--']), container.path, ...container.args],
       env: withHome(environmentOf(container, input.linkVariables), user),
       cwd: config.WorkingDir || '/',
     },
     root: { path: overlay.target, readonly: hostConfig.ReadonlyRootfs },
-    mounts: ociMounts(hostConfig, container.mounts, files, shm),
+    mounts: ociMounts(hostConfig, container.mounts, { files, shm, init }),
     linux: {
       cgroupsPath: input.cgroupPath,
-      namespaces: namespaceList(namespaces),
+      namespaces: namespaceList(namespaces, hostConfig),
       resources: ociResources(hostConfig, rules),
       devices,
       sysctl: hostConfig.Sysctls ?? {},
-      ...(hostConfig.Privileged
-        ? { maskedPaths: [], readonlyPaths: [] }
-        : { maskedPaths: MASKED, readonlyPaths: READ_ONLY }),
+      ...hiddenPaths(hostConfig),
       ...(seccomp !== undefined && { seccomp }),
       ...(container.mounts.some(({ propagation }) => propagation.includes('shared')) && {
         rootfsPropagation: 'shared',
@@ -114,15 +116,16 @@ export function grantedCapabilities(
 
 /** The environment of the container's processes. */
 export function environmentOf({ config }: Container, linkVariables: readonly string[], tty = config.Tty): string[] {
-  const defaults = [DEFAULT_PATH, `HOSTNAME=${config.Hostname}`, ...(tty ? ['TERM=xterm'] : [])];
-  const named = new Map<string, string>();
-  for (const variable of [...defaults, ...linkVariables, ...config.Env]) {
-    const name = variable.split('=', 1)[0]!;
-    // A name alone takes a default away.
-    if (variable.includes('=')) named.set(name, variable);
-    else named.delete(name);
-  }
-  return [...named.values()];
+  const defaults = [DEFAULT_PATH, `HOSTNAME=${config.Hostname}`, ...(tty ? ['TERM=xterm'] : []), ...linkVariables];
+  // A name alone takes a default away, but no value that the client gives elsewhere.
+  const bare = new Set(config.Env.filter((variable) => !variable.includes('=')));
+  const kept = defaults.filter((variable) => !bare.has(nameOf(variable)));
+  const given = config.Env.filter((variable) => variable.includes('='));
+  return [...new Map([...kept, ...given].map((variable) => [nameOf(variable), variable])).values()];
+}
+
+function nameOf(variable: string): string {
+  return variable.split('=', 1)[0]!;
 }
 
 /** A process that is told nothing else finds its home here; the runtimes differ in when they say so. */
@@ -149,8 +152,8 @@ function seccompOf(hostConfig: HostConfig, capabilities: readonly string[]): Sec
   return wanted === undefined ? defaultSeccomp(capabilities) : customSeccomp(wanted, capabilities);
 }
 
-function namespaceList({ network, pid, ipc, uts }: Namespaces): object[] {
-  const list: object[] = [{ type: 'mount' }];
+function namespaceList({ network, pid, ipc, uts }: Namespaces, { CgroupnsMode }: HostConfig): object[] {
+  const list: object[] = [{ type: 'mount' }, ...(CgroupnsMode === 'private' ? [{ type: 'cgroup' }] : [])];
   for (const [type, path] of Object.entries({ network, pid, ipc, uts })) {
     if (path === undefined) list.push({ type });
     else if (path !== 'host') list.push({ type, path });
@@ -172,9 +175,8 @@ function rlimitsOf(wanted: readonly Ulimit[], defaults: Ulimits): object[] {
   });
 }
 
-function capped(value: number, most: number): number {
-  const wanted = value < 0 ? Infinity : value;
-  const granted = Math.min(wanted, most);
-  // The specification's "unlimited" is the largest 64-bit number, which JSON has to carry.
-  return granted === Infinity ? Number.MAX_SAFE_INTEGER : granted;
+/** "Unlimited" is the largest 64-bit number, which no number of JavaScript is. */
+function capped(value: number, most: number): unknown {
+  const granted = Math.min(value < 0 ? Infinity : value, most);
+  return granted === Infinity ? JSON.rawJSON('18446744073709551615') : granted;
 }

@@ -1,4 +1,4 @@
-import { closeSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdirSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -9,7 +9,6 @@ import type { Layers } from '../layers/layers.ts';
 import type { Background } from '../lib/background.ts';
 import { settlesWithin, type Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
-import { makeFolders } from '../lib/folders.ts';
 import type { KeyLock } from '../lib/key-lock.ts';
 import {
   attachBridge,
@@ -22,6 +21,7 @@ import {
 import type { Runtimes } from '../runtime/runtimes.ts';
 import { Shim, type ShimOptions } from '../runtime/shim.ts';
 import { StartFailed } from '../runtime/start-failure.ts';
+import { prepareBindSources } from './bind-sources.ts';
 import { emitContainer, emitMounts } from './container-events.ts';
 import { resolveUser } from './container-user.ts';
 import { etcFilesOf, writeEtcFiles, type EtcFiles, type Place } from './etc-files.ts';
@@ -109,7 +109,7 @@ async function launch(engine: StartNeeds, container: Container, restartCount: nu
     async () => await engine.background.run('remove the folder of a shim', { container: id }, removeFolder).done,
   );
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  makeBindSources(container);
+  prepareBindSources(container);
 
   const links = linkHosts(engine, container);
   const leased = await lease(engine, container);
@@ -175,13 +175,6 @@ async function endShim(engine: StartNeeds, container: Container, shim: Shim): Pr
   await engine.background.run('end a container without a shim', { container: id }, async () => {
     await removeRemains(engine.runtimes.get(hostConfig.Runtime), id, cgroupPathOf(container));
   }).done;
-}
-
-/** A missing source of a bind is made a folder, as docker does. */
-function makeBindSources({ mounts }: Container): void {
-  for (const { type, source } of mounts) {
-    if (type === 'bind' && !existsSync(source)) makeFolders(source, 0o755);
-  }
 }
 
 /** A namespace that is in no network at all. */

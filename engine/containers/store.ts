@@ -21,6 +21,12 @@ export type MountPoint = Readonly<{
   copyUp: boolean;
   /** Made for this container alone, without a name of the user's. */
   anonymous: boolean;
+  /** Of a tmpfs, in the form of a mount. */
+  options?: string;
+  /** False: without what is mounted below the source. */
+  recursive?: false;
+  /** The folder is not made when it is missing. */
+  mustExist?: boolean;
 }>;
 
 export type Container = Readonly<{

@@ -64,7 +64,7 @@ export function withoutUnsupported(
     'Block I/O weight_device',
     'Weight-device',
     () => {
-      kept.BlkioWeightDevice = null;
+      kept.BlkioWeightDevice = [];
     },
   );
   return { hostConfig: kept, warnings: [...warnings, ...advice(kept)] };

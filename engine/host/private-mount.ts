@@ -1,6 +1,7 @@
-import { readFileSync, realpathSync } from 'node:fs';
+import { realpathSync } from 'node:fs';
 import { posix } from 'node:path';
 
+import { mountTable } from './mount-table.ts';
 import { mountBind, setPropagation, unmount } from './mount.ts';
 
 /**
@@ -14,8 +15,6 @@ export function privateMount(folder: string): Disposable {
   return { [Symbol.dispose]: () => unmount(folder, { lazy: true }) };
 }
 
-type Mount = Readonly<{ id: string; parent: string; device: string; root: string; path: string }>;
-
 /** Whether the uppermost mount of this folder shows what was there before it. */
 function isMountedOnItself(folder: string): boolean {
   const path = realpathSync(folder);
@@ -24,17 +23,4 @@ function isMountedOnItself(folder: string): boolean {
   const below = mounts.find(({ id }) => id === mount?.parent);
   if (mount === undefined || below === undefined || mount.device !== below.device) return false;
   return mount.root === posix.join(below.root, posix.relative(below.path, path));
-}
-
-function mountTable(): Mount[] {
-  const lines = readFileSync('/proc/self/mountinfo', 'utf8').split('\n');
-  return lines.map((line) => {
-    const [id = '', parent = '', device = '', root = '', path = ''] = line.split(' ').map(unescape);
-    return { id, parent, device, root, path };
-  });
-}
-
-/** Blanks and backslashes are three octal digits. */
-function unescape(text: string): string {
-  return text.replaceAll(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
 }

@@ -412,7 +412,7 @@ async function collect(chunks: AsyncIterable<Buffer>): Promise<Buffer> {
 
 function foldersOf({ directory }: TestImages): string[] {
   return readdirSync(join(directory, 'layers'))
-    .filter((name) => name !== 'empty' && name !== '.trash')
+    .filter((name) => name !== 'common' && name !== '.trash')
     .toSorted();
 }
 

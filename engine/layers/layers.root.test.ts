@@ -35,7 +35,7 @@ test('the merged view of an image is what its archives say', async () => {
 
   await using mounted = await engine.layers.mountOnHost(ID);
 
-  assert.deepEqual(readdirSync(mounted.path).toSorted(), ['keep', 'opaque', 'srv']);
+  assert.deepEqual(readdirSync(mounted.path).toSorted(), ['.dockerenv', 'keep', 'opaque', 'srv']);
   assert.deepEqual(readdirSync(join(mounted.path, 'opaque')), ['above']);
   const srv = statSync(join(mounted.path, 'srv'));
   assert.deepEqual([srv.mode & 0o7777, srv.uid], [0o1777, 5]);
@@ -75,19 +75,20 @@ test('the lower folders are short names relative to their base, topmost first', 
 
   const { base: folder, lower } = engine.layers.overlay(ID);
 
-  assert.equal(lower.length, 2);
-  for (const name of lower) assert.match(name, /^\w{12}$/);
-  assert.ok(existsSync(join(folder, lower[0]!, 'srv/implied')));
-  assert.ok(existsSync(join(folder, lower[1]!, 'keep')));
+  const [common, ...layers] = lower;
+  assert.deepEqual([common, layers.length], ['common', 2]);
+  for (const name of layers) assert.match(name, /^\w{12}$/);
+  assert.ok(existsSync(join(folder, layers[0]!, 'srv/implied')));
+  assert.ok(existsSync(join(folder, layers[1]!, 'keep')));
 });
 
-test('a container without an image starts from an empty root', async () => {
+test('a container without an image starts from an empty root, but for the mark of a container', async () => {
   await using engine = new TestImages();
   await engine.layers.prepare(ID, undefined);
 
   await using mounted = await engine.layers.mountOnHost(ID);
 
-  assert.deepEqual(readdirSync(mounted.path), []);
+  assert.deepEqual(readdirSync(mounted.path), ['.dockerenv']);
 });
 
 test('a removed container is out of sight at once and off the disk soon, also twice', async () => {

@@ -1,7 +1,8 @@
-import { chmodSync, mkdirSync, readdirSync, renameSync } from 'node:fs';
+import { chmodSync, closeSync, mkdirSync, openSync, readdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 
 import type { Database } from '../db/database.ts';
+import { makeFolders } from '../lib/folders.ts';
 import { newId, shortId } from '../lib/ids.ts';
 import { bytesBelow } from '../trees/size.ts';
 import { Trash } from '../trees/trash.ts';
@@ -44,7 +45,8 @@ const migrations = [
    ) STRICT, WITHOUT ROWID;`,
 ];
 
-const EMPTY = 'empty';
+/** A layer above those of the image, with what every container has. */
+const COMMON = 'common';
 const TRASH = '.trash';
 
 type Owner = Readonly<{ kind: 'image' | 'container'; top: string | undefined }>;
@@ -82,7 +84,7 @@ export class Layers implements AsyncDisposable {
       insertOwner: db.sql.prepare('INSERT INTO layer_owners VALUES (?, ?, ?)'),
       deleteOwner: db.sql.prepare('DELETE FROM layer_owners WHERE owner = ?'),
     };
-    mkdirSync(join(this.#directory, EMPTY), { recursive: true, mode: 0o700 });
+    makeCommonLayer(join(this.#directory, COMMON));
     mkdirSync(this.#writable, { recursive: true, mode: 0o700 });
     const onFailure = (error: unknown, path: string): void =>
       log.warn({ err: error, path }, 'a folder could not be removed; the next start tries again');
@@ -141,8 +143,7 @@ export class Layers implements AsyncDisposable {
     const folder = join(this.#writable, containerId);
     return {
       base: this.#directory,
-      // overlayfs wants at least one lower folder
-      lower: lower.length > 0 ? lower : [EMPTY],
+      lower: [COMMON, ...lower],
       upper: join(folder, 'upper'),
       work: join(folder, 'work'),
       target: join(folder, 'merged'),
@@ -236,7 +237,7 @@ export class Layers implements AsyncDisposable {
     for (const chainId of this.#layers.keys()) this.#collect(chainId);
     const folders = new Set([...this.#layers.values()].map((layer) => layer.folder));
     for (const name of readdirSync(this.#directory)) {
-      if (name !== EMPTY && name !== TRASH && !folders.has(name)) this.#trash.take(join(this.#directory, name));
+      if (name !== COMMON && name !== TRASH && !folders.has(name)) this.#trash.take(join(this.#directory, name));
     }
     for (const name of readdirSync(this.#writable)) {
       if (name !== TRASH && this.#owners.get(name)?.kind !== 'container') {
@@ -315,4 +316,12 @@ export class Layers implements AsyncDisposable {
       });
     }
   }
+}
+
+/** An empty file by which programs know that they run in a container. */
+function makeCommonLayer(folder: string): void {
+  makeFolders(folder, 0o755);
+  const mark = join(folder, '.dockerenv');
+  closeSync(openSync(mark, 'w'));
+  chmodSync(mark, 0o755);
 }

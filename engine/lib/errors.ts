@@ -27,6 +27,11 @@ export class EngineError extends Error {
   }
 }
 
+/** Throws `invalid` where it is so. */
+export function refuseIf(wrong: boolean, message: string): void {
+  if (wrong) throw new EngineError('invalid', message);
+}
+
 /** Whether `error` is a system error with this code, such as `ENOENT`. */
 export function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code;
