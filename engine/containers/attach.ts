@@ -9,7 +9,7 @@ import { parseDetachKeys } from './detach-keys.ts';
 import type { Exits } from './exits.ts';
 import { readLog } from './log-file.ts';
 import type { PendingAttaches } from './pending-attaches.ts';
-import { Relay, type Ending } from './relay.ts';
+import { Relay } from './relay.ts';
 import type { Shims } from './shims.ts';
 import type { Container, ContainerStore } from './store.ts';
 
@@ -56,81 +56,76 @@ export function prepareAttach(engine: Needs, ref: string, request: AttachRequest
 /**
  * Connects a client with the container's streams until they end, it leaves, or it types the detach keys.
  *
- * Of a container that does not run the log is sent; with `stream` it is connected with the next start, before the
- * first byte. The client's stream ends only when the exit is stored. Specification, endpoint 18.
+ * `open` tells the client that it is attached, and returns its stream: from then on nothing that the container writes
+ * passes it by. Of a container that does not run the log is sent; with `stream` it is connected with the next start,
+ * before the first byte. The client's stream ends only when the exit is stored. Specification, endpoint 18.
  */
-export async function attachContainer(engine: Needs, attach: Attach, client: Duplex): Promise<void> {
-  const { container } = attach;
+export async function attachContainer(engine: Needs, attach: Attach, open: () => Duplex): Promise<void> {
+  const { container, wanted } = attach;
   emitContainer(engine.events, 'attach', container);
+  const shim = engine.shims.get(container.id) ?? engine.pendingAttaches.starting(container.id);
+  if (shim !== undefined) return await carry(engine, attach, shim, open);
+  const client = open();
   try {
-    const how = await connect(engine, attach, client);
-    if (how === 'detached') emitContainer(engine.events, 'detach', engine.containers.get(container.id) ?? container);
+    // Both begin now: what a start in between writes comes by the stream, and only by the stream.
+    const logSent = wanted.logs ? sendLog(attach, client) : Promise.resolve();
+    if (wanted.stream) await afterStart(engine, attach, client, logSent);
+    await logSent;
   } finally {
     client.end();
   }
 }
 
-async function connect(engine: Needs, attach: Attach, client: Duplex): Promise<Ending> {
-  const { id } = attach.container;
-  const shim = engine.shims.get(id) ?? engine.pendingAttaches.starting(id);
-  if (shim !== undefined) return await carry(engine, attach, client, shim);
-  // Both begin now: what a start in between writes comes by the stream, and only by the stream.
-  const logSent = attach.wanted.logs ? sendLog(attach, client) : Promise.resolve();
-  if (attach.wanted.stream) return await afterStart(engine, attach, client, logSent);
-  await logSent;
-  return 'ended';
-}
-
 /** Waits for the start, which waits for the shim to have accepted this client. */
-async function afterStart(engine: Needs, attach: Attach, client: Duplex, logSent: Promise<void>): Promise<Ending> {
-  const outcome = Promise.withResolvers<Ending>();
+async function afterStart(engine: Needs, attach: Attach, client: Duplex, logSent: Promise<void>): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
   const connect = async (shim: Shim): Promise<void> => {
     const accepted = Promise.withResolvers<void>();
-    const wanted = { ...attach.wanted, logs: false };
-    carry(engine, { ...attach, wanted }, client, shim, { accepted: accepted.resolve, first: logSent }).then(
-      outcome.resolve,
-      outcome.reject,
-    );
+    const live = { ...attach, wanted: { ...attach.wanted, logs: false } };
+    const open = async (): Promise<Duplex> => {
+      accepted.resolve();
+      await logSent; // meanwhile the shim holds the output for it
+      return client;
+    };
+    carry(engine, live, shim, open).finally(accepted.resolve).then(resolve, reject);
     await accepted.promise;
   };
-  const gone = (): void => outcome.resolve('gone');
-  using _pending = engine.pendingAttaches.add(attach.container.id, {
-    connect,
-    cancel: () => outcome.resolve('ended'),
-  });
+  const gone = (): void => resolve();
+  using _pending = engine.pendingAttaches.add(attach.container.id, { connect, cancel: resolve });
   client.on('close', gone).on('error', gone);
   try {
-    return await outcome.promise;
+    await promise;
   } finally {
     client.off('close', gone);
   }
 }
 
-type Order = {
-  /** Called when the shim has accepted the client, or never will. */
-  accepted(): void;
-  /** Sent to the client before the stream; meanwhile the shim holds the output for it. */
-  first: Promise<void>;
-};
-
-async function carry(engine: Needs, attach: Attach, client: Duplex, shim: Shim, order?: Order): Promise<Ending> {
+async function carry(engine: Needs, attach: Attach, shim: Shim, open: () => Duplex | Promise<Duplex>): Promise<void> {
   const { container, wanted, detachKeys } = attach;
   const left = new AbortController();
   const recorded = engine.exits.runs.next(container.id, left.signal);
   try {
-    const relay = await Relay.open(shim, wanted);
-    order?.accepted();
-    await order?.first;
-    const how = await relay.carry(client, { stdin: wanted.stdin, detachKeys });
-    if (how === 'ended' && lastsAsTheRun(attach)) await recorded;
-    return how;
-  } catch (error) {
-    if (!(error instanceof ShimLost)) throw error;
-    await recorded; // its end was on the way
-    return 'ended';
+    const relay = await openRelay(shim, wanted);
+    const client = await open();
+    try {
+      const how = await relay?.carry(client, { stdin: wanted.stdin, detachKeys });
+      if (how === 'detached') emitContainer(engine.events, 'detach', engine.containers.get(container.id) ?? container);
+      // Of a shim that was lost the end is on its way.
+      if (how === undefined || (how === 'ended' && lastsAsTheRun(attach))) await recorded;
+    } finally {
+      client.end();
+    }
   } finally {
-    order?.accepted();
     left.abort();
+  }
+}
+
+async function openRelay(shim: Shim, wanted: AttachOptions): Promise<Relay | undefined> {
+  try {
+    return await Relay.open(shim, wanted);
+  } catch (error) {
+    if (error instanceof ShimLost) return undefined;
+    throw error;
   }
 }
 

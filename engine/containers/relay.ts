@@ -81,11 +81,13 @@ function carryStdin(client: Duplex, shim: Socket, keys: Buffer | undefined, deta
     if (detached) detach();
   });
   // A half-close of the client ends stdin only.
-  client.on('end', () => {
+  const endInput = (): void => {
     if (shim.destroyed) return;
     const held = detector?.flush();
     if (held !== undefined && held.length > 0) shim.write(held);
     shim.end();
-  });
+  };
+  if (client.readableEnded) endInput();
+  else client.on('end', endInput);
   client.resume();
 }

@@ -8,7 +8,7 @@ import type { Engine } from '../engine.ts';
 import { clientGone } from '../http/client-gone.ts';
 import { hijack, rawStreamType, wantsUpgrade } from '../http/hijack.ts';
 import { openStream } from '../http/stream.ts';
-import { acceptWebSocket, withoutFrames } from '../http/websocket.ts';
+import { prepareWebSocket, withoutFrames } from '../http/websocket.ts';
 import { attachContainer, prepareAttach } from './attach.ts';
 import { createContainer } from './create.ts';
 import { deliver } from './deliver.ts';
@@ -154,7 +154,7 @@ export const containerRoutes =
       schema: { params: wire.ContainerRef, querystring: wire.AttachQuery },
       handler: async (request, reply) => {
         const attach = prepareAttach(engine, request.params.ref, request.query);
-        await attachContainer(engine, attach, hijack(request, reply));
+        await attachContainer(engine, attach, () => hijack(request, reply));
         return await reply;
       },
     });
@@ -163,8 +163,8 @@ export const containerRoutes =
       schema: { params: wire.ContainerRef, querystring: wire.AttachQuery },
       handler: async (request, reply) => {
         const attach = prepareAttach(engine, request.params.ref, request.query);
-        const socket = acceptWebSocket(request, reply);
-        await attachContainer(engine, attach, attach.container.config.Tty ? socket : withoutFrames(socket));
+        const accept = prepareWebSocket(request, reply);
+        await attachContainer(engine, attach, () => (attach.container.config.Tty ? accept() : withoutFrames(accept())));
         return await reply;
       },
     });

@@ -132,6 +132,20 @@ suite('streams of containers', { concurrency: false }, () => {
     assert.deepEqual(session.output, { stdout: 'typedafter\n', stderr: '' });
   });
 
+  test('a client that was told to be attached misses nothing', async () => {
+    const id = await engine.run(['cat'], { OpenStdin: true });
+    const writer = await attach(id, 'stream=1&stdin=1');
+
+    for (let i = 0; i < 60; i += 1) {
+      const client = await attach(id, 'stream=1&stdout=1');
+      writer.type(`line ${i};\n`);
+      await client.saw(`line ${i};\n`);
+      client.socket.destroy();
+    }
+
+    writer.socket.destroy();
+  });
+
   test('stdin may come in one packet with the request', async () => {
     const id = await engine.run(['sh', '-c', 'cat; echo over'], { OpenStdin: true, StdinOnce: true });
     const socket = connect({ path: engine.socketPath, allowHalfOpen: true });

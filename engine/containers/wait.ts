@@ -1,3 +1,4 @@
+import { EngineError } from '../lib/errors.ts';
 import type { Exits } from './exits.ts';
 import { exitCodeOf, isAlive } from './state.ts';
 import type { ContainerStore } from './store.ts';
@@ -12,5 +13,7 @@ export async function waitForContainer(engine: Needs, ref: string, signal: Abort
   const { id, state } = engine.containers.find(ref);
   const runs = isAlive(state) || state.status === 'starting' || state.status === 'restarting';
   if (!runs) return exitCodeOf(state);
-  return (await engine.exits.runs.next(id, signal)) ?? 0;
+  const exitCode = await engine.exits.runs.next(id, signal);
+  if (exitCode === undefined) throw new EngineError('failed', 'the client has gone');
+  return exitCode;
 }

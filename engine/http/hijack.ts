@@ -1,36 +1,35 @@
 import type { IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
-import { takeEarlyBytes } from './early-bytes.ts';
 import { headerLines } from './headers.ts';
 import { TAKEN_OVER } from './under-way.ts';
+import { streamBehind } from './upgrades.ts';
 
 export const RAW_STREAM = 'application/vnd.engine.raw-stream';
 const DOCKER_RAW_STREAM = 'application/vnd.docker.raw-stream';
 
 /**
  * Takes over the connection: writes `101 UPGRADED` (when the request has `Upgrade: tcp`) or `200 OK` without chunked
- * encoding, and returns the raw duplex socket, which still yields the bytes that came with the head and body. A
- * half-close of the client ends only the readable side.
+ * encoding, and returns the client's stream from the first byte behind the request. A half-close of the client ends only
+ * its readable side; it may have been before.
  */
 export function hijack(request: FastifyRequest, reply: FastifyReply, options: { contentType?: string } = {}): Duplex {
   return takeOver(request, reply, head(request, reply, options.contentType ?? rawStreamType(request)));
 }
 
 /** The same for a protocol that has its own head. */
-export function takeOver(request: FastifyRequest, reply: FastifyReply, responseHead: string): Socket {
+export function takeOver({ raw }: FastifyRequest, reply: FastifyReply, responseHead: string): Duplex {
+  const stream = streamBehind(raw);
+  if (stream === undefined) throw new Error(`the connection of ${raw.method} ${raw.url} cannot be taken over`);
   reply.hijack();
-  const socket = request.raw.socket;
-  release(request.raw, reply);
-  socket.setTimeout(0);
-  socket.setNoDelay(true);
-  socket.write(responseHead);
-  const early = takeEarlyBytes(socket);
-  if (early.length > 0) socket.unshift(early);
-  return socket;
+  reply.raw.detachSocket(raw.socket);
+  reply.raw.emit(TAKEN_OVER);
+  raw.socket.setTimeout(0);
+  raw.socket.setNoDelay(true);
+  stream.write(responseHead);
+  return stream;
 }
 
 /** The name of the stream's content type that this client understands. */
@@ -40,24 +39,7 @@ export function rawStreamType(request: FastifyRequest): string {
 
 /** Whether the client wants 101 and an upgraded connection. */
 export function wantsUpgrade(request: IncomingMessage): boolean {
-  return request.headers.upgrade?.toLowerCase() === 'tcp';
-}
-
-/**
- * Takes the socket away from the HTTP server.
- *
- * An upgraded connection is free already. On any other one the server's parser still listens: attaching a listener for
- * data makes Node hand the bytes over to JavaScript, removing all of them takes the parser's away.
- */
-function release(request: IncomingMessage, reply: FastifyReply): void {
-  const { socket } = request;
-  reply.raw.detachSocket(socket);
-  reply.raw.emit(TAKEN_OVER);
-  socket.on('data', () => undefined);
-  for (const event of ['data', 'end', 'close', 'drain', 'error', 'timeout']) socket.removeAllListeners(event);
-  // Somebody has to listen from the first moment: a reset by the client must not end the daemon.
-  socket.on('error', () => socket.destroy());
-  socket.pause();
+  return request.headers.upgrade?.toLowerCase() === 'tcp' && streamBehind(request) !== undefined;
 }
 
 function head(request: FastifyRequest, reply: FastifyReply, contentType: string): string {

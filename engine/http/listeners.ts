@@ -10,22 +10,16 @@ import { parseHost } from '../config/hosts.ts';
 import { groupId } from '../host/groups.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
 import { makeFolders } from '../lib/folders.ts';
-import { keepEarlyBytes } from './early-bytes.ts';
-import { rawRefusal } from './headers.ts';
+import { serve } from './connections.ts';
 import type { UnderWay } from './under-way.ts';
 
 const OPTIONS = {
-  // A hijacking POST is an ordinary request for the routes; they take the socket over themselves.
-  shouldUpgradeCallback: () => false,
   requireHostHeader: false, // server.ts refuses with JSON
   keepAliveTimeout: 60_000,
   requestTimeout: 0, // archives may take as long as they take
   // As Go's: some clients repeat a whole create body in the query, others send all their credentials in a header.
   maxHeaderSize: 1024 * 1024,
 };
-/** The first byte of a TLS handshake; no HTTP request begins with it. */
-const TLS_HANDSHAKE = 22;
-const FIRST_BYTE_TIMEOUT_MS = 60_000;
 /** How long the end waits for the answers that clients still wait for. */
 const LAST_ANSWERS_SECONDS = 10;
 
@@ -66,8 +60,7 @@ async function openTcp(
   underWay: UnderWay,
 ): Promise<Listening> {
   const server = config.tls ? createTlsServer({ ...OPTIONS, ...certificates(config) }) : createServer(OPTIONS);
-  const connections = config.tls ? refusePlainText(server) : [];
-  serve(server, listener);
+  const connections = serve(server, listener);
   server.listen({ host: address, port });
   await once(server, 'listening');
   const bound = server.address() as AddressInfo;
@@ -86,7 +79,7 @@ async function openUnix(
   if (await answers(path)) throw new EngineError('conflict', `unix://${path}: another daemon listens there`);
   rmSync(path, { force: true });
   const server = createServer(OPTIONS);
-  serve(server, listener);
+  const connections = serve(server, listener);
   server.listen(path);
   await once(server, 'listening');
   chmodSync(path, 0o660);
@@ -95,54 +88,18 @@ async function openUnix(
     host: `unix://${path}`,
     [Symbol.asyncDispose]: async () => {
       rmSync(path, { force: true });
-      await close(server, underWay);
+      await close(server, underWay, connections);
     },
   };
 }
 
-function serve(server: Server, listener: RequestListener): void {
-  const handle = keepEarlyBytes(server, listener);
-  server.on('request', handle);
-  // What a client expects beyond `100-continue` is none of the API's: it gets the answer of the request.
-  server.on('checkExpectation', handle);
-  // The writable side stays open when a client has sent its last byte.
-  Object.assign(server, { httpAllowHalfOpen: true });
-}
-
-/** Ends a server with its connections, also those on which there was no request yet. */
-async function close(server: Server, underWay: UnderWay, connections: Iterable<Socket> = []): Promise<void> {
+/** Ends a server with its connections, also those that were taken over, or had no request yet. */
+async function close(server: Server, underWay: UnderWay, connections: Iterable<Socket>): Promise<void> {
   const closed = once(server, 'close');
   server.close();
   await underWay.answered(LAST_ANSWERS_SECONDS);
-  server.closeAllConnections();
   for (const socket of connections) socket.destroy();
   await closed;
-}
-
-/** A client without TLS would only see its connection end: it is told why. Returns the connections that are open. */
-function refusePlainText(server: Server): ReadonlySet<Socket> {
-  const open = new Set<Socket>();
-  const accept = server.listeners('connection');
-  server.removeAllListeners('connection');
-  server.on('connection', (socket: Socket) => {
-    const giveUp = (): void => void socket.destroy();
-    open.add(socket);
-    socket.on('close', () => open.delete(socket));
-    socket.on('error', giveUp);
-    socket.setTimeout(FIRST_BYTE_TIMEOUT_MS, giveUp);
-    socket.once('readable', () => {
-      const first = socket.read(1) as Buffer | null;
-      if (first === null) return giveUp();
-      if (first[0] !== TLS_HANDSHAKE) {
-        socket.end(rawRefusal('Client sent an HTTP request to an HTTPS server.'));
-        return socket.resume(); // what is left unread would reset the connection, and the answer with it
-      }
-      socket.setTimeout(0, giveUp);
-      socket.unshift(first);
-      return accept.forEach((listener) => listener.call(server, socket));
-    });
-  });
-  return open;
 }
 
 /** Whether somebody accepts connections on a socket that is there. */

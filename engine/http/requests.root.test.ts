@@ -129,4 +129,55 @@ suite('requests as clients really send them', { concurrency: false }, () => {
     assert.match(await resize('/v1.12'), /^HTTP\/1\.1 201 /);
     assert.match(await resize(''), /^HTTP\/1\.1 200 /);
   });
+
+  test('a request for an upgrade that no route has is answered, and so are those behind it', async () => {
+    const ping = ['GET /_ping HTTP/1.1', 'Host: x'];
+    const h2c = [...ping, 'Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABk', '', ''];
+    const refused = ['POST /containers/nope/attach HTTP/1.1', 'Host: x', 'Content-Length: 2', '', '{}'];
+    const upgrade = ['Connection: Upgrade', 'Upgrade: tcp'];
+    const refusedUpgrade = ['POST /exec/nope/start HTTP/1.1', 'Host: x', ...upgrade, 'Content-Length: 0', '', ''];
+
+    const text = await answerTo(
+      `${h2c.join('\r\n')}${h2c.join('\r\n')}${refused.join('\r\n')}${refusedUpgrade.join('\r\n')}`,
+      `${ping.join('\r\n')}\r\n\r\n`.trimStart(),
+    );
+
+    assert.deepEqual(
+      text.match(/HTTP\/1\.1 \d+/g),
+      [200, 200, 404, 404, 200].map((status) => `HTTP/1.1 ${status}`),
+    );
+  });
+
+  test('a large answer to a request for an upgrade is whole', async () => {
+    const whole = await engine.get('/images/busybox/get');
+
+    const text = await answerTo(
+      'GET /images/busybox/get HTTP/1.1',
+      'Host: x',
+      'Connection: Upgrade',
+      'Upgrade: h2c',
+      '',
+      '',
+    );
+
+    assert.ok(text.length > whole.raw.length / 2 && text.endsWith('0\r\n\r\n'), String(text.length));
+  });
+
+  test('a stream begins after the answers to the requests before it', async () => {
+    const id = await engine.run(['sh', '-c', 'cat; echo over'], { OpenStdin: true, StdinOnce: true });
+
+    const text = await answerTo(
+      'GET /images/busybox/history HTTP/1.1',
+      'Host: x',
+      '',
+      `POST /containers/${id}/attach?stream=1&stdin=1&stdout=1 HTTP/1.1`,
+      'Host: x',
+      'Connection: Upgrade',
+      'Upgrade: tcp',
+      '',
+      'typed\n',
+    );
+
+    assert.match(text, /^HTTP\/1\.1 200 OK\r\n[^]*\]HTTP\/1\.1 101 UPGRADED\r\n[^]*typed\n[^]*over\n$/);
+  });
 });

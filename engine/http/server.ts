@@ -66,10 +66,7 @@ export async function buildServer(
   http.addHook('onRequest', (request, reply, done) => {
     if (request.routeOptions.config.lasting !== true) underWay.add(reply.raw);
     reply.headers({ ...answerHeaders(engine.config.apiCorsHeader) });
-    // A route that takes the connection over must not begin while the parser is still inside the packet that brought
-    // the request: bytes behind it would be lost.
-    if (request.method === 'POST') queueMicrotask(done);
-    else done();
+    done();
   });
   if (limits !== undefined) {
     // Paths without a route are one endpoint: their number has no end.

@@ -120,8 +120,5 @@ function beginningOf(digest: Buffer): string {
 function endWith({ raw: { socket } }: FastifyRequest, reply: FastifyReply, decision: Decision): void {
   const end = (): void => decision.end(0);
   if (reply.raw.closed) return end(); // gone while it waited
-  reply.raw.once('close', end).once(TAKEN_OVER, () => {
-    // Whoever takes a connection over removes all listeners first.
-    queueMicrotask(() => (socket.destroyed ? end() : socket.once('close', end)));
-  });
+  reply.raw.once('close', end).once(TAKEN_OVER, () => (socket.destroyed ? end() : socket.once('close', end)));
 }

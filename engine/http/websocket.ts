@@ -1,6 +1,5 @@
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
-import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -13,8 +12,10 @@ import { encodeMessage, GOING, MessageDecoder, PROTOCOL_ERROR } from './websocke
 
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 
-/** Answers the handshake of RFC 6455. What the client sends is read, what is written goes to it. Throws `invalid`. */
-export function acceptWebSocket(request: FastifyRequest, reply: FastifyReply): Duplex {
+/**
+ * Reads the handshake of RFC 6455; what is returned answers it, and gives the client's stream. Throws `invalid`.
+ */
+export function prepareWebSocket(request: FastifyRequest, reply: FastifyReply): () => Duplex {
   const { headers } = request;
   const key = headers['sec-websocket-key'];
   const asks = headers.upgrade?.toLowerCase() === 'websocket' && /\bupgrade\b/i.test(headers.connection ?? '');
@@ -25,7 +26,7 @@ export function acceptWebSocket(request: FastifyRequest, reply: FastifyReply): D
   const accept = createHash('sha1').update(`${key}${GUID}`).digest('base64');
   const head = ['HTTP/1.1 101 Switching Protocols', 'Upgrade: websocket', 'Connection: Upgrade'];
   head.push(`Sec-WebSocket-Accept: ${accept}`, ...headerLines(reply.getHeaders()), '', '');
-  return new WebSocketStream(takeOver(request, reply, head.join('\r\n')));
+  return () => new WebSocketStream(takeOver(request, reply, head.join('\r\n')));
 }
 
 /** For a stream in 8-byte frames whose reader wants the bare bytes. */
@@ -40,12 +41,12 @@ export function withoutFrames(client: Duplex): Duplex {
  * whole characters: a browser closes the connection on anything else. The rest is sent as binary.
  */
 class WebSocketStream extends Duplex {
-  readonly #socket: Socket;
+  readonly #socket: Duplex;
   readonly #decoder: MessageDecoder;
   /** The beginning of a character whose other bytes have not come. */
   #half: Buffer = Buffer.alloc(0);
 
-  constructor(socket: Socket) {
+  constructor(socket: Duplex) {
     super({ allowHalfOpen: true });
     this.#socket = socket;
     this.#decoder = new MessageDecoder({
@@ -56,6 +57,7 @@ class WebSocketStream extends Duplex {
       onClose: () => this.push(null),
     });
     socket.on('data', (chunk: Buffer) => this.#receive(chunk));
+    if (socket.readableEnded) this.push(null);
     socket.on('end', () => this.push(null));
     socket.on('error', () => this.destroy());
     socket.on('close', () => this.destroy());

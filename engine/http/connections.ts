@@ -1,0 +1,71 @@
+import type { RequestListener, Server } from 'node:http';
+import type { Socket } from 'node:net';
+import { Server as TlsServer } from 'node:tls';
+
+import { HangUps } from '../host/hang-ups.ts';
+import { rawRefusal } from './headers.ts';
+import { serveUpgrades } from './upgrades.ts';
+
+/** The first byte of a TLS handshake; no HTTP request begins with it. */
+const TLS_HANDSHAKE = 22;
+const FIRST_BYTE_TIMEOUT_MS = 60_000;
+/** Over TCP, as Go's: silence, then so many probes without an answer, and the client is gone. */
+const [KEEP_ALIVE_MS, PROBES] = [15_000, 9];
+
+/** Gives the requests of all connections to the listener. Returns the connections that are open. */
+export function serve(server: Server, listener: RequestListener): ReadonlySet<Socket> {
+  const open = new Set<Socket>();
+  const hangUps = new HangUps();
+  const isTls = server instanceof TlsServer;
+  if (isTls) refusePlainText(server);
+  server.on('connection', (socket: Socket) => {
+    if (open.has(socket)) return; // its next request is read
+    open.add(socket);
+    socket.on('close', () => open.delete(socket));
+    socket.setKeepAlive(true, KEEP_ALIVE_MS, KEEP_ALIVE_MS, PROBES);
+  });
+  const accepted = isTls ? 'secureConnection' : 'connection';
+  const known = new WeakSet<Socket>();
+  server.on(accepted, (socket: Socket) => {
+    if (known.has(socket)) return;
+    known.add(socket);
+    // Somebody has to listen also when a route has taken the connection over: a reset must not end the daemon.
+    socket.on('error', () => socket.destroy());
+    socket.on('end', () => {
+      if (!socket.writableEnded) hangUps.watch(socket);
+    });
+  });
+  server.on('request', listener);
+  // What a client expects beyond `100-continue` is none of the API's: it gets the answer of the request.
+  server.on('checkExpectation', listener);
+  server.on('clientError', (error: Error & { reason?: string }, socket) => {
+    if (socket.writable) socket.end(rawRefusal(`malformed HTTP request: ${error.reason ?? error.message}`));
+    else socket.destroy();
+  });
+  serveUpgrades(server, accepted, listener);
+  // The writable side stays open when a client has sent its last byte.
+  Object.assign(server, { httpAllowHalfOpen: true });
+  return open;
+}
+
+/** A client without TLS would only see its connection end: it is told why. */
+function refusePlainText(server: Server): void {
+  const accept = server.listeners('connection');
+  server.removeAllListeners('connection');
+  server.on('connection', (socket: Socket) => {
+    const giveUp = (): void => void socket.destroy();
+    socket.on('error', giveUp);
+    socket.setTimeout(FIRST_BYTE_TIMEOUT_MS, giveUp);
+    socket.once('readable', () => {
+      const first = socket.read(1) as Buffer | null;
+      if (first === null) return giveUp();
+      if (first[0] !== TLS_HANDSHAKE) {
+        socket.end(rawRefusal('Client sent an HTTP request to an HTTPS server.'));
+        return socket.resume(); // what is left unread would reset the connection, and the answer with it
+      }
+      socket.setTimeout(0, giveUp);
+      socket.unshift(first);
+      return accept.forEach((listener) => listener.call(server, socket));
+    });
+  });
+}
