@@ -332,6 +332,16 @@ class AdmittedRequest implements Admission, Ask {
     this.#store.release(this, ticket, cpuSeconds > 0 ? cpuSeconds : 0);
   }
 
+  charge({ cpuSeconds = 0, points = 0 }: Readonly<{ cpuSeconds?: number; points?: number }>): void {
+    if (this.#ticket >= 0) this.#store.charge(this, this.#ticket, cpuSeconds > 0 ? cpuSeconds : 0, points);
+  }
+
+  giveBack(): void {
+    const ticket = this.#ticket;
+    this.#ticket = -1;
+    if (ticket >= 0) this.#store.giveBack(this, ticket);
+  }
+
   [Symbol.dispose](): void {
     this.end();
   }

@@ -60,11 +60,18 @@ async function replay(
       const caller = callers[next(callers.length)]!;
       await Promise.all([limits.limiter.chargeContent(caller, 1), model.chargeContent(caller, 1)]);
     } else if (action <= 4 && underWay.length > 0) {
-      const [ended] = underWay.splice(next(underWay.length), 1);
+      const at = next(underWay.length);
+      const { real, modelled } = underWay[at]!;
       const cpuSeconds = next(4) / 2;
-      ended!.real.end(cpuSeconds);
-      ended!.modelled.end(cpuSeconds);
-      await limits.windows(ended!.real.caller.key); // so that the time is charged before the clock moves on
+      const how = next(6);
+      const { points } = real.endpoint;
+      for (const admission of [real, modelled]) {
+        if (how === 0) admission.charge({ cpuSeconds, points });
+        else if (how === 1) admission.giveBack();
+        else admission.end(cpuSeconds);
+      }
+      if (how > 0) underWay.splice(at, 1);
+      await limits.windows(real.caller.key); // so that the time is charged before the clock moves on
     } else {
       const caller = callers[next(callers.length)]!;
       const endpoint = endpoints[next(endpoints.length)]!;

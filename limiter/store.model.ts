@@ -98,11 +98,26 @@ export class ModelStore implements LimitStore {
     return { ...verdict, refusedBy: -1, until: 0, used, reset: end };
   }
 
-  release({ key, endpoint, rules }: Ask, _ticket: number, cpuSeconds: number): void {
-    this.#underWay.set(key, (this.#underWay.get(key) ?? 0) - 1);
+  release(ask: Ask, ticket: number, cpuSeconds: number): void {
+    this.#underWay.set(ask.key, (this.#underWay.get(ask.key) ?? 0) - 1);
+    this.charge(ask, ticket, cpuSeconds, 0);
+  }
+
+  charge({ key, endpoint, rules }: Ask, _ticket: number, cpuSeconds: number, points: number): void {
+    const pointRule = endpoint.graphql ? rules.graphqlPoints : rules.restPoints;
+    if (points > 0) this.#add(`${key} points ${endpoint.name}`, points, pointRule.windowSeconds);
     if (cpuSeconds === 0) return;
     this.#add(`${key} cpu`, cpuSeconds * 1e6, rules.cpu.windowSeconds);
     this.#add(`${key} graphql-cpu`, endpoint.graphql ? cpuSeconds * 1e6 : 0, rules.cpu.windowSeconds);
+  }
+
+  giveBack({ key, endpoint, points }: Ask): void {
+    this.#underWay.set(key, (this.#underWay.get(key) ?? 0) - 1);
+    const { name, category, primary, content } = endpoint;
+    if (primary) this.#subtract(`${key} ${category}`, 1);
+    this.#subtract(`${key} points ${name}`, points);
+    if (!content) return;
+    for (const at of ['minute', `minute ${name}`, 'hour', `hour ${name}`]) this.#subtract(`${key} ${at}`, 1);
   }
 
   chargeContent(key: string, count: number, rules: LimitRules): void {
@@ -129,6 +144,11 @@ export class ModelStore implements LimitStore {
   #window(at: string): Window {
     const window = this.#windows.get(at);
     return window === undefined || this.#now() >= window.end * 1000 ? { used: 0, end: 0 } : window;
+  }
+
+  #subtract(at: string, amount: number): void {
+    const { used, end } = this.#window(at);
+    if (end > 0) this.#windows.set(at, { used: Math.max(0, used - amount), end });
   }
 
   #add(at: string, amount: number, seconds: number): void {

@@ -149,6 +149,10 @@ export type Admission = RateStatus &
      * Must be called once; more often does no harm.
      */
     end(cpuSeconds?: number): void;
+    /** Charges more while it goes on: seconds that `end` will not say again, points that were not known before. */
+    charge(more: Readonly<{ cpuSeconds?: number; points?: number }>): void;
+    /** Ends it as if it had never been: it has turned out to be another caller's. */
+    giveBack(): void;
     /** The same as `end()`, so that `using` covers every way out. */
     [Symbol.dispose](): void;
   }>;
@@ -251,6 +255,10 @@ export interface LimitStore extends AsyncDisposable {
   decide(ask: Ask): Verdict | Promise<Verdict>;
   /** Ends an admitted request: gives its place back and charges its time. Never throws. */
   release(ask: Ask, ticket: number, cpuSeconds: number): void;
+  /** Charges an admitted request that goes on: its time so far, or points that were not known before. Never throws. */
+  charge(ask: Ask, ticket: number, cpuSeconds: number, points: number): void;
+  /** Ends an admitted request that was not this caller's: gives its place back and what it has spent. Never throws. */
+  giveBack(ask: Ask, ticket: number): void;
   /** Counts content that was created elsewhere, in the web interface; never refused, for it has happened. */
   chargeContent(key: string, count: number, rules: LimitRules): void | Promise<void>;
   /** The windows of a caller that are open now; changes nothing. */

@@ -226,8 +226,11 @@ const Introspection = Type.Object(
     timeoutMs: count('the longest wait', 2000, 1),
     cacheSeconds: count('how long a known token is not asked again', 60, 1),
     unknownSeconds: count('how long an unknown token is not asked again', 10, 1),
-    cacheEntries: count('tokens remembered at most', 10_000, 1),
-    concurrency: count('questions under way at most', 32, 1),
+    cacheEntries: count('known tokens remembered at most, and as many unknown ones', 10_000, 1),
+    concurrency: count('questions under way at most, in each worker', 32, 1),
+    perAddress: count('of these for the requests of one address', 4, 1),
+    slowPerSecond: count('questions in a second for an address that has used up its limit', 10, 1),
+    waitMs: count('a question waits for its turn at most', 10_000, 1),
   },
   { ...closed, description: 'a forge that says whose token it is, for tokens that are not listed' },
 );

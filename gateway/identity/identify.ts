@@ -2,52 +2,59 @@ import { type Credential, credentialIn, tokenOf } from '@gantry/limiter/credenti
 import type { Caller } from '@gantry/limiter/types.ts';
 
 import type { Policy } from '../policy.ts';
-import { IntrospectionFailed } from './introspection.ts';
+import type { Pace } from './turns.ts';
 
 /**
- * Whose request it is. `anonymous`: that of its address; `refused`: the credential is wrong; `unavailable`: nobody can
- * say now.
+ * Whose request it is. `anonymous`: that of its address; `refused`: the credential is wrong; a question: only the forge
+ * can say.
  */
-export type Identity = Caller | 'anonymous' | 'refused' | 'unavailable';
+export type Identity = Caller | 'anonymous' | 'refused' | Question;
 
-/** Told why nobody can say. */
-type Report = (failure: IntrospectionFailed) => void;
+/** A credential that the forge has to be asked about. */
+export class Question {
+  /** It was known before: neither new nor a guess. */
+  readonly wasKnown: boolean;
+  readonly #policy: Policy;
+  readonly #authorization: string;
+  readonly #token: string;
 
-/** Answers at once where the configuration or the cache knows, later where the forge has to be asked. */
-export function identify(
-  policy: Policy,
-  authorization: string | undefined,
-  report: Report,
-): Identity | Promise<Identity> {
+  constructor(policy: Policy, authorization: string, token: string, wasKnown: boolean) {
+    this.#policy = policy;
+    this.#authorization = authorization;
+    this.#token = token;
+    this.wasKnown = wasKnown;
+  }
+
+  /** Rejects with `IntrospectionFailed`: nobody can say now. */
+  async ask(source: string, pace: Pace): Promise<Caller | 'anonymous' | 'refused'> {
+    const found = await this.#policy.introspection?.ask(this.#authorization, this.#token, source, pace);
+    return found ?? unknownIn(this.#policy);
+  }
+}
+
+/** What the configuration and the cache know. */
+export function identify(policy: Policy, authorization: string | undefined): Identity {
   if (authorization === undefined) return 'anonymous';
   const credential = credentialIn(authorization);
   const known = policy.known.find(credential);
   if (known === 'wrong') return 'refused';
   if (known !== undefined) return known;
   if (credential.kind === 'malformed') return 'refused';
-  const otherwise = policy.config.identities.unknown === 'address' ? 'anonymous' : 'refused';
-  return policy.introspection === undefined
-    ? otherwise
-    : introspect(policy, authorization, credential, otherwise, report);
+  const token = tokenIn(credential);
+  const { introspection } = policy;
+  if (introspection === undefined || token === '') return unknownIn(policy);
+  const remembered = introspection.find(authorization);
+  if (remembered === undefined) {
+    return new Question(policy, authorization, token, introspection.wasKnown(authorization));
+  }
+  return remembered === 'unknown' ? unknownIn(policy) : remembered;
 }
 
-function introspect(
-  { introspection }: Policy,
-  authorization: string,
-  credential: Credential,
-  otherwise: 'anonymous' | 'refused',
-  report: Report,
-): Identity | Promise<Identity> {
-  const token = credential.kind === 'token' ? credential.token : credential.kind === 'basic' ? tokenOf(credential) : '';
-  if (token === '' || introspection === undefined) return otherwise;
-  const found = introspection.find(authorization, token);
-  if (!(found instanceof Promise)) return found ?? otherwise;
-  return found.then(
-    (caller) => caller ?? otherwise,
-    (error: unknown) => {
-      if (!(error instanceof IntrospectionFailed)) throw error;
-      report(error);
-      return 'unavailable';
-    },
-  );
+function tokenIn(credential: Credential): string {
+  if (credential.kind === 'token') return credential.token;
+  return credential.kind === 'basic' ? tokenOf(credential) : '';
+}
+
+function unknownIn({ config }: Policy): 'anonymous' | 'refused' {
+  return config.identities.unknown === 'address' ? 'anonymous' : 'refused';
 }

@@ -8,13 +8,14 @@ import { Compile } from 'typebox/compile';
 import { Pool } from 'undici';
 
 import type { IntrospectionSettings } from '../config/schema.ts';
+import { NoTurn, type Pace, Turns } from './turns.ts';
 
 /** The source did not answer, or not in a form that can be understood. */
 export class IntrospectionFailed extends Error {
   override readonly name = 'IntrospectionFailed';
 }
 
-type Cached = Readonly<{ caller: Caller | undefined; untilMs: number }>;
+type Cached = Readonly<{ found: Caller | 'unknown'; untilMs: number }>;
 
 /** An answer is small; more is not read. */
 const LARGEST_ANSWER = 65_536;
@@ -44,8 +45,8 @@ const answerSchema = Compile(Answer);
 /**
  * Asks the forge whose token it is, and remembers the answer for a while by the hash of the credential.
  *
- * Questions for one credential are asked once, and only so many at a time: unknown tokens must not become a flood for
- * the forge.
+ * A question is asked once however many wait for its answer, and only so many at a time, for which the addresses that
+ * they come from take turns: unknown tokens must not become a flood for the forge.
  */
 export class Introspection {
   readonly #settings: IntrospectionSettings;
@@ -53,8 +54,10 @@ export class Introspection {
   readonly #pool: Pool;
   readonly #path: string;
   readonly #authorization: string | undefined;
-  /** The oldest entry comes first. */
-  readonly #cache = new Map<string, Cached>();
+  /** The oldest entry comes first. Apart, so that many wrong ones displace no right one. */
+  readonly #known = new Map<string, Cached>();
+  readonly #unknown = new Map<string, Cached>();
+  readonly #turns: Turns;
   readonly #asking = new Map<string, Promise<Caller | undefined>>();
 
   constructor(settings: IntrospectionSettings, primary: PrimaryLimits) {
@@ -62,52 +65,71 @@ export class Introspection {
     this.#settings = settings;
     this.#primary = primary;
     this.#path = url.pathname + url.search;
-    const { timeoutMs, concurrency } = settings;
+    const { timeoutMs, concurrency, perAddress, slowPerSecond, waitMs } = settings;
+    this.#turns = new Turns({ concurrency, perSource: perAddress, slowPerSecond, waitMs });
     this.#pool = new Pool(url.origin, { connections: concurrency, headersTimeout: timeoutMs, bodyTimeout: timeoutMs });
     this.#authorization =
       settings.authorizationFile === undefined ? undefined : readFileSync(settings.authorizationFile, 'utf8').trim();
   }
 
-  /** Undefined: the forge does not know it. A promise rejects with `IntrospectionFailed`. */
-  find(
-    authorization: string,
-    token: string,
-    nowMs: number = Date.now(),
-  ): Caller | undefined | Promise<Caller | undefined> {
-    const key = hash('sha256', authorization, 'base64');
-    const cached = this.#cache.get(key);
-    if (cached !== undefined && cached.untilMs > nowMs) return cached.caller;
+  /** What is remembered of this credential: its caller, `unknown`; undefined: the forge has to be asked. */
+  find(authorization: string): Caller | 'unknown' | undefined {
+    const key = keyOf(authorization);
+    const known = this.#known.get(key) ?? this.#unknown.get(key);
+    return known !== undefined && known.untilMs > Date.now() ? known.found : undefined;
+  }
+
+  /** Was it known, and only has to be asked about again? */
+  wasKnown(authorization: string): boolean {
+    return this.#known.has(keyOf(authorization));
+  }
+
+  /** Asks when it is the turn of `source`; undefined: the forge does not know it. Rejects with `IntrospectionFailed`. */
+  async ask(authorization: string, token: string, source: string, pace: Pace): Promise<Caller | undefined> {
+    const key = keyOf(authorization);
     const before = this.#asking.get(key);
-    if (before !== undefined) return before;
-    if (this.#asking.size >= this.#settings.concurrency) {
-      return Promise.reject(new IntrospectionFailed('too many questions under way'));
-    }
-    const asking = this.#askAndRemember(key, authorization, token);
+    if (before !== undefined) return await before;
+    const asking = this.#askAndRemember(key, authorization, token, source, pace);
     this.#asking.set(key, asking);
-    return asking;
+    return await asking;
   }
 
   async close(): Promise<void> {
     await this.#pool.close();
   }
 
-  async #askAndRemember(key: string, authorization: string, token: string): Promise<Caller | undefined> {
+  async #askAndRemember(
+    key: string,
+    authorization: string,
+    token: string,
+    source: string,
+    pace: Pace,
+  ): Promise<Caller | undefined> {
     try {
+      using _turn = await this.#turns.take(source, pace);
       const facts = await this.#ask(authorization, token);
       const caller = facts === undefined ? undefined : callerFrom(facts, this.#primary);
-      const seconds = caller === undefined ? this.#settings.unknownSeconds : this.#settings.cacheSeconds;
-      this.#cache.delete(key);
-      this.#cache.set(key, { caller, untilMs: Date.now() + seconds * 1000 });
-      for (const oldest of this.#cache.keys()) {
-        if (this.#cache.size <= this.#settings.cacheEntries) break;
-        this.#cache.delete(oldest);
-      }
+      this.#remember(key, caller);
       return caller;
     } catch (error) {
       if (error instanceof IntrospectionFailed) throw error;
-      throw new IntrospectionFailed(`the identity source does not answer`, { cause: error });
+      const message = error instanceof NoTurn ? error.message : 'the identity source does not answer';
+      throw new IntrospectionFailed(message, { cause: error });
     } finally {
       this.#asking.delete(key);
+    }
+  }
+
+  #remember(key: string, caller: Caller | undefined): void {
+    const { cacheSeconds, unknownSeconds, cacheEntries } = this.#settings;
+    this.#known.delete(key);
+    this.#unknown.delete(key);
+    const seconds = caller === undefined ? unknownSeconds : cacheSeconds;
+    const cache: Map<string, Cached> = caller === undefined ? this.#unknown : this.#known;
+    cache.set(key, { found: caller ?? 'unknown', untilMs: Date.now() + seconds * 1000 });
+    for (const oldest of cache.keys()) {
+      if (cache.size <= cacheEntries) break;
+      cache.delete(oldest);
     }
   }
 
@@ -137,6 +159,10 @@ export class Introspection {
   }
 }
 
+function keyOf(authorization: string): string {
+  return hash('sha256', authorization, 'base64');
+}
+
 async function readJson(body: AsyncIterable<Buffer>): Promise<unknown> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -148,9 +174,10 @@ async function readJson(body: AsyncIterable<Buffer>): Promise<unknown> {
   return JSON.parse(Buffer.concat(chunks).toString('utf8'));
 }
 
-function userFacts(body: unknown, field: string): CallerFacts {
+/** An answer without the id is about nobody: some forges have one for visitors. */
+function userFacts(body: unknown, field: string): CallerFacts | undefined {
   const id = typeof body === 'object' && body !== null ? (body as Record<string, unknown>)[field] : undefined;
-  if (typeof id !== 'string' && typeof id !== 'number') throw new IntrospectionFailed(`the answer has no ${field}`);
+  if (typeof id !== 'string' && typeof id !== 'number') return undefined;
   return { kind: 'user', userId: String(id) };
 }
 

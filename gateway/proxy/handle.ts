@@ -3,9 +3,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Decision, Endpoint } from '@gantry/limiter/types.ts';
 
 import type { Gateway } from '../gateway.ts';
-import { type Identity, identify } from '../identity/identify.ts';
+import { identify, Question } from '../identity/identify.ts';
 import { canonicalTarget, type PathParameters, type Target } from '../routes/path.ts';
 import { answerMessage, answerRefusal } from './answer.ts';
+import { answerUnavailable, askForge, type Found } from './ask-forge.ts';
 import { Connection, endLingering } from './connection.ts';
 import type { Exchange } from './exchange.ts';
 import { forward } from './forward.ts';
@@ -51,14 +52,14 @@ export function handleRequest(
   connection.exchanges.add(exchange);
   res.once('close', () => closeExchange(exchange));
   guarded(exchange, () => {
-    const identity = identify(policy, req.headers.authorization, (failure) => {
-      gateway.counts.identityFailures += 1;
-      gateway.log.failure('identity source', failure);
-    });
-    return identity instanceof Promise
-      ? identity.then((found) => identified(exchange, found))
-      : identified(exchange, identity);
+    const identity = identify(policy, req.headers.authorization);
+    return identity instanceof Question ? identifiedLater(exchange, identity) : identified(exchange, identity);
   });
+}
+
+async function identifiedLater(exchange: Exchange, question: Question): Promise<void> {
+  const found = await askForge(exchange, question);
+  if (found !== undefined) await identified(exchange, found);
 }
 
 /** Anything unforeseen is our bug: 500, logged once, and the place among the concurrent requests is given back. */
@@ -76,7 +77,7 @@ function failed(exchange: Exchange, error: unknown): void {
   answerMessage(exchange, 500, 'The gateway has failed.');
 }
 
-function identified(exchange: Exchange, identity: Identity): void | Promise<void> {
+function identified(exchange: Exchange, identity: Found): void | Promise<void> {
   const { req, policy } = exchange;
   if (exchange.closed) return; // gone while the identity source was asked
   if (typeof identity === 'object') exchange.caller = identity;
@@ -93,7 +94,7 @@ function identified(exchange: Exchange, identity: Identity): void | Promise<void
       'The path is ambiguous: an encoded slash or a semicolon makes it another one to some servers.',
     );
   if (identity === 'refused') return admit(exchange, route.endpoint, unauthenticated);
-  if (identity === 'unavailable') return admit(exchange, route.endpoint, unidentified);
+  if (identity === 'unavailable') return admit(exchange, route.endpoint, answerUnavailable);
   const version = policy.versions.problem(req.headers);
   if (version !== undefined) return admit(exchange, route.endpoint, (it) => answerMessage(it, 400, version));
   if (route.kind === 'graphql') return admitGraphql(exchange, route.endpoint);
@@ -153,10 +154,6 @@ async function admitGraphql(exchange: Exchange, endpoint: Endpoint): Promise<voi
 function unauthenticated(exchange: Exchange): void {
   exchange.gateway.counts.unauthenticated += 1;
   answerMessage(exchange, 401, 'Bad credentials', ['www-authenticate', 'Bearer realm="api", Basic realm="api"']);
-}
-
-function unidentified(exchange: Exchange): void {
-  answerMessage(exchange, 503, 'Credentials cannot be checked at the moment.', ['retry-after', '1']);
 }
 
 function pass(exchange: Exchange): void {

@@ -32,6 +32,8 @@ export class Routes {
   readonly graphql: Endpoint;
   /** Of requests that cannot be read at all. */
   readonly unreadable: Endpoint;
+  /** Of requests with a credential that the forge is being asked about. */
+  readonly unknownCredential: Endpoint;
   readonly #status: Endpoint;
   readonly #limiter: Needs;
   readonly #basePath: string;
@@ -60,6 +62,7 @@ export class Routes {
     this.#graphqlPaths = new Set(config.graphqlPaths.map((path) => withoutFormat(segmentsOf(path).join('/'))));
     this.graphql = limiter.endpoint({ name: 'GraphQL', api: 'graphql' });
     this.unreadable = limiter.endpoint({ name: 'unreadable', points: this.#readPoints });
+    this.unknownCredential = limiter.endpoint({ name: 'unknown credential', points: this.#readPoints });
     this.#status = limiter.endpoint({ name: 'GET /rate_limit', primary: false, points: this.#readPoints });
 
     for (const path of [...PATH_TEMPLATES, ...config.routes]) this.#name(path);

@@ -6,9 +6,13 @@ export type Batch = {
   endpoints: EndpointDefinition[];
   /** Caller, quota (-1: none), number of the endpoint, points; and again. */
   asks: (string | number)[];
-  /** Ticket, seconds; and again. */
-  ends: number[];
+  /** What happens to admitted requests: ticket, what it is (below), its seconds of CPU time, its points; and again. */
+  changes: number[];
 };
+
+export const END = 0;
+export const CHARGE = 1;
+export const GIVE_BACK = 2;
 
 const PER_VERDICT = 7;
 

@@ -8,7 +8,7 @@ import type {
   Verdict,
 } from '@gantry/limiter/types.ts';
 
-import { type Batch, decodeVerdicts } from './batch.ts';
+import { type Batch, CHARGE, decodeVerdicts, END, GIVE_BACK } from './batch.ts';
 import type { Channel } from './channel.ts';
 
 type Waiting = (verdict: Verdict) => void;
@@ -26,7 +26,7 @@ export class SharedStore implements LimitStore {
   /** In the order of the asks, which is that of the verdicts. */
   readonly #waiting: Waiting[][] = [];
   #asking: Waiting[] = [];
-  #batch: Batch = { endpoints: [], asks: [], ends: [] };
+  #batch: Batch = { endpoints: [], asks: [], changes: [] };
   #scheduled = false;
 
   constructor(channel: Channel) {
@@ -46,8 +46,15 @@ export class SharedStore implements LimitStore {
   }
 
   release(_ask: Ask, ticket: number, cpuSeconds: number): void {
-    this.#batch.ends.push(ticket, cpuSeconds);
-    this.#schedule();
+    this.#change(ticket, END, cpuSeconds, 0);
+  }
+
+  charge(_ask: Ask, ticket: number, cpuSeconds: number, points: number): void {
+    this.#change(ticket, CHARGE, cpuSeconds, points);
+  }
+
+  giveBack(_ask: Ask, ticket: number): void {
+    this.#change(ticket, GIVE_BACK, 0, 0);
   }
 
   /** The answer to the oldest batch with asks. */
@@ -74,6 +81,11 @@ export class SharedStore implements LimitStore {
     this.#send();
   }
 
+  #change(ticket: number, change: number, cpuSeconds: number, points: number): void {
+    this.#batch.changes.push(ticket, change, cpuSeconds, points);
+    this.#schedule();
+  }
+
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
@@ -85,8 +97,8 @@ export class SharedStore implements LimitStore {
 
   #send(): void {
     const batch = this.#batch;
-    if (batch.asks.length === 0 && batch.ends.length === 0) return;
-    this.#batch = { endpoints: [], asks: [], ends: [] };
+    if (batch.asks.length === 0 && batch.changes.length === 0) return;
+    this.#batch = { endpoints: [], asks: [], changes: [] };
     if (this.#asking.length > 0) {
       this.#waiting.push(this.#asking);
       this.#asking = [];

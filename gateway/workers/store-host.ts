@@ -2,7 +2,7 @@ import { defineEndpoint } from '@gantry/limiter/endpoints.ts';
 import type { Ask, Endpoint, LimitRules, Verdict } from '@gantry/limiter/types.ts';
 
 import type { LocalStore } from '../store.ts';
-import { type Batch, encodeVerdicts } from './batch.ts';
+import { type Batch, CHARGE, encodeVerdicts, GIVE_BACK } from './batch.ts';
 
 /** The side of the primary process: one worker's requests, decided on the counts of all. */
 export class StoreHost {
@@ -19,9 +19,11 @@ export class StoreHost {
   }
 
   /** The verdicts on the asks, in their order. */
-  batch({ endpoints, asks, ends }: Batch): number[] {
+  batch({ endpoints, asks, changes }: Batch): number[] {
     for (const definition of endpoints) this.#endpoints.push(defineEndpoint(definition));
-    for (let at = 0; at < ends.length; at += 2) this.#end(ends[at]!, ends[at + 1]!);
+    for (let at = 0; at < changes.length; at += 4) {
+      this.#change(changes[at]!, changes[at + 1]!, changes[at + 2]!, changes[at + 3]!);
+    }
     const rules = this.#rules();
     const verdicts: Verdict[] = [];
     for (let at = 0; at < asks.length; at += 4) {
@@ -48,10 +50,13 @@ export class StoreHost {
     return verdict;
   }
 
-  #end(number: number, cpuSeconds: number): void {
+  #change(number: number, change: number, cpuSeconds: number, points: number): void {
     const found = this.#underWay.get(number);
     if (found === undefined) return;
+    const { ask, ticket } = found;
+    if (change === CHARGE) return this.#store.charge(ask, ticket, cpuSeconds, points);
     this.#underWay.delete(number);
-    this.#store.release(found.ask, found.ticket, cpuSeconds);
+    if (change === GIVE_BACK) this.#store.giveBack(ask, ticket);
+    else this.#store.release(ask, ticket, cpuSeconds);
   }
 }

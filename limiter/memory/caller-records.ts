@@ -16,6 +16,7 @@ import {
   FIXED_WINDOWS,
   spent,
   add,
+  subtract,
 } from './record.ts';
 import { EMPTY, Slab } from './slab.ts';
 
@@ -122,6 +123,16 @@ export class CallerRecords {
       this.#slab.chunk(last)[(last & CHUNK_MASK) + NEXT] = address;
     }
     return address;
+  }
+
+  /** Takes back from one of the caller's other windows, where it is open. */
+  takeFrom(record: number, id: number, amount: number, now: number, seconds: number): void {
+    for (let address = record + WINDOWS; address !== 0;) {
+      const words = this.#slab.chunk(address);
+      const at = address & CHUNK_MASK;
+      if (words[at + ID] === id) return subtract(words, at + USED, at + END, amount, now, seconds);
+      address = words[at + NEXT]!;
+    }
   }
 
   /** Remembers for `takeChanged` that this caller's counts are other than they were. */

@@ -65,3 +65,15 @@ export function add(
   words[used] = amount;
   words[end] = opened + seconds;
 }
+
+/** From a window that is still open; one that began since has nothing of it. */
+export function subtract(
+  words: Int32Array,
+  used: number,
+  end: number,
+  amount: number,
+  now: number,
+  seconds: number,
+): void {
+  if (isOpen(words[end]!, now, seconds)) words[used] = Math.max(0, words[used]! - amount);
+}

@@ -30,6 +30,7 @@ import {
   isOpen,
   spent,
   add,
+  subtract,
 } from './record.ts';
 import { EMPTY } from './slab.ts';
 
@@ -140,6 +141,45 @@ export class MemoryStore implements LimitStore {
     const at = ticket & CHUNK_MASK;
     words[at + UNDER_WAY]! -= 1;
     if (cpuSeconds === 0) return;
+    this.#chargeTime(endpoint, rules, words, at, cpuSeconds);
+    if (this.#tracking) this.#records.markChanged(key, words, at);
+  }
+
+  charge({ key, endpoint, rules }: Ask, ticket: number, cpuSeconds: number, points: number): void {
+    const words = this.#records.chunk(ticket);
+    const at = ticket & CHUNK_MASK;
+    if (cpuSeconds > 0) this.#chargeTime(endpoint, rules, words, at, cpuSeconds);
+    if (points > 0) {
+      const nowMs = this.#now();
+      const now = Math.floor(nowMs / 1000) - EPOCH_SECONDS;
+      const { graphqlSeconds, restSeconds } = this.#flatRules(rules);
+      const seconds = endpoint.graphql ? graphqlSeconds : restSeconds;
+      this.#records.addTo(ticket, endpoint.id, points, now, Math.ceil(nowMs / 1000) - EPOCH_SECONDS, seconds);
+    }
+    if (this.#tracking) this.#records.markChanged(key, words, at);
+  }
+
+  giveBack({ key, endpoint, points, rules }: Ask, ticket: number): void {
+    const words = this.#records.chunk(ticket);
+    const at = ticket & CHUNK_MASK;
+    words[at + UNDER_WAY]! -= 1;
+    const now = this.#seconds();
+    const { categorySeconds, minuteSeconds, hourSeconds, restSeconds, graphqlSeconds } = this.#flatRules(rules);
+    const seconds = categorySeconds[endpoint.categoryIndex]!;
+    const cost = endpoint.primary ? 1 : 0;
+    if (endpoint.categoryIndex === 0) subtract(words, at + CORE_USED, at + CORE_END, cost, now, seconds);
+    else this.#records.takeFrom(ticket, endpoint.categoryIndex, cost, now, seconds);
+    this.#records.takeFrom(ticket, endpoint.id, points, now, endpoint.graphql ? graphqlSeconds : restSeconds);
+    if (endpoint.content) {
+      subtract(words, at + MINUTE_USED, at + MINUTE_END, 1, now, minuteSeconds);
+      subtract(words, at + HOUR_USED, at + HOUR_END, 1, now, hourSeconds);
+      this.#records.takeFrom(ticket, endpoint.id + 1, 1, now, minuteSeconds);
+      this.#records.takeFrom(ticket, endpoint.id + 2, 1, now, hourSeconds);
+    }
+    if (this.#tracking) this.#records.markChanged(key, words, at);
+  }
+
+  #chargeTime(endpoint: Endpoint, rules: LimitRules, words: Int32Array, at: number, cpuSeconds: number): void {
     const nowMs = this.#now();
     const windowSeconds = this.#flatRules(rules).cpuSeconds;
     // As `isOpen`, without a division.
@@ -152,7 +192,6 @@ export class MemoryStore implements LimitStore {
     const micros = Math.min(LARGEST, Math.round(cpuSeconds * 1e6));
     words[at + CPU_MICROS] = Math.min(LARGEST, words[at + CPU_MICROS]! + micros);
     if (endpoint.graphql) words[at + GRAPHQL_MICROS] = Math.min(LARGEST, words[at + GRAPHQL_MICROS]! + micros);
-    if (this.#tracking) this.#records.markChanged(key, words, at);
   }
 
   chargeContent(key: string, count: number, rules: LimitRules): void {

@@ -84,27 +84,29 @@ export class KnownCallers {
 }
 
 export function addEnd(caller: Known, graphql: boolean, cpuSeconds: number): void {
-  if (!hasEnds(caller)) caller.late = false;
-  const micros = Math.round(cpuSeconds * 1e6);
-  if (graphql) {
-    caller.graphqlEnds += 1;
-    caller.graphqlMicros += micros;
-  } else {
-    caller.ends += 1;
-    caller.micros += micros;
-  }
+  addTime(caller, graphql, cpuSeconds);
+  if (graphql) caller.graphqlEnds += 1;
+  else caller.ends += 1;
 }
 
-export function hasEnds({ ends, graphqlEnds }: Known): boolean {
-  return ends > 0 || graphqlEnds > 0;
+/** Time of a request that goes on is charged like the end of none. */
+export function addTime(caller: Known, graphql: boolean, cpuSeconds: number): void {
+  if (!hasEnds(caller)) caller.late = false;
+  const micros = Math.round(cpuSeconds * 1e6);
+  if (graphql) caller.graphqlMicros += micros;
+  else caller.micros += micros;
+}
+
+export function hasEnds({ ends, micros, graphqlEnds, graphqlMicros }: Known): boolean {
+  return ends > 0 || graphqlEnds > 0 || micros > 0 || graphqlMicros > 0;
 }
 
 /** The ends that wait, as operations; none wait any more. */
 export function takeEnds(caller: Known): Operation[] {
   const { ends, micros, graphqlEnds, graphqlMicros } = caller;
   const operations: Operation[] = [];
-  if (ends > 0) operations.push({ kind: 'end', count: ends, amount: Math.min(LARGEST, micros) });
-  if (graphqlEnds > 0) {
+  if (ends > 0 || micros > 0) operations.push({ kind: 'end', count: ends, amount: Math.min(LARGEST, micros) });
+  if (graphqlEnds > 0 || graphqlMicros > 0) {
     operations.push({ kind: 'graphql-end', count: graphqlEnds, amount: Math.min(LARGEST, graphqlMicros) });
   }
   caller.ends = 0;

@@ -51,6 +51,11 @@ export class KnownRefusals {
     this.#forgetOld(verdict.nowMs / 1000);
   }
 
+  /** Its counts are less than they were. */
+  forget(key: string): void {
+    this.#entries.delete(key);
+  }
+
   #forgetOld(nowSeconds: number): void {
     let looks = 4;
     for (const [key, entry] of this.#entries) {

@@ -35,6 +35,8 @@ local unpackStruct, pack, band, max, call = struct.unpack, struct.pack, bit.band
 local LARGEST, NONE = 2147483647, 4294967295
 -- Kinds of operations: 0 the end of a REST request, 1 of a GraphQL request, 2 content, 3 a renewal, then decisions.
 local END_GRAPHQL, CONTENT, FIRST_DECISION, FIRST_KIND, KIND_BYTES = 1, 2, 4, 73, 28
+-- Flags of a kind that changes what a decision has spent.
+local ADDS_POINTS, GIVES_BACK = 8, 16
 -- The last second in which an open window can end: what ends later was written by a clock that went wrong.
 local lastMinute, lastHour, lastCpu = now + minuteSeconds + 1, now + hourSeconds + 1, now + cpuSeconds + 1
 local lastLease = now + 86400
@@ -91,7 +93,27 @@ end
 
 -- Mostly a decision is of the same kind as the one before: a kind is decoded when another one comes.
 local current = 0
-local graphql, content, primary, category, limit, seconds, hash, points, ownMinute, ownHour
+local flags, graphql, content, primary, category, limit, seconds, hash, points, ownMinute, ownHour
+
+local function takeFrom(id, amount)
+  local n = find(id)
+  if not n then return end
+  if n ~= 1 then whole = true end
+  useds[n] = max(0, useds[n] - amount)
+end
+
+-- Of the decision that is named: its window may be another one by now, which has nothing of it.
+local function giveBack()
+  if primary then
+    if category == 0 then coreUsed = max(0, coreUsed - 1) else takeFrom(category, 1) end
+  end
+  takeFrom(hash, points)
+  if content then
+    minuteUsed, hourUsed = max(0, minuteUsed - 1), max(0, hourUsed - 1)
+    takeFrom(hash + 1, 1)
+    takeFrom(hash + 2, 1)
+  end
+end
 
 for k = 1, #keys do
   local key, value = keys[k], values[k]
@@ -180,11 +202,18 @@ for k = 1, #keys do
     if kind >= FIRST_DECISION then
       if kind ~= current then
         current = kind
-        local flags
         flags, category, limit, seconds, hash, points, ownMinute, ownHour =
           unpackStruct('<I1I1I4I4I6I4I4I4', input, FIRST_KIND + (kind - FIRST_DECISION) * KIND_BYTES)
         graphql, content, primary = band(flags, 1) ~= 0, band(flags, 2) ~= 0, band(flags, 4) ~= 0
       end
+      if flags >= GIVES_BACK then
+        changed = true
+        giveBack()
+        mine = mine > 0 and mine - 1 or 0
+      elseif flags >= ADDS_POINTS then
+        changed = true
+        addTo(hash, amount, graphql and graphqlSeconds or restSeconds)
+      else
       local used, reset = 0, 0
       if category == 0 then
         if coreEnd > now and coreEnd <= now + seconds + 1 then used, reset = coreUsed, coreEnd end
@@ -269,6 +298,7 @@ for k = 1, #keys do
         local mark = (mine + others) * 2 > concurrent and 128 or 0
         replied = replied + 1
         replies[replied] = pack('<I1I1I4I4I4', 0, exceeded + mark, 0, used, reset)
+      end
       end
     elseif kind <= END_GRAPHQL then
       changed = true

@@ -2,7 +2,7 @@ import { createHash, randomInt } from 'node:crypto';
 
 import { type Ask, type CallerState, type LimitRules, LIMITS, type LimitStore, type Verdict } from '../types.ts';
 import { Batch } from './batch.ts';
-import { addEnd, hasEnds, type Known, KnownCallers, takeEnds } from './callers.ts';
+import { addEnd, addTime, hasEnds, type Known, KnownCallers, takeEnds } from './callers.ts';
 import { connectionTo } from './connection.ts';
 import { KnownRefusals } from './known-refusals.ts';
 import { NoAnswer, Patience } from './patience.ts';
@@ -128,6 +128,23 @@ export class RedisStore implements LimitStore {
     // Near the limit the others should know at once, and without a server nobody can.
     if (caller.crowded || this.#isAway()) this.#sendEnds(caller, ask.rules);
     else this.#ends.add(caller);
+  }
+
+  charge(ask: Ask, _ticket: number, cpuSeconds: number, points: number): void {
+    const caller = this.#callers.find(ask.key);
+    if (cpuSeconds > 0) {
+      addTime(caller, ask.endpoint.graphql, cpuSeconds);
+      this.#ends.add(caller);
+    }
+    if (points > 0 && !this.#isAway()) this.#add(caller, ask.rules, { kind: 'points', count: 0, amount: points, ask });
+  }
+
+  giveBack(ask: Ask): void {
+    const caller = this.#callers.find(ask.key);
+    caller.underWay -= 1;
+    this.#refusals?.forget(ask.key);
+    if (this.#isAway()) caller.uncertain = true;
+    else this.#add(caller, ask.rules, { kind: 'give-back', count: 0, amount: 0, ask });
   }
 
   async chargeContent(key: string, count: number, rules: LimitRules): Promise<void> {
@@ -311,7 +328,7 @@ export class RedisStore implements LimitStore {
     for (const { caller, operations } of batch.shares) {
       for (const operation of operations) {
         const { ask } = operation;
-        if (ask !== undefined) {
+        if (ask !== undefined && operation.kind === 'decision') {
           const verdict = verdicts[next];
           next += 1;
           if (verdict === undefined) throw new Error('redis has answered less than it was asked');

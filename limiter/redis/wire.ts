@@ -14,12 +14,13 @@ import type { Batch } from './batch.ts';
 const KINDS = ['end', 'graphql-end', 'content', 'renewal'] as const;
 
 export type Operation = {
-  kind: (typeof KINDS)[number] | 'decision';
+  /** The last two change what a decision has spent. */
+  kind: (typeof KINDS)[number] | 'decision' | 'points' | 'give-back';
   /** Of ended requests. */
   count: number;
-  /** Microseconds of CPU time, pieces of content, or requests under way. */
+  /** Microseconds of CPU time, pieces of content, requests under way, or points. */
   amount: number;
-  /** Of a decision. */
+  /** Of a decision, or that which is changed. */
   ask?: Ask;
   verdict?: Verdict;
   resolve?: (verdict: Verdict) => void;
@@ -28,10 +29,15 @@ export type Operation = {
   asked?: boolean;
 };
 
+/** A kind of decision, or of what changes one. */
+type Decision = Readonly<{ ask: Ask; change: number }>;
+
 const DECISION_BYTES = 28;
 const GRAPHQL = 1;
 const CONTENT = 2;
 const PRIMARY = 4;
+const ADDS_POINTS = 8;
+const GIVES_BACK = 16;
 /** A decision like this one is looked for among so many: to say it twice costs less than to search on. */
 const RECENT_DECISIONS = 8;
 const OPERATION_BYTES = 8;
@@ -46,11 +52,11 @@ const HEADER_BYTES = 72;
 
 /** The script's one argument: the rules, the kinds of decisions, each caller's operations in the order of the keys. */
 export function encodeCall(batch: Batch, nowMs: number, gateway: number, leaseSeconds: number): Buffer {
-  const decisions: Ask[] = [];
+  const decisions: Decision[] = [];
   const kinds: number[] = [];
   for (const { operations } of batch.shares) {
     for (const { kind, ask } of operations) {
-      kinds.push(ask === undefined ? KINDS.indexOf(kind as (typeof KINDS)[number]) : kindOf(ask, decisions));
+      kinds.push(ask === undefined ? KINDS.indexOf(kind as (typeof KINDS)[number]) : kindOf(ask, kind, decisions));
     }
   }
   const operationsAt = HEADER_BYTES + decisions.length * DECISION_BYTES;
@@ -105,20 +111,24 @@ function encodeHeader(
 }
 
 /** The number of a decision's kind; one that `decisions` has not yet is added there. */
-function kindOf(ask: Ask, decisions: Ask[]): number {
+function kindOf(ask: Ask, kind: Operation['kind'], decisions: Decision[]): number {
+  const change = kind === 'points' ? ADDS_POINTS : kind === 'give-back' ? GIVES_BACK : 0;
   const last = decisions.length - 1;
   for (let n = last; n >= 0 && n > last - RECENT_DECISIONS; n -= 1) {
-    const { endpoint, quota, points } = decisions[n]!;
-    if (endpoint === ask.endpoint && quota === ask.quota && points === ask.points) return KINDS.length + n;
+    const { ask: like, change: itsChange } = decisions[n]!;
+    if (like.endpoint !== ask.endpoint || itsChange !== change) continue;
+    if (like.quota === ask.quota && like.points === ask.points) return KINDS.length + n;
   }
-  return KINDS.length + decisions.push(ask) - 1;
+  return KINDS.length + decisions.push({ ask, change }) - 1;
 }
 
-function encodeDecisions(out: Buffer, decisions: readonly Ask[]): void {
+function encodeDecisions(out: Buffer, decisions: readonly Decision[]): void {
   let at = HEADER_BYTES;
-  for (const { endpoint, rules, quota, points } of decisions) {
+  for (const { ask, change } of decisions) {
+    const { endpoint, rules, quota, points } = ask;
     const { graphql, content, primary } = endpoint;
-    at = out.writeUInt8((graphql ? GRAPHQL : 0) + (content ? CONTENT : 0) + (primary ? PRIMARY : 0), at);
+    const flags = (graphql ? GRAPHQL : 0) + (content ? CONTENT : 0) + (primary ? PRIMARY : 0) + change;
+    at = out.writeUInt8(flags, at);
     at = out.writeUInt8(endpoint.categoryIndex, at);
     at = out.writeUInt32LE(Math.min(quota, NO_LIMIT), at);
     at = out.writeUInt32LE(rules.categories[endpoint.category].windowSeconds, at);

@@ -64,6 +64,14 @@ export class SqliteStore implements LimitStore {
     this.#memory.release(ask, ticket, cpuSeconds);
   }
 
+  charge(ask: Ask, ticket: number, cpuSeconds: number, points: number): void {
+    this.#memory.charge(ask, ticket, cpuSeconds, points);
+  }
+
+  giveBack(ask: Ask, ticket: number): void {
+    this.#memory.giveBack(ask, ticket);
+  }
+
   chargeContent(key: string, count: number, rules: LimitRules): void {
     this.#memory.chargeContent(key, count, rules);
   }

@@ -1,0 +1,108 @@
+/** Nobody can be asked in time. */
+export class NoTurn extends Error {
+  override readonly name = 'NoTurn';
+}
+
+export type TurnLimits = Readonly<{
+  /** Under way at once, in all and of each source. */
+  concurrency: number;
+  perSource: number;
+  /** Of a source that is slowed down. */
+  slowPerSecond: number;
+  /** The longest wait. */
+  waitMs: number;
+}>;
+
+/** Whose turn it is. `urgent` goes before all others; `slow` is for a source that has used up what it may. */
+export type Pace = 'urgent' | 'normal' | 'slow';
+
+type Source = { waiting: Waiter[]; underWay: number; slowAt: number };
+type Waiter = { source: Source; pace: Pace; start: () => void };
+
+/** So many of one source wait at most, and in all: more would only wait in vain. */
+const MOST_OF_SOURCE = 100;
+const MOST_WAITING = 10_000;
+
+/**
+ * Who may ask next: the sources take turns, so that one that asks much holds up itself alone. Whoever has waited too long
+ * is told so.
+ */
+export class Turns {
+  readonly #limits: TurnLimits;
+  /** The one whose turn was longest ago comes first. */
+  readonly #sources = new Map<string, Source>();
+  readonly #urgent: Waiter[] = [];
+  #underWay = 0;
+  #waiting = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(limits: TurnLimits) {
+    this.#limits = limits;
+  }
+
+  /** Waits for a turn; disposing what comes ends it. Rejects with `NoTurn`. */
+  async take(name: string, pace: Pace): Promise<Disposable> {
+    const source = this.#sources.get(name) ?? { waiting: [], underWay: 0, slowAt: 0 };
+    this.#sources.set(name, source);
+    const queue = pace === 'urgent' ? this.#urgent : source.waiting;
+    if (queue.length >= MOST_OF_SOURCE || this.#waiting >= MOST_WAITING) throw new NoTurn('too many questions wait');
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const waiter = { source, pace, start: resolve };
+    const timer = setTimeout(() => {
+      queue.splice(queue.indexOf(waiter), 1);
+      this.#waiting -= 1;
+      reject(new NoTurn('a question has waited too long for its turn'));
+    }, this.#limits.waitMs);
+    queue.push(waiter);
+    this.#waiting += 1;
+    this.#startNext();
+    await promise;
+    clearTimeout(timer);
+    return {
+      [Symbol.dispose]: () => {
+        this.#underWay -= 1;
+        source.underWay -= 1;
+        this.#startNext();
+      },
+    };
+  }
+
+  #startNext(): void {
+    while (this.#underWay < this.#limits.concurrency && this.#urgent.length > 0) this.#start(this.#urgent);
+    let soonest = Infinity;
+    for (const [name, source] of this.#sources) {
+      if (this.#underWay >= this.#limits.concurrency) return;
+      const inMs = this.#readyIn(source);
+      if (inMs > 0) soonest = Math.min(soonest, inMs);
+      if (inMs === 0) {
+        this.#start(source.waiting);
+        this.#sources.delete(name); // so that it comes last: this loop meets it again when the others had their turn
+        this.#sources.set(name, source);
+      } else if (source.waiting.length === 0 && source.underWay === 0 && source.slowAt <= performance.now()) {
+        this.#sources.delete(name);
+      }
+    }
+    if (soonest === Infinity || this.#timer !== undefined) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      this.#startNext();
+    }, soonest).unref();
+  }
+
+  /** Milliseconds until the first that waits may start; Infinity: not before something else has ended. */
+  #readyIn({ waiting, underWay, slowAt }: Source): number {
+    const [first] = waiting;
+    if (first === undefined || underWay >= this.#limits.perSource) return Infinity;
+    return first.pace === 'slow' ? Math.max(0, slowAt - performance.now()) : 0;
+  }
+
+  #start(queue: Waiter[]): void {
+    const waiter = queue.shift();
+    if (waiter === undefined) return;
+    this.#waiting -= 1;
+    this.#underWay += 1;
+    waiter.source.underWay += 1;
+    if (waiter.pace === 'slow') waiter.source.slowAt = performance.now() + 1000 / this.#limits.slowPerSecond;
+    waiter.start();
+  }
+}
