@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "shim.h"
 
+#include <stdio.h>
 #include <string.h>
 
 unsigned char json[JSON_BATCH + ENTRY_LIMIT];
@@ -43,60 +44,104 @@ size_t whole_sequences(const unsigned char *s, size_t length)
     return length;
 }
 
-/* Bytes that stand for themselves, by the table: this loop sees every byte of the output. */
-static bool plain[256];
+#define BLOCK 16
+typedef uint8_t block __attribute__((vector_size(BLOCK)));
 
-static void fill_plain(void)
+/* Bytes that stand for themselves: the compiler makes a few vector instructions of it. */
+static bool is_plain(const unsigned char *s)
 {
-    for (int byte = 0x20; byte < 0x80; byte++) plain[byte] = strchr("\"\\<>&", byte) == NULL;
+    block bytes;
+    memcpy(&bytes, s, sizeof bytes);
+    block special = (block)(bytes - 0x20 > 0x5f) | (block)(bytes == '"') | (block)(bytes == '\\') |
+                    (block)(bytes == '<') | (block)(bytes == '>') | (block)(bytes == '&');
+    uint64_t halves[2];
+    memcpy(halves, &special, sizeof halves);
+    return (halves[0] | halves[1]) == 0;
 }
 
-static void put_control(unsigned char byte)
+/* What each byte below 0x80 becomes, and the replacement for those that are no UTF-8: up to six bytes, and their number. */
+static struct escape {
+    char text[7];
+    uint8_t length;
+} escapes[256];
+
+static void fill_escapes(void)
 {
-    static const char digits[] = "0123456789abcdef";
-    if (byte == '"' || byte == '\\') put((char[]){'\\', (char)byte}, 2);
-    else if (byte == '\n') PUT("\\n");
-    else if (byte == '\r') PUT("\\r");
-    else put((char[]){'\\', 'u', '0', '0', digits[byte >> 4], digits[byte & 15]}, 6);
+    for (int byte = 0; byte < 256; byte++) {
+        struct escape *escape = &escapes[byte];
+        if (byte >= 0x80) strcpy(escape->text, "\\ufffd");
+        else if (byte == '"' || byte == '\\') snprintf(escape->text, sizeof escape->text, "\\%c", byte);
+        else if (byte == '\n') strcpy(escape->text, "\\n");
+        else if (byte == '\r') strcpy(escape->text, "\\r");
+        else if (byte < 0x20 || strchr("<>&", byte) != NULL) snprintf(escape->text, sizeof escape->text, "\\u%04x", byte);
+        else escape->text[0] = (char)byte;
+        escape->length = (uint8_t)strlen(escape->text);
+    }
+}
+
+static unsigned char *put_escape(unsigned char *to, unsigned char byte)
+{
+    memcpy(to, &escapes[byte], sizeof escapes[byte]); /* one store; the next one begins where the text ended */
+    return to + escapes[byte].length;
+}
+
+/* A character of several bytes, or a byte that is none. Returns how many bytes it took. */
+static size_t put_wide(unsigned char **to, const unsigned char *s, size_t left, bool *valid)
+{
+    size_t wide = sequence(s, left);
+    if (wide == 0) {
+        *valid = false;
+        *to = put_escape(*to, *s);
+        return 1;
+    }
+    if (wide == 3 && s[0] == 0xe2 && s[1] == 0x80 && (s[2] & 0xfe) == 0xa8) { /* ends of lines for JavaScript */
+        memcpy(*to, s[2] == 0xa8 ? "\\u2028" : "\\u2029", 6);
+        *to += 6;
+        return wide;
+    }
+    for (size_t i = 0; i < wide; i++) (*to)[i] = s[i];
+    *to += wide;
+    return wide;
 }
 
 /* Escapes as docker's json-file does; returns whether all of it was valid UTF-8. */
 bool put_escaped(const unsigned char *s, size_t length)
 {
     bool valid = true;
-    if (!plain[' ']) fill_plain();
+    unsigned char *to = json + json_length;
+    if (escapes[0].length == 0) fill_escapes();
     for (size_t i = 0; i < length;) {
-        size_t run = i;
-        while (run < length && plain[s[run]]) run++;
-        put(s + i, run - i);
-        if ((i = run) == length) break;
-        size_t wide = sequence(s + i, length - i);
-        if (wide == 0) {
-            PUT("\\ufffd");
-            valid = false;
-            i++;
-        } else if (wide == 1) {
-            put_control(s[i++]);
-        } else if (wide == 3 && s[i] == 0xe2 && s[i + 1] == 0x80 && (s[i + 2] & 0xfe) == 0xa8) {
-            put(s[i + 2] == 0xa8 ? "\\u2028" : "\\u2029", 6);
-            i += wide;
-        } else {
-            put(s + i, wide);
-            i += wide;
+        size_t end = length;
+        if (length - i >= BLOCK) {
+            end = i + BLOCK;
+            if (is_plain(s + i)) {
+                memcpy(to, s + i, BLOCK);
+                to += BLOCK;
+                i = end;
+                continue;
+            }
+        }
+        while (i < end) {
+            if (s[i] < 0x80) to = put_escape(to, s[i++]);
+            else i += put_wide(&to, s + i, length - i, &valid);
         }
     }
+    json_length = (size_t)(to - json);
     return valid;
 }
 
 void put_base64(const unsigned char *s, size_t length)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    unsigned char *to = json + json_length;
     for (size_t i = 0; i < length; i += 3) {
         uint32_t bits = (uint32_t)s[i] << 16;
         if (i + 1 < length) bits |= (uint32_t)s[i + 1] << 8;
         if (i + 2 < length) bits |= s[i + 2];
-        char four[4] = {digits[bits >> 18], digits[bits >> 12 & 63], i + 1 < length ? digits[bits >> 6 & 63] : '=',
-                        i + 2 < length ? digits[bits & 63] : '='};
-        put(four, 4);
+        *to++ = (unsigned char)digits[bits >> 18];
+        *to++ = (unsigned char)digits[bits >> 12 & 63];
+        *to++ = (unsigned char)(i + 1 < length ? digits[bits >> 6 & 63] : '=');
+        *to++ = (unsigned char)(i + 2 < length ? digits[bits & 63] : '=');
     }
+    json_length = (size_t)(to - json);
 }

@@ -12,6 +12,9 @@
 #define CONTROL_FD 4                    /* the daemon's first control connection is inherited */
 #define CHUNK (64 * 1024)               /* bytes that are read from the container at once */
 #define PIPE_BYTES (256 * 1024)         /* fewer switches between the container and us */
+#define FLOOD_BYTES (32 * 1024)         /* so much within FLOOD_NS is a flood: then small pieces are read together */
+#define FLOOD_NS 1000000
+#define FLOOD_PAUSE_NS 200000
 #define CLIENT_BUFFER (128 * 1024)      /* bytes that wait for one client; what is behind that is read from the log */
 #define LINE_LIMIT (16 * 1024)          /* longer lines are split in the log, as docker splits them */
 #define HELD_LOG_BYTES (1LL << 30)      /* removed files of the log that slow clients may keep: then they hold up */
@@ -56,6 +59,7 @@ void watch_children(void (*ended)(pid_t pid, int status));
 /* One at a time: what `passed` means depends on the phase. 0 seconds: none. */
 void set_deadline(int seconds, void (*passed)(void));
 int64_t now_ns(void);
+int64_t steady_ns(void);
 
 void fail(const char *what) __attribute__((noreturn));
 void close_fd(int *fd);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct watch outputs[3]; /* by stream; the terminal is STDOUT */
@@ -88,6 +89,30 @@ static ssize_t fill(int fd, unsigned char *bytes)
     return length > 0 ? (ssize_t)length : got;
 }
 
+/* Whether at least FLOOD_BYTES came within a millisecond, now or in the one before. */
+static bool is_flood(size_t length)
+{
+    static int64_t since;
+    static size_t bytes, bytes_before;
+    int64_t now = steady_ns(), passed = now - since;
+    if (passed > FLOOD_NS) {
+        bytes_before = passed < 2 * FLOOD_NS ? bytes : 0;
+        bytes = 0;
+        since = now;
+    }
+    bytes += length;
+    return bytes >= FLOOD_BYTES || bytes_before >= FLOOD_BYTES;
+}
+
+/*
+ * A process that writes very much in small pieces is left alone for a moment, so that the next read finds many of them:
+ * each would cost everybody on its way to the client as much as a large one, and the process itself our waking up.
+ */
+static void let_more_come(size_t length)
+{
+    if (is_flood(length) && length < CHUNK / 2) nanosleep(&(struct timespec){.tv_nsec = FLOOD_PAUSE_NS}, NULL);
+}
+
 /* Returns whether there may be more at once. */
 static bool read_output(enum stream stream)
 {
@@ -95,6 +120,7 @@ static bool read_output(enum stream stream)
     ssize_t length = fill(outputs[stream].fd, bytes);
     if (length > 0) {
         send_output(stream, bytes, (size_t)length);
+        if (phase == RUNNING) let_more_come((size_t)length);
         return true;
     }
     if (length < 0 && (errno == EAGAIN || errno == EINTR)) return false;

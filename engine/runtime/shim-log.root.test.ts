@@ -88,6 +88,18 @@ test('bytes that are no text come back from the log as they were', async () => {
   assert.ok(logged.equals(Buffer.concat([Buffer.alloc(100_000, 0xff), Buffer.from('é\n')])));
 });
 
+test('a program that is written out comes back from the log as it was', async () => {
+  await using bundle = new TestBundle();
+  const shim = await bundle.shim(['sh', '-c', 'cat /bin/busybox; read x'], { openStdin: true });
+  await shim.start();
+  const live = await bundle.attach(shim, { ...LOGS, stdin: true });
+  const program = readFileSync('/bin/busybox');
+  const logged = payload(await bundle.attach(shim, LOGS));
+  live.end('\n');
+
+  assert.ok((await logged).equals(program));
+});
+
 test("the attributes of the log's options stand in every line", async () => {
   await using bundle = new TestBundle();
   const attributes = { 'a.label': 'x"y', VAR: 'é' };
