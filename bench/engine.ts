@@ -30,9 +30,27 @@ const budgets: Budget<Subject>[] = [
   { name: 'write 200,000 log lines', unit: 'ms', atMost: 0.75, rounds: 5, work: async (s) => await s.writeLog() },
   { name: 'read them back', unit: 'ms', atMost: 0.5, rounds: 5, work: async (s) => await s.readLog('all') },
   { name: 'read the last 100', unit: 'ms', atMost: 1, rounds: 25, work: async (s) => await s.readLog('100') },
-  { name: 'attach, 100 MB', unit: 'ms', atMost: 2 / 3, rounds: 5, work: async (s) => await s.attachMegabytes(100) },
+  ...(['zeros', 'a program', 'text in UTF-8'] as const).map(
+    (output): Budget<Subject> => ({
+      name: `log 100 MB of ${output}`,
+      unit: 'ms',
+      atMost: 0.75,
+      rounds: 5,
+      work: async (s) => await s.log(output),
+    }),
+  ),
+  { name: 'attach, 100 MB', unit: 'ms', atMost: 2 / 3, rounds: 5, work: async (s) => await s.attach('zeros') },
+  {
+    name: 'attach, 100 MB in small writes',
+    unit: 'ms',
+    atMost: 0.5,
+    rounds: 9,
+    work: async (s) => await s.attach('zeros in small writes'),
+  },
   { name: 'load of one layer, 30 MB', unit: 'ms', atMost: 2 / 3, work: async (s) => await s.load('large') },
   { name: 'save of it', unit: 'ms', atMost: 2 / 3, work: async (s) => await s.save('large') },
+  { name: 'load of 300 files of 100 KB', unit: 'ms', atMost: 0.5, work: async (s) => await s.load('medium') },
+  { name: 'save of these', unit: 'ms', atMost: 2 / 3, work: async (s) => await s.save('medium') },
   // What the kernel takes for a new file decides here. On ext4 without a journal that grows with every file that was
   // deleted nearby in the last minutes, whoever did it: TMPDIR on another file system shows the engines themselves.
   { name: 'load of 5,000 files of 2 KB', unit: 'ms', atMost: 2 / 3, work: async (s) => await s.load('small') },

@@ -6,10 +6,22 @@ import { TarWriter } from '@gantry/tests/tar-writer.ts';
 
 const LOG_LINES = 200_000;
 const LARGE_BYTES = 30 * 1024 * 1024;
-const SMALL_FILES = 5000;
-const SMALL_BYTES = 2048;
+/** How often the engines see a file of each size decides more than the bytes. */
+const FILES = { small: { count: 5000, bytes: 2048 }, medium: { count: 300, bytes: 100 * 1024 } };
 
-export type ImageKind = 'large' | 'small';
+export type ImageKind = 'large' | keyof typeof FILES;
+
+/** What containers write 100 MB of, as commands of busybox. */
+const OUTPUTS = {
+  zeros: 'dd if=/dev/zero bs=1M count=100 status=none',
+  'zeros in small writes': 'head -c 104857600 /dev/zero',
+  'a program': 'i=0; while [ $i -lt 100 ]; do head -c 1048576 /bin/busybox; i=$((i + 1)); done',
+  'text in UTF-8': "yes 'Grüße aus Köln, 漢字, 100 € – and plain words' | head -c 104857600",
+};
+
+export type Output = keyof typeof OUTPUTS;
+
+const OUTPUT_BYTES = 100 * 1024 * 1024;
 
 /** The work that both engines are asked for, through the API alone. */
 export class Subject {
@@ -17,7 +29,7 @@ export class Subject {
   #sleeper = '';
   #logged = '';
   #fill: string[] = [];
-  readonly #images: Record<ImageKind, string[]> = { large: [], small: [] };
+  readonly #images: Record<ImageKind, string[]> = { large: [], medium: [], small: [] };
 
   constructor(api: Api) {
     this.#api = api;
@@ -106,9 +118,20 @@ export class Subject {
     if (!raw.toString('latin1').endsWith(`${LOG_LINES}\n`)) throw new Error('the log does not end with its last line');
   }
 
-  /** Attached before the start; every byte is counted. */
-  async attachMegabytes(megabytes: number): Promise<number> {
-    const id = await this.#create(['dd', 'if=/dev/zero', 'bs=1M', `count=${megabytes}`, 'status=none'], {
+  /** A container that writes 100 MB into its log; from its start to its end. */
+  async log(output: Output): Promise<number> {
+    const id = await this.#create(['sh', '-c', OUTPUTS[output]]);
+    const spent = await timed(async () => {
+      await this.#expect('POST', `/containers/${id}/start`, 204);
+      await this.#expect('POST', `/containers/${id}/wait`, 200);
+    });
+    await this.#remove(id);
+    return spent;
+  }
+
+  /** Attached before the start, without a log; every byte is counted. */
+  async attach(output: Output): Promise<number> {
+    const id = await this.#create(['sh', '-c', OUTPUTS[output]], {
       AttachStdout: true,
       HostConfig: { LogConfig: { Type: 'none' } },
     });
@@ -117,7 +140,7 @@ export class Subject {
       await this.#expect('POST', `/containers/${id}/start`, 204);
       let payload = 0;
       for await (const chunk of socket as AsyncIterable<Buffer>) payload += chunk.length;
-      if (payload < megabytes * 1024 * 1024) throw new Error(`only ${payload} bytes came`);
+      if (payload < OUTPUT_BYTES) throw new Error(`only ${payload} bytes came`);
     });
     await this.#remove(id);
     return spent;
@@ -141,7 +164,7 @@ export class Subject {
     const response = await this.#api.stream('GET', `/images/${this.#images[kind].at(-1)}/get`);
     let bytes = 0;
     for await (const chunk of response as AsyncIterable<Buffer>) bytes += chunk.length;
-    const least = kind === 'large' ? LARGE_BYTES : SMALL_FILES * SMALL_BYTES;
+    const least = kind === 'large' ? LARGE_BYTES : FILES[kind].count * FILES[kind].bytes;
     if (bytes < least) throw new Error(`only ${bytes} bytes came`);
   }
 
@@ -193,10 +216,11 @@ function layerOf(kind: ImageKind, number: number): Buffer {
   noise.writeUInt32BE(number, 0);
   const tar = new TarWriter();
   if (kind === 'large') return tar.add({ name: 'large', content: noise }).end();
+  const { count, bytes } = FILES[kind];
   tar.add({ name: `number-${number}` });
-  for (let index = 0; index < SMALL_FILES; index += 1) {
+  for (let index = 0; index < count; index += 1) {
     if (index % 50 === 0) tar.add({ name: `folder-${index / 50}/`, type: 'directory', mode: 0o755 });
-    const content = noise.subarray(index * SMALL_BYTES, (index + 1) * SMALL_BYTES);
+    const content = noise.subarray(index * bytes, (index + 1) * bytes);
     tar.add({ name: `folder-${Math.floor(index / 50)}/file-${index}`, content });
   }
   return tar.end();

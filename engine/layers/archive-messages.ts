@@ -24,13 +24,13 @@ export type Results = { receive: Received; unpack: Unpacked[]; extract: Extracte
 
 export type ToWorker =
   | { id: number; start: Work }
-  | { id: number; chunk: Uint8Array }
+  | { id: number; chunk: Uint8Array<ArrayBuffer> }
   /** The stream has ended, or broke off with this reason. */
   | { id: number; end: { failure?: string } };
 
 export type FromWorker =
-  /** So many chunks were consumed. */
-  | { id: number; consumed: number }
+  /** The memory of a chunk that was consumed. */
+  | { id: number; consumed: ArrayBuffer }
   /** So many bytes of the file were read. */
   | { id: number; progress: number }
   | { id: number; result: Results[Work['kind']] }

@@ -27,7 +27,7 @@ port.on('message', (message: ToWorker) => {
 });
 
 async function perform(id: number, work: Work): Promise<void> {
-  const stream = new ArrivingStream((consumed) => tell({ id, consumed }));
+  const stream = new ArrivingStream(({ buffer }) => tell({ id, consumed: buffer }, [buffer]));
   streams.set(id, stream);
   try {
     tell({ id, result: await resultOf(id, work, stream) });
@@ -83,13 +83,12 @@ async function extract(id: number, work: Extract<Work, { kind: 'extract' }>): Pr
   return { diffId, sizeBytes: extractor.sizeBytes };
 }
 
-/** A file read from its beginning, whatever its own position is. */
+/** A file read from its beginning, whatever its own position is; each chunk lies where the one before was. */
 async function* chunksOf(fd: number, onProgress: (bytes: number) => void): AsyncGenerator<Buffer> {
+  const buffer = Buffer.allocUnsafeSlow(READ_BYTES);
   let position = 0;
   let told = 0;
   for (;;) {
-    // A new buffer each time: a decompressor may still hold the one before.
-    const buffer = Buffer.allocUnsafeSlow(READ_BYTES);
     const bytes = readSync(fd, buffer, 0, READ_BYTES, position);
     if (bytes === 0) break;
     position += bytes;
@@ -103,8 +102,8 @@ async function* chunksOf(fd: number, onProgress: (bytes: number) => void): Async
   onProgress(position);
 }
 
-function tell(message: FromWorker): void {
-  port.postMessage(message, []);
+function tell(message: FromWorker, transferred: ArrayBuffer[] = []): void {
+  port.postMessage(message, transferred);
 }
 
 /** Errors lose their class and their code on the way between threads. */

@@ -19,6 +19,8 @@ type Task = {
   settle: PromiseWithResolvers<Results[Work['kind']]>;
   /** Chunks sent and not consumed yet. */
   ahead: number;
+  /** Memory of those that were consumed, to be filled again. */
+  spare: ArrayBuffer[];
   wake: (() => void) | undefined;
 };
 
@@ -115,7 +117,7 @@ class ArchiveThread {
     this.#worker.ref();
     this.#nextId += 1;
     const id = this.#nextId;
-    const task: Task = { work, onProgress, settle: Promise.withResolvers(), ahead: 0, wake: undefined };
+    const task: Task = { work, onProgress, settle: Promise.withResolvers(), ahead: 0, spare: [], wake: undefined };
     this.#tasks.set(id, task);
     this.#send({ id, start: work });
     try {
@@ -140,17 +142,19 @@ class ArchiveThread {
       () => refused.abort(),
       () => refused.abort(),
     );
-    let chunk = new Uint8Array(CHUNK_BYTES);
+    const empty = (): Uint8Array<ArrayBuffer> => new Uint8Array(task.spare.pop() ?? new ArrayBuffer(CHUNK_BYTES));
+    let chunk = empty();
     let bytes = 0;
     const flush = async (): Promise<void> => {
       if (bytes === 0) return;
       this.#worker.postMessage({ id, chunk: chunk.subarray(0, bytes) } satisfies ToWorker, [chunk.buffer]);
-      chunk = new Uint8Array(CHUNK_BYTES);
       bytes = 0;
       task.ahead += 1;
-      if (task.ahead < CHUNKS_AHEAD) return;
-      const room = new Promise<void>((resolve) => (task.wake = resolve));
-      await Promise.race([room, settled]);
+      if (task.ahead >= CHUNKS_AHEAD) {
+        const room = new Promise<void>((resolve) => (task.wake = resolve));
+        await Promise.race([room, settled]);
+      }
+      chunk = empty();
     };
     try {
       for await (const piece of stream) {
@@ -178,7 +182,8 @@ class ArchiveThread {
     const task = this.#tasks.get(message.id);
     if (task === undefined) return;
     if ('consumed' in message) {
-      task.ahead -= message.consumed;
+      task.ahead -= 1;
+      task.spare.push(message.consumed);
       task.wake?.();
     } else if ('progress' in message) {
       task.onProgress(message.progress);

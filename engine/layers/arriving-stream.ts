@@ -1,18 +1,21 @@
 import { EngineError } from '../lib/errors.ts';
 
-/** Chunks that arrive by messages, read as a stream; says how many were read, so that the sender can wait. */
+/**
+ * Chunks that arrive by messages, read as a stream. What was read is given back, so that the sender can wait, and fill it
+ * again: a chunk is the reader's until it asks for the next one.
+ */
 export class ArrivingStream implements AsyncIterable<Buffer> {
-  readonly #onConsumed: (chunks: number) => void;
-  readonly #chunks: Buffer[] = [];
+  readonly #giveBack: (chunk: Buffer<ArrayBuffer>) => void;
+  readonly #chunks: Buffer<ArrayBuffer>[] = [];
   #ended = false;
   #failure: string | undefined;
   #wake: (() => void) | undefined;
 
-  constructor(onConsumed: (chunks: number) => void) {
-    this.#onConsumed = onConsumed;
+  constructor(giveBack: (chunk: Buffer<ArrayBuffer>) => void) {
+    this.#giveBack = giveBack;
   }
 
-  push(chunk: Uint8Array): void {
+  push(chunk: Uint8Array<ArrayBuffer>): void {
     this.#chunks.push(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
     this.#wake?.();
   }
@@ -30,7 +33,7 @@ export class ArrivingStream implements AsyncIterable<Buffer> {
       const chunk = this.#chunks.shift();
       if (chunk !== undefined) {
         yield chunk;
-        this.#onConsumed(1);
+        this.#giveBack(chunk);
         continue;
       }
       if (this.#ended) return;

@@ -33,7 +33,10 @@ export async function compressionOf(path: string): Promise<Compression> {
   return detectCompression(buffer.subarray(0, bytesRead));
 }
 
-/** The bytes of `source` without their compression, whichever it is. */
+/**
+ * The bytes of `source` without their compression, whichever it is. Chunks on both sides are valid until the next one is
+ * asked for.
+ */
 export async function* decompressed(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const chunks = source[Symbol.asyncIterator]();
   try {
@@ -60,7 +63,7 @@ async function* through(
   compression: Exclude<Compression, 'none'>,
 ): AsyncGenerator<Buffer> {
   const { input, output, ended, stop } = decompressor(compression);
-  const feeding = pipeline(Readable.from(source, { objectMode: false }), input);
+  const feeding = pipeline(Readable.from(copies(source), { objectMode: false }), input);
   const settled = Promise.allSettled([feeding, ended]);
   try {
     for await (const chunk of output) yield chunk as Buffer;
@@ -73,6 +76,11 @@ async function* through(
   }
   const reason = reasonOf(await settled);
   if (reason !== undefined) throw explained(reason, compression);
+}
+
+/** A decompressor holds chunks while more are asked for. */
+async function* copies(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  for await (const chunk of source) yield Buffer.from(chunk);
 }
 
 function reasonOf([fed, ended]: readonly PromiseSettledResult<void>[]): unknown {
@@ -131,7 +139,7 @@ async function firstBytes(chunks: AsyncIterator<Buffer>): Promise<Buffer> {
   while (head.length < MAGIC_BYTES) {
     const { done, value } = await chunks.next();
     if (done === true) break;
-    head = head.length === 0 ? value : Buffer.concat([head, value]);
+    head = head.length === 0 && value.length >= MAGIC_BYTES ? value : Buffer.concat([head, value]);
   }
   return head;
 }
