@@ -56,7 +56,7 @@ suite('the files of the log are byte for byte those of dockerd', { concurrency: 
       `for i in $(seq 40); do for end in '"' '<' 'é' '€' '\u2028' '\u{1f433}' '\t\\' 'é<'; do printf "%0\${i}d$end%03d$end\n" 7 7; done; done`,
     ],
     'a program': ['head -c 300000 /bin/busybox'],
-    'zeros': ['head -c 50000 /dev/zero'],
+    zeros: ['head -c 50000 /dev/zero'],
     'an end without a newline': ['echo whole; printf part'],
     'a line of 16 KB without its newline': [`${letters(16_384)}; echo; echo next`],
     'a line of 16 KB with its newline': [`${letters(16_383)}; echo; echo next`],

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 
 import { bind } from './libc.ts';
 
@@ -26,6 +27,22 @@ export function keepMemorySmall(): void {
 export function giveBackMemory(maps = readFileSync('/proc/self/maps', 'utf8')): void {
   trimAllocator(0);
   for (const { start, end } of codeOf(maps, process.execPath)) adviseMemory(start, Number(end - start), DONT_NEED);
+}
+
+let collector: ((options: { type: 'minor' }) => void) | undefined;
+
+/** Frees what was made a moment ago and is of no use any more, in half a millisecond: for work that makes much of it. */
+export function collectYoung(): void {
+  collector ??= exposedCollector();
+  collector({ type: 'minor' });
+}
+
+/** V8 hands it out only to contexts that are made under this flag. */
+function exposedCollector(): (options: { type: 'minor' }) => void {
+  setFlagsFromString('--expose-gc');
+  const exposed = runInNewContext('gc') as (options: { type: 'minor' }) => void;
+  setFlagsFromString('--no-expose-gc');
+  return exposed;
 }
 
 /** The executable mappings of a file: never written to, so that nothing is lost with them. */

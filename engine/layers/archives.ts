@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 
-import { giveBackMemory } from '../host/memory.ts';
+import { collectYoung, giveBackMemory } from '../host/memory.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { Extracted, FromWorker, Received, Results, ToWorker, Unpacked, Work } from './archive-messages.ts';
@@ -12,11 +12,14 @@ const IDLE_MILLISECONDS = 10_000;
 const CHUNK_BYTES = 256 * 1024;
 /** Chunks that may be on their way to a thread: then the sender waits, and with it the client. */
 const CHUNKS_AHEAD = 8;
+/** Node makes new memory for every 64 KB of a request, and the collector, left alone, looks through the whole heap for it. */
+const CHUNKS_PER_COLLECTION = 16;
 
 type Task = {
   work: Work;
   onProgress: (bytes: number) => void;
   settle: PromiseWithResolvers<Results[Work['kind']]>;
+  sent: number;
   /** Chunks sent and not consumed yet. */
   ahead: number;
   /** Memory of those that were consumed, to be filled again. */
@@ -117,7 +120,15 @@ class ArchiveThread {
     this.#worker.ref();
     this.#nextId += 1;
     const id = this.#nextId;
-    const task: Task = { work, onProgress, settle: Promise.withResolvers(), ahead: 0, spare: [], wake: undefined };
+    const task: Task = {
+      work,
+      onProgress,
+      settle: Promise.withResolvers(),
+      sent: 0,
+      ahead: 0,
+      spare: [],
+      wake: undefined,
+    };
     this.#tasks.set(id, task);
     this.#send({ id, start: work });
     try {
@@ -142,19 +153,13 @@ class ArchiveThread {
       () => refused.abort(),
       () => refused.abort(),
     );
-    const empty = (): Uint8Array<ArrayBuffer> => new Uint8Array(task.spare.pop() ?? new ArrayBuffer(CHUNK_BYTES));
-    let chunk = empty();
+    let chunk = emptyChunk(task);
     let bytes = 0;
     const flush = async (): Promise<void> => {
       if (bytes === 0) return;
-      this.#worker.postMessage({ id, chunk: chunk.subarray(0, bytes) } satisfies ToWorker, [chunk.buffer]);
+      await this.#pass(id, task, chunk.subarray(0, bytes), settled);
+      chunk = emptyChunk(task);
       bytes = 0;
-      task.ahead += 1;
-      if (task.ahead >= CHUNKS_AHEAD) {
-        const room = new Promise<void>((resolve) => (task.wake = resolve));
-        await Promise.race([room, settled]);
-      }
-      chunk = empty();
     };
     try {
       for await (const piece of stream) {
@@ -176,6 +181,17 @@ class ArchiveThread {
       return;
     }
     this.#send({ id, end: {} });
+  }
+
+  /** Sends a chunk, and waits until there is room for the next one. */
+  async #pass(id: number, task: Task, chunk: Uint8Array<ArrayBuffer>, settled: Promise<void>): Promise<void> {
+    this.#worker.postMessage({ id, chunk } satisfies ToWorker, [chunk.buffer]);
+    task.sent += 1;
+    task.ahead += 1;
+    if (task.sent % CHUNKS_PER_COLLECTION === 0) collectYoung();
+    if (task.ahead < CHUNKS_AHEAD) return;
+    const room = new Promise<void>((resolve) => (task.wake = resolve));
+    await Promise.race([room, settled]);
   }
 
   #onMessage(message: FromWorker): void {
@@ -210,6 +226,10 @@ class ArchiveThread {
   #send(message: ToWorker): void {
     this.#worker.postMessage(message, []);
   }
+}
+
+function emptyChunk({ spare }: Task): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(spare.pop() ?? new ArrayBuffer(CHUNK_BYTES));
 }
 
 function errorFrom({ message, kind, code, stack }: Extract<FromWorker, { failure: unknown }>['failure']): Error {
