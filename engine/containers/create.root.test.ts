@@ -248,13 +248,27 @@ suite('what a container gets', { concurrency: false }, () => {
     );
   });
 
+  const tmpfsFlags: [options: string, shown: string][] = [
+    ['', 'rw,nosuid,nodev,noexec,relatime'],
+    ['exec,suid,dev', 'rw,relatime'],
+    ['noexec,exec,size=1m,size=2m', 'rw,nosuid,nodev,relatime,size=2048k'],
+    ['ro,exec,noexec,rw', 'rw,nosuid,nodev,noexec,relatime'],
+  ];
+  for (const [options, shown] of tmpfsFlags) {
+    test(`of the flags of a tmpfs the last word counts, as in dockerd: "${options}"`, async () => {
+      const text = await said('grep " /t " /proc/mounts', { HostConfig: { Tmpfs: { '/t': options } } });
+
+      assert.equal(text, `tmpfs /t tmpfs ${shown} 0 0`);
+    });
+  }
+
   test('what cannot be is refused with a clear error, and nothing is made', async () => {
     const before = (await engine.get<Summary[]>('/containers/json?all=1')).body.length;
 
     assert.deepEqual(await refusal({ Image: 'nowhere' }), [404, 'No such image: nowhere:latest']);
-    assert.deepEqual(await refusal({ Image: 'busybox' }, 'a.b'), [
+    assert.deepEqual(await refusal({ Image: 'busybox' }, '.a'), [
       400,
-      'Invalid container name (a.b), only [a-zA-Z0-9_-] are allowed',
+      'Invalid container name (.a), only [a-zA-Z0-9_-][a-zA-Z0-9_.-]* are allowed',
     ]);
     assert.equal((await refusal({ Image: 'busybox', HostConfig: { PidMode: 'container:nobody' } }))[0], 400);
     assert.equal((await refusal({ Image: 'busybox', HostConfig: { Memory: 'much' } }))[0], 400);
@@ -268,6 +282,20 @@ suite('what a container gets', { concurrency: false }, () => {
     ]);
 
     assert.equal((await engine.get<Summary[]>('/containers/json?all=1')).body.length, before);
+  });
+
+  test('a name may have dots, but not at its beginning: at create and rename', async () => {
+    for (const name of ['web.1.x', '-a', '_a.', '/a..b']) {
+      const id = await engine.create(['true'], {}, name);
+
+      const { body } = await engine.get<Inspect>(`/containers/${name.replace('/', '')}/json`);
+      const renamed = await engine.post(`/containers/${id}/rename?name=${name}.new`);
+      const refused = await engine.post<{ message: string }>(`/containers/${id}/rename?name=.${id}`);
+
+      assert.deepEqual([body.Id, renamed.status, refused.status], [id, 204, 400]);
+      assert.match(refused.body.message, /^Invalid container name \(\./);
+      await engine.delete(`/containers/${id}`);
+    }
   });
 
   test('a name is given once', async () => {

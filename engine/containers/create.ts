@@ -8,13 +8,16 @@ import type { Layers } from '../layers/layers.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
+import type { Networks } from '../networks/networks.ts';
 import type { Runtimes } from '../runtime/runtimes.ts';
 import type { VolumeUsage } from '../volumes/remove.ts';
 import type { VolumeStore } from '../volumes/store.ts';
 import { checkAgainstModes, commandOf, completeConfig } from './container-config.ts';
 import { emitContainer } from './container-events.ts';
+import { containerName } from './container-name.ts';
 import { checkUser } from './container-user.ts';
 import { checkEndpoints } from './endpoints.ts';
+import type { HostConfigBody } from './host-config-schema.ts';
 import { completeHostConfig } from './host-config.ts';
 import { checkAttributes } from './log-attributes.ts';
 import { withOthersById } from './others.ts';
@@ -34,12 +37,11 @@ type Needs = {
   events: Events;
   images: ImageStore;
   layers: Layers;
+  networks: Networks;
   runtimes: Runtimes;
   volumes: VolumeStore;
   volumeUsage: VolumeUsage;
 };
-
-const NAME = /^\/?[a-zA-Z0-9_-]+$/;
 
 /**
  * Makes a container that is ready to start; everything that can be refused is refused before anything is made.
@@ -53,7 +55,7 @@ export async function createContainer(
 ): Promise<{ container: Container; warnings: string[] }> {
   const id = newId();
   const image = findImage(engine.images, body.Image ?? '');
-  const asked = completeHostConfig(body.HostConfig ?? {}, {
+  const asked = completeHostConfig(withNetworkByName(engine.networks, body.HostConfig ?? {}), {
     logDriver: engine.config.logDriver,
     logOpts: engine.config.logOpts,
     runtime: engine.runtimes.defaultName,
@@ -116,11 +118,15 @@ function notApplied({ Healthcheck }: CreateBody): string[] {
 
 function nameOf(containers: ContainerStore, wanted: string | undefined): string {
   if (wanted === undefined || wanted === '') return randomName((name) => containers.named(name) !== undefined);
-  if (!NAME.test(wanted)) {
-    throw new EngineError('invalid', `Invalid container name (${wanted}), only [a-zA-Z0-9_-] are allowed`);
-  }
-  const name = wanted.replace(/^\//, '');
+  const name = containerName(wanted);
   const holder = containers.named(name);
   if (holder !== undefined) throw nameTaken(name, holder.id);
   return name;
+}
+
+/** Whatever a mode is compared with is a name: `none` by its id must not mean anything else. */
+function withNetworkByName(networks: Networks, body: HostConfigBody): HostConfigBody {
+  const { NetworkMode = '' } = body;
+  const isId = NetworkMode !== '' && networks.list().some(({ id }) => id.startsWith(NetworkMode));
+  return isId ? { ...body, NetworkMode: networks.find(NetworkMode).name } : body;
 }

@@ -5,9 +5,11 @@ import type { ExecStore } from '../exec/store.ts';
 import type { ImageStore } from '../images/store.ts';
 import type { Layers } from '../layers/layers.ts';
 import type { Clock } from '../lib/clock.ts';
+import { EngineError } from '../lib/errors.ts';
 import type { Networks } from '../networks/networks.ts';
 import { networkNameOf } from '../networks/present.ts';
 import { presentLinks } from './links.ts';
+import { networkOwner } from './network-owner.ts';
 import { presentInspect, type Around } from './present.ts';
 import type { Container, ContainerStore } from './store.ts';
 
@@ -48,6 +50,7 @@ function isSame(one: Around, other: Around): boolean {
     one.attachment === other.attachment &&
     one.networkId === other.networkId &&
     one.imageName === other.imageName &&
+    one.filesOf === other.filesOf &&
     one.config.dataRoot === other.config.dataRoot &&
     String(one.execIds) === String(other.execIds) &&
     String(one.links) === String(other.links)
@@ -69,9 +72,20 @@ export function aroundOf(
     networkId: attachment?.networkId ?? lastNetworkId(engine.networks, container),
     imageName: imageNameOf(engine.images, container),
     execIds: whole ? engine.execs.runningIn(container.id) : [],
+    filesOf: whole ? filesOwner(engine.containers, container) : container.id,
     links: whole ? presentLinks(engine.containers, container) : null,
     linkNames,
   };
+}
+
+/** Of a container that is not there any more nothing is known. */
+function filesOwner(containers: ContainerStore, container: Container): string {
+  try {
+    return networkOwner(container, (ref) => containers.find(ref)).id;
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    return container.id;
+  }
 }
 
 /** Only of a network that there is: a daemon without a bridge has none of that name. */

@@ -4,6 +4,7 @@ import { findAlive } from './alive.ts';
 import { emitContainer } from './container-events.ts';
 import type { Exits } from './exits.ts';
 import { thaw } from './freezer.ts';
+import { unpauseContainer } from './pause.ts';
 import type { Shims } from './shims.ts';
 import { signalNumber } from './signals.ts';
 import { isAlive, transition } from './state.ts';
@@ -27,9 +28,22 @@ export async function killContainer(engine: Needs, ref: string, signal = ''): Pr
   const exited = engine.exits.recorded(id);
   emitContainer(engine.events, 'kill', container, { signal: String(number) });
   await shim.signal(number);
-  if (number !== SIGKILL) return;
-  thaw(container);
-  await exited;
+  if (number === SIGKILL) {
+    thaw(container);
+    await exited;
+  } else if (isToBeHeard(number, container)) {
+    resume(engine, id);
+  }
+}
+
+/** As in dockerd: of a container with a stop signal of its own, that one alone. */
+function isToBeHeard(number: number, { config }: Container): boolean {
+  return config.StopSignal === undefined || number === signalNumber(config.StopSignal);
+}
+
+/** A frozen process hears nothing. */
+function resume(engine: Needs, id: string): void {
+  if (engine.containers.get(id)?.state.status === 'paused') unpauseContainer(engine, id);
 }
 
 /** Nobody may pause it from here on: a frozen process does not die. */

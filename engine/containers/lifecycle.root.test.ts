@@ -244,24 +244,13 @@ suite('the life of a container', { concurrency: false }, () => {
     await engine.create(['true'], {}, 'taken-name');
 
     const statuses = [];
-    for (const name of ['taken-name', 'old-name', 'a.b', '', 'new-name']) {
+    for (const name of ['taken-name', 'old-name', '.a', '', 'new-name']) {
       statuses.push((await engine.post(`/containers/old-name/rename?name=${name}`)).status);
     }
 
     assert.deepEqual(statuses, [409, 409, 400, 400, 204]);
     assert.equal((await inspect('new-name')).Id, id);
     assert.equal((await engine.get('/containers/old-name/json')).status, 404);
-  });
-
-  test('the processes are shown as the host sees them', async () => {
-    const id = await engine.run(['sleep', '61']);
-
-    const { body } = await engine.get<{ Titles: string[]; Processes: string[][] }>(
-      `/containers/${id}/top?ps_args=-o%20pid,args`,
-    );
-
-    assert.deepEqual(body.Titles, ['PID', 'COMMAND']);
-    assert.deepEqual(body.Processes, [[String((await inspect(id)).State.Pid), 'sleep 61']]);
   });
 
   test('on-failure starts again as often as it is told', async () => {

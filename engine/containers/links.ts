@@ -1,4 +1,4 @@
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readSync, writeFileSync } from 'node:fs';
 
 import type { Config } from '../config/config.ts';
 import { EngineError } from '../lib/errors.ts';
@@ -6,6 +6,7 @@ import type { Networks } from '../networks/networks.ts';
 import { etcFilesOf } from './etc-files.ts';
 import type { HostConfig } from './host-config-schema.ts';
 import { linkVariables } from './link-environment.ts';
+import { networkOwner } from './network-owner.ts';
 import { isAlive } from './state.ts';
 import type { Container, ContainerStore } from './store.ts';
 
@@ -30,7 +31,7 @@ export function parseLink(text: string): { ref: string; alias: string } {
 export function storedLinks(links: readonly string[], find: (ref: string) => Container): string[] {
   const byAlias = new Map<string, string>();
   for (const { ref, alias } of links.map(parseLink)) {
-    const target = ownerOfNetwork(find(ref), find);
+    const target = networkOwner(find(ref), find);
     if (target.hostConfig.NetworkMode === 'host') {
       const reason = "host type networking can't be used with links. This would result in undefined behavior";
       throw new EngineError('invalid', `conflicting options: ${reason}`);
@@ -136,16 +137,23 @@ function addressOf({ networks }: Pick<Needs, 'networks'>, { id }: Container): st
   return networks.attachmentOf(id)?.ipAddress ?? '';
 }
 
-function ownerOfNetwork(container: Container, find: (ref: string) => Container): Container {
-  const [kind, other] = container.hostConfig.NetworkMode.split(':');
-  return kind === 'container' && other !== undefined ? ownerOfNetwork(find(other), find) : container;
-}
-
 /** In place, as the file is mounted into the container; which may have made anything of it meanwhile. */
 function changeAddress(path: string, alias: string, address: string): void {
-  if (statSync(path).size > HOSTS_LIMIT_BYTES) return;
-  const lines = readFileSync(path, 'utf8').split('\n');
+  const bytes = firstBytes(path, HOSTS_LIMIT_BYTES + 1);
+  if (bytes.length > HOSTS_LIMIT_BYTES) return;
+  const lines = bytes.toString().split('\n');
   writeFileSync(path, lines.map((line) => withAddress(line, alias, address)).join('\n'));
+}
+
+/** Its size is not asked for: it may be another one by the time of the reading. */
+function firstBytes(path: string, limit: number): Buffer {
+  const file = openSync(path, 'r');
+  try {
+    const buffer = Buffer.alloc(limit);
+    return buffer.subarray(0, readSync(file, buffer));
+  } finally {
+    closeSync(file);
+  }
 }
 
 function withAddress(line: string, alias: string, address: string): string {

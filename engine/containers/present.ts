@@ -20,6 +20,8 @@ export type Around = {
   imageName: string;
   execIds: readonly string[];
   links: string[] | null;
+  /** Whose /etc/hosts and the like it has: its own id, or that of the container in whose network it is. */
+  filesOf: string;
   /** Its names in other containers. */
   linkNames: readonly string[];
 };
@@ -48,7 +50,7 @@ export function presentSummary(container: Container, around: Around): Summary {
 /** A container as GET /containers/{id}/json shows it. */
 export function presentInspect(container: Container, around: Around, graphDriver: Record<string, string>): Inspect {
   const { id, name, state, config, hostConfig } = container;
-  const files = etcFilesOf(around.config, id);
+  const files = etcFilesOf(around.config, around.filesOf);
   const status = wireStatus(state);
   const hasRun = state.status !== 'created';
   return {

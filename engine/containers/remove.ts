@@ -35,7 +35,7 @@ export type RemoveNeeds = {
 
 /**
  * Removes a container: its record first, its files in the background, `destroy` after the answer. Throws `conflict`
- * for a running one without `force`.
+ * for one that runs, or is about to again, without `force`.
  */
 export async function removeContainer(
   engine: RemoveNeeds,
@@ -97,7 +97,8 @@ async function endIfAlive(engine: RemoveNeeds, id: string): Promise<void> {
   try {
     if (engine.containers.get(id)?.state.status === 'starting') (await engine.locks.hold(id))[Symbol.dispose]();
     const state = engine.containers.get(id)?.state;
-    if (state !== undefined && isAlive(state)) await killContainer(engine, id);
+    const canRun = state !== undefined && (isAlive(state) || state.status === 'restarting');
+    if (canRun) await killContainer(engine, id);
   } catch (error) {
     // It ended by itself in between.
     if (!(error instanceof EngineError) || error.kind !== 'conflict') throw error;
@@ -108,18 +109,20 @@ async function endIfAlive(engine: RemoveNeeds, id: string): Promise<void> {
 function claim(containers: ContainerStore, id: string): Container {
   return containers.change(id, (current) => {
     const { state } = current;
-    if (isAlive(state)) {
-      const kind = state.status === 'paused' ? 'paused' : 'running';
-      const advice = kind === 'paused' ? 'Unpause and then stop' : 'Stop';
-      throw new EngineError(
-        'conflict',
-        `You cannot remove a ${kind} container ${id}. ${advice} the container before attempting removal or force remove`,
-      );
-    }
+    if (state.status === 'paused') throw refusal(id, 'paused', 'Unpause and then stop');
+    if (state.status === 'restarting') throw refusal(id, 'restarting', 'Stop');
+    if (isAlive(state)) throw refusal(id, 'running', 'Stop');
     if (state.status === 'removing')
       throw new EngineError('conflict', `removal of container ${id} is already in progress`);
     return { ...current, state: transition(state, { status: 'removing', exitCode: exitCodeOf(state) }) };
   });
+}
+
+function refusal(id: string, kind: string, advice: string): EngineError {
+  return new EngineError(
+    'conflict',
+    `You cannot remove a ${kind} container ${id}. ${advice} the container before attempting removal or force remove`,
+  );
 }
 
 type VolumeNeeds = { events: Events; volumes: VolumeStore; volumeUsage: VolumeUsage };

@@ -1,6 +1,7 @@
 import type { Events } from '../events/events.ts';
 import { EngineError } from '../lib/errors.ts';
 import { emitContainer } from './container-events.ts';
+import { containerName } from './container-name.ts';
 import type { ContainerStore } from './store.ts';
 
 type Needs = { containers: ContainerStore; events: Events };
@@ -9,10 +10,7 @@ type Needs = { containers: ContainerStore; events: Events };
 export function renameContainer(engine: Needs, ref: string, wanted = ''): void {
   const { id, name: before } = engine.containers.find(ref);
   if (wanted === '') throw new EngineError('invalid', 'Neither old nor new names may be empty');
-  if (!/^\/?[a-zA-Z0-9_-]+$/.test(wanted)) {
-    throw new EngineError('invalid', `Invalid container name (${wanted}), only [a-zA-Z0-9_-] are allowed`);
-  }
-  const name = wanted.replace(/^\//, '');
+  const name = containerName(wanted);
   if (name === before) {
     throw new EngineError('conflict', 'Renaming a container with the same name as its current name');
   }

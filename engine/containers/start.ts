@@ -23,12 +23,13 @@ import { Shim, type ShimOptions } from '../runtime/shim.ts';
 import { StartFailed } from '../runtime/start-failure.ts';
 import { prepareBindSources } from './bind-sources.ts';
 import { emitContainer, emitMounts } from './container-events.ts';
-import { resolveUser } from './container-user.ts';
+import { resolveUser, type ContainerUser } from './container-user.ts';
 import { etcFilesOf, writeEtcFiles, type EtcFiles, type Place } from './etc-files.ts';
 import type { Exits } from './exits.ts';
 import { linkEnvironment, linkHosts, tellLinkedAddress } from './links.ts';
 import { attributesText } from './log-attributes.ts';
 import { logSizes } from './log-options.ts';
+import { networkOwner } from './network-owner.ts';
 import { hasHome, ociSpec, type Namespaces } from './oci-spec.ts';
 import type { PendingAttaches } from './pending-attaches.ts';
 import { cgroupPathOf, containerFolder, shimFolder } from './places.ts';
@@ -96,8 +97,8 @@ function claim(containers: ContainerStore, id: string): Container {
   });
 }
 
-async function launch(engine: StartNeeds, container: Container, restartCount: number): Promise<void> {
-  const { id } = container;
+async function launch(engine: StartNeeds, claimed: Container, restartCount: number): Promise<void> {
+  const { id } = claimed;
   if (!(await settlesWithin(engine.shims.cleaned(id), CLEANING_SECONDS, engine.clock))) {
     throw new EngineError('failed', `what the last run of container ${id} has left could not be removed yet`);
   }
@@ -109,8 +110,9 @@ async function launch(engine: StartNeeds, container: Container, restartCount: nu
     async () => await engine.background.run('remove the folder of a shim', { container: id }, removeFolder).done,
   );
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  prepareBindSources(container);
+  prepareBindSources(claimed);
 
+  const container = withOwnersHostname(engine.containers, claimed);
   const links = linkHosts(engine, container);
   const leased = await lease(engine, container);
   mkdirSync(containerFolder(engine.config, id), { recursive: true, mode: 0o710 });
@@ -119,16 +121,10 @@ async function launch(engine: StartNeeds, container: Container, restartCount: nu
   undo.defer(async () => await endShim(engine, container, shim));
 
   const overlay = engine.layers.overlay(id);
-  const { config, hostConfig } = container;
-  const user = await resolveUser(
-    { user: config.User, groupAdd: hostConfig.GroupAdd ?? [] },
-    rootSeenBy(shim.pid, overlay),
-    { needsHome: !hasHome(config.Env) },
-  );
   const spec = ociSpec({
     container,
     overlay,
-    user,
+    user: await userOf(container, rootSeenBy(shim.pid, overlay)),
     namespaces: namespacesOf(engine, container, leased === undefined ? undefined : shim.pid),
     files: filesFor(engine, container, { ipAddress: '', gateway: '', ...leased?.attachment, links }),
     shm: memory?.target,
@@ -149,6 +145,11 @@ async function launch(engine: StartNeeds, container: Container, restartCount: nu
   engine.background.untilDone('tell linked containers of an address', { container: id }, () =>
     tellLinkedAddress(engine, id),
   );
+}
+
+async function userOf({ config, hostConfig }: Container, root: string): Promise<ContainerUser> {
+  const written = { user: config.User, groupAdd: hostConfig.GroupAdd ?? [] };
+  return await resolveUser(written, root, { needsHome: !hasHome(config.Env) });
 }
 
 /** One commit with its events: nothing comes after it that could fail. */
@@ -183,14 +184,14 @@ type Lonely = Pick<Leased, 'netns'> & { attachment?: undefined };
 /** The namespace for the container; undefined where it has none of its own. */
 async function lease(engine: StartNeeds, container: Container): Promise<Leased | Lonely | undefined> {
   const { hostConfig, config, id, name } = container;
-  if (hostConfig.NetworkMode === 'host') {
+  if (hostConfig.NetworkMode.startsWith('container:')) return undefined;
+  const network = networkNameFor(engine, hostConfig.NetworkMode);
+  if (network === 'host') {
     attachHost(engine, id);
     return undefined;
   }
-  if (hostConfig.NetworkMode.startsWith('container:')) return undefined;
   if (config.NetworkDisabled === true) return leaseNothing(engine, id);
-  if (hostConfig.NetworkMode === 'none') return attachNone(engine, id);
-  if (!['default', 'bridge'].includes(hostConfig.NetworkMode)) engine.networks.find(hostConfig.NetworkMode);
+  if (network === 'none') return attachNone(engine, id);
   if (engine.config.bridge === 'none') return leaseNothing(engine, id);
   return await attachBridge(engine, {
     containerId: id,
@@ -200,6 +201,11 @@ async function lease(engine: StartNeeds, container: Container): Promise<Leased |
     publishAll: hostConfig.PublishAllPorts,
     exposed: Object.keys(config.ExposedPorts ?? {}),
   });
+}
+
+/** `default` is the bridge, also on a daemon without one. Throws `notFound`. */
+function networkNameFor({ networks }: StartNeeds, mode: string): string {
+  return ['default', 'bridge'].includes(mode) ? 'bridge' : networks.find(mode).name;
 }
 
 async function spawnShim(
@@ -242,15 +248,13 @@ function namespacesOf(engine: StartNeeds, { hostConfig }: Container, shimPid: nu
     return `/proc/${pidOf(engine, mode, kind)}/ns/${kind}`;
   };
   const network = shimPid === undefined ? joined(NetworkMode, 'net') : `/proc/${shimPid}/fd/3`;
-  const uts =
-    UTSMode === 'host' ? 'host' : NetworkMode.startsWith('container:') ? joined(NetworkMode, 'uts') : undefined;
+  const uts = UTSMode === 'host' ? 'host' : undefined;
   return { network, pid: joined(PidMode, 'pid'), ipc: joined(IpcMode, 'ipc'), uts };
 }
 
 /** dockerd's words for a namespace of a container that does not run. */
 const cannotJoin = {
   net: (id: string) => `cannot join network of a non running container: ${id}`,
-  uts: (id: string) => `cannot join network of a non running container: ${id}`,
   pid: (id: string) => `container ${id} is not running`,
   ipc: (id: string) => `can't join IPC of container ${id}: container ${id} is not running`,
 };
@@ -262,17 +266,20 @@ function pidOf(engine: StartNeeds, mode: string, kind: keyof typeof cannotJoin):
   return other.state.pid;
 }
 
+/** In another one's network a container is known by that one's name, which is the one in the files that they share. */
+function withOwnersHostname(containers: ContainerStore, container: Container): Container {
+  const { Hostname, Domainname } = networkOwner(container, (ref) => containers.find(ref)).config;
+  if (container.config.Hostname === Hostname && container.config.Domainname === Domainname) return container;
+  return containers.change(container.id, (current) => ({
+    ...current,
+    config: { ...current.config, Hostname, Domainname },
+  }));
+}
+
 /** A container in another one's network has that one's files. */
 function filesFor(engine: StartNeeds, container: Container, place: Place): EtcFiles | undefined {
-  if (!container.hostConfig.NetworkMode.startsWith('container:')) {
-    return writeEtcFiles(engine.config, container, place);
-  }
-  let owner = container;
-  // It runs, so its namespaces were joined before ours: there is no circle.
-  while (owner.hostConfig.NetworkMode.startsWith('container:')) {
-    owner = engine.containers.find(owner.hostConfig.NetworkMode.slice('container:'.length));
-  }
-  return etcFilesOf(engine.config, owner.id);
+  const owner = networkOwner(container, (ref) => engine.containers.find(ref));
+  return owner === container ? writeEtcFiles(engine.config, container, place) : etcFilesOf(engine.config, owner.id);
 }
 
 type SharedMemory = Readonly<{ target: string; ofPid: number | undefined }>;

@@ -30,7 +30,6 @@ const steps = new Set([
   'stopping exited',
   'restarting starting',
   'restarting exited',
-  'restarting removing',
   'exited starting',
   'exited restarting',
   'exited removing',

@@ -36,7 +36,7 @@ const next: Record<Status, readonly Status[]> = {
   running: ['paused', 'stopping', 'exited'],
   paused: ['running', 'stopping', 'exited'],
   stopping: ['exited'],
-  restarting: ['starting', 'exited', 'removing'],
+  restarting: ['starting', 'exited'],
   exited: ['starting', 'restarting', 'removing'],
   removing: [],
 };

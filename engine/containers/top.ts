@@ -19,9 +19,10 @@ const LARGEST_OUTPUT = 64 * 1024 * 1024;
 /** What the host's `ps` says of the container's processes. Throws `conflict` when it does not run. */
 export async function topContainer(engine: Needs, ref: string, psArguments = '-ef'): Promise<Top> {
   const { container } = findAlive(engine, ref);
+  refuseForeignPids(psArguments);
   const words = psArguments.split(/\s+/).filter((word) => word !== '');
   const pids = new Set(processesIn(detectCgroups(), cgroupPathOf(container)));
-  const top = chooseProcesses(await ps(words.length === 0 ? ['-ef'] : words), pids);
+  const top = chooseProcesses(await ps(words.length === 0 ? ['-ef'] : words, pids), pids);
   emitContainer(engine.events, 'top', container);
   return top;
 }
@@ -41,12 +42,34 @@ function columnsOf(line: string, count: number): string[] {
   return [...words.slice(0, count - 1), words.slice(count - 1).join(' ')];
 }
 
-async function ps(words: readonly string[]): Promise<string> {
+/** Another column under this title would choose processes of the host. */
+function refuseForeignPids(psArguments: string): void {
+  for (const [, column = '', title = ''] of psArguments.matchAll(/\s(\S*)=\s*(PID\S*)/g)) {
+    if (column !== 'pid') throw new EngineError('failed', `specifying "${column}=${title}" is not allowed`);
+  }
+}
+
+/** Some options, such as `f`, exclude the choice of processes; others, such as `ww`, choose none without it. */
+async function ps(words: readonly string[], pids: ReadonlySet<number>): Promise<string> {
+  try {
+    return await output([...words, `-q${[...pids].join(',')}`]);
+  } catch {
+    return await output(words);
+  }
+}
+
+async function output(words: readonly string[]): Promise<string> {
   try {
     const { stdout } = await execute('ps', words, { maxBuffer: LARGEST_OUTPUT });
     return stdout;
   } catch (error) {
-    const said = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : String(error);
-    throw new EngineError('failed', `Error running ps: ${said}`, { cause: error });
+    throw new EngineError('failed', `ps: ${reasonOf(error)}`, { cause: error });
   }
+}
+
+/** The first line that it wrote; some complaints are a code alone. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error) || !('stderr' in error) || !('code' in error)) return String(error);
+  const [line = ''] = String(error.stderr).split('\n', 1);
+  return line.trim() || `exit status ${String(error.code)}`;
 }

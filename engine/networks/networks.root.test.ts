@@ -63,7 +63,10 @@ test('a network shows its range, options and who is in it', async () => {
       IPv6Address: '',
     },
   });
-  assert.equal(bridge.Options['com.docker.network.bridge.name'], 'gantry0');
+  for (const prefix of ['com.docker.network', 'com.engine.network']) {
+    assert.equal(bridge.Options[`${prefix}.bridge.name`], 'gantry0');
+    assert.match(bridge.Options[`${prefix}.driver.mtu`] ?? '', /^\d+$/);
+  }
   assert.deepEqual(Object.keys(host.Containers), ['hst']);
   assert.deepEqual(host.Options, {});
 });

@@ -153,13 +153,19 @@ function isBridged(attachment: Attachment | undefined): attachment is Attachment
   return attachment !== undefined && attachment.ipAddress !== '';
 }
 
+/** Under the specification's names, and under those that clients know. */
 function bridgeOptions(bridge: string, mtu: number): Record<string, string> {
-  return {
-    'com.docker.network.bridge.default_bridge': 'true',
-    'com.docker.network.bridge.enable_icc': 'true',
-    'com.docker.network.bridge.enable_ip_masquerade': 'true',
-    'com.docker.network.bridge.host_binding_ipv4': '0.0.0.0',
-    'com.docker.network.bridge.name': bridge,
-    'com.docker.network.driver.mtu': String(mtu),
+  const options = {
+    'bridge.default_bridge': 'true',
+    'bridge.enable_icc': 'true',
+    'bridge.enable_ip_masquerade': 'true',
+    'bridge.host_binding_ipv4': '0.0.0.0',
+    'bridge.name': bridge,
+    'driver.mtu': String(mtu),
   };
+  return Object.fromEntries(
+    ['com.docker.network', 'com.engine.network'].flatMap((prefix) =>
+      Object.entries(options).map(([key, value]) => [`${prefix}.${key}`, value]),
+    ),
+  );
 }
