@@ -141,8 +141,8 @@ test('a terminal is raw while the session lasts, and restored after it', async (
 });
 
 test('version, info and events', async () => {
-  assert.match(await said('version'), /API: +1\.24/);
-  assert.match(await said('info'), /Driver: overlay2/);
+  assert.match(await said('version'), /API version: +1\.24/);
+  assert.match(await said('info'), /^Storage driver: +overlay2/m);
   assert.match(await said('events', '--since', '0', '--until', String(Date.now() / 1000)), /image load/);
 });
 
@@ -150,5 +150,5 @@ test('an engine that is not there is said so', async () => {
   const { code, stderr } = await gantry(['-H', 'unix:///nowhere/gantry.sock', 'ps']);
 
   assert.equal(code, 1);
-  assert.match(stderr, /Cannot connect to the engine at unix:\/\/\/nowhere/);
+  assert.match(stderr, /^gantry: cannot connect to the engine at unix:\/\/\/nowhere/);
 });

@@ -1,7 +1,8 @@
-import { ApiError } from '@gantry/client/connection.ts';
-
-/** The exit codes that docker's users know. */
-export const EXIT = { engineFailed: 125, cannotExecute: 126, notFound: 127, usage: 125, failed: 1 } as const;
+/**
+ * The exit codes. 125 is a command line that cannot be read, whatever the command, and a container that the engine
+ * refuses; 126 and 127 are programs that cannot be run; 1 is everything else.
+ */
+export const EXIT = { usage: 125, engineFailed: 125, cannotExecute: 126, notFound: 127, failed: 1 } as const;
 
 /** Ends the command line with this code; the message, when there is one, goes to stderr. */
 export class Exit extends Error {
@@ -13,14 +14,9 @@ export class Exit extends Error {
   }
 }
 
-/** One line for a person: what the engine said, or that it does not answer. */
-export function describe(error: unknown, host: string): string {
-  if (error instanceof ApiError) return `Error response from daemon: ${error.message}`;
-  if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ECONNREFUSED')) {
-    return `Cannot connect to the engine at ${host}. Is "gantry daemon" running?`;
+/** What was written cannot be read: the help is named with the message. */
+export class UsageError extends Exit {
+  constructor(message: string) {
+    super(EXIT.usage, message);
   }
-  if (error instanceof Error && 'code' in error && error.code === 'EACCES') {
-    return `Permission denied for ${host}: be root, or in the socket's group.`;
-  }
-  return error instanceof Error ? error.message : String(error);
 }

@@ -35,6 +35,17 @@ export class ApiError extends Error {
   }
 }
 
+/** The engine could not be reached, or the connection broke; `code` is the system's. */
+export class ConnectionError extends Error {
+  readonly code: string;
+
+  constructor(cause: Error & { code: string }) {
+    super(cause.message, { cause });
+    this.name = 'ConnectionError';
+    this.code = cause.code;
+  }
+}
+
 /** Requests to one engine, over its Unix socket, TCP or TLS, with connections kept open between them. */
 export class Connection implements Disposable {
   readonly #base: http.RequestOptions;
@@ -88,7 +99,7 @@ export class Connection implements Disposable {
   /** Sends a request and returns the answer with its body still to be read. */
   async open(method: string, path: string, options: RequestOptions = {}): Promise<http.IncomingMessage> {
     const request = this.#send(method, path, options, this.#agent);
-    const [response] = (await once(request, 'response')) as [http.IncomingMessage];
+    const [response] = (await once(request, 'response').catch(rethrow)) as [http.IncomingMessage];
     // An engine that refuses a large body answers and closes: what could not be sent any more is no error. An answer
     // that is cut off fails by itself.
     request.on('error', () => undefined);
@@ -114,7 +125,7 @@ export class Connection implements Disposable {
       );
     });
     request.once('error', outcome.reject);
-    return await outcome.promise;
+    return await outcome.promise.catch(rethrow);
   }
 
   [Symbol.dispose](): void {
@@ -132,13 +143,28 @@ export class Connection implements Disposable {
       signal: options.signal,
     });
     if (isStream(payload.content)) {
-      payload.content.once('error', (error) => request.destroy(error));
+      payload.content.once('error', (error) => request.destroy(new BodyError(error)));
       payload.content.pipe(request);
     } else {
       request.end(payload.content);
     }
     return request;
   }
+}
+
+/** What was to be sent could not be read. */
+class BodyError extends Error {
+  constructor(cause: Error) {
+    super(cause.message, { cause });
+  }
+}
+
+/** An error of the socket is the connection's; one of the body, or of the caller's signal, stays what it is. */
+function rethrow(error: unknown): never {
+  if (error instanceof BodyError) throw error.cause;
+  if (!(error instanceof Error && 'code' in error && typeof error.code === 'string') || error.code === 'ABORT_ERR')
+    throw error;
+  throw error instanceof ApiError ? error : new ConnectionError(error as Error & { code: string });
 }
 
 function queryText(query: Query = {}): string {

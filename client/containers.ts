@@ -1,6 +1,6 @@
 import type { Duplex, Readable } from 'node:stream';
 
-import type { CreateBody, Created, Inspect, Summary } from '@gantry/engine/containers/schema.ts';
+import type { CreateBody, Created, Inspect, Summary, Top } from '@gantry/engine/containers/schema.ts';
 import type { Static } from 'typebox';
 
 import type { Connection, Query } from './connection.ts';
@@ -23,13 +23,38 @@ export async function inspect(engine: Connection, ref: string, size = false): Pr
 }
 
 /** POST /containers/{ref}/start. */
-export async function start(engine: Connection, ref: string): Promise<void> {
-  await engine.call('POST', `${path(ref)}/start`);
+export async function start(engine: Connection, ref: string, detachKeys?: string): Promise<void> {
+  await engine.call('POST', `${path(ref)}/start`, { query: { detachKeys } });
 }
 
 /** POST /containers/{ref}/stop. `graceSeconds` as the client wrote it, the engine's default otherwise. */
 export async function stop(engine: Connection, ref: string, graceSeconds?: string): Promise<void> {
   await engine.call('POST', `${path(ref)}/stop`, { query: { t: graceSeconds } });
+}
+
+/** POST /containers/{ref}/restart. */
+export async function restart(engine: Connection, ref: string, graceSeconds?: string): Promise<void> {
+  await engine.call('POST', `${path(ref)}/restart`, { query: { t: graceSeconds } });
+}
+
+/** POST /containers/{ref}/pause. */
+export async function pause(engine: Connection, ref: string): Promise<void> {
+  await engine.call('POST', `${path(ref)}/pause`);
+}
+
+/** POST /containers/{ref}/unpause. */
+export async function unpause(engine: Connection, ref: string): Promise<void> {
+  await engine.call('POST', `${path(ref)}/unpause`);
+}
+
+/** POST /containers/{ref}/rename. */
+export async function rename(engine: Connection, ref: string, name: string): Promise<void> {
+  await engine.call('POST', `${path(ref)}/rename`, { query: { name } });
+}
+
+/** GET /containers/{ref}/top. */
+export async function top(engine: Connection, ref: string, psArguments?: string): Promise<Top> {
+  return await engine.call('GET', `${path(ref)}/top`, { query: { ps_args: psArguments } });
 }
 
 /** POST /containers/{ref}/kill. */

@@ -1,6 +1,8 @@
 import type { Readable } from 'node:stream';
 
-import type { DeleteResult, ImageInspect, ImageSummary } from '@gantry/engine/images/schema.ts';
+export type { HistoryStep, ImageSummary } from '@gantry/engine/images/schema.ts';
+
+import type { DeleteResult, HistoryStep, ImageInspect, ImageSummary } from '@gantry/engine/images/schema.ts';
 
 import { ApiError, type Connection, type Query } from './connection.ts';
 import { jsonLines } from './json-lines.ts';
@@ -26,6 +28,22 @@ export async function removeImage(
   return await engine.call('DELETE', `/images/${name}`, { query });
 }
 
+/** GET /images/{name}/history. */
+export async function imageHistory(engine: Connection, name: string): Promise<HistoryStep[]> {
+  return await engine.call('GET', `/images/${name}/history`);
+}
+
+/** POST /images/{name}/tag: the new name with or without a tag. */
+export async function tagImage(engine: Connection, name: string, newName: string): Promise<void> {
+  const [, repo, tag] = /^(.*?)(?::([^/:]*))?$/.exec(newName)!;
+  await engine.call('POST', `/images/${name}/tag`, { query: { repo, tag } });
+}
+
+/** GET /images/get: an archive of the images. */
+export async function saveImages(engine: Connection, names: readonly string[]): Promise<Readable> {
+  return await engine.stream('GET', '/images/get', { query: { names } });
+}
+
 /** POST /images/load. `report` gets a line for each step. */
 export async function loadImages(
   engine: Connection,
@@ -37,15 +55,20 @@ export async function loadImages(
   await follow(progress, report);
 }
 
-/** POST /images/create?fromSrc=-: makes an image of a root file system; returns its id. */
+/** POST /images/create?fromSrc=…, of an archive or of a URL that the engine fetches: makes an image of a root file system; returns its id. */
 export async function importImage(
   engine: Connection,
-  archive: Readable | Buffer,
+  source: Readable | Buffer | string,
   options: { name: string; changes: readonly string[]; message: string },
 ): Promise<string> {
   const progress = await engine.stream('POST', '/images/create', {
-    query: { fromSrc: '-', repo: options.name, message: options.message, changes: options.changes },
-    body: archive,
+    query: {
+      fromSrc: typeof source === 'string' ? source : '-',
+      repo: options.name,
+      message: options.message,
+      changes: options.changes,
+    },
+    ...(typeof source !== 'string' && { body: source }),
   });
   let last = '';
   await follow(progress, (line) => (last = line));

@@ -4,6 +4,7 @@ import type { Info, Version } from '@gantry/engine/system/schema.ts';
 
 import type { Connection, Query } from './connection.ts';
 
+export type { Info, Version } from '@gantry/engine/system/schema.ts';
 export type { EventMessage } from '@gantry/engine/events/schema.ts';
 
 /** GET /version. */

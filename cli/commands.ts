@@ -1,0 +1,306 @@
+import type { Command } from './command-line/command.ts';
+
+export type Entry = {
+  readonly section: 'Common' | 'Containers' | 'Images' | 'Volumes and networks' | 'Engine';
+  readonly summary: string;
+  /** Loaded when it is used: most of the time of a short command is that of reading its program. */
+  readonly load: () => Promise<Command>;
+};
+
+/** Every command of this program. */
+export const COMMANDS: Readonly<Record<string, Entry>> = {
+  run: {
+    section: 'Common',
+    summary: 'Create and run a new container from an image',
+    load: async () => (await import('./containers/run.ts')).run,
+  },
+  exec: {
+    section: 'Common',
+    summary: 'Run a command in a running container',
+    load: async () => (await import('./containers/exec.ts')).exec,
+  },
+  ps: { section: 'Common', summary: 'List containers', load: async () => (await import('./containers/list.ts')).ps },
+  logs: {
+    section: 'Common',
+    summary: 'Show what a container wrote',
+    load: async () => (await import('./containers/logs.ts')).logs,
+  },
+  images: { section: 'Common', summary: 'List images', load: async () => (await import('./images/list.ts')).images },
+  load: {
+    section: 'Common',
+    summary: 'Load images from an archive or stdin',
+    load: async () => (await import('./images/archives.ts')).load,
+  },
+  create: {
+    section: 'Containers',
+    summary: 'Create a new container',
+    load: async () => (await import('./containers/create.ts')).create,
+  },
+  start: {
+    section: 'Containers',
+    summary: 'Start one or more stopped containers',
+    load: async () => (await import('./containers/start.ts')).start,
+  },
+  stop: {
+    section: 'Containers',
+    summary: 'Stop one or more running containers',
+    load: async () => (await import('./containers/lifecycle.ts')).stop,
+  },
+  restart: {
+    section: 'Containers',
+    summary: 'Restart one or more containers',
+    load: async () => (await import('./containers/lifecycle.ts')).restart,
+  },
+  kill: {
+    section: 'Containers',
+    summary: 'Send a signal to one or more running containers',
+    load: async () => (await import('./containers/lifecycle.ts')).kill,
+  },
+  pause: {
+    section: 'Containers',
+    summary: 'Freeze all processes of one or more containers',
+    load: async () => (await import('./containers/lifecycle.ts')).pause,
+  },
+  unpause: {
+    section: 'Containers',
+    summary: 'Let the processes of paused containers go on',
+    load: async () => (await import('./containers/lifecycle.ts')).unpause,
+  },
+  wait: {
+    section: 'Containers',
+    summary: 'Wait until containers end, then print their exit codes',
+    load: async () => (await import('./containers/lifecycle.ts')).wait,
+  },
+  rename: {
+    section: 'Containers',
+    summary: 'Rename a container',
+    load: async () => (await import('./containers/lifecycle.ts')).rename,
+  },
+  rm: {
+    section: 'Containers',
+    summary: 'Remove one or more containers',
+    load: async () => (await import('./containers/lifecycle.ts')).rm,
+  },
+  attach: {
+    section: 'Containers',
+    summary: 'Connect this terminal with a running container',
+    load: async () => (await import('./containers/attach.ts')).attach,
+  },
+  top: {
+    section: 'Containers',
+    summary: 'Show the processes of a container',
+    load: async () => (await import('./containers/look.ts')).top,
+  },
+  port: {
+    section: 'Containers',
+    summary: 'Show where ports of a container are published',
+    load: async () => (await import('./containers/look.ts')).port,
+  },
+  import: {
+    section: 'Images',
+    summary: 'Make an image of the archive of a root file system',
+    load: async () => (await import('./images/archives.ts')).importCommand,
+  },
+  save: {
+    section: 'Images',
+    summary: 'Save one or more images to an archive or stdout',
+    load: async () => (await import('./images/archives.ts')).save,
+  },
+  tag: {
+    section: 'Images',
+    summary: 'Give an image another name',
+    load: async () => (await import('./images/names.ts')).tag,
+  },
+  rmi: {
+    section: 'Images',
+    summary: 'Remove one or more images',
+    load: async () => (await import('./images/names.ts')).rmi,
+  },
+  history: {
+    section: 'Images',
+    summary: 'Show the steps of an image',
+    load: async () => (await import('./images/history.ts')).history,
+  },
+  pull: {
+    section: 'Images',
+    summary: 'Download an image from a registry',
+    load: async () => (await import('./images/pull.ts')).pull,
+  },
+  'image inspect': {
+    section: 'Images',
+    summary: 'Show everything about images',
+    load: async () => (await import('./system/inspect.ts')).inspectImages,
+  },
+  'volume create': {
+    section: 'Volumes and networks',
+    summary: 'Create a volume',
+    load: async () => (await import('./resources/volumes.ts')).createVolume,
+  },
+  'volume ls': {
+    section: 'Volumes and networks',
+    summary: 'List volumes',
+    load: async () => (await import('./resources/volumes.ts')).listVolumes,
+  },
+  'volume inspect': {
+    section: 'Volumes and networks',
+    summary: 'Show everything about volumes',
+    load: async () => (await import('./resources/volumes.ts')).inspectVolumes,
+  },
+  'volume rm': {
+    section: 'Volumes and networks',
+    summary: 'Remove one or more volumes',
+    load: async () => (await import('./resources/volumes.ts')).removeVolumes,
+  },
+  'network create': {
+    section: 'Volumes and networks',
+    summary: 'Create a network',
+    load: async () => (await import('./resources/networks.ts')).createNetwork,
+  },
+  'network ls': {
+    section: 'Volumes and networks',
+    summary: 'List networks',
+    load: async () => (await import('./resources/networks.ts')).listNetworks,
+  },
+  'network inspect': {
+    section: 'Volumes and networks',
+    summary: 'Show everything about networks',
+    load: async () => (await import('./resources/networks.ts')).inspectNetworks,
+  },
+  'network connect': {
+    section: 'Volumes and networks',
+    summary: 'Connect a container with a network',
+    load: async () => (await import('./resources/networks.ts')).connectNetwork,
+  },
+  'network disconnect': {
+    section: 'Volumes and networks',
+    summary: 'Disconnect a container from a network',
+    load: async () => (await import('./resources/networks.ts')).disconnectNetwork,
+  },
+  'network rm': {
+    section: 'Volumes and networks',
+    summary: 'Remove one or more networks',
+    load: async () => (await import('./resources/networks.ts')).removeNetworks,
+  },
+  inspect: {
+    section: 'Engine',
+    summary: 'Show everything about containers, images, volumes or networks',
+    load: async () => (await import('./system/inspect.ts')).inspect,
+  },
+  'container inspect': {
+    section: 'Containers',
+    summary: 'Show everything about containers',
+    load: async () => (await import('./system/inspect.ts')).inspectContainers,
+  },
+  events: {
+    section: 'Engine',
+    summary: 'Show what happens, as it happens',
+    load: async () => (await import('./system/events.ts')).events,
+  },
+  info: {
+    section: 'Engine',
+    summary: 'Show what the engine is and has',
+    load: async () => (await import('./system/info.ts')).info,
+  },
+  version: {
+    section: 'Engine',
+    summary: 'Show the versions of this program and of the engine',
+    load: async () => (await import('./system/version.ts')).version,
+  },
+  completion: {
+    section: 'Engine',
+    summary: 'Print the completion script for a shell',
+    load: async () => (await import('./command-line/completion.ts')).completion,
+  },
+};
+
+const asItself = (names: string): Record<string, string> =>
+  Object.fromEntries(names.split(' ').map((name) => [name, name]));
+
+/** Groups: what follows their name, and the command that it is. */
+export const GROUPS: Readonly<Record<string, { summary: string; commands: Readonly<Record<string, string>> }>> = {
+  container: {
+    summary: 'The commands for containers',
+    commands: {
+      ...asItself('attach create exec kill logs pause port ps rename restart rm run start stop top unpause wait'),
+      ls: 'ps',
+      list: 'ps',
+      remove: 'rm',
+      inspect: 'container inspect',
+    },
+  },
+  image: {
+    summary: 'The commands for images',
+    commands: {
+      ...asItself('history import load pull save tag'),
+      ls: 'images',
+      list: 'images',
+      rm: 'rmi',
+      remove: 'rmi',
+      inspect: 'image inspect',
+    },
+  },
+  volume: {
+    summary: 'The commands for volumes',
+    commands: {
+      create: 'volume create',
+      inspect: 'volume inspect',
+      ls: 'volume ls',
+      list: 'volume ls',
+      rm: 'volume rm',
+      remove: 'volume rm',
+    },
+  },
+  network: {
+    summary: 'The commands for networks',
+    commands: {
+      connect: 'network connect',
+      create: 'network create',
+      disconnect: 'network disconnect',
+      inspect: 'network inspect',
+      ls: 'network ls',
+      list: 'network ls',
+      rm: 'network rm',
+      remove: 'network rm',
+    },
+  },
+  system: { summary: 'The commands for the engine itself', commands: { events: 'events', info: 'info' } },
+};
+
+/** What docker has and the engine has not yet, and what to do meanwhile. */
+export const NOT_YET: Readonly<Record<string, string>> = {
+  build:
+    'Build with another builder and load the result, such as: buildah build -t NAME . && buildah push NAME docker-archive:image.tar:NAME, then gantry load -i image.tar',
+  push: 'Save the image and push it with another tool, such as: gantry save -o image.tar NAME, then skopeo copy docker-archive:image.tar docker://REGISTRY/NAME',
+  search: 'Search on the web page of the registry.',
+  login: 'There is no registry client yet that would use it.',
+  logout: 'There is no registry client yet that would use it.',
+  commit: 'Import a root file system instead: gantry import.',
+  cp: 'Use tar through exec, such as: gantry exec NAME tar -C /etc -c . | tar -x',
+  diff: 'There is nothing instead.',
+  export: 'Use tar through exec, such as: gantry exec NAME tar -C / --one-file-system -c . > root.tar',
+  stats: 'gantry top NAME shows the processes; the cgroups of the containers have the figures.',
+  update: 'Remove the container and create it with the new limits.',
+  swarm: 'There is no cluster yet.',
+  node: 'There is no cluster yet.',
+  service: 'There is no cluster yet.',
+  stack: 'There is no cluster yet.',
+  plugin: 'There are no plugins yet.',
+};
+
+export type Found =
+  | { kind: 'command'; name: string; entry: Entry; rest: string[] }
+  | { kind: 'group'; name: string; rest: string[] };
+
+/** The command or group that a line begins with; undefined where there is none of that name. */
+export function findCommand(words: readonly string[]): Found | undefined {
+  const [first = '', second, ...others] = words;
+  if (Object.hasOwn(GROUPS, first)) {
+    const { commands } = GROUPS[first]!;
+    if (second === undefined || !Object.hasOwn(commands, second))
+      return { kind: 'group', name: first, rest: words.slice(1) };
+    const name = commands[second]!;
+    return { kind: 'command', name, entry: COMMANDS[name]!, rest: others };
+  }
+  if (!Object.hasOwn(COMMANDS, first)) return undefined;
+  return { kind: 'command', name: first, entry: COMMANDS[first]!, rest: words.slice(1) };
+}

@@ -1,0 +1,42 @@
+import { removeImage, tagImage } from '@gantry/client/images.ts';
+
+import { command, MANY } from '../command-line/command.ts';
+import { each } from '../each.ts';
+import { visible } from '../output/escape.ts';
+
+/** `gantry tag`. */
+export const tag = command({
+  words: 'IMAGE[:TAG] NEW_NAME[:TAG]',
+  count: [2, 2],
+  flags: {},
+  offers: 'image',
+  examples: ['gantry tag busybox:latest mine:1'],
+  run: async ({ connection }, [image = '', name = '']) => await tagImage(connection, image, name),
+});
+
+/** `gantry rmi`. */
+export const rmi = command({
+  words: 'IMAGE [IMAGE...]',
+  count: [1, MANY],
+  flags: {
+    force: {
+      kind: 'boolean',
+      short: 'f',
+      help: 'Also with several names or stopped containers, and no failure when there is none',
+    },
+    'no-prune': { kind: 'boolean', help: 'Keep untagged parents' },
+  },
+  offers: 'image',
+  run: async ({ connection }, refs, flags) => {
+    await each(
+      refs,
+      async (ref) => {
+        const removed = await removeImage(connection, ref, { force: flags.force, noprune: flags['no-prune'] });
+        for (const { Untagged, Deleted } of removed) {
+          console.log(visible(Untagged === undefined ? `Deleted: ${Deleted}` : `Untagged: ${Untagged}`));
+        }
+      },
+      { missingIsFine: flags.force },
+    );
+  },
+});

@@ -1,0 +1,78 @@
+import { visibleLines } from './escape.ts';
+import { tableText } from './table.ts';
+
+/** A row of a list: its fields under the names that templates use. */
+export type Row = Readonly<Record<string, string | ((word: string) => string)>>;
+
+/** A list as `--format` shows it: `table`, `table TEMPLATE`, `json` or a template for each row. */
+export type Listing = {
+  /** Templates' fields, and the titles of their columns. */
+  readonly titles: Readonly<Record<string, string>>;
+  /** The fields of the table without a format. */
+  readonly columns: readonly string[];
+  readonly rows: readonly Row[];
+};
+
+export async function printList(listing: Listing, format: string | undefined): Promise<void> {
+  const { titles, columns, rows } = listing;
+  if (format === undefined || format === '' || format === 'table') {
+    console.log(
+      tableText(
+        columns.map((name) => titles[name]!),
+        rows.map((row) => columns.map((name) => String(row[name]))),
+      ),
+    );
+    return;
+  }
+  if (format === 'json') {
+    for (const row of rows) console.log(JSON.stringify(row));
+    return;
+  }
+  const { compileTemplate } = await import('../template/run.ts');
+  const table = /^table\s+([^]*)$/.exec(format)?.[1];
+  if (table === undefined) {
+    const line = compileTemplate(unescaped(format), valueText);
+    for (const row of rows) console.log(line(row));
+    return;
+  }
+  const cells = compileTemplate(unescaped(table));
+  const head = cells({ ...titles, Label: (name: string) => name.toUpperCase() }).split('\t');
+  console.log(
+    tableText(
+      head,
+      rows.map((row) => padded(cells(row).split('\t'), head.length)),
+    ),
+  );
+}
+
+/** Whole objects: a template's line for each, or all of them as one JSON text. */
+export async function printObjects(objects: readonly unknown[], format: string | undefined): Promise<void> {
+  if (format === undefined || format === '') {
+    console.log(JSON.stringify(objects, undefined, 4));
+    return;
+  }
+  for (const object of objects) await printObject(object, format);
+}
+
+export async function printObject(object: unknown, format: string): Promise<void> {
+  if (format === 'json') {
+    console.log(JSON.stringify(object));
+    return;
+  }
+  const { compileTemplate } = await import('../template/run.ts');
+  console.log(compileTemplate(unescaped(format), valueText)(object));
+}
+
+/** A program that reads gets the bytes as they are; a terminal must not be steered by them. */
+function valueText(text: string): string {
+  return process.stdout.isTTY ? visibleLines(text) : text;
+}
+
+/** People write `\t` and `\n` into the shell's single quotes. */
+function unescaped(format: string): string {
+  return format.replaceAll('\\t', '\t').replaceAll('\\n', '\n');
+}
+
+function padded(cells: readonly string[], length: number): string[] {
+  return Array.from({ length }, (_, at) => cells[at] ?? '');
+}

@@ -1,0 +1,13 @@
+/** The flags that every list has. */
+export const LIST_FLAGS = {
+  filter: { kind: 'list', short: 'f', value: 'KEY=VALUE', help: 'Only what matches' },
+  format: { kind: 'text', value: 'FORMAT', help: 'json, a template such as {{.Name}}, or: table TEMPLATE' },
+  quiet: { kind: 'boolean', short: 'q', help: 'Ids or names alone' },
+} as const;
+
+export const NO_TRUNC = { kind: 'boolean', help: 'Whole ids and texts' } as const;
+
+/** The flag of what shows whole objects. */
+export const OBJECT_FORMAT = {
+  format: { kind: 'text', short: 'f', value: 'FORMAT', help: 'json, or a template such as {{json .Config}}' },
+} as const;
