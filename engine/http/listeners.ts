@@ -11,6 +11,7 @@ import { groupId } from '../host/groups.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
 import { makeFolders } from '../lib/folders.ts';
 import { serve } from './connections.ts';
+import { overPlainTcp } from './origins.ts';
 import type { UnderWay } from './under-way.ts';
 
 const OPTIONS = {
@@ -60,7 +61,7 @@ async function openTcp(
   underWay: UnderWay,
 ): Promise<Listening> {
   const server = config.tls ? createTlsServer({ ...OPTIONS, ...certificates(config) }) : createServer(OPTIONS);
-  const connections = serve(server, listener);
+  const connections = serve(server, config.tls ? listener : overPlainTcp(listener));
   server.listen({ host: address, port });
   await once(server, 'listening');
   const bound = server.address() as AddressInfo;

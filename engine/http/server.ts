@@ -10,13 +10,13 @@ import Fastify, {
 } from 'fastify';
 
 import type { Engine } from '../engine.ts';
-import { EngineError } from '../lib/errors.ts';
 import { routes } from '../routes.ts';
 import { addBodyParser } from './body.ts';
 import { answerError, answerOutsideOfRoutes } from './errors.ts';
 import { answerHeaders } from './headers.ts';
 import { addMissingRoutes } from './not-yet.ts';
 import { describeRoutes, type RouteDescription } from './openapi.ts';
+import { refusalOf } from './origins.ts';
 import { rewriteUrl, UNSUPPORTED, versionRefusal } from './rewrite.ts';
 import type { TcpLimits } from './tcp-limits.ts';
 import type { UnderWay } from './under-way.ts';
@@ -68,17 +68,15 @@ export async function buildServer(
     reply.headers({ ...answerHeaders(engine.config.apiCorsHeader) });
     done();
   });
+  http.addHook('onRequest', (request, _reply, done) => {
+    done(refusalOf(request.raw, engine.config.apiCorsHeader));
+  });
   if (limits !== undefined) {
     // Paths without a route are one endpoint: their number has no end.
     http.addHook('onRequest', async (request, reply) => {
       await limits.admit(request, reply, `${request.method} ${request.routeOptions.url ?? '*'}`);
     });
   }
-  http.addHook('onRequest', (request, _reply, done) => {
-    const { httpVersion, headers } = request.raw;
-    const isMissing = httpVersion === '1.1' && headers.host === undefined;
-    done(isMissing ? new EngineError('invalid', 'missing Host header') : undefined);
-  });
   http.addHook('onRequest', (request, reply, done) => {
     // Whatever the path: a browser asks before it sends the request itself.
     if (request.method === 'OPTIONS') void reply.code(200).send();
