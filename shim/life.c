@@ -13,8 +13,11 @@ bool gone;
 static pid_t process_pid = -1;
 static int64_t started_ns, exit_ns;
 static int exit_code, exit_signal;
-static bool exit_oom, stuck;
+static bool exit_oom, exit_told, stuck;
 static char failure[160];
+
+#define LONGEST_PAUSE_MS 500
+static int64_t sweep_end_ms, sweep_pause_ms = 5;
 
 /* The process may end before the runtime has told us which one it is. */
 static struct { pid_t pid; int status; } early[16];
@@ -37,7 +40,7 @@ static void runtime_stuck(void)
 void begin_start(void)
 {
     phase = STARTING;
-    set_deadline(options.runtime_seconds, runtime_stuck);
+    set_deadline(options.runtime_seconds * 1000LL, runtime_stuck);
     run_runtime();
 }
 
@@ -53,9 +56,27 @@ bool abandon(void)
 
 static void remove_container(void)
 {
-    set_deadline(options.runtime_seconds, kill_runtime);
+    set_deadline(options.runtime_seconds * 1000LL, kill_runtime);
     if (options.exec_container == NULL) delete_container();
     else runtime_deleted();
+}
+
+/* What cannot be removed in all that time is left to the daemon. */
+static void sweep(void)
+{
+    bool may_stay = options.exec_container != NULL && phase == EXITED; /* what an exec leaves running is the container's */
+    if (!may_stay && !clear_remains() && steady_ms() < sweep_end_ms) {
+        set_deadline(sweep_pause_ms, sweep);
+        if (sweep_pause_ms < LONGEST_PAUSE_MS) sweep_pause_ms *= 2;
+        return;
+    }
+    set_deadline(0, NULL);
+    if (phase == FAILED) {
+        char text[200];
+        snprintf(text, sizeof text, "failed %s\n", failure);
+        tell_controls(text);
+    }
+    leave_directory();
 }
 
 /* Told when nothing is left: a new start of the same container must find its place free. */
@@ -70,13 +91,8 @@ void runtime_failed(const char *reason)
 
 void runtime_deleted(void)
 {
-    set_deadline(0, NULL);
-    if (phase == FAILED) {
-        char text[200];
-        snprintf(text, sizeof text, "failed %s\n", failure);
-        tell_controls(text);
-    }
-    leave_directory();
+    sweep_end_ms = steady_ms() + options.runtime_seconds * 1000LL;
+    sweep();
 }
 
 static void process_ended(int status)
@@ -85,7 +101,7 @@ static void process_ended(int status)
     exit_signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     exit_code = exit_signal > 0 ? 128 + exit_signal : WEXITSTATUS(status);
     phase = DRAINING;
-    set_deadline(DRAIN_SECONDS, output_ended);
+    set_deadline(DRAIN_SECONDS * 1000LL, output_ended);
     drain_output();
 }
 
@@ -103,6 +119,18 @@ void runtime_started(pid_t pid)
         if (early[i].pid == pid) process_ended(early[i].status);
 }
 
+/* A full disk has no room for it: then we stay, as the only one that knows it, until there is some or a daemon has it. */
+static void keep_status(void)
+{
+    char text[96];
+    describe_state(text, sizeof text);
+    bool kept = write_status(text);
+    if (!exit_told) tell_controls(text);
+    exit_told = true;
+    if (kept || released) remove_container();
+    else set_deadline(LONGEST_PAUSE_MS, keep_status);
+}
+
 /* Everything was read before the exit is told: a stream's end, the log and the status must agree. */
 void output_ended(void)
 {
@@ -111,11 +139,7 @@ void output_ended(void)
     exit_oom = was_oom_killed();
     phase = EXITED;
     close_streams();
-    char text[96];
-    describe_state(text, sizeof text);
-    write_status(text);
-    tell_controls(text);
-    remove_container();
+    keep_status();
 }
 
 void child_ended(pid_t pid, int status)

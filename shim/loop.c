@@ -12,7 +12,7 @@
 static int epoll_fd = -1;
 static struct watch signals;
 static void (*tell_ended)(pid_t, int);
-static int64_t deadline_ns;
+static int64_t deadline_ms;
 static void (*deadline_passed)(void);
 
 int64_t now_ns(void)
@@ -28,6 +28,11 @@ int64_t steady_ns(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+int64_t steady_ms(void)
+{
+    return steady_ns() / 1000000;
 }
 
 void close_fd(int *fd)
@@ -95,17 +100,17 @@ void watch_children(void (*ended)(pid_t pid, int status))
     watch_fd(&signals, fd, EPOLLIN, reap);
 }
 
-void set_deadline(int seconds, void (*passed)(void))
+void set_deadline(int64_t milliseconds, void (*passed)(void))
 {
-    deadline_ns = seconds > 0 ? steady_ns() + seconds * 1000000000LL : 0;
+    deadline_ms = milliseconds > 0 ? steady_ms() + milliseconds : 0;
     deadline_passed = passed;
 }
 
 static int milliseconds_left(void)
 {
-    if (deadline_ns == 0) return -1;
-    int64_t left = deadline_ns - steady_ns();
-    return left > 0 ? (int)(left / 1000000) + 1 : 0;
+    if (deadline_ms == 0) return -1;
+    int64_t left = deadline_ms - steady_ms();
+    return left > 0 ? (int)left : 0;
 }
 
 void wait_for_events(void)
@@ -118,7 +123,7 @@ void wait_for_events(void)
         /* An earlier one of this round may have closed or paused it. */
         if (watch->registered) watch->ready(watch, events[i].events);
     }
-    if (deadline_ns == 0 || steady_ns() < deadline_ns) return;
-    deadline_ns = 0;
+    if (deadline_ms == 0 || steady_ms() < deadline_ms) return;
+    deadline_ms = 0;
     deadline_passed();
 }

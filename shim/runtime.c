@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,10 +45,12 @@ static void default_signals(void)
 
 static pid_t spawn(const char *const *arguments, bool with_streams)
 {
-    pid_t pid = fork();
+    pid_t parent = getpid(), pid = fork();
     if (pid > 0) setpgid(pid, pid); /* to be killed with its helpers; by both, as either may be the first */
     if (pid != 0) return pid;
     setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody would own what it starts after our end */
+    if (getppid() != parent) _exit(127);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -103,18 +106,6 @@ void kill_runtime(void)
     if (delete_pid > 0) kill(-delete_pid, SIGKILL);
 }
 
-/* What a killed runtime leaves behind becomes our child. */
-static void kill_strays(void)
-{
-    char text[4096];
-    AUTO_CLOSE int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
-    if (length <= 0) return;
-    text[length] = 0;
-    char *rest = NULL;
-    for (char *pid = strtok_r(text, " ", &rest); pid != NULL; pid = strtok_r(NULL, " ", &rest)) kill(atoi(pid), SIGKILL);
-}
-
 static pid_t read_pid_file(void)
 {
     char text[32];
@@ -136,7 +127,6 @@ static void start_ended(int status)
     char reason[80];
     if (WIFSIGNALED(status)) snprintf(reason, sizeof reason, "the runtime was ended by signal %d", WTERMSIG(status));
     else snprintf(reason, sizeof reason, "the runtime ended with code %d", WEXITSTATUS(status));
-    kill_strays();
     runtime_failed(reason);
 }
 

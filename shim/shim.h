@@ -56,8 +56,9 @@ void watch_change(struct watch *watch, uint32_t events);
 void watch_pause(struct watch *watch); /* also for hang-ups, which epoll tells over and over */
 void watch_close(struct watch *watch);
 void watch_children(void (*ended)(pid_t pid, int status));
-/* One at a time: what `passed` means depends on the phase. 0 seconds: none. */
-void set_deadline(int seconds, void (*passed)(void));
+/* One at a time: what `passed` means depends on the phase. 0: none. */
+void set_deadline(int64_t milliseconds, void (*passed)(void));
+int64_t steady_ms(void);
 int64_t now_ns(void);
 int64_t steady_ns(void);
 
@@ -90,6 +91,9 @@ void delete_container(void);
 void kill_runtime(void);
 bool runtime_child_ended(pid_t pid, int status);
 
+/* remains.c: kills and removes what a runtime has left behind; returns whether nothing was found any more */
+bool clear_remains(void);
+
 /* streams.c */
 void prepare_streams(void);
 int child_end(enum stream stream); /* what the process gets, -1: nothing */
@@ -117,7 +121,7 @@ bool was_oom_killed(void);
 
 /* status.c */
 void forget_last_run(void);
-void write_status(const char *text);
+bool write_status(const char *text);
 
 /* log.c: the json-file log */
 struct generation { /* one file of it; rotation starts a new one, clients that still read the old one keep it open */

@@ -14,9 +14,9 @@ void forget_last_run(void)
 }
 
 /* Whole or not at all: a daemon that comes back must never read half a status. */
-void write_status(const char *text)
+bool write_status(const char *text)
 {
     AUTO_CLOSE int fd = open("status.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0 || dprintf(fd, "%s", text) != (int)strlen(text) || fsync(fd) < 0) return;
-    rename("status.tmp", "status");
+    if (fd < 0 || dprintf(fd, "%s", text) != (int)strlen(text) || fsync(fd) < 0) return false;
+    return rename("status.tmp", "status") == 0;
 }

@@ -16,8 +16,9 @@ type Wanted = Partial<Pick<ShimOptions, 'tty' | 'openStdin' | 'stdinOnce' | 'run
   netns?: number;
   /** The root is an overlay that the shim mounts. */
   overlay?: boolean;
-  /** The program to run instead of runc. */
+  /** The program to run instead of runc, and a mount that it must not see. */
   runtime?: string;
+  hidden?: string;
 };
 
 /** An attach to both streams from now on. */
@@ -65,7 +66,7 @@ export class TestBundle implements AsyncDisposable {
     const shim = await Shim.spawn({
       id: this.id,
       directory: this.folder,
-      runtime: { path: wanted.runtime ?? 'runc', root: this.state },
+      runtime: { path: wanted.runtime ?? 'runc', root: this.state, hidden: wanted.hidden },
       mode: { kind: 'container', rootfs, netns: wanted.netns },
       tty: wanted.tty ?? false,
       openStdin: wanted.openStdin ?? false,

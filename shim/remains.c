@@ -1,0 +1,135 @@
+#define _GNU_SOURCE
+#include "shim.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/*
+ * What a runtime that was killed, or that failed half way, leaves behind: helpers that became our children, processes in
+ * the container's cgroup, the cgroup itself, the runtime's record. One look is not enough, as those that are killed may
+ * just have forked.
+ */
+
+static void close_folder(DIR **folder)
+{
+    if (*folder != NULL) closedir(*folder);
+}
+
+static void close_file(FILE **file)
+{
+    if (*file != NULL) fclose(*file);
+}
+#define AUTO_FOLDER __attribute__((cleanup(close_folder))) DIR
+#define AUTO_FILE __attribute__((cleanup(close_file))) FILE
+
+/* Returns how many there were. */
+static int kill_listed(int fd)
+{
+    int count = 0, pid;
+    AUTO_FILE *list = fd < 0 ? NULL : fdopen(fd, "r");
+    /* 0 is a process that our pid namespace does not know. */
+    while (list != NULL && fscanf(list, "%d", &pid) == 1) count += pid > 0 && kill(pid, SIGKILL) == 0;
+    return count;
+}
+
+/* Everything that is left of the runtime's descendants comes to us, its subreaper; not what we still wait for. */
+static int kill_children(void)
+{
+    return kill_listed(open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC));
+}
+
+static void write_to(int folder, const char *name, const char *text)
+{
+    AUTO_CLOSE int fd = openat(folder, name, O_WRONLY | O_CLOEXEC);
+    if (fd >= 0) dprintf(fd, "%s", text);
+}
+
+static DIR *open_below(int folder, const char *name)
+{
+    int fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? NULL : fdopendir(fd);
+}
+
+static struct dirent *next_in(DIR *folder)
+{
+    struct dirent *entry;
+    do entry = readdir(folder);
+    while (entry != NULL && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0));
+    return entry;
+}
+
+static int kill_in(int parent, const char *name)
+{
+    AUTO_FOLDER *folder = open_below(parent, name);
+    if (folder == NULL) return 0;
+    int fd = dirfd(folder);
+    /* Frozen, nothing can fork while we read the list; what is killed dies when it is thawed. Version 2 can do it alone. */
+    write_to(fd, "freezer.state", "FROZEN");
+    write_to(fd, "cgroup.kill", "1");
+    int count = kill_listed(openat(fd, "cgroup.procs", O_RDONLY | O_CLOEXEC));
+    for (struct dirent *entry; (entry = next_in(folder)) != NULL;)
+        if (entry->d_type == DT_DIR) count += kill_in(fd, entry->d_name);
+    write_to(fd, "freezer.state", "THAWED");
+    write_to(fd, "cgroup.freeze", "0");
+    return count;
+}
+
+/* Returns whether it is gone. The files of a cgroup go with it, and refuse to go before. */
+static bool remove_in(int parent, const char *name)
+{
+    AUTO_FOLDER *folder = open_below(parent, name);
+    if (folder == NULL) return true;
+    for (struct dirent *entry; (entry = next_in(folder)) != NULL;) {
+        if (entry->d_type == DT_DIR) remove_in(dirfd(folder), entry->d_name);
+        else unlinkat(dirfd(folder), entry->d_name, 0);
+    }
+    return unlinkat(parent, name, AT_REMOVEDIR) == 0;
+}
+
+static int kill_cgroup(const char *path)
+{
+    return kill_in(AT_FDCWD, path);
+}
+
+static int remove_cgroup(const char *path)
+{
+    return remove_in(AT_FDCWD, path) ? 0 : 1;
+}
+
+/* In every hierarchy that is mounted; returns the sum of the answers. */
+static int in_each_hierarchy(int (*work)(const char *path))
+{
+    int sum = 0;
+    AUTO_FILE *mounts = fopen("/proc/self/mountinfo", "re");
+    char line[2 * PATH_MAX], mount[PATH_MAX], path[2 * PATH_MAX];
+    while (mounts != NULL && fgets(line, sizeof line, mounts) != NULL) {
+        if (strstr(line, " - cgroup") == NULL || sscanf(line, "%*s %*s %*s %*s %4095s", mount) != 1) continue;
+        snprintf(path, sizeof path, "%s%s", mount, options.cgroup);
+        sum += work(path);
+    }
+    return sum;
+}
+
+/* A runtime does not find what it has recorded by half. */
+static bool remove_record(void)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", options.runtime_root, options.id);
+    return remove_in(AT_FDCWD, path);
+}
+
+/* An exec has neither cgroup nor record of its own: both are its container's. */
+bool clear_remains(void)
+{
+    int left = kill_children();
+    if (options.exec_container != NULL) return left == 0;
+    if (options.cgroup != NULL) left += in_each_hierarchy(kill_cgroup);
+    if (left > 0 || (options.cgroup != NULL && in_each_hierarchy(remove_cgroup) > 0)) return false;
+    return remove_record();
+}
