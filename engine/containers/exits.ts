@@ -10,7 +10,7 @@ import type { Runtimes } from '../runtime/runtimes.ts';
 import type { Shim } from '../runtime/shim.ts';
 import { emitContainer, emitUnmounts } from './container-events.ts';
 import { cgroupPathOf, shimFolder } from './places.ts';
-import { endProcesses, removeRemains } from './remains.ts';
+import { endProcesses, removeIfLeft, removeRemains } from './remains.ts';
 import { RunEnds } from './run-ends.ts';
 import type { Shims } from './shims.ts';
 import { exitCodeOf, isAlive, transition } from './state.ts';
@@ -167,9 +167,14 @@ export class Exits {
 
   /** The exit is stored: until then the shim may be the only one that knows it. */
   async #leave(id: string, shim: Shim): Promise<void> {
+    const { background, containers, runtimes } = this.#engine;
+    const container = containers.get(id); // it may be removed meanwhile
     shim.release();
     await shim.gone;
-    await this.#engine.background.untilDone('remove the folder of a shim', { container: id }, async () => {
+    await background.untilDone('remove what a run has left', { container: id }, async () => {
+      if (container !== undefined) {
+        await removeIfLeft(runtimes.get(container.hostConfig.Runtime), id, cgroupPathOf(container));
+      }
       await rm(shim.directory, { recursive: true, force: true });
     }).done;
   }

@@ -1,6 +1,6 @@
 import type { Events } from '../events/events.ts';
 import { EngineError } from '../lib/errors.ts';
-import { findAlive } from './alive.ts';
+import { findAlive, notRunning } from './alive.ts';
 import { emitContainer } from './container-events.ts';
 import type { Exits } from './exits.ts';
 import { thaw } from './freezer.ts';
@@ -18,22 +18,18 @@ const SIGKILL = 9;
 export async function killContainer(engine: Needs, ref: string, signal = ''): Promise<void> {
   const number = signal === '' ? SIGKILL : signalNumber(signal);
   if (endRestarting(engine, ref)) return;
-  const { container, shim } = aliveOr(engine, ref);
-  const { id } = container;
-  if (number === SIGKILL) engine.containers.change(id, endingByUser);
-  else if (number === signalNumber(container.config.StopSignal ?? 'SIGTERM')) {
-    // A user has asked for its end: the restart policy leaves it alone.
-    engine.containers.change(id, (current) => ({ ...current, stoppedByUser: true }));
+  if (number === SIGKILL) {
+    await end(engine, ref);
+    return;
   }
-  const exited = engine.exits.recorded(id);
+  const { container, shim } = findOrRefuse(ref, () => findAlive(engine, ref));
+  if (number === signalNumber(container.config.StopSignal ?? 'SIGTERM')) {
+    // A user has asked for its end: the restart policy leaves it alone.
+    engine.containers.change(container.id, (current) => ({ ...current, stoppedByUser: true }));
+  }
   emitContainer(engine.events, 'kill', container, { signal: String(number) });
   await shim.signal(number);
-  if (number === SIGKILL) {
-    thaw(container);
-    await exited;
-  } else if (isToBeHeard(number, container)) {
-    resume(engine, id);
-  }
+  if (isToBeHeard(number, container)) resume(engine, container.id);
 }
 
 /** As in dockerd: of a container with a stop signal of its own, that one alone. */
@@ -46,10 +42,22 @@ function resume(engine: Needs, id: string): void {
   if (engine.containers.get(id)?.state.status === 'paused') unpauseContainer(engine, id);
 }
 
+/** Also where the shim was killed: then the daemon ends the container by itself, and that is waited for. */
+async function end(engine: Needs, ref: string): Promise<void> {
+  const { id } = engine.containers.find(ref);
+  const container = findOrRefuse(ref, () => engine.containers.change(id, endingByUser));
+  const exited = engine.exits.recorded(id);
+  emitContainer(engine.events, 'kill', container, { signal: String(SIGKILL) });
+  await engine.shims.signal(id, SIGKILL);
+  thaw(container);
+  await exited;
+}
+
 /** Nobody may pause it from here on: a frozen process does not die. */
 function endingByUser(current: Container): Container {
   const { state } = current;
-  if (!isAlive(state) || state.status === 'stopping') return { ...current, stoppedByUser: true };
+  if (!isAlive(state)) throw notRunning(current.id);
+  if (state.status === 'stopping') return { ...current, stoppedByUser: true };
   return { ...current, stoppedByUser: true, state: transition(state, { ...state, status: 'stopping' }) };
 }
 
@@ -66,9 +74,9 @@ function endRestarting(engine: Needs, ref: string): boolean {
   return true;
 }
 
-function aliveOr(engine: Needs, ref: string): ReturnType<typeof findAlive> {
+function findOrRefuse<T>(ref: string, find: () => T): T {
   try {
-    return findAlive(engine, ref);
+    return find();
   } catch (error) {
     if (!(error instanceof EngineError) || error.kind !== 'conflict') throw error;
     throw new EngineError('conflict', `Cannot kill container: ${ref}: ${error.message}`, { cause: error });

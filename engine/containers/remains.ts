@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
-import { detectCgroups, freezeCgroup, processesIn, removeCgroup } from '../host/cgroups.ts';
+import { detectCgroups, freezeCgroup, hasCgroup, processesIn, removeCgroup } from '../host/cgroups.ts';
 import { hasCode } from '../lib/errors.ts';
 import type { Runtime } from '../runtime/runtimes.ts';
 
@@ -34,6 +34,11 @@ export async function endProcesses(cgroupPath: string): Promise<boolean> {
   const pids = processesIn(cgroups, cgroupPath);
   if (pids.length === 0) return found;
   throw Object.assign(new Error(`processes of ${cgroupPath} do not end: ${pids.join(', ')}`), { code: 'EBUSY' });
+}
+
+/** The same where the shim could not do it in its time, or was killed; nearly free where nothing is left. */
+export async function removeIfLeft(runtime: Runtime, id: string, cgroupPath: string): Promise<void> {
+  if (hasCgroup(detectCgroups(), cgroupPath)) await removeRemains(runtime, id, cgroupPath);
 }
 
 /** Removes what a killed shim has left of a container: its processes, the runtime's record, its cgroup. */

@@ -1,4 +1,5 @@
-import type { Shim } from '../runtime/shim.ts';
+import { EngineError } from '../lib/errors.ts';
+import { ShimLost, type Shim } from '../runtime/shim.ts';
 
 /** The shims of the containers that run, and what goes on after the end of a run. */
 export class Shims {
@@ -11,6 +12,16 @@ export class Shims {
 
   add(id: string, shim: Shim): void {
     this.#byId.set(id, shim);
+  }
+
+  /** A process that has ended already, or whose shim has, needs none: its end is about to be recorded. */
+  async signal(id: string, signal: number): Promise<void> {
+    try {
+      await this.#byId.get(id)?.signal(signal);
+    } catch (error) {
+      const hasEnded = error instanceof ShimLost || (error instanceof EngineError && error.kind === 'conflict');
+      if (!hasEnded) throw error;
+    }
   }
 
   /** The container's run is over; `gone` resolves when nothing of the runtime's is left of it, and never rejects. */

@@ -33,7 +33,7 @@ import { networkOwner } from './network-owner.ts';
 import { hasHome, ociSpec, type Namespaces } from './oci-spec.ts';
 import type { PendingAttaches } from './pending-attaches.ts';
 import { cgroupPathOf, containerFolder, shimFolder } from './places.ts';
-import { removeRemains } from './remains.ts';
+import { removeIfLeft, removeRemains } from './remains.ts';
 import { rootSeenBy } from './root-files.ts';
 import type { Shims } from './shims.ts';
 import { isAlive, transition, type Alive } from './state.ts';
@@ -172,10 +172,11 @@ export function recordRun(engine: StartNeeds, id: string, state: Alive, restartC
 async function endShim(engine: StartNeeds, container: Container, shim: Shim): Promise<void> {
   const { id, hostConfig } = container;
   await shim.end();
-  if (!shim.wasLost) return;
-  await engine.background.run('end a container without a shim', { container: id }, async () => {
-    await removeRemains(engine.runtimes.get(hostConfig.Runtime), id, cgroupPathOf(container));
-  }).done;
+  const { done } = engine.background.untilDone('remove what a start has left', { container: id }, async () => {
+    const remove = shim.wasLost ? removeRemains : removeIfLeft;
+    await remove(engine.runtimes.get(hostConfig.Runtime), id, cgroupPathOf(container));
+  });
+  engine.shims.remove(id, done); // the next start waits for it
 }
 
 /** A namespace that is in no network at all. */

@@ -47,11 +47,11 @@ export async function stopContainer(
   const signal = signalNumber(config.StopSignal ?? 'SIGTERM');
   emitContainer(engine.events, 'kill', container, { signal: String(signal) });
   thaw(container);
-  await send(engine.shims, id, signal);
+  await engine.shims.signal(id, signal);
   const grace = graceSeconds ?? config.StopTimeout ?? DEFAULT_GRACE_SECONDS;
   if (grace >= 0 && !(await settlesWithin(exited, grace, engine.clock))) {
     emitContainer(engine.events, 'kill', container, { signal: String(SIGKILL) });
-    await send(engine.shims, id, SIGKILL);
+    await engine.shims.signal(id, SIGKILL);
   }
   await exited;
   emitContainer(engine.events, 'stop', container);
@@ -68,13 +68,4 @@ function beginStop(containers: ContainerStore, ref: string, by: Stopper): Contai
     if (state.status === 'stopping') return current; // somebody else asked first: wait with them
     return { ...current, stoppedByUser, state: transition(state, { ...state, status: 'stopping' }) };
   });
-}
-
-/** A process that has ended already needs no signal. */
-async function send(shims: Shims, id: string, signal: number): Promise<void> {
-  try {
-    await shims.get(id)?.signal(signal);
-  } catch (error) {
-    if (!(error instanceof EngineError) || error.kind !== 'conflict') throw error;
-  }
 }

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { hasCode } from '../lib/errors.ts';
@@ -84,6 +84,11 @@ export function processesIn({ mounts }: Pick<Cgroups, 'mounts'>, path: string): 
   const pids = new Set<number>();
   for (const mount of mounts) addProcesses(join(mount, path), pids);
   return [...pids];
+}
+
+/** Whether any hierarchy has it. */
+export function hasCgroup({ mounts }: Pick<Cgroups, 'mounts'>, path: string): boolean {
+  return mounts.some((mount) => existsSync(join(mount, path)));
 }
 
 function addProcesses(directory: string, pids: Set<number>): void {

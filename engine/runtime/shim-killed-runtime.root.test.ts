@@ -60,7 +60,10 @@ for (const { runtime, longestMs, hidden } of [
     const attempt = async (number: number): Promise<void> => {
       await using bundle = new TestBundle();
       const delay = Math.round((longestMs * 1000 * number) / KILLS);
-      const shim = await bundle.shim(['sleep', '1000'], { runtime: bundle.runtime(killedAfter(runtime, delay)), hidden });
+      const shim = await bundle.shim(['sleep', '1000'], {
+        runtime: bundle.runtime(killedAfter(runtime, delay)),
+        hidden,
+      });
       try {
         await shim.start();
         await shim.signal(9);
