@@ -1,6 +1,7 @@
 import type { ImageConfig } from '../images/config.ts';
 import { EngineError } from '../lib/errors.ts';
 import { shortId } from '../lib/ids.ts';
+import { sharedWith } from '../lib/shared-namespace.ts';
 import type { ContainerConfig, ContainerConfigBody, Healthcheck } from './config-schema.ts';
 import { portKey } from './host-config.ts';
 import { checkedDestination } from './mount-points.ts';
@@ -58,7 +59,7 @@ export function completeConfig(
 /** Settings that contradict the namespaces a container shares. Throws `invalid`. */
 export function checkAgainstModes(body: ContainerConfigBody, networkMode: string, utsMode: string): void {
   if (utsMode === 'host' && body.Hostname) refuseBoth('hostname', 'UTS');
-  if (!networkMode.startsWith('container:')) return;
+  if (sharedWith(networkMode) === undefined) return;
   if (body.Hostname) refuseBoth('hostname', 'network');
   if (body.MacAddress) refuseBoth('mac-address', 'network');
   if (Object.keys(body.ExposedPorts ?? {}).length > 0) refuseBoth('port exposing', 'container type network');

@@ -4,7 +4,7 @@ import type { Config } from '../config/config.ts';
 import type { Database } from '../db/database.ts';
 import type { Background, Task } from '../lib/background.ts';
 import { settlesWithin, type Clock } from '../lib/clock.ts';
-import { detach, type NetworkNeeds } from '../networks/sandbox.ts';
+import { closeSandbox, type NetworkNeeds } from '../networks/sandbox.ts';
 import type { ExitStatus } from '../runtime/exit-status.ts';
 import type { Runtimes } from '../runtime/runtimes.ts';
 import type { Shim } from '../runtime/shim.ts';
@@ -92,7 +92,7 @@ export class Exits {
         state: exitedState(current, status),
       }));
       emitContainer(events, 'die', exited, { exitCode: String(status.exitCode) });
-      detach(this.#engine, id);
+      closeSandbox(this.#engine, id);
       emitUnmounts(events, exited);
       this.#ended(exited, { ran: true });
     });
@@ -105,7 +105,7 @@ export class Exits {
     const { containers, db, events } = this.#engine;
     if (containers.get(id)?.state.status !== 'starting') return;
     db.transaction(() => {
-      detach(this.#engine, id);
+      closeSandbox(this.#engine, id);
       const failed = containers.change(id, (current) => {
         if (current.state.status !== 'starting') return current;
         const { from } = current.state;

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
 
 import { EngineError, refuseIf } from '../lib/errors.ts';
+import { sharedWith } from '../lib/shared-namespace.ts';
 import { wantedPorts } from '../networks/ports.ts';
 import { wantedCapabilities } from './capabilities.ts';
 import { DEFAULT_MASKED, DEFAULT_READ_ONLY } from './hidden-paths.ts';
@@ -166,8 +167,9 @@ function checkModes({
     NetworkMode === 'host' && (Links ?? []).length > 0,
     "conflicting options: host type networking can't be used with links. This would result in undefined behavior",
   );
-  if (!NetworkMode.startsWith('container:')) return;
-  refuseIf(NetworkMode === 'container:', 'Invalid network mode: invalid container format container:<name|id>');
+  const other = sharedWith(NetworkMode);
+  if (other === undefined) return;
+  refuseIf(other === '', 'Invalid network mode: invalid container format container:<name|id>');
   refuseIf(
     Object.keys(PortBindings).length > 0,
     'conflicting options: port publishing and the container type network mode',

@@ -6,8 +6,8 @@ import type { ImageStore } from '../images/store.ts';
 import type { Layers } from '../layers/layers.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
+import { networkModeOf, networkOfMode } from '../networks/mode.ts';
 import type { Networks } from '../networks/networks.ts';
-import { networkNameOf } from '../networks/present.ts';
 import { presentLinks } from './links.ts';
 import { networkOwner } from './network-owner.ts';
 import { presentInspect, type Around } from './present.ts';
@@ -47,7 +47,7 @@ export async function inspectContainer(engine: InspectNeeds, ref: string, withSi
 
 function isSame(one: Around, other: Around): boolean {
   return (
-    one.attachment === other.attachment &&
+    one.endpoints === other.endpoints &&
     one.networkId === other.networkId &&
     one.imageName === other.imageName &&
     one.filesOf === other.filesOf &&
@@ -64,12 +64,12 @@ export function aroundOf(
   whole: boolean,
   linkNames: readonly string[] = [],
 ): Around {
-  const attachment = engine.networks.attachmentOf(container.id);
+  const endpoints = engine.networks.endpointsOf(container.id);
   return {
     config: engine.config,
     now: engine.clock.now(),
-    attachment,
-    networkId: attachment?.networkId ?? lastNetworkId(engine.networks, container),
+    endpoints,
+    networkId: endpoints[0]?.networkId ?? lastNetworkId(engine.networks, container),
     imageName: imageNameOf(engine.images, container),
     execIds: whole ? engine.execs.runningIn(container.id) : [],
     filesOf: whole ? filesOwner(engine.containers, container) : container.id,
@@ -90,7 +90,7 @@ function filesOwner(containers: ContainerStore, container: Container): string {
 
 /** Only of a network that there is: a daemon without a bridge has none of that name. */
 function lastNetworkId(networks: Networks, { state, hostConfig }: Container): string {
-  const name = state.status === 'created' ? undefined : networkNameOf(hostConfig.NetworkMode);
+  const name = state.status === 'created' ? undefined : networkOfMode(networkModeOf(hostConfig.NetworkMode));
   return networks.list().find((network) => network.name === name)?.id ?? '';
 }
 

@@ -2,6 +2,9 @@ import { closeSync, openSync, readSync, writeFileSync } from 'node:fs';
 
 import type { Config } from '../config/config.ts';
 import { EngineError } from '../lib/errors.ts';
+import { sharedWith } from '../lib/shared-namespace.ts';
+import { hasAddress } from '../networks/endpoint.ts';
+import { isDefaultNetwork, networkModeOf } from '../networks/mode.ts';
 import type { Networks } from '../networks/networks.ts';
 import { etcFilesOf } from './etc-files.ts';
 import type { HostConfig } from './host-config-schema.ts';
@@ -32,7 +35,7 @@ export function storedLinks(links: readonly string[], find: (ref: string) => Con
   const byAlias = new Map<string, string>();
   for (const { ref, alias } of links.map(parseLink)) {
     const target = networkOwner(find(ref), find);
-    if (target.hostConfig.NetworkMode === 'host') {
+    if (networkModeOf(target.hostConfig.NetworkMode).kind === 'host') {
       const reason = "host type networking can't be used with links. This would result in undefined behavior";
       throw new EngineError('invalid', `conflicting options: ${reason}`);
     }
@@ -94,7 +97,7 @@ export function linkEnvironment(engine: Omit<Needs, 'config'>, container: Contai
 
 /** A container that has started may have another address now: those that know it by a link learn of it. */
 export function tellLinkedAddress(engine: Needs, id: string): void {
-  const address = engine.networks.attachmentOf(id)?.ipAddress ?? '';
+  const address = addressOf(engine, { id });
   if (address === '') return;
   for (const other of engine.containers.all()) {
     if (!isAlive(other.state) || !usesLinks(other)) continue;
@@ -130,11 +133,11 @@ function linksOf(containers: ContainerStore, { hostConfig }: Pick<Container, 'ho
 }
 
 function usesLinks({ hostConfig }: { hostConfig: HostConfig }): boolean {
-  return hostConfig.Links !== null && ['default', 'bridge'].includes(hostConfig.NetworkMode);
+  return hostConfig.Links !== null && isDefaultNetwork(networkModeOf(hostConfig.NetworkMode));
 }
 
-function addressOf({ networks }: Pick<Needs, 'networks'>, { id }: Container): string {
-  return networks.attachmentOf(id)?.ipAddress ?? '';
+function addressOf({ networks }: Pick<Needs, 'networks'>, { id }: Pick<Container, 'id'>): string {
+  return networks.endpointsOf(id).find(hasAddress)?.ipAddress ?? '';
 }
 
 /** In place, as the file is mounted into the container; which may have made anything of it meanwhile. */

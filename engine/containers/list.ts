@@ -1,5 +1,7 @@
 import { parseFilters, labelsMatch, type Filters } from '../http/filters.ts';
 import { EngineError } from '../lib/errors.ts';
+import { networkModeOf, networkOfMode } from '../networks/mode.ts';
+import { portsOf } from '../networks/present.ts';
 import { aroundOf, type InspectNeeds } from './inspect.ts';
 import { linkNames } from './links.ts';
 import { presentSummary, wireStatus } from './present.ts';
@@ -123,14 +125,16 @@ function ancestorsOf(
 }
 
 function isIn({ networks }: InspectNeeds, { id, hostConfig }: Container, wanted: string): boolean {
-  const attachment = networks.attachmentOf(id);
-  const mode = hostConfig.NetworkMode === 'default' ? 'bridge' : hostConfig.NetworkMode;
-  return mode === wanted || attachment?.networkName === wanted || attachment?.networkId.startsWith(wanted) === true;
+  const isNamed = networkOfMode(networkModeOf(hostConfig.NetworkMode)) === wanted;
+  const endpoints = networks.endpointsOf(id);
+  return (
+    isNamed || endpoints.some(({ networkName, networkId }) => networkName === wanted || networkId.startsWith(wanted))
+  );
 }
 
 function publishes({ networks }: InspectNeeds, { id }: Container, wanted: string): boolean {
   const [port, protocol = 'tcp'] = wanted.split('/');
-  const ports = networks.attachmentOf(id)?.ports ?? [];
+  const ports = portsOf(networks.endpointsOf(id));
   return ports.some((one) => one.hostPort === Number(port) && one.protocol === protocol);
 }
 

@@ -1,9 +1,8 @@
 import { EngineError } from '../lib/errors.ts';
+import { sharedWith, sharing } from '../lib/shared-namespace.ts';
 import type { HostConfig } from './host-config-schema.ts';
 import { storedLinks } from './links.ts';
 import type { Container, ContainerStore } from './store.ts';
-
-const OTHER = 'container:';
 
 /** The containers that this one names are kept by their ids: a name may change. */
 export function withOthersById(containers: ContainerStore, hostConfig: HostConfig): HostConfig {
@@ -32,8 +31,8 @@ function linkedContainer(containers: ContainerStore, ref: string): Container {
 }
 
 function modeById(containers: ContainerStore, mode: string): string {
-  if (!mode.startsWith(OTHER)) return mode;
-  return OTHER + otherContainer(containers, mode.slice(OTHER.length)).id;
+  const other = sharedWith(mode);
+  return other === undefined ? mode : sharing(otherContainer(containers, other).id);
 }
 
 /** A network is only looked for at the start, as in docker, and so is a container whose network is shared. */

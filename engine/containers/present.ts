@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts';
+import type { Endpoint } from '../networks/endpoint.ts';
+import { networkModeOf } from '../networks/mode.ts';
 import { listedPorts, networkSettings, presentEndpoints, type Member } from '../networks/present.ts';
-import type { Attachment } from '../networks/sandbox.ts';
 import { humanDuration } from './durations.ts';
 import { etcFilesOf } from './etc-files.ts';
 import type { Inspect, Mount, Summary } from './schema.ts';
@@ -13,7 +14,7 @@ const NEVER = '0001-01-01T00:00:00Z';
 export type Around = {
   config: Config;
   now: Temporal.Instant;
-  attachment: Attachment | undefined;
+  endpoints: readonly Endpoint[];
   /** Of the network that it was in last; empty before the first start. */
   networkId: string;
   /** Name of the image where it still has the one that the container was made of, its id otherwise. */
@@ -143,11 +144,11 @@ function presentMount({ type, name, source, destination, mode, writable, propaga
   };
 }
 
-function memberOf({ config, hostConfig, state }: Container, { attachment, networkId }: Around): Member {
+function memberOf({ config, hostConfig, state }: Container, { endpoints, networkId }: Around): Member {
   return {
-    attachment,
+    endpoints,
     networkId,
-    networkMode: hostConfig.NetworkMode,
+    mode: networkModeOf(hostConfig.NetworkMode),
     isDisabled: config.NetworkDisabled === true,
     exposed: Object.keys(config.ExposedPorts ?? {}),
     pid: isAlive(state) ? state.pid : undefined,

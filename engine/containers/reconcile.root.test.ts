@@ -30,16 +30,22 @@ async function crash(engine: TestEngine, meanwhile: () => Promise<void> = async 
 
 test('a running container does not notice the death of the daemon', async () => {
   await using engine = await TestEngine.start();
-  const id = await engine.run(['sh', '-c', 'i=0; while [ $i -lt 200 ]; do echo $i; i=$((i+1)); sleep 0.01; done']);
+  const id = await engine.run(['sh', '-c', 'i=0; while [ ! -e /end ]; do echo $i; i=$((i+1)); sleep 0.01; done']);
   const before = (await inspect(engine, id)).State;
 
   await crash(engine);
 
   const { State } = await inspect(engine, id);
   assert.deepEqual([State.Pid, State.StartedAt], [before.Pid, before.StartedAt]);
+  const { body } = await engine.post<{ Id: string }>(`/containers/${id}/exec`, { Cmd: ['touch', '/end'] });
+  await engine.post(`/exec/${body.Id}/start`, { Detach: true });
   assert.equal(await engine.wait(id), 0);
-  const expected = Array.from({ length: 200 }, (_, line) => `${line}\n`).join('');
-  assert.equal((await engine.output(id)).stdout, expected);
+  const lines = (await engine.output(id)).stdout.trimEnd().split('\n');
+  assert.ok(lines.length > 10);
+  assert.deepEqual(
+    lines,
+    lines.map((_, line) => String(line)),
+  );
 });
 
 test('an exit while there is no daemon has its code and its time', async () => {

@@ -10,14 +10,10 @@ import type { Background } from '../lib/background.ts';
 import { settlesWithin, type Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { KeyLock } from '../lib/key-lock.ts';
-import {
-  attachBridge,
-  attachHost,
-  attachNone,
-  leaseNothing,
-  type Leased,
-  type NetworkNeeds,
-} from '../networks/sandbox.ts';
+import { sharedWith } from '../lib/shared-namespace.ts';
+import { hasAddress, NO_PLACE } from '../networks/endpoint.ts';
+import { networkModeOf } from '../networks/mode.ts';
+import { openSandbox, type NetworkNeeds, type SandboxRequest } from '../networks/sandbox.ts';
 import type { Runtimes } from '../runtime/runtimes.ts';
 import { Shim, type ShimOptions } from '../runtime/shim.ts';
 import { StartFailed } from '../runtime/start-failure.ts';
@@ -114,10 +110,11 @@ async function launch(engine: StartNeeds, claimed: Container, restartCount: numb
 
   const container = withOwnersHostname(engine.containers, claimed);
   const links = linkHosts(engine, container);
-  const leased = await lease(engine, container);
+  const { netns, endpoints } = await openSandbox(engine, sandboxRequest(container));
+  const place = endpoints.find(hasAddress) ?? NO_PLACE;
   mkdirSync(containerFolder(engine.config, id), { recursive: true, mode: 0o710 });
   const memory = sharedMemoryOf(engine, container);
-  const shim = await spawnShim(engine, container, folder, { netns: leased?.netns, memory });
+  const shim = await spawnShim(engine, container, folder, { netns, memory });
   undo.defer(async () => await endShim(engine, container, shim));
 
   const overlay = engine.layers.overlay(id);
@@ -125,8 +122,8 @@ async function launch(engine: StartNeeds, claimed: Container, restartCount: numb
     container,
     overlay,
     user: await userOf(container, rootSeenBy(shim.pid, overlay)),
-    namespaces: namespacesOf(engine, container, leased === undefined ? undefined : shim.pid),
-    files: filesFor(engine, container, { ipAddress: '', gateway: '', ...leased?.attachment, links }),
+    namespaces: namespacesOf(engine, container, netns === undefined ? undefined : shim.pid),
+    files: filesFor(engine, container, { ...place, links }),
     shm: memory?.target,
     linkVariables: linkEnvironment(engine, container),
     cgroupPath: cgroupPathOf(container),
@@ -179,34 +176,17 @@ async function endShim(engine: StartNeeds, container: Container, shim: Shim): Pr
   engine.shims.remove(id, done); // the next start waits for it
 }
 
-/** A namespace that is in no network at all. */
-type Lonely = Pick<Leased, 'netns'> & { attachment?: undefined };
-
-/** The namespace for the container; undefined where it has none of its own. */
-async function lease(engine: StartNeeds, container: Container): Promise<Leased | Lonely | undefined> {
-  const { hostConfig, config, id, name } = container;
-  if (hostConfig.NetworkMode.startsWith('container:')) return undefined;
-  const network = networkNameFor(engine, hostConfig.NetworkMode);
-  if (network === 'host') {
-    attachHost(engine, id);
-    return undefined;
-  }
-  if (config.NetworkDisabled === true) return leaseNothing(engine, id);
-  if (network === 'none') return attachNone(engine, id);
-  if (engine.config.bridge === 'none') return leaseNothing(engine, id);
-  return await attachBridge(engine, {
+function sandboxRequest({ id, name, config, hostConfig }: Container): SandboxRequest {
+  return {
     containerId: id,
     containerName: name,
-    ...(config.MacAddress && { mac: config.MacAddress }),
+    mode: networkModeOf(hostConfig.NetworkMode),
+    isDisabled: config.NetworkDisabled === true,
+    mac: config.MacAddress,
     portBindings: hostConfig.PortBindings,
     publishAll: hostConfig.PublishAllPorts,
     exposed: Object.keys(config.ExposedPorts ?? {}),
-  });
-}
-
-/** `default` is the bridge, also on a daemon without one. Throws `notFound`. */
-function networkNameFor({ networks }: StartNeeds, mode: string): string {
-  return ['default', 'bridge'].includes(mode) ? 'bridge' : networks.find(mode).name;
+  };
 }
 
 async function spawnShim(
@@ -245,8 +225,8 @@ function namespacesOf(engine: StartNeeds, { hostConfig }: Container, shimPid: nu
   const { NetworkMode, PidMode, IpcMode, UTSMode } = hostConfig;
   const joined = (mode: string, kind: keyof typeof cannotJoin): string | undefined => {
     if (mode === 'host') return 'host';
-    if (!mode.startsWith('container:')) return undefined;
-    return `/proc/${pidOf(engine, mode, kind)}/ns/${kind}`;
+    const other = sharedWith(mode);
+    return other === undefined ? undefined : `/proc/${pidOf(engine, other, kind)}/ns/${kind}`;
   };
   const network = shimPid === undefined ? joined(NetworkMode, 'net') : `/proc/${shimPid}/fd/3`;
   const uts = UTSMode === 'host' ? 'host' : undefined;
@@ -260,9 +240,9 @@ const cannotJoin = {
   ipc: (id: string) => `can't join IPC of container ${id}: container ${id} is not running`,
 };
 
-/** The process whose namespaces a mode such as `container:web` shares. */
-function pidOf(engine: StartNeeds, mode: string, kind: keyof typeof cannotJoin): number {
-  const other = engine.containers.find(mode.slice('container:'.length));
+/** The first process of the container whose namespace is shared. */
+function pidOf(engine: StartNeeds, ref: string, kind: keyof typeof cannotJoin): number {
+  const other = engine.containers.find(ref);
   if (!isAlive(other.state)) throw new EngineError('failed', cannotJoin[kind](other.id));
   return other.state.pid;
 }
@@ -289,9 +269,10 @@ type SharedMemory = Readonly<{ target: string; ofPid: number | undefined }>;
 function sharedMemoryOf(engine: StartNeeds, { id, hostConfig }: Container): SharedMemory | undefined {
   const { IpcMode } = hostConfig;
   if (IpcMode === 'host') return { target: '/dev/shm', ofPid: undefined };
-  if (!IpcMode.startsWith('container:')) return undefined;
-  const ofPid = pidOf(engine, IpcMode, 'ipc');
-  const other = engine.containers.find(IpcMode.slice('container:'.length));
+  const ref = sharedWith(IpcMode);
+  if (ref === undefined) return undefined;
+  const ofPid = pidOf(engine, ref, 'ipc');
+  const other = engine.containers.find(ref);
   if (['private', 'none'].includes(other.hostConfig.IpcMode)) {
     const hint = 'non-shareable IPC (hint: use IpcMode:shareable for the donor container)';
     throw new EngineError('failed', `can't join IPC of container ${other.id}: ${hint}`);

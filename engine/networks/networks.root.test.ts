@@ -3,8 +3,9 @@ import { test } from 'node:test';
 
 import { parseFilters } from '../http/filters.ts';
 import { listNetworks, NETWORK_FILTERS } from './list.ts';
+import { networkModeOf } from './mode.ts';
 import { networkSettings, presentNetwork, type Member } from './present.ts';
-import { attachHost, detach } from './sandbox.ts';
+import { closeSandbox } from './sandbox.ts';
 import { becomeTestHost, TestDaemon } from './test-host.ts';
 
 becomeTestHost();
@@ -47,8 +48,8 @@ test('a network is found by id, name and prefix of its id, not by part of its na
 
 test('a network shows its range, options and who is in it', async () => {
   await using daemon = await TestDaemon.start();
-  const { attachment } = await daemon.attach('web');
-  attachHost(daemon, 'hst');
+  const { endpoint } = await daemon.attach('web');
+  await daemon.attachHost('hst');
 
   const bridge = presentNetwork(daemon.networks, daemon.networks.find('bridge'));
   const host = presentNetwork(daemon.networks, daemon.networks.find('host'));
@@ -57,7 +58,7 @@ test('a network shows its range, options and who is in it', async () => {
   assert.deepEqual(bridge.Containers, {
     web: {
       Name: 'web',
-      EndpointID: attachment.endpointId,
+      EndpointID: endpoint.id,
       MacAddress: '02:42:ac:11:00:02',
       IPv4Address: '172.17.0.2/16',
       IPv6Address: '',
@@ -74,7 +75,7 @@ test('a network shows its range, options and who is in it', async () => {
 test('a running container shows its endpoint and all of its exposed ports', async () => {
   await using daemon = await TestDaemon.start();
   const portBindings = { '80/tcp': [{ HostPort: '8080' }, { HostIp: '127.0.0.1', HostPort: '8081' }] };
-  const { attachment } = await daemon.attach('web', { portBindings });
+  const { endpoint } = await daemon.attach('web', { portBindings });
 
   const shown = networkSettings(member(daemon, 'web', { exposed: ['7777/tcp', '80/tcp'], pid: 42 }));
 
@@ -87,17 +88,17 @@ test('a running container shows its endpoint and all of its exposed ports', asyn
   });
   assert.equal(shown.SandboxKey, '/proc/42/ns/net');
   assert.equal(shown.IPAddress, '172.17.0.2');
-  assert.equal(shown.EndpointID, attachment.endpointId);
+  assert.equal(shown.EndpointID, endpoint.id);
   assert.equal(shown.Networks['bridge']?.IPPrefixLen, 16);
 });
 
 test('a stopped container shows the name of its network and no address', async () => {
   await using daemon = await TestDaemon.start();
   await daemon.attach('web');
-  detach(daemon, 'web');
+  closeSandbox(daemon, 'web');
 
   const networkId = daemon.networks.predefined('bridge').id;
-  const shown = networkSettings(member(daemon, 'web', { networkMode: '', networkId, exposed: ['80/tcp'] }));
+  const shown = networkSettings(member(daemon, 'web', { mode: networkModeOf(''), networkId, exposed: ['80/tcp'] }));
 
   assert.deepEqual(shown.Ports, {});
   assert.equal(shown.SandboxKey, '');
@@ -107,10 +108,10 @@ test('a stopped container shows the name of its network and no address', async (
 
 test('a container in the network of the host has an endpoint there, in that of another container none', async () => {
   await using daemon = await TestDaemon.start();
-  attachHost(daemon, 'hst');
+  await daemon.attachHost('hst');
 
-  const host = networkSettings(member(daemon, 'hst', { networkMode: 'host', exposed: ['7/tcp'], pid: 1 }));
-  const joined = networkSettings(member(daemon, 'con', { networkMode: 'container:web', pid: 2 }));
+  const host = networkSettings(member(daemon, 'hst', { mode: networkModeOf('host'), exposed: ['7/tcp'], pid: 1 }));
+  const joined = networkSettings(member(daemon, 'con', { mode: networkModeOf('container:web'), pid: 2 }));
 
   assert.deepEqual([Object.keys(host.Networks), host.EndpointID, host.Ports], [['host'], '', {}]);
   assert.notEqual(host.Networks['host']?.EndpointID, '');
@@ -118,11 +119,10 @@ test('a container in the network of the host has an endpoint there, in that of a
 });
 
 function member({ networks }: TestDaemon, containerId: string, fields: Partial<Member>): Member {
-  const attachment = networks.attachmentOf(containerId);
   return {
-    attachment,
+    endpoints: networks.endpointsOf(containerId),
     networkId: '',
-    networkMode: 'default',
+    mode: networkModeOf('default'),
     isDisabled: false,
     exposed: [],
     pid: undefined,

@@ -8,9 +8,13 @@ import { EngineError } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
 import { addressOf, automaticMtu, checkBridgeName, findBridge, gatewayOf, rangesInUse } from './bridge/bridge-link.ts';
 import { BridgeNetwork, removeBridgeNetwork } from './bridge/bridge-network.ts';
+import { bridgeDriver } from './bridge/driver.ts';
 import { cidrText, ipText, parseIp, rangeOf } from './cidr.ts';
-import type { Attachment } from './sandbox.ts';
-import { NetworkStore, type NetworkDriver, type NetworkRecord } from './store.ts';
+import type { NetworkDriver } from './driver.ts';
+import { hasAddress, type Endpoint } from './endpoint.ts';
+import { DEFAULT_NETWORK, networkOfMode, type NetworkMode } from './mode.ts';
+import { hostDriver, nullDriver } from './plain-drivers.ts';
+import { NetworkStore, type NetworkRecord } from './store.ts';
 import { chooseSubnet, parseBip } from './subnets.ts';
 
 export type NetworkSettings = Readonly<{
@@ -29,7 +33,7 @@ export type NetworkSettings = Readonly<{
   nameOf: (containerId: string) => string | undefined;
 }>;
 
-const PREDEFINED: readonly { name: string; driver: NetworkDriver }[] = [
+const PREDEFINED: readonly { name: string; driver: string }[] = [
   { name: 'none', driver: 'null' },
   { name: 'host', driver: 'host' },
   { name: 'bridge', driver: 'bridge' },
@@ -39,6 +43,7 @@ const PREDEFINED: readonly { name: string; driver: NetworkDriver }[] = [
 export class Networks implements Disposable {
   readonly settings: NetworkSettings;
   readonly store: NetworkStore;
+  readonly #drivers: ReadonlyMap<string, NetworkDriver>;
   #bridge: BridgeNetwork | undefined;
 
   constructor(settings: NetworkSettings) {
@@ -46,13 +51,18 @@ export class Networks implements Disposable {
     if (settings.bip !== '') parseBip(settings.bip);
     this.settings = settings;
     this.store = new NetworkStore(settings.db);
+    const bridge = bridgeDriver(
+      () => this.bridge(),
+      () => this.#bridge,
+    );
+    this.#drivers = new Map([bridge, hostDriver, nullDriver].map((driver) => [driver.name, driver]));
     for (const { name, driver } of PREDEFINED) {
       if (this.store.networkNamed(name) !== undefined) continue;
       this.store.saveNetwork({ id: newId(), name, driver, createdAt: settings.clock.now() });
     }
   }
 
-  /** Brings the bridge into being for the attachments that are stored; those of dead containers are gone by then. */
+  /** Brings the bridge into being for the endpoints that are stored; those of dead containers are gone by then. */
   async start(): Promise<void> {
     const { dataRoot, log, bridge: name } = this.settings;
     const stored = this.predefined('bridge');
@@ -62,18 +72,13 @@ export class Networks implements Disposable {
     if (place === undefined) return;
     this.store.saveNetwork({ ...this.predefined('bridge'), bridge: name, ...place });
     this.#bridge = new BridgeNetwork({ name, ...place, mtu: this.mtu(), dataRoot, log }, () =>
-      this.store.attachments().filter(({ ipAddress }) => ipAddress !== ''),
+      this.store.endpoints().filter(hasAddress),
     );
   }
 
   /** The bridge network, or the error that the daemon has none. */
   bridge(): BridgeNetwork {
     if (this.#bridge === undefined) throw new EngineError('notFound', 'network bridge not found');
-    return this.#bridge;
-  }
-
-  /** The same where its absence is fine: before the start and after the end there is nothing to give back. */
-  get startedBridge(): BridgeNetwork | undefined {
     return this.#bridge;
   }
 
@@ -104,24 +109,41 @@ export class Networks implements Disposable {
     return first;
   }
 
+  /** What makes and ends places in this network. */
+  driverOf({ driver }: NetworkRecord): NetworkDriver {
+    const found = this.#drivers.get(driver);
+    if (found === undefined) throw new EngineError('notFound', `plugin "${driver}" not found`);
+    return found;
+  }
+
+  /**
+   * The network that a mode names; undefined where there is none: a container that asks for nothing of a daemon without
+   * a bridge has loopback alone. Throws `notFound`.
+   */
+  forMode(mode: NetworkMode): NetworkRecord | undefined {
+    const ref = networkOfMode(mode);
+    if (ref === undefined || (ref === DEFAULT_NETWORK && this.settings.bridge === 'none')) return undefined;
+    return this.find(ref);
+  }
+
   /** Who is in a network at this moment. */
-  membersOf(networkId: string): Attachment[] {
-    return this.store.attachments().filter((attachment) => attachment.networkId === networkId);
+  membersOf(networkId: string): Endpoint[] {
+    return this.store.endpoints().filter((endpoint) => endpoint.networkId === networkId);
   }
 
-  /** Which network a container is in while it runs. */
-  attachmentOf(containerId: string): Attachment | undefined {
-    return this.store.attachmentOf(containerId);
+  /** A container's places in networks while it runs: the same array as long as nothing changes. */
+  endpointsOf(containerId: string): readonly Endpoint[] {
+    return this.store.endpointsOf(containerId);
   }
 
-  /** Frees what an attachment had, as soon as it is committed that there is none. Its address is nobody's before. */
-  giveBack({ containerId, ipAddress, ports }: Attachment): void {
+  /** Frees what an endpoint had, as soon as it is committed that there is none. Its address is nobody's before. */
+  giveBack(network: NetworkRecord, endpoint: Endpoint): void {
     const { background, db } = this.settings;
-    if (ipAddress === '') return;
+    const driver = this.driverOf(network);
     db.afterCommit(() => {
-      background.untilDone('free the ports of a container', { container: containerId }, () => {
-        this.#bridge?.unpublish(ipAddress, ports);
-        this.#bridge?.leave(ipAddress);
+      background.untilDone('free the ports of a container', { container: endpoint.containerId }, () => {
+        driver.unpublish?.(network, endpoint, endpoint.ports);
+        driver.leave(network, endpoint);
       });
     });
   }

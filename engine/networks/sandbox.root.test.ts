@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { closeSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -10,7 +10,8 @@ import { withNetns } from '../host/namespaces.ts';
 import { Netlink } from '../host/netlink.ts';
 import { Nftables } from '../host/nftables.ts';
 import { checkBridgeName } from './bridge/bridge-link.ts';
-import { attachHost, attachNone, detach } from './sandbox.ts';
+import { networkModeOf } from './mode.ts';
+import { closeSandbox } from './sandbox.ts';
 import { becomeTestHost, HOST_IP, TestDaemon } from './test-host.ts';
 import { Peer } from './test-peer.ts';
 
@@ -19,7 +20,7 @@ const machine = becomeTestHost();
 test('a container has eth0 with address, MAC and default route, loopback, and no IPv6', async () => {
   await using daemon = await TestDaemon.start();
 
-  const { netns, attachment } = await daemon.attach('one');
+  const { netns, endpoint } = await daemon.attach('one');
 
   const inside = withNetns(netns, () => {
     using route = new Netlink();
@@ -38,16 +39,16 @@ test('a container has eth0 with address, MAC and default route, loopback, and no
     ipv6: '1',
     lowestPort: '0',
   });
-  assert.equal(attachment.gateway, '172.17.0.1');
-  assert.equal(attachment.macAddress, '02:42:ac:11:00:02');
+  assert.equal(endpoint.gateway, '172.17.0.1');
+  assert.equal(endpoint.macAddress, '02:42:ac:11:00:02');
 });
 
 test('a MAC address of one’s own choice is used, and a group address refused', async () => {
   await using daemon = await TestDaemon.start();
 
-  const { attachment } = await daemon.attach('one', { mac: '0A-00-00-00-00-01' });
+  const { endpoint } = await daemon.attach('one', { mac: '0A-00-00-00-00-01' });
 
-  assert.equal(attachment.macAddress, '0a:00:00:00:00:01');
+  assert.equal(endpoint.macAddress, '0a:00:00:00:00:01');
   await assert.rejects(daemon.attach('two', { mac: '01:00:00:00:00:01' }), { kind: 'invalid' });
 });
 
@@ -56,11 +57,11 @@ test('two hundred containers have addresses of their own, and give them back', a
 
   const leased = await Promise.all(Array.from({ length: 200 }, async (_, n) => await daemon.attach(`c${n}`)));
 
-  const addresses = new Set(leased.map(({ attachment }) => attachment.ipAddress));
+  const addresses = new Set(leased.map(({ endpoint }) => endpoint.ipAddress));
   assert.equal(addresses.size, 200);
   assert.ok(addresses.has('172.17.0.201'));
-  for (let n = 0; n < 200; n += 1) detach(daemon, `c${n}`);
-  assert.equal((await daemon.attach('next')).attachment.ipAddress, '172.17.0.2');
+  for (let n = 0; n < 200; n += 1) closeSandbox(daemon, `c${n}`);
+  assert.equal((await daemon.attach('next')).endpoint.ipAddress, '172.17.0.2');
 });
 
 test('a full network refuses the next container and changes nothing', async () => {
@@ -73,10 +74,10 @@ test('a full network refuses the next container and changes nothing', async () =
     message: /no available IPv4 addresses/,
   });
 
-  assert.equal(daemon.networks.attachmentOf('late'), undefined);
-  detach(daemon, 'c3');
-  const { attachment } = await daemon.attach('late', { portBindings });
-  assert.equal(attachment.ipAddress, '10.9.0.5');
+  assert.deepEqual(daemon.networks.endpointsOf('late'), []);
+  closeSandbox(daemon, 'c3');
+  const { endpoint } = await daemon.attach('late', { portBindings });
+  assert.equal(endpoint.ipAddress, '10.9.0.5');
 });
 
 test('a port of another container is refused in dockerd’s words, and nothing is kept', async () => {
@@ -90,9 +91,9 @@ test('a port of another container is refused in dockerd’s words, and nothing i
       /^driver failed programming external connectivity on endpoint second \([0-9a-f]{64}\): Bind for 0\.0\.0\.0:8080 failed: port is already allocated$/,
   });
 
-  assert.equal(daemon.networks.attachmentOf('second'), undefined);
-  const { attachment } = await daemon.attach('third', { portBindings: { '81/tcp': [{ HostPort: '8081' }] } });
-  assert.equal(attachment.ipAddress, '172.17.0.3');
+  assert.deepEqual(daemon.networks.endpointsOf('second'), []);
+  const { endpoint } = await daemon.attach('third', { portBindings: { '81/tcp': [{ HostPort: '8081' }] } });
+  assert.equal(endpoint.ipAddress, '172.17.0.3');
 });
 
 test('a port of another program is refused, and other programs cannot take a published one', async () => {
@@ -129,23 +130,23 @@ test('a range takes its first free port, no port an ephemeral one', async () => 
   const range = { '80/tcp': [{ HostPort: '8000-8001' }] };
 
   const hostPorts = [
-    (await daemon.attach('a', { portBindings: range })).attachment.ports[0]?.hostPort,
-    (await daemon.attach('b', { portBindings: range })).attachment.ports[0]?.hostPort,
+    (await daemon.attach('a', { portBindings: range })).endpoint.ports[0]?.hostPort,
+    (await daemon.attach('b', { portBindings: range })).endpoint.ports[0]?.hostPort,
   ];
-  const { attachment } = await daemon.attach('c', { publishAll: true, exposed: ['80/tcp', '53/udp'] });
+  const { endpoint } = await daemon.attach('c', { publishAll: true, exposed: ['80/tcp', '53/udp'] });
 
   assert.deepEqual(hostPorts, [8000, 8001]);
   await assert.rejects(daemon.attach('d', { portBindings: range }), /Bind for 0\.0\.0\.0:8001 failed/);
-  assert.ok(attachment.ports.every(({ hostPort }) => hostPort >= 32768 && hostPort <= 60999));
-  assert.equal(attachment.ports.length, 2);
+  assert.ok(endpoint.ports.every(({ hostPort }) => hostPort >= 32768 && hostPort <= 60999));
+  assert.equal(endpoint.ports.length, 2);
 });
 
 test('connects and disconnects are told, and a detach is told once', async () => {
   await using daemon = await TestDaemon.start();
   await daemon.attach('a');
-  attachHost(daemon, 'b');
-  closeSync(attachNone(daemon, 'c').netns);
-  for (const id of ['a', 'a', 'b', 'c']) detach(daemon, id);
+  await daemon.attachHost('b');
+  await daemon.attach('c', { mode: networkModeOf('none') });
+  for (const id of ['a', 'a', 'b', 'c']) closeSandbox(daemon, id);
 
   const told = daemon.told();
 
@@ -162,13 +163,12 @@ test('connects and disconnects are told, and a detach is told once', async () =>
 test('network none has loopback only', async () => {
   await using daemon = await TestDaemon.start();
 
-  const { netns } = attachNone(daemon, 'c');
+  const { netns } = await daemon.attach('c', { mode: networkModeOf('none') });
 
   const links = withNetns(netns, () => {
     using route = new Netlink();
     return listLinks(route).map(({ name, up }) => [name, up]);
   });
-  closeSync(netns);
   assert.deepEqual(links, [['lo', true]]);
 });
 
@@ -186,12 +186,12 @@ test('after a crash the living keep address and ports, the dead lose theirs', as
   assert.equal(whileDown, 'live sees 172.17.0.1');
   assert.equal(await host.tcp('127.0.0.1', 8080), 'live sees 172.17.0.1');
   assert.deepEqual(
-    daemon.networks.store.attachments().map(({ containerId }) => containerId),
+    daemon.networks.store.endpoints().map(({ containerId }) => containerId),
     ['live'],
   );
   await assert.rejects(daemon.attach('x', { portBindings: { '80/tcp': [{ HostPort: '8080' }] } }), /already allocated/);
-  const { attachment } = await daemon.attach('y', { portBindings: { '80/tcp': [{ HostPort: '8081' }] } });
-  assert.equal(attachment.ipAddress, '172.17.0.3');
+  const { endpoint } = await daemon.attach('y', { portBindings: { '80/tcp': [{ HostPort: '8081' }] } });
+  assert.equal(endpoint.ipAddress, '172.17.0.3');
 });
 
 test('ids, subnet and creation time stay over a restart', async () => {
@@ -231,7 +231,7 @@ test('rules that somebody flushed are written again by the next start', async ()
     using nft = new Nftables();
     nft.run('flush ruleset');
   }
-  detach(daemon, 'nobody');
+  closeSandbox(daemon, 'nobody');
 
   const second = await daemon.serve('second', { portBindings: { '80/tcp': [{ HostPort: '8081' }] } });
   await using _second = second.peer;
@@ -249,12 +249,12 @@ test('two daemons with different bridges leave each other alone', async () => {
   await using _b = b.peer;
   await using host = new Peer(machine.host);
 
-  assert.equal(b.attachment.ipAddress, '172.18.0.2');
+  assert.equal(b.endpoint.ipAddress, '172.18.0.2');
   assert.equal(await host.tcp('127.0.0.1', 8080), 'a sees 172.17.0.1');
   assert.equal(await host.tcp('127.0.0.1', 8081), 'b sees 172.18.0.1');
   // A neighbour network is outside: what is published can be reached, the rest cannot.
   assert.match(await a.peer.tcp(HOST_IP, 8081), /^b sees/);
-  assert.equal(await a.peer.tcp(b.attachment.ipAddress, 80, 300), 'ETIMEDOUT');
+  assert.equal(await a.peer.tcp(b.endpoint.ipAddress, 80, 300), 'ETIMEDOUT');
 });
 
 test('the bridge of another daemon is refused, unless its data root is gone', async () => {
@@ -265,7 +265,7 @@ test('the bridge of another daemon is refused, unless its data root is gone', as
 
   rmSync(join(one.directory, 'gantry.db'));
   await two.networks.start();
-  assert.equal((await two.attach('x')).attachment.ipAddress, '172.17.0.2');
+  assert.equal((await two.attach('x')).endpoint.ipAddress, '172.17.0.2');
 });
 
 test('a bridge that somebody else made is used with its address, and stays', async () => {
@@ -276,9 +276,9 @@ test('a bridge that somebody else made is used with its address, and stays', asy
   {
     await using daemon = await TestDaemon.start({ bridge: 'br7' });
 
-    const { attachment } = await daemon.attach('x');
+    const { endpoint } = await daemon.attach('x');
 
-    assert.deepEqual([attachment.ipAddress, attachment.gateway], ['10.7.0.1', '10.7.0.9']);
+    assert.deepEqual([endpoint.ipAddress, endpoint.gateway], ['10.7.0.1', '10.7.0.9']);
   }
   assert.equal(getLink(route, 'br7').alias, '');
   route.apply(deleteLink(index));
@@ -303,7 +303,8 @@ test('the bridge does not move while containers are on it', async () => {
 test('without a bridge there is no network of that name', async () => {
   await using daemon = await TestDaemon.start({ bridge: 'none' });
 
-  await assert.rejects(daemon.attach('x'), { kind: 'notFound', message: 'network bridge not found' });
+  await assert.rejects(daemon.attach('x'), /is in no network/);
+  await assert.rejects(daemon.attach('x', { mode: networkModeOf('nope') }), { message: 'network nope not found' });
 
   assert.deepEqual(
     daemon.networks.list().map(({ name }) => name),

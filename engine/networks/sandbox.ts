@@ -3,32 +3,24 @@ import { closeSync } from 'node:fs';
 import type { Events } from '../events/events.ts';
 import { EngineError } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
-import { loopbackNetns } from './bridge/ready-sandboxes.ts';
+import type { NetworkDriver } from './driver.ts';
+import type { Endpoint } from './endpoint.ts';
+import type { NetworkMode } from './mode.ts';
+import { loopbackNetns } from './namespace.ts';
 import type { Networks } from './networks.ts';
 import { wantedPorts, type PortBindings, type PublishedPort } from './ports.ts';
 import type { NetworkRecord } from './store.ts';
 
-/** A container's place in a network, as it is stored while the container runs. */
-export type Attachment = Readonly<{
-  containerId: string;
-  networkId: string;
-  networkName: string;
-  endpointId: string;
-  sandboxId: string;
-  /** The host's end of the container's `eth0`; empty in the networks `host` and `none`. */
-  link: string;
-  /** Empty in the networks `host` and `none`, as are gateway and MAC address; the prefix length is 0 there. */
-  ipAddress: string;
-  prefixLength: number;
-  gateway: string;
-  macAddress: string;
-  ports: readonly PublishedPort[];
-}>;
+export type NetworkNeeds = { networks: Networks; events: Events };
 
-export type AttachRequest = Readonly<{
+/** What a container asks of the network when it starts. */
+export type SandboxRequest = Readonly<{
   containerId: string;
   /** Without the leading slash; error messages name it. */
   containerName: string;
+  mode: NetworkMode;
+  /** Config.NetworkDisabled: a namespace with loopback alone, that is in no network. */
+  isDisabled: boolean;
   /** Default: made from the address. */
   mac?: string;
   /** Default: the lowest free address. */
@@ -41,140 +33,103 @@ export type AttachRequest = Readonly<{
   exposed: readonly string[];
 }>;
 
-/** `netns` is an open file descriptor, closed by the caller as soon as the shim has inherited it. */
-export type Leased = { netns: number; attachment: Attachment };
-
-export type NetworkNeeds = { networks: Networks; events: Events };
+/**
+ * A container's network namespace with its places in networks. `netns` is an open file descriptor, closed by the caller
+ * as soon as the shim has inherited it; undefined where the container has no namespace of its own.
+ */
+export type Sandbox = Readonly<{ netns: number | undefined; endpoints: readonly Endpoint[] }>;
 
 /**
- * A namespace for a container on the bridge network: leased, addressed, ports published. A failure changes nothing.
+ * The namespace for a container that starts: leased, addressed, ports published. A failure changes nothing.
  *
- * The caller gives everything back with `detach`, also when the start fails later on.
+ * The caller gives everything back with `closeSandbox`, also when the start fails later on. Throws `notFound` for an
+ * unknown network, `failed` for ports or addresses that are not to be had.
  */
-export async function attachBridge(engine: NetworkNeeds, request: AttachRequest): Promise<Leased> {
-  const bridge = engine.networks.bridge();
-  const wanted = wantedPorts(request.portBindings, request.publishAll, request.exposed);
-  const mac = request.mac === undefined || request.mac === '' ? undefined : checkedMac(request.mac);
-  await bridge.admit();
-  detach(engine, request.containerId);
+export async function openSandbox(engine: NetworkNeeds, request: SandboxRequest): Promise<Sandbox> {
+  const { mode, isDisabled, containerId } = request;
+  if (mode.kind === 'container') return { netns: undefined, endpoints: [] };
+  const network = isDisabled && mode.kind !== 'host' ? undefined : engine.networks.forMode(mode);
+  if (network === undefined) {
+    closeSandbox(engine, containerId);
+    return { netns: loopbackNetns(), endpoints: [] };
+  }
+  const driver = engine.networks.driverOf(network);
+  await driver.prepare?.(network);
+  closeSandbox(engine, containerId);
   // Synchronous from here to the end: two starts cannot meet half way.
-  const network = engine.networks.predefined('bridge');
-  const endpointId = newId();
+  return join(engine, network, driver, request);
+}
+
+function join(engine: NetworkNeeds, network: NetworkRecord, driver: NetworkDriver, request: SandboxRequest): Sandbox {
+  const { containerId } = request;
+  const mac = request.mac === undefined || request.mac === '' ? undefined : checkedMac(request.mac);
+  const id = newId();
   using undo = new DisposableStack();
-  const { netns, link, ipAddress, macAddress } = bridge.join({ ip: request.ip, mac });
-  undo.defer(() => bridge.leave(ipAddress));
-  undo.defer(() => closeSync(netns));
-  const ports = describing(engine, network, request, endpointId, () => bridge.publish(ipAddress, wanted));
-  undo.defer(() => bridge.unpublish(ipAddress, ports));
-  const attachment: Attachment = {
-    ...placeIn(network, request.containerId, endpointId),
-    link,
-    ipAddress,
-    prefixLength: bridge.prefixLength,
-    gateway: bridge.settings.gateway,
-    macAddress,
-    ports,
-  };
-  engine.networks.store.insertAttachment(attachment);
+  const { netns, place } = driver.join(network, { ip: request.ip, mac });
+  undo.defer(() => driver.leave(network, place));
+  undo.defer(() => netns !== undefined && closeSync(netns));
+  const ports = publish(engine, network, request, id, (wanted) => driver.publish?.(network, place, wanted) ?? []);
+  undo.defer(() => driver.unpublish?.(network, place, ports));
+  const names = { id, sandboxId: newId(), containerId, networkId: network.id, networkName: network.name };
+  const endpoint: Endpoint = { ...names, ...place, ports };
+  engine.networks.store.insertEndpoint(endpoint);
   undo.move();
-  tell(engine, 'connect', network, request.containerId);
-  return { netns, attachment };
-}
-
-/** A namespace with loopback only. */
-export function attachNone(engine: NetworkNeeds, containerId: string): Leased {
-  detach(engine, containerId);
-  const netns = loopbackNetns();
-  try {
-    return { netns, attachment: record(engine, engine.networks.predefined('none'), containerId) };
-  } catch (error) {
-    closeSync(netns);
-    throw error;
-  }
-}
-
-/** The same for a container that is in no network: its own is disabled, or the daemon has no bridge. */
-export function leaseNothing(engine: NetworkNeeds, containerId: string): { netns: number } {
-  detach(engine, containerId);
-  return { netns: loopbackNetns() };
-}
-
-/** The machine's own network: there is no namespace to hand out, only a record that the container is in it. */
-export function attachHost(engine: NetworkNeeds, containerId: string): Attachment {
-  detach(engine, containerId);
-  return record(engine, engine.networks.predefined('host'), containerId);
-}
-
-/**
- * Ends the publishing and frees ports and address, after the commit where there is a transaction: an attachment that is
- * rolled back keeps them. Synchronous and cheap; a container that is not attached is no error.
- *
- * Namespace and links are not touched: the kernel removes them when the last process that holds them is gone.
- */
-export function detach(engine: NetworkNeeds, containerId: string): void {
-  const attachment = engine.networks.attachmentOf(containerId);
-  if (attachment === undefined) return;
-  engine.networks.store.deleteAttachment(containerId);
-  engine.networks.giveBack(attachment);
-  const network = engine.networks.store.network(attachment.networkId);
-  if (network !== undefined) tell(engine, 'disconnect', network, containerId);
-}
-
-/**
- * At the daemon's start: forgets the attachments of containers that are not alive any more, then sets up the bridge
- * with the rules and ports of those that are.
- *
- * Rules are written as a whole, so that whatever a killed daemon left half done is gone afterwards.
- */
-export async function reconcile(engine: NetworkNeeds, liveContainerIds: Iterable<string>): Promise<void> {
-  const live = new Set(liveContainerIds);
-  const { store } = engine.networks;
-  for (const { containerId, networkId } of store.attachments()) {
-    if (live.has(containerId)) continue;
-    store.deleteAttachment(containerId);
-    const network = store.network(networkId);
-    if (network !== undefined) tell(engine, 'disconnect', network, containerId);
-  }
-  await engine.networks.start();
-}
-
-function record(engine: NetworkNeeds, network: NetworkRecord, containerId: string): Attachment {
-  const attachment: Attachment = {
-    ...placeIn(network, containerId, newId()),
-    link: '',
-    ipAddress: '',
-    prefixLength: 0,
-    gateway: '',
-    macAddress: '',
-    ports: [],
-  };
-  engine.networks.store.insertAttachment(attachment);
   tell(engine, 'connect', network, containerId);
-  return attachment;
-}
-
-type Place = Pick<Attachment, 'containerId' | 'networkId' | 'networkName' | 'endpointId' | 'sandboxId'>;
-
-function placeIn(network: NetworkRecord, containerId: string, endpointId: string): Place {
-  return { containerId, networkId: network.id, networkName: network.name, endpointId, sandboxId: newId() };
+  return { netns, endpoints: [endpoint] };
 }
 
 /** Gives a refusal of the ports the words that clients know, and tells the disconnect that dockerd tells then. */
-function describing<T>(
+function publish(
   engine: NetworkNeeds,
   network: NetworkRecord,
-  { containerId, containerName }: AttachRequest,
+  { containerId, containerName, portBindings, publishAll, exposed }: SandboxRequest,
   endpointId: string,
-  publish: () => T,
-): T {
+  work: (wanted: ReturnType<typeof wantedPorts>) => PublishedPort[],
+): PublishedPort[] {
+  const wanted = wantedPorts(portBindings, publishAll, exposed);
   try {
-    return publish();
+    return work(wanted);
   } catch (error) {
     tell(engine, 'disconnect', network, containerId);
     if (!(error instanceof EngineError)) throw error;
     const where = `driver failed programming external connectivity on endpoint ${containerName} (${endpointId})`;
     throw new EngineError(error.kind, `${where}: ${error.message}`, { cause: error });
   }
+}
+
+/**
+ * Ends the publishing and frees ports and addresses, after the commit where there is a transaction: an endpoint that is
+ * rolled back keeps them. Synchronous and cheap; a container without a sandbox is no error.
+ *
+ * Namespace and links are not touched: the kernel removes them when the last process that holds them is gone.
+ */
+export function closeSandbox(engine: NetworkNeeds, containerId: string): void {
+  const { networks } = engine;
+  for (const endpoint of networks.endpointsOf(containerId)) {
+    networks.store.deleteEndpoint(endpoint);
+    const network = networks.store.network(endpoint.networkId);
+    if (network === undefined) continue;
+    networks.giveBack(network, endpoint);
+    tell(engine, 'disconnect', network, containerId);
+  }
+}
+
+/**
+ * At the daemon's start: forgets the endpoints of containers that are not alive any more, then sets up the bridge with
+ * the rules and ports of those that are.
+ *
+ * Rules are written as a whole, so that whatever a killed daemon left half done is gone afterwards.
+ */
+export async function reconcile(engine: NetworkNeeds, liveContainerIds: Iterable<string>): Promise<void> {
+  const live = new Set(liveContainerIds);
+  const { store } = engine.networks;
+  for (const endpoint of store.endpoints()) {
+    if (live.has(endpoint.containerId)) continue;
+    store.deleteEndpoint(endpoint);
+    const network = store.network(endpoint.networkId);
+    if (network !== undefined) tell(engine, 'disconnect', network, endpoint.containerId);
+  }
+  await engine.networks.start();
 }
 
 function checkedMac(mac: string): string {

@@ -61,7 +61,7 @@ export const DisconnectBody = Type.Object({
 });
 
 /** A network endpoint as lists and inspects of containers show it. */
-export const Endpoint = Type.Object({
+export const EndpointWire = Type.Object({
   IPAMConfig: orNull(Type.Object({}, { additionalProperties: true })),
   Links: orNull(Type.Array(Type.String())),
   Aliases: orNull(Type.Array(Type.String())),
@@ -76,9 +76,9 @@ export const Endpoint = Type.Object({
   MacAddress: Type.String(),
   DriverOpts: Type.Null(),
 });
-export type Endpoint = Static<typeof Endpoint>;
+export type EndpointWire = Static<typeof EndpointWire>;
 
-export const Endpoints = Type.Record(Type.String(), Endpoint);
+export const Endpoints = Type.Record(Type.String(), EndpointWire);
 export type Endpoints = Static<typeof Endpoints>;
 
 export const PortMap = Type.Record(

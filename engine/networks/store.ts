@@ -1,14 +1,13 @@
 import type { Database } from '../db/database.ts';
+import type { Endpoint } from './endpoint.ts';
 import type { PublishedPort } from './ports.ts';
-import type { Attachment } from './sandbox.ts';
-
-export type NetworkDriver = 'bridge' | 'host' | 'null';
 
 /** A network. `bridge`, `subnet` and `gateway` are there for the driver `bridge` only, once the bridge was set up. */
 export type NetworkRecord = Readonly<{
   id: string;
   name: string;
-  driver: NetworkDriver;
+  /** Name of its driver. */
+  driver: string;
   createdAt: Temporal.Instant;
   bridge?: string;
   subnet?: string;
@@ -39,13 +38,34 @@ const STEPS = [
      PRIMARY KEY (container_id, network_id),
      UNIQUE (network_id, ip)
    ) STRICT;`,
+  `CREATE TABLE endpoints (
+     id TEXT PRIMARY KEY,
+     container_id TEXT NOT NULL,
+     network_id TEXT NOT NULL REFERENCES networks (id),
+     sandbox_id TEXT NOT NULL,
+     link TEXT NOT NULL,
+     ip TEXT,
+     prefix_length INTEGER NOT NULL,
+     gateway TEXT NOT NULL,
+     mac TEXT NOT NULL,
+     ports TEXT NOT NULL,
+     UNIQUE (container_id, network_id),
+     UNIQUE (network_id, ip)
+   ) STRICT;
+   INSERT INTO endpoints
+     SELECT endpoint_id, container_id, network_id, sandbox_id, link, ip, prefix_length, gateway, mac, ports
+     FROM attachments;
+   DROP TABLE attachments;`,
 ];
 
-/** The records of networks and of the containers in them. All of them are in memory as well: inspects read there. */
+const NONE: readonly Endpoint[] = [];
+
+/** The records of networks and of the endpoints in them. All of them are in memory as well: inspects read there. */
 export class NetworkStore {
   readonly #db: Database;
   readonly #networks = new Map<string, NetworkRecord>();
-  readonly #attachments = new Map<string, Attachment>();
+  /** By container, in the order of their joining. */
+  readonly #endpoints = new Map<string, readonly Endpoint[]>();
 
   constructor(db: Database) {
     this.#db = db;
@@ -83,38 +103,49 @@ export class NetworkStore {
     this.#networks.set(network.id, network);
   }
 
-  attachments(): Attachment[] {
-    return [...this.#attachments.values()];
+  endpoints(): Endpoint[] {
+    return [...this.#endpoints.values()].flat();
   }
 
-  attachmentOf(containerId: string): Attachment | undefined {
-    return this.#attachments.get(containerId);
+  endpointsOf(containerId: string): readonly Endpoint[] {
+    return this.#endpoints.get(containerId) ?? NONE;
   }
 
-  insertAttachment(attachment: Attachment): void {
+  insertEndpoint(endpoint: Endpoint): void {
+    const { id, containerId, networkId, sandboxId, link, ipAddress, prefixLength, gateway, macAddress } = endpoint;
     this.#db.sql
-      .prepare('INSERT INTO attachments VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)')
+      .prepare('INSERT INTO endpoints VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)')
       .run(
-        attachment.containerId,
-        attachment.networkId,
-        attachment.endpointId,
-        attachment.sandboxId,
-        attachment.link,
-        attachment.ipAddress === '' ? null : attachment.ipAddress,
-        attachment.prefixLength,
-        attachment.gateway,
-        attachment.macAddress,
-        JSON.stringify(attachment.ports),
+        id,
+        containerId,
+        networkId,
+        sandboxId,
+        link,
+        ipAddress === '' ? null : ipAddress,
+        prefixLength,
+        gateway,
+        macAddress,
+        JSON.stringify(endpoint.ports),
       );
-    this.#attachments.set(attachment.containerId, attachment);
-    this.#db.onRollback(() => this.#attachments.delete(attachment.containerId));
+    this.#replace(containerId, [...this.endpointsOf(containerId), endpoint]);
   }
 
-  deleteAttachment(containerId: string): void {
-    this.#db.sql.prepare('DELETE FROM attachments WHERE container_id = ?').run(containerId);
-    const attachment = this.#attachments.get(containerId);
-    this.#attachments.delete(containerId);
-    if (attachment !== undefined) this.#db.onRollback(() => this.#attachments.set(containerId, attachment));
+  deleteEndpoint({ id, containerId }: Endpoint): void {
+    this.#db.sql.prepare('DELETE FROM endpoints WHERE id = ?').run(id);
+    const others = this.endpointsOf(containerId).filter((endpoint) => endpoint.id !== id);
+    this.#replace(containerId, others);
+  }
+
+  /** In memory, and back again when the transaction is rolled back. */
+  #replace(containerId: string, endpoints: readonly Endpoint[]): void {
+    const before = this.endpointsOf(containerId);
+    this.#db.onRollback(() => this.#keep(containerId, before));
+    this.#keep(containerId, endpoints);
+  }
+
+  #keep(containerId: string, endpoints: readonly Endpoint[]): void {
+    if (endpoints.length === 0) this.#endpoints.delete(containerId);
+    else this.#endpoints.set(containerId, endpoints);
   }
 
   #load(): void {
@@ -131,21 +162,22 @@ export class NetworkStore {
         gateway: row.gateway ?? undefined,
       });
     }
-    const attachments = this.#db.sql.prepare('SELECT * FROM attachments');
-    for (const row of attachments.all() as unknown as AttachmentRow[]) {
-      this.#attachments.set(row.container_id, {
+    const endpoints = this.#db.sql.prepare('SELECT * FROM endpoints ORDER BY rowid');
+    for (const row of endpoints.all() as unknown as EndpointRow[]) {
+      const endpoint: Endpoint = {
+        id: row.id,
+        sandboxId: row.sandbox_id,
         containerId: row.container_id,
         networkId: row.network_id,
         networkName: this.#networks.get(row.network_id)?.name ?? '',
-        endpointId: row.endpoint_id,
-        sandboxId: row.sandbox_id,
         link: row.link,
         ipAddress: row.ip ?? '',
         prefixLength: row.prefix_length,
         gateway: row.gateway,
         macAddress: row.mac,
         ports: JSON.parse(row.ports) as PublishedPort[],
-      });
+      };
+      this.#keep(endpoint.containerId, [...this.endpointsOf(endpoint.containerId), endpoint]);
     }
   }
 }
@@ -153,17 +185,17 @@ export class NetworkStore {
 type NetworkRow = {
   id: string;
   name: string;
-  driver: NetworkDriver;
+  driver: string;
   created_ns: bigint;
   bridge: string | null;
   subnet: string | null;
   gateway: string | null;
 };
 
-type AttachmentRow = {
+type EndpointRow = {
+  id: string;
   container_id: string;
   network_id: string;
-  endpoint_id: string;
   sandbox_id: string;
   link: string;
   ip: string | null;

@@ -13,8 +13,10 @@ import { newNetns, unshare, withNetns } from '../host/namespaces.ts';
 import { Netlink } from '../host/netlink.ts';
 import { Background } from '../lib/background.ts';
 import { systemClock } from '../lib/clock.ts';
+import type { Endpoint } from './endpoint.ts';
+import { networkModeOf } from './mode.ts';
 import { Networks, type NetworkSettings } from './networks.ts';
-import { attachBridge, detach, reconcile, type AttachRequest, type Leased } from './sandbox.ts';
+import { closeSandbox, openSandbox, reconcile, type SandboxRequest } from './sandbox.ts';
 import { Peer } from './test-peer.ts';
 
 export const HOST_IP = '192.0.2.2';
@@ -48,6 +50,9 @@ export function becomeTestHost(): { host: number; outside: number } {
   return { host, outside };
 }
 
+/** `netns` is closed with the daemon. */
+export type Attached = { netns: number; endpoint: Endpoint };
+
 /** The parts of a daemon that networks need, with folders of its own. `crash` leaves everything as a kill would. */
 export class TestDaemon implements AsyncDisposable {
   readonly directory: string;
@@ -72,25 +77,36 @@ export class TestDaemon implements AsyncDisposable {
     return daemon;
   }
 
-  async attach(containerId: string, request: Partial<AttachRequest> = {}): Promise<Leased> {
-    const leased = await attachBridge(this, {
+  async attach(containerId: string, request: Partial<SandboxRequest> = {}): Promise<Attached> {
+    const { netns, endpoints } = await openSandbox(this, {
       containerId,
       containerName: containerId,
+      mode: networkModeOf('default'),
+      isDisabled: false,
       portBindings: {},
       publishAll: false,
       exposed: [],
       ...request,
     });
-    this.#held.push(leased.netns);
-    return leased;
+    const [endpoint] = endpoints;
+    if (netns === undefined || endpoint === undefined) throw new Error(`${containerId} is in no network`);
+    this.#held.push(netns);
+    return { netns, endpoint };
+  }
+
+  /** In the machine's own namespace. */
+  async attachHost(containerId: string): Promise<void> {
+    const ports = { portBindings: {}, publishAll: false, exposed: [] };
+    const names = { containerId, containerName: containerId, mode: networkModeOf('host'), isDisabled: false };
+    await openSandbox(this, { ...names, ...ports });
   }
 
   /** A container that serves its own name on TCP port 80 and UDP port 53. */
-  async serve(containerId: string, request: Partial<AttachRequest> = {}): Promise<Leased & { peer: Peer }> {
-    const leased = await this.attach(containerId, request);
-    const peer = new Peer(leased.netns);
+  async serve(containerId: string, request: Partial<SandboxRequest> = {}): Promise<Attached & { peer: Peer }> {
+    const attached = await this.attach(containerId, request);
+    const peer = new Peer(attached.netns);
     await Promise.all([peer.serveTcp(80, containerId), peer.serveUdp(53, containerId)]);
-    return { ...leased, peer };
+    return { ...attached, peer };
   }
 
   /** Waits until a ready sandbox is in stock. */
@@ -123,7 +139,7 @@ export class TestDaemon implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const { containerId } of this.networks.store.attachments()) detach(this, containerId);
+    for (const { containerId } of this.networks.store.endpoints()) closeSandbox(this, containerId);
     await this.networks.removeAll();
     this.#db[Symbol.dispose]();
     for (const netns of this.#held) closeSync(netns);

@@ -8,8 +8,9 @@ import { changeLink, listLinks } from '../../host/links.ts';
 import { Netlink } from '../../host/netlink.ts';
 import { AddressLeases, macOf } from '../address-leases.ts';
 import { parseCidr, type Cidr } from '../cidr.ts';
+import type { Joined, WantedPlace } from '../driver.ts';
+import type { Endpoint } from '../endpoint.ts';
 import type { PublishedPort, WantedPort } from '../ports.ts';
-import type { Attachment } from '../sandbox.ts';
 import { ensureBridge, removeBridge } from './bridge-link.ts';
 import { Firewall } from './firewall.ts';
 import { admitLegacyForwarding, dropLegacyForwarding } from './legacy-forwarding.ts';
@@ -25,15 +26,12 @@ export type BridgeSettings = Readonly<{
   log: Logger;
 }>;
 
-/** A place on the bridge as `join` makes it. */
-export type Joined = Readonly<{ netns: number; link: string; ipAddress: string; macAddress: string }>;
-
 /** One network with a bridge: its addresses, its ready sandboxes, its published ports and its rules. */
 export class BridgeNetwork implements Disposable {
   readonly settings: BridgeSettings;
   readonly prefixLength: number;
   readonly #range: Cidr;
-  readonly #attachments: () => readonly Attachment[];
+  readonly #endpoints: () => readonly Endpoint[];
   readonly #route = new Netlink();
   readonly #netfilter = new Netlink('netfilter');
   readonly #ports = new PortReservations();
@@ -45,22 +43,22 @@ export class BridgeNetwork implements Disposable {
   #legacyLayout: string | undefined;
 
   /** Sets up bridge and rules for what is attached at this moment; running containers do not notice. */
-  constructor(settings: BridgeSettings, attachments: () => readonly Attachment[]) {
+  constructor(settings: BridgeSettings, endpoints: () => readonly Endpoint[]) {
     const range = parseCidr(settings.subnet)?.range;
     if (range === undefined) throw new Error(`the stored subnet ${settings.subnet} is not one`);
     this.settings = settings;
     this.prefixLength = range.prefixLength;
     this.#range = range;
-    this.#attachments = attachments;
+    this.#endpoints = endpoints;
     this.#bridge = ensureBridge(this.#route, { ...settings, prefixLength: range.prefixLength }).index;
     this.#addresses = new AddressLeases(this.#range, [
       settings.gateway,
-      ...attachments().map(({ ipAddress }) => ipAddress),
+      ...endpoints().map(({ ipAddress }) => ipAddress),
     ]);
     this.#bringBackPorts();
     this.#firewall = new Firewall(settings.name, () => ({
       networks: [{ bridge: settings.name, subnet: settings.subnet }],
-      published: attachments().flatMap(({ ipAddress, ports }) => ports.map((port) => ({ ipAddress, port }))),
+      published: endpoints().flatMap(({ ipAddress, ports }) => ports.map((port) => ({ ipAddress, port }))),
     }));
     this.#firewall.write();
     this.#sandboxes = new Sandboxes({ route: this.#route, bridge: this.#bridge, mtu: settings.mtu }, settings.log);
@@ -81,7 +79,7 @@ export class BridgeNetwork implements Disposable {
   }
 
   /** Leases a sandbox and an address and brings them together. */
-  join({ ip, mac }: { ip?: string; mac?: string }): Joined {
+  join({ ip, mac }: WantedPlace): Joined {
     using undo = new DisposableStack();
     const ipAddress = this.#addresses.take(ip);
     undo.defer(() => this.#addresses.release(ipAddress));
@@ -91,7 +89,9 @@ export class BridgeNetwork implements Disposable {
     this.#address(sandbox, ipAddress, macAddress);
     undo.move();
     sandbox.inside[Symbol.dispose](); // it would keep the namespace alive
-    return { netns: sandbox.netns, link: sandbox.port.name, ipAddress, macAddress };
+    const { prefixLength } = this;
+    const { gateway } = this.settings;
+    return { netns: sandbox.netns, place: { link: sandbox.port.name, ipAddress, prefixLength, gateway, macAddress } };
   }
 
   /** Gives the address back. */
@@ -146,7 +146,7 @@ export class BridgeNetwork implements Disposable {
 
   /** After a restart: the ports are held again, and containers are on the bridge again if somebody removed it. */
   #bringBackPorts(): void {
-    const attached = this.#attachments();
+    const attached = this.#endpoints();
     const lost = attached.flatMap(({ ports }) => ports.filter((port) => !this.#ports.retake(port)));
     for (const port of lost) this.settings.log.warn({ port }, 'another program took a published port meanwhile');
     if (attached.length === 0) return;

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { after, test } from 'node:test';
 
-import { detach } from '../sandbox.ts';
+import { closeSandbox } from '../sandbox.ts';
 import { becomeTestHost, HOST_IP, TestDaemon } from '../test-host.ts';
 import { Peer } from '../test-peer.ts';
 
@@ -42,7 +42,7 @@ for (const bridgedFiltering of ['0', '1']) {
       other.peer.tcp(HOST_IP, 8080),
       other.peer.tcp('172.17.0.1', 8080),
       web.peer.tcp(HOST_IP, 8080),
-      other.peer.tcp(web.attachment.ipAddress, 80),
+      other.peer.tcp(web.endpoint.ipAddress, 80),
     ]);
 
     assert.deepEqual(answers, [
@@ -71,7 +71,7 @@ test('a UDP client that keeps its port reaches the new owner of a published port
   await using _first = first.peer;
   await using _keep = (await daemon.serve('keep')).peer;
   await outside.udp(HOST_IP, 5353, { from: 40_000 });
-  detach(daemon, 'first');
+  closeSandbox(daemon, 'first');
   const taken = await daemon.serve('taken');
   await using _taken = taken.peer;
   const second = await daemon.serve('second', { portBindings });
@@ -105,14 +105,14 @@ test('an address that the machine does not have is refused, by its port and for 
 
 test('what is not published cannot be reached from outside, and answers the host', async () => {
   await using daemon = await TestDaemon.start();
-  const { peer, attachment } = await daemon.serve('web');
+  const { peer, endpoint } = await daemon.serve('web');
   await using _web = peer;
   const route = ['ip', 'route', 'add', '172.17.0.0/16', 'via', HOST_IP];
   execFileSync('nsenter', [`--net=/proc/self/fd/3`, ...route], {
     stdio: ['ignore', 'ignore', 'inherit', machine.outside],
   });
 
-  const answers = await Promise.all([host.tcp(attachment.ipAddress, 80), outside.tcp(attachment.ipAddress, 80, 300)]);
+  const answers = await Promise.all([host.tcp(endpoint.ipAddress, 80), outside.tcp(endpoint.ipAddress, 80, 300)]);
 
   assert.deepEqual(answers, ['web sees 172.17.0.1', 'ETIMEDOUT']);
 });
@@ -158,7 +158,7 @@ test('a port is free again after the detach', async () => {
   const portBindings = { '80/tcp': [{ HostPort: '8080' }] };
   const first = await daemon.serve('first', { portBindings });
   await using _first = first.peer;
-  detach(daemon, 'first');
+  closeSandbox(daemon, 'first');
 
   const second = await daemon.serve('second', { portBindings });
   await using _second = second.peer;
@@ -170,12 +170,12 @@ test('an address that is reused at once leads to its new owner, though the old n
   await using daemon = await TestDaemon.start();
   const first = await daemon.serve('first');
   await using _first = first.peer;
-  await host.tcp(first.attachment.ipAddress, 80);
-  detach(daemon, 'first');
+  await host.tcp(first.endpoint.ipAddress, 80);
+  closeSandbox(daemon, 'first');
 
   const second = await daemon.serve('second');
   await using _second = second.peer;
 
-  assert.equal(second.attachment.ipAddress, first.attachment.ipAddress);
-  assert.equal(await host.tcp(second.attachment.ipAddress, 80), 'second sees 172.17.0.1');
+  assert.equal(second.endpoint.ipAddress, first.endpoint.ipAddress);
+  assert.equal(await host.tcp(second.endpoint.ipAddress, 80), 'second sees 172.17.0.1');
 });

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, writeFileSync } from 'node:fs';
+import { closeSync } from 'node:fs';
 
 import type { Logger } from 'pino';
 
@@ -7,6 +7,7 @@ import { changeLink, createVeth, getLink } from '../../host/links.ts';
 import { newNetns } from '../../host/namespaces.ts';
 import { Netlink } from '../../host/netlink.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
+import { LOOPBACK, prepareNetns } from '../namespace.ts';
 
 /** Always ready; grows while starts come faster than new ones are made. */
 const MINIMUM_READY = 4;
@@ -106,17 +107,6 @@ export function disposeSandbox({ netns, inside }: Sandbox): void {
   closeSync(netns);
 }
 
-/** A namespace with nothing but loopback, for the network `none`. */
-export function loopbackNetns(): number {
-  return newNetns(() => {
-    prepareNetns();
-    using route = new Netlink();
-    route.apply(changeLink(LOOPBACK, { up: true }));
-  });
-}
-
-const LOOPBACK = 1;
-
 function makeSandbox({ route, bridge, mtu }: BridgePort): Sandbox {
   let inside: Netlink | undefined;
   const netns = newNetns(() => {
@@ -138,22 +128,4 @@ function makeSandbox({ route, bridge, mtu }: BridgePort): Sandbox {
   const sandbox = { netns, inside, eth0, port: { index: port, name } };
   undo.move();
   return sandbox;
-}
-
-/** As dockerd's: no IPv6, every port is free to every user, and `ping` needs no capability. */
-const SYSCTLS = {
-  // Without IPv6 there is no duplicate address detection either, which takes a second.
-  'ipv6/conf/all/disable_ipv6': '1',
-  'ipv4/ip_unprivileged_port_start': '0',
-  'ipv4/ping_group_range': '0 2147483647',
-} as const;
-
-function prepareNetns(): void {
-  for (const [name, value] of Object.entries(SYSCTLS)) {
-    try {
-      writeFileSync(`/proc/sys/net/${name}`, value);
-    } catch (error) {
-      if (!hasCode(error, 'ENOENT')) throw error; // a kernel without IPv6
-    }
-  }
 }

@@ -1,0 +1,37 @@
+import { writeFileSync } from 'node:fs';
+
+import { changeLink } from '../host/links.ts';
+import { newNetns } from '../host/namespaces.ts';
+import { Netlink } from '../host/netlink.ts';
+import { hasCode } from '../lib/errors.ts';
+
+/** A namespace with nothing but loopback, for the network `none` and for containers that are in none. */
+export function loopbackNetns(): number {
+  return newNetns(() => {
+    prepareNetns();
+    using route = new Netlink();
+    route.apply(changeLink(LOOPBACK, { up: true }));
+  });
+}
+
+/** Index of the link in every namespace. */
+export const LOOPBACK = 1;
+
+/** As dockerd's: no IPv6, every port is free to every user, and `ping` needs no capability. */
+const SYSCTLS = {
+  // Without IPv6 there is no duplicate address detection either, which takes a second.
+  'ipv6/conf/all/disable_ipv6': '1',
+  'ipv4/ip_unprivileged_port_start': '0',
+  'ipv4/ping_group_range': '0 2147483647',
+} as const;
+
+/** The settings of a new namespace, which this thread is in. */
+export function prepareNetns(): void {
+  for (const [name, value] of Object.entries(SYSCTLS)) {
+    try {
+      writeFileSync(`/proc/sys/net/${name}`, value);
+    } catch (error) {
+      if (!hasCode(error, 'ENOENT')) throw error; // a kernel without IPv6
+    }
+  }
+}
