@@ -98,7 +98,9 @@ async function answers(api: Api): Promise<unknown> {
       .replaceAll(/"SandboxKey":"[^"]+"/g, '"SandboxKey":"PATH"')
       .replaceAll(/"Created":"[^"]+"/g, '"Created":"TIME"')
       .replaceAll(/(?<="Subnet":"[^"]+"),"Gateway":"[^"]+"/g, '')
-      .replaceAll(/,\{"(IP|HostIp)":"::"[^}]+\}/g, ''),
+      .replaceAll(/,\{"(IP|HostIp)":"::"[^}]+\}/g, '')
+      // The specification's names of the options stand beside docker's.
+      .replaceAll(/,"com\.engine\.[^"]+":"[^"]*"/g, ''),
   );
 }
 

@@ -2,7 +2,6 @@ import { closeSync, openSync, readSync, writeFileSync } from 'node:fs';
 
 import type { Config } from '../config/config.ts';
 import { EngineError } from '../lib/errors.ts';
-import { sharedWith } from '../lib/shared-namespace.ts';
 import { hasAddress } from '../networks/endpoint.ts';
 import { isDefaultNetwork, networkModeOf } from '../networks/mode.ts';
 import type { Networks } from '../networks/networks.ts';
