@@ -53,14 +53,15 @@ export class Relay {
 
   #carryOutput(client: Duplex, reframe: Transform | undefined, ended: () => void): void {
     const shim = this.#shim;
+    // The last bytes have to be through the transform before the end counts.
+    const through = reframe === undefined ? ended : () => void reframe.end();
     shim.on('error', ended).on('close', () => {
-      // The last bytes have to be through the transform before the end counts.
       if (reframe === undefined || !shim.readableEnded) ended();
     });
-    shim.on('end', () => {
-      if (reframe === undefined) ended();
-      else reframe.end();
-    });
+    // What was before anybody listened is not told again.
+    if (shim.readableEnded) through();
+    else if (shim.destroyed) ended();
+    else shim.on('end', through);
     reframe?.on('end', ended).pipe(client, { end: false });
     const to = reframe ?? client;
     // A socket has sent the bytes when it says so; others may still hold them.

@@ -94,6 +94,20 @@ suite('streams of containers', { concurrency: false }, () => {
     assert.deepEqual(session.output, { stdout: 'run\nrun\n', stderr: '' });
   });
 
+  test('a run that is over before the log was sent ends the stream as well', async () => {
+    const firstRun = 'test -e /was || { touch /was; yes | head -c 2000000; }';
+    const id = await engine.run(['sh', '-c', firstRun]);
+    await engine.wait(id);
+    const { socket } = await engine.hijack(`/containers/${id}/attach?logs=1&stream=1&stdout=1`);
+    await start(id);
+    await engine.wait(id);
+
+    const session = new Session(socket); // only now it reads
+    await session.ended;
+
+    assert.equal(session.output.stdout.length, 2_000_000);
+  });
+
   test('logs alone end at once, also while the container runs', async () => {
     const id = await engine.run(['sh', '-c', 'echo here; sleep 100']);
     const log = await attach(id, 'logs=1&stream=1&stdout=1');
