@@ -105,6 +105,53 @@ test('a caller has 100 requests under way at once, REST and GraphQL together', a
   upstream.on('/graphql', (_request, response) => void response.end('{}'));
 });
 
+test('a request that takes long is charged before it has ended', async () => {
+  await using tight = await TestGateway.start({ upstream: upstream.url, secondary: { cpu: { totalSeconds: 1 } } });
+  const from = newCaller();
+  const long = upstream.hold('/long');
+  const waiting = tight.request('/long', { from });
+  await upstream.until(() => long.waiting() === 1);
+
+  await eventually('others are refused', async () => (await tight.request('/user', { from })).status === 403);
+  const stillWaiting = long.waiting();
+  long.release();
+  await waiting;
+
+  assert.equal(stillWaiting, 1);
+});
+
+test('GraphQL requests whose bodies do not come count as under way', async () => {
+  await using tight = await TestGateway.start({ upstream: upstream.url, secondary: { concurrent: { limit: 3 } } });
+  const [from, other] = [newCaller(), newCaller()];
+  const head = 'POST /graphql HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n';
+  const sockets = Array.from({ length: 3 }, () => tight.connect(from));
+  for (const socket of sockets) socket.write(`${head}{"query"`);
+  await eventually('all are under way', async () => (await underWay(tight, from)) === 3);
+
+  const refused = await tight.request('/graphql', { ...graphql('{ a }'), from });
+  const elsewhere = await tight.request('/graphql', { ...graphql('{ a }'), from: other });
+  for (const socket of sockets) socket.destroy();
+  await untilNoneUnderWay(tight, from);
+  const later = await tight.request('/graphql', { ...graphql('{ a }'), from });
+
+  isSecondary(refused);
+  assert.deepEqual([elsewhere.status, later.status], [200, 200]);
+});
+
+test('a mutation is decided for all of its points, and spends nothing when they do not fit', async () => {
+  await using tight = await TestGateway.start({ upstream: upstream.url, secondary: { graphqlPoints: { limit: 7 } } });
+  const from = newCaller();
+
+  const first = await tight.request('/graphql', { ...graphql('mutation { a }'), from });
+  const second = await tight.request('/graphql', { ...graphql('mutation { a }'), from });
+  const query = await tight.request('/graphql', { ...graphql('{ a }'), from });
+
+  assert.deepEqual([first.status, query.status], [200, 200]);
+  isSecondary(second);
+  assert.equal((await windowsOf(tight, from))['points GraphQL'], 6);
+  assert.equal(query.headers['x-ratelimit-used'], '2');
+});
+
 /** Every way in which a request can end; each is done more often than fits at once. */
 const ends: readonly (readonly [how: string, work: (from: string) => Promise<unknown>])[] = [
   ['an answer', async (from) => await narrow.request('/user', { from })],

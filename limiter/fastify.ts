@@ -38,6 +38,7 @@ export async function fastifyLimits(app: FastifyInstance, limits: FastifyLimits)
     if (reply.raw.closed) decision.end(0); // gone while it waited
     else reply.raw.once('close', () => decision.end());
     if (decision.allowed) {
+      decision.begin();
       reply.headers(headersOf(decision));
       return;
     }

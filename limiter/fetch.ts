@@ -25,6 +25,7 @@ export function limitFetch<Context extends unknown[]>(
       const { status, statusText = '', headers, body } = refusalOf(decision, style);
       return new Response(request.method === 'HEAD' ? null : body, { status, statusText, headers });
     }
+    decision.begin();
     try {
       return withHeaders(await handler(request, ...context), decision);
     } catch (error) {

@@ -2,6 +2,7 @@ import { defineEndpoint } from './endpoints.ts';
 import { LimitedCallers } from './limited.ts';
 import { MemoryStore } from './memory/store.ts';
 import { defaultRules } from './rules.ts';
+import { RunningRequests } from './running.ts';
 import {
   type Admission,
   type Ask,
@@ -54,6 +55,9 @@ const nothingToEnd = { end: () => undefined, [Symbol.dispose]: () => undefined }
 
 const NOTHING_SHADOWED: readonly LimitName[] = [];
 
+/** Most requests are over before: their time is charged once. */
+const SHORTEST_STEP_SECONDS = 0.25;
+
 /**
  * Decides which requests pass: all limits in one step, all or nothing. A refused request has spent nothing.
  *
@@ -63,17 +67,20 @@ const NOTHING_SHADOWED: readonly LimitName[] = [];
 export class RateLimiter implements AsyncDisposable {
   readonly counts: LimiterCounts = { admitted: 0, banned: 0, unavailable: 0, refused: zeros(), shadowed: zeros() };
   readonly #store: LimitStore;
+  readonly #origin: Origin;
   readonly #onStoreFailure: 'open' | 'closed';
   readonly #reportFailure: (error: unknown) => void;
   readonly #reportShadow: (limit: LimitName, caller: Caller, endpoint: Endpoint) => void;
   readonly #reportRefusal: ((note: RefusalNote) => void) | undefined;
   readonly #limited = new LimitedCallers();
+  readonly #running = new RunningRequests();
   /** Counts for `onStoreFailure: 'open'`. */
   #own: MemoryStore | undefined;
   #rules: LimitRules;
 
   constructor(options: RateLimiterOptions = {}) {
     this.#store = options.store ?? new MemoryStore();
+    this.#origin = { store: this.#store, counts: this.counts, running: this.#running };
     this.#rules = options.rules ?? defaultRules;
     this.#onStoreFailure = options.onStoreFailure ?? 'closed';
     this.#reportFailure = options.reportFailure ?? (() => undefined);
@@ -106,7 +113,7 @@ export class RateLimiter implements AsyncDisposable {
       const banned = this.#banned(caller, endpoint);
       if (banned !== undefined) return banned;
     }
-    const request = new AdmittedRequest(caller, endpoint, points, rules, this.#store);
+    const request = new AdmittedRequest(caller, endpoint, points, rules, this.#origin);
     const verdict = this.#store.decide(request);
     if (verdict instanceof Promise) return this.#later(verdict, request);
     return this.#decision(verdict, request);
@@ -156,7 +163,13 @@ export class RateLimiter implements AsyncDisposable {
     return this.#store.scan();
   }
 
+  /** Charges requests that go on for their time so far. It happens by itself twice in a second. */
+  chargeRunning(): void {
+    this.#running.charge();
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#running[Symbol.dispose]();
     await this.#store[Symbol.asyncDispose]();
   }
 
@@ -169,7 +182,8 @@ export class RateLimiter implements AsyncDisposable {
     if (this.#onStoreFailure === 'open') {
       this.#own ??= new MemoryStore({ now: () => this.#store.nowMs() });
       const { caller, endpoint, points, rules } = request;
-      const unchecked = new AdmittedRequest(caller, endpoint, points, rules, this.#own, true);
+      const origin = { ...this.#origin, store: this.#own };
+      const unchecked = new AdmittedRequest(caller, endpoint, points, rules, origin, true);
       return this.#decision(this.#own.decide(unchecked), unchecked);
     }
     this.counts.unavailable += 1;
@@ -263,6 +277,9 @@ export class RateLimiter implements AsyncDisposable {
   }
 }
 
+/** Where a request was decided. */
+type Origin = Readonly<{ store: LimitStore; counts: LimiterCounts; running: RunningRequests }>;
+
 /** A request on its way through the store, and the admission that it becomes: one object for each request. */
 class AdmittedRequest implements Admission, Ask {
   readonly caller: Caller;
@@ -271,11 +288,13 @@ class AdmittedRequest implements Admission, Ask {
   readonly rules: LimitRules;
   readonly quota: number;
   readonly unchecked: boolean;
-  readonly #store: LimitStore;
+  readonly #origin: Origin;
   used = 0;
   reset = 0;
   shadowed = NOTHING_SHADOWED;
   #startedMs = 0;
+  /** Of its time, what was charged in steps. */
+  #chargedSeconds = 0;
   /** Below 0: not admitted, or ended. */
   #ticket = -1;
 
@@ -284,7 +303,7 @@ class AdmittedRequest implements Admission, Ask {
     endpoint: Endpoint,
     points: number,
     rules: LimitRules,
-    store: LimitStore,
+    origin: Origin,
     unchecked = false,
   ) {
     this.caller = caller;
@@ -293,7 +312,7 @@ class AdmittedRequest implements Admission, Ask {
     this.rules = rules;
     this.quota = enforcedLimit(rules, caller, endpoint.category);
     this.unchecked = unchecked;
-    this.#store = store;
+    this.#origin = origin;
   }
 
   get allowed(): true {
@@ -324,22 +343,51 @@ class AdmittedRequest implements Admission, Ask {
     this.#ticket = verdict.ticket;
   }
 
-  end(cpuSeconds: number = (this.#store.nowMs() - this.#startedMs) / 1000): void {
+  end(cpuSeconds: number = (this.#origin.store.nowMs() - this.#startedMs) / 1000): void {
     const ticket = this.#ticket;
     if (ticket < 0) return;
     this.#ticket = -1;
+    this.#origin.running.delete(this);
+    const rest = cpuSeconds - this.#chargedSeconds;
     // Not a number would poison the count for a whole window, and a clock that was set back gives less than nothing.
-    this.#store.release(this, ticket, cpuSeconds > 0 ? cpuSeconds : 0);
+    this.#origin.store.release(this, ticket, rest > 0 ? rest : 0);
   }
 
-  charge({ cpuSeconds = 0, points = 0 }: Readonly<{ cpuSeconds?: number; points?: number }>): void {
-    if (this.#ticket >= 0) this.#store.charge(this, this.#ticket, cpuSeconds > 0 ? cpuSeconds : 0, points);
+  begin(): void {
+    if (this.#ticket < 0) return;
+    this.#startedMs = this.#origin.store.nowMs();
+    this.#origin.running.add(this);
+  }
+
+  stop(cpuSeconds: number): void {
+    this.#origin.running.delete(this);
+    this.#chargeUpTo(cpuSeconds);
+  }
+
+  /** A step of its time. */
+  chargeSoFar(): void {
+    const seconds = (this.#origin.store.nowMs() - this.#startedMs) / 1000;
+    if (seconds >= this.#chargedSeconds + SHORTEST_STEP_SECONDS) this.#chargeUpTo(seconds);
+  }
+
+  #chargeUpTo(cpuSeconds: number): void {
+    const step = cpuSeconds - this.#chargedSeconds;
+    if (this.#ticket < 0 || !(step > 0)) return;
+    this.#chargedSeconds = cpuSeconds;
+    this.#origin.store.charge(this, this.#ticket, step, 0);
+  }
+
+  chargePoints(points: number): void {
+    if (this.#ticket >= 0) this.#origin.store.charge(this, this.#ticket, 0, points);
   }
 
   giveBack(): void {
     const ticket = this.#ticket;
     this.#ticket = -1;
-    if (ticket >= 0) this.#store.giveBack(this, ticket);
+    if (ticket < 0) return;
+    this.#origin.running.delete(this);
+    this.#origin.counts.admitted -= 1;
+    this.#origin.store.giveBack(this, ticket);
   }
 
   [Symbol.dispose](): void {

@@ -21,6 +21,7 @@ export function limitHttp(limiter: RateLimiter, limits: HttpLimits, handler: Req
     if (response.closed) return decision.end(0); // gone while it waited
     response.once('close', () => decision.end());
     if (decision.allowed) {
+      decision.begin();
       response.setHeaders(new Map(Object.entries(headersOf(decision))));
       handler(request, response);
       return;

@@ -115,6 +115,47 @@ export function storeContract(name: string, open: (now: () => number) => Promise
       assert.equal(later.allowed, true);
     });
 
+    test('CPU time is charged while a request goes on, and the end settles what is left', async () => {
+      await using limits = await start();
+      const slow = admitted(await limits.admit(user, limits.get));
+      slow.begin();
+      limits.clock.pass(30);
+      limits.limiter.chargeRunning();
+      const during = await limits.windows(user.key);
+      slow.end(31);
+      const afterwards = await limits.windows(user.key);
+      const stopped = admitted(await limits.admit(user, limits.get));
+      stopped.begin();
+      stopped.stop(60);
+      limits.clock.pass(20);
+      limits.limiter.chargeRunning();
+
+      const refusal = refused(await limits.admit(user, limits.get));
+      stopped.end(60);
+
+      assert.deepEqual([during['cpu'], afterwards['cpu']], [30_000, 31_000]);
+      assert.equal(refusal.refusedBy, 'cpu');
+      assert.equal((await limits.windows(user.key))['cpu'], 91_000);
+    });
+
+    test('a request that is given back has spent nothing, and points may be added to one', async () => {
+      await using limits = await start();
+      await limits.use(user, limits.create, 1);
+      const before = await limits.windows(user.key);
+      const mistaken = admitted(await limits.admit(user, limits.create));
+      mistaken.giveBack();
+      const afterwards = await limits.windows(user.key);
+      const query = admitted(await limits.admit(user, limits.graphql, 1));
+      query.chargePoints(4);
+      query.end(0);
+
+      const { underWay } = await limits.limiter.explainCaller(user.key);
+
+      assert.deepEqual(afterwards, before);
+      assert.equal(underWay, 0);
+      assert.equal((await limits.windows(user.key))['points GraphQL'], 5);
+    });
+
     test("GraphQL's share of CPU time refuses GraphQL only", async () => {
       await using limits = await start();
       admitted(await limits.admit(user, limits.graphql)).end(60);

@@ -66,7 +66,7 @@ async function replay(
       const how = next(6);
       const { points } = real.endpoint;
       for (const admission of [real, modelled]) {
-        if (how === 0) admission.charge({ cpuSeconds, points });
+        if (how === 0) admission.chargePoints(points);
         else if (how === 1) admission.giveBack();
         else admission.end(cpuSeconds);
       }

@@ -52,6 +52,7 @@ class Forwarding implements Dispatcher.DispatchHandler {
     this.#options = options;
     this.#repeatable = options.body === null && REPEATABLE.has(options.method);
     exchange.whenClosed = () => this.#clientClosed();
+    if (exchange.decision?.allowed === true) exchange.decision.begin();
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {

@@ -10,21 +10,25 @@ const MOST_HELD = 1000;
 /** Pieces of a body that are kept as they came; a client may send a byte at a time. */
 const MOST_PIECES = 32;
 
+/** What a GraphQL request is, where its head says so already. */
+export function kindByHead(
+  { req, target, gateway, upgrade }: Exchange,
+  scanBytes: number,
+): ReadGraphql['kind'] | undefined {
+  const { query } = target;
+  if (upgrade !== undefined) return 'mutation'; // what will be sent over another protocol cannot be read
+  if (req.method !== 'POST') return query === '' || query === '?' ? 'query' : 'mutation';
+  const tooLong = Number(req.headers['content-length'] ?? 0) > scanBytes;
+  const encoded = req.headers['content-encoding'] !== undefined;
+  return tooLong || encoded || query.length > 1 || gateway.graphqlBodies >= MOST_HELD ? 'mutation' : undefined;
+}
+
 /**
  * Reads as much of a GraphQL request as is needed to tell a query from a mutation; the body can still be passed on
  * whole. Undefined: the client has gone while it was sending.
  */
 export async function readGraphql(exchange: Exchange, scanBytes: number): Promise<ReadGraphql | undefined> {
-  const { req, target, gateway } = exchange;
-  const { query } = target;
-  if (req.method !== 'POST') {
-    return { kind: query === '' || query === '?' ? 'query' : 'mutation', body: bodyOf(exchange) };
-  }
-  const tooLong = Number(req.headers['content-length'] ?? 0) > scanBytes;
-  const encoded = req.headers['content-encoding'] !== undefined;
-  if (tooLong || encoded || query.length > 1 || gateway.graphqlBodies >= MOST_HELD) {
-    return { kind: 'mutation', body: bodyOf(exchange) };
-  }
+  const { gateway } = exchange;
   gateway.graphqlBodies += 1;
   try {
     return await scan(exchange, scanBytes);

@@ -10,7 +10,7 @@ import { answerUnavailable, askForge, type Found } from './ask-forge.ts';
 import { Connection, endLingering } from './connection.ts';
 import type { Exchange } from './exchange.ts';
 import { forward } from './forward.ts';
-import { readGraphql } from './graphql-body.ts';
+import { kindByHead, readGraphql } from './graphql-body.ts';
 import { peerOf } from './headers.ts';
 import { problemOf } from './problem.ts';
 import { answerRateLimit } from './rate-limit.ts';
@@ -138,17 +138,31 @@ function admitted(exchange: Exchange, decision: Decision, next: Step): void | Pr
   return next(exchange);
 }
 
-async function admitGraphql(exchange: Exchange, endpoint: Endpoint): Promise<void> {
-  const { res, policy } = exchange;
-  const { queryPoints, mutationPoints } = policy.config.secondary;
-  // What will be sent over another protocol cannot be read.
-  if (exchange.upgrade !== undefined) return await admit(exchange, endpoint, pass, mutationPoints);
-  // The body is needed for the decision: the client has to send it before it is admitted.
-  if (exchange.expectsContinue) res.writeContinue();
-  const read = await readGraphql(exchange, policy.config.sizes.graphqlScanBytes);
-  if (read === undefined || exchange.closed) return;
-  const points = read.kind === 'query' ? queryPoints : mutationPoints;
-  return await admit(exchange, endpoint, (it) => forward(it, read.body), points);
+/**
+ * What a body is for is only known when it has come. It is admitted before that, for the least that it can cost: so it
+ * counts as under way while it is sent. A mutation is then decided anew, for all of its points.
+ */
+function admitGraphql(exchange: Exchange, endpoint: Endpoint): void | Promise<void> {
+  const { secondary, sizes } = exchange.policy.config;
+  const { queryPoints, mutationPoints } = secondary;
+  const kind = kindByHead(exchange, sizes.graphqlScanBytes);
+  if (kind !== undefined) {
+    return admit(exchange, endpoint, pass, kind === 'query' ? queryPoints : mutationPoints);
+  }
+  const least = Math.min(queryPoints, mutationPoints);
+  const readAndForward = async (): Promise<void> => {
+    const { res, decision } = exchange;
+    if (exchange.expectsContinue) res.writeContinue();
+    exchange.whenClosed = () => decision?.end(0); // sending is no time of the upstream's
+    const read = await readGraphql(exchange, sizes.graphqlScanBytes);
+    if (read === undefined || exchange.closed) return;
+    const points = read.kind === 'query' ? queryPoints : mutationPoints;
+    if (points === least || decision?.allowed !== true) return forward(exchange, read.body);
+    decision.giveBack();
+    exchange.decision = undefined;
+    return await admit(exchange, endpoint, (it) => forward(it, read.body), points);
+  };
+  return admit(exchange, endpoint, readAndForward, least);
 }
 
 function unauthenticated(exchange: Exchange): void {

@@ -22,6 +22,7 @@ export function forwardUpgrade(exchange: Exchange, { socket, head }: Upgrade): v
   const { gateway } = exchange;
   const { timeouts } = gateway.upstream;
   const dispatchedAt = performance.now();
+  if (exchange.decision?.allowed === true) exchange.decision.begin();
   const early = new EarlyBytes(socket, head);
   const outgoing = upgradeRequest(exchange);
   let over = false;
@@ -44,6 +45,7 @@ export function forwardUpgrade(exchange: Exchange, { socket, head }: Upgrade): v
     gateway.counts.upgrades += 1;
     countAnswer(gateway.counts.upstreamAnswers, 101);
     exchange.whenClosed = () => exchange.decision?.end(seconds);
+    if (exchange.decision?.allowed === true) exchange.decision.stop(seconds);
     exchange.res.detachSocket(socket);
     socket.write(switchingHead(incoming, exchange), 'latin1');
     if (first.length > 0) socket.write(first);
