@@ -11,6 +11,11 @@ const BILLION = 1_000_000_000;
 export function checkLimits(limits: HostConfig): void {
   checkMemory(limits);
   checkCpus(limits);
+  refuseIf(limits.IOMaximumIOps !== 0, 'Invalid QoS settings: linux does not support configuration of maximum IOPs');
+  refuseIf(
+    limits.IOMaximumBandwidth !== 0,
+    'Invalid QoS settings: linux does not support configuration of maximum bandwidth',
+  );
   const { BlkioWeight, BlkioWeightDevice, ShmSize, OomScoreAdj, Ulimits } = limits;
   refuseIf(BlkioWeight !== 0 && (BlkioWeight < 10 || BlkioWeight > 1000), 'Range of blkio weight is from 10 to 1000');
   for (const { Path, Weight } of BlkioWeightDevice ?? []) {
@@ -53,8 +58,8 @@ function checkMemory({ Memory, MemorySwap, MemoryReservation, KernelMemory, Memo
 
 function checkCpus({ CpuPeriod, CpuQuota, NanoCpus = 0, CpusetCpus, CpusetMems, ...limits }: HostConfig): void {
   const count = cpus().length;
-  refuseIf(NanoCpus > 0 && CpuPeriod > 0, 'Conflicting options: Nano CPUs and CPU Period cannot both be set.');
-  refuseIf(NanoCpus > 0 && CpuQuota > 0, 'Conflicting options: Nano CPUs and CPU Quota cannot both be set.');
+  refuseIf(NanoCpus > 0 && CpuPeriod > 0, 'Conflicting options: Nano CPUs and CPU Period cannot both be set');
+  refuseIf(NanoCpus > 0 && CpuQuota > 0, 'Conflicting options: Nano CPUs and CPU Quota cannot both be set');
   refuseIf(
     NanoCpus < 0 || NanoCpus > count * BILLION,
     `Range of CPUs is from 0.01 to ${count}.00, as there are only ${count} CPUs available`,

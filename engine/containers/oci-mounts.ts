@@ -50,7 +50,9 @@ export function ociMounts(
     kernel('/sys/fs/cgroup', 'cgroup', writable),
     kernel('/dev/mqueue', 'mqueue'),
   ];
-  if (shm !== undefined) list.push(bind('/dev/shm', shm, ['rw']));
+  // What is not said again of the memory of a container would be lost; the host's is as the host has it.
+  const limited = hostConfig.IpcMode === 'host' ? [] : ['nosuid', 'noexec', 'nodev'];
+  if (shm !== undefined) list.push(bind('/dev/shm', shm, ['rw', ...limited]));
   else if (hostConfig.IpcMode !== 'none') {
     list.push({ ...kernel('/dev/shm', 'tmpfs', 'mode=1777', `size=${hostConfig.ShmSize}`), source: 'shm' });
   }

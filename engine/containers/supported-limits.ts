@@ -67,7 +67,9 @@ export function withoutUnsupported(
       kept.BlkioWeightDevice = [];
     },
   );
-  return { hostConfig: kept, warnings: [...warnings, ...advice(kept)] };
+  const advised = advice(kept);
+  kept.CpuPercent = 0;
+  return { hostConfig: kept, warnings: [...warnings, ...advised] };
 }
 
 function advice({ Memory, OomKillDisable, KernelMemory, CpuPercent, NetworkMode, PortBindings }: HostConfig): string[] {

@@ -1,4 +1,5 @@
-import { mountOverlay, unmountInBackground } from '../host/mount.ts';
+import { mountOverlay, unmount, unmountInBackground } from '../host/mount.ts';
+import { hasCode } from '../lib/errors.ts';
 import { KeyLock } from '../lib/key-lock.ts';
 import type { Overlay } from './layers.ts';
 
@@ -24,7 +25,13 @@ export class HostMounts {
       return;
     }
     this.#users.delete(target);
-    await unmountInBackground(target);
+    try {
+      await unmountInBackground(target);
+    } catch (error) {
+      // Somebody looks at the mount table or into the folder at this moment: it goes when they are done.
+      if (!hasCode(error, 'EBUSY')) throw error;
+      unmount(target, { lazy: true });
+    }
   }
 }
 

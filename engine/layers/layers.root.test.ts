@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
@@ -51,6 +60,17 @@ test('users of a mounted container share the mount, and it goes with the last', 
   await second[Symbol.asyncDispose]();
 
   assert.deepEqual(readdirSync(second.path), []);
+});
+
+test('a mount goes also while somebody looks into it', async () => {
+  await using engine = await withContainer();
+  const mounted = await engine.layers.mountOnHost(ID);
+  const held = openSync(join(mounted.path, 'keep'), 'r');
+
+  await mounted[Symbol.asyncDispose]();
+
+  closeSync(held);
+  assert.deepEqual(readdirSync(mounted.path), []);
 });
 
 test('what a container writes is counted, and stays out of the image', async () => {

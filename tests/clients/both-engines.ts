@@ -1,0 +1,133 @@
+import { execFile } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+import type { Api } from '../api.ts';
+import { busyboxArchive, busyboxLayer, imageArchive } from '../busybox-image.ts';
+import { Dockerd } from '../dockerd.ts';
+import { TestEngine } from '../test-engine.ts';
+
+const execute = promisify(execFile);
+
+/** Any will do: only its number counts. */
+const disk = `/dev/${readdirSync('/sys/block')[0]}`;
+
+/** One of the two, with a folder on its host that rows may mount. */
+export type Side = Readonly<{ name: 'gantry' | 'dockerd'; api: Api; directory: string; socketPath: string }>;
+
+export type Said = Readonly<{ code: number; stdout: string; stderr: string }>;
+
+/** Our daemon and dockerd 20.10, each with the images `busybox` and `rich`, to ask both the same. */
+export class BothEngines implements AsyncDisposable {
+  readonly ours: Side;
+  readonly theirs: Side;
+  readonly #parts: AsyncDisposableStack;
+
+  private constructor(ours: Side, theirs: Side, parts: AsyncDisposableStack) {
+    this.ours = ours;
+    this.theirs = theirs;
+    this.#parts = parts;
+  }
+
+  static async start(): Promise<BothEngines> {
+    await using parts = new AsyncDisposableStack();
+    const [engine, dockerd] = await Promise.all([
+      TestEngine.start({ image: false, flags: ['--bip=172.17.0.1/16'] }).then((part) => parts.use(part)),
+      Dockerd.start(['--bip=172.17.0.1/16']).then((part) => parts.use(part)),
+    ]);
+    const { directory, socketPath } = engine;
+    const ours: Side = { name: 'gantry', api: engine, directory, socketPath };
+    const theirs: Side = {
+      name: 'dockerd',
+      api: dockerd.api,
+      directory: dockerd.directory,
+      socketPath: dockerd.socketPath,
+    };
+    await Promise.all([prepare(ours), prepare(theirs)]);
+    return new BothEngines(ours, theirs, parts.move());
+  }
+
+  /** The same work on both, at the same time. */
+  async both<T>(work: (side: Side) => Promise<T>): Promise<{ ours: T; theirs: T }> {
+    const [ours, theirs] = await Promise.all([work(this.ours), work(this.theirs)]);
+    return { ours, theirs };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#parts.disposeAsync();
+  }
+}
+
+/** The docker command line as it speaks with an engine of version 1.24, with the words as `placed`. */
+export async function docker(side: Side, words: readonly string[]): Promise<Said> {
+  const command = words.map((word) => placed(side, word));
+  const env = {
+    PATH: process.env.PATH,
+    DOCKER_API_VERSION: '1.24',
+    DOCKER_HOST: `unix://${side.socketPath}`,
+    DOCKER_CONFIG: join(side.directory, 'docker-config'),
+    FROM_CLIENT: 'of the client',
+  };
+  try {
+    const running = execute('docker', command, { env });
+    // Most commands end without a look at it.
+    running.child.stdin!.on('error', () => undefined).end('typed\n');
+    const { stdout, stderr } = await running;
+    return { code: 0, stdout, stderr };
+  } catch (error) {
+    const failure = error as { code: unknown; stdout: string; stderr: string };
+    if (typeof failure.code !== 'number') throw error;
+    return { code: failure.code, stdout: failure.stdout, stderr: failure.stderr };
+  }
+}
+
+/** `{dir}` is the side's folder, `{disk}` a block device. */
+export function placed(side: Side, text: string): string {
+  return text.replaceAll('{dir}', join(side.directory, 'host')).replaceAll('{disk}', disk);
+}
+
+/** What differs from run to run and from side to side in any case: folders, ids, addresses, names that are made up. */
+export function normalised(side: Side, text: string): string {
+  return (
+    text
+      .replaceAll(side.directory, '<dir>')
+      .replaceAll(/\b[0-9a-f]{64}\b/g, '<id>')
+      .replaceAll(/\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{12}\b/g, '<short id>')
+      // Of the client, when it learns of a failed start before it is told of the end.
+      .replaceAll(/^time=.*error getting events from daemon.*\n/gm, '')
+      .replaceAll(/(?<=OCI runtime create failed: )(crun|runc)(?= create failed)/g, 'runtime')
+      .replaceAll(/\b172\.17\.0\.(?!1\b)\d+\b/g, '<address>')
+  );
+}
+
+async function prepare({ api, directory }: Side): Promise<void> {
+  const host = join(directory, 'host');
+  await mkdir(join(host, 'folder', 'sub'), { recursive: true });
+  await writeFile(join(host, 'folder', 'greeting'), 'hello\n');
+  await writeFile(join(host, 'file'), 'of the host\n');
+  await writeFile(join(host, 'env'), '# a comment\nA=from file\nFROM_CLIENT\nNOT_SET\n\nB=two\n');
+  await writeFile(join(host, 'labels'), 'a=1\nb\n');
+  await writeFile(
+    join(host, 'seccomp.json'),
+    '{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["mkdir","mkdirat"],"action":"SCMP_ACT_ERRNO"}]}',
+  );
+  for (const archive of [await busyboxArchive(), richImage()]) await api.post('/images/load?quiet=1', archive);
+}
+
+/** An image that sets what an image can set. */
+function richImage(): Buffer {
+  return imageArchive(busyboxLayer(), ['rich:latest'], {
+    Env: ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'B=of the image', 'C=three'],
+    Entrypoint: ['/bin/echo', 'entry'],
+    Cmd: ['command'],
+    User: 'daemon',
+    WorkingDir: '/var/spool',
+    Volumes: { '/etc': {}, '/made': {} },
+    ExposedPorts: { '80/tcp': {}, '53/udp': {} },
+    Labels: { a: 'of the image', c: 'three' },
+    StopSignal: 'SIGINT',
+    OnBuild: ['RUN true'],
+  });
+}

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { after, before, suite, test } from 'node:test';
+
+import { unframe } from '@gantry/client/frames.ts';
+
+import { BothEngines, normalised, placed, type Side } from './both-engines.ts';
+import { besides, configFields, hostConfigFields, type Probe } from './create-fields.ts';
+import { differences } from './differences.ts';
+import { makeOthers } from './run-row.ts';
+
+type Shown = { Config: Record<string, unknown>; HostConfig: Record<string, unknown>; Mounts: unknown };
+type Place = 'Config' | 'HostConfig';
+
+suite('every field of a creation, on our daemon and on dockerd', () => {
+  let engines: BothEngines;
+  before(async () => {
+    engines = await BothEngines.start();
+    await engines.both(makeOthers);
+  });
+  after(async () => await engines[Symbol.asyncDispose]());
+
+  test('the tables have every field that dockerd shows', async () => {
+    const { body } = await engines.theirs.api.get<Shown>('/containers/running/json');
+
+    const missing = [
+      ...Object.keys(body.Config).filter((field) => !(field in configFields)),
+      ...Object.keys(body.HostConfig).filter((field) => !(field in hostConfigFields)),
+    ];
+    assert.deepEqual(missing, []);
+  });
+
+  for (const [place, fields] of [
+    ['Config', configFields],
+    ['HostConfig', hostConfigFields],
+  ] as const) {
+    suite(place, { concurrency: 4 }, () => {
+      for (const [field, probes] of Object.entries(fields)) {
+        for (const [index, probe] of probes.entries()) {
+          const what = probe.chosen === undefined ? 'as with dockerd' : `differs from dockerd: ${probe.chosen}`;
+          const given = [probe.value, ...(probe.beside === undefined ? [] : [probe.beside])].map((one) =>
+            JSON.stringify(one),
+          );
+          test(`${field} ${given.join(' beside ')}: ${what}`, async () => {
+            const name = `${place}-${field}-${index}`;
+
+            const { ours, theirs } = await engines.both(async (side) => await outcome(side, name, place, field, probe));
+
+            const found = differences(ours, theirs);
+            if (probe.chosen === undefined) assert.deepEqual(found, []);
+            else assert.notDeepEqual(found, [], 'there is no difference any more');
+          });
+        }
+      }
+    });
+  }
+});
+
+/** The answers to the creation and the start, what an inspect shows of the field, and what the script says. */
+async function outcome(side: Side, name: string, place: Place, field: string, probe: Probe): Promise<unknown> {
+  const { api } = side;
+  const made = await api.post<{ message?: string; Warnings?: string[] }>(
+    `/containers/create?name=${name}`,
+    JSON.parse(placed(side, JSON.stringify(bodyOf(place, field, probe)))),
+  );
+  const { message, Warnings } = made.body;
+  const created = { status: kindOf(made.status), message, warnings: [...(Warnings ?? [])] };
+  const { status, body } = await api.get<Shown>(`/containers/${name}/json`);
+  if (status !== 200) return neutral(side, { created });
+  const shown = { value: field === 'Runtime' ? '' : (body[place][field] ?? null), mounts: { Mounts: body.Mounts } };
+  const run = probe.script === undefined ? undefined : await runOf(side, name, field === 'Tty');
+  await api.delete(`/containers/${name}?force=1&v=1`);
+  return neutral(side, { created, shown, run });
+}
+
+async function runOf({ api }: Side, name: string, isTerminal: boolean): Promise<unknown> {
+  const started = await api.post<{ message?: string } | undefined>(`/containers/${name}/start`);
+  if (started.status !== 204) return { status: kindOf(started.status), message: started.body?.message };
+  const ended = await api.post<{ StatusCode: number }>(`/containers/${name}/wait`);
+  const { raw } = await api.get(`/containers/${name}/logs?stdout=1&stderr=1`);
+  return { code: ended.body.StatusCode, output: isTerminal ? raw.toString() : unframe(raw) };
+}
+
+function bodyOf(place: Place, field: string, { value, beside = {}, script = 'true' }: Probe): unknown {
+  const own = { [field]: value };
+  const host = { ...besides(field), ...beside, ...(place === 'HostConfig' && own) };
+  return { Image: 'busybox', Cmd: ['sh', '-c', script], ...(place === 'Config' && own), HostConfig: host };
+}
+
+/** The specification's statuses are ours; dockerd's differ within their class. */
+function kindOf(status: number): string {
+  return status < 400 ? String(status) : 'refused';
+}
+
+function neutral(side: Side, outcome: unknown): unknown {
+  return JSON.parse(normalised(side, JSON.stringify(outcome)));
+}
