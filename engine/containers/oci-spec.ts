@@ -49,6 +49,7 @@ export function ociSpec(input: SpecInput): object {
   const capabilities = grantedCapabilities(hostConfig);
   const seccomp = seccompOf(hostConfig, capabilities);
   const init = initProgram(hostConfig);
+  const mounts = ociMounts(hostConfig, container.mounts, { files, shm, init });
   const [height = 0, width = 0] = hostConfig.ConsoleSize;
   return {
     ociVersion: '1.0.2',
@@ -64,14 +65,14 @@ export function ociSpec(input: SpecInput): object {
       cwd: config.WorkingDir || '/',
     },
     root: { path: overlay.target, readonly: hostConfig.ReadonlyRootfs },
-    mounts: ociMounts(hostConfig, container.mounts, { files, shm, init }),
+    mounts,
     linux: {
       cgroupsPath: input.cgroupPath,
       namespaces: namespaceList(namespaces, hostConfig),
       resources: ociResources(hostConfig, rules),
       devices,
       sysctl: hostConfig.Sysctls ?? {},
-      ...hiddenPaths(hostConfig),
+      ...hiddenPaths(hostConfig, mounts),
       ...(seccomp !== undefined && { seccomp }),
       ...(container.mounts.some(({ propagation }) => propagation.includes('shared')) && {
         rootfsPropagation: 'shared',

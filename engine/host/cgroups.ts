@@ -3,7 +3,8 @@ import { join } from 'node:path';
 
 import { hasCode } from '../lib/errors.ts';
 
-const ROOT = '/sys/fs/cgroup';
+/** Where the hierarchies are mounted; of version 2 the only one. */
+export const CGROUP_ROOT = '/sys/fs/cgroup';
 
 export type Controller = 'cpu' | 'cpuset' | 'memory' | 'pids' | 'blkio' | 'devices' | 'freezer' | 'hugetlb';
 
@@ -66,7 +67,9 @@ export function readUsage({ version, controllers }: Cgroups, path: string): Usag
       memoryLimitBytes: toLimit(read('memory', 'memory.limit_in_bytes')),
       pids: toNumber(read('pids', 'pids.current')),
       pidsLimit: toLimit(read('pids', 'pids.max')),
-      cpuNs: toNumber(controllers.has('cpu') ? readValue(join(ROOT, 'cpuacct', path, 'cpuacct.usage')) : undefined),
+      cpuNs: toNumber(
+        controllers.has('cpu') ? readValue(join(CGROUP_ROOT, 'cpuacct', path, 'cpuacct.usage')) : undefined,
+      ),
     };
   }
   const cpu = /^usage_usec (\d+)$/m.exec(read('cpu', 'cpu.stat') ?? '')?.[1];
@@ -150,7 +153,7 @@ function readMount(line: string): Mount[] {
   const [own, filesystem] = line.split(' - ');
   const path = own?.split(' ')[4];
   const [type, , options] = filesystem?.split(' ') ?? [];
-  if (path === undefined || type === undefined || !path.startsWith(ROOT)) return [];
+  if (path === undefined || type === undefined || !path.startsWith(CGROUP_ROOT)) return [];
   return [{ path, type, options: options?.split(',') ?? [] }];
 }
 
