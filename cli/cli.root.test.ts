@@ -6,10 +6,10 @@ import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 
 import { busyboxArchive, busyboxLayer } from '@gantry/tests/busybox-image.ts';
+import { gantry as runLine, ownClient, type Outcome } from '@gantry/tests/own-client.ts';
 import { TestEngine } from '@gantry/tests/test-engine.ts';
 
 const execute = promisify(execFile);
-const program = join(import.meta.dirname, 'main.ts');
 let engine: TestEngine;
 
 before(async () => {
@@ -17,20 +17,8 @@ before(async () => {
 });
 after(async () => await engine[Symbol.asyncDispose]());
 
-type Outcome = { stdout: string; stderr: string; code: number };
-
 async function gantry(words: readonly string[], stdin?: string): Promise<Outcome> {
-  const running = execute(process.execPath, [program, ...words], {
-    env: { ...process.env, GANTRY_HOST: `unix://${engine.socketPath}` },
-  });
-  running.child.stdin!.end(stdin);
-  try {
-    return { ...(await running), code: 0 };
-  } catch (error) {
-    const failed = error as Outcome;
-    if (typeof failed.code !== 'number') throw error;
-    return failed;
-  }
+  return await runLine(engine, words, stdin === undefined ? {} : { stdin });
 }
 
 async function said(...words: string[]): Promise<string> {
@@ -130,7 +118,7 @@ test('a life: run -d, ps, logs, exec, inspect, stop, rm', async () => {
 });
 
 test('a terminal is raw while the session lasts, and restored after it', async () => {
-  const line = `stty rows 33 cols 101; ${process.execPath} ${program} run --rm -it busybox sh -c 'until stty size 2>&1 | grep 33; do :; done'; stty -a`;
+  const line = `stty rows 33 cols 101; ${process.execPath} ${ownClient} run --rm -it busybox sh -c 'until stty size 2>&1 | grep 33; do :; done'; stty -a`;
   const { stdout } = await execute('script', ['-qec', line, '/dev/null'], {
     env: { ...process.env, GANTRY_HOST: `unix://${engine.socketPath}` },
   });

@@ -1,6 +1,3 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-
 /** Where an engine listens. */
 export type Target =
   | { kind: 'unix'; socketPath: string }
@@ -30,7 +27,9 @@ export function targetOf(host: string | undefined, environment: Environment): Ta
 }
 
 function certificates(environment: Environment): { ca: Buffer; cert: Buffer; key: Buffer; verify: boolean } {
-  const folder = environment.DOCKER_CERT_PATH ?? join(environment.HOME ?? '/root', '.docker');
-  const read = (name: string): Buffer => readFileSync(join(folder, name));
+  // An `import` would load all of node:fs, for who uses a Unix socket too: 12 ms.
+  const { readFileSync } = process.getBuiltinModule('node:fs');
+  const folder = environment.DOCKER_CERT_PATH ?? `${environment.HOME ?? '/root'}/.docker`;
+  const read = (name: string): Buffer => readFileSync(`${folder}/${name}`);
   return { ca: read('ca.pem'), cert: read('cert.pem'), key: read('key.pem'), verify: true };
 }

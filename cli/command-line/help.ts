@@ -1,6 +1,6 @@
 import { COMMANDS, GROUPS, type Entry } from '../commands.ts';
 import { bold } from '../output/colour.ts';
-import type { Command, Flag, Flags } from './command.ts';
+import type { Command, Flag } from './command.ts';
 
 const WIDTH = 100;
 const NAMES = 18;
@@ -47,16 +47,18 @@ export function groupHelp(name: string): string {
 export function commandHelp(name: string, entry: Pick<Entry, 'summary'>, command: Command): string {
   const usable = Object.entries(command.flags).filter(([, { refused }]) => refused === undefined);
   const refused = Object.entries(command.flags).filter(([, flag]) => flag.refused !== undefined);
-  const options = pairs([
-    ...usable.map(([flag, definition]): [string, string] => [flagTitle(flag, definition), flagText(definition)]),
+  const rows = usable.map(([flag, definition]): [string, string] => [
+    flagTitle(flag, definition),
+    flagText(definition),
   ]);
+  const options = pairs([...rows.toSorted(byLongName), ['    --help', 'Show this']]);
   const others = aliasesOf(name);
   return [
     `Usage:  ${usageOf(name, command)}`,
     entry.summary,
     ...(command.about === undefined ? [] : [wrapped(command.about, WIDTH).join('\n')]),
     ...(others.length > 0 ? [titled('The same', `  gantry ${others.join(', gantry ')}`)] : []),
-    ...(usable.length > 0 ? [titled('Options', options)] : []),
+    titled('Options', options),
     ...(refused.length > 0
       ? [titled('Refused', pairs(refused.map(([flag, { refused: why }]) => [`    --${flag}`, why!])))]
       : []),
@@ -66,10 +68,12 @@ export function commandHelp(name: string, entry: Pick<Entry, 'summary'>, command
   ].join('\n\n');
 }
 
-export function usageOf(name: string, { words, flags }: { words: string; flags: Flags }): string {
-  return ['gantry', name, Object.keys(flags).length > 0 ? '[OPTIONS]' : '', words]
-    .filter((word) => word !== '')
-    .join(' ');
+function byLongName([a]: [string, string], [b]: [string, string]): number {
+  return a.slice(4) < b.slice(4) ? -1 : 1;
+}
+
+function usageOf(name: string, { words }: Pick<Command, 'words'>): string {
+  return ['gantry', name, '[OPTIONS]', words].join(' ').trimEnd();
 }
 
 function aliasesOf(name: string): string[] {

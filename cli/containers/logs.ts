@@ -21,8 +21,8 @@ export const logs = command({
   offers: 'container',
   examples: ['gantry logs -f --since 10m web'],
   run: async ({ connection }, [ref = ''], { since, until, ...flags }) => {
-    const { Config } = await containers.inspect(connection, ref);
     const query = { stdout: true, stderr: true, ...flags, since: timeOf(since), until: timeOf(until) };
+    const { Config } = await containers.inspect(connection, ref);
     await copyFrames(await containers.logs(connection, ref, query), Config.Tty);
   },
 });

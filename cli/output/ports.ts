@@ -1,33 +1,41 @@
 type Port = { IP?: string; PrivatePort: number; PublicPort?: number; Type: string };
 
-/** `0.0.0.0:8080->80/tcp, 90/udp`; ports one after another are one range. */
+/** `80/tcp, 0.0.0.0:90-92->90-92/udp, 0.0.0.0:8080->81/tcp`: as docker, what keeps its number is put into ranges. */
 export function portsText(ports: readonly Port[]): string {
   const sorted = ports.toSorted(
     (a, b) =>
-      a.Type.localeCompare(b.Type) || a.PrivatePort - b.PrivatePort || (a.PublicPort ?? 0) - (b.PublicPort ?? 0),
+      a.PrivatePort - b.PrivatePort ||
+      compare(a.IP ?? '', b.IP ?? '') ||
+      (a.PublicPort ?? 0) - (b.PublicPort ?? 0) ||
+      compare(a.Type, b.Type),
   );
   const ranges: { first: Port; last: Port }[] = [];
-  for (const port of sorted) {
-    const range = ranges.find(({ last }) => follows(last, port));
+  for (const port of sorted.filter(keepsNumber)) {
+    const range = ranges.find(
+      ({ last }) => last.Type === port.Type && last.IP === port.IP && port.PrivatePort === last.PrivatePort + 1,
+    );
     if (range === undefined) ranges.push({ first: port, last: port });
     else range.last = port;
   }
-  return ranges.map(({ first, last }) => rangeText(first, last)).join(', ');
+  const moved = sorted
+    .filter((port) => !keepsNumber(port))
+    .map((port) => `${hostOf(port.IP!)}:${port.PublicPort}->${port.PrivatePort}/${port.Type}`);
+  return [...ranges.map(({ first, last }) => rangeText(first, last)), ...moved].join(', ');
 }
 
-function follows(last: Port, next: Port): boolean {
-  if (last.Type !== next.Type || last.IP !== next.IP || next.PrivatePort !== last.PrivatePort + 1) return false;
-  if (last.PublicPort === undefined || next.PublicPort === undefined) return last.PublicPort === next.PublicPort;
-  return next.PublicPort === last.PublicPort + 1;
+function keepsNumber({ IP, PrivatePort, PublicPort }: Port): boolean {
+  return IP === undefined || PublicPort === PrivatePort;
 }
 
-function rangeText(first: Port, last: Port): string {
-  const inside = `${span(first.PrivatePort, last.PrivatePort)}/${first.Type}`;
-  if (first.PublicPort === undefined) return inside;
-  const ip = first.IP ?? '0.0.0.0';
-  return `${ip.includes(':') ? `[${ip}]` : ip}:${span(first.PublicPort, last.PublicPort!)}->${inside}`;
+function rangeText({ IP, PrivatePort: first, Type }: Port, { PrivatePort: last }: Port): string {
+  const numbers = first === last ? String(first) : `${first}-${last}`;
+  return IP === undefined ? `${numbers}/${Type}` : `${hostOf(IP)}:${numbers}->${numbers}/${Type}`;
 }
 
-function span(from: number, to: number): string {
-  return from === to ? String(from) : `${from}-${to}`;
+function hostOf(ip: string): string {
+  return ip.includes(':') ? `[${ip}]` : ip;
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : Number(a > b);
 }

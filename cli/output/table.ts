@@ -2,12 +2,16 @@ import { bold } from './colour.ts';
 import { visible } from './escape.ts';
 
 const GAP = 3;
+/** Docker’s tables have no narrower column. */
+const LEAST = 7;
 const WIDE = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}]/u;
 
 /** Columns as docker prints them: as wide as their widest cell, nothing between them but blanks. */
 export function tableText(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const shown = rows.map((row) => row.map(visible));
-  const widths = head.map((title, column) => Math.max(...[title, ...shown.map((row) => row[column]!)].map(columnsOf)));
+  const widths = head.map((title, column) =>
+    Math.max(LEAST, ...[title, ...shown.map((row) => row[column]!)].map(columnsOf)),
+  );
   const line = (cells: readonly string[]): string =>
     cells
       .map((cell, column) => cell + ' '.repeat(widths[column]! - columnsOf(cell) + GAP))

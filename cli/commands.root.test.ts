@@ -1,0 +1,369 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { promisify } from 'node:util';
+
+import { jsonLines } from '@gantry/client/json-lines.ts';
+import { gantry, ownClient, type Outcome } from '@gantry/tests/own-client.ts';
+import { TestEngine } from '@gantry/tests/test-engine.ts';
+
+const execute = promisify(execFile);
+let engine: TestEngine;
+
+before(async () => {
+  engine = await TestEngine.start();
+});
+after(async () => await engine[Symbol.asyncDispose]());
+
+async function said(...words: string[]): Promise<string> {
+  const { stdout, stderr, code } = await gantry(engine, words);
+  assert.equal(code, 0, `gantry ${words.join(' ')}: ${stderr}${stdout}`);
+  return stdout.trim();
+}
+
+async function refused(...words: string[]): Promise<Outcome> {
+  const outcome = await gantry(engine, words);
+  assert.notEqual(outcome.code, 0, `gantry ${words.join(' ')} was not refused`);
+  assert.match(outcome.stderr, /^gantry: /);
+  return outcome;
+}
+
+test('a life in small steps: create, start, pause, unpause, restart, rename, wait, rm', async () => {
+  const idFile = join(engine.directory, 'id');
+  const id = await said(
+    'create',
+    '--name',
+    'step',
+    '--cidfile',
+    idFile,
+    'busybox',
+    'sh',
+    '-c',
+    'trap "exit 7" TERM; while :; do sleep 0.1; done',
+  );
+  assert.equal(await readFile(idFile, 'utf8'), id);
+  const statusIs = async (status: string) => assert.equal(await said('inspect', '-f', '{{.State.Status}}', id), status);
+
+  await statusIs('created');
+  assert.equal(await said('start', 'step'), 'step');
+  await statusIs('running');
+  assert.equal(await said('pause', 'step'), 'step');
+  await statusIs('paused');
+  assert.equal(await said('unpause', 'step'), 'step');
+  assert.equal(await said('restart', '-t', '5', 'step'), 'step');
+  assert.match(await said('top', 'step'), /^UID +PID.*CMD\n[^]*sleep/);
+  await said('rename', 'step', 'other');
+  const waiting = said('wait', 'other');
+  await said('container', 'stop', 'other');
+  assert.equal(await waiting, '7');
+  assert.equal(await said('container', 'rm', 'other'), 'other');
+});
+
+test('start -a shows the output and ends with the container’s code', async () => {
+  await said('create', '--name', 'speaker', '-i', 'busybox', 'sh', '-c', 'read line; echo "heard $line"; exit 5');
+
+  const { stdout, code } = await gantry(engine, ['start', '-ai', 'speaker'], { stdin: 'this\n' });
+
+  assert.deepEqual([stdout, code], ['heard this\n', 5]);
+  await said('rm', 'speaker');
+});
+
+test('run -d --rm removes the container when it has ended, also across a restart of the engine', async () => {
+  const events = await engine.stream('GET', '/events?filters={"event":["destroy"]}');
+  const id = await said(
+    'run',
+    '-d',
+    '--rm',
+    '--name',
+    'brief',
+    'busybox',
+    'sh',
+    '-c',
+    'read x < /proc/self/fd/0; sleep 1000',
+  );
+  await said('kill', 'brief');
+
+  for await (const event of jsonLines<{ id: string }>(events)) {
+    assert.equal(event.id, id);
+    break;
+  }
+});
+
+test('exec takes variables, files of them and a folder', async () => {
+  await writeFile(join(engine.directory, 'env'), 'B=2\n');
+  await said('run', '-d', '--name', 'place', 'busybox', 'sleep', '1000');
+
+  const output = await said(
+    'exec',
+    '-e',
+    'A=1',
+    '--env-file',
+    join(engine.directory, 'env'),
+    '-w',
+    '/proc',
+    'place',
+    'sh',
+    '-c',
+    'echo $A $B; pwd',
+  );
+
+  assert.equal(output, '1 2\n/proc');
+  assert.equal(await said('rm', '-f', 'place'), 'place');
+});
+
+test('rm -f of what is not there is no failure, without -f it is', async () => {
+  const forced = await gantry(engine, ['rm', '-f', 'nosuch']);
+
+  assert.deepEqual([forced.code, forced.stdout], [0, '']);
+  assert.match(forced.stderr, /^gantry: No such container: nosuch/);
+  assert.equal((await refused('rm', 'nosuch')).code, 1);
+});
+
+test('flags of run reach the container', async () => {
+  const script =
+    'id -u; cat /proc/self/limits | grep "open files"; grep -c CapEff.*0000000000000000 /proc/self/status; grep added /etc/hosts; df -k /dev/shm | tail -1; touch /x 2>&1; ls -d /m/v; hostname';
+  const output = await said(
+    'run',
+    '--rm',
+    '-u',
+    '1000',
+    '--ulimit',
+    'nofile=100:200',
+    '--cap-drop',
+    'ALL',
+    '--add-host',
+    'added:10.9.8.7',
+    '--shm-size',
+    '1m',
+    '--read-only',
+    '--mount',
+    'type=volume,src=made,dst=/m/v,readonly',
+    '-h',
+    'named',
+    '--cpus',
+    '0.5',
+    '-P',
+    '--expose',
+    '80',
+    '--tmpfs',
+    '/t',
+    '--log-opt',
+    'max-size=1m',
+    '--stop-signal',
+    'INT',
+    'busybox',
+    'sh',
+    '-c',
+    script,
+  );
+
+  assert.match(
+    output,
+    /^1000\nMax open files +100 +200 +files *\n1\n10\.9\.8\.7\s+added\n\S+ +1024 [^]*Read-only file system\n\/m\/v\nnamed$/,
+  );
+  assert.equal(await said('volume', 'rm', 'made'), 'made');
+});
+
+test('ports, sizes and digests have their columns', async () => {
+  await said('run', '-d', '--name', 'open', '-p', '127.0.0.1:18080:80', 'busybox', 'sleep', '1000');
+
+  assert.equal(await said('port', 'open'), '80/tcp -> 127.0.0.1:18080');
+  assert.equal(await said('port', 'open', '80'), '127.0.0.1:18080');
+  assert.match((await refused('port', 'open', '81')).stderr, /No public port '81\/tcp' published for open/);
+  assert.match(
+    await said('ps', '-s', '-f', 'name=open'),
+    /^CONTAINER ID +IMAGE .* +NAMES +SIZE\n.* open +\d+B \(virtual [\d.]+MB\)$/,
+  );
+  assert.match(await said('images', '--digests'), /^REPOSITORY +TAG +DIGEST +IMAGE ID/);
+  await said('rm', '-f', 'open');
+});
+
+test('save, rmi, load, tag and history', async () => {
+  const archive = join(engine.directory, 'saved.tar');
+  await said('tag', 'busybox', 'other/name:1');
+  await said('save', '-o', archive, 'other/name:1');
+  assert.match(await said('rmi', 'other/name:1'), /Untagged: other\/name:1/);
+  assert.match(await said('load', '-i', archive), /Loaded image: other\/name:1/);
+  assert.match(await said('history', 'other/name:1'), /^IMAGE +CREATED +CREATED BY +SIZE +COMMENT\n/);
+  await said('image', 'rm', 'other/name:1');
+  await rm(archive);
+});
+
+test('an archive that is not there is what is said, and not that the engine is not', async () => {
+  const { code, stderr } = await refused('load', '-i', '/nonexistent');
+
+  assert.deepEqual([code, stderr], [1, 'gantry: cannot open /nonexistent: no such file or folder\n']);
+});
+
+test('volumes and networks are listed, filtered and shown', async () => {
+  assert.equal(await said('volume', 'create', '--label', 'a=b', 'pages'), 'pages');
+  assert.equal(await said('volume', 'ls', '-q', '--filter', 'label=a=b'), 'pages');
+  assert.equal(await said('volume', 'ls', '--format', '{{.Driver}} {{.Name}} {{.Label "a"}}'), 'local pages b');
+  assert.equal(await said('volume', 'inspect', '-f', '{{json .Labels}}', 'pages'), '{"a":"b"}');
+  assert.equal(await said('volume', 'rm', 'pages'), 'pages');
+  assert.equal(
+    await said('network', 'ls', '--format', '{{.Name}} {{.Driver}} {{.Scope}}'),
+    'bridge bridge local\nhost host local\nnone null local',
+  );
+  assert.equal(await said('network', 'inspect', '-f', '{{.Name}}', 'bridge'), 'bridge');
+});
+
+test('inspect finds containers, images, networks and volumes, and says what it did not find', async () => {
+  const { stdout, stderr, code } = await gantry(engine, ['inspect', 'busybox', 'nosuch', 'bridge']);
+
+  assert.equal((JSON.parse(stdout) as unknown[]).length, 2);
+  assert.deepEqual([stderr, code], ['gantry: No such object: nosuch\n', 1]);
+  assert.equal((await refused('inspect', '--type', 'volume', 'busybox')).code, 1);
+});
+
+test('what a list shows can be told from what docker’s command line shows', async () => {
+  await said(
+    'run',
+    '-d',
+    '--name',
+    'same',
+    '-p',
+    '127.0.0.1:18081-18082:80-81',
+    '-v',
+    'data:/data',
+    '-l',
+    'x=y',
+    'busybox',
+    'sleep',
+    '1000',
+  );
+  const fields =
+    '{{.ID}}|{{.Image}}|{{.Command}}|{{.CreatedAt}}|{{.Ports}}|{{.State}}|{{.Names}}|{{.Labels}}|{{.Mounts}}|{{.LocalVolumes}}|{{.Networks}}|{{.Label "x"}}';
+  for (const line of [
+    ['ps', '--no-trunc', '--format', fields],
+    ['ps', '--format', fields],
+    ['ps', '--format', 'table {{.Names}}\\t{{.Image}}'],
+    ['ps', '-q'],
+    ['ps', '-a', '--filter', 'status=exited'],
+    ['images', '--format', '{{.Repository}}|{{.Tag}}|{{.ID}}|{{.Digest}}|{{.CreatedSince}}|{{.CreatedAt}}|{{.Size}}'],
+    ['images'],
+    ['history', '--no-trunc', '--format', '{{.ID}}|{{.CreatedBy}}|{{.Size}}|{{.Comment}}', 'busybox'],
+    ['volume', 'ls'],
+    ['network', 'ls', '--no-trunc'],
+    ['port', 'same'],
+    ['inspect', '--format', '{{.Name}} {{json .HostConfig.PortBindings}} {{range .Config.Cmd}}<{{.}}>{{end}}', 'same'],
+    ['info', '--format', '{{.Driver}} {{.NCPU}}'],
+    ['version', '--format', '{{.Server.Version}}'],
+  ]) {
+    const [theirs, ours] = await Promise.all([engine.docker(...line), gantry(engine, line)]);
+    assert.deepEqual([line, ours.stdout, ours.code], [line, theirs.stdout, theirs.code]);
+  }
+  await said('rm', '-fv', 'same');
+  await said('volume', 'rm', 'data');
+});
+
+test('a name in an error or a cell cannot steer the terminal', async () => {
+  const wicked = '\u001b[2Jevil';
+  await said('run', '--name', 'wicked', 'busybox', 'sh', '-c', `: ${wicked}`);
+
+  const listed = await said('ps', '-a', '--no-trunc', '--filter', 'name=wicked');
+  const error = await refused('inspect', wicked);
+
+  assert.doesNotMatch(listed + error.stderr, /\u001b/);
+  assert.match(listed, /\\x1b|\\u001b/);
+  await said('rm', 'wicked');
+});
+
+test('what cannot be read ends with 125, in one form', async () => {
+  for (const [line, message] of [
+    [['pz'], /^gantry: unknown command 'pz'\nDid you mean 'ps'\?\nSee 'gantry --help'\.\n$/],
+    [
+      ['volume', 'lst'],
+      /^gantry: unknown command 'volume lst'\nDid you mean .*'ls'.*\nSee 'gantry volume --help'\.\n$/,
+    ],
+    [['ps', 'x'], /^gantry: 'gantry ps' accepts no arguments\nSee 'gantry ps --help'\.\n$/],
+    [['stop', '--nonsense', 'x'], /^gantry: unknown flag: --nonsense\nSee 'gantry stop --help'\.\n$/],
+    [['images', '--format', '{{.Nope}}'], /^gantry: template: there is no field \.Nope\n/],
+    [
+      ['run', '--init', 'busybox'],
+      /^gantry: --init cannot be used: API 1\.24 has nothing for it.*\nSee 'gantry run --help'\.\n$/,
+    ],
+    [['logs', '--since', 'soon', 'x'], /^gantry: invalid time "soon"/],
+  ] as const) {
+    const { code, stderr } = await gantry(engine, line);
+    assert.deepEqual([line, code], [line, 125]);
+    assert.match(stderr, message);
+  }
+});
+
+test('what is not built yet is said, with what to do instead', async () => {
+  assert.match((await refused('build', '.')).stderr, /^gantry: 'build' is not built yet\. .*gantry load/);
+  assert.match(
+    (await refused('pull', 'alpine')).stderr,
+    /^gantry: pulling from a registry is not built yet\..*gantry load/,
+  );
+  const missing = await gantry(engine, ['run', 'alpine']);
+  assert.equal(missing.code, 125);
+  assert.match(
+    missing.stderr,
+    /^Unable to find image 'alpine' locally\ngantry: pulling from a registry is not built yet/,
+  );
+});
+
+test('logs --since with a duration shows what is younger', async () => {
+  await said('run', '--name', 'old', 'busybox', 'echo', 'said');
+
+  assert.equal(await said('logs', '--since', '10m', 'old'), 'said');
+  assert.equal(await said('logs', '--since', '0s', 'old'), '');
+  await said('rm', 'old');
+});
+
+test('a detach says that the container goes on', async () => {
+  await said('run', '-dit', '--name', 'left', 'busybox', 'sh', '-c', 'while :; do echo asking; sleep 0.1; done');
+  const running = execute('script', ['-qec', `${process.execPath} ${ownClient} attach left`, '/dev/null'], {
+    env: { ...process.env, GANTRY_HOST: `unix://${engine.socketPath}` },
+  });
+  const typed = new Promise<void>((resolve) => running.child.stdout!.once('data', () => resolve()));
+  await typed;
+  running.child.stdin!.write('\u0010\u0011');
+
+  assert.match((await running).stdout, /Detached: left goes on\. .*gantry attach left/);
+  assert.equal(await said('inspect', '-f', '{{.State.Running}}', 'left'), 'true');
+  await said('rm', '-f', 'left');
+});
+
+test('colours are for terminals that want them', async () => {
+  const underTerminal = async (env: NodeJS.ProcessEnv) => {
+    const line = `${process.execPath} ${ownClient} ps`;
+    const { stdout } = await execute('script', ['-qec', line, '/dev/null'], {
+      env: { ...process.env, GANTRY_HOST: `unix://${engine.socketPath}`, TERM: 'xterm', ...env },
+    });
+    return stdout;
+  };
+
+  assert.match(await underTerminal({ NO_COLOR: '' }), /^\u001b\[1mCONTAINER ID/);
+  assert.match(await underTerminal({ NO_COLOR: '1' }), /^CONTAINER ID/);
+  assert.match(await said('ps'), /^CONTAINER ID/);
+});
+
+test('completion offers commands, flags, and names of what there is', async () => {
+  await said('create', '--name', 'complete-me', 'busybox');
+  const offered = async (...words: string[]) =>
+    (await said('__complete', ...words)).split('\n').map((line) => line.split('\t')[0]);
+
+  assert.deepEqual(await offered('st'), ['start', 'stop']);
+  assert.deepEqual(await offered('volume', 'r'), ['rm', 'remove']);
+  assert.deepEqual(await offered('run', '--env'), ['--env-file', '--env']);
+  assert.deepEqual(await offered('rm', 'compl'), ['complete-me']);
+  assert.deepEqual(await offered('run', '--rm', 'busy'), ['busybox:latest']);
+  assert.deepEqual(await offered('run', '--network', 'n'), ['none']);
+  assert.deepEqual(await offered('run', '--restart=al'), ['--restart=always']);
+  assert.deepEqual(await offered('load', '-i', ''), [':file']);
+  assert.deepEqual(await offered('run', 'busybox', 'ls', '-'), ['']);
+  await said('rm', 'complete-me');
+});
+
+test('every flag of docker’s run, create and exec is known here', async () => {
+  for (const name of ['run', 'create', 'exec']) {
+    const [theirs, ours] = await Promise.all([engine.docker(name, '--help'), said(name, '--help')]);
+    for (const [, flag] of theirs.stdout.matchAll(/^ +(?:-\w, )?--([\w-]+)/gm))
+      assert.match(ours, new RegExp(`--${flag}\\b`), `${name} --${flag}`);
+  }
+});

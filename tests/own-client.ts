@@ -1,0 +1,28 @@
+import { execFile } from 'node:child_process';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+
+const execute = promisify(execFile);
+
+/** Gantry's own command line, as a program of the tests. */
+export const ownClient = join(dirname(import.meta.dirname), 'cli/main.ts');
+
+export type Outcome = { stdout: string; stderr: string; code: number };
+
+/** Runs a line of it against an engine; what goes wrong is in the outcome. */
+export async function gantry(
+  engine: { socketPath: string },
+  words: readonly string[],
+  options: { stdin?: string; env?: NodeJS.ProcessEnv } = {},
+): Promise<Outcome> {
+  const env = { ...process.env, GANTRY_HOST: `unix://${engine.socketPath}`, ...options.env };
+  const running = execute(process.execPath, ['--', ownClient, ...words], { env });
+  running.child.stdin!.end(options.stdin);
+  try {
+    return { ...(await running), code: 0 };
+  } catch (error) {
+    const failed = error as Outcome;
+    if (typeof failed.code !== 'number') throw error;
+    return { stdout: failed.stdout, stderr: failed.stderr, code: failed.code };
+  }
+}
