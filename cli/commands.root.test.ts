@@ -266,7 +266,7 @@ test('a name in an error or a cell cannot steer the terminal', async () => {
   const listed = await said('ps', '-a', '--no-trunc', '--filter', 'name=wicked');
   const error = await refused('inspect', wicked);
 
-  assert.doesNotMatch(listed + error.stderr, /\u001b/);
+  assert.ok(!(listed + error.stderr).includes('\u001b'));
   assert.match(listed, /\\x1b|\\u001b/);
   await said('rm', 'wicked');
 });
@@ -282,8 +282,8 @@ test('what cannot be read ends with 125, in one form', async () => {
     [['stop', '--nonsense', 'x'], /^gantry: unknown flag: --nonsense\nSee 'gantry stop --help'\.\n$/],
     [['images', '--format', '{{.Nope}}'], /^gantry: template: there is no field \.Nope\n/],
     [
-      ['run', '--init', 'busybox'],
-      /^gantry: --init cannot be used: API 1\.24 has nothing for it.*\nSee 'gantry run --help'\.\n$/,
+      ['run', '--annotation', 'a=b', 'busybox'],
+      /^gantry: --annotation cannot be used: API 1\.24 has nothing for it\nSee 'gantry run --help'\.\n$/,
     ],
     [['logs', '--since', 'soon', 'x'], /^gantry: invalid time "soon"/],
   ] as const) {
@@ -338,7 +338,7 @@ test('colours are for terminals that want them', async () => {
     return stdout;
   };
 
-  assert.match(await underTerminal({ NO_COLOR: '' }), /^\u001b\[1mCONTAINER ID/);
+  assert.ok((await underTerminal({ NO_COLOR: '' })).startsWith('\u001b[1mCONTAINER ID'));
   assert.match(await underTerminal({ NO_COLOR: '1' }), /^CONTAINER ID/);
   assert.match(await said('ps'), /^CONTAINER ID/);
 });

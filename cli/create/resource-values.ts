@@ -1,19 +1,26 @@
 import { readFileSync } from 'node:fs';
 
-import { READ, splitOnce } from '../command-line/values.ts';
+import { mapOf, READ, splitOnce } from '../command-line/values.ts';
 import { EXIT, Exit, UsageError } from '../exit-codes.ts';
 import type { CreateRequest } from './request.ts';
 
-const CPU_PERIOD_US = 100_000;
-
 export function setCpus({ host }: CreateRequest, cpus: number): void {
-  if (host.CpuPeriod !== undefined || host.CpuQuota !== undefined) {
-    throw new UsageError('conflicting options: --cpus and --cpu-period or --cpu-quota');
-  }
-  if (cpus <= 0) throw new UsageError(`invalid argument "${cpus}" for "--cpus" flag: expected more than 0`);
-  // The field that newer versions of the API have for it is not in 1.24; the kernel does the same with these.
-  host.CpuPeriod = CPU_PERIOD_US;
-  host.CpuQuota = Math.round(cpus * CPU_PERIOD_US);
+  host.NanoCpus = Math.round(cpus * 1e9);
+}
+
+/** `all`, a count, or words such as `device=0` and `capabilities=utility`. */
+export function setGpus({ host }: CreateRequest, text: string): void {
+  const words = mapOf(text.split(','));
+  const [only = ''] = Object.keys(words);
+  const count = only === 'all' ? -1 : READ.integer(only);
+  const device = words['device'];
+  host.DeviceRequests = [
+    {
+      Driver: words['driver'] ?? '',
+      ...(device === undefined ? { Count: count ?? 1 } : { DeviceIDs: [device] }),
+      Capabilities: [['gpu', ...(words['capabilities'] === undefined ? [] : [words['capabilities']])]],
+    },
+  ];
 }
 
 export function deviceOf(text: string): { PathOnHost: string; PathInContainer: string; CgroupPermissions: string } {

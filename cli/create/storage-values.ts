@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 
-import { READ } from '../command-line/values.ts';
+import { mapOf, READ, splitOnce } from '../command-line/values.ts';
 import { UsageError } from '../exit-codes.ts';
 import type { CreateRequest } from './request.ts';
 
@@ -12,91 +12,95 @@ export function setVolumes({ config, host }: CreateRequest, list: readonly strin
   }
 }
 
-type Words = Record<string, string>;
+type Mount = NonNullable<CreateRequest['host']['Mounts']>[number];
+type Set = (mount: Mount, value: string) => void;
 
-/** The keys of `--mount`, with their shorter names. */
-const KEYS: Readonly<Record<string, string>> = {
-  type: 'type',
-  source: 'source',
+/** The keys of `--mount` with what each sets, and the type that it is for. */
+const KEYS: Readonly<Record<string, { set: Set; only?: string; isFlag?: true }>> = {
+  type: { set: (mount, value) => (mount.Type = value.toLowerCase()) },
+  source: { set: (mount, value) => (mount.Source = value) },
+  target: { set: (mount, value) => (mount.Target = value) },
+  readonly: { set: (mount, value) => (mount.ReadOnly = flagOf(value)), isFlag: true },
+  consistency: { set: (mount, value) => (mount.Consistency = value) },
+  'bind-propagation': { only: 'bind', set: (mount, value) => ((mount.BindOptions ??= {}).Propagation = value) },
+  'bind-nonrecursive': {
+    only: 'bind',
+    set: (mount, value) => ((mount.BindOptions ??= {}).NonRecursive = flagOf(value)),
+    isFlag: true,
+  },
+  'volume-nocopy': {
+    only: 'volume',
+    set: (mount, value) => ((mount.VolumeOptions ??= {}).NoCopy = flagOf(value)),
+    isFlag: true,
+  },
+  'volume-label': {
+    only: 'volume',
+    set: (mount, value) => Object.assign(((mount.VolumeOptions ??= {}).Labels ??= {}), mapOf([value])),
+  },
+  'volume-driver': {
+    only: 'volume',
+    set: (mount, value) => (((mount.VolumeOptions ??= {}).DriverConfig ??= {}).Name = value),
+  },
+  'volume-opt': {
+    only: 'volume',
+    set: (mount, value) =>
+      Object.assign((((mount.VolumeOptions ??= {}).DriverConfig ??= {}).Options ??= {}), mapOf([value])),
+  },
+  'tmpfs-size': { only: 'tmpfs', set: (mount, value) => ((mount.TmpfsOptions ??= {}).SizeBytes = bytesOf(value)) },
+  'tmpfs-mode': { only: 'tmpfs', set: (mount, value) => ((mount.TmpfsOptions ??= {}).Mode = modeOf(value)) },
+};
+const SHORTER: Readonly<Record<string, string>> = {
   src: 'source',
   destination: 'target',
   dst: 'target',
-  target: 'target',
-  readonly: 'readonly',
   ro: 'readonly',
-  'bind-propagation': 'propagation',
-  'volume-nocopy': 'nocopy',
-  'tmpfs-size': 'size',
-  'tmpfs-mode': 'mode',
-  consistency: 'consistency',
-};
-const ALLOWED: Readonly<Record<string, readonly string[]>> = {
-  bind: ['propagation'],
-  volume: ['nocopy'],
-  tmpfs: ['size', 'mode'],
 };
 
-/** `--mount`, said with what API 1.24 has: binds and tmpfs. */
-export function setMounts({ config, host }: CreateRequest, list: readonly string[]): void {
-  for (const text of list) {
-    const words = wordsOf(text);
-    const { type = 'volume', source, target } = words;
-    check(text, type, words);
-    if (type === 'tmpfs') (host.Tmpfs ??= {})[target!] = tmpfsOptions(text, words);
-    else if (source === undefined && options(words).length === 0) (config.Volumes ??= {})[target!] = {};
-    else if (source === undefined) throw wrong(text, 'an anonymous volume has no options');
-    else (host.Binds ??= []).push([type === 'bind' ? resolve(source) : source, target, ...options(words)].join(':'));
-  }
+/** `--mount`, each its own words: `type=volume,src=pages,dst=/www,readonly`. */
+export function setMounts({ host }: CreateRequest, list: readonly string[]): void {
+  host.Mounts = list.map(mountOf);
 }
 
-function wordsOf(text: string): Words {
-  const words: Words = {};
+function mountOf(text: string): Mount {
+  const mount: Mount = { Type: 'volume' };
+  const wrong = (reason: string): UsageError =>
+    new UsageError(`invalid argument "${text}" for "--mount" flag: ${reason}`);
+  const owners: [key: string, only: string][] = [];
   // A word in quotes may have commas, as in CSV.
   for (const [, quoted, plain = ''] of text.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)) {
-    const [name = '', ...value] = (quoted?.replaceAll('""', '"') ?? plain).split('=');
-    const key = KEYS[name.trim().toLowerCase()];
-    if (key === undefined) throw wrong(text, `'${name}' cannot be used with API 1.24`);
-    words[key] = value.length === 0 && (key === 'readonly' || key === 'nocopy') ? 'true' : value.join('=');
+    const word = quoted?.replaceAll('""', '"') ?? plain;
+    const [name, value] = splitOnce(word, '=');
+    const key = SHORTER[name.trim().toLowerCase()] ?? name.trim().toLowerCase();
+    const known = Object.hasOwn(KEYS, key) ? KEYS[key]! : undefined;
+    if (known === undefined) throw wrong(`unknown key '${name}'`);
+    if (!word.includes('=') && known.isFlag !== true) throw wrong(`'${name}' needs a value`);
+    if (known.only !== undefined) owners.push([key, known.only]);
+    try {
+      known.set(mount, word.includes('=') ? value : 'true');
+    } catch (error) {
+      throw error instanceof UsageError ? wrong(`${name}: ${error.message}`) : error;
+    }
   }
-  return words;
+  const stranger = owners.find(([, only]) => only !== mount.Type);
+  if (stranger !== undefined) throw wrong(`'${stranger[0]}' is not for the type '${mount.Type}'`);
+  if ((mount.Target ?? '') === '') throw wrong('target is required');
+  if (mount.Type === 'bind' && mount.Source !== undefined) mount.Source = resolve(mount.Source);
+  return mount;
 }
 
-function check(text: string, type: string, words: Words): void {
-  const allowed = ALLOWED[type];
-  if (allowed === undefined) throw wrong(text, `the type is bind, volume or tmpfs, not '${type}'`);
-  if (words['target'] === undefined || words['target'] === '') throw wrong(text, 'target is required');
-  if (type === 'bind' && words['source'] === undefined) throw wrong(text, 'source is required');
-  if (type === 'tmpfs' && words['source'] !== undefined) throw wrong(text, 'a tmpfs has no source');
-  if (type === 'volume' && words['source']?.startsWith('/') === true)
-    throw wrong(text, 'a volume has a name, not a path');
-  for (const key of ['propagation', 'nocopy', 'size', 'mode']) {
-    if (words[key] !== undefined && !allowed.includes(key)) throw wrong(text, `'${key}' is not for ${type}`);
-  }
-  for (const key of ['readonly', 'nocopy']) {
-    if (words[key] !== undefined && READ.boolean(words[key]) === undefined)
-      throw wrong(text, `'${key}' is true or false`);
-  }
+function flagOf(value: string): boolean {
+  const flag = READ.boolean(value);
+  if (flag === undefined) throw new UsageError('expected true or false');
+  return flag;
 }
 
-function options(words: Words): string[] {
-  const list = [
-    ...(READ.boolean(words['readonly'] ?? '') === true ? ['ro'] : []),
-    ...(words['propagation'] === undefined ? [] : [words['propagation']]),
-    ...(READ.boolean(words['nocopy'] ?? '') === true ? ['nocopy'] : []),
-  ];
-  return list.length === 0 ? [] : [list.join(',')];
+function bytesOf(value: string): number {
+  const bytes = READ.bytes(value);
+  if (bytes === undefined) throw new UsageError('expected a size');
+  return bytes;
 }
 
-function tmpfsOptions(text: string, words: Words): string {
-  const size = words['size'] === undefined ? undefined : READ.bytes(words['size']);
-  if (words['size'] !== undefined && size === undefined) throw wrong(text, 'tmpfs-size is a size');
-  return [
-    ...(READ.boolean(words['readonly'] ?? '') === true ? ['ro'] : []),
-    ...(size === undefined ? [] : [`size=${size}`]),
-    ...(words['mode'] === undefined ? [] : [`mode=${words['mode']}`]),
-  ].join(',');
-}
-
-function wrong(text: string, reason: string): UsageError {
-  return new UsageError(`invalid argument "${text}" for "--mount" flag: ${reason}`);
+function modeOf(value: string): number {
+  if (!/^[0-7]{1,5}$/.test(value)) throw new UsageError('expected an octal number');
+  return Number.parseInt(value, 8);
 }
