@@ -95,7 +95,7 @@ suite('streams of containers', { concurrency: false }, () => {
   });
 
   test('a run that is over before the log was sent ends the stream as well', async () => {
-    const firstRun = 'test -e /was || { touch /was; yes | head -c 2000000; }';
+    const firstRun = 'test -e /was || { touch /was; yes $(seq 200) | head -c 2000000; }';
     const id = await engine.run(['sh', '-c', firstRun]);
     await engine.wait(id);
     const { socket } = await engine.hijack(`/containers/${id}/attach?logs=1&stream=1&stdout=1`);

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 
 import { TestEngine } from '../../tests/test-engine.ts';
 
@@ -70,7 +71,7 @@ suite('TCP with TLS', { concurrency: false }, () => {
     await folder.remove();
   });
 
-  async function docker(client: string): Promise<Ran> {
+  async function docker(client: string, ...command: string[]): Promise<Ran> {
     const words = [
       '--tlscacert',
       file('ca.pem'),
@@ -79,25 +80,18 @@ suite('TCP with TLS', { concurrency: false }, () => {
       '--tlskey',
       file(`${client}-key.pem`),
     ];
-    return await onHost(
-      engine,
-      'docker',
-      '-H',
-      'tcp://127.0.0.1:2376',
-      '--tlsverify',
-      ...words,
-      'version',
-      '--format',
-      '{{.Server.APIVersion}}',
-    );
+    const docker = ['sh', '-c', 'exec docker "$@" </dev/null', 'docker'];
+    return await onHost(engine, ...docker, '-H', 'tcp://127.0.0.1:2376', '--tlsverify', ...words, ...command);
   }
 
+  const version = ['version', '--format', '{{.Server.APIVersion}}'];
+
   test('a client with a certificate of the CA is let in', async () => {
-    assert.deepEqual(await docker('client'), { code: 0, output: '1.24\n' });
+    assert.deepEqual(await docker('client', ...version), { code: 0, output: '1.24\n' });
   });
 
   test('a client with a certificate of another CA is not', async () => {
-    const { code, output } = await docker('foreign');
+    const { code, output } = await docker('foreign', ...version);
 
     assert.equal(code, 1);
     assert.match(output, /certificate/);
@@ -117,6 +111,34 @@ suite('TCP with TLS', { concurrency: false }, () => {
     const { output } = await onHost(engine, process.execPath, '--input-type=module', '-e', script);
 
     assert.equal(output, '400 {"message":"Client sent an HTTP request to an HTTPS server."}\n');
+  });
+
+  test('the end of stdin, and that of the client, are seen through TLS', async () => {
+    await engine.loadBusybox();
+    const id = await engine.run(['sleep', '1000'], { HostConfig: { NetworkMode: 'none' } });
+    const openFiles = (): number => readdirSync(`/proc/${engine.pid}/fd`).length;
+    const before = openFiles();
+    const script = `
+      const { once } = require('node:events');
+      const read = (name) => require('node:fs').readFileSync('${folder.path}/' + name);
+      const keys = { ca: read('ca.pem'), cert: read('client.pem'), key: read('client-key.pem') };
+      (async () => {
+        for (const request of ['GET /events', 'POST /containers/${id}/wait', 'POST /containers/${id}/attach?stream=1&stdout=1']) {
+          const raw = require('node:net').connect({ port: 2376, host: '127.0.0.1', allowHalfOpen: true });
+          const socket = require('node:tls').connect({ ...keys, socket: raw, host: '127.0.0.1' });
+          await once(socket, 'secureConnect');
+          socket.end(request + ' HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: 0\\r\\n\\r\\n');
+          if (!request.includes('wait')) await once(socket, 'data');
+          setTimeout(() => raw.resetAndDestroy(), 100);
+        }
+      })();`;
+
+    const echoed = await docker('client', 'exec', '-i', id, 'sh', '-c', 'cat; echo over');
+    const left = await onHost(engine, process.execPath, '-e', script);
+
+    assert.deepEqual(echoed, { code: 0, output: 'over\n' });
+    assert.equal(left.code, 0, left.output);
+    while (openFiles() > before) await setTimeout(20);
   });
 
   test('the Unix socket beside it needs none', async () => {

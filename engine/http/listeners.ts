@@ -15,6 +15,7 @@ import { overPlainTcp } from './origins.ts';
 import type { UnderWay } from './under-way.ts';
 
 const OPTIONS = {
+  allowHalfOpen: true, // who has sent all still reads; without TLS it is the default
   requireHostHeader: false, // server.ts refuses with JSON
   keepAliveTimeout: 60_000,
   requestTimeout: 0, // archives may take as long as they take
