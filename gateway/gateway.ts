@@ -6,6 +6,7 @@ import type { GatewayLog } from './log.ts';
 import type { Counts } from './metrics.ts';
 import type { Policy } from './policy.ts';
 import type { Connection } from './proxy/connection.ts';
+import type { ConnectionsByAddress } from './proxy/connections-by-address.ts';
 import type { Upstream } from './proxy/upstream.ts';
 
 /** The parts of a running gateway. */
@@ -15,6 +16,7 @@ export type Gateway = {
   readonly log: GatewayLog;
   /** Of clients, those that have switched to another protocol included. */
   readonly connections: Map<Socket, Connection>;
+  readonly addresses: ConnectionsByAddress;
   policy: Policy;
   upstream: Upstream;
   /** It ends: connections are closed after their answer. */

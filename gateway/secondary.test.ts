@@ -105,6 +105,29 @@ test('a caller has 100 requests under way at once, REST and GraphQL together', a
   upstream.on('/graphql', (_request, response) => void response.end('{}'));
 });
 
+test('a secondary limit may be off', async () => {
+  const quota = { limit: 'off' } as const;
+  await using open = await TestGateway.start({
+    upstream: upstream.url,
+    limits: { anonymous: 10_000 },
+    secondary: {
+      concurrent: quota,
+      restPoints: quota,
+      graphqlPoints: quota,
+      contentPerMinute: quota,
+      contentPerHour: quota,
+      cpu: { totalSeconds: 'off', graphqlSeconds: 'off' },
+    },
+  });
+  const from = newCaller();
+
+  const answers = await Promise.all(
+    Array.from({ length: 600 }, async () => await open.request('/repos/o/r/issues', { method: 'POST', from })),
+  );
+
+  assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
+});
+
 test('a request that takes long is charged before it has ended', async () => {
   await using tight = await TestGateway.start({ upstream: upstream.url, secondary: { cpu: { totalSeconds: 1 } } });
   const from = newCaller();
@@ -350,6 +373,7 @@ const queries: readonly (readonly [what: string, request: Request, points: numbe
   ['a mutation after a query', graphql('query A { a } mutation B { b }'), 5],
   ['a body that is no JSON', { method: 'POST', body: 'query', headers: { 'content-type': 'application/json' } }, 5],
   ['a batch', { method: 'POST', body: '[{"query":"{a}"}]', headers: { 'content-type': 'application/json' } }, 5],
+  ['another method with a mutation', { ...graphql('mutation { a }'), method: 'PUT' }, 5],
   ['a compressed body', { ...graphql('{ a }'), headers: { 'content-encoding': 'gzip' } }, 5],
   ['no body', { method: 'POST' }, 5],
   ['GET with a query', { method: 'GET' }, 5],

@@ -9,6 +9,7 @@ import type { GatewayLog } from './log.ts';
 import { newCounts } from './metrics.ts';
 import type { Service } from './operator.ts';
 import { buildPolicy } from './policy.ts';
+import { ConnectionsByAddress } from './proxy/connections-by-address.ts';
 import { Listeners } from './proxy/listeners.ts';
 import { openUpstream, sameUpstream } from './proxy/upstream.ts';
 
@@ -48,6 +49,7 @@ export async function startGateway(
     counts: newCounts(limiter.counts),
     log,
     connections: new Map(),
+    addresses: new ConnectionsByAddress(),
     policy: buildPolicy(config, limiter),
     upstream: openUpstream(config),
     draining: false,

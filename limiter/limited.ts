@@ -1,4 +1,4 @@
-import type { Caller, Endpoint, LimitedCaller, RateStatus, Refusal, RefusalNote } from './types.ts';
+import type { Caller, Endpoint, LimitedCaller, LimitName, RateStatus, Refusal, RefusalNote } from './types.ts';
 
 type Entry = {
   note: RefusalNote;
@@ -8,6 +8,8 @@ type Entry = {
   own: number;
   lastSeconds: number;
 };
+
+type BanState = Readonly<{ refusedBy: LimitName; untilSeconds: number; shown: RateStatus; refused: number }>;
 
 type Ban = Readonly<{ refusals: number; withinSeconds: number; banSeconds: number }>;
 
@@ -52,12 +54,13 @@ export class LimitedCallers {
   }
 
   /** The end of the ban and what the headers said last, when this caller is banned now. */
-  ban(key: string, nowSeconds: number): { untilSeconds: number; shown: RateStatus; refused: number } | undefined {
+  ban(key: string, nowSeconds: number): BanState | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined || entry.note.bannedUntilSeconds <= nowSeconds) return undefined;
     entry.refused += 1;
     entry.own += 1;
-    return { untilSeconds: entry.note.bannedUntilSeconds, shown: entry.note.shown, refused: entry.refused };
+    const { refusedBy, bannedUntilSeconds: untilSeconds, shown } = entry.note;
+    return { refusedBy, untilSeconds, shown, refused: entry.refused };
   }
 
   list(nowSeconds: number): LimitedCaller[] {

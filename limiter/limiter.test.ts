@@ -47,6 +47,20 @@ test('a primary refusal has the form that clients know, without retry-after', as
   });
 });
 
+test('a ban is told like the refusals that led to it, and the reset is not before its end', async () => {
+  const { limiter, endpoint } = start({ ban: { refusals: 1, withinSeconds: 60, banSeconds: 9000 } });
+  (await limiter.admit(caller, endpoint)).end(0);
+  await refusal(limiter, endpoint);
+
+  const banned = await refusal(limiter, endpoint);
+
+  const response = refusalOf(banned);
+  assert.deepEqual([banned.kind, response.status, response.statusText], ['banned', 403, undefined]);
+  assert.match(response.body, /^\{"message":"API rate limit exceeded for user ID 42\. .*#primary-rate-limits"\}$/);
+  assert.equal(response.headers['x-ratelimit-remaining'], '0');
+  assert.equal(Number(response.headers['x-ratelimit-reset']), 1_800_000_000 + 9000);
+});
+
 test('a secondary refusal has the words, the reason phrase and the wait that clients look for', async () => {
   const { limiter, endpoint } = start({ restPoints: { limit: 0, windowSeconds: 60 } });
 

@@ -230,13 +230,17 @@ export class RateLimiter implements AsyncDisposable {
     if (ban === undefined) return undefined;
     this.counts.banned += 1;
     const fresh = rateStatus(ban.shown.limit, 0, nowSeconds + this.#rules.categories[endpoint.category].windowSeconds);
+    const shown = ban.shown.reset > nowSeconds ? ban.shown : fresh;
+    // Clients wait for the reset after a primary refusal, so that must not be before the end of the ban.
+    const lasting = { ...shown, used: shown.limit, remaining: 0, reset: Math.max(shown.reset, ban.untilSeconds) };
     return {
       allowed: false,
-      ...(ban.shown.reset > nowSeconds ? ban.shown : fresh),
+      ...(ban.refusedBy === 'primary' ? lasting : shown),
       resource: endpoint.category,
       caller,
       endpoint,
       kind: 'banned',
+      refusedBy: ban.refusedBy,
       retryAfterSeconds: ban.untilSeconds - nowSeconds,
       repeated: ban.refused,
       ...nothingToEnd,

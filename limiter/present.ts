@@ -59,6 +59,12 @@ export function refusalOf(refusal: Refusal, style: RefusalStyle = {}): RefusalRe
         ),
       };
     case 'banned':
+      // Told like the refusals that led to it.
+      if (refusal.refusedBy === 'primary') {
+        const what = `API rate limit exceeded for ${refusal.caller.label}.`;
+        const why = 'You kept sending requests while you were over it and have been blocked.';
+        return { status: 403, headers, body: body(`${what} ${why}`, 'primary-rate-limits') };
+      }
       return {
         status: 403,
         statusText: 'Secondary rate limit exceeded',

@@ -1,13 +1,17 @@
-import { CATEGORIES, type Category, type CategoryRule, type LimitRules, LIMITS, type Quota } from './types.ts';
+import { CATEGORIES, type Category, type CategoryRule, type LimitRules, LIMITS } from './types.ts';
 
 const HOUR = 3600;
 const MINUTE = 60;
 
 /** The longest window that is accepted: counts and times of a window are kept in 32 bits. */
-const LONGEST_WINDOW_SECONDS = 366 * 24 * HOUR;
-const LARGEST_LIMIT = 1_000_000_000;
+export const LONGEST_WINDOW_SECONDS = 366 * 24 * HOUR;
+export const LARGEST_LIMIT = 1_000_000_000;
 /** CPU time is kept in microseconds. */
-const LARGEST_CPU_SECONDS = 2000;
+export const LARGEST_CPU_SECONDS = 2000;
+export const MOST_CONCURRENT = 60_000;
+
+/** What is wrong, and where in the rules. */
+export type RuleProblem = Readonly<{ path: readonly string[]; message: string }>;
 
 const off: CategoryRule = { limit: 'off', windowSeconds: HOUR };
 
@@ -50,43 +54,50 @@ export function limitRules(changes: RuleChanges = {}): LimitRules {
     categories: { ...defaultRules.categories, ...changes.categories },
   };
   const problems = problemsOf(rules);
-  if (problems.length > 0) throw new RangeError(`limits: ${problems.join('; ')}`);
+  if (problems.length > 0) {
+    const told = problems.map(({ path, message }) => `${path.join('.')} ${message}`);
+    throw new RangeError(`limits: ${told.join('; ')}`);
+  }
   return rules;
 }
 
 /** What is wrong with the rules, with the place of each, in words for the person who wrote them. */
-export function problemsOf(rules: LimitRules): string[] {
-  const problems: string[] = [];
-  const check = (place: string, value: number, least: number, most: number): void => {
+export function problemsOf(rules: LimitRules): RuleProblem[] {
+  const problems: RuleProblem[] = [];
+  const check = (path: readonly string[], value: number, least: number, most: number): void => {
     if (Number.isInteger(value) && value >= least && value <= most) return;
-    problems.push(`${place} must be a whole number from ${least} to ${most}, not ${value}`);
+    problems.push({ path, message: `must be a whole number from ${least} to ${most}, not ${value}` });
   };
-  const checkQuota = (place: string, { limit, windowSeconds }: Quota): void => {
-    check(`${place}.limit`, limit, 0, LARGEST_LIMIT);
-    check(`${place}.windowSeconds`, windowSeconds, 1, LONGEST_WINDOW_SECONDS);
+  const checkLimit = (path: readonly string[], limit: number, most = LARGEST_LIMIT): void => {
+    if (limit !== Infinity) check(path, limit, 0, most);
+  };
+  const checkWindow = (path: readonly string[], seconds: number): void => {
+    check([...path, 'windowSeconds'], seconds, 1, LONGEST_WINDOW_SECONDS);
   };
   for (const category of CATEGORIES) {
     const { limit, windowSeconds, anonymousLimit } = rules.categories[category];
-    if (typeof limit === 'number') check(`categories.${category}.limit`, limit, 0, LARGEST_LIMIT);
-    if (anonymousLimit !== undefined) check(`categories.${category}.anonymousLimit`, anonymousLimit, 0, LARGEST_LIMIT);
-    check(`categories.${category}.windowSeconds`, windowSeconds, 1, LONGEST_WINDOW_SECONDS);
+    const path = ['categories', category];
+    if (typeof limit === 'number') check([...path, 'limit'], limit, 0, LARGEST_LIMIT);
+    if (anonymousLimit !== undefined) check([...path, 'anonymousLimit'], anonymousLimit, 0, LARGEST_LIMIT);
+    checkWindow(path, windowSeconds);
   }
-  check('concurrent.limit', rules.concurrent.limit, 0, 60_000);
-  check('concurrent.retrySeconds', rules.concurrent.retrySeconds, 1, LONGEST_WINDOW_SECONDS);
-  checkQuota('restPoints', rules.restPoints);
-  checkQuota('graphqlPoints', rules.graphqlPoints);
-  checkQuota('contentPerMinute', rules.contentPerMinute);
-  checkQuota('contentPerHour', rules.contentPerHour);
-  check('cpu.totalSeconds', rules.cpu.totalSeconds, 0, LARGEST_CPU_SECONDS);
-  check('cpu.graphqlSeconds', rules.cpu.graphqlSeconds, 0, LARGEST_CPU_SECONDS);
-  check('cpu.windowSeconds', rules.cpu.windowSeconds, 1, LONGEST_WINDOW_SECONDS);
+  checkLimit(['concurrent', 'limit'], rules.concurrent.limit, MOST_CONCURRENT);
+  check(['concurrent', 'retrySeconds'], rules.concurrent.retrySeconds, 1, LONGEST_WINDOW_SECONDS);
+  for (const name of ['restPoints', 'graphqlPoints', 'contentPerMinute', 'contentPerHour'] as const) {
+    checkLimit([name, 'limit'], rules[name].limit);
+    checkWindow([name], rules[name].windowSeconds);
+  }
+  checkLimit(['cpu', 'totalSeconds'], rules.cpu.totalSeconds, LARGEST_CPU_SECONDS);
+  checkLimit(['cpu', 'graphqlSeconds'], rules.cpu.graphqlSeconds, LARGEST_CPU_SECONDS);
+  checkWindow(['cpu'], rules.cpu.windowSeconds);
   for (const name of rules.shadow) {
-    if (!LIMITS.includes(name)) problems.push(`shadow: there is no limit ${name}; there are ${LIMITS.join(', ')}`);
+    if (LIMITS.includes(name)) continue;
+    problems.push({ path: ['shadow'], message: `there is no limit ${name}; there are ${LIMITS.join(', ')}` });
   }
   if (rules.ban !== undefined) {
-    check('ban.refusals', rules.ban.refusals, 1, LARGEST_LIMIT);
-    check('ban.withinSeconds', rules.ban.withinSeconds, 1, LONGEST_WINDOW_SECONDS);
-    check('ban.banSeconds', rules.ban.banSeconds, 1, LONGEST_WINDOW_SECONDS);
+    check(['ban', 'refusals'], rules.ban.refusals, 1, LARGEST_LIMIT);
+    check(['ban', 'withinSeconds'], rules.ban.withinSeconds, 1, LONGEST_WINDOW_SECONDS);
+    check(['ban', 'banSeconds'], rules.ban.banSeconds, 1, LONGEST_WINDOW_SECONDS);
   }
   return problems;
 }

@@ -55,7 +55,7 @@ export type Caller = Readonly<{
  */
 export type Placed = { place?: number; mark?: number };
 
-/** A limit on what is counted in a window that starts with a caller's first request. */
+/** A limit on what is counted in a window that starts with a caller's first request. Infinity: none. */
 export type Quota = Readonly<{ limit: number; windowSeconds: number }>;
 
 export type CategoryRule = Readonly<{

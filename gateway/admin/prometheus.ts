@@ -42,9 +42,12 @@ export function prometheusText(counts: Counts): string {
       [{}, counts.identityFailures],
     ]),
     metric('upgrades_total', 'counter', 'Connections that have switched to another protocol.', [[{}, counts.upgrades]]),
-    metric('connections_rejected_total', 'counter', 'Connections beyond sizes.connections.', [
-      [{}, counts.rejectedConnections],
-    ]),
+    metric(
+      'connections_rejected_total',
+      'counter',
+      'Connections beyond sizes.connections or sizes.connectionsPerAddress.',
+      [[{}, counts.rejectedConnections]],
+    ),
     metric('connections_open', 'gauge', 'Open connections of clients.', [[{}, counts.openConnections]]),
     metric('requests_under_way', 'gauge', 'Requests without a complete answer.', [[{}, counts.underWay]]),
     histogram(

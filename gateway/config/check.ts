@@ -25,11 +25,9 @@ export function crossCheck(config: Config): Problem[] {
   for (const version of config.apiVersions.next) {
     if (config.apiVersions.known.includes(version)) wrong(['apiVersions', 'next'], `${version} stands under known too`);
   }
-  for (const problem of problemsOf(rulesFrom(config))) {
-    const [place = '', ...words] = problem.split(' ');
-    const inside = place.startsWith('categories.') ? [] : ['secondary'];
-    const path = place === 'shadow:' ? ['shadow'] : [...(place.startsWith('ban.') ? [] : inside), ...place.split('.')];
-    wrong(path, words.join(' '));
+  for (const { path, message } of problemsOf(rulesFrom(config))) {
+    const isOutside = ['categories', 'shadow', 'ban'].includes(path[0] ?? '');
+    wrong(isOutside ? path : ['secondary', ...path], message);
   }
   return problems;
 }

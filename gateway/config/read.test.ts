@@ -153,7 +153,7 @@ const wrong: readonly (readonly [what: string, text: string, problems: readonly 
   [
     'a limit that no counter holds',
     `${upstream}\nsecondary: { cpu: { totalSeconds: 9999 } }\n`,
-    [':2:35: secondary.cpu.totalSeconds: must be a whole number from 0 to 2000, not 9999'],
+    [':2:35: secondary.cpu.totalSeconds: must be <= 2000 or must be "off", not 9999'],
   ],
   [
     'a template without a method',

@@ -1,3 +1,4 @@
+import { LARGEST_CPU_SECONDS, LARGEST_LIMIT, LONGEST_WINDOW_SECONDS, MOST_CONCURRENT } from '@gantry/limiter/rules.ts';
 import { CATEGORIES, LIMITS } from '@gantry/limiter/types.ts';
 import { type Static, Type } from 'typebox';
 
@@ -11,12 +12,15 @@ const list = (description: string, initial: string[] = []) =>
   Type.Array(Type.String(), { default: initial, description });
 const versions = (description: string, initial: string[] = []) =>
   Type.Array(Type.String({ pattern: String.raw`^\d{4}-\d{2}-\d{2}$` }), { default: initial, description });
+const upTo = (maximum: number, description: string, initial: number, minimum = 0) =>
+  Type.Integer({ default: initial, minimum, maximum, description });
+/** A secondary limit: these may be off. */
+const orOff = (maximum: number, description: string, initial: number) =>
+  Type.Union([Type.Integer({ minimum: 0, maximum }), Type.Literal('off')], { default: initial, description });
+const windowOf = (initial: number) => upTo(LONGEST_WINDOW_SECONDS, 'length of the window', initial, 1);
 const quota = (description: string, limit: number, windowSeconds: number) =>
   Type.Object(
-    {
-      limit: count('how much fits into a window', limit),
-      windowSeconds: count('length of the window', windowSeconds, 1),
-    },
+    { limit: orOff(LARGEST_LIMIT, 'how much fits into a window', limit), windowSeconds: windowOf(windowSeconds) },
     { ...closed, default: {}, description },
   );
 
@@ -74,13 +78,20 @@ const Limits = Type.Object(
 const CategorySettings = (initial: 'caller' | 'off') =>
   Type.Object(
     {
-      limit: Type.Union([Type.Integer({ minimum: 0 }), Type.Literal('caller'), Type.Literal('off')], {
-        default: initial,
-        description: "a number, caller (the caller's core limit) or off (shown with the core limit, never refused)",
-      }),
-      windowSeconds: count('length of the window', 3600, 1),
+      limit: Type.Union(
+        [Type.Integer({ minimum: 0, maximum: LARGEST_LIMIT }), Type.Literal('caller'), Type.Literal('off')],
+        {
+          default: initial,
+          description: "a number, caller (the caller's core limit) or off (shown with the core limit, never refused)",
+        },
+      ),
+      windowSeconds: windowOf(3600),
       anonymousLimit: Type.Optional(
-        Type.Integer({ minimum: 0, description: 'another limit for callers without a credential' }),
+        Type.Integer({
+          minimum: 0,
+          maximum: LARGEST_LIMIT,
+          description: 'another limit for callers without a credential',
+        }),
       ),
       routes: Type.Optional(
         Type.Array(Type.String(), { description: 'method and path templates; replaces the built-in ones' }),
@@ -93,7 +104,7 @@ const Secondary = Type.Object(
   {
     concurrent: Type.Object(
       {
-        limit: count('requests of a caller under way at once', 100),
+        limit: orOff(MOST_CONCURRENT, 'requests of a caller under way at once', 100),
         retrySeconds: count('retry-after of such a refusal', 1, 1),
       },
       { ...closed, default: {}, description: 'REST and GraphQL together' },
@@ -102,9 +113,9 @@ const Secondary = Type.Object(
     graphqlPoints: quota('points for GraphQL', 2000, 60),
     cpu: Type.Object(
       {
-        totalSeconds: count("seconds of the upstream's time in a window", 90),
-        graphqlSeconds: count('of these for GraphQL', 60),
-        windowSeconds: count('length of the window', 60, 1),
+        totalSeconds: orOff(LARGEST_CPU_SECONDS, "seconds of the upstream's time in a window", 90),
+        graphqlSeconds: orOff(LARGEST_CPU_SECONDS, 'of these for GraphQL', 60),
+        windowSeconds: windowOf(60),
       },
       { ...closed, default: {}, description: 'CPU time, estimated by the time of response' },
     ),
@@ -255,6 +266,13 @@ const Sizes = Type.Object(
     headerBytes: count('headers of a request', 32_768, 1024),
     graphqlScanBytes: count('of a GraphQL body are read to tell a query from a mutation', 65_536, 1),
     connections: count('open connections of clients, in each worker', 10_000, 1),
+    connectionsPerAddress: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        description:
+          'of these from one address that is none of trustProxy; default: a quarter of connections, at least 32',
+      }),
+    ),
     upstreamConnections: count('open connections to the upstream, in each worker', 1024, 1),
   },
   { ...closed, default: {}, description: 'how large anything may be' },

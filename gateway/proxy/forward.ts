@@ -6,7 +6,7 @@ import { errors } from 'undici';
 import { countAnswer, countSeconds } from '../metrics.ts';
 import { answerMessage } from './answer.ts';
 import type { Exchange } from './exchange.ts';
-import { requestHeaders, responseHeaders } from './headers.ts';
+import { requestHeaders, responseHeaders, responseTrailers } from './headers.ts';
 import type { RequestBody } from './request-body.ts';
 
 /** What is sent as the request's body: nothing, what was read already, or what still comes. */
@@ -74,7 +74,7 @@ class Forwarding implements Dispatcher.DispatchHandler {
     if (res.destroyed) return;
     const coding = headers['transfer-encoding'];
     if (coding !== undefined && coding !== 'chunked') throw new Error(`the upstream answers in coding ${coding}`);
-    const passed = responseHeaders(headers, decision);
+    const passed = responseHeaders(status, headers, decision);
     if (gateway.draining || connection.ending) passed.push('connection', 'close');
     if (statusText === undefined || !REASON.test(statusText)) res.writeHead(status, passed);
     else res.writeHead(status, statusText, passed);
@@ -103,7 +103,8 @@ class Forwarding implements Dispatcher.DispatchHandler {
     const { res, gateway } = this.#exchange;
     countAnswer(gateway.counts.upstreamAnswers, this.#status);
     this.#finish();
-    if (Object.keys(trailers).length > 0) res.addTrailers(trailers);
+    const passed = responseTrailers(trailers);
+    if (Object.keys(passed).length > 0) res.addTrailers(passed);
     // As text, head and body are one write; as a buffer they would be two parts of one.
     if (this.#whole === undefined) res.end();
     else res.end(this.#whole.toString('latin1'), 'latin1');

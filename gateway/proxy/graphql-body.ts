@@ -5,6 +5,9 @@ import { bodyOf } from './request-body.ts';
 
 export type ReadGraphql = Readonly<{ kind: 'query' | 'mutation'; body: Body }>;
 
+/** Without a query they ask for nothing; what else a server makes of another method nobody knows. */
+const READS = new Set(['GET', 'HEAD', 'OPTIONS']);
+
 /** Bodies that are held at once, so that slow clients cannot fill the memory with them. */
 const MOST_HELD = 1000;
 /** Pieces of a body that are kept as they came; a client may send a byte at a time. */
@@ -17,7 +20,7 @@ export function kindByHead(
 ): ReadGraphql['kind'] | undefined {
   const { query } = target;
   if (upgrade !== undefined) return 'mutation'; // what will be sent over another protocol cannot be read
-  if (req.method !== 'POST') return query === '' || query === '?' ? 'query' : 'mutation';
+  if (req.method !== 'POST') return READS.has(req.method ?? '') && query.length <= 1 ? 'query' : 'mutation';
   const tooLong = Number(req.headers['content-length'] ?? 0) > scanBytes;
   const encoded = req.headers['content-encoding'] !== undefined;
   return tooLong || encoded || query.length > 1 || gateway.graphqlBodies >= MOST_HELD ? 'mutation' : undefined;

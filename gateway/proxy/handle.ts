@@ -106,9 +106,11 @@ function identified(exchange: Exchange, identity: Found): void | Promise<void> {
 /** `http://host/path` is the same request as `/path`: proxies are asked like that. */
 function readTarget(url: string, pathParameters: PathParameters): Target | Readonly<{ refused: string }> {
   if (url.startsWith('/')) return canonicalTarget(url, pathParameters);
-  const absolute = /^https?:\/\/[^/?#]*(.*)$/i.exec(url)?.[1];
-  if (absolute === undefined) return { refused: 'The request target must be a path.' };
-  return canonicalTarget(absolute.startsWith('/') ? absolute : `/${absolute}`, pathParameters);
+  const absolute = /^https?:\/\/(?:[^/?#@]*@)?([^/?#@]*)(.*)$/i.exec(url);
+  if (absolute === null) return { refused: 'The request target must be a path.' };
+  const [, authority = '', rest = ''] = absolute;
+  const target = canonicalTarget(rest.startsWith('/') ? rest : `/${rest}`, pathParameters);
+  return 'refused' in target || authority === '' ? target : { ...target, authority };
 }
 
 /** It is counted, and then told what is wrong with it. */

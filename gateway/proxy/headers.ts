@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { TLSSocket } from 'node:tls';
 
 import type { Decision } from '@gantry/limiter/types.ts';
@@ -18,6 +18,8 @@ const HOP_BY_HOP = new Set([
   'upgrade',
   'http2-settings',
 ]);
+
+const RATE_HEADER = /^(?:x-ratelimit-|retry-after$)/;
 
 /** Who the sender says it speaks for: only trusted proxies may. */
 const FORWARDING = new Set([
@@ -44,7 +46,7 @@ const OVERRIDING = new Set([
 const ONCE = new Set(['authorization', 'host', 'content-type', 'content-length']);
 
 /** The request's headers for the upstream: name, value, name, value. */
-export function requestHeaders({ req, policy }: Exchange): string[] {
+export function requestHeaders({ req, policy, target }: Exchange): string[] {
   const { rawHeaders } = req;
   const peer = peerOf(req);
   const trusted = policy.trusted.trusts(peer);
@@ -65,15 +67,16 @@ export function requestHeaders({ req, policy }: Exchange): string[] {
       if (seen.has(lower)) continue;
       seen.add(lower);
     }
-    headers.push(name, rawHeaders[at + 1]!);
+    headers.push(name, lower === 'host' ? (target.authority ?? rawHeaders[at + 1]!) : rawHeaders[at + 1]!);
   }
+  const host = target.authority ?? req.headers.host;
   const before = trusted ? req.headers['x-forwarded-for'] : undefined;
   headers.push('x-forwarded-for', before === undefined ? peer : `${String(before)}, ${peer}`);
   if (!trusted || req.headers['x-forwarded-proto'] === undefined) {
     headers.push('x-forwarded-proto', (req.socket as TLSSocket).encrypted ? 'https' : 'http');
   }
-  if ((!trusted || req.headers['x-forwarded-host'] === undefined) && req.headers.host !== undefined) {
-    headers.push('x-forwarded-host', req.headers.host);
+  if ((!trusted || req.headers['x-forwarded-host'] === undefined) && host !== undefined) {
+    headers.push('x-forwarded-host', host);
   }
   return headers;
 }
@@ -91,6 +94,7 @@ export function peerOf({ socket }: Pick<IncomingMessage, 'socket'>): string {
 
 /** The upstream's headers for the client, the rate limit's in the place of its own. */
 export function responseHeaders(
+  status: number,
   headers: Readonly<Record<string, string | string[] | undefined>>,
   decision: Decision | undefined,
 ): string[] {
@@ -101,10 +105,21 @@ export function responseHeaders(
     const value = headers[name];
     if (value === undefined || HOP_BY_HOP.has(name) || named?.has(name) === true) continue;
     if (decision !== undefined && name.startsWith('x-ratelimit-')) continue;
+    if (status === 204 && name === 'content-length') continue; // there is no content whose length it could be
     if (typeof value === 'string') passed.push(name, value);
     else for (const each of value) passed.push(name, each);
   }
   if (decision !== undefined) pushRateHeaders(passed, decision);
+  return passed;
+}
+
+/** What may follow the body: nothing that belongs into the head, and nothing about the limits. */
+export function responseTrailers(trailers: IncomingHttpHeaders): Record<string, string | string[]> {
+  const passed: Record<string, string | string[]> = {};
+  for (const [name, value] of Object.entries(trailers)) {
+    const isOurs = HOP_BY_HOP.has(name) || RATE_HEADER.test(name) || name === 'content-length';
+    if (value !== undefined && !isOurs) passed[name] = value;
+  }
   return passed;
 }
 

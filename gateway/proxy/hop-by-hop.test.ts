@@ -42,6 +42,15 @@ test('a request keeps its Host, its own headers, their order and their spelling'
   assert.deepEqual(own, ['X-One: 1', 'Accept: application/json', 'x-two: 2', 'X-One: 3', 'Cookie: a=b']);
 });
 
+test('an answer without content has no length', async () => {
+  answering = 'HTTP/1.1 204 No Content\r\nContent-Length: 0\r\nX-Kept: 1\r\n\r\n';
+  using client = await RawClient.connect(gateway);
+
+  const { status, headers } = await client.send('GET /none HTTP/1.1\r\nHost: a\r\n\r\n').answer();
+
+  assert.deepEqual([status, headers.get('content-length'), headers.get('x-kept')], [204, undefined, '1']);
+});
+
 test('what is meant for the gateway alone is not passed on', async () => {
   const lines = await passedOn(
     'Connection: X-Mine, keep-alive',

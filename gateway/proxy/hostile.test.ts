@@ -369,6 +369,29 @@ test('connections beyond the limit are closed, and the others go on', async () =
   assert.ok(rejected >= 1, String(rejected));
 });
 
+test('silent connections of one address leave room for others', async () => {
+  await using small = await TestGateway.start({ ...settings, upstream: upstream.url, sizes: { connections: 200 } });
+  const silent = Array.from({ length: 200 }, () => small.connect('127.8.0.1'));
+  await eventually('what is too much is closed', () => silent.filter(({ closed }) => closed).length === 150);
+
+  const answer = await small.request('/', { from: '127.8.0.2' });
+
+  for (const socket of silent) socket.destroy();
+  assert.equal(answer.status, 200);
+  await eventually('there is room again', async () => {
+    return (await small.request('/', { from: '127.8.0.1' }).catch(() => undefined))?.status === 200;
+  });
+});
+
+test('a request for an absolute address goes to the host of the address', async () => {
+  using client = await RawClient.connect(gateway);
+
+  await client.send(`GET http://absolute.example:81/absolute HTTP/1.1\r\nHost: other.example\r\n\r\n`).answer();
+
+  const { headers } = upstream.received.find(({ url }) => url === '/absolute') ?? {};
+  assert.deepEqual([headers?.host, headers?.['x-forwarded-host']], ['absolute.example:81', 'absolute.example:81']);
+});
+
 test('connections and requests that are over are all accounted for', async () => {
   await eventually('nothing is open', async () => {
     const metrics = await gateway.metrics();

@@ -43,6 +43,11 @@ export function createProxyServer(gateway: Gateway): Server {
   server.on('clientError', (error: ParseError, socket: Socket) => clientError(gateway, error, socket));
   server.on('drop', () => (gateway.counts.rejectedConnections += 1));
   server.on('connection', (socket: Socket) => {
+    if (!gateway.addresses.enter(gateway.policy, socket)) {
+      gateway.counts.rejectedConnections += 1;
+      socket.destroy();
+      return;
+    }
     gateway.counts.openConnections += 1;
     const connection = new Connection(socket);
     gateway.connections.set(socket, connection);

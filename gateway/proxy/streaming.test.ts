@@ -200,6 +200,20 @@ test('a client can send no more than an upstream takes that does not read', asyn
   await nothingUnderWay(patient);
 });
 
+test('trailers say nothing about the limits', async () => {
+  upstream.on('/rate-trailers', (_req, res) => {
+    res.writeHead(200, { trailer: 'x-checksum, x-ratelimit-remaining' });
+    res.write('body');
+    res.addTrailers({ 'x-checksum': '1', 'x-ratelimit-remaining': '99', 'retry-after': '1' });
+    res.end();
+  });
+  const response = await responseTo(ask('/rate-trailers').end());
+
+  await sizeOf(response as AsyncIterable<Buffer>);
+
+  assert.deepEqual(response.trailers, { 'x-checksum': '1' });
+});
+
 test("an answer's trailers are passed on", async () => {
   upstream.on('/trailers', (_req, res) => {
     res.writeHead(200, { trailer: 'x-checksum' });

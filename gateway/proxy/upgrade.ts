@@ -128,7 +128,7 @@ function switchingHead(incoming: IncomingMessage, { decision }: Exchange): strin
 
 /** The upstream answers with something else than 101: that is the answer. */
 function passDeclined({ res, decision, gateway }: Exchange, incoming: IncomingMessage, seconds: number): void {
-  const headers = responseHeaders(incoming.headers, decision);
+  const headers = responseHeaders(incoming.statusCode ?? 502, incoming.headers, decision);
   headers.push('connection', 'close');
   res.writeHead(incoming.statusCode ?? 502, headers);
   incoming.pipe(res);

@@ -6,6 +6,8 @@ export type Target = Readonly<{
   query: string;
   /** The path as upstreams see it that take `%2F` for a slash, or drop `;parameters`; only where these are in it. */
   readings?: readonly string[];
+  /** Of a target in the absolute form: it goes before the Host header. */
+  authority?: string;
 }>;
 
 /** What happens to `;name=value` behind a segment: some servers drop it, others take it for a part of the name. */

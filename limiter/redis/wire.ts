@@ -106,7 +106,7 @@ function encodeHeader(
     contentPerHour.windowSeconds,
     rules.shadow.reduce((bits, name) => bits | (1 << LIMITS.indexOf(name)), 0),
   ]) {
-    at = out.writeUInt32LE(number, at);
+    at = out.writeUInt32LE(Math.min(number, NO_LIMIT), at);
   }
 }
 
