@@ -15,7 +15,7 @@ suite('the list of containers', { concurrency: false }, () => {
     await engine.wait(ids.failed);
     const ports = {
       ExposedPorts: { '81/tcp': {} },
-      HostConfig: { PortBindings: { '80/tcp': [{ HostPort: '18282' }] } },
+      HostConfig: { Binds: ['/tmp:/host'], PortBindings: { '80/tcp': [{ HostPort: '18282' }] } },
     };
     ids.web = await engine.run(['sleep', '60'], ports, 'web');
     ids.store = await engine.run(
@@ -43,7 +43,8 @@ suite('the list of containers', { concurrency: false }, () => {
     ['the last two', 'limit=2', ['paused', 'store']],
     ['a state', filtered({ status: ['created'] }), ['created']],
     ['one of two states', filtered({ status: ['exited', 'paused'] }), ['paused', 'failed']],
-    ['an exit code', filtered({ exited: ['4'] }), ['failed']],
+    ['an exit code', `all=1&${filtered({ exited: ['4'] })}`, ['failed']],
+    ['an exit code among what runs', filtered({ exited: ['4', '0'] }), []],
     ['a label', `all=1&${filtered({ label: ['team'] })}`, ['failed', 'created']],
     ['a label with its value', `all=1&${filtered({ label: ['team=a'] })}`, ['created']],
     ['all of several labels', `all=1&${filtered({ label: ['team', 'tier=1'] })}`, ['created']],
@@ -51,9 +52,20 @@ suite('the list of containers', { concurrency: false }, () => {
     ['what was made after', filtered({ since: ['web'] }), ['paused', 'store']],
     ['a volume', filtered({ volume: ['stored'] }), ['store']],
     ['the place of a volume', filtered({ volume: ['/var/store'] }), ['store']],
+    ["the host's folder of a bind", filtered({ volume: ['/tmp'] }), ['web']],
+    ['a published port', filtered({ publish: ['18282'] }), ['web']],
+    ['a range of published ports', filtered({ publish: ['18000-18300/tcp'] }), ['web']],
+    ['a port of the other protocol', filtered({ publish: ['18282/udp'] }), []],
+    ['an exposed port', filtered({ expose: ['81'] }), ['web']],
+    ['a range of exposed ports', filtered({ expose: ['79-82/tcp'] }), ['web']],
+    ['a port of either kind', filtered({ expose: ['9'], publish: ['18282'] }), ['web']],
+    ['no task', filtered({ 'is-task': ['true'] }), []],
+    ['no container with checks', filtered({ health: ['healthy', 'starting'] }), []],
     ['a network', filtered({ network: ['none'] }), ['store']],
     ['the default network', `all=1&${filtered({ network: ['bridge'] })}`, ['web', 'failed', 'created']],
     ['a part of the name', `all=1&${filtered({ name: ['e[bd]$'] })}`, ['paused', 'web', 'failed', 'created']],
+    ['a whole name', filtered({ name: ['^/web$', '('] }), ['web']],
+    ['a pattern as in Go', filtered({ name: ['(?i)^[[:upper:]]EB$'] }), ['web']],
     ['an image', filtered({ ancestor: ['busybox'] }), ['paused', 'store', 'web']],
     ['an image that is not there', `all=1&${filtered({ ancestor: ['nowhere'] })}`, []],
     ['the shape of the docker command line', filtered({ status: { created: true } }), ['created']],
@@ -68,11 +80,30 @@ suite('the list of containers', { concurrency: false }, () => {
     assert.deepEqual(namesOf(await list(filtered({ id: [ids.web!.slice(0, 8)] }))), ['web']);
   });
 
-  for (const filters of [{ status: ['asleep'] }, { exited: ['x'] }, { colour: ['red'] }]) {
+  const bad = [
+    { health: ['ill'] },
+    { 'is-task': ['x'] },
+    { expose: ['x'] },
+    { publish: ['82-81'] },
+    { publish: ['65536'] },
+    { before: ['nowhere'] },
+    { name: ['a'.repeat(300)] },
+  ];
+  for (const filters of [{ status: ['asleep'] }, { exited: ['x'] }, { colour: ['red'] }, ...bad]) {
     test(`the filter ${JSON.stringify(filters)} is refused`, async () => {
       assert.equal((await engine.get(`/containers/json?${filtered(filters)}`)).status, 400);
     });
   }
+
+  test('a pattern that has to be tried in many ways costs no time', async () => {
+    const id = await engine.create(['true'], {}, `${'a'.repeat(200)}_`);
+    const started = performance.now();
+
+    await Promise.all(['(a+)+$', '(a|a)*$', '(.*a){25}$'].map(async (name) => await list(filtered({ name: [name] }))));
+
+    assert.ok(performance.now() - started < 2000);
+    await engine.delete(`/containers/${id}`);
+  });
 
   test('a line says what the container is and does', async () => {
     const [web] = await list(filtered({ name: ['^web$'] }));

@@ -1,4 +1,5 @@
 import { EngineError } from '../lib/errors.ts';
+import { parsePattern } from '../lib/pattern.ts';
 import type { Container } from './store.ts';
 
 /** What a tag may name. */
@@ -54,6 +55,6 @@ export function logAttributes({ id, name, imageName, imageId, config, hostConfig
 
 function chosen(entries: [string, string][], names = '', pattern = ''): Record<string, string> {
   const wanted = new Set(names.split(','));
-  const matching = pattern === '' ? undefined : new RegExp(pattern);
-  return Object.fromEntries(entries.filter(([key]) => wanted.has(key) || matching?.test(key) === true));
+  const isWanted = pattern === '' ? undefined : parsePattern(pattern);
+  return Object.fromEntries(entries.filter(([key]) => wanted.has(key) || isWanted?.(key) === true));
 }

@@ -1,4 +1,5 @@
 import { EngineError } from '../lib/errors.ts';
+import { parsePattern } from '../lib/pattern.ts';
 import type { HostConfig, HostConfigBody } from './host-config-schema.ts';
 import { TAG_FIELDS } from './log-attributes.ts';
 
@@ -66,11 +67,7 @@ function checkJsonFile(options: Options): void {
 }
 
 function checkPattern(option: string, pattern = ''): void {
-  try {
-    void new RegExp(pattern);
-  } catch (error) {
-    throw new EngineError('invalid', `invalid ${option}: '${pattern}'`, { cause: error });
-  }
+  if (parsePattern(pattern) === undefined) throw new EngineError('invalid', `invalid ${option}: '${pattern}'`);
 }
 
 function checkTag(tag = ''): void {

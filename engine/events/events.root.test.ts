@@ -123,6 +123,7 @@ suite('since and until', () => {
       );
     }
     assert.equal((await eventsOf(engine, { since: '1h', until })).length, 3);
+    assert.equal((await eventsOf(engine, { until })).length, 3);
     assert.deepEqual(await eventsOf(engine, { until: '1' }), []);
   });
 

@@ -9,6 +9,8 @@ import { EventMessage, EventsQuery } from './schema.ts';
 import { EVENT_FILTERS } from './select.ts';
 import { sendEvents } from './send.ts';
 
+const BEFORE_ALL = 0;
+
 /** Endpoint 46. */
 export const eventRoutes =
   (engine: Engine): FastifyPluginAsyncTypebox =>
@@ -26,7 +28,9 @@ export const eventRoutes =
         if (from !== undefined && to !== undefined && Temporal.Instant.compare(from, to) > 0) {
           throw new EngineError('invalid', `\`since\` time (${since}) cannot be after \`until\` time (${until})`);
         }
-        const cursor = from === undefined ? engine.events.cursor : engine.events.cursorAt(from);
+        // Who asks for an end alone asks for all that was before it.
+        const cursor =
+          from !== undefined ? engine.events.cursorAt(from) : to === undefined ? engine.events.cursor : BEFORE_ALL;
         await sendEvents(engine, openStream(request, reply), { cursor, until: to, filters });
         return await reply;
       },

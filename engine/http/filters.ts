@@ -1,4 +1,5 @@
 import { EngineError } from '../lib/errors.ts';
+import { parsePattern, type Pattern } from '../lib/pattern.ts';
 
 /** The values of each filter key that a client gave; a key that is not there does not restrict anything. */
 export type Filters = ReadonlyMap<string, ReadonlySet<string>>;
@@ -20,13 +21,28 @@ export function parseFilters(text: string | undefined, allowed: readonly string[
   return filters;
 }
 
-/** The one boolean that a filter such as `dangling` carries. */
+/** The boolean that a filter such as `dangling` carries; of both, `true` counts. */
 export function booleanFilter(filters: Filters, key: string): boolean | undefined {
   const values = filters.get(key);
   if (values === undefined || values.size === 0) return undefined;
-  const wanted = new Set([...values].map((value) => booleanOf(key, value)));
-  if (wanted.size > 1) throw new EngineError('invalid', `Invalid filter '${key}=${[...values].join(',')}'`);
-  return wanted.has(true);
+  return [...values].map((value) => booleanOf(key, value)).includes(true);
+}
+
+/** Whether one value of a key satisfies a test; also when there is none. */
+export function anyValue(filters: Filters, key: string, isSatisfied: (value: string) => boolean): boolean {
+  const values = filters.get(key);
+  return values === undefined || values.size === 0 || [...values].some(isSatisfied);
+}
+
+/**
+ * Whether a text is one of a key's values, or like one of them as a pattern. What is no pattern is only like itself.
+ * Throws `invalid` for patterns that are too large.
+ */
+export function textFilter(filters: Filters, key: string): Pattern {
+  const values = filters.get(key);
+  if (values === undefined || values.size === 0) return () => true;
+  const patterns = [...values].map((value) => parsePattern(value)).filter((pattern) => pattern !== undefined);
+  return (text) => values.has(text) || patterns.some((pattern) => pattern(text));
 }
 
 /** Whether labels satisfy every `key` or `key=value` of a `label` filter. */
@@ -66,7 +82,7 @@ function valuesOf(key: string, values: unknown): string[] {
 function booleanOf(key: string, value: string): boolean {
   if (value === '1' || value.toLowerCase() === 'true') return true;
   if (value === '0' || value.toLowerCase() === 'false') return false;
-  throw new EngineError('invalid', `Invalid filter '${key}=${value}'`);
+  throw new EngineError('invalid', `Invalid filter '${key}=[${value}]'`);
 }
 
 function invalid(text: string): EngineError {

@@ -1,5 +1,5 @@
 import { booleanFilter, labelsMatch, type Filters } from '../http/filters.ts';
-import { matchesName } from './name-pattern.ts';
+import { nameFilter } from './name-pattern.ts';
 import { familiarReference } from './reference.ts';
 import type { Image, ImageStore } from './store.ts';
 
@@ -23,17 +23,18 @@ export function listImages(engine: Needs, { all, name, filters }: Options): List
   const before = olderThan(images, filters.get('before'));
   const since = youngerThan(images, filters.get('since'));
   const dangling = booleanFilter(filters, 'dangling');
-  const patterns = [...(filters.get('reference') ?? []), ...(name === undefined || name === '' ? [] : [name])];
+  const globs = [...(filters.get('reference') ?? []), ...(name === undefined || name === '' ? [] : [name])];
+  const isWanted = nameFilter(globs);
   const listed: Listed[] = [];
   for (const image of images.all()) {
-    const names = images.referencesOf(image.id).filter((reference) => matchesName(reference, patterns));
+    const names = images.referencesOf(image.id).filter(isWanted);
     const isStep = images.childrenOf(image.id).length > 0;
     const isDangling = images.referencesOf(image.id).length === 0;
     if (!before(image) || !since(image)) continue;
     if (!labelsMatch(filters.get('label'), image.config.Labels)) continue;
     if (isDangling && isStep && (!all || dangling !== undefined)) continue;
     if (dangling !== undefined && dangling !== isDangling) continue;
-    if (patterns.length > 0 && names.length === 0) continue;
+    if (globs.length > 0 && names.length === 0) continue;
     listed.push({
       image,
       tags: names.filter(({ tag }) => tag !== undefined).map(familiarReference),

@@ -1,19 +1,33 @@
+import { EngineError } from '../lib/errors.ts';
+import { parsePattern, type Pattern } from '../lib/pattern.ts';
 import { familiarName, familiarReference, type Reference } from './reference.ts';
 
-/** Whether a name is like one of the patterns; with none, every name is. `*` and `?` stop at a slash. */
-export function matchesName(reference: Reference, patterns: readonly string[]): boolean {
-  if (patterns.length === 0) return true;
-  const names = [familiarName(reference.repository), familiarReference(reference)];
-  return patterns.some((pattern) => {
-    const expression = globExpression(pattern.replace(/^(?:index\.)?docker\.io\/(?:library\/)?/, ''));
-    return names.some((name) => expression.test(name));
-  });
+/**
+ * Whether a name is like one of the globs; with none, every name is. `*`, `?` and `[a-z]` stop at a slash. Throws
+ * `invalid`.
+ */
+export function nameFilter(globs: readonly string[]): (reference: Reference) => boolean {
+  if (globs.length === 0) return () => true;
+  const patterns = globs.map((glob) => globPattern(glob.replace(/^(?:index\.)?docker\.io\/(?:library\/)?/, '')));
+  return (reference) => {
+    const names = [familiarName(reference.repository), familiarReference(reference)];
+    return patterns.some((isLike) => names.some(isLike));
+  };
 }
 
-function globExpression(pattern: string): RegExp {
-  const source = pattern.replaceAll(/[*?]|[^\w/]/g, (sign) => {
-    if (sign === '*') return '[^/]*';
-    return sign === '?' ? '[^/]' : `\\${sign}`;
+function globPattern(glob: string): Pattern {
+  const source = glob.replaceAll(/\*+|\?|\[\^?[^\]]+\]|\\.|[^\w/]/g, (part) => {
+    if (part.startsWith('*')) return '[^/]*';
+    if (part === '?') return '[^/]';
+    if (part.length > 1 && part.startsWith('[')) return part;
+    if (part === '[' || part === '\\') throw syntaxError();
+    return `\\${part.at(-1)!}`;
   });
-  return new RegExp(`^${source}$`);
+  const pattern = parsePattern(`^${source}$`);
+  if (pattern === undefined) throw syntaxError();
+  return pattern;
+}
+
+function syntaxError(): EngineError {
+  return new EngineError('invalid', 'syntax error in pattern');
 }

@@ -1,28 +1,35 @@
-import { labelsMatch, type Filters } from '../http/filters.ts';
+import { anyValue, booleanFilter, labelsMatch, textFilter, type Filters } from '../http/filters.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { Networks } from './networks.ts';
 import type { NetworkRecord } from './store.ts';
 
-export const NETWORK_FILTERS = ['driver', 'id', 'label', 'name', 'type'] as const;
+export const NETWORK_FILTERS = ['dangling', 'driver', 'id', 'label', 'name', 'scope', 'type'] as const;
 
-/** The networks that satisfy all filters; of several values of one filter one is enough. */
+/** The networks that satisfy all filters; of several values of one filter one is enough. Throws `invalid`. */
 export function listNetworks(engine: { networks: Networks }, filters: Filters): NetworkRecord[] {
-  const types = filters.get('type');
-  for (const type of types ?? []) {
+  for (const type of filters.get('type') ?? []) {
     if (type !== 'custom' && type !== 'builtin') throw new EngineError('invalid', `invalid filter: 'type'='${type}'`);
   }
+  const hasName = textFilter(filters, 'name');
+  const hasId = textFilter(filters, 'id');
+  // The predefined networks, of which there are no others yet, are never taken for forgotten ones.
+  if (isDangling(filters) === true) return [];
   return engine.networks
     .list()
     .filter(
       ({ id, name, driver }) =>
-        some(filters.get('driver'), (wanted) => driver === wanted) &&
-        some(filters.get('id'), (part) => id.includes(part)) &&
-        some(filters.get('name'), (part) => name.includes(part)) &&
-        some(types, (type) => type === 'builtin') &&
+        anyValue(filters, 'driver', (wanted) => driver === wanted) &&
+        anyValue(filters, 'scope', (scope) => scope === 'local') &&
+        anyValue(filters, 'type', (type) => type === 'builtin') &&
+        hasId(id) &&
+        hasName(name) &&
         labelsMatch(filters.get('label'), {}),
     );
 }
 
-function some(wanted: ReadonlySet<string> | undefined, matches: (value: string) => boolean): boolean {
-  return wanted === undefined || wanted.size === 0 || [...wanted].some(matches);
+function isDangling(filters: Filters): boolean | undefined {
+  if ((filters.get('dangling')?.size ?? 0) > 1) {
+    throw new EngineError('invalid', 'got more than one value for filter key "dangling"');
+  }
+  return booleanFilter(filters, 'dangling');
 }

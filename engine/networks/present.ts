@@ -119,7 +119,7 @@ function presentEndpoint(endpoint: Place & Pick<Endpoint, 'id' | 'networkId'>): 
 export type ListedPort = { IP?: string; PrivatePort: number; PublicPort?: number; Type: string };
 
 /** The published ports of a container on a bridge, and those that it only exposes. */
-export function listedPorts({ endpoints, exposed }: Member): ListedPort[] {
+export function listedPorts({ endpoints, exposed }: Pick<Member, 'endpoints' | 'exposed'>): ListedPort[] {
   if (!endpoints.some(hasAddress)) return [];
   const published = portsOf(endpoints).map(({ containerPort, hostPort, hostIp, protocol }) => ({
     IP: hostIp,

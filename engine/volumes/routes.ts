@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 
 import type { Engine } from '../engine.ts';
-import { booleanFilter, labelsMatch, parseFilters } from '../http/filters.ts';
+import { anyValue, booleanFilter, labelsMatch, parseFilters, textFilter } from '../http/filters.ts';
 import { createVolume } from './create.ts';
 import { removeVolume } from './remove.ts';
 import { CreateVolumeBody, RemoveVolumeQuery, VolumeList, VolumeName, VolumesQuery, VolumeWire } from './schema.ts';
@@ -17,12 +17,13 @@ export const volumeRoutes =
       handler: ({ query }) => {
         const filters = parseFilters(query.filters, ['name', 'dangling', 'driver', 'label']);
         const dangling = booleanFilter(filters, 'dangling');
+        const hasName = textFilter(filters, 'name');
         const volumes = engine.volumes
           .all()
           .filter(
             ({ name, labels }) =>
-              matches(filters.get('name'), name) &&
-              matches(filters.get('driver'), 'local') &&
+              hasName(name) &&
+              anyValue(filters, 'driver', (part) => 'local'.includes(part)) &&
               labelsMatch(filters.get('label'), labels) &&
               (dangling === undefined || dangling === (engine.volumeUsage.usersOf(name).length === 0)),
           );
@@ -54,11 +55,6 @@ export const volumeRoutes =
       },
     });
   };
-
-/** Parts of names count, as the specification says. */
-function matches(wanted: ReadonlySet<string> | undefined, text: string): boolean {
-  return wanted === undefined || [...wanted].some((part) => text.includes(part));
-}
 
 function present(volumes: VolumeStore, { name, createdAt, labels }: Volume): VolumeWire {
   return {

@@ -98,5 +98,8 @@ suite('volumes', { concurrency: false }, () => {
     assert.deepEqual(await names({ name: { '-one': true }, dangling: { 0: true } }), ['used-one']);
     assert.deepEqual(await names({ name: ['-one'], driver: ['loc'] }), ['lonely-one', 'used-one']);
     assert.deepEqual(await names({ driver: ['nfs'] }), []);
+    assert.deepEqual(await names({ name: ['^used-one$'] }), ['used-one']);
+    assert.deepEqual(await names({ name: ['y.one$', '('] }), ['lonely-one']);
+    assert.deepEqual(await names({ name: ['-one'], dangling: ['true', 'false'] }), ['lonely-one']);
   });
 });

@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { parsePattern } from './pattern.ts';
+
+const cases: [pattern: string, text: string, expected: boolean][] = [
+  ['eb', 'web-1', true],
+  ['^web$', 'web-1', false],
+  ['^web-[[:digit:]]+$', 'web-1', true],
+  ['(?i)WEB', 'web-1', true],
+  ['\\d\\z', 'web-1', true],
+  ['', 'web', true],
+];
+for (const [pattern, text, expected] of cases) {
+  test(`${text} is ${expected ? '' : 'not '}like ${pattern}`, () => {
+    assert.equal(parsePattern(pattern)?.(text), expected);
+  });
+}
+
+for (const written of ['(', 'web(?=-)', '(a)\\1', '[z-a]', '*', '(a{100}){100}'.replace('{100})', '{1000})')]) {
+  test(`${written} is no pattern`, () => {
+    assert.equal(parsePattern(written), undefined);
+  });
+}
+
+for (const written of ['a'.repeat(257), '(a?){1000}(b?){1000}']) {
+  test(`a pattern of ${written.length} characters is refused: ${written.slice(0, 20)}`, () => {
+    assert.throws(() => parsePattern(written), { kind: 'invalid' });
+  });
+}
+
+const costly = [
+  '(a+)+$',
+  '(a|a)*$',
+  '(a|aa)+$',
+  '(.*a){25}$',
+  '(a*)*b',
+  '^(([a-z])+.)+[A-Z]([a-z])+$',
+  '(a?){200}a{200}$',
+];
+for (const written of costly) {
+  test(`${written} takes no time on a long text`, () => {
+    const pattern = parsePattern(written)!;
+    const started = performance.now();
+
+    pattern(`${'a'.repeat(4095)}!`);
+
+    assert.ok(performance.now() - started < 1000);
+  });
+}
+
+test('a text of more than 4,096 characters is like none', () => {
+  assert.equal(parsePattern('a')?.('a'.repeat(4097)), false);
+});
