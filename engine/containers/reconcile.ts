@@ -65,7 +65,7 @@ async function resume(engine: Needs, { container, shim }: Survivor): Promise<voi
 async function finishStart(engine: Needs, container: Container, shim: Shim): Promise<boolean> {
   const started = await startOf(engine, shim);
   if (started === undefined) {
-    await shim.abandon();
+    await shim.end();
     await settle(engine, container);
     return false;
   }

@@ -29,8 +29,7 @@ async function removeFoldersOfEnded({ config, execs }: ExecNeeds): Promise<void>
     const directory = shimFolder(config, id);
     if (!existsSync(join(directory, 'process.json'))) continue; // a container's
     const shim = await Shim.reconnect(directory, 'exec');
-    shim?.release();
-    await shim?.abandon();
+    await shim?.end();
     await rm(directory, { recursive: true, force: true });
   }
 }
@@ -52,6 +51,6 @@ async function findAgain(engine: ExecNeeds, { id }: Exec): Promise<void> {
     ...current,
     state: { status: 'ended', exitCode, endedAt: engine.clock.now() },
   }));
-  await shim?.abandon();
+  await shim?.end();
   await rm(directory, { recursive: true, force: true });
 }
