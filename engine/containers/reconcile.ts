@@ -7,7 +7,7 @@ import { reconcile as reconcileNetworks } from '../networks/sandbox.ts';
 import { Shim, type Started } from '../runtime/shim.ts';
 import { thaw } from './freezer.ts';
 import { cgroupPathOf, shimFolder } from './places.ts';
-import { removeRemains } from './remains.ts';
+import { removeIfLeft, removeRemains } from './remains.ts';
 import { finishRemoval, removeVolumesOfNobody, type RemoveNeeds } from './remove.ts';
 import { recordRun, type StartNeeds } from './start.ts';
 import { isAlive, transition } from './state.ts';
@@ -130,7 +130,7 @@ async function undoStart(engine: Needs, container: Container, folder: string): P
 /** The shim may have died before the runtime had taken its container away. */
 async function clean(engine: Needs, container: Container, folder: string): Promise<void> {
   const { id, hostConfig } = container;
-  await removeRemains(engine.runtimes.get(hostConfig.Runtime), id, cgroupPathOf(container));
+  await removeIfLeft(engine.runtimes.get(hostConfig.Runtime), id, cgroupPathOf(container));
   await rm(folder, { recursive: true, force: true });
 }
 

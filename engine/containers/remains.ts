@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -38,7 +39,8 @@ export async function endProcesses(cgroupPath: string): Promise<boolean> {
 
 /** The same where the shim could not do it in its time, or was killed; nearly free where nothing is left. */
 export async function removeIfLeft(runtime: Runtime, id: string, cgroupPath: string): Promise<void> {
-  if (hasCgroup(detectCgroups(), cgroupPath)) await removeRemains(runtime, id, cgroupPath);
+  const isLeft = hasCgroup(detectCgroups(), cgroupPath) || existsSync(join(runtime.root, id));
+  if (isLeft) await removeRemains(runtime, id, cgroupPath);
 }
 
 /** Removes what a killed shim has left of a container: its processes, the runtime's record, its cgroup. */

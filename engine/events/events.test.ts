@@ -7,7 +7,7 @@ import { Events } from './events.ts';
 
 test('an event that is rolled back wakes nobody, and no reader misses the one after it', () => {
   using db = new Database(':memory:');
-  const events = new Events(db, systemClock, { error: assert.fail });
+  const events = new Events(db, systemClock, { error: (details) => assert.fail(JSON.stringify(details)) });
   let woken = 0;
   using _listening = events.listen(() => (woken += 1));
   events.emit('container', 'first', 'a');
