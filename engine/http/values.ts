@@ -12,7 +12,9 @@ export type ValueSchema = {
 };
 
 type Fields = Record<string, unknown>;
+type Properties = Readonly<Record<string, ValueSchema>>;
 
+const NO_PROPERTIES: Properties = {};
 const TRUE = new Set(['1', 'true', 't', 'yes', 'y', 'on']);
 const FALSE = new Set(['0', 'false', 'f', 'no', 'n', 'off', 'none']);
 
@@ -72,8 +74,8 @@ export function readBody(schema: ValueSchema, given: unknown): unknown {
 function readObject(schema: ValueSchema, given: Fields): Fields {
   const shape = objectOf(schema);
   if (shape === undefined) return given;
-  const { patternProperties = {}, properties = {} } = shape;
-  const entries = Object.values(patternProperties)[0];
+  const { properties = NO_PROPERTIES } = shape;
+  const entries = Object.values(shape.patternProperties ?? {})[0];
   const read: Fields = entries === undefined ? exactKeys(properties, given) : readMap(entries, given);
   for (const [key, property] of Object.entries(properties)) {
     const value = read[key];
@@ -93,18 +95,27 @@ function readObject(schema: ValueSchema, given: Fields): Fields {
  * A copy with keys as the schema spells them: where the exact key is missing, one that differs in case counts, as in
  * Go; of several the last.
  */
-function exactKeys(properties: Readonly<Record<string, ValueSchema>>, given: Fields): Fields {
+function exactKeys(properties: Properties, given: Fields): Fields {
   const read: Fields = { ...given };
-  const unknown = Object.keys(given).filter((key) => !Object.hasOwn(properties, key));
-  if (unknown.length === 0) return read;
-  const spelled = new Map(Object.keys(properties).map((key) => [key.toLowerCase(), key]));
-  for (const key of unknown) {
-    const exact = spelled.get(key.toLowerCase());
+  for (const key of Object.keys(given)) {
+    if (Object.hasOwn(properties, key)) continue;
+    const exact = spellingOf(properties, key);
     if (exact === undefined) continue;
     if (!Object.hasOwn(given, exact)) read[exact] = given[key];
     delete read[key];
   }
   return read;
+}
+
+const spellings = new WeakMap<Properties, ReadonlyMap<string, string>>();
+
+function spellingOf(properties: Properties, key: string): string | undefined {
+  let known = spellings.get(properties);
+  if (known === undefined) {
+    known = new Map(Object.keys(properties).map((exact) => [exact.toLowerCase(), exact]));
+    spellings.set(properties, known);
+  }
+  return known.get(key.toLowerCase());
 }
 
 function readMap(entries: ValueSchema, given: Fields): Fields {
