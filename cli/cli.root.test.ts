@@ -6,7 +6,7 @@ import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 
 import { busyboxArchive, busyboxLayer } from '@gantry/tests/busybox-image.ts';
-import { gantry as runLine, ownClient, type Outcome } from '@gantry/tests/own-client.ts';
+import { gantry as runLine, ownClient, said as saidBy, type Outcome } from '@gantry/tests/own-client.ts';
 import { TestEngine } from '@gantry/tests/test-engine.ts';
 
 const execute = promisify(execFile);
@@ -21,11 +21,7 @@ async function gantry(words: readonly string[], stdin?: string): Promise<Outcome
   return await runLine(engine, words, stdin === undefined ? {} : { stdin });
 }
 
-async function said(...words: string[]): Promise<string> {
-  const { stdout, stderr, code } = await gantry(words);
-  assert.equal(code, 0, stderr);
-  return stdout.trim();
-}
+const said = async (...words: string[]): Promise<string> => await saidBy(engine, ...words);
 
 test('load, import, images and rmi', async () => {
   const archive = join(engine.directory, 'busybox.tar');

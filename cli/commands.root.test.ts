@@ -1,15 +1,12 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { promisify } from 'node:util';
 
 import { jsonLines } from '@gantry/client/json-lines.ts';
-import { gantry, ownClient, type Outcome } from '@gantry/tests/own-client.ts';
+import { gantry, refused as refusedBy, said as saidBy, type Outcome } from '@gantry/tests/own-client.ts';
 import { TestEngine } from '@gantry/tests/test-engine.ts';
 
-const execute = promisify(execFile);
 let engine: TestEngine;
 
 before(async () => {
@@ -17,18 +14,8 @@ before(async () => {
 });
 after(async () => await engine[Symbol.asyncDispose]());
 
-async function said(...words: string[]): Promise<string> {
-  const { stdout, stderr, code } = await gantry(engine, words);
-  assert.equal(code, 0, `gantry ${words.join(' ')}: ${stderr}${stdout}`);
-  return stdout.trim();
-}
-
-async function refused(...words: string[]): Promise<Outcome> {
-  const outcome = await gantry(engine, words);
-  assert.notEqual(outcome.code, 0, `gantry ${words.join(' ')} was not refused`);
-  assert.match(outcome.stderr, /^gantry: /);
-  return outcome;
-}
+const said = async (...words: string[]): Promise<string> => await saidBy(engine, ...words);
+const refused = async (...words: string[]): Promise<Outcome> => await refusedBy(engine, ...words);
 
 test('a life in small steps: create, start, pause, unpause, restart, rename, wait, rm', async () => {
   const idFile = join(engine.directory, 'id');
@@ -259,111 +246,10 @@ test('what a list shows can be told from what docker’s command line shows', as
   await said('volume', 'rm', 'data');
 });
 
-test('a name in an error or a cell cannot steer the terminal', async () => {
-  const wicked = '\u001b[2Jevil';
-  await said('run', '--name', 'wicked', 'busybox', 'sh', '-c', `: ${wicked}`);
-
-  const listed = await said('ps', '-a', '--no-trunc', '--filter', 'name=wicked');
-  const error = await refused('inspect', wicked);
-
-  assert.ok(!(listed + error.stderr).includes('\u001b'));
-  assert.match(listed, /\\x1b|\\u001b/);
-  await said('rm', 'wicked');
-});
-
-test('what cannot be read ends with 125, in one form', async () => {
-  for (const [line, message] of [
-    [['pz'], /^gantry: unknown command 'pz'\nDid you mean 'ps'\?\nSee 'gantry --help'\.\n$/],
-    [
-      ['volume', 'lst'],
-      /^gantry: unknown command 'volume lst'\nDid you mean .*'ls'.*\nSee 'gantry volume --help'\.\n$/,
-    ],
-    [['ps', 'x'], /^gantry: 'gantry ps' accepts no arguments\nSee 'gantry ps --help'\.\n$/],
-    [['stop', '--nonsense', 'x'], /^gantry: unknown flag: --nonsense\nSee 'gantry stop --help'\.\n$/],
-    [['images', '--format', '{{.Nope}}'], /^gantry: template: there is no field \.Nope\n/],
-    [
-      ['run', '--annotation', 'a=b', 'busybox'],
-      /^gantry: --annotation cannot be used: API 1\.24 has nothing for it\nSee 'gantry run --help'\.\n$/,
-    ],
-    [['logs', '--since', 'soon', 'x'], /^gantry: invalid time "soon"/],
-  ] as const) {
-    const { code, stderr } = await gantry(engine, line);
-    assert.deepEqual([line, code], [line, 125]);
-    assert.match(stderr, message);
-  }
-});
-
-test('what is not built yet is said, with what to do instead', async () => {
-  assert.match((await refused('build', '.')).stderr, /^gantry: 'build' is not built yet\. .*gantry load/);
-  assert.match(
-    (await refused('pull', 'alpine')).stderr,
-    /^gantry: pulling from a registry is not built yet\..*gantry load/,
-  );
-  const missing = await gantry(engine, ['run', 'alpine']);
-  assert.equal(missing.code, 125);
-  assert.match(
-    missing.stderr,
-    /^Unable to find image 'alpine' locally\ngantry: pulling from a registry is not built yet/,
-  );
-});
-
 test('logs --since with a duration shows what is younger', async () => {
   await said('run', '--name', 'old', 'busybox', 'echo', 'said');
 
   assert.equal(await said('logs', '--since', '10m', 'old'), 'said');
   assert.equal(await said('logs', '--since', '0s', 'old'), '');
   await said('rm', 'old');
-});
-
-test('a detach says that the container goes on', async () => {
-  await said('run', '-dit', '--name', 'left', 'busybox', 'sh', '-c', 'while :; do echo asking; sleep 0.1; done');
-  const running = execute('script', ['-qec', `${process.execPath} ${ownClient} attach left`, '/dev/null'], {
-    env: { ...process.env, GANTRY_HOST: `unix://${engine.socketPath}` },
-  });
-  const typed = new Promise<void>((resolve) => running.child.stdout!.once('data', () => resolve()));
-  await typed;
-  running.child.stdin!.write('\u0010\u0011');
-
-  assert.match((await running).stdout, /Detached: left goes on\. .*gantry attach left/);
-  assert.equal(await said('inspect', '-f', '{{.State.Running}}', 'left'), 'true');
-  await said('rm', '-f', 'left');
-});
-
-test('colours are for terminals that want them', async () => {
-  const underTerminal = async (env: NodeJS.ProcessEnv) => {
-    const line = `${process.execPath} ${ownClient} ps`;
-    const { stdout } = await execute('script', ['-qec', line, '/dev/null'], {
-      env: { ...process.env, GANTRY_HOST: `unix://${engine.socketPath}`, TERM: 'xterm', ...env },
-    });
-    return stdout;
-  };
-
-  assert.ok((await underTerminal({ NO_COLOR: '' })).startsWith('\u001b[1mCONTAINER ID'));
-  assert.match(await underTerminal({ NO_COLOR: '1' }), /^CONTAINER ID/);
-  assert.match(await said('ps'), /^CONTAINER ID/);
-});
-
-test('completion offers commands, flags, and names of what there is', async () => {
-  await said('create', '--name', 'complete-me', 'busybox');
-  const offered = async (...words: string[]) =>
-    (await said('__complete', ...words)).split('\n').map((line) => line.split('\t')[0]);
-
-  assert.deepEqual(await offered('st'), ['start', 'stop']);
-  assert.deepEqual(await offered('volume', 'r'), ['rm', 'remove']);
-  assert.deepEqual(await offered('run', '--env'), ['--env-file', '--env']);
-  assert.deepEqual(await offered('rm', 'compl'), ['complete-me']);
-  assert.deepEqual(await offered('run', '--rm', 'busy'), ['busybox:latest']);
-  assert.deepEqual(await offered('run', '--network', 'n'), ['none']);
-  assert.deepEqual(await offered('run', '--restart=al'), ['--restart=always']);
-  assert.deepEqual(await offered('load', '-i', ''), [':file']);
-  assert.deepEqual(await offered('run', 'busybox', 'ls', '-'), ['']);
-  await said('rm', 'complete-me');
-});
-
-test('every flag of docker’s run, create and exec is known here', async () => {
-  for (const name of ['run', 'create', 'exec']) {
-    const [theirs, ours] = await Promise.all([engine.docker(name, '--help'), said(name, '--help')]);
-    for (const [, flag] of theirs.stdout.matchAll(/^ +(?:-\w, )?--([\w-]+)/gm))
-      assert.match(ours, new RegExp(`--${flag}\\b`), `${name} --${flag}`);
-  }
 });

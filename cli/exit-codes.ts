@@ -1,6 +1,6 @@
 /**
- * The exit codes. 125 is a command line that cannot be read, whatever the command, and a container that the engine
- * refuses; 126 and 127 are programs that cannot be run; 1 is everything else.
+ * The exit codes. 125 is a command line that cannot be read, whatever the command, and a container that `run` cannot
+ * make; 126 and 127 are programs that cannot be run; 1 is everything else.
  */
 export const EXIT = { usage: 125, engineFailed: 125, cannotExecute: 126, notFound: 127, failed: 1 } as const;
 

@@ -1,5 +1,5 @@
 import { Connection } from '@gantry/client/connection.ts';
-import { DEFAULT_HOST, targetOf } from '@gantry/client/target.ts';
+import { addressOf, targetOf, type Target } from '@gantry/client/target.ts';
 
 import type { Context } from './command-line/command.ts';
 import { checkCount, parse } from './command-line/parse.ts';
@@ -21,7 +21,7 @@ export async function runProgram(argv: readonly string[]): Promise<number> {
   try {
     return await obey(argv, line, stack);
   } catch (error) {
-    const message = messageOf(error, addressOf(line.host));
+    const message = messageOf(error, addressOf(line.host, process.env));
     if (message !== '') console.error(`${red('gantry:')} ${visibleLines(message)}`);
     if (error instanceof UsageError) console.error(`See '${line.place} --help'.`);
     return error instanceof Exit ? error.code : EXIT.failed;
@@ -101,17 +101,18 @@ async function complete(words: readonly string[], context: Context): Promise<num
 function contextOf(host: string | undefined, stack: DisposableStack): Context {
   let opened: Connection | undefined;
   return {
-    address: addressOf(host),
+    address: addressOf(host, process.env),
     get connection() {
-      opened ??= stack.use(new Connection(targetOf(host, process.env)));
+      opened ??= stack.use(new Connection(readTarget(host)));
       return opened;
     },
   };
 }
 
-function addressOf(host: string | undefined): string {
-  return (
-    [host, process.env.GANTRY_HOST, process.env.DOCKER_HOST].find((each) => each !== undefined && each !== '') ??
-    DEFAULT_HOST
-  );
+function readTarget(host: string | undefined): Target {
+  try {
+    return targetOf(host, process.env);
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error));
+  }
 }

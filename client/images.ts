@@ -35,7 +35,9 @@ export async function imageHistory(engine: Connection, name: string): Promise<Hi
 
 /** POST /images/{name}/tag: the new name with or without a tag. */
 export async function tagImage(engine: Connection, name: string, newName: string): Promise<void> {
-  const [, repo, tag] = /^(.*?)(?::([^/:]*))?$/.exec(newName)!;
+  // A colon before a slash is that of a registry's port.
+  const at = newName.indexOf(':', newName.lastIndexOf('/') + 1);
+  const [repo, tag] = at < 0 ? [newName, undefined] : [newName.slice(0, at), newName.slice(at + 1)];
   await engine.call('POST', `/images/${name}/tag`, { query: { repo, tag } });
 }
 

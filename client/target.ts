@@ -14,8 +14,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
  * With `DOCKER_TLS_VERIFY` set, TCP is TLS with the certificates of `DOCKER_CERT_PATH`.
  */
 export function targetOf(host: string | undefined, environment: Environment): Target {
-  const text = host ?? environment.GANTRY_HOST ?? environment.DOCKER_HOST ?? '';
-  const address = text === '' ? DEFAULT_HOST : text;
+  const address = addressOf(host, environment);
   if (address.startsWith('unix://')) return { kind: 'unix', socketPath: address.slice('unix://'.length) };
   const tcp = /^tcp:\/\/(\[[^\]]+\]|[^:/]+)(?::(\d+))?\/?$/.exec(address);
   if (tcp === null) throw new Error(`invalid host "${address}": expected unix:///path or tcp://host:port`);
@@ -24,6 +23,12 @@ export function targetOf(host: string | undefined, environment: Environment): Ta
   const port = Number(tcp[2] ?? (secure ? 2376 : 2375));
   if (!secure) return { kind: 'tcp', host: name, port };
   return { kind: 'tcp', host: name, port, tls: certificates(environment) };
+}
+
+/** The first of the flag, `GANTRY_HOST`, `DOCKER_HOST` and the default that is not empty. */
+export function addressOf(host: string | undefined, environment: Environment): string {
+  const given = [host, environment.GANTRY_HOST, environment.DOCKER_HOST];
+  return given.find((each) => each !== undefined && each !== '') ?? DEFAULT_HOST;
 }
 
 function certificates(environment: Environment): { ca: Buffer; cert: Buffer; key: Buffer; verify: boolean } {

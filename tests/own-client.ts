@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -25,4 +26,19 @@ export async function gantry(
     if (typeof failed.code !== 'number') throw error;
     return { stdout: failed.stdout, stderr: failed.stderr, code: failed.code };
   }
+}
+
+/** The output of a line that must succeed. */
+export async function said(engine: { socketPath: string }, ...words: string[]): Promise<string> {
+  const { stdout, stderr, code } = await gantry(engine, words);
+  assert.equal(code, 0, `gantry ${words.join(' ')}: ${stderr}${stdout}`);
+  return stdout.trim();
+}
+
+/** The outcome of a line that must be refused, in the form that all refusals have. */
+export async function refused(engine: { socketPath: string }, ...words: string[]): Promise<Outcome> {
+  const outcome = await gantry(engine, words);
+  assert.notEqual(outcome.code, 0, `gantry ${words.join(' ')} was not refused`);
+  assert.match(outcome.stderr, /^gantry: /);
+  return outcome;
 }

@@ -9,14 +9,18 @@ import { command, type Command, type Context, type Flag, type Offers } from './c
 
 const SCRIPTS: Readonly<Record<string, string>> = {
   bash: `_gantry() {
-  local words
-  mapfile -t words < <("\${COMP_WORDS[0]}" __complete "\${COMP_WORDS[@]:1:COMP_CWORD-1}" "\${COMP_WORDS[COMP_CWORD]}" 2>/dev/null)
-  if [ "\${words[0]}" = :file ]; then
-    compopt -o default
-    return
-  fi
-  mapfile -t COMPREPLY < <(compgen -W "\${words[*]%%$'\\t'*}" -- "\${COMP_WORDS[COMP_CWORD]}")
-  [ "\${#COMPREPLY[@]}" != 1 ] || case "\${COMPREPLY[0]}" in *:) compopt -o nospace ;; esac
+  local word line=()
+  # Bash makes three words of --flag=value.
+  for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do [ "$word" = = ] || line+=("$word"); done
+  mapfile -t COMPREPLY < <("\${COMP_WORDS[0]}" __complete "\${line[@]}" "\${COMP_WORDS[COMP_CWORD]#=}" 2>/dev/null)
+  COMPREPLY=("\${COMPREPLY[@]%%$'\\t'*}")
+  case "\${COMPREPLY[*]}" in
+    :file)
+      COMPREPLY=()
+      compopt -o default 2>/dev/null
+      ;;
+    *:) compopt -o nospace 2>/dev/null ;;
+  esac
 }
 complete -F _gantry gantry ./gantry`,
   zsh: `#compdef gantry
@@ -28,7 +32,7 @@ _gantry() {
     return
   fi
   local line
-  for line in "\${lines[@]}"; do words_+=("\${\${line%%$'\\t'*}//:/\\\\:}:\${line#*$'\\t'}"); done
+  for line in "\${lines[@]}"; do words_+=("\${\${line%%$'\\t'*}//:/\\\\\\\\:}:\${line#*$'\\t'}"); done
   _describe gantry words_
 }
 compdef _gantry gantry ./gantry`,

@@ -10,7 +10,6 @@ import { EXIT, Exit, UsageError } from '../exit-codes.ts';
 import { pullOrExplain } from '../images/pull.ts';
 import { yellow } from '../output/colour.ts';
 import { visibleLines } from '../output/escape.ts';
-import { asEngineFailure } from './failure-codes.ts';
 
 export type CreateFlags = Given<typeof CREATE_FLAGS>;
 type Stream = 'stdin' | 'stdout' | 'stderr';
@@ -56,8 +55,8 @@ export async function createContainer(engine: Connection, purpose: Purpose, flag
     throw new UsageError(`invalid argument "${flags.pull}" for "--pull" flag: expected always, missing or never`);
   }
   if (flags.cidfile !== undefined) await writeNew(flags.cidfile, '');
-  if (flags.pull === 'always') await asEngineFailure(pullOrExplain(engine, purpose.image, flags.quiet));
-  const id = await asEngineFailure(createOrPull(engine, body, flags));
+  if (flags.pull === 'always') await pullOrExplain(engine, purpose.image, flags.quiet);
+  const id = await createOrPull(engine, body, flags);
   if (flags.cidfile !== undefined) await writeFile(flags.cidfile, id);
   return id;
 }

@@ -37,7 +37,7 @@ export const run = command({
   run: async (context, [image = '', ...words], flags) => {
     check(flags);
     const attached = flags.detach ? new Set<never>() : attachedStreams(flags);
-    const id = await createContainer(context.connection, { image, command: words, attached }, flags);
+    const id = await asEngineFailure(createContainer(context.connection, { image, command: words, attached }, flags));
     if (flags.detach) return await startDetached(context, id, flags);
     try {
       return await startAttached(context, id, flags);

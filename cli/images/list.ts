@@ -37,12 +37,12 @@ export const images = command({
     const digests = flags.digests || flags.format?.includes('.Digest') === true;
     const filters = [...flags.filter, ...(name === undefined ? [] : [`reference=${name}`])];
     const listed = await listImages(connection, { all: flags.all, digests, filters: filtersOf(filters) });
-    if (flags.quiet && flags.format === undefined) {
-      for (const { Id } of listed) console.log(flags['no-trunc'] ? Id : shortId(Id));
-      return;
-    }
     const columns = ['Repository', 'Tag', ...(flags.digests ? ['Digest'] : []), 'ID', 'CreatedSince', 'Size'];
     const rows = listed.flatMap((image) => rowsOf(image, digests, flags['no-trunc']));
+    if (flags.quiet && flags.format === undefined) {
+      for (const { ID } of rows) console.log(ID);
+      return;
+    }
     await printList({ titles: TITLES, columns, rows }, flags.format);
   },
 });

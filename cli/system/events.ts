@@ -34,7 +34,10 @@ export const events = command({
 });
 
 function eventText({ Type, Action, Actor, timeNano }: system.EventMessage): string {
-  const time = Temporal.Instant.fromEpochNanoseconds(BigInt(Math.trunc(timeNano / 1e6)) * 1_000_000n);
-  const attributes = Object.entries(Actor.Attributes).map(([name, value]) => `${name}=${value}`);
-  return `${time.toString()} ${Type} ${Action} ${Actor.ID} (${attributes.join(', ')})`;
+  // A number of JSON is exact to a quarter of a microsecond here.
+  const time = Temporal.Instant.fromEpochNanoseconds(BigInt(Math.trunc(timeNano / 1e3)) * 1000n);
+  const attributes = Object.entries(Actor.Attributes)
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, value]) => `${name}=${value}`);
+  return `${time.toString({ smallestUnit: 'microsecond' })} ${Type} ${Action} ${Actor.ID} (${attributes.join(', ')})`;
 }
