@@ -16,6 +16,7 @@ const MOST_REMEMBERED = 10_000;
 export class GatewayLog {
   readonly logger: Logger;
   #requests: boolean;
+  #away: { readonly sinceMs: number; toldMs: number; failures: number } | undefined;
   readonly #lately = new Map<string, { atMs: number; left: number }>();
 
   constructor({ level, requests }: Config['log'], logger?: Logger) {
@@ -31,7 +32,8 @@ export class GatewayLog {
 
   /** The first refusal in a row, then every tenth, hundredth, …: a caller that goes on cannot fill the disk. */
   refusal({ caller, endpoint, kind, refusedBy, retryAfterSeconds, repeated }: Refusal): void {
-    if (!isPowerOfTen(repeated)) return;
+    // Of a store that does not answer there is a line of its own.
+    if (kind === 'unavailable' || !isPowerOfTen(repeated)) return;
     this.logger.info(
       { caller: caller.key, kind, limit: refusedBy, endpoint: endpoint.name, retryAfterSeconds, repeated },
       'refused',
@@ -42,6 +44,27 @@ export class GatewayLog {
     const repeated = this.#left(`shadow ${limit} ${caller.key}`);
     if (repeated === undefined) return;
     this.logger.info({ caller: caller.key, limit, endpoint: endpoint.name, repeated }, 'would have been refused');
+  }
+
+  /** A line when a shared store is away, one a minute with a count, and one when it is back (`storeBack`). */
+  storeAway(error: unknown): void {
+    const nowMs = Date.now();
+    if (this.#away === undefined) {
+      this.#away = { sinceMs: nowMs, toldMs: nowMs, failures: 1 };
+      this.logger.error({ err: error }, 'the store does not answer');
+      return;
+    }
+    this.#away.failures += 1;
+    if (nowMs - this.#away.toldMs < REPEAT_MS) return;
+    this.#away.toldMs = nowMs;
+    this.logger.error({ err: error, failures: this.#away.failures }, 'the store still does not answer');
+  }
+
+  storeBack(): void {
+    if (this.#away === undefined) return;
+    const { sinceMs, failures } = this.#away;
+    this.#away = undefined;
+    this.logger.info({ failures, seconds: (Date.now() - sinceMs) / 1000 }, 'the store answers again');
   }
 
   failure(what: 'store' | 'upstream' | 'identity source', error: unknown): void {

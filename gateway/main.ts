@@ -14,6 +14,7 @@ try {
     error instanceof UsageError ||
     error instanceof AdminError ||
     error instanceof SocketPathError ||
+    (error instanceof Error && error.name === 'FileTaken') || // its class would bring a store with it
     isSystemError(error);
   const problems = error instanceof ConfigError ? error.problems : expected ? [error.message] : [];
   for (const problem of problems) console.error(`gantry gateway: ${problem}`);

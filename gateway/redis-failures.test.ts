@@ -103,6 +103,28 @@ test('Redis: nobody is refused because the gateway stood still', async () => {
   assert.deepEqual([...statuses.keys()], [200]);
 });
 
+test('Redis: the log says once that it is away, and once that it is back', async () => {
+  await using upstream = await TestUpstream.start();
+  await using redis = await TestRedis.start();
+  const store = { kind: 'redis', url: redis.url, timeoutMs: 200 } as const;
+  await using gateway = await TestGateway.start({ upstream: upstream.url, limits: { anonymous: 10_000 }, store });
+  await gateway.request('/user');
+  const before = gateway.log.length;
+
+  await redis.kill();
+  const away = await Promise.all(Array.from({ length: 50 }, async () => await gateway.request('/user')));
+  for (let n = 0; n < 50; n += 1) away.push(await gateway.request('/user'));
+  await redis.start();
+  await gateway.logged('the store answers again');
+
+  assert.ok(away.every(({ status }) => status === 503));
+  assert.deepEqual(
+    gateway.log.slice(before).map(({ msg }) => msg),
+    ['the store does not answer', 'the store answers again'],
+  );
+  assert.ok(Number(gateway.log.at(-1)?.['failures']) >= 100);
+});
+
 test('Redis: the places of a killed gateway are free again after its lease, and not before', async () => {
   await using upstream = await TestUpstream.start();
   const held = upstream.hold('/held');

@@ -1,4 +1,5 @@
 import { RateLimiter } from '@gantry/limiter/limiter.ts';
+import { ForeignValue } from '@gantry/limiter/redis/wire.ts';
 import type { LimitStore, RefusalNote } from '@gantry/limiter/types.ts';
 
 import { rulesFrom } from './config/rules.ts';
@@ -38,7 +39,8 @@ export async function startGateway(
       onStoreFailure: config.store.onFailure,
       reportFailure: (error) => {
         gateway.counts.storeFailures += 1;
-        log.failure('store', error);
+        if (error instanceof ForeignValue) log.failure('store', error);
+        else log.storeAway(error);
       },
       reportShadow: (limit, caller, endpoint) => log.shadow(limit, caller, endpoint),
       ...(tellOthers === undefined ? {} : { reportRefusal: tellOthers }),

@@ -17,6 +17,37 @@ import { TestUpstream } from './tests/test-upstream.ts';
 /** What a killed gateway may lose, as the documentation says. */
 const FLUSH_MS = 200;
 
+test('SQLite: a second gateway on the same file is refused, until the first has ended', async () => {
+  await using upstream = await TestUpstream.start();
+  const first = await TestGateway.start({
+    upstream: upstream.url,
+    store: { kind: 'sqlite', path: '{folder}/limits.db' },
+  });
+  await using _undo = first;
+  const settings: Settings = {
+    upstream: upstream.url,
+    store: { kind: 'sqlite', path: join(first.folder, 'limits.db') },
+  };
+
+  const second = await TestGateway.start(settings).then(
+    () => 'started',
+    (error: unknown) => String(error),
+  );
+  const workers = await TestGateway.start({ ...settings, workers: 2 }).then(
+    () => 'started',
+    (error: unknown) => String(error),
+  );
+  await kill(first);
+  await using third = await TestGateway.start(settings);
+
+  assert.match(
+    second,
+    /gantry gateway: .*limits\.db is used by another process: gateways that share counts need Redis/,
+  );
+  assert.match(workers, /is used by another process/);
+  assert.equal((await third.request('/user')).status, 200);
+});
+
 async function settledUnderWay(gateway: TestGateway, count: number): Promise<void> {
   await eventually(
     `${count} requests are under way`,

@@ -61,7 +61,7 @@ class Workers implements Operator {
     this.#log = log;
     this.#rules = rulesFrom(config);
     if (config.store.kind !== 'redis') {
-      this.#store = openLocalStore(config, (error) => log.failure('store', error));
+      this.#store = openLocalStore(config, log);
     }
     cluster.setupPrimary({ exec: join(import.meta.dirname, 'worker.ts'), args: [] });
   }

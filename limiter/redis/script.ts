@@ -1,7 +1,7 @@
 /**
  * The decision inside Redis: the same steps as `memory/store.ts`, for a batch of requests in one call.
  *
- * A caller is one string value of 64 bytes: when its fixed windows end, one other window, what all of these have
+ * A caller is one string value of 65 bytes: its version, when its fixed windows end, one other window, what all of these have
  * counted, a gateway's lease; further leases and windows follow. Nothing can come between the steps, and a caller's
  * value is read and written once for all of its operations. The time is the server's unless a test gives one.
  *
@@ -11,7 +11,7 @@
  * Leases: how many requests each gateway has under way, and until when that is believed. A gateway that was killed
  * renews nothing, so its requests stop counting.
  *
- * The answer is the time, then for each decision which limit refuses, which do in shadow, until when, and the category's
+ * The answer is the time, then for each decision, and for content, which limit refuses (255: the value is none of ours), which do in shadow, until when, and the category's
  * count and reset. The highest bit of the shadow is a mark: of an admission, that more than half of the concurrent
  * requests are under way; of a refusal for these, that some of them are other gateways'.
  *
@@ -37,6 +37,9 @@ local LARGEST, NONE = 2147483647, 4294967295
 local END_GRAPHQL, CONTENT, FIRST_DECISION, FIRST_KIND, KIND_BYTES = 1, 2, 4, 73, 28
 -- Flags of a kind that changes what a decision has spent.
 local ADDS_POINTS, GIVES_BACK = 8, 16
+-- The first byte of each value.
+local VERSION = 1
+local FOREIGN, NOTHING = pack('<I1I1I4I4I4', 255, 0, 0, 0, 0), pack('<I1I1I4I4I4', 0, 0, 0, 0, 0)
 -- The last second in which an open window can end: what ends later was written by a clock that went wrong.
 local lastMinute, lastHour, lastCpu = now + minuteSeconds + 1, now + hourSeconds + 1, now + cpuSeconds + 1
 local lastLease = now + 86400
@@ -95,6 +98,10 @@ end
 local current = 0
 local flags, graphql, content, primary, category, limit, seconds, hash, points, ownMinute, ownHour
 
+local function flagsOf(kind)
+  return input:byte(FIRST_KIND + (kind - FIRST_DECISION) * KIND_BYTES)
+end
+
 local function takeFrom(id, amount)
   local n = find(id)
   if not n then return end
@@ -117,14 +124,16 @@ end
 
 for k = 1, #keys do
   local key, value = keys[k], values[k]
-  if value and #value < 64 then value = nil end
+  -- What this version has not written is neither read nor overwritten: its requests are told so.
+  local foreign = value and (#value < 65 or value:byte(1) ~= VERSION)
+  local firstReply = replied + 1
   local operations, kind, number, amount
   operations, kind, number, amount, at = unpackStruct('<I2I2I2I4', input, at)
 
   -- Where ends of requests are all that a caller has here, they change ten bytes.
   local ended = false
-  if operations == 1 and kind <= END_GRAPHQL and value then
-    local holder, believed, count, used, usedByGraphql, e = unpackStruct('<I4I4I2I4I4I4', value, 43)
+  if operations == 1 and kind <= END_GRAPHQL and value and not foreign then
+    local holder, believed, count, used, usedByGraphql, e = unpackStruct('<I4I4I2I4I4I4', value, 44)
     if holder == gateway and count >= number and believed > now and e > now and e <= lastCpu then
       used = used + amount
       if used > LARGEST then used = LARGEST end
@@ -132,7 +141,7 @@ for k = 1, #keys do
         usedByGraphql = usedByGraphql + amount
         if usedByGraphql > LARGEST then usedByGraphql = LARGEST end
       end
-      call('SETRANGE', key, '50', pack('<I2I4I4', count - number, used, usedByGraphql))
+      call('SETRANGE', key, '51', pack('<I2I4I4', count - number, used, usedByGraphql))
       ended = true
     end
   end
@@ -144,10 +153,14 @@ for k = 1, #keys do
   -- Until when the value is kept now at least, and until when other gateways' leases last.
   local before, latest = 0, 0
   windows = 0
-  if value then
+  if value and not foreign then
+    local leases, others = unpackStruct('<I2I2', value, 14)
+    foreign = #value ~= 65 + 10 * leases + 14 * others
+  end
+  if value and not foreign then
     local moreWindows, count, holder, believed, id, used, e, p
     coreEnd, minuteEnd, hourEnd, moreLeases, moreWindows, id, e, used, coreUsed, minuteUsed, hourUsed, holder, believed,
-      count, cpuUsed, graphqlUsed, cpuEnd, p = unpackStruct('<I4I4I4I2I2I6I4I4I4I4I4I4I4I2I4I4I4', value)
+      count, cpuUsed, graphqlUsed, cpuEnd, p = unpackStruct('<I4I4I4I2I2I6I4I4I4I4I4I4I4I2I4I4I4', value, 2)
     before = coreEnd
     if hourEnd > before then before = hourEnd end
     if minuteEnd > before then before = minuteEnd end
@@ -199,7 +212,12 @@ for k = 1, #keys do
 
   for n = 1, operations do
     if n > 1 then kind, number, amount, at = unpackStruct('<I2I2I4', input, at) end
-    if kind >= FIRST_DECISION then
+    if foreign then
+      if kind == CONTENT or (kind >= FIRST_DECISION and flagsOf(kind) < ADDS_POINTS) then
+        replied = replied + 1
+        replies[replied] = FOREIGN
+      end
+    elseif kind >= FIRST_DECISION then
       if kind ~= current then
         current = kind
         flags, category, limit, seconds, hash, points, ownMinute, ownHour =
@@ -315,6 +333,8 @@ for k = 1, #keys do
     elseif kind == CONTENT then
       changed = true
       addContent(amount)
+      replied = replied + 1
+      replies[replied] = NOTHING
     elseif mine ~= amount or amount > 0 then
       changed = true
       mine = amount
@@ -327,11 +347,11 @@ for k = 1, #keys do
     local id, used, e = 0, 0, 0
     if windows > 0 then id, used, e = ids[1], useds[1], ends[1] end
     if not whole and believed <= before then
-      call('SETRANGE', key, '26',
+      call('SETRANGE', key, '27',
         pack('<I4I4I4I4I4I4I2I4I4', used, coreUsed, minuteUsed, hourUsed, gateway, believed, mine, cpuUsed, graphqlUsed))
     else
       latest = max(latest, coreEnd, minuteEnd, hourEnd, cpuEnd, believed, e)
-      local body = pack('<I4I4I4I2I2I6I4I4I4I4I4I4I4I2I4I4I4', coreEnd, minuteEnd, hourEnd, #keptLeases / 10,
+      local body = pack('<I1I4I4I4I2I2I6I4I4I4I4I4I4I4I2I4I4I4', VERSION, coreEnd, minuteEnd, hourEnd, #keptLeases / 10,
         windows > 1 and windows - 1 or 0, id, e, used, coreUsed, minuteUsed, hourUsed, gateway, believed, mine,
         cpuUsed, graphqlUsed, cpuEnd)
       if windows > 1 or keptLeases ~= '' then
@@ -347,7 +367,11 @@ for k = 1, #keys do
       elseif value and latest == before and #value == #body then
         call('SETRANGE', key, '0', body)
       else
-        call('SET', key, body, 'EX', tostring(latest - now + 1))
+        local written
+        if value then written = call('SET', key, body, 'EX', tostring(latest - now + 1))
+        else written = call('SET', key, body, 'NX', 'EX', tostring(latest - now + 1)) end
+        -- Something that is no string, which could not be read.
+        if not written then for n = firstReply, replied do replies[n] = FOREIGN end end
       end
     end
   end

@@ -8,7 +8,16 @@ import { KnownRefusals } from './known-refusals.ts';
 import { NoAnswer, Patience } from './patience.ts';
 import { SCRIPT } from './script.ts';
 import { ENDS_SENT_WITHIN_MS, WaitingEnds } from './waiting-ends.ts';
-import { decodeState, decodeVerdicts, encodeCall, type MarkedVerdict, type Operation } from './wire.ts';
+import {
+  decodeState,
+  decodeVerdicts,
+  encodeCall,
+  FOREIGN,
+  ForeignValue,
+  isOurs,
+  type MarkedVerdict,
+  type Operation,
+} from './wire.ts';
 
 const SCRIPT_SHA = createHash('sha1').update(SCRIPT).digest('hex');
 
@@ -43,6 +52,8 @@ export type RedisStoreOptions = Readonly<{
   now?: () => number;
   /** Told about the connection's troubles; requests are answered all the same. */
   reportError?: (error: unknown) => void;
+  /** The server answers again, after troubles or a time without an answer. */
+  reportBack?: () => void;
 }>;
 
 /**
@@ -78,20 +89,23 @@ export class RedisStore implements LimitStore {
   /** An answer has not come in time: until the next one requests are told at once. */
   #silent = false;
   #answeredAt = 0;
+  /** There were troubles, and no answer since. */
+  #troubled = false;
   #idle: (() => void) | undefined;
 
   constructor(options: RedisStoreOptions) {
-    const { prefix = 'gantry:', timeoutMs = 500, leaseSeconds = 30, batch = 256, now, reportError } = options;
-    this.#options = { prefix, timeoutMs, leaseSeconds, batch, now, reportError: reportError ?? (() => undefined) };
+    const { prefix = 'gantry:', timeoutMs = 500, leaseSeconds = 30, batch = 256, now } = options;
+    const { reportError = ignore, reportBack = ignore } = options;
+    this.#options = { prefix, timeoutMs, leaseSeconds, batch, now, reportError, reportBack };
     this.#refusals = options.rememberRefusals === false ? undefined : new KnownRefusals();
     this.#callers = new KnownCallers(prefix);
     this.#ends = new WaitingEnds(batch, (caller) => this.#sendEnds(caller));
     this.#patience = new Patience(timeoutMs);
     this.#client = connectionTo(options.url);
     for (const event of ['ready', 'ping-interval']) this.#client.on(event, () => this.#heard());
-    this.#client.on('error', (error) => this.#options.reportError(error));
+    this.#client.on('error', (error) => this.#trouble(error));
     this.#connected = this.#client.connect();
-    this.#connected.catch((error: unknown) => this.#options.reportError(error));
+    this.#connected.catch((error: unknown) => this.#trouble(error));
     this.#renewal = setInterval(() => this.#renew(), (leaseSeconds * 1000) / 3).unref();
   }
 
@@ -164,7 +178,9 @@ export class RedisStore implements LimitStore {
   async peek(key: string): Promise<CallerState> {
     this.#sendEnds(this.#callers.find(key)); // so that what was decided and ended before is seen
     this.#pump();
-    const value = await this.#patience.within(this.#client.get(this.#callers.redisKey(key)));
+    const redisKey = this.#callers.redisKey(key);
+    const value = await this.#patience.within(this.#client.get(redisKey));
+    if (value !== null && !isOurs(value)) throw new ForeignValue(redisKey);
     return decodeState(key, value, this.nowMs());
   }
 
@@ -179,7 +195,9 @@ export class RedisStore implements LimitStore {
       if (page.keys.length === 0) continue;
       const values = await this.#patience.within(this.#client.mGet(page.keys));
       for (const [index, key] of page.keys.entries()) {
-        const state = decodeState(key.toString().slice(prefix.length + 1, -1), values[index] ?? null, this.nowMs());
+        const value = values[index] ?? null;
+        if (value === null || !isOurs(value)) continue;
+        const state = decodeState(key.toString().slice(prefix.length + 1, -1), value, this.nowMs());
         if (state.windows.length > 0 || state.underWay > 0) yield state;
       }
     } while (cursor !== '0');
@@ -203,10 +221,18 @@ export class RedisStore implements LimitStore {
     return !this.#client.isReady || this.#silent;
   }
 
+  #trouble(error: unknown): void {
+    this.#troubled = true;
+    this.#options.reportError(error);
+  }
+
   /** Something has come from the server, however late. */
   #heard(): void {
     this.#silent = false;
     this.#answeredAt = performance.now();
+    if (!this.#troubled) return;
+    this.#troubled = false;
+    this.#options.reportBack();
   }
 
   #sendEnds(caller: Known, rules = this.#rules): void {
@@ -296,7 +322,10 @@ export class RedisStore implements LimitStore {
     this.#telling = true;
     const told = this.#answered.splice(0, Math.max(1, Math.ceil(this.#waiting / MOST_CALLS)));
     this.#waiting -= told.length;
-    for (const { resolve, verdict } of told) resolve?.(verdict ?? NO_VERDICT);
+    for (const { resolve, reject, verdict, error } of told) {
+      if (error === undefined) resolve?.(verdict ?? NO_VERDICT);
+      else reject?.(error);
+    }
     process.nextTick(() => {
       this.#pump(); // they have asked by now
       setImmediate(() => {
@@ -327,11 +356,16 @@ export class RedisStore implements LimitStore {
     let next = 0;
     for (const { caller, operations } of batch.shares) {
       for (const operation of operations) {
-        const { ask } = operation;
-        if (ask !== undefined && operation.kind === 'decision') {
+        const { ask, kind } = operation;
+        if (kind === 'decision' || kind === 'content') {
           const verdict = verdicts[next];
           next += 1;
           if (verdict === undefined) throw new Error('redis has answered less than it was asked');
+          if (verdict.refusedBy === FOREIGN) operation.error = new ForeignValue(caller.redisKey);
+          if (ask === undefined || operation.error !== undefined) {
+            this.#answered.push(operation);
+            continue;
+          }
           if (verdict.refusedBy === CONCURRENT && verdict.crowded && operation.asked !== true) {
             this.#askAgain(operation);
             continue;
@@ -360,6 +394,7 @@ export class RedisStore implements LimitStore {
   #fail(batch: Batch, error: unknown): void {
     if (error instanceof NoAnswer) {
       this.#silent = true;
+      this.#troubled = true;
       // Those that wait for their turn would have to wait as long again.
       for (const waiting of this.#queue.splice(0)) this.#drop(waiting, error);
     }
@@ -408,6 +443,8 @@ export class RedisStore implements LimitStore {
 
 const CONCURRENT = LIMITS.indexOf('concurrent');
 const NO_VERDICT: Verdict = { refusedBy: -1, until: 0, shadowed: 0, used: 0, reset: 0, nowMs: 0, ticket: 0 };
+
+function ignore(): void {}
 
 function escapeGlob(text: string): string {
   return text.replace(/[\\*?[\]]/g, String.raw`\$&`);

@@ -23,6 +23,8 @@ export type Operation = {
   /** Of a decision, or that which is changed. */
   ask?: Ask;
   verdict?: Verdict;
+  /** Why there is none. */
+  error?: Error;
   resolve?: (verdict: Verdict) => void;
   reject?: (error: unknown) => void;
   /** It was refused for requests of other gateways that may have ended, and asked again. */
@@ -142,7 +144,10 @@ function encodeDecisions(out: Buffer, decisions: readonly Decision[]): void {
 /** `crowded`: admitted as one of more than half; or refused, and other gateways' requests are among those under way. */
 export type MarkedVerdict = Verdict & Readonly<{ crowded: boolean }>;
 
-/** The script's answer: its time, then a verdict for each decision. */
+/** In the place of the limit that refuses: the caller's value is none of ours. */
+export const FOREIGN = 254;
+
+/** The script's answer: its time, then a verdict for each decision and for content. */
 export function decodeVerdicts(reply: Buffer): { nowMs: number; verdicts: MarkedVerdict[] } {
   const nowMs = reply.readDoubleLE(0);
   const verdicts: MarkedVerdict[] = [];
@@ -162,26 +167,43 @@ export function decodeVerdicts(reply: Buffer): { nowMs: number; verdicts: Marked
 }
 
 const FIXED_WINDOWS = [
-  { name: 'core', end: 0, used: 30, scale: 1 },
-  { name: 'content-minute', end: 4, used: 34, scale: 1 },
-  { name: 'content-hour', end: 8, used: 38, scale: 1 },
-  { name: 'cpu', end: 60, used: 52, scale: 1000 },
-  { name: 'graphql-cpu', end: 60, used: 56, scale: 1000 },
+  { name: 'core', end: 1, used: 31, scale: 1 },
+  { name: 'content-minute', end: 5, used: 35, scale: 1 },
+  { name: 'content-hour', end: 9, used: 39, scale: 1 },
+  { name: 'cpu', end: 61, used: 53, scale: 1000 },
+  { name: 'graphql-cpu', end: 61, used: 57, scale: 1000 },
 ] as const;
 
-const MORE_LEASES = 12;
-const MORE_WINDOWS = 14;
+const VERSION = 1;
+const MORE_LEASES = 13;
+const MORE_WINDOWS = 15;
 /** The first of them is in the middle of the value, in another order than the further ones. */
-const FIRST_WINDOW = { id: 16, end: 22, used: 26 } as const;
-const FIRST_LEASE = { believed: 46, count: 50 } as const;
-const FIXED_BYTES = 64;
+const FIRST_WINDOW = { id: 17, end: 23, used: 27 } as const;
+const FIRST_LEASE = { believed: 47, count: 51 } as const;
+const FIXED_BYTES = 65;
 const LEASE_BYTES = 10;
 const WINDOW_BYTES = 14;
+
+/** A caller's value in Redis is something else, or was written by another version. */
+export class ForeignValue extends Error {
+  override readonly name = 'ForeignValue';
+
+  constructor(redisKey: string) {
+    super(`the value of ${redisKey} was not written by this version of Gantry`);
+  }
+}
+
+/** Did the script of this version write it? */
+export function isOurs(value: Buffer): boolean {
+  if (value.length < FIXED_BYTES || value[0] !== VERSION) return false;
+  const further = value.readUInt16LE(MORE_LEASES) * LEASE_BYTES + value.readUInt16LE(MORE_WINDOWS) * WINDOW_BYTES;
+  return value.length === FIXED_BYTES + further;
+}
 
 /** A caller's value as the script wrote it. */
 export function decodeState(key: string, value: Buffer | null, nowMs: number): CallerState {
   const now = Math.floor(nowMs / 1000);
-  if (value === null || value.length < FIXED_BYTES) return { key, underWay: 0, windows: [] };
+  if (value === null) return { key, underWay: 0, windows: [] };
   const windows: WindowState[] = [];
   for (const { name, used, end, scale } of FIXED_WINDOWS) {
     const reset = value.readUInt32LE(end);

@@ -9,6 +9,18 @@ const SCHEMA_VERSION = 1;
 /** How often what is over is removed from the file. */
 const PURGE_SECONDS = 60;
 
+/** Another process has the file. */
+export class FileTaken extends Error {
+  override readonly name = 'FileTaken';
+
+  constructor(path: string) {
+    super(`${path} is used by another process: gateways that share counts need Redis`);
+  }
+}
+
+/** SQLite's code for a file that is locked. */
+const BUSY = 5;
+
 export type SqliteStoreOptions = Readonly<{
   /** Epoch milliseconds. */
   now?: () => number;
@@ -26,6 +38,7 @@ export type SqliteStoreOptions = Readonly<{
  */
 export class SqliteStore implements LimitStore {
   readonly #memory: MemoryStore;
+  readonly #lock: DatabaseSync | undefined;
   readonly #database: DatabaseSync;
   readonly #write: StatementSync;
   readonly #purge: StatementSync;
@@ -38,6 +51,7 @@ export class SqliteStore implements LimitStore {
   constructor(path: string, { now, flushMs = 200, reportError }: SqliteStoreOptions = {}) {
     this.#memory = new MemoryStore({ ...(now === undefined ? {} : { now }), trackChanges: true });
     this.#reportError = reportError ?? (() => undefined);
+    this.#lock = path === ':memory:' ? undefined : lockFor(path);
     this.#database = new DatabaseSync(path);
     prepareSchema(this.#database, path);
     this.#write = this.#database.prepare(
@@ -111,6 +125,7 @@ export class SqliteStore implements LimitStore {
       this.flush();
     } finally {
       this.#database.close();
+      this.#lock?.close();
     }
   }
 
@@ -133,9 +148,26 @@ export class SqliteStore implements LimitStore {
   }
 }
 
+/**
+ * Takes the file for this process until the lock is closed, or the process is gone: two would overwrite each other's
+ * counts. The lock is on a file beside it, so that the counts themselves can still be looked at.
+ */
+function lockFor(path: string): DatabaseSync {
+  const lock = new DatabaseSync(`${path}-lock`);
+  try {
+    lock.exec('PRAGMA busy_timeout = 2000; BEGIN EXCLUSIVE');
+    return lock;
+  } catch (error) {
+    lock.close();
+    if (error instanceof Error && 'errcode' in error && error.errcode === BUSY) throw new FileTaken(path);
+    throw error;
+  }
+}
+
 function prepareSchema(database: DatabaseSync, path: string): void {
   // NORMAL: what was flushed survives the death of the process; a power cut may lose the last flushes.
   database.exec('PRAGMA busy_timeout = 2000; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL');
+
   const version = Number(database.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0);
   if (version > SCHEMA_VERSION) throw new Error(`${path} was written by a newer version (${version})`);
   database.exec(`
