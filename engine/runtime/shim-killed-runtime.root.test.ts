@@ -88,3 +88,33 @@ for (const { runtime, longestMs, hidden } of [
     assert.ok(failed > KILLS / 10);
   });
 }
+
+test('a runtime that hangs after it has started the process leaves nothing either, and another start succeeds', async () => {
+  await using bundle = new TestBundle();
+  const script = 'case "$*" in *" run "*) runc "$@"; exec sleep 1000;; esac; exec runc "$@"';
+  const shim = await bundle.shim(['sleep', '1000'], { runtime: bundle.runtime(script), runtimeSeconds: 1 });
+
+  await assert.rejects(shim.start(), /the runtime did not answer within 1 seconds/);
+
+  await shim.gone;
+  assert.deepEqual(remainsOf(bundle), []);
+  await (await bundle.shim(['sleep', '1000'])).start();
+});
+
+test('processes of a start that fails are ended, however fast they make new ones', async () => {
+  await using bundle = new TestBundle();
+  const bomb = 'bomb() { while :; do (sleep 0.01; bomb) & done; }';
+  const pids = `/sys/fs/cgroup/pids/gantry-test/${bundle.id}`;
+  // Beside the container's process: there is no namespace that would end them as a whole.
+  const enter = `for f in /sys/fs/cgroup/*/gantry-test/${bundle.id}/cgroup.procs; do echo 0 >$f; done; echo 60 >${pids}/pids.max`;
+  const count = `cat ${pids}/pids.current >${bundle.directory}/count`;
+  const failing = `runc "$@"; (${enter}; ${bomb}; bomb) 2>/dev/null & sleep 0.3; ${count}; exit 1`;
+  const script = `case "$*" in *" run "*) ${failing};; esac; exec runc "$@"`;
+  const shim = await bundle.shim(['sleep', '1000'], { runtime: bundle.runtime(script) });
+
+  await assert.rejects(shim.start(), StartFailed);
+
+  await shim.gone;
+  assert.ok(Number(readFileSync(`${bundle.directory}/count`, 'utf8')) > 10);
+  assert.deepEqual(remainsOf(bundle), []);
+});

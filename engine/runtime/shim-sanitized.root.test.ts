@@ -24,6 +24,7 @@ test("the shim's tests pass under the address and undefined-behaviour sanitizers
     env: {
       PATH: process.env.PATH,
       GANTRY_SHIM: SANITIZED,
+      GANTRY_RUNTIME_KILLS: '20',
       ASAN_OPTIONS: `log_path=${reports}/address`,
       UBSAN_OPTIONS: `log_path=${reports}/undefined:print_stacktrace=1`,
     },
