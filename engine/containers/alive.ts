@@ -10,10 +10,18 @@ type Needs = { containers: ContainerStore; shims: Shims };
 export function findAlive(engine: Needs, ref: string): { container: Container; shim: Shim } {
   const container = engine.containers.find(ref);
   const shim = engine.shims.get(container.id);
+  refuseUnclear(engine, container);
   if (!isAlive(container.state) || shim === undefined) throw notRunning(container.id);
   return { container, shim };
 }
 
 export function notRunning(id: string): EngineError {
   return new EngineError('conflict', `Container ${id} is not running`);
+}
+
+/** Throws `failed` for a container with which nothing can be done before the daemon knows what became of it. */
+export function refuseUnclear({ shims }: Pick<Needs, 'shims'>, { id, state, error }: Container): void {
+  if (!isAlive(state) || !shims.isUnclear(id)) return;
+  const reason = error === '' ? "the daemon's start is not over for it" : error;
+  throw new EngineError('failed', `Container ${id} cannot be reached: ${reason}`);
 }

@@ -144,7 +144,7 @@ export class Exits {
     const { clock, config, runtimes } = this.#engine;
     const { id, hostConfig } = container;
     try {
-      await removeRemains(runtimes.get(hostConfig.Runtime), id, cgroupPathOf(container));
+      await removeRemains(runtimes.toRemove(hostConfig.Runtime), id, cgroupPathOf(container));
       await rm(shimFolder(config, id), { recursive: true, force: true });
     } finally {
       const exitCode = killed ? KILLED_CODE : LOST_CODE;

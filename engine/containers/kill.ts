@@ -1,6 +1,6 @@
 import type { Events } from '../events/events.ts';
 import { EngineError } from '../lib/errors.ts';
-import { findAlive, notRunning } from './alive.ts';
+import { findAlive, notRunning, refuseUnclear } from './alive.ts';
 import { emitContainer } from './container-events.ts';
 import type { Exits } from './exits.ts';
 import { thaw } from './freezer.ts';
@@ -44,7 +44,9 @@ function resume(engine: Needs, id: string): void {
 
 /** Also where the shim was killed: then the daemon ends the container by itself, and that is waited for. */
 async function end(engine: Needs, ref: string): Promise<void> {
-  const { id } = engine.containers.find(ref);
+  const found = engine.containers.find(ref);
+  refuseUnclear(engine, found);
+  const { id } = found;
   const container = findOrRefuse(ref, () => engine.containers.change(id, endingByUser));
   const exited = engine.exits.recorded(id);
   emitContainer(engine.events, 'kill', container, { signal: String(SIGKILL) });

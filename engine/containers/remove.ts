@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises';
 
 import type { Config } from '../config/config.ts';
+import type { Database } from '../db/database.ts';
 import type { Events } from '../events/events.ts';
 import type { ExecStore } from '../exec/store.ts';
 import type { Layers } from '../layers/layers.ts';
@@ -75,8 +76,8 @@ async function removeBelongings(engine: RemoveNeeds, container: Container): Prom
   engine.pendingAttaches.cancelAll(id);
   background.untilDone('remove the files of a container', about, async () => {
     await engine.shims.cleaned(id);
-    await engine.layers.remove(id);
     await rm(containerFolder(engine.config, id), { recursive: true, force: true });
+    await engine.layers.remove(id); // the last: until then the next daemon knows that all this was to go
   });
   // What cannot be removed now is found by the next daemon: it is still nobody's.
   await background.run('remove the volumes of a container', about, async () => {
@@ -133,7 +134,8 @@ export async function removeAnonymousVolumes(engine: VolumeNeeds, mounts: readon
 }
 
 /** At the daemon's start: what a creation or a removal that was cut off has left. */
-export async function removeVolumesOfNobody(engine: VolumeNeeds): Promise<void> {
+export async function removeVolumesOfNobody(engine: VolumeNeeds & { db: Database }): Promise<void> {
+  if (engine.db.badRecords.idsIn('containers').length > 0) return; // they may be theirs
   for (const volume of engine.volumes.all()) await removeIfUnused(engine, volume);
 }
 

@@ -41,11 +41,17 @@ export class RestartPolicies implements AsyncDisposable {
 
   /** At the daemon's start: those that a user did not stop. */
   startAll(): void {
-    for (const { id, state, hostConfig, stoppedByUser } of this.#engine.containers.all()) {
-      const { Name } = hostConfig.RestartPolicy;
-      const wanted = Name === 'always' || (Name === 'unless-stopped' && !stoppedByUser);
-      if (state.status === 'restarting' || (state.status === 'exited' && wanted)) this.#begin(id);
-    }
+    for (const { id } of this.#engine.containers.all()) this.startIfWanted(id);
+  }
+
+  /** The same for one alone. */
+  startIfWanted(id: string): void {
+    const container = this.#engine.containers.get(id);
+    if (container === undefined) return;
+    const { state, hostConfig, stoppedByUser } = container;
+    const { Name } = hostConfig.RestartPolicy;
+    const wanted = Name === 'always' || (Name === 'unless-stopped' && !stoppedByUser);
+    if (state.status === 'restarting' || (state.status === 'exited' && wanted)) this.#begin(id);
   }
 
   #startLater(id: string, { isSteady }: { isSteady: boolean }): void {

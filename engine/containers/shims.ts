@@ -5,6 +5,17 @@ import { ShimLost, type Shim } from '../runtime/shim.ts';
 export class Shims {
   readonly #byId = new Map<string, Shim>();
   readonly #leaving = new Map<string, Promise<void>>();
+  readonly #unclear = new Set<string>();
+
+  /** Whether it is not known, since the daemon's start, what became of the container. */
+  isUnclear(id: string): boolean {
+    return this.#unclear.has(id);
+  }
+
+  setUnclear(id: string, isUnclear: boolean): void {
+    if (isUnclear) this.#unclear.add(id);
+    else this.#unclear.delete(id);
+  }
 
   get(id: string): Shim | undefined {
     return this.#byId.get(id);
@@ -12,6 +23,7 @@ export class Shims {
 
   add(id: string, shim: Shim): void {
     this.#byId.set(id, shim);
+    this.#unclear.delete(id);
   }
 
   /** A process that has ended already, or whose shim has, needs none: its end is about to be recorded. */

@@ -25,7 +25,6 @@ import type { Exits } from './exits.ts';
 import { linkEnvironment, linkHosts, tellLinkedAddress } from './links.ts';
 import { attributesText } from './log-attributes.ts';
 import { logSizes } from './log-options.ts';
-import { placeIn } from './mount-places.ts';
 import { networkOwner } from './network-owner.ts';
 import { hasHome, ociSpec, type Namespaces } from './oci-spec.ts';
 import type { PendingAttaches } from './pending-attaches.ts';
@@ -119,12 +118,10 @@ async function launch(engine: StartNeeds, claimed: Container, restartCount: numb
   undo.defer(async () => await endShim(engine, container, shim));
 
   const overlay = engine.layers.overlay(id);
-  const root = rootSeenBy(shim.pid, overlay);
   const spec = ociSpec({
     container,
     overlay,
-    user: await userOf(container, root),
-    placeOf: (path) => placeIn(root, path),
+    user: await userOf(container, rootSeenBy(shim.pid, overlay)),
     namespaces: namespacesOf(engine, container, netns === undefined ? undefined : shim.pid),
     files: filesFor(engine, container, { ...place, links }),
     shm: memory?.target,
@@ -205,7 +202,7 @@ async function spawnShim(
       id,
       directory,
       runtime: engine.runtimes.get(hostConfig.Runtime),
-      mode: { kind: 'container', rootfs: engine.layers.overlay(id), netns, memory: borrowed },
+      mode: { kind: 'container', rootfs: engine.layers.wholeOverlay(id), netns, memory: borrowed },
       tty: config.Tty,
       openStdin: config.OpenStdin,
       stdinOnce: config.StdinOnce,

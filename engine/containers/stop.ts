@@ -2,6 +2,7 @@ import type { Config } from '../config/config.ts';
 import type { Events } from '../events/events.ts';
 import { settlesWithin, type Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
+import { refuseUnclear } from './alive.ts';
 import { emitContainer } from './container-events.ts';
 import type { Exits } from './exits.ts';
 import { thaw } from './freezer.ts';
@@ -36,6 +37,7 @@ export async function stopContainer(
   graceSeconds?: number,
   by: Stopper = 'user',
 ): Promise<void> {
+  refuseUnclear(engine, engine.containers.find(ref));
   const container = beginStop(engine.containers, ref, by);
   const { id, config, state } = container;
   if (state.status === 'exited') {

@@ -3,19 +3,34 @@ import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { shimFolder } from '../containers/places.ts';
+import type { Task } from '../lib/background.ts';
+import { settlesWithin } from '../lib/clock.ts';
 import { hasCode } from '../lib/errors.ts';
 import { Shim } from '../runtime/shim.ts';
 import { endLost } from './lost.ts';
 import { followExec, type ExecNeeds } from './start.ts';
 import type { Exec } from './store.ts';
 
+/** Clients wait for no more than this at the daemon's start; what is left goes on behind them. */
+const PATIENCE_SECONDS = 0.3;
+
 /** At the daemon's start: watches the execs that lived on, and learns how the others ended. */
 export async function reconcileExecs(engine: ExecNeeds): Promise<void> {
+  const containers = engine.containers.ids();
+  const tasks: Task[] = [];
   for (const exec of engine.execs.all()) {
-    if (engine.containers.get(exec.containerId) === undefined) engine.execs.delete(exec.id);
-    else if (isUnderWay(exec)) await findAgain(engine, exec);
+    if (!containers.has(exec.containerId)) engine.execs.delete(exec.id);
+    else if (isUnderWay(exec)) tasks.push(inBackground(engine, exec.id, async () => await findAgain(engine, exec)));
   }
-  await removeFoldersOfEnded(engine);
+  for (const id of await foldersOfEnded(engine)) {
+    tasks.push(inBackground(engine, id, async () => await removeFolder(engine, id)));
+  }
+  const all = Promise.all(tasks.map(async ({ done }) => await done)).then(() => undefined);
+  await settlesWithin(all, PATIENCE_SECONDS, engine.clock);
+}
+
+function inBackground({ background }: ExecNeeds, id: string, work: () => Promise<void>): Task {
+  return background.untilDone('find out what became of an exec', { exec: id }, work);
 }
 
 function isUnderWay(exec: Exec | undefined): boolean {
@@ -23,15 +38,19 @@ function isUnderWay(exec: Exec | undefined): boolean {
 }
 
 /** The last daemon had recorded the end, and died before the folder was away. */
-async function removeFoldersOfEnded({ config, execs }: ExecNeeds): Promise<void> {
+async function foldersOfEnded({ config, db, execs }: ExecNeeds): Promise<string[]> {
   const folders = await readdir(join(config.execRoot, 'shims')).catch(orNothing);
-  for (const id of folders.filter((name) => !isUnderWay(execs.get(name)))) {
-    const directory = shimFolder(config, id);
-    if (!existsSync(join(directory, 'process.json'))) continue; // a container's
-    const shim = await Shim.reconnect(directory, 'exec');
-    await shim?.end();
-    await rm(directory, { recursive: true, force: true });
-  }
+  const unread = new Set(db.badRecords.idsIn('execs'));
+  return folders.filter(
+    (id) => !isUnderWay(execs.get(id)) && !unread.has(id) && existsSync(join(shimFolder(config, id), 'process.json')), // else a container's
+  );
+}
+
+async function removeFolder({ config }: ExecNeeds, id: string): Promise<void> {
+  const directory = shimFolder(config, id);
+  const shim = await Shim.reconnect(directory, 'exec');
+  await shim?.end();
+  await rm(directory, { recursive: true, force: true });
 }
 
 function orNothing(error: unknown): string[] {

@@ -9,6 +9,11 @@ export class ShimLost extends Error {
   override readonly name = 'ShimLost';
 }
 
+/** Its shim is of a later daemon, which alone can speak with it. */
+export class ForeignShim extends Error {
+  override readonly name = 'ForeignShim';
+}
+
 /** A connection whose greeting was read: it is paused, and what came behind the greeting is still in it. */
 export type Greeted = Readonly<{ socket: Socket; pid: number }>;
 
@@ -59,7 +64,9 @@ export async function greeting(socket: Socket): Promise<Greeted> {
     const [word, version, pid] = answer.split(' ');
     if (word !== 'ok') throw new Error(`the shim refused: ${answer.replace(/^refused /, '')}`);
     if (Number(version) !== PROTOCOL_VERSION) {
-      throw new Error(`the shim ${pid} speaks version ${version} of its protocol, this daemon ${PROTOCOL_VERSION}`);
+      throw new ForeignShim(
+        `the shim ${pid} speaks version ${version} of its protocol, this daemon ${PROTOCOL_VERSION}`,
+      );
     }
     return { socket, pid: Number(pid) };
   } catch (error) {

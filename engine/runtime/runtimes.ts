@@ -62,6 +62,11 @@ export class Runtimes {
     return found;
   }
 
+  /** The one that takes away what a container has left: any can, when its own is not configured any more. */
+  toRemove(name: string | undefined): Runtime {
+    return this.#byName.get(name === undefined || name === '' ? this.defaultName : name) ?? this.get();
+  }
+
   all(): readonly Runtime[] {
     return [...this.#byName.values()];
   }
