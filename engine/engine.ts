@@ -19,6 +19,7 @@ import type { KeyLock } from './lib/key-lock.ts';
 import type { Networks } from './networks/networks.ts';
 import type { Runtimes } from './runtime/runtimes.ts';
 import type { Shim } from './runtime/shim.ts';
+import type { SetAside } from './trees/set-aside.ts';
 import type { VolumeUsage } from './volumes/remove.ts';
 import type { VolumeStore } from './volumes/store.ts';
 
@@ -36,6 +37,8 @@ export type Engine = Readonly<{
   events: Events;
   /** Made once for this data root: what /info shows. */
   daemonId: string;
+  /** For what no record knows. */
+  setAside: SetAside;
   blobs: Blobs;
   archives: Archives;
   layers: Layers;

@@ -14,8 +14,10 @@ import { Shims } from './containers/shims.ts';
 import { isAlive } from './containers/state.ts';
 import { stopAllContainers } from './containers/stop-all.ts';
 import { ContainerStore } from './containers/store.ts';
+import { checkDatabase } from './db/check-database.ts';
 import { Database } from './db/database.ts';
 import { FolderLock } from './db/folder-lock.ts';
+import { DatabaseInUse } from './db/identity.ts';
 import type { Engine } from './engine.ts';
 import { Events } from './events/events.ts';
 import { reconcileExecs } from './exec/reconcile.ts';
@@ -25,6 +27,7 @@ import { openListeners } from './http/listeners.ts';
 import { buildServer, listenerOf } from './http/server.ts';
 import type { TcpLimits } from './http/tcp-limits.ts';
 import { UnderWay } from './http/under-way.ts';
+import { tellLostLayers } from './images/lost.ts';
 import { ImageStore } from './images/store.ts';
 import { Archives } from './layers/archives.ts';
 import { Blobs } from './layers/blobs.ts';
@@ -39,6 +42,7 @@ import { Runtimes } from './runtime/runtimes.ts';
 import { Pidfile } from './system/pidfile.ts';
 import { reloadSettings } from './system/reload.ts';
 import { prepareRoots } from './system/roots.ts';
+import { SetAside } from './trees/set-aside.ts';
 import { reconcileVolumes } from './volumes/reconcile.ts';
 import { VolumeStore } from './volumes/store.ts';
 
@@ -60,7 +64,10 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
   undo.use(new Pidfile(config.pidfile));
   undo.use(privateMount(config.dataRoot));
 
+  const restoredFrom = checkDatabase(config.dataRoot);
+  if (restoredFrom !== undefined) log.warn({ from: restoredFrom }, 'the database is a backup that was restored');
   const db = undo.use(new Database(join(config.dataRoot, 'gantry.db')));
+  undo.use(new DatabaseInUse(db, config.dataRoot, log));
   const live = new LiveConfig(config);
   const clock = systemClock;
   const background = new Background(clock, log);
@@ -124,6 +131,7 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
     locks,
     events,
     daemonId: daemonId(config.dataRoot),
+    setAside: new SetAside(config.dataRoot, clock.now(), log),
     blobs,
     archives: undo.use(new Archives(clock)),
     layers,
@@ -146,10 +154,15 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
     volumes: undo.use(new VolumeStore(db, config.dataRoot, log)),
     volumeUsage: { usersOf: (volume) => volumeUsers(containers, volume) },
   };
+  log.debug('looking for what survived the last daemon');
   reconcileVolumes(engine);
-  await reconcileContainers(engine);
+  await reconcileContainers(engine, (id) => policies.startIfWanted(id));
   await reconcileExecs(engine);
-  layers.reconcile(new Set(containers.all().map(({ id }) => id)), new Set(images.all().map(({ id }) => id)));
+  for (const { table, id, reason } of db.badRecords.all()) {
+    log.error({ table, id, err: reason }, 'a record cannot be read: it is passed over, and left as it is');
+  }
+  layers.reconcile(containers.ids(), images.ids(), engine.setAside);
+  tellLostLayers(engine, log);
   // What ends first comes last here: nobody may start a container while all of them are stopped.
   undo.defer(async () => (engine.config.liveRestore ? undefined : await stopAllContainers(engine)));
   undo.use(policies);

@@ -173,7 +173,7 @@ export class Exits {
     await shim.gone;
     await background.untilDone('remove what a run has left', { container: id }, async () => {
       if (container !== undefined) {
-        await removeIfLeft(runtimes.get(container.hostConfig.Runtime), id, cgroupPathOf(container));
+        await removeIfLeft(runtimes.toRemove(container.hostConfig.Runtime), id, cgroupPathOf(container));
       }
       await rm(shim.directory, { recursive: true, force: true });
     }).done;

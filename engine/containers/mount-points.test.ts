@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import type { MountSpec } from './host-config-schema.ts';
-import { parseBind, parseMount } from './mount-points.ts';
+import { parseBind } from './mount-points.ts';
 
 test('a host path is a private bind', () => {
   const { type, source, destination, writable, propagation } = parseBind('/a//b/:/c/');
@@ -38,40 +37,5 @@ test('a path alone is a volume without a name', () => {
 for (const bind of ['', ':', '/a:', ':/b', '/a:b', '/a:/', '/a:/b:ro,rw', '/a:/b:fast', '/a:/b:ro:more', 'data:rel']) {
   test(`the bind "${bind}" is refused`, () => {
     assert.throws(() => parseBind(bind), { kind: 'invalid' });
-  });
-}
-
-test('a bind of Mounts is recursive unless it says otherwise', () => {
-  const spec = { Type: 'bind', Source: '/', Target: '/m' };
-
-  assert.equal(parseMount(spec).recursive, undefined);
-  assert.equal(parseMount({ ...spec, BindOptions: { NonRecursive: true } }).recursive, false);
-});
-
-const refusedMounts: [MountSpec, string][] = [
-  [{ Target: '/m' }, 'invalid mount config for type "": mount type unknown'],
-  [{ Type: 'volume' }, 'invalid mount config for type "volume": field Target must not be empty'],
-  [
-    { Type: 'tmpfs', Target: 'm' },
-    `invalid mount config for type "tmpfs": invalid mount path: 'm' mount path must be absolute`,
-  ],
-  [{ Type: 'bind', Target: '/m' }, 'invalid mount config for type "bind": field Source must not be empty'],
-  [
-    { Type: 'tmpfs', Target: '/m', VolumeOptions: {} },
-    'invalid mount config for type "tmpfs": field VolumeOptions must not be specified',
-  ],
-  [
-    { Type: 'bind', Source: '/', Target: '/m', TmpfsOptions: {} },
-    'invalid mount config for type "bind": field TmpfsOptions must not be specified',
-  ],
-  [
-    { Type: 'tmpfs', Target: '/m', TmpfsOptions: { SizeBytes: -1 } },
-    'invalid mount config for type "tmpfs": the size of a tmpfs must not be negative',
-  ],
-];
-
-for (const [spec, message] of refusedMounts) {
-  test(`the mount ${JSON.stringify(spec)} is refused`, () => {
-    assert.throws(() => parseMount(spec), { kind: 'invalid', message });
   });
 }

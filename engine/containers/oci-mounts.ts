@@ -23,15 +23,13 @@ type OfTheHost = Readonly<{
   shm: string | undefined;
   /** A program to be the first process. */
   init: string | undefined;
-  /** Where a path of the container leads to. */
-  placeOf: (path: string) => string;
 }>;
 
 /** Everything that is mounted into the container, outer folders before inner ones. */
 export function ociMounts(
   hostConfig: HostConfig,
   mounts: readonly MountPoint[],
-  { files, shm, init, placeOf }: OfTheHost,
+  { files, shm, init }: OfTheHost,
 ): OciMount[] {
   const writable = hostConfig.Privileged ? 'rw' : 'ro';
   const list: OciMount[] = [
@@ -64,17 +62,17 @@ export function ociMounts(
     list.push(bind('/etc/hosts', files.hosts, ['rw']));
   }
   if (init !== undefined) list.push(bind(INIT_PATH, init, ['ro']));
-  for (const mount of mounts) list.push(userMount(mount, placeOf(mount.destination)));
+  for (const mount of mounts) list.push(userMount(mount));
   // Over a borrowed volume, as in dockerd.
   for (const [destination, options] of Object.entries(hostConfig.Tmpfs ?? {})) {
-    list.push(tmpfs(placeOf(posix.normalize(destination).replace(/\/$/, '')), options));
+    list.push(tmpfs(posix.normalize(destination).replace(/\/$/, ''), options));
   }
   // The client's own mounts win over ours at the same place, and an outer one must not cover an inner one.
   const last = new Map(list.map((mount) => [mount.destination, mount]));
   return [...last.values()].toSorted((a, b) => depth(a.destination) - depth(b.destination));
 }
 
-function userMount({ type, source, writable, propagation, ...mount }: MountPoint, destination: string): OciMount {
+function userMount({ type, destination, source, writable, propagation, ...mount }: MountPoint): OciMount {
   if (type === 'tmpfs') return tmpfs(destination, mount.options ?? '');
   const access = writable ? 'rw' : 'ro';
   const options = [mount.recursive === false ? 'bind' : 'rbind', access, propagation || 'rprivate'];

@@ -54,7 +54,6 @@ function specOf(
   } as unknown as Container;
   return ociSpec({
     container,
-    placeOf: (path) => path,
     overlay: { base: '/nowhere', lower: ['lower'], upper: '/nowhere/upper', work: '', target: '/root' },
     user: { uid, gid: 0, additionalGids: [0], home: '/root' },
     namespaces,

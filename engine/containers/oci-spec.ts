@@ -19,8 +19,6 @@ export type Namespaces = Readonly<Record<'network' | 'pid' | 'ipc' | 'uts', stri
 export type SpecInput = Readonly<{
   container: Container;
   overlay: Overlay;
-  /** Where a path of the container leads to. */
-  placeOf: (path: string) => string;
   user: ContainerUser;
   namespaces: Namespaces;
   /** Of the files that the daemon writes for the container; undefined when it uses another container's. */
@@ -51,7 +49,7 @@ export function ociSpec(input: SpecInput): object {
   const capabilities = grantedCapabilities(hostConfig);
   const seccomp = seccompOf(hostConfig, capabilities);
   const init = initProgram(hostConfig);
-  const mounts = ociMounts(hostConfig, container.mounts, { files, shm, init, placeOf: input.placeOf });
+  const mounts = ociMounts(hostConfig, container.mounts, { files, shm, init });
   const [height = 0, width = 0] = hostConfig.ConsoleSize;
   return {
     ociVersion: '1.0.2',

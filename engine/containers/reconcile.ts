@@ -27,9 +27,9 @@ type Needs = SettleNeeds & {
 type Search = { shim: Promise<Shim | undefined>; answer: 'none yet' | 'there' | 'gone' };
 
 /** Clients wait for no more than this; then they are let in, and what is left goes on behind them. */
-const PATIENCE_SECONDS = 0.5;
+const PATIENCE_SECONDS = 0.4;
 /** So long after the last answer of a shim the others are waited for. */
-const QUIET_MS = 250;
+const QUIET_MS = 500;
 /** So long one attempt waits for a shim that says nothing. */
 const ANSWER_SECONDS = 5;
 

@@ -41,6 +41,11 @@ const next: Record<Status, readonly Status[]> = {
   removing: [],
 };
 
+/** Throws when a state that was read is none of ours. */
+export function checkStatus({ status }: { status: string }): void {
+  if (!Object.hasOwn(next, status)) throw new TypeError(`there is no state ${JSON.stringify(status)}`);
+}
+
 /** Whether a container may go from one state to the other. */
 export function allowed(from: Status, to: Status): boolean {
   return next[from].includes(to);

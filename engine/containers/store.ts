@@ -1,9 +1,10 @@
+import { checkFields } from '../db/bad-records.ts';
 import type { Database } from '../db/database.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { ContainerConfig } from './config-schema.ts';
 import type { HostConfig } from './host-config-schema.ts';
 import type { NetworkingConfig } from './schema.ts';
-import type { ContainerState } from './state.ts';
+import { checkStatus, type ContainerState } from './state.ts';
 
 /** Something of the host that is mounted into the container. */
 export type MountPoint = Readonly<{
@@ -79,9 +80,9 @@ export class ContainerStore {
        ON CONFLICT (id) DO UPDATE SET name = excluded.name, record = excluded.record`,
     );
     this.#remove = db.sql.prepare('DELETE FROM containers WHERE id = ?');
-    for (const row of db.sql.prepare('SELECT record FROM containers ORDER BY rowid').iterate()) {
-      this.#remember(parseRecord(String(row.record)));
-    }
+    const rows = db.sql.prepare('SELECT id, record FROM containers ORDER BY rowid').iterate();
+    const containers = db.badRecords.decodeAll('containers', 'id', rows, ({ record }) => parseRecord(String(record)));
+    for (const container of containers) this.#remember(container);
   }
 
   /** The container a client means: by full id, by name with or without its slash, by unique prefix of the id. */
@@ -109,6 +110,11 @@ export class ContainerStore {
   /** In the order of their creation. */
   all(): readonly Container[] {
     return [...this.#byId.values()];
+  }
+
+  /** Of all containers, also of those whose records cannot be read: nothing of theirs is anybody else's. */
+  ids(): ReadonlySet<string> {
+    return new Set([...this.#byId.keys(), ...this.#db.badRecords.idsIn('containers')]);
   }
 
   insert(container: Container): void {
@@ -172,8 +178,13 @@ export function nameTaken(name: string, holderId: string): EngineError {
 
 const instants = new Set(['createdAt', 'startedAt', 'finishedAt']);
 
+const FIELDS = { id: 'string', name: 'string', createdAt: 'object', config: 'object', hostConfig: 'object' } as const;
+
 function parseRecord(text: string): Container {
-  return JSON.parse(text, (key, value: unknown) =>
+  const record = JSON.parse(text, (key, value: unknown) =>
     instants.has(key) && typeof value === 'string' ? Temporal.Instant.from(value) : value,
   ) as Container;
+  checkFields(record, { ...FIELDS, state: 'object', mounts: 'object' });
+  checkStatus(record.state);
+  return record;
 }

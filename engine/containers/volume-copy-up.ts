@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, fstatSync, readdirSync } from 'node:fs';
+import { closeSync, readdirSync } from 'node:fs';
 
-import { holdInRoot, openRoot } from '../host/openat.ts';
+import { openDirectoryBeneath, openRoot } from '../host/openat.ts';
 import type { Layers } from '../layers/layers.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
 import type { Container } from './store.ts';
@@ -34,20 +34,14 @@ async function copyFolder(root: string, path: string, target: string): Promise<v
   }
 }
 
-/** The folder that the path leads to inside of the root. Throws `failed` where no volume can be. */
 function openInside(root: string, path: string): number | undefined {
   const top = openRoot(root);
   try {
-    const held = holdInRoot(top, Buffer.from(path).toString('latin1'));
-    if (fstatSync(held).isDirectory()) return held;
-    closeSync(held);
+    return openDirectoryBeneath(top, path.replace(/^\/+/, ''));
   } catch (error) {
-    if (hasCode(error, 'ENOENT')) return undefined;
-    if (hasCode(error, 'ENOTDIR')) throw new EngineError('failed', `${path}: not a directory`, { cause: error });
-    if (hasCode(error, 'ELOOP')) throw new EngineError('failed', `${path}: too many links`, { cause: error });
+    if (['ENOENT', 'ENOTDIR', 'ELOOP', 'EXDEV'].some((code) => hasCode(error, code))) return undefined;
     throw error;
   } finally {
     closeSync(top);
   }
-  throw new EngineError('failed', `cannot mount volume over existing file, file exists ${path}`);
 }

@@ -1,5 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 
+import { BadRecords } from './bad-records.ts';
+
 const PAGE_BYTES = 4096;
 /** 1 MB. */
 const LOG_PAGES = 256;
@@ -17,6 +19,7 @@ const SQLITE_FULL = 13;
  */
 export class Database implements Disposable {
   readonly sql: DatabaseSync;
+  readonly badRecords = new BadRecords();
   #depth = 0;
   readonly #undo: (() => void)[] = [];
   #afterwards: (() => void)[] = [];
@@ -115,6 +118,7 @@ export class Database implements Disposable {
   }
 }
 
-function isFull(error: unknown): boolean {
+/** Whether an error says that the disk is full. */
+export function isFull(error: unknown): boolean {
   return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_FULL;
 }

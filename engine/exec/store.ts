@@ -1,3 +1,4 @@
+import { checkFields } from '../db/bad-records.ts';
 import type { Database } from '../db/database.ts';
 import { EngineError } from '../lib/errors.ts';
 
@@ -50,8 +51,8 @@ export class ExecStore {
       'INSERT INTO execs VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET record = excluded.record',
     );
     this.#delete = db.sql.prepare('DELETE FROM execs WHERE id = ?');
-    for (const row of db.sql.prepare('SELECT record FROM execs').iterate()) {
-      const exec = parseRecord(String(row.record));
+    const rows = db.sql.prepare('SELECT id, record FROM execs').iterate();
+    for (const exec of db.badRecords.decodeAll('execs', 'id', rows, ({ record }) => parseRecord(String(record)))) {
       this.#byId.set(exec.id, exec);
     }
   }
@@ -123,7 +124,9 @@ export class ExecStore {
 }
 
 function parseRecord(text: string): Exec {
-  return JSON.parse(text, (key, value: unknown) =>
+  const record = JSON.parse(text, (key, value: unknown) =>
     key === 'endedAt' && typeof value === 'string' ? Temporal.Instant.from(value) : value,
   ) as Exec;
+  checkFields(record, { id: 'string', containerId: 'string', command: 'object', state: 'object' });
+  return record;
 }

@@ -44,8 +44,8 @@ export function serveUpgrades(
   server.on(accepted, ({ parser }: Accepted) => {
     const accept = parser.onIncoming;
     parser.onIncoming = (request, keepAlive) => {
-      const isUnasked = !request.upgrade && request.method === 'POST' && TAKEN_OVER_UNASKED.test(request.url ?? '');
-      if (!isUnasked || askedNothing.has(request.socket)) return accept(request, keepAlive);
+      const asks = request.upgrade || request.method !== 'POST' || !TAKEN_OVER_UNASKED.test(request.url ?? '');
+      if (asks) return accept(request, keepAlive);
       request.upgrade = true;
       stopped.add(request);
       return STOP;

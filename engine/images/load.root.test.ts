@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -10,6 +10,7 @@ import { busyboxArchive, busyboxLayer, imageArchive } from '../../tests/busybox-
 import { TarWriter, type TarEntry } from '../../tests/tar-writer.ts';
 import { mountTmpfs, unmount } from '../host/mount.ts';
 import { chainIds, sha256 } from '../layers/chain-id.ts';
+import { SetAside } from '../trees/set-aside.ts';
 import { goArchitecture } from './architecture.ts';
 import { chooseImages, saveImages } from './save.ts';
 import { TestImages } from './test-images.ts';
@@ -363,7 +364,7 @@ test('a full disk is said clearly, and leaves nothing behind', async () => {
   }
 });
 
-test('what a crash left behind is removed at the next start', async () => {
+test('what a crash left behind is removed at the next start, and what no record knows is set aside', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'gantry-crash-'));
   using _directory = { [Symbol.dispose]: () => rmSync(directory, { recursive: true }) };
   {
@@ -386,7 +387,12 @@ test('what a crash left behind is removed at the next start', async () => {
   await using engine = new TestImages({ directory });
 
   const image = engine.images.find('kept:2');
-  engine.layers.reconcile(new Set(['c'.repeat(64)]), new Set([image.id]));
+  const told: string[] = [];
+  const setAside = new SetAside(directory, Temporal.Instant.from('2026-11-22T06:00:00Z'), {
+    warn: (details) => told.push((details as { path: string }).path),
+    error: () => assert.fail('all of it can be set aside'),
+  });
+  engine.layers.reconcile(new Set(['c'.repeat(64)]), new Set([image.id]), setAside);
   await engine.layers.settled();
 
   assert.deepEqual(readdirSync(join(directory, 'layers/.trash')), []);
@@ -404,6 +410,12 @@ test('what a crash left behind is removed at the next start', async () => {
     readdirSync(join(directory, 'blobs/sha256')).toSorted(),
     [base, upper].map((layer) => sha256(layer).slice(7)).toSorted(),
   );
+  const unknown = ['layers/orphan', 'writable/orphan', `blobs/sha256/${'0'.repeat(64)}`];
+  assert.deepEqual(
+    told,
+    unknown.map((name) => join(directory, name)),
+  );
+  for (const name of unknown) assert.ok(existsSync(join(directory, 'lost-and-found/2026-11-22T06:00:00Z', name)), name);
 });
 
 async function collect(chunks: AsyncIterable<Buffer>): Promise<Buffer> {

@@ -15,6 +15,7 @@ import { imageHistory } from './history.ts';
 import { importImage } from './import.ts';
 import { IMAGE_FILTERS, listImages } from './list.ts';
 import { loadImages } from './load.ts';
+import { checkArchives } from './lost.ts';
 import { deleteResult, historyStep, imageInspect, imageSummary } from './present.ts';
 import { streamProgress } from './progress-stream.ts';
 import { parseReference, parseRepoAndTag } from './reference.ts';
@@ -99,7 +100,7 @@ export const imageRoutes =
     http.get('/images/:ref/get', {
       schema: { params: wire.ImageRef },
       handler: async (request, reply) => {
-        const chosen = chooseImages(engine, [request.params.ref]);
+        const chosen = wholeImages(engine, [request.params.ref]);
         await sendArchive(saveImages(engine, chosen), openStream(request, reply, { contentType: TAR }));
       },
     });
@@ -107,7 +108,7 @@ export const imageRoutes =
     http.get('/images/get', {
       schema: { querystring: wire.SaveImagesQuery },
       handler: async (request, reply) => {
-        const chosen = chooseImages(engine, [request.query.names ?? []].flat());
+        const chosen = wholeImages(engine, [request.query.names ?? []].flat());
         await sendArchive(saveImages(engine, chosen), openStream(request, reply, { contentType: TAR }));
       },
     });
@@ -128,6 +129,13 @@ export const imageRoutes =
 /** The request's body as it comes. A refusal in the middle must not cut the connection that its answer takes. */
 function bodyOf(request: IncomingMessage): AsyncIterable<Uint8Array> {
   return request.iterator({ destroyOnReturn: false });
+}
+
+/** What can be refused is refused before the first byte. */
+function wholeImages(engine: Engine, refs: readonly string[]): ReturnType<typeof chooseImages> {
+  const chosen = chooseImages(engine, refs);
+  for (const { image } of chosen) checkArchives(engine, image);
+  return chosen;
 }
 
 /** An archive that breaks off ends its connection: that is how the client learns of it. */

@@ -63,7 +63,11 @@ export class ImageStore {
     db.migrate('images', migrations);
     this.#statements = {
       json: db.sql.prepare('SELECT json FROM images WHERE id = ?'),
-      insert: db.sql.prepare('INSERT INTO images (id, json, parent) VALUES (?, ?, ?)'),
+      // One whose record could not be read is there already.
+      insert: db.sql.prepare(
+        `INSERT INTO images (id, json, parent) VALUES (?, ?, ?)
+         ON CONFLICT (id) DO UPDATE SET json = excluded.json, parent = excluded.parent, tagged_ns = NULL`,
+      ),
       setParent: db.sql.prepare('UPDATE images SET parent = ? WHERE id = ?'),
       setTagged: db.sql.prepare('UPDATE images SET tagged_ns = ? WHERE id = ?'),
       delete: db.sql.prepare('DELETE FROM images WHERE id = ?'),
@@ -98,6 +102,11 @@ export class ImageStore {
 
   all(): readonly Image[] {
     return [...this.#images.values()];
+  }
+
+  /** Of all images, also of those whose records cannot be read: their layers stay. */
+  ids(): ReadonlySet<string> {
+    return new Set([...this.#images.keys(), ...this.#db.badRecords.idsIn('images')]);
   }
 
   /** The image with exactly this name; with a digest the tag says nothing. */
@@ -210,12 +219,16 @@ export class ImageStore {
   }
 
   #load(): void {
-    for (const row of this.#db.sql.prepare('SELECT * FROM images ORDER BY rowid').iterate()) {
+    const { sql, badRecords } = this.#db;
+    const images = sql.prepare('SELECT * FROM images ORDER BY rowid').iterate();
+    badRecords.decodeAll('images', 'id', images, (row) => {
       const id = String(row.id);
-      this.#images.set(id, this.#imageOf(id, String(row.json), row.parent === null ? undefined : String(row.parent)));
-      if (row.tagged_ns !== null) this.#taggedAt.set(id, new Temporal.Instant(BigInt(String(row.tagged_ns))));
-    }
-    for (const row of this.#db.sql.prepare('SELECT * FROM image_references').iterate()) {
+      const image = this.#imageOf(id, String(row.json), row.parent === null ? undefined : String(row.parent));
+      const taggedAt = row.tagged_ns === null ? undefined : new Temporal.Instant(BigInt(String(row.tagged_ns)));
+      this.#images.set(id, image);
+      if (taggedAt !== undefined) this.#taggedAt.set(id, taggedAt);
+    });
+    for (const row of sql.prepare('SELECT * FROM image_references').iterate()) {
       const reference = {
         repository: String(row.repository),
         tag: String(row.tag) || undefined,

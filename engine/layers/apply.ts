@@ -21,7 +21,8 @@ type Arrival = {
 };
 
 /**
- * Makes an archive that has arrived a layer on top of another, or finds that it is one already.
+ * Makes an archive that has arrived a layer on top of another, or finds that it is one already. One that has lost its
+ * files gets them again.
  *
  * The layer lives as long as `leases`, or until somebody owns it.
  */
@@ -34,7 +35,7 @@ export async function applyLayer(
   // Two loads of one image must not extract the same layer twice.
   using _lock = await engine.locks.hold(`layer ${parent ?? ''} ${diffId ?? digest}`);
   const known = diffId === undefined ? undefined : leased(engine.layers, chainOn(parent, diffId), leases);
-  if (known !== undefined) return known;
+  if (known !== undefined && isComplete(engine, known)) return known;
 
   using workspace = engine.layers.workspace();
   await using archive = await open(file, 'r');
@@ -48,10 +49,16 @@ export async function applyLayer(
   }
   const chainId = chainOn(parent, extracted.diffId);
   const twin = leased(engine.layers, chainId, leases);
-  if (twin !== undefined) return twin;
+  if (twin !== undefined && isComplete(engine, twin)) return twin;
 
   engine.blobs.adopt(file, digest);
+  if (twin !== undefined) return engine.layers.restore(workspace.path, twin, digest);
   return engine.layers.register(workspace.path, { chainId, parent, blob: digest, ...extracted });
+}
+
+/** Whether both are there that a layer consists of: its files, and the archive that they came from. */
+function isComplete({ layers, blobs }: Pick<Needs, 'layers' | 'blobs'>, layer: Layer): boolean {
+  return layers.isWhole(layer) && blobs.has(layer.blob);
 }
 
 /** The layer with this chain id, if it is there; it will be kept in any case. */

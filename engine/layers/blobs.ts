@@ -4,6 +4,7 @@ import { join } from 'node:path';
 
 import { EngineError } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
+import type { SetAside } from '../trees/set-aside.ts';
 
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 
@@ -69,10 +70,10 @@ export class Blobs {
     rmSync(this.path(digest), { force: true });
   }
 
-  /** Removes what no record names. */
-  removeAllBut(owned: ReadonlySet<string>): void {
+  /** Sets aside what no record names. */
+  setAsideAllBut(owned: ReadonlySet<string>, setAside: SetAside): void {
     for (const name of readdirSync(this.#directory)) {
-      if (!owned.has(`sha256:${name}`)) rmSync(join(this.#directory, name), { force: true });
+      if (!owned.has(`sha256:${name}`)) setAside.take(join(this.#directory, name));
     }
   }
 }

@@ -1,9 +1,11 @@
-import { chmodSync, closeSync, mkdirSync, openSync, readdirSync, renameSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 
 import type { Database } from '../db/database.ts';
+import { EngineError } from '../lib/errors.ts';
 import { makeFolders } from '../lib/folders.ts';
 import { newId, shortId } from '../lib/ids.ts';
+import type { SetAside } from '../trees/set-aside.ts';
 import { bytesBelow } from '../trees/size.ts';
 import { Trash } from '../trees/trash.ts';
 import type { Blobs } from './blobs.ts';
@@ -47,7 +49,11 @@ const migrations = [
 
 /** A layer above those of the image, with what every container has. */
 const COMMON = 'common';
+/** Of earlier versions. */
+const OLD_COMMON = 'empty';
 const TRASH = '.trash';
+/** How folders begin whose layer is not complete. */
+const NEW = 'new-';
 
 type Owner = Readonly<{ kind: 'image' | 'container'; top: string | undefined }>;
 
@@ -80,8 +86,11 @@ export class Layers implements AsyncDisposable {
     db.migrate('layers', migrations);
     this.#statements = {
       insertLayer: db.sql.prepare('INSERT INTO layers VALUES (?, ?, ?, ?, ?, ?)'),
+      setBlob: db.sql.prepare('UPDATE layers SET blob = ? WHERE chain_id = ?'),
       deleteLayer: db.sql.prepare('DELETE FROM layers WHERE chain_id = ?'),
-      insertOwner: db.sql.prepare('INSERT INTO layer_owners VALUES (?, ?, ?)'),
+      insertOwner: db.sql.prepare(
+        'INSERT INTO layer_owners VALUES (?, ?, ?) ON CONFLICT (owner) DO UPDATE SET top = excluded.top',
+      ),
       deleteOwner: db.sql.prepare('DELETE FROM layer_owners WHERE owner = ?'),
     };
     makeCommonLayer(join(this.#directory, COMMON));
@@ -150,9 +159,26 @@ export class Layers implements AsyncDisposable {
     };
   }
 
+  /** The same for somebody who is about to mount it. Throws `failed` when something of it is not there any more. */
+  wholeOverlay(containerId: string): Overlay {
+    const overlay = this.overlay(containerId);
+    const lost = this.chain(this.#ownerOf(containerId).top).find((layer) => !this.isWhole(layer));
+    if (lost !== undefined) {
+      const path = join(this.#directory, lost.folder);
+      throw new EngineError('failed', `a layer of its image is missing: ${path}. Load the image again`);
+    }
+    if (!existsSync(overlay.upper)) throw new EngineError('failed', `its own files are missing: ${overlay.upper}`);
+    return overlay;
+  }
+
+  /** Whether a layer's files are where they were put. */
+  isWhole(layer: Layer): boolean {
+    return existsSync(join(this.#directory, layer.folder));
+  }
+
   /** Mounts the root file system of a container that does not run, for work on its files by the daemon itself. */
   async mountOnHost(containerId: string): Promise<AsyncDisposable & { path: string }> {
-    return await this.#mounts.mount(this.overlay(containerId));
+    return await this.#mounts.mount(this.wholeOverlay(containerId));
   }
 
   /** Gives up a container's writable layer; its files disappear in the background. Twice is fine. */
@@ -177,7 +203,7 @@ export class Layers implements AsyncDisposable {
 
   /** A folder to extract into; what was not registered disappears with it. */
   workspace(): Disposable & { path: string } {
-    const path = join(this.#directory, `new-${shortId(newId())}`);
+    const path = join(this.#directory, `${NEW}${shortId(newId())}`);
     mkdirSync(path, { mode: 0o755 });
     return { path, [Symbol.dispose]: () => this.#trash.take(path) };
   }
@@ -194,6 +220,17 @@ export class Layers implements AsyncDisposable {
     this.#statements.insertLayer.run(chainId, diffId, parent ?? null, folder, blob, sizeBytes);
     this.#layers.set(chainId, registered);
     return registered;
+  }
+
+  /** Puts an extracted folder, and a blob with this digest, in the place of a layer's that were lost. */
+  restore(path: string, known: Layer, blob: string): Layer {
+    const place = join(this.#directory, known.folder);
+    this.#trash.take(place);
+    renameSync(path, place);
+    this.#statements.setBlob.run(blob, known.chainId);
+    const restored = { ...known, blob };
+    this.#layers.set(known.chainId, restored);
+    return restored;
   }
 
   /** Keeps a layer, there already or still to come, until it is disposed: for work whose result will own the layer. */
@@ -217,6 +254,11 @@ export class Layers implements AsyncDisposable {
     this.#own(imageId, { kind: 'image', top });
   }
 
+  /** Whether an image or a container with this id has a hold on layers. */
+  isOwner(id: string): boolean {
+    return this.#owners.has(id);
+  }
+
   /** The owner lets go; returns the chain ids of the layers that went with it, topmost first. Twice is fine. */
   release(owner: string): string[] {
     const top = this.#owners.get(owner)?.top;
@@ -227,24 +269,35 @@ export class Layers implements AsyncDisposable {
   }
 
   /**
-   * At the daemon's start: owners without a record of their own let go, and folders and blobs that nobody owns are
-   * removed.
+   * At the daemon's start: owners without a record of their own let go, and removals that were cut off go on. What no
+   * record at all knows is set aside: perhaps it is the record that was lost.
    */
-  reconcile(containers: ReadonlySet<string>, images: ReadonlySet<string>): void {
+  reconcile(containers: ReadonlySet<string>, images: ReadonlySet<string>, setAside: SetAside): void {
     for (const [owner, { kind }] of this.#owners) {
-      if (!(kind === 'image' ? images : containers).has(owner)) this.release(owner);
+      if ((kind === 'image' ? images : containers).has(owner)) continue;
+      if (kind === 'container') this.#throwAway(this.#writableTrash, join(this.#writable, owner));
+      this.release(owner);
     }
     for (const chainId of this.#layers.keys()) this.#collect(chainId);
     const folders = new Set([...this.#layers.values()].map((layer) => layer.folder));
     for (const name of readdirSync(this.#directory)) {
-      if (name !== COMMON && name !== TRASH && !folders.has(name)) this.#trash.take(join(this.#directory, name));
+      const path = join(this.#directory, name);
+      if (name.startsWith(NEW) || name === OLD_COMMON) this.#throwAway(this.#trash, path);
+      else if (name !== COMMON && name !== TRASH && !folders.has(name)) setAside.take(path);
     }
     for (const name of readdirSync(this.#writable)) {
-      if (name !== TRASH && this.#owners.get(name)?.kind !== 'container') {
-        this.#writableTrash.take(join(this.#writable, name));
-      }
+      if (name !== TRASH && this.#owners.get(name)?.kind !== 'container') setAside.take(join(this.#writable, name));
     }
-    this.#blobs.removeAllBut(new Set([...this.#layers.values()].map((layer) => layer.blob)));
+    this.#blobs.setAsideAllBut(new Set([...this.#layers.values()].map((layer) => layer.blob)), setAside);
+  }
+
+  /** One that cannot be moved keeps no daemon from starting. */
+  #throwAway(trash: Trash, path: string): void {
+    try {
+      trash.take(path);
+    } catch (error) {
+      this.#log.warn({ err: error, path }, 'a folder could not be removed; the next start tries again');
+    }
   }
 
   /** Resolves when removals so far have reached the disk. */

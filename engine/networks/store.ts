@@ -151,35 +151,45 @@ export class NetworkStore {
   #load(): void {
     const networks = this.#db.sql.prepare('SELECT * FROM networks ORDER BY created_ns');
     networks.setReadBigInts(true); // nanoseconds are beyond what a double holds
-    for (const row of networks.all() as unknown as NetworkRow[]) {
-      this.#networks.set(row.id, {
-        id: row.id,
-        name: row.name,
-        driver: row.driver,
-        createdAt: Temporal.Instant.fromEpochNanoseconds(row.created_ns),
-        bridge: row.bridge ?? undefined,
-        subnet: row.subnet ?? undefined,
-        gateway: row.gateway ?? undefined,
-      });
+    const { badRecords } = this.#db;
+    for (const network of badRecords.decodeAll('networks', 'id', networks.iterate(), networkOf)) {
+      this.#networks.set(network.id, network);
     }
-    const endpoints = this.#db.sql.prepare('SELECT * FROM endpoints ORDER BY rowid');
-    for (const row of endpoints.all() as unknown as EndpointRow[]) {
-      const endpoint: Endpoint = {
-        id: row.id,
-        sandboxId: row.sandbox_id,
-        containerId: row.container_id,
-        networkId: row.network_id,
-        networkName: this.#networks.get(row.network_id)?.name ?? '',
-        link: row.link,
-        ipAddress: row.ip ?? '',
-        prefixLength: row.prefix_length,
-        gateway: row.gateway,
-        macAddress: row.mac,
-        ports: JSON.parse(row.ports) as PublishedPort[],
-      };
+    const endpoints = this.#db.sql.prepare('SELECT * FROM endpoints ORDER BY rowid').iterate();
+    for (const endpoint of badRecords.decodeAll('endpoints', 'id', endpoints, (row) => this.#endpointOf(row))) {
       this.#keep(endpoint.containerId, [...this.endpointsOf(endpoint.containerId), endpoint]);
     }
   }
+
+  #endpointOf(columns: unknown): Endpoint {
+    const row = columns as EndpointRow;
+    return {
+      id: row.id,
+      sandboxId: row.sandbox_id,
+      containerId: row.container_id,
+      networkId: row.network_id,
+      networkName: this.#networks.get(row.network_id)?.name ?? '',
+      link: row.link,
+      ipAddress: row.ip ?? '',
+      prefixLength: row.prefix_length,
+      gateway: row.gateway,
+      macAddress: row.mac,
+      ports: JSON.parse(row.ports) as PublishedPort[],
+    };
+  }
+}
+
+function networkOf(columns: unknown): NetworkRecord {
+  const row = columns as NetworkRow;
+  return {
+    id: row.id,
+    name: row.name,
+    driver: row.driver,
+    createdAt: Temporal.Instant.fromEpochNanoseconds(row.created_ns),
+    bridge: row.bridge ?? undefined,
+    subnet: row.subnet ?? undefined,
+    gateway: row.gateway ?? undefined,
+  };
 }
 
 type NetworkRow = {

@@ -8,7 +8,7 @@ type Roots = Readonly<{ dataRoot: string; execRoot: string }>;
 
 /** What an earlier version has left open to everybody. */
 const FOLDERS = ['blobs', 'containers', 'layers', 'volumes', 'writable', 'runtime', 'runtimes', 'shims'];
-const FILES = ['daemon-id', 'gantry.db', 'gantry.db-wal', 'gantry.db-shm', 'lock'];
+const FILES = ['daemon-id', 'database.json', 'gantry.db', 'gantry.db-wal', 'gantry.db-shm', 'lock'];
 
 /** What local users may open of the files that the daemon makes from now on: nothing. Who needs more says so. */
 export function hideNewFiles(): void {

@@ -49,14 +49,14 @@ export class VolumeStore implements AsyncDisposable {
     this.#insert = db.sql.prepare('INSERT INTO volumes VALUES (?, ?, ?, ?)');
     this.#keep = db.sql.prepare('UPDATE volumes SET anonymous = 0 WHERE name = ?');
     this.#delete = db.sql.prepare('DELETE FROM volumes WHERE name = ?');
-    for (const row of db.sql.prepare('SELECT * FROM volumes ORDER BY rowid').iterate()) {
-      this.#byName.set(String(row.name), {
-        name: String(row.name),
-        createdAt: new Temporal.Instant(BigInt(String(row.created_ns))),
-        labels: JSON.parse(String(row.labels)) as Record<string, string>,
-        anonymous: row.anonymous === 1,
-      });
-    }
+    const rows = db.sql.prepare('SELECT * FROM volumes ORDER BY rowid').iterate();
+    const volumes = db.badRecords.decodeAll('volumes', 'name', rows, (row) => ({
+      name: String(row.name),
+      createdAt: new Temporal.Instant(BigInt(String(row.created_ns))),
+      labels: JSON.parse(String(row.labels)) as Record<string, string>,
+      anonymous: row.anonymous === 1,
+    }));
+    for (const volume of volumes) this.#byName.set(volume.name, volume);
   }
 
   /** Throws `notFound`. */

@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { test } from 'node:test';
+
+import type { Inspect } from '@gantry/engine/containers/schema.ts';
+
+import { imageArchive } from '../../tests/busybox-image.ts';
+import { TarWriter } from '../../tests/tar-writer.ts';
+import { TestEngine } from '../../tests/test-engine.ts';
+
+function change(engine: TestEngine, sql: string, ...values: string[]): void {
+  const db = new DatabaseSync(join(engine.dataRoot, 'gantry.db'));
+  db.prepare(sql).run(...values);
+  db.close();
+}
+
+test('records that cannot be read are named in the log, and stop nothing else', async () => {
+  await using engine = await TestEngine.start();
+  const archive = imageArchive(new TarWriter().add({ name: 'f', content: 'x' }).end(), ['other:1']);
+  await engine.post('/images/load?quiet=1', archive);
+  const { body: image } = await engine.get<{ Id: string }>('/images/other:1/json');
+  const good = await engine.run(['sleep', '600']);
+  const volumes = { Volumes: { '/anonymous': {} } };
+  const cut = await engine.run(['sleep', '600'], volumes);
+  const shapeless = await engine.create(['true']);
+  const strange = await engine.create(['true']);
+  const { Pid } = (await engine.get<Inspect>(`/containers/${cut}/json`)).body.State;
+  const { Mounts } = (await engine.get<Inspect>(`/containers/${cut}/json`)).body;
+  const records = new Map([
+    [cut, ''],
+    [shapeless, ''],
+    [strange, ''],
+  ]);
+  await engine.kill('SIGTERM');
+  const db = new DatabaseSync(join(engine.dataRoot, 'gantry.db'));
+  for (const id of records.keys()) {
+    records.set(id, String(db.prepare('SELECT record FROM containers WHERE id = ?').get(id)?.record));
+  }
+  db.close();
+  change(engine, 'UPDATE containers SET record = substr(record, 1, 100) WHERE id = ?', cut);
+  change(engine, "UPDATE containers SET record = '{}' WHERE id = ?", shapeless);
+  change(engine, `UPDATE containers SET record = json_set(record, '$.state.status', 'flying') WHERE id = ?`, strange);
+  change(engine, "UPDATE images SET json = '[' WHERE id = ?", image.Id);
+
+  await engine.startAgain();
+
+  const { body: listed } = await engine.get<{ Id: string }[]>('/containers/json?all=1');
+  assert.deepEqual(
+    listed.map(({ Id }) => Id),
+    [good],
+  );
+  for (const id of [cut, shapeless, strange, image.Id]) {
+    const lines = engine.log.split('\n').filter((line) => line.includes('a record cannot be read'));
+    assert.equal(lines.filter((line) => line.includes(id)).length, 1, id);
+  }
+  process.kill(Pid, 0); // nobody has ended it
+  assert.ok(existsSync(Mounts[0]!.Source), 'nor removed its volume');
+  assert.ok(existsSync(join(engine.dataRoot, 'writable', cut)));
+  // Loading it again heals an image.
+  assert.equal((await engine.post('/images/load?quiet=1', archive)).status, 200);
+  assert.equal((await engine.get('/images/other:1/json')).status, 200);
+
+  await engine.kill('SIGTERM');
+  for (const [id, record] of records) change(engine, 'UPDATE containers SET record = ? WHERE id = ?', record, id);
+  await engine.startAgain();
+  assert.equal((await engine.get<Inspect>(`/containers/${cut}/json`)).body.State.Pid, Pid);
+});

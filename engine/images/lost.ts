@@ -1,0 +1,35 @@
+import type { Blobs } from '../layers/blobs.ts';
+import type { Layer, Layers } from '../layers/layers.ts';
+import { EngineError } from '../lib/errors.ts';
+import type { Image, ImageStore } from './store.ts';
+
+type Needs = { blobs: Blobs; images: ImageStore; layers: Layers };
+type Log = { error(details: object, message: string): void };
+
+/** At the daemon's start: says which images have lost something of what their records promise. */
+export function tellLostLayers(engine: Needs, log: Log): void {
+  for (const image of engine.images.all()) {
+    const missing = image.layers.flatMap((chainId) => missingOf(engine, engine.layers.get(chainId)));
+    if (missing.length === 0) continue;
+    const names = engine.images.tagsOf(image.id);
+    log.error({ image: image.id, names, missing }, 'files of an image are missing: load it again');
+  }
+}
+
+/** Throws `failed` when an image's archives are not all there: it cannot be written out again. */
+export function checkArchives(engine: Needs, image: Image): void {
+  for (const chainId of image.layers) {
+    const layer = engine.layers.get(chainId);
+    if (layer !== undefined && engine.blobs.has(layer.blob)) continue;
+    const what = layer === undefined ? chainId : engine.blobs.path(layer.blob);
+    throw new EngineError('failed', `a layer of the image ${image.id} is missing: ${what}. Load the image again`);
+  }
+}
+
+function missingOf({ blobs, layers }: Needs, layer: Layer | undefined): string[] {
+  if (layer === undefined) return ['a record of a layer'];
+  return [
+    ...(layers.isWhole(layer) ? [] : [`${layers.directory}/${layer.folder}`]),
+    ...(blobs.has(layer.blob) ? [] : [blobs.path(layer.blob)]),
+  ];
+}
