@@ -95,8 +95,8 @@ export function normalised(side: Side, text: string): string {
       .replaceAll(side.directory, '<dir>')
       .replaceAll(/\b[0-9a-f]{64}\b/g, '<id>')
       .replaceAll(/\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{12}\b/g, '<short id>')
-      // Of the client, when it learns of a failed start before it is told of the end.
-      .replaceAll(/^time=.*error getting events from daemon.*\n/gm, '')
+      // Of the client, when one of its own requests overtakes another.
+      .replaceAll(/^time=.*error (getting events from daemon|removing container).*\n/gm, '')
       .replaceAll(/(?<=OCI runtime create failed: )(crun|runc)(?= create failed)/g, 'runtime')
       .replaceAll(/\b172\.17\.0\.(?!1\b)\d+\b/g, '<address>')
   );

@@ -10,7 +10,7 @@ const PASSING = new Set([
 ]);
 
 /** Lists that come of maps, which have no order in Go, neither in dockerd nor in its client. */
-const UNORDERED = new Set(['Mounts', 'Env']);
+const UNORDERED = new Set(['Mounts', 'Env', 'Binds']);
 
 /** Whatever differs in two values, with its place in them. */
 export function differences(ours: unknown, theirs: unknown): Difference[] {
