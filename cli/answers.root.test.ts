@@ -95,6 +95,18 @@ test('colours are for terminals that want them', async () => {
   assert.match(await said('ps'), /^CONTAINER ID/);
 });
 
+test('a short command loads nothing of Node that is slow to load', async () => {
+  const report = `data:text/javascript,process.on('exit', () => console.error(process.moduleLoadList.join('\\n')))`;
+  const { stderr } = await execute(process.execPath, ['--import', report, ownClient, 'ps'], {
+    env: { ...process.env, GANTRY_HOST: `unix://${engine.socketPath}` },
+  });
+
+  assert.match(stderr, /NativeModule _http_client\n/);
+  for (const slow of ['undici', 'webstreams', 'fs/promises']) {
+    assert.doesNotMatch(stderr, new RegExp(`^NativeModule internal/.*${slow}`, 'm'), slow);
+  }
+});
+
 test('completion offers commands, flags, and names of what there is', async () => {
   await said('create', '--name', 'complete-me', 'busybox');
   const offered = async (...words: string[]) =>
