@@ -2,19 +2,26 @@ import { EngineError } from '../lib/errors.ts';
 import type { Report } from './progress.ts';
 
 const CONNECT_MILLISECONDS = 30_000;
+const REDIRECTIONS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+const LIMIT = 10;
 
 /** An archive from a web server, read while it comes. */
 export async function fetchArchive(source: string, report: Report): Promise<AsyncIterable<Uint8Array>> {
-  const url = urlOf(source);
+  let url = urlOf(source);
   try {
     const { request } = await import('undici'); // 12 MB that most daemons never need
-    const { statusCode, body } = await request(url, { headersTimeout: CONNECT_MILLISECONDS });
-    if (statusCode !== 200) {
+    for (let redirections = 0; ; redirections += 1) {
+      const { statusCode, headers, body } = await request(url, { headersTimeout: CONNECT_MILLISECONDS });
+      if (statusCode === 200) {
+        report({ status: `Downloading from ${url.href}` });
+        return body;
+      }
       await body.dump();
-      throw new EngineError('failed', `${url.href} answers ${statusCode}`);
+      const next = REDIRECTIONS.has(statusCode) ? headers.location : undefined;
+      if (next === undefined) throw new EngineError('failed', `${url.href} answers ${statusCode}`);
+      if (redirections === LIMIT) throw new EngineError('failed', `${source} is redirected more than ${LIMIT} times`);
+      url = nextUrl(url, String(next));
     }
-    report({ status: `Downloading from ${url.href}` });
-    return body;
   } catch (error) {
     if (error instanceof EngineError) throw error;
     throw new EngineError('failed', `${url.href} cannot be fetched: ${reasonOf(error)}`, { cause: error });
@@ -29,6 +36,13 @@ function urlOf(source: string): URL {
     throw new EngineError('invalid', `fromSrc is neither - nor a web address: ${source}`);
   }
   return url;
+}
+
+/** Relative to the one before; never into files and the like. */
+function nextUrl(before: URL, location: string): URL {
+  const url = URL.canParse(location, before) ? new URL(location, before) : undefined;
+  if (url !== undefined && ['http:', 'https:'].includes(url.protocol)) return url;
+  throw new EngineError('failed', `${before.href} is redirected to what is no web address: ${location}`);
 }
 
 function reasonOf(error: unknown): string {

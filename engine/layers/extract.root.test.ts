@@ -76,9 +76,44 @@ const refused: readonly (readonly [what: string, archive: () => Buffer, message:
   ['an absolute name', () => archiveOf({ name: '/tmp/gantry-never' }), /is absolute/],
   ['an empty name', () => archiveOf({ name: '' }), /is empty/],
   [
-    'a relative link that leads out',
-    () => archiveOf({ name: 'a/b', type: 'symlink', linkName: '../../outside' }),
-    /leads out of the root/,
+    'a file through a relative link that climbs above the root',
+    () =>
+      archiveOf(
+        { name: 'a/b', type: 'symlink', linkName: '../../outside' },
+        { name: 'a/b/gantry-never', content: 'x' },
+      ),
+    /written through a link/,
+  ],
+  ['a link to nowhere', () => archiveOf({ name: 'a', type: 'symlink', linkName: '' }), /the link "a" leads nowhere/],
+  [
+    'a hard link to a folder',
+    () => archiveOf({ name: 'a/', type: 'directory' }, { name: 'b', type: 'link', linkName: 'a' }),
+    /a link to "a", which is a folder/,
+  ],
+  [
+    'a major device number that is too large',
+    () => archiveOf({ name: 'a', type: 'charDevice', major: 4096, minor: 0 }),
+    /has the device number 4096:0/,
+  ],
+  [
+    'a minor device number that is too large',
+    () => archiveOf({ name: 'a', type: 'blockDevice', major: 1, minor: 2 ** 20 }),
+    /has the device number 1:1048576/,
+  ],
+  [
+    'an extended attribute that is too long',
+    () => archiveOf({ name: 'a', pax: { 'SCHILY.xattr.user.a': 'x'.repeat(70_000) } }),
+    /the attribute "user\.a" of "a" is too long or badly named/,
+  ],
+  [
+    'an extended attribute with too long a name',
+    () => archiveOf({ name: 'a', pax: { [`SCHILY.xattr.user.${'n'.repeat(300)}`]: 'x' } }),
+    /the attribute "user\.n+" of "a" is too long or badly named/,
+  ],
+  [
+    'an extended attribute with half a name',
+    () => archiveOf({ name: 'a', pax: { 'SCHILY.xattr.user.': 'x' } }),
+    /the attribute "user\." of "a" is too long or badly named/,
   ],
   [
     'a hard link that leads out',
@@ -210,6 +245,14 @@ for (const [what, archive, message] of refused) {
     assert.ok(!existsSync('/tmp/gantry-never'));
   });
 }
+
+test('a relative link that climbs above the root is kept as it is', () => {
+  using place = new Place();
+
+  place.extract(archiveOf({ name: 'a/b', type: 'symlink', linkName: '../../../etc/passwd' }));
+
+  assert.equal(readlinkSync(place.in('a/b')), '../../../etc/passwd');
+});
 
 test('an archive above the limits is refused as soon as they are reached', () => {
   const file = { content: Buffer.alloc(100_000) };

@@ -138,7 +138,8 @@ export class LayerExtractor implements TarSink, Disposable {
         this.#finishDirectory(entry, directory, name, path);
         return;
       case 'symlink':
-        this.#checkSymlink(entry, path);
+        // Wherever it leads: in a container nothing leads out, and here nothing is written through one that does.
+        if (entry.linkPath === '') throw badArchive(`the link ${shown(entry.path)} leads nowhere`);
         symlinkAt(entry.linkPath, directory, name);
         chownAt(directory, name, entry.uid, entry.gid);
         setXattrs(directory, name, entry);
@@ -150,6 +151,7 @@ export class LayerExtractor implements TarSink, Disposable {
       case 'charDevice':
       case 'blockDevice':
       case 'fifo':
+        checkDevice(entry);
         mknodAt(directory, name, TYPE[entry.type] | entry.mode, entry.major, entry.minor);
         setNodeAttributes(directory, name, entry);
         setTimesAt(directory, name, entry.mtime);
@@ -216,21 +218,6 @@ export class LayerExtractor implements TarSink, Disposable {
     }
     if (typeAt(directory, name) !== 0o120000) setNodeAttributes(directory, name, entry);
     setTimesAt(directory, name, entry.mtime);
-  }
-
-  /**
-   * An absolute link means the container's root, and every distribution has such links. One that climbs above the root
-   * by `..` has no meaning inside of a container.
-   */
-  #checkSymlink(entry: TarEntry, path: BytePath): void {
-    if (entry.linkPath.startsWith('/')) return;
-    let depth = path.split('/').length - 1;
-    for (const part of entry.linkPath.split('/')) {
-      if (part === '' || part === '.') continue;
-      depth += part === '..' ? -1 : 1;
-      if (depth < 0)
-        throw badArchive(`the link ${shown(entry.path)} -> ${shown(entry.linkPath)} leads out of the root`);
-    }
   }
 
   /** The open folder with this path; what is missing on the way is made. */
@@ -324,10 +311,29 @@ function setXattrs(directory: number, name: BytePath, entry: TarEntry): void {
     try {
       setXattrAt(directory, name, attribute, value);
     } catch (error) {
+      if (XATTR_REFUSALS.some((code) => hasCode(error, code)) || (hasCode(error, 'ENOSPC') && isLong(entry))) {
+        const shownName = JSON.stringify(readable(attribute.slice(0, 80)));
+        throw badArchive(`the attribute ${shownName} of ${shown(entry.path)} is too long or badly named`, error);
+      }
       // Not every file system has every kind, and links and nodes take no `user.` ones: the file matters more.
       if (!hasCode(error, 'EOPNOTSUPP') && !hasCode(error, 'ENOTSUP') && !hasCode(error, 'EPERM')) throw error;
     }
   }
+}
+
+/** The kernel's words for a name or value that no file can have. */
+const XATTR_REFUSALS = ['E2BIG', 'ERANGE', 'EINVAL', 'ENAMETOOLONG'];
+
+/** All attributes of a file have to fit into one block on ext4, which otherwise says that there is no space. */
+function isLong({ xattrs }: TarEntry): boolean {
+  return [...xattrs].reduce((bytes, [name, value]) => bytes + name.length + value.length, 0) > 2048;
+}
+
+/** What fits into the kernel's device numbers. */
+function checkDevice({ path, type, major, minor }: TarEntry): void {
+  if (type === 'fifo') return;
+  if (major >= 0 && major < 2 ** 12 && minor >= 0 && minor < 2 ** 20) return;
+  throw badArchive(`${shown(path)} has the device number ${major}:${minor}`);
 }
 
 /** What the kernel's refusal means for the archive. */
@@ -343,6 +349,9 @@ function explained(error: unknown, entry: TarEntry): unknown {
   if (hasCode(error, 'EFBIG')) return badArchive(`${name} is larger than a file can be`, error);
   if (hasCode(error, 'ENOENT') && entry.type === 'link') {
     return badArchive(`${name} is a link to ${shown(entry.linkPath)}, which is not there`, error);
+  }
+  if (hasCode(error, 'EPERM') && entry.type === 'link') {
+    return badArchive(`${name} is a link to ${shown(entry.linkPath)}, which is a folder`, error);
   }
   return error;
 }
