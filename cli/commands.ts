@@ -285,6 +285,9 @@ export const NOT_YET: Readonly<Record<string, string>> = {
   service: 'There is no cluster yet.',
   stack: 'There is no cluster yet.',
   plugin: 'There are no plugins yet.',
+  prune:
+    'Use lists and filters, such as: gantry rm $(gantry ps -aq -f status=exited), gantry rmi $(gantry images -qf dangling=true), gantry volume rm $(gantry volume ls -qf dangling=true)',
+  df: 'gantry ps -as and gantry images show the sizes.',
 };
 
 export type Found =
