@@ -114,7 +114,7 @@ export const hostConfigFields: Readonly<Record<string, readonly Probe[]>> = {
     { value: 500_000_000, beside: { CpuQuota: 5000 } },
     { value: 500_000_000, beside: { CpuPeriod: 5000 } },
   ],
-  CgroupParent: [value('/odd/parent', 'grep memory: /proc/self/cgroup | cut -d/ -f2-3')],
+  CgroupParent: [value('/docker', 'grep memory: /proc/self/cgroup | cut -d/ -f2-3')],
   BlkioWeight: [value(100)],
   BlkioWeightDevice: [value([{ Path: '/dev/zero', Weight: 100 }])],
   BlkioDeviceReadBps: [value([{ Path: '/dev/nosuch', Rate: 1 }], 'true')],

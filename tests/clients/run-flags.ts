@@ -282,7 +282,7 @@ export const runFlags: Readonly<Record<string, readonly Row[]>> = {
     row('--sysctl net.ipv4.ip_forward=1 --network host', 'true', inWords),
     made('--runtime runc'),
     made('--runtime odd'),
-    made('--cgroup-parent /odd/parent'),
+    made('--cgroup-parent /docker'),
   ],
   limits: [
     made('-m 64m'),
