@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { gzipSync, zstdCompressSync } from 'node:zlib';
+import { gunzipSync, gzipSync, zstdCompressSync } from 'node:zlib';
 
 import { busyboxArchive, busyboxLayer, imageArchive } from '../../tests/busybox-image.ts';
 import { TarWriter, type TarEntry } from '../../tests/tar-writer.ts';
@@ -62,6 +63,27 @@ for (const [name, compress] of compressions) {
     await assertEmpty(engine);
   });
 }
+
+test('a compressed layer of megabytes in a compressed archive is loaded to the last byte', async () => {
+  await using engine = new TestImages();
+  const content = randomBytes(3_000_000);
+  const layer = gzipSync(layerOf({ name: 'noise', content }));
+  const config = JSON.stringify({
+    architecture: goArchitecture(),
+    os: 'linux',
+    rootfs: { type: 'layers', diff_ids: [sha256(gunzipSync(layer))] },
+  });
+  const members = [
+    { name: 'layer', content: layer },
+    { name: 'config', content: config },
+    manifest('config', ['layer']),
+  ];
+
+  await engine.load(gzipSync(layerOf(...members)));
+
+  const [image] = engine.images.all();
+  assert.ok(readFileSync(join(engine.topFolder(image!), 'noise')).equals(content));
+});
 
 test('progress lines count a layer up to its size', async () => {
   await using engine = new TestImages();
