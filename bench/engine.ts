@@ -1,11 +1,11 @@
 /** The engine's budgets, each as a ratio to dockerd 20.10 in the same run through the same raw client. */
-import { readFileSync, globSync } from 'node:fs';
-
 import { busyboxArchive } from '@gantry/tests/busybox-image.ts';
 import { Dockerd } from '@gantry/tests/dockerd.ts';
 import { TestEngine } from '@gantry/tests/test-engine.ts';
 
+import { Fresh, freshBudgets } from './fresh.ts';
 import { compare, tableOf, type Budget, type Row } from './measure.ts';
+import { AFTER_WORK, idleMemory, memoryAfterWork, monitorMemory } from './memory.ts';
 import { runtimeFloor } from './runtime-floor.ts';
 import { Subject } from './subject.ts';
 
@@ -58,21 +58,39 @@ const budgets: Budget<Subject>[] = [
 export async function engineBudgets(only?: string): Promise<Row[]> {
   await using engine = await TestEngine.start({ image: false });
   await using dockerd = await Dockerd.start();
-  const rows: Row[] = [idleMemory(engine.pid, dockerd.pid)];
+  const wanted = (name: string): boolean => only === undefined || name.includes(only);
+  const rows: Row[] = [];
+  const add = (row: Row): void => {
+    rows.push(row);
+    console.error(tableOf([row]).split('\n').at(-1));
+  };
+  add(idleMemory(engine.pid, dockerd.pid));
+  for (const row of await freshBudgets(
+    freshOf(engine),
+    new Fresh(dockerd.api, async () => await dockerd.restart()),
+    wanted,
+  ))
+    add(row);
   await engine.loadBusybox();
   await dockerd.api.post('/images/load?quiet=1', await busyboxArchive());
   const ours = new Subject(engine);
   const theirs = new Subject(dockerd.api);
   await Promise.all([ours.prepare(), theirs.prepare()]);
-  for (const budget of budgets) {
-    if (only !== undefined && !budget.name.includes(only)) continue;
-    rows.push(await compare(budget, ours, theirs));
-    console.error(tableOf(rows.slice(-1)).split('\n').at(-1));
+  for (const budget of budgets) if (wanted(budget.name)) add(await compare(budget, ours, theirs));
+  add(await monitorMemory(ours, theirs));
+  if (wanted(AFTER_WORK)) {
+    add(await memoryAfterWork({ subject: ours, pid: engine.pid }, { subject: theirs, pid: dockerd.pid }));
   }
-  rows.push(await monitorMemory(ours, theirs));
   await ours.clear();
   await theirs.clear();
   return rows;
+}
+
+function freshOf(engine: TestEngine): Fresh {
+  return new Fresh(engine, async () => {
+    await engine.kill('SIGTERM');
+    await engine.startAgain();
+  });
 }
 
 export async function main(only?: string): Promise<void> {
@@ -82,54 +100,4 @@ export async function main(only?: string): Promise<void> {
   console.log(`\nfloor: bare \`runc run\` + \`runc delete\` of the same: ${floor.toFixed(1)} ms`);
   const run = rows.find(({ name }) => name === 'run `true`, bridge');
   if (run !== undefined) console.log(`ours is ${(run.ours / floor).toFixed(2)} × the floor (budget: 2)`);
-}
-
-/** RSS without any container: dockerd with its containerd. */
-function idleMemory(ourPid: number, dockerdPid: number): Row {
-  const ours = residentMb(ourPid);
-  const theirs = residentMb(dockerdPid) + childrenOf(dockerdPid).reduce((sum, pid) => sum + residentMb(pid), 0);
-  return { name: 'daemon, idle, RSS', unit: 'MB', ours, theirs, ratio: ours / 100, atMost: 1 };
-}
-
-/** PSS of the process that watches one running container. */
-async function monitorMemory(ours: Subject, theirs: Subject): Promise<Row> {
-  await using _mine = await ours.sleeping();
-  await using _other = await theirs.sleeping();
-  const [mine, other] = [pssMb(/gantry-shim/), pssMb(/containerd-shim/)];
-  return {
-    name: 'monitor of a container, PSS',
-    unit: 'MB',
-    ours: mine,
-    theirs: other,
-    ratio: mine / other,
-    atMost: 0.1,
-  };
-}
-
-function residentMb(pid: number): number {
-  return kilobytes(`/proc/${pid}/status`, /^VmRSS:\s+(\d+)/m) / 1024;
-}
-
-function pssMb(program: RegExp): number {
-  const figures = globSync('/proc/[0-9]*')
-    .filter((path) => program.test(commandOf(path)))
-    .map((path) => kilobytes(`${path}/smaps_rollup`, /^Pss:\s+(\d+)/m) / 1024);
-  if (figures.length === 0) throw new Error(`no process matches ${program}`);
-  return figures.reduce((sum, figure) => sum + figure, 0) / figures.length;
-}
-
-function kilobytes(path: string, pattern: RegExp): number {
-  return Number(pattern.exec(readFileSync(path, 'utf8'))?.[1]);
-}
-
-function childrenOf(pid: number): number[] {
-  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number);
-}
-
-function commandOf(path: string): string {
-  try {
-    return readFileSync(`${path}/cmdline`, 'utf8');
-  } catch {
-    return ''; // it ended between the listing and the look
-  }
 }

@@ -3,6 +3,8 @@ import type { Logger } from 'pino';
 import { usage } from './config/flags.ts';
 import { ConfigError } from './config/read.ts';
 import { giveBackMemory, keepMemorySmall } from './host/memory.ts';
+import { shrinkWhenQuiet } from './host/quiet.ts';
+import { systemClock } from './lib/clock.ts';
 import { EngineError } from './lib/errors.ts';
 import { openLog } from './log.ts';
 import { readSettings } from './settings.ts';
@@ -42,6 +44,7 @@ async function main(): Promise<void> {
     const started = await startDaemon(config, log);
     daemon = started;
     giveBackMemory();
+    shrinkWhenQuiet(systemClock);
     log.info({ hosts: started.hosts, version: VERSION }, 'ready');
     endOnSignals(async () => await started[Symbol.asyncDispose]());
   } catch (error) {

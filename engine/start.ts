@@ -27,6 +27,7 @@ import { openListeners } from './http/listeners.ts';
 import { buildServer, listenerOf } from './http/server.ts';
 import type { TcpLimits } from './http/tcp-limits.ts';
 import { UnderWay } from './http/under-way.ts';
+import { warmUp } from './http/warm-up.ts';
 import { tellLostLayers } from './images/lost.ts';
 import { ImageStore } from './images/store.ts';
 import { Archives } from './layers/archives.ts';
@@ -169,6 +170,7 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
   const underWay = new UnderWay(clock);
   const limits = await tcpLimits(config);
   const listener = listenerOf(await buildServer(engine, underWay, limits));
+  await warmUp(listener, usualRequests(containers), clock);
   const { hosts } = undo.use(await openListeners(config, listener, underWay, limits?.overTcp(listener)));
   policies.startAll();
   const parts = undo.move();
@@ -181,6 +183,14 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
     },
     [Symbol.asyncDispose]: async () => await parts.disposeAsync(),
   };
+}
+
+/** What clients ask again and again. */
+function usualRequests(containers: ContainerStore): string[] {
+  const container = containers.all().find(({ logPath }) => logPath !== '');
+  if (container === undefined) return ['/_ping', '/v1.24/version'];
+  const path = `/v1.24/containers/${container.id}`;
+  return ['/_ping', `${path}/json`, `${path}/logs?stdout=1&stderr=1&tail=10`];
 }
 
 /** Loaded only where it is wanted: the limiter takes memory. */

@@ -22,10 +22,18 @@ export class Dockerd implements AsyncDisposable {
   readonly directory: string;
   readonly socketPath: string;
   readonly api: Api;
-  readonly #process: ChildProcess;
+  readonly #flags: readonly string[];
+  readonly #netns: string | undefined;
+  #process: ChildProcess;
 
-  private constructor(directory: string, process: ChildProcess) {
+  private constructor(
+    directory: string,
+    { flags, netns }: { flags: readonly string[]; netns: string | undefined },
+    process: ChildProcess,
+  ) {
     this.directory = directory;
+    this.#flags = flags;
+    this.#netns = netns;
     this.socketPath = join(directory, 'docker.sock');
     this.api = new Api(this.socketPath);
     this.#process = process;
@@ -34,23 +42,20 @@ export class Dockerd implements AsyncDisposable {
   /** `netns`: a network namespace to share with others, instead of one of its own. */
   static async start(flags: readonly string[] = [], netns?: string): Promise<Dockerd> {
     const directory = await mkdtemp(join(tmpdir(), 'dockerd-'));
-    const socketPath = join(directory, 'docker.sock');
-    const command = [
-      '/usr/sbin/dockerd',
-      `--host=unix://${socketPath}`,
-      `--data-root=${directory}/data`,
-      `--exec-root=${directory}/exec`,
-      `--pidfile=${directory}/pid`,
-      ...flags,
-    ];
-    const child = await startDaemonProcess(command, socketPath, join(directory, 'log'), netns);
-    const dockerd = new Dockerd(directory, child);
+    const dockerd = new Dockerd(directory, { flags, netns }, await launch(directory, flags, netns));
     await dockerd.api.get('/_ping');
     return dockerd;
   }
 
   get pid(): number {
     return this.#process.pid!;
+  }
+
+  /** Ends it in order, and starts it again; returns as soon as it accepts clients. */
+  async restart(): Promise<void> {
+    await endProcess(this.#process);
+    await rm(this.socketPath, { force: true });
+    this.#process = await launch(this.directory, this.#flags, this.#netns);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -61,4 +66,17 @@ export class Dockerd implements AsyncDisposable {
     await unmountBelow(this.directory);
     await rm(this.directory, { recursive: true, force: true });
   }
+}
+
+async function launch(directory: string, flags: readonly string[], netns: string | undefined): Promise<ChildProcess> {
+  const socketPath = join(directory, 'docker.sock');
+  const command = [
+    '/usr/sbin/dockerd',
+    `--host=unix://${socketPath}`,
+    `--data-root=${directory}/data`,
+    `--exec-root=${directory}/exec`,
+    `--pidfile=${directory}/pid`,
+    ...flags,
+  ];
+  return await startDaemonProcess(command, socketPath, join(directory, 'log'), netns);
 }

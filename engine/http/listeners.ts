@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { chmodSync, chownSync, readFileSync, rmSync } from 'node:fs';
-import { createServer, type RequestListener, type Server } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
+import type { RequestListener, Server } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 
@@ -11,10 +10,11 @@ import { groupId } from '../host/groups.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
 import { makeFolders } from '../lib/folders.ts';
 import { serve } from './connections.ts';
+import { createServer } from './node-http.ts';
 import { overPlainTcp } from './origins.ts';
 import type { UnderWay } from './under-way.ts';
 
-const OPTIONS = {
+export const SERVER_OPTIONS = {
   allowHalfOpen: true, // who has sent all still reads; without TLS it is the default
   requireHostHeader: false, // server.ts refuses with JSON
   keepAliveTimeout: 60_000,
@@ -61,7 +61,7 @@ async function openTcp(
   listener: RequestListener,
   underWay: UnderWay,
 ): Promise<Listening> {
-  const server = config.tls ? createTlsServer({ ...OPTIONS, ...certificates(config) }) : createServer(OPTIONS);
+  const server = config.tls ? createTlsServer(config) : createServer(SERVER_OPTIONS);
   const connections = serve(server, config.tls ? listener : overPlainTcp(listener));
   server.listen({ host: address, port });
   await once(server, 'listening');
@@ -80,7 +80,7 @@ async function openUnix(
   const gid = config.group === '' ? undefined : groupId(config.group);
   if (await answers(path)) throw new EngineError('conflict', `unix://${path}: another daemon listens there`);
   rmSync(path, { force: true });
-  const server = createServer(OPTIONS);
+  const server = createServer(SERVER_OPTIONS);
   const connections = serve(server, listener);
   server.listen(path);
   await once(server, 'listening');
@@ -116,6 +116,11 @@ async function answers(path: string): Promise<boolean> {
   } finally {
     socket.destroy();
   }
+}
+
+function createTlsServer(config: Config): Server {
+  const https = process.getBuiltinModule('node:https'); // TLS takes memory too: only where it is wanted
+  return https.createServer({ ...SERVER_OPTIONS, ...certificates(config) });
 }
 
 function certificates({ tlscacert, tlscert, tlskey, tlsverify }: Config): object {

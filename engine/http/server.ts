@@ -1,4 +1,4 @@
-import { createServer, type RequestListener } from 'node:http';
+import type { RequestListener } from 'node:http';
 
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import Fastify, {
@@ -14,6 +14,7 @@ import { routes } from '../routes.ts';
 import { addBodyParser } from './body.ts';
 import { answerError, answerOutsideOfRoutes } from './errors.ts';
 import { answerHeaders } from './headers.ts';
+import { createServer } from './node-http.ts';
 import { addMissingRoutes } from './not-yet.ts';
 import { describeRoutes, type RouteDescription } from './openapi.ts';
 import { refusalOf } from './origins.ts';

@@ -1,12 +1,14 @@
-import {
-  ServerResponse,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type RequestListener,
-  type Server,
+import type {
+  IncomingHttpHeaders,
+  IncomingMessage,
+  RequestListener,
+  Server,
+  ServerResponse as Response,
 } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+
+import { ServerResponse } from './node-http.ts';
 
 /** What comes behind a request to these routes is the client's stream, also where it asked for no upgrade. */
 const TAKEN_OVER_UNASKED = /\/(containers\/[^/]+\/attach|exec\/[^/]+\/start)(\?|$)/;
@@ -39,7 +41,7 @@ export function serveUpgrades(
 ): void {
   const stopped = new WeakSet<Request>();
   const askedNothing = new WeakMap<Socket, IncomingHttpHeaders>();
-  const lastResponses = new WeakMap<Socket, ServerResponse>();
+  const lastResponses = new WeakMap<Socket, Response>();
 
   server.on(accepted, ({ parser }: Accepted) => {
     const accept = parser.onIncoming;
@@ -79,7 +81,7 @@ function headThatAsks({ method, url, httpVersion, rawHeaders }: Request): Buffer
 }
 
 /** Answers come in the order of the requests, also where a client did not wait for them. */
-function afterwards(before: ServerResponse | undefined, work: () => void): void {
+function afterwards(before: Response | undefined, work: () => void): void {
   if (before === undefined || before.writableFinished) work();
   else before.once('finish', work);
 }

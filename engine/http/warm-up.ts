@@ -1,0 +1,39 @@
+import type { RequestListener, Server } from 'node:http';
+import { Socket } from 'node:net';
+
+import { connectedSockets } from '../host/spawn.ts';
+import { settlesWithin, type Clock } from '../lib/clock.ts';
+import { serve } from './connections.ts';
+import { SERVER_OPTIONS } from './listeners.ts';
+import { createServer } from './node-http.ts';
+
+const ROUNDS = 24;
+/** A start does not wait longer for it, whatever the answers are. */
+const MOST_SECONDS = 0.25;
+
+/**
+ * Asks for these paths as a client would, until Node has compiled what is on their way: the first dozen requests to a
+ * daemon that has just started would take three times as long as the later ones.
+ */
+export async function warmUp(listener: RequestListener, paths: readonly string[], clock: Clock): Promise<void> {
+  const server = createServer(SERVER_OPTIONS);
+  const connections = serve(server, listener);
+  const over = new AbortController();
+  const rounds = async (): Promise<void> => {
+    for (let round = 0; round < ROUNDS && !over.signal.aborted; round += 1) await ask(server, paths);
+  };
+  await settlesWithin(rounds(), MOST_SECONDS, clock);
+  over.abort();
+  for (const socket of connections) socket.destroy();
+}
+
+/** All of them on one connection, which ends with the last answer. */
+async function ask(server: Server, paths: readonly string[]): Promise<void> {
+  const [client, peer] = connectedSockets().map((fd) => new Socket({ fd, allowHalfOpen: true })) as [Socket, Socket];
+  server.emit('connection', peer);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  client.on('close', resolve).on('error', resolve); // an error: it was cut off, because the time is over
+  client.end(paths.map((path) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`).join(''));
+  client.resume();
+  await promise;
+}
