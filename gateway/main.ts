@@ -1,9 +1,10 @@
-import { askCaller, askLimited, AdminError, chargeContent } from './admin/client.ts';
-import { callerText, limitedText } from './admin/explain.ts';
+import { AdminError, askCaller, askLimited, askLimits, chargeContent, forgive, override } from './admin/client.ts';
+import { callerText, limitedText, limitsText } from './admin/explain.ts';
 import { adminSocketPath } from './config/admin-socket.ts';
 import { type Command, parseCommand, type SocketChoice, usage, UsageError } from './config/flags.ts';
 import { ConfigError, type FlagValues, readConfig } from './config/read.ts';
 import type { Config } from './config/schema.ts';
+import packageFile from './package.json' with { type: 'json' };
 import type { RunningGateway } from './run.ts';
 import { SocketPathError } from './unix-socket.ts';
 
@@ -33,6 +34,14 @@ async function main(command: Command): Promise<void> {
       return await run(command.file, command.flags);
     case 'explain':
       return await explain(command);
+    case 'limits':
+      return await limits(command);
+    case 'forgive':
+      return await forgive(socketOf(command.socket), command.caller);
+    case 'override':
+      return await override(socketOf(command.socket), command.caller, command.wanted);
+    case 'version':
+      return console.log(`gantry gateway ${packageFile.version}`);
     case 'content':
       return await chargeContent(socketOf(command.socket), command.caller, command.count);
   }
@@ -61,6 +70,11 @@ async function explain({ caller, json, socket }: Extract<Command, { kind: 'expla
   const found = caller === undefined ? await askLimited(path) : await askCaller(path, caller);
   if (json) console.log(JSON.stringify(found));
   else console.log(Array.isArray(found) ? limitedText(found, nowSeconds) : callerText(found, nowSeconds));
+}
+
+async function limits({ caller, json, socket }: Extract<Command, { kind: 'limits' }>): Promise<void> {
+  const found = await askLimits(socketOf(socket), caller);
+  console.log(json ? JSON.stringify(found) : limitsText(found, Math.floor(Date.now() / 1000)));
 }
 
 function socketOf({ path, file }: SocketChoice): string {

@@ -9,6 +9,8 @@ export type Operator = {
   caller(key: string): Promise<CallerState>;
   /** Counts content that a caller has created elsewhere. */
   content(key: string, count: number): Promise<void>;
+  /** Forgets what a caller has spent, and its ban, in all gateways that share the counts. */
+  forgive(key: string): Promise<void>;
   counts(): Promise<Counts>;
 };
 

@@ -5,7 +5,7 @@ import type { RefusalStyle } from '@gantry/limiter/present.ts';
 import { callerFrom, type PrimaryLimits } from '@gantry/limiter/primary.ts';
 import type { Caller } from '@gantry/limiter/types.ts';
 
-import { primaryLimitsFrom } from './config/rules.ts';
+import { overriddenLimits, primaryLimitsFrom } from './config/rules.ts';
 import type { Config } from './config/schema.ts';
 import { TrustedProxies } from './identity/address.ts';
 import { Introspection } from './identity/introspection.ts';
@@ -25,6 +25,8 @@ export type Policy = Readonly<{
   overrideHeaders: ReadonlySet<string>;
   refusal: RefusalStyle;
   versions: ApiVersions;
+  /** Limits of core of single callers. */
+  overrides: ReadonlyMap<string, number>;
 }>;
 
 /** `before`: the policy that is replaced; what it knows about tokens stays known where nothing about that has changed. */
@@ -40,6 +42,7 @@ export function buildPolicy(config: Config, limiter: Pick<RateLimiter, 'endpoint
     overrideHeaders: new Set(config.overrideHeaders.map((name) => name.toLowerCase())),
     refusal: { status: config.refusal.status, documentationUrl: config.refusal.documentationUrl },
     versions: new ApiVersions(config.apiVersions),
+    overrides: overriddenLimits(config),
   };
 }
 
@@ -52,6 +55,13 @@ function introspectionFor(config: Config, primary: PrimaryLimits, before?: Polic
 }
 
 /** The caller that an address is for requests without a credential, or with a wrong one. */
-export function anonymousCaller({ primary }: Policy, address: string): Caller {
-  return callerFrom({ kind: 'anonymous', address }, primary);
+export function anonymousCaller(policy: Policy, address: string): Caller {
+  return withOverride(policy, callerFrom({ kind: 'anonymous', address }, policy.primary));
+}
+
+/** The same caller with the limit that `overrides` gives it. */
+export function withOverride({ overrides }: Policy, caller: Caller): Caller {
+  if (overrides.size === 0) return caller;
+  const limit = overrides.get(caller.key);
+  return limit === undefined ? caller : { ...caller, limit };
 }

@@ -1,5 +1,5 @@
 import { openAdmin } from './admin/server.ts';
-import { ConfigError } from './config/read.ts';
+import { ConfigError, withOverrideOf } from './config/read.ts';
 import type { Config } from './config/schema.ts';
 import { GatewayLog } from './log.ts';
 import { reloadable } from './reload.ts';
@@ -18,14 +18,34 @@ export async function runGateway(config: Config, read: () => Config): Promise<Ru
   const log = new GatewayLog(config.log);
   const service = undo.use(await startService(config, log));
   let current = config;
-  undo.use(await openAdmin(config, service.operator, log, () => current.limits));
+  let fromFile = config;
+  /** By the admin socket; they last until the next start, over what the file says. */
+  let overrides: ReadonlyMap<string, unknown> = new Map();
+  const put = async (file: Config, over: typeof overrides): Promise<void> => {
+    const next = [...over].reduce((settings, [key, wanted]) => withOverrideOf(settings, key, wanted), file);
+    await service.reload(next);
+    current = next;
+    fromFile = file;
+    overrides = over;
+  };
+  const override = async (key: string, wanted: Readonly<Record<string, unknown>>): Promise<readonly string[]> => {
+    const others = [...overrides].filter(([other]) => other !== key);
+    const own: [string, unknown][] = Object.keys(wanted).length === 0 ? [] : [[key, wanted]];
+    try {
+      await put(fromFile, new Map([...others, ...own]));
+      return [];
+    } catch (error) {
+      if (error instanceof ConfigError) return error.problems;
+      throw error;
+    }
+  };
+  undo.use(await openAdmin(config, service.operator, log, { current: () => current, override }));
   const parts = undo.move();
   log.logger.info({ addresses: service.addresses, upstream: config.upstream, store: config.store.kind }, 'ready');
   const reload = async (): Promise<void> => {
     try {
       const { config: next, needRestart } = reloadable(current, read());
-      await service.reload(next);
-      current = next;
+      await put(next, overrides);
       if (needRestart.length > 0) log.logger.warn({ needRestart }, 'these settings change at the next start only');
       log.logger.info('the settings were reloaded');
     } catch (error) {

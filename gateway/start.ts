@@ -2,7 +2,7 @@ import { RateLimiter } from '@gantry/limiter/limiter.ts';
 import { ForeignValue } from '@gantry/limiter/redis/wire.ts';
 import type { LimitStore, RefusalNote } from '@gantry/limiter/types.ts';
 
-import { rulesFrom } from './config/rules.ts';
+import { overriddenRules, rulesFrom } from './config/rules.ts';
 import type { Config } from './config/schema.ts';
 import { keepGarbageYoung } from './garbage.ts';
 import type { Gateway } from './gateway.ts';
@@ -36,6 +36,7 @@ export async function startGateway(
     new RateLimiter({
       store,
       rules: rulesFrom(config),
+      overrides: overriddenRules(config),
       onStoreFailure: config.store.onFailure,
       reportFailure: (error) => {
         gateway.counts.storeFailures += 1;
@@ -68,6 +69,7 @@ export async function startGateway(
       limited: async () => limiter.explain(),
       caller: async (key) => await limiter.explainCaller(key),
       content: async (key, count) => await store.chargeContent(key, count, limiter.rules),
+      forgive: async (key) => await limiter.forgive(key),
       counts: async () => gateway.counts,
     },
     noteRefusal: (note) => limiter.noteRefusal(note),
@@ -79,7 +81,7 @@ export async function startGateway(
 function reload(gateway: Gateway, listeners: Listeners, next: Config): void {
   const { limiter, policy: before, upstream, log } = gateway;
   const policy = buildPolicy(next, limiter, before);
-  limiter.changeRules(rulesFrom(next));
+  limiter.changeRules(rulesFrom(next), overriddenRules(next));
   gateway.policy = policy;
   listeners.changeTimeouts(next);
   log.change(next.log);

@@ -63,6 +63,10 @@ export class LimitedCallers {
     return { refusedBy, untilSeconds, shown, refused: entry.refused };
   }
 
+  forget(key: string): void {
+    this.#entries.delete(key);
+  }
+
   list(nowSeconds: number): LimitedCaller[] {
     const limited: LimitedCaller[] = [];
     for (const { note, own } of this.#entries.values()) {

@@ -29,6 +29,8 @@ export type RateLimiterOptions = Readonly<{
   store?: LimitStore;
   /** From `limitRules`. Default: the specification's numbers. */
   rules?: LimitRules;
+  /** The rules of single callers, by their keys. */
+  overrides?: ReadonlyMap<string, LimitRules>;
   /**
    * When the store does not answer: `closed` refuses (503, the default), `open` lets this process count by itself
    * until the store is back, so that even then nobody has more than one quota per process.
@@ -52,6 +54,8 @@ export type LimiterCounts = {
 };
 
 const nothingToEnd = { end: () => undefined, [Symbol.dispose]: () => undefined };
+
+const NO_OVERRIDES: ReadonlyMap<string, LimitRules> = new Map();
 
 const NOTHING_SHADOWED: readonly LimitName[] = [];
 
@@ -77,15 +81,18 @@ export class RateLimiter implements AsyncDisposable {
   /** Counts for `onStoreFailure: 'open'`. */
   #own: MemoryStore | undefined;
   #rules: LimitRules;
+  #overrides: ReadonlyMap<string, LimitRules>;
 
   constructor(options: RateLimiterOptions = {}) {
     this.#store = options.store ?? new MemoryStore();
     this.#origin = { store: this.#store, counts: this.counts, running: this.#running };
     this.#rules = options.rules ?? defaultRules;
+    this.#overrides = options.overrides ?? NO_OVERRIDES;
     this.#onStoreFailure = options.onStoreFailure ?? 'closed';
     this.#reportFailure = options.reportFailure ?? (() => undefined);
     this.#reportShadow = options.reportShadow ?? (() => undefined);
     this.#reportRefusal = options.reportRefusal;
+    this.#store.onForgotten?.((key) => this.noteForgiven(key));
   }
 
   get rules(): LimitRules {
@@ -93,8 +100,9 @@ export class RateLimiter implements AsyncDisposable {
   }
 
   /** Puts other rules in force. Counts stay; a window that is open keeps its end unless the new one is shorter. */
-  changeRules(rules: LimitRules): void {
+  changeRules(rules: LimitRules, overrides: ReadonlyMap<string, LimitRules> = NO_OVERRIDES): void {
     this.#rules = rules;
+    this.#overrides = overrides;
   }
 
   /** Makes a route known, once at start or reload. The same name means the same counts of points. */
@@ -108,7 +116,7 @@ export class RateLimiter implements AsyncDisposable {
    * `points` other than the endpoint's own are for GraphQL: 1 for a query, 5 with a mutation.
    */
   admit(caller: Caller, endpoint: Endpoint, points: number = endpoint.points): Decision | Promise<Decision> {
-    const rules = this.#rules;
+    const rules = this.#overrides.size === 0 ? this.#rules : (this.#overrides.get(caller.key) ?? this.#rules);
     if (rules.ban !== undefined && this.#limited.size > 0) {
       const banned = this.#banned(caller, endpoint);
       if (banned !== undefined) return banned;
@@ -141,6 +149,18 @@ export class RateLimiter implements AsyncDisposable {
     } catch (error) {
       this.#reportFailure(error);
     }
+  }
+
+  /** Forgets what a caller has spent, and its ban, in all processes that share the store. Rejects without an answer of it. */
+  async forgive(key: string): Promise<void> {
+    await this.#store.forget(key, this.#rules);
+    this.noteForgiven(key);
+  }
+
+  /** Takes in whom another process has forgiven. */
+  noteForgiven(key: string): void {
+    this.#limited.forget(key);
+    this.#own?.forget(key);
   }
 
   /** Who is limited now, by what, until when: the callers that this process has refused. */

@@ -314,6 +314,20 @@ export function storeContract(name: string, open: (now: () => number) => Promise
       assert.deepEqual((await limits.limiter.explainCaller(user.key)).windows, []);
     });
 
+    test('who is forgiven has spent nothing, and requests under way still count', async () => {
+      await using limits = await start({ concurrent: { limit: 1, retrySeconds: 1 } });
+      await limits.use(user, limits.create, 2);
+      const underWay = admitted(await limits.admit(user, limits.create));
+
+      await limits.limiter.forgive(user.key);
+      const during = await limits.limiter.explainCaller(user.key);
+      const refusal = refused(await limits.admit(user, limits.create));
+      underWay.end(0);
+      const again = admitted(await limits.admit(user, limits.create));
+
+      assert.deepEqual([during.windows, during.underWay, refusal.refusedBy, again.used], [[], 1, 'concurrent', 1]);
+    });
+
     test('what a caller has spent can be seen, and all callers can be listed', async () => {
       await using limits = await start();
       admitted(await limits.admit(user, limits.create)).end(1.5);

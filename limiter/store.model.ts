@@ -125,6 +125,10 @@ export class ModelStore implements LimitStore {
     this.#add(`${key} hour`, count, rules.contentPerHour.windowSeconds);
   }
 
+  forget(key: string): void {
+    for (const at of this.#windows.keys()) if (at.startsWith(`${key} `)) this.#windows.delete(at);
+  }
+
   peek(key: string): CallerState {
     return { key, underWay: this.#underWay.get(key) ?? 0, windows: [] };
   }

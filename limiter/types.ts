@@ -265,6 +265,10 @@ export interface LimitStore extends AsyncDisposable {
   giveBack(ask: Ask, ticket: number): void;
   /** Counts content that was created elsewhere, in the web interface; never refused, for it has happened. */
   chargeContent(key: string, count: number, rules: LimitRules): void | Promise<void>;
+  /** Forgets what a caller has spent; its requests under way still count. */
+  forget(key: string, rules: LimitRules): void | Promise<void>;
+  /** Where processes share the store: told whom one of them, this one included, has forgotten. */
+  onForgotten?: (listener: (key: string) => void) => void;
   /** The windows of a caller that are open now; changes nothing. */
   peek(key: string): CallerState | Promise<CallerState>;
   /** Every caller with an open window or a request under way. */

@@ -4,6 +4,9 @@ import { text } from 'node:stream/consumers';
 
 import type { CallerState, LimitedCaller } from '@gantry/limiter/types.ts';
 
+import type { Override } from '../config/schema.ts';
+import type { LimitLine } from './caller-limits.ts';
+
 /** The gateway refuses what it was asked, or is not there. */
 export class AdminError extends Error {
   override readonly name = 'AdminError';
@@ -15,6 +18,18 @@ export async function askLimited(socketPath: string): Promise<LimitedCaller[]> {
 
 export async function askCaller(socketPath: string, caller: string): Promise<CallerState> {
   return (await ask(socketPath, 'GET', `/callers/${encodeURIComponent(caller)}`)) as CallerState;
+}
+
+export async function askLimits(socketPath: string, caller: string): Promise<LimitLine[]> {
+  return (await ask(socketPath, 'GET', `/limits/${encodeURIComponent(caller)}`)) as LimitLine[];
+}
+
+export async function forgive(socketPath: string, caller: string): Promise<void> {
+  await ask(socketPath, 'POST', '/forgive', { caller });
+}
+
+export async function override(socketPath: string, caller: string, wanted: Override): Promise<void> {
+  await ask(socketPath, 'POST', '/override', { caller, ...wanted });
 }
 
 export async function chargeContent(socketPath: string, caller: string, count: number): Promise<void> {

@@ -1,5 +1,7 @@
 import type { CallerState, LimitedCaller } from '@gantry/limiter/types.ts';
 
+import type { LimitLine } from './caller-limits.ts';
+
 /** Who is limited now, for a terminal. */
 export function limitedText(callers: readonly LimitedCaller[], nowSeconds: number): string {
   if (callers.length === 0) return 'Nobody is limited now.';
@@ -23,6 +25,18 @@ export function callerText({ key, underWay, windows }: CallerState, nowSeconds: 
   });
   const head = `${key}: ${underWay} under way`;
   return rows.length === 0 ? `${head}, no open window` : `${head}\n${table([['WINDOW', 'USED', 'UNTIL'], ...rows])}`;
+}
+
+/** What a caller may, and what is left of it. */
+export function limitsText(lines: readonly LimitLine[], nowSeconds: number): string {
+  const rows = lines.map(({ name, limit, used, left, reset }) => {
+    return [name, rounded(limit), rounded(used), rounded(left), reset === 0 ? '' : until(reset, nowSeconds)];
+  });
+  return table([['LIMIT', 'OF', 'USED', 'LEFT', 'UNTIL'], ...rows]);
+}
+
+function rounded(value: number | null): string {
+  return value === null ? 'off' : String(Math.round(value * 1000) / 1000);
 }
 
 function until(seconds: number, nowSeconds: number): string {

@@ -324,3 +324,11 @@ test('the metrics agree with what was done', async () => {
   };
   assert.deepEqual(Object.fromEntries(Object.keys(expected).map((name) => [name, values[name]])), expected);
 });
+
+test('the version is told', async () => {
+  const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../package.json'), 'utf8')) as {
+    version: string;
+  };
+
+  assert.deepEqual(await runGatewayCommand('--version'), { code: 0, output: `gantry gateway ${version}\n` });
+});

@@ -1,31 +1,37 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 
-import type { PrimaryLimits } from '@gantry/limiter/primary.ts';
-
 import { adminSocketPath } from '../config/admin-socket.ts';
 import { listenAddress } from '../config/listen.ts';
 import type { Config } from '../config/schema.ts';
+import { callerKey } from '../identity/caller-key.ts';
 import type { GatewayLog } from '../log.ts';
 import type { Operator } from '../operator.ts';
 import { claimSocketPath } from '../unix-socket.ts';
-import { callerKey } from './caller-key.ts';
+import { callerLimits } from './caller-limits.ts';
 import { prometheusText } from './prometheus.ts';
 
 const LARGEST_BODY = 4096;
 
 type Answer = Readonly<{ status: number; body: unknown; type?: string }>;
+export type OperatorSettings = Readonly<{
+  /** Those in force. */
+  current(): Config;
+  /** Gives a caller other limits until the next start; an empty object takes them away. Says what is wrong with them. */
+  override(key: string, wanted: Readonly<Record<string, unknown>>): Promise<readonly string[]>;
+}>;
+
 type Handle = (request: Readonly<{ rest: string; body: string }>) => Promise<Answer>;
 
 /**
  * Opens what is for the operator: a Unix socket that only the gateway's user can open, and a port for Prometheus where
- * one is configured. `limits`: those in force, for how addresses count together.
+ * one is configured. `settings`: those in force, and how to change those of one caller.
  */
 export async function openAdmin(
   config: Config,
   operator: Operator,
   log: GatewayLog,
-  limits: () => PrimaryLimits,
+  settings: OperatorSettings,
 ): Promise<AsyncDisposable> {
   await using undo = new AsyncDisposableStack();
   const metrics = listenAddress(config.admin.metrics ?? '');
@@ -35,7 +41,7 @@ export async function openAdmin(
   }
   const path = adminSocketPath(config);
   if (path !== undefined && (await mayUse(path, config, log))) {
-    const server = createServer(listenerFor(operatorRoutes(operator, limits)));
+    const server = createServer(listenerFor(operatorRoutes(operator, settings)));
     const umask = process.umask(0o177); // the socket comes into being before `listen` returns
     const listening = listen(server, { path });
     process.umask(umask);
@@ -57,17 +63,39 @@ async function mayUse(path: string, { admin }: Config, { logger }: GatewayLog): 
   }
 }
 
-function operatorRoutes(operator: Operator, limits: () => PrimaryLimits): Record<string, Handle> {
+function operatorRoutes(operator: Operator, { current, override }: OperatorSettings): Record<string, Handle> {
+  const keyOf = (text: unknown): string | undefined =>
+    typeof text === 'string' ? callerKey(text, current().limits) : undefined;
   return {
     'GET /metrics': metricsOf(operator),
     'GET /limited': async () => ({ status: 200, body: await operator.limited() }),
     'GET /callers/': async ({ rest }) => {
-      const key = callerKey(decodeURIComponent(rest), limits());
+      const key = keyOf(decodeURIComponent(rest));
       return key === undefined ? noCaller : { status: 200, body: await operator.caller(key) };
     },
+    'GET /limits/': async ({ rest }) => {
+      const key = keyOf(decodeURIComponent(rest));
+      if (key === undefined) return noCaller;
+      return { status: 200, body: callerLimits(current(), await operator.caller(key)) };
+    },
+    'POST /forgive': async ({ body }) => {
+      const key = keyOf(objectIn(body)['caller']);
+      if (key === undefined) return noCaller;
+      await operator.forgive(key);
+      return { status: 200, body: { caller: key } };
+    },
+    'POST /override': async ({ body }) => {
+      const { caller, ...wanted } = objectIn(body);
+      const key = keyOf(caller);
+      if (key === undefined) return noCaller;
+      const problems = await override(key, wanted);
+      return problems.length === 0
+        ? { status: 200, body: { caller: key, ...wanted } }
+        : { status: 400, body: { message: problems.join('; ') } };
+    },
     'POST /content': async ({ body }) => {
-      const { caller, count = 1 } = contentIn(body);
-      const key = typeof caller === 'string' ? callerKey(caller, limits()) : undefined;
+      const { caller, count = 1 } = objectIn(body);
+      const key = keyOf(caller);
       if (key === undefined) return noCaller;
       if (!Number.isInteger(count) || Number(count) < 1 || Number(count) > 999_999) {
         return { status: 400, body: { message: 'count must be from 1 to 999999' } };
@@ -83,10 +111,10 @@ const noCaller: Answer = {
   body: { message: 'a caller is expected: user:ID, installation:ID, app:ID, workflow:ID or ip:ADDRESS' },
 };
 
-function contentIn(body: string): { caller?: unknown; count?: unknown } {
+function objectIn(body: string): Readonly<Record<string, unknown>> {
   try {
     const value: unknown = JSON.parse(body);
-    return typeof value === 'object' && value !== null ? value : {};
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
   } catch (error) {
     if (error instanceof SyntaxError) return {};
     throw error;

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { problemsOf } from '@gantry/limiter/rules.ts';
 
 import { cidrProblem } from '../identity/address.ts';
+import { callerKey } from '../identity/caller-key.ts';
 import { templateProblem } from '../routes/table.ts';
 import { listenAddress } from './listen.ts';
 import type { Path, Problem } from './read.ts';
@@ -22,6 +23,10 @@ export function crossCheck(config: Config): Problem[] {
   checkRoutes(config, wrong);
   checkIdentities(config.identities, wrong);
   checkIntrospection(config, wrong);
+  for (const key of Object.keys(config.overrides)) {
+    if (callerKey(key, config.limits) !== undefined) continue;
+    wrong(['overrides', key], 'a caller is expected: user:ID, installation:ID, app:ID, workflow:ID or ip:ADDRESS');
+  }
   for (const version of config.apiVersions.next) {
     if (config.apiVersions.known.includes(version)) wrong(['apiVersions', 'next'], `${version} stands under known too`);
   }

@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util';
 
 import { defaultSocketPath } from './admin-socket.ts';
 import type { FlagValues } from './read.ts';
+import type { Override } from './schema.ts';
 
 /** What the command line asks for. */
 export type Command =
@@ -9,6 +10,10 @@ export type Command =
   | Readonly<{ kind: 'check'; file: string }>
   | Readonly<{ kind: 'explain'; caller: string | undefined; json: boolean; socket: SocketChoice }>
   | Readonly<{ kind: 'content'; caller: string; count: number; socket: SocketChoice }>
+  | Readonly<{ kind: 'limits'; caller: string; json: boolean; socket: SocketChoice }>
+  | Readonly<{ kind: 'forgive'; caller: string; socket: SocketChoice }>
+  | Readonly<{ kind: 'override'; caller: string; wanted: Override; socket: SocketChoice }>
+  | Readonly<{ kind: 'version' }>
   | Readonly<{ kind: 'help' }>;
 
 /** Where the admin socket of a running gateway is said to be. */
@@ -23,7 +28,11 @@ export function usage(): string {
   return `Usage: gantry gateway [--config FILE] [--upstream URL] [--listen ADDRESS]… [--workers N]
        gantry gateway --check-config FILE
        gantry gateway explain [CALLER] [--json] [--socket PATH | --config FILE]
+       gantry gateway limits CALLER [--json] [--socket PATH | --config FILE]
+       gantry gateway forgive CALLER [--socket PATH | --config FILE]
+       gantry gateway override CALLER [--limit N] [--secondary N|off] [--socket PATH | --config FILE]
        gantry gateway content CALLER [COUNT] [--socket PATH | --config FILE]
+       gantry gateway --version
 
 A reverse proxy that puts the rate limits of a code-hosting API in front of a server.
 
@@ -35,6 +44,10 @@ A reverse proxy that puts the rate limits of a code-hosting API in front of a se
 
   explain              who is limited now, by what, until when
   explain CALLER       all counts of a caller: user:42, ip:192.0.2.1, installation:7, app:3, workflow:9
+  limits CALLER        what the caller may, and what is left of it
+  forgive CALLER       forgets what the caller has spent, and its ban, in all gateways that share the counts
+  override CALLER      gives the caller another limit until the next start, or so many times the secondary limits; without
+                       options: as the file says
   content CALLER       counts COUNT (default: 1) creations of content by a user of the web interface
   --socket PATH        the admin socket (default: ${defaultSocketPath()})
 
@@ -47,6 +60,7 @@ const KEYS = { upstream: 'upstream', listen: 'listen', workers: 'workers' } as c
 export function parseCommand(argv: readonly string[]): Command {
   const { values, positionals } = parsed(argv);
   if (values.help === true) return { kind: 'help' };
+  if (values.version === true) return { kind: 'version' };
   const [verb, ...rest] = positionals;
   if (verb === undefined) {
     only(values, ['config', 'check-config', ...Object.keys(KEYS)], 'without a command');
@@ -64,6 +78,18 @@ export function parseCommand(argv: readonly string[]): Command {
     return { kind: 'explain', caller: rest[0], json: values.json ?? false, socket };
   }
   const [caller, written = '1'] = rest;
+  if (verb === 'limits' && caller !== undefined && rest.length === 1) {
+    only(values, ['json', 'socket', 'config'], 'with limits');
+    return { kind: 'limits', caller, json: values.json ?? false, socket };
+  }
+  if (verb === 'forgive' && caller !== undefined && rest.length === 1) {
+    only(values, ['socket', 'config'], 'with forgive');
+    return { kind: 'forgive', caller, socket };
+  }
+  if (verb === 'override' && caller !== undefined && rest.length === 1) {
+    only(values, ['limit', 'secondary', 'socket', 'config'], 'with override');
+    return { kind: 'override', caller, wanted: overrideIn(values), socket };
+  }
   if (verb === 'content' && caller !== undefined && rest.length <= 2) {
     only(values, ['socket', 'config'], 'with content');
     if (!/^[1-9]\d{0,5}$/.test(written)) throw new UsageError(`COUNT must be from 1 to 999999, not ${written}`);
@@ -86,11 +112,28 @@ function parsed(argv: readonly string[]) {
         workers: { type: 'string' },
         socket: { type: 'string' },
         json: { type: 'boolean' },
+        limit: { type: 'string' },
+        secondary: { type: 'string' },
+        version: { type: 'boolean', short: 'v' },
       },
     });
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error), { cause: error });
   }
+}
+
+function overrideIn({ limit, secondary }: { limit?: string; secondary?: string }): Override {
+  return {
+    ...(limit === undefined ? {} : { limit: numberIn('--limit', limit) }),
+    ...(secondary === undefined
+      ? {}
+      : { secondary: secondary === 'off' ? secondary : numberIn('--secondary', secondary) }),
+  };
+}
+
+function numberIn(flag: string, text: string): number {
+  if (!/^\d{1,10}$/.test(text)) throw new UsageError(`${flag} must be a number, not ${text}`);
+  return Number(text);
 }
 
 function only(values: object, allowed: readonly string[], where: string): void {

@@ -56,6 +56,15 @@ export function readConfig(file: string | undefined, flags: FlagValues = new Map
   return deepFreeze(complete as Config);
 }
 
+/** The same settings with others for one caller; none: as the file has them. Throws `ConfigError`. */
+export function withOverrideOf(config: Config, key: string, wanted: unknown): Config {
+  const values: unknown = { ...structuredClone(config), overrides: { ...config.overrides, [key]: wanted } };
+  if (!schema.Check(values)) {
+    throw new ConfigError(schemaProblems(values).map(({ path, message }) => `${path.join('.')}: ${message}`));
+  }
+  return deepFreeze(values);
+}
+
 const noFile: Source = { values: {}, problems: [], place: ({ path }) => path.join('.') || 'settings' };
 
 /** JSON is read as YAML too: that gives it places. */

@@ -1,6 +1,8 @@
 import { type PrimaryLimits } from '@gantry/limiter/primary.ts';
+import { LARGEST_CPU_SECONDS, LARGEST_LIMIT, MOST_CONCURRENT } from '@gantry/limiter/rules.ts';
 import { CATEGORIES, type Category, type CategoryRule, type LimitRules, type Quota } from '@gantry/limiter/types.ts';
 
+import { callerKey } from '../identity/caller-key.ts';
 import type { Config } from './schema.ts';
 
 /** The settings in the limiter's words. */
@@ -33,4 +35,45 @@ function quotaOf({ limit, windowSeconds }: Config['secondary']['restPoints']): Q
 
 export function primaryLimitsFrom({ limits }: Config): PrimaryLimits {
   return limits;
+}
+
+/** The rules of callers that have others than most. */
+export function overriddenRules(config: Config): ReadonlyMap<string, LimitRules> {
+  const rules = rulesFrom(config);
+  const found = new Map<string, LimitRules>();
+  for (const [written, { secondary }] of Object.entries(config.overrides)) {
+    const key = callerKey(written, config.limits);
+    if (key !== undefined && secondary !== undefined) found.set(key, timesAsMuch(rules, secondary));
+  }
+  return found;
+}
+
+/** The limits of core of these callers. */
+export function overriddenLimits({ overrides, limits }: Config): ReadonlyMap<string, number> {
+  const found = new Map<string, number>();
+  for (const [written, { limit }] of Object.entries(overrides)) {
+    const key = callerKey(written, limits);
+    if (key !== undefined && limit !== undefined) found.set(key, limit);
+  }
+  return found;
+}
+
+function timesAsMuch(rules: LimitRules, secondary: number | 'off'): LimitRules {
+  const times = (limit: number, most: number): number =>
+    secondary === 'off' ? Infinity : Math.min(most, limit * secondary);
+  const quota = ({ limit, windowSeconds }: Quota): Quota => ({ limit: times(limit, LARGEST_LIMIT), windowSeconds });
+  const { concurrent, restPoints, graphqlPoints, cpu, contentPerMinute, contentPerHour } = rules;
+  return {
+    ...rules,
+    concurrent: { ...concurrent, limit: times(concurrent.limit, MOST_CONCURRENT) },
+    restPoints: quota(restPoints),
+    graphqlPoints: quota(graphqlPoints),
+    cpu: {
+      ...cpu,
+      totalSeconds: times(cpu.totalSeconds, LARGEST_CPU_SECONDS),
+      graphqlSeconds: times(cpu.graphqlSeconds, LARGEST_CPU_SECONDS),
+    },
+    contentPerMinute: quota(contentPerMinute),
+    contentPerHour: quota(contentPerHour),
+  };
 }

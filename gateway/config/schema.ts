@@ -223,6 +223,20 @@ const Identities = Type.Object(
   { ...closed, default: {}, description: 'who the callers are' },
 );
 
+const Override = Type.Object(
+  {
+    limit: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: LARGEST_LIMIT, description: 'requests in the window of core' }),
+    ),
+    secondary: Type.Optional(
+      Type.Union([Type.Integer({ minimum: 1, maximum: 1000 }), Type.Literal('off')], {
+        description: 'so many times what others may of each secondary limit, or off',
+      }),
+    ),
+  },
+  entry,
+);
+
 const Introspection = Type.Object(
   {
     url: Type.String({ pattern: '^https?://', description: 'where to ask' }),
@@ -338,6 +352,7 @@ export const Config = Type.Object(
       { ...closed, default: {}, description: 'how refusals look' },
     ),
     identities: Identities,
+    overrides: byId(Override, 'limits of single callers, by their keys: user:42, ip:192.0.2.1'),
     introspection: Type.Optional(Introspection),
     apiVersions: Type.Object(
       {
@@ -375,5 +390,6 @@ export const Config = Type.Object(
 );
 
 export type Config = Static<typeof Config>;
+export type Override = Static<typeof Override>;
 export type IdentitySettings = Config['identities'];
 export type IntrospectionSettings = Static<typeof Introspection>;

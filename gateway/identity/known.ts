@@ -59,6 +59,13 @@ export class KnownIdentities {
     }
   }
 
+  /** The largest limit that a credential of the file gives this caller. */
+  limitOf(key: string): number | undefined {
+    const limits = [...this.#tokens.values()].flat().concat(...this.#clients.values());
+    const own = limits.filter(({ caller }) => caller.key === key).map(({ caller }) => caller.limit);
+    return own.length === 0 ? undefined : Math.max(...own);
+  }
+
   #byToken(token: string): Caller | undefined {
     if (token === '') return undefined;
     const digest = digestOf(token);

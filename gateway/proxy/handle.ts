@@ -4,6 +4,7 @@ import type { Decision, Endpoint } from '@gantry/limiter/types.ts';
 
 import type { Gateway } from '../gateway.ts';
 import { identify, Question } from '../identity/identify.ts';
+import { withOverride } from '../policy.ts';
 import { canonicalTarget, type PathParameters, type Target } from '../routes/path.ts';
 import { answerMessage, answerRefusal } from './answer.ts';
 import { answerUnavailable, askForge, type Found } from './ask-forge.ts';
@@ -80,7 +81,7 @@ function failed(exchange: Exchange, error: unknown): void {
 function identified(exchange: Exchange, identity: Found): void | Promise<void> {
   const { req, policy } = exchange;
   if (exchange.closed) return; // gone while the identity source was asked
-  if (typeof identity === 'object') exchange.caller = identity;
+  if (typeof identity === 'object') exchange.caller = withOverride(policy, identity);
   const problem = problemOf(req);
   if (problem !== undefined) return unreadable(exchange, problem.message, problem.status);
   const target = readTarget(req.url ?? '/', policy.config.pathParameters);

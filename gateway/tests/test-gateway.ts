@@ -65,6 +65,8 @@ export class TestGateway implements AsyncDisposable {
   readonly folder: string;
   readonly file: string;
   readonly adminSocket: string;
+  /** As they were written last. */
+  settings: Settings | string = {};
   readonly log: LogRecord[] = [];
   /** Everything on standard output and standard error. */
   output = '';
@@ -138,6 +140,7 @@ export class TestGateway implements AsyncDisposable {
    * stands for this gateway's folder.
    */
   write(settings: Settings | string): void {
+    this.settings = settings;
     const own = { listen: '127.0.0.1:0' };
     const written =
       typeof settings === 'string'

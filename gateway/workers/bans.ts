@@ -18,6 +18,10 @@ export class Bans {
     }
   }
 
+  forget(key: string): void {
+    this.#notes.delete(key);
+  }
+
   list(): RefusalNote[] {
     return [...this.#notes.values()].filter(({ bannedUntilSeconds }) => bannedUntilSeconds > Date.now() / 1000);
   }

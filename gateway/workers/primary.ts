@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { CallerState, LimitedCaller, LimitRules, RefusalNote } from '@gantry/limiter/types.ts';
 
 import { type ListenAddress, listenAddresses } from '../config/listen.ts';
-import { rulesFrom } from '../config/rules.ts';
+import { overriddenRules, rulesFrom } from '../config/rules.ts';
 import type { Config } from '../config/schema.ts';
 import type { GatewayLog } from '../log.ts';
 import { type Counts, sumOf } from '../metrics.ts';
@@ -51,6 +51,7 @@ class Workers implements Operator {
   readonly #store: LocalStore | undefined;
   #config: Config;
   #rules: LimitRules;
+  #overrides: ReadonlyMap<string, LimitRules>;
   readonly #bans = new Bans();
   /** What the first worker listens on; where the kernel has chosen a port, the others must have the same. */
   #listen: readonly string[] | undefined;
@@ -60,6 +61,7 @@ class Workers implements Operator {
     this.#config = config;
     this.#log = log;
     this.#rules = rulesFrom(config);
+    this.#overrides = overriddenRules(config);
     if (config.store.kind !== 'redis') {
       this.#store = openLocalStore(config, log);
     }
@@ -118,6 +120,13 @@ class Workers implements Operator {
     else this.#store.chargeContent(key, count, this.#rules);
   }
 
+  async forgive(key: string): Promise<void> {
+    this.#bans.forget(key);
+    this.#store?.forget(key);
+    // With Redis the first one forgets for all; who has refused this caller remembers it in each worker.
+    await this.#ofAll('forgive', key);
+  }
+
   async counts(): Promise<Counts> {
     return sumOf((await this.#ofAll('counts', undefined)) as Counts[]);
   }
@@ -125,6 +134,7 @@ class Workers implements Operator {
   #put(config: Config): void {
     this.#config = config;
     this.#rules = rulesFrom(config);
+    this.#overrides = overriddenRules(config);
     this.#log.change(config.log);
   }
 
@@ -157,7 +167,10 @@ class Workers implements Operator {
   /** Starts a worker, and another one in its place whenever it ends. Returns the addresses that it listens on. */
   async #fork(): Promise<readonly string[]> {
     const worker = cluster.fork();
-    const host = this.#store === undefined ? undefined : new StoreHost(this.#store, () => this.#rules);
+    const host =
+      this.#store === undefined
+        ? undefined
+        : new StoreHost(this.#store, (key) => this.#overrides.get(key) ?? this.#rules);
     const channel: Channel = new Channel(worker, {
       batch: (batch: Batch) => {
         const verdicts = host?.batch(batch) ?? [];
@@ -166,6 +179,7 @@ class Workers implements Operator {
       refused: (note: RefusalNote) => this.#refused(note, worker),
       peek: (key: string) => this.#store?.peek(key),
       scan: async () => (this.#store === undefined ? [] : await Array.fromAsync(this.#store.scan())),
+      forget: (key: string) => this.#store?.forget(key),
       content: ({ key, count }: { key: string; count: number }) => this.#store?.chargeContent(key, count, this.#rules),
     });
     const member = { worker, channel };

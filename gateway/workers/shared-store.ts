@@ -67,6 +67,11 @@ export class SharedStore implements LimitStore {
     await this.#channel.call('content', { key, count });
   }
 
+  async forget(key: string): Promise<void> {
+    this.#send(); // what was spent before is forgotten too
+    await this.#channel.call('forget', key);
+  }
+
   async peek(key: string): Promise<CallerState> {
     this.#send(); // so that what was decided before is seen
     return (await this.#channel.call('peek', key)) as CallerState;

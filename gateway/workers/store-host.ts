@@ -7,13 +7,13 @@ import { type Batch, CHARGE, encodeVerdicts, GIVE_BACK } from './batch.ts';
 /** The side of the primary process: one worker's requests, decided on the counts of all. */
 export class StoreHost {
   readonly #store: LocalStore;
-  readonly #rules: () => LimitRules;
+  readonly #rules: (key: string) => LimitRules;
   readonly #endpoints: Endpoint[] = [];
   /** What this worker has under way, by a number that it knows. */
   readonly #underWay = new Map<number, { ask: Ask; ticket: number }>();
   #admitted = 0;
 
-  constructor(store: LocalStore, rules: () => LimitRules) {
+  constructor(store: LocalStore, rules: (key: string) => LimitRules) {
     this.#store = store;
     this.#rules = rules;
   }
@@ -24,13 +24,14 @@ export class StoreHost {
     for (let at = 0; at < changes.length; at += 4) {
       this.#change(changes[at]!, changes[at + 1]!, changes[at + 2]!, changes[at + 3]!);
     }
-    const rules = this.#rules();
     const verdicts: Verdict[] = [];
     for (let at = 0; at < asks.length; at += 4) {
       const [key, quota, number, points] = asks.slice(at, at + 4) as [string, number, number, number];
       const endpoint = this.#endpoints[number];
       if (endpoint === undefined) throw new Error(`a worker asks for endpoint ${number}, which it has not defined`);
-      verdicts.push(this.#decide({ key, quota: quota < 0 ? Infinity : quota, endpoint, points, rules }));
+      verdicts.push(
+        this.#decide({ key, quota: quota < 0 ? Infinity : quota, endpoint, points, rules: this.#rules(key) }),
+      );
     }
     return encodeVerdicts(verdicts);
   }

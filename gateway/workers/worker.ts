@@ -26,6 +26,7 @@ const channel: Channel = new Channel(process as Port, {
   limited: async () => await running?.operator.limited(),
   caller: async (key: string) => await running?.operator.caller(key),
   content: async ({ key, count }: { key: string; count: number }) => await running?.operator.content(key, count),
+  forgive: async (key: string) => await running?.operator.forgive(key),
   counts: async () => await running?.operator.counts(),
   drain: async () => await running?.[Symbol.asyncDispose](),
 });

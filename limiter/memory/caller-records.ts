@@ -135,6 +135,24 @@ export class CallerRecords {
     }
   }
 
+  /** A caller has spent nothing any more. The record stays: requests may be under way. */
+  closeWindows(key: string): void {
+    const record = this.find(key);
+    if (record === EMPTY) return;
+    const words = this.#slab.chunk(record);
+    const at = record & CHUNK_MASK;
+    for (const { used, end } of FIXED_WINDOWS) {
+      words[at + used] = 0;
+      words[at + end] = 0;
+    }
+    for (let address = record + WINDOWS; address !== 0;) {
+      const others = this.#slab.chunk(address);
+      others[(address & CHUNK_MASK) + END] = 0;
+      address = others[(address & CHUNK_MASK) + NEXT]!;
+    }
+    this.markChanged(key, words, at);
+  }
+
   /** Remembers for `takeChanged` that this caller's counts are other than they were. */
   markChanged(key: string, words: Int32Array, at: number): void {
     if (this.#changed === undefined) return;

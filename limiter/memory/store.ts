@@ -207,6 +207,10 @@ export class MemoryStore implements LimitStore {
     if (this.#tracking) this.#records.markChanged(key, words, at);
   }
 
+  forget(key: string): void {
+    this.#records.closeWindows(key);
+  }
+
   peek(key: string): CallerState {
     return this.#records.stateOf(key, this.#records.find(key), this.#seconds());
   }

@@ -11,7 +11,7 @@
  * Leases: how many requests each gateway has under way, and until when that is believed. A gateway that was killed
  * renews nothing, so its requests stop counting.
  *
- * The answer is the time, then for each decision, and for content, which limit refuses (255: the value is none of ours), which do in shadow, until when, and the category's
+ * The answer is the time, then for each decision, for content and what is forgotten, which limit refuses (255: the value is none of ours), which do in shadow, until when, and the category's
  * count and reset. The highest bit of the shadow is a mark: of an admission, that more than half of the concurrent
  * requests are under way; of a refusal for these, that some of them are other gateways'.
  *
@@ -33,8 +33,9 @@ local keys = KEYS
 local values = redis.call('MGET', unpack(keys))
 local unpackStruct, pack, band, max, call = struct.unpack, struct.pack, bit.band, math.max, redis.call
 local LARGEST, NONE = 2147483647, 4294967295
--- Kinds of operations: 0 the end of a REST request, 1 of a GraphQL request, 2 content, 3 a renewal, then decisions.
-local END_GRAPHQL, CONTENT, FIRST_DECISION, FIRST_KIND, KIND_BYTES = 1, 2, 4, 73, 28
+-- Kinds of operations: 0 the end of a REST request, 1 of a GraphQL request, 2 content, 3 a renewal, 4 to forget what was
+-- spent, then decisions.
+local END_GRAPHQL, CONTENT, FORGET, FIRST_DECISION, FIRST_KIND, KIND_BYTES = 1, 2, 4, 5, 73, 28
 -- Flags of a kind that changes what a decision has spent.
 local ADDS_POINTS, GIVES_BACK = 8, 16
 -- The first byte of each value.
@@ -212,7 +213,11 @@ for k = 1, #keys do
 
   for n = 1, operations do
     if n > 1 then kind, number, amount, at = unpackStruct('<I2I2I4', input, at) end
-    if foreign then
+    if foreign and kind == FORGET then
+      call('DEL', key)
+      replied = replied + 1
+      replies[replied] = NOTHING
+    elseif foreign then
       if kind == CONTENT or (kind >= FIRST_DECISION and flagsOf(kind) < ADDS_POINTS) then
         replied = replied + 1
         replies[replied] = FOREIGN
@@ -333,6 +338,11 @@ for k = 1, #keys do
     elseif kind == CONTENT then
       changed = true
       addContent(amount)
+      replied = replied + 1
+      replies[replied] = NOTHING
+    elseif kind == FORGET then
+      changed, whole, windows = true, true, 0
+      coreUsed, coreEnd, minuteUsed, minuteEnd, hourUsed, hourEnd, cpuUsed, graphqlUsed, cpuEnd = 0, 0, 0, 0, 0, 0, 0, 0, 0
       replied = replied + 1
       replies[replied] = NOTHING
     elseif mine ~= amount or amount > 0 then

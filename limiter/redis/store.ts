@@ -65,8 +65,8 @@ export type RedisStoreOptions = Readonly<{
  */
 export class RedisStore implements LimitStore {
   readonly #client: ReturnType<typeof connectionTo>;
-  readonly #options: Required<Omit<RedisStoreOptions, 'now' | 'url' | 'rememberRefusals'>> &
-    Pick<RedisStoreOptions, 'now'>;
+  readonly #options: Required<Omit<RedisStoreOptions, 'now' | 'rememberRefusals'>> & Pick<RedisStoreOptions, 'now'>;
+  #subscriber: ReturnType<typeof connectionTo> | undefined;
   readonly #gateway = randomInt(1, 2 ** 32 - 1);
   readonly #refusals: KnownRefusals | undefined;
   readonly #connected: Promise<unknown>;
@@ -96,7 +96,7 @@ export class RedisStore implements LimitStore {
   constructor(options: RedisStoreOptions) {
     const { prefix = 'gantry:', timeoutMs = 500, leaseSeconds = 30, batch = 256, now } = options;
     const { reportError = ignore, reportBack = ignore } = options;
-    this.#options = { prefix, timeoutMs, leaseSeconds, batch, now, reportError, reportBack };
+    this.#options = { url: options.url, prefix, timeoutMs, leaseSeconds, batch, now, reportError, reportBack };
     this.#refusals = options.rememberRefusals === false ? undefined : new KnownRefusals();
     this.#callers = new KnownCallers(prefix);
     this.#ends = new WaitingEnds(batch, (caller) => this.#sendEnds(caller));
@@ -162,17 +162,47 @@ export class RedisStore implements LimitStore {
   }
 
   async chargeContent(key: string, count: number, rules: LimitRules): Promise<void> {
+    await this.#operate(key, rules, 'content', count);
+  }
+
+  async forget(key: string, rules: LimitRules): Promise<void> {
+    await this.#operate(key, rules, 'forget', 0);
+    await this.#patience.within(this.#client.publish(this.#forgotten, key));
+  }
+
+  onForgotten(listener: (key: string) => void): void {
+    const subscriber = connectionTo(this.#options.url);
+    this.#subscriber = subscriber;
+    subscriber.on('error', (error) => this.#trouble(error));
+    const subscribe = async (): Promise<void> => {
+      await subscriber.connect();
+      await subscriber.subscribe(this.#forgotten, (key) => {
+        this.#refusals?.forget(key);
+        listener(key);
+      });
+    };
+    subscribe().catch((error: unknown) => {
+      if (subscriber.isOpen) this.#trouble(error); // not when it was closed before it was there
+    });
+  }
+
+  async #operate(key: string, rules: LimitRules, kind: 'content' | 'forget', amount: number): Promise<void> {
     if (this.#isAway()) throw new Error('redis is not there');
     const done = Promise.withResolvers<unknown>();
     this.#waiting += 1;
     this.#add(this.#callers.find(key), rules, {
-      kind: 'content',
+      kind,
       count: 0,
-      amount: count,
+      amount,
       resolve: done.resolve,
       reject: done.reject,
     });
     await done.promise;
+  }
+
+  /** Told here to all processes: whose refusals are not to be remembered any more. */
+  get #forgotten(): string {
+    return `${this.#options.prefix}forgotten`;
   }
 
   async peek(key: string): Promise<CallerState> {
@@ -215,6 +245,7 @@ export class RedisStore implements LimitStore {
     }
     this.#patience[Symbol.dispose]();
     this.#client.destroy();
+    if (this.#subscriber?.isOpen === true) this.#subscriber.destroy();
   }
 
   #isAway(): boolean {
@@ -357,7 +388,7 @@ export class RedisStore implements LimitStore {
     for (const { caller, operations } of batch.shares) {
       for (const operation of operations) {
         const { ask, kind } = operation;
-        if (kind === 'decision' || kind === 'content') {
+        if (kind === 'decision' || kind === 'content' || kind === 'forget') {
           const verdict = verdicts[next];
           next += 1;
           if (verdict === undefined) throw new Error('redis has answered less than it was asked');

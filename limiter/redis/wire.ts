@@ -11,7 +11,7 @@ import {
 import type { Batch } from './batch.ts';
 
 /** What is done to a caller besides decisions; the script knows these numbers, and decisions follow them. */
-const KINDS = ['end', 'graphql-end', 'content', 'renewal'] as const;
+const KINDS = ['end', 'graphql-end', 'content', 'renewal', 'forget'] as const;
 
 export type Operation = {
   /** The last two change what a decision has spent. */

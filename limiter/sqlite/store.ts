@@ -90,6 +90,10 @@ export class SqliteStore implements LimitStore {
     this.#memory.chargeContent(key, count, rules);
   }
 
+  forget(key: string): void {
+    this.#memory.forget(key);
+  }
+
   peek(key: string): CallerState {
     return this.#memory.peek(key);
   }
