@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
 
 import type { Config } from './config/config.ts';
-import type { Exits } from './containers/exits.ts';
-import type { PendingAttaches } from './containers/pending-attaches.ts';
-import type { Shims } from './containers/shims.ts';
+import type { Exits } from './containers/runs/exits.ts';
+import type { PendingAttaches } from './containers/runs/pending-attaches.ts';
+import type { Shims } from './containers/runs/shims.ts';
 import type { ContainerStore } from './containers/store.ts';
 import type { Database } from './db/database.ts';
 import type { Events } from './events/events.ts';

@@ -1,6 +1,6 @@
 import type { Config } from './config/config.ts';
 import { readConfig } from './config/read.ts';
-import { logSettingsChecks } from './containers/log-settings-checks.ts';
+import { logSettingsChecks } from './logs/settings-checks.ts';
 import { networkSettingsChecks } from './networks/settings-checks.ts';
 
 /** The daemon's settings, with every domain's checks of its own. Throws `ConfigError` with all problems. */

@@ -8,8 +8,8 @@ import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import { networkModeOf, networkOfMode } from '../networks/mode.ts';
 import type { Networks } from '../networks/networks.ts';
-import { presentLinks } from './links.ts';
-import { networkOwner } from './network-owner.ts';
+import { presentLinks } from './links/links.ts';
+import { networkOwner } from './links/network-owner.ts';
 import { presentInspect, type Around } from './present.ts';
 import type { Container, ContainerStore } from './store.ts';
 

@@ -1,12 +1,12 @@
 import type { Events } from '../events/events.ts';
 import { EngineError } from '../lib/errors.ts';
-import { findAlive, notRunning, refuseUnclear } from './alive.ts';
 import { emitContainer } from './container-events.ts';
-import type { Exits } from './exits.ts';
-import { thaw } from './freezer.ts';
 import { unpauseContainer } from './pause.ts';
-import type { Shims } from './shims.ts';
-import { signalNumber } from './signals.ts';
+import { findAlive, notRunning, refuseUnclear } from './runs/alive.ts';
+import type { Exits } from './runs/exits.ts';
+import { thaw } from './runs/freezer.ts';
+import type { Shims } from './runs/shims.ts';
+import { signalNumber } from './settings/signals.ts';
 import { isAlive, transition } from './state.ts';
 import type { Container, ContainerStore } from './store.ts';
 

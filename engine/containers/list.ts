@@ -1,6 +1,6 @@
 import { parseFilters } from '../http/filters.ts';
 import { aroundOf, type InspectNeeds } from './inspect.ts';
-import { linkNames } from './links.ts';
+import { linkNames } from './links/links.ts';
 import { CONTAINER_FILTERS, containerFilter } from './list-filters.ts';
 import { presentSummary, wireStatus } from './present.ts';
 import type { ListQuery, Summary } from './schema.ts';

@@ -1,8 +1,8 @@
 import type { Events } from '../events/events.ts';
 import { EngineError } from '../lib/errors.ts';
-import { notRunning } from './alive.ts';
 import { emitContainer } from './container-events.ts';
-import { freeze, thaw } from './freezer.ts';
+import { notRunning } from './runs/alive.ts';
+import { freeze, thaw } from './runs/freezer.ts';
 import { isAlive, transition } from './state.ts';
 import type { ContainerStore } from './store.ts';
 

@@ -3,7 +3,7 @@ import type { Endpoint } from '../networks/endpoint.ts';
 import { networkModeOf } from '../networks/mode.ts';
 import { listedPorts, networkSettings, presentEndpoints, type Member } from '../networks/present.ts';
 import { humanDuration } from './durations.ts';
-import { etcFilesOf } from './etc-files.ts';
+import { etcFilesOf } from './runs/etc-files.ts';
 import type { Inspect, Mount, Summary } from './schema.ts';
 import { exitCodeOf, isAlive, type ContainerState } from './state.ts';
 import type { Container, MountPoint } from './store.ts';

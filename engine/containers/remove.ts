@@ -11,11 +11,11 @@ import type { KeyLock } from '../lib/key-lock.ts';
 import { removeVolume, type VolumeUsage } from '../volumes/remove.ts';
 import type { Volume, VolumeStore } from '../volumes/store.ts';
 import { emitContainer } from './container-events.ts';
-import type { Exits } from './exits.ts';
 import { killContainer } from './kill.ts';
-import type { PendingAttaches } from './pending-attaches.ts';
-import { containerFolder } from './places.ts';
-import type { Shims } from './shims.ts';
+import type { Exits } from './runs/exits.ts';
+import type { PendingAttaches } from './runs/pending-attaches.ts';
+import { containerFolder } from './runs/places.ts';
+import type { Shims } from './runs/shims.ts';
 import { isAlive, transition, exitCodeOf } from './state.ts';
 import type { Container, ContainerStore, MountPoint } from './store.ts';
 

@@ -1,7 +1,7 @@
 import type { Events } from '../events/events.ts';
 import { EngineError } from '../lib/errors.ts';
 import { emitContainer } from './container-events.ts';
-import { containerName } from './container-name.ts';
+import { containerName } from './settings/container-name.ts';
 import type { ContainerStore } from './store.ts';
 
 type Needs = { containers: ContainerStore; events: Events };

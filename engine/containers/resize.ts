@@ -1,7 +1,7 @@
 import type { Events } from '../events/events.ts';
-import { findAlive } from './alive.ts';
 import { emitContainer } from './container-events.ts';
-import type { Shims } from './shims.ts';
+import { findAlive } from './runs/alive.ts';
+import type { Shims } from './runs/shims.ts';
 import type { ContainerStore } from './store.ts';
 
 type Needs = { containers: ContainerStore; events: Events; shims: Shims };

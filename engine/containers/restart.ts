@@ -1,6 +1,6 @@
 import { EngineError } from '../lib/errors.ts';
 import { emitContainer } from './container-events.ts';
-import { startContainer, type StartNeeds } from './start.ts';
+import { startContainer, type StartNeeds } from './runs/start.ts';
 import { stopContainer, type StopNeeds } from './stop.ts';
 
 /** Stops it where it runs, and starts it. Specification, endpoint 12. */

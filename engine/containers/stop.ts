@@ -2,12 +2,12 @@ import type { Config } from '../config/config.ts';
 import type { Events } from '../events/events.ts';
 import { settlesWithin, type Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
-import { refuseUnclear } from './alive.ts';
 import { emitContainer } from './container-events.ts';
-import type { Exits } from './exits.ts';
-import { thaw } from './freezer.ts';
-import type { Shims } from './shims.ts';
-import { signalNumber } from './signals.ts';
+import { refuseUnclear } from './runs/alive.ts';
+import type { Exits } from './runs/exits.ts';
+import { thaw } from './runs/freezer.ts';
+import type { Shims } from './runs/shims.ts';
+import { signalNumber } from './settings/signals.ts';
 import { isAlive, transition } from './state.ts';
 import type { Container, ContainerStore } from './store.ts';
 

@@ -4,11 +4,11 @@ import { promisify } from 'node:util';
 import type { Events } from '../events/events.ts';
 import { detectCgroups, processesIn } from '../host/cgroups.ts';
 import { EngineError } from '../lib/errors.ts';
-import { findAlive } from './alive.ts';
 import { emitContainer } from './container-events.ts';
-import { cgroupPathOf } from './places.ts';
+import { findAlive } from './runs/alive.ts';
+import { cgroupPathOf } from './runs/places.ts';
+import type { Shims } from './runs/shims.ts';
 import type { Top } from './schema.ts';
-import type { Shims } from './shims.ts';
 import type { ContainerStore } from './store.ts';
 
 type Needs = { containers: ContainerStore; events: Events; shims: Shims };

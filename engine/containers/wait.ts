@@ -1,5 +1,5 @@
 import { EngineError } from '../lib/errors.ts';
-import type { Exits } from './exits.ts';
+import type { Exits } from './runs/exits.ts';
 import { exitCodeOf, isAlive } from './state.ts';
 import type { ContainerStore } from './store.ts';
 

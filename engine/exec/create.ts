@@ -1,14 +1,14 @@
-import { findAlive } from '../containers/alive.ts';
 import { emitContainer } from '../containers/container-events.ts';
-import { checkUser } from '../containers/container-user.ts';
-import { parseDetachKeys } from '../containers/detach-keys.ts';
-import type { Shims } from '../containers/shims.ts';
+import { findAlive } from '../containers/runs/alive.ts';
+import type { Shims } from '../containers/runs/shims.ts';
 import type { ContainerStore } from '../containers/store.ts';
+import { parseDetachKeys } from '../containers/streams/detach-keys.ts';
 import type { Events } from '../events/events.ts';
 import { prepareMoves } from '../host/cgroup-moves.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
+import { checkUser } from '../oci/user.ts';
 import type { ExecCreateBody } from './schema.ts';
 import type { Exec, ExecStore } from './store.ts';
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import type { Config } from '../config/config.ts';
-import { cgroupPathOf, shimFolder } from '../containers/places.ts';
+import { cgroupPathOf, shimFolder } from '../containers/runs/places.ts';
 import type { ContainerStore } from '../containers/store.ts';
 import { detectCgroups, processesIn } from '../host/cgroups.ts';
 import type { Background } from '../lib/background.ts';

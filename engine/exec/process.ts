@@ -1,11 +1,11 @@
 import type { Config } from '../config/config.ts';
-import { resolveUser } from '../containers/container-user.ts';
-import { linkEnvironment } from '../containers/links.ts';
-import { environmentOf, grantedCapabilities, hasHome, processFields, withHome } from '../containers/oci-spec.ts';
-import { rootSeenBy } from '../containers/root-files.ts';
+import { linkEnvironment } from '../containers/links/links.ts';
 import type { Container, ContainerStore } from '../containers/store.ts';
 import type { Layers } from '../layers/layers.ts';
 import type { Networks } from '../networks/networks.ts';
+import { rootSeenBy } from '../oci/root-files.ts';
+import { environmentOf, grantedCapabilities, hasHome, processFields, withHome } from '../oci/spec.ts';
+import { resolveUser } from '../oci/user.ts';
 import type { Exec } from './store.ts';
 
 type Needs = { config: Config; containers: ContainerStore; layers: Layers; networks: Networks };

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { shimFolder } from '../containers/places.ts';
+import { shimFolder } from '../containers/runs/places.ts';
 import type { Task } from '../lib/background.ts';
 import { settlesWithin } from '../lib/clock.ts';
 import { hasCode } from '../lib/errors.ts';

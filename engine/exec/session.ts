@@ -1,8 +1,8 @@
 import { Transform, type Duplex } from 'node:stream';
 
 import { emitContainer } from '../containers/container-events.ts';
-import { parseDetachKeys } from '../containers/detach-keys.ts';
-import type { Relay } from '../containers/relay.ts';
+import { parseDetachKeys } from '../containers/streams/detach-keys.ts';
+import type { Relay } from '../containers/streams/relay.ts';
 import { encodeFrame, FrameDecoder, STDOUT } from '../http/frames.ts';
 import { EngineError } from '../lib/errors.ts';
 import { runExec, type Claimed, type ExecNeeds } from './start.ts';

@@ -3,12 +3,12 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import type { Config } from '../config/config.ts';
-import { findAlive } from '../containers/alive.ts';
 import { emitContainer } from '../containers/container-events.ts';
-import { shimFolder } from '../containers/places.ts';
-import { Relay } from '../containers/relay.ts';
-import type { Shims } from '../containers/shims.ts';
+import { findAlive } from '../containers/runs/alive.ts';
+import { shimFolder } from '../containers/runs/places.ts';
+import type { Shims } from '../containers/runs/shims.ts';
 import type { Container, ContainerStore } from '../containers/store.ts';
+import { Relay } from '../containers/streams/relay.ts';
 import type { Database } from '../db/database.ts';
 import type { Events } from '../events/events.ts';
 import { prepareMoves } from '../host/cgroup-moves.ts';

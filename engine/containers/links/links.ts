@@ -1,0 +1,164 @@
+import { closeSync, openSync, readSync, writeFileSync } from 'node:fs';
+
+import type { Config } from '../../config/config.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { hasAddress } from '../../networks/endpoint.ts';
+import { isDefaultNetwork, networkModeOf } from '../../networks/mode.ts';
+import type { Networks } from '../../networks/networks.ts';
+import { etcFilesOf } from '../runs/etc-files.ts';
+import type { HostConfig } from '../settings/host-config-schema.ts';
+import { isAlive } from '../state.ts';
+import type { Container, ContainerStore } from '../store.ts';
+import { linkVariables } from './link-environment.ts';
+import { networkOwner } from './network-owner.ts';
+
+type Needs = { config: Config; containers: ContainerStore; networks: Networks };
+
+const HOSTS_LIMIT_BYTES = 1024 * 1024;
+
+/** A container that another one knows as `alias`. In the record it is `<id>:<alias>`: a name may change. */
+type Link = Readonly<{ alias: string; target: Container }>;
+
+/** What a client wrote: `name`, `name:alias`, or `/name:/other/alias` as an inspect shows it. Throws `invalid`. */
+export function parseLink(text: string): { ref: string; alias: string } {
+  if (text === '') throw new EngineError('invalid', 'empty string specified for links');
+  const [ref = '', written = ref, ...more] = text.split(':');
+  const alias = ref.startsWith('/') ? (written.split('/').pop() ?? '') : written;
+  if (more.length > 0) throw new EngineError('invalid', `bad format for links: ${text}`);
+  if (!/^[^\s/]+$/.test(alias)) throw new EngineError('invalid', `invalid alias of a link: ${text}`);
+  return { ref, alias };
+}
+
+/** The links as the record keeps them, the last one of an alias. `find` throws for a container that is not there. */
+export function storedLinks(links: readonly string[], find: (ref: string) => Container): string[] {
+  const byAlias = new Map<string, string>();
+  for (const { ref, alias } of links.map(parseLink)) {
+    const target = networkOwner(find(ref), find);
+    if (networkModeOf(target.hostConfig.NetworkMode).kind === 'host') {
+      const reason = "host type networking can't be used with links. This would result in undefined behavior";
+      throw new EngineError('invalid', `conflicting options: ${reason}`);
+    }
+    byAlias.set(alias, `${target.id}:${alias}`);
+  }
+  return [...byAlias.values()];
+}
+
+/** The container's links as an inspect shows them. */
+export function presentLinks(containers: ContainerStore, container: Container): string[] | null {
+  const links = linksOf(containers, container);
+  return links.length === 0 ? null : links.map(({ alias, target }) => `/${target.name}:/${container.name}/${alias}`);
+}
+
+/** The names that containers have in others, such as `/web/database`, by their ids. */
+export function linkNames(containers: ContainerStore): ReadonlyMap<string, readonly string[]> {
+  const names = new Map<string, string[]>();
+  for (const container of containers.all()) {
+    for (const { alias, target } of linksOf(containers, container)) {
+      names.set(target.id, [...(names.get(target.id) ?? []), `/${container.name}/${alias}`]);
+    }
+  }
+  return names;
+}
+
+/** Lines for the hosts file. Throws `failed` for a container that does not run, or is not on the bridge. */
+export function linkHosts(engine: Needs, container: Container): string[] {
+  if (!usesLinks(container)) return [];
+  return linksOf(engine.containers, container).map(({ alias, target }) => {
+    if (!isAlive(target.state)) {
+      const place = `/${target.name} AS /${container.name}/${alias}`;
+      throw new EngineError('failed', `Cannot link to a non running container: ${place}`);
+    }
+    const address = addressOf(engine, target);
+    if (address === '') {
+      throw new EngineError('failed', `Cannot link to /${target.name}, as it does not belong to the default network`);
+    }
+    const names = [alias, target.config.Hostname, ...(alias === target.name ? [] : [target.name])];
+    return `${address}\t${names.join(' ')}`;
+  });
+}
+
+/** The variables of all links to containers that run. */
+export function linkEnvironment(engine: Omit<Needs, 'config'>, container: Container): string[] {
+  if (!usesLinks(container)) return [];
+  return linksOf(engine.containers, container).flatMap(({ alias, target }) => {
+    const ipAddress = addressOf(engine, target);
+    if (ipAddress === '') return [];
+    const { Env: environment, ExposedPorts } = target.config;
+    return linkVariables({
+      name: container.name,
+      alias,
+      ipAddress,
+      ports: Object.keys(ExposedPorts ?? {}),
+      environment,
+    });
+  });
+}
+
+/** A container that has started may have another address now: those that know it by a link learn of it. */
+export function tellLinkedAddress(engine: Needs, id: string): void {
+  const address = addressOf(engine, { id });
+  if (address === '') return;
+  for (const other of engine.containers.all()) {
+    if (!isAlive(other.state) || !usesLinks(other)) continue;
+    for (const { alias, target } of linksOf(engine.containers, other)) {
+      if (target.id !== id) continue;
+      changeAddress(etcFilesOf(engine.config, other.id).hosts, alias, address);
+    }
+  }
+}
+
+/** Takes the link `web/database` away; what runs keeps its hosts and variables. Throws `notFound`, `failed`. */
+export function removeLink(containers: ContainerStore, name: string): void {
+  const [ref = '', alias] = name.replace(/^\//, '').split(/\/(.*)/s);
+  const { id } = containers.find(ref);
+  if (alias === undefined) {
+    throw new EngineError('failed', 'Conflict, cannot remove the default link name of the container');
+  }
+  containers.change(id, (current) => {
+    const links = current.hostConfig.Links ?? [];
+    const kept = links.filter((link) => parseLink(link).alias !== alias);
+    if (kept.length === links.length) throw new EngineError('notFound', `No such container: ${name}`);
+    return { ...current, hostConfig: { ...current.hostConfig, Links: kept.length === 0 ? null : kept } };
+  });
+}
+
+/** A removed container takes its links with it. */
+function linksOf(containers: ContainerStore, { hostConfig }: Pick<Container, 'hostConfig'>): Link[] {
+  return (hostConfig.Links ?? []).flatMap((link) => {
+    const { ref, alias } = parseLink(link);
+    const target = containers.get(ref);
+    return target === undefined ? [] : [{ alias, target }];
+  });
+}
+
+function usesLinks({ hostConfig }: { hostConfig: HostConfig }): boolean {
+  return hostConfig.Links !== null && isDefaultNetwork(networkModeOf(hostConfig.NetworkMode));
+}
+
+function addressOf({ networks }: Pick<Needs, 'networks'>, { id }: Pick<Container, 'id'>): string {
+  return networks.endpointsOf(id).find(hasAddress)?.ipAddress ?? '';
+}
+
+/** In place, as the file is mounted into the container; which may have made anything of it meanwhile. */
+function changeAddress(path: string, alias: string, address: string): void {
+  const bytes = firstBytes(path, HOSTS_LIMIT_BYTES + 1);
+  if (bytes.length > HOSTS_LIMIT_BYTES) return;
+  const lines = bytes.toString().split('\n');
+  writeFileSync(path, lines.map((line) => withAddress(line, alias, address)).join('\n'));
+}
+
+/** Its size is not asked for: it may be another one by the time of the reading. */
+function firstBytes(path: string, limit: number): Buffer {
+  const file = openSync(path, 'r');
+  try {
+    const buffer = Buffer.alloc(limit);
+    return buffer.subarray(0, readSync(file, buffer));
+  } finally {
+    closeSync(file);
+  }
+}
+
+function withAddress(line: string, alias: string, address: string): string {
+  const [, names = ''] = line.split('\t');
+  return names.split(' ')[0] === alias ? `${address}\t${names}` : line;
+}

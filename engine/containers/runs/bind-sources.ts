@@ -1,0 +1,34 @@
+import { existsSync, realpathSync } from 'node:fs';
+
+import { mountOf } from '../../host/mount-table.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { makeFolders } from '../../lib/folders.ts';
+import type { Container, MountPoint } from '../store.ts';
+
+/**
+ * Makes the folders of binds that are not there, as docker does, except those of `Mounts`. Throws `failed` where the
+ * host's mount cannot pass mounts on as the bind asks for.
+ */
+export function prepareBindSources({ mounts }: Pick<Container, 'mounts'>): void {
+  for (const mount of mounts) {
+    if (mount.type !== 'bind') continue;
+    if (!existsSync(mount.source)) makeSource(mount);
+    checkPropagation(mount);
+  }
+}
+
+function makeSource({ source, mustExist = false }: MountPoint): void {
+  if (mustExist) {
+    throw new EngineError('failed', `invalid mount config for type "bind": bind source path does not exist: ${source}`);
+  }
+  makeFolders(source, 0o755);
+}
+
+function checkPropagation({ source, propagation }: MountPoint): void {
+  const isShared = propagation.endsWith('shared');
+  if (!isShared && !propagation.endsWith('slave')) return;
+  const mount = mountOf(realpathSync(source));
+  if (mount === undefined || mount.isShared || (mount.isSlave && !isShared)) return;
+  const wanted = isShared ? 'a shared mount' : 'a shared or slave mount';
+  throw new EngineError('failed', `path ${source} is mounted on ${mount.path} but it is not ${wanted}`);
+}

@@ -1,0 +1,108 @@
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import type { Config } from '../../config/config.ts';
+import { hasCode } from '../../lib/errors.ts';
+import type { Container } from '../store.ts';
+import { containerFolder } from './places.ts';
+
+export type EtcFiles = { hostname: string; hosts: string; resolvConf: string };
+
+const LOCAL = [
+  '127.0.0.1\tlocalhost',
+  '::1\tlocalhost ip6-localhost ip6-loopback',
+  'fe00::0\tip6-localnet',
+  'ff00::0\tip6-mcastprefix',
+  'ff02::1\tip6-allnodes',
+  'ff02::2\tip6-allrouters',
+];
+
+/** Where the container's own hostname, hosts and resolv.conf are. */
+export function etcFilesOf(config: Config, id: string): EtcFiles {
+  const folder = containerFolder(config, id);
+  return { hostname: join(folder, 'hostname'), hosts: join(folder, 'hosts'), resolvConf: join(folder, 'resolv.conf') };
+}
+
+/** The container's place in its network, without addresses where it has none; `links` are lines for the hosts file. */
+export type Place = Readonly<{ ipAddress: string; gateway: string; links: readonly string[] }>;
+
+/** Writes them for a start. */
+export function writeEtcFiles(config: Config, container: Container, place: Place): EtcFiles {
+  const files = etcFilesOf(config, container.id);
+  mkdirSync(containerFolder(config, container.id), { recursive: true, mode: 0o710 });
+  const isHost = container.hostConfig.NetworkMode === 'host';
+  writeForAll(files.hostname, `${container.config.Hostname}\n`);
+  writeForAll(files.hosts, isHost ? hostsOfHost(container) : hostsText(container, place));
+  writeForAll(files.resolvConf, resolvText(config, container, isHost));
+  return files;
+}
+
+/** Of all users of the container; those of the machine do not get as far. */
+function writeForAll(path: string, text: string): void {
+  writeFileSync(path, text);
+  chmodSync(path, 0o644);
+}
+
+/** The host's own, and what the client adds. */
+function hostsOfHost({ hostConfig }: Container): string {
+  return [readHost('/etc/hosts'), ...extraHosts(hostConfig.ExtraHosts, '127.0.0.1').map((line) => `${line}\n`)].join(
+    '',
+  );
+}
+
+function hostsText({ config, hostConfig }: Container, { ipAddress, gateway, links }: Place): string {
+  const { Hostname, Domainname } = config;
+  const names = Domainname === '' ? Hostname : `${Hostname}.${Domainname} ${Hostname}`;
+  const extra = extraHosts(hostConfig.ExtraHosts, gateway);
+  const own = ipAddress === '' ? [] : [`${ipAddress}\t${names}`];
+  return `${[...LOCAL, ...extra, ...links, ...own].join('\n')}\n`;
+}
+
+/** `host-gateway` stands for the address at which the host is reached. */
+function extraHosts(entries: readonly string[] | null, gateway: string): string[] {
+  return (entries ?? []).flatMap((entry) => {
+    const colon = entry.indexOf(':');
+    const written = entry.slice(colon + 1);
+    const address = written === 'host-gateway' ? gateway : written;
+    return address === '' ? [] : [`${address}\t${entry.slice(0, colon)}`];
+  });
+}
+
+/** The host's resolver, without servers on its loopback, which is not the container's; the client's own settings win. */
+function resolvText(config: Config, { hostConfig }: Container, isHost: boolean): string {
+  const host = readHost('/etc/resolv.conf').split('\n');
+  const servers = firstGiven(hostConfig.Dns, config.dns);
+  const search = firstGiven(hostConfig.DnsSearch, config.dnsSearch);
+  const options = firstGiven(hostConfig.DnsOptions, config.dnsOpts);
+  const kept = host.filter((line) => {
+    if (own(line, 'nameserver')) return servers === undefined && (isHost || !/^nameserver\s+(127\.|::1)/.test(line));
+    if (own(line, 'search') || own(line, 'domain')) return search === undefined;
+    if (own(line, 'options')) return options === undefined;
+    return !isHost ? false : line !== '';
+  });
+  const lines = [
+    ...(search === undefined || search.includes('.') ? [] : [`search ${search.join(' ')}`]),
+    ...(servers ?? []).map((server) => `nameserver ${server}`),
+    ...(options === undefined ? [] : [`options ${options.join(' ')}`]),
+    ...kept,
+  ];
+  const hasServer = lines.some((line) => own(line, 'nameserver'));
+  return `${(hasServer ? lines : ['nameserver 8.8.8.8', 'nameserver 8.8.4.4', ...lines]).join('\n')}\n`;
+}
+
+function own(line: string, keyword: string): boolean {
+  return line.startsWith(`${keyword} `) || line.startsWith(`${keyword}\t`);
+}
+
+function firstGiven(...lists: (readonly string[] | null)[]): readonly string[] | undefined {
+  return lists.find((list): list is readonly string[] => list !== null && list.length > 0);
+}
+
+function readHost(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return '';
+    throw error;
+  }
+}

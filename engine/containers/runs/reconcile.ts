@@ -1,0 +1,190 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import type { Database } from '../../db/database.ts';
+import type { Task } from '../../lib/background.ts';
+import { settlesWithin, type Clock } from '../../lib/clock.ts';
+import { EngineError, hasCode } from '../../lib/errors.ts';
+import { reconcile as reconcileNetworks } from '../../networks/sandbox.ts';
+import { ForeignShim } from '../../runtime/handshake.ts';
+import { Shim } from '../../runtime/shim.ts';
+import type { SetAside } from '../../trees/set-aside.ts';
+import { removeVolumesOfNobody } from '../remove.ts';
+import { isAlive } from '../state.ts';
+import type { Container } from '../store.ts';
+import { containerFolder, shimFolder } from './places.ts';
+import { removeRemains } from './remains.ts';
+import { resume, settle, type SettleNeeds } from './settle.ts';
+
+type Needs = SettleNeeds & {
+  db: Database;
+  log: { error(details: object, message: string): void; warn(details: object, message: string): void };
+  setAside: SetAside;
+};
+
+/** Where a container's shim should be: undefined when there is none any more. */
+type Search = { shim: Promise<Shim | undefined>; answer: 'none yet' | 'there' | 'gone' };
+
+/** Clients wait for no more than this; then they are let in, and what is left goes on behind them. */
+const PATIENCE_SECONDS = 0.4;
+/** So long after the last answer of a shim the others are waited for. */
+const QUIET_MS = 500;
+/** So long one attempt waits for a shim that says nothing. */
+const ANSWER_SECONDS = 5;
+
+/**
+ * At the daemon's start: finds the shims that lived on, records the exits that happened meanwhile, finishes or undoes
+ * what was half done, and sets up the networks for the containers that run.
+ *
+ * One that resists holds up nobody: its record says why, and it is tried again. `late` hears of those that were settled
+ * after this had returned.
+ */
+export async function reconcileContainers(engine: Needs, late: (id: string) => void): Promise<void> {
+  const orphans = removeOrphans(engine);
+  const known = engine.containers.all();
+  const searches = await searchShims(engine, known);
+  const live = known.filter(({ id }) => searches.has(id) && searches.get(id)!.answer !== 'gone');
+  await reconcileNetworks(engine, [...live.map(({ id }) => id), ...engine.db.badRecords.idsIn('containers')]);
+  let isOpen = false;
+  const tasks = known
+    .filter(({ id, state }) => searches.has(id) || state.status === 'removing' || existsSync(folderOf(engine, id)))
+    .map(({ id }) => recover(engine, id, searches.get(id)?.shim, () => (isOpen ? late(id) : undefined)));
+  await allDone([...orphans, ...tasks], engine.clock);
+  isOpen = true;
+  await engine.background.run('remove volumes of nobody', {}, async () => await removeVolumesOfNobody(engine)).done;
+}
+
+async function allDone(tasks: readonly Task[], clock: Clock): Promise<void> {
+  const all = Promise.all(tasks.map(async ({ done }) => await done));
+  await settlesWithin(
+    all.then(() => undefined),
+    PATIENCE_SECONDS,
+    clock,
+  );
+}
+
+/** Asks for the shims of those that should have one. Throws `ForeignShim`. */
+async function searchShims(engine: Needs, known: readonly Container[]): Promise<Map<string, Search>> {
+  const searches = new Map<string, Search>();
+  const foreign: ForeignShim[] = [];
+  const quiet = new Quiet(engine.clock);
+  const expected = known.filter(({ state }) => isAlive(state) || state.status === 'starting');
+  const answers = expected.map(async ({ id }) => {
+    const search: Search = { shim: Shim.reconnect(folderOf(engine, id)), answer: 'none yet' };
+    searches.set(id, search);
+    try {
+      search.answer = (await search.shim) === undefined ? 'gone' : 'there';
+    } catch (error) {
+      // Any other reason is met again, and told, when the container is recovered.
+      if (error instanceof ForeignShim) foreign.push(error);
+    }
+    quiet.heard();
+  });
+  await Promise.race([Promise.all(answers), quiet.reached]);
+  quiet[Symbol.dispose]();
+  if (foreign.length > 0) throw foreign[0]!;
+  return searches;
+}
+
+/** A time in which nothing was heard. */
+class Quiet implements Disposable {
+  readonly #clock: Clock;
+  readonly #reached = Promise.withResolvers<void>();
+  #timer: Disposable;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#timer = clock.after(QUIET_MS, this.#reached.resolve);
+  }
+
+  get reached(): Promise<void> {
+    return this.#reached.promise;
+  }
+
+  heard(): void {
+    this.#timer[Symbol.dispose]();
+    this.#timer = this.#clock.after(QUIET_MS, this.#reached.resolve);
+  }
+
+  [Symbol.dispose](): void {
+    this.#timer[Symbol.dispose]();
+  }
+}
+
+/** Brings one container's record and what there is of it together; until then `Shims.isUnclear` says so. */
+function recover(engine: Needs, id: string, shim: Promise<Shim | undefined> | undefined, settled: () => void): Task {
+  engine.shims.setUnclear(id, true);
+  let told = '';
+  return engine.background.untilDone('find out what became of a container', { container: id }, async () => {
+    try {
+      const found = shim === undefined ? undefined : await answered(shim, engine.clock);
+      using _lock = await engine.locks.hold(id);
+      const container = engine.containers.get(id);
+      if (container !== undefined && found !== undefined) await resume(engine, container, found);
+      else if (container !== undefined) await settle(engine, container);
+    } catch (error) {
+      told = `not recovered since the daemon's start, it tries again: ${error instanceof Error ? error.message : String(error)}`;
+      replaceError(engine, id, () => told);
+      throw error;
+    }
+    replaceError(engine, id, (before) => (before === told ? '' : before));
+    engine.shims.setUnclear(id, false);
+    settled();
+  });
+}
+
+function replaceError({ containers }: Needs, id: string, next: (before: string) => string): void {
+  const before = containers.get(id)?.error;
+  if (before === undefined || before === next(before)) return;
+  containers.change(id, (current) => ({ ...current, error: next(before) }));
+}
+
+async function answered(shim: Promise<Shim | undefined>, clock: Clock): Promise<Shim | undefined> {
+  const heard = shim.then(() => undefined);
+  if (await settlesWithin(heard, ANSWER_SECONDS, clock)) return await shim;
+  throw new EngineError('failed', 'its shim does not answer');
+}
+
+/** What lies there of containers without a record: their removal was cut off, or their record was lost. */
+function removeOrphans(engine: Needs): Task[] {
+  const { background, config, layers, setAside } = engine;
+  const known = engine.containers.ids();
+  const folders = list(join(config.dataRoot, 'containers')).filter((id) => !known.has(id));
+  // Its layer is given up last: who still has one was being removed.
+  for (const id of folders) if (!layers.isOwner(id)) setAside.take(containerFolder(config, id));
+  const removed = folders.filter((id) => layers.isOwner(id));
+  // Those of execs are their own domain's.
+  const shims = list(join(config.execRoot, 'shims')).filter(
+    (id) => !known.has(id) && !existsSync(join(folderOf(engine, id), 'process.json')),
+  );
+  return [
+    ...removed.map((id) =>
+      background.run('remove the files of a container', { container: id }, async () => {
+        await rm(containerFolder(config, id), { recursive: true, force: true });
+      }),
+    ),
+    ...shims.map((id) =>
+      background.run('end a container without a record', { container: id }, async () => await end(engine, id)),
+    ),
+  ];
+}
+
+async function end(engine: Needs, id: string): Promise<void> {
+  engine.log.warn({ container: id }, 'a container without a record is ended');
+  await removeRemains(engine.runtimes.get(), id, `/gantry/${id}`);
+  await rm(folderOf(engine, id), { recursive: true, force: true });
+}
+
+function folderOf({ config }: Needs, id: string): string {
+  return shimFolder(config, id);
+}
+
+function list(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return [];
+    throw error;
+  }
+}

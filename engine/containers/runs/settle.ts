@@ -1,0 +1,102 @@
+import { existsSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+
+import { Shim, type Started } from '../../runtime/shim.ts';
+import { finishRemoval, type RemoveNeeds } from '../remove.ts';
+import { transition } from '../state.ts';
+import { stopContainer, type StopNeeds } from '../stop.ts';
+import type { Container } from '../store.ts';
+import { thaw } from './freezer.ts';
+import { cgroupPathOf, shimFolder } from './places.ts';
+import { removeIfLeft } from './remains.ts';
+import { recordRun, type StartNeeds } from './start.ts';
+
+export type SettleNeeds = StartNeeds & StopNeeds & RemoveNeeds;
+
+/** How long a start that was cut off may still take. */
+const START_SECONDS = 30;
+
+/** A container whose shim is there goes on as if nothing had been. */
+export async function resume(engine: SettleNeeds, container: Container, shim: Shim): Promise<void> {
+  const { id, state } = container;
+  if (state.status === 'starting' && !(await finishStart(engine, container, shim))) return;
+  engine.shims.add(id, shim);
+  engine.exits.follow(id, shim);
+  if (state.status === 'running') thaw(container); // a pause may have been cut off
+  if (state.status === 'stopping') {
+    engine.background.run('finish a stop', { container: id }, async () => await stopContainer(engine, id));
+  }
+}
+
+/** The last daemon died between its order to start and the record of it. Returns whether there was a process. */
+async function finishStart(engine: SettleNeeds, container: Container, shim: Shim): Promise<boolean> {
+  const started = await startOf(engine, shim);
+  if (started === undefined) {
+    await shim.end();
+    await settle(engine, container);
+    return false;
+  }
+  recordRun(engine, container.id, { status: 'running', ...started }, 0);
+  return true;
+}
+
+async function startOf(engine: SettleNeeds, shim: Shim): Promise<Started | undefined> {
+  const late = Promise.withResolvers<undefined>();
+  using _timer = engine.clock.after(START_SECONDS * 1000, () => late.resolve(undefined));
+  const ended = shim.exited.then(({ finishedAt }) => ({ pid: 0, startedAt: finishedAt }));
+  // Both fail when the runtime could not start it.
+  return await Promise.any([shim.started, ended, late.promise]).catch(() => undefined);
+}
+
+/** A container without a shim: what its state promised is recorded as ended, finished or undone. */
+export async function settle(engine: SettleNeeds, container: Container): Promise<void> {
+  const { id, state } = container;
+  const folder = shimFolder(engine.config, id);
+  switch (state.status) {
+    case 'running':
+    case 'paused':
+    case 'stopping':
+      await recordEnd(engine, container, folder);
+      return;
+    case 'starting':
+      await undoStart(engine, container, folder);
+      return;
+    case 'removing':
+      await finishRemoval(engine, container);
+      return;
+    case 'created':
+    case 'restarting':
+    case 'exited':
+      if (existsSync(folder)) await clean(engine, container, folder);
+      return;
+  }
+}
+
+async function recordEnd(engine: SettleNeeds, container: Container, folder: string): Promise<void> {
+  const status = Shim.readStatus(folder);
+  if (status === undefined) {
+    await engine.exits.recordLost(container);
+    return;
+  }
+  engine.exits.record(container.id, status);
+  await clean(engine, container, folder);
+}
+
+async function undoStart(engine: SettleNeeds, container: Container, folder: string): Promise<void> {
+  const status = Shim.readStatus(folder);
+  const { id, state } = container;
+  if (status !== undefined) {
+    recordRun(engine, id, { status: 'running', pid: 0, startedAt: status.finishedAt }, 0);
+    engine.exits.record(id, status);
+  } else if (state.status === 'starting') {
+    engine.containers.change(id, (current) => ({ ...current, state: transition(current.state, state.from) }));
+  }
+  await clean(engine, container, folder);
+}
+
+/** The shim may have died before the runtime had taken its container away. */
+async function clean(engine: SettleNeeds, container: Container, folder: string): Promise<void> {
+  const { id, hostConfig } = container;
+  await removeIfLeft(engine.runtimes.toRemove(hostConfig.Runtime), id, cgroupPathOf(container));
+  await rm(folder, { recursive: true, force: true });
+}

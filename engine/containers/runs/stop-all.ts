@@ -1,0 +1,22 @@
+import type { Logger } from 'pino';
+
+import { isAlive } from '../state.ts';
+import { stopContainer, type StopNeeds } from '../stop.ts';
+
+/**
+ * Stops every container that runs, all at once, at the end of a daemon without live-restore. One that cannot be stopped
+ * is reported, and keeps nothing else from ending.
+ */
+export async function stopAllContainers(engine: StopNeeds & { log: Logger }): Promise<void> {
+  const { config, containers, log } = engine;
+  const alive = containers.all().filter(({ state }) => isAlive(state));
+  await Promise.all(
+    alive.map(async ({ id }) => {
+      try {
+        await stopContainer(engine, id, config.shutdownTimeoutSeconds, 'daemon');
+      } catch (error) {
+        log.error({ err: error, container: id }, 'a container could not be stopped at the end of the daemon');
+      }
+    }),
+  );
+}

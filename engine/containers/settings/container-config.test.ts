@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import type { ImageConfig } from '../../images/config.ts';
+import type { ContainerConfigBody } from './config-schema.ts';
+import { commandOf, completeConfig } from './container-config.ts';
+
+const id = 'ab'.repeat(32);
+const image: ImageConfig = {
+  User: 'app',
+  ExposedPorts: { '80/tcp': {} },
+  Env: ['PATH=/bin', 'MODE=image'],
+  Cmd: ['serve'],
+  Entrypoint: ['/entry'],
+  Volumes: { '/data': {} },
+  WorkingDir: '/srv',
+  OnBuild: [],
+  Labels: { from: 'image', both: 'image' },
+  StopSignal: 'SIGQUIT',
+  Shell: [],
+  Healthcheck: { Test: ['CMD', 'true'], Interval: 5_000_000_000 },
+};
+
+const complete = (body: ContainerConfigBody) => completeConfig(id, body, image, '');
+
+test('an empty body takes everything from the image', () => {
+  const config = complete({});
+
+  assert.deepEqual(commandOf(config), { path: '/entry', args: ['serve'] });
+  assert.equal(config.User, 'app');
+  assert.equal(config.WorkingDir, '/srv');
+  assert.equal(config.StopSignal, 'SIGQUIT');
+  assert.equal(config.Hostname, 'abababababab');
+  assert.deepEqual(config.Volumes, { '/data': {} });
+  assert.deepEqual(config.ExposedPorts, { '80/tcp': {} });
+});
+
+test("the body's variables and labels win over the image's", () => {
+  const config = complete({ Env: ['MODE=body', 'NEW=1'], Labels: { both: 'body' } });
+
+  assert.deepEqual(new Set(config.Env), new Set(['MODE=body', 'NEW=1', 'PATH=/bin']));
+  assert.deepEqual(config.Labels, { from: 'image', both: 'body' });
+});
+
+test("a new command keeps the image's entrypoint", () => {
+  assert.deepEqual(commandOf(complete({ Cmd: 'other' })), { path: '/entry', args: ['other'] });
+});
+
+test("a new entrypoint takes the image's command away", () => {
+  assert.deepEqual(commandOf(complete({ Entrypoint: ['/mine'] })), { path: '/mine', args: [] });
+});
+
+test('an empty entrypoint leaves the command alone', () => {
+  assert.deepEqual(commandOf(complete({ Entrypoint: [''], Cmd: ['ls'] })), { path: 'ls', args: [] });
+});
+
+test('a health check takes from the image what it leaves out', () => {
+  const { Healthcheck } = complete({ Healthcheck: { Test: ['CMD', 'false'], Interval: 0 } });
+
+  assert.deepEqual(Healthcheck, { Test: ['CMD', 'false'], Interval: 5_000_000_000 });
+});
+
+const refused: [ContainerConfigBody, RegExp][] = [
+  [{ Hostname: 'under_score' }, /invalid hostname/],
+  [{ MacAddress: '02:42' }, /mac address/],
+  [{ Env: ['=x'] }, /invalid environment variable/],
+  [{ WorkingDir: 'relative' }, /absolute path/],
+  [{ Volumes: { data: {} } }, /must be absolute/],
+  [{ ExposedPorts: { 'x/tcp': {} } }, /invalid port/],
+  [{ StopSignal: 'SIGNONE' }, /Invalid signal/],
+  [{ Healthcheck: { Interval: 999_999 } }, /less than 1ms/],
+  [{ Healthcheck: { Retries: -1 } }, /negative/],
+];
+
+for (const [body, message] of refused) {
+  test(`${JSON.stringify(body)} is refused`, () => {
+    assert.throws(() => complete(body), { kind: 'invalid', message });
+  });
+}
+
+test('a container without any command is refused', () => {
+  const config = completeConfig(id, {}, { ...image, Cmd: [], Entrypoint: [] }, '');
+
+  assert.throws(() => commandOf(config), { kind: 'invalid', message: /No command specified/ });
+});

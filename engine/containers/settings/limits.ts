@@ -1,0 +1,100 @@
+import { readdirSync } from 'node:fs';
+import { cpus } from 'node:os';
+
+import { EngineError, hasCode, refuseIf } from '../../lib/errors.ts';
+import type { HostConfig } from './host-config-schema.ts';
+
+const MINIMUM_MEMORY_BYTES = 6 * 1024 * 1024;
+const BILLION = 1_000_000_000;
+
+/** Limits that contradict each other, or that cannot be. Throws `invalid`. */
+export function checkLimits(limits: HostConfig): void {
+  checkMemory(limits);
+  checkCpus(limits);
+  refuseIf(limits.IOMaximumIOps !== 0, 'Invalid QoS settings: linux does not support configuration of maximum IOPs');
+  refuseIf(
+    limits.IOMaximumBandwidth !== 0,
+    'Invalid QoS settings: linux does not support configuration of maximum bandwidth',
+  );
+  const { BlkioWeight, BlkioWeightDevice, ShmSize, OomScoreAdj, Ulimits } = limits;
+  refuseIf(BlkioWeight !== 0 && (BlkioWeight < 10 || BlkioWeight > 1000), 'Range of blkio weight is from 10 to 1000');
+  for (const { Path, Weight } of BlkioWeightDevice ?? []) {
+    refuseIf(Weight < 10 || Weight > 1000, `Range of blkio weight is from 10 to 1000: ${Path}`);
+  }
+  refuseIf(ShmSize < 0, 'SHM size can not be less than 0');
+  refuseIf(Math.abs(OomScoreAdj) > 1000, `Invalid value ${OomScoreAdj}, range for oom score adj is [-1000, 1000]`);
+  for (const { Name, Soft = 0, Hard = 0 } of Ulimits ?? []) {
+    refuseIf(
+      Hard !== -1 && (Soft === -1 || Soft > Hard),
+      `ulimit soft limit must be less than or equal to hard limit: ${Soft} > ${Hard} (${Name})`,
+    );
+  }
+}
+
+function checkMemory({ Memory, MemorySwap, MemoryReservation, KernelMemory, MemorySwappiness }: HostConfig): void {
+  refuseIf(Memory !== 0 && Memory < MINIMUM_MEMORY_BYTES, 'Minimum memory limit allowed is 6MB');
+  refuseIf(
+    Memory === 0 && MemorySwap > 0,
+    'You should always set the Memory limit when using Memoryswap limit, see usage',
+  );
+  refuseIf(
+    Memory > 0 && MemorySwap > 0 && MemorySwap < Memory,
+    'Minimum memoryswap limit should be larger than memory limit, see usage',
+  );
+  refuseIf(
+    Memory > 0 && MemoryReservation > Memory,
+    'Minimum memory limit can not be less than memory reservation limit, see usage',
+  );
+  refuseIf(
+    MemoryReservation !== 0 && MemoryReservation < MINIMUM_MEMORY_BYTES,
+    'Minimum memory reservation allowed is 6MB',
+  );
+  refuseIf(KernelMemory !== 0 && KernelMemory < MINIMUM_MEMORY_BYTES, 'Minimum kernel memory limit allowed is 6MB');
+  refuseIf(
+    MemorySwappiness !== null && (MemorySwappiness < 0 || MemorySwappiness > 100),
+    `Invalid value: ${MemorySwappiness}, valid memory swappiness range is 0-100`,
+  );
+}
+
+function checkCpus({ CpuPeriod, CpuQuota, NanoCpus = 0, CpusetCpus, CpusetMems, ...limits }: HostConfig): void {
+  const count = cpus().length;
+  refuseIf(NanoCpus > 0 && CpuPeriod > 0, 'Conflicting options: Nano CPUs and CPU Period cannot both be set');
+  refuseIf(NanoCpus > 0 && CpuQuota > 0, 'Conflicting options: Nano CPUs and CPU Quota cannot both be set');
+  refuseIf(
+    NanoCpus < 0 || NanoCpus > count * BILLION,
+    `Range of CPUs is from 0.01 to ${count}.00, as there are only ${count} CPUs available`,
+  );
+  refuseIf(
+    CpuPeriod !== 0 && (CpuPeriod < 1000 || CpuPeriod > 1_000_000),
+    'CPU cfs period can not be less than 1ms (i.e. 1000) or larger than 1s (i.e. 1000000)',
+  );
+  refuseIf(CpuQuota > 0 && CpuQuota < 1000, 'CPU cfs quota can not be less than 1ms (i.e. 1000)');
+  // No kernel of a distribution has groups of real-time tasks.
+  refuseIf((limits.CpuRealtimePeriod ?? 0) !== 0, 'Your kernel does not support CPU real-time period');
+  refuseIf((limits.CpuRealtimeRuntime ?? 0) !== 0, 'Your kernel does not support CPU real-time runtime');
+  checkSet('cpuset cpus', 'CPUs', CpusetCpus, count);
+  checkSet('cpuset mems', 'memory nodes', CpusetMems, memoryNodes());
+}
+
+/** Lists such as `0-3,5`, of what this machine has. */
+function checkSet(what: string, requested: string, list: string, available: number): void {
+  if (list === '') return;
+  const parts = list.split(',').map((part) => /^(\d+)(?:-(\d+))?$/.exec(part.trim()));
+  for (const part of parts) {
+    if (part === null) throw new EngineError('invalid', `Invalid value ${list} for ${what}: invalid format: ${list}`);
+    const last = Number(part[2] ?? part[1]);
+    refuseIf(Number(part[1]) > last, `Invalid value ${list} for ${what}: invalid format: ${list}`);
+    const range = available === 1 ? '0' : `0-${available - 1}`;
+    refuseIf(last >= available, `Requested ${requested} are not available - requested ${list}, available: ${range}`);
+  }
+}
+
+/** NUMA nodes: nearly always one. */
+function memoryNodes(): number {
+  try {
+    return Math.max(1, readdirSync('/sys/devices/system/node').filter((name) => /^node\d+$/.test(name)).length);
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return 1;
+    throw error;
+  }
+}

@@ -1,0 +1,122 @@
+import { existsSync } from 'node:fs';
+import { posix } from 'node:path';
+
+import { EngineError, refuseIf } from '../../lib/errors.ts';
+import { tmpfsText } from '../../oci/tmpfs-options.ts';
+import type { MountPoint } from '../store.ts';
+import type { MountSpec } from './host-config-schema.ts';
+
+const PROPAGATIONS = new Set(['private', 'rprivate', 'shared', 'rshared', 'slave', 'rslave']);
+const KNOWN_MODES = new Set(['ro', 'rw', 'z', 'Z', 'nocopy', 'cached', 'delegated', 'consistent', ...PROPAGATIONS]);
+
+/** Reads `source:destination[:modes]` or `destination`; a source without a slash names a volume. Throws `invalid`. */
+export function parseBind(bind: string): MountPoint {
+  const parts = bind.split(':');
+  const [first = '', second, modes = ''] = parts;
+  if (parts.length > 3 || first === '' || second === '') throw invalid(bind);
+  if (second === undefined) return volumeMount('', destinationOf(first, bind, 'volume'), '', true);
+  const options = modes === '' ? [] : modes.split(',');
+  const unknown = options.find((option) => !KNOWN_MODES.has(option));
+  if (unknown !== undefined || (options.includes('ro') && options.includes('rw'))) {
+    throw new EngineError('invalid', `invalid mode: ${modes}`);
+  }
+  const writable = !options.includes('ro');
+  const propagation = options.find((option) => PROPAGATIONS.has(option));
+  if (first.startsWith('/')) {
+    return { ...bindMount(first, destinationOf(second, bind, 'bind'), writable, propagation), mode: modes };
+  }
+  if (propagation !== undefined) throw invalid(bind, mountError('volume', 'field BindOptions must not be specified'));
+  return {
+    ...volumeMount(first, destinationOf(second, bind, 'volume'), modes === '' ? 'z' : modes, writable),
+    copyUp: !options.includes('nocopy'),
+  };
+}
+
+/** An entry of `Mounts`. Throws `invalid`, also where the folder of a bind is not there: it is not made, as in docker. */
+export function parseMount(spec: MountSpec): MountPoint {
+  const { Type = '', Target = '' } = spec;
+  const type = readType(Type);
+  const check = (wrong: boolean, what: string): void => refuseIf(wrong, mountError(Type, what));
+  check(Target === '', 'field Target must not be empty');
+  const destination = checkedDestination(Target, (what) => mountError(Type, what));
+  check(type !== 'bind' && spec.BindOptions !== undefined, 'field BindOptions must not be specified');
+  check(type !== 'volume' && spec.VolumeOptions !== undefined, 'field VolumeOptions must not be specified');
+  check(type !== 'tmpfs' && spec.TmpfsOptions !== undefined, 'field TmpfsOptions must not be specified');
+  const { Source = '', ReadOnly = false } = spec;
+  switch (type) {
+    case 'bind': {
+      const { Propagation = '', NonRecursive = false } = spec.BindOptions ?? {};
+      check(Source === '', 'field Source must not be empty');
+      check(Propagation !== '' && !PROPAGATIONS.has(Propagation), `invalid propagation mode: ${Propagation}`);
+      check(!Source.startsWith('/'), `invalid mount path: '${Source}' mount path must be absolute`);
+      check(!existsSync(Source), `bind source path does not exist: ${Source}`);
+      const mount = bindMount(Source, destination, !ReadOnly, Propagation || undefined);
+      return { ...mount, mustExist: true, ...(NonRecursive && { recursive: false }) };
+    }
+    case 'volume':
+      check(Source === '' && ReadOnly, 'must not set ReadOnly mode when using anonymous volumes');
+      return { ...volumeMount(Source, destination, 'z', !ReadOnly), copyUp: spec.VolumeOptions?.NoCopy !== true };
+    case 'tmpfs':
+      check(Source !== '', 'field Source must not be specified');
+      check((spec.TmpfsOptions?.SizeBytes ?? 0) < 0, 'the size of a tmpfs must not be negative');
+      return tmpfsMount(destination, !ReadOnly, tmpfsText(spec));
+  }
+}
+
+/** A volume at a path of the container; an empty name stands for one that is made for it. */
+export function volumeMount(name: string, destination: string, mode: string, writable: boolean): MountPoint {
+  return {
+    type: 'volume',
+    name,
+    source: '',
+    destination: posix.normalize(destination),
+    mode,
+    writable,
+    propagation: '',
+    copyUp: true,
+    anonymous: name === '',
+  };
+}
+
+function bindMount(source: string, destination: string, writable: boolean, propagation = 'rprivate'): MountPoint {
+  return {
+    type: 'bind',
+    source: posix.normalize(source),
+    destination,
+    mode: '',
+    writable,
+    propagation,
+    copyUp: false,
+    anonymous: false,
+  };
+}
+
+function tmpfsMount(destination: string, writable: boolean, options: string): MountPoint {
+  const nothing = { source: '', mode: '', propagation: '', copyUp: false, anonymous: false };
+  return { type: 'tmpfs', destination, writable, options, ...nothing };
+}
+
+/** A path of the container without what means nothing in it. `complaint` puts the reason of a refusal into words. */
+export function checkedDestination(path: string, complaint = (what: string): string => what): string {
+  const normal = posix.normalize(path);
+  refuseIf(normal === '/', complaint("invalid specification: destination can't be '/'"));
+  refuseIf(!path.startsWith('/'), complaint(`invalid mount path: '${path}' mount path must be absolute`));
+  return normal.endsWith('/') ? normal.slice(0, -1) : normal;
+}
+
+function destinationOf(path: string, bind: string, type: MountPoint['type']): string {
+  return checkedDestination(path, (what) => invalid(bind, mountError(type, what)).message);
+}
+
+function readType(type: string): MountPoint['type'] {
+  if (type === 'bind' || type === 'volume' || type === 'tmpfs') return type;
+  throw new EngineError('invalid', mountError(type, 'mount type unknown'));
+}
+
+function mountError(type: string, what: string): string {
+  return `invalid mount config for type "${type}": ${what}`;
+}
+
+function invalid(bind: string, why?: string): EngineError {
+  return new EngineError('invalid', `invalid volume specification: '${bind}'${why === undefined ? '' : `: ${why}`}`);
+}

@@ -1,0 +1,46 @@
+import { EngineError } from '../../lib/errors.ts';
+import { sharedWith, sharing } from '../../lib/shared-namespace.ts';
+import { storedLinks } from '../links/links.ts';
+import type { Container, ContainerStore } from '../store.ts';
+import type { HostConfig } from './host-config-schema.ts';
+
+/** The containers that this one names are kept by their ids: a name may change. */
+export function withOthersById(containers: ContainerStore, hostConfig: HostConfig): HostConfig {
+  const { NetworkMode, PidMode, IpcMode, Links } = hostConfig;
+  return {
+    ...hostConfig,
+    Links: Links === null || Links.length === 0 ? Links : storedLinks(Links, (ref) => linkedContainer(containers, ref)),
+    NetworkMode: networkById(containers, NetworkMode),
+    PidMode: modeById(containers, PidMode),
+    IpcMode: modeById(containers, IpcMode),
+  };
+}
+
+/** It is not the container of the request: a 404 would tell a client that the image is missing. */
+export function otherContainer(containers: ContainerStore, ref: string, context = ''): Container {
+  try {
+    return containers.find(ref);
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    throw new EngineError('invalid', `${context}${error.message}`, { cause: error });
+  }
+}
+
+function linkedContainer(containers: ContainerStore, ref: string): Container {
+  return otherContainer(containers, ref, `could not get container for ${ref}: `);
+}
+
+function modeById(containers: ContainerStore, mode: string): string {
+  const other = sharedWith(mode);
+  return other === undefined ? mode : sharing(otherContainer(containers, other).id);
+}
+
+/** A network is only looked for at the start, as in docker, and so is a container whose network is shared. */
+function networkById(containers: ContainerStore, mode: string): string {
+  try {
+    return modeById(containers, mode);
+  } catch (error) {
+    if (error instanceof EngineError) return mode;
+    throw error;
+  }
+}

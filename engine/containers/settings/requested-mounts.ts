@@ -1,0 +1,80 @@
+import type { Events } from '../../events/events.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { createVolume } from '../../volumes/create.ts';
+import type { VolumeStore } from '../../volumes/store.ts';
+import type { ContainerStore, MountPoint } from '../store.ts';
+import type { HostConfig, MountSpec } from './host-config-schema.ts';
+import { checkedDestination, parseBind, parseMount, volumeMount } from './mount-points.ts';
+import { otherContainer } from './others.ts';
+
+type Needs = { clock: Clock; events: Events; volumes: VolumeStore };
+
+/** A mount, and what its volume is made with where there is none yet. */
+export type RequestedMount = Readonly<{ mount: MountPoint; volume: NonNullable<MountSpec['VolumeOptions']> }>;
+
+/** All mounts that a body asks for, checked. Throws `invalid`. */
+export function requestedMounts(
+  containers: ContainerStore,
+  hostConfig: HostConfig,
+  volumePaths: readonly string[],
+): RequestedMount[] {
+  const driver = { DriverConfig: { Name: hostConfig.VolumeDriver } };
+  const byPath = new Map<string, RequestedMount>();
+  for (const source of hostConfig.VolumesFrom ?? []) {
+    for (const mount of borrowedMounts(containers, source)) byPath.set(mount.destination, { mount, volume: {} });
+  }
+  const own = [
+    ...(hostConfig.Binds ?? []).map((bind) => ({ mount: parseBind(bind), volume: driver })),
+    ...(hostConfig.Mounts ?? []).map((spec) => ({ mount: parseMount(spec), volume: spec.VolumeOptions ?? {} })),
+  ];
+  const scratch = Object.keys(hostConfig.Tmpfs ?? {}).map(pathOf);
+  refuseDuplicates([...scratch, ...own.map(({ mount }) => mount.destination)]);
+  for (const requested of own) byPath.set(requested.mount.destination, requested);
+  for (const path of volumePaths.map(pathOf)) {
+    if (!byPath.has(path) && !scratch.includes(path))
+      byPath.set(path, { mount: volumeMount('', path, '', true), volume: driver });
+  }
+  const requested = [...byPath.values()];
+  for (const { mount, volume } of requested) if (mount.type === 'volume') checkDriver(volume.DriverConfig?.Name ?? '');
+  return requested;
+}
+
+/** With its folder: a volume is made when it is not there. */
+export function withSource(engine: Needs, { mount, volume }: RequestedMount): MountPoint {
+  if (mount.type !== 'volume' || mount.source !== '') return mount;
+  const { name } = createVolume(engine, {
+    name: mount.name,
+    anonymous: mount.anonymous,
+    labels: volume.Labels,
+    options: volume.DriverConfig?.Options,
+  });
+  return { ...mount, name, source: engine.volumes.mountpoint(name) };
+}
+
+function pathOf(path: string): string {
+  return checkedDestination(path, (what) => `invalid volume specification: '${path}': ${what}`);
+}
+
+function refuseDuplicates(paths: readonly string[]): void {
+  const twice = paths.find((path, index) => paths.indexOf(path) !== index);
+  if (twice !== undefined) throw new EngineError('invalid', `Duplicate mount point: ${twice}`);
+}
+
+/** It is not the image of the request: a 404 would tell a client that that is missing. */
+function checkDriver(driver: string): void {
+  if (driver === '' || driver === 'local') return;
+  throw new EngineError('invalid', `error looking up volume plugin ${driver}: plugin "${driver}" not found`);
+}
+
+/** `container[:ro|:rw]`: the mounts of another container. */
+function borrowedMounts(containers: ContainerStore, source: string): MountPoint[] {
+  const [ref = '', mode = ''] = source.split(':');
+  if (!['', 'ro', 'rw', 'z', 'Z'].includes(mode)) throw new EngineError('invalid', `invalid mode: ${mode}`);
+  return otherContainer(containers, ref).mounts.map((mount) => ({
+    ...mount,
+    anonymous: false, // the other container owns it
+    copyUp: false,
+    writable: mount.writable && mode !== 'ro',
+  }));
+}

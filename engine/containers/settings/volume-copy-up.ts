@@ -1,0 +1,47 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, readdirSync } from 'node:fs';
+
+import { openDirectoryBeneath, openRoot } from '../../host/openat.ts';
+import type { Layers } from '../../layers/layers.ts';
+import { EngineError, hasCode } from '../../lib/errors.ts';
+import type { Container } from '../store.ts';
+
+type Needs = { layers: Layers };
+
+/** Fills empty volumes with what the image has at their place, as docker does when a container is created. */
+export async function copyUpVolumes(engine: Needs, { id, mounts }: Container): Promise<void> {
+  const empty = mounts.filter(
+    ({ type, copyUp, source }) => type === 'volume' && copyUp && readdirSync(source).length === 0,
+  );
+  if (empty.length === 0) return;
+  await using root = await engine.layers.mountOnHost(id);
+  for (const { destination, source } of empty) await copyFolder(root.path, destination, source);
+}
+
+async function copyFolder(root: string, path: string, target: string): Promise<void> {
+  const folder = openInside(root, path);
+  if (folder === undefined) return;
+  try {
+    // Through the descriptor: a symbolic link of the image cannot lead out of its root.
+    const copy = spawn('cp', ['-a', '/proc/self/fd/3/.', target], { stdio: ['ignore', 'ignore', 'pipe', folder] });
+    let complaint = '';
+    copy.stderr!.on('data', (chunk: Buffer) => (complaint += chunk.toString()));
+    const [code] = (await once(copy, 'close')) as [number];
+    if (code !== 0) throw new EngineError('failed', `the volume at ${path} could not be filled: ${complaint.trim()}`);
+  } finally {
+    closeSync(folder);
+  }
+}
+
+function openInside(root: string, path: string): number | undefined {
+  const top = openRoot(root);
+  try {
+    return openDirectoryBeneath(top, path.replace(/^\/+/, ''));
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR', 'ELOOP', 'EXDEV'].some((code) => hasCode(error, code))) return undefined;
+    throw error;
+  } finally {
+    closeSync(top);
+  }
+}

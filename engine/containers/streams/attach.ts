@@ -1,0 +1,144 @@
+import type { Duplex } from 'node:stream';
+
+import type { Events } from '../../events/events.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { readLog } from '../../logs/log-file.ts';
+import { ShimLost, type AttachOptions, type Shim } from '../../runtime/shim.ts';
+import { emitContainer } from '../container-events.ts';
+import type { Exits } from '../runs/exits.ts';
+import type { PendingAttaches } from '../runs/pending-attaches.ts';
+import type { Shims } from '../runs/shims.ts';
+import type { Container, ContainerStore } from '../store.ts';
+import { deliver } from './deliver.ts';
+import { parseDetachKeys } from './detach-keys.ts';
+import { Relay } from './relay.ts';
+
+type Needs = {
+  containers: ContainerStore;
+  events: Events;
+  exits: Exits;
+  pendingAttaches: PendingAttaches;
+  shims: Shims;
+};
+
+export type AttachRequest = Readonly<{
+  logs?: boolean;
+  stream?: boolean;
+  stdin?: boolean;
+  stdout?: boolean;
+  stderr?: boolean;
+  detachKeys?: string;
+}>;
+
+/** An attach that nothing speaks against. */
+export type Attach = Readonly<{
+  container: Container;
+  wanted: AttachOptions;
+  /** Without a terminal the bytes of the detach keys are data. */
+  detachKeys: Buffer | undefined;
+}>;
+
+/** What can be refused, before the connection is taken over. Throws `notFound`, `invalid`, `conflict` (paused). */
+export function prepareAttach(engine: Needs, ref: string, request: AttachRequest): Attach {
+  const { logs = false, stdin = false, stdout = false, stderr = false } = request;
+  const keys = parseDetachKeys(request.detachKeys);
+  const container = engine.containers.find(ref);
+  const { config, state } = container;
+  if (state.status === 'paused') {
+    throw new EngineError('conflict', `container ${ref} is paused, unpause the container before attach`);
+  }
+  if (state.status === 'removing') throw new EngineError('conflict', `container ${ref} is being removed`);
+  const stream = request.stream === true && (stdin || stdout || stderr);
+  const wanted = { logs, stream, stdin: stream && stdin && config.OpenStdin, stdout, stderr };
+  return { container, wanted, detachKeys: config.Tty ? keys : undefined };
+}
+
+/**
+ * Connects a client with the container's streams until they end, it leaves, or it types the detach keys.
+ *
+ * `open` tells the client that it is attached, and returns its stream: from then on nothing that the container writes
+ * passes it by. Of a container that does not run the log is sent; with `stream` it is connected with the next start,
+ * before the first byte. The client's stream ends only when the exit is stored. Specification, endpoint 18.
+ */
+export async function attachContainer(engine: Needs, attach: Attach, open: () => Duplex): Promise<void> {
+  const { container, wanted } = attach;
+  emitContainer(engine.events, 'attach', container);
+  const shim = engine.shims.get(container.id) ?? engine.pendingAttaches.starting(container.id);
+  if (shim !== undefined) return await carry(engine, attach, shim, open);
+  const client = open();
+  try {
+    // Both begin now: what a start in between writes comes by the stream, and only by the stream.
+    const logSent = wanted.logs ? sendLog(attach, client) : Promise.resolve();
+    if (wanted.stream) await afterStart(engine, attach, client, logSent);
+    await logSent;
+  } finally {
+    client.end();
+  }
+}
+
+/** Waits for the start, which waits for the shim to have accepted this client. */
+async function afterStart(engine: Needs, attach: Attach, client: Duplex, logSent: Promise<void>): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const connect = async (shim: Shim): Promise<void> => {
+    const accepted = Promise.withResolvers<void>();
+    const live = { ...attach, wanted: { ...attach.wanted, logs: false } };
+    const open = async (): Promise<Duplex> => {
+      accepted.resolve();
+      await logSent; // meanwhile the shim holds the output for it
+      return client;
+    };
+    carry(engine, live, shim, open).finally(accepted.resolve).then(resolve, reject);
+    await accepted.promise;
+  };
+  const gone = (): void => resolve();
+  using _pending = engine.pendingAttaches.add(attach.container.id, { connect, cancel: resolve });
+  client.on('close', gone).on('error', gone);
+  try {
+    await promise;
+  } finally {
+    client.off('close', gone);
+  }
+}
+
+async function carry(engine: Needs, attach: Attach, shim: Shim, open: () => Duplex | Promise<Duplex>): Promise<void> {
+  const { container, wanted, detachKeys } = attach;
+  const left = new AbortController();
+  const recorded = engine.exits.runs.next(container.id, left.signal);
+  try {
+    const relay = await openRelay(shim, wanted);
+    const client = await open();
+    try {
+      const how = await relay?.carry(client, { stdin: wanted.stdin, detachKeys });
+      if (how === 'detached') emitContainer(engine.events, 'detach', engine.containers.get(container.id) ?? container);
+      // Of a shim that was lost the end is on its way.
+      if (how === undefined || (how === 'ended' && lastsAsTheRun(attach))) await recorded;
+    } finally {
+      client.end();
+    }
+  } finally {
+    left.abort();
+  }
+}
+
+async function openRelay(shim: Shim, wanted: AttachOptions): Promise<Relay | undefined> {
+  try {
+    return await Relay.open(shim, wanted);
+  } catch (error) {
+    if (error instanceof ShimLost) return undefined;
+    throw error;
+  }
+}
+
+/** Of the log, and of stdin alone, the end says nothing about the container's. */
+function lastsAsTheRun({ container: { config }, wanted }: Attach): boolean {
+  const { stream, stdin, stdout, stderr } = wanted;
+  return stream && (stdout || stderr || (stdin && config.StdinOnce && !config.Tty));
+}
+
+async function sendLog({ container, wanted }: Attach, client: Duplex): Promise<void> {
+  const { logPath, config } = container;
+  if (logPath === '') return;
+  const { stdout, stderr } = wanted;
+  const selection = { stdout, stderr, timestamps: false, details: undefined, framed: !config.Tty };
+  await deliver(readLog(logPath, { ...selection, tail: 'all' }), client);
+}

@@ -1,0 +1,71 @@
+import { parseTime } from '../../http/times.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { attributesText, logAttributes } from '../../logs/log-attributes.ts';
+import { readLog, type LogQuery } from '../../logs/log-file.ts';
+import type { Exits } from '../runs/exits.ts';
+import { isAlive } from '../state.ts';
+import type { Container, ContainerStore } from '../store.ts';
+
+type Needs = { containers: ContainerStore; exits: Exits };
+
+/** The parameters as they come: seconds (with a fraction) or RFC 3339, `all` or a number. */
+export type LogsRequest = Readonly<{
+  details?: boolean;
+  follow?: boolean;
+  stdout?: boolean;
+  stderr?: boolean;
+  timestamps?: boolean;
+  since?: string;
+  until?: string;
+  tail?: string;
+}>;
+
+/** What can be refused, before the head is sent. Throws `invalid`, `notFound`, `conflict` (nothing to read). */
+export function prepareLogs(
+  engine: Needs,
+  ref: string,
+  request: LogsRequest,
+): { container: Container; query: LogQuery } {
+  if (request.stdout !== true && request.stderr !== true) {
+    throw new EngineError('invalid', 'Bad parameters: you must choose at least one stream');
+  }
+  const container = engine.containers.find(ref);
+  if (container.logPath === '') throw new EngineError('conflict', 'configured logging driver does not support reading');
+  const query: LogQuery = {
+    stdout: request.stdout ?? false,
+    stderr: request.stderr ?? false,
+    timestamps: request.timestamps ?? false,
+    details: request.details === true ? logAttributes(container) : undefined,
+    attributes: attributesText(container),
+    framed: !container.config.Tty,
+    tail: tailOf(request.tail),
+    since: timeOf('since', request.since),
+    until: timeOf('until', request.until),
+  };
+  return { container, query };
+}
+
+/** The pieces of the log; with `follow` until the container ends or the signal says so. Specification, endpoint 5. */
+export function readContainerLog(
+  engine: Needs,
+  { container, query }: { container: Container; query: LogQuery },
+  follow: boolean,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer> {
+  const { id, logPath } = container;
+  const state = engine.containers.get(id)?.state;
+  const runs = state !== undefined && (isAlive(state) || state.status === 'starting');
+  // As in docker a follow ends with the run, also when a restart policy begins the next one.
+  return readLog(logPath, query, follow && runs ? { ended: engine.exits.runs.next(id, signal), signal } : undefined);
+}
+
+function tailOf(text = 'all'): number | 'all' {
+  const number = Number(text);
+  // A negative number, and what is none, mean everything, as in docker.
+  return text === '' || text === 'all' || !Number.isInteger(number) || number < 0 ? 'all' : number;
+}
+
+/** Seconds since 1970 with an optional fraction, or RFC 3339; nothing and 0 restrict nothing. Throws `invalid`. */
+function timeOf(name: string, text = ''): Temporal.Instant | undefined {
+  return text === '' || text === '0' ? undefined : parseTime(name, text);
+}

@@ -1,0 +1,60 @@
+import type { Container } from '../containers/store.ts';
+import { EngineError } from '../lib/errors.ts';
+import { parsePattern } from '../lib/pattern.ts';
+
+/** What a tag may name. */
+export const TAG_FIELDS = ['ID', 'FullID', 'Name', 'ImageName', 'ImageID', 'ImageFullID', 'DaemonName'];
+
+/** The shim takes no more. */
+const LIMIT_BYTES = 100 * 1024;
+
+/** The attributes as they stand in every line of the log, byte for byte as dockerd writes them; empty without any. */
+export function attributesText(container: Container): string {
+  const sorted = Object.entries(logAttributes(container)).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  if (sorted.length === 0) return '';
+  const text = `{${sorted.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join(',')}}`;
+  return text.replaceAll(/[<>&\u2028\u2029]/g, escapedAsInGo);
+}
+
+function escapedAsInGo(letter: string): string {
+  return `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`;
+}
+
+/** Refused when the container is created, and not each time it starts. Throws `invalid`. */
+export function checkAttributes(container: Container): void {
+  if (Buffer.byteLength(attributesText(container)) <= LIMIT_BYTES) return;
+  throw new EngineError('invalid', 'the labels and variables that the log options choose are longer than 100 KB');
+}
+
+/** The labels and variables that the log options `labels`, `env` and their `-regex` forms choose, and the `tag`. */
+export function logAttributes({ id, name, imageName, imageId, config, hostConfig }: Container): Record<string, string> {
+  const options: Readonly<Record<string, string>> = hostConfig.LogConfig.Config ?? {};
+  const variables = config.Env.map((variable): [string, string] => {
+    const [key = '', ...value] = variable.split('=');
+    return [key, value.join('=')];
+  });
+  const fields: Readonly<Record<string, string>> = {
+    ID: id.slice(0, 12),
+    FullID: id,
+    Name: name,
+    ImageName: imageName,
+    ImageID: imageId.replace('sha256:', '').slice(0, 12),
+    ImageFullID: imageId,
+    DaemonName: 'docker',
+  };
+  const tag = options['tag']?.replaceAll(
+    /\{\{\s*\.(\w+)\s*\}\}/g,
+    (written, field: string) => fields[field] ?? written,
+  );
+  return {
+    ...chosen(Object.entries(config.Labels ?? {}), options['labels'], options['labels-regex']),
+    ...chosen(variables, options['env'], options['env-regex']),
+    ...(tag !== undefined && tag !== '' && { tag }),
+  };
+}
+
+function chosen(entries: [string, string][], names = '', pattern = ''): Record<string, string> {
+  const wanted = new Set(names.split(','));
+  const isWanted = pattern === '' ? undefined : parsePattern(pattern);
+  return Object.fromEntries(entries.filter(([key]) => wanted.has(key) || isWanted?.(key) === true));
+}

@@ -1,0 +1,23 @@
+import { existsSync } from 'node:fs';
+
+import type { HostConfig } from '../containers/settings/host-config-schema.ts';
+import { EngineError } from '../lib/errors.ts';
+
+/** Where the program is in the container. */
+export const INIT_PATH = '/sbin/docker-init';
+
+/** docker's own, and the one that it is made of. */
+const PROGRAMS = ['docker-init', 'tini'].flatMap((name) =>
+  ['/usr/libexec/docker', '/usr/local/bin', '/usr/bin', '/bin'].map((folder) => `${folder}/${name}`),
+);
+
+/**
+ * The program of the host that shall be the container's first process, to reap those that lose their parent; undefined
+ * where none is wanted, or another process is the first one anyway. Throws `failed` when none is installed.
+ */
+export function initProgram({ Init, PidMode }: HostConfig): string | undefined {
+  if (Init !== true || PidMode !== '') return undefined;
+  const found = PROGRAMS.find((path) => existsSync(path));
+  if (found === undefined) throw new EngineError('failed', 'exec: "docker-init": executable file not found in $PATH');
+  return found;
+}

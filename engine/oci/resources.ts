@@ -1,0 +1,196 @@
+import { existsSync, readdirSync, realpathSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+
+import type { HostConfig, ThrottleDevice } from '../containers/settings/host-config-schema.ts';
+import { deviceMajor, deviceMinor } from '../host/nodes.ts';
+import { EngineError, hasCode } from '../lib/errors.ts';
+
+export type OciDevice = {
+  path: string;
+  type: 'c' | 'b';
+  major: number;
+  minor: number;
+  fileMode: number;
+  uid: number;
+  gid: number;
+};
+type DeviceRule = { allow: boolean; type?: string; major?: number; minor?: number; access: string };
+
+/** Character devices that every container has; the runtime makes their nodes. */
+const ALWAYS: readonly (readonly [number, number])[] = [
+  [1, 3], // null
+  [1, 5], // zero
+  [1, 7], // full
+  [1, 8], // random
+  [1, 9], // urandom
+  [5, 0], // tty
+  [5, 1], // console
+  [5, 2], // ptmx
+];
+
+/** Limits in the form of the OCI runtime specification; what is 0 or missing is no limit. */
+export function ociResources(hostConfig: HostConfig, rules: readonly DeviceRule[]): object {
+  return {
+    devices: hostConfig.Privileged ? [{ allow: true, access: 'rwm' }] : rules,
+    memory: memoryOf(hostConfig),
+    cpu: dropEmpty({
+      shares: hostConfig.CpuShares,
+      ...cpuTime(hostConfig),
+      cpus: hostConfig.CpusetCpus,
+      mems: hostConfig.CpusetMems,
+    }),
+    ...((hostConfig.PidsLimit ?? 0) > 0 && { pids: { limit: hostConfig.PidsLimit } }),
+    blockIO: dropEmpty({
+      weight: hostConfig.BlkioWeight,
+      weightDevice: hostConfig.BlkioWeightDevice?.map(({ Path, Weight }) => ({ ...numbersOf(Path), weight: Weight })),
+      throttleReadBpsDevice: throttles(hostConfig.BlkioDeviceReadBps),
+      throttleWriteBpsDevice: throttles(hostConfig.BlkioDeviceWriteBps),
+      throttleReadIOPSDevice: throttles(hostConfig.BlkioDeviceReadIOps),
+      throttleWriteIOPSDevice: throttles(hostConfig.BlkioDeviceWriteIOps),
+    }),
+  };
+}
+
+/** The devices a container is given besides the usual ones, and what its cgroup allows. */
+export function ociDevices(hostConfig: HostConfig): { devices: OciDevice[]; rules: DeviceRule[] } {
+  const rules: DeviceRule[] = [
+    { allow: false, access: 'rwm' },
+    // Making a node is no access to the device behind it.
+    { allow: true, type: 'c', access: 'm' },
+    { allow: true, type: 'b', access: 'm' },
+    ...ALWAYS.map(([major, minor]) => ({ allow: true, type: 'c', major, minor, access: 'rwm' })),
+    { allow: true, type: 'c', major: 136, access: 'rwm' }, // terminals
+  ];
+  const devices = hostConfig.Privileged ? devicesBelow('/dev', '/dev') : [];
+  for (const { PathOnHost, PathInContainer, CgroupPermissions } of hostConfig.Devices ?? []) {
+    const place = PathInContainer || PathOnHost;
+    if (hostConfig.Privileged && place === PathOnHost) continue; // it has that one already
+    const found = mappedDevices(PathOnHost, place);
+    devices.push(...found);
+    rules.push(
+      ...found.map(({ type, major, minor }) => ({
+        allow: true,
+        type,
+        major,
+        minor,
+        access: CgroupPermissions || 'rwm',
+      })),
+    );
+  }
+  return { devices, rules: [...rules, ...(hostConfig.DeviceCgroupRules ?? []).map(deviceRule)] };
+}
+
+/** A device, or all devices of a folder such as `/dev/snd`. */
+function mappedDevices(path: string, inContainer: string): OciDevice[] {
+  const complaint = `error gathering device information while adding custom device "${path}"`;
+  const real = realPath(path);
+  if (real === undefined) throw new EngineError('failed', `${complaint}: no such file or directory`);
+  const device = deviceAt(real, inContainer);
+  const found = device === undefined && statSync(real).isDirectory() ? devicesBelow(real, inContainer) : [device];
+  const devices = found.filter((one) => one !== undefined);
+  if (devices.length === 0) throw new EngineError('failed', `${complaint}: not a device node`);
+  return devices;
+}
+
+/** Reads `c 10:200 rwm`, with `*` for any number. Throws `invalid`. */
+export function deviceRule(text: string): DeviceRule {
+  const match = /^([acb]) (\d+|\*):(\d+|\*) ([rwm]{1,3})$/.exec(text);
+  if (match === null) throw new EngineError('invalid', `invalid device cgroup rule format: '${text}'`);
+  const [, type = '', major = '', minor = '', access = ''] = match;
+  return {
+    allow: true,
+    type,
+    ...(major !== '*' && { major: Number(major) }),
+    ...(minor !== '*' && { minor: Number(minor) }),
+    access,
+  };
+}
+
+const PERIOD_US = 100_000;
+
+/** A negative quota is none. */
+function cpuTime({ NanoCpus = 0, CpuQuota, CpuPeriod }: HostConfig): { quota: number; period: number } {
+  if (NanoCpus > 0) return { quota: Math.floor((NanoCpus * PERIOD_US) / 1e9), period: PERIOD_US };
+  return { quota: Math.max(CpuQuota, 0), period: CpuPeriod };
+}
+
+function memoryOf(hostConfig: HostConfig): object {
+  const { Memory, MemorySwap, MemoryReservation, KernelMemory, MemorySwappiness, OomKillDisable } = hostConfig;
+  const canLimitSwap =
+    existsSync('/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes') || existsSync('/sys/fs/cgroup/cgroup.controllers');
+  return {
+    ...dropEmpty({
+      limit: Memory,
+      reservation: MemoryReservation,
+      swap: canLimitSwap ? MemorySwap : 0,
+      kernel: KernelMemory,
+      disableOOMKiller: OomKillDisable ?? false,
+    }),
+    // 0 means something here; -1 does not.
+    ...((MemorySwappiness ?? -1) !== -1 && { swappiness: MemorySwappiness }),
+  };
+}
+
+function throttles(devices: readonly ThrottleDevice[] | null): object[] | undefined {
+  return devices?.map(({ Path, Rate }) => ({ ...numbersOf(Path), rate: Number(Rate) }));
+}
+
+function numbersOf(path: string): { major: number; minor: number } {
+  const real = realPath(path);
+  if (real === undefined) throw new EngineError('failed', `stat ${path}: no such file or directory`);
+  const device = deviceAt(real, path);
+  if (device === undefined) throw new EngineError('failed', `${path}: not a device node`);
+  return { major: device.major, minor: device.minor };
+}
+
+function deviceAt(path: string, inContainer: string): OciDevice | undefined {
+  try {
+    const found = statSync(path, { bigint: true });
+    if (!found.isCharacterDevice() && !found.isBlockDevice()) return undefined;
+    return {
+      path: inContainer,
+      type: found.isBlockDevice() ? 'b' : 'c',
+      major: deviceMajor(found.rdev),
+      minor: deviceMinor(found.rdev),
+      fileMode: Number(found.mode) & 0o777,
+      uid: Number(found.uid),
+      gid: Number(found.gid),
+    };
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}
+
+function realPath(path: string): string | undefined {
+  try {
+    return realpathSync(path);
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}
+
+/** Every device of a folder of the host, without the folders that a container has of its own. */
+function devicesBelow(folder: string, inContainer: string): OciDevice[] {
+  const found: OciDevice[] = [];
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    const place = join(inContainer, entry.name);
+    if (entry.isDirectory()) {
+      if (!['pts', 'shm', 'mqueue', '.lxc'].includes(entry.name)) found.push(...devicesBelow(path, place));
+    } else if (entry.isCharacterDevice() || entry.isBlockDevice()) {
+      const device = path === '/dev/console' ? undefined : deviceAt(path, place);
+      if (device !== undefined) found.push(device);
+    }
+  }
+  return found;
+}
+
+function dropEmpty(values: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(values).filter(
+      ([, value]) => value !== 0 && value !== '' && value !== undefined && value !== null && value !== false,
+    ),
+  );
+}
