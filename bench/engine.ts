@@ -1,7 +1,7 @@
 /** The engine's budgets, each as a ratio to dockerd 20.10 in the same run through the same raw client. */
-import { busyboxArchive } from '@gantry/tests/busybox-image.ts';
-import { Dockerd } from '@gantry/tests/dockerd.ts';
-import { TestEngine } from '@gantry/tests/test-engine.ts';
+import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
+import { Dockerd } from '@gantry/testing/dockerd.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { Fresh, freshBudgets } from './fresh.ts';
 import { compare, tableOf, type Budget, type Row } from './measure.ts';

@@ -1,6 +1,6 @@
 /** A daemon that has just started: Node has compiled little by then, and what is asked first decides what clients feel. */
-import type { Api } from '@gantry/tests/api.ts';
-import { busyboxArchive } from '@gantry/tests/busybox-image.ts';
+import type { Api } from '@gantry/testing/api.ts';
+import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
 
 import { compare, type Budget, type Row } from './measure.ts';
 

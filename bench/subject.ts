@@ -1,8 +1,8 @@
 import { randomFillSync } from 'node:crypto';
 
-import type { Api } from '@gantry/tests/api.ts';
-import { imageArchive } from '@gantry/tests/busybox-image.ts';
-import { TarWriter } from '@gantry/tests/tar-writer.ts';
+import type { Api } from '@gantry/testing/api.ts';
+import { imageArchive } from '@gantry/testing/busybox-image.ts';
+import { TarWriter } from '@gantry/testing/tar-writer.ts';
 
 const LOG_LINES = 200_000;
 const LARGE_BYTES = 30 * 1024 * 1024;

@@ -4,8 +4,8 @@ import { writeFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 
-import { gantry, ownClient, refused as refusedBy, said as saidBy, type Outcome } from '@gantry/tests/own-client.ts';
-import { TestEngine } from '@gantry/tests/test-engine.ts';
+import { gantry, ownClient, refused as refusedBy, said as saidBy, type Outcome } from '@gantry/testing/own-client.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const execute = promisify(execFile);
 let engine: TestEngine;

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 
-import { busyboxArchive, busyboxLayer } from '@gantry/tests/busybox-image.ts';
-import { gantry as runLine, ownClient, said as saidBy, type Outcome } from '@gantry/tests/own-client.ts';
-import { TestEngine } from '@gantry/tests/test-engine.ts';
+import { busyboxArchive, busyboxLayer } from '@gantry/testing/busybox-image.ts';
+import { gantry as runLine, ownClient, said as saidBy, type Outcome } from '@gantry/testing/own-client.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const execute = promisify(execFile);
 let engine: TestEngine;

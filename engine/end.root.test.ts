@@ -6,8 +6,7 @@ import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
-
-import { TestEngine } from '../tests/test-engine.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 /** Links and tables of the daemon's network namespace, which is kept when it has ended. */
 function networkOf(engine: TestEngine): { links: string[]; tables: string } {

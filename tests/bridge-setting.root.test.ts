@@ -4,12 +4,11 @@ import { test } from 'node:test';
 
 import type { Inspect, Summary } from '@gantry/engine/containers/schema.ts';
 import type { NetworkWire } from '@gantry/engine/networks/schema.ts';
-import { becomeTestHost } from '@gantry/engine/networks/test-host.ts';
-
-import type { Api } from './api.ts';
-import { busyboxArchive } from './busybox-image.ts';
-import { Dockerd } from './dockerd.ts';
-import { TestEngine } from './test-engine.ts';
+import type { Api } from '@gantry/testing/api.ts';
+import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
+import { Dockerd } from '@gantry/testing/dockerd.ts';
+import { becomeTestHost } from '@gantry/testing/network-host.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const machine = becomeTestHost();
 const netns = `/proc/${process.pid}/fd/${machine.host}`;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { TestEngine } from './test-engine.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 test(
   'a daemon in a chroot has containers whose execs are in the container, not on the machine',

@@ -5,9 +5,8 @@ import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
-
-import { TarWriter } from './tar-writer.ts';
-import { TestEngine } from './test-engine.ts';
+import { TarWriter } from '@gantry/testing/tar-writer.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 /** How often the daemon is killed; more by hand: `GANTRY_CRASHES=1000 node --test tests/crash.root.test.ts`. */
 const CRASHES = Number(process.env.GANTRY_CRASHES ?? 100);

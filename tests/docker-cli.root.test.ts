@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 
-import { busyboxArchive } from './busybox-image.ts';
-import { TestEngine } from './test-engine.ts';
+import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const execute = promisify(execFile);
 let engine: TestEngine;

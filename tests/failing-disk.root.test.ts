@@ -8,8 +8,7 @@ import { setTimeout } from 'node:timers/promises';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
 import type { ExecInspect } from '@gantry/engine/exec/schema.ts';
-
-import { TestEngine } from './test-engine.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Message = { message: string };
 type Event = { Action: string; id: string };

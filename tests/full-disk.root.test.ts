@@ -6,10 +6,9 @@ import { after, before, suite, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
-
-import { imageArchive } from './busybox-image.ts';
-import { TarWriter } from './tar-writer.ts';
-import { TestEngine } from './test-engine.ts';
+import { imageArchive } from '@gantry/testing/busybox-image.ts';
+import { TarWriter } from '@gantry/testing/tar-writer.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const MB = 1024 * 1024;
 

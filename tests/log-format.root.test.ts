@@ -3,10 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
-import type { Api } from './api.ts';
-import { busyboxArchive } from './busybox-image.ts';
-import { Dockerd } from './dockerd.ts';
-import { TestEngine } from './test-engine.ts';
+import type { Api } from '@gantry/testing/api.ts';
+import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
+import { Dockerd } from '@gantry/testing/dockerd.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Options = { Config?: Record<string, string>; body?: object };
 

@@ -4,13 +4,12 @@ import { closeSync, openSync } from 'node:fs';
 import { after, before, suite, test } from 'node:test';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
-import { becomeTestHost, HOST_IP, OUTSIDE_IP } from '@gantry/engine/networks/test-host.ts';
-import { Peer } from '@gantry/engine/networks/test-peer.ts';
-
-import type { Api } from './api.ts';
-import { busyboxArchive } from './busybox-image.ts';
-import { Dockerd } from './dockerd.ts';
-import { TestEngine } from './test-engine.ts';
+import type { Api } from '@gantry/testing/api.ts';
+import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
+import { Dockerd } from '@gantry/testing/dockerd.ts';
+import { becomeTestHost, HOST_IP, OUTSIDE_IP } from '@gantry/testing/network-host.ts';
+import { Peer } from '@gantry/testing/peer.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 /** A container of one of the daemons, with somebody in its network namespace who serves on TCP port 80 and UDP 53. */
 type Place = { name: string; ipAddress: string; peer: Peer };

@@ -8,8 +8,8 @@ import { FrameReader } from '@gantry/client/frames.ts';
 import { loadImages } from '@gantry/client/images.ts';
 import { jsonLines } from '@gantry/client/json-lines.ts';
 import { events, version, type EventMessage } from '@gantry/client/system.ts';
-import { busyboxArchive } from '@gantry/tests/busybox-image.ts';
-import { TestEngine } from '@gantry/tests/test-engine.ts';
+import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 // A reader that leaves early (`./gantry demo | head`) must not end us before the daemon is gone.
 process.stdout.on('error', () => undefined);

@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
 import type { Inspect, Summary } from '@gantry/engine/containers/schema.ts';
-
-import { TestEngine } from '../../tests/test-engine.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Message = { message: string };
 const MB = 1024 * 1024;

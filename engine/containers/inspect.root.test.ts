@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { TestEngine } from '../../tests/test-engine.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
+
 import type { Inspect } from './schema.ts';
 
 test('an inspect shows what has changed around a container since the last one', async () => {

@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
-
-import { TestEngine } from '../../tests/test-engine.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Event = { Type: string; Action: string; Actor: { ID: string; Attributes: Record<string, string> } };
 type Message = { message: string };

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 
 import type { Summary } from '@gantry/engine/containers/schema.ts';
-
-import { TestEngine } from '../../tests/test-engine.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 suite('the list of containers', { concurrency: false }, () => {
   let engine: TestEngine;

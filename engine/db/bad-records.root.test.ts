@@ -5,10 +5,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
-
-import { imageArchive } from '../../tests/busybox-image.ts';
-import { TarWriter } from '../../tests/tar-writer.ts';
-import { TestEngine } from '../../tests/test-engine.ts';
+import { imageArchive } from '@gantry/testing/busybox-image.ts';
+import { TarWriter } from '@gantry/testing/tar-writer.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 function change(engine: TestEngine, sql: string, ...values: string[]): void {
   const db = new DatabaseSync(join(engine.dataRoot, 'gantry.db'));

@@ -3,11 +3,11 @@ import type { Readable } from 'node:stream';
 import { suite, test } from 'node:test';
 
 import { jsonLines } from '@gantry/client/json-lines.ts';
+import type { Api } from '@gantry/testing/api.ts';
+import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
+import { Dockerd } from '@gantry/testing/dockerd.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
-import type { Api } from '../../tests/api.ts';
-import { busyboxArchive } from '../../tests/busybox-image.ts';
-import { Dockerd } from '../../tests/dockerd.ts';
-import { TestEngine } from '../../tests/test-engine.ts';
 import type { EventMessage } from './schema.ts';
 
 async function eventsOf(api: Api, query: Record<string, string>): Promise<EventMessage[]> {

@@ -4,9 +4,8 @@ import { after, before, suite, test } from 'node:test';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
 import type { ExecInspect } from '@gantry/engine/exec/schema.ts';
-
-import { Session } from '../../tests/session.ts';
-import { TestEngine } from '../../tests/test-engine.ts';
+import { Session } from '@gantry/testing/session.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Message = { message: string };
 type Event = { Action: string; Actor: { Attributes: Record<string, string> } };

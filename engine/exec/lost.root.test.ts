@@ -8,9 +8,8 @@ import { setTimeout } from 'node:timers/promises';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
 import type { ExecInspect } from '@gantry/engine/exec/schema.ts';
-
-import { shimOf } from '../../tests/shim-of.ts';
-import { TestEngine } from '../../tests/test-engine.ts';
+import { shimOf } from '@gantry/testing/shim-of.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 suite('execs that something goes wrong with', { concurrency: false, timeout: 60_000 }, () => {
   let engine: TestEngine;

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
-import { TestEngine } from '../../tests/test-engine.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const CLIENTS = 40;
 /** Leaves at once; says that it will send no more, and leaves later; the same, with a reset. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { TestEngine } from '../../tests/test-engine.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 test('JSON is named without a charset, so that docker shows the message of an error', async () => {
   await using engine = await TestEngine.start({ image: false });

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
-import { TestEngine } from '../../tests/test-engine.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Ran = { code: number; output: string };
 

@@ -4,9 +4,8 @@ import { connect } from 'node:net';
 import { after, before, suite, test } from 'node:test';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
-
-import { Session } from '../../tests/session.ts';
-import { TestEngine } from '../../tests/test-engine.ts';
+import { Session } from '@gantry/testing/session.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 suite('requests as clients really send them', { concurrency: false }, () => {
   let engine: TestEngine;

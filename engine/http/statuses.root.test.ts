@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { after, before, suite, test } from 'node:test';
 
-import { busyboxArchive } from '../../tests/busybox-image.ts';
-import { TestEngine } from '../../tests/test-engine.ts';
+import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
+
 import { ENDPOINTS, OUTSIDE_OF_ENDPOINTS, type Case, type Endpoint, type Extra } from './test-endpoints.ts';
 
 type Asked = { status: number; headers: IncomingMessage['headers']; raw: Buffer };

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { imageArchive } from '../../tests/busybox-image.ts';
-import { TarWriter } from '../../tests/tar-writer.ts';
+import { imageArchive } from '@gantry/testing/busybox-image.ts';
+import { TarWriter } from '@gantry/testing/tar-writer.ts';
+import { TestImages } from '@gantry/testing/test-images.ts';
+
 import { deleteImage } from './delete.ts';
 import { parseReference } from './reference.ts';
 import type { Image } from './store.ts';
 import { tagImage } from './tag.ts';
-import { TestImages } from './test-images.ts';
 
 const CONTAINER = 'c0ffee'.padEnd(64, '0');
 const GENTLE = { force: false, noprune: false };

@@ -7,14 +7,15 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { gunzipSync, gzipSync, zstdCompressSync } from 'node:zlib';
 
-import { busyboxArchive, busyboxLayer, imageArchive } from '../../tests/busybox-image.ts';
-import { TarWriter, type TarEntry } from '../../tests/tar-writer.ts';
+import { busyboxArchive, busyboxLayer, imageArchive } from '@gantry/testing/busybox-image.ts';
+import { TarWriter, type TarEntry } from '@gantry/testing/tar-writer.ts';
+import { TestImages } from '@gantry/testing/test-images.ts';
+
 import { mountTmpfs, unmount } from '../host/mount.ts';
 import { chainIds, sha256 } from '../layers/chain-id.ts';
 import { SetAside } from '../trees/set-aside.ts';
 import { goArchitecture } from './architecture.ts';
 import { chooseImages, saveImages } from './save.ts';
-import { TestImages } from './test-images.ts';
 
 const base = layerOf({ name: 'etc/', type: 'directory' }, { name: 'etc/name', content: 'base' });
 const upper = layerOf({ name: 'etc/.wh.name' }, { name: 'new', content: 'upper' });

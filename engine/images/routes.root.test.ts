@@ -5,9 +5,9 @@ import { request } from 'node:http';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 
-import { busyboxArchive, busyboxLayer, imageArchive } from '../../tests/busybox-image.ts';
-import { TarWriter } from '../../tests/tar-writer.ts';
-import { TestEngine } from '../../tests/test-engine.ts';
+import { busyboxArchive, busyboxLayer, imageArchive } from '@gantry/testing/busybox-image.ts';
+import { TarWriter } from '@gantry/testing/tar-writer.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const engine = await TestEngine.start();
 after(async () => await engine[Symbol.asyncDispose]());

@@ -24,7 +24,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
-import { TarWriter, type TarEntry } from '../../tests/tar-writer.ts';
+import { TarWriter, type TarEntry } from '@gantry/testing/tar-writer.ts';
+
 import { getXattr, setXattr } from '../host/xattr.ts';
 import { LayerExtractor } from './extract.ts';
 import { DEFAULT_LIMITS, TarReader, type ArchiveLimits } from './tar-reader.ts';

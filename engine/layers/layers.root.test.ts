@@ -13,9 +13,9 @@ import {
 import { join } from 'node:path';
 import { test } from 'node:test';
 
-import { imageArchive } from '../../tests/busybox-image.ts';
-import { TarWriter } from '../../tests/tar-writer.ts';
-import { TestImages } from '../images/test-images.ts';
+import { imageArchive } from '@gantry/testing/busybox-image.ts';
+import { TarWriter } from '@gantry/testing/tar-writer.ts';
+import { TestImages } from '@gantry/testing/test-images.ts';
 
 const ID = 'ab'.repeat(32);
 

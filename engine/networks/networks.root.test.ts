@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { becomeTestHost, TestDaemon } from '@gantry/testing/network-host.ts';
+
 import { parseFilters } from '../http/filters.ts';
 import { listNetworks, NETWORK_FILTERS } from './list.ts';
 import { networkModeOf } from './mode.ts';
 import { networkSettings, presentNetwork, type Member } from './present.ts';
 import { closeSandbox } from './sandbox.ts';
-import { becomeTestHost, TestDaemon } from './test-host.ts';
 
 becomeTestHost();
 

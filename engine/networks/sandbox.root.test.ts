@@ -4,6 +4,9 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
+import { becomeTestHost, HOST_IP, TestDaemon } from '@gantry/testing/network-host.ts';
+import { Peer } from '@gantry/testing/peer.ts';
+
 import { addAddress, listAddresses } from '../host/addresses.ts';
 import { changeLink, createBridge, deleteLink, getLink, listLinks } from '../host/links.ts';
 import { withNetns } from '../host/namespaces.ts';
@@ -12,8 +15,6 @@ import { Nftables } from '../host/nftables.ts';
 import { checkBridgeName } from './bridge/bridge-link.ts';
 import { networkModeOf } from './mode.ts';
 import { closeSandbox } from './sandbox.ts';
-import { becomeTestHost, HOST_IP, TestDaemon } from './test-host.ts';
-import { Peer } from './test-peer.ts';
 
 const machine = becomeTestHost();
 

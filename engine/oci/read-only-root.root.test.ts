@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { TestEngine } from '../../tests/test-engine.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const TRY_ALL = 'for f in / /sys/fs/cgroup /sys/fs/cgroup/* /sys /proc/sys /etc; do mkdir $f/x && echo $f; done; true';
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
-import { TestEngine } from '../../tests/test-engine.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const NEW_USER_NAMESPACE = 'unshare -U true && echo allowed; grep ^Seccomp: /proc/self/status; exit 0';
 const refusesMkdir = JSON.stringify({

@@ -2,11 +2,10 @@ import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 
 import type { ExecInspect } from '@gantry/engine/exec/schema.ts';
-
-import { imageArchive, busyboxLayer } from '../../tests/busybox-image.ts';
-import { Session } from '../../tests/session.ts';
-import { TarWriter } from '../../tests/tar-writer.ts';
-import { TestEngine } from '../../tests/test-engine.ts';
+import { imageArchive, busyboxLayer } from '@gantry/testing/busybox-image.ts';
+import { Session } from '@gantry/testing/session.ts';
+import { TarWriter } from '@gantry/testing/tar-writer.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const RANGE = 'uids and gids must be in range 0-2147483647';
 const SHOW = ['sh', '-c', 'echo $(id -u) $(id -g) $(grep Groups: /proc/self/status | cut -f 2) $HOME'];

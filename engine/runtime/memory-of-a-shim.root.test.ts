@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 
-import { OUTPUT, seen, TestBundle } from './test-bundle.ts';
+import { OUTPUT, seen, TestBundle } from '@gantry/testing/test-bundle.ts';
 
 function pssBytes(pid: number): number {
   return Number(/^Pss:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1]) * 1024;

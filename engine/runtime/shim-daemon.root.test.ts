@@ -7,10 +7,11 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 
+import { TestBundle } from '@gantry/testing/test-bundle.ts';
+
 import { shimArguments } from './shim-options.ts';
 import { SHIM_PROGRAM } from './shim-program.ts';
 import { Shim, ShimLost } from './shim.ts';
-import { TestBundle } from './test-bundle.ts';
 
 test('a new daemon finds the shim again, commands it, and learns of the exit', async () => {
   await using bundle = new TestBundle();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { OUTPUT, payload, TestBundle } from './test-bundle.ts';
+import { OUTPUT, payload, TestBundle } from '@gantry/testing/test-bundle.ts';
 
 test('an exec has its own streams and exit code', async () => {
   await using bundle = new TestBundle();

@@ -3,10 +3,11 @@ import { globSync, readdirSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { test } from 'node:test';
 
+import { TestBundle } from '@gantry/testing/test-bundle.ts';
+
 import { detectCgroups } from '../host/cgroups.ts';
 import { hasCode } from '../lib/errors.ts';
 import { StartFailed } from './start-failure.ts';
-import { TestBundle } from './test-bundle.ts';
 
 /** By hand: `GANTRY_RUNTIME_KILLS=2000 node --test engine/runtime/shim-killed-runtime.root.test.ts`. */
 const KILLS = Number(process.env.GANTRY_RUNTIME_KILLS ?? 150);

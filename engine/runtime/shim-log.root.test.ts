@@ -5,8 +5,7 @@ import { buffer } from 'node:stream/consumers';
 import { test } from 'node:test';
 
 import { unframe } from '@gantry/client/frames.ts';
-
-import { OUTPUT, payload, seen, TestBundle } from './test-bundle.ts';
+import { OUTPUT, payload, seen, TestBundle } from '@gantry/testing/test-bundle.ts';
 
 type Entry = { log: string; stream: string; time: string; attrs?: Record<string, string>; raw?: string };
 

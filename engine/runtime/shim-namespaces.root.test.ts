@@ -4,9 +4,10 @@ import { closeSync, existsSync, fstatSync, mkdirSync, readFileSync } from 'node:
 import { join } from 'node:path';
 import { test } from 'node:test';
 
+import { OUTPUT, payload, TestBundle } from '@gantry/testing/test-bundle.ts';
+
 import { mountTmpfs, unmount } from '../host/mount.ts';
 import { newNetns } from '../host/namespaces.ts';
-import { OUTPUT, payload, TestBundle } from './test-bundle.ts';
 
 test("the container's root is mounted where the host does not see it, and goes by itself", async () => {
   await using bundle = new TestBundle();

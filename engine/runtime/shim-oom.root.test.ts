@@ -5,9 +5,10 @@ import type { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { test } from 'node:test';
 
+import { OUTPUT, TestBundle } from '@gantry/testing/test-bundle.ts';
+
 import { shimArguments } from './shim-options.ts';
 import { SHIM_PROGRAM } from './shim-program.ts';
-import { OUTPUT, TestBundle } from './test-bundle.ts';
 
 test('a process that takes more memory than allowed is told as out of memory', async () => {
   await using bundle = new TestBundle();

@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 
+import { OUTPUT, TestBundle } from '@gantry/testing/test-bundle.ts';
+
 import type { Shim } from './shim.ts';
 import { StartFailed } from './start-failure.ts';
-import { OUTPUT, TestBundle } from './test-bundle.ts';
 
 async function failureOf(shim: Shim): Promise<StartFailed> {
   const failure = await shim.start().then(

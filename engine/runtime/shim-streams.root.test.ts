@@ -5,8 +5,7 @@ import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
 import { unframe } from '@gantry/client/frames.ts';
-
-import { OUTPUT, payload, seen, TestBundle } from './test-bundle.ts';
+import { OUTPUT, payload, seen, TestBundle } from '@gantry/testing/test-bundle.ts';
 
 const MEGABYTE = 1024 * 1024;
 const BOTH = { ...OUTPUT, stdin: true };

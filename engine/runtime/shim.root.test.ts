@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { test } from 'node:test';
 
+import { OUTPUT, payload, TestBundle } from '@gantry/testing/test-bundle.ts';
+
 import { newId } from '../lib/ids.ts';
 import { Shim } from './shim.ts';
-import { OUTPUT, payload, TestBundle } from './test-bundle.ts';
 
 test('a client that attached before the start gets both streams, framed, and the exit code', async () => {
   await using bundle = new TestBundle();

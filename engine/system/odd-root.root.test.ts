@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { TestEngine } from '../../tests/test-engine.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 test('a data root with commas, colons and backslashes in its name works', async () => {
   await using engine = await TestEngine.start({ prefix: String.raw`gantry-test,a:b\c=d-` });

@@ -3,8 +3,8 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 
-import { shimOf } from '../../tests/shim-of.ts';
-import { TestEngine } from '../../tests/test-engine.ts';
+import { shimOf } from '@gantry/testing/shim-of.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 function scoreOf(pid: number): number {
   return Number(readFileSync(`/proc/${pid}/oom_score_adj`, 'utf8'));

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { promisify } from 'node:util';
 
-import { imageArchive } from '../../tests/busybox-image.ts';
-import { TarWriter } from '../../tests/tar-writer.ts';
-import { TestEngine } from '../../tests/test-engine.ts';
+import { imageArchive } from '@gantry/testing/busybox-image.ts';
+import { TarWriter } from '@gantry/testing/tar-writer.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const execute = promisify(execFile);
 const NOBODY = 65534;

@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { suite, test } from 'node:test';
 
 import { jsonLines } from '@gantry/client/json-lines.ts';
+import type { Api } from '@gantry/testing/api.ts';
+import { Dockerd } from '@gantry/testing/dockerd.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
-import type { Api } from '../../tests/api.ts';
-import { Dockerd } from '../../tests/dockerd.ts';
-import { TestEngine } from '../../tests/test-engine.ts';
 import type { EventMessage } from '../events/schema.ts';
 import type { Info } from './schema.ts';
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 
-import { Api } from '../../tests/api.ts';
-import { Dockerd } from '../../tests/dockerd.ts';
-import { TestEngine } from '../../tests/test-engine.ts';
+import { Api } from '@gantry/testing/api.ts';
+import { Dockerd } from '@gantry/testing/dockerd.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Fields = Record<string, unknown>;
 

@@ -16,7 +16,8 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
-import { TestEngine } from '../../tests/test-engine.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
+
 import { removeTree } from './remove.ts';
 import { bytesBelow } from './size.ts';
 

@@ -4,10 +4,10 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-import type { Api } from '../api.ts';
-import { busyboxArchive, busyboxLayer, imageArchive } from '../busybox-image.ts';
-import { Dockerd } from '../dockerd.ts';
-import { TestEngine } from '../test-engine.ts';
+import type { Api } from '@gantry/testing/api.ts';
+import { busyboxArchive, busyboxLayer, imageArchive } from '@gantry/testing/busybox-image.ts';
+import { Dockerd } from '@gantry/testing/dockerd.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const execute = promisify(execFile);
 

@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
-
-import { Session } from '../../../tests/session.ts';
-import { TestEngine } from '../../../tests/test-engine.ts';
+import { Session } from '@gantry/testing/session.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Message = { message: string };
 

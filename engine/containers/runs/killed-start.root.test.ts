@@ -6,8 +6,8 @@ import { after, before, suite, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
-import { TestEngine } from '../../../tests/test-engine.ts';
 import { hasCode } from '../../lib/errors.ts';
 
 const KILLS = Number(process.env.GANTRY_RUNTIME_KILLS ?? 40);

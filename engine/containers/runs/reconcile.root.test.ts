@@ -7,9 +7,8 @@ import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
-
-import { shimOf } from '../../../tests/shim-of.ts';
-import { TestEngine } from '../../../tests/test-engine.ts';
+import { shimOf } from '@gantry/testing/shim-of.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const execute = promisify(execFile);
 

@@ -7,9 +7,8 @@ import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
-
-import { shimOf } from '../../../tests/shim-of.ts';
-import { TestEngine } from '../../../tests/test-engine.ts';
+import { shimOf } from '@gantry/testing/shim-of.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Message = { message: string };
 

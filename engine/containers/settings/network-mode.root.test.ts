@@ -3,8 +3,7 @@ import { after, before, suite, test } from 'node:test';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
 import type { NetworkWire } from '@gantry/engine/networks/schema.ts';
-
-import { TestEngine } from '../../../tests/test-engine.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 suite('the network that a container is in', { concurrency: false }, () => {
   let engine: TestEngine;

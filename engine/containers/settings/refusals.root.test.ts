@@ -3,8 +3,7 @@ import { after, before, suite, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
-
-import { TestEngine } from '../../../tests/test-engine.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Message = { message: string };
 

@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, before, suite, test } from 'node:test';
 
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 import { Agent, WebSocket } from 'undici';
-
-import { TestEngine } from '../../../tests/test-engine.ts';
 
 type Message = { message: string };
 

@@ -5,8 +5,8 @@ import { connect, type Socket } from 'node:net';
 import { after, before, suite, test } from 'node:test';
 import { promisify } from 'node:util';
 
-import { Session } from '../../../tests/session.ts';
-import { TestEngine } from '../../../tests/test-engine.ts';
+import { Session } from '@gantry/testing/session.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Given = { headers?: string[]; body?: string; stdin?: string };
 

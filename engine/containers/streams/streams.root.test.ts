@@ -5,9 +5,9 @@ import { connect } from 'node:net';
 import { after, before, suite, test } from 'node:test';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
+import { Session } from '@gantry/testing/session.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
-import { Session } from '../../../tests/session.ts';
-import { TestEngine } from '../../../tests/test-engine.ts';
 import { FrameDecoder } from '../../http/frames.ts';
 
 type Message = { message: string };

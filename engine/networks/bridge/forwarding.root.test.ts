@@ -7,10 +7,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 
-import { Api } from '../../../tests/api.ts';
-import { unmountBelow } from '../../../tests/dockerd.ts';
-import { becomeTestHost, HOST_IP, TestDaemon } from '../test-host.ts';
-import { Peer } from '../test-peer.ts';
+import { Api } from '@gantry/testing/api.ts';
+import { unmountBelow } from '@gantry/testing/dockerd.ts';
+import { becomeTestHost, HOST_IP, TestDaemon } from '@gantry/testing/network-host.ts';
+import { Peer } from '@gantry/testing/peer.ts';
 
 const machine = becomeTestHost();
 const outside = new Peer(machine.outside);

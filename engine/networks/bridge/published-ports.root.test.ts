@@ -3,9 +3,10 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { after, test } from 'node:test';
 
+import { becomeTestHost, HOST_IP, TestDaemon } from '@gantry/testing/network-host.ts';
+import { Peer } from '@gantry/testing/peer.ts';
+
 import { closeSandbox } from '../sandbox.ts';
-import { becomeTestHost, HOST_IP, TestDaemon } from '../test-host.ts';
-import { Peer } from '../test-peer.ts';
 
 const BRIDGED_FILTERING = '/proc/sys/net/bridge/bridge-nf-call-iptables';
 

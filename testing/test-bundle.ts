@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 
-import { mountBind, setPropagation, unmount } from '../host/mount.ts';
-import { newId } from '../lib/ids.ts';
-import type { RootFs, ShimLog } from './shim-options.ts';
-import { Shim, type AttachOptions, type ShimOptions } from './shim.ts';
+import { mountBind, setPropagation, unmount } from '@gantry/engine/host/mount.ts';
+import { newId } from '@gantry/engine/lib/ids.ts';
+import type { RootFs, ShimLog } from '@gantry/engine/runtime/shim-options.ts';
+import { Shim, type AttachOptions, type ShimOptions } from '@gantry/engine/runtime/shim.ts';
 
 type Wanted = Partial<Pick<ShimOptions, 'tty' | 'openStdin' | 'stdinOnce' | 'runtimeSeconds'>> & {
   log?: { driver: 'none' } | Omit<Extract<ShimLog, { driver: 'json-file' }>, 'path'>;

@@ -18,7 +18,7 @@ export class Peer implements AsyncDisposable {
   #next = 0;
 
   constructor(netns: number) {
-    this.#worker = new Worker(new URL('./test-peer-worker.ts', import.meta.url), { workerData: { netns } });
+    this.#worker = new Worker(new URL('./peer-worker.ts', import.meta.url), { workerData: { netns } });
     this.#worker.on('message', ({ id, text, code }: PeerAnswer) => {
       this.#waiting.get(id)?.(text ?? code ?? '');
       this.#waiting.delete(id);

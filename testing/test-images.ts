@@ -3,20 +3,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 
-import { Database } from '../db/database.ts';
-import { Events, type EngineEvent } from '../events/events.ts';
-import { Archives } from '../layers/archives.ts';
-import { Blobs } from '../layers/blobs.ts';
-import { Layers } from '../layers/layers.ts';
-import type { ArchiveLimits } from '../layers/tar-reader.ts';
-import { systemClock } from '../lib/clock.ts';
-import { KeyLock } from '../lib/key-lock.ts';
-import { applyChanges } from './changes.ts';
-import { importImage } from './import.ts';
-import { loadImages } from './load.ts';
-import type { Progress } from './progress.ts';
-import { parseRepoAndTag } from './reference.ts';
-import { ImageStore, type Image } from './store.ts';
+import { Database } from '@gantry/engine/db/database.ts';
+import { Events, type EngineEvent } from '@gantry/engine/events/events.ts';
+import { applyChanges } from '@gantry/engine/images/changes.ts';
+import { importImage } from '@gantry/engine/images/import.ts';
+import { loadImages } from '@gantry/engine/images/load.ts';
+import type { Progress } from '@gantry/engine/images/progress.ts';
+import { parseRepoAndTag } from '@gantry/engine/images/reference.ts';
+import { ImageStore, type Image } from '@gantry/engine/images/store.ts';
+import { Archives } from '@gantry/engine/layers/archives.ts';
+import { Blobs } from '@gantry/engine/layers/blobs.ts';
+import { Layers } from '@gantry/engine/layers/layers.ts';
+import type { ArchiveLimits } from '@gantry/engine/layers/tar-reader.ts';
+import { systemClock } from '@gantry/engine/lib/clock.ts';
+import { KeyLock } from '@gantry/engine/lib/key-lock.ts';
 
 type Options = { directory?: string; limits?: ArchiveLimits };
 

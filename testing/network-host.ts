@@ -3,21 +3,21 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 
+import { Database } from '@gantry/engine/db/database.ts';
+import { Events } from '@gantry/engine/events/events.ts';
+import { addAddress, addRoute } from '@gantry/engine/host/addresses.ts';
+import { changeLink, createVeth, getLink } from '@gantry/engine/host/links.ts';
+import { newNetns, unshare, withNetns } from '@gantry/engine/host/namespaces.ts';
+import { Netlink } from '@gantry/engine/host/netlink.ts';
+import { Background } from '@gantry/engine/lib/background.ts';
+import { systemClock } from '@gantry/engine/lib/clock.ts';
+import type { Endpoint } from '@gantry/engine/networks/endpoint.ts';
+import { networkModeOf } from '@gantry/engine/networks/mode.ts';
+import { Networks, type NetworkSettings } from '@gantry/engine/networks/networks.ts';
+import { closeSandbox, openSandbox, reconcile, type SandboxRequest } from '@gantry/engine/networks/sandbox.ts';
 import { pino } from 'pino';
 
-import { Database } from '../db/database.ts';
-import { Events } from '../events/events.ts';
-import { addAddress, addRoute } from '../host/addresses.ts';
-import { changeLink, createVeth, getLink } from '../host/links.ts';
-import { newNetns, unshare, withNetns } from '../host/namespaces.ts';
-import { Netlink } from '../host/netlink.ts';
-import { Background } from '../lib/background.ts';
-import { systemClock } from '../lib/clock.ts';
-import type { Endpoint } from './endpoint.ts';
-import { networkModeOf } from './mode.ts';
-import { Networks, type NetworkSettings } from './networks.ts';
-import { closeSandbox, openSandbox, reconcile, type SandboxRequest } from './sandbox.ts';
-import { Peer } from './test-peer.ts';
+import { Peer } from './peer.ts';
 
 export const HOST_IP = '192.0.2.2';
 export const OUTSIDE_IP = '192.0.2.1';

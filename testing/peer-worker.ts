@@ -2,9 +2,10 @@ import { createSocket } from 'node:dgram';
 import { connect, createServer } from 'node:net';
 import { parentPort, workerData } from 'node:worker_threads';
 
-import { enter } from '../host/namespaces.ts';
-import { hasCode } from '../lib/errors.ts';
-import type { PeerAnswer, PeerTask } from './test-peer.ts';
+import { enter } from '@gantry/engine/host/namespaces.ts';
+import { hasCode } from '@gantry/engine/lib/errors.ts';
+
+import type { PeerAnswer, PeerTask } from './peer.ts';
 
 // A worker is a thread of its own, so it can live in another network namespace for good.
 enter((workerData as { netns: number }).netns, 'net');
