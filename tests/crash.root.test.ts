@@ -8,6 +8,8 @@ import type { Inspect } from '@gantry/engine/containers/schema.ts';
 import { TarWriter } from '@gantry/testing/tar-writer.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
+import { randomFrom } from './attack/random.ts';
+
 /** How often the daemon is killed; more by hand: `GANTRY_CRASHES=1000 node --test tests/crash.root.test.ts`. */
 const CRASHES = Number(process.env.GANTRY_CRASHES ?? 100);
 const SEED = Number(process.env.GANTRY_CRASH_SEED ?? Date.now() % 1_000_000);
@@ -409,15 +411,4 @@ async function rulesOf(engine: TestEngine): Promise<string> {
     .split('\n')
     .filter((line) => /elements = /.test(line) && / : /.test(line))
     .join('\n');
-}
-
-/** mulberry32: the same numbers for the same seed. */
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
 }
