@@ -1,9 +1,10 @@
-/** `./gantry bench [engine|limiter|gateway] [part of a name]`: every budget with its ratio. */
+/** `./gantry bench [engine|limiter|gateway|soak] [part of a name]`: every budget with its ratio. */
 const [name = 'engine', only] = process.argv.slice(2);
 const benches: Record<string, () => Promise<{ main: (only?: string) => Promise<void> }>> = {
   engine: async () => await import('./engine.ts'),
   limiter: async () => await import('./limiter.ts'),
   gateway: async () => await import('./gateway.ts'),
+  soak: async () => await import('./soak.ts'),
 };
 
 const load = benches[name];

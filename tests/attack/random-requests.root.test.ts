@@ -84,16 +84,7 @@ async function send(socketPath: string, { method, path, headers, body }: Attempt
     setTimeout(PATIENCE_MS / 10).then(() => outcome.resolve(String(statusCode)), outcome.reject);
   });
   request.on('response', (response) => {
-    const status = response.statusCode ?? 0;
-    buffer(response)
-      .then(
-        (answer) => {
-          if (status >= 400 && method !== 'HEAD') assertRefusal(`${method} ${path}`, answer);
-          outcome.resolve(String(status));
-        },
-        () => outcome.resolve(`${status} cut`),
-      )
-      .catch(outcome.reject);
+    statusOf(`${method} ${path}`, response).then(outcome.resolve, outcome.reject);
   });
   request.on('error', (error: NodeJS.ErrnoException) => outcome.resolve(error.code ?? 'error'));
   request.end(body);
@@ -101,6 +92,18 @@ async function send(socketPath: string, { method, path, headers, body }: Attempt
   const how = await Promise.race([outcome.promise, patience]);
   request.destroy();
   return how;
+}
+
+async function statusOf(what: string, response: http.IncomingMessage): Promise<string> {
+  const status = response.statusCode ?? 0;
+  try {
+    const answer = await buffer(response);
+    if (status >= 400 && !what.startsWith('HEAD')) assertRefusal(what, answer);
+    return String(status);
+  } catch (error) {
+    if (error instanceof assert.AssertionError) throw error;
+    return `${status} cut`;
+  }
 }
 
 function assertRefusal(what: string, answer: Buffer): void {

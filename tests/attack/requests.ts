@@ -159,7 +159,7 @@ export class RequestSource {
     if (schema.enum !== undefined) return dice.pick(schema.enum);
     if (schema.anyOf !== undefined) return this.#value(dice.pick(schema.anyOf), depth);
     const type = Array.isArray(schema.type) ? dice.pick(schema.type) : schema.type;
-    switch (type) {
+    switch (type ?? 'any') {
       case 'object':
         return this.#object(schema, depth);
       case 'array':
@@ -241,5 +241,5 @@ function encoded(text: string): string {
 }
 
 function textOf(value: unknown): string {
-  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }
