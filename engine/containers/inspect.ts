@@ -34,8 +34,9 @@ export async function inspectContainer(engine: InspectNeeds, ref: string, withSi
   const container = engine.containers.find(ref);
   const around = aroundOf(engine, container, true);
   if (withSize) {
-    const { writableBytes, rootBytes } = await engine.layers.size(container.id);
+    // Before the wait, in which the container may be removed.
     const shown = presentInspect(container, around, graphDriverOf(engine.layers, container.id));
+    const { writableBytes, rootBytes } = await engine.layers.size(container.id);
     return JSON.stringify({ ...shown, SizeRw: writableBytes, SizeRootFs: rootBytes });
   }
   const before = said.get(container);

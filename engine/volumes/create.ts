@@ -15,6 +15,8 @@ type Wanted = {
   anonymous?: boolean;
 };
 
+/** Bytes of a name in a folder, by the kernel. */
+const LONGEST_NAME = 255;
 const NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]+$/;
 
 /** Makes a volume, or returns the one that has the name already. Throws `invalid` and `notFound` (driver). */
@@ -40,6 +42,9 @@ export function createVolume(
       'invalid',
       `create ${name}: "${name}" includes invalid characters for a local volume name, only "[a-zA-Z0-9][a-zA-Z0-9_.-]" are allowed. If you intended to pass a host directory, use absolute path`,
     );
+  }
+  if (name.length > LONGEST_NAME) {
+    throw new EngineError('invalid', `create: a volume name of ${name.length} bytes: ${LONGEST_NAME} is the most`);
   }
   const existing = engine.volumes.get(name);
   if (existing !== undefined) return existing;
