@@ -7,7 +7,7 @@
 import { globSync, readFileSync, readdirSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { TestEngine } from '@gantry/tests/test-engine.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const CYCLES = 10_000;
 const AT_A_TIME = 4;

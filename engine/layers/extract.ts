@@ -151,8 +151,7 @@ export class LayerExtractor implements TarSink, Disposable {
       case 'charDevice':
       case 'blockDevice':
       case 'fifo':
-        checkDevice(entry);
-        mknodAt(directory, name, TYPE[entry.type] | entry.mode, entry.major, entry.minor);
+        makeNode(entry, entry.type, directory, name);
         setNodeAttributes(directory, name, entry);
         setTimesAt(directory, name, entry.mtime);
     }
@@ -329,11 +328,20 @@ function isLong({ xattrs }: TarEntry): boolean {
   return [...xattrs].reduce((bytes, [name, value]) => bytes + name.length + value.length, 0) > 2048;
 }
 
-/** What fits into the kernel's device numbers. */
-function checkDevice({ path, type, major, minor }: TarEntry): void {
-  if (type === 'fifo') return;
-  if (major >= 0 && major < 2 ** 12 && minor >= 0 && minor < 2 ** 20) return;
-  throw badArchive(`${shown(path)} has the device number ${major}:${minor}`);
+/** A device whose numbers fit into the kernel's; a FIFO has none, whatever the archive says. */
+function makeNode(
+  { path, mode, major, minor }: TarEntry,
+  type: 'charDevice' | 'blockDevice' | 'fifo',
+  directory: number,
+  name: BytePath,
+): void {
+  if (type === 'fifo') {
+    mknodAt(directory, name, TYPE.fifo | mode, 0, 0);
+    return;
+  }
+  const fits = major >= 0 && major < 2 ** 12 && minor >= 0 && minor < 2 ** 20;
+  if (!fits) throw badArchive(`${shown(path)} has the device number ${major}:${minor}`);
+  mknodAt(directory, name, TYPE[type] | mode, major, minor);
 }
 
 /** What the kernel's refusal means for the archive. */

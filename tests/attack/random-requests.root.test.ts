@@ -8,12 +8,13 @@ import { buffer } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
-import { TestEngine } from '../test-engine.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
+
 import { Dice } from './random.ts';
 import { RequestSource, type Attempt, type OpenApi } from './requests.ts';
 
 /** More by hand: `GANTRY_REQUESTS=100000 ./gantry test tests/attack`. */
-const REQUESTS = Number(process.env.GANTRY_REQUESTS ?? 10_000);
+const REQUESTS = Number(process.env.GANTRY_REQUESTS ?? 4000);
 const SEED = Number(process.env.GANTRY_ATTACK_SEED ?? Date.now() % 1_000_000);
 const CLIENTS = 8;
 /** Follows, waits and stops last; what a client does not wait for must do no harm either. */
