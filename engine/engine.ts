@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 
-import type { Config } from './config/config.ts';
+import type { Config } from './config/daemon-config.ts';
 import type { Exits } from './containers/runs/exits.ts';
 import type { PendingAttaches } from './containers/runs/pending-attaches.ts';
 import type { Shims } from './containers/runs/shims.ts';

@@ -1,4 +1,4 @@
-import type { Config } from './config/config.ts';
+import type { Config } from './config/daemon-config.ts';
 import { readConfig } from './config/read.ts';
 import { logSettingsChecks } from './logs/settings-checks.ts';
 import { networkSettingsChecks } from './networks/settings-checks.ts';

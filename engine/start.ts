@@ -3,8 +3,8 @@ import { join } from 'node:path';
 
 import type { Logger } from 'pino';
 
-import type { Config } from './config/config.ts';
-import { LiveConfig } from './config/reload.ts';
+import type { Config } from './config/daemon-config.ts';
+import { LiveConfig } from './config/live-config.ts';
 import { volumeUsers } from './containers/list.ts';
 import { Exits } from './containers/runs/exits.ts';
 import { PendingAttaches } from './containers/runs/pending-attaches.ts';

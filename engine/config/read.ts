@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import Schema from 'typebox/schema';
 
 import { checkSettings, type Problem, type SettingsChecks } from './check.ts';
-import { toConfig, type Config } from './config.ts';
+import { toConfig, type Config } from './daemon-config.ts';
 import { flagsOf, parseFlags, type Given } from './flags.ts';
 import { ConfigFile, type ConfigKey } from './schema.ts';
 

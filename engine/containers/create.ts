@@ -1,7 +1,7 @@
 import { hostname as hostName } from 'node:os';
 import { join } from 'node:path';
 
-import type { Config } from '../config/config.ts';
+import type { Config } from '../config/daemon-config.ts';
 import type { Events } from '../events/events.ts';
 import type { Image, ImageStore } from '../images/store.ts';
 import type { Layers } from '../layers/layers.ts';

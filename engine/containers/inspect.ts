@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 
-import type { Config } from '../config/config.ts';
+import type { Config } from '../config/daemon-config.ts';
 import type { ExecStore } from '../exec/store.ts';
 import type { ImageStore } from '../images/store.ts';
 import type { Layers } from '../layers/layers.ts';

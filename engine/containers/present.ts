@@ -1,4 +1,4 @@
-import type { Config } from '../config/config.ts';
+import type { Config } from '../config/daemon-config.ts';
 import type { Endpoint } from '../networks/endpoint.ts';
 import { networkModeOf } from '../networks/mode.ts';
 import { listedPorts, networkSettings, presentEndpoints, type Member } from '../networks/present.ts';

@@ -1,4 +1,4 @@
-import type { Config } from '../config/config.ts';
+import type { Config } from '../config/daemon-config.ts';
 import type { Events } from '../events/events.ts';
 import { settlesWithin, type Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';

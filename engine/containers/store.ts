@@ -2,7 +2,7 @@ import { checkFields } from '../db/bad-records.ts';
 import type { Database } from '../db/database.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { NetworkingConfig } from './schema.ts';
-import type { ContainerConfig } from './settings/config-schema.ts';
+import type { ContainerConfig } from './settings/container-config-schema.ts';
 import type { HostConfig } from './settings/host-config-schema.ts';
 import { checkStatus, type ContainerState } from './state.ts';
 

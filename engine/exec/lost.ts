@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import type { Config } from '../config/config.ts';
+import type { Config } from '../config/daemon-config.ts';
 import { cgroupPathOf, shimFolder } from '../containers/runs/places.ts';
 import type { ContainerStore } from '../containers/store.ts';
 import { detectCgroups, processesIn } from '../host/cgroups.ts';

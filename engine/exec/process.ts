@@ -1,4 +1,4 @@
-import type { Config } from '../config/config.ts';
+import type { Config } from '../config/daemon-config.ts';
 import { linkEnvironment } from '../containers/links/links.ts';
 import type { Container, ContainerStore } from '../containers/store.ts';
 import type { Layers } from '../layers/layers.ts';

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import type { Config } from '../config/config.ts';
+import type { Config } from '../config/daemon-config.ts';
 import { emitContainer } from '../containers/container-events.ts';
 import { findAlive } from '../containers/runs/alive.ts';
 import { shimFolder } from '../containers/runs/places.ts';

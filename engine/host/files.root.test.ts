@@ -7,7 +7,7 @@ import { test } from 'node:test';
 
 import { ownCgroup } from './cgroup-moves.ts';
 import { detectCgroups, processesIn, readUsage, removeCgroup } from './cgroups.ts';
-import { deviceMajor, deviceMinor, deviceNumber, makeNode } from './nodes.ts';
+import { deviceMajor, deviceMinor, deviceNumber, makeNode } from './device-nodes.ts';
 import { effectiveCapabilities, hardLimits } from './privileges.ts';
 import { getXattr, listXattrs, removeXattr, setXattr } from './xattr.ts';
 

@@ -1,7 +1,7 @@
 import { closeSync, fstatSync } from 'node:fs';
 
+import { deviceNumber } from './device-nodes.ts';
 import { bind, check, SystemError } from './libc.ts';
-import { deviceNumber } from './nodes.ts';
 
 /**
  * Paths here are byte strings: each character is one byte (latin1), because file names of archives need not be UTF-8.

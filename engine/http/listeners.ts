@@ -4,7 +4,7 @@ import type { RequestListener, Server } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 
-import type { Config } from '../config/config.ts';
+import type { Config } from '../config/daemon-config.ts';
 import { parseHost } from '../config/hosts.ts';
 import { groupId } from '../host/groups.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { applyChanges } from './changes.ts';
-import type { ImageConfig } from './config.ts';
+import type { ImageConfig } from './image-config.ts';
 
 const understood: readonly (readonly [changes: string, config: Partial<ImageConfig>])[] = [
   ['CMD ["sh", "-c", "a b"]', { Cmd: ['sh', '-c', 'a b'] }],

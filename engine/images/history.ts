@@ -1,5 +1,5 @@
 import type { Layers } from '../layers/layers.ts';
-import type { HistoryEntry } from './config.ts';
+import type { HistoryEntry } from './image-config.ts';
 import type { Image, ImageStore } from './store.ts';
 
 type Needs = { images: ImageStore; layers: Layers };

@@ -3,7 +3,7 @@ import Schema from 'typebox/schema';
 
 import { chainIds } from '../layers/chain-id.ts';
 import { EngineError } from '../lib/errors.ts';
-import type { HistoryEntry, ImageConfig } from './config.ts';
+import type { HistoryEntry, ImageConfig } from './image-config.ts';
 import type { Image } from './store.ts';
 
 const maybe = <T extends Type.TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));

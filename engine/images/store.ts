@@ -1,7 +1,7 @@
 import type { Database } from '../db/database.ts';
 import type { Layers } from '../layers/layers.ts';
 import { EngineError } from '../lib/errors.ts';
-import type { HistoryEntry, ImageConfig } from './config.ts';
+import type { HistoryEntry, ImageConfig } from './image-config.ts';
 import { parseImage } from './image-json.ts';
 import { familiarReference, parseReference, withDefaultTag, type Reference } from './reference.ts';
 

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
 import type { HostConfig, ThrottleDevice } from '../containers/settings/host-config-schema.ts';
-import { deviceMajor, deviceMinor } from '../host/nodes.ts';
+import { deviceMajor, deviceMinor } from '../host/device-nodes.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
 
 export type OciDevice = {

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { basename, delimiter, join } from 'node:path';
 
-import type { Config, RuntimeConfig } from '../config/config.ts';
+import type { Config, RuntimeConfig } from '../config/daemon-config.ts';
 import { detectCgroups } from '../host/cgroups.ts';
 import { EngineError } from '../lib/errors.ts';
 

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { arch, cpus, hostname, release, totalmem } from 'node:os';
 
-import type { Config, RuntimeConfig } from '../config/config.ts';
+import type { Config, RuntimeConfig } from '../config/daemon-config.ts';
 import { isAlive } from '../containers/state.ts';
 import type { ContainerStore } from '../containers/store.ts';
 import type { Events } from '../events/events.ts';

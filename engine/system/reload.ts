@@ -2,8 +2,8 @@ import { hostname } from 'node:os';
 
 import type { Logger } from 'pino';
 
-import type { Config } from '../config/config.ts';
-import { reloadedConfig, type LiveConfig } from '../config/reload.ts';
+import type { Config } from '../config/daemon-config.ts';
+import { reloadedConfig, type LiveConfig } from '../config/live-config.ts';
 import type { Events } from '../events/events.ts';
 import type { Runtimes } from '../runtime/runtimes.ts';
 

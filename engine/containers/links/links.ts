@@ -1,6 +1,6 @@
 import { closeSync, openSync, readSync, writeFileSync } from 'node:fs';
 
-import type { Config } from '../../config/config.ts';
+import type { Config } from '../../config/daemon-config.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { hasAddress } from '../../networks/endpoint.ts';
 import { isDefaultNetwork, networkModeOf } from '../../networks/mode.ts';

@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import type { Config } from '../../config/config.ts';
+import type { Config } from '../../config/daemon-config.ts';
 import { hasCode } from '../../lib/errors.ts';
 import type { Container } from '../store.ts';
 import { containerFolder } from './places.ts';

@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises';
 
-import type { Config } from '../../config/config.ts';
+import type { Config } from '../../config/daemon-config.ts';
 import type { Database } from '../../db/database.ts';
 import type { Background, Task } from '../../lib/background.ts';
 import { settlesWithin, type Clock } from '../../lib/clock.ts';

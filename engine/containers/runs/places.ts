@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 
-import type { Config } from '../../config/config.ts';
+import type { Config } from '../../config/daemon-config.ts';
 import type { Container } from '../store.ts';
 
 type Roots = Pick<Config, 'dataRoot' | 'execRoot'>;

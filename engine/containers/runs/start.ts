@@ -2,7 +2,7 @@ import { closeSync, mkdirSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import type { Config } from '../../config/config.ts';
+import type { Config } from '../../config/daemon-config.ts';
 import type { Events } from '../../events/events.ts';
 import { prepareMoves } from '../../host/cgroup-moves.ts';
 import type { Layers } from '../../layers/layers.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import type { ImageConfig } from '../../images/config.ts';
-import type { ContainerConfigBody } from './config-schema.ts';
+import type { ImageConfig } from '../../images/image-config.ts';
+import type { ContainerConfigBody } from './container-config-schema.ts';
 import { commandOf, completeConfig } from './container-config.ts';
 
 const id = 'ab'.repeat(32);

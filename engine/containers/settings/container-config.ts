@@ -1,8 +1,8 @@
-import type { ImageConfig } from '../../images/config.ts';
+import type { ImageConfig } from '../../images/image-config.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { shortId } from '../../lib/ids.ts';
 import { sharedWith } from '../../lib/shared-namespace.ts';
-import type { ContainerConfig, ContainerConfigBody, Healthcheck } from './config-schema.ts';
+import type { ContainerConfig, ContainerConfigBody, Healthcheck } from './container-config-schema.ts';
 import { portKey } from './host-config.ts';
 import { checkedDestination } from './mount-points.ts';
 import { signalNumber } from './signals.ts';

@@ -1,4 +1,4 @@
-import type { Config } from './config.ts';
+import type { Config } from './daemon-config.ts';
 
 /** What a start decides for good: listeners, folders, the bridge. */
 const FIXED = [

@@ -1,4 +1,4 @@
-import type { Healthcheck } from '../containers/settings/config-schema.ts';
+import type { Healthcheck } from '../containers/settings/container-config-schema.ts';
 
 /** What an image says about the containers made of it. Lists and maps are never null here. */
 export type ImageConfig = Readonly<{
