@@ -5,9 +5,9 @@ type Row = Readonly<Record<string, SQLOutputValue>>;
 /** A record that cannot be read. It stays in the database, and what belongs to it stays where it is. */
 export type BadRecord = Readonly<{ table: string; id: string; reason: unknown }>;
 
-/** The records that were passed over when the database was read. */
+/** The records that were set aside when the database was read, and have not been replaced or deleted since. */
 export class BadRecords {
-  readonly #all: BadRecord[] = [];
+  #all: readonly BadRecord[] = [];
 
   all(): readonly BadRecord[] {
     return this.#all;
@@ -17,6 +17,18 @@ export class BadRecords {
     return this.#all.filter((bad) => bad.table === table).map(({ id }) => id);
   }
 
+  find(table: string, id: string): BadRecord | undefined {
+    return this.#all.find((bad) => bad.table === table && bad.id === id);
+  }
+
+  add(bad: BadRecord): void {
+    this.#all = [...this.#all, bad];
+  }
+
+  delete(bad: BadRecord): void {
+    this.#all = this.#all.filter((other) => other !== bad);
+  }
+
   /** What `decode` makes of the rows; one at which it throws is noted and left out. `key` is the column of the id. */
   decodeAll<T>(table: string, key: string, rows: Iterable<Row>, decode: (row: Row) => T): T[] {
     const decoded: T[] = [];
@@ -24,7 +36,7 @@ export class BadRecords {
       try {
         decoded.push(decode(row));
       } catch (reason) {
-        this.#all.push({ table, id: String(row[key]), reason });
+        this.add({ table, id: String(row[key]), reason });
       }
     }
     return decoded;
