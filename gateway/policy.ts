@@ -27,6 +27,8 @@ export type Policy = Readonly<{
   versions: ApiVersions;
   /** Limits of core of single callers. */
   overrides: ReadonlyMap<string, number>;
+  /** Every category is off. */
+  limitsNothing: boolean;
 }>;
 
 /** `before`: the policy that is replaced; what it knows about tokens stays known where nothing about that has changed. */
@@ -43,6 +45,7 @@ export function buildPolicy(config: Config, limiter: Pick<RateLimiter, 'endpoint
     refusal: { status: config.refusal.status, documentationUrl: config.refusal.documentationUrl },
     versions: new ApiVersions(config.apiVersions),
     overrides: overriddenLimits(config),
+    limitsNothing: Object.values(config.categories).every(({ limit }) => limit === 'off'),
   };
 }
 

@@ -1,4 +1,5 @@
 import { defineEndpoint } from './endpoints.ts';
+import { endOfHour } from './hour.ts';
 import { LimitedCallers } from './limited.ts';
 import { MemoryStore } from './memory/store.ts';
 import { defaultRules } from './rules.ts';
@@ -132,12 +133,10 @@ export class RateLimiter implements AsyncDisposable {
     const state = await this.#peek(caller.key);
     const open = new Map(state.windows.map((window) => [window.name, window]));
     const nowSeconds = Math.floor(this.#store.nowMs() / 1000);
-    // The reset of a window that is not open must not move while nothing happens, or no ETag ever matches. The core
-    // window is open once the caller has asked for its status; without one the hour of the clock has to do.
-    const still = open.get('core')?.reset ?? (Math.floor(nowSeconds / 3600) + 1) * 3600;
+    const still = open.get('core')?.reset ?? endOfHour(nowSeconds);
     const entries = CATEGORIES.map((category): [Category, RateStatus] => {
       const { used, reset } = open.get(category) ?? { used: 0, reset: still };
-      return [category, rateStatus(shownLimit(this.#rules, caller, category), used, reset)];
+      return [category, statusOf(this.#rules, caller, category, used, reset)];
     });
     return Object.fromEntries(entries) as Record<Category, RateStatus>;
   }
@@ -227,7 +226,7 @@ export class RateLimiter implements AsyncDisposable {
     this.counts.refused[refusedBy] += 1;
     const refusal = {
       allowed: false as const,
-      ...rateStatus(shownLimit(rules, caller, endpoint.category), verdict.used, verdict.reset),
+      ...statusOf(rules, caller, endpoint.category, verdict.used, verdict.reset),
       resource: endpoint.category,
       caller,
       endpoint,
@@ -271,7 +270,7 @@ export class RateLimiter implements AsyncDisposable {
     const reset = Math.ceil(this.#store.nowMs() / 1000) + rules.categories[endpoint.category].windowSeconds;
     return {
       allowed: false,
-      ...rateStatus(shownLimit(rules, caller, endpoint.category), 0, reset),
+      ...statusOf(rules, caller, endpoint.category, 0, reset),
       resource: endpoint.category,
       caller,
       endpoint,
@@ -356,7 +355,7 @@ class AdmittedRequest implements Admission, Ask {
   }
 
   get remaining(): number {
-    return Math.max(0, this.limit - this.used);
+    return this.quota === Infinity ? this.limit : Math.max(0, this.limit - this.used);
   }
 
   admit(verdict: Verdict, shadowed: readonly LimitName[]): void {
@@ -431,6 +430,14 @@ function enforcedLimit(rules: LimitRules, caller: Caller, category: Category): n
   const { limit } = rules.categories[category];
   if (limit === 'caller') return caller.limit;
   return limit === 'off' ? Infinity : shownLimit(rules, caller, category);
+}
+
+/** What is shown: of a category that never refuses nothing is used up. */
+function statusOf(rules: LimitRules, caller: Caller, category: Category, used: number, reset: number): RateStatus {
+  const limit = shownLimit(rules, caller, category);
+  return rules.categories[category].limit === 'off'
+    ? { limit, used, remaining: limit, reset }
+    : rateStatus(limit, used, reset);
 }
 
 function rateStatus(limit: number, used: number, reset: number): RateStatus {

@@ -91,11 +91,14 @@ export class ModelStore implements LimitStore {
       const reset = end || this.#end(category.seconds);
       return { ...verdict, refusedBy: LIMITS.indexOf(by.limit), until: by.end, used, reset };
     }
-    for (const check of checks) this.#add(check.at, check.cost, check.seconds);
+    for (const check of checks) {
+      if (check.limit !== 'primary' || cost > 0) this.#add(check.at, check.cost, check.seconds);
+    }
     this.#add(`${key} graphql-cpu`, 0, cpu.windowSeconds);
     this.#underWay.set(key, underWay + 1);
     const { used, end } = this.#window(category.at);
-    return { ...verdict, refusedBy: -1, until: 0, used, reset: end };
+    const endOfHour = (Math.floor(this.#now() / 3_600_000) + 1) * 3600;
+    return { ...verdict, refusedBy: -1, until: 0, used, reset: end || endOfHour };
   }
 
   release(ask: Ask, ticket: number, cpuSeconds: number): void {

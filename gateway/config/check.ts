@@ -72,6 +72,9 @@ function checkRoutes({ categories, routes, secondary }: Config, wrong: Wrong): v
     wrong(['categories', 'core', 'routes'], 'core is what no other category has');
   for (const [index, route] of routes.entries()) check(['routes', index], route, 'path');
   for (const route of Object.keys(secondary.points)) check(['secondary', 'points', route], route, 'method');
+  for (const [index, route] of secondary.webContent.entries()) {
+    check(['secondary', 'webContent', index], route, 'method');
+  }
   for (const [index, { route }] of (secondary.content ?? []).entries()) {
     check(['secondary', 'content', index, 'route'], route, 'method');
   }

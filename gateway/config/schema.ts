@@ -146,6 +146,9 @@ const Secondary = Type.Object(
         { description: 'which routes create content; replaces the built-in ones' },
       ),
     ),
+    webContent: list(
+      'actions of the web interface, outside basePath, that create content: POST /{owner}/{repo}/issues/new',
+    ),
   },
   { ...closed, default: {}, description: 'secondary limits' },
 );

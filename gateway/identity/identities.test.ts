@@ -25,6 +25,7 @@ const gateway = await TestGateway.start({
     apps: {
       'corp-app': { kind: 'platform', owner: 'corp' },
       'small-app': { kind: 'platform', owner: 'small' },
+      'platform-client': { kind: 'platform', clientId: 'platform-id', clientSecretSha256: sha256('platform-secret') },
       'corp-oauth': {
         kind: 'oauth',
         owner: 'corp',
@@ -328,4 +329,12 @@ test('an unknown credential may be passed on and counted on the address, where t
   assert.deepEqual([unknown.status, unknown.headers['x-ratelimit-limit']], [200, '60']);
   assert.equal(upstream.received.at(-1)?.headers.authorization, 'Bearer unknown');
   assert.equal(malformed.status, 401);
+});
+
+test("a platform app's id and secret give no limit of their own: its address counts", async () => {
+  const right = await ask(basic('platform-id', 'platform-secret'), '127.0.9.1');
+  const wrong = await ask(basic('platform-id', 'guessed'), '127.0.9.1');
+
+  assert.deepEqual([right.status, right.limit, right.used], [200, 60, 1]);
+  assert.deepEqual([wrong.status, wrong.limit], [401, 60]);
 });

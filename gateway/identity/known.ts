@@ -14,6 +14,9 @@ import type { IdentitySettings } from '../config/schema.ts';
 
 type Known = Readonly<{ digest: Buffer; caller: Caller }>;
 
+/** An app's client id and secret. `anonymous`: a platform app's, which have no limit of their own. */
+type Client = Readonly<{ digest: Buffer; caller: Caller | 'anonymous' }>;
+
 const NOBODY: readonly Known[] = [];
 
 /**
@@ -26,7 +29,7 @@ const NOBODY: readonly Known[] = [];
 export class KnownIdentities {
   /** By the first bytes of the digest. */
   readonly #tokens = new Map<number, Known[]>();
-  readonly #clients = new Map<string, Known>();
+  readonly #clients = new Map<string, Client>();
 
   constructor(identities: IdentitySettings, limits: PrimaryLimits) {
     for (const token of identities.tokens) {
@@ -38,13 +41,14 @@ export class KnownIdentities {
     for (const [appId, app] of Object.entries(identities.apps)) {
       if (app.clientId === undefined || app.clientSecretSha256 === undefined) continue;
       const owner = organization(identities, app.owner);
-      const caller = callerFrom({ kind: 'oauth-client', appId, ...(owner === undefined ? {} : { owner }) }, limits);
+      const facts: CallerFacts = { kind: 'oauth-client', appId, ...(owner === undefined ? {} : { owner }) };
+      const caller = app.kind === 'oauth' ? callerFrom(facts, limits) : 'anonymous';
       this.#clients.set(app.clientId, { digest: Buffer.from(app.clientSecretSha256, 'hex'), caller });
     }
   }
 
   /** `wrong`: a client id that is known, with another secret. Undefined: nobody here knows it. */
-  find(credential: Credential): Caller | 'wrong' | undefined {
+  find(credential: Credential): Caller | 'anonymous' | 'wrong' | undefined {
     switch (credential.kind) {
       case 'none':
       case 'malformed':
@@ -61,8 +65,9 @@ export class KnownIdentities {
 
   /** The largest limit that a credential of the file gives this caller. */
   limitOf(key: string): number | undefined {
-    const limits = [...this.#tokens.values()].flat().concat(...this.#clients.values());
-    const own = limits.filter(({ caller }) => caller.key === key).map(({ caller }) => caller.limit);
+    const all = [...this.#tokens.values()].flat().map(({ caller }) => caller);
+    for (const { caller } of this.#clients.values()) if (caller !== 'anonymous') all.push(caller);
+    const own = all.filter((caller) => caller.key === key).map(({ limit }) => limit);
     return own.length === 0 ? undefined : Math.max(...own);
   }
 

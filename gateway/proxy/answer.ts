@@ -17,7 +17,8 @@ export function answer(exchange: Exchange, own: OwnAnswer): void {
     return;
   }
   const headers = ['content-type', 'application/json; charset=utf-8', ...(own.headers ?? [])];
-  if (decision !== undefined) pushRateHeaders(headers, decision);
+  const shown = decision ?? exchange.shown;
+  if (shown !== undefined) pushRateHeaders(headers, shown);
   writeOwn(exchange, own, headers);
   countAnswer(gateway.counts.ownAnswers, own.status);
 }

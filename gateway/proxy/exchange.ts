@@ -1,13 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-import type { Caller, Decision } from '@gantry/limiter/types.ts';
+import type { Caller, Category, Decision, RateStatus } from '@gantry/limiter/types.ts';
 
 import type { Gateway } from '../gateway.ts';
 import type { Policy } from '../policy.ts';
 import type { Target } from '../routes/path.ts';
 import type { Connection } from './connection.ts';
 import type { RequestBody } from './request-body.ts';
+
+/** What the headers of every answer say. */
+export type ShownStatus = RateStatus & Readonly<{ resource: Category }>;
 
 /** One request on its way through. The policy is the one in force when it came. */
 export type Exchange = {
@@ -24,6 +27,8 @@ export type Exchange = {
   caller: Caller;
   target: Target;
   decision: Decision | undefined;
+  /** What the headers say of a request that is not limited. */
+  shown: ShownStatus | undefined;
   /** What of the request is still to come. */
   body: RequestBody | undefined;
   /** The client has its answer, or is gone. */

@@ -74,7 +74,7 @@ class Forwarding implements Dispatcher.DispatchHandler {
     if (res.destroyed) return;
     const coding = headers['transfer-encoding'];
     if (coding !== undefined && coding !== 'chunked') throw new Error(`the upstream answers in coding ${coding}`);
-    const passed = responseHeaders(status, headers, decision);
+    const passed = responseHeaders(status, headers, decision ?? this.#exchange.shown);
     if (gateway.draining || connection.ending) passed.push('connection', 'close');
     if (statusText === undefined || !REASON.test(statusText)) res.writeHead(status, passed);
     else res.writeHead(status, statusText, passed);

@@ -45,6 +45,7 @@ export function handleRequest(
     caller: connection.caller(policy, address),
     target: unread,
     decision: undefined,
+    shown: undefined,
     body: undefined,
     closed: false,
     whenClosed: undefined,
@@ -88,7 +89,7 @@ function identified(exchange: Exchange, identity: Found): void | Promise<void> {
   if ('refused' in target) return unreadable(exchange, target.refused);
   exchange.target = target;
   const route = policy.routes.find(req.method ?? 'GET', target);
-  if (route.kind === 'unlimited') return pass(exchange);
+  if (route.kind === 'unlimited') return passUnlimited(exchange);
   if (route.kind === 'ambiguous')
     return unreadable(
       exchange,
@@ -171,6 +172,14 @@ function admitGraphql(exchange: Exchange, endpoint: Endpoint): void | Promise<vo
 function unauthenticated(exchange: Exchange): void {
   exchange.gateway.counts.unauthenticated += 1;
   answerMessage(exchange, 401, 'Bad credentials', ['www-authenticate', 'Bearer realm="api", Basic realm="api"']);
+}
+
+/** It spends nothing, but its answer tells what the caller has left. */
+async function passUnlimited(exchange: Exchange): Promise<void> {
+  const { core } = await exchange.gateway.limiter.status(exchange.caller);
+  if (exchange.closed) return;
+  exchange.shown = { ...core, resource: 'core' };
+  pass(exchange);
 }
 
 function pass(exchange: Exchange): void {

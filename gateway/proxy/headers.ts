@@ -1,9 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { TLSSocket } from 'node:tls';
 
-import type { Decision } from '@gantry/limiter/types.ts';
-
-import type { Exchange } from './exchange.ts';
+import type { Exchange, ShownStatus } from './exchange.ts';
 
 /** They speak of one connection and not of the message: never passed on. */
 const HOP_BY_HOP = new Set([
@@ -96,7 +94,7 @@ export function peerOf({ socket }: Pick<IncomingMessage, 'socket'>): string {
 export function responseHeaders(
   status: number,
   headers: Readonly<Record<string, string | string[] | undefined>>,
-  decision: Decision | undefined,
+  shown: ShownStatus | undefined,
 ): string[] {
   const { connection } = headers;
   const named = namedByConnection(typeof connection === 'string' ? connection : connection?.join(','));
@@ -104,12 +102,12 @@ export function responseHeaders(
   for (const name in headers) {
     const value = headers[name];
     if (value === undefined || HOP_BY_HOP.has(name) || named?.has(name) === true) continue;
-    if (decision !== undefined && name.startsWith('x-ratelimit-')) continue;
+    if (shown !== undefined && name.startsWith('x-ratelimit-')) continue;
     if (status === 204 && name === 'content-length') continue; // there is no content whose length it could be
     if (typeof value === 'string') passed.push(name, value);
     else for (const each of value) passed.push(name, each);
   }
-  if (decision !== undefined) pushRateHeaders(passed, decision);
+  if (shown !== undefined) pushRateHeaders(passed, shown);
   return passed;
 }
 
@@ -124,18 +122,18 @@ export function responseTrailers(trailers: IncomingHttpHeaders): Record<string, 
 }
 
 /** The same as `headersOf` of the limiter, for a list that is already there. */
-export function pushRateHeaders(headers: string[], decision: Decision): void {
+export function pushRateHeaders(headers: string[], shown: ShownStatus): void {
   headers.push(
     'x-ratelimit-limit',
-    String(decision.limit),
+    String(shown.limit),
     'x-ratelimit-remaining',
-    String(decision.remaining),
+    String(shown.remaining),
     'x-ratelimit-used',
-    String(decision.used),
+    String(shown.used),
     'x-ratelimit-reset',
-    String(decision.reset),
+    String(shown.reset),
     'x-ratelimit-resource',
-    decision.resource,
+    shown.resource,
   );
 }
 

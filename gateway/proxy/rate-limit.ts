@@ -2,12 +2,13 @@ import { hash } from 'node:crypto';
 
 import { statusBody } from '@gantry/limiter/present.ts';
 
-import { answer } from './answer.ts';
+import { answer, answerMessage } from './answer.ts';
 import type { Exchange } from './exchange.ts';
 
 /** `GET /rate_limit`: every category of the caller. The ETag stays the same while nothing changes. */
 export async function answerRateLimit(exchange: Exchange): Promise<void> {
   const { req, policy, gateway, caller } = exchange;
+  if (policy.limitsNothing) return answerMessage(exchange, 404, 'Rate limiting is not enabled.');
   const status = await gateway.limiter.status(caller);
   const body = JSON.stringify(statusBody(status, policy.versions.withoutCategories(req.headers)));
   const etag = `"${hash('sha256', body, 'hex').slice(0, 32)}"`;

@@ -147,7 +147,7 @@ test('a category without a number is counted by itself, shown with the core limi
     [200, 200, 200, 200],
   );
   assert.equal(search[3]?.headers['x-ratelimit-limit'], '2');
-  assert.deepEqual([search[3]?.headers['x-ratelimit-used'], search[3]?.headers['x-ratelimit-remaining']], ['4', '0']);
+  assert.deepEqual([search[3]?.headers['x-ratelimit-used'], search[3]?.headers['x-ratelimit-remaining']], ['4', '2']);
   assert.deepEqual([resources['search']?.limit, resources['search']?.used, resources['core']?.used], [2, 4, 0]);
   assert.deepEqual(
     core.map(({ status }) => status),
@@ -228,7 +228,14 @@ test('what is outside the base path may pass without limits', async () => {
     answers.map(({ status }) => status),
     [200, 200, 200],
   );
-  assert.equal(answers[0]?.headers['x-ratelimit-limit'], undefined);
+  assert.deepEqual(
+    answers.map(({ headers }) => [headers['x-ratelimit-limit'], headers['x-ratelimit-used']]),
+    [
+      ['1', '0'],
+      ['1', '0'],
+      ['1', '0'],
+    ],
+  );
   assert.equal(hidden.status, 400);
   assert.deepEqual(
     spelled.map(({ status, headers }) => [status, headers['x-ratelimit-limit']]),
@@ -237,6 +244,40 @@ test('what is outside the base path may pass without limits', async () => {
       [403, '1'],
     ],
   );
+});
+
+test('an action of the web interface counts as content and as nothing else', async () => {
+  await using web = await TestGateway.start({
+    upstream: upstream.url,
+    basePath: '/api/v3',
+    outsideBasePath: 'pass',
+    secondary: { contentPerMinute: { limit: 2 }, webContent: ['POST /{owner}/{repo}/issues/new'] },
+  });
+  const statuses: number[] = [];
+  for (let n = 0; n < 3; n += 1) statuses.push((await web.request('/o/r/issues/new', { method: 'POST' })).status);
+  const page = await web.request('/o/r/issues/new');
+  const api = await web.request('/api/v3/repos/o/r/issues', { method: 'POST' });
+  const { windows } = await askCaller(web.adminSocket, 'ip:127.0.0.1');
+
+  assert.deepEqual([...statuses, page.status, api.status], [200, 200, 403, 200, 403]);
+  assert.equal(page.headers['x-ratelimit-used'], '0');
+  assert.deepEqual(
+    windows.filter(({ name }) => !name.includes('cpu')).map(({ name, used }) => [name, used]),
+    [
+      ['content-minute', 2],
+      ['content-hour', 2],
+    ],
+  );
+});
+
+test('the status is not found where no category is limited', async () => {
+  await using off = await TestGateway.start({ upstream: upstream.url, categories: { core: { limit: 'off' } } });
+
+  const status = await off.request('/rate_limit');
+  const other = await off.request('/user');
+
+  assert.equal(status.status, 404);
+  assert.deepEqual([other.status, other.headers['x-ratelimit-remaining']], [200, '60']);
 });
 
 test('a path parameter hides nothing from the limits', async () => {

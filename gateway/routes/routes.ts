@@ -45,6 +45,8 @@ export class Routes {
   readonly #categories = new RouteTable<Category>();
   readonly #points = new RouteTable<number>();
   readonly #content = new RouteTable<Content>();
+  /** Outside of the base path: all that they count as is content. */
+  readonly #webContent = new RouteTable<Endpoint>();
   /** By method and template, as many as there are templates; made when first asked for. */
   readonly #endpoints = new Map<string, Route>();
   /** Routes by method and path of what was asked lately, since clients ask the same again and again. */
@@ -73,6 +75,11 @@ export class Routes {
     }
     const content = secondary.content ?? CONTENT_ROUTES.map((route) => ({ route }));
     for (const { route, ...limits } of content) this.#content.add(this.#named(route), limits);
+    for (const route of secondary.webContent) {
+      const template = parseTemplate(route);
+      const name = `web ${template.method} ${template.path.replaceAll(/\{[^}]*\}/g, '{}')}`;
+      this.#webContent.add(template, limiter.endpoint({ name, primary: false, points: 0, content: true }));
+    }
     for (const [route, points] of Object.entries(secondary.points)) this.#points.add(this.#named(route), points);
   }
 
@@ -120,6 +127,8 @@ export class Routes {
     const known = METHODS.has(method) ? method : 'OTHER';
     const inside = this.#insideBasePath(path, segments);
     if (inside === undefined) {
+      const action = this.#webContent.find(known, segments);
+      if (action !== undefined) return { kind: 'rest', endpoint: action };
       return this.#passesOutside ? unlimited : this.#endpoint(`${known} outside basePath`, known, {});
     }
     if (inside.length === 1 && inside[0] === 'rate_limit' && (method === 'GET' || method === 'HEAD')) {

@@ -1,3 +1,4 @@
+import { endOfHour } from '../hour.ts';
 import { defaultRules } from '../rules.ts';
 import {
   type Ask,
@@ -128,10 +129,10 @@ export class MemoryStore implements LimitStore {
     verdict.nowMs = nowMs;
     verdict.shadowed = exceeded & rules.shadow;
     if (refusing !== 0) this.#refuse(endpoint, rules, words, at, now, opened, refusing, used);
-    else if (known !== EMPTY) this.#spend(ask, rules, known, words, at, now, opened);
+    else if (known !== EMPTY) this.#spend(ask, rules, known, words, at, now, opened, used);
     else {
       const record = this.#records.insert(ask.key, now);
-      this.#spend(ask, rules, record, this.#records.chunk(record), record & CHUNK_MASK, now, opened);
+      this.#spend(ask, rules, record, this.#records.chunk(record), record & CHUNK_MASK, now, opened, 0);
     }
     return verdict;
   }
@@ -311,12 +312,28 @@ export class MemoryStore implements LimitStore {
   }
 
   /** Admitted: all the counts at once. `words` and `at` are where `record` lies. */
-  #spend(ask: Ask, rules: FlatRules, record: number, words: Int32Array, at: number, now: number, opened: number): void {
+  #spend(
+    ask: Ask,
+    rules: FlatRules,
+    record: number,
+    words: Int32Array,
+    at: number,
+    now: number,
+    opened: number,
+    used: number,
+  ): void {
     const { endpoint, points } = ask;
     const verdict = this.#verdict;
     const cost = endpoint.primary ? 1 : 0;
     const seconds = rules.categorySeconds[endpoint.categoryIndex]!;
-    if (endpoint.categoryIndex === 0) {
+    if (cost === 0) {
+      // What costs nothing opens no window.
+      const { categoryIndex } = endpoint;
+      const end = categoryIndex === 0 ? words[at + CORE_END]! : this.#records.endOf(words, at, categoryIndex);
+      const open = isOpen(end, now, seconds);
+      verdict.used = open ? used : 0;
+      verdict.reset = open ? end + EPOCH_SECONDS : endOfHour(now + EPOCH_SECONDS);
+    } else if (endpoint.categoryIndex === 0) {
       add(words, at + CORE_USED, at + CORE_END, cost, now, opened, seconds);
       verdict.used = words[at + CORE_USED]!;
       verdict.reset = words[at + CORE_END]! + EPOCH_SECONDS;

@@ -295,16 +295,18 @@ for k = 1, #keys do
         replies[replied] = pack('<I1I1I4I4I4', by, band(exceeded, shadow) + mark, waitUntil, used, reset)
       else
         changed = true
-        local cost = primary and 1 or 0
-        if category == 0 then
+        if not primary then
+          -- What costs nothing opens no window.
+          if reset == 0 then used, reset = 0, (math.floor(now / 3600) + 1) * 3600 end
+        elseif category == 0 then
           if reset == 0 then
             coreUsed, coreEnd, whole = 0, opened + seconds, true
           end
-          coreUsed = coreUsed + cost
+          coreUsed = coreUsed + 1
           if coreUsed > LARGEST then coreUsed = LARGEST end
           used, reset = coreUsed, coreEnd
         else
-          local n = addTo(category, cost, seconds)
+          local n = addTo(category, 1, seconds)
           used, reset = useds[n], ends[n]
         end
         if points > 0 then
