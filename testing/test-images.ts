@@ -9,7 +9,7 @@ import { applyChanges } from '@gantry/engine/images/changes.ts';
 import { importImage } from '@gantry/engine/images/import.ts';
 import { loadImages } from '@gantry/engine/images/load.ts';
 import type { Progress } from '@gantry/engine/images/progress.ts';
-import { parseRepoAndTag } from '@gantry/engine/images/reference.ts';
+import { parseImportName } from '@gantry/engine/images/reference.ts';
 import { ImageStore, type Image } from '@gantry/engine/images/store.ts';
 import { Archives } from '@gantry/engine/layers/archives.ts';
 import { Blobs } from '@gantry/engine/layers/blobs.ts';
@@ -62,7 +62,7 @@ export class TestImages implements AsyncDisposable {
     return await importImage(this, chunked(archive), {
       config: applyChanges(changes),
       message: 'a test',
-      name: name === undefined ? undefined : parseRepoAndTag(name, undefined),
+      name: parseImportName(name),
     });
   }
 

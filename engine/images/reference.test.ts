@@ -69,6 +69,7 @@ test('a name alone means latest, and a tag parameter wins over the one in the na
   assert.equal(parseRepoAndTag('a', undefined).tag, 'latest');
   assert.equal(parseRepoAndTag('a:b', '').tag, 'b');
   assert.equal(parseRepoAndTag('a:b', 'c').tag, 'c');
+  assert.deepEqual(parseRepoAndTag(`a:b@${DIGEST}`, 'c'), { repository: 'docker.io/library/a', tag: 'c' });
   assert.throws(() => parseRepoAndTag('a', 'b@c'), { message: 'invalid tag format' });
   assert.throws(() => parseRepoAndTag(`a@${DIGEST}`, undefined), {
     message: 'refusing to create a tag with a digest reference',

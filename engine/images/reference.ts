@@ -27,15 +27,24 @@ export function parseReference(text: string): Reference {
   return { repository: parseRepository(tag === undefined ? named : named.slice(0, colon)), tag, digest };
 }
 
-/** The reference that `repo` and `tag` parameters name together; `latest` when neither has a tag. */
-export function parseRepoAndTag(repo: string, tag: string | undefined): Reference {
+/** The name that `repo` and `tag` give together: a tag of its own takes the place of what stands behind the name. */
+export function parseRepoAndTag(repo: string, tag = ''): Reference {
   const reference = parseReference(repo);
+  if (tag !== '') {
+    if (!TAG.test(tag)) throw new EngineError('invalid', 'invalid tag format');
+    return { repository: reference.repository, tag };
+  }
   if (reference.digest !== undefined) {
     throw new EngineError('invalid', 'refusing to create a tag with a digest reference');
   }
-  if (tag === undefined || tag === '') return withDefaultTag(reference);
-  if (!TAG.test(tag)) throw new EngineError('invalid', 'invalid tag format');
-  return { ...reference, tag };
+  return withDefaultTag(reference);
+}
+
+/** The same for an image that is imported: nobody knows its digest yet. Undefined without a name. */
+export function parseImportName(repo = '', tag?: string): Reference | undefined {
+  if (repo === '') return undefined;
+  if (parseReference(repo).digest !== undefined) throw new EngineError('invalid', 'cannot import digest reference');
+  return parseRepoAndTag(repo, tag);
 }
 
 /** A name alone means its `latest`. */

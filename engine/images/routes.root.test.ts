@@ -31,6 +31,8 @@ const refusals: readonly (readonly [
   ['POST', '/images/busybox/tag?repo=UP', 400, /^invalid reference format/],
   ['POST', '/images/busybox/tag', 400, /^invalid reference format$/],
   ['POST', '/images/busybox/tag?repo=a&tag=b@c', 400, /^invalid tag format$/],
+  ['POST', `/images/busybox/tag?repo=a@sha256:${'a'.repeat(64)}`, 400, /^refusing to create a tag with a digest/],
+  ['POST', `/images/create?fromSrc=-&repo=a@sha256:${'a'.repeat(64)}&tag=b`, 400, /^cannot import digest reference$/],
   ['POST', '/images/create', 400, /fromImage or fromSrc is missing/],
   ['POST', '/images/create?fromImage=busybox', 501, /not implemented/],
   ['POST', '/images/create?fromSrc=ftp://x/y', 400, /neither - nor a web address/],
@@ -76,6 +78,21 @@ test('a client that hangs up in its upload leaves nothing behind', async () => {
 
   await becomes(arriving, (names) => names.length === 0);
   assert.equal((await engine.get('/images/half:1/json')).status, 404);
+});
+
+test('a tag parameter takes the place of a tag or digest behind the name', async () => {
+  const digest = `sha256:${'a'.repeat(64)}`;
+
+  for (const repo of ['placed:one', `placed@${digest}`, `placed:one@${digest}`]) {
+    assert.equal((await engine.post(`/images/busybox/tag?repo=${repo}&tag=two`)).status, 201);
+    const { body: listed } = await engine.get<{ RepoTags: string[] }[]>('/images/json?filter=placed');
+
+    assert.deepEqual(
+      listed.flatMap(({ RepoTags }) => RepoTags.filter((tag) => tag.startsWith('placed'))),
+      ['placed:two'],
+    );
+    await engine.delete('/images/placed:two');
+  }
 });
 
 test('an imported image runs, is listed by its name, and is deleted', async () => {

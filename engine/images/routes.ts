@@ -18,7 +18,7 @@ import { loadImages } from './load.ts';
 import { checkArchives } from './lost.ts';
 import { deleteResult, historyStep, imageInspect, imageSummary } from './present.ts';
 import { streamProgress } from './progress-stream.ts';
-import { parseReference, parseRepoAndTag } from './reference.ts';
+import { parseImportName, parseReference } from './reference.ts';
 import { chooseImages, saveImages } from './save.ts';
 import * as wire from './schema.ts';
 import { tagImage } from './tag.ts';
@@ -51,7 +51,7 @@ export const imageRoutes =
         const options = {
           config: applyChanges([changes].flat()),
           message: message || `Imported from ${fromSrc}`,
-          name: repo === undefined || repo === '' ? undefined : parseRepoAndTag(repo, tag),
+          name: parseImportName(repo, tag),
         };
         await streamProgress(request, reply, async (report) => {
           const upload = fromSrc === '-' ? bodyOf(request.raw) : await fetchArchive(fromSrc, report);
