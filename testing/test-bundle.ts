@@ -11,7 +11,8 @@ import type { RootFs, ShimLog } from '@gantry/engine/runtime/shim-options.ts';
 import { Shim, type AttachOptions, type ShimOptions } from '@gantry/engine/runtime/shim.ts';
 
 type Wanted = Partial<Pick<ShimOptions, 'tty' | 'openStdin' | 'stdinOnce' | 'runtimeSeconds'>> & {
-  log?: { driver: 'none' } | Omit<Extract<ShimLog, { driver: 'json-file' }>, 'path'>;
+  /** False: none. */
+  log?: Omit<ShimLog, 'path'> | false;
   memoryBytes?: number;
   netns?: number;
   /** The root is an overlay that the shim mounts. */
@@ -62,7 +63,6 @@ export class TestBundle implements AsyncDisposable {
     const rootfs = wanted.overlay === true ? this.#makeOverlay() : undefined;
     const root = rootfs?.target ?? join(this.folder, 'rootfs');
     if (rootfs === undefined) makeRoot(root);
-    const log = wanted.log ?? { driver: 'json-file' as const };
     const shim = await Shim.spawn({
       id: this.id,
       directory: this.folder,
@@ -71,7 +71,7 @@ export class TestBundle implements AsyncDisposable {
       tty: wanted.tty ?? false,
       openStdin: wanted.openStdin ?? false,
       stdinOnce: wanted.stdinOnce ?? false,
-      log: log.driver === 'none' ? log : { ...log, path: this.logPath },
+      log: wanted.log === false ? undefined : { ...wanted.log, path: this.logPath },
       cgroupPath: `/gantry-test/${this.id}`,
       runtimeSeconds: wanted.runtimeSeconds,
     });
@@ -95,7 +95,6 @@ export class TestBundle implements AsyncDisposable {
       tty: wanted.tty ?? false,
       openStdin: wanted.openStdin ?? false,
       stdinOnce: true,
-      log: { driver: 'none' },
     });
     this.#shims.push(shim);
     return shim;

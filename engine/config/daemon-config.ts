@@ -28,7 +28,7 @@ export type Config = Readonly<{
   apiCorsHeader: string;
   logLevel: LogLevel;
   debug: boolean;
-  logDriver: 'json-file' | 'none';
+  logDriver: string;
   logOpts: Readonly<Record<string, string>>;
   dns: readonly string[];
   dnsOpts: readonly string[];

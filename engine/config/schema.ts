@@ -45,10 +45,7 @@ export const ConfigFile = Type.Object(
       { default: 'info', description: 'debug, info, warn, error or fatal' },
     ),
     debug: flag('the same as the log level debug'),
-    'log-driver': Type.Union([Type.Literal('json-file'), Type.Literal('none')], {
-      default: 'json-file',
-      description: 'log driver of containers that name none: json-file or none',
-    }),
+    'log-driver': text('log driver of containers that name none: json-file or none', 'json-file'),
     'log-opts': Type.Record(Type.String(), Type.String(), {
       default: {},
       description: 'options of the log driver: max-size, max-file',

@@ -1,5 +1,4 @@
 import { hostname as hostName } from 'node:os';
-import { join } from 'node:path';
 
 import type { Config } from '../config/daemon-config.ts';
 import type { Events } from '../events/events.ts';
@@ -8,6 +7,7 @@ import type { Layers } from '../layers/layers.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
+import { logDriver } from '../logs/drivers.ts';
 import { checkAttributes } from '../logs/log-attributes.ts';
 import type { Networks } from '../networks/networks.ts';
 import { checkUser } from '../oci/user.ts';
@@ -91,8 +91,7 @@ export async function createContainer(
     restartCount: 0,
     stoppedByUser: false,
     mounts,
-    logPath:
-      hostConfig.LogConfig.Type === 'json-file' ? join(containerFolder(engine.config, id), `${id}-json.log`) : '',
+    logPath: logDriver(hostConfig.LogConfig.Type).path?.(containerFolder(engine.config, id), id) ?? '',
   };
   checkAttributes(container);
   await engine.layers.prepare(id, image.id);

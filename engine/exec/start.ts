@@ -91,7 +91,6 @@ export async function runExec(
       // Nobody could ever end the stdin of a detached one.
       openStdin: exec.openStdin && connect !== undefined,
       stdinOnce: true,
-      log: { driver: 'none' },
     });
     undo.defer(async () => await endShim(engine, exec, shim));
     engine.execShims.set(exec.id, shim);

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { logConfigOf, logSizes } from './log-options.ts';
+import { logSizes } from './json-file.ts';
+import { logConfigOf } from './log-options.ts';
 
 const MB = 1024 * 1024;
 const defaults = { logDriver: 'json-file', logOpts: { 'max-size': '1m' } };

@@ -60,7 +60,6 @@ test('a shim whose daemon dies before the start leaves', async () => {
     tty: false,
     openStdin: true,
     stdinOnce: false,
-    log: { driver: 'none' },
   } as const;
   const child = spawn(SHIM_PROGRAM, shimArguments(options), {
     stdio: ['ignore', 'ignore', 'inherit', 'ignore', 'pipe'],

@@ -74,7 +74,7 @@ test('a character on the border of two pieces stays whole', async () => {
 test('bytes that are no text come back from the log as they were', async () => {
   await using bundle = new TestBundle();
   const script = String.raw`head -c 100000 /dev/zero | tr '\0' '\377'; printf '\303'; read x; printf '\251\n'; read x`;
-  const log = { driver: 'json-file' as const, attributes: '{"a":"b","raw":"eA=="}' };
+  const log = { attributes: '{"a":"b","raw":"eA=="}' };
   const shim = await bundle.shim(['sh', '-c', script], { openStdin: true, log });
   await shim.start();
   const live = await bundle.attach(shim, { ...LOGS, stdin: true });
@@ -103,7 +103,7 @@ test("the attributes of the log's options stand in every line", async () => {
   await using bundle = new TestBundle();
   const attributes = { 'a.label': 'x"y', VAR: 'é' };
 
-  await run(bundle, 'echo one; echo two', { log: { driver: 'json-file', attributes: JSON.stringify(attributes) } });
+  await run(bundle, 'echo one; echo two', { log: { attributes: JSON.stringify(attributes) } });
 
   assert.match(
     readFileSync(bundle.logPath, 'utf8'),
@@ -129,7 +129,7 @@ test('a line that an earlier crash cut off does not swallow the next one', async
 test('rotation keeps the wanted files, each a little over its size', async () => {
   await using bundle = new TestBundle();
 
-  await run(bundle, 'seq 20000', { log: { driver: 'json-file', maxBytes: 100_000, maxFiles: 3 } });
+  await run(bundle, 'seq 20000', { log: { maxBytes: 100_000, maxFiles: 3 } });
 
   const names = readdirSync(bundle.directory).filter((name) => name.startsWith(basename(bundle.logPath)));
   assert.deepEqual(names.toSorted(), ['log.json', 'log.json.1', 'log.json.2']);
@@ -144,7 +144,7 @@ test('rotation keeps the wanted files, each a little over its size', async () =>
 test('one file only starts again when it is full', async () => {
   await using bundle = new TestBundle();
 
-  await run(bundle, 'seq 20000', { log: { driver: 'json-file', maxBytes: 100_000, maxFiles: 1 } });
+  await run(bundle, 'seq 20000', { log: { maxBytes: 100_000, maxFiles: 1 } });
 
   const kept = entries(bundle.logPath).map(({ log }) => log);
   assert.equal(kept.join(''), numbers(20_001 - kept.length, 20_000));
@@ -154,7 +154,7 @@ test('one file only starts again when it is full', async () => {
 for (const maxFiles of [1, 3]) {
   test(`a slow reader is caught up across rotations with ${maxFiles} files kept`, async () => {
     await using bundle = new TestBundle();
-    const log = { driver: 'json-file' as const, maxBytes: 100_000, maxFiles };
+    const log = { maxBytes: 100_000, maxFiles };
     const shim = await bundle.shim(['seq', '300000'], { log });
     const slow = await bundle.attach(shim, OUTPUT);
     await shim.start();
@@ -166,7 +166,7 @@ for (const maxFiles of [1, 3]) {
 
 test('logs start with the oldest file, and end with the present end of the log', async () => {
   await using bundle = new TestBundle();
-  const log = { driver: 'json-file' as const, maxBytes: 1_000_000, maxFiles: 5 };
+  const log = { maxBytes: 1_000_000, maxFiles: 5 };
   const shim = await bundle.shim(['sh', '-c', 'seq 30000; echo ready >&2; read x; echo more'], {
     log,
     openStdin: true,

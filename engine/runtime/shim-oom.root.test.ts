@@ -64,7 +64,6 @@ test('on cgroup version 2 the change of its count is told', async () => {
     tty: false,
     openStdin: false,
     stdinOnce: false,
-    log: { driver: 'none' },
     cgroupPath: '/gantry-test',
   });
   const events = '/sys/fs/cgroup/gantry-test/memory.events';

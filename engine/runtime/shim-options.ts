@@ -3,18 +3,14 @@ import { overlayFolders } from '../host/mount.ts';
 /** The overlay that the shim mounts. Lower folders may be relative to `base`, topmost first. */
 export type RootFs = Readonly<{ base: string; lower: readonly string[]; upper: string; work: string; target: string }>;
 
-/** Where the output goes beside the attached clients. `maxBytes` 0 or none: one file without end. */
-export type ShimLog = Readonly<
-  | {
-      driver: 'json-file';
-      path: string;
-      maxBytes?: number;
-      maxFiles?: number;
-      /** JSON of the labels and variables that the log's options chose; it stands in every line. Up to 100 KB. */
-      attributes?: string;
-    }
-  | { driver: 'none' }
->;
+/** The file that the output goes to beside the attached clients. `maxBytes` 0 or none: one file without end. */
+export type ShimLog = Readonly<{
+  path: string;
+  maxBytes?: number;
+  maxFiles?: number;
+  /** JSON of the labels and variables that the log's options chose; it stands in every line. Up to 100 KB. */
+  attributes?: string;
+}>;
 
 export type ShimOptions = Readonly<{
   /** Of the container, or of the exec. */
@@ -35,7 +31,8 @@ export type ShimOptions = Readonly<{
   tty: boolean;
   openStdin: boolean;
   stdinOnce: boolean;
-  log: ShimLog;
+  /** Without it the output is kept nowhere. */
+  log?: ShimLog;
   /** Inside the hierarchies, such as `/gantry/<id>`: watched for out-of-memory kills. */
   cgroupPath?: string;
   /** A runtime that takes longer to start or to remove a container is stuck, and is killed. 60 unless told. */
@@ -58,7 +55,7 @@ export function shimArguments(options: ShimOptions): string[] {
   if (options.tty) list.push('--tty');
   if (options.openStdin) list.push('--stdin');
   if (options.stdinOnce) list.push('--stdin-once');
-  if (log.driver === 'json-file') list.push(...logArguments(log));
+  if (log !== undefined) list.push(...logArguments(log));
   if (options.cgroupPath !== undefined) list.push('--cgroup', options.cgroupPath);
   if (options.runtimeSeconds !== undefined) list.push('--runtime-seconds', String(options.runtimeSeconds));
   return list;
@@ -69,7 +66,7 @@ function rootFsArguments({ base, lower, upper, work, target }: RootFs): string[]
   return ['--rootfs-base', base, '--rootfs-options', options, '--rootfs-target', target];
 }
 
-function logArguments(log: Extract<ShimLog, { driver: 'json-file' }>): string[] {
+function logArguments(log: ShimLog): string[] {
   const list = ['--log', log.path];
   if (log.maxBytes !== undefined) list.push('--log-max-size', String(log.maxBytes));
   if (log.maxFiles !== undefined) list.push('--log-max-files', String(log.maxFiles));

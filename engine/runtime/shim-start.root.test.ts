@@ -100,7 +100,7 @@ test('a start that hangs can be abandoned', async () => {
 test('a set-up that the shim cannot do is an error of the spawn', async () => {
   await using bundle = new TestBundle();
 
-  const spawning = bundle.shim(['true'], { log: { driver: 'json-file', attributes: 'x'.repeat(102_401) } });
+  const spawning = bundle.shim(['true'], { log: { attributes: 'x'.repeat(102_401) } });
 
   await assert.rejects(spawning, /the shim refused: take the log's attributes: Argument list too long/);
 });

@@ -176,7 +176,7 @@ test('a client that asked for one stream gets no other', async () => {
 
 test('without a log the container waits for its slowest reader, until that one leaves', async () => {
   await using bundle = new TestBundle();
-  const shim = await bundle.shim(['head', '-c', String(20 * MEGABYTE), '/dev/zero'], { log: { driver: 'none' } });
+  const shim = await bundle.shim(['head', '-c', String(20 * MEGABYTE), '/dev/zero'], { log: false });
   const slow = await bundle.attach(shim, OUTPUT);
   const fast = await bundle.attach(shim, OUTPUT);
   let received = 0;
@@ -194,7 +194,7 @@ test('without a log the container waits for its slowest reader, until that one l
 test('a reader that never reads does not hold up the end, and has everything afterwards', async () => {
   await using bundle = new TestBundle();
   const size = 500_000; // more than a client's buffer and the socket's
-  const shim = await bundle.shim(['head', '-c', String(size), '/dev/zero'], { log: { driver: 'none' } });
+  const shim = await bundle.shim(['head', '-c', String(size), '/dev/zero'], { log: false });
   const never = await bundle.attach(shim, OUTPUT);
   await shim.start();
 

@@ -9,6 +9,7 @@ import { filesystemOf } from '../host/statfs.ts';
 import type { ImageStore } from '../images/store.ts';
 import type { Clock } from '../lib/clock.ts';
 import { hasCode } from '../lib/errors.ts';
+import { LOG_DRIVERS } from '../logs/drivers.ts';
 import type { Runtimes } from '../runtime/runtimes.ts';
 import { VERSION } from '../version.ts';
 import type { Info, Version } from './schema.ts';
@@ -71,7 +72,7 @@ export function infoOf(engine: Needs): Info {
       Volume: ['local'],
       Network: ['bridge', 'host', 'null'],
       Authorization: null,
-      Log: ['json-file', 'none'],
+      Log: [...LOG_DRIVERS],
     },
     MemoryLimit: hasFile('memory/memory.limit_in_bytes', 'memory.max'),
     SwapLimit: hasFile('memory/memory.memsw.limit_in_bytes', 'memory.swap.max'),

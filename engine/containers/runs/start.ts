@@ -11,8 +11,7 @@ import { settlesWithin, type Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { KeyLock } from '../../lib/key-lock.ts';
 import { sharedWith } from '../../lib/shared-namespace.ts';
-import { attributesText } from '../../logs/log-attributes.ts';
-import { logSizes } from '../../logs/log-options.ts';
+import { logDriverOf } from '../../logs/drivers.ts';
 import { hasAddress, NO_PLACE } from '../../networks/endpoint.ts';
 import { networkModeOf } from '../../networks/mode.ts';
 import { openSandbox, type NetworkNeeds, type SandboxRequest } from '../../networks/sandbox.ts';
@@ -20,7 +19,7 @@ import { rootSeenBy } from '../../oci/root-files.ts';
 import { hasHome, ociSpec, type Namespaces } from '../../oci/spec.ts';
 import { resolveUser, type ContainerUser } from '../../oci/user.ts';
 import type { Runtimes } from '../../runtime/runtimes.ts';
-import { Shim, type ShimOptions } from '../../runtime/shim.ts';
+import { Shim } from '../../runtime/shim.ts';
 import { StartFailed } from '../../runtime/start-failure.ts';
 import { emitContainer, emitMounts } from '../container-events.ts';
 import { linkEnvironment, linkHosts, tellLinkedAddress } from '../links/links.ts';
@@ -206,19 +205,12 @@ async function spawnShim(
       tty: config.Tty,
       openStdin: config.OpenStdin,
       stdinOnce: config.StdinOnce,
-      log: logOf(container),
+      log: logDriverOf(container).shimLog(container),
       cgroupPath: cgroupPathOf(container),
     });
   } finally {
     if (netns !== undefined) closeSync(netns); // the shim holds it now
   }
-}
-
-function logOf(container: Container): ShimOptions['log'] {
-  const { logPath, hostConfig } = container;
-  if (logPath === '') return { driver: 'none' };
-  const sizes = logSizes(hostConfig.LogConfig.Config);
-  return { driver: 'json-file', path: logPath, ...sizes, attributes: attributesText(container) };
 }
 
 function namespacesOf(engine: StartNeeds, { hostConfig }: Container, shimPid: number | undefined): Namespaces {

@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream';
 
 import type { Events } from '../../events/events.ts';
 import { EngineError } from '../../lib/errors.ts';
-import { readLog } from '../../logs/log-file.ts';
+import { logDriverOf } from '../../logs/drivers.ts';
 import { ShimLost, type AttachOptions, type Shim } from '../../runtime/shim.ts';
 import { emitContainer } from '../container-events.ts';
 import type { Exits } from '../runs/exits.ts';
@@ -136,9 +136,9 @@ function lastsAsTheRun({ container: { config }, wanted }: Attach): boolean {
 }
 
 async function sendLog({ container, wanted }: Attach, client: Duplex): Promise<void> {
-  const { logPath, config } = container;
-  if (logPath === '') return;
+  const { read } = logDriverOf(container);
+  if (read === undefined) return;
   const { stdout, stderr } = wanted;
-  const selection = { stdout, stderr, timestamps: false, details: undefined, framed: !config.Tty };
-  await deliver(readLog(logPath, { ...selection, tail: 'all' }), client);
+  const selection = { stdout, stderr, timestamps: false, details: undefined, framed: !container.config.Tty };
+  await deliver(read(container, { ...selection, tail: 'all' }), client);
 }

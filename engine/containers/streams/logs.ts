@@ -1,7 +1,9 @@
 import { parseTime } from '../../http/times.ts';
 import { EngineError } from '../../lib/errors.ts';
+import type { LogDriver } from '../../logs/driver.ts';
+import { logDriverOf } from '../../logs/drivers.ts';
 import { attributesText, logAttributes } from '../../logs/log-attributes.ts';
-import { readLog, type LogQuery } from '../../logs/log-file.ts';
+import type { LogQuery } from '../../logs/log-file.ts';
 import type { Exits } from '../runs/exits.ts';
 import { isAlive } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';
@@ -20,17 +22,16 @@ export type LogsRequest = Readonly<{
   tail?: string;
 }>;
 
+type PreparedLog = Readonly<{ container: Container; query: LogQuery; read: NonNullable<LogDriver['read']> }>;
+
 /** What can be refused, before the head is sent. Throws `invalid`, `notFound`, `conflict` (nothing to read). */
-export function prepareLogs(
-  engine: Needs,
-  ref: string,
-  request: LogsRequest,
-): { container: Container; query: LogQuery } {
+export function prepareLogs(engine: Needs, ref: string, request: LogsRequest): PreparedLog {
   if (request.stdout !== true && request.stderr !== true) {
     throw new EngineError('invalid', 'Bad parameters: you must choose at least one stream');
   }
   const container = engine.containers.find(ref);
-  if (container.logPath === '') throw new EngineError('conflict', 'configured logging driver does not support reading');
+  const { read } = logDriverOf(container);
+  if (read === undefined) throw new EngineError('conflict', 'configured logging driver does not support reading');
   const query: LogQuery = {
     stdout: request.stdout ?? false,
     stderr: request.stderr ?? false,
@@ -42,21 +43,21 @@ export function prepareLogs(
     since: timeOf('since', request.since),
     until: timeOf('until', request.until),
   };
-  return { container, query };
+  return { container, query, read };
 }
 
 /** The pieces of the log; with `follow` until the container ends or the signal says so. Specification, endpoint 5. */
 export function readContainerLog(
   engine: Needs,
-  { container, query }: { container: Container; query: LogQuery },
+  { container, query, read }: PreparedLog,
   follow: boolean,
   signal: AbortSignal,
 ): AsyncGenerator<Buffer> {
-  const { id, logPath } = container;
+  const { id } = container;
   const state = engine.containers.get(id)?.state;
   const runs = state !== undefined && (isAlive(state) || state.status === 'starting');
   // As in docker a follow ends with the run, also when a restart policy begins the next one.
-  return readLog(logPath, query, follow && runs ? { ended: engine.exits.runs.next(id, signal), signal } : undefined);
+  return read(container, query, follow && runs ? { ended: engine.exits.runs.next(id, signal), signal } : undefined);
 }
 
 function tailOf(text = 'all'): number | 'all' {
