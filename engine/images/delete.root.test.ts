@@ -108,7 +108,8 @@ test('a stopped container keeps its image, unless by force; its own layers stay'
     conflict(`unable to delete ${short} (must be forced) - image is being used by stopped container c0ffee000000`),
   );
   assert.deepEqual(deleteImage(engine, 'a:1', FORCED), [{ untagged: 'a:1' }, { deleted: image.id }]);
-  assert.equal(engine.layers.overlay(CONTAINER).lower.length, 1);
+  const [, ...ofImage] = engine.layers.overlay(CONTAINER).lower; // the first is what all containers have
+  assert.equal(ofImage.length, 1);
   await engine.layers.remove(CONTAINER);
   assert.deepEqual(engine.layers.all(), []);
 });

@@ -14,7 +14,7 @@ suite('an image whose files are lost', { concurrency: false }, () => {
 
   const layers = (): string => join(engine.dataRoot, 'layers');
   const blobs = (): string => join(engine.dataRoot, 'blobs/sha256');
-  const folders = (): string[] => readdirSync(layers()).filter((name) => name !== 'empty' && name !== '.trash');
+  const folders = (): string[] => readdirSync(layers()).filter((name) => name !== 'common' && name !== '.trash');
 
   async function runs(id: string): Promise<void> {
     assert.equal((await engine.post(`/containers/${id}/start`)).status, 204);

@@ -93,6 +93,7 @@ export class Layers implements AsyncDisposable {
       ),
       deleteOwner: db.sql.prepare('DELETE FROM layer_owners WHERE owner = ?'),
     };
+    mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
     makeCommonLayer(join(this.#directory, COMMON));
     mkdirSync(this.#writable, { recursive: true, mode: 0o700 });
     const onFailure = (error: unknown, path: string): void =>
