@@ -10,14 +10,16 @@ import type { ConfigFile, ConfigKey } from './schema.ts';
 
 export type Problem = Readonly<{ key: ConfigKey; message: string }>;
 type SettingsCheck = (settings: ConfigFile) => void;
-/** By the key that a problem is reported under. Each throws with a sentence that needs no key. */
+/**
+ * Checks by the key under which a problem is reported. Each throws an error whose message makes sense without the key.
+ */
 export type SettingsChecks = Readonly<Partial<Record<ConfigKey, SettingsCheck>>>;
 
 const ULIMITS = ['as', 'core', 'cpu', 'data', 'fsize', 'locks', 'memlock', 'msgqueue', 'nice', 'nofile'];
 const MORE_ULIMITS = ['nproc', 'rss', 'rtprio', 'rttime', 'sigpending', 'stack'];
 const BUILT_IN_RUNTIMES = ['runc', 'crun'];
 
-/** What a schema cannot say, of the settings that are no domain's. */
+/** Checks that the schema cannot express, for settings that belong to no domain. */
 const CHECKS: SettingsChecks = {
   hosts: checkHosts,
   'data-root': (settings) => checkFolder(settings['data-root']),
@@ -39,7 +41,7 @@ const CHECKS: SettingsChecks = {
   },
 };
 
-/** Everything that is wrong with settings whose types are right; `ofDomains` are the domains' own checks. */
+/** All problems of settings whose types are right; `ofDomains` are the domains' own checks. */
 export function checkSettings(settings: ConfigFile, ofDomains: readonly SettingsChecks[]): Problem[] {
   return [CHECKS, ...ofDomains].flatMap(Object.entries<SettingsCheck>).flatMap(([key, check]) => {
     try {
@@ -53,18 +55,18 @@ export function checkSettings(settings: ConfigFile, ofDomains: readonly Settings
 
 function checkHosts(settings: ConfigFile): void {
   const tls = settings.tls || settings.tlsverify;
-  refuseIf(settings.hosts.length === 0, 'at least one host is needed');
+  refuseIf(settings.hosts.length === 0, 'at least one host is required');
   for (const text of settings.hosts) {
     const host = parseHost(text, tls);
     if (host.kind === 'unix' || tls || settings['insecure-tcp'] || isLoopback(host.address)) continue;
     throw new EngineError(
       'invalid',
-      `${text}: TCP without TLS gives root to everyone who reaches it; use --tlsverify, a loopback address, or --insecure-tcp`,
+      `${text}: everyone who can reach TCP without TLS gets root; use --tlsverify, a loopback address, or --insecure-tcp`,
     );
   }
 }
 
-/** Read now, so that a daemon with a wrong file says so and touches nothing. */
+/** Reads the files at once, so that a daemon with a wrong file refuses to start before it changes anything. */
 function checkCertificate({ tls, tlsverify, tlscert, tlskey }: ConfigFile): void {
   if (!tls && !tlsverify) return;
   refuseIf(tlscert === '' || tlskey === '', 'TLS needs --tlscert and --tlskey');
@@ -72,21 +74,23 @@ function checkCertificate({ tls, tlsverify, tlscert, tlskey }: ConfigFile): void
   try {
     createSecureContext({ cert, key });
   } catch (error) {
-    throw new EngineError('invalid', `${tlscert} and ${tlskey} cannot be used: ${String(error)}`, { cause: error });
+    throw new EngineError('invalid', `${tlscert} and ${tlskey} cannot be used together: ${String(error)}`, {
+      cause: error,
+    });
   }
 }
 
 function checkAuthority({ tlsverify, tlscacert }: ConfigFile): void {
   if (!tlsverify) return;
   refuseIf(tlscacert === '', '--tlsverify needs --tlscacert');
-  refuseIf(!readPem(tlscacert).includes('-----BEGIN CERTIFICATE-----'), `${tlscacert}: there is no certificate in it`);
+  refuseIf(!readPem(tlscacert).includes('-----BEGIN CERTIFICATE-----'), `${tlscacert}: contains no certificate`);
 }
 
 function readPem(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    throw new EngineError('invalid', `cannot be read: ${String(error)}`, { cause: error });
+    throw new EngineError('invalid', `cannot read the file: ${String(error)}`, { cause: error });
   }
 }
 
@@ -94,7 +98,7 @@ function checkLabels({ labels }: ConfigFile): void {
   const values = new Map<string, string>();
   for (const label of labels) {
     const [, key, value = ''] = /^([^=]+)=(.*)$/s.exec(label) ?? [];
-    if (key === undefined) throw new EngineError('invalid', `bad attribute format: ${label} (key=value is expected)`);
+    if (key === undefined) throw new EngineError('invalid', `bad attribute format: ${label} (expected key=value)`);
     const before = values.get(key);
     refuseIf(before !== undefined && before !== value, `conflict labels for ${key}=${before} and ${label}`);
     values.set(key, value);

@@ -56,7 +56,7 @@ export function flagsOf(key: ConfigKey): string {
   return `flag --${name ?? key}`;
 }
 
-/** Reads `--flag value`, `--flag=value` and dockerd's short forms. What is wrong is in `problems`. */
+/** Reads `--flag value`, `--flag=value` and dockerd's short forms. `problems` lists what could not be read. */
 export function parseFlags(argv: readonly string[]): {
   given: Given;
   configFile: string | undefined;
@@ -100,7 +100,7 @@ export function usage(): string {
   return [
     'Usage: gantry daemon [flags]',
     '',
-    `  ${'    --config-file'.padEnd(26)} JSON file with the same settings under the names of dockerd`,
+    `  ${'    --config-file'.padEnd(26)} JSON file with the same settings, named as in dockerd's`,
     ...lines,
     `  ${'    --validate'.padEnd(26)} check the settings and exit`,
     `  ${'-v, --version'.padEnd(26)} print the version and exit`,

@@ -1,14 +1,14 @@
 import { EngineError } from '../lib/errors.ts';
 
-/** Where clients are listened for. */
+/** An address on which the daemon listens. */
 export type Host = Readonly<{ kind: 'unix'; path: string } | { kind: 'tcp'; address: string; port: number }>;
 
 const PLAIN_PORT = 2375;
 const TLS_PORT = 2376;
 
 /**
- * Reads `unix:///path` and `tcp://address:port` as dockerd does: an address that is not told is the loopback one, a
- * port that is not told the one that docker has for it, and port 0 is chosen by the kernel. Throws `invalid`.
+ * Reads `unix:///path` and `tcp://address:port` as dockerd does: the default address is loopback, the default port is
+ * docker's, and the kernel chooses port 0. Throws `invalid`.
  */
 export function parseHost(text: string, tls: boolean): Host {
   const [, path] = /^unix:\/\/(\/.+)$/s.exec(text) ?? [];
@@ -16,13 +16,13 @@ export function parseHost(text: string, tls: boolean): Host {
   const match = /^tcp:\/\/(\[[0-9a-f:.%]+\]|[^:/[\]]*)(?::(\d{1,5}))?\/?$/i.exec(text);
   const port = match?.[2] === undefined ? (tls ? TLS_PORT : PLAIN_PORT) : Number(match[2]);
   if (match === null || port > 65_535) {
-    throw new EngineError('invalid', `"${text}" is not a host: unix:///path or tcp://address:port is expected`);
+    throw new EngineError('invalid', `"${text}" is not a host; expected unix:///path or tcp://address:port`);
   }
   const address = match[1]!.replace(/^\[(.*)\]$/, '$1');
   return { kind: 'tcp', address: address === '' || address === 'localhost' ? '127.0.0.1' : address, port };
 }
 
-/** Whether only this machine reaches the address. */
+/** Whether only this machine can reach the address. */
 export function isLoopback(address: string): boolean {
   return /^127\.\d+\.\d+\.\d+$/.test(address) || address === '::1';
 }

@@ -1,6 +1,6 @@
 import type { Config } from './daemon-config.ts';
 
-/** What a start decides for good: listeners, folders, the bridge. */
+/** Settings that only a start of the daemon can change: listeners, folders, the bridge. */
 const FIXED = [
   'hosts',
   'dataRoot',
@@ -19,11 +19,11 @@ const FIXED = [
 ] as const satisfies readonly (keyof Config)[];
 
 /**
- * The settings after a reload: those of `next`, but what a start decides for good stays, and is named in `waiting` where
- * it differs.
+ * The settings after a reload: those of `next`, except those that only a start can change. `waiting` names the latter
+ * where they differ.
  */
 export function reloadedConfig(current: Config, next: Config): { config: Config; waiting: string[] } {
-  // Limits and tokens change at once; whether there are any does not.
+  // Limits and tokens change at once; turning limits on or off needs a start.
   const switched = (current.apiRateLimit === undefined) !== (next.apiRateLimit === undefined);
   const keys = switched ? ([...FIXED, 'apiRateLimit'] as const) : FIXED;
   const fixed = Object.fromEntries(keys.map((key) => [key, current[key]]));
@@ -31,7 +31,7 @@ export function reloadedConfig(current: Config, next: Config): { config: Config;
   return { config: Object.freeze({ ...next, ...fixed }), waiting };
 }
 
-/** The settings in force, for those who read them when they need them. */
+/** The settings in force. Readers ask for `current` each time, and keep no copy. */
 export class LiveConfig {
   #current: Config;
 

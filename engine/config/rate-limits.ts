@@ -9,7 +9,7 @@ const closed = { additionalProperties: false } as const;
 const count = (minimum: number, maximum = 1_000_000_000) => Type.Optional(Type.Integer({ minimum, maximum }));
 const windowSeconds = count(1, 366 * 24 * 3600);
 
-/** The keys of the gateway's configuration file, as far as they mean something for the engine's API. */
+/** The keys of the gateway's configuration file that apply to the engine's API. */
 const File = Type.Object(
   {
     limits: Type.Optional(Type.Object({ anonymous: count(0), user: count(0) }, closed)),
@@ -42,25 +42,24 @@ const File = Type.Object(
   closed,
 );
 
-/** Who may ask how much over TCP. */
+/** How many requests each client over TCP may send. */
 export type RateLimits = Readonly<{
   anonymous: number;
   user: number;
   windowSeconds: number;
   concurrent: number;
   points: Readonly<{ limit: number; windowSeconds: number }>;
-  /** Only hashes: the file holds no secret. */
+  /** Hashes only, so the file holds no secret. */
   tokens: readonly Readonly<{ sha256: string; user: string }>[];
 }>;
 
-/** Reads the file of `--api-rate-limit`; what it leaves out is the specification's. Throws `invalid`. */
+/** Reads the file of `--api-rate-limit`; the defaults are the specification's. Throws `invalid`. */
 export function readRateLimits(path: string): RateLimits {
   const { limits = {}, categories = {}, secondary = {}, identities = {} } = read(path);
   const tokens = identities.tokens ?? [];
   const seen = new Set<string>();
   for (const { sha256 } of tokens) {
-    if (seen.has(sha256.toLowerCase()))
-      throw new EngineError('invalid', `${path}: a token stands there twice: ${sha256}`);
+    if (seen.has(sha256.toLowerCase())) throw new EngineError('invalid', `${path}: duplicate token: ${sha256}`);
     seen.add(sha256.toLowerCase());
   }
   return {

@@ -72,9 +72,9 @@ test('a setting that is in the file and among the flags is refused', () => {
   const path = fileWith({ labels: ['a=b'], bip: '10.0.0.1/24', debug: false });
 
   assert.deepEqual(problemsOf(['--config-file', path, '--label=c=d', '--bip=10.0.0.1/24', '-D']), [
-    `flag --label: the configuration file ${path} sets "labels" too`,
-    `flag --bip: the configuration file ${path} sets "bip" too`,
-    `flag --debug: the configuration file ${path} sets "debug" too`,
+    `flag --label: also set in the configuration file ${path}, as "labels"`,
+    `flag --bip: also set in the configuration file ${path}, as "bip"`,
+    `flag --debug: also set in the configuration file ${path}, as "debug"`,
   ]);
 });
 
@@ -87,9 +87,9 @@ test('all problems are reported together, each with its place', () => {
     'unknown flag: --nope',
     'flag --tls: true or false is expected, not "maybe"',
     'flag --default-ulimit: name=soft[:hard] is expected, not "nofile"',
-    `${path}: storage: there is no setting of this name`,
+    `${path}: storage: unknown setting`,
     `${path}: mtu: must be integer`,
-    `${path}: log-level: debug, info, warn, error, fatal are the choices, not "loud"`,
+    `${path}: log-level: debug, info, warn, error, fatal are allowed, not "loud"`,
   ]);
 });
 
@@ -98,8 +98,8 @@ suite('what is refused as a flag', () => {
     ['--host=fd://', /^flag --host: "fd:\/\/" is not a host/],
     ['--host=tcp://1.2.3.4:70000', /^flag --host: .* is not a host/],
     ['--host=unix://relative', /^flag --host: .* is not a host/],
-    ['--host=tcp://0.0.0.0:2375', /^flag --host: .*TCP without TLS gives root to everyone/],
-    ['--host=tcp://192.168.1.1', /^flag --host: .*TCP without TLS gives root to everyone/],
+    ['--host=tcp://0.0.0.0:2375', /^flag --host: .*everyone who can reach TCP without TLS gets root/],
+    ['--host=tcp://192.168.1.1', /^flag --host: .*everyone who can reach TCP without TLS gets root/],
     ['--group=nobody-has-this', /^flag --group: group nobody-has-this does not exist$/],
     ['--data-root=relative', /^flag --data-root: "relative" is not an absolute path$/],
     ['--bridge=a/b', /^flag --bridge: .*a\/b/],
@@ -134,15 +134,15 @@ suite('what is refused as a flag', () => {
 suite('what is refused in the file', () => {
   const cases: [unknown, RegExp][] = [
     ['{"debug": yes}', /: .*JSON/],
-    ['[]', /: a JSON object is expected$/],
+    ['[]', /: not a JSON object$/],
     [{ hosts: 'unix:///a' }, /: hosts: must be array$/],
-    [{ hosts: [] }, /: hosts: at least one host is needed$/],
+    [{ hosts: [] }, /: hosts: at least one host is required$/],
     [{ labels: ['a=b', 5] }, /: labels: 1: must be string$/],
     [{ labels: ['a=b', 'a=c'] }, /: labels: conflict labels for a=b and a=c$/],
     [{ 'default-ulimits': { nofile: { Soft: 1 } } }, /: default-ulimits: nofile: .*Hard/],
     [{ runtimes: { kata: { path: '' } } }, /: runtimes: kata\.path: /],
     [{ 'live-restore': 'yes' }, /: live-restore: must be boolean$/],
-    [{ 'Log-Level': 'info' }, /: Log-Level: there is no setting of this name$/],
+    [{ 'Log-Level': 'info' }, /: Log-Level: unknown setting$/],
   ];
   for (const [content, message] of cases) {
     test(typeof content === 'string' ? content : JSON.stringify(content), () => {
@@ -167,9 +167,9 @@ test('a certificate and a key that do not belong together are refused', () => {
 
   assert.deepEqual(problemsOf(tls('a.pem', 'a.key')), []);
   assert.match(problemsOf(tls('a.pem', 'b.key'))[0] ?? '', /^flag --tlscert: .*a\.pem and .*b\.key cannot be used/);
-  assert.match(problemsOf(tls('a.pem', 'c.key'))[0] ?? '', /^flag --tlscert: cannot be read: .*c\.key/);
+  assert.match(problemsOf(tls('a.pem', 'c.key'))[0] ?? '', /^flag --tlscert: cannot read the file: .*c\.key/);
   assert.match(
     problemsOf([...tls('a.pem', 'a.key'), '--tlsverify', `--tlscacert=${folder}/a.key`])[0] ?? '',
-    /^flag --tlscacert: .*there is no certificate in it/,
+    /^flag --tlscacert: .*contains no certificate/,
   );
 });

@@ -7,7 +7,7 @@ import { toConfig, type Config } from './daemon-config.ts';
 import { flagsOf, parseFlags, type Given } from './flags.ts';
 import { ConfigFile, type ConfigKey } from './schema.ts';
 
-/** Everything that is wrong with the settings, each with its source and key. */
+/** All problems of the settings, each with its source and key. */
 export class ConfigError extends Error {
   readonly problems: readonly string[];
 
@@ -31,7 +31,7 @@ export function readConfig(argv: readonly string[], ofDomains: readonly Settings
   const file = flags.configFile === undefined ? {} : readFile(flags.configFile, problems);
   for (const key of Object.keys(flags.given)) {
     if (!Object.hasOwn(file, key)) continue;
-    problems.push(`${flagsOf(key as ConfigKey)}: the configuration file ${flags.configFile} sets "${key}" too`);
+    problems.push(`${flagsOf(key as ConfigKey)}: also set in the configuration file ${flags.configFile}, as "${key}"`);
   }
   const given = { ...file, ...flags.given };
   const report = ({ key, message }: Problem): void => {
@@ -50,18 +50,18 @@ function defaults(): Given {
   return Object.fromEntries(Object.entries(KEYS).map(([key, schema]) => [key, structuredClone(schema.default)]));
 }
 
-/** Key by key: a schema's own list of errors ends after some. */
+/** Checks key by key, because the schema library's own list of errors is cut off. */
 function checkTypes(given: Given): Problem[] {
   return Object.entries(given).flatMap(([key, value]) => {
     const problem = (message: string): Problem => ({ key: key as ConfigKey, message });
     const schema = Object.hasOwn(KEYS, key) ? KEYS[key] : undefined;
-    if (schema === undefined) return [problem('there is no setting of this name')];
+    if (schema === undefined) return [problem('unknown setting')];
     const [fits, [error]] = Schema.Compile(schema).Errors(value);
     if (fits) return [];
     const words = schema.anyOf?.map((one) => one.const);
-    if (words !== undefined) return [problem(`${words.join(', ')} are the choices, not ${JSON.stringify(value)}`)];
+    if (words !== undefined) return [problem(`${words.join(', ')} are allowed, not ${JSON.stringify(value)}`)];
     const place = error?.instancePath.slice(1).replaceAll('/', '.') ?? '';
-    return [problem(`${place === '' ? '' : `${place}: `}${error?.message ?? 'not as expected'}`)];
+    return [problem(`${place === '' ? '' : `${place}: `}${error?.message ?? 'invalid value'}`)];
   });
 }
 
@@ -69,7 +69,7 @@ function readFile(path: string, problems: string[]): Given {
   try {
     const read: unknown = JSON.parse(readFileSync(path, 'utf8'));
     if (typeof read === 'object' && read !== null && !Array.isArray(read)) return { ...read };
-    problems.push(`${path}: a JSON object is expected`);
+    problems.push(`${path}: not a JSON object`);
   } catch (error) {
     problems.push(`${path}: ${error instanceof Error ? error.message : String(error)}`);
   }

@@ -5,7 +5,7 @@ const strings = (description: string, initial: string[] = []) =>
 const text = (description: string, initial = '') => Type.String({ default: initial, description });
 const flag = (description: string, initial = false) => Type.Boolean({ default: initial, description });
 
-/** A limit that every container gets unless it brings its own. */
+/** The default limit of containers that set none of their own. */
 const Ulimit = Type.Object(
   { Name: Type.Optional(Type.String()), Soft: Type.Integer({ minimum: -1 }), Hard: Type.Integer({ minimum: -1 }) },
   { additionalProperties: false },
@@ -36,7 +36,7 @@ export const ConfigFile = Type.Object(
     tlscert: text('certificate of the daemon'),
     tlskey: text('key of the certificate'),
     'insecure-tcp': flag(
-      'allow tcp hosts without TLS on addresses other than loopback: root for everyone who reaches it',
+      'allow tcp hosts without TLS on addresses other than loopback; everyone who can reach them gets root',
     ),
     'api-rate-limit': text('JSON file with the tokens and the limits of clients over tcp; empty: no limits'),
     'api-cors-header': text('value of Access-Control-Allow-Origin; empty: no CORS'),

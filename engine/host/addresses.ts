@@ -95,7 +95,7 @@ export function listRoutes(route: Netlink): Route[] {
     });
 }
 
-/** Tells a link which hardware address an IPv4 neighbour has, as if the neighbour had just answered: it ages. */
+/** Sets the hardware address of an IPv4 neighbour as if the neighbour had just answered; the entry ages. */
 export function addNeighbour({ link, ip, mac }: Neighbour): Message {
   const parts = [attribute(NDA.destination, ipBytes(ip)), attribute(NDA.linkAddress, macBytes(mac))];
   const head = neighbourHead(AF_INET, link, NUD.reachable, 0);

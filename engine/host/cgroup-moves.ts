@@ -11,9 +11,9 @@ let preparation: { underWay: boolean; endedAt: number } = { underWay: false, end
 /**
  * Tells the kernel that processes are about to be moved into a cgroup.
  *
- * After a pause the first move waits 10 ms for RCU, as all threads of the machine have to take note. Who calls this
- * some milliseconds before the runtime comes to it has that wait behind him: a start and an exec take 10 ms less. It
- * moves this process to where it is already, in the background; nothing depends on its success.
+ * After a pause the first move waits 10 ms for RCU, because all threads of the machine have to take note. A call some
+ * milliseconds before the runtime moves a process hides that wait: a start or an exec takes 10 ms less. The call moves
+ * this process to the cgroup it is already in, in the background; nothing depends on its success.
  */
 export function prepareMoves(): void {
   if (preparation.underWay || performance.now() - preparation.endedAt < PREPARED_MS) return;
@@ -31,7 +31,7 @@ async function moveInPlace(): Promise<void> {
   await writeFile(join(mount, ours, 'cgroup.procs'), String(process.pid));
 }
 
-/** The place of the hierarchy with the controller for pids, or of version 2, in `/proc/<pid>/cgroup`. */
+/** The path in `/proc/<pid>/cgroup` of the hierarchy with the pids controller, or of version 2. */
 export function ownCgroup(text: string): string {
   const lines = text.split('\n').map((line) => line.split(':'));
   const found =

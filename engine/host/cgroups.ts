@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { hasCode } from '../lib/errors.ts';
 
-/** Where the hierarchies are mounted; of version 2 the only one. */
+/** The mount points of the cgroup hierarchies; version 2 has one. */
 export const CGROUP_ROOT = '/sys/fs/cgroup';
 
 export type Controller = 'cpu' | 'cpuset' | 'memory' | 'pids' | 'blkio' | 'devices' | 'freezer' | 'hugetlb';
@@ -29,7 +29,7 @@ const CONTROLLERS: readonly Controller[] = [
   'hugetlb',
 ];
 
-/** Which cgroups this machine has, by what is mounted. */
+/** Finds the cgroup version of this machine from what is mounted. */
 export function detectCgroups(mountinfo = readFileSync('/proc/self/mountinfo', 'utf8')): Cgroups {
   const mounts = mountinfo.split('\n').flatMap(readMount);
   const unified = mounts.find(({ type }) => type === 'cgroup2');
@@ -46,7 +46,7 @@ export function detectCgroups(mountinfo = readFileSync('/proc/self/mountinfo', '
   return { version: 2, hybrid: false, controllers, mounts: paths };
 }
 
-/** Values of a container's cgroup at this moment; `undefined` where the controller or the group is not there. */
+/** Current values of a container's cgroup; `undefined` where the controller or the group does not exist. */
 export type Usage = Readonly<{
   memoryBytes: number | undefined;
   memoryLimitBytes: number | undefined;
@@ -96,15 +96,15 @@ export function hasCgroup({ mounts }: Pick<Cgroups, 'mounts'>, path: string): bo
 
 function addProcesses(directory: string, pids: Set<number>): void {
   for (const line of (readValue(join(directory, 'cgroup.procs')) ?? '').split('\n')) {
-    // 0 is a process of another pid namespace than ours: none that we could reach.
+    // 0 stands for a process in a pid namespace that we cannot see; it cannot be signalled.
     if (line !== '' && line !== '0') pids.add(Number(line));
   }
   for (const name of foldersIn(directory)) addProcesses(join(directory, name), pids);
 }
 
 /**
- * Stops every process of a cgroup where it is, or lets them go on. Synchronous: the kernel answers at once. A cgroup that
- * is not there, or goes meanwhile, is no error.
+ * Freezes or thaws every process of a cgroup. Synchronous, because the kernel answers at once. A cgroup that does not
+ * exist, or disappears meanwhile, is not an error.
  */
 export function freezeCgroup({ version, controllers }: Cgroups, path: string, frozen: boolean): void {
   const mount = controllers.get('freezer');
@@ -118,13 +118,13 @@ export function freezeCgroup({ version, controllers }: Cgroups, path: string, fr
 }
 
 /**
- * Removes a cgroup and those below it from every hierarchy; what is already gone is no error. Throws `EBUSY` while
- * processes are in it.
+ * Removes a cgroup and those below it from every hierarchy. A cgroup that does not exist is not an error. Throws
+ * `EBUSY` while processes are in it.
  */
 export function removeCgroup({ mounts }: Pick<Cgroups, 'mounts'>, path: string): void {
-  // Nothing above or beside: a path such as `/` would take the machine's own groups.
+  // A path such as `/` or `..` would remove the machine's own cgroups.
   if (!/^(\/[^/]+)+$/.test(path) || path.split('/').includes('..'))
-    throw new RangeError(`not a cgroup of ours: ${path}`);
+    throw new RangeError(`not a cgroup of the engine: ${path}`);
   for (const mount of mounts) removeTree(join(mount, path));
 }
 
@@ -133,7 +133,7 @@ function removeTree(directory: string): void {
   try {
     rmdirSync(directory);
   } catch (error) {
-    if (!hasCode(error, 'ENOENT')) throw error; // not in this hierarchy, or somebody was faster
+    if (!hasCode(error, 'ENOENT')) throw error; // not in this hierarchy, or already removed
   }
 }
 
@@ -159,7 +159,7 @@ function readMount(line: string): Mount[] {
 
 function controllersOf(mount: string): Controller[] {
   const listed = new Set(readValue(join(mount, 'cgroup.controllers'))?.split(/\s+/));
-  if (listed.has('io')) listed.add('blkio'); // version 2's name of the same
+  if (listed.has('io')) listed.add('blkio'); // the name of the same in version 2
   return CONTROLLERS.filter((name) => listed.has(name) || name === 'devices' || name === 'freezer');
 }
 

@@ -16,8 +16,8 @@ const IPPROTO_UDP = 17;
 /**
  * Makes the kernel forget the UDP flows that it translates to `ip`.
  *
- * UDP has no end of a connection: a client that keeps sending would go on reaching the former owner of a published
- * port for minutes. Kernels before 6.10 cannot filter here and answer with an error, which is `EINVAL` or `ENOENT`.
+ * UDP has no end of a connection, so a client that keeps sending would reach the former owner of a published port for
+ * minutes. Kernels before 6.10 cannot filter here and answer `EINVAL` or `ENOENT`.
  */
 export function forgetUdpFlows(netfilter: Netlink, ip: string): void {
   const head = Buffer.from([AF_INET, 0, 0, 0]);

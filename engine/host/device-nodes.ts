@@ -8,9 +8,9 @@ export type NodeKind = keyof typeof TYPE;
 
 export type NodeSpec = Readonly<{
   kind: NodeKind;
-  /** Permissions; the umask takes no part: they are the caller's to set again where it matters. */
+  /** Permissions, subject to the umask: the caller sets them again where it matters. */
   mode: number;
-  /** Of char and block devices. */
+  /** For char and block devices only. */
   major?: number;
   minor?: number;
 }>;
@@ -26,7 +26,7 @@ export function makeNode(path: string, { kind, mode, major = 0, minor = 0 }: Nod
   ]);
 }
 
-/** The kernel's `dev_t`; what `stat` calls `rdev`. */
+/** The kernel's `dev_t`, which `stat` calls `rdev`. */
 export function deviceNumber(major: number, minor: number): bigint {
   const [high, low] = [BigInt(major), BigInt(minor)];
   return (low & 0xffn) | ((high & 0xfffn) << 8n) | ((low & ~0xffn) << 12n) | ((high & ~0xfffn) << 32n);

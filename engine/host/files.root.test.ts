@@ -119,7 +119,7 @@ test('a cgroup tells its limits and processes, and is removed with those below i
   const usage = readUsage(cgroups, path);
   const processes = processesIn(cgroups, path);
   removeCgroup(cgroups, path);
-  removeCgroup(cgroups, path); // what is gone is no error
+  removeCgroup(cgroups, path); // a cgroup that does not exist is not an error
 
   assert.equal(usage.memoryLimitBytes, 64 << 20);
   assert.equal(usage.pids, 0);

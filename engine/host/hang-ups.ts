@@ -5,27 +5,27 @@ import { bind, check } from './libc.ts';
 
 const [F_GETFL, F_SETFL, F_SETOWN, F_SETSIG] = [3, 4, 8, 10];
 const O_ASYNC = 0o20000;
-/** Of all signals one that does nothing to a process that does not listen for it. */
+/** A signal that is ignored by default, so it does nothing to a process without a handler. */
 const SIGURG = 23;
 const [POLLERR, POLLHUP] = [0x08, 0x10];
 const POLLFD_BYTES = 8;
 
-// No argument of these calls is a floating-point number: that fcntl takes a variable list makes no difference.
+// fcntl is variadic; that makes no difference here, because no argument is a floating-point number.
 const fcntl = bind<[number, number, number], number>('int fcntl(int fd, int command, long value)');
 const poll = bind<[Buffer, number, number], number>('int poll(void *descriptors, unsigned long count, int timeout)');
 
 /**
- * Destroys sockets whose other side has closed them wholly, when that had half-closed them before.
+ * Destroys half-closed sockets when the peer closes them completely.
  *
- * Node does not look at a socket any more once it has read the end, so it learns of the rest only by writing. The kernel
- * tells us by a signal instead: on a unix socket at once; over TCP, where a close looks like a half-close, when the other
- * side answers the next byte or keep-alive probe with a reset.
+ * Node stops watching a socket once it has read the end, so it notices the full close only when it writes. The kernel
+ * signals it instead: on a unix socket at once; over TCP, where a close looks like a half-close, when the peer answers
+ * the next byte or keep-alive probe with a reset.
  */
 export class HangUps {
   readonly #watched = new Set<Socket>();
   readonly #signalled = (): void => this.#destroyClosed();
 
-  /** For a socket of which the end was read. */
+  /** Watches a socket whose end was read. */
   watch(socket: Socket): void {
     const fd = descriptorOf(socket);
     if (fd === undefined) return;
@@ -36,7 +36,7 @@ export class HangUps {
     check(fcntl(fd, F_SETOWN, process.pid), 'fcntl', [fd, 'F_SETOWN']);
     const flags = check(fcntl(fd, F_GETFL, 0), 'fcntl', [fd, 'F_GETFL']);
     check(fcntl(fd, F_SETFL, flags | O_ASYNC), 'fcntl', [fd, 'F_SETFL']);
-    this.#destroyClosed(); // it may have been before the signal was asked for
+    this.#destroyClosed(); // it may have closed before the signal was requested
   }
 
   #forget(socket: Socket): void {
@@ -56,7 +56,7 @@ export class HangUps {
   }
 }
 
-/** Fills in what there is to be seen. A signal that comes meanwhile, ours or another, makes it begin again. */
+/** Polls the sockets; starts again when a signal interrupts it. */
 function look(descriptors: Buffer): void {
   const count = descriptors.length / POLLFD_BYTES;
   for (;;) {
@@ -69,7 +69,7 @@ function look(descriptors: Buffer): void {
   }
 }
 
-/** Undefined for one that is closed. Node tells it nowhere else. */
+/** Undefined for a closed socket. Node has no public API for it. */
 function descriptorOf(socket: Socket): number | undefined {
   const { _handle: handle } = socket as Socket & { _handle?: { fd: number } | null };
   return handle == null || handle.fd < 0 ? undefined : handle.fd;

@@ -21,7 +21,7 @@ const getsockopt = bind<[number, number, number, Buffer, Buffer], number>(
  * rules come or go. `undefined`: nobody uses that interface in this network namespace.
  */
 export function legacyFilterLayout(): string | undefined {
-  if (!hasLegacyFilter()) return undefined; // the question itself would create the table
+  if (!hasLegacyFilter()) return undefined; // asking would create the table
   const fd = check(socket(AF_INET, SOCK_RAW_CLOEXEC, IPPROTO_RAW), 'socket', ['raw']);
   try {
     const info = Buffer.alloc(INFO_BYTES);

@@ -18,8 +18,8 @@ export function bind<Arguments extends readonly unknown[], Result>(prototype: st
 let lastErrno = 0;
 
 /**
- * Reads errno before anything else runs: already the making of a string may collect garbage, and the system calls of
- * that leave an errno of their own (seen: `EWOULDBLOCK` for what was `ENOENT`, once in 20,000 calls).
+ * Reads errno before anything else runs: even creating a string can trigger a garbage collection, whose system calls
+ * overwrite errno (seen: `EWOULDBLOCK` instead of `ENOENT`, once in 20,000 calls).
  */
 function keepingErrno<Arguments extends readonly unknown[], Result>(
   call: Foreign<Arguments, Result>,
@@ -40,7 +40,7 @@ export function loadLibrary(name: string): typeof bind {
 }
 
 const names = new Map(Object.entries(constants.errno).map(([name, value]) => [value, name]));
-// Node's table ends where POSIX does; these are Linux's own, and netlink and xattrs answer with them.
+// Node's table has only POSIX errors; these are Linux's own, which netlink and xattrs return.
 for (const [value, name] of [
   [49, 'EUNATCH'],
   [54, 'EXFULL'],
@@ -51,7 +51,7 @@ for (const [value, name] of [
   names.set(value, name);
 }
 
-/** What the kernel refused: the call, what it was called with, and the name of the errno in `code`, such as `EBUSY`. */
+/** A failed system call: its name, its arguments, and the name of the errno in `code`, such as `EBUSY`. */
 export class SystemError extends Error {
   readonly code: string;
   readonly errno: number;
@@ -67,13 +67,13 @@ export class SystemError extends Error {
   }
 }
 
-/** Passes on what a call returned, or throws when that is negative. `values` are told in the error. */
+/** Returns the result of a call, or throws when it is negative. The error names `values`. */
 export function check(result: number, syscall: string, values: readonly unknown[]): number {
   if (result < 0) throw refusal(syscall, values);
   return result;
 }
 
-/** Why the last call failed: for callers to whom that is no error. */
+/** The errno of the last call, for callers that do not treat it as an error. */
 export function refusal(syscall: string, values: readonly unknown[]): SystemError {
   return new SystemError(syscall, values, lastErrno);
 }

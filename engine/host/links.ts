@@ -89,8 +89,8 @@ export type VethPair = Readonly<{
 }>;
 
 /**
- * A pair of linked ends; the peer is made inside of `peer.netns`, an open descriptor. `up` is for the first end: the
- * kernel refuses to bring up the peer before both are linked.
+ * Creates a veth pair; the peer is created in `peer.netns`, an open descriptor. `up` applies to the first end: the
+ * kernel refuses to bring up the peer before both exist.
  */
 export function createVeth({ name, master, mtu, up, peer }: VethPair): Message {
   const size = mtu === undefined ? [] : [attribute(IFLA.mtu, u32(mtu))];
@@ -114,17 +114,17 @@ export type LinkChange = Readonly<{
   up?: boolean;
   mac?: string;
   mtu?: number;
-  /** 0 takes it off its bridge. */
+  /** 0 removes the link from its bridge. */
   master?: number;
   alias?: string;
   name?: string;
-  /** Of a bridge's port: whether what comes in there may leave there again. */
+  /** For a port of a bridge: whether packets may leave by the port they came in. */
   hairpin?: boolean;
-  /** Moves it into another namespace. */
+  /** Moves the link into another namespace. */
   netns?: number;
 }>;
 
-/** Changes what is given and leaves the rest. */
+/** Changes the given properties and keeps the others. */
 export function changeLink(index: number, change: LinkChange): Message {
   const parts: Buffer[] = [];
   if (change.name !== undefined) parts.push(attribute(IFLA.name, text(change.name)));
@@ -141,7 +141,7 @@ export function changeLink(index: number, change: LinkChange): Message {
   return linkMessage(RTM.newLink, { index, up: change.up }, 'RTM_NEWLINK', [index, change], parts);
 }
 
-/** Removes a link. For a veth the kernel makes the caller wait some 15 ms: drop its namespace instead. */
+/** Removes a link. For a veth the kernel blocks the caller for some 15 ms: drop its namespace instead. */
 export function deleteLink(index: number): Message {
   return linkMessage(RTM.deleteLink, { index }, 'RTM_DELLINK', [index]);
 }

@@ -8,14 +8,14 @@ const allocatorOption = bind<[number, number], number>('int mallopt(int option, 
 const trimAllocator = bind<[number], number>('int malloc_trim(size_t keep)');
 const adviseMemory = bind<[bigint, number, number], number>('int madvise(void *address, size_t length, int advice)');
 
-/** One that is only read, with the lines about it. */
+/** A read-only mapping, with its lines in smaps. */
 const MAPPING = /^(?<start>[0-9a-f]+)-(?<end>[0-9a-f]+) r-[x-]p \S+ \S+ \d+ +(?<file>.*)\n(?<rest>[^]*)/;
 const ARENAS = -8;
 const DONT_NEED = 4;
 
 /**
- * Keeps a process small that lives long and does little: the young generation of the heap does not grow (it would take
- * 40 MB for what a start leaves behind), and the threads share one arena of the C library. To be called first.
+ * Keeps a long-lived, mostly idle process small: the young generation of the heap does not grow (garbage of the start
+ * would take 40 MB), and the threads share one arena of the C library. To be called first.
  */
 export function keepMemorySmall(): void {
   setFlagsFromString('--semi-space-growth-factor=1');
@@ -23,8 +23,9 @@ export function keepMemorySmall(): void {
 }
 
 /**
- * Gives back what a start, or work that has ended, leaves behind: freed memory of the C library, and the pages of Node's
- * own file, of which a start touches 40 MB and the work afterwards a few. What is needed again is mapped again from the page cache.
+ * Returns memory to the kernel after a start or after work: freed memory of the C library, and the pages of Node's
+ * executable, of which a start touches 40 MB and later work a few. Pages that are needed again come from the page
+ * cache.
  */
 export function giveBackMemory(smaps = readFileSync('/proc/self/smaps', 'utf8')): void {
   trimAllocator(0);
@@ -37,13 +38,13 @@ type Collect = (options: { type: 'minor' | 'major' }) => void;
 
 let collector: Collect | undefined;
 
-/** Frees what was made a moment ago and is of no use any more, in half a millisecond: for work that makes much of it. */
+/** Collects the young generation in half a millisecond, for work that produces much garbage. */
 export function collectYoung(): void {
   collector ??= exposedCollector();
   collector({ type: 'minor' });
 }
 
-/** V8 hands it out only to contexts that are made under this flag. */
+/** V8 exposes `gc` only to contexts that are created under this flag. */
 function exposedCollector(): Collect {
   setFlagsFromString('--expose-gc');
   const exposed = runInNewContext('gc') as Collect;
@@ -51,14 +52,14 @@ function exposedCollector(): Collect {
   return exposed;
 }
 
-/** Looks through the whole heap for what is of no use any more, and gives that back too: some 20 milliseconds. */
+/** Also collects the whole heap first, which takes some 20 milliseconds. */
 export function shrink(): void {
   collector ??= exposedCollector();
   collector({ type: 'major' });
   giveBackMemory();
 }
 
-/** The mappings of a file that nobody has written to, so that nothing is lost with them: code and constants. */
+/** The clean mappings of a file (code and constants): dropping their pages loses nothing. */
 export function cleanMappingsOf(smaps: string, path: string): { start: bigint; end: bigint }[] {
   return smaps
     .split(/\n(?=[0-9a-f]+-)/)

@@ -7,19 +7,19 @@ export type Mount = Readonly<{
   device: string;
   root: string;
   path: string;
-  /** Mounts below show in copies of it. */
+  /** Mounts below it propagate to its copies. */
   isShared: boolean;
-  /** Mounts below its original show in it. */
+  /** Mounts below its original propagate to it. */
   isSlave: boolean;
 }>;
 
-/** All mounts that this process sees, in their order. */
+/** All mounts that this process sees, in mount order. */
 export function mountTable(): Mount[] {
   const lines = readFileSync('/proc/self/mountinfo', 'utf8').split('\n');
   return lines.filter((line) => line !== '').map(readLine);
 }
 
-/** The mount that a path, whose links are resolved, is on. */
+/** The mount that holds a path. Links in the path must be resolved. */
 export function mountOf(path: string): Mount | undefined {
   const holds = (mount: string): boolean => mount === '/' || path === mount || path.startsWith(`${mount}/`);
   return mountTable()

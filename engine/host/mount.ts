@@ -18,7 +18,7 @@ const PROPAGATION = { unbindable: 1 << 17, private: 1 << 18, slave: 1 << 19, sha
 
 const MNT_DETACH = 2;
 const UMOUNT_NOFOLLOW = 8;
-/** The kernel copies one page of options; what is longer would be cut off in silence. */
+/** The kernel copies one page of options and silently cuts off the rest. */
 const PAGE_BYTES = 4096;
 
 export type MountFlag = 'ro' | 'nosuid' | 'nodev' | 'noexec' | 'noatime' | 'relatime';
@@ -38,7 +38,7 @@ export function mountFilesystem(
 ): void {
   const values = [source, target, type, flags.join(','), options];
   if (Buffer.byteLength(options) >= PAGE_BYTES) {
-    throw new RangeError(`mount of ${type} on ${target}: ${options.length} bytes of options, a page is the limit`);
+    throw new RangeError(`mount of ${type} on ${target}: ${options.length} bytes of options; the limit is one page`);
   }
   check(mount(source, target, type, bits(flags), options === '' ? null : options), 'mount', values);
 }
@@ -88,18 +88,18 @@ export function mountBind(
   check(mount('none', target, null, readOnlyFlags, null), 'mount', [target, 'remount,bind,ro']);
 }
 
-/** Decides whether mounts below `target` are passed on to, or taken from, copies of it in other namespaces. */
+/** Sets whether mounts below `target` propagate to, or come from, its copies in other namespaces. */
 export function setPropagation(target: string, propagation: Propagation, { recursive = false } = {}): void {
   const flags = BigInt(PROPAGATION[propagation] | (recursive ? MS.recursive : 0));
   check(mount('none', target, null, flags, null), 'mount', [target, propagation]);
 }
 
 type UnmountOptions = {
-  /** Out of sight at once, gone when the last user leaves. */
+  /** Detached at once, gone when the last user leaves. */
   lazy?: boolean;
 };
 
-/** Unmounts at once on this thread: for what is known to be small. A busy mount throws `EBUSY`. */
+/** Unmounts on this thread, for mounts known to be small. A busy mount throws `EBUSY`. */
 export function unmount(target: string, { lazy = false }: UnmountOptions = {}): void {
   check(umount2(target, unmountFlags(lazy)), 'umount2', [target, lazy ? 'detach' : '']);
 }
@@ -109,7 +109,7 @@ export async function unmountInBackground(target: string, { lazy = false }: Unmo
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   umount2.async(target, unmountFlags(lazy), (error, result) => (error === null ? resolve(result) : reject(error)));
   if ((await promise) >= 0) return;
-  // errno belongs to the other thread; a refusal is immediate, so asking again here tells the reason.
+  // errno belongs to the other thread; a refusal is immediate, so the call is repeated here to learn the reason.
   await setImmediate();
   unmount(target, { lazy });
 }

@@ -50,7 +50,7 @@ export function newNetns(prepare?: () => void): number {
   }
 }
 
-/** Moves this thread into the namespace for good; tools and tests use it, the daemon uses `withNetns`. */
+/** Moves this thread into the namespace permanently. For tools and tests; the daemon uses `withNetns`. */
 export function enter(namespace: number, kind: keyof typeof KIND): void {
   check(setnsCall(namespace, KIND[kind]), 'setns', [namespace, kind]);
 }

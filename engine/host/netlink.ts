@@ -37,7 +37,7 @@ const recv = bind<[number, Buffer, number, number], number>(
 
 const PROTOCOL = { route: 0, netfilter: 12 } as const;
 
-/** One request to the kernel. `call` and `values` are what an error tells about it. */
+/** One request to the kernel. Errors name `call` and `values`. */
 export type Message = Readonly<{ type: number; flags: number; body: Buffer; call: string; values: readonly unknown[] }>;
 
 export type Attributes = ReadonlyMap<number, Buffer>;
@@ -63,8 +63,8 @@ export class Netlink implements Disposable {
   }
 
   /**
-   * Carries out the changes in their order, all in one system call. It throws the `SystemError` of the first that was
-   * refused; those after it were tried all the same.
+   * Applies the changes in order, all in one system call. Throws the `SystemError` of the first that failed; the later
+   * ones are tried as well.
    */
   apply(...messages: readonly Message[]): void {
     const first = this.#sequence + 1;

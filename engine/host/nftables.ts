@@ -43,12 +43,12 @@ export class Nftables implements Disposable {
    * `NftError`.
    */
   run(commands: string): string {
-    if (this.#context === null) throw new Error('nftables was used after it was closed');
+    if (this.#context === null) throw new Error('nftables is closed');
     if (runCommand(this.#context, commands) !== 0) throw new NftError(commands, errorBuffer(this.#context));
     return outputBuffer(this.#context);
   }
 
-  /** The answer of a `list` command, in the schema of libnftables-json(5). `undefined`: what was asked is not there. */
+  /** The answer of a `list` command, in the schema of libnftables-json(5). `undefined` if the object does not exist. */
   list(command: string): readonly NftObject[] | undefined {
     try {
       const output = this.run(command);
@@ -76,7 +76,7 @@ export type NftChain = Readonly<{
   policy?: 'accept' | 'drop';
 }>;
 
-/** One object of a listing; which key is there says what it is. */
+/** One object of a listing; its key says what it is. */
 export type NftObject = Readonly<{
   rule?: NftRule;
   chain?: NftChain;
@@ -84,7 +84,7 @@ export type NftObject = Readonly<{
   map?: Readonly<{ name: string; elem?: readonly unknown[] }>;
 }>;
 
-/** A refused nft command. `code` is `ENOENT`, `EEXIST`, … as far as the library tells, else empty. */
+/** A failed nft command. `code` is `ENOENT`, `EEXIST`, … where the library's message names it, else empty. */
 export class NftError extends Error {
   readonly code: string;
   readonly commands: string;
@@ -93,7 +93,7 @@ export class NftError extends Error {
     super(`nft: ${output.trim()}`);
     this.name = 'NftError';
     this.commands = commands;
-    // The library hands out the reason as a sentence only; these are strerror's, which never change.
+    // The library gives the reason as text only: strerror's, which never changes.
     this.code = Object.entries(SENTENCES).find(([sentence]) => output.includes(sentence))?.[1] ?? '';
   }
 }
@@ -109,8 +109,8 @@ const NFT_MSG_GETGEN = (10 << 8) | 16;
 const NFTA_GEN_ID = 1;
 
 /**
- * A number that rises with every change to the packet rules of the socket's namespace, by whomever: 0.02 ms to learn
- * that nobody touched them since. `netfilter` is a socket of that protocol.
+ * The kernel's generation number of the packet rules in the socket's namespace, which rises with every change by any
+ * program: 0.02 ms to learn that nothing changed. `netfilter` is a socket of that protocol.
  */
 export function ruleGeneration(netfilter: Netlink): number {
   const [answer] = netfilter.query({

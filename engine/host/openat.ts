@@ -5,7 +5,7 @@ import { bind, check, SystemError } from './libc.ts';
 
 /**
  * Paths here are byte strings: each character is one byte (latin1), because file names of archives need not be UTF-8.
- * They are resolved against a folder that is held open, and never leave it.
+ * They are resolved below an open folder, and never leave it.
  */
 export type BytePath = string;
 
@@ -58,7 +58,7 @@ const lsetxattr = bind<[CString, CString, Buffer, number, number], number>(
 const fchown = bind<[number, number, number], number>('int fchown(int fd, uint32_t uid, uint32_t gid)');
 const fchmod = bind<[number, number], number>('int fchmod(int fd, uint32_t mode)');
 
-/** A point in time as the kernel has it. */
+/** A point in time in the kernel's form. */
 export type Timespec = { seconds: number; nanoseconds: number };
 
 /** Holds a folder open as the root of further calls; closed by `closeSync`. */
@@ -77,8 +77,8 @@ export function openDirectoryBeneath(root: number, path: BytePath): number {
 }
 
 /**
- * Holds what has this path as a process whose root is `root` would find it: absolute links and `..` end there. Nothing
- * is opened for reading, so that neither a device nor a FIFO notices.
+ * Opens a path as a process whose root is `root` would resolve it: absolute links and `..` stay below. It uses O_PATH,
+ * so opening has no effect on a device or a FIFO.
  */
 export function holdInRoot(root: number, path: BytePath): number {
   return openResolved(root, path, O.path, RESOLVE.inRoot);
@@ -92,20 +92,20 @@ function openResolved(root: number, path: BytePath, flags: number, resolve: numb
     try {
       check(fd, 'openat2', [readable(path)]);
     } catch (error) {
-      // The kernel says so when something was renamed meanwhile and it cannot tell whether the path left the root.
+      // The kernel answers this when a rename meanwhile may have moved the path out of the root.
       if (error instanceof SystemError && error.code === 'EAGAIN') continue;
       throw error;
     }
   }
 }
 
-/** Makes a new file for writing; the name must be free, also of a link. */
+/** Creates a new file for writing. Throws `EEXIST` when the name exists, even as a link. */
 export function createFileAt(directory: number, name: BytePath): number {
   const flags = O.wronly | O.creat | O.excl | O.nofollow | O.cloexec;
   return check(openat(directory, cstring(name), flags, 0o600), 'openat', [readable(name)]);
 }
 
-/** The type bits of what has this name, not following a link; undefined where nothing has it. */
+/** The type bits of the entry of this name, without following a link; undefined if there is none. */
 export function typeAt(directory: number, name: BytePath): number | undefined {
   try {
     const fd = check(openat(directory, cstring(name), O.path | O.nofollow | O.cloexec, 0), 'openat', [readable(name)]);
@@ -128,7 +128,7 @@ export function symlinkAt(target: BytePath, directory: number, name: BytePath): 
   check(symlinkat(cstring(target), directory, cstring(name)), 'symlinkat', [readable(target), readable(name)]);
 }
 
-/** A second name for a file; of a symbolic link, for the link itself. */
+/** Creates a hard link; for a symbolic link, to the link itself. */
 export function linkAt(from: number, path: BytePath, to: number, name: BytePath): void {
   check(linkat(from, cstring(path), to, cstring(name), 0), 'linkat', [readable(path), readable(name)]);
 }
@@ -152,7 +152,7 @@ export function chownAt(directory: number, name: BytePath, uid: number, gid: num
   check(fchownat(directory, cstring(name), uid, gid, AT_SYMLINK_NOFOLLOW), 'fchownat', [readable(name), uid, gid]);
 }
 
-/** Follows a link, as there is no other way on Linux: only for names that are known to be none. */
+/** Follows a link, because Linux has no other way: only for names that are known not to be links. */
 export function chmodAt(directory: number, name: BytePath, mode: number): void {
   check(fchmodat(directory, cstring(name), mode, 0), 'fchmodat', [readable(name), mode]);
 }
@@ -161,14 +161,14 @@ export function setTimesAt(directory: number, name: BytePath, time: Timespec): v
   check(utimensat(directory, cstring(name), timesOf(time), AT_SYMLINK_NOFOLLOW), 'utimensat', [readable(name)]);
 }
 
-/** Sets an extended attribute of what has this name, not following a link. */
+/** Sets an extended attribute of the entry of this name, without following a link. */
 export function setXattrAt(directory: number, name: BytePath, attribute: BytePath, value: Buffer): void {
-  // The way over /proc leads exactly to the open folder, wherever it is by now.
+  // The path through /proc leads to the open folder, even if it was moved.
   const path = cstring(`/proc/self/fd/${directory}/${name}`);
   check(lsetxattr(path, cstring(attribute), value, value.length, 0), 'lsetxattr', [readable(name), attribute]);
 }
 
-/** Owner, mode and times of an open file in the order in which none undoes another: a chown clears setuid. */
+/** Sets owner, mode and times of an open file, in this order because a chown clears setuid. */
 export function setAttributes(
   fd: number,
   { uid, gid, mode, mtime }: { uid: number; gid: number; mode: number; mtime: Timespec },
@@ -178,7 +178,7 @@ export function setAttributes(
   check(futimens(fd, timesOf(mtime)), 'futimens', [mtime]);
 }
 
-/** What people read: the name as UTF-8, whatever is not shown as a replacement character. */
+/** The name for people: UTF-8, with a replacement character for every invalid byte. */
 export function readable(path: BytePath): string {
   return Buffer.from(path, 'latin1').toString('utf8');
 }

@@ -5,17 +5,18 @@ import { mountTable } from './mount-table.ts';
 import { mountBind, setPropagation, unmount } from './mount.ts';
 
 /**
- * Mounts a folder on itself, privately: what is mounted below stays out of the host's table, and shims clone our
- * namespace. A folder that is the root of somebody's mount gets one of ours on top, which alone is unmounted at the end.
+ * Bind-mounts a folder on itself with private propagation: mounts below it stay out of the host's table, and shims
+ * clone our namespace. A folder that is already a mount point gets our mount on top, and only that is unmounted at the
+ * end.
  */
 export function privateMount(folder: string): Disposable {
-  // A killed daemon has left it: one more on top of it would stay for ever.
+  // Left by a killed daemon: another one on top would leak it.
   if (!isMountedOnItself(folder)) mountBind(folder, folder);
   setPropagation(folder, 'private');
   return { [Symbol.dispose]: () => unmount(folder, { lazy: true }) };
 }
 
-/** Whether the uppermost mount of this folder shows what was there before it. */
+/** Whether the uppermost mount of this folder is a bind mount of the folder itself. */
 function isMountedOnItself(folder: string): boolean {
   const path = realpathSync(folder);
   const mounts = mountTable();

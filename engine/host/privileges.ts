@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** By number, as the kernel counts them. */
+/** In the kernel's order: the index is the number. */
 export const CAPABILITY_NAMES = [
   'CAP_CHOWN',
   'CAP_DAC_OVERRIDE',
@@ -45,7 +45,7 @@ export const CAPABILITY_NAMES = [
   'CAP_CHECKPOINT_RESTORE',
 ] as const;
 
-/** What a container can be given at most: the daemon's bounding and permitted capabilities. */
+/** The most that a container can get: the daemon's bounding and permitted capabilities. */
 export function effectiveCapabilities(): ReadonlySet<string> {
   const status = readFileSync('/proc/thread-self/status', 'utf8');
   const held = maskOf(status, 'CapBnd') & maskOf(status, 'CapPrm');

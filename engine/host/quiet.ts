@@ -2,11 +2,13 @@ import type { Clock } from '../lib/clock.ts';
 import { shrink } from './memory.ts';
 
 const LOOK_MILLISECONDS = 15_000;
-/** Less of a processor's time than this share is quiet. */
+/** A process that uses a smaller share of a processor is quiet. */
 const QUIET_SHARE = 0.02;
 const WORTH_BYTES = 8 * 1024 * 1024;
 
-/** Gives memory back each time that the process has grown by work, and this work is over; as long as the process lives. */
+/**
+ * Returns memory to the kernel after each piece of work that has made the process grow, as long as the process lives.
+ */
 export function shrinkWhenQuiet(clock: Clock): void {
   let before = process.memoryUsage.rss();
   let usage = process.cpuUsage();

@@ -68,11 +68,11 @@ const REFUSED = ACTION.SCMP_ACT_ERRNO! + EPERM;
 
 /**
  * The program that the kernel runs for a filter, compiled by libseccomp as a binary tree; system calls that it does not
- * know are left out, as the runtimes do. 8 ms for a filter of 400 calls. Undefined where it has an action or operator
- * that needs the runtime's own help, such as a supervisor.
+ * know are left out, as the runtimes do. Takes 8 ms for a filter of 400 calls. Undefined for a filter that needs the
+ * runtime's help, such as a supervisor.
  *
- * Where the default is EPERM, calls of the native architecture that are newer than all named ones are answered with
- * ENOSYS, as runc does it: the C library has another way then.
+ * Where the default is EPERM, calls of the native architecture that are newer than all named ones get ENOSYS, as with
+ * runc: the C library then falls back to older calls.
  */
 export function compileSeccomp(filter: SeccompFilter): Buffer | undefined {
   const initial = actionOf(filter.defaultAction, filter.defaultErrnoRet);
@@ -95,7 +95,7 @@ function fill(context: Context, { architectures = [], syscalls }: SeccompFilter,
     const errno = -addArchitecture(context, token);
     if (errno !== 0 && errno !== EEXIST) return false; // the native one is there already
   }
-  // Not set by the filter: whether a program may gain privileges is said elsewhere.
+  // no_new_privs is set elsewhere, not by the filter.
   if (setAttribute(context, ATTRIBUTE.noNewPrivileges, 0) !== 0) return false;
   if (setAttribute(context, ATTRIBUTE.optimize, BINARY_TREE) !== 0) return false;
   return syscalls.every((rule) => addRules(context, rule, initial));
@@ -126,9 +126,9 @@ function highestOf({ syscalls }: SeccompFilter): number {
 function missingAbove(highest: number): Buffer {
   const program: Instruction[] = [
     [0x20, 0, 0, OFFSET.architecture], // load
-    [0x15, 0, 3, nativeArchitecture()], // when equal go on, else skip the rest
+    [0x15, 0, 3, nativeArchitecture()], // if equal continue, else skip the rest
     [0x20, 0, 0, OFFSET.syscall],
-    [0x25, 0, 1, highest], // when greater go on, else skip one
+    [0x25, 0, 1, highest], // if greater continue, else skip one
     [0x06, 0, 0, ACTION.SCMP_ACT_ERRNO! + ENOSYS], // return
   ];
   const bytes = Buffer.alloc(program.length * INSTRUCTION_BYTES);

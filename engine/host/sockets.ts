@@ -16,9 +16,9 @@ const bind = foreign<[number, Buffer, number], number>('int bind(int fd, const v
 const listen = foreign<[number, number], number>('int listen(int fd, int backlog)');
 
 /**
- * Takes an IPv4 port so that no other program can, without serving it; disposing gives it back.
+ * Reserves an IPv4 port without serving it, so that no other program can take it; disposing frees it.
  *
- * Throws `EADDRINUSE` when somebody has it, `EADDRNOTAVAIL` when the address is not this machine's.
+ * Throws `EADDRINUSE` when the port is taken, `EADDRNOTAVAIL` when the address is not this machine's.
  */
 export function reservePort(protocol: 'tcp' | 'udp', ip: string, port: number): Disposable {
   const values = [protocol, ip, port];
@@ -29,7 +29,7 @@ export function reservePort(protocol: 'tcp' | 'udp', ip: string, port: number): 
     address.writeUInt16BE(port, 2);
     Buffer.from(ip.split('.').map(Number)).copy(address, 4);
     if (protocol === 'tcp') {
-      // Connections of a former listener that are still closing do not hold the port; another listener does.
+      // With SO_REUSEADDR, closing connections of a former listener do not block the port; another listener does.
       check(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, Buffer.from([1, 0, 0, 0]), 4), 'setsockopt', values);
     }
     check(bind(fd, address, address.length), 'bind', values);

@@ -38,10 +38,10 @@ const [UNIX, STREAM_CLOSED_ON_EXEC] = [1, 1 | 0o2000000];
 const NO_HANG = 1;
 
 /**
- * Starts a program in a session of its own and returns its process id: a signal for our group is none for it.
+ * Starts a program in a session of its own, so that signals for our group do not reach it, and returns its process id.
  *
- * Unlike Node's own way it does not copy our page tables, which takes some 5 ms of the event loop for a process of
- * 150 MB; here it is 0.5 ms. Node does not know the child: it has to be reaped with `reapWhenEnded`.
+ * Node's own spawn copies our page tables, which blocks the event loop for some 5 ms in a process of 150 MB; this takes
+ * 0.5 ms. Node does not know the child: it has to be reaped with `reapWhenEnded`.
  *
  * @param descriptors which of our descriptors it finds under which number; 0, 1 and 2 are /dev/null unless named
  */
@@ -67,7 +67,7 @@ export function spawnInSession(
   }
 }
 
-/** By way of numbers that nothing has: a target may be another's source. */
+/** Goes through unused numbers, because a target may be the source of another. */
 function placeDescriptors(actions: Buffer, descriptors: ReadonlyMap<number, number>): void {
   const free = Math.max(2, ...descriptors.keys(), ...descriptors.values()) + 1;
   const entries = [...descriptors];
@@ -102,14 +102,14 @@ export function connectedSockets(): [number, number] {
 const ending = new Set<number>();
 
 /**
- * Takes note of the end of a child of `spawnInSession` as soon as it has ended, so that it does not stay a zombie. To be
- * called when it is about to end: at every signal about a child all such processes are asked.
+ * Reaps a child of `spawnInSession` as soon as it ends, so that it does not stay a zombie. To be called when it is
+ * about to end, because every SIGCHLD checks all such children.
  */
 export function reapWhenEnded(pid: number): void {
   if (hasEnded(pid)) return;
   if (ending.size === 0) process.on('SIGCHLD', reap);
   ending.add(pid);
-  reap(); // it may have ended before we listened
+  reap(); // it may have ended before the handler was there
 }
 
 function reap(): void {
@@ -117,7 +117,7 @@ function reap(): void {
   if (ending.size === 0) process.off('SIGCHLD', reap);
 }
 
-/** No child of ours any more counts as ended. */
+/** A process that is no longer our child counts as ended. */
 function hasEnded(pid: number): boolean {
   return waitPid(pid, new Int32Array(1), NO_HANG) !== 0;
 }

@@ -1,6 +1,6 @@
 import { statfsSync } from 'node:fs';
 
-/** `f_type` of the file systems that the engine treats in their own way. */
+/** `f_type` of the file systems that the engine treats specially. */
 const MAGIC: Readonly<Record<number, string>> = {
   0x01021994: 'tmpfs',
   0xef53: 'ext',
@@ -14,7 +14,7 @@ const MAGIC: Readonly<Record<number, string>> = {
   0x65735546: 'fuse',
 };
 
-/** What is below `path`: the kind of file system (hexadecimal where it is none we know), its size and what is free. */
+/** The file system of `path`: its type (hexadecimal if unknown), its size and its free space. */
 export function filesystemOf(path: string): { kind: string; totalBytes: number; freeBytes: number } {
   const { type, bsize, blocks, bavail } = statfsSync(path);
   // The kernel's f_type is 32 bits wide; some come sign-extended.

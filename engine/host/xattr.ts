@@ -22,7 +22,7 @@ export function setXattr(path: string, name: string, value: Buffer): void {
   check(lsetxattr(path, name, value, value.length, 0), 'lsetxattr', [path, name, value.length]);
 }
 
-/** The value of an extended attribute; `undefined` when the file does not have it. */
+/** The value of an extended attribute; `undefined` if the file has none of this name. */
 export function getXattr(path: string, name: string): Buffer | undefined {
   const size = lgetxattr(path, name, buffer, buffer.length);
   if (size < 0) {
@@ -33,7 +33,7 @@ export function getXattr(path: string, name: string): Buffer | undefined {
   return Buffer.from(buffer.subarray(0, size));
 }
 
-/** The names of the extended attributes; none where the file system has no such thing. */
+/** The names of the extended attributes; none on a file system without them. */
 export function listXattrs(path: string): string[] {
   const size = llistxattr(path, buffer, buffer.length);
   if (size < 0) {
@@ -44,7 +44,7 @@ export function listXattrs(path: string): string[] {
   return buffer.toString('utf8', 0, size).split('\0').slice(0, -1);
 }
 
-/** Removes an extended attribute. Throws `ENODATA` when it is not there. */
+/** Removes an extended attribute. Throws `ENODATA` if it does not exist. */
 export function removeXattr(path: string, name: string): void {
   check(lremovexattr(path, name), 'lremovexattr', [path, name]);
 }

@@ -86,5 +86,5 @@ function booleanOf(key: string, value: string): boolean {
 }
 
 function invalid(text: string): EngineError {
-  return new EngineError('invalid', `query parameter filters: a JSON object is expected, not ${text}`);
+  return new EngineError('invalid', `query parameter filters: not a JSON object, not ${text}`);
 }

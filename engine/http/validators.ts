@@ -27,7 +27,7 @@ type Mistake = Readonly<{ instancePath: string; keyword: string; message: string
 function tellingError(mistakes: readonly Mistake[]): { field: string; problem: string } {
   const depth = ({ instancePath }: Mistake): number => instancePath.split('/').length;
   const [first] = mistakes.toSorted((a, b) => depth(b) - depth(a));
-  if (first === undefined) return { field: '', problem: 'not as expected' };
+  if (first === undefined) return { field: '', problem: 'invalid value' };
   const here = mistakes.filter(
     ({ instancePath, keyword }) => instancePath === first.instancePath && keyword === 'type',
   );

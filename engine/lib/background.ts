@@ -1,7 +1,7 @@
 import type { Clock } from './clock.ts';
 
 type Log = { error(details: object, message: string): void };
-/** What the log tells beside name and error, such as `{ container: id }`. */
+/** Logged beside name and error, such as `{ container: id }`. */
 type About = Readonly<Record<string, string>>;
 type Work = () => Promise<void> | void;
 
@@ -13,10 +13,10 @@ const LONGEST_RETRY_MS = 5000;
 const LAST_SECONDS = 15;
 
 /**
- * Work that nobody waits for. Each piece has a name, which is logged with its failure; none ends the daemon.
+ * Runs work that nobody awaits. A failure is logged with the name of the work and never ends the daemon.
  *
- * Disposed, it begins nothing more and waits for what is under way. What was to be tried again is left as it is: the next
- * daemon finds it.
+ * Disposing starts nothing more and waits for running work. Pending retries are dropped: the next daemon's
+ * reconciliation finds what they left.
  */
 export class Background implements AsyncDisposable {
   readonly #clock: Clock;
@@ -30,12 +30,14 @@ export class Background implements AsyncDisposable {
     this.#log = log;
   }
 
-  /** Begins at once, and tries once. */
+  /** Starts at once; one attempt. */
   run(name: string, about: About, work: Work): Task {
     return this.#track(name, async () => void (await this.#succeeds(name, about, work)));
   }
 
-  /** Begins at once, and tries again until it succeeds: for what must not be lost, such as the end of a container. */
+  /**
+   * Starts at once and retries until it succeeds: for work that must not be lost, such as recording a container's exit.
+   */
   untilDone(name: string, about: About, work: Work): Task {
     return this.#track(name, async () => {
       for (let delayMs = FIRST_RETRY_MS; !(await this.#succeeds(name, about, work)); delayMs *= 2) {
@@ -45,7 +47,7 @@ export class Background implements AsyncDisposable {
     });
   }
 
-  /** Begins after a while, and tries once; disposing what is returned cancels it. */
+  /** Starts after a delay; one attempt. Disposing the result cancels it. */
   after(milliseconds: number, name: string, about: About, work: Work): Disposable {
     return this.#clock.after(milliseconds, () => void this.run(name, about, work));
   }
@@ -57,7 +59,7 @@ export class Background implements AsyncDisposable {
     using _deadline = this.#clock.after(LAST_SECONDS * 1000, late.resolve);
     await Promise.race([Promise.all(this.#underWay.keys()), late.promise]);
     for (const name of this.#underWay.values())
-      this.#log.error({ work: name }, 'the daemon ends in the middle of work');
+      this.#log.error({ work: name }, 'the daemon ends while background work is running');
   }
 
   #track(name: string, work: () => Promise<void>): Task {

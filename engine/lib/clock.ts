@@ -22,7 +22,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** Whether `work` comes to its end within this time. */
+/** Whether `work` settles within this time. */
 export async function settlesWithin(work: Promise<void>, seconds: number, clock: Clock): Promise<boolean> {
   const late = Promise.withResolvers<boolean>();
   using _timer = clock.after(seconds * 1000, () => late.resolve(false));

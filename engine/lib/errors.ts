@@ -13,9 +13,9 @@ export type ErrorKind =
   | 'unavailable';
 
 /**
- * An error that a caller is meant to see: its message goes to the client as it is.
+ * An error whose message goes to the client unchanged.
  *
- * Everything else that is thrown is a bug or the machine's trouble, and is answered with 500.
+ * Any other error is a bug or a failure of the machine, and is answered with 500.
  */
 export class EngineError extends Error {
   readonly kind: ErrorKind;
@@ -27,7 +27,7 @@ export class EngineError extends Error {
   }
 }
 
-/** Throws `invalid` where it is so. */
+/** Throws `invalid` if `wrong`. */
 export function refuseIf(wrong: boolean, message: string): void {
   if (wrong) throw new EngineError('invalid', message);
 }

@@ -1,7 +1,9 @@
 import { chmodSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** Makes a folder and those above it that are missing, with this mode whatever the umask is; one that is there stays. */
+/**
+ * Creates a folder and its missing parents with this mode, regardless of the umask. An existing folder stays unchanged.
+ */
 export function makeFolders(path: string, mode: number): void {
   const first = mkdirSync(path, { recursive: true, mode });
   if (first === undefined) return;

@@ -4,12 +4,12 @@ import { randomBytes } from 'node:crypto';
 export function newId(): string {
   for (;;) {
     const id = randomBytes(32).toString('hex');
-    // A short id of digits only would be read as a number by shells and by host name parsers.
+    // Shells and host name parsers would read a short id of digits only as a number.
     if (!/^\d{12}/.test(id)) return id;
   }
 }
 
-/** The first 12 digits, which is what people see and type. */
+/** The first 12 digits, which people see and type. */
 export function shortId(id: string): string {
   return id.slice(0, 12);
 }

@@ -1,8 +1,8 @@
-/** Mutual exclusion per key; holders get it in the order in which they asked. */
+/** Mutual exclusion per key, in the order of the calls. */
 export class KeyLock {
   readonly #tails = new Map<string, Promise<void>>();
 
-  /** Waits for the key and holds it until the returned lock is disposed. */
+  /** Waits for the lock of the key, and holds it until it is disposed. */
   async hold(key: string): Promise<Disposable> {
     const before = this.#tails.get(key);
     const { promise: released, resolve: release } = Promise.withResolvers<void>();

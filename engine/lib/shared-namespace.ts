@@ -1,6 +1,6 @@
 const PREFIX = 'container:';
 
-/** The container whose namespace a mode such as `container:web` shares; undefined for all other modes. */
+/** The container in a mode such as `container:web`; undefined for all other modes. */
 export function sharedWith(mode: string): string | undefined {
   return mode.startsWith(PREFIX) ? mode.slice(PREFIX.length) : undefined;
 }

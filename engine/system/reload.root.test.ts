@@ -91,7 +91,7 @@ suite('SIGHUP', () => {
 
     for (const [text, problem] of [
       ['{"labels": ["c=d"], "debug": yes}', /config\.json: .*JSON/],
-      ['{"labels": ["c=d"], "colour": "red"}', /config\.json: colour: there is no setting of this name/],
+      ['{"labels": ["c=d"], "colour": "red"}', /config\.json: colour: unknown setting/],
       ['{"labels": ["c"]}', /config\.json: labels: bad attribute format: c/],
       ['{"labels": ["c=d"], "shutdown-timeout": 4}', /flag --shutdown-timeout: the configuration file .* too/],
       ['{"labels": ["c=d"], "default-runtime": "kata"}', /default runtime 'kata' does not exist/],
@@ -107,7 +107,7 @@ suite('SIGHUP', () => {
 
     const { body: info } = await engine.get<Info>('/info');
     assert.deepEqual(info.Labels, ['c=d']);
-    assert.match(engine.log, /"settings":\["bip"\],"msg":"these settings change with the next start only"/);
+    assert.match(engine.log, /"settings":\["bip"\],"msg":"these settings take effect at the next start"/);
     const events = (await engine.get('/events?since=0&until=1h')).raw.toString();
     assert.doesNotMatch(events, /reload/);
     const all = (await engine.get('/events', { query: { since: '0', until: String(Date.now() / 1000 + 1) } })).raw;

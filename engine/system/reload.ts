@@ -18,7 +18,7 @@ export function reloadSettings(engine: Needs, live: LiveConfig, next: Config): v
   engine.runtimes.use(config);
   live.replace(config);
   engine.log.level = config.logLevel;
-  if (waiting.length > 0) engine.log.warn({ settings: waiting }, 'these settings change with the next start only');
+  if (waiting.length > 0) engine.log.warn({ settings: waiting }, 'these settings take effect at the next start');
   engine.events.emit('daemon', 'reload', engine.daemonId, reloadAttributes(config, engine.runtimes));
   engine.log.info('reloaded the configuration');
 }

@@ -111,7 +111,7 @@ test('a container that goes deep in its files and in a volume hurts nobody', asy
   assert.deepEqual([status, listed[0]?.SizeRw], [200, 5]);
   assert.equal((await engine.delete(`/containers/${id}?v=1`)).status, 204);
   assert.equal((await engine.delete('/volumes/deep')).status, 204);
-  await engine.kill('SIGKILL'); // in the middle of the removal
+  await engine.kill('SIGKILL'); // during the removal
   await engine.startAgain();
 
   assert.equal((await engine.delete('/volumes/kept')).status, 204);

@@ -3,14 +3,14 @@ import { open, opendir, type FileHandle } from 'node:fs/promises';
 
 const FOLDER_ITSELF = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
-/** An entry of an open folder. Names are bytes: those that a container gives need not be UTF-8. */
+/** An entry of an open folder. Names are bytes, because a container's need not be UTF-8. */
 export type Entry = Readonly<{ name: Buffer; isDirectory(): boolean }>;
 
 /**
- * A folder of a tree that somebody else may write to, held open.
+ * An open folder of a tree that others may change meanwhile.
  *
- * Its entries are reached through the descriptor, so a path is never longer than one name, however deep the tree is, and
- * no folder that was exchanged for a link leads out of it.
+ * Entries are reached through the descriptor. So a path is never longer than one name, however deep the tree is, and a
+ * folder that was replaced by a link leads nowhere.
  */
 export class OpenFolder implements AsyncDisposable {
   readonly #handle: FileHandle;
@@ -21,7 +21,7 @@ export class OpenFolder implements AsyncDisposable {
     this.#path = `/proc/self/fd/${handle.fd}`;
   }
 
-  /** Throws `ENOTDIR` for anything else, also for a link. */
+  /** Throws `ENOTDIR` for anything but a folder, links included. */
   static async open(path: string | Buffer): Promise<OpenFolder> {
     return new OpenFolder(await open(path, FOLDER_ITSELF));
   }
@@ -34,9 +34,9 @@ export class OpenFolder implements AsyncDisposable {
     return Buffer.concat([Buffer.from(`${this.#path}/`), name]);
   }
 
-  /** In no order. A folder may be as large as its owner likes: it is read piece by piece. */
+  /** The entries, in no order. Read piece by piece, because a folder can be of any size. */
   async *entries(): AsyncGenerator<Entry> {
-    // The types know names as text only.
+    // Node's types have names as text only.
     yield* (await opendir(this.#path, { encoding: 'buffer' as BufferEncoding })) as unknown as AsyncIterable<Entry>;
   }
 

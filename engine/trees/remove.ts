@@ -7,24 +7,27 @@ import { OpenFolder } from './open-folder.ts';
 
 const execute = promisify(execFile);
 
-/** So many entries are removed in the process; the rest of a larger tree by a child, which leaves the event loop free. */
+/**
+ * This many entries are removed in the process; a child removes the rest of a larger tree and leaves the event loop
+ * free.
+ */
 const SMALL_TREE_ENTRIES = 64;
 
-/** Removes a file or a folder with all that is in it, however deep. One that is not there is fine. */
+/** Removes a file or a folder with its content, however deep. A missing one is not an error. */
 export async function removeTree(path: string, signal: AbortSignal): Promise<void> {
   if (await succeeds(removeSmall(path))) return;
   signal.throwIfAborted();
-  // It goes from folder to folder by descriptors, too.
+  // `rm` also walks by descriptors.
   if (await succeeds(execute('rm', ['-rf', '--', path], { signal }))) return;
   signal.throwIfAborted();
-  // A privileged container can make files immutable or append-only: even root removes them only without that mark. In
-  // each folder with names alone, as a path would become too long.
+  // A privileged container can mark files immutable or append-only, and even root has to clear that first. `chattr`
+  // runs in each folder with bare names, because whole paths could be too long.
   const unmark = ['-execdir', 'chattr', '-f', '-i', '-a', '--', '{}', '+'];
   await succeeds(execute('find', [path, '(', '-type', 'f', '-o', '-type', 'd', ')', ...unmark], { signal }));
   await execute('rm', ['-rf', '--', path], { signal });
 }
 
-/** For the gentler of several ways: why it failed does not matter, the last one will tell. */
+/** For the first of several ways: the last one reports the reason of a failure. */
 async function succeeds(work: Promise<unknown>): Promise<boolean> {
   try {
     await work;
@@ -41,7 +44,7 @@ async function removeSmall(path: string): Promise<void> {
     await removeEntries(folder, left);
   } catch (error) {
     if (hasCode(error, 'ENOENT')) return;
-    // A link here is `ELOOP`.
+    // A link gives `ELOOP`.
     if (!hasCode(error, 'ENOTDIR') && !hasCode(error, 'ELOOP')) throw error;
     await unlink(path);
     return;
@@ -51,7 +54,7 @@ async function removeSmall(path: string): Promise<void> {
 
 async function removeEntries(folder: OpenFolder, left: { entries: number }): Promise<void> {
   for await (const entry of folder.entries()) {
-    if (left.entries === 0) throw new Error('this tree is not small');
+    if (left.entries === 0) throw new Error('the tree is too large');
     left.entries -= 1;
     const path = folder.pathOf(entry.name);
     if (!entry.isDirectory()) {

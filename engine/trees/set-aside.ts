@@ -6,10 +6,9 @@ import { hasCode } from '../lib/errors.ts';
 type Log = { warn(details: object, message: string): void; error(details: object, message: string): void };
 
 /**
- * Where things go that lie in the data root and that no record knows: `lost-and-found/<time>/` and their path.
+ * Moves files of the data root that no record mentions to `lost-and-found/<time>/`, under their path.
  *
- * They may be all that is left of somebody's work, when the records were lost or are older than the files. Nobody but the
- * operator removes them.
+ * They may be a user's data, when records were lost or are older than the files. Only the operator removes them.
  */
 export class SetAside {
   readonly #dataRoot: string;
@@ -22,7 +21,7 @@ export class SetAside {
     this.#log = log;
   }
 
-  /** What cannot be moved stays where it is. */
+  /** A file that cannot be moved stays where it is. */
   take(path: string): void {
     const place = join(this.#folder, relative(this.#dataRoot, dirname(path)));
     try {
@@ -30,9 +29,9 @@ export class SetAside {
       renameSync(path, join(place, basename(path)));
     } catch (error) {
       if (hasCode(error, 'ENOENT')) return;
-      this.#log.error({ err: error, path }, 'something that no record knows cannot be set aside');
+      this.#log.error({ err: error, path }, 'a path without a record cannot be set aside');
       return;
     }
-    this.#log.warn({ path, to: place }, 'something that no record knows was set aside');
+    this.#log.warn({ path, to: place }, 'a path without a record was set aside');
   }
 }

@@ -6,10 +6,10 @@ import { createInterface } from 'node:readline';
 import { hasCode } from '../lib/errors.ts';
 import { OpenFolder } from './open-folder.ts';
 
-/** So much is looked at in the process; a larger or deeper tree is left to a child. */
+/** Limits of what is measured in the process; a child measures larger or deeper trees. */
 const SMALL_TREE = { entries: 256, depth: 16 };
 
-/** Bytes of all files below a folder, however deep; a file with several names counts once. Folders count nothing. */
+/** The size of all files below a folder, however deep. A file with several names counts once, folders do not count. */
 export async function bytesBelow(path: string): Promise<number> {
   const sum = new Sum();
   await using folder = await OpenFolder.open(path);
@@ -30,7 +30,7 @@ class Sum {
   }
 }
 
-/** Returns whether the tree is small enough for that. */
+/** Returns whether the tree was small enough. */
 async function addEntries(folder: OpenFolder, sum: Sum, depth: number, left: { entries: number }): Promise<boolean> {
   for await (const entry of folder.entries()) {
     if (left.entries === 0 || depth === 0) return false;
@@ -44,14 +44,14 @@ async function addEntries(folder: OpenFolder, sum: Sum, depth: number, left: { e
         sum.add(nlink, `${dev}:${ino}`, size);
       }
     } catch (error) {
-      // The container works on its files meanwhile; what is no folder any more was exchanged.
+      // The container works on its files meanwhile: the folder was removed or replaced.
       if (!['ENOENT', 'ENOTDIR', 'ELOOP'].some((code) => hasCode(error, code))) throw error;
     }
   }
   return true;
 }
 
-/** It goes from folder to folder by descriptors, too, and keeps few of them open. */
+/** `find` also walks by descriptors, and keeps few of them open. */
 async function bytesByFind(path: string): Promise<number> {
   const words = [path, '-ignore_readdir_race', '!', '-type', 'd', '-printf', String.raw`%n %D:%i %s\n`];
   const find = spawn('find', words, { stdio: ['ignore', 'pipe', 'pipe'] });
@@ -64,6 +64,6 @@ async function bytesByFind(path: string): Promise<number> {
     sum.add(Number(names), file, Number(bytes));
   }
   const [code] = await ended;
-  if (code !== 0) throw new Error(`the size of ${path} is not known: ${complaint.trim()}`);
+  if (code !== 0) throw new Error(`cannot measure ${path}: ${complaint.trim()}`);
   return sum.bytes;
 }

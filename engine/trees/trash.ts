@@ -6,8 +6,8 @@ import { newId } from '../lib/ids.ts';
 import { removeTree } from './remove.ts';
 
 /**
- * Removes folders in two steps: a rename, after which nobody finds the folder any more, then the slow part in the
- * background. What a crash leaves in between is found again by its place.
+ * Removes folders in two steps: a rename, which hides the folder at once, then the slow removal in the background.
+ * After a crash in between, the next daemon finds the renamed folder and goes on.
  */
 export class Trash implements AsyncDisposable {
   readonly #directory: string;
@@ -15,7 +15,10 @@ export class Trash implements AsyncDisposable {
   readonly #stopping = new AbortController();
   #work: Promise<void> = Promise.resolve();
 
-  /** `directory` has to be on the same mount as what is thrown away; `onFailure` hears of what cannot be removed. */
+  /**
+   * `directory` has to be on the same mount as the folders to remove; `onFailure` is called for each that cannot be
+   * removed.
+   */
   constructor(directory: string, onFailure: (error: unknown, path: string) => void) {
     this.#directory = directory;
     this.#onFailure = onFailure;
@@ -24,8 +27,8 @@ export class Trash implements AsyncDisposable {
   }
 
   /**
-   * Returns when `path` is gone from its place; one that is not there is fine. `forget` then removes what is known of it:
-   * when that throws, everything is where it was.
+   * Returns when `path` has been renamed; a missing one is not an error. `forget` then removes its record: when that
+   * throws, the rename is undone.
    */
   take(path: string, forget: () => void = () => undefined): void {
     const place = join(this.#directory, newId());
@@ -39,18 +42,18 @@ export class Trash implements AsyncDisposable {
     if (isThere) this.#removeLater(place);
   }
 
-  /** Resolves when everything that was thrown away so far is removed. */
+  /** Resolves when everything in the trash so far has been removed. */
   async emptied(): Promise<void> {
     await this.#work;
   }
 
-  /** Stops in the middle: what is left is found again by the next one. */
+  /** Stops in the middle: the next one finds what is left. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopping.abort();
     await this.#work;
   }
 
-  /** One tree after the other: removing many at once would only make the disk slower for everybody else. */
+  /** One tree after the other: removing several at once would only slow down the disk. */
   #removeLater(path: string): void {
     this.#work = this.#removeAfter(this.#work, path);
   }
@@ -67,7 +70,7 @@ export class Trash implements AsyncDisposable {
   }
 }
 
-/** Whether there was something to move. */
+/** Returns whether `path` existed. */
 function moved(from: string, to: string): boolean {
   try {
     renameSync(from, to);
