@@ -39,6 +39,7 @@ import { hasCode } from './lib/errors.ts';
 import { newId } from './lib/ids.ts';
 import { KeyLock } from './lib/key-lock.ts';
 import { Networks } from './networks/networks.ts';
+import { routes } from './routes.ts';
 import { Runtimes } from './runtime/runtimes.ts';
 import { Pidfile } from './system/pidfile.ts';
 import { reloadSettings } from './system/reload.ts';
@@ -169,7 +170,7 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
   undo.use(policies);
   const underWay = new UnderWay(clock);
   const limits = await tcpLimits(config);
-  const listener = listenerOf(await buildServer(engine, underWay, limits));
+  const listener = listenerOf(await buildServer(engine, routes(engine), underWay, limits));
   await warmUp(listener, usualRequests(containers), clock);
   const { hosts } = undo.use(await openListeners(config, listener, underWay, limits?.overTcp(listener)));
   policies.startAll();

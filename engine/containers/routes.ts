@@ -69,7 +69,7 @@ export const containerRoutes =
 
     http.get('/containers/:ref/logs', {
       schema: { params: wire.ContainerRef, querystring: wire.LogsQuery },
-      config: { ...wrongStateIs500, lasting: true },
+      config: wrongStateIs500,
       handler: async (request, reply) => {
         const prepared = prepareLogs(engine, request.params.ref, request.query);
         const gone = new AbortController();
@@ -171,7 +171,6 @@ export const containerRoutes =
 
     http.post('/containers/:ref/wait', {
       schema: { params: wire.ContainerRef, response: { 200: wire.WaitResult } },
-      config: { lasting: true },
       handler: async ({ params }, reply) => {
         return { StatusCode: await waitForContainer(engine, params.ref, clientGone(reply.raw)) };
       },

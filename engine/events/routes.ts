@@ -18,7 +18,6 @@ export const eventRoutes =
   async (http) => {
     http.get('/events', {
       schema: { querystring: EventsQuery, response: { 200: EventMessage } },
-      config: { lasting: true },
       handler: async (request, reply) => {
         const { since = '', until = '', filters: filterText } = request.query;
         const now = engine.clock.now();

@@ -6,10 +6,6 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Statuses of this route that differ from the table, such as `{ conflict: 500 }`. */
     errors?: Partial<Record<ErrorKind, number>>;
-    /** Not part of the API's description. */
-    hidden?: boolean;
-    /** Ends with the client, however long that takes: a daemon that ends does not wait for the answer. */
-    lasting?: boolean;
   }
 }
 

@@ -1,18 +1,18 @@
 import { VERSION } from '../version.ts';
+import type { Endpoint } from './endpoints.ts';
 
-export type RouteDescription = { url: string; method: string | string[]; schema: unknown; hidden: boolean };
+/** A route as Fastify has it, with what the table knows of it. */
+export type RouteDescription = { endpoint: Endpoint; url: string; method: string | string[]; schema: unknown };
 type Schema = { querystring?: Part; params?: Part; body?: object; response?: Record<string, object> };
 type Part = { properties?: Record<string, object & { description?: string }>; required?: string[] };
 
 /** The API as an OpenAPI document, made of the same schemas that validate. */
 export function describeRoutes(routes: readonly RouteDescription[]): object {
   const paths: Record<string, Record<string, object>> = {};
-  for (const { url, method, schema, hidden } of routes) {
-    const known = (schema ?? {}) as Schema;
-    if (hidden) continue;
+  for (const { endpoint, url, method, schema } of routes) {
     const path = url.replaceAll(/:(\w+)/g, '{$1}');
     for (const verb of [method].flat()) {
-      (paths[path] ??= {})[verb.toLowerCase()] = operationOf(known);
+      (paths[path] ??= {})[verb.toLowerCase()] = operationOf(endpoint, schema ?? {});
     }
   }
   return {
@@ -23,11 +23,13 @@ export function describeRoutes(routes: readonly RouteDescription[]): object {
   };
 }
 
-function operationOf({ querystring, params, body, response }: Schema): object {
+function operationOf(endpoint: Endpoint, { querystring, params, body, response }: Schema): object {
   return {
+    summary: endpoint.title,
     parameters: [...parametersOf('path', params), ...parametersOf('query', querystring)],
     ...(body !== undefined && { requestBody: { content: { 'application/json': { schema: body } } } }),
     responses: {
+      ...(endpoint.takesOver !== undefined && { 101: { description: 'the connection is a stream from here on' } }),
       ...Object.fromEntries(
         Object.entries(response ?? {}).map(([status, schema]) => [
           status,

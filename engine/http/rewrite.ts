@@ -1,8 +1,13 @@
+import { ENDPOINTS } from './endpoints.ts';
+
 const NEWEST = 24;
 const OLDEST = 12;
-const FIXED_IMAGE_PATHS = new Set(['json', 'create', 'load', 'search', 'get']);
 const VERSION_PREFIX = /^\/v([\d.]+)(\/.*)?$/;
-const IMAGE_ACTIONS = /^(.+)\/(json|history|get|push|tag)$/;
+/** What stands before and after a name that may have slashes. */
+const PLACES = ENDPOINTS.filter(({ slashes }) => slashes).map(({ method, path }) => {
+  const [before = '', after = ''] = path.split(/\{\w+\}/);
+  return { method, before, after };
+});
 
 /** A path that no route has: its error says which versions there are. */
 export const UNSUPPORTED = '/unsupported-version/';
@@ -45,26 +50,17 @@ function isNewer(version: string): boolean {
   return major > 1 || (major === 1 && (minor > NEWEST || (minor === NEWEST && more.length > 0)));
 }
 
+/** Names with slashes become one encoded part. */
 function encodeNames(method: string, path: string): string {
-  if (path.startsWith('/images/')) return encodeImage(method, path.slice('/images/'.length));
-  if (path.startsWith('/plugins/')) return encodePlugin(path.slice('/plugins/'.length));
-  // `DELETE /containers/parent/alias?link=1`
-  if (method === 'DELETE' && path.startsWith('/containers/'))
-    return `/containers/${encode(path.slice('/containers/'.length))}`;
-  return path;
-}
-
-function encodeImage(method: string, rest: string): string {
-  if (FIXED_IMAGE_PATHS.has(rest) && method !== 'DELETE') return `/images/${rest}`;
-  const action = method === 'DELETE' ? null : IMAGE_ACTIONS.exec(rest);
-  return action === null ? `/images/${encode(rest)}` : `/images/${encode(action[1]!)}/${action[2]}`;
-}
-
-function encodePlugin(rest: string): string {
   // Newer clients ask for `/plugins/x/json`: there is no such path yet, and nothing that is called `x/json`.
-  if (rest === 'pull' || rest.endsWith('/json')) return `/plugins/${rest}`;
-  const action = /^(.+)\/(enable|disable)$/.exec(rest);
-  return action === null ? `/plugins/${encode(rest)}` : `/plugins/${encode(action[1]!)}/${action[2]}`;
+  if (path.startsWith('/plugins/') && path.endsWith('/json')) return path;
+  const place = PLACES.find(
+    ({ method: of, before, after }) =>
+      of === method && path.length > before.length + after.length && path.startsWith(before) && path.endsWith(after),
+  );
+  if (place === undefined) return path;
+  const { before, after } = place;
+  return before + encode(path.slice(before.length, path.length - after.length)) + after;
 }
 
 /** Encoded once, also when the client did it already. */

@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http';
 
-import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import type { FastifyPluginAsyncTypebox, TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import Fastify, {
   LogController,
   type FastifyBaseLogger,
@@ -9,14 +9,12 @@ import Fastify, {
   type FastifyRequest,
 } from 'fastify';
 
-import type { Engine } from '../engine.ts';
-import { routes } from '../routes.ts';
+import type { Config } from '../config/daemon-config.ts';
+import { addRoutes } from './add-routes.ts';
 import { addBodyParser } from './body.ts';
 import { answerError, answerOutsideOfRoutes } from './errors.ts';
 import { answerHeaders } from './headers.ts';
 import { createServer } from './node-http.ts';
-import { addMissingRoutes } from './not-yet.ts';
-import { describeRoutes, type RouteDescription } from './openapi.ts';
 import { refusalOf } from './origins.ts';
 import { rewriteUrl, UNSUPPORTED, versionRefusal } from './rewrite.ts';
 import type { TcpLimits } from './tcp-limits.ts';
@@ -24,14 +22,15 @@ import type { UnderWay } from './under-way.ts';
 import { lazyValidator } from './validators.ts';
 import { readBody, readQuery, type ValueSchema } from './values.ts';
 
+type Needs = { config: Config; log: FastifyBaseLogger };
+
 /** All routes behind one request listener; who listens where is `listeners.ts`. */
 export async function buildServer(
-  engine: Engine,
+  engine: Needs,
+  plugins: readonly FastifyPluginAsyncTypebox[],
   underWay: UnderWay,
   limits: TcpLimits | undefined,
 ): Promise<FastifyInstance> {
-  // The wider type: Fastify's own would carry the logger's into every plugin.
-  const log: FastifyBaseLogger = engine.log;
   /** Before there is a route. */
   const refuse = async (error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     reply.headers({ ...answerHeaders(engine.config.apiCorsHeader), 'content-type': 'application/json' });
@@ -42,7 +41,7 @@ export async function buildServer(
     // Never listens: the listeners of several sockets share its routes.
     serverFactory: (handler) => createServer(handler),
     rewriteUrl: (request) => rewriteUrl(request.method ?? 'GET', request.url ?? '/'),
-    loggerInstance: log,
+    loggerInstance: engine.log,
     logController: new LogController({ disableRequestLogging: true }),
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: 2048 },
@@ -50,22 +49,13 @@ export async function buildServer(
     frameworkErrors: (error, request, reply) => void refuse(error, request, reply),
     schemaController: { compilersFactory: { buildValidator: () => unused, buildSerializer: () => unused } },
   }).withTypeProvider<TypeBoxTypeProvider>();
-  const described: RouteDescription[] = [];
-  http.addHook('onRoute', (route) => {
-    described.push({
-      url: route.url,
-      method: route.method,
-      schema: route.schema,
-      hidden: route.config?.hidden ?? false,
-    });
-  });
   http.setErrorHandler((error, request, reply) => answerError(error, request, reply));
   http.setValidatorCompiler(lazyValidator);
   // The schemas describe and validate; what we answer is ours and needs no second check.
   http.setSerializerCompiler(() => (value) => JSON.stringify(value));
   addBodyParser(http);
   http.addHook('onRequest', (request, reply, done) => {
-    if (request.routeOptions.config.lasting !== true) underWay.add(reply.raw);
+    if (request.routeOptions.config.endpoint?.lasts !== true) underWay.add(reply.raw);
     reply.headers({ ...answerHeaders(engine.config.apiCorsHeader) });
     done();
   });
@@ -103,9 +93,7 @@ export async function buildServer(
     }
     return reply.code(404).send({ message: 'page not found' });
   });
-  for (const plugin of routes(engine)) await http.register(plugin);
-  http.get('/openapi.json', { config: { hidden: true }, handler: () => describeRoutes(described) });
-  addMissingRoutes(http);
+  await addRoutes(http, plugins);
   await http.ready();
   return http;
 }

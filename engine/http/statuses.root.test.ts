@@ -8,13 +8,19 @@ import { after, before, suite, test } from 'node:test';
 import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
-import { ENDPOINTS, OUTSIDE_OF_ENDPOINTS, type Case, type Endpoint, type Extra } from './test-endpoints.ts';
+import { ENDPOINTS } from './endpoints.ts';
+import { STATUS_ROWS } from './status-rows/all.ts';
+import { OUTSIDE_OF_ENDPOINTS } from './status-rows/outside.ts';
+import type { Case, Extra } from './status-rows/row.ts';
 
 type Asked = { status: number; headers: IncomingMessage['headers']; raw: Buffer };
 
 /** Those of the specification's chapter on errors: any endpoint may answer them. */
 const RECURRENT = [304, 400, 404, 406, 409, 500];
 const NOT_BUILT = 501;
+
+/** Every endpoint with its rows, in the order of the specification: later requests live on what earlier ones left. */
+const ROWS = ENDPOINTS.map((endpoint) => ({ ...endpoint, ...STATUS_ROWS[endpoint.name] }));
 
 suite('the statuses of the specification', { concurrency: false }, () => {
   let engine: TestEngine;
@@ -25,11 +31,10 @@ suite('the statuses of the specification', { concurrency: false }, () => {
   });
   after(async () => await engine[Symbol.asyncDispose]());
 
-  for (const [index, endpoint] of ENDPOINTS.entries()) {
-    const title = `${index + 1} ${endpoint.method} ${endpoint.path}`;
-    for (const [status, why, path, extra] of endpoint.cases) {
-      test(`${title} answers ${status}: ${why}`, async () => {
-        await checkCase(endpoint.method, [status, why, path, extra]);
+  for (const [index, { name, method, cases }] of ROWS.entries()) {
+    for (const [status, why, path, extra] of cases) {
+      test(`${index + 1} ${name} answers ${status}: ${why}`, async () => {
+        await checkCase(method, [status, why, path, extra]);
       });
     }
   }
@@ -60,17 +65,17 @@ suite('the statuses of the specification', { concurrency: false }, () => {
 });
 
 test('every status that the specification lists is brought about, or it is said why not', () => {
-  assert.equal(ENDPOINTS.length, 78);
-  for (const { method, path, statuses, cases, never = {} } of ENDPOINTS) {
+  assert.equal(ROWS.length, 78);
+  for (const { name, statuses, cases, never = {} } of ROWS) {
     const seen = new Set(cases.map(([status]) => status));
     for (const status of statuses) {
       const isAccounted = seen.has(status) || status === 500 || never[status] !== undefined;
-      assert.ok(isAccounted, `${method} ${path}: ${status}`);
+      assert.ok(isAccounted, `${name}: ${status}`);
     }
     const others = [...seen].filter((status) => !statuses.includes(status));
     for (const status of others) {
       const isKnown = RECURRENT.includes(status) || status === NOT_BUILT || status === 101;
-      assert.ok(isKnown, `${method} ${path} answers ${status}, which is nowhere in the specification`);
+      assert.ok(isKnown, `${name} answers ${status}, which is nowhere in the specification`);
     }
   }
 });
@@ -85,16 +90,12 @@ test('the compatibility table has one row per endpoint with its true state', () 
 
   assert.deepEqual(
     rows,
-    ENDPOINTS.map((endpoint, index) => ({
-      no: index + 1,
-      name: `${endpoint.method} ${endpoint.path}`,
-      state: expectedState(endpoint, rows[index]?.state),
-    })),
+    ROWS.map(({ name, cases }, index) => ({ no: index + 1, name, state: expectedState(cases, rows[index]?.state) })),
   );
 });
 
 /** By what the requests were answered; that something works in part only is said by a person. */
-function expectedState({ cases }: Endpoint, said = ''): string {
+function expectedState(cases: readonly Case[], said = ''): string {
   const statuses = cases.map(([status]) => status);
   const works = statuses.some((status) => status < 300);
   if (works) return statuses.includes(NOT_BUILT) || said === 'partly' ? 'partly' : 'works';

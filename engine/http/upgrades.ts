@@ -8,10 +8,15 @@ import type {
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
+import { ENDPOINTS } from './endpoints.ts';
 import { ServerResponse } from './node-http.ts';
 
-/** What comes behind a request to these routes is the client's stream, also where it asked for no upgrade. */
-const TAKEN_OVER_UNASKED = /\/(containers\/[^/]+\/attach|exec\/[^/]+\/start)(\?|$)/;
+/** Requests behind which the client's stream begins, also where they ask for no upgrade; with or without a version. */
+const TAKEN_OVER_UNASKED = new RegExp(
+  `^POST (/v[\\d.]+)?(${ENDPOINTS.filter(({ takesOver }) => takesOver === 'always')
+    .map(({ path }) => path.replaceAll(/\{\w+\}/g, '[^/]+'))
+    .join('|')})(\\?|$)`,
+);
 /** Makes the parser stop behind the head, as for a CONNECT. */
 const STOP = 2;
 
@@ -46,7 +51,7 @@ export function serveUpgrades(
   server.on(accepted, ({ parser }: Accepted) => {
     const accept = parser.onIncoming;
     parser.onIncoming = (request, keepAlive) => {
-      const asks = request.upgrade || request.method !== 'POST' || !TAKEN_OVER_UNASKED.test(request.url ?? '');
+      const asks = request.upgrade || !TAKEN_OVER_UNASKED.test(`${request.method} ${request.url}`);
       if (asks) return accept(request, keepAlive);
       request.upgrade = true;
       stopped.add(request);

@@ -1,0 +1,132 @@
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Of every route, from the table. */
+    endpoint?: Endpoint;
+  }
+}
+
+type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE';
+
+type Facts = Readonly<{
+  /** What a person calls it, as in `… is not implemented yet`. */
+  title: string;
+  /**
+   * The connection becomes the client's stream: where the request asks for an upgrade, or always, so that whatever comes
+   * behind such a request is no second one.
+   */
+  takesOver?: 'asked' | 'always';
+  /** Ends with the client, however long that takes: a daemon that ends does not wait for the answer. */
+  lasts?: true;
+  /** The name in the path may have slashes. */
+  slashes?: true;
+  /** Only a member of a cluster has it. */
+  inCluster?: true;
+}>;
+
+/** Every endpoint of the specification, in its order, under the name that it has in docs/compatibility.md. */
+const TABLE = {
+  'GET /containers/json': { title: 'the list of containers' },
+  'POST /containers/create': { title: 'the creation of a container' },
+  'GET /containers/{id}/json': { title: 'inspecting a container' },
+  'GET /containers/{id}/top': { title: 'the processes of a container' },
+  'GET /containers/{id}/logs': { title: 'the log of a container', takesOver: 'asked', lasts: true },
+  'GET /containers/{id}/changes': { title: 'the list of the changes of a container' },
+  'GET /containers/{id}/export': { title: 'the export of a container' },
+  'GET /containers/{id}/stats': { title: 'the statistics of a container', lasts: true },
+  'POST /containers/{id}/resize': { title: 'the size of the terminal of a container' },
+  'POST /containers/{id}/start': { title: 'the start of a container' },
+  'POST /containers/{id}/stop': { title: 'the stop of a container' },
+  'POST /containers/{id}/restart': { title: 'the restart of a container' },
+  'POST /containers/{id}/kill': { title: 'a signal to a container' },
+  'POST /containers/{id}/update': { title: 'the update of a container' },
+  'POST /containers/{id}/rename': { title: 'the renaming of a container' },
+  'POST /containers/{id}/pause': { title: 'pausing a container' },
+  'POST /containers/{id}/unpause': { title: 'resuming a container' },
+  'POST /containers/{id}/attach': { title: 'attaching to a container', takesOver: 'always' },
+  'GET /containers/{id}/attach/ws': { title: 'attaching to a container by WebSocket', takesOver: 'asked' },
+  'POST /containers/{id}/wait': { title: 'waiting for a container', lasts: true },
+  'DELETE /containers/{id}': { title: 'the removal of a container', slashes: true },
+  'HEAD /containers/{id}/archive': { title: 'copying out of a container' },
+  'GET /containers/{id}/archive': { title: 'copying out of a container' },
+  'PUT /containers/{id}/archive': { title: 'copying into a container' },
+  'POST /containers/{id}/exec': { title: 'the creation of an exec' },
+  'POST /exec/{id}/start': { title: 'the start of an exec', takesOver: 'always' },
+  'POST /exec/{id}/resize': { title: 'the size of the terminal of an exec' },
+  'GET /exec/{id}/json': { title: 'inspecting an exec' },
+  'GET /images/json': { title: 'the list of images' },
+  'POST /build': { title: 'building images' },
+  'POST /images/create': { title: 'pulling and importing images' },
+  'GET /images/{name}/json': { title: 'inspecting an image', slashes: true },
+  'GET /images/{name}/history': { title: 'the history of an image', slashes: true },
+  'POST /images/{name}/push': { title: 'pushing to a registry', slashes: true },
+  'POST /images/{name}/tag': { title: 'a new name of an image', slashes: true },
+  'DELETE /images/{name}': { title: 'the removal of an image', slashes: true },
+  'GET /images/search': { title: 'searching a registry' },
+  'GET /images/{name}/get': { title: 'saving an image', slashes: true },
+  'GET /images/get': { title: 'saving images' },
+  'POST /images/load': { title: 'loading images' },
+  'POST /commit': { title: 'the commit of a container' },
+  'POST /auth': { title: 'logging in to a registry' },
+  'GET /info': { title: 'facts about the system' },
+  'GET /version': { title: 'the versions of the engine and its API' },
+  'GET /_ping': { title: 'whether the engine is there' },
+  'GET /events': { title: 'events', lasts: true },
+  'GET /volumes': { title: 'the list of volumes' },
+  'POST /volumes/create': { title: 'the creation of a volume' },
+  'GET /volumes/{name}': { title: 'inspecting a volume' },
+  'DELETE /volumes/{name}': { title: 'the removal of a volume' },
+  'GET /networks': { title: 'the list of networks' },
+  'GET /networks/{id}': { title: 'inspecting a network' },
+  'POST /networks/create': { title: 'the creation of a network' },
+  'POST /networks/{id}/connect': { title: 'connecting a container to a network' },
+  'POST /networks/{id}/disconnect': { title: 'disconnecting a container from a network' },
+  'DELETE /networks/{id}': { title: 'the removal of a network' },
+  'GET /plugins': { title: 'the list of plugins' },
+  'POST /plugins/pull': { title: 'pulling plugins' },
+  'GET /plugins/{name}': { title: 'inspecting plugins', slashes: true },
+  'POST /plugins/{name}/enable': { title: 'enabling plugins', slashes: true },
+  'POST /plugins/{name}/disable': { title: 'disabling plugins', slashes: true },
+  'DELETE /plugins/{name}': { title: 'removing plugins', slashes: true },
+  'GET /nodes': { title: 'the list of nodes', inCluster: true },
+  'GET /nodes/{id}': { title: 'inspecting a node', inCluster: true },
+  'DELETE /nodes/{id}': { title: 'the removal of a node', inCluster: true },
+  'POST /nodes/{id}/update': { title: 'the update of a node', inCluster: true },
+  'GET /swarm': { title: 'inspecting the cluster', inCluster: true },
+  'POST /swarm/init': { title: 'making a cluster' },
+  'POST /swarm/join': { title: 'joining a cluster' },
+  'POST /swarm/leave': { title: 'leaving the cluster', inCluster: true },
+  'POST /swarm/update': { title: 'the update of the cluster', inCluster: true },
+  'GET /services': { title: 'the list of services', inCluster: true },
+  'POST /services/create': { title: 'the creation of a service', inCluster: true },
+  'GET /services/{id}': { title: 'inspecting a service', inCluster: true },
+  'DELETE /services/{id}': { title: 'the removal of a service', inCluster: true },
+  'POST /services/{id}/update': { title: 'the update of a service', inCluster: true },
+  'GET /tasks': { title: 'the list of tasks', inCluster: true },
+  'GET /tasks/{id}': { title: 'inspecting a task', inCluster: true },
+} as const satisfies Readonly<Record<`${Method} /${string}`, Facts>>;
+
+export type EndpointName = keyof typeof TABLE;
+export type Endpoint = Facts & Readonly<{ name: string; method: Method; path: string }>;
+
+/** The index of the API: all that is known of an endpoint before there is a route for it. */
+export const ENDPOINTS: readonly (Endpoint & { name: EndpointName })[] = Object.entries<Facts>(TABLE).map(
+  ([name, facts]) => {
+    const [method, path] = name.split(' ') as [Method, string];
+    return { ...facts, name: name as EndpointName, method, path };
+  },
+);
+
+/** The path as the router writes it: `/exec/:id/start`. */
+export function routerPath({ path }: Endpoint): string {
+  return path.replaceAll(/\{(\w+)\}/g, ':$1');
+}
+
+/** The endpoint of a route, whatever the route calls its parameters. */
+export function endpointOf(
+  endpoints: readonly Endpoint[],
+  methods: string | readonly string[],
+  url: string,
+): Endpoint | undefined {
+  const shape = url.replaceAll(/:\w+/g, '{}');
+  return endpoints.find(({ method, path }) => methods.includes(method) && path.replaceAll(/\{\w+\}/g, '{}') === shape);
+}

@@ -1,0 +1,100 @@
+import { filters, TAR, unknown, missing, NOT_BUILT, type StatusRows } from './row.ts';
+
+export const imageRows = {
+  'GET /images/json': {
+    statuses: [200, 500],
+    cases: [
+      [200, 'a list', '/images/json?digests=1'],
+      [400, 'no boolean', '/images/json?all=perhaps'],
+      [400, 'a filter that there is not', `/images/json?${filters({ colour: ['red'] })}`],
+      [400, 'a filter that is no boolean', `/images/json?${filters({ dangling: ['perhaps'] })}`],
+      unknown(`/images/json?${filters({ before: ['nope'] })}`),
+    ],
+  },
+  'POST /build': {
+    statuses: [200, 500],
+    never: NOT_BUILT,
+    cases: [missing('/build', { body: Buffer.alloc(1024) })],
+  },
+  'POST /images/create': {
+    statuses: [200, 404, 500],
+    never: { 404: 'only a pull looks for a repository' },
+    cases: [
+      [200, 'an import', '/images/create?fromSrc=-&repo=imported', { body: Buffer.alloc(1024) }],
+      [400, 'neither source', '/images/create'],
+      [400, 'a name that is none', '/images/create?fromSrc=-&repo=UPPER', { body: Buffer.alloc(1024) }],
+      [400, 'an instruction that there is not', '/images/create?fromSrc=-&changes=JUMP', { body: Buffer.alloc(1024) }],
+      [400, 'a source that is no address', '/images/create?fromSrc=ftp://there/x'],
+      [400, 'no archive', '/images/create?fromSrc=-', { body: Buffer.alloc(1024, 'x') }],
+      [500, 'nobody answers there', '/images/create?fromSrc=http://127.0.0.1:9/x'],
+      [501, 'a pull is not built yet', '/images/create?fromImage=busybox&tag=latest'],
+      [400, 'a pull of a name that is none', '/images/create?fromImage=UPPER'],
+    ],
+  },
+  'GET /images/{name}/json': {
+    statuses: [200, 404, 500],
+    cases: [[200, 'an image', '/images/busybox:latest/json'], unknown('/images/library/a/nope:1/json')],
+  },
+  'GET /images/{name}/history': {
+    statuses: [200, 404, 500],
+    cases: [[200, 'its steps', '/images/busybox/history'], unknown('/images/nope/history')],
+  },
+  'POST /images/{name}/push': {
+    statuses: [200, 404, 500],
+    never: NOT_BUILT,
+    cases: [missing('/images/localhost:5000/a/b/push')],
+  },
+  'POST /images/{name}/tag': {
+    statuses: [201, 400, 404, 409, 500],
+    never: { 409: 'a name moves to the image, as in dockerd' },
+    cases: [
+      [201, 'tagged', '/images/busybox/tag?repo=tagged&tag=v1', { type: '' }],
+      [400, 'no name', '/images/busybox/tag'],
+      [400, 'a name that is none', '/images/busybox/tag?repo=UPPER'],
+      [400, 'a tag that is none', '/images/busybox/tag?repo=fine&tag=a/b'],
+      unknown('/images/nope/tag?repo=fine'),
+    ],
+  },
+  'DELETE /images/{name}': {
+    statuses: [200, 404, 409, 500],
+    cases: [
+      [200, 'a name less', '/images/to-untag'],
+      [400, 'no boolean', '/images/busybox?force=perhaps'],
+      unknown('/images/nope'),
+      [409, 'a container runs on it', '/images/{image}?force=1'],
+      [409, 'a container was made of it', '/images/unused-name'],
+    ],
+  },
+  'GET /images/search': {
+    statuses: [200, 500],
+    never: NOT_BUILT,
+    cases: [missing('/images/search?term=busybox')],
+  },
+  'GET /images/{name}/get': {
+    statuses: [200, 500],
+    cases: [[200, 'an archive', '/images/busybox/get', { type: TAR }], unknown('/images/nope/get')],
+  },
+  'GET /images/get': {
+    statuses: [200, 500],
+    cases: [[200, 'an archive', '/images/get?names=busybox', { type: TAR }], unknown('/images/get?names=nope')],
+  },
+  'POST /images/load': {
+    statuses: [200, 500],
+    cases: [
+      [200, 'loaded', '/images/load?quiet=1', { body: 'busybox' }],
+      [400, 'no boolean', '/images/load?quiet=perhaps', { body: Buffer.alloc(1024) }],
+      [400, 'no archive', '/images/load', { body: Buffer.alloc(1024, 'x') }],
+      [400, 'an archive without images', '/images/load', { body: Buffer.alloc(1024) }],
+    ],
+  },
+  'POST /commit': {
+    statuses: [201, 404, 500],
+    never: NOT_BUILT,
+    cases: [missing('/commit?container=running', { body: {} })],
+  },
+  'POST /auth': {
+    statuses: [200, 204, 500],
+    never: NOT_BUILT,
+    cases: [missing('/auth', { body: {} })],
+  },
+} as const satisfies StatusRows;

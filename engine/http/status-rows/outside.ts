@@ -1,0 +1,18 @@
+import type { HTTPMethods } from 'fastify';
+
+import { type Case } from './row.ts';
+
+/** What no endpoint is asked for: refused in the same form. */
+export const OUTSIDE_OF_ENDPOINTS: readonly (readonly [HTTPMethods, ...Case])[] = [
+  ['GET', 404, 'no such path', '/nope'],
+  ['GET', 404, 'no such path below a container', '/containers/running/nope'],
+  ['GET', 404, 'a path of newer clients', '/system/df'],
+  ['GET', 404, 'a path of newer clients', '/plugins/x/json'],
+  ['GET', 404, 'a path of newer clients', '/distribution/busybox/json'],
+  ['POST', 404, 'a path of newer clients', '/session'],
+  ['PUT', 404, 'a method that the path has not', '/containers/json'],
+  ['GET', 400, 'a version that is too new', '/v1.25/info'],
+  ['GET', 400, 'a version that is too old', '/v1.11/info'],
+  ['GET', 400, 'a version that is none', '/v2/info'],
+  ['GET', 400, 'a name that cannot be decoded', '/containers/%E0%A4%A/json'],
+];

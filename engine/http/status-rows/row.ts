@@ -1,0 +1,45 @@
+/** What a request has beside its method and path. */
+export type Extra = {
+  /** A text or bytes go out as they are, anything else as JSON. */
+  body?: unknown;
+  headers?: Record<string, string>;
+  /** The content type of a success that is not JSON. */
+  type?: string;
+  /** A refusal that leaves its mark: a start that failed is told by inspect and events. */
+  changes?: true;
+};
+
+/** The status, why it is that one, and the path that brings it about; `{exec}` and so on stand for ids of the world. */
+export type Case = readonly [status: number, why: string, path: string, extra?: Extra];
+
+export type StatusRow = Readonly<{
+  /** As the specification lists them. */
+  statuses: readonly number[];
+  cases: readonly Case[];
+  /** What the specification lists and no request brings about, with the reason. A 500 needs none: it is a failure. */
+  never?: Readonly<Record<number, string>>;
+}>;
+
+/** By the name of the endpoint. */
+export type StatusRows = Readonly<Record<string, StatusRow>>;
+
+export const JSON_TYPE = { 'Content-Type': 'application/json' };
+export const UPGRADE = { Connection: 'Upgrade', Upgrade: 'tcp' };
+export const RAW = 'application/vnd.engine.raw-stream';
+export const TEXT = 'text/plain';
+export const TAR = 'application/x-tar';
+
+export const NOT_BUILT = {
+  200: 'not built yet',
+  201: 'not built yet',
+  204: 'not built yet',
+  400: 'not built yet',
+  403: 'not built yet',
+  404: 'not built yet',
+};
+
+export const filters = (value: unknown): string => `filters=${encodeURIComponent(JSON.stringify(value))}`;
+
+/** A path whose container, image … there is not, and the answer to it. */
+export const unknown = (path: string, extra?: Extra): Case => [404, 'there is no such object', path, extra];
+export const missing = (path: string, extra?: Extra): Case => [501, 'it is not built yet', path, extra];

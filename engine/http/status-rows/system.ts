@@ -1,0 +1,17 @@
+import { TEXT, filters, type StatusRows } from './row.ts';
+
+export const systemRows = {
+  'GET /info': { statuses: [200, 500], cases: [[200, 'the system', '/info']] },
+  'GET /version': { statuses: [200, 500], cases: [[200, 'the version', '/version']] },
+  'GET /_ping': { statuses: [200, 500], cases: [[200, 'it is there', '/_ping', { type: TEXT }]] },
+  'GET /events': {
+    statuses: [200, 400, 500],
+    cases: [
+      [200, 'live', '/events'],
+      [400, 'a time that is none', '/events?since=yesterday'],
+      [400, 'an end before the beginning', '/events?since=20&until=10'],
+      [400, 'filters that are no JSON', '/events?filters=%7B'],
+      [400, 'a filter that there is not', `/events?${filters({ colour: ['red'] })}`],
+    ],
+  },
+} as const satisfies StatusRows;
