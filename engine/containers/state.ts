@@ -1,33 +1,38 @@
+import { Type, type Static } from 'typebox';
+
+import { Instant } from '../db/decode.ts';
 import { EngineError } from '../lib/errors.ts';
 
+const ofAnEnd = { exitCode: Type.Integer(), startedAt: Instant, finishedAt: Instant };
+
 /** A container that never ran. A start that failed leaves its code here. */
-export type Idle = { status: 'created'; exitCode: number };
+const Idle = Type.Object({ status: Type.Literal('created'), exitCode: Type.Integer() });
 
 /** A container whose last run is over. */
-export type Exited = {
-  status: 'exited';
-  exitCode: number;
-  startedAt: Temporal.Instant;
-  finishedAt: Temporal.Instant;
-};
+const Exited = Type.Object({ status: Type.Literal('exited'), ...ofAnEnd });
 
 /** Between two runs: the restart policy starts it again after its delay. */
-export type Restarting = Omit<Exited, 'status'> & { status: 'restarting' };
+const Restarting = Type.Object({ status: Type.Literal('restarting'), ...ofAnEnd });
 
 /** Claimed by a start; `from` is what it goes back to when the start fails. */
-export type Starting = { status: 'starting'; from: Idle | Exited | Restarting };
+const Starting = Type.Object({
+  status: Type.Literal('starting'),
+  from: Type.Union([Idle, Exited, Restarting]),
+});
 
 /** There is a process. `stopping`: someone has asked for its end and waits. */
-export type Alive = {
-  status: 'running' | 'paused' | 'stopping';
-  pid: number;
-  startedAt: Temporal.Instant;
-};
+const Alive = Type.Object({
+  status: Type.Union([Type.Literal('running'), Type.Literal('paused'), Type.Literal('stopping')]),
+  pid: Type.Integer(),
+  startedAt: Instant,
+});
 
 /** Claimed by a removal, which from here on only goes forward. */
-export type Removing = { status: 'removing'; exitCode: number };
+const Removing = Type.Object({ status: Type.Literal('removing'), exitCode: Type.Integer() });
 
-export type ContainerState = Idle | Starting | Alive | Restarting | Exited | Removing;
+export const ContainerState = Type.Union([Idle, Starting, Alive, Restarting, Exited, Removing]);
+export type ContainerState = Static<typeof ContainerState>;
+export type Alive = Static<typeof Alive>;
 export type Status = ContainerState['status'];
 
 const next: Record<Status, readonly Status[]> = {
@@ -40,11 +45,6 @@ const next: Record<Status, readonly Status[]> = {
   exited: ['starting', 'restarting', 'removing'],
   removing: [],
 };
-
-/** Throws when a state that was read is none of ours. */
-export function checkStatus({ status }: { status: string }): void {
-  if (!Object.hasOwn(next, status)) throw new TypeError(`there is no state ${JSON.stringify(status)}`);
-}
 
 /** Whether a container may go from one state to the other. */
 export function allowed(from: Status, to: Status): boolean {
