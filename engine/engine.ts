@@ -1,9 +1,7 @@
 import type { Logger } from 'pino';
 
 import type { Config } from './config/daemon-config.ts';
-import type { Exits } from './containers/runs/exits.ts';
-import type { PendingAttaches } from './containers/runs/pending-attaches.ts';
-import type { Shims } from './containers/runs/shims.ts';
+import type { Runs } from './containers/runs/runs.ts';
 import type { ContainerStore } from './containers/store.ts';
 import type { Database } from './db/database.ts';
 import type { Events } from './events/events.ts';
@@ -46,9 +44,7 @@ export type Engine = Readonly<{
   /** Asked before an image is removed. */
   imageUsage: ImageUsage;
   containers: ContainerStore;
-  shims: Shims;
-  exits: Exits;
-  pendingAttaches: PendingAttaches;
+  runs: Runs;
   execs: ExecStore;
   /** Of the execs that run. */
   execShims: Map<string, Shim>;

@@ -6,11 +6,9 @@ import type { Logger } from 'pino';
 import type { Config } from './config/daemon-config.ts';
 import { LiveConfig } from './config/live-config.ts';
 import { volumeUsers } from './containers/list.ts';
-import { Exits } from './containers/runs/exits.ts';
-import { PendingAttaches } from './containers/runs/pending-attaches.ts';
 import { reconcileContainers } from './containers/runs/reconcile.ts';
-import { RestartPolicies } from './containers/runs/restart-policy.ts';
-import { Shims } from './containers/runs/shims.ts';
+import { Restarts } from './containers/runs/restarts.ts';
+import { Runs } from './containers/runs/runs.ts';
 import { stopAllContainers } from './containers/runs/stop-all.ts';
 import { isAlive } from './containers/state.ts';
 import { ContainerStore } from './containers/store.ts';
@@ -78,7 +76,6 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
   const layers = undo.use(new Layers(db, blobs, config.dataRoot, log));
   const images = new ImageStore(db, layers);
   const containers = new ContainerStore(db);
-  const shims = new Shims();
   undo.use(background);
   const locks = new KeyLock();
   const networks = undo.use(
@@ -90,38 +87,6 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
       await networks.removeAll();
   });
   const runtimes = new Runtimes(config);
-  const pendingAttaches = new PendingAttaches();
-  const ofExits = {
-    background,
-    clock,
-    containers,
-    db,
-    events,
-    networks,
-    runtimes,
-    shims,
-    get config() {
-      return live.current;
-    },
-  };
-  const exits: Exits = new Exits(ofExits, (container, how) => policies.ended(container, how));
-  const policies = new RestartPolicies({
-    background,
-    clock,
-    db,
-    get config() {
-      return live.current;
-    },
-    containers,
-    events,
-    exits,
-    layers,
-    locks,
-    networks,
-    pendingAttaches,
-    runtimes,
-    shims,
-  });
   const engine: Engine = {
     get config() {
       return live.current;
@@ -146,9 +111,7 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
           .map(({ id, state }) => ({ id, running: isAlive(state) })),
     },
     containers,
-    shims,
-    exits,
-    pendingAttaches,
+    runs: new Runs({ clock, containers }),
     execs: new ExecStore(db),
     execShims: new Map(),
     runtimes,
@@ -158,7 +121,8 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
   };
   log.debug('looking for what survived the last daemon');
   reconcileVolumes(engine);
-  await reconcileContainers(engine, (id) => policies.startIfWanted(id));
+  const restarts = new Restarts(engine);
+  await reconcileContainers(engine, (id) => restarts.startWithDaemon(id));
   await reconcileExecs(engine);
   for (const { table, id, reason } of db.badRecords.all()) {
     log.error({ table, id, err: reason }, 'a record cannot be read: it is passed over, and left as it is');
@@ -167,13 +131,13 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
   tellLostLayers(engine, log);
   // What ends first comes last here: nobody may start a container while all of them are stopped.
   undo.defer(async () => (engine.config.liveRestore ? undefined : await stopAllContainers(engine)));
-  undo.use(policies);
+  undo.use(restarts);
   const underWay = new UnderWay(clock);
   const limits = await tcpLimits(config);
   const listener = listenerOf(await buildServer(engine, routes(engine), underWay, limits));
   await warmUp(listener, usualRequests(containers), clock);
   const { hosts } = undo.use(await openListeners(config, listener, underWay, limits?.overTcp(listener)));
-  policies.startAll();
+  restarts.begin();
   const parts = undo.move();
   return {
     engine,

@@ -3,14 +3,13 @@ import { EngineError } from '../lib/errors.ts';
 import { emitContainer } from './container-events.ts';
 import { unpauseContainer } from './pause.ts';
 import { findAlive, notRunning, refuseUnclear } from './runs/alive.ts';
-import type { Exits } from './runs/exits.ts';
 import { thaw } from './runs/freezer.ts';
-import type { Shims } from './runs/shims.ts';
+import type { Runs } from './runs/runs.ts';
 import { signalNumber } from './settings/signals.ts';
 import { isAlive, transition } from './state.ts';
 import type { Container, ContainerStore } from './store.ts';
 
-type Needs = { containers: ContainerStore; events: Events; exits: Exits; shims: Shims };
+type Needs = { containers: ContainerStore; events: Events; runs: Runs };
 
 const SIGKILL = 9;
 
@@ -48,9 +47,10 @@ async function end(engine: Needs, ref: string): Promise<void> {
   refuseUnclear(engine, found);
   const { id } = found;
   const container = findOrRefuse(ref, () => engine.containers.change(id, endingByUser));
-  const exited = engine.exits.recorded(id);
+  const run = engine.runs.of(id);
+  const exited = run.settled();
   emitContainer(engine.events, 'kill', container, { signal: String(SIGKILL) });
-  await engine.shims.signal(id, SIGKILL);
+  await run.signal(SIGKILL);
   thaw(container);
   await exited;
 }
@@ -72,7 +72,7 @@ function endRestarting(engine: Needs, ref: string): boolean {
     stoppedByUser: true,
     state: transition(current.state, { ...state, status: 'exited' }),
   }));
-  engine.exits.settle(id);
+  engine.runs.of(id).tellSettled();
   return true;
 }
 

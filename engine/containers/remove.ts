@@ -12,10 +12,8 @@ import { removeVolume, type VolumeUsage } from '../volumes/remove.ts';
 import type { Volume, VolumeStore } from '../volumes/store.ts';
 import { emitContainer } from './container-events.ts';
 import { killContainer } from './kill.ts';
-import type { Exits } from './runs/exits.ts';
-import type { PendingAttaches } from './runs/pending-attaches.ts';
 import { containerFolder } from './runs/places.ts';
-import type { Shims } from './runs/shims.ts';
+import type { Runs } from './runs/runs.ts';
 import { isAlive, transition, exitCodeOf } from './state.ts';
 import type { Container, ContainerStore, MountPoint } from './store.ts';
 
@@ -25,11 +23,9 @@ export type RemoveNeeds = {
   containers: ContainerStore;
   events: Events;
   execs: ExecStore;
-  exits: Exits;
   layers: Layers;
   locks: KeyLock;
-  pendingAttaches: PendingAttaches;
-  shims: Shims;
+  runs: Runs;
   volumes: VolumeStore;
   volumeUsage: VolumeUsage;
 };
@@ -72,10 +68,12 @@ async function removeBelongings(engine: RemoveNeeds, container: Container): Prom
   const { background } = engine;
   const { id, mounts } = container;
   const about = { container: id };
-  engine.exits.settle(id); // a removal can end the wait for the next run of a restart policy
-  engine.pendingAttaches.cancelAll(id);
+  const run = engine.runs.of(id);
+  run.tellSettled(); // a removal can end the wait for the next run of a restart policy
+  run.cancelClients();
   background.untilDone('remove the files of a container', about, async () => {
-    await engine.shims.cleaned(id);
+    await run.cleaned();
+    engine.runs.forget(id);
     await rm(containerFolder(engine.config, id), { recursive: true, force: true });
     await engine.layers.remove(id); // the last: until then the next daemon knows that all this was to go
   });
@@ -103,7 +101,7 @@ async function endIfAlive(engine: RemoveNeeds, id: string): Promise<void> {
   } catch (error) {
     // It ended by itself in between.
     if (!(error instanceof EngineError) || error.kind !== 'conflict') throw error;
-    await engine.exits.recorded(id);
+    await engine.runs.of(id).settled();
   }
 }
 

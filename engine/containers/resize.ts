@@ -1,10 +1,10 @@
 import type { Events } from '../events/events.ts';
 import { emitContainer } from './container-events.ts';
 import { findAlive } from './runs/alive.ts';
-import type { Shims } from './runs/shims.ts';
+import type { Runs } from './runs/runs.ts';
 import type { ContainerStore } from './store.ts';
 
-type Needs = { containers: ContainerStore; events: Events; shims: Shims };
+type Needs = { containers: ContainerStore; events: Events; runs: Runs };
 export type Size = { width: number; height: number };
 
 /** Sets the terminal's size, in characters. Throws `conflict` when it does not run. */

@@ -64,6 +64,11 @@ export function isAlive(state: ContainerState): state is Alive {
   return state.status === 'running' || state.status === 'paused' || state.status === 'stopping';
 }
 
+/** Whether it does not run, and will not by itself. */
+export function isOver({ status }: ContainerState): boolean {
+  return status === 'created' || status === 'exited' || status === 'removing';
+}
+
 /** The exit code to show: that of the last run, 0 while it runs or before it ever ran. */
 export function exitCodeOf(state: ContainerState): number {
   switch (state.status) {

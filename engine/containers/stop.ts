@@ -4,9 +4,8 @@ import { settlesWithin, type Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import { emitContainer } from './container-events.ts';
 import { refuseUnclear } from './runs/alive.ts';
-import type { Exits } from './runs/exits.ts';
 import { thaw } from './runs/freezer.ts';
-import type { Shims } from './runs/shims.ts';
+import type { Runs } from './runs/runs.ts';
 import { signalNumber } from './settings/signals.ts';
 import { isAlive, transition } from './state.ts';
 import type { Container, ContainerStore } from './store.ts';
@@ -16,8 +15,7 @@ export type StopNeeds = {
   config: Config;
   containers: ContainerStore;
   events: Events;
-  exits: Exits;
-  shims: Shims;
+  runs: Runs;
 };
 
 export const DEFAULT_GRACE_SECONDS = 10;
@@ -42,18 +40,19 @@ export async function stopContainer(
   const { id, config, state } = container;
   if (state.status === 'exited') {
     // It was between two runs of its restart policy: there is nobody to send a signal to.
-    engine.exits.settle(id);
+    engine.runs.of(id).tellSettled();
     return;
   }
-  const exited = engine.exits.recorded(id); // not before the exit is stored: an inspect after the stop must agree
+  const run = engine.runs.of(id);
+  const exited = run.settled(); // not before the exit is stored: an inspect after the stop must agree
   const signal = signalNumber(config.StopSignal ?? 'SIGTERM');
   emitContainer(engine.events, 'kill', container, { signal: String(signal) });
   thaw(container);
-  await engine.shims.signal(id, signal);
+  await run.signal(signal);
   const grace = graceSeconds ?? config.StopTimeout ?? DEFAULT_GRACE_SECONDS;
   if (grace >= 0 && !(await settlesWithin(exited, grace, engine.clock))) {
     emitContainer(engine.events, 'kill', container, { signal: String(SIGKILL) });
-    await engine.shims.signal(id, SIGKILL);
+    await run.signal(SIGKILL);
   }
   await exited;
   emitContainer(engine.events, 'stop', container);

@@ -7,11 +7,11 @@ import { EngineError } from '../lib/errors.ts';
 import { emitContainer } from './container-events.ts';
 import { findAlive } from './runs/alive.ts';
 import { cgroupPathOf } from './runs/places.ts';
-import type { Shims } from './runs/shims.ts';
+import type { Runs } from './runs/runs.ts';
 import type { Top } from './schema.ts';
 import type { ContainerStore } from './store.ts';
 
-type Needs = { containers: ContainerStore; events: Events; shims: Shims };
+type Needs = { containers: ContainerStore; events: Events; runs: Runs };
 
 const execute = promisify(execFile);
 const LARGEST_OUTPUT = 64 * 1024 * 1024;

@@ -1,9 +1,9 @@
 import { EngineError } from '../lib/errors.ts';
-import type { Exits } from './runs/exits.ts';
-import { exitCodeOf, isAlive } from './state.ts';
+import type { Runs } from './runs/runs.ts';
+import { exitCodeOf, isOver } from './state.ts';
 import type { ContainerStore } from './store.ts';
 
-type Needs = { containers: ContainerStore; exits: Exits };
+type Needs = { containers: ContainerStore; runs: Runs };
 
 /**
  * The exit code: at once when nothing runs, else with the end of the run, also when a restart policy begins the next
@@ -11,9 +11,8 @@ type Needs = { containers: ContainerStore; exits: Exits };
  */
 export async function waitForContainer(engine: Needs, ref: string, signal: AbortSignal): Promise<number> {
   const { id, state } = engine.containers.find(ref);
-  const runs = isAlive(state) || state.status === 'starting' || state.status === 'restarting';
-  if (!runs) return exitCodeOf(state);
-  const exitCode = await engine.exits.runs.next(id, signal);
+  if (isOver(state)) return exitCodeOf(state);
+  const exitCode = await engine.runs.of(id).nextEnd(signal);
   if (exitCode === undefined) throw new EngineError('failed', 'the client has gone');
   return exitCode;
 }

@@ -1,6 +1,6 @@
 import { emitContainer } from '../containers/container-events.ts';
 import { findAlive } from '../containers/runs/alive.ts';
-import type { Shims } from '../containers/runs/shims.ts';
+import type { Runs } from '../containers/runs/runs.ts';
 import type { ContainerStore } from '../containers/store.ts';
 import { parseDetachKeys } from '../containers/streams/detach-keys.ts';
 import type { Events } from '../events/events.ts';
@@ -12,7 +12,7 @@ import { checkUser } from '../oci/user.ts';
 import type { ExecCreateBody } from './schema.ts';
 import type { Exec, ExecStore } from './store.ts';
 
-type Needs = { clock: Clock; containers: ContainerStore; events: Events; execs: ExecStore; shims: Shims };
+type Needs = { clock: Clock; containers: ContainerStore; events: Events; execs: ExecStore; runs: Runs };
 
 /** Prepares a process for a running container. Throws `notFound`, `invalid`, `conflict`. Specification, endpoint 25. */
 export function createExec(engine: Needs, ref: string, body: ExecCreateBody): Exec {

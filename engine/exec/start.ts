@@ -6,7 +6,7 @@ import type { Config } from '../config/daemon-config.ts';
 import { emitContainer } from '../containers/container-events.ts';
 import { findAlive } from '../containers/runs/alive.ts';
 import { shimFolder } from '../containers/runs/places.ts';
-import type { Shims } from '../containers/runs/shims.ts';
+import type { Runs } from '../containers/runs/runs.ts';
 import type { Container, ContainerStore } from '../containers/store.ts';
 import { Relay } from '../containers/streams/relay.ts';
 import type { Database } from '../db/database.ts';
@@ -36,8 +36,8 @@ export type ExecNeeds = {
   execShims: Map<string, Shim>;
   layers: Layers;
   networks: Networks;
+  runs: Runs;
   runtimes: Runtimes;
-  shims: Shims;
 };
 
 export type Claimed = Readonly<{ exec: Exec; container: Container }>;

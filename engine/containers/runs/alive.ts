@@ -2,14 +2,14 @@ import { EngineError } from '../../lib/errors.ts';
 import type { Shim } from '../../runtime/shim.ts';
 import { isAlive } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';
-import type { Shims } from './shims.ts';
+import type { Runs } from './runs.ts';
 
-type Needs = { containers: ContainerStore; shims: Shims };
+type Needs = { containers: ContainerStore; runs: Runs };
 
 /** The running container a client means, with its shim. Throws `notFound`, and `conflict` when it does not run. */
 export function findAlive(engine: Needs, ref: string): { container: Container; shim: Shim } {
   const container = engine.containers.find(ref);
-  const shim = engine.shims.get(container.id);
+  const shim = engine.runs.of(container.id).shim;
   refuseUnclear(engine, container);
   if (!isAlive(container.state) || shim === undefined) throw notRunning(container.id);
   return { container, shim };
@@ -20,8 +20,8 @@ export function notRunning(id: string): EngineError {
 }
 
 /** Throws `failed` for a container with which nothing can be done before the daemon knows what became of it. */
-export function refuseUnclear({ shims }: Pick<Needs, 'shims'>, { id, state, error }: Container): void {
-  if (!isAlive(state) || !shims.isUnclear(id)) return;
+export function refuseUnclear({ runs }: Pick<Needs, 'runs'>, { id, state, error }: Container): void {
+  if (!isAlive(state) || !runs.of(id).isUnclear) return;
   const reason = error === '' ? "the daemon's start is not over for it" : error;
   throw new EngineError('failed', `Container ${id} cannot be reached: ${reason}`);
 }

@@ -3,8 +3,11 @@ import { join } from 'node:path';
 
 import type { Config } from '../../config/daemon-config.ts';
 import { hasCode } from '../../lib/errors.ts';
-import type { Container } from '../store.ts';
+import { networkOwner } from '../links/network-owner.ts';
+import type { Container, ContainerStore } from '../store.ts';
 import { containerFolder } from './places.ts';
+
+type Needs = { config: Config; containers: ContainerStore };
 
 export type EtcFiles = { hostname: string; hosts: string; resolvConf: string };
 
@@ -26,8 +29,23 @@ export function etcFilesOf(config: Config, id: string): EtcFiles {
 /** The container's place in its network, without addresses where it has none; `links` are lines for the hosts file. */
 export type Place = Readonly<{ ipAddress: string; gateway: string; links: readonly string[] }>;
 
-/** Writes them for a start. */
-export function writeEtcFiles(config: Config, container: Container, place: Place): EtcFiles {
+/** In another one's network a container is known by that one's name, which is the one in the files that they share. */
+export function withOwnersHostname(containers: ContainerStore, container: Container): Container {
+  const { Hostname, Domainname } = networkOwner(container, (ref) => containers.find(ref)).config;
+  if (container.config.Hostname === Hostname && container.config.Domainname === Domainname) return container;
+  return containers.change(container.id, (current) => ({
+    ...current,
+    config: { ...current.config, Hostname, Domainname },
+  }));
+}
+
+/** A container in another one's network has that one's files. */
+export function filesFor(engine: Needs, container: Container, place: Place): EtcFiles | undefined {
+  const owner = networkOwner(container, (ref) => engine.containers.find(ref));
+  return owner === container ? writeEtcFiles(engine.config, container, place) : etcFilesOf(engine.config, owner.id);
+}
+
+function writeEtcFiles(config: Config, container: Container, place: Place): EtcFiles {
   const files = etcFilesOf(config, container.id);
   mkdirSync(containerFolder(config, container.id), { recursive: true, mode: 0o710 });
   const isHost = container.hostConfig.NetworkMode === 'host';

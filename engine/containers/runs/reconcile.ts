@@ -112,9 +112,9 @@ class Quiet implements Disposable {
   }
 }
 
-/** Brings one container's record and what there is of it together; until then `Shims.isUnclear` says so. */
+/** Brings one container's record and what there is of it together; until then `Run.isUnclear` says so. */
 function recover(engine: Needs, id: string, shim: Promise<Shim | undefined> | undefined, settled: () => void): Task {
-  engine.shims.setUnclear(id, true);
+  engine.runs.of(id).isUnclear = true;
   let told = '';
   return engine.background.untilDone('find out what became of a container', { container: id }, async () => {
     try {
@@ -129,7 +129,7 @@ function recover(engine: Needs, id: string, shim: Promise<Shim | undefined> | un
       throw error;
     }
     replaceError(engine, id, (before) => (before === told ? '' : before));
-    engine.shims.setUnclear(id, false);
+    engine.runs.of(id).isUnclear = false;
     settled();
   });
 }

@@ -6,6 +6,7 @@ import { finishRemoval, type RemoveNeeds } from '../remove.ts';
 import { transition } from '../state.ts';
 import { stopContainer, type StopNeeds } from '../stop.ts';
 import type { Container } from '../store.ts';
+import { followRun, recordEnd, recordLost } from './end.ts';
 import { thaw } from './freezer.ts';
 import { cgroupPathOf, shimFolder } from './places.ts';
 import { removeIfLeft } from './remains.ts';
@@ -20,8 +21,7 @@ const START_SECONDS = 30;
 export async function resume(engine: SettleNeeds, container: Container, shim: Shim): Promise<void> {
   const { id, state } = container;
   if (state.status === 'starting' && !(await finishStart(engine, container, shim))) return;
-  engine.shims.add(id, shim);
-  engine.exits.follow(id, shim);
+  followRun(engine, id, shim);
   if (state.status === 'running') thaw(container); // a pause may have been cut off
   if (state.status === 'stopping') {
     engine.background.run('finish a stop', { container: id }, async () => await stopContainer(engine, id));
@@ -56,7 +56,7 @@ export async function settle(engine: SettleNeeds, container: Container): Promise
     case 'running':
     case 'paused':
     case 'stopping':
-      await recordEnd(engine, container, folder);
+      await settleEnd(engine, container, folder);
       return;
     case 'starting':
       await undoStart(engine, container, folder);
@@ -72,13 +72,13 @@ export async function settle(engine: SettleNeeds, container: Container): Promise
   }
 }
 
-async function recordEnd(engine: SettleNeeds, container: Container, folder: string): Promise<void> {
+async function settleEnd(engine: SettleNeeds, container: Container, folder: string): Promise<void> {
   const status = Shim.readStatus(folder);
   if (status === undefined) {
-    await engine.exits.recordLost(container);
+    await recordLost(engine, container);
     return;
   }
-  engine.exits.record(container.id, status);
+  recordEnd(engine, container.id, status);
   await clean(engine, container, folder);
 }
 
@@ -87,7 +87,7 @@ async function undoStart(engine: SettleNeeds, container: Container, folder: stri
   const { id, state } = container;
   if (status !== undefined) {
     recordRun(engine, id, { status: 'running', pid: 0, startedAt: status.finishedAt }, 0);
-    engine.exits.record(id, status);
+    recordEnd(engine, id, status);
   } else if (state.status === 'starting') {
     engine.containers.change(id, (current) => ({ ...current, state: transition(current.state, state.from) }));
   }

@@ -5,9 +5,7 @@ import { EngineError } from '../../lib/errors.ts';
 import { logDriverOf } from '../../logs/drivers.ts';
 import { ShimLost, type AttachOptions, type Shim } from '../../runtime/shim.ts';
 import { emitContainer } from '../container-events.ts';
-import type { Exits } from '../runs/exits.ts';
-import type { PendingAttaches } from '../runs/pending-attaches.ts';
-import type { Shims } from '../runs/shims.ts';
+import type { Runs } from '../runs/runs.ts';
 import type { Container, ContainerStore } from '../store.ts';
 import { deliver } from './deliver.ts';
 import { parseDetachKeys } from './detach-keys.ts';
@@ -16,9 +14,7 @@ import { Relay } from './relay.ts';
 type Needs = {
   containers: ContainerStore;
   events: Events;
-  exits: Exits;
-  pendingAttaches: PendingAttaches;
-  shims: Shims;
+  runs: Runs;
 };
 
 export type AttachRequest = Readonly<{
@@ -63,7 +59,7 @@ export function prepareAttach(engine: Needs, ref: string, request: AttachRequest
 export async function attachContainer(engine: Needs, attach: Attach, open: () => Duplex): Promise<void> {
   const { container, wanted } = attach;
   emitContainer(engine.events, 'attach', container);
-  const shim = engine.shims.get(container.id) ?? engine.pendingAttaches.starting(container.id);
+  const shim = engine.runs.of(container.id).shimForClients;
   if (shim !== undefined) return await carry(engine, attach, shim, open);
   const client = open();
   try {
@@ -91,7 +87,7 @@ async function afterStart(engine: Needs, attach: Attach, client: Duplex, logSent
     await accepted.promise;
   };
   const gone = (): void => resolve();
-  using _pending = engine.pendingAttaches.add(attach.container.id, { connect, cancel: resolve });
+  using _pending = engine.runs.of(attach.container.id).addClient({ connect, cancel: resolve });
   client.on('close', gone).on('error', gone);
   try {
     await promise;
@@ -103,7 +99,7 @@ async function afterStart(engine: Needs, attach: Attach, client: Duplex, logSent
 async function carry(engine: Needs, attach: Attach, shim: Shim, open: () => Duplex | Promise<Duplex>): Promise<void> {
   const { container, wanted, detachKeys } = attach;
   const left = new AbortController();
-  const recorded = engine.exits.runs.next(container.id, left.signal);
+  const recorded = engine.runs.of(container.id).nextEnd(left.signal);
   try {
     const relay = await openRelay(shim, wanted);
     const client = await open();

@@ -4,11 +4,11 @@ import type { LogDriver } from '../../logs/driver.ts';
 import { logDriverOf } from '../../logs/drivers.ts';
 import { attributesText, logAttributes } from '../../logs/log-attributes.ts';
 import type { LogQuery } from '../../logs/log-file.ts';
-import type { Exits } from '../runs/exits.ts';
+import type { Runs } from '../runs/runs.ts';
 import { isAlive } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';
 
-type Needs = { containers: ContainerStore; exits: Exits };
+type Needs = { containers: ContainerStore; runs: Runs };
 
 /** The parameters as they come: seconds (with a fraction) or RFC 3339, `all` or a number. */
 export type LogsRequest = Readonly<{
@@ -57,7 +57,7 @@ export function readContainerLog(
   const state = engine.containers.get(id)?.state;
   const runs = state !== undefined && (isAlive(state) || state.status === 'starting');
   // As in docker a follow ends with the run, also when a restart policy begins the next one.
-  return read(container, query, follow && runs ? { ended: engine.exits.runs.next(id, signal), signal } : undefined);
+  return read(container, query, follow && runs ? { ended: engine.runs.of(id).nextEnd(signal), signal } : undefined);
 }
 
 function tailOf(text = 'all'): number | 'all' {

@@ -1,0 +1,155 @@
+import { rm } from 'node:fs/promises';
+
+import type { Config } from '../../config/daemon-config.ts';
+import type { Database } from '../../db/database.ts';
+import type { Background } from '../../lib/background.ts';
+import { settlesWithin, type Clock } from '../../lib/clock.ts';
+import { closeSandbox, type NetworkNeeds } from '../../networks/sandbox.ts';
+import type { ExitStatus } from '../../runtime/exit-status.ts';
+import type { Runtimes } from '../../runtime/runtimes.ts';
+import type { Shim } from '../../runtime/shim.ts';
+import { emitContainer, emitUnmounts } from '../container-events.ts';
+import { isAlive, transition } from '../state.ts';
+import type { Container, ContainerStore } from '../store.ts';
+import { cgroupPathOf, shimFolder } from './places.ts';
+import { endProcesses, removeIfLeft, removeRemains } from './remains.ts';
+import { applyRestartPolicy } from './restart-policy.ts';
+import type { Runs } from './runs.ts';
+
+export type EndNeeds = NetworkNeeds & {
+  background: Background;
+  clock: Clock;
+  config: Config;
+  containers: ContainerStore;
+  db: Database;
+  runs: Runs;
+  runtimes: Runtimes;
+};
+
+/** The code of a run whose end nobody saw: the machine went down. */
+const LOST_CODE = 255;
+/** Of a container that was ended with SIGKILL, because it is removed or because its shim is gone. */
+const KILLED_CODE = 137;
+/** For this long a caller waits for the end of a container without a shim; the rest happens behind its back. */
+const PATIENCE_SECONDS = 2;
+
+/** What came of a start. `byPolicy`: no user asked for it. */
+export type FailedStart = Readonly<{ exitCode: number; message: string; restartCount: number; byPolicy: boolean }>;
+
+/** Records the end of the run that this shim watches, whenever it comes; on a full disk as soon as there is space. */
+export function followRun(engine: EndNeeds, id: string, shim: Shim): void {
+  const { background, containers, runs } = engine;
+  const about = { container: id };
+  runs.of(id).begin(shim);
+  shim.onOom(() => outOfMemory(engine, id));
+  shim.exited.then(
+    (status) =>
+      background.untilDone('record the end of a container', about, () => {
+        recordEnd(engine, id, status);
+        runs.of(id).leave(leave(engine, id, shim));
+      }),
+    async () => {
+      const container = containers.get(id);
+      if (container !== undefined) await recordLost(engine, container);
+    },
+  );
+}
+
+/** Stores an end: one commit for the state, what is given back, and the events. */
+export function recordEnd(engine: EndNeeds, id: string, status: ExitStatus): void {
+  const { containers, db, events, runs } = engine;
+  const state = containers.get(id)?.state;
+  if (state === undefined || !isAlive(state)) return; // somebody else saw it first
+  db.transaction(() => {
+    const exited = containers.change(id, (current) => ({
+      ...current,
+      oomKilled: current.oomKilled || status.oomKilled,
+      state: exitedState(current, status),
+    }));
+    emitContainer(events, 'die', exited, { exitCode: String(status.exitCode) });
+    closeSandbox(engine, id);
+    emitUnmounts(events, exited);
+    applyRestartPolicy(engine, exited, { ran: true });
+  });
+  runs.of(id).tellEnd(status.exitCode);
+}
+
+/** Stores that a start came to nothing: the container is what it was before, with the code and the reason. */
+export function recordFailedStart(
+  engine: EndNeeds,
+  id: string,
+  { exitCode, message, restartCount, byPolicy }: FailedStart,
+): void {
+  const { containers, db, events, runs } = engine;
+  if (containers.get(id)?.state.status !== 'starting') return;
+  db.transaction(() => {
+    closeSandbox(engine, id);
+    const failed = containers.change(id, (current) => {
+      if (current.state.status !== 'starting') return current;
+      const { from } = current.state;
+      const back = from.status === 'restarting' ? ({ ...from, status: 'exited' } as const) : from;
+      return {
+        ...current,
+        restartCount,
+        state: transition(current.state, { ...back, exitCode }),
+        error: message,
+      };
+    });
+    emitContainer(events, 'die', failed, { exitCode: String(exitCode) });
+    if (byPolicy) applyRestartPolicy(engine, failed, { ran: false });
+  });
+  runs.of(id).tellEnd(exitCode);
+}
+
+/**
+ * A shim that was killed says nothing: the container is ended and recorded with a code that says so. What cannot be
+ * ended or removed within moments is tried again in the background.
+ */
+export async function recordLost(engine: EndNeeds, container: Container): Promise<void> {
+  const { background, clock, runs } = engine;
+  const about = { container: container.id };
+  let killed = false;
+  const { done } = background.untilDone('end a container without a shim', about, async () => {
+    killed = (await endProcesses(cgroupPathOf(container))) || killed;
+    await removeLost(engine, container, killed);
+  });
+  runs.of(container.id).leave(done);
+  await settlesWithin(done, PATIENCE_SECONDS, clock);
+}
+
+/** It has no process any more: whatever cannot be removed of it, its end is recorded. */
+async function removeLost(engine: EndNeeds, container: Container, killed: boolean): Promise<void> {
+  const { clock, config, runtimes } = engine;
+  const { id, hostConfig } = container;
+  try {
+    await removeRemains(runtimes.toRemove(hostConfig.Runtime), id, cgroupPathOf(container));
+    await rm(shimFolder(config, id), { recursive: true, force: true });
+  } finally {
+    const exitCode = killed ? KILLED_CODE : LOST_CODE;
+    recordEnd(engine, id, { exitCode, oomKilled: false, finishedAt: clock.now() });
+  }
+}
+
+/** The exit is stored: until then the shim may be the only one that knows it. */
+async function leave(engine: EndNeeds, id: string, shim: Shim): Promise<void> {
+  const { background, containers, runtimes } = engine;
+  const container = containers.get(id); // it may be removed meanwhile
+  shim.release();
+  await shim.gone;
+  await background.untilDone('remove what a run has left', { container: id }, async () => {
+    if (container !== undefined) {
+      await removeIfLeft(runtimes.toRemove(container.hostConfig.Runtime), id, cgroupPathOf(container));
+    }
+    await rm(shim.directory, { recursive: true, force: true });
+  }).done;
+}
+
+function outOfMemory({ containers, events }: EndNeeds, id: string): void {
+  const container = containers.get(id);
+  if (container !== undefined) emitContainer(events, 'oom', container);
+}
+
+function exitedState({ state }: Container, { exitCode, finishedAt }: ExitStatus): Container['state'] {
+  const startedAt = isAlive(state) ? state.startedAt : finishedAt;
+  return transition(state, { status: 'exited', exitCode, startedAt, finishedAt });
+}

@@ -1,0 +1,57 @@
+import { restartLater, startsWithDaemon } from './restart-policy.ts';
+import { startHeld, type StartNeeds } from './start.ts';
+
+/**
+ * Starts the containers whose restart policies want it. Disposed, it starts nothing more, and waits for the starts that
+ * are under way; what was due is done by the next daemon.
+ */
+export class Restarts implements AsyncDisposable {
+  readonly #engine: StartNeeds;
+  readonly #underWay = new Set<Promise<void>>();
+
+  constructor(engine: StartNeeds) {
+    this.#engine = engine;
+  }
+
+  /** At the daemon's start, and from then on whenever one is due. */
+  begin(): void {
+    this.#engine.runs.onDue((id) => this.#start(id));
+    for (const { id } of this.#engine.containers.all()) this.startWithDaemon(id);
+  }
+
+  /** The same for one alone. */
+  startWithDaemon(id: string): void {
+    const container = this.#engine.containers.get(id);
+    if (container !== undefined && startsWithDaemon(container)) this.#start(id);
+  }
+
+  #start(id: string): void {
+    const { done } = this.#engine.background.run('start a container by its restart policy', { container: id }, () =>
+      this.#again(id),
+    );
+    const start = done.then(() => void this.#underWay.delete(start));
+    this.#underWay.add(start);
+  }
+
+  async #again(id: string): Promise<void> {
+    const { containers, locks, runs } = this.#engine;
+    const due = containers.get(id)?.state;
+    using _lock = await locks.hold(id);
+    const container = containers.get(id);
+    // Another state: somebody has stopped, started or removed it meanwhile.
+    if (runs.areLast || container === undefined || container.state !== due) return;
+    if (due.status !== 'restarting' && due.status !== 'exited') return;
+    try {
+      await startHeld(this.#engine, id, { restartCount: container.restartCount + 1, byPolicy: true });
+    } finally {
+      // The claim itself could not be stored: the next attempt may find more space.
+      const isStill = containers.get(id)?.state.status === 'restarting';
+      if (isStill && !runs.of(id).awaitsRestart) restartLater(this.#engine, id);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#engine.runs.endRestarts();
+    await Promise.all(this.#underWay);
+  }
+}

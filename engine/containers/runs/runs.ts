@@ -1,0 +1,218 @@
+import type { Clock } from '../../lib/clock.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { ShimLost, type Shim } from '../../runtime/shim.ts';
+import { exitCodeOf, isOver } from '../state.ts';
+import type { ContainerStore } from '../store.ts';
+
+type Needs = { clock: Clock; containers: ContainerStore };
+
+/** A client that has attached before the start. */
+type WaitingClient = Readonly<{
+  /** Resolves when the shim has accepted the client. */
+  connect: (shim: Shim) => Promise<void>;
+  /** The container is removed: there will be no start. */
+  cancel: () => void;
+}>;
+
+/** What is shown of a container that was removed while it was waited for. */
+const REMOVED_CODE = 137;
+
+/** The runs of all containers, each by its container's id. */
+export class Runs {
+  readonly #needs: Needs;
+  readonly #byId = new Map<string, Run>();
+  #due: (id: string) => void = () => undefined;
+  #areLast = false;
+
+  constructor(needs: Needs) {
+    this.#needs = needs;
+  }
+
+  of(id: string): Run {
+    const known = this.#byId.get(id);
+    if (known !== undefined) return known;
+    const run = new Run(id, this.#needs, () => this.#due(id));
+    this.#byId.set(id, run);
+    return run;
+  }
+
+  /** The container is removed, and nothing of its last run is left. */
+  forget(id: string): void {
+    this.#byId.delete(id);
+  }
+
+  /** Calls `listener` with the id of each container whose delay before the next run is over. */
+  onDue(listener: (id: string) => void): void {
+    this.#due = listener;
+  }
+
+  /** From here on no run is followed by another one, and no delay under way begins one. */
+  endRestarts(): void {
+    this.#areLast = true;
+    for (const run of this.#byId.values()) run.cancelRestart();
+  }
+
+  /** Whether it is too late for a restart: the daemon ends. */
+  get areLast(): boolean {
+    return this.#areLast;
+  }
+}
+
+/**
+ * What there is of a container's run beside its record: the shim, the clients that wait for its start or its end, the
+ * timer of its next start, and what is being removed after it. The object stays the same from one run to the next.
+ */
+export class Run {
+  readonly #id: string;
+  readonly #needs: Needs;
+  readonly #due: () => void;
+  #shim: Shim | undefined;
+  #startingShim: Shim | undefined;
+  #clients = new Set<WaitingClient>();
+  readonly #ends = new Set<(exitCode: number | undefined) => void>();
+  #settled: PromiseWithResolvers<void> | undefined;
+  #cleaned: Promise<void> | undefined;
+  #restart: Disposable | undefined;
+  /** Of the last restart; undefined after a run that was a success. */
+  restartDelayMs: number | undefined;
+  /** Whether it is not known, since the daemon's start, what became of the container. */
+  isUnclear = false;
+
+  constructor(id: string, needs: Needs, due: () => void) {
+    this.#id = id;
+    this.#needs = needs;
+    this.#due = due;
+  }
+
+  /** Resolves when the last run's remains are gone: the runtime refuses an id that it still has. */
+  async cleaned(): Promise<void> {
+    await this.#cleaned;
+  }
+
+  /** For the next start; disposing takes the client back. */
+  addClient(client: WaitingClient): Disposable {
+    const waiting = this.#clients;
+    waiting.add(client);
+    return { [Symbol.dispose]: () => void waiting.delete(client) };
+  }
+
+  /**
+   * Connects the waiting clients before the first byte can be written. Those who come later connect by themselves; dispose
+   * what is returned when the start has come to its end, good or bad.
+   */
+  async connectClients(shim: Shim): Promise<Disposable> {
+    const waiting = [...this.#clients];
+    this.#clients = new Set();
+    this.#startingShim = shim;
+    await Promise.all(waiting.map(async ({ connect }) => await connect(shim)));
+    return { [Symbol.dispose]: () => (this.#startingShim = undefined) };
+  }
+
+  cancelClients(): void {
+    for (const { cancel } of this.#clients) cancel();
+  }
+
+  /** The process runs, or ran when the daemon was started. */
+  begin(shim: Shim): void {
+    this.#shim = shim;
+    this.isUnclear = false;
+  }
+
+  /** Of the process that runs. */
+  get shim(): Shim | undefined {
+    return this.#shim;
+  }
+
+  /** The same, or that of a start which connects clients already. */
+  get shimForClients(): Shim | undefined {
+    return this.#shim ?? this.#startingShim;
+  }
+
+  /** A process that has ended already, or whose shim has, needs no signal: its end is about to be recorded. */
+  async signal(signal: number): Promise<void> {
+    try {
+      await this.#shim?.signal(signal);
+    } catch (error) {
+      const hasEnded = error instanceof ShimLost || (error instanceof EngineError && error.kind === 'conflict');
+      if (!hasEnded) throw error;
+    }
+  }
+
+  /**
+   * The exit code once the end of the run is committed, also when a restart policy begins the next one; undefined when
+   * the signal came first.
+   */
+  async nextEnd(signal?: AbortSignal): Promise<number | undefined> {
+    const { promise, resolve } = Promise.withResolvers<number | undefined>();
+    const leave = (): void => resolve(undefined);
+    this.#ends.add(resolve);
+    signal?.addEventListener('abort', leave, { once: true });
+    if (signal?.aborted === true) leave();
+    try {
+      return await promise;
+    } finally {
+      signal?.removeEventListener('abort', leave);
+      this.#ends.delete(resolve);
+    }
+  }
+
+  /** Resolves when the container does not run and will not by itself, which is committed then. */
+  async settled(): Promise<void> {
+    if (this.#isOver()) return;
+    this.#settled ??= Promise.withResolvers();
+    await this.#settled.promise;
+  }
+
+  /** The end is committed: wakes those who wait for it. */
+  tellEnd(exitCode: number): void {
+    this.#wake(exitCode);
+    this.tellSettled();
+  }
+
+  /** The same where it did not end by itself, such as between two runs of a restart policy. */
+  tellSettled(): void {
+    if (!this.#isOver()) return;
+    const state = this.#needs.containers.get(this.#id)?.state;
+    this.#wake(state === undefined ? REMOVED_CODE : exitCodeOf(state));
+    this.#settled?.resolve();
+    this.#settled = undefined;
+  }
+
+  /** The process is over; `cleaned` resolves when nothing of the runtime's is left of it, and never rejects. */
+  leave(cleaned: Promise<void>): void {
+    this.#shim = undefined;
+    const tracked = cleaned.finally(() => {
+      if (this.#cleaned === tracked) this.#cleaned = undefined;
+    });
+    this.#cleaned = tracked;
+  }
+
+  /** Whether a delay before the next run is under way. */
+  get awaitsRestart(): boolean {
+    return this.#restart !== undefined;
+  }
+
+  cancelRestart(): void {
+    this.#restart?.[Symbol.dispose]();
+    this.#restart = undefined;
+  }
+
+  restartIn(delayMs: number): void {
+    this.cancelRestart();
+    this.restartDelayMs = delayMs;
+    this.#restart = this.#needs.clock.after(delayMs, () => {
+      this.#restart = undefined;
+      this.#due();
+    });
+  }
+
+  #wake(exitCode: number): void {
+    for (const resolve of this.#ends) resolve(exitCode);
+    this.#ends.clear();
+  }
+
+  #isOver(): boolean {
+    const state = this.#needs.containers.get(this.#id)?.state;
+    return state === undefined || isOver(state);
+  }
+}

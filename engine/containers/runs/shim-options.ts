@@ -1,0 +1,38 @@
+import type { Layers } from '../../layers/layers.ts';
+import { logDriverOf } from '../../logs/drivers.ts';
+import type { Runtimes } from '../../runtime/runtimes.ts';
+import type { ShimOptions } from '../../runtime/shim.ts';
+import type { Container } from '../store.ts';
+import type { SharedMemory } from './namespaces.ts';
+import { cgroupPathOf } from './places.ts';
+
+type Needs = { layers: Layers; runtimes: Runtimes };
+
+type Given = Readonly<{
+  /** The shim's folder. */
+  directory: string;
+  /** A descriptor; undefined where the container has no network namespace of its own. */
+  netns: number | undefined;
+  memory: SharedMemory | undefined;
+}>;
+
+/** What the shim of a container is told. Throws `invalid` for an unknown runtime. */
+export function shimOptions(
+  { layers, runtimes }: Needs,
+  container: Container,
+  { directory, netns, memory }: Given,
+): ShimOptions {
+  const { id, config, hostConfig } = container;
+  const borrowed = memory?.ofPid === undefined ? undefined : { ofPid: memory.ofPid, target: memory.target };
+  return {
+    id,
+    directory,
+    runtime: runtimes.get(hostConfig.Runtime),
+    mode: { kind: 'container', rootfs: layers.wholeOverlay(id), netns, memory: borrowed },
+    tty: config.Tty,
+    openStdin: config.OpenStdin,
+    stdinOnce: config.StdinOnce,
+    log: logDriverOf(container).shimLog(container),
+    cgroupPath: cgroupPathOf(container),
+  };
+}
