@@ -16,6 +16,8 @@ export type Gateway = {
   readonly log: GatewayLog;
   /** Of clients, those that have switched to another protocol included. */
   readonly connections: Map<Socket, Connection>;
+  /** Connections over TLS; those that are not open yet are in none of the others. */
+  readonly handshakes: Set<Socket>;
   readonly addresses: ConnectionsByAddress;
   policy: Policy;
   upstream: Upstream;

@@ -52,6 +52,7 @@ export async function startGateway(
     counts: newCounts(limiter.counts),
     log,
     connections: new Map(),
+    handshakes: new Set(),
     addresses: new ConnectionsByAddress(),
     policy: buildPolicy(config, limiter),
     upstream: openUpstream(config),

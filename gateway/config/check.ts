@@ -9,6 +9,7 @@ import { listenAddress } from './listen.ts';
 import type { Path, Problem } from './read.ts';
 import { rulesFrom } from './rules.ts';
 import type { Config, IdentitySettings } from './schema.ts';
+import { secureContextOf } from './tls.ts';
 
 /** What a schema cannot say: names that must exist, keys that need each other, texts with a form of their own. */
 export function crossCheck(config: Config): Problem[] {
@@ -39,16 +40,24 @@ export function crossCheck(config: Config): Problem[] {
 
 type Wrong = (path: Path, message: string) => void;
 
-function checkListen({ listen, workers, admin }: Config, wrong: Wrong): void {
+function checkListen({ listen, workers, admin, tls }: Config, wrong: Wrong): void {
+  if (tls !== undefined) {
+    try {
+      secureContextOf(tls);
+    } catch (error) {
+      wrong(['tls'], error instanceof Error ? error.message : String(error));
+    }
+  }
   for (const [index, text] of [listen].flat().entries()) {
     const path = typeof listen === 'string' ? ['listen'] : ['listen', index];
     const address = listenAddress(text);
-    if (address === undefined) wrong(path, `address:port or unix:/path is expected, not "${text}"`);
+    if (address === undefined) wrong(path, `address:port, tls:address:port or unix:/path is expected, not "${text}"`);
+    else if ('tls' in address && tls === undefined) wrong(path, 'it needs tls.certFile and tls.keyFile');
     else if (workers > 1 && 'path' in address) wrong(path, 'several workers can share a port, but not a Unix socket');
   }
   if (admin.metrics === undefined) return;
   const address = listenAddress(admin.metrics);
-  if (address === undefined || 'path' in address) {
+  if (address === undefined || 'path' in address || 'tls' in address) {
     wrong(['admin', 'metrics'], `address:port is expected, not "${admin.metrics}"`);
   }
 }

@@ -26,6 +26,14 @@ const quota = (description: string, limit: number, windowSeconds: number) =>
 
 const Listen = Type.String({ minLength: 1 });
 
+const Tls = Type.Object(
+  {
+    certFile: Type.String({ description: 'certificate in PEM, with those between it and the root' }),
+    keyFile: Type.String({ description: 'its key in PEM' }),
+  },
+  { ...closed, description: 'the certificate of addresses with tls:, read again with the settings' },
+);
+
 const Store = Type.Object(
   {
     kind: Type.Enum(['memory', 'sqlite', 'redis'], { default: 'memory', description: 'memory, sqlite or redis' }),
@@ -300,7 +308,7 @@ export const Config = Type.Object(
   {
     listen: Type.Union([Listen, Type.Array(Listen, { minItems: 1 })], {
       default: '127.0.0.1:8080',
-      description: 'address:port or unix:/path, or a list of them',
+      description: 'address:port, tls:address:port or unix:/path, or a list of them',
     }),
     upstream: Type.String({ pattern: '^https?://[^/?#@]+/?$', description: 'http://host:port of the server behind' }),
     basePath: Type.String({
@@ -322,6 +330,7 @@ export const Config = Type.Object(
     ),
     graphqlPaths: list('where GraphQL is served; absolute', ['/graphql', '/api/graphql']),
     workers: Type.Integer({ default: 1, minimum: 1, maximum: 256, description: 'processes that share the port' }),
+    tls: Type.Optional(Tls),
     store: Store,
     trustProxy: list('addresses or CIDR ranges whose X-Forwarded-For is believed'),
     limits: Limits,

@@ -26,14 +26,17 @@ export class Listeners implements AsyncDisposable {
     const listeners = undo.use(new Listeners(gateway));
     for (const address of listenAddresses(listen)) {
       if ('path' in address) await claimSocketPath(address.path);
-      const server = createProxyServer(gateway);
+      const isTls = 'tls' in address;
+      const server = createProxyServer(gateway, isTls);
       // Each worker has a queue of its own: what the kernel gave to one that dies is reset, and does not wait for ever.
       server.listen({ ...address, reusePort: workers > 1 });
       await once(server, 'listening');
       listeners.#servers.push(server);
       // Whoever reaches the socket may use it, as with a port.
       if ('path' in address) chmodSync(address.path, 0o666);
-      listeners.addresses.push('path' in address ? `unix:${address.path}` : urlOf(server.address() as AddressInfo));
+      listeners.addresses.push(
+        'path' in address ? `unix:${address.path}` : urlOf(server.address() as AddressInfo, isTls),
+      );
     }
     undo.move();
     return listeners;
@@ -49,6 +52,7 @@ export class Listeners implements AsyncDisposable {
     const closed = Promise.all(this.#servers.map(async (server) => await ended(server)));
     // Connections on which nothing was sent yet are none of the idle ones that `close` ends.
     for (const socket of this.#gateway.connections.keys()) if (socket.bytesRead === 0) socket.destroy();
+    for (const socket of this.#gateway.handshakes) if (socket.bytesRead === 0) socket.destroy();
     const giveUp = new AbortController();
     await Promise.race([closed, timeout(milliseconds, undefined, { signal: giveUp.signal }).catch(() => undefined)]);
     giveUp.abort();
@@ -56,7 +60,7 @@ export class Listeners implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     const closed = Promise.all(this.#servers.map(async (server) => await ended(server)));
-    for (const socket of this.#gateway.connections.keys()) socket.destroy();
+    for (const socket of [...this.#gateway.connections.keys(), ...this.#gateway.handshakes]) socket.destroy();
     await closed;
   }
 }
@@ -68,6 +72,6 @@ async function ended(server: Server): Promise<void> {
   await promise;
 }
 
-function urlOf({ address, family, port }: AddressInfo): string {
-  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+function urlOf({ address, family, port }: AddressInfo, isTls: boolean): string {
+  return `${isTls ? 'https' : 'http'}://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
 }

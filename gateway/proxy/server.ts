@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type Server, STATUS_CODES, ServerResponse } from 'node:http';
+import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
@@ -6,6 +7,7 @@ import { headersOf, refusalOf } from '@gantry/limiter/present.ts';
 import type { Decision } from '@gantry/limiter/types.ts';
 
 import type { Config } from '../config/schema.ts';
+import { certificateOf } from '../config/tls.ts';
 import type { Gateway } from '../gateway.ts';
 import { countAnswer } from '../metrics.ts';
 import { anonymousCaller } from '../policy.ts';
@@ -15,10 +17,12 @@ import { hasBody, peerOf } from './headers.ts';
 
 type ParseError = Error & { code?: string };
 
+const TLS = { ALPNProtocols: ['http/1.1'], minVersion: 'TLSv1.2' } as const;
+
 /** The server that clients talk to, not listening yet. Node's parser is strict: what is ambiguous is an error. */
-export function createProxyServer(gateway: Gateway): Server {
-  const { timeouts, sizes } = gateway.policy.config;
-  const server = createServer({
+export function createProxyServer(gateway: Gateway, isTls = false): Server | TlsServer {
+  const { timeouts, sizes, tls } = gateway.policy.config;
+  const options = {
     insecureHTTPParser: false,
     requireHostHeader: false, // answered like other bad requests, with the headers of the limits
     maxHeaderSize: sizes.headerBytes,
@@ -27,9 +31,13 @@ export function createProxyServer(gateway: Gateway): Server {
     noDelay: true,
     // HTTP/2 over a plain connection is not offered: the request is served as it is. So is one with a body, which
     // would be left unread otherwise.
-    shouldUpgradeCallback: (req) => req.headers.upgrade?.toLowerCase() !== 'h2c' && !hasBody(req),
+    shouldUpgradeCallback: (req: IncomingMessage) => req.headers.upgrade?.toLowerCase() !== 'h2c' && !hasBody(req),
     optimizeEmptyRequests: true,
-  });
+  };
+  const server =
+    isTls && tls !== undefined
+      ? createTlsServer({ ...options, ...certificateOf(tls), ...TLS, handshakeTimeout: timeouts.headersMs })
+      : createServer(options);
   applyTimeouts(server, gateway.policy.config);
   server.maxHeadersCount = 0; // beyond a count they would be left out silently; `maxHeaderSize` is the limit
   const handle = (req: IncomingMessage, res: ServerResponse): void => handleRequest(gateway, req, res);
@@ -48,21 +56,31 @@ export function createProxyServer(gateway: Gateway): Server {
       socket.destroy();
       return;
     }
-    gateway.counts.openConnections += 1;
-    const connection = new Connection(socket);
-    gateway.connections.set(socket, connection);
-    socket.once('close', () => {
-      gateway.counts.openConnections -= 1;
-      gateway.connections.delete(socket);
-      // Not every request has a response that hears of it: those that wait for their turn, those upgraded.
-      for (const exchange of connection.exchanges) closeExchange(exchange);
-    });
+    if (!isTls) return opened(gateway, socket);
+    // Until it has said who it is over TLS it is no client yet.
+    gateway.handshakes.add(socket);
+    socket.once('close', () => gateway.handshakes.delete(socket));
   });
+  server.on('secureConnection', (socket: Socket) => opened(gateway, socket));
+  server.on('tlsClientError', (_error: Error, socket: Socket) => socket.destroy());
   return server;
 }
 
+function opened(gateway: Gateway, socket: Socket): void {
+  gateway.counts.openConnections += 1;
+  const connection = new Connection(socket);
+  gateway.connections.set(socket, connection);
+  socket.once('close', () => {
+    gateway.counts.openConnections -= 1;
+    gateway.connections.delete(socket);
+    // Not every request has a response that hears of it: those that wait for their turn, those upgraded.
+    for (const exchange of connection.exchanges) closeExchange(exchange);
+  });
+}
+
 /** What a reload can change on an open server. */
-export function applyTimeouts(server: Server, { timeouts, sizes }: Config): void {
+export function applyTimeouts(server: Server | TlsServer, { timeouts, sizes, tls }: Config): void {
+  if (server instanceof TlsServer && tls !== undefined) server.setSecureContext(certificateOf(tls));
   server.headersTimeout = timeouts.headersMs;
   server.requestTimeout = timeouts.requestMs;
   server.keepAliveTimeout = timeouts.keepAliveMs;

@@ -72,7 +72,7 @@ class Workers implements Operator {
     const { listen, workers } = this.#config;
     for (const address of listenAddresses(listen)) await refuseTaken(address);
     const addresses = await this.#fork();
-    this.#listen = addresses.map((address) => address.replace(/^http:\/\//, ''));
+    this.#listen = addresses.map((address) => address.replace(/^http:\/\//, '').replace(/^https:\/\//, 'tls:'));
     await Promise.all(Array.from({ length: workers - 1 }, async () => await this.#fork()));
     return addresses;
   }
