@@ -10,6 +10,7 @@ import type { Config } from './config/schema.ts';
 import { TrustedProxies } from './identity/address.ts';
 import { Introspection } from './identity/introspection.ts';
 import { KnownIdentities } from './identity/known.ts';
+import { CredentialPlaces } from './identity/shown.ts';
 import { Routes } from './routes/routes.ts';
 import { ApiVersions } from './versions.ts';
 
@@ -20,6 +21,7 @@ export type Policy = Readonly<{
   routes: Routes;
   known: KnownIdentities;
   introspection: Introspection | undefined;
+  credentials: CredentialPlaces;
   trusted: TrustedProxies;
   /** In small letters: those that are passed on. */
   overrideHeaders: ReadonlySet<string>;
@@ -40,6 +42,7 @@ export function buildPolicy(config: Config, limiter: Pick<RateLimiter, 'endpoint
     routes: new Routes(config, limiter),
     known: new KnownIdentities(config.identities, primary),
     introspection: introspectionFor(config, primary, before),
+    credentials: new CredentialPlaces(config.credentials),
     trusted: new TrustedProxies(config.trustProxy),
     overrideHeaders: new Set(config.overrideHeaders.map((name) => name.toLowerCase())),
     refusal: { status: config.refusal.status, documentationUrl: config.refusal.documentationUrl },

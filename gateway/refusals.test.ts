@@ -274,3 +274,26 @@ test('a limit that is not in shadow mode refuses beside one that is', async () =
   assert.deepEqual(statuses, [200, 403]);
   assert.equal(windows.find(({ name }) => name === 'core')?.used, 1);
 });
+
+test('the IETF fields say the same, on answers and refusals, where they are wanted', async () => {
+  upstream.on('/ietf', (_request, response) => {
+    response.writeHead(200, { ratelimit: '"upstream";r=1', 'ratelimit-policy': '"upstream";q=1' }).end();
+  });
+  await using gateway_ = await TestGateway.start({
+    upstream: upstream.url,
+    limits: { anonymous: 1 },
+    refusal: { ietfHeaders: true },
+  });
+
+  const answers = [await gateway_.request('/ietf'), await gateway_.request('/ietf')];
+
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [200, 403],
+  );
+  for (const { headers } of answers) {
+    assert.equal(headers['ratelimit-policy'], '"core";q=1;w=3600');
+    const [, left = ''] = /^"core";r=0;t=(\d+)$/.exec(headers['ratelimit'] ?? '') ?? [];
+    assert.ok(Number(left) >= 3590 && Number(left) <= 3601, String(headers['ratelimit']));
+  }
+});

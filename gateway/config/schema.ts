@@ -234,6 +234,15 @@ const Identities = Type.Object(
   { ...closed, default: {}, description: 'who the callers are' },
 );
 
+const Credentials = Type.Object(
+  {
+    headers: list('headers that hold a token: PRIVATE-TOKEN'),
+    queryParameters: list('parameters of the query that hold a token: access_token, token'),
+    cookies: list('cookies that hold a session of the web interface; one that nobody knows counts on its address'),
+  },
+  { ...closed, default: {}, description: 'where else than in Authorization a token may stand' },
+);
+
 const Override = Type.Object(
   {
     limit: Type.Optional(
@@ -358,12 +367,17 @@ export const Config = Type.Object(
     ),
     refusal: Type.Object(
       {
+        ietfHeaders: Type.Boolean({
+          default: false,
+          description: 'RateLimit and RateLimit-Policy on every answer, beside the others',
+        }),
         status: Type.Enum([403, 429], { default: 403, description: '403 or 429' }),
         documentationUrl: text('documentation_url of refusals, without fragment', '/rate_limit'),
       },
-      { ...closed, default: {}, description: 'how refusals look' },
+      { ...closed, default: {}, description: 'how refusals and headers look' },
     ),
     identities: Identities,
+    credentials: Credentials,
     overrides: byId(Override, 'limits of single callers, by their keys: user:42, ip:192.0.2.1'),
     introspection: Type.Optional(Introspection),
     apiVersions: Type.Object(

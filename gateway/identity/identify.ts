@@ -1,7 +1,10 @@
-import { type Credential, credentialIn, tokenOf } from '@gantry/limiter/credentials.ts';
+import type { IncomingHttpHeaders } from 'node:http';
+
+import { type Credential, tokenOf } from '@gantry/limiter/credentials.ts';
 import type { Caller } from '@gantry/limiter/types.ts';
 
 import type { Policy } from '../policy.ts';
+import type { Shown } from './shown.ts';
 import type { Pace } from './turns.ts';
 
 /**
@@ -15,39 +18,39 @@ export class Question {
   /** It was known before: neither new nor a guess. */
   readonly wasKnown: boolean;
   readonly #policy: Policy;
-  readonly #authorization: string;
+  readonly #shown: Shown;
   readonly #token: string;
 
-  constructor(policy: Policy, authorization: string, token: string, wasKnown: boolean) {
+  constructor(policy: Policy, shown: Shown, token: string, wasKnown: boolean) {
     this.#policy = policy;
-    this.#authorization = authorization;
+    this.#shown = shown;
     this.#token = token;
     this.wasKnown = wasKnown;
   }
 
   /** Rejects with `IntrospectionFailed`: nobody can say now. */
   async ask(source: string, pace: Pace): Promise<Caller | 'anonymous' | 'refused'> {
-    const found = await this.#policy.introspection?.ask(this.#authorization, this.#token, source, pace);
-    return found ?? unknownIn(this.#policy);
+    const found = await this.#policy.introspection?.ask(this.#shown.header, this.#token, source, pace);
+    return found ?? unknownIn(this.#policy, this.#shown);
   }
 }
 
 /** What the configuration and the cache know. */
-export function identify(policy: Policy, authorization: string | undefined): Identity {
-  if (authorization === undefined) return 'anonymous';
-  const credential = credentialIn(authorization);
+export function identify(policy: Policy, headers: IncomingHttpHeaders, url: string): Identity {
+  const shown = policy.credentials.find(headers, url);
+  if (shown === undefined) return 'anonymous';
+  const { credential, header } = shown;
   const known = policy.known.find(credential);
   if (known === 'wrong') return 'refused';
   if (known !== undefined) return known;
-  if (credential.kind === 'malformed') return 'refused';
+  // A visitor's cookie may be anything.
+  if (credential.kind === 'malformed') return header.name === 'cookie' ? 'anonymous' : 'refused';
   const token = tokenIn(credential);
   const { introspection } = policy;
-  if (introspection === undefined || token === '') return unknownIn(policy);
-  const remembered = introspection.find(authorization);
-  if (remembered === undefined) {
-    return new Question(policy, authorization, token, introspection.wasKnown(authorization));
-  }
-  return remembered === 'unknown' ? unknownIn(policy) : remembered;
+  if (introspection === undefined || token === '') return unknownIn(policy, shown);
+  const remembered = introspection.find(header);
+  if (remembered === undefined) return new Question(policy, shown, token, introspection.wasKnown(header));
+  return remembered === 'unknown' ? unknownIn(policy, shown) : remembered;
 }
 
 function tokenIn(credential: Credential): string {
@@ -55,6 +58,7 @@ function tokenIn(credential: Credential): string {
   return credential.kind === 'basic' ? tokenOf(credential) : '';
 }
 
-function unknownIn({ config }: Policy): 'anonymous' | 'refused' {
-  return config.identities.unknown === 'address' ? 'anonymous' : 'refused';
+/** A cookie without a session is a visitor's, and nothing wrong. */
+function unknownIn({ config }: Policy, { header }: Shown): 'anonymous' | 'refused' {
+  return header.name === 'cookie' || config.identities.unknown === 'address' ? 'anonymous' : 'refused';
 }

@@ -276,3 +276,42 @@ test('no token that the forge was asked about is in the log', () => {
     assert.equal(gateway.output.includes(token), false, token);
   }
 });
+
+test('a token may stand in another header, in the query or in a cookie, and the forge is asked in its way', async () => {
+  await using gitlab = await TestUpstream.start();
+  gitlab.on('/user', (request, response) => {
+    const { authorization, cookie, 'private-token': token } = request.headers;
+    const ids: Readonly<Record<string, number>> = { 'p-1': 1, 'Bearer q-2': 2, 'session=c-3': 3 };
+    const id = ids[String(token ?? authorization ?? cookie)];
+    if (id === undefined) response.writeHead(401).end();
+    else response.end(JSON.stringify({ id }));
+  });
+  await using own = await TestGateway.start({
+    upstream: forge.url,
+    introspection: { url: `${gitlab.url}/user` },
+    credentials: { headers: ['PRIVATE-TOKEN'], queryParameters: ['access_token'], cookies: ['session'] },
+  });
+  const ask = async (path: string, headers: Record<string, string> = {}) => {
+    const answer = await own.request(path, { headers });
+    return [answer.status, answer.headers['x-ratelimit-limit']];
+  };
+
+  const answers = [
+    await ask('/user', { 'private-token': 'p-1' }),
+    await ask('/user?x=1&access_token=q-2'),
+    await ask('/user', { cookie: 'theme=dark; session=c-3' }),
+    await ask('/user', { 'private-token': 'wrong' }),
+    await ask('/user', { cookie: 'session=of-a-visitor' }),
+    await ask('/user', { cookie: 'theme=dark' }),
+  ];
+
+  assert.deepEqual(answers, [
+    [200, '5000'],
+    [200, '5000'],
+    [200, '5000'],
+    [401, '60'],
+    [200, '60'],
+    [200, '60'],
+  ]);
+  for (const id of [1, 2, 3]) assert.equal((await askCaller(own.adminSocket, `user:${id}`)).windows[0]?.used, 1);
+});

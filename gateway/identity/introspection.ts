@@ -8,12 +8,15 @@ import { Compile } from 'typebox/compile';
 import { Pool } from 'undici';
 
 import type { IntrospectionSettings } from '../config/schema.ts';
+import type { Shown } from './shown.ts';
 import { NoTurn, type Pace, Turns } from './turns.ts';
 
 /** The source did not answer, or not in a form that can be understood. */
 export class IntrospectionFailed extends Error {
   override readonly name = 'IntrospectionFailed';
 }
+
+type Header = Shown['header'];
 
 type Cached = Readonly<{ found: Caller | 'unknown'; untilMs: number }>;
 
@@ -73,23 +76,23 @@ export class Introspection {
   }
 
   /** What is remembered of this credential: its caller, `unknown`; undefined: the forge has to be asked. */
-  find(authorization: string): Caller | 'unknown' | undefined {
-    const key = keyOf(authorization);
+  find(header: Header): Caller | 'unknown' | undefined {
+    const key = keyOf(header);
     const known = this.#known.get(key) ?? this.#unknown.get(key);
     return known !== undefined && known.untilMs > Date.now() ? known.found : undefined;
   }
 
   /** Was it known, and only has to be asked about again? */
-  wasKnown(authorization: string): boolean {
-    return this.#known.has(keyOf(authorization));
+  wasKnown(header: Header): boolean {
+    return this.#known.has(keyOf(header));
   }
 
   /** Asks when it is the turn of `source`; undefined: the forge does not know it. Rejects with `IntrospectionFailed`. */
-  async ask(authorization: string, token: string, source: string, pace: Pace): Promise<Caller | undefined> {
-    const key = keyOf(authorization);
+  async ask(header: Header, token: string, source: string, pace: Pace): Promise<Caller | undefined> {
+    const key = keyOf(header);
     const before = this.#asking.get(key);
     if (before !== undefined) return await before;
-    const asking = this.#askAndRemember(key, authorization, token, source, pace);
+    const asking = this.#askAndRemember(key, header, token, source, pace);
     this.#asking.set(key, asking);
     return await asking;
   }
@@ -100,14 +103,14 @@ export class Introspection {
 
   async #askAndRemember(
     key: string,
-    authorization: string,
+    header: Header,
     token: string,
     source: string,
     pace: Pace,
   ): Promise<Caller | undefined> {
     try {
       using _turn = await this.#turns.take(source, pace);
-      const facts = await this.#ask(authorization, token);
+      const facts = await this.#ask(header, token);
       const caller = facts === undefined ? undefined : callerFrom(facts, this.#primary);
       this.#remember(key, caller);
       return caller;
@@ -133,7 +136,7 @@ export class Introspection {
     }
   }
 
-  async #ask(authorization: string, token: string): Promise<CallerFacts | undefined> {
+  async #ask(header: Header, token: string): Promise<CallerFacts | undefined> {
     const { kind, timeoutMs, idField } = this.#settings;
     const accept = { accept: 'application/json', 'user-agent': 'gantry-gateway' };
     const own = this.#authorization === undefined ? {} : { authorization: this.#authorization };
@@ -141,7 +144,7 @@ export class Introspection {
       path: this.#path,
       signal: AbortSignal.timeout(timeoutMs),
       ...(kind === 'userinfo'
-        ? { method: 'GET', headers: { ...accept, authorization } }
+        ? { method: 'GET', headers: { ...accept, [header.name]: header.value } }
         : {
             method: 'POST',
             headers: { ...accept, ...own, 'content-type': 'application/x-www-form-urlencoded' },
@@ -159,8 +162,8 @@ export class Introspection {
   }
 }
 
-function keyOf(authorization: string): string {
-  return hash('sha256', authorization, 'base64');
+function keyOf({ name, value }: Header): string {
+  return hash('sha256', `${name}: ${value}`, 'base64');
 }
 
 async function readJson(body: AsyncIterable<Buffer>): Promise<unknown> {

@@ -3,7 +3,7 @@ import type { Refusal } from '@gantry/limiter/types.ts';
 
 import { countAnswer } from '../metrics.ts';
 import type { Exchange } from './exchange.ts';
-import { pushRateHeaders } from './headers.ts';
+import { pushIetfHeaders, pushRateHeaders } from './headers.ts';
 
 type Message = Readonly<{ status: number; statusText?: string; body: string }>;
 type OwnAnswer = Message & Readonly<{ headers?: readonly string[] }>;
@@ -18,7 +18,7 @@ export function answer(exchange: Exchange, own: OwnAnswer): void {
   }
   const headers = ['content-type', 'application/json; charset=utf-8', ...(own.headers ?? [])];
   const shown = decision ?? exchange.shown;
-  if (shown !== undefined) pushRateHeaders(headers, shown);
+  if (shown !== undefined) pushRateHeaders(headers, shown, exchange.policy);
   writeOwn(exchange, own, headers);
   countAnswer(gateway.counts.ownAnswers, own.status);
 }
@@ -37,6 +37,7 @@ export function answerRefusal(exchange: Exchange, refusal: Refusal): void {
   const response = refusalOf(refusal, exchange.policy.refusal);
   const headers: string[] = [];
   for (const name in response.headers) headers.push(name, response.headers[name]!);
+  if (exchange.policy.config.refusal.ietfHeaders) pushIetfHeaders(headers, refusal, exchange.policy);
   writeOwn(exchange, response, headers);
   countAnswer(exchange.gateway.counts.ownAnswers, response.status);
 }

@@ -70,11 +70,11 @@ class Forwarding implements Dispatcher.DispatchHandler {
     if (status < 200) return; // nobody but the upstream's neighbour is meant
     this.#status = status;
     this.#length = Number(headers['content-length'] ?? -1);
-    const { res, decision, gateway, connection } = this.#exchange;
+    const { res, gateway, connection } = this.#exchange;
     if (res.destroyed) return;
     const coding = headers['transfer-encoding'];
     if (coding !== undefined && coding !== 'chunked') throw new Error(`the upstream answers in coding ${coding}`);
-    const passed = responseHeaders(status, headers, decision ?? this.#exchange.shown);
+    const passed = responseHeaders(status, headers, this.#exchange);
     if (gateway.draining || connection.ending) passed.push('connection', 'close');
     if (statusText === undefined || !REASON.test(statusText)) res.writeHead(status, passed);
     else res.writeHead(status, statusText, passed);

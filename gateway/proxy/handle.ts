@@ -54,7 +54,7 @@ export function handleRequest(
   connection.exchanges.add(exchange);
   res.once('close', () => closeExchange(exchange));
   guarded(exchange, () => {
-    const identity = identify(policy, req.headers.authorization);
+    const identity = identify(policy, req.headers, req.url ?? '/');
     return identity instanceof Question ? identifiedLater(exchange, identity) : identified(exchange, identity);
   });
 }

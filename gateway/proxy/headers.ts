@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { TLSSocket } from 'node:tls';
 
+import type { Policy } from '../policy.ts';
 import type { Exchange, ShownStatus } from './exchange.ts';
 
 /** They speak of one connection and not of the message: never passed on. */
@@ -17,7 +18,8 @@ const HOP_BY_HOP = new Set([
   'http2-settings',
 ]);
 
-const RATE_HEADER = /^(?:x-ratelimit-|retry-after$)/;
+const IETF_HEADERS = new Set(['ratelimit', 'ratelimit-policy']);
+const RATE_HEADER = /^(?:x-ratelimit-|ratelimit(?:-policy)?$|retry-after$)/;
 
 /** Who the sender says it speaks for: only trusted proxies may. */
 const FORWARDING = new Set([
@@ -94,7 +96,7 @@ export function peerOf({ socket }: Pick<IncomingMessage, 'socket'>): string {
 export function responseHeaders(
   status: number,
   headers: Readonly<Record<string, string | string[] | undefined>>,
-  shown: ShownStatus | undefined,
+  { decision, shown = decision, policy }: Pick<Exchange, 'decision' | 'shown' | 'policy'>,
 ): string[] {
   const { connection } = headers;
   const named = namedByConnection(typeof connection === 'string' ? connection : connection?.join(','));
@@ -102,12 +104,12 @@ export function responseHeaders(
   for (const name in headers) {
     const value = headers[name];
     if (value === undefined || HOP_BY_HOP.has(name) || named?.has(name) === true) continue;
-    if (shown !== undefined && name.startsWith('x-ratelimit-')) continue;
+    if (shown !== undefined && (name.startsWith('x-ratelimit-') || IETF_HEADERS.has(name))) continue;
     if (status === 204 && name === 'content-length') continue; // there is no content whose length it could be
     if (typeof value === 'string') passed.push(name, value);
     else for (const each of value) passed.push(name, each);
   }
-  if (shown !== undefined) pushRateHeaders(passed, shown);
+  if (shown !== undefined) pushRateHeaders(passed, shown, policy);
   return passed;
 }
 
@@ -121,8 +123,21 @@ export function responseTrailers(trailers: IncomingHttpHeaders): Record<string, 
   return passed;
 }
 
+/** The fields of draft-ietf-httpapi-ratelimit-headers: the quota and its window; what is left of it and for how long. */
+export function pushIetfHeaders(
+  headers: string[],
+  { limit, remaining, reset, resource }: ShownStatus,
+  policy: Policy,
+): void {
+  const { windowSeconds } = policy.config.categories[resource];
+  const left = Math.max(0, reset - Math.floor(Date.now() / 1000));
+  headers.push('ratelimit-policy', `"${resource}";q=${limit};w=${windowSeconds}`);
+  headers.push('ratelimit', `"${resource}";r=${remaining};t=${left}`);
+}
+
 /** The same as `headersOf` of the limiter, for a list that is already there. */
-export function pushRateHeaders(headers: string[], shown: ShownStatus): void {
+export function pushRateHeaders(headers: string[], shown: ShownStatus, policy: Policy): void {
+  if (policy.config.refusal.ietfHeaders) pushIetfHeaders(headers, shown, policy);
   headers.push(
     'x-ratelimit-limit',
     String(shown.limit),

@@ -114,25 +114,22 @@ class EarlyBytes {
   }
 }
 
-function switchingHead(incoming: IncomingMessage, { decision, shown = decision }: Exchange): string {
+function switchingHead(incoming: IncomingMessage, { decision, shown = decision, policy }: Exchange): string {
   const headers: string[] = [];
   for (let at = 0; at < incoming.rawHeaders.length; at += 2) {
     const name = incoming.rawHeaders[at]!;
     if (!name.toLowerCase().startsWith('x-ratelimit-')) headers.push(name, incoming.rawHeaders[at + 1]!);
   }
-  if (shown !== undefined) pushRateHeaders(headers, shown);
+  if (shown !== undefined) pushRateHeaders(headers, shown, policy);
   let head = `HTTP/1.1 101 ${incoming.statusMessage ?? 'Switching Protocols'}\r\n`;
   for (let at = 0; at < headers.length; at += 2) head += `${headers[at]}: ${headers[at + 1]}\r\n`;
   return `${head}\r\n`;
 }
 
 /** The upstream answers with something else than 101: that is the answer. */
-function passDeclined(
-  { res, decision, shown = decision, gateway }: Exchange,
-  incoming: IncomingMessage,
-  seconds: number,
-): void {
-  const headers = responseHeaders(incoming.statusCode ?? 502, incoming.headers, shown);
+function passDeclined(exchange: Exchange, incoming: IncomingMessage, seconds: number): void {
+  const { res, decision, gateway } = exchange;
+  const headers = responseHeaders(incoming.statusCode ?? 502, incoming.headers, exchange);
   headers.push('connection', 'close');
   res.writeHead(incoming.statusCode ?? 502, headers);
   incoming.pipe(res);
