@@ -10,6 +10,7 @@ import type { Config } from './config/schema.ts';
 import { TrustedProxies } from './identity/address.ts';
 import { Introspection } from './identity/introspection.ts';
 import { KnownIdentities } from './identity/known.ts';
+import { Networks } from './identity/networks.ts';
 import { CredentialPlaces } from './identity/shown.ts';
 import { Routes } from './routes/routes.ts';
 import { ApiVersions } from './versions.ts';
@@ -22,6 +23,7 @@ export type Policy = Readonly<{
   known: KnownIdentities;
   introspection: Introspection | undefined;
   credentials: CredentialPlaces;
+  networks: Networks;
   trusted: TrustedProxies;
   /** In small letters: those that are passed on. */
   overrideHeaders: ReadonlySet<string>;
@@ -43,6 +45,7 @@ export function buildPolicy(config: Config, limiter: Pick<RateLimiter, 'endpoint
     known: new KnownIdentities(config.identities, primary),
     introspection: introspectionFor(config, primary, before),
     credentials: new CredentialPlaces(config.credentials),
+    networks: new Networks(config.networks),
     trusted: new TrustedProxies(config.trustProxy),
     overrideHeaders: new Set(config.overrideHeaders.map((name) => name.toLowerCase())),
     refusal: { status: config.refusal.status, documentationUrl: config.refusal.documentationUrl },
@@ -62,7 +65,10 @@ function introspectionFor(config: Config, primary: PrimaryLimits, before?: Polic
 
 /** The caller that an address is for requests without a credential, or with a wrong one. */
 export function anonymousCaller(policy: Policy, address: string): Caller {
-  return withOverride(policy, callerFrom({ kind: 'anonymous', address }, policy.primary));
+  return withOverride(
+    policy,
+    policy.networks.placed(callerFrom({ kind: 'anonymous', address }, policy.primary), address),
+  );
 }
 
 /** The same caller with the limit that `overrides` gives it. */

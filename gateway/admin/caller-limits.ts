@@ -57,9 +57,11 @@ function categoryLimit(
 
 /** Of a caller whom only the forge knows it is that of most of its kind. */
 function coreLimit(config: Config, key: string): number {
-  const { limits, identities } = config;
+  const { limits, identities, networks } = config;
   const known = overriddenLimits(config).get(key) ?? new KnownIdentities(identities, limits).limitOf(key);
   if (known !== undefined) return known;
+  const network = networks.find(({ name }) => key === `network:${name}`);
+  if (network !== undefined) return network.limit;
   if (key.startsWith('ip:')) return limits.anonymous;
   if (key.startsWith('installation:')) return limits.installation.least;
   if (key.startsWith('app:')) return limits.oauthClient;

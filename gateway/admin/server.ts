@@ -108,7 +108,7 @@ function operatorRoutes(operator: Operator, { current, override }: OperatorSetti
 
 const noCaller: Answer = {
   status: 400,
-  body: { message: 'a caller is expected: user:ID, installation:ID, app:ID, workflow:ID or ip:ADDRESS' },
+  body: { message: 'a caller is expected: user:ID, installation:ID, app:ID, workflow:ID, network:NAME or ip:ADDRESS' },
 };
 
 function objectIn(body: string): Readonly<Record<string, unknown>> {

@@ -4,6 +4,7 @@ import { problemsOf } from '@gantry/limiter/rules.ts';
 
 import { cidrProblem } from '../identity/address.ts';
 import { callerKey } from '../identity/caller-key.ts';
+import { rangesOf } from '../identity/networks.ts';
 import { templateProblem } from '../routes/table.ts';
 import { listenAddress } from './listen.ts';
 import type { Path, Problem } from './read.ts';
@@ -24,6 +25,7 @@ export function crossCheck(config: Config): Problem[] {
   checkRoutes(config, wrong);
   checkIdentities(config.identities, wrong);
   checkIntrospection(config, wrong);
+  checkNetworks(config, wrong);
   for (const key of Object.keys(config.overrides)) {
     if (callerKey(key, config.limits) !== undefined) continue;
     wrong(['overrides', key], 'a caller is expected: user:ID, installation:ID, app:ID, workflow:ID or ip:ADDRESS');
@@ -51,7 +53,7 @@ function checkListen({ listen, workers, admin, tls }: Config, wrong: Wrong): voi
   for (const [index, text] of [listen].flat().entries()) {
     const path = typeof listen === 'string' ? ['listen'] : ['listen', index];
     const address = listenAddress(text);
-    if (address === undefined) wrong(path, `address:port, tls:address:port or unix:/path is expected, not "${text}"`);
+    if (address === undefined) wrong(path, `address:port or unix:/path is expected, not "${text}"`);
     else if ('tls' in address && tls === undefined) wrong(path, 'it needs tls.certFile and tls.keyFile');
     else if (workers > 1 && 'path' in address) wrong(path, 'several workers can share a port, but not a Unix socket');
   }
@@ -69,7 +71,7 @@ function checkStore({ store }: Config, wrong: Wrong): void {
   if (store.kind !== 'redis' && store.url !== undefined) wrong(['store', 'url'], `${store.kind} has no url`);
 }
 
-function checkRoutes({ categories, routes, secondary }: Config, wrong: Wrong): void {
+function checkRoutes({ categories, routes, secondary, webContent }: Config, wrong: Wrong): void {
   const check = (path: Path, text: string, method: 'method' | 'path'): void => {
     const problem = templateProblem(text, method);
     if (problem !== undefined) wrong(path, problem);
@@ -81,8 +83,8 @@ function checkRoutes({ categories, routes, secondary }: Config, wrong: Wrong): v
     wrong(['categories', 'core', 'routes'], 'core is what no other category has');
   for (const [index, route] of routes.entries()) check(['routes', index], route, 'path');
   for (const route of Object.keys(secondary.points)) check(['secondary', 'points', route], route, 'method');
-  for (const [index, route] of secondary.webContent.entries()) {
-    check(['secondary', 'webContent', index], route, 'method');
+  for (const [index, route] of webContent.entries()) {
+    check(['webContent', index], route, 'method');
   }
   for (const [index, { route }] of (secondary.content ?? []).entries()) {
     check(['secondary', 'content', index, 'route'], route, 'method');
@@ -99,6 +101,21 @@ function checkIntrospection({ introspection }: Config, wrong: Wrong): void {
   if (kind === 'userinfo') wrong(path, 'userinfo asks with the credential of the caller');
   const problem = headerFileProblem(file);
   if (problem !== undefined) wrong(path, problem);
+}
+
+function checkNetworks({ networks }: Config, wrong: Wrong): void {
+  for (const [index, network] of networks.entries()) {
+    try {
+      for (const range of rangesOf(network)) {
+        const problem = cidrProblem(range);
+        if (problem !== undefined) wrong(['networks', index], problem);
+      }
+    } catch (error) {
+      wrong(['networks', index, 'file'], error instanceof Error ? error.message : String(error));
+    }
+    const above = networks.findIndex(({ name }) => name === network.name);
+    if (above < index) wrong(['networks', index, 'name'], 'another network has the same');
+  }
 }
 
 function headerFileProblem(file: string): string | undefined {

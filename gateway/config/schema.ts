@@ -154,9 +154,6 @@ const Secondary = Type.Object(
         { description: 'which routes create content; replaces the built-in ones' },
       ),
     ),
-    webContent: list(
-      'actions of the web interface, outside basePath, that create content: POST /{owner}/{repo}/issues/new',
-    ),
   },
   { ...closed, default: {}, description: 'secondary limits' },
 );
@@ -241,6 +238,17 @@ const Credentials = Type.Object(
     cookies: list('cookies that hold a session of the web interface; one that nobody knows counts on its address'),
   },
   { ...closed, default: {}, description: 'where else than in Authorization a token may stand' },
+);
+
+const Network = Type.Object(
+  {
+    name: Type.String({ pattern: '^[A-Za-z0-9._-]{1,100}$', description: 'names the network: network:NAME' }),
+    ranges: list('addresses and CIDR ranges'),
+    file: Type.Optional(Type.String({ description: 'more of them, one in a line; read again with the settings' })),
+    limit: upTo(LARGEST_LIMIT, 'requests in the window of core, per address', 60),
+    together: Type.Boolean({ default: false, description: 'all of the network counts as one caller' }),
+  },
+  { ...closed, default: {} },
 );
 
 const Override = Type.Object(
@@ -351,6 +359,9 @@ export const Config = Type.Object(
     ),
     routes: list('further path templates, each an endpoint per method: /things/{id}'),
     secondary: Secondary,
+    webContent: list(
+      'actions of the web interface, outside basePath, that create content: POST /{owner}/{repo}/issues/new',
+    ),
     shadow: Type.Array(Type.Enum([...LIMITS]), {
       default: [],
       description: `limits that count and log but do not refuse: ${LIMITS.join(', ')}`,
@@ -378,6 +389,11 @@ export const Config = Type.Object(
     ),
     identities: Identities,
     credentials: Credentials,
+    networks: Type.Array(Network, {
+      default: [],
+      description:
+        'other limits for requests without a credential, by where they come from; the first that fits counts',
+    }),
     overrides: byId(Override, 'limits of single callers, by their keys: user:42, ip:192.0.2.1'),
     introspection: Type.Optional(Introspection),
     apiVersions: Type.Object(

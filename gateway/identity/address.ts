@@ -9,8 +9,8 @@ export function cidrProblem(range: string): string | undefined {
   return family !== 0 && fits && rest.length === 0 ? undefined : `an address or CIDR range is expected, not "${range}"`;
 }
 
-/** The proxies whose X-Forwarded-For is believed. */
-export class TrustedProxies {
+/** Addresses, alone and as CIDR ranges. */
+export class AddressRanges {
   readonly #ranges = new BlockList();
   readonly #none: boolean;
 
@@ -24,10 +24,23 @@ export class TrustedProxies {
     }
   }
 
-  trusts(address: string): boolean {
+  has(address: string): boolean {
     if (this.#none) return false;
     const plain = withoutMapping(address);
     return this.#ranges.check(plain, isIP(plain) === 4 ? 'ipv4' : 'ipv6');
+  }
+}
+
+/** The proxies whose X-Forwarded-For is believed. */
+export class TrustedProxies {
+  readonly #ranges: AddressRanges;
+
+  constructor(ranges: readonly string[]) {
+    this.#ranges = new AddressRanges(ranges);
+  }
+
+  trusts(address: string): boolean {
+    return this.#ranges.has(address);
   }
 
   /**

@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 
 import { callerFrom, type PrimaryLimits } from '@gantry/limiter/primary.ts';
 
-const NAMED = /^(user|installation|app|workflow):[^\s{}]{1,200}$/;
+const NAMED = /^(user|installation|app|workflow|network):[^\s{}]{1,200}$/;
 
 /** The key of a caller as an operator writes it: `user:42`, `ip:2001:db8::1`. Undefined: it cannot be one. */
 export function callerKey(text: string, limits: PrimaryLimits): string | undefined {

@@ -251,7 +251,8 @@ test('an action of the web interface counts as content and as nothing else', asy
     upstream: upstream.url,
     basePath: '/api/v3',
     outsideBasePath: 'pass',
-    secondary: { contentPerMinute: { limit: 2 }, webContent: ['POST /{owner}/{repo}/issues/new'] },
+    secondary: { contentPerMinute: { limit: 2 } },
+    webContent: ['POST /{owner}/{repo}/issues/new'],
   });
   const statuses: number[] = [];
   for (let n = 0; n < 3; n += 1) statuses.push((await web.request('/o/r/issues/new', { method: 'POST' })).status);

@@ -75,7 +75,7 @@ export class Routes {
     }
     const content = secondary.content ?? CONTENT_ROUTES.map((route) => ({ route }));
     for (const { route, ...limits } of content) this.#content.add(this.#named(route), limits);
-    for (const route of secondary.webContent) {
+    for (const route of config.webContent) {
       const template = parseTemplate(route);
       const name = `web ${template.method} ${template.path.replaceAll(/\{[^}]*\}/g, '{}')}`;
       this.#webContent.add(template, limiter.endpoint({ name, primary: false, points: 0, content: true }));

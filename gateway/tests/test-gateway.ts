@@ -21,7 +21,7 @@ const LONGEST_WAIT_MS = 20_000;
 /** Settings as a file has them: everything may be left out. */
 export type Settings = Optional<Config>;
 type Optional<T> = T extends readonly (infer E)[]
-  ? readonly E[]
+  ? readonly Optional<E>[]
   : T extends object
     ? { [Key in keyof T]?: Optional<T[Key]> }
     : T;
