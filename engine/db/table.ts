@@ -127,7 +127,7 @@ export class RecordTable<S extends TSchema, U extends string = never, G extends 
   /** Replaces a record by what `work` makes of it. `work` may refuse by throwing, and change nothing by returning it. */
   change(id: string, work: (current: RecordOf<S>) => RecordOf<S>): RecordOf<S> {
     const current = this.#byId.get(id);
-    if (current === undefined) throw new Error(`${this.#kind.name}: ${id} is not there`);
+    if (current === undefined) throw new Error(`${this.#kind.name}: ${id} does not exist`);
     const changed = work(current);
     if (this.#kind.id(changed) !== id) throw new Error(`${this.#kind.name}: ${id} cannot get another id`);
     if (changed !== current) this.put(changed);

@@ -25,7 +25,7 @@ async function openEvents(api: Api, query: Record<string, string> = {}): Promise
   return await api.stream('GET', '/events', { query });
 }
 
-/** The same work on both engines; what they tell of it is compared. */
+/** The same work on both engines, whose events are compared. */
 async function work(api: Api): Promise<void> {
   await api.post('/images/load?quiet=1', await busyboxArchive());
   await api.post('/volumes/create', { Name: 'data' });

@@ -35,7 +35,7 @@ test('an event that stands alone and cannot be stored is logged, and fails nobod
   using db = new Database(':memory:');
   const logged: object[] = [];
   const events = new Events(db, systemClock, { error: (details) => void logged.push(details) });
-  db.sql.exec('PRAGMA query_only = ON'); // as a disk that refuses
+  db.sql.exec('PRAGMA query_only = ON'); // like a failing disk
 
   events.emit('container', 'lost', 'a');
   assert.throws(() => db.transaction(() => events.emit('container', 'lost with its change', 'a')));

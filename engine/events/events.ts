@@ -6,11 +6,11 @@ import type { Clock } from '../lib/clock.ts';
 export type EventType = 'container' | 'image' | 'volume' | 'network' | 'daemon';
 
 export type EngineEvent = Readonly<{
-  /** Rises with every event: the cursor of whoever reads along. */
+  /** Rises with every event; readers use it as their cursor. */
   sequence: number;
   type: EventType;
   action: string;
-  /** Of the object that the event is about. */
+  /** The id of the object that the event is about. */
   id: string;
   attributes: Readonly<Record<string, string>>;
   time: Temporal.Instant;
@@ -35,10 +35,10 @@ const STEPS = [
 ];
 
 /**
- * What happened, stored and told at once.
+ * The events of the engine: stored, and pushed to listeners.
  *
- * Readers hold a cursor and read from the table, so the table is the queue of a slow one: no event is missed or told
- * twice, and nobody's slowness takes memory.
+ * A reader has a cursor and reads from the table, so the table is the queue of a slow reader: no event is missed or
+ * sent twice, and a slow reader takes no memory.
  */
 export class Events {
   readonly #db: Database;
@@ -71,15 +71,15 @@ export class Events {
   }
 
   /**
-   * Stores the event and pushes it to everyone who listens. In a transaction it stands and falls with what it tells of;
-   * alone it cannot fail: what has happened has happened, also where there is no space to tell it.
+   * Stores the event and notifies the listeners. Within a transaction a failure rolls back the change that the event is
+   * about. Outside of one a failure is only logged, because the change has already happened.
    */
   emit(type: EventType, action: string, id: string, attributes: Record<string, string> = {}): void {
     try {
       this.#store(type, action, id, attributes);
     } catch (error) {
       if (this.#db.inTransaction) throw error;
-      this.#log.error({ err: error, type, action, id }, 'an event could not be stored');
+      this.#log.error({ err: error, type, action, id }, 'cannot store an event');
       return;
     }
     this.#db.afterCommit(() => {
@@ -89,17 +89,17 @@ export class Events {
 
   #store(type: EventType, action: string, id: string, attributes: Record<string, string>): void {
     const now = this.#clock.now().epochNanoseconds;
-    // Clients sort by time and ask again from the last one they saw: no two events share a time.
+    // Clients sort by time and resume from the last event that they saw, so no two events share a time.
     this.#lastTimeNs = now > this.#lastTimeNs ? now : this.#lastTimeNs + 1n;
     const { lastInsertRowid } = this.#insert.run(this.#lastTimeNs, type, action, id, JSON.stringify(attributes));
     const before = this.#last;
     this.#last = Number(lastInsertRowid);
-    // The next event gets the same number: a cursor that counted this one would miss it.
+    // The next event gets the same number, so a cursor that counted this one would miss it.
     this.#db.onRollback(() => (this.#last = before));
     if (this.#last % PRUNE_EVERY === 0) this.#pruneOld(now);
   }
 
-  /** The cursor behind the newest event: reading from here tells only what is still to come. */
+  /** The cursor behind the newest event: reading from here gives only later events. */
   get cursor(): number {
     return this.#last;
   }

@@ -27,7 +27,7 @@ export const eventRoutes =
         if (from !== undefined && to !== undefined && Temporal.Instant.compare(from, to) > 0) {
           throw new EngineError('invalid', `\`since\` time (${since}) cannot be after \`until\` time (${until})`);
         }
-        // Who asks for an end alone asks for all that was before it.
+        // `until` without `since` asks for all events before it.
         const cursor =
           from !== undefined ? engine.events.cursorAt(from) : to === undefined ? engine.events.cursor : BEFORE_ALL;
         await sendEvents(engine, openStream(request, reply), { cursor, until: to, filters });

@@ -8,8 +8,8 @@ import { passes } from './select.ts';
 type Needs = { clock: Clock; events: Events };
 
 /**
- * Tells everything behind the cursor, then what comes, until the client leaves or `until` is reached. Only what fits into
- * one batch is in memory: the next is read from the table when the client has taken it.
+ * Sends all events behind the cursor, then new ones, until the client leaves or `until` is reached. Only one batch is
+ * in memory: the next one is read from the table when the client has taken it.
  */
 export async function sendEvents(
   engine: Needs,

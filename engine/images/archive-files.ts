@@ -35,7 +35,7 @@ export class ArchiveFiles {
     return member;
   }
 
-  /** A blob of an OCI layout, which is what its name says. */
+  /** A blob of an OCI layout; its digest must match its name. */
   blob(digest: string): ArchiveFile {
     const file = this.get(`blobs/${digest.replace(':', '/')}`);
     if (file.digest !== digest) throw badArchive(`the blob ${digest} has the digest ${file.digest}`);
@@ -44,7 +44,7 @@ export class ArchiveFiles {
 
   async text(file: ArchiveFile): Promise<string> {
     if (file.sizeBytes > METADATA_BYTES) {
-      throw badArchive(`${JSON.stringify(file.path)} has ${file.sizeBytes} bytes; ${METADATA_BYTES} are the limit`);
+      throw badArchive(`${JSON.stringify(file.path)} has ${file.sizeBytes} bytes; the limit is ${METADATA_BYTES}`);
     }
     try {
       return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(await readFile(file.file));

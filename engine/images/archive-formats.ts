@@ -8,7 +8,7 @@ import { parseImage } from './image-json.ts';
 import { readLegacyImages } from './legacy-archive.ts';
 import { parseReference, withDefaultTag, type Reference } from './reference.ts';
 
-/** An image as an archive has it: its configuration to the byte, and the files of its layers, base first. */
+/** An image of an archive: its configuration byte for byte, and the files of its layers, base first. */
 export type ArchivedImage = {
   id: string;
   json: string;
@@ -45,13 +45,13 @@ const OciManifest = Type.Object({ config: Descriptor, layers: Type.Array(Descrip
 const INDEX_DEPTH = 4;
 const NAME_ANNOTATIONS = ['io.containerd.image.name', 'org.opencontainers.image.ref.name'];
 
-/** The images of an archive in any of its three forms; an archive with two of them says the same in both. */
+/** The images of an archive in any of its three formats; an archive with two formats has the same images in both. */
 export async function readImages(files: ArchiveFiles): Promise<ArchivedImage[]> {
   if (files.has('manifest.json')) return await readDockerArchive(files);
   if (files.has('index.json')) return await readOciLayout(files);
   const legacy = await readLegacyImages(files);
   if (legacy.length > 0) return legacy;
-  throw badArchive('there is no image in it: neither manifest.json, nor index.json, nor layers with a json file');
+  throw badArchive('no image found: neither manifest.json, nor index.json, nor layers with a json file');
 }
 
 async function readDockerArchive(files: ArchiveFiles): Promise<ArchivedImage[]> {
@@ -73,14 +73,14 @@ async function readOciLayout(files: ArchiveFiles): Promise<ArchivedImage[]> {
   const { manifests } = await files.json(files.get('index.json'), OciIndex);
   const images: ArchivedImage[] = [];
   for (const descriptor of manifests) {
-    // The outermost list names images of their own; further in, it is one image for several platforms.
+    // The outermost index lists separate images; a nested index lists the platforms of one image.
     const manifest = await manifestFor(files, descriptor, manifests.length === 1, 0);
     if (manifest === undefined) continue;
     const { config, layers } = manifest;
     const layerFiles = layers.map(({ digest }) => files.blob(digest));
     images.push({ ...(await imageOf(files, files.blob(config.digest), layerFiles)), names: namesOf(descriptor) });
   }
-  if (images.length === 0) throw badArchive(`there is no image for linux/${goArchitecture()} in it`);
+  if (images.length === 0) throw badArchive(`no image for linux/${goArchitecture()} found`);
   return images;
 }
 
@@ -91,13 +91,13 @@ async function manifestFor(
   isOnly: boolean,
   depth: number,
 ): Promise<Static<typeof OciManifest> | undefined> {
-  if (depth > INDEX_DEPTH) throw badArchive('its indexes are nested too deep');
+  if (depth > INDEX_DEPTH) throw badArchive('too many nested indexes');
   if (!isOnly && !fitsHost(descriptor)) return undefined;
   const file = files.blob(descriptor.digest);
   if (!/index|manifest\.list/.test(descriptor.mediaType ?? '')) return await files.json(file, OciManifest);
   const { manifests } = await files.json(file, OciIndex);
   for (const inner of manifests) {
-    // An archive of one platform still has the whole list, without the other platforms' blobs.
+    // An archive of one platform still has the complete index, without the blobs of other platforms.
     if (!fitsHost(inner) || !files.has(`blobs/${inner.digest.replace(':', '/')}`)) continue;
     const found = await manifestFor(files, inner, true, depth + 1);
     if (found !== undefined) return found;
@@ -109,7 +109,7 @@ function fitsHost({ platform }: Descriptor): boolean {
   return !platform || (platform.os === 'linux' && platform.architecture === goArchitecture());
 }
 
-/** Some tools annotate the whole name, others only a tag, which alone names nothing. */
+/** Some tools annotate the whole name, others only a tag, which is no name without a repository. */
 function namesOf({ annotations }: Descriptor): Reference[] {
   for (const key of NAME_ANNOTATIONS) {
     const name = annotations?.[key];

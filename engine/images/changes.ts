@@ -72,7 +72,7 @@ const instructions: Readonly<Record<string, (draft: Draft, instruction: Instruct
 export function applyChanges(changes: readonly string[], base: ImageConfig = EMPTY): ImageConfig {
   const draft: Draft = { ...base };
   for (const instruction of changes.flatMap(instructionsIn)) {
-    // `hasOwn`: `constructor` is no instruction
+    // `hasOwn`, because `constructor` is not an instruction
     const apply = Object.hasOwn(instructions, instruction.keyword) ? instructions[instruction.keyword] : undefined;
     if (apply === undefined) throw invalid(`${instruction.keyword} is not a valid change command`);
     if (instruction.text === '') throw invalid(`${instruction.keyword.toUpperCase()} requires arguments`);
@@ -93,7 +93,7 @@ function instructionsIn(text: string): Instruction[] {
     });
 }
 
-/** `["a", "b"]` as it is, anything else by the shell. */
+/** `["a", "b"]` is taken as it is; anything else runs in a shell. */
 function commandOf(draft: Draft, text: string): readonly string[] {
   return jsonWords(text) ?? [...(draft.Shell.length > 0 ? draft.Shell : DEFAULT_SHELL), text];
 }
@@ -105,7 +105,7 @@ function jsonWords(text: string): string[] | undefined {
     if (!Array.isArray(parsed)) return undefined;
     return parsed.every((word) => typeof word === 'string') ? parsed : undefined;
   } catch (error) {
-    // What only looks like JSON is a command for the shell.
+    // Text that only looks like JSON is a command for the shell.
     if (error instanceof SyntaxError) return undefined;
     throw error;
   }

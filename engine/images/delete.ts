@@ -12,14 +12,14 @@ export type Removal = { untagged: string } | { deleted: string };
 
 type Options = { force: boolean; noprune: boolean };
 
-/** What stands against a removal; what is `hard` cannot be forced. */
+/** A reason against a removal; force does not override a `hard` one. */
 type Conflict = { hard: boolean; why: string };
 
 /**
- * Takes a name away, and the image with its last name; by id the image with its only name, or by force with all.
- * Parents that have neither name nor children then go too.
+ * Removes a name, and the image with its last name. A ref that is an id removes the image with its only name, or with
+ * all names if forced. Parents without name and children are removed too.
  *
- * Synchronous: nobody can start to use the image between the check and the removal.
+ * Synchronous, so that no use of the image can begin between the check and the removal.
  */
 export function deleteImage(engine: Needs, ref: string, { force, noprune }: Options): Removal[] {
   const image = engine.images.find(ref);
@@ -28,7 +28,7 @@ export function deleteImage(engine: Needs, ref: string, { force, noprune }: Opti
     refuseIf(conflictOf(engine, image, { force, names: !hasOneName(engine, image) }), image);
   } else {
     const hasNames = untag(engine, image, withDefaultTag(parseReference(ref)), force, removals);
-    // What still needs the image keeps it, without a name: the name was all that was asked for.
+    // The request was for the name only: an image that is still needed stays, without a name.
     if (hasNames || conflictOf(engine, image, { force, names: false }) !== undefined) return removals;
   }
   remove(engine, image, removals);
@@ -36,7 +36,7 @@ export function deleteImage(engine: Needs, ref: string, { force, noprune }: Opti
   return removals;
 }
 
-/** Takes one name away; returns whether others are left. */
+/** Removes one name; returns whether the image has others. */
 function untag(engine: Needs, image: Image, wanted: Reference, force: boolean, removals: Removal[]): boolean {
   const user = engine.imageUsage.usedBy(image.id)[0];
   if (!force && user !== undefined && engine.images.referencesOf(image.id).length === 1) {
@@ -52,7 +52,7 @@ function untag(engine: Needs, image: Image, wanted: Reference, force: boolean, r
     .referencesOf(image.id)
     .filter(({ repository }) => repository === wanted.repository);
   if (wanted.digest === undefined && sameRepository.every(({ tag }) => tag === undefined)) {
-    // Digests came along with the tags of their repository, and go with the last of them.
+    // Digests belong to the tags of their repository, and go with the last of them.
     for (const name of sameRepository) takeName(engine, image, name, removals);
   }
   return engine.images.referencesOf(image.id).length > 0;
@@ -104,7 +104,7 @@ function remove(engine: Needs, image: Image, removals: Removal[]): void {
   emitImageEvent(engine, 'delete', image);
 }
 
-/** A parent without name, child and container was only there for the image above it. */
+/** A parent without name, child and container only served the image above it. */
 function pruneParents(engine: Needs, parentId: string | undefined, removals: Removal[]): void {
   const parent = parentId === undefined ? undefined : engine.images.get(parentId);
   if (parent === undefined || engine.images.referencesOf(parent.id).length > 0) return;

@@ -1,7 +1,7 @@
 import type { Events } from '../events/events.ts';
 import type { Image } from './store.ts';
 
-/** Image events carry the image's labels and a name: what it was called, or else its id. */
+/** Image events carry the image's labels, and the name that was used, or else the id. */
 export function emitImageEvent(
   engine: { events: Events },
   action: string,

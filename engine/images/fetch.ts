@@ -5,11 +5,11 @@ const CONNECT_MILLISECONDS = 30_000;
 const REDIRECTIONS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 const LIMIT = 10;
 
-/** An archive from a web server, read while it comes. */
+/** An archive from a web server, as a stream. */
 export async function fetchArchive(source: string, report: Report): Promise<AsyncIterable<Uint8Array>> {
   let url = urlOf(source);
   try {
-    const { request } = await import('undici'); // 12 MB that most daemons never need
+    const { request } = await import('undici'); // takes 12 MB, which most daemons never need
     for (let redirections = 0; ; redirections += 1) {
       const { statusCode, headers, body } = await request(url, { headersTimeout: CONNECT_MILLISECONDS });
       if (statusCode === 200) {
@@ -24,25 +24,25 @@ export async function fetchArchive(source: string, report: Report): Promise<Asyn
     }
   } catch (error) {
     if (error instanceof EngineError) throw error;
-    throw new EngineError('failed', `${url.href} cannot be fetched: ${reasonOf(error)}`, { cause: error });
+    throw new EngineError('failed', `${url.href} cannot be downloaded: ${reasonOf(error)}`, { cause: error });
   }
 }
 
-/** Without a scheme it is a web address too: `example.com/root.tar`. */
+/** The URL in `fromSrc`; the scheme may be missing: `example.com/root.tar`. */
 function urlOf(source: string): URL {
   const text = /^[a-z][a-z0-9+.-]*:\/\//i.test(source) ? source : `http://${source}`;
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !['http:', 'https:'].includes(url.protocol)) {
-    throw new EngineError('invalid', `fromSrc is neither - nor a web address: ${source}`);
+    throw new EngineError('invalid', `fromSrc is neither - nor a URL: ${source}`);
   }
   return url;
 }
 
-/** Relative to the one before; never into files and the like. */
+/** The target of a redirect, relative to the URL before; only http and https. */
 function nextUrl(before: URL, location: string): URL {
   const url = URL.canParse(location, before) ? new URL(location, before) : undefined;
   if (url !== undefined && ['http:', 'https:'].includes(url.protocol)) return url;
-  throw new EngineError('failed', `${before.href} is redirected to what is no web address: ${location}`);
+  throw new EngineError('failed', `${before.href} is redirected to an unsupported URL: ${location}`);
 }
 
 function reasonOf(error: unknown): string {

@@ -6,7 +6,7 @@ type Needs = { images: ImageStore; layers: Layers };
 
 export type HistoryStep = HistoryEntry & { sizeBytes: number; imageId: string | undefined; tags: string[] };
 
-/** How an image was made, youngest step first; the newest step of each image in its line bears that image's id. */
+/** The steps that made an image, newest first. The newest step of each ancestor has that image's id. */
 export function imageHistory(engine: Needs, ref: string): HistoryStep[] {
   const image = engine.images.find(ref);
   const chain = [...image.layers];

@@ -1,6 +1,6 @@
 import type { Healthcheck } from '../containers/settings/container-config-schema.ts';
 
-/** What an image says about the containers made of it. Lists and maps are never null here. */
+/** An image's defaults for its containers. Lists and maps are never null here. */
 export type ImageConfig = Readonly<{
   User: string;
   ExposedPorts: Readonly<Record<string, object>>;
@@ -13,11 +13,11 @@ export type ImageConfig = Readonly<{
   OnBuild: readonly string[];
   Labels: Readonly<Record<string, string>>;
   StopSignal: string;
-  /** The words before a command in shell form. */
+  /** The command that runs a command in shell form. */
   Shell: readonly string[];
 }>;
 
-/** One step of an image's making. A step without files has no layer. */
+/** One step of an image's history. A step that changed no files has no layer. */
 export type HistoryEntry = Readonly<{
   created: Temporal.Instant | undefined;
   createdBy: string;

@@ -63,7 +63,7 @@ type ImageJson = Static<typeof ImageJson>;
 
 const checked = Schema.Compile(ImageJson);
 
-/** Reads an image's configuration, Docker's or OCI's; refuses what does not have its shape. */
+/** Reads an image's configuration, Docker's or OCI's. Throws `invalid` for anything else. */
 export function parseImage(json: unknown): Omit<Image, 'id' | 'parentId' | 'sizeBytes'> {
   if (!checked.Check(json)) {
     const [, errors] = checked.Errors(json);
@@ -131,7 +131,7 @@ function objects(value: Record<string, unknown> | null | undefined): Record<stri
   return Object.fromEntries(Object.keys(value ?? {}).map((key) => [key, {}]));
 }
 
-/** Go writes year 1 for "not set"; a time that cannot be read counts as that. */
+/** Go writes year 1 for "not set"; an unreadable time counts as not set. */
 function parseTime(text: string | null | undefined): Temporal.Instant | undefined {
   if (text === null || text === undefined || text.startsWith('0001-')) return undefined;
   try {

@@ -31,7 +31,10 @@ type Options = {
   name: Reference | undefined;
 };
 
-/** Makes an image with one layer of the archive of a root file system. A client that hangs up within it has made none. */
+/**
+ * Creates an image with one layer from the archive of a root file system. If the client hangs up during the upload, no
+ * image is created.
+ */
 export async function importImage(
   engine: Needs,
   upload: AsyncIterable<Uint8Array>,
@@ -61,7 +64,7 @@ export async function importImage(
   return image;
 }
 
-/** Only what is set: that is the form in which engines exchange images. */
+/** Only fields that are set, as other engines write them. */
 function wireConfig(config: ImageConfig): Partial<ImageConfig> {
   return Object.fromEntries(
     Object.entries(config).filter(([, value]) =>

@@ -1,6 +1,6 @@
 import { EngineError } from '../lib/errors.ts';
 
-/** Splits at blanks outside of quotes; quotes and backslashes stay for `expandWord`. */
+/** Splits at blanks outside of quotes; keeps quotes and backslashes for `expandWord`. */
 export function splitWords(text: string): string[] {
   const words: string[] = [];
   let word = '';
@@ -22,7 +22,7 @@ export function splitWords(text: string): string[] {
   return word === '' ? words : [...words, word];
 }
 
-/** Takes quotes and backslashes away and puts values in for `$name`, `${name}`, `${name:-default}`, `${name:+other}`. */
+/** Removes quotes and backslashes, and expands `$name`, `${name}`, `${name:-default}` and `${name:+other}`. */
 export function expandWord(word: string, env: readonly string[]): string {
   let result = '';
   let quote = '';
@@ -30,7 +30,7 @@ export function expandWord(word: string, env: readonly string[]): string {
     const sign = word[at]!;
     const next = word[at + 1];
     if (sign === '\\' && quote !== "'" && next !== undefined) {
-      // Within double quotes a backslash means itself before most signs.
+      // Within double quotes a backslash before most characters is literal.
       result += quote === '"' && !'"$\\'.includes(next) ? sign + next : next;
       at += 1;
     } else if (sign === quote) {

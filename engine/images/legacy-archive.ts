@@ -27,13 +27,13 @@ const LayerJson = Type.Object({
   ),
 });
 
-/** Fields of the old form that the new one derives from elsewhere. */
+/** Fields of the old format that the new one takes from elsewhere. */
 const DROPPED = new Set(['id', 'parent', 'Size', 'parent_id', 'layer_id', 'throwaway']);
 
 /**
- * The oldest form: a folder per layer with `json` and `layer.tar`, and `repositories` with the names. Each layer is an
- * image of its own, parents first; its configuration is made here, in the bytes that other engines make of it too, so
- * that the ids agree.
+ * The oldest format: a folder per layer with `json` and `layer.tar`, and `repositories` with the names. Each layer is
+ * an image, parents first. Its configuration is written here byte for byte as other engines write it, so that the ids
+ * agree.
  */
 export async function readLegacyImages(files: ArchiveFiles): Promise<ArchivedImage[]> {
   const images = new Map<string, ArchivedImage>();
@@ -98,7 +98,7 @@ function historyOf({ json }: ArchivedImage): unknown[] {
   return (JSON.parse(json) as { history: unknown[] }).history;
 }
 
-/** Nobody wrote the digest down in this form, and the layer may be compressed. */
+/** This format records no digest, and the layer may be compressed. */
 async function diffIdOf(file: ArchiveFile): Promise<string> {
   if ((await compressionOf(file.file)) === 'none') return file.digest;
   const hash = createHash('sha256');
@@ -106,7 +106,7 @@ async function diffIdOf(file: ArchiveFile): Promise<string> {
   return `sha256:${hash.digest('hex')}`;
 }
 
-/** The top level sorted, and the three signs escaped that Go's encoder escapes. */
+/** Go's JSON: top-level keys sorted, and three characters escaped as Go's encoder does. */
 function goJson(fields: Readonly<Record<string, unknown>>): string {
   const sorted = Object.fromEntries(Object.entries(fields).toSorted(([a], [b]) => (a < b ? -1 : 1)));
   return JSON.stringify(sorted).replaceAll(

@@ -9,15 +9,15 @@ export const IMAGE_FILTERS = ['dangling', 'label', 'before', 'since', 'reference
 
 type Options = {
   all: boolean;
-  /** Only images with a name like this, and of these only such names. */
+  /** Only images with a name that matches, and of their names only those that match. */
   name?: string;
   filters: Filters;
 };
 
-/** An image with those of its names that the question asked for. */
+/** An image with those of its names that the query selected. */
 export type Listed = { image: Image; tags: string[]; digests: string[] };
 
-/** The images, youngest first: those with a name or without a child; all others are only steps on the way to a child. */
+/** The images, newest first: those with a name or without a child, unless `all` asks for intermediate images too. */
 export function listImages(engine: Needs, { all, name, filters }: Options): Listed[] {
   const { images } = engine;
   const before = olderThan(images, filters.get('before'));
@@ -54,7 +54,7 @@ function youngerThan(images: ImageStore, refs: ReadonlySet<string> | undefined):
   return (image) => limits.every((limit) => createdNs(image) > limit);
 }
 
-/** Good enough for an order: a number keeps about 200 ns. */
+/** Precise enough for sorting: a number is exact to about 200 ns. */
 function createdNs(image: Image): number {
   return Number(image.createdAt?.epochNanoseconds ?? 0n);
 }

@@ -156,7 +156,7 @@ test('a layer that is not what its image says is refused', async () => {
 });
 
 for (const [what, entries, message] of [
-  ['nothing in it', [{ name: 'hello', content: 'x' }], /no image in it/],
+  ['nothing in it', [{ name: 'hello', content: 'x' }], /no image found/],
   ['a manifest that is no JSON', [{ name: 'manifest.json', content: '{' }], /is not JSON/],
   ['a manifest of the wrong shape', [{ name: 'manifest.json', content: '{"a":1}' }], /"manifest.json":/],
   ['a configuration that is missing', [manifest('c.json', [])], /"c.json" is missing/],

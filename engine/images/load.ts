@@ -26,8 +26,8 @@ type Needs = {
 /**
  * Loads the images of an archive.
  *
- * Nothing is named before all layers of all its images are there, so that a bad archive leaves nothing behind. When the
- * client hangs up within the upload, it is a bad archive; afterwards the load runs to its end.
+ * No image gets a name before all layers of all images exist, so that a bad archive leaves nothing behind. A client
+ * that hangs up during the upload makes it a bad archive; after the upload the load runs to its end.
  */
 export async function loadImages(engine: Needs, upload: AsyncIterable<Uint8Array>, report: Report): Promise<void> {
   await using arrivals = engine.blobs.arrivals();
@@ -38,7 +38,7 @@ export async function loadImages(engine: Needs, upload: AsyncIterable<Uint8Array
   await engine.blobs.sync();
   for (const image of images) record(engine, image, report);
   for (const { id, names } of images) {
-    // A parent in the oldest form needs no mention: it came along with its child.
+    // A parent in the oldest format is not reported: it only belongs to its child.
     const isParent = images.some((other) => other.parentId === id);
     if (names.length === 0 && !isParent) report({ stream: `Loaded image ID: ${id}\n` });
   }

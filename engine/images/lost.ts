@@ -6,7 +6,7 @@ import type { Image, ImageStore } from './store.ts';
 type Needs = { blobs: Blobs; images: ImageStore; layers: Layers };
 type Log = { error(details: object, message: string): void };
 
-/** At the daemon's start: says which images have lost something of what their records promise. */
+/** Logs at the daemon's start which images miss files. */
 export function tellLostLayers(engine: Needs, log: Log): void {
   for (const image of engine.images.all()) {
     const missing = image.layers.flatMap((chainId) => missingOf(engine, engine.layers.get(chainId)));
@@ -16,7 +16,7 @@ export function tellLostLayers(engine: Needs, log: Log): void {
   }
 }
 
-/** Throws `failed` when an image's archives are not all there: it cannot be written out again. */
+/** Throws `failed` when an archive of the image's layers is missing, because the image cannot be saved then. */
 export function checkArchives(engine: Needs, image: Image): void {
   for (const chainId of image.layers) {
     const layer = engine.layers.get(chainId);

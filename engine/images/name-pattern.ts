@@ -3,7 +3,7 @@ import { parsePattern, type Pattern } from '../lib/pattern.ts';
 import { familiarName, familiarReference, type Reference } from './reference.ts';
 
 /**
- * Whether a name is like one of the globs; with none, every name is. `*`, `?` and `[a-z]` stop at a slash. Throws
+ * Whether a name matches one of the globs, or there are none. `*`, `?` and `[a-z]` do not match a slash. Throws
  * `invalid`.
  */
 export function nameFilter(globs: readonly string[]): (reference: Reference) => boolean {

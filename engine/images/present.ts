@@ -9,7 +9,7 @@ import type { Image } from './store.ts';
 
 const NEVER = '0001-01-01T00:00:00Z';
 
-/** A container configuration's fields at rest: an inspect shows all of them. */
+/** The default values of a container configuration; an inspect shows all fields. */
 const EMPTY_CONFIG = {
   Hostname: '',
   Domainname: '',
@@ -35,13 +35,13 @@ export function imageSummary({ image, tags, digests }: Listed): wire.ImageSummar
   return {
     Id: image.id,
     ParentId: image.parentId ?? '',
-    // Clients print these two words for what has no name.
+    // Clients print these two words for an image without a name.
     RepoTags: hasName ? (tags.length > 0 ? tags : null) : ['<none>:<none>'],
     RepoDigests: hasName ? (digests.length > 0 ? digests : null) : ['<none>@<none>'],
     Created: image.createdAt === undefined ? 0 : Math.floor(image.createdAt.epochMilliseconds / 1000),
     Size: image.sizeBytes,
     VirtualSize: image.sizeBytes,
-    // Not computed, which is what -1 says.
+    // -1 means "not computed".
     SharedSize: -1,
     Containers: -1,
     Labels: labelsOf(image),
@@ -77,7 +77,7 @@ export function imageInspect(
   };
 }
 
-/** The folders of the topmost layer and of those below it. A layer at rest has nothing mounted, so no merged folder. */
+/** The folders of the topmost layer and of those below it. There is no merged folder, because nothing is mounted. */
 function graphDriverData([top, ...lower]: readonly Layer[], directory: string): Record<string, string> {
   if (top === undefined) return {};
   const data: Record<string, string> = { UpperDir: join(directory, top.folder) };

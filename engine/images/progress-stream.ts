@@ -5,8 +5,8 @@ import { openStream, type ResponseStream } from '../http/stream.ts';
 import type { Report } from './progress.ts';
 
 /**
- * Answers with the lines that `work` reports. The answer begins with the first of them, so that what is refused before
- * has its status; afterwards an error is the last line.
+ * Answers with the lines that `work` reports. The answer begins with the first line, so an error before it has a status
+ * of its own; a later error is the last line.
  */
 export async function streamProgress(
   request: FastifyRequest,

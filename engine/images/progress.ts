@@ -1,4 +1,4 @@
-/** One line of a progress stream, as every client of this API reads it. */
+/** One line of a progress stream. */
 export type Progress = {
   status?: string;
   stream?: string;
@@ -11,7 +11,7 @@ export type Report = (line: Progress) => void;
 
 const BAR = 50;
 
-/** How far something is, as numbers and as the bar that clients print. */
+/** Progress as numbers, and as the bar that clients print. */
 export function progressLine(status: string, id: string, current: number, total: number): Progress {
   const filled = total === 0 ? BAR : Math.floor((current / total) * BAR);
   const bar = filled < BAR ? `${'='.repeat(filled)}>${' '.repeat(BAR - filled)}` : `${'='.repeat(BAR)}>`;

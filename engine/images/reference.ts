@@ -1,6 +1,6 @@
 import { EngineError } from '../lib/errors.ts';
 
-/** An image's name taken apart. `repository` is complete: `docker.io/library/busybox`. */
+/** A parsed image name. `repository` is complete: `docker.io/library/busybox`. */
 export type Reference = Readonly<{ repository: string; tag?: string; digest?: string }>;
 
 const DEFAULT_HOST = 'docker.io';
@@ -15,7 +15,7 @@ const TAG = /^\w[\w.-]{0,127}$/;
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 const BARE_ID = /^[0-9a-f]{64}$/;
 
-/** Takes `[host[:port]/]path[:tag][@digest]` apart, and completes it to the default registry. */
+/** Parses `[host[:port]/]path[:tag][@digest]`, and completes it with the default registry. */
 export function parseReference(text: string): Reference {
   const at = text.indexOf('@');
   const digest = at < 0 ? undefined : text.slice(at + 1);
@@ -47,20 +47,20 @@ export function parseImportName(repo = '', tag?: string): Reference | undefined 
   return parseRepoAndTag(repo, tag);
 }
 
-/** A name alone means its `latest`. */
+/** A bare name means its tag `latest`. */
 export function withDefaultTag(reference: Reference): Reference {
   if (reference.tag !== undefined || reference.digest !== undefined) return reference;
   return { ...reference, tag: 'latest' };
 }
 
-/** As people write it: without the default registry. */
+/** The short form, without the default registry. */
 export function familiarName(repository: string): string {
   if (!repository.startsWith(`${DEFAULT_HOST}/`)) return repository;
   const path = repository.slice(DEFAULT_HOST.length + 1);
   return path.startsWith(OFFICIAL) && !path.slice(OFFICIAL.length).includes('/') ? path.slice(OFFICIAL.length) : path;
 }
 
-/** The whole reference as people write it. */
+/** The whole reference in its short form. */
 export function familiarReference({ repository, tag, digest }: Reference): string {
   const tagged = tag === undefined ? familiarName(repository) : `${familiarName(repository)}:${tag}`;
   return digest === undefined ? tagged : `${tagged}@${digest}`;
@@ -72,7 +72,7 @@ function parseRepository(name: string): string {
   }
   const slash = name.indexOf('/');
   const first = name.slice(0, Math.max(slash, 0));
-  // A first part is a host when it could be nothing else.
+  // The first part is a host when it cannot be anything else.
   const hasHost = slash >= 0 && (/[.:]/.test(first) || first === 'localhost' || first !== first.toLowerCase());
   const host = hasHost && first !== OLD_DEFAULT_HOST ? first : DEFAULT_HOST;
   const given = hasHost ? name.slice(slash + 1) : name;

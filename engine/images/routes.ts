@@ -46,7 +46,7 @@ export const imageRoutes =
           throw new EngineError('notImplemented', 'pulling from a registry is not implemented yet');
         }
         if (fromSrc === undefined || fromSrc === '') {
-          throw new EngineError('invalid', 'fromImage or fromSrc is missing');
+          throw new EngineError('invalid', 'fromImage or fromSrc is required');
         }
         const options = {
           config: applyChanges([changes].flat()),
@@ -126,19 +126,21 @@ export const imageRoutes =
     });
   };
 
-/** The request's body as it comes. A refusal in the middle must not cut the connection that its answer takes. */
+/**
+ * The request's body as a stream. A refusal in the middle must not cut the connection, which still carries the answer.
+ */
 function bodyOf(request: IncomingMessage): AsyncIterable<Uint8Array> {
   return request.iterator({ destroyOnReturn: false });
 }
 
-/** What can be refused is refused before the first byte. */
+/** All checks happen before the first byte is sent. */
 function wholeImages(engine: Engine, refs: readonly string[]): ReturnType<typeof chooseImages> {
   const chosen = chooseImages(engine, refs);
   for (const { image } of chosen) checkArchives(engine, image);
   return chosen;
 }
 
-/** An archive that breaks off ends its connection: that is how the client learns of it. */
+/** A failure in the middle of an archive closes the connection, so that the client notices it. */
 async function sendArchive(archive: AsyncIterable<Buffer>, { output, signal }: ResponseStream): Promise<void> {
   try {
     await pipeline(archive, output);

@@ -14,14 +14,17 @@ import type { Image, ImageStore } from './store.ts';
 
 type Needs = { images: ImageStore; layers: Layers; blobs: Blobs; events: Events };
 
-/** An image with those of its names that go into the archive. */
+/** An image with the names that go into the archive. */
 type Chosen = { image: Image; names: Reference[] };
 
 const READ_BYTES = 1024 * 1024;
 const VERSION = '1.0';
 const EPOCH = new Temporal.Instant(0n);
 
-/** The images that clients' refs mean: by a name without a tag all of that repository, by id without their names. */
+/**
+ * The images that the refs name: a name without a tag selects the whole repository, an id selects the image without its
+ * names.
+ */
 export function chooseImages(engine: { images: ImageStore }, refs: readonly string[]): Chosen[] {
   const chosen = new Map<string, Chosen>();
   const add = (image: Image, names: readonly Reference[]): void => {
@@ -41,7 +44,7 @@ export function chooseImages(engine: { images: ImageStore }, refs: readonly stri
   return [...chosen.values()];
 }
 
-/** What a name without a tag means: everything in that repository, whether or not there is a `latest`. */
+/** A name without a tag selects all images of the repository, with or without a `latest`. */
 function namesInRepository(images: ImageStore, ref: string): [Image, Reference][] {
   if (/^(?:sha256:[0-9a-f]*|[0-9a-f]{64})$/.test(ref)) return [];
   const { repository, tag, digest } = parseReference(ref);
@@ -56,7 +59,7 @@ function namesInRepository(images: ImageStore, ref: string): [Image, Reference][
 
 /**
  * The images as an archive that every version of the API can load: a folder per layer, `manifest.json`, and
- * `repositories` where there are names. The layers are the bytes that were received.
+ * `repositories` if there are names. The layers are the same bytes that were received.
  */
 export async function* saveImages(engine: Needs, chosen: readonly Chosen[]): AsyncGenerator<Buffer> {
   using leases = new DisposableStack();
@@ -93,7 +96,7 @@ export async function* saveImages(engine: Needs, chosen: readonly Chosen[]): Asy
   yield TAR_END;
 }
 
-/** The topmost folder carries the image's settings, so it is the image's own; those below are shared. */
+/** The topmost folder contains the image's settings, so each image has its own; the folders below are shared. */
 function foldersOf(image: Image): string[] {
   return image.layers.map((chainId, index) => {
     const isTop = index === image.layers.length - 1;
@@ -134,7 +137,7 @@ async function* layerFolder(
   yield tarPadding(sizeBytes);
 }
 
-/** The layer without its compression, which the archive's form does not know; the header needs its size beforehand. */
+/** The layer uncompressed, because the format knows no compression; the header needs its size beforehand. */
 async function plainLayer(blob: string, scratch: string): Promise<string> {
   if ((await compressionOf(blob)) === 'none') return blob;
   await pipeline(decompressed(createReadStream(blob, { highWaterMark: READ_BYTES })), createWriteStream(scratch));

@@ -9,7 +9,7 @@ export type Image = Readonly<{
   /** Digest of the configuration: `sha256:…`. */
   id: string;
   config: ImageConfig;
-  /** The `config` and `container_config` objects as the image has them, for what only an inspect shows. */
+  /** The image's `config` and `container_config`, for fields that only an inspect shows. */
   wireConfig: Readonly<Record<string, unknown>>;
   wireContainerConfig: Readonly<Record<string, unknown>>;
   /** Chain ids, base first. */
@@ -26,7 +26,7 @@ export type Image = Readonly<{
   container: string;
   engineVersion: string;
   history: readonly HistoryEntry[];
-  /** The image that it was made on top of, where that is known and was here. */
+  /** The parent image, if it is known and exists here. */
   parentId: string | undefined;
   sizeBytes: number;
 }>;
@@ -47,13 +47,13 @@ const migrations = [
    ) STRICT, WITHOUT ROWID;`,
 ];
 
-/** The images and their names: all in memory, each change committed before it is seen. */
+/** The images and their names, all in memory; a change is committed before it is visible. */
 export class ImageStore {
   readonly #db: Database;
   readonly #layers: Layers;
   readonly #images = new Map<string, Image>();
   readonly #taggedAt = new Map<string, Temporal.Instant>();
-  /** By the text of the reference: a tag's or a digest's, never both. */
+  /** By reference, which has a tag or a digest, never both. */
   readonly #references = new Map<string, { reference: Reference; imageId: string }>();
   readonly #statements;
 
@@ -63,7 +63,7 @@ export class ImageStore {
     db.migrate('images', migrations);
     this.#statements = {
       json: db.sql.prepare('SELECT json FROM images WHERE id = ?'),
-      // One whose record could not be read is there already.
+      // An image whose record could not be decoded has a row already.
       insert: db.sql.prepare(
         `INSERT INTO images (id, json, parent) VALUES (?, ?, ?)
          ON CONFLICT (id) DO UPDATE SET json = excluded.json, parent = excluded.parent, tagged_ns = NULL`,
@@ -94,7 +94,7 @@ export class ImageStore {
     return this.#images.get(id);
   }
 
-  /** The configuration to the byte: its digest is the id. */
+  /** The configuration byte for byte: its digest is the id. */
   jsonOf(id: string): string {
     const row = this.#statements.json.get(id);
     return row === undefined ? notFound(id) : String(row.json);
@@ -104,25 +104,25 @@ export class ImageStore {
     return [...this.#images.values()];
   }
 
-  /** Of all images, also of those whose records cannot be read: their layers stay. */
+  /** The ids of all images, including those whose records cannot be decoded, so that their layers stay. */
   ids(): ReadonlySet<string> {
     return new Set([...this.#images.keys(), ...this.#db.badRecords.idsIn('images')]);
   }
 
-  /** The image with exactly this name; with a digest the tag says nothing. */
+  /** The image with exactly this name; a digest overrides the tag. */
   named({ repository, tag, digest }: Reference): Image | undefined {
     const key = familiarReference(digest === undefined ? { repository, tag } : { repository, digest });
     const found = this.#references.get(key);
     return found === undefined ? undefined : this.#images.get(found.imageId);
   }
 
-  /** Whether `ref` is an image's id or the beginning of it, and not one of its names. */
+  /** Whether `ref` is an image's id or a prefix of it, not a name. */
   isId(image: Image, ref: string): boolean {
     const hex = ref.startsWith('sha256:') ? ref.slice('sha256:'.length) : ref;
     return image.id.startsWith(`sha256:${hex}`);
   }
 
-  /** An image's names, sorted as people read them; those with a tag and those with a digest. */
+  /** An image's names in their short form, sorted: those with a tag and those with a digest. */
   referencesOf(id: string): Reference[] {
     return [...this.#references]
       .filter(([, { imageId }]) => imageId === id)
@@ -152,7 +152,10 @@ export class ImageStore {
     return this.all().filter((image) => image.parentId === id);
   }
 
-  /** Stores an image whose layers are registered; `json` is its configuration to the byte. An image that is there stays. */
+  /**
+   * Stores an image whose layers are registered; `json` is its configuration byte for byte. An existing image stays
+   * unchanged.
+   */
   insert(id: string, json: string, parentId?: string): Image {
     const known = this.#images.get(id);
     if (known !== undefined) return known;
@@ -168,7 +171,7 @@ export class ImageStore {
     return image;
   }
 
-  /** Says what an image was made on top of. */
+  /** Records the parent of an image. */
   setParent(id: string, parentId: string): void {
     const image = this.#images.get(id);
     if (image === undefined) return notFound(id);
@@ -176,7 +179,7 @@ export class ImageStore {
     this.#images.set(id, { ...image, parentId });
   }
 
-  /** Gives an image a name and takes it from the one that had it. A name has a tag or a digest. */
+  /** Gives an image a name, and removes the name from the image that had it. A name has a tag or a digest. */
   refer(reference: Reference, imageId: string, now: Temporal.Instant): void {
     const { repository, tag, digest } = reference;
     this.#db.transaction(() => {
@@ -187,7 +190,7 @@ export class ImageStore {
     this.#taggedAt.set(imageId, now);
   }
 
-  /** Takes a name away. */
+  /** Removes a name. */
   unrefer(reference: Reference): void {
     this.#statements.deleteReference.run(reference.repository, reference.tag ?? '', reference.digest ?? '');
     this.#references.delete(familiarReference(reference));

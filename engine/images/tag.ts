@@ -6,13 +6,13 @@ import type { ImageStore } from './store.ts';
 
 type Needs = { images: ImageStore; clock: Clock; events: Events };
 
-/** Gives an image another name; a name that another image has moves over. */
+/** Gives an image another name, which moves over if another image has it. */
 export function tagImage(engine: Needs, ref: string, repo: string, tag: string | undefined): void {
   const reference = parseRepoAndTag(repo, tag);
   giveName(engine, engine.images.find(ref).id, reference);
 }
 
-/** The same for an image and a name that are known. */
+/** The same for an image and a name that were already looked up. */
 export function giveName(engine: Needs, imageId: string, reference: Reference): void {
   engine.images.refer(reference, imageId, engine.clock.now());
   emitImageEvent(engine, 'tag', engine.images.find(imageId), familiarReference(reference));

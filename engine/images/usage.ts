@@ -1,4 +1,4 @@
-/** Which containers are made of an image: a function of the containers domain, given at start. */
+/** Lists the containers of an image: a function of the containers domain, passed in at the start. */
 export type ImageUsage = Readonly<{
   usedBy(imageId: string): readonly { id: string; running: boolean }[];
 }>;

@@ -11,20 +11,20 @@ import type { Layer, Layers } from './layers.ts';
 type Needs = { layers: Layers; blobs: Blobs; archives: Archives; locks: KeyLock };
 
 type Arrival = {
-  /** The archive as it was received, and its digest. */
+  /** The archive as received, and its digest. */
   file: string;
   digest: string;
-  /** What the image says the layer is; undefined when nobody says so. */
+  /** The digest that the image states; undefined if it states none. */
   diffId?: string;
   /** Chain id of the layer below. */
   parent: string | undefined;
 };
 
 /**
- * Makes an archive that has arrived a layer on top of another, or finds that it is one already. One that has lost its
- * files gets them again.
+ * Turns a received archive into a layer on top of another, or finds the existing layer. A layer that has lost its files
+ * gets them back.
  *
- * The layer lives as long as `leases`, or until somebody owns it.
+ * The layer lives as long as `leases`, or longer if it gets an owner.
  */
 export async function applyLayer(
   engine: Needs,
@@ -42,10 +42,10 @@ export async function applyLayer(
   const lower = engine.layers.chain(parent).map((layer) => join(engine.layers.directory, layer.folder));
   const [extracted] = await both(
     engine.archives.extract({ fd: archive.fd, digest }, workspace.path, lower, onProgress),
-    archive.sync(), // the disk works on this while the thread extracts
+    archive.sync(), // the disk syncs while the thread extracts
   );
   if (diffId !== undefined && extracted.diffId !== diffId) {
-    throw new EngineError('invalid', `a layer has the digest ${extracted.diffId}, its image says ${diffId}`);
+    throw new EngineError('invalid', `a layer has the digest ${extracted.diffId}, but its image states ${diffId}`);
   }
   const chainId = chainOn(parent, extracted.diffId);
   const twin = leased(engine.layers, chainId, leases);
@@ -56,12 +56,12 @@ export async function applyLayer(
   return engine.layers.register(workspace.path, { chainId, parent, blob: digest, ...extracted });
 }
 
-/** Whether both are there that a layer consists of: its files, and the archive that they came from. */
+/** Whether both parts of a layer exist: its files, and the archive that they came from. */
 function isComplete({ layers, blobs }: Pick<Needs, 'layers' | 'blobs'>, layer: Layer): boolean {
   return layers.isWhole(layer) && blobs.has(layer.blob);
 }
 
-/** The layer with this chain id, if it is there; it will be kept in any case. */
+/** The layer with this chain id, if it exists; a lease keeps it in any case. */
 function leased(layers: Layers, chainId: string, leases: DisposableStack): Layer | undefined {
   leases.use(layers.lease(chainId));
   return layers.get(chainId);
@@ -71,7 +71,7 @@ function chainOn(parent: string | undefined, diffId: string): string {
   return chainIds(parent === undefined ? [diffId] : [parent, diffId]).at(-1)!;
 }
 
-/** Waits for both also when one fails: they use the same file. */
+/** Waits for both even when one fails, because they use the same file. */
 async function both<A, B>(first: Promise<A>, second: Promise<B>): Promise<[A, B]> {
   await Promise.allSettled([first, second]);
   return [await first, await second];

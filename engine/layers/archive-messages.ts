@@ -3,19 +3,19 @@ import type { ArchiveLimits } from './tar-reader.ts';
 
 /** Work that a worker thread does for the daemon. Streams follow as `chunk` messages. */
 export type Work =
-  /** Writes a stream into one file as it comes. */
+  /** Writes a stream into one file. */
   | { kind: 'receive'; file: string; limits: ArchiveLimits }
-  /** Takes an archive apart; its files are written into `directory` under numbers. */
+  /** Unpacks an archive; its files are written into `directory` under numbers. */
   | { kind: 'unpack'; directory: string; limits: ArchiveLimits }
   /** Extracts a layer's archive from the open file `fd`, whose digest is known. */
   | { kind: 'extract'; fd: number; digest: string; target: string; lower: readonly string[]; limits: ArchiveLimits };
 
 export type Received = { digest: string; sizeBytes: number };
 
-/** A member of an archive that was taken apart. */
+/** A member of an unpacked archive. */
 export type Unpacked =
   | { path: string; kind: 'file'; file: string; digest: string; sizeBytes: number }
-  /** Another name; `target` is relative to the archive's root. */
+  /** A link; `target` is relative to the archive's root. */
   | { path: string; kind: 'link'; target: string };
 
 export type Extracted = { diffId: string; sizeBytes: number };
@@ -29,9 +29,9 @@ export type ToWorker =
   | { id: number; end: { failure?: string } };
 
 export type FromWorker =
-  /** The memory of a chunk that was consumed. */
+  /** The memory of a consumed chunk. */
   | { id: number; consumed: ArrayBuffer }
-  /** So many bytes of the file were read. */
+  /** The number of bytes of the file read so far. */
   | { id: number; progress: number }
   | { id: number; result: Results[Work['kind']] }
   | { id: number; failure: { message: string; kind?: ErrorKind; code?: string; stack?: string } };

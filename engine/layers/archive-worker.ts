@@ -16,7 +16,8 @@ import { Unpacker } from './unpack.ts';
 const READ_BYTES = 1024 * 1024;
 const PROGRESS_BYTES = 4 * 1024 * 1024;
 
-// The thread's whole life: work comes in by messages, several at a time, and gives way to each other at each chunk.
+// The body of the worker thread: messages bring work, several pieces at a time, which yield to each other at each
+// chunk.
 const port = parentPort!;
 const streams = new Map<number, ArrivingStream>();
 
@@ -53,7 +54,7 @@ async function receive(stream: AsyncIterable<Buffer>, file: string, limits: Arch
   using writer = new FileWriter(file);
   for await (const chunk of stream) {
     writer.write(chunk, writer.sizeBytes);
-    if (writer.sizeBytes > limits.bytes) throw badArchive(`it has more than ${limits.bytes} bytes, which is the limit`);
+    if (writer.sizeBytes > limits.bytes) throw badArchive(`it has more bytes than the limit of ${limits.bytes}`);
   }
   return { digest: writer.digest(), sizeBytes: writer.sizeBytes };
 }
@@ -71,7 +72,7 @@ async function extract(id: number, work: Extract<Work, { kind: 'extract' }>): Pr
   const reader = new TarReader(extractor, work.limits);
   const head = Buffer.alloc(MAGIC_BYTES);
   readSync(work.fd, head, 0, head.length, 0);
-  // Without compression the file's digest is the layer's: it was computed on the way in.
+  // Without compression the file's digest is the layer's, and was computed during the upload.
   const hash = detectCompression(head) === 'none' ? undefined : createHash('sha256');
   for await (const chunk of decompressed(chunksOf(work.fd, (bytes) => tell({ id, progress: bytes })))) {
     hash?.update(chunk);
@@ -83,7 +84,7 @@ async function extract(id: number, work: Extract<Work, { kind: 'extract' }>): Pr
   return { diffId, sizeBytes: extractor.sizeBytes };
 }
 
-/** A file read from its beginning, whatever its own position is; each chunk lies where the one before was. */
+/** Reads a file from its beginning, regardless of its position; each chunk reuses the memory of the one before. */
 async function* chunksOf(fd: number, onProgress: (bytes: number) => void): AsyncGenerator<Buffer> {
   const buffer = Buffer.allocUnsafeSlow(READ_BYTES);
   let position = 0;
@@ -97,7 +98,7 @@ async function* chunksOf(fd: number, onProgress: (bytes: number) => void): Async
       told = position;
       onProgress(position);
     }
-    await setImmediate(); // other work of this thread gets its turn
+    await setImmediate(); // yields to other work of this thread
   }
   onProgress(position);
 }
@@ -106,7 +107,7 @@ function tell(message: FromWorker, transferred: ArrayBuffer[] = []): void {
   port.postMessage(message, transferred);
 }
 
-/** Errors lose their class and their code on the way between threads. */
+/** Errors lose their class and their code between threads. */
 function describe(error: unknown): Extract<FromWorker, { failure: unknown }>['failure'] {
   if (!(error instanceof Error)) return { message: String(error) };
   const code = 'code' in error ? String(error.code) : undefined;

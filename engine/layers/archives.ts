@@ -7,12 +7,14 @@ import type { Extracted, FromWorker, Received, Results, ToWorker, Unpacked, Work
 import { DEFAULT_LIMITS, type ArchiveLimits } from './tar-reader.ts';
 
 const THREADS = 2;
-/** A thread costs a few megabytes: one that has nothing to do ends. */
+/** A thread takes a few megabytes, so an idle one ends. */
 const IDLE_MILLISECONDS = 10_000;
 const CHUNK_BYTES = 256 * 1024;
-/** Chunks that may be on their way to a thread: then the sender waits, and with it the client. */
+/** The number of chunks on their way to a thread at which the sender waits, and with it the client. */
 const CHUNKS_AHEAD = 8;
-/** Node makes new memory for every 64 KB of a request, and the collector, left alone, looks through the whole heap for it. */
+/**
+ * Node allocates new memory for every 64 KB of a request; left alone, the collector would scan the whole heap for it.
+ */
 const CHUNKS_PER_COLLECTION = 16;
 
 type Task = {
@@ -20,14 +22,14 @@ type Task = {
   onProgress: (bytes: number) => void;
   settle: PromiseWithResolvers<Results[Work['kind']]>;
   sent: number;
-  /** Chunks sent and not consumed yet. */
+  /** Chunks sent but not yet consumed. */
   ahead: number;
-  /** Memory of those that were consumed, to be filled again. */
+  /** Memory of consumed chunks, to be reused. */
   spare: ArrayBuffer[];
   wake: (() => void) | undefined;
 };
 
-/** Reading and writing archives, in threads of their own: the event loop only passes bytes on. */
+/** Reads and writes archives in worker threads; the event loop only passes bytes on. */
 export class Archives implements AsyncDisposable {
   readonly limits: ArchiveLimits;
   readonly #clock: Clock;
@@ -38,19 +40,20 @@ export class Archives implements AsyncDisposable {
     this.limits = limits;
   }
 
-  /** Writes a stream into a new file as it is; tells its digest. */
+  /** Writes a stream unchanged into a new file, and returns its digest. */
   async receive(stream: AsyncIterable<Uint8Array>, file: string): Promise<Received> {
     return (await this.#perform({ kind: 'receive', file, limits: this.limits }, stream)) as Received;
   }
 
-  /** Takes an archive, compressed or not, apart into files in `directory`. */
+  /** Unpacks an archive, compressed or not, into files in `directory`. */
   async unpack(stream: AsyncIterable<Uint8Array>, directory: string): Promise<Unpacked[]> {
     return (await this.#perform({ kind: 'unpack', directory, limits: this.limits }, stream)) as Unpacked[];
   }
 
   /**
-   * Extracts a layer's archive, an open file with this digest, compressed or not, into the empty folder `target`. `lower` are the folders of the layers
-   * below, topmost first. `onProgress` hears how many bytes of the file were read.
+   * Extracts a layer's archive, an open file with this digest, compressed or not, into the empty folder `target`.
+   * `lower` are the folders of the layers below, topmost first. `onProgress` gets the number of bytes read from the
+   * file.
    */
   async extract(
     { fd, digest }: { fd: number; digest: string },
@@ -98,13 +101,13 @@ class ArchiveThread {
     this.#clock = clock;
     this.#onGone = onGone;
     this.#worker = new Worker(new URL('archive-worker.ts', import.meta.url), {
-      // It opens files by calls that Node does not see, and closes them itself.
+      // The worker opens files by calls that Node does not track, and closes them itself.
       trackUnmanagedFds: false,
     });
-    // The thread alone keeps nothing alive: whoever waits for its work has a connection open.
+    // The thread does not keep the process alive: every caller that waits for it has a connection open.
     this.#worker.on('message', (message: FromWorker) => this.#onMessage(message));
     this.#worker.once('error', (error) => this.#failAll(error));
-    this.#worker.once('exit', () => this.#failAll(new Error('the archive thread ended')));
+    this.#worker.once('exit', () => this.#failAll(new Error('the archive thread has ended')));
   }
 
   get load(): number {
@@ -145,9 +148,9 @@ class ArchiveThread {
     await this.#worker.terminate();
   }
 
-  /** Sends the stream in chunks of a good size, never more ahead than the thread can take. */
+  /** Sends the stream in chunks of a good size, and waits when the thread is behind. */
   async #feed(id: number, task: Task, stream: AsyncIterable<Uint8Array>): Promise<void> {
-    // Refused work takes no more bytes, and its sender must not wait for room.
+    // Failed work takes no more bytes, and its sender must not wait for room.
     const refused = new AbortController();
     const settled = task.settle.promise.then(
       () => refused.abort(),

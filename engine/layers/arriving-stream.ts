@@ -1,8 +1,8 @@
 import { EngineError } from '../lib/errors.ts';
 
 /**
- * Chunks that arrive by messages, read as a stream. What was read is given back, so that the sender can wait, and fill it
- * again: a chunk is the reader's until it asks for the next one.
+ * Chunks that arrive by messages, read as a stream. Consumed chunks go back to the sender, which waits for them and
+ * reuses them: a chunk is valid until the reader asks for the next one.
  */
 export class ArrivingStream implements AsyncIterable<Buffer> {
   readonly #giveBack: (chunk: Buffer<ArrayBuffer>) => void;
@@ -20,7 +20,7 @@ export class ArrivingStream implements AsyncIterable<Buffer> {
     this.#wake?.();
   }
 
-  /** Nothing follows; with a `failure` the stream is not complete, and its reader hears of it. */
+  /** The end of the stream; with a `failure` it is incomplete, and its reader throws. */
   end(failure: string | undefined): void {
     this.#ended = true;
     this.#failure = failure;

@@ -9,7 +9,7 @@ import type { SetAside } from '../trees/set-aside.ts';
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 
 /**
- * Layer archives as they were received, by their digest: what is saved or pushed later is the same to the byte.
+ * Layer archives as received, by their digest, so that a later save or push gives the same bytes.
  *
  * A blob appears whole (written beside, synced, renamed) and never changes.
  */
@@ -21,7 +21,7 @@ export class Blobs {
     this.#directory = join(dataRoot, 'blobs', 'sha256');
     this.#arriving = join(dataRoot, 'blobs', 'arriving');
     mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
-    // Whatever was on its way when the daemon died has lost its sender.
+    // Uploads that were interrupted by the daemon's death cannot continue.
     rmSync(this.#arriving, { recursive: true, force: true });
     mkdirSync(this.#arriving, { mode: 0o700 });
   }
@@ -39,7 +39,7 @@ export class Blobs {
     return statSync(this.path(digest)).size;
   }
 
-  /** A folder for files on their way in; it disappears with everything that was not adopted. */
+  /** A folder for incoming files; disposing removes it with every file that was not adopted. */
   arrivals(): AsyncDisposable & { path: string } {
     const path = join(this.#arriving, newId());
     mkdirSync(path, { mode: 0o700 });
@@ -52,25 +52,25 @@ export class Blobs {
   }
 
   /**
-   * Makes a file that was synced, and whose digest was checked while it was written, a blob. Synchronous, so that the
-   * record of its owner can be written before anybody looks.
+   * Turns a file into a blob; it was synced, and its digest was checked while it was written. Synchronous, so that the
+   * owner's record can be written in the same step.
    */
   adopt(file: string, digest: string): void {
     renameSync(file, this.path(digest));
   }
 
-  /** Brings the blobs' names onto the disk. */
+  /** Syncs the blobs' names to the disk. */
   async sync(): Promise<void> {
     await using handle = await open(this.#directory, 'r');
     await handle.sync();
   }
 
-  /** Removing a blob that is not there is fine. */
+  /** Removes a blob; a missing one is not an error. */
   remove(digest: string): void {
     rmSync(this.path(digest), { force: true });
   }
 
-  /** Sets aside what no record names. */
+  /** Sets aside blobs without a record. */
   setAsideAllBut(owned: ReadonlySet<string>, setAside: SetAside): void {
     for (const name of readdirSync(this.#directory)) {
       if (!owned.has(`sha256:${name}`)) setAside.take(join(this.#directory, name));

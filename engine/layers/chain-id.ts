@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** The chain ids of layers, base first: each names the content of a layer together with all layers below it. */
+/** The chain ids of layers, base first: each identifies a layer together with all layers below it. */
 export function chainIds(diffIds: readonly string[]): string[] {
   const ids: string[] = [];
   for (const diffId of diffIds) {

@@ -17,10 +17,10 @@ const MAGIC: readonly (readonly [Compression, readonly number[]])[] = [
 ];
 export const MAGIC_BYTES = 6;
 const CHUNK_BYTES = 512 * 1024;
-/** A frame may ask for a window of gigabytes; no tool writes more than this without being told to. */
+/** A frame may ask for a window of gigabytes; no tool writes more than this by default. */
 const ZSTD_WINDOW_LOG = 27;
 
-/** What the first bytes of a file say. */
+/** The compression, from the first bytes of a file. */
 export function detectCompression(head: Uint8Array): Compression {
   const found = MAGIC.find(([, magic]) => magic.every((byte, index) => head[index] === byte));
   return found?.[0] ?? 'none';
@@ -33,10 +33,7 @@ export async function compressionOf(path: string): Promise<Compression> {
   return detectCompression(buffer.subarray(0, bytesRead));
 }
 
-/**
- * The bytes of `source` without their compression, whichever it is. Chunks on both sides are valid until the next one is
- * asked for.
- */
+/** The bytes of `source`, decompressed. Chunks on both sides are valid until the next one is requested. */
 export async function* decompressed(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const chunks = source[Symbol.asyncIterator]();
   try {
@@ -53,7 +50,7 @@ export async function* decompressed(source: AsyncIterable<Buffer>): AsyncGenerat
 type Decompressor = {
   input: Writable;
   output: Readable;
-  /** Rejects with the reason when there is one that the streams do not tell. */
+  /** Rejects with a reason that the streams do not report. */
   ended: Promise<void>;
   stop: () => void;
 };
@@ -68,7 +65,7 @@ async function* through(
   try {
     for await (const chunk of output) yield chunk as Buffer;
   } catch (error) {
-    // A tool that is missing or gives up only breaks its pipes; why comes from `ended`.
+    // A tool that is missing or fails only breaks its pipes; `ended` has the reason.
     stop();
     throw explained(reasonOf(await settled) ?? error, compression);
   } finally {
@@ -78,7 +75,7 @@ async function* through(
   if (reason !== undefined) throw explained(reason, compression);
 }
 
-/** A decompressor holds chunks while more are asked for. */
+/** A decompressor holds chunks while it reads more. */
 async function* copies(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   for await (const chunk of source) yield Buffer.from(chunk);
 }
@@ -110,7 +107,7 @@ function inProcess(stream: Transform): Decompressor {
   return { input: stream, output: stream, ended: Promise.resolve(), stop: () => void stream.destroy() };
 }
 
-/** The system's program, which both reads and writes at its own pace. */
+/** Runs the system's program, which reads and writes at its own pace. */
 function byTool(tool: 'xz' | 'bzip2'): Decompressor {
   const child = spawn(tool, ['-dc'], { stdio: ['pipe', 'pipe', 'pipe'] });
   const { promise: ended, resolve, reject } = Promise.withResolvers<void>();
@@ -153,7 +150,7 @@ function explained(error: unknown, compression: Compression): unknown {
   if (hasCode(error, 'ENOENT')) {
     return new EngineError(
       'failed',
-      `the archive is compressed with ${compression}, and no such program is installed`,
+      `the archive is compressed with ${compression}, but that program is not installed`,
       {
         cause: error,
       },

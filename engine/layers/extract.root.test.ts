@@ -32,7 +32,7 @@ import { DEFAULT_LIMITS, TarReader, type ArchiveLimits } from './tar-reader.ts';
 
 const OPAQUE = 'trusted.overlay.opaque';
 
-/** A folder with `in/` to extract into, and `outside`, which nobody may touch. */
+/** A folder with `in/` to extract into, and `outside`, which must stay unchanged. */
 class Place implements Disposable {
   readonly path = mkdtempSync(join(tmpdir(), 'gantry-extract-'));
   readonly inside = join(this.path, 'in');
@@ -44,7 +44,7 @@ class Place implements Disposable {
     writeFileSync(join(this.outside, 'precious'), 'untouched', { mode: 0o640 });
   }
 
-  /** In pieces that end anywhere, so that every state of the reader is cut in two somewhere. */
+  /** Splits into pieces at arbitrary places, so that every state of the reader is interrupted somewhere. */
   extract(archive: Buffer, { limits = DEFAULT_LIMITS, lower = [], pieceBytes = 1000 }: Options = {}): number {
     using extractor = new LayerExtractor(this.inside, lower);
     const reader = new TarReader(extractor, limits);
@@ -85,7 +85,7 @@ const refused: readonly (readonly [what: string, archive: () => Buffer, message:
       ),
     /written through a link/,
   ],
-  ['a link to nowhere', () => archiveOf({ name: 'a', type: 'symlink', linkName: '' }), /the link "a" leads nowhere/],
+  ['a link to nowhere', () => archiveOf({ name: 'a', type: 'symlink', linkName: '' }), /the link "a" has no target/],
   [
     'a hard link to a folder',
     () => archiveOf({ name: 'a/', type: 'directory' }, { name: 'b', type: 'link', linkName: 'a' }),
@@ -125,7 +125,7 @@ const refused: readonly (readonly [what: string, archive: () => Buffer, message:
   [
     'a hard link to nothing',
     () => archiveOf({ name: 'a', type: 'link', linkName: 'b' }),
-    /a link to "b", which is not there/,
+    /a link to "b", which does not exist/,
   ],
   [
     'a file through an absolute link',
@@ -160,7 +160,7 @@ const refused: readonly (readonly [what: string, archive: () => Buffer, message:
     /through a link/,
   ],
   ['a file below a file', () => archiveOf({ name: 'a' }, { name: 'a/b' }), /below something that is no folder/],
-  ['a root that is a file', () => archiveOf({ name: './', type: 'symlink', linkName: 'x' }), /root is not a folder/],
+  ['a root that is a file', () => archiveOf({ name: './', type: 'symlink', linkName: 'x' }), /root is not a directory/],
   ['an unknown type', () => archiveOf({ name: 'a', damage: retyped('!') }), /unknown type/],
   ['a wrong checksum', () => archiveOf({ name: 'a', damage: (header) => header.write('b', 0) }), /wrong checksum/],
   ['a negative size', () => archiveOf({ name: 'a', damage: withSize('\u{ff}'.repeat(12)) }), /negative size/],
@@ -189,13 +189,13 @@ const refused: readonly (readonly [what: string, archive: () => Buffer, message:
   [
     'a pax record longer than its header',
     () => archiveOf({ name: 'p', type: 'pax', content: '99 path=a\n' }),
-    /record is cut/,
+    /record is truncated/,
   ],
   ['a pax record without a value', () => archiveOf({ name: 'p', type: 'pax', content: '8 patha\n' }), /no value/],
   ['a pax size that is negative', () => archiveOf({ name: 'a', pax: { size: '-1' } }), /invalid number/],
   ['a pax name with a zero byte', () => archiveOf({ name: 'a', pax: { path: 'a\0b' } }), /zero byte/],
   ['a pax name that climbs', () => archiveOf({ name: 'a', pax: { path: '../outside/x' } }), /leads out of the root/],
-  ['an impossible owner', () => archiveOf({ name: 'a', pax: { uid: '4294967295' } }), /impossible owner/],
+  ['an impossible owner', () => archiveOf({ name: 'a', pax: { uid: '4294967295' } }), /invalid owner/],
   ['a name that is too long', () => archiveOf({ name: 'n'.repeat(300) }), /too long/],
   [
     'a sparse map beyond the file',
@@ -466,7 +466,7 @@ function fillTree(root: string, { devices, longNames }: { devices: boolean; long
   utimesSync(join(root, 'sub'), 1_000_000_000, 1_000_000_000);
 }
 
-/** Everything there is to see of a tree, in text. */
+/** A tree with all its metadata, as text. */
 function describeTree(root: string): string {
   const list = execFileSync('find', ['.', '-printf', '%P %y %m %U %G %T@ %l %n\n'], { cwd: root, encoding: 'utf8' });
   const sums = execFileSync('sh', ['-c', 'find . -type f -exec sha256sum {} +'], { cwd: root, encoding: 'utf8' });

@@ -26,38 +26,38 @@ import type { TarSink } from './tar-reader.ts';
 const TYPE = { directory: 0o040000, charDevice: 0o020000, blockDevice: 0o060000, fifo: 0o010000 } as const;
 
 const WHITEOUT = '.wh.';
-/** Bookkeeping of aufs; of these only the opaque mark means something. */
+/** Bookkeeping files of aufs; only the opaque mark has a meaning. */
 const AUFS = '.wh..wh.';
 const OPAQUE = '.wh..wh..opq';
 const OPAQUE_XATTR = 'trusted.overlay.opaque';
-/** An archive must not speak to overlayfs: a redirect, for one, shows a folder from somewhere else. */
+/** An archive must not set overlayfs attributes: a redirect, for example, shows a folder from somewhere else. */
 const OVERLAY_XATTRS = 'trusted.overlay.';
 
 /**
- * Writes the entries of a layer's archive into a folder, in overlayfs's own form: a removed file is a device 0/0, a
+ * Writes the entries of a layer's archive into a folder in overlayfs's own form: a removed file is a device 0/0, and a
  * folder that hides the one below carries a mark.
  *
- * Every name is resolved by the kernel against the folder held open, so that no link, however it got there, leads out.
+ * The kernel resolves every name below the open folder, so that no link leads out.
  */
 export class LayerExtractor implements TarSink, Disposable {
   readonly #root: number;
   readonly #lower: readonly string[];
-  /** Folders' own times, set when nothing is written into them any more. */
+  /** The times of folders, set after everything in them is written. */
   readonly #times = new Map<BytePath, Timespec>();
-  /** Names that this layer says are gone, as long as it has nothing of that name itself. */
+  /** Names that this layer removes, unless the layer itself has an entry of that name. */
   readonly #whiteouts = new Set<BytePath>();
-  /** The folder that the last entry was in: archives go folder by folder. */
+  /** The folder of the last entry, because archives go folder by folder. */
   #parent: { path: BytePath; fd: number } | undefined;
   #file: { entry: TarEntry; fd: number; directory: number; name: BytePath; endBytes: number } | undefined;
   #sizeBytes = 0;
 
-  /** `lower` are the folders of the layers below, topmost first: they know what a folder is like that is only implied. */
+  /** `lower` are the folders of the layers below, topmost first: an implied folder takes its attributes from there. */
   constructor(target: string, lower: readonly string[] = []) {
     this.#root = openRoot(target);
     this.#lower = lower;
   }
 
-  /** Of the files written so far. */
+  /** The size of the files written so far. */
   get sizeBytes(): number {
     return this.#sizeBytes;
   }
@@ -90,7 +90,7 @@ export class LayerExtractor implements TarSink, Disposable {
     this.#file = undefined;
     try {
       const { uid, gid, mode, mtime, sizeBytes } = entry;
-      if (endBytes !== sizeBytes) ftruncateSync(fd, sizeBytes); // the hole at a sparse file's end
+      if (endBytes !== sizeBytes) ftruncateSync(fd, sizeBytes); // the hole at the end of a sparse file
       setAttributes(fd, { uid, gid, mode, mtime });
       setXattrs(directory, name, entry);
     } catch (error) {
@@ -100,7 +100,7 @@ export class LayerExtractor implements TarSink, Disposable {
     }
   }
 
-  /** The archive is complete: gives the folders their times. */
+  /** Ends the archive: sets the times of the folders. */
   complete(): void {
     for (const [path, time] of this.#times) {
       const slash = path.lastIndexOf('/');
@@ -126,7 +126,7 @@ export class LayerExtractor implements TarSink, Disposable {
     }
   }
 
-  /** The name has to be free. */
+  /** The name must not exist. */
   #make(entry: TarEntry, directory: number, name: BytePath, path: BytePath): void {
     switch (entry.type) {
       case 'file':
@@ -138,8 +138,9 @@ export class LayerExtractor implements TarSink, Disposable {
         this.#finishDirectory(entry, directory, name, path);
         return;
       case 'symlink':
-        // Wherever it leads: in a container nothing leads out, and here nothing is written through one that does.
-        if (entry.linkPath === '') throw badArchive(`the link ${shown(entry.path)} leads nowhere`);
+        // Any target is allowed: in a container it cannot lead out, and extraction never writes through a link that
+        // leads out.
+        if (entry.linkPath === '') throw badArchive(`the link ${shown(entry.path)} has no target`);
         symlinkAt(entry.linkPath, directory, name);
         chownAt(directory, name, entry.uid, entry.gid);
         setXattrs(directory, name, entry);
@@ -158,13 +159,13 @@ export class LayerExtractor implements TarSink, Disposable {
   }
 
   #finishDirectory(entry: TarEntry, directory: number, name: BytePath, path: BytePath): void {
-    // A folder of this layer may come after the mark that the one below is gone.
+    // A folder of this layer may come after the mark that removes the one below.
     if (this.#whiteouts.delete(path)) setXattrAt(directory, name, OPAQUE_XATTR, Buffer.from('y'));
     setNodeAttributes(directory, name, entry);
     this.#times.set(path, entry.mtime);
   }
 
-  /** A later entry replaces an earlier one of the same name; only a folder joins a folder. */
+  /** A later entry replaces an earlier one of the same name; a folder merges with a folder. */
   #makeRoom(entry: TarEntry, directory: number, name: BytePath, path: BytePath): 'nothing' | 'folder' {
     if (typeAt(directory, name) === TYPE.directory) {
       if (entry.type === 'directory') return 'folder';
@@ -182,9 +183,9 @@ export class LayerExtractor implements TarSink, Disposable {
     }
   }
 
-  /** The archive's own root folder: it is there, and keeps being a folder. */
+  /** The archive's root: it exists already, and stays a folder. */
   #addRoot(entry: TarEntry): void {
-    if (entry.type !== 'directory') throw badArchive('its root is not a folder');
+    if (entry.type !== 'directory') throw badArchive('its root is not a directory');
     setNodeAttributes(this.#directory(''), '.', entry);
     this.#times.set('', entry.mtime);
   }
@@ -199,7 +200,7 @@ export class LayerExtractor implements TarSink, Disposable {
     if (removed === '' || removed === '.' || removed === '..') throw badArchive(`${readable(name)} removes nothing`);
     const directory = this.#directory(parent);
     const there = typeAt(directory, removed);
-    // A mark speaks of the layers below; what this layer itself has stays.
+    // A mark applies to the layers below, not to entries of this layer.
     if (there === TYPE.directory) setXattrAt(directory, removed, OPAQUE_XATTR, Buffer.from('y'));
     if (there !== undefined) return;
     mknodAt(directory, removed, TYPE.charDevice, 0, 0);
@@ -219,7 +220,7 @@ export class LayerExtractor implements TarSink, Disposable {
     setTimesAt(directory, name, entry.mtime);
   }
 
-  /** The open folder with this path; what is missing on the way is made. */
+  /** Opens the folder with this path, and creates missing parents. */
   #directory(path: BytePath): number {
     if (this.#parent?.path === path) return this.#parent.fd;
     const fd = this.#openOrMake(path);
@@ -250,7 +251,7 @@ export class LayerExtractor implements TarSink, Disposable {
     return openDirectoryBeneath(this.#root, path);
   }
 
-  /** In the merged view the topmost folder's attributes count: an implied one must not change those of the one below. */
+  /** In the merged view the topmost folder's attributes count, so an implied folder copies those of the one below. */
   #likeBelow(above: number, name: BytePath, path: BytePath): void {
     for (const lower of this.#lower) {
       const below = folderBelow(lower, path);
@@ -270,7 +271,7 @@ export class LayerExtractor implements TarSink, Disposable {
   }
 }
 
-/** The folder with this path in a lower layer; `other` when something else has its place. */
+/** The folder with this path in a lower layer; `other` if it is not a folder there. */
 function folderBelow(lower: string, path: BytePath): BigIntStats | 'absent' | 'other' {
   const root = openRoot(lower);
   try {
@@ -289,7 +290,7 @@ function folderBelow(lower: string, path: BytePath): BigIntStats | 'absent' | 'o
   }
 }
 
-/** A name of the archive relative to its root, without `.` and doubled slashes; refuses what leads out. */
+/** A name of the archive relative to its root, without `.` and doubled slashes. Throws for a name that leads out. */
 export function innerPath(path: BytePath, what: string): BytePath {
   if (path.startsWith('/')) throw badArchive(`${what} ${shown(path)} is absolute`);
   if (path === '') throw badArchive(`${what} is empty`);
@@ -314,21 +315,22 @@ function setXattrs(directory: number, name: BytePath, entry: TarEntry): void {
         const shownName = JSON.stringify(readable(attribute.slice(0, 80)));
         throw badArchive(`the attribute ${shownName} of ${shown(entry.path)} is too long or badly named`, error);
       }
-      // Not every file system has every kind, and links and nodes take no `user.` ones: the file matters more.
+      // Not every file system supports every kind, and links and nodes take no `user.` attributes. The file is
+      // extracted without them.
       if (!hasCode(error, 'EOPNOTSUPP') && !hasCode(error, 'ENOTSUP') && !hasCode(error, 'EPERM')) throw error;
     }
   }
 }
 
-/** The kernel's words for a name or value that no file can have. */
+/** The kernel's errors for a name or value that no file can have. */
 const XATTR_REFUSALS = ['E2BIG', 'ERANGE', 'EINVAL', 'ENAMETOOLONG'];
 
-/** All attributes of a file have to fit into one block on ext4, which otherwise says that there is no space. */
+/** On ext4 all attributes of a file have to fit into one block; otherwise it reports ENOSPC. */
 function isLong({ xattrs }: TarEntry): boolean {
   return [...xattrs].reduce((bytes, [name, value]) => bytes + name.length + value.length, 0) > 2048;
 }
 
-/** A device whose numbers fit into the kernel's; a FIFO has none, whatever the archive says. */
+/** A device whose numbers the kernel can represent; the numbers of a FIFO are ignored. */
 function makeNode(
   { path, mode, major, minor }: TarEntry,
   type: 'charDevice' | 'blockDevice' | 'fifo',
@@ -344,7 +346,7 @@ function makeNode(
   mknodAt(directory, name, TYPE[type] | mode, major, minor);
 }
 
-/** What the kernel's refusal means for the archive. */
+/** Explains a failure of the kernel in terms of the archive. */
 function explained(error: unknown, entry: TarEntry): unknown {
   const name = shown(entry.path);
   if (hasCode(error, 'EXDEV') || hasCode(error, 'ELOOP')) {
@@ -356,7 +358,7 @@ function explained(error: unknown, entry: TarEntry): unknown {
   if (hasCode(error, 'ENAMETOOLONG')) return badArchive(`the name ${name.slice(0, 80)}… is too long`, error);
   if (hasCode(error, 'EFBIG')) return badArchive(`${name} is larger than a file can be`, error);
   if (hasCode(error, 'ENOENT') && entry.type === 'link') {
-    return badArchive(`${name} is a link to ${shown(entry.linkPath)}, which is not there`, error);
+    return badArchive(`${name} is a link to ${shown(entry.linkPath)}, which does not exist`, error);
   }
   if (hasCode(error, 'EPERM') && entry.type === 'link') {
     return badArchive(`${name} is a link to ${shown(entry.linkPath)}, which is a folder`, error);

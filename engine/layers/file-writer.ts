@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { closeSync, openSync, writeSync } from 'node:fs';
 
-/** A new file that is hashed while it is written; synchronous, for worker threads. */
+/** Writes and hashes a new file; synchronous, for worker threads. */
 export class FileWriter implements Disposable {
   readonly #fd: number;
   readonly #hash = createHash('sha256');

@@ -3,7 +3,7 @@ import { hasCode } from '../lib/errors.ts';
 import { KeyLock } from '../lib/key-lock.ts';
 import type { Overlay } from './layers.ts';
 
-/** Overlays that the daemon itself has mounted; users of the same one share its mount. */
+/** Overlays that the daemon itself has mounted; several users share one mount. */
 export class HostMounts {
   readonly #users = new Map<string, number>();
   readonly #locks = new KeyLock();
@@ -28,14 +28,14 @@ export class HostMounts {
     try {
       await unmountInBackground(target);
     } catch (error) {
-      // Somebody looks at the mount table or into the folder at this moment: it goes when they are done.
+      // A reader of the mount table or of the folder keeps it busy; a lazy unmount goes when it is done.
       if (!hasCode(error, 'EBUSY')) throw error;
       unmount(target, { lazy: true });
     }
   }
 }
 
-/** The lower folders are relative to `base`; nothing else runs while this process stands there. */
+/** The lower folders are relative to `base`, so the working directory changes during this synchronous call. */
 function mountFrom(base: string, overlay: Overlay): void {
   const before = process.cwd();
   process.chdir(base);

@@ -11,22 +11,22 @@ import { Trash } from '../trees/trash.ts';
 import type { Blobs } from './blobs.ts';
 import { HostMounts } from './host-mounts.ts';
 
-/** One extracted layer. The chain id names its content together with everything below it. */
+/** One extracted layer. The chain id identifies its content together with all layers below. */
 export type Layer = Readonly<{
   chainId: string;
   /** Digest of the uncompressed archive. */
   diffId: string;
   /** Chain id of the layer below. */
   parent: string | undefined;
-  /** Name of its folder: short, so that the overlay options of many layers fit into one page. */
+  /** The name of its folder, short, so that the overlay options of many layers fit into one page. */
   folder: string;
-  /** Digest of the archive as it was received. */
+  /** Digest of the archive as received. */
   blob: string;
-  /** Of the files in it. */
+  /** The size of its files. */
   sizeBytes: number;
 }>;
 
-/** What an overlay mount takes; `lower` is relative to `base`, topmost first. */
+/** The parameters of an overlay mount; `lower` is relative to `base`, topmost first. */
 export type Overlay = { base: string; lower: string[]; upper: string; work: string; target: string };
 
 type FailureLog = { warn(details: object, message: string): void };
@@ -47,18 +47,18 @@ const migrations = [
    ) STRICT, WITHOUT ROWID;`,
 ];
 
-/** A layer above those of the image, with what every container has. */
+/** The layer above those of the image, with files that every container has. */
 const COMMON = 'common';
-/** Of earlier versions. */
+/** The name in earlier versions. */
 const OLD_COMMON = 'empty';
 const TRASH = '.trash';
-/** How folders begin whose layer is not complete. */
+/** The name prefix of folders whose layer is incomplete. */
 const NEW = 'new-';
 
 type Owner = Readonly<{ kind: 'image' | 'container'; top: string | undefined }>;
 
 /**
- * The extracted layers, who owns them, and the containers' writable layers on top.
+ * The extracted layers with their owners, and the containers' writable layers.
  *
  * An owner (an image or a container) names the topmost layer of its chain. A layer lives as long as an owner, a layer
  * above it, or work in progress needs it.
@@ -97,13 +97,13 @@ export class Layers implements AsyncDisposable {
     makeCommonLayer(join(this.#directory, COMMON));
     mkdirSync(this.#writable, { recursive: true, mode: 0o700 });
     const onFailure = (error: unknown, path: string): void =>
-      log.warn({ err: error, path }, 'a folder could not be removed; the next start tries again');
+      log.warn({ err: error, path }, 'cannot remove a folder; the next start of the daemon tries again');
     this.#trash = new Trash(join(this.#directory, TRASH), onFailure);
     this.#writableTrash = new Trash(join(this.#writable, TRASH), onFailure);
     this.#load();
   }
 
-  /** The folder all layers live in; `Layer.folder` is relative to it. */
+  /** The folder of all layers; `Layer.folder` is relative to it. */
   get directory(): string {
     return this.#directory;
   }
@@ -121,7 +121,7 @@ export class Layers implements AsyncDisposable {
     const chain: Layer[] = [];
     for (let id = top; id !== undefined;) {
       const layer = this.#layers.get(id);
-      if (layer === undefined) throw new Error(`layer ${id} is not there`);
+      if (layer === undefined) throw new Error(`layer ${id} does not exist`);
       chain.push(layer);
       id = layer.parent;
     }
@@ -129,7 +129,7 @@ export class Layers implements AsyncDisposable {
   }
 
   /**
-   * The folders of a container's writable layer, and its hold on the image's layers: they stay, also when the image
+   * Creates a container's writable layer, and makes it an owner of the image's layers, which stay even when the image
    * is removed by force.
    */
   async prepare(containerId: string, imageId: string | undefined): Promise<void> {
@@ -139,7 +139,7 @@ export class Layers implements AsyncDisposable {
     try {
       mkdirSync(folder, { mode: 0o710 });
       for (const name of ['upper', 'work', 'merged']) mkdirSync(join(folder, name));
-      // This is the mode of the container's root folder: the daemon's umask must not take anything from it.
+      // The mode of the container's root folder, set regardless of the daemon's umask.
       chmodSync(join(folder, 'upper'), 0o755);
     } catch (error) {
       await this.remove(containerId);
@@ -147,7 +147,7 @@ export class Layers implements AsyncDisposable {
     }
   }
 
-  /** How the container's root file system is put together. */
+  /** The overlay of the container's root file system. */
   overlay(containerId: string): Overlay {
     const lower = this.chain(this.#ownerOf(containerId).top).map((layer) => layer.folder);
     const folder = join(this.#writable, containerId);
@@ -160,7 +160,7 @@ export class Layers implements AsyncDisposable {
     };
   }
 
-  /** The same for somebody who is about to mount it. Throws `failed` when something of it is not there any more. */
+  /** The same for a mount. Throws `failed` when a folder of it is missing. */
   wholeOverlay(containerId: string): Overlay {
     const overlay = this.overlay(containerId);
     const lost = this.chain(this.#ownerOf(containerId).top).find((layer) => !this.isWhole(layer));
@@ -168,28 +168,29 @@ export class Layers implements AsyncDisposable {
       const path = join(this.#directory, lost.folder);
       throw new EngineError('failed', `a layer of its image is missing: ${path}. Load the image again`);
     }
-    if (!existsSync(overlay.upper)) throw new EngineError('failed', `its own files are missing: ${overlay.upper}`);
+    if (!existsSync(overlay.upper))
+      throw new EngineError('failed', `the container's own files are missing: ${overlay.upper}`);
     return overlay;
   }
 
-  /** Whether a layer's files are where they were put. */
+  /** Whether a layer's files still exist. */
   isWhole(layer: Layer): boolean {
     return existsSync(join(this.#directory, layer.folder));
   }
 
-  /** Mounts the root file system of a container that does not run, for work on its files by the daemon itself. */
+  /** Mounts the root file system of a stopped container, so that the daemon can work on its files. */
   async mountOnHost(containerId: string): Promise<AsyncDisposable & { path: string }> {
     return await this.#mounts.mount(this.wholeOverlay(containerId));
   }
 
-  /** Gives up a container's writable layer; its files disappear in the background. Twice is fine. */
+  /** Removes a container's writable layer, its files in the background. May be called twice. */
   // oxlint-disable-next-line require-await -- a promise by contract, so that errors come one way
   async remove(containerId: string): Promise<void> {
     this.release(containerId);
     this.#writableTrash.take(join(this.#writable, containerId));
   }
 
-  /** Bytes that the container wrote, −1 when that is not known, and those of its whole root file system. */
+  /** The size of the container's own files (−1 if unknown), and of its whole root file system. */
   async size(containerId: string): Promise<{ writableBytes: number; rootBytes: number }> {
     const chain = this.chain(this.#ownerOf(containerId).top);
     const imageBytes = chain.reduce((sum, layer) => sum + layer.sizeBytes, 0);
@@ -197,12 +198,12 @@ export class Layers implements AsyncDisposable {
       const writableBytes = await bytesBelow(join(this.#writable, containerId, 'upper'));
       return { writableBytes, rootBytes: imageBytes + writableBytes };
     } catch (error) {
-      this.#log.warn({ err: error, container: containerId }, 'the size of a container is not known');
+      this.#log.warn({ err: error, container: containerId }, 'cannot measure the size of a container');
       return { writableBytes: -1, rootBytes: imageBytes };
     }
   }
 
-  /** A folder to extract into; what was not registered disappears with it. */
+  /** A folder to extract into; disposing removes what was not registered. */
   workspace(): Disposable & { path: string } {
     const path = join(this.#directory, `${NEW}${shortId(newId())}`);
     mkdirSync(path, { mode: 0o755 });
@@ -210,9 +211,9 @@ export class Layers implements AsyncDisposable {
   }
 
   /**
-   * Makes an extracted folder a layer, under a lease of the caller's.
+   * Turns an extracted folder into a layer, under a lease of the caller.
    *
-   * The folder gets its final name before the record exists: a crash in between leaves a folder that nobody owns.
+   * The folder gets its final name before the record exists; a crash in between leaves a folder without an owner.
    */
   register(path: string, layer: Omit<Layer, 'folder'>): Layer {
     const registered = { ...layer, folder: shortId(newId()) };
@@ -223,7 +224,7 @@ export class Layers implements AsyncDisposable {
     return registered;
   }
 
-  /** Puts an extracted folder, and a blob with this digest, in the place of a layer's that were lost. */
+  /** Replaces the lost files and blob of a layer. */
   restore(path: string, known: Layer, blob: string): Layer {
     const place = join(this.#directory, known.folder);
     this.#trash.take(place);
@@ -234,7 +235,7 @@ export class Layers implements AsyncDisposable {
     return restored;
   }
 
-  /** Keeps a layer, there already or still to come, until it is disposed: for work whose result will own the layer. */
+  /** Keeps a layer, existing or future, until it is disposed: for work whose result will own the layer. */
   lease(chainId: string): Disposable {
     this.#leases.set(chainId, (this.#leases.get(chainId) ?? 0) + 1);
     return {
@@ -248,19 +249,21 @@ export class Layers implements AsyncDisposable {
   }
 
   /**
-   * An image holds the layers up to `top`: said before its own record is stored, and `release` after that is gone, so
-   * that a crash in between leaves an owner without a record, which the next start lets go.
+   * Makes an image the owner of the layers up to `top`. To be called before the image's record is stored, as `release`
+   * is called after its removal: a crash in between leaves an owner without a record, which the next start releases.
    */
   own(imageId: string, top: string | undefined): void {
     this.#own(imageId, { kind: 'image', top });
   }
 
-  /** Whether an image or a container with this id has a hold on layers. */
+  /** Whether an image or a container with this id owns layers. */
   isOwner(id: string): boolean {
     return this.#owners.has(id);
   }
 
-  /** The owner lets go; returns the chain ids of the layers that went with it, topmost first. Twice is fine. */
+  /**
+   * Releases the layers of an owner; returns the chain ids of the removed layers, topmost first. May be called twice.
+   */
   release(owner: string): string[] {
     const top = this.#owners.get(owner)?.top;
     if (!this.#owners.has(owner)) return [];
@@ -270,8 +273,8 @@ export class Layers implements AsyncDisposable {
   }
 
   /**
-   * At the daemon's start: owners without a record of their own let go, and removals that were cut off go on. What no
-   * record at all knows is set aside: perhaps it is the record that was lost.
+   * At the daemon's start: releases owners without a record, and continues interrupted removals. Folders without any
+   * record are set aside, because the record may have been lost.
    */
   reconcile(containers: ReadonlySet<string>, images: ReadonlySet<string>, setAside: SetAside): void {
     for (const [owner, { kind }] of this.#owners) {
@@ -292,21 +295,21 @@ export class Layers implements AsyncDisposable {
     this.#blobs.setAsideAllBut(new Set([...this.#layers.values()].map((layer) => layer.blob)), setAside);
   }
 
-  /** One that cannot be moved keeps no daemon from starting. */
+  /** A folder that cannot be moved does not keep the daemon from starting. */
   #throwAway(trash: Trash, path: string): void {
     try {
       trash.take(path);
     } catch (error) {
-      this.#log.warn({ err: error, path }, 'a folder could not be removed; the next start tries again');
+      this.#log.warn({ err: error, path }, 'cannot remove a folder; the next start of the daemon tries again');
     }
   }
 
-  /** Resolves when removals so far have reached the disk. */
+  /** Resolves when all removals so far are done. */
   async settled(): Promise<void> {
     await Promise.all([this.#trash.emptied(), this.#writableTrash.emptied()]);
   }
 
-  /** Removals in the background stop where they are; the next start goes on with them. */
+  /** Stops removals in the background; the next start continues them. */
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([this.#trash[Symbol.asyncDispose](), this.#writableTrash[Symbol.asyncDispose]()]);
   }
@@ -322,7 +325,7 @@ export class Layers implements AsyncDisposable {
     return owner;
   }
 
-  /** Removes a layer that nobody needs, and then those below it. */
+  /** Removes a layer that is not needed, and then those below it. */
   #collect(top: string | undefined): string[] {
     const removed: Layer[] = [];
     this.#db.transaction(() => {
@@ -372,7 +375,7 @@ export class Layers implements AsyncDisposable {
   }
 }
 
-/** An empty file by which programs know that they run in a container. */
+/** An empty file that tells programs that they run in a container. */
 function makeCommonLayer(folder: string): void {
   makeFolders(folder, 0o755);
   const mark = join(folder, '.dockerenv');

@@ -1,7 +1,7 @@
 import type { BytePath, Timespec } from '../host/openat.ts';
 import { badArchive, type Segment } from './tar-header.ts';
 
-/** What pax records say about an entry; what they do not say is undefined. */
+/** The values of pax records for an entry; undefined if not given. */
 export type PaxValues = {
   path?: BytePath;
   linkPath?: BytePath;
@@ -13,7 +13,7 @@ export type PaxValues = {
   sparse?: {
     path?: BytePath;
     realBytes?: number;
-    /** Version 1.0: the map stands before the content. */
+    /** Version 1.0: the map precedes the content. */
     mapInContent: boolean;
     numbers: number[];
   };
@@ -30,7 +30,7 @@ export function readPax(content: Buffer, values: PaxValues): void {
     const length = blank < 0 || blank - at > 10 ? NaN : decimal(content.toString('latin1', at, blank));
     const end = at + length;
     if (!(end > blank + 1) || end > content.length || content[end - 1] !== 0x0a)
-      throw badArchive('a pax record is cut');
+      throw badArchive('a pax record is truncated');
     const equals = content.indexOf(0x3d, blank + 1);
     if (equals < 0 || equals >= end) throw badArchive('a pax record has no value');
     setValue(values, content.toString('latin1', blank + 1, equals), content.subarray(equals + 1, end - 1));

@@ -3,19 +3,19 @@ import { EngineError } from '../lib/errors.ts';
 
 export const BLOCK_BYTES = 512;
 
-/** What a tar entry is. `skip` has content that means nothing to us. */
+/** The type of a tar entry. The content of `skip` is ignored. */
 export type EntryType = 'file' | 'link' | 'symlink' | 'charDevice' | 'blockDevice' | 'directory' | 'fifo';
 
 export type Segment = { offset: number; bytes: number };
 
-/** One member of an archive with everything that extended headers said about it. */
+/** One member of an archive, with the values of its extended headers. */
 export type TarEntry = {
   path: BytePath;
   type: EntryType;
   mode: number;
   uid: number;
   gid: number;
-  /** Of the file, holes included. */
+  /** The size of the file, holes included. */
   sizeBytes: number;
   mtime: Timespec;
   linkPath: BytePath;
@@ -24,7 +24,7 @@ export type TarEntry = {
   xattrs: readonly (readonly [name: string, value: Buffer])[];
 };
 
-/** The fields of one header block, as they stand. */
+/** The fields of one header block, unchanged. */
 export type RawHeader = {
   name: BytePath;
   flag: string;
@@ -39,7 +39,7 @@ export type RawHeader = {
   sparse: { segments: Segment[]; more: boolean; realBytes: number } | undefined;
 };
 
-/** An archive that is damaged, hostile, or not one at all. */
+/** The error for an archive that is damaged, hostile, or not an archive. */
 export function badArchive(why: string, cause?: unknown): EngineError {
   return new EngineError('invalid', `invalid archive: ${why}`, { cause });
 }
@@ -48,7 +48,7 @@ export function isZeroBlock(block: Buffer): boolean {
   return block.every((byte) => byte === 0);
 }
 
-/** Reads a header block: ustar, GNU or the oldest form. */
+/** Reads a header block: ustar, GNU or the oldest format. */
 export function parseHeader(block: Buffer): RawHeader {
   if (!hasRightChecksum(block)) throw badArchive('a header has a wrong checksum');
   const magic = block.toString('latin1', 257, 263);
@@ -91,10 +91,10 @@ function hasRightChecksum(block: Buffer): boolean {
   let unsigned = 8 * 0x20;
   let signed = unsigned;
   for (let index = 0; index < BLOCK_BYTES; index += 1) {
-    if (index === 148) index = 156; // the sum itself counts as blanks
+    if (index === 148) index = 156; // the checksum field counts as blanks
     const byte = block[index]!;
     unsigned += byte;
-    signed += byte < 128 ? byte : byte - 256; // some old programs added signed characters
+    signed += byte < 128 ? byte : byte - 256; // some old programs sum signed characters
   }
   const given = octal(block, 148, 8);
   return given === unsigned || given === signed;

@@ -12,7 +12,7 @@ import {
   type TarEntry,
 } from './tar-header.ts';
 
-/** What reads the entries: `begin`, any number of `data` with the position in the file, `finish`. */
+/** The consumer of the entries: `begin`, any number of `data` with the position in the file, `finish`. */
 export type TarSink = {
   begin(entry: TarEntry): void;
   data(chunk: Buffer, position: number): void;
@@ -20,12 +20,12 @@ export type TarSink = {
 };
 
 export type ArchiveLimits = Readonly<{
-  /** Of the archive without its compression. */
+  /** The size of the uncompressed archive. */
   bytes: number;
   entries: number;
 }>;
 
-/** Far above every real image, far below what fills a disk by a few megabytes of gzip. */
+/** Far above every real image, and low enough that a few megabytes of gzip cannot fill the disk. */
 export const DEFAULT_LIMITS: ArchiveLimits = { bytes: 64 * 2 ** 30, entries: 4_000_000 };
 
 const EXTENDED_HEADER_BYTES = 1024 * 1024;
@@ -47,7 +47,7 @@ const types: Readonly<Record<string, EntryType>> = {
 
 type Phase = 'header' | 'sparseBlocks' | 'extended' | 'sparseMap' | 'data' | 'padding' | 'end';
 
-/** Takes an archive apart as its bytes come, in pieces of any size. Nothing is buffered but headers. */
+/** Parses an archive from chunks of any size. Only headers are buffered. */
 export class TarReader {
   readonly #sink: TarSink;
   readonly #limits: ArchiveLimits;
@@ -66,7 +66,7 @@ export class TarReader {
   #extended: Buffer[] = [];
   #map = { text: '', lines: 0 };
 
-  /** Stored bytes of the present entry that are still to come, and the zero bytes behind them. */
+  /** The remaining stored bytes of the current entry, and the padding behind them. */
   #left = 0;
   #padding = 0;
   #segments: Segment[] = [];
@@ -83,16 +83,16 @@ export class TarReader {
   push(chunk: Buffer): void {
     this.#totalBytes += chunk.length;
     if (this.#totalBytes > this.#limits.bytes) {
-      throw badArchive(`it has more than ${this.#limits.bytes} bytes, which is the limit`);
+      throw badArchive(`it has more bytes than the limit of ${this.#limits.bytes}`);
     }
     let rest = chunk;
     while (rest.length > 0 && this.#phase !== 'end') rest = this.#take(rest);
   }
 
-  /** The bytes have ended: refuses an archive that stops in the middle. */
+  /** Ends the input; throws for an archive that stops in the middle. */
   end(): void {
     if (this.#phase === 'end') return;
-    // Many writers leave the end mark out: an end between two entries is one.
+    // Many writers omit the end mark, so the input may end between two entries.
     const isBetween = this.#phase === 'header' && this.#blockBytes === 0 && !this.#hasPending();
     if (!isBetween) throw badArchive('it ends in the middle of an entry');
   }
@@ -101,7 +101,7 @@ export class TarReader {
     return this.#pax !== undefined || this.#longName !== undefined || this.#longLink !== undefined;
   }
 
-  /** Consumes the beginning of `chunk`, returns the rest. */
+  /** Consumes the beginning of `chunk` and returns the rest. */
   #take(chunk: Buffer): Buffer {
     switch (this.#phase) {
       case 'header':
@@ -156,16 +156,16 @@ export class TarReader {
       if (this.#zeroBlocks === 2) this.#phase = 'end';
       return;
     }
-    if (this.#zeroBlocks > 0) throw badArchive('it goes on behind half of an end mark');
+    if (this.#zeroBlocks > 0) throw badArchive('it continues after half of an end mark');
     const header = parseHeader(block);
     this.#header = header;
     this.#entries += 1;
     if (this.#entries > this.#limits.entries) {
-      throw badArchive(`it has more than ${this.#limits.entries} entries, which is the limit`);
+      throw badArchive(`it has more entries than the limit of ${this.#limits.entries}`);
     }
     if ('xgLK'.includes(header.flag)) {
       if (header.storedBytes > EXTENDED_HEADER_BYTES) {
-        throw badArchive(`an extended header has ${header.storedBytes} bytes; ${EXTENDED_HEADER_BYTES} are the limit`);
+        throw badArchive(`an extended header has ${header.storedBytes} bytes; the limit is ${EXTENDED_HEADER_BYTES}`);
       }
       this.#expect('extended', header.storedBytes);
     } else if (header.sparse?.more === true) {
@@ -185,7 +185,7 @@ export class TarReader {
 
   /** Sparse version 1.0: decimal numbers, a line each, up to the end of a block; the first is how many pairs follow. */
   #onSparseMap(block: Buffer): void {
-    if (this.#left < BLOCK_BYTES) throw badArchive('a sparse map is cut');
+    if (this.#left < BLOCK_BYTES) throw badArchive('a sparse map is truncated');
     this.#left -= BLOCK_BYTES;
     this.#map.text += block.toString('latin1');
     for (const byte of block) if (byte === 0x0a) this.#map.lines += 1;
@@ -207,7 +207,7 @@ export class TarReader {
     if (bytes === 0) this.#close();
   }
 
-  /** The header and all that belongs to it are there. */
+  /** The header is complete, with its extensions. */
   #open(): void {
     const header = this.#header!;
     const pax = this.#pax;
@@ -238,7 +238,7 @@ export class TarReader {
     this.#pax = undefined;
     this.#longName = undefined;
     this.#longLink = undefined;
-    // Links, nodes and folders may carry a size that says something, but never content.
+    // Links, nodes and folders may have a size, but never content.
     this.#expect('data', '123456'.includes(header.flag) ? 0 : storedBytes);
   }
 
@@ -249,7 +249,7 @@ export class TarReader {
     let type = types[header.flag];
     if (type === undefined) throw badArchive(`an entry has the unknown type ${JSON.stringify(header.flag)}`);
     const path = pax.sparse?.path ?? pax.path ?? this.#longName ?? header.name;
-    if (type === 'file' && path.endsWith('/')) type = 'directory'; // as the oldest form writes folders
+    if (type === 'file' && path.endsWith('/')) type = 'directory'; // the oldest format's way to write folders
     return {
       path,
       type,
@@ -305,7 +305,7 @@ export class TarReader {
   }
 }
 
-/** The pieces of a sparse file have to be in order, within the file, and as long as what is stored. */
+/** The segments of a sparse file have to be in order, within the file, and as long as the stored bytes. */
 function checkSegments(segments: readonly Segment[], storedBytes: number, sizeBytes: number): void {
   let end = 0;
   let total = 0;
@@ -318,6 +318,6 @@ function checkSegments(segments: readonly Segment[], storedBytes: number, sizeBy
 }
 
 function idOf(value: number): number {
-  if (value >= 0xffffffff) throw badArchive(`an entry has the impossible owner ${value}`);
+  if (value >= 0xffffffff) throw badArchive(`an entry has the invalid owner ${value}`);
   return value;
 }

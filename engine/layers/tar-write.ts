@@ -1,6 +1,6 @@
 import { BLOCK_BYTES } from './tar-header.ts';
 
-/** What is written into archives that the engine makes itself: plain names of at most 100 bytes. */
+/** An entry of an archive that the engine writes: plain names of at most 100 bytes. */
 export type Member = {
   name: string;
   type: 'file' | 'directory' | 'symlink';
@@ -15,7 +15,7 @@ const OCTAL_MAX = 0o77777777777;
 /** The two zero blocks at an archive's end. */
 export const TAR_END = Buffer.alloc(2 * BLOCK_BYTES);
 
-/** A header block in the ustar form. */
+/** A header block in the ustar format. */
 export function tarHeader({ name, type, sizeBytes = 0, linkTarget = '', modifiedAt }: Member): Buffer {
   const block = Buffer.alloc(BLOCK_BYTES);
   if (Buffer.byteLength(name) > 100 || Buffer.byteLength(linkTarget) > 100) throw new Error(`too long: ${name}`);
@@ -43,7 +43,7 @@ function writeOctal(block: Buffer, at: number, length: number, value: number): v
   block.write(`${value.toString(8).padStart(length - 1, '0')}\0`, at);
 }
 
-/** Above 8 GiB the octal digits end, and a binary number stands in their place. */
+/** Sizes above 8 GiB do not fit into the octal digits and are written as a binary number. */
 function writeSize(block: Buffer, sizeBytes: number): void {
   if (sizeBytes <= OCTAL_MAX) {
     writeOctal(block, 124, 12, sizeBytes);

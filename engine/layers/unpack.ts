@@ -8,8 +8,8 @@ import { badArchive, type TarEntry } from './tar-header.ts';
 import type { TarSink } from './tar-reader.ts';
 
 /**
- * Writes the files of an image archive into a folder under numbers: the names inside decide nothing on the disk. Links
- * are remembered, everything else is no part of an image archive.
+ * Writes the files of an image archive into a folder under numbers, so that names of the archive have no effect on the
+ * disk. Links are remembered; other kinds are ignored.
  */
 export class Unpacker implements TarSink, Disposable {
   readonly found: Unpacked[] = [];
@@ -50,7 +50,7 @@ export class Unpacker implements TarSink, Disposable {
   }
 }
 
-/** Old archives name the same layer twice by a link from one folder to the other. */
+/** Old archives share a layer between two folders by a link. */
 function targetOf(entry: TarEntry, path: string): string {
   const link = readable(entry.linkPath);
   const target = entry.type === 'link' ? link : posix.join(posix.dirname(path), link);

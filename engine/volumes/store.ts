@@ -104,7 +104,7 @@ export class VolumeStore implements AsyncDisposable {
     this.#byName.delete(name);
   }
 
-  /** Removals in the background stop where they are; the next start goes on with them. */
+  /** Stops removals in the background; the next start continues them. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#trash[Symbol.asyncDispose]();
   }
