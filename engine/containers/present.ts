@@ -15,7 +15,7 @@ export type Around = {
   config: Config;
   now: Temporal.Instant;
   endpoints: readonly Endpoint[];
-  /** Of the network that it was in last; empty before the first start. */
+  /** The id of the network that it was in last; empty before the first start. */
   networkId: string;
   /** Name of the image where it still has the one that the container was made of, its id otherwise. */
   imageName: string;

@@ -25,7 +25,7 @@ export function createExec(engine: Needs, ref: string, body: ExecCreateBody): Ex
   }
   const user = body.User || container.config.User;
   checkUser({ user, groupAdd: [] });
-  prepareMoves(); // its start follows at once
+  prepareMoves(); // the start usually follows at once
   const exec: Exec = {
     id: newId(),
     containerId: container.id,
@@ -46,7 +46,9 @@ export function createExec(engine: Needs, ref: string, body: ExecCreateBody): Ex
   return exec;
 }
 
-/** As the events show it: with a blank at the end where there are no arguments, which is what filters compare with. */
+/**
+ * The command as events show it, with a trailing blank if there are no arguments, because filters compare with that.
+ */
 export function commandLine({ command }: Exec): string {
   return `${command[0]} ${command.slice(1).join(' ')}`;
 }

@@ -11,12 +11,12 @@ import type { ExecStore } from './store.ts';
 
 type Needs = { background: Background; config: Config; containers: ContainerStore; execs: ExecStore };
 
-/** Of a process whose end nobody saw, and of one that was ended because nobody would see its end. */
+/** The code of a process whose end was not observed, or that was killed because its end could not be observed. */
 const [LOST_CODE, KILLED_CODE] = [255, 137];
 
 /**
- * Ends the process of an exec whose shim was killed: nobody holds its streams, and nobody would learn its exit code.
- * Returns the code to record.
+ * Ends the process of an exec whose shim was killed, because its streams and its exit code are lost. Returns the code
+ * to record.
  */
 export async function endLost(engine: Needs, id: string): Promise<number> {
   let exitCode = LOST_CODE;
@@ -31,7 +31,7 @@ function endProcess({ config, containers, execs }: Needs, id: string): boolean {
   const container = containers.get(exec?.containerId ?? '');
   if (exec === undefined || container === undefined) return false;
   const pid = exec.state.status === 'running' ? exec.state.pid : startedPid(shimFolder(config, id));
-  // The number may be another process's by now: only one of this container is meant.
+  // The pid may have been reused, so only a process of this container is killed.
   if (pid === undefined || !processesIn(detectCgroups(), cgroupPathOf(container)).includes(pid)) return false;
   try {
     process.kill(pid, 'SIGKILL');
@@ -42,7 +42,7 @@ function endProcess({ config, containers, execs }: Needs, id: string): boolean {
   }
 }
 
-/** What the runtime has written of a start whose end nobody was told. */
+/** Reads what the runtime wrote about a start whose outcome is unknown. */
 function startedPid(directory: string): number | undefined {
   try {
     return Number(readFileSync(join(directory, 'pid'), 'utf8'));

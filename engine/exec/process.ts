@@ -11,8 +11,7 @@ import type { Exec } from './store.ts';
 type Needs = { config: Config; containers: ContainerStore; layers: Layers; networks: Networks };
 
 /**
- * The process as the OCI runtime wants it: the container's environment, user, limits and rights, unless the exec has its
- * own.
+ * The process for the OCI runtime: the container's environment, user, limits and rights, unless the exec has its own.
  *
  * Throws `invalid` for a user that the container does not know.
  */
@@ -33,7 +32,7 @@ export async function execProcess(engine: Needs, exec: Exec, container: Containe
   };
 }
 
-/** A name alone takes the container's variable away. */
+/** A name without `=` removes the container's variable. */
 function merged(environment: readonly string[], own: readonly string[]): string[] {
   const named = new Map(environment.map((variable) => [nameOf(variable), variable]));
   for (const variable of own) {

@@ -11,10 +11,10 @@ import { endLost } from './lost.ts';
 import { followExec, type ExecNeeds } from './start.ts';
 import type { Exec } from './store.ts';
 
-/** Clients wait for no more than this at the daemon's start; what is left goes on behind them. */
+/** The daemon's start waits at most this long; the rest continues in the background. */
 const PATIENCE_SECONDS = 0.3;
 
-/** At the daemon's start: watches the execs that lived on, and learns how the others ended. */
+/** At the daemon's start: watches the execs that still run, and finds out how the others ended. */
 export async function reconcileExecs(engine: ExecNeeds): Promise<void> {
   const containers = engine.containers.ids();
   const tasks: Task[] = [];
@@ -37,7 +37,7 @@ function isUnderWay(exec: Exec | undefined): boolean {
   return exec?.state.status === 'running' || exec?.state.status === 'starting';
 }
 
-/** The last daemon had recorded the end, and died before the folder was away. */
+/** The last daemon had recorded the end, but died before it removed the folder. */
 async function foldersOfEnded({ config, db, execs }: ExecNeeds): Promise<string[]> {
   const folders = await readdir(join(config.execRoot, 'shims')).catch(orNothing);
   const unread = new Set(db.badRecords.idsIn('execs'));

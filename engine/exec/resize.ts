@@ -5,7 +5,9 @@ import type { ExecStore } from './store.ts';
 
 type Needs = { execs: ExecStore; execShims: ReadonlyMap<string, Shim> };
 
-/** Sets the terminal's size; before the start it is the first one. Throws `notFound`. Specification, endpoint 27. */
+/**
+ * Sets the terminal's size; before the start it sets the initial size. Throws `notFound`. Specification, endpoint 27.
+ */
 export async function resizeExec(engine: Needs, ref: string, { width, height }: Size): Promise<void> {
   const { id, state } = engine.execs.find(ref);
   const shim = engine.execShims.get(id);

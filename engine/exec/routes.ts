@@ -42,7 +42,7 @@ export const execRoutes =
       schema: { params: ExecId, querystring: ResizeQuery },
       handler: async ({ originalUrl, params, query }, reply) => {
         await resizeExec(engine, params.id, { width: query.w, height: query.h });
-        // The specification's 201 is for those who ask for its version; dockerode does not, and takes only 200.
+        // 201, as specified, if the request has a version; dockerode sends none, and accepts only 200.
         return await reply
           .code(hasVersion(originalUrl) ? 201 : 200)
           .type('text/plain')

@@ -8,10 +8,10 @@ import { EngineError } from '../lib/errors.ts';
 import { runExec, type Claimed, type ExecNeeds } from './start.ts';
 
 /**
- * Runs an exec with a client at its streams, until the output ends, the client leaves, or types the detach keys; the
- * process lives on without a client.
+ * Runs an exec attached to a client, until the output ends, the client leaves, or types the detach keys. The process
+ * continues without a client.
  *
- * What goes wrong is said in the stream, as text on stdout: its head was sent, and docker's clients show it from there.
+ * Errors are text on stdout of the stream, because the answer's head was already sent; docker's clients show them.
  */
 export async function runSession(engine: ExecNeeds, claimed: Claimed, tty: boolean, client: Duplex): Promise<void> {
   const { exec, container } = claimed;
@@ -47,7 +47,7 @@ export async function runSession(engine: ExecNeeds, claimed: Claimed, tty: boole
   }
 }
 
-/** For a client that asked for the other form at the start than at the creation. */
+/** For a client that asked for another format at the start than at the creation. */
 function reframer(tty: boolean): Transform {
   let decoded: Buffer[] = [];
   const decoder = new FrameDecoder((_type, payload) => decoded.push(payload));

@@ -42,10 +42,10 @@ export type ExecNeeds = {
 
 export type Claimed = Readonly<{ exec: Exec; container: Container }>;
 
-/** dockerd 20.10 gives this to whatever could not be started, a missing command included. */
+/** dockerd 20.10 uses this for every failed start, a missing command included. */
 const NOT_STARTED_CODE = 126;
 
-/** What can be refused, before the connection is taken over; from here on the exec is started once. */
+/** Makes all checks before the connection is taken over, and claims the exec: it can be started once. */
 export function claimExec(engine: ExecNeeds, ref: string): Claimed {
   prepareMoves();
   const { id, containerId } = engine.execs.find(ref);
@@ -88,7 +88,7 @@ export async function runExec(
       runtime: engine.runtimes.get(container.hostConfig.Runtime),
       mode: { kind: 'exec', container: container.id, oomScoreAdj: container.hostConfig.OomScoreAdj },
       tty: exec.tty,
-      // Nobody could ever end the stdin of a detached one.
+      // Without a client, stdin could never be ended.
       openStdin: exec.openStdin && connect !== undefined,
       stdinOnce: true,
     });
@@ -131,7 +131,7 @@ async function recordEnd(engine: ExecNeeds, id: string, shim: Shim, exitCode: nu
   engine.execShims.delete(id);
   await background.untilDone('record the end of an exec', about, () => end(engine, id, exitCode, { ran: true })).done;
   shim.release();
-  // Nobody waits for it: the answer goes out before.
+  // In the background: the answer does not wait for it.
   background.run('clean up after an exec', about, async () => {
     await shim.gone;
     await removeFolder(engine, id, shim.directory).done;
@@ -144,7 +144,7 @@ function removeFolder({ background }: ExecNeeds, id: string, directory: string):
   });
 }
 
-/** The process as well, where there is one already: nobody would ever record its end. */
+/** Also ends the process if there is one already, because its end would never be recorded. */
 async function endShim(engine: ExecNeeds, { id }: Exec, shim: Shim): Promise<void> {
   await shim.end();
   if (shim.wasLost) await endLost(engine, id);

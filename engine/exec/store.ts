@@ -2,7 +2,7 @@ import { checkFields } from '../db/bad-records.ts';
 import type { Database } from '../db/database.ts';
 import { EngineError } from '../lib/errors.ts';
 
-/** What an exec is doing. `starting` is claimed by the one start that an exec may have. */
+/** The states of an exec. The one start that an exec may have claims `starting`. */
 export type ExecState =
   | Readonly<{ status: 'created' | 'starting' }>
   | Readonly<{ status: 'running'; pid: number }>
@@ -21,12 +21,12 @@ export type Exec = Readonly<{
   detachKeys: string;
   env: readonly string[];
   workingDir: string;
-  /** Of the terminal, when it was set before the start. */
+  /** The terminal's size, if it was set before the start. */
   size?: Readonly<{ width: number; height: number }>;
   state: ExecState;
 }>;
 
-/** For this long a client can ask for the exit code. */
+/** How long the exit code can be inspected. */
 const KEPT_MINUTES = 5;
 
 const migrations = [
@@ -37,7 +37,7 @@ const migrations = [
    ) STRICT`,
 ];
 
-/** The processes that were started, or are to be started, in running containers. They go with their container's run. */
+/** The records of execs. They are removed with the run of their container. */
 export class ExecStore {
   readonly #db: Database;
   readonly #byId = new Map<string, Exec>();
@@ -74,14 +74,14 @@ export class ExecStore {
     return [...this.#byId.values()];
   }
 
-  /** Those that run or may still be started, as an inspect of the container shows them. */
+  /** The ids of execs that run or may still be started, for an inspect of the container. */
   runningIn(containerId: string): string[] {
     return this.all()
       .filter((exec) => exec.containerId === containerId && exec.state.status !== 'ended')
       .map(({ id }) => id);
   }
 
-  /** Drops those that ended long ago: there is never more than the work of some minutes. */
+  /** Removes execs that ended long ago, so that the table holds only those of some minutes. */
   insert(exec: Exec, now: Temporal.Instant): void {
     const kept = now.subtract({ minutes: KEPT_MINUTES });
     for (const { id, state } of this.all()) {

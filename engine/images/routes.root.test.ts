@@ -35,7 +35,7 @@ const refusals: readonly (readonly [
   ['POST', `/images/create?fromSrc=-&repo=a@sha256:${'a'.repeat(64)}&tag=b`, 400, /^cannot import digest reference$/],
   ['POST', '/images/create', 400, /fromImage or fromSrc is required/],
   ['POST', '/images/create?fromImage=busybox', 501, /not implemented/],
-  ['POST', '/images/create?fromSrc=ftp://x/y', 400, /neither - nor a web address/],
+  ['POST', '/images/create?fromSrc=ftp://x/y', 400, /neither - nor a URL/],
   ['POST', '/images/create?fromSrc=http://127.0.0.1:1/y', 500, /cannot be downloaded/],
   ['POST', '/images/create?fromSrc=-&changes=RUN%20x', 400, /^run is not a valid change command$/],
   ['POST', '/images/busybox/push', 501, /not implemented/],

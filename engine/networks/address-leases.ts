@@ -1,7 +1,7 @@
 import { EngineError } from '../lib/errors.ts';
 import { cidrText, contains, ipText, lastOf, parseIp, type Cidr } from './cidr.ts';
 
-/** Which addresses of a network are in use. The lowest free one comes first, as with dockerd. */
+/** The addresses in use of a network. The lowest free one is taken first, as in dockerd. */
 export class AddressLeases {
   readonly #range: Cidr;
   readonly #used = new Set<number>();
@@ -24,7 +24,7 @@ export class AddressLeases {
     return ipText(address);
   }
 
-  /** Gives an address back; one that is not taken is no error. */
+  /** Frees an address; a free one is not an error. */
   release(ip: string): void {
     const address = parseIp(ip);
     if (address === undefined || !this.#used.delete(address)) return;
@@ -54,7 +54,7 @@ export class AddressLeases {
   }
 }
 
-/** The MAC address that belongs to an address: whoever gets the address again has the same. */
+/** The MAC address derived from an IPv4 address, so that the same address always has the same. */
 export function macOf(ip: string): string {
   return ['02', '42', ...ip.split('.').map((part) => Number(part).toString(16).padStart(2, '0'))].join(':');
 }

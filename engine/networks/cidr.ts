@@ -11,7 +11,7 @@ export function parseCidr(text: string): { range: Cidr; address: number } | unde
   return { range: rangeOf(address, prefixLength), address };
 }
 
-/** `undefined` when it is not four numbers below 256. */
+/** `undefined` if it is not four numbers below 256. */
 export function parseIp(text: string): number | undefined {
   if (!/^\d{1,3}(\.\d{1,3}){3}$/.test(text)) return undefined;
   const parts = text.split('.').map(Number);

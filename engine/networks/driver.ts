@@ -2,7 +2,7 @@ import type { Place } from './endpoint.ts';
 import type { PublishedPort, WantedPort } from './ports.ts';
 import type { NetworkRecord } from './store.ts';
 
-/** What a client asks of its place in a network. */
+/** What a client requests for an endpoint. */
 export type WantedPlace = Readonly<{
   /** Default: chosen by the driver. */
   ip?: string;
@@ -14,20 +14,20 @@ export type WantedPlace = Readonly<{
 export type Joined = Readonly<{ netns: number | undefined; place: Place }>;
 
 /**
- * A kind of network. A life: `prepare`, then in one go `join` and `publish`; later `unpublish` and `leave`.
+ * A kind of network. The order of calls: `prepare`, then `join` and `publish` in one synchronous step; later
+ * `unpublish` and `leave`.
  *
- * All but `prepare` are synchronous, so that two starts cannot meet half way; `unpublish` and `leave` of what is gone
- * already are no error.
+ * All but `prepare` are synchronous, so that two starts cannot interleave. `unpublish` and `leave` may be repeated.
  */
 export type NetworkDriver = Readonly<{
-  /** As a network shows it. */
+  /** The driver's name in inspects. */
   name: string;
-  /** Makes sure that packets get through, whatever others did to the machine meanwhile. */
+  /** Restores what other programs changed on the machine, so that packets get through. */
   prepare?(network: NetworkRecord): Promise<void>;
-  /** A namespace for a container with a place in the network. */
+  /** Creates a namespace for a container, with an endpoint in the network. */
   join(network: NetworkRecord, wanted: WantedPlace): Joined;
   leave(network: NetworkRecord, place: Place): void;
-  /** Takes the machine's ports and directs them to the place: all or none. Without it ports are not published. */
+  /** Publishes the machine's ports to the endpoint: all or none. A driver without it publishes none. */
   publish?(network: NetworkRecord, place: Place, wanted: readonly WantedPort[]): PublishedPort[];
   unpublish?(network: NetworkRecord, place: Place, ports: readonly PublishedPort[]): void;
   /** Options of the network that only its driver knows. */

@@ -1,8 +1,8 @@
 import type { PublishedPort } from './ports.ts';
 
-/** What a driver has made of a container's place in a network. Empty, and 0, where the driver gives no addresses. */
+/** What a driver has set up for an endpoint. Empty, and 0, if the driver gives no addresses. */
 export type Place = Readonly<{
-  /** The machine's end of the container's link. */
+  /** The host's end of the container's link. */
   link: string;
   ipAddress: string;
   prefixLength: number;
@@ -12,11 +12,11 @@ export type Place = Readonly<{
 
 export const NO_PLACE: Place = { link: '', ipAddress: '', prefixLength: 0, gateway: '', macAddress: '' };
 
-/** A container's place in one network, as it is stored while the container runs. */
+/** A container's endpoint in one network, stored while the container runs. */
 export type Endpoint = Place &
   Readonly<{
     id: string;
-    /** Of the namespace that all endpoints of a container share. */
+    /** The id of the sandbox that all endpoints of a container share. */
     sandboxId: string;
     containerId: string;
     networkId: string;
@@ -24,7 +24,7 @@ export type Endpoint = Place &
     ports: readonly PublishedPort[];
   }>;
 
-/** Whether the network gives addresses, as a bridge does, and the networks `host` and `none` do not. */
+/** Whether the network gives addresses: a bridge does, `host` and `none` do not. */
 export function hasAddress({ ipAddress }: Place): boolean {
   return ipAddress !== '';
 }

@@ -5,14 +5,14 @@ import type { NetworkRecord } from './store.ts';
 
 export const NETWORK_FILTERS = ['dangling', 'driver', 'id', 'label', 'name', 'scope', 'type'] as const;
 
-/** The networks that satisfy all filters; of several values of one filter one is enough. Throws `invalid`. */
+/** The networks that match all filters; one of several values of a filter is enough. Throws `invalid`. */
 export function listNetworks(engine: { networks: Networks }, filters: Filters): NetworkRecord[] {
   for (const type of filters.get('type') ?? []) {
     if (type !== 'custom' && type !== 'builtin') throw new EngineError('invalid', `invalid filter: 'type'='${type}'`);
   }
   const hasName = textFilter(filters, 'name');
   const hasId = textFilter(filters, 'id');
-  // The predefined networks, of which there are no others yet, are never taken for forgotten ones.
+  // All networks are predefined so far, and predefined networks are never dangling.
   if (isDangling(filters) === true) return [];
   return engine.networks
     .list()

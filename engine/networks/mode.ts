@@ -1,14 +1,14 @@
 import { sharedWith } from '../lib/shared-namespace.ts';
 
-/** HostConfig.NetworkMode, read once: whose network namespace a container has, and what that is connected with. */
+/** HostConfig.NetworkMode, parsed once: whose network namespace a container uses, and what it is connected to. */
 export type NetworkMode =
-  /** Its own, connected with a network that `ref` names: the bridge where the client said nothing. */
+  /** Its own namespace, connected to the network `ref`; the default is the bridge. */
   | Readonly<{ kind: 'network'; ref: string }>
-  /** The machine's. */
+  /** The machine's namespace. */
   | Readonly<{ kind: 'host' }>
-  /** Its own, with loopback alone. */
+  /** Its own namespace with loopback only. */
   | Readonly<{ kind: 'none' }>
-  /** Another container's; `ref` as the client wrote it, an id in a stored record. */
+  /** Another container's namespace; `ref` is what the client wrote, in a stored record an id. */
   | Readonly<{ kind: 'container'; ref: string }>;
 
 export const DEFAULT_NETWORK = 'bridge';
@@ -20,7 +20,7 @@ export function networkModeOf(text: string): NetworkMode {
   return { kind: 'network', ref: text === '' || text === 'default' ? DEFAULT_NETWORK : text };
 }
 
-/** The network that a mode names; a container that shares another one's namespace has none of its own. */
+/** The network that a mode names; undefined for a container that shares another one's namespace. */
 export function networkOfMode(mode: NetworkMode): string | undefined {
   switch (mode.kind) {
     case 'network':
@@ -33,7 +33,7 @@ export function networkOfMode(mode: NetworkMode): string | undefined {
   }
 }
 
-/** Whether the container is on the network that those are on who asked for none. */
+/** Whether the mode selects the default network. */
 export function isDefaultNetwork(mode: NetworkMode): boolean {
   return mode.kind === 'network' && mode.ref === DEFAULT_NETWORK;
 }

@@ -5,7 +5,7 @@ import { newNetns } from '../host/namespaces.ts';
 import { Netlink } from '../host/netlink.ts';
 import { hasCode } from '../lib/errors.ts';
 
-/** A namespace with nothing but loopback, for the network `none` and for containers that are in none. */
+/** A namespace with only loopback, for the network `none` and for containers without a network. */
 export function loopbackNetns(): number {
   return newNetns(() => {
     prepareNetns();
@@ -17,7 +17,7 @@ export function loopbackNetns(): number {
 /** Index of the link in every namespace. */
 export const LOOPBACK = 1;
 
-/** As dockerd's: no IPv6, every port is free to every user, and `ping` needs no capability. */
+/** As in dockerd: no IPv6, every user may bind every port, and `ping` needs no capability. */
 const SYSCTLS = {
   // Without IPv6 there is no duplicate address detection either, which takes a second.
   'ipv6/conf/all/disable_ipv6': '1',
@@ -25,7 +25,7 @@ const SYSCTLS = {
   'ipv4/ping_group_range': '0 2147483647',
 } as const;
 
-/** The settings of a new namespace, which this thread is in. */
+/** Sets up a new namespace; this thread is in it. */
 export function prepareNetns(): void {
   for (const [name, value] of Object.entries(SYSCTLS)) {
     try {

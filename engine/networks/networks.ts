@@ -29,7 +29,7 @@ export type NetworkSettings = Readonly<{
   bip: string;
   /** 0: chosen. */
   mtu: number;
-  /** What a container is called now, without the slash; for the lists of network inspect. */
+  /** The current name of a container without the slash, for network inspect. */
   nameOf: (containerId: string) => string | undefined;
 }>;
 
@@ -39,7 +39,7 @@ const PREDEFINED: readonly { name: string; driver: string }[] = [
   { name: 'bridge', driver: 'bridge' },
 ];
 
-/** The networks of this daemon. Nothing on the machine is touched before `start`. */
+/** The networks of this daemon. Nothing on the machine changes before `start`. */
 export class Networks implements Disposable {
   readonly settings: NetworkSettings;
   readonly store: NetworkStore;
@@ -62,7 +62,7 @@ export class Networks implements Disposable {
     }
   }
 
-  /** Brings the bridge into being for the endpoints that are stored; those of dead containers are gone by then. */
+  /** Sets up the bridge for the stored endpoints; those of dead containers must already be removed. */
   async start(): Promise<void> {
     const { dataRoot, log, bridge: name } = this.settings;
     const stored = this.predefined('bridge');
@@ -76,7 +76,7 @@ export class Networks implements Disposable {
     );
   }
 
-  /** The bridge network, or the error that the daemon has none. */
+  /** The bridge network. Throws if the daemon has none. */
   bridge(): BridgeNetwork {
     if (this.#bridge === undefined) throw new EngineError('notFound', 'network bridge not found');
     return this.#bridge;
@@ -88,12 +88,12 @@ export class Networks implements Disposable {
     return network;
   }
 
-  /** All networks that there are on this daemon: without a bridge there is no network of that name. */
+  /** All networks of this daemon; without a bridge there is no network `bridge`. */
   list(): NetworkRecord[] {
     return this.store.networks().filter(({ driver }) => driver !== 'bridge' || this.settings.bridge !== 'none');
   }
 
-  /** Finds a network by its id, its name, or a beginning of its id that no other has. */
+  /** Finds a network by its id, its name, or a unique prefix of its id. */
   find(ref: string): NetworkRecord {
     const networks = this.list();
     const exact = networks.find(({ id }) => id === ref) ?? networks.find(({ name }) => name === ref);
@@ -109,7 +109,7 @@ export class Networks implements Disposable {
     return first;
   }
 
-  /** What makes and ends places in this network. */
+  /** The driver of this network. */
   driverOf({ driver }: NetworkRecord): NetworkDriver {
     const found = this.#drivers.get(driver);
     if (found === undefined) throw new EngineError('notFound', `plugin "${driver}" not found`);
@@ -117,8 +117,8 @@ export class Networks implements Disposable {
   }
 
   /**
-   * The network that a mode names; undefined where there is none: a container that asks for nothing of a daemon without
-   * a bridge has loopback alone. Throws `notFound`.
+   * The network that a mode names. Undefined for a default mode on a daemon without a bridge: the container then has
+   * loopback only. Throws `notFound`.
    */
   forMode(mode: NetworkMode): NetworkRecord | undefined {
     const ref = networkOfMode(mode);
@@ -126,17 +126,17 @@ export class Networks implements Disposable {
     return this.find(ref);
   }
 
-  /** Who is in a network at this moment. */
+  /** The containers that are in a network now. */
   membersOf(networkId: string): Endpoint[] {
     return this.store.endpoints().filter((endpoint) => endpoint.networkId === networkId);
   }
 
-  /** A container's places in networks while it runs: the same array as long as nothing changes. */
+  /** A container's endpoints while it runs: the same array as long as nothing changes. */
   endpointsOf(containerId: string): readonly Endpoint[] {
     return this.store.endpointsOf(containerId);
   }
 
-  /** Frees what an endpoint had, as soon as it is committed that there is none. Its address is nobody's before. */
+  /** Frees the address and ports of an endpoint after its removal is committed, not before. */
   giveBack(network: NetworkRecord, endpoint: Endpoint): void {
     const { background, db } = this.settings;
     const driver = this.driverOf(network);
@@ -148,7 +148,7 @@ export class Networks implements Disposable {
     });
   }
 
-  /** Of the containers' links: as told, or the machine's own. */
+  /** The MTU of the containers' links: the setting, or the machine's. */
   mtu(): number {
     if (this.#bridge !== undefined) return this.#bridge.settings.mtu;
     if (this.settings.mtu !== 0) return this.settings.mtu;
@@ -156,20 +156,22 @@ export class Networks implements Disposable {
     return automaticMtu(route);
   }
 
-  /** Removes bridge and rules from the machine; for the end of a daemon that leaves no containers behind. */
+  /** Removes bridge and rules from the machine, when a daemon ends without running containers. */
   async removeAll(): Promise<void> {
     const bridge = this.#bridge;
     this.#bridge = undefined;
     await bridge?.remove();
   }
 
-  /** Lets go of sockets and ready sandboxes; containers keep their network. */
+  /** Closes sockets and ready sandboxes; containers keep their network. */
   [Symbol.dispose](): void {
     this.#bridge?.[Symbol.dispose]();
     this.#bridge = undefined;
   }
 
-  /** Where the bridge's addresses are: as told, as before, as found on an existing bridge, or the first free range. */
+  /**
+   * The bridge's address range: the setting, the stored one, the one of an existing bridge, or the first free range.
+   */
   #place(): { subnet: string; gateway: string } | undefined {
     const { bridge, bip, dataRoot } = this.settings;
     if (bridge === 'none') return undefined;
@@ -191,7 +193,7 @@ export class Networks implements Disposable {
     return { subnet: cidrText(subnet), gateway: gatewayOf(subnet) };
   }
 
-  /** Running containers have addresses and routes of the old place, which nobody can change from outside. */
+  /** Running containers have addresses and routes of the old range, which cannot be changed from outside. */
   #refuseMove(stored: NetworkRecord, wanted: { bridge: string; subnet?: string; gateway?: string }): void {
     const moved =
       stored.bridge !== wanted.bridge || stored.subnet !== wanted.subnet || stored.gateway !== wanted.gateway;

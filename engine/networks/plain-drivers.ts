@@ -2,7 +2,7 @@ import type { NetworkDriver } from './driver.ts';
 import { NO_PLACE } from './endpoint.ts';
 import { loopbackNetns } from './namespace.ts';
 
-/** The machine's own network: there is no namespace to hand out, only a record that the container is in it. */
+/** The machine's own network: no namespace to create, only a record of the endpoint. */
 export const hostDriver: NetworkDriver = {
   name: 'host',
   join: () => ({ netns: undefined, place: NO_PLACE }),
@@ -10,7 +10,7 @@ export const hostDriver: NetworkDriver = {
   options: () => ({}),
 };
 
-/** A namespace with loopback alone. */
+/** A namespace with only loopback. */
 export const nullDriver: NetworkDriver = {
   name: 'null',
   join: () => ({ netns: loopbackNetns(), place: NO_PLACE }),

@@ -5,12 +5,12 @@ export type Protocol = 'tcp' | 'udp';
 
 export type PublishedPort = Readonly<{ containerPort: number; protocol: Protocol; hostIp: string; hostPort: number }>;
 
-/** HostConfig.PortBindings as it comes on the wire: ranges such as `8000-8010`, empty strings and nulls included. */
+/** HostConfig.PortBindings on the wire, with ranges such as `8000-8010`, empty strings and nulls. */
 export type PortBindings = Readonly<
   Record<string, readonly { HostIp?: string | null; HostPort?: string | null }[] | null>
 >;
 
-/** A port to publish: `first` to `last` are the host ports that will do; none: any of the ephemeral range. */
+/** A port to publish, on a host port from `first` to `last`; without them, on any of the ephemeral range. */
 export type WantedPort = Readonly<{
   containerPort: number;
   protocol: Protocol;
@@ -18,7 +18,7 @@ export type WantedPort = Readonly<{
   range?: Readonly<{ first: number; last: number }>;
 }>;
 
-/** Reads all bindings and checks them, also those of `exposed` when all of them are to be published. */
+/** Reads and checks all bindings, including `exposed` ports if all of them are to be published. */
 export function wantedPorts(bindings: PortBindings, publishAll: boolean, exposed: readonly string[]): WantedPort[] {
   const wanted = Object.entries(bindings).flatMap(([key, hosts]) => {
     const port = parsePort(key);

@@ -5,7 +5,7 @@ import { parsePort, type PublishedPort } from './ports.ts';
 import type { EndpointWire, Endpoints, NetworkSettings, NetworkWire, PortMap } from './schema.ts';
 import type { NetworkRecord } from './store.ts';
 
-/** A network with the containers that are in it at this moment. */
+/** A network with the containers that are in it now. */
 export function presentNetwork(networks: Networks, network: NetworkRecord): NetworkWire {
   const { id, name, driver, createdAt, subnet, gateway } = network;
   const { nameOf } = networks.settings;
@@ -43,26 +43,26 @@ export function presentNetwork(networks: Networks, network: NetworkRecord): Netw
   };
 }
 
-/** A container as far as its networks are concerned. */
+/** The fields of a container that its networks need. */
 export type Member = Readonly<{
-  /** Its places in networks while it runs; none when it has no network, or another container's. */
+  /** Its endpoints while it runs; none without a network, or with another container's. */
   endpoints: readonly Endpoint[];
-  /** Of the network that it was in last; empty before the first start. */
+  /** The id of the network that it was in last; empty before the first start. */
   networkId: string;
   mode: NetworkMode;
   /** Config.NetworkDisabled */
   isDisabled: boolean;
   /** Keys of the configuration such as `80/tcp`. */
   exposed: readonly string[];
-  /** Of its first process, while it runs. */
+  /** The pid of its first process, while it runs. */
   pid: number | undefined;
 }>;
 
-/** NetworkSettings of a container as inspect shows it: all of it while the container runs, else the network's name. */
+/** NetworkSettings of an inspect: complete while the container runs, else only the network's name. */
 export function networkSettings(member: Member): NetworkSettings {
   const { endpoints, pid } = member;
   const hasSandbox = pid !== undefined && !member.isDisabled && networkOfMode(member.mode) !== undefined;
-  // The top level repeats the endpoint of the default bridge only: it is from before there were networks.
+  // The top level repeats only the endpoint of the default bridge; it is older than networks.
   const bridged = endpoints.find(hasAddress);
   return {
     Bridge: '',
@@ -71,7 +71,7 @@ export function networkSettings(member: Member): NetworkSettings {
     LinkLocalIPv6Address: '',
     LinkLocalIPv6PrefixLen: 0,
     Ports: portMap(member),
-    // A path that tools such as nsenter can open, as dockerd's is.
+    // A path that tools such as nsenter can open, as in dockerd.
     SandboxKey: hasSandbox ? `/proc/${pid}/ns/net` : '',
     SecondaryIPAddresses: null,
     SecondaryIPv6Addresses: null,

@@ -32,7 +32,7 @@ export const networkRoutes =
       schema: { body: CreateNetworkBody },
       handler: ({ body }) => {
         const name = body.Name ?? '';
-        if (name === '') throw new EngineError('invalid', 'the name of the network is missing');
+        if (name === '') throw new EngineError('invalid', 'the name of the network is required');
         if (PREDEFINED.has(name)) {
           throw new EngineError('forbidden', `operation is not permitted on predefined ${name} network `);
         }
@@ -77,7 +77,7 @@ export const networkRoutes =
     });
   };
 
-/** What a client is told that asks for more than the predefined networks. */
+/** The error for user-defined networks. */
 function userDefined(): EngineError {
   return new EngineError(
     'notImplemented',

@@ -115,7 +115,7 @@ test('a port of another program is refused, and other programs cannot take a pub
   await new Promise((resolve) => other.close(resolve));
   await daemon.attach('web', { portBindings: { '80/tcp': [{ HostPort: '7000' }], '53/udp': [{ HostPort: '7000' }] } });
   await using host = new Peer(machine.host);
-  // A program on the host: its server cannot be bound.
+  // A program on the host uses the port, so it cannot be published.
   const refused = await new Promise<string | undefined>((resolve) => {
     const late = createServer();
     late.once('error', (error: NodeJS.ErrnoException) => resolve(error.code));
@@ -253,7 +253,7 @@ test('two daemons with different bridges leave each other alone', async () => {
   assert.equal(b.endpoint.ipAddress, '172.18.0.2');
   assert.equal(await host.tcp('127.0.0.1', 8080), 'a sees 172.17.0.1');
   assert.equal(await host.tcp('127.0.0.1', 8081), 'b sees 172.18.0.1');
-  // A neighbour network is outside: what is published can be reached, the rest cannot.
+  // From a neighbouring network, published ports can be reached, others cannot.
   assert.match(await a.peer.tcp(HOST_IP, 8081), /^b sees/);
   assert.equal(await a.peer.tcp(b.endpoint.ipAddress, 80, 300), 'ETIMEDOUT');
 });
@@ -336,7 +336,7 @@ test('removal leaves no link, table or rule behind', async () => {
 
 test('a lease takes less than 2 ms of the daemon’s time', async () => {
   await using daemon = await TestDaemon.start();
-  const took: number[] = []; // processor time of this thread: other programs' work does not count
+  const took: number[] = []; // processor time of this thread, independent of other programs
   for (let n = 0; n < 40; n += 1) {
     await daemon.stocked();
     const before = process.threadCpuUsage();

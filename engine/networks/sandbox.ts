@@ -13,13 +13,13 @@ import type { NetworkRecord } from './store.ts';
 
 export type NetworkNeeds = { networks: Networks; events: Events };
 
-/** What a container asks of the network when it starts. */
+/** What the start of a container requests from the network. */
 export type SandboxRequest = Readonly<{
   containerId: string;
   /** Without the leading slash; error messages name it. */
   containerName: string;
   mode: NetworkMode;
-  /** Config.NetworkDisabled: a namespace with loopback alone, that is in no network. */
+  /** Config.NetworkDisabled: a namespace with only loopback, in no network. */
   isDisabled: boolean;
   /** Default: made from the address. */
   mac?: string;
@@ -34,16 +34,16 @@ export type SandboxRequest = Readonly<{
 }>;
 
 /**
- * A container's network namespace with its places in networks. `netns` is an open file descriptor, closed by the caller
- * as soon as the shim has inherited it; undefined where the container has no namespace of its own.
+ * A container's network namespace with its endpoints. `netns` is an open file descriptor that the caller closes when
+ * the shim has inherited it; undefined if the container has no namespace of its own.
  */
 export type Sandbox = Readonly<{ netns: number | undefined; endpoints: readonly Endpoint[] }>;
 
 /**
- * The namespace for a container that starts: leased, addressed, ports published. A failure changes nothing.
+ * Prepares the namespace of a starting container: leased, addressed, ports published. A failure changes nothing.
  *
- * The caller gives everything back with `closeSandbox`, also when the start fails later on. Throws `notFound` for an
- * unknown network, `failed` for ports or addresses that are not to be had.
+ * The caller frees everything with `closeSandbox`, also when the start fails later. Throws `notFound` for an unknown
+ * network, `failed` for unavailable ports or addresses.
  */
 export async function openSandbox(engine: NetworkNeeds, request: SandboxRequest): Promise<Sandbox> {
   const { mode, isDisabled, containerId } = request;
@@ -56,7 +56,7 @@ export async function openSandbox(engine: NetworkNeeds, request: SandboxRequest)
   const driver = engine.networks.driverOf(network);
   await driver.prepare?.(network);
   closeSandbox(engine, containerId);
-  // Synchronous from here to the end: two starts cannot meet half way.
+  // Synchronous from here to the end, so that two starts cannot interleave.
   return join(engine, network, driver, request);
 }
 
@@ -78,7 +78,7 @@ function join(engine: NetworkNeeds, network: NetworkRecord, driver: NetworkDrive
   return { netns, endpoints: [endpoint] };
 }
 
-/** Gives a refusal of the ports the words that clients know, and tells the disconnect that dockerd tells then. */
+/** Rewords a failure to publish as in dockerd, and emits the disconnect event that dockerd emits then. */
 function publish(
   engine: NetworkNeeds,
   network: NetworkRecord,
@@ -98,10 +98,10 @@ function publish(
 }
 
 /**
- * Ends the publishing and frees ports and addresses, after the commit where there is a transaction: an endpoint that is
- * rolled back keeps them. Synchronous and cheap; a container without a sandbox is no error.
+ * Unpublishes, and frees ports and addresses; within a transaction after its commit, so that an endpoint that is rolled
+ * back keeps them. Synchronous and cheap. A container without a sandbox is not an error.
  *
- * Namespace and links are not touched: the kernel removes them when the last process that holds them is gone.
+ * The kernel removes namespace and links with the last process that holds them.
  */
 export function closeSandbox(engine: NetworkNeeds, containerId: string): void {
   const { networks } = engine;
@@ -115,10 +115,10 @@ export function closeSandbox(engine: NetworkNeeds, containerId: string): void {
 }
 
 /**
- * At the daemon's start: forgets the endpoints of containers that are not alive any more, then sets up the bridge with
- * the rules and ports of those that are.
+ * At the daemon's start: removes the endpoints of dead containers, then sets up the bridge with the rules and ports of
+ * the living.
  *
- * Rules are written as a whole, so that whatever a killed daemon left half done is gone afterwards.
+ * Rules are written as a whole, which also replaces half-written rules of a killed daemon.
  */
 export async function reconcile(engine: NetworkNeeds, liveContainerIds: Iterable<string>): Promise<void> {
   const live = new Set(liveContainerIds);
@@ -134,7 +134,7 @@ export async function reconcile(engine: NetworkNeeds, liveContainerIds: Iterable
 
 function checkedMac(mac: string): string {
   const text = mac.toLowerCase().replaceAll('-', ':');
-  // The lowest bit of the first byte marks a group's address, which no link can have.
+  // The lowest bit of the first byte marks a multicast address, which no link can have.
   if (!/^[0-9a-f][02468ace](:[0-9a-f]{2}){5}$/.test(text)) {
     throw new EngineError('invalid', `invalid MAC address: ${mac}`);
   }

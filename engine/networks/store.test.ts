@@ -20,7 +20,7 @@ const endpoint: Endpoint = {
   ports: [{ containerPort: 80, protocol: 'tcp', hostIp: '0.0.0.0', hostPort: 8080 }],
 };
 
-/** As version 1 of the tables had it. */
+/** The record of version 1. */
 const ATTACHMENTS = `
   CREATE TABLE networks (id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, driver TEXT NOT NULL,
     created_ns INTEGER NOT NULL, bridge TEXT, subnet TEXT, gateway TEXT) STRICT;

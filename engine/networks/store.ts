@@ -2,7 +2,7 @@ import type { Database } from '../db/database.ts';
 import type { Endpoint } from './endpoint.ts';
 import type { PublishedPort } from './ports.ts';
 
-/** A network. `bridge`, `subnet` and `gateway` are there for the driver `bridge` only, once the bridge was set up. */
+/** A network. `bridge`, `subnet` and `gateway` exist only for the driver `bridge`, once the bridge was set up. */
 export type NetworkRecord = Readonly<{
   id: string;
   name: string;
@@ -136,7 +136,7 @@ export class NetworkStore {
     this.#replace(containerId, others);
   }
 
-  /** In memory, and back again when the transaction is rolled back. */
+  /** Changes the memory, and reverts it when the transaction is rolled back. */
   #replace(containerId: string, endpoints: readonly Endpoint[]): void {
     const before = this.endpointsOf(containerId);
     this.#db.onRollback(() => this.#keep(containerId, before));
@@ -150,7 +150,7 @@ export class NetworkStore {
 
   #load(): void {
     const networks = this.#db.sql.prepare('SELECT * FROM networks ORDER BY created_ns');
-    networks.setReadBigInts(true); // nanoseconds are beyond what a double holds
+    networks.setReadBigInts(true); // a double cannot hold nanoseconds
     const { badRecords } = this.#db;
     for (const network of badRecords.decodeAll('networks', 'id', networks.iterate(), networkOf)) {
       this.#networks.set(network.id, network);

@@ -1,13 +1,13 @@
 import { EngineError } from '../lib/errors.ts';
 import { overlaps, parseCidr, type Cidr } from './cidr.ts';
 
-// dockerd's ranges in dockerd's order, so that people find the addresses that they are used to.
+// dockerd's ranges in dockerd's order, so that addresses are the usual ones.
 const POOLS: readonly Cidr[] = [
   ...Array.from({ length: 15 }, (_, n) => ({ base: ip(172, 17 + n), prefixLength: 16 })),
   ...Array.from({ length: 16 }, (_, n) => ({ base: ip(192, 168, n * 16), prefixLength: 20 })),
 ];
 
-/** The first private range that touches none of those in use on this machine. */
+/** The first private range that overlaps none in use on this machine. */
 export function chooseSubnet(taken: readonly Cidr[]): Cidr {
   const free = POOLS.find((pool) => !taken.some((range) => overlaps(pool, range)));
   if (free === undefined) {
@@ -29,7 +29,7 @@ export function parseBip(bip: string): { subnet: Cidr; gateway: number } {
   }
   const size = 2 ** (32 - range.prefixLength);
   if (address === range.base || address === range.base + size - 1) {
-    throw new EngineError('invalid', `bip: ${bip} is the name of the range, not an address in it`);
+    throw new EngineError('invalid', `bip: ${bip} is the base of the range, not an address in it`);
   }
   return { subnet: range, gateway: address };
 }

@@ -154,7 +154,7 @@ function hasFile(...files: string[]): boolean {
   return files.some((file) => existsSync(`/sys/fs/cgroup/${file}`));
 }
 
-/** In the words of dockerd. */
+/** In dockerd's words. */
 function backingFilesystem(folder: string): string {
   const { kind } = filesystemOf(folder);
   return kind === 'ext' ? 'extfs' : kind;

@@ -10,7 +10,7 @@ function scoreOf(pid: number): number {
   return Number(readFileSync(`/proc/${pid}/oom_score_adj`, 'utf8'));
 }
 
-/** Whether this machine lets us go below our own score. */
+/** Whether this machine allows a score below our own. */
 function mayGoLower(): boolean {
   try {
     execFileSync('sh', ['-c', 'echo -999 >/proc/self/oom_score_adj'], { stdio: 'pipe' });

@@ -3,10 +3,15 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { hasCode } from '../lib/errors.ts';
 
 const OWN = '/proc/self/oom_score_adj';
-/** dockerd's. Shims, without which a container has no parent, go lower by themselves; containers say theirs. */
+/**
+ * dockerd's score. Shims lower theirs themselves, because a container dies with its shim; containers have their own
+ * setting.
+ */
 const SCORE = -500;
 
-/** When memory is short the kernel looks for something else first. Without CAP_SYS_RESOURCE we stand in the row. */
+/**
+ * Lowers the daemon's score, so that the OOM killer prefers other processes. Without CAP_SYS_RESOURCE the score stays.
+ */
 export function spareFromOom(): void {
   if (Number(readFileSync(OWN, 'utf8')) <= SCORE) return;
   try {

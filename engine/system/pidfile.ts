@@ -8,8 +8,8 @@ const TICKS_PER_SECOND = 100; // USER_HZ, the same on every Linux
 const CLOCK_SLACK_MS = 2000;
 
 /**
- * Writes our process id, and removes the file when disposed. A file that a dead daemon left is taken over. Throws when
- * the process that is named in it is alive.
+ * Writes our process id; disposing removes the file. A dead daemon's file is overwritten. Throws when the daemon named
+ * in the file is alive.
  */
 export class Pidfile implements Disposable {
   readonly #path: string;
@@ -21,7 +21,7 @@ export class Pidfile implements Disposable {
     if (owner !== undefined) {
       throw new EngineError(
         'conflict',
-        `the pid file ${path} names process ${owner}, which runs: another daemon has it`,
+        `the pid file ${path} names process ${owner}, which is running: another daemon uses it`,
       );
     }
     writeFileSync(path, `${process.pid}\n`);
@@ -33,7 +33,7 @@ export class Pidfile implements Disposable {
   }
 }
 
-/** The living process that wrote the file; one that is younger than the file has only got the same number. */
+/** The living process that wrote the file. A process that is younger than the file has reused the pid. */
 function ownerOf(path: string): number | undefined {
   const pid = readPid(path);
   if (pid === undefined || pid === process.pid) return undefined;
@@ -51,9 +51,9 @@ function readPid(path: string): number | undefined {
 function startOf(pid: number): number | undefined {
   const status = readText(`/proc/${pid}/stat`);
   if (status === undefined) return undefined;
-  // The name in parentheses may hold anything: fields are counted from behind it, the start is the 22nd.
+  // The name in parentheses may contain anything, so fields are counted from behind it; the start time is the 22nd.
   const fields = status.slice(status.lastIndexOf(')') + 2).split(' ');
-  if (fields[0] === 'Z') return undefined; // dead, and its parent has not looked yet
+  if (fields[0] === 'Z') return undefined; // dead, but not reaped yet
   const bootSeconds = Number(/^btime (\d+)$/m.exec(readFileSync('/proc/stat', 'utf8'))?.[1] ?? 0);
   return (bootSeconds + Number(fields[19]) / TICKS_PER_SECOND) * 1000;
 }
@@ -62,7 +62,7 @@ function readText(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    // The second is what a process that ends in between answers.
+    // ESRCH: the process ends in between.
     if (hasCode(error, 'ENOENT') || hasCode(error, 'ESRCH')) return undefined;
     throw error;
   }

@@ -13,7 +13,7 @@ import { TestEngine } from '@gantry/testing/test-engine.ts';
 const execute = promisify(execFile);
 const NOBODY = 65534;
 
-/** As what a local user would run it, when there were no wall. */
+/** A program that a local user could run without the protection. */
 async function asNobody(...command: string[]): Promise<string> {
   const [program, ...words] = command;
   const { stdout } = await execute(program!, words, { uid: NOBODY, gid: NOBODY });
@@ -27,7 +27,7 @@ suite('a local user', { concurrency: false }, () => {
 
   before(async () => {
     engine = await TestEngine.start();
-    // The wall that is tested is the engine's own, not that of the folder around it.
+    // The test is about the engine's own protection, not the outer folder's.
     chmodSync(engine.directory, 0o755);
     const layer = new TarWriter().add({ name: 'bin/setuid', content: '#!/bin/sh\nid', mode: 0o4755 }).end();
     await engine.post('/images/load?quiet=1', imageArchive(layer, ['setuid:1']));
@@ -47,7 +47,7 @@ suite('a local user', { concurrency: false }, () => {
       join(engine.dataRoot, 'writable', id, 'upper/become'),
       join(body.GraphDriver.Data.UpperDir, 'bin/setuid'),
     ]) {
-      assert.equal(statSync(program).mode & 0o7777, 0o4755, program); // it would, from there
+      assert.equal(statSync(program).mode & 0o7777, 0o4755, program); // it would work from there
       await assert.rejects(asNobody(program, 'id'), { code: 'EACCES' }, program);
     }
   });

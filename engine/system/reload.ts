@@ -10,8 +10,8 @@ import type { Runtimes } from '../runtime/runtimes.ts';
 type Needs = { daemonId: string; events: Events; log: Logger; runtimes: Runtimes };
 
 /**
- * Puts new settings in force, at once and whole; running containers are not touched. Throws, and changes nothing, when
- * the runtimes cannot be used.
+ * Applies new settings as a whole; running containers do not change. Throws, and changes nothing, when the runtimes
+ * cannot be used.
  */
 export function reloadSettings(engine: Needs, live: LiveConfig, next: Config): void {
   const { config, waiting } = reloadedConfig(live.current, next);
@@ -23,7 +23,7 @@ export function reloadSettings(engine: Needs, live: LiveConfig, next: Config): v
   engine.log.info('reloaded the configuration');
 }
 
-/** dockerd's attributes. Of the settings that only dockerd has, the value that says "none". */
+/** The event's attributes as in dockerd. Settings that only dockerd has get the value for "none". */
 export function reloadAttributes(config: Config, runtimes: Runtimes): Record<string, string> {
   return {
     'allow-nondistributable-artifacts': '[]',

@@ -6,20 +6,20 @@ import { makeFolders } from '../lib/folders.ts';
 
 type Roots = Readonly<{ dataRoot: string; execRoot: string }>;
 
-/** What an earlier version has left open to everybody. */
+/** Files that an earlier version left readable for everyone. */
 const FOLDERS = ['blobs', 'containers', 'layers', 'volumes', 'writable', 'runtime', 'runtimes', 'shims'];
 const FILES = ['daemon-id', 'database.json', 'gantry.db', 'gantry.db-wal', 'gantry.db-shm', 'lock'];
 
-/** What local users may open of the files that the daemon makes from now on: nothing. Who needs more says so. */
+/** The umask: other users may not open files that the daemon creates. Exceptions set their mode explicitly. */
 export function hideNewFiles(): void {
   process.umask(0o077);
 }
 
 /**
- * Makes the daemon's roots.
+ * Creates the daemon's roots.
  *
- * Nobody else gets into the data root: layers hold programs that are setuid root, and a user of this machine must not
- * run them outside of a container (CVE-2021-41091). The exec root is on the way to the default socket.
+ * Only root may enter the data root: layers contain setuid root programs, which users of this machine must not run
+ * outside of a container (CVE-2021-41091). The exec root can be entered, because the default socket is below it.
  */
 export function prepareRoots({ dataRoot, execRoot }: Roots): void {
   makeFolders(execRoot, 0o711);

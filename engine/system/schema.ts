@@ -24,7 +24,7 @@ export type Version = Static<typeof Version>;
 const Commit = Type.Object({ ID: text, Expected: text });
 const Index = Type.Object({ Name: text, Mirrors: Type.Array(text), Secure: flag, Official: flag });
 
-/** The specification's fields first; then those that dockerd 20.10 has at this version and its command line prints. */
+/** The specification's fields first, then those of dockerd 20.10 at this version that its command line prints. */
 export const Info = Type.Object({
   Architecture: text,
   ClusterStore: text,

@@ -7,7 +7,7 @@ import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Fields = Record<string, unknown>;
 
-/** The specification's list, as it stands there. */
+/** The specification's list, unchanged. */
 const INFO =
   `Architecture, ClusterStore, CgroupDriver, Containers, ContainersRunning, ContainersStopped, ContainersPaused,
   CpuCfsPeriod, CpuCfsQuota, Debug, EngineRootDir, Driver, DriverStatus, ExperimentalBuild, HttpProxy, HttpsProxy, ID,
@@ -98,7 +98,7 @@ function pick(fields: Fields, names: readonly string[]): Fields {
   return Object.fromEntries(names.map((name) => [name, fields[name]]));
 }
 
-/** Where `ours` lacks a field of `theirs`, or has it with another type. What is null there may be anything here. */
+/** The fields of `theirs` that `ours` lacks or has with another type. A null in `theirs` matches anything. */
 function differences(ours: unknown, theirs: unknown, place: string): string[] {
   if (theirs === null || ours === null) return [];
   if (Array.isArray(theirs) !== Array.isArray(ours) || typeof theirs !== typeof ours) return [`${place}: another type`];

@@ -143,7 +143,7 @@ export function recordRun(engine: StartNeeds, id: string, state: Alive, restartC
   });
 }
 
-/** The process as well, where there is one already: nobody would ever record its end. */
+/** Also ends the process if there is one already, because its end would never be recorded. */
 async function endShim(engine: StartNeeds, container: Container, shim: Shim): Promise<void> {
   const { id, hostConfig } = container;
   await shim.end();

@@ -16,17 +16,17 @@ const DEFAULT_MTU = 1500;
 /** The bridge's name as the kernel and nft accept it. */
 export function checkBridgeName(name: string): void {
   if (!/^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$/.test(name)) {
-    throw new EngineError('invalid', `bridge: ${name} is not a name for a link: 1 to 15 letters, digits, _ . -`);
+    throw new EngineError('invalid', `bridge: ${name} is not a valid link name: 1 to 15 letters, digits, _ . -`);
   }
 }
 
-/** The bridge of that name, when there is one that this daemon may use. */
+/** The bridge of that name, if it exists and this daemon may use it. */
 export function findBridge(route: Netlink, name: string, dataRoot: string): Link | undefined {
   const link = findLink(route, name);
   if (link === undefined) return undefined;
   if (link.kind !== 'bridge') throw new EngineError('invalid', `bridge: the link ${name} is not a bridge`);
   const owner = ownerOf(link);
-  // A data root that is gone has no containers any more: its bridge is a leftover, to be had.
+  // A removed data root has no containers, so its bridge is a leftover that can be taken over.
   if (owner !== undefined && owner !== dataRoot && existsSync(join(owner, 'gantry.db'))) {
     throw new EngineError(
       'conflict',
@@ -38,11 +38,11 @@ export function findBridge(route: Netlink, name: string, dataRoot: string): Link
 
 type BridgeSpec = Readonly<{ name: string; dataRoot: string; gateway: string; prefixLength: number; mtu: number }>;
 
-/** Makes the bridge, or completes the one that is there, and turns on what packets need to get through. */
+/** Creates the bridge, or completes an existing one, and enables forwarding. */
 export function ensureBridge(route: Netlink, spec: BridgeSpec): Link {
   const existing = findBridge(route, spec.name, spec.dataRoot);
   if (existing === undefined) {
-    // An address of its own: else the bridge takes the lowest of its ports', and changes with every container.
+    // A MAC address of its own; otherwise the bridge uses the lowest of its ports', which changes with every container.
     const mac = macText(Buffer.concat([Buffer.from([0x02, 0x42]), randomBytes(4)]));
     route.apply(createBridge({ name: spec.name, mac, mtu: spec.mtu }));
   }
@@ -50,7 +50,7 @@ export function ensureBridge(route: Netlink, spec: BridgeSpec): Link {
   const ours = existing === undefined || ownerOf(existing) !== undefined;
   route.apply(changeLink(link.index, { up: true, ...(ours ? { alias: aliasOf(spec.dataRoot) } : {}) }));
   const addresses = listAddresses(route).filter((address) => address.link === link.index);
-  // Of an earlier --bip. On a bridge that somebody else made, other addresses are none of our business.
+  // Addresses of an earlier --bip. On a foreign bridge other addresses are left alone.
   const old = ours ? addresses.filter(({ ip }) => ip !== spec.gateway) : [];
   if (old.length > 0) route.apply(...old.map(deleteAddress));
   if (!addresses.some(({ ip }) => ip === spec.gateway)) {
@@ -61,19 +61,19 @@ export function ensureBridge(route: Netlink, spec: BridgeSpec): Link {
   return getLink(route, link.index);
 }
 
-/** Removes a bridge that this daemon made; others and missing ones are left as they are. */
+/** Removes a bridge of this daemon; does nothing for foreign and missing ones. */
 export function removeBridge(route: Netlink, name: string, dataRoot: string): void {
   const link = findLink(route, name);
   if (link === undefined || ownerOf(link) !== ownerOf({ alias: aliasOf(dataRoot) })) return;
   route.apply(deleteLink(link.index));
 }
 
-/** The first IPv4 address of a link, for a bridge that somebody else has set up. */
+/** The first IPv4 address of a link, for a foreign bridge. */
 export function addressOf(route: Netlink, link: Link): { ip: string; prefixLength: number } | undefined {
   return listAddresses(route).find((address) => address.link === link.index);
 }
 
-/** Address ranges that this machine uses already: those of its links and those that its routes lead to. */
+/** Address ranges in use on this machine: those of its links and of its routes. */
 export function rangesInUse(route: Netlink): Cidr[] {
   const addresses = listAddresses(route).map(({ ip, prefixLength }) => ({ ip, prefixLength }));
   const routes = listRoutes(route)
@@ -82,7 +82,7 @@ export function rangesInUse(route: Netlink): Cidr[] {
   return [...addresses, ...routes].map(({ ip, prefixLength }) => rangeOf(parseIp(ip) ?? 0, prefixLength));
 }
 
-/** The MTU of the link that leads out, at most Ethernet's: larger packets would be cut on the way. */
+/** The MTU of the link with the default route, at most Ethernet's: larger packets would be fragmented on the way. */
 export function automaticMtu(route: Netlink): number {
   const out = listRoutes(route).find(({ prefixLength }) => prefixLength === 0)?.link;
   if (out === undefined) return DEFAULT_MTU;
@@ -90,7 +90,7 @@ export function automaticMtu(route: Netlink): number {
   return Math.min(mtu, DEFAULT_MTU);
 }
 
-/** The first address of a range, which the bridge takes. */
+/** The first address of a range, which is the bridge's. */
 export function gatewayOf(range: Cidr): string {
   return ipText(range.base + 1);
 }

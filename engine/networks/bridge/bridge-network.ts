@@ -39,13 +39,13 @@ export class BridgeNetwork implements Disposable {
   readonly #sandboxes: Sandboxes;
   readonly #addresses: AddressLeases;
   readonly #bridge: number;
-  // Of the moment in which our admission was seen there.
+  // The state of the legacy tables when our rules were last seen there.
   #legacyLayout: string | undefined;
 
-  /** Sets up bridge and rules for what is attached at this moment; running containers do not notice. */
+  /** Sets up bridge and rules for the attached containers, without interrupting them. */
   constructor(settings: BridgeSettings, endpoints: () => readonly Endpoint[]) {
     const range = parseCidr(settings.subnet)?.range;
-    if (range === undefined) throw new Error(`the stored subnet ${settings.subnet} is not one`);
+    if (range === undefined) throw new Error(`the stored subnet ${settings.subnet} is invalid`);
     this.settings = settings;
     this.prefixLength = range.prefixLength;
     this.#range = range;
@@ -69,7 +69,7 @@ export class BridgeNetwork implements Disposable {
     return this.#sandboxes.ready;
   }
 
-  /** Makes sure that packets get through, whatever other programs did to the rules. Nearly free when they did nothing. */
+  /** Restores the rules if other programs changed them. Nearly free if they did not. */
   async admit(): Promise<void> {
     this.#firewall.verify();
     const layout = legacyFilterLayout();
@@ -78,7 +78,7 @@ export class BridgeNetwork implements Disposable {
     this.#legacyLayout = legacyFilterLayout();
   }
 
-  /** Leases a sandbox and an address and brings them together. */
+  /** Leases a sandbox and an address, and sets the address. */
   join({ ip, mac }: WantedPlace): Joined {
     using undo = new DisposableStack();
     const ipAddress = this.#addresses.take(ip);
@@ -99,7 +99,7 @@ export class BridgeNetwork implements Disposable {
     this.#addresses.release(ipAddress);
   }
 
-  /** Takes the host ports and directs them to the address. All or none. */
+  /** Reserves the host ports and publishes them. All or none. */
   publish(ipAddress: string, wanted: readonly WantedPort[]): PublishedPort[] {
     if (wanted.length === 0) return [];
     using undo = new DisposableStack();
@@ -113,20 +113,20 @@ export class BridgeNetwork implements Disposable {
     return ports;
   }
 
-  /** Ends the publishing and frees the host ports; what is already gone is no error. */
+  /** Unpublishes and frees the host ports; missing ones are not an error. */
   unpublish(ipAddress: string, ports: readonly PublishedPort[]): void {
     this.#firewall.unpublish(ports.map((port) => ({ ipAddress, port })));
     for (const port of ports) this.#ports.release(port);
     if (ports.some(({ protocol }) => protocol === 'udp')) this.#forgetFlows(ipAddress);
   }
 
-  /** Removes bridge and rules: what is still attached loses its network. */
+  /** Removes bridge and rules; attached containers lose their network. */
   async remove(): Promise<void> {
     this[Symbol.dispose]();
     await removeBridgeNetwork(this.settings.name, this.settings.dataRoot);
   }
 
-  /** Lets go of sockets and ready sandboxes. Bridge and rules stay, for the containers that run on. */
+  /** Closes sockets and ready sandboxes. Bridge and rules stay for the containers that still run. */
   [Symbol.dispose](): void {
     this.#sandboxes[Symbol.dispose]();
     this.#ports[Symbol.dispose]();
@@ -144,11 +144,11 @@ export class BridgeNetwork implements Disposable {
     this.#route.apply(pinToPort(port.index, mac), addNeighbour({ link: this.#bridge, ip, mac }));
   }
 
-  /** After a restart: the ports are held again, and containers are on the bridge again if somebody removed it. */
+  /** After a restart: reserves the ports again, and attaches containers again if the bridge was removed. */
   #bringBackPorts(): void {
     const attached = this.#endpoints();
     const lost = attached.flatMap(({ ports }) => ports.filter((port) => !this.#ports.retake(port)));
-    for (const port of lost) this.settings.log.warn({ port }, 'another program took a published port meanwhile');
+    for (const port of lost) this.settings.log.warn({ port }, 'another program has taken a published port');
     if (attached.length === 0) return;
     const links = new Map(listLinks(this.#route).map((link) => [link.name, link]));
     for (const { link, macAddress } of attached) {
@@ -166,13 +166,13 @@ export class BridgeNetwork implements Disposable {
     try {
       forgetUdpFlows(this.#netfilter, ipAddress);
     } catch (error) {
-      // Kernels before 6.10 cannot: there a client that never pauses has to be patient until the flow times out.
+      // Kernels before 6.10 cannot: there a client that never pauses waits until the flow times out.
       if (!(error instanceof SystemError)) throw error;
     }
   }
 }
 
-/** Removes what a bridge network of this daemon put onto the machine; what is missing is no error. */
+/** Removes bridge and rules of this daemon from the machine; missing ones are not an error. */
 export async function removeBridgeNetwork(name: string, dataRoot: string): Promise<void> {
   using route = new Netlink();
   using firewall = new Firewall(name, () => ({ networks: [], published: [] }));

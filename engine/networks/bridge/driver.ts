@@ -1,7 +1,7 @@
 import type { NetworkDriver } from '../driver.ts';
 import type { BridgeNetwork } from './bridge-network.ts';
 
-/** `bridge` is there from the daemon's start to its end; in between nothing has to be given back. */
+/** `bridge` exists from the daemon's start to its end. */
 export function bridgeDriver(bridge: () => BridgeNetwork, started: () => BridgeNetwork | undefined): NetworkDriver {
   return {
     name: 'bridge',
@@ -17,7 +17,7 @@ export function bridgeDriver(bridge: () => BridgeNetwork, started: () => BridgeN
   };
 }
 
-/** Under the specification's names, and under those that clients know. */
+/** Under the specification's names, and under those of dockerd. */
 function optionsOf(bridge: string, mtu: number): Record<string, string> {
   const options = {
     'bridge.default_bridge': 'true',

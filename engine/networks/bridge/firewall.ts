@@ -3,29 +3,29 @@ import { NftError, Nftables, ruleGeneration } from '../../host/nftables.ts';
 import { admitForwarding, dropForwarding } from './forwarding.ts';
 import { addText, deleteText, tableText, type BridgeRules, type Published } from './ruleset.ts';
 
-/** What has to be in force. */
+/** The rules that have to be in force. */
 export type RuleState = Readonly<{ networks: readonly BridgeRules[]; published: readonly Published[] }>;
 
 /**
- * The packet rules of this daemon: its own table, and its admission to the machine's FORWARD chain.
+ * The packet rules of this daemon: its own table, and accepting rules in the machine's FORWARD chain.
  *
- * `state` tells what has to be in force; it is asked when the rules are written anew, because somebody flushed them.
+ * `state` returns the rules to write when another program has flushed them.
  */
 export class Firewall implements Disposable {
   readonly #table: string;
   readonly #state: () => RuleState;
   readonly #nft = new Nftables();
   readonly #netfilter = new Netlink('netfilter');
-  // The generation in which everything was seen to be in force; it changes when anybody changes a rule.
+  // The kernel's generation number when all rules were last seen in force; any change of a rule raises it.
   #known: number | undefined;
 
   constructor(bridge: string, state: () => RuleState) {
-    // One table per bridge: daemons with different bridges share a machine and leave each other alone.
+    // One table per bridge, so that daemons with different bridges can share a machine.
     this.#table = `gantry-${bridge}`;
     this.#state = state;
   }
 
-  /** Puts everything into force, whatever was there before. */
+  /** Writes all rules, replacing earlier ones. */
   write(): void {
     const { networks, published } = this.#state();
     this.#nft.run(tableText(this.#table, networks, published));
@@ -33,7 +33,7 @@ export class Firewall implements Disposable {
     this.#known = ruleGeneration(this.#netfilter);
   }
 
-  /** Looks whether the rules are still there and writes what is missing. Costs 0.02 ms when nobody changed any rule. */
+  /** Checks the rules and writes missing ones. Costs 0.02 ms when no rule of the machine has changed. */
   verify(): void {
     const generation = ruleGeneration(this.#netfilter);
     if (generation === this.#known) return;
@@ -45,13 +45,13 @@ export class Firewall implements Disposable {
     this.#known = ruleGeneration(this.#netfilter);
   }
 
-  /** Publishes ports, all of them or none. */
+  /** Publishes ports, all or none. */
   publish(published: readonly Published[]): void {
     if (published.length === 0) return;
     this.#change(addText(this.#table, published));
   }
 
-  /** Ends the publishing; ports that are not published are no error. */
+  /** Unpublishes ports; unpublished ones are not an error. */
   unpublish(published: readonly Published[]): void {
     if (published.length === 0) return;
     const commands = published.map((one) => deleteText(this.#table, one));
@@ -59,7 +59,7 @@ export class Firewall implements Disposable {
       this.#change(commands.join('\n'));
     } catch (error) {
       if (!isMissing(error)) throw error;
-      // One of them is missing, so nothing was done: the others have to go one by one.
+      // One of them is missing, so the transaction failed: remove the others one by one.
       for (const command of commands) this.#tryRun(command);
     }
   }
@@ -79,7 +79,7 @@ export class Firewall implements Disposable {
   #change(commands: string): void {
     const before = this.#known;
     this.#nft.run(commands);
-    // Exactly one step further: it was ours. Otherwise somebody changed rules as well, and the next look is thorough.
+    // One step is our own change. More means that another program changed rules too, and the next check reads them.
     const after = ruleGeneration(this.#netfilter);
     this.#known = before !== undefined && after === before + 1 ? after : undefined;
   }

@@ -20,7 +20,7 @@ after(async () => await outside[Symbol.asyncDispose]());
 const portBindings = { '80/tcp': [{ HostPort: '8080' }] };
 const ALL_THROUGH = ['web sees 192.0.2.1', `internet sees ${HOST_IP}`, 'web sees 172.17.0.1'];
 
-/** What the world gets of a container, and the container of the world; both ways are forwarded packets. */
+/** Requests from outside to a container and from the container to the outside; both are forwarded packets. */
 async function traffic(web: Peer): Promise<string[]> {
   return await Promise.all([
     outside.tcp(HOST_IP, 8080, 1000),
@@ -89,7 +89,7 @@ test('dockerd and the daemon share a machine, whoever starts first', { timeout: 
   await using _web = peer;
   {
     await using _dockerd = await startDockerd();
-    run('iptables', '-P', 'FORWARD', 'DROP'); // what dockerd does itself where forwarding was off
+    run('iptables', '-P', 'FORWARD', 'DROP'); // as dockerd does when forwarding was off
 
     assert.deepEqual(await traffic(peer), ALL_THROUGH);
 
@@ -136,7 +136,7 @@ async function startDockerd(): Promise<AsyncDisposable> {
     { stdio: 'ignore' },
   );
   for await (const _ of watch(directory)) if (existsSync(socket)) break;
-  // The socket is bound early and answers when the network is set up.
+  // The socket exists early, but answers only when the network is set up.
   using api = new Api(socket);
   await api.get('/_ping');
   return {

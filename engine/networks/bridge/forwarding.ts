@@ -2,11 +2,11 @@ import type { Nftables, NftObject, NftRule } from '../../host/nftables.ts';
 import type { BridgeRules } from './ruleset.ts';
 
 /**
- * Admits the traffic of our bridges to iptables' FORWARD chain.
+ * Accepts the traffic of our bridges in iptables' FORWARD chain.
  *
- * dockerd and firewall front ends set that chain's policy to DROP, and what one chain drops no other can accept. The
- * chain is made where it is missing, in the form in which iptables makes it itself: a dockerd that starts later than
- * we finds our rules there and leaves them.
+ * dockerd and firewall front ends set that chain's policy to DROP, and no other chain can accept what one chain drops.
+ * A missing chain is created in the form that iptables itself uses, so that a dockerd that starts later keeps our
+ * rules.
  */
 export function admitForwarding(nft: Nftables, owner: string, networks: readonly BridgeRules[]): void {
   const chain = nft.list('list chain ip filter FORWARD');
@@ -19,7 +19,7 @@ export function admitForwarding(nft: Nftables, owner: string, networks: readonly
   if (missing.length > 0) nft.run([...commands, ...missing].join('\n'));
 }
 
-/** Takes the admission back, and the chain when there is nothing else in its table. */
+/** Removes the accepting rules, and the chain if its table is otherwise empty. */
 export function dropForwarding(nft: Nftables, owner: string): void {
   const ours = rulesOf(nft.list('list chain ip filter FORWARD') ?? []).filter(({ comment }) =>
     comment?.startsWith(`${owner} `),

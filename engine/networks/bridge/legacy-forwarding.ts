@@ -4,8 +4,8 @@ import { promisify } from 'node:util';
 const execute = promisify(execFile);
 
 /**
- * The same admission for machines where somebody still uses the older kernel interface of iptables: nftables cannot
- * see its rules, so its own program has to be asked. Costs a spawn per rule: only for when the rules have changed.
+ * The same for machines where the older kernel interface of iptables is in use: nftables cannot see its rules, so its
+ * own program has to run. Costs a spawn per rule, so it runs only when the rules have changed.
  */
 export async function admitLegacyForwarding(bridge: string): Promise<void> {
   for (const rule of rules(bridge)) {
@@ -14,7 +14,7 @@ export async function admitLegacyForwarding(bridge: string): Promise<void> {
   }
 }
 
-/** Takes the admission back. */
+/** Removes the accepting rules. */
 export async function dropLegacyForwarding(bridge: string): Promise<void> {
   for (const rule of rules(bridge)) await iptables('-D', rule);
 }
@@ -26,7 +26,7 @@ function rules(bridge: string): string[][] {
   ];
 }
 
-/** `false`: the rule is not there, or was refused. */
+/** `false`: the rule does not exist, or was refused. */
 async function iptables(action: string, rule: readonly string[]): Promise<boolean> {
   try {
     await execute('iptables-legacy', ['-w', action, ...rule]);

@@ -8,7 +8,7 @@ import type { Protocol, PublishedPort, WantedPort } from '../ports.ts';
 const TAKEN = 'address already in use';
 const ALLOCATED = 'port is already allocated';
 
-/** What Go's net package says, which is what clients see from dockerd. */
+/** The words of Go's net package, which clients know from dockerd. */
 const BIND_REFUSALS: Readonly<Record<string, string>> = {
   EADDRINUSE: TAKEN,
   EADDRNOTAVAIL: 'cannot assign requested address',
@@ -16,17 +16,17 @@ const BIND_REFUSALS: Readonly<Record<string, string>> = {
 };
 
 /**
- * The published ports of this machine, each held by a socket of the daemon that nobody talks to.
+ * The published ports of this machine, each reserved by a socket that gets no traffic.
  *
- * The packet rules translate before a packet reaches any socket. The socket is there so that other programs cannot
- * take the port, and so that a port that another program has is noticed.
+ * The packet rules translate before a packet reaches any socket. The socket keeps other programs from taking the port,
+ * and detects a port that is already taken.
  */
 export class PortReservations implements Disposable {
   readonly #held = new Map<string, Disposable>();
   readonly #ephemeral = ephemeralRange();
   #next = this.#ephemeral.first;
 
-  /** Takes one host port for `wanted`; a range takes its first free one. Throws the sentence that dockerd answers. */
+  /** Reserves one host port for `wanted`, in a range the first free one. Throws with dockerd's message. */
   reserve(wanted: WantedPort): PublishedPort {
     const { range, ...port } = wanted;
     if (range === undefined) return { ...port, hostPort: this.#reserveAny(wanted) };
@@ -38,12 +38,12 @@ export class PortReservations implements Disposable {
     return { ...port, hostPort: range.last };
   }
 
-  /** Takes again what was published before the daemon restarted. `false`: somebody else was faster. */
+  /** Reserves a published port again after a restart. `false`: another program has it. */
   retake(port: PublishedPort): boolean {
     return this.#tryReserve(port, port.hostPort) === undefined;
   }
 
-  /** Gives a port back; one that is not held is no error. */
+  /** Frees a port; a free one is not an error. */
   release(port: PublishedPort): void {
     const key = keyOf(port, port.hostPort);
     this.#held.get(key)?.[Symbol.dispose]();

@@ -25,11 +25,11 @@ test('a published TCP port answers by 127.0.0.1, by an address of the host, and 
 
   const answers = await Promise.all([host.tcp('127.0.0.1', 8080), host.tcp(HOST_IP, 8080), outside.tcp(HOST_IP, 8080)]);
 
-  // Only the detour over loopback has to hide who asks.
+  // Only the way over loopback has to hide the source address.
   assert.deepEqual(answers, ['web sees 172.17.0.1', `web sees ${HOST_IP}`, 'web sees 192.0.2.1']);
 });
 
-// With br_netfilter the kernel translates frames inside the bridge, without it on their way through the host.
+// With br_netfilter the kernel translates frames inside the bridge; without it, on their way through the host.
 for (const bridgedFiltering of ['0', '1']) {
   test(`a published port answers its own container and the neighbours, bridge-nf-call-iptables=${bridgedFiltering}`, async () => {
     if (existsSync(BRIDGED_FILTERING)) writeFileSync(BRIDGED_FILTERING, bridgedFiltering);
@@ -129,7 +129,7 @@ test('the loopback address of the host is closed to containers and to outside', 
     [machine.outside, HOST_IP],
     [(await daemon.attach('evil')).netns, '172.17.0.1'],
   ] as const) {
-    // Somebody with root in his own namespace sends packets for 127.0.0.1 over the wire.
+    // A neighbour with root in its own namespace sends packets for 127.0.0.1 over the wire.
     const script = `ip addr del 127.0.0.1/8 dev lo; echo 1 > /proc/sys/net/ipv4/conf/all/route_localnet
       ip route flush table local 127.0.0.0/8; ip route add 127.0.0.1 via ${gateway} onlink dev eth0`;
     execFileSync('nsenter', ['--net=/proc/self/fd/3', 'sh', '-c', script], {

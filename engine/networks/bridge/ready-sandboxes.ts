@@ -9,10 +9,10 @@ import { Netlink } from '../../host/netlink.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { LOOPBACK, prepareNetns } from '../namespace.ts';
 
-/** Always ready; grows while starts come faster than new ones are made. */
+/** The usual stock; grows while starts come faster than new sandboxes are made. */
 const MINIMUM_READY = 4;
 const MAXIMUM_READY = 32;
-/** A started container leaves this much time: its shim and runtime are being spawned. */
+/** After a start there is this much time, while shim and runtime are being spawned. */
 const REFILL_AFTER_MS = 5;
 const SHRINK_AFTER_MS = 60_000;
 
@@ -30,7 +30,7 @@ export type Sandbox = Readonly<{
 type Log = Pick<Logger, 'warn'>;
 type BridgePort = Readonly<{ route: Netlink; bridge: number; mtu: number }>;
 
-/** Sandboxes in stock: making one takes 1.5 ms, addressing a ready one 0.3 ms. */
+/** A stock of sandboxes: making one takes 1.5 ms, setting the address of a ready one 0.3 ms. */
 export class Sandboxes implements Disposable {
   readonly #on: BridgePort;
   readonly #log: Log;
@@ -49,7 +49,7 @@ export class Sandboxes implements Disposable {
     return this.#ready.length;
   }
 
-  /** A ready sandbox, or one made on the spot. It belongs to the caller, who disposes it or passes it on. */
+  /** A ready sandbox, or a new one. It belongs to the caller, who disposes it or passes it on. */
   take(): Sandbox {
     const sandbox = this.#ready.shift();
     if (sandbox === undefined) this.#target = Math.min(this.#target * 2, MAXIMUM_READY);
@@ -72,7 +72,7 @@ export class Sandboxes implements Disposable {
     }
   }
 
-  // One at a time, so that a request waits for one at most.
+  // One at a time, so that a request waits for at most one.
   #scheduleRefill(): void {
     if (this.#refill !== undefined || this.#ready.length >= this.#target) return;
     this.#refill = setTimeout(() => {
@@ -80,8 +80,9 @@ export class Sandboxes implements Disposable {
       try {
         this.#ready.push(makeSandbox(this.#on));
       } catch (error) {
-        // A full bridge, or no descriptors left. The next start tries by itself and tells its client the reason.
-        this.#log.warn({ err: error }, 'no sandbox could be prepared');
+        // The bridge is full, or there are no descriptors left. The next start tries again and reports the reason to
+        // its client.
+        this.#log.warn({ err: error }, 'cannot prepare a sandbox');
         return;
       }
       this.#scheduleRefill();
@@ -101,7 +102,7 @@ export class Sandboxes implements Disposable {
   }
 }
 
-/** Lets go of a sandbox: the kernel removes namespace and links in its own time. */
+/** Closes a sandbox; the kernel removes namespace and links later. */
 export function disposeSandbox({ netns, inside }: Sandbox): void {
   inside[Symbol.dispose]();
   closeSync(netns);
@@ -120,10 +121,10 @@ function makeSandbox({ route, bridge, mtu }: BridgePort): Sandbox {
   const name = `veth${randomBytes(4).toString('hex').slice(0, 7)}`;
   route.apply(createVeth({ name, master: bridge, mtu, up: true, peer: { name: 'eth0', netns } }));
   const eth0 = getLink(inside, 'eth0').index;
-  // Up already here: the bridge port is then forwarding long before the container sends its first packet.
+  // Set up already here, so that the bridge port forwards long before the container sends its first packet.
   inside.apply(changeLink(LOOPBACK, { up: true }), changeLink(eth0, { up: true }));
   const port = getLink(route, name).index;
-  // Where br_netfilter is on, a container that calls its own published port is answered by the port it came in.
+  // With br_netfilter, a container that calls its own published port gets the answer through the port it came from.
   route.apply(changeLink(port, { hairpin: true }));
   const sandbox = { netns, inside, eth0, port: { index: port, name } };
   undo.move();

@@ -60,12 +60,12 @@ table ip ${table} {
 `;
 }
 
-/** The commands that publish more ports, as one transaction. */
+/** The commands that publish ports, as one transaction. */
 export function addText(table: string, published: readonly Published[]): string {
   return published.map((one) => `add element ip ${table} ${mapOf(one)} { ${keyOf(one)} : ${valueOf(one)} }`).join('\n');
 }
 
-/** The command that ends the publishing of one port. */
+/** The command that unpublishes one port. */
 export function deleteText(table: string, one: Published): string {
   return `delete element ip ${table} ${mapOf(one)} { ${keyOf(one)} }`;
 }
