@@ -355,7 +355,10 @@ test('a bomb stops at the limit', async () => {
   await using engine = new TestImages({ limits: { bytes: 10_000_000, entries: 1000 } });
   const bomb = layerOf({ name: 'zeros', content: Buffer.alloc(50_000_000) });
 
-  await assert.rejects(engine.import(gzipSync(bomb), 'bomb'), { kind: 'invalid', message: /more bytes than the limit of 10000000/ });
+  await assert.rejects(engine.import(gzipSync(bomb), 'bomb'), {
+    kind: 'invalid',
+    message: /more bytes than the limit of 10000000/,
+  });
 
   await assertEmpty(engine);
 });

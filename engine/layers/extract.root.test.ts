@@ -260,8 +260,14 @@ test('an archive above the limits is refused as soon as they are reached', () =>
   const archive = archiveOf({ name: 'a', ...file }, { name: 'b', ...file }, { name: 'c', ...file });
   using place = new Place();
 
-  assert.throws(() => place.extract(archive, { limits: { bytes: 150_000, entries: 10 } }), /more bytes than the limit of 150000/);
-  assert.throws(() => place.extract(archive, { limits: { bytes: 1e6, entries: 2 } }), /more entries than the limit of 2/);
+  assert.throws(
+    () => place.extract(archive, { limits: { bytes: 150_000, entries: 10 } }),
+    /more bytes than the limit of 150000/,
+  );
+  assert.throws(
+    () => place.extract(archive, { limits: { bytes: 1e6, entries: 2 } }),
+    /more entries than the limit of 2/,
+  );
 });
 
 test('a link of the file system that stands in the folder already leads nowhere', () => {
