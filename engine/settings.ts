@@ -1,9 +1,10 @@
 import type { Config } from './config/daemon-config.ts';
 import { readConfig } from './config/read.ts';
+import { apiSettingsChecks } from './http/settings-checks.ts';
 import { logSettingsChecks } from './logs/settings-checks.ts';
 import { networkSettingsChecks } from './networks/settings-checks.ts';
 
 /** The daemon's settings, with every domain's checks of its own. Throws `ConfigError` with all problems. */
 export function readSettings(argv: readonly string[]): Config {
-  return readConfig(argv, [logSettingsChecks, networkSettingsChecks]);
+  return readConfig(argv, [apiSettingsChecks, logSettingsChecks, networkSettingsChecks]);
 }

@@ -153,8 +153,8 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
 /** What clients ask again and again. */
 function usualRequests(containers: ContainerStore): string[] {
   const container = containers.all().find(({ logPath }) => logPath !== '');
-  if (container === undefined) return ['/_ping', '/v1.24/version'];
-  const path = `/v1.24/containers/${container.id}`;
+  if (container === undefined) return ['/_ping', '/version'];
+  const path = `/containers/${container.id}`;
   return ['/_ping', `${path}/json`, `${path}/logs?stdout=1&stderr=1&tail=10`];
 }
 

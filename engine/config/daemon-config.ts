@@ -25,6 +25,9 @@ export type Config = Readonly<{
   insecureTcp: boolean;
   /** Undefined: clients over TCP are not limited. */
   apiRateLimit: RateLimits | undefined;
+  minApiVersion: string;
+  maxApiVersion: string;
+  defaultApiVersion: string;
   apiCorsHeader: string;
   logLevel: LogLevel;
   debug: boolean;
@@ -60,6 +63,9 @@ export function toConfig(file: ConfigFile): Config {
     tlskey: file.tlskey,
     insecureTcp: file['insecure-tcp'],
     apiRateLimit: file['api-rate-limit'] === '' ? undefined : readRateLimits(file['api-rate-limit']),
+    minApiVersion: file['min-api-version'],
+    maxApiVersion: file['max-api-version'],
+    defaultApiVersion: file['default-api-version'] || file['max-api-version'],
     apiCorsHeader: file['api-cors-header'],
     logLevel: file.debug ? 'debug' : (file['log-level'] as LogLevel),
     debug: file.debug || file['log-level'] === 'debug',

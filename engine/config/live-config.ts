@@ -16,6 +16,9 @@ const FIXED = [
   'tlscert',
   'tlskey',
   'insecureTcp',
+  'minApiVersion',
+  'maxApiVersion',
+  'defaultApiVersion',
 ] as const satisfies readonly (keyof Config)[];
 
 /**

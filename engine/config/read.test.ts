@@ -68,6 +68,17 @@ test('the file has the keys of dockerd, and flags stand beside it', () => {
   assert.deepEqual(config.runtimes.other, { path: '/bin/true', runtimeArgs: ['--debug'] });
 });
 
+test('requests without a version speak the newest, or the one of the settings', () => {
+  const versionsOf = (...argv: string[]): string[] => {
+    const { minApiVersion, maxApiVersion, defaultApiVersion } = readSettings(argv);
+    return [minApiVersion, maxApiVersion, defaultApiVersion];
+  };
+
+  assert.deepEqual(versionsOf(), ['1.12', '1.24', '1.24']);
+  assert.deepEqual(versionsOf('--max-api-version=1.41', '--min-api-version=1.24'), ['1.24', '1.41', '1.41']);
+  assert.deepEqual(versionsOf('--default-api-version=1.21'), ['1.12', '1.24', '1.21']);
+});
+
 test('a setting that is in the file and among the flags is refused', () => {
   const path = fileWith({ labels: ['a=b'], bip: '10.0.0.1/24', debug: false });
 
@@ -118,6 +129,12 @@ suite('what is refused as a flag', () => {
     ['--runtime=kata', /^flag --runtime: name=value is expected, not "kata"$/],
     ['--tls', /^flag --tlscert: TLS needs --tlscert and --tlskey$/],
     ['--tlsverify', /TLS needs/],
+    ['--min-api-version=1.11', /^flag --min-api-version: "1\.11" is not a version of the API from 1\.12 to 1\.55$/],
+    ['--max-api-version=2', /^flag --max-api-version: "2" is not a version of the API/],
+    ['--max-api-version=1.56', /^flag --max-api-version: "1\.56" is not a version of the API/],
+    ['--default-api-version=v1.20', /^flag --default-api-version: "v1\.20" is not a version of the API/],
+    ['--min-api-version=1.25', /^flag --min-api-version: 1\.25 is newer than the max-api-version 1\.24$/],
+    ['--default-api-version=1.25', /^flag --default-api-version: 1\.25 is not between .* 1\.12 and .* 1\.24$/],
     ['--mtu=big', /^flag --mtu: a number is expected, not "big"$/],
     ['--config-file=/does/not/exist', /^\/does\/not\/exist: ENOENT/],
     ['--config-file', /^flag --config-file: a value is missing$/],

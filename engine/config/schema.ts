@@ -39,6 +39,9 @@ export const ConfigFile = Type.Object(
       'allow tcp hosts without TLS on addresses other than loopback; everyone who can reach them gets root',
     ),
     'api-rate-limit': text('JSON file with the tokens and the limits of clients over tcp; empty: no limits'),
+    'min-api-version': text('oldest version of the API that is served', '1.12'),
+    'max-api-version': text('newest version of the API that is served; what is newer than 1.24 is incomplete', '1.24'),
+    'default-api-version': text('version of requests that name none; empty: the newest'),
     'api-cors-header': text('value of Access-Control-Allow-Origin; empty: no CORS'),
     'log-level': Type.Union(
       ['debug', 'info', 'warn', 'error', 'fatal'].map((level) => Type.Literal(level)),

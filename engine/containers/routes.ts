@@ -26,10 +26,8 @@ import { attachContainer, prepareAttach } from './streams/attach.ts';
 import { deliver } from './streams/deliver.ts';
 import { prepareLogs, readContainerLog } from './streams/logs.ts';
 import { topContainer } from './top.ts';
+import { createSteps, wrongState } from './versions.ts';
 import { waitForContainer } from './wait.ts';
-
-/** The specification has no 409 where dockerd says it of a container in the wrong state. */
-const wrongStateIs500 = { errors: { conflict: 500 } } as const;
 
 export const containerRoutes =
   (engine: Engine): FastifyPluginAsyncTypebox =>
@@ -42,6 +40,7 @@ export const containerRoutes =
 
     http.post('/containers/create', {
       schema: { querystring: wire.CreateQuery, body: wire.CreateBody, response: { 201: wire.Created } },
+      config: { steps: createSteps },
       handler: async ({ query, body }, reply) => {
         const { container, warnings } = await createContainer(engine, body, query.name);
         return await reply.code(201).send({ Id: container.id, Warnings: warnings });
@@ -63,13 +62,13 @@ export const containerRoutes =
 
     http.get('/containers/:ref/top', {
       schema: { params: wire.ContainerRef, querystring: wire.TopQuery, response: { 200: wire.Top } },
-      config: wrongStateIs500,
+      config: { errors: wrongState },
       handler: async ({ params, query }) => await topContainer(engine, params.ref, query.ps_args),
     });
 
     http.get('/containers/:ref/logs', {
       schema: { params: wire.ContainerRef, querystring: wire.LogsQuery },
-      config: wrongStateIs500,
+      config: { errors: { conflict: 500 } }, // a log driver that keeps nothing
       handler: async (request, reply) => {
         const prepared = prepareLogs(engine, request.params.ref, request.query);
         const gone = new AbortController();
@@ -82,7 +81,7 @@ export const containerRoutes =
 
     http.post('/containers/:ref/resize', {
       schema: { params: wire.ContainerRef, querystring: wire.ResizeQuery },
-      config: wrongStateIs500,
+      config: { errors: wrongState },
       handler: async ({ params, query }, reply) => {
         await resizeContainer(engine, params.ref, { width: query.w, height: query.h });
         return await reply.code(200).type('text/plain').send('');
@@ -91,7 +90,7 @@ export const containerRoutes =
 
     http.post('/containers/:ref/start', {
       schema: { params: wire.ContainerRef, querystring: wire.StartQuery, response: { 204: Type.Null() } },
-      config: wrongStateIs500,
+      config: { errors: wrongState },
       handler: async ({ params }, reply) => {
         await startContainer(engine, params.ref);
         return await reply.code(204).send(null);
@@ -108,7 +107,7 @@ export const containerRoutes =
 
     http.post('/containers/:ref/restart', {
       schema: { params: wire.ContainerRef, querystring: wire.StopQuery, response: { 204: Type.Null() } },
-      config: wrongStateIs500,
+      config: { errors: wrongState },
       handler: async ({ params, query }, reply) => {
         await restartContainer(engine, params.ref, query.t);
         return await reply.code(204).send(null);
@@ -117,7 +116,7 @@ export const containerRoutes =
 
     http.post('/containers/:ref/kill', {
       schema: { params: wire.ContainerRef, querystring: wire.KillQuery, response: { 204: Type.Null() } },
-      config: wrongStateIs500,
+      config: { errors: wrongState },
       handler: async ({ params, query }, reply) => {
         await killContainer(engine, params.ref, query.signal);
         return await reply.code(204).send(null);
@@ -134,7 +133,7 @@ export const containerRoutes =
 
     http.post('/containers/:ref/pause', {
       schema: { params: wire.ContainerRef, response: { 204: Type.Null() } },
-      config: wrongStateIs500,
+      config: { errors: wrongState },
       handler: async ({ params }, reply) => {
         pauseContainer(engine, params.ref);
         return await reply.code(204).send(null);
@@ -143,7 +142,7 @@ export const containerRoutes =
 
     http.post('/containers/:ref/unpause', {
       schema: { params: wire.ContainerRef, response: { 204: Type.Null() } },
-      config: wrongStateIs500,
+      config: { errors: wrongState },
       handler: async ({ params }, reply) => {
         unpauseContainer(engine, params.ref);
         return await reply.code(204).send(null);

@@ -3,13 +3,13 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { ContainerRef, ResizeQuery } from '../containers/schema.ts';
 import type { Engine } from '../engine.ts';
 import { hijack } from '../http/hijack.ts';
-import { hasVersion } from '../http/rewrite.ts';
 import { createExec } from './create.ts';
 import { presentExec } from './present.ts';
 import { resizeExec } from './resize.ts';
 import { ExecCreateBody, ExecCreated, ExecId, ExecInspect, ExecStartBody } from './schema.ts';
 import { runSession } from './session.ts';
 import { claimExec, runExec } from './start.ts';
+import { resizeSteps } from './versions.ts';
 
 /** Endpoints 25 to 28. */
 export const execRoutes =
@@ -40,13 +40,10 @@ export const execRoutes =
 
     http.post('/exec/:id/resize', {
       schema: { params: ExecId, querystring: ResizeQuery },
-      handler: async ({ originalUrl, params, query }, reply) => {
+      config: { steps: resizeSteps },
+      handler: async ({ params, query }, reply) => {
         await resizeExec(engine, params.id, { width: query.w, height: query.h });
-        // 201, as specified, if the request has a version; dockerode sends none, and accepts only 200.
-        return await reply
-          .code(hasVersion(originalUrl) ? 201 : 200)
-          .type('text/plain')
-          .send('');
+        return await reply.code(200).type('text/plain').send('');
       },
     });
 

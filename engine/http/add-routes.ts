@@ -1,22 +1,27 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 
-import { endpointOf, ENDPOINTS, type Endpoint } from './endpoints.ts';
+import { EngineError } from '../lib/errors.ts';
+import { isBelow, type ApiVersion } from './api-version.ts';
+import { endpointOf, type Endpoint } from './endpoints.ts';
 import { addMissingRoutes } from './not-yet.ts';
 import { describeRoutes, type RouteDescription } from './openapi.ts';
+import { addSteps } from './steps.ts';
 
 /** The domains' routes, each with its row of the table; an endpoint without a route says that it is not built yet. */
 export async function addRoutes(
   http: FastifyInstance,
   plugins: readonly FastifyPluginAsyncTypebox[],
-  endpoints: readonly Endpoint[] = ENDPOINTS,
+  endpoints: readonly Endpoint[],
 ): Promise<void> {
   const built: RouteDescription[] = [];
-  http.get('/openapi.json', () => describeRoutes(described));
+  http.get('/openapi.json', ({ apiVersion }) => describeRoutes(described, apiVersion));
   http.addHook('onRoute', (route) => {
     const endpoint = endpointOf(endpoints, route.method, route.url);
     if (endpoint === undefined) throw new Error(`${String(route.method)} ${route.url} is in no table of endpoints`);
     route.config = { ...route.config, endpoint };
+    if (endpoint.since !== undefined) route.onRequest = gate(endpoint, endpoint.since);
+    addSteps(route);
     built.push({ endpoint, url: route.url, method: route.method, schema: route.schema });
   });
   for (const plugin of plugins) await http.register(plugin);
@@ -25,4 +30,12 @@ export async function addRoutes(
     http,
     endpoints.filter((endpoint) => !described.some((route) => route.endpoint === endpoint)),
   );
+}
+
+/** Older clients hear it in the words of dockerd. */
+function gate({ method, path }: Endpoint, since: ApiVersion): onRequestHookHandler {
+  return (request, _reply, done) => {
+    if (!isBelow(request.apiVersion, since)) return done();
+    return done(new EngineError('invalid', `${method} ${path} requires minimum API version ${since}`));
+  };
 }

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { Server as TlsServer } from 'node:tls';
 
 import { HangUps } from '../host/hang-ups.ts';
+import { COMPLETE, type ApiVersion } from './api-version.ts';
 import { rawRefusal } from './headers.ts';
 import { serveUpgrades } from './upgrades.ts';
 
@@ -13,11 +14,11 @@ const FIRST_BYTE_TIMEOUT_MS = 60_000;
 const [KEEP_ALIVE_MS, PROBES] = [15_000, 9];
 
 /** Gives the requests of all connections to the listener. Returns the connections that are open. */
-export function serve(server: Server, listener: RequestListener): ReadonlySet<Socket> {
+export function serve(server: Server, listener: RequestListener, newest = COMPLETE): ReadonlySet<Socket> {
   const open = new Set<Socket>();
   const hangUps = new HangUps();
   const isTls = server instanceof TlsServer;
-  if (isTls) refusePlainText(server);
+  if (isTls) refusePlainText(server, newest);
   server.on('connection', (socket: Socket) => {
     if (open.has(socket)) return; // its next request is read
     open.add(socket);
@@ -39,7 +40,7 @@ export function serve(server: Server, listener: RequestListener): ReadonlySet<So
   // What a client expects beyond `100-continue` is none of the API's: it gets the answer of the request.
   server.on('checkExpectation', listener);
   server.on('clientError', (error: Error & { reason?: string }, socket) => {
-    if (socket.writable) socket.end(rawRefusal(`malformed HTTP request: ${error.reason ?? error.message}`));
+    if (socket.writable) socket.end(rawRefusal(`malformed HTTP request: ${error.reason ?? error.message}`, newest));
     else socket.destroy();
   });
   serveUpgrades(server, accepted, listener);
@@ -49,7 +50,7 @@ export function serve(server: Server, listener: RequestListener): ReadonlySet<So
 }
 
 /** A client without TLS would only see its connection end: it is told why. */
-function refusePlainText(server: Server): void {
+function refusePlainText(server: Server, newest: ApiVersion): void {
   const accept = server.listeners('connection');
   server.removeAllListeners('connection');
   server.on('connection', (socket: Socket) => {
@@ -60,7 +61,7 @@ function refusePlainText(server: Server): void {
       const first = socket.read(1) as Buffer | null;
       if (first === null) return giveUp();
       if (first[0] !== TLS_HANDSHAKE) {
-        socket.end(rawRefusal('Client sent an HTTP request to an HTTPS server.'));
+        socket.end(rawRefusal('Client sent an HTTP request to an HTTPS server.', newest));
         return socket.resume(); // what is left unread would reset the connection, and the answer with it
       }
       socket.setTimeout(0, giveUp);

@@ -1,3 +1,5 @@
+import type { ApiVersion } from './api-version.ts';
+
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** Of every route, from the table. */
@@ -21,6 +23,8 @@ type Facts = Readonly<{
   slashes?: true;
   /** Only a member of a cluster has it. */
   inCluster?: true;
+  /** The first version of the API that has it; without one all have it that are served. */
+  since?: ApiVersion;
 }>;
 
 /** Every endpoint of the specification, in its order, under the name that it has in docs/compatibility.md. */

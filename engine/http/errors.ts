@@ -1,26 +1,31 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 
 import { EngineError, type ErrorKind } from '../lib/errors.ts';
+import { COMPLETE, isBelow, type ApiVersion } from './api-version.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Statuses of this route that differ from the table, such as `{ conflict: 500 }`. */
-    errors?: Partial<Record<ErrorKind, number>>;
+    /** Statuses of this route that differ from the table, such as `{ conflict: { below: '1.25', status: 500 } }`. */
+    errors?: ErrorStatuses;
   }
 }
+
+/** `from`: the status from that version on; without it the table's. */
+type StatusByVersion = Readonly<{ below: ApiVersion; status: number; from?: number }>;
+export type ErrorStatuses = Readonly<Partial<Record<ErrorKind, number | StatusByVersion>>>;
 
 /**
  * The only table from the kind of an error to its HTTP status: none but those that the specification lists for
  * endpoints, or as recurrent. What it has no status for is a bad parameter or a failure of the server. Only what is
  * not built yet has one of its own, so that nobody takes it for a failure and tries again.
  */
-const statusOf: Record<ErrorKind, number> = {
+const statusOf: Readonly<Record<ErrorKind, number | Required<StatusByVersion>>> = {
   notModified: 304,
   invalid: 400,
   unauthorized: 500,
   forbidden: 403,
   notFound: 404,
-  notInCluster: 406,
+  notInCluster: { below: '1.25', status: 406, from: 503 },
   conflict: 409,
   tooLarge: 400,
   failed: 500,
@@ -29,14 +34,20 @@ const statusOf: Record<ErrorKind, number> = {
 };
 
 /** The status of an error on a route; what is neither an `EngineError` nor a refusal of the server itself is 500. */
-export function errorStatus(error: unknown, overrides: Partial<Record<ErrorKind, number>> = {}): number {
-  if (error instanceof EngineError) return overrides[error.kind] ?? statusOf[error.kind];
-  return isRefusal(error) ? error.statusCode : 500;
+export function errorStatus(error: unknown, apiVersion: ApiVersion, overrides: ErrorStatuses = {}): number {
+  if (!(error instanceof EngineError)) return isRefusal(error) ? error.statusCode : 500;
+  const { kind } = error;
+  return statusAt(overrides[kind], apiVersion) ?? statusAt(statusOf[kind], apiVersion)!;
 }
 
-/** Answers exactly `{"message": …}`. Whatever nobody meant to throw is logged here, once, with its stack. */
+function statusAt(status: number | StatusByVersion | undefined, apiVersion: ApiVersion): number | undefined {
+  if (typeof status !== 'object') return status;
+  return isBelow(apiVersion, status.below) ? status.status : status.from;
+}
+
+/** Whatever nobody meant to throw is logged here, once, with its stack. */
 export function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-  const status = errorStatus(error, request.routeOptions.config.errors);
+  const status = errorStatus(error, request.apiVersion, request.routeOptions.config.errors);
   if (status === 304) {
     // A 304 has no body; clients take any status below 400 as success.
     reply.code(304).send();
@@ -46,12 +57,18 @@ export function answerError(error: unknown, request: FastifyRequest, reply: Fast
   if (status >= 500 && !(error instanceof EngineError) && !isAbort) {
     request.log.error({ err: error, method: request.method, url: request.url }, 'a request failed unexpectedly');
   }
-  reply.code(status).send({ message: messageOf(error) });
+  refuse(reply.code(status), messageOf(error), isBelow(request.apiVersion, '1.24'));
+}
+
+/** Exactly `{"message": …}`, or for clients from before 1.24 the text alone. */
+export function refuse(reply: FastifyReply, message: string, asText: boolean): void {
+  if (asText) reply.type('text/plain; charset=utf-8').send(`${message}\n`);
+  else reply.send({ message });
 }
 
 /** The same before there is a route, where no hook runs: bytes, because of all else Fastify names the charset. */
 export function answerOutsideOfRoutes(error: unknown, reply: FastifyReply): void {
-  reply.code(errorStatus(error)).send(Buffer.from(JSON.stringify({ message: messageOf(error) })));
+  reply.code(errorStatus(error, COMPLETE)).send(Buffer.from(JSON.stringify({ message: messageOf(error) })));
 }
 
 /** What a person reads of an error, also for the error objects inside of streams. */

@@ -1,21 +1,26 @@
 import { VERSION } from '../version.ts';
+import type { ApiVersion } from './api-version.ts';
 
 const CORS_HEADERS = 'Origin, X-Requested-With, Content-Type, Accept, X-Registry-Auth';
 const CORS_METHODS = 'HEAD, GET, POST, DELETE, PUT, OPTIONS';
 
+type Headers = Readonly<Record<string, string>>;
+
 /** What every answer carries, also one that is no HTTP body any more: clients negotiate with these. */
-export const ENGINE_HEADERS: Readonly<Record<string, string>> = {
-  'Api-Version': '1.24',
-  'Docker-Experimental': 'false',
-  OSType: 'linux',
-  Server: `Gantry/${VERSION} (linux)`,
-};
+export function engineHeaders(newest: ApiVersion): Headers {
+  return {
+    'Api-Version': newest,
+    'Docker-Experimental': 'false',
+    OSType: 'linux',
+    Server: `Gantry/${VERSION} (linux)`,
+  };
+}
 
 /** The same with those that let pages of other origins in, where the operator has named an origin. */
-export function answerHeaders(allowedOrigin: string): Readonly<Record<string, string>> {
-  if (allowedOrigin === '') return ENGINE_HEADERS;
+export function answerHeaders(ofEngine: Headers, allowedOrigin: string): Headers {
+  if (allowedOrigin === '') return ofEngine;
   return {
-    ...ENGINE_HEADERS,
+    ...ofEngine,
     'Access-Control-Allow-Origin': allowedOrigin,
     'Access-Control-Allow-Headers': CORS_HEADERS,
     'Access-Control-Allow-Methods': CORS_METHODS,
@@ -28,11 +33,11 @@ export function headerLines(headers: Readonly<Record<string, unknown>>): string[
 }
 
 /** A whole answer for what never became a request: the same form as every other refusal. */
-export function rawRefusal(message: string): string {
+export function rawRefusal(message: string, newest: ApiVersion): string {
   const body = JSON.stringify({ message });
   const head = [
     'HTTP/1.1 400 Bad Request',
-    ...headerLines(ENGINE_HEADERS),
+    ...headerLines(engineHeaders(newest)),
     'Content-Type: application/json',
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Connection: close',

@@ -9,6 +9,7 @@ import { parseHost } from '../config/hosts.ts';
 import { groupId } from '../host/groups.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
 import { makeFolders } from '../lib/folders.ts';
+import { apiVersionsOf } from './api-version.ts';
 import { serve } from './connections.ts';
 import { createServer } from './node-http.ts';
 import { overPlainTcp } from './origins.ts';
@@ -62,7 +63,7 @@ async function openTcp(
   underWay: UnderWay,
 ): Promise<Listening> {
   const server = config.tls ? createTlsServer(config) : createServer(SERVER_OPTIONS);
-  const connections = serve(server, config.tls ? listener : overPlainTcp(listener));
+  const connections = serve(server, config.tls ? listener : overPlainTcp(listener), apiVersionsOf(config).max);
   server.listen({ host: address, port });
   await once(server, 'listening');
   const bound = server.address() as AddressInfo;
@@ -81,7 +82,7 @@ async function openUnix(
   if (await answers(path)) throw new EngineError('conflict', `unix://${path}: another daemon listens there`);
   rmSync(path, { force: true });
   const server = createServer(SERVER_OPTIONS);
-  const connections = serve(server, listener);
+  const connections = serve(server, listener, apiVersionsOf(config).max);
   server.listen(path);
   await once(server, 'listening');
   chmodSync(path, 0o660);

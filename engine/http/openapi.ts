@@ -1,4 +1,5 @@
 import { VERSION } from '../version.ts';
+import { isBelow, type ApiVersion } from './api-version.ts';
 import type { Endpoint } from './endpoints.ts';
 
 /** A route as Fastify has it, with what the table knows of it. */
@@ -6,10 +7,11 @@ export type RouteDescription = { endpoint: Endpoint; url: string; method: string
 type Schema = { querystring?: Part; params?: Part; body?: object; response?: Record<string, object> };
 type Part = { properties?: Record<string, object & { description?: string }>; required?: string[] };
 
-/** The API as an OpenAPI document, made of the same schemas that validate. */
-export function describeRoutes(routes: readonly RouteDescription[]): object {
+/** The API of one version as an OpenAPI document, made of the same schemas that validate. */
+export function describeRoutes(routes: readonly RouteDescription[], version: ApiVersion): object {
   const paths: Record<string, Record<string, object>> = {};
   for (const { endpoint, url, method, schema } of routes) {
+    if (endpoint.since !== undefined && isBelow(version, endpoint.since)) continue;
     const path = url.replaceAll(/:(\w+)/g, '{$1}');
     for (const verb of [method].flat()) {
       (paths[path] ??= {})[verb.toLowerCase()] = operationOf(endpoint, schema ?? {});
@@ -17,8 +19,8 @@ export function describeRoutes(routes: readonly RouteDescription[]): object {
   }
   return {
     openapi: '3.1.0',
-    info: { title: 'Container Engine API', version: '1.24', 'x-engine-version': VERSION },
-    servers: [{ url: '/v1.24' }],
+    info: { title: 'Container Engine API', version, 'x-engine-version': VERSION },
+    servers: [{ url: `/v${version}` }],
     paths,
   };
 }

@@ -1,8 +1,6 @@
+import { isSupported, splitVersion, type ApiVersions } from './api-version.ts';
 import { ENDPOINTS } from './endpoints.ts';
 
-const NEWEST = 24;
-const OLDEST = 12;
-const VERSION_PREFIX = /^\/v([\d.]+)(\/.*)?$/;
 /** What stands before and after a name that may have slashes. */
 const PLACES = ENDPOINTS.filter(({ slashes }) => slashes).map(({ method, path }) => {
   const [before = '', after = ''] = path.split(/\{\w+\}/);
@@ -16,38 +14,16 @@ export const UNSUPPORTED = '/unsupported-version/';
  * A request's URL as the routes know it: without the version, and with names that carry slashes (images, aliases,
  * plugins) as one encoded part.
  */
-export function rewriteUrl(method: string, url: string): string {
+export function rewriteUrl(method: string, url: string, versions: ApiVersions): string {
   const [path, query] = splitOnce(url, '?');
   if (path.startsWith(UNSUPPORTED)) return '/';
-  const rewritten = encodeNames(method, withoutVersion(path));
+  const rewritten = encodeNames(method, withoutVersion(path, versions));
   return query === undefined ? rewritten : `${rewritten}?${query}`;
 }
 
-/** Whether the client named a version in the URL that it sent. */
-export function hasVersion(url: string): boolean {
-  return VERSION_PREFIX.test(url);
-}
-
-/** The refusal of a version, in the words of dockerd. */
-export function versionRefusal(version: string): string {
-  return isNewer(version)
-    ? `client version ${version} is too new. Maximum supported API version is 1.${NEWEST}`
-    : `client version ${version} is too old. Minimum supported API version is 1.${OLDEST}, please upgrade your client to a newer version`;
-}
-
-function withoutVersion(path: string): string {
-  const match = VERSION_PREFIX.exec(path);
-  if (match === null) return path;
-  const [, version = '', rest = '/'] = match;
-  const [major, minor = 0, ...more] = version.split('.').map(Number);
-  const supported = major === 1 && minor >= OLDEST && minor <= NEWEST && more.length === 0;
-  return supported ? rest : `${UNSUPPORTED}${version}`;
-}
-
-/** Also where there are more parts than two: `1.24.1` is newer than 1.24. */
-function isNewer(version: string): boolean {
-  const [major = 0, minor = 0, ...more] = version.split('.').map(Number);
-  return major > 1 || (major === 1 && (minor > NEWEST || (minor === NEWEST && more.length > 0)));
+function withoutVersion(path: string, versions: ApiVersions): string {
+  const { written, path: rest } = splitVersion(path);
+  return written === undefined || isSupported(written, versions) ? rest : `${UNSUPPORTED}${written}`;
 }
 
 /** Names with slashes become one encoded part. */

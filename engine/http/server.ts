@@ -10,13 +10,16 @@ import Fastify, {
 } from 'fastify';
 
 import type { Config } from '../config/daemon-config.ts';
+import { EngineError } from '../lib/errors.ts';
 import { addRoutes } from './add-routes.ts';
+import { apiVersionsOf, COMPLETE, isBelow, readsPlainErrors, versionOfUrl, versionRefusal } from './api-version.ts';
 import { addBodyParser } from './body.ts';
-import { answerError, answerOutsideOfRoutes } from './errors.ts';
-import { answerHeaders } from './headers.ts';
+import { ENDPOINTS, type Endpoint } from './endpoints.ts';
+import { answerError, answerOutsideOfRoutes, refuse } from './errors.ts';
+import { answerHeaders, engineHeaders } from './headers.ts';
 import { createServer } from './node-http.ts';
 import { refusalOf } from './origins.ts';
-import { rewriteUrl, UNSUPPORTED, versionRefusal } from './rewrite.ts';
+import { rewriteUrl, UNSUPPORTED } from './rewrite.ts';
 import type { TcpLimits } from './tcp-limits.ts';
 import type { UnderWay } from './under-way.ts';
 import { lazyValidator } from './validators.ts';
@@ -30,25 +33,36 @@ export async function buildServer(
   plugins: readonly FastifyPluginAsyncTypebox[],
   underWay: UnderWay,
   limits: TcpLimits | undefined,
+  endpoints: readonly Endpoint[] = ENDPOINTS,
 ): Promise<FastifyInstance> {
+  const versions = apiVersionsOf(engine.config);
+  if (isBelow(COMPLETE, versions.max)) {
+    engine.log.warn({ newest: versions.max }, `versions of the API above ${COMPLETE} are served, but not complete`);
+  }
+  const ofEngine = engineHeaders(versions.max);
   /** Before there is a route. */
-  const refuse = async (error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    reply.headers({ ...answerHeaders(engine.config.apiCorsHeader), 'content-type': 'application/json' });
+  const refuseEarly = async (error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    reply.headers({ ...answerHeaders(ofEngine, engine.config.apiCorsHeader), 'content-type': 'application/json' });
     await limits?.admit(request, reply, 'unreadable');
     if (!reply.sent) answerOutsideOfRoutes(error, reply);
   };
   const http = Fastify({
     // Never listens: the listeners of several sockets share its routes.
     serverFactory: (handler) => createServer(handler),
-    rewriteUrl: (request) => rewriteUrl(request.method ?? 'GET', request.url ?? '/'),
+    rewriteUrl: (request) => rewriteUrl(request.method ?? 'GET', request.url ?? '/', versions),
     loggerInstance: engine.log,
     logController: new LogController({ disableRequestLogging: true }),
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: 2048 },
     bodyLimit: Number.MAX_SAFE_INTEGER, // body.ts has one for JSON; archives have none
-    frameworkErrors: (error, request, reply) => void refuse(error, request, reply),
+    frameworkErrors: (error, request, reply) => void refuseEarly(error, request, reply),
     schemaController: { compilersFactory: { buildValidator: () => unused, buildSerializer: () => unused } },
   }).withTypeProvider<TypeBoxTypeProvider>();
+  http.decorateRequest('apiVersion', {
+    getter(this: FastifyRequest) {
+      return versionOfUrl(this.originalUrl, versions);
+    },
+  });
   http.setErrorHandler((error, request, reply) => answerError(error, request, reply));
   http.setValidatorCompiler(lazyValidator);
   // The schemas describe and validate; what we answer is ours and needs no second check.
@@ -56,7 +70,7 @@ export async function buildServer(
   addBodyParser(http);
   http.addHook('onRequest', (request, reply, done) => {
     if (request.routeOptions.config.endpoint?.lasts !== true) underWay.add(reply.raw);
-    reply.headers({ ...answerHeaders(engine.config.apiCorsHeader) });
+    reply.headers({ ...answerHeaders(ofEngine, engine.config.apiCorsHeader) });
     done();
   });
   http.addHook('onRequest', (request, _reply, done) => {
@@ -88,12 +102,11 @@ export async function buildServer(
     done();
   });
   http.setNotFoundHandler((request, reply) => {
-    if (request.url.startsWith(UNSUPPORTED)) {
-      return reply.code(400).send({ message: versionRefusal(request.url.slice(UNSUPPORTED.length)) });
-    }
-    return reply.code(404).send({ message: 'page not found' });
+    if (!request.url.startsWith(UNSUPPORTED)) throw new EngineError('notFound', 'page not found');
+    const [written = ''] = request.url.slice(UNSUPPORTED.length).split('?');
+    refuse(reply.code(400), versionRefusal(written, versions), readsPlainErrors(written));
   });
-  await addRoutes(http, plugins);
+  await addRoutes(http, plugins, endpoints);
   await http.ready();
   return http;
 }

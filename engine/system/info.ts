@@ -28,10 +28,10 @@ const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'x86_64', arm64: 
 const GO_ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
 
 /** GET /version. */
-export function versionOf(): Version {
+export function versionOf({ config }: Pick<Needs, 'config'>): Version {
   const facts = {
-    ApiVersion: '1.24',
-    MinAPIVersion: '1.12',
+    ApiVersion: config.maxApiVersion,
+    MinAPIVersion: config.minApiVersion,
     GitCommit: '',
     GoVersion: `node ${process.version}`,
     Os: 'linux',

@@ -10,7 +10,7 @@ export const systemRoutes =
   // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
   async (http) => {
     http.get('/info', { schema: { response: { 200: Info } }, handler: () => infoOf(engine) });
-    http.get('/version', { schema: { response: { 200: Version } }, handler: () => versionOf() });
+    http.get('/version', { schema: { response: { 200: Version } }, handler: () => versionOf(engine) });
     http.route({
       method: ['GET', 'HEAD'],
       url: '/_ping',

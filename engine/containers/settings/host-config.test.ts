@@ -48,10 +48,6 @@ test('an empty body has the defaults that an inspect shows', () => {
   assert.equal(config.Binds, null);
 });
 
-test('the automatic removal of newer clients is left to them', () => {
-  assert.equal(completeHostConfig({ AutoRemove: true }, defaults).AutoRemove, false);
-});
-
 test('a port without a protocol is a TCP port', () => {
   const { PortBindings } = completeHostConfig(
     { PortBindings: { '80': [{ HostPort: '8080' }], '53/UDP': null } },

@@ -83,8 +83,7 @@ export function completeHostConfig(body: HostConfigBody, defaults: Defaults): Ho
     PidsLimit: (body.PidsLimit ?? 0) <= 0 ? null : body.PidsLimit!,
     // Of a later version of the API, at which it was taken back.
     KernelMemoryTCP: 0,
-    // Newer clients ask the daemon to remove the container; at this version they do it themselves.
-    AutoRemove: false,
+    AutoRemove: body.AutoRemove ?? false,
     ShmSize: body.ShmSize ?? DEFAULT_SHM_BYTES,
     NetworkMode: body.NetworkMode || 'default',
     LogConfig: logConfigOf(body, defaults),

@@ -3,7 +3,7 @@ export type Extra = {
   /** A text or bytes go out as they are, anything else as JSON. */
   body?: unknown;
   headers?: Record<string, string>;
-  /** The content type of a success that is not JSON. */
+  /** The content type of an answer that is not JSON. */
   type?: string;
   /** A refusal that leaves its mark: a start that failed is told by inspect and events. */
   changes?: true;

@@ -1,0 +1,4 @@
+import { testSteps } from '../http/steps.contract.ts';
+import { resizeSteps } from './versions.ts';
+
+testSteps('resizeSteps', resizeSteps, [{ below: '1.25', status: 201 }]);

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+
+import { systemClock } from '../lib/clock.ts';
+import { openLog } from '../log.ts';
+import { readSettings } from '../settings.ts';
+import type { Endpoint } from './endpoints.ts';
+import { buildServer } from './server.ts';
+import type { Steps } from './steps.ts';
+import { UnderWay } from './under-way.ts';
+
+const ENDPOINTS: readonly Endpoint[] = [
+  { name: 'GET /old', method: 'GET', path: '/old', title: 'what was always there' },
+  { name: 'GET /new/{id}', method: 'GET', path: '/new/{id}', title: 'what came later', since: '1.25' },
+  { name: 'POST /newer', method: 'POST', path: '/newer', title: 'what is being built', since: '1.30' },
+];
+const steps: Steps<unknown, { names: string[] }> = [
+  { below: '1.30', response: ({ names }) => ({ names: [...names, 'below 1.30'] }) },
+  { below: '1.25', status: 203, response: ({ names }) => ({ names: [...names, 'below 1.25'] }) },
+];
+
+const config = readSettings(['--max-api-version=1.40', '--default-api-version=1.25']);
+const parts = { config, log: openLog('error') };
+const http = await buildServer(
+  parts,
+  [
+    // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
+    async (http) => {
+      http.get('/old', { config: { steps }, handler: () => ({ names: ['old'] }) });
+      http.get('/new/:ref', () => ({ names: ['new'] }));
+    },
+  ],
+  new UnderWay(systemClock),
+  undefined,
+  ENDPOINTS,
+);
+after(async () => await http.close());
+
+async function ask(method: 'GET' | 'POST', url: string): Promise<{ status: number; type: string; body: string }> {
+  const { statusCode, headers, body } = await http.inject({ method, url });
+  return { status: statusCode, type: String(headers['content-type']), body };
+}
+
+test('an endpoint that is newer than the version of the client is refused in the words of dockerd', async () => {
+  assert.deepEqual(await ask('GET', '/v1.24/new/x'), {
+    status: 400,
+    type: 'application/json',
+    body: '{"message":"GET /new/{id} requires minimum API version 1.25"}',
+  });
+  assert.equal((await ask('GET', '/v1.25/new/x')).status, 200);
+  assert.equal((await ask('GET', '/new/x')).status, 200);
+});
+
+test('an endpoint without a route is not built yet, from its version on', async () => {
+  assert.equal((await ask('POST', '/v1.29/newer')).status, 400);
+  assert.deepEqual(await ask('POST', '/v1.30/newer'), {
+    status: 501,
+    type: 'application/json',
+    body: '{"message":"what is being built is not implemented yet"}',
+  });
+});
+
+test('an answer takes the steps down to the version of the client', async () => {
+  const answers = await Promise.all(
+    ['/v1.30/old', '/v1.29/old', '/v1.24/old'].map(async (url) => await ask('GET', url)),
+  );
+
+  assert.deepEqual(
+    answers.map(({ status, body }) => [status, body]),
+    [
+      [200, '{"names":["old"]}'],
+      [200, '{"names":["old","below 1.30"]}'],
+      [203, '{"names":["old","below 1.30","below 1.25"]}'],
+    ],
+  );
+});
+
+test('clients from before 1.24 are refused as text', async () => {
+  assert.deepEqual(await ask('GET', '/v1.23/nope'), {
+    status: 404,
+    type: 'text/plain; charset=utf-8',
+    body: 'page not found\n',
+  });
+  assert.match((await ask('GET', '/v1.11/old')).body, /^client version 1\.11 is too old\. .*version\n$/);
+  assert.match((await ask('GET', '/v1.41/old')).body, /^\{"message":"client version 1\.41 is too new\. .*1\.40"\}$/);
+});
+
+test('the description of a version has what the version has', async () => {
+  const pathsOf = async (url: string): Promise<string[]> =>
+    Object.keys((JSON.parse((await ask('GET', url)).body) as { paths: object }).paths);
+
+  assert.deepEqual(await pathsOf('/v1.24/openapi.json'), ['/old']);
+  assert.deepEqual(await pathsOf('/openapi.json'), ['/old', '/new/{ref}']);
+});
+
+test('a route that the table does not know keeps the server from starting', async () => {
+  // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
+  const plugin = async (http: { get: (url: string, handler: () => string) => unknown }): Promise<void> => {
+    http.get('/stray', () => '');
+  };
+
+  await assert.rejects(
+    buildServer(parts, [plugin], new UnderWay(systemClock), undefined, ENDPOINTS),
+    /GET \/stray is in no table of endpoints/,
+  );
+});
