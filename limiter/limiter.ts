@@ -86,7 +86,7 @@ export class RateLimiter implements AsyncDisposable {
 
   constructor(options: RateLimiterOptions = {}) {
     this.#store = options.store ?? new MemoryStore();
-    this.#origin = { store: this.#store, counts: this.counts, running: this.#running };
+    this.#origin = { store: this.#store, counts: this.counts, running: this.#running, unchecked: false };
     this.#rules = options.rules ?? defaultRules;
     this.#overrides = options.overrides ?? NO_OVERRIDES;
     this.#onStoreFailure = options.onStoreFailure ?? 'closed';
@@ -201,8 +201,8 @@ export class RateLimiter implements AsyncDisposable {
     if (this.#onStoreFailure === 'open') {
       this.#own ??= new MemoryStore({ now: () => this.#store.nowMs() });
       const { caller, endpoint, points, rules } = request;
-      const origin = { ...this.#origin, store: this.#own };
-      const unchecked = new AdmittedRequest(caller, endpoint, points, rules, origin, true);
+      const origin = { ...this.#origin, store: this.#own, unchecked: true };
+      const unchecked = new AdmittedRequest(caller, endpoint, points, rules, origin);
       return this.#decision(this.#own.decide(unchecked), unchecked);
     }
     this.counts.unavailable += 1;
@@ -301,7 +301,7 @@ export class RateLimiter implements AsyncDisposable {
 }
 
 /** Where a request was decided. */
-type Origin = Readonly<{ store: LimitStore; counts: LimiterCounts; running: RunningRequests }>;
+type Origin = Readonly<{ store: LimitStore; counts: LimiterCounts; running: RunningRequests; unchecked: boolean }>;
 
 /** A request on its way through the store, and the admission that it becomes: one object for each request. */
 class AdmittedRequest implements Admission, Ask {
@@ -310,36 +310,31 @@ class AdmittedRequest implements Admission, Ask {
   readonly points: number;
   readonly rules: LimitRules;
   readonly quota: number;
-  readonly unchecked: boolean;
   readonly #origin: Origin;
   used = 0;
   reset = 0;
   shadowed = NOTHING_SHADOWED;
   #startedMs = 0;
-  /** Of its time, what was charged in steps. */
-  #chargedSeconds = 0;
+  /** Of its time, what was charged in steps. Below 0: work on it has not begun; most of the time nobody asks. */
+  #chargedSeconds = -1;
   /** Below 0: not admitted, or ended. */
   #ticket = -1;
 
-  constructor(
-    caller: Caller,
-    endpoint: Endpoint,
-    points: number,
-    rules: LimitRules,
-    origin: Origin,
-    unchecked = false,
-  ) {
+  constructor(caller: Caller, endpoint: Endpoint, points: number, rules: LimitRules, origin: Origin) {
     this.caller = caller;
     this.endpoint = endpoint;
     this.points = points;
     this.rules = rules;
     this.quota = enforcedLimit(rules, caller, endpoint.category);
-    this.unchecked = unchecked;
     this.#origin = origin;
   }
 
   get allowed(): true {
     return true;
+  }
+
+  get unchecked(): boolean {
+    return this.#origin.unchecked;
   }
 
   get key(): string {
@@ -370,8 +365,11 @@ class AdmittedRequest implements Admission, Ask {
     const ticket = this.#ticket;
     if (ticket < 0) return;
     this.#ticket = -1;
-    this.#origin.running.delete(this);
-    const rest = cpuSeconds - this.#chargedSeconds;
+    let rest = cpuSeconds;
+    if (this.#chargedSeconds >= 0) {
+      this.#origin.running.delete(this); // costs a fifth of a decision
+      rest -= this.#chargedSeconds;
+    }
     // Not a number would poison the count for a whole window, and a clock that was set back gives less than nothing.
     this.#origin.store.release(this, ticket, rest > 0 ? rest : 0);
   }
@@ -379,11 +377,13 @@ class AdmittedRequest implements Admission, Ask {
   begin(): void {
     if (this.#ticket < 0) return;
     this.#startedMs = this.#origin.store.nowMs();
+    this.#chargedSeconds = 0;
     this.#origin.running.add(this);
   }
 
   stop(cpuSeconds: number): void {
     this.#origin.running.delete(this);
+    this.#chargedSeconds = Math.max(0, this.#chargedSeconds);
     this.#chargeUpTo(cpuSeconds);
   }
 
@@ -408,7 +408,7 @@ class AdmittedRequest implements Admission, Ask {
     const ticket = this.#ticket;
     this.#ticket = -1;
     if (ticket < 0) return;
-    this.#origin.running.delete(this);
+    if (this.#chargedSeconds >= 0) this.#origin.running.delete(this);
     this.#origin.counts.admitted -= 1;
     this.#origin.store.giveBack(this, ticket);
   }
