@@ -25,7 +25,7 @@ const budgets: Budget<Subject>[] = [
     work: async (s) => await s.execTrue(),
   },
   { name: 'list 200 containers', unit: 'ms', atMost: 2 / 3, rounds: 25, work: async (s) => await s.list() },
-  // So many that they show a daemon that has run for a while: Node has not compiled what the first hundred need.
+  // Enough to measure a warm daemon: Node compiles the code during the first hundred.
   { name: 'inspect', unit: 'ms', atMost: 1, rounds: 501, work: async (s) => await s.inspect() },
   { name: 'write 200,000 log lines', unit: 'ms', atMost: 0.75, rounds: 5, work: async (s) => await s.writeLog() },
   { name: 'read them back', unit: 'ms', atMost: 0.5, rounds: 5, work: async (s) => await s.readLog('all') },
@@ -49,8 +49,8 @@ const budgets: Budget<Subject>[] = [
   { name: 'save of it', unit: 'ms', atMost: 2 / 3, work: async (s) => await s.save('large') },
   { name: 'load of 300 files of 100 KB', unit: 'ms', atMost: 0.5, work: async (s) => await s.load('medium') },
   { name: 'save of these', unit: 'ms', atMost: 2 / 3, work: async (s) => await s.save('medium') },
-  // What the kernel takes for a new file decides here. On ext4 without a journal that grows with every file that was
-  // deleted nearby in the last minutes, whoever did it: TMPDIR on another file system shows the engines themselves.
+  // The kernel's time to create a file dominates here. On ext4 without a journal it grows with every file deleted
+  // nearby in the last minutes, by any program: set TMPDIR to another file system to measure the engines.
   { name: 'load of 5,000 files of 2 KB', unit: 'ms', atMost: 2 / 3, work: async (s) => await s.load('small') },
   { name: 'save of them', unit: 'ms', atMost: 2 / 3, work: async (s) => await s.save('small') },
 ];

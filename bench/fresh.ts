@@ -1,4 +1,4 @@
-/** A daemon that has just started: Node has compiled little by then, and what is asked first decides what clients feel. */
+/** The first requests to a daemon that has just started, when Node has compiled little. */
 import type { Api } from '@gantry/testing/api.ts';
 import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
 
@@ -6,7 +6,7 @@ import { compare, type Budget, type Row } from './measure.ts';
 
 const REQUESTS = 50;
 
-/** An engine that can be started anew, with one container that has run. */
+/** An engine that can be restarted, with one container that has run. */
 export class Fresh {
   readonly #api: Api;
   readonly #restart: () => Promise<void>;
@@ -57,7 +57,7 @@ const budgets: Budget<Fresh>[] = [
   },
 ];
 
-/** Both engines must have no running containers: they are ended and started again and again. */
+/** Both engines are restarted repeatedly, so they must have no running containers. */
 export async function freshBudgets(ours: Fresh, theirs: Fresh, wanted: (name: string) => boolean): Promise<Row[]> {
   const chosen = budgets.filter(({ name }) => wanted(name));
   if (chosen.length === 0) return [];

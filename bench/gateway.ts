@@ -24,7 +24,7 @@ const ROUNDS = 7;
 const SECONDS = 2;
 const CONNECTIONS = 32;
 const CALLERS = 1000;
-/** Limits that are checked and never reached. */
+/** Limits that are checked but never reached. */
 const ENOUGH = 1_000_000_000;
 const SHARE_OF_CORE = 0.25;
 
@@ -170,7 +170,7 @@ async function shareOfCore(pid: string): Promise<AsyncDisposable> {
   await writeFile(join(group, 'cgroup.procs'), pid);
   return {
     [Symbol.asyncDispose]: async () => {
-      // It may have ended already.
+      // The process may have ended already.
       if (existsSync(`/proc/${pid}`)) await writeFile(join(parent, 'cgroup.procs'), pid);
       await rmdir(group);
     },
@@ -224,7 +224,7 @@ async function load({ name, port, status }: Contender, script: string): Promise<
   const total = Number(/^\s+(\d+) requests in/m.exec(stdout)?.[1]);
   const others = Number(/^\s+Non-2xx or 3xx responses: (\d+)/m.exec(stdout)?.[1] ?? 0);
   if (!(perSecond > 0) || others !== (status === 200 ? 0 : total) || stdout.includes('Socket errors')) {
-    throw new Error(`${name} did not answer as it should:\n${stdout}`);
+    throw new Error(`${name} gave an unexpected answer:\n${stdout}`);
   }
   return perSecond;
 }
@@ -242,7 +242,7 @@ async function freePorts(count: number): Promise<number[]> {
   return ports;
 }
 
-/** Started when it takes connections. */
+/** Resolves when it accepts connections. */
 async function startNode(undo: AsyncDisposableStack, args: readonly string[], port: number): Promise<number> {
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] });
   undo.defer(async () => await end(child));

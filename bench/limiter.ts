@@ -1,10 +1,10 @@
 /**
  * The limiter beside rate-limiter-flexible: decisions per second, memory per caller, work of the Redis server.
  *
- * Ours decides six limits at once and ends each request; the other counts one limit, or three in its union. All sides
- * take turns, each on a heap that was collected and after a tenth of its round to warm up, and a ratio is the median of
- * the rounds' ratios, so that a busy machine disturbs all alike. In memory the process's own processor time counts, with
- * that of the garbage collector's threads; with Redis, time as it passes.
+ * Ours decides six limits at once and ends each request; the other counts one limit, or three in its union. The sides
+ * take turns, each with a collected heap and a warm-up of a tenth of the round. A ratio is the median of the rounds'
+ * ratios, so that other load affects all alike. In memory the processor time of the process counts, garbage collector
+ * threads included; with Redis, elapsed time.
  */
 import { loadavg } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -30,7 +30,7 @@ const REDIS_OPERATIONS = 96_000;
 /** Of processor time in 20 ms. */
 const QUIET_MICROS = 2000;
 
-/** Limits that are checked and never reached. */
+/** Limits that are checked but never reached. */
 const rules = limitRules({
   concurrent: { limit: 60_000, retrySeconds: 1 },
   restPoints: { limit: ENOUGH, windowSeconds: 60 },
@@ -65,7 +65,7 @@ function address(n: number): string {
   return inOnePiece(`10.${(n >> 16) & 255}.${(n >> 8) & 255}.${n & 255}`);
 }
 
-/** As strings are that came from a socket. V8 leaves what was put together a tree. */
+/** Flat strings, like those from a socket; V8 keeps concatenated ones as a tree. */
 function inOnePiece(text: string): string {
   return Buffer.from(text).toString('latin1');
 }
@@ -110,8 +110,8 @@ function theirs(name: string, atLeast: number, limiter: Consumer, count: number)
 type Clock = 'processor' | 'wall';
 
 /**
- * Nobody pays for what another has left: the collector's threads go on after it has answered, and of a million callers
- * they have more to do than a whole round.
+ * Waits until garbage of the other side is collected: the collector's threads continue after the call returns, and with
+ * a million callers for longer than a round.
  */
 async function collectAll(): Promise<void> {
   collectGarbage();
@@ -122,20 +122,20 @@ async function collectAll(): Promise<void> {
   }
 }
 
-/** Microseconds of the process or of the world. */
+/** Microseconds of processor time or of elapsed time. */
 function micros(clock: Clock): number {
   if (clock === 'wall') return performance.now() * 1000;
   const { user, system } = process.cpuUsage();
   return user + system;
 }
 
-/** Operations per second of each, ours first. The first round fills the stores and warms the code up. */
+/** Operations per second of each, ours first. The first round fills the stores and warms up the code. */
 async function race(what: string, contenders: readonly Contender[], operations: number, clock: Clock): Promise<void> {
   const costs = contenders.map((): number[] => []);
   for (let round = -1; round < ROUNDS; round += 1) {
     for (const [index, { run }] of contenders.entries()) {
       await collectAll();
-      await run(operations / 10); // the collector has thrown code away, and begins with little room
+      await run(operations / 10); // the collection has dropped compiled code and shrunk the heap
       const started = micros(clock);
       await run(operations);
       if (round >= 0) costs[index]!.push((micros(clock) - started) / operations);
@@ -251,7 +251,7 @@ async function raceInRedis(count: number): Promise<void> {
   client.disconnect();
 }
 
-/** Callers whose quota is used up: known here until the reset, so that nothing is sent. */
+/** Callers without quota: remembered locally until the reset, so nothing is sent to Redis. */
 async function raceOfRefusals(): Promise<void> {
   await using redis = await TestRedis.start();
   const client = new Redis({ path: redis.url });
@@ -289,7 +289,7 @@ async function raceOfRefusals(): Promise<void> {
   client.disconnect();
 }
 
-/** That the server has been given since it started. */
+/** Commands that the server has received since it started. */
 async function commands(client: Redis): Promise<number> {
   return Number(/^total_commands_processed:(\d+)/m.exec(await client.info('stats'))?.[1]);
 }

@@ -5,13 +5,13 @@ export type Budget<Subject> = {
   /** Ours may be at most this share of dockerd's. */
   atMost: number;
   rounds?: number;
-  /** Does the work once and returns its figure; without one the time it took counts, in milliseconds. */
+  /** Does the work once and returns its figure; without a figure its time in milliseconds counts. */
   work: (subject: Subject) => Promise<number | void>;
 };
 
 export type Row = { name: string; unit: string; ours: number; theirs: number; ratio: number; atMost: number };
 
-/** Runs the work on both in turn, A B A B, and compares the medians. One round before it is not counted. */
+/** Runs the work on both in turn, A B A B, after one uncounted round, and compares the medians. */
 export async function compare<Subject>(budget: Budget<Subject>, ours: Subject, theirs: Subject): Promise<Row> {
   const figures = { ours: [] as number[], theirs: [] as number[] };
   const rounds = budget.rounds ?? 9;
@@ -40,7 +40,7 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
-/** A Markdown table, so that it can be put into the README as it is. */
+/** A Markdown table, for the README. */
 export function tableOf(rows: readonly Row[]): string {
   const lines = rows.map(({ name, unit, ours, theirs, ratio, atMost }) => {
     const verdict = ratio <= atMost ? 'met' : 'NOT MET';

@@ -15,7 +15,7 @@ export function idleMemory(ourPid: number, dockerdPid: number): Row {
   return residentRow('daemon, idle, RSS', ourPid, dockerdPid, IDLE_BUDGET_MB);
 }
 
-/** The same when much work is over. */
+/** The same after much work. */
 export async function memoryAfterWork(
   ours: { subject: Subject; pid: number },
   theirs: { subject: Subject; pid: number },
@@ -76,6 +76,6 @@ function commandOf(path: string): string {
   try {
     return readFileSync(`${path}/cmdline`, 'utf8');
   } catch {
-    return ''; // it ended between the listing and the look
+    return ''; // it ended after it was listed
   }
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 
 import { median } from './measure.ts';
 
-/** Milliseconds of a bare `runc run` and `runc delete` of `true`: what no engine on runc can go below. */
+/** Milliseconds of a bare `runc run` and `runc delete` of `true`: the lower bound of an engine on runc. */
 export async function runtimeFloor(rounds = 15): Promise<number> {
   const directory = await mkdtemp(join(tmpdir(), 'gantry-floor-'));
   try {

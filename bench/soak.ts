@@ -108,7 +108,7 @@ function textOf(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch {
-    return ''; // it ended between the listing and the look
+    return ''; // it ended after it was listed
   }
 }
 

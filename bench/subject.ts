@@ -6,7 +6,7 @@ import { TarWriter } from '@gantry/testing/tar-writer.ts';
 
 const LOG_LINES = 200_000;
 const LARGE_BYTES = 30 * 1024 * 1024;
-/** How often the engines see a file of each size decides more than the bytes. */
+/** The number of files matters more than their bytes. */
 const FILES = { small: { count: 5000, bytes: 2048 }, medium: { count: 300, bytes: 100 * 1024 } };
 
 export type ImageKind = 'large' | keyof typeof FILES;
@@ -23,7 +23,7 @@ export type Output = keyof typeof OUTPUTS;
 
 const OUTPUT_BYTES = 100 * 1024 * 1024;
 
-/** The work that both engines are asked for, through the API alone. */
+/** The work for both engines, through the API only. */
 export class Subject {
   readonly #api: Api;
   #sleeper = '';
@@ -146,7 +146,7 @@ export class Subject {
     return spent;
   }
 
-  /** An image that the engine has nothing of: what is removed in the background would disturb the other's round. */
+  /** An image whose layers are new to the engine: a removal in the background would disturb the other's round. */
   async load(kind: ImageKind): Promise<number> {
     const images = this.#images[kind];
     const name = `bench/${kind}:${images.length}`;
@@ -159,7 +159,7 @@ export class Subject {
     });
   }
 
-  /** The one that was loaded last, to its last byte. */
+  /** Saves the image that was loaded last, to its last byte. */
   async save(kind: ImageKind): Promise<void> {
     const response = await this.#api.stream('GET', `/images/${this.#images[kind].at(-1)}/get`);
     let bytes = 0;
@@ -211,7 +211,7 @@ export class Subject {
 
 const noise = randomFillSync(Buffer.alloc(LARGE_BYTES));
 
-/** Of the same size each time, with a content of its own; both engines get the same. */
+/** The same size each time, but different content; both engines get the same. */
 function layerOf(kind: ImageKind, number: number): Buffer {
   noise.writeUInt32BE(number, 0);
   const tar = new TarWriter();

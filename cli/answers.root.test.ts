@@ -40,7 +40,7 @@ test('what cannot be read ends with 125, in one form', async () => {
     [['-H', 'nowhere', 'ps'], /^gantry: invalid host "nowhere": .*\nSee 'gantry ps --help'\.\n$/],
     [['ps', 'x'], /^gantry: 'gantry ps' accepts no arguments\nSee 'gantry ps --help'\.\n$/],
     [['stop', '--nonsense', 'x'], /^gantry: unknown flag: --nonsense\nSee 'gantry stop --help'\.\n$/],
-    [['images', '--format', '{{.Nope}}'], /^gantry: template: there is no field \.Nope\n/],
+    [['images', '--format', '{{.Nope}}'], /^gantry: template: unknown field \.Nope\n/],
     [
       ['run', '--annotation', 'a=b', 'busybox'],
       /^gantry: --annotation cannot be used: API 1\.24 has nothing for it\nSee 'gantry run --help'\.\n$/,

@@ -3,7 +3,7 @@ import type { Command } from './command-line/command.ts';
 export type Entry = {
   readonly section: 'Common' | 'Containers' | 'Images' | 'Volumes and networks' | 'Engine';
   readonly summary: string;
-  /** Loaded when it is used: most of the time of a short command is that of reading its program. */
+  /** Loaded on use, because a short command spends most of its time on loading code. */
   readonly load: () => Promise<Command>;
 };
 
@@ -216,7 +216,7 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
 const asItself = (names: string): Record<string, string> =>
   Object.fromEntries(names.split(' ').map((name) => [name, name]));
 
-/** Groups: what follows their name, and the command that it is. */
+/** Groups, such as `volume`, with their commands. */
 export const GROUPS: Readonly<Record<string, { summary: string; commands: Readonly<Record<string, string>> }>> = {
   container: {
     summary: 'The commands for containers',
@@ -266,7 +266,7 @@ export const GROUPS: Readonly<Record<string, { summary: string; commands: Readon
   system: { summary: 'The commands for the engine itself', commands: { events: 'events', info: 'info' } },
 };
 
-/** What docker has and the engine has not yet, and what to do meanwhile. */
+/** Commands of docker that the engine does not have yet, each with an alternative. */
 export const NOT_YET: Readonly<Record<string, string>> = {
   build:
     'Build with another builder and load the result, such as: buildah build -t NAME . && buildah push NAME docker-archive:image.tar:NAME, then gantry load -i image.tar',
@@ -294,7 +294,7 @@ export type Found =
   | { kind: 'command'; name: string; entry: Entry; rest: string[] }
   | { kind: 'group'; name: string; rest: string[] };
 
-/** The command or group that a line begins with; undefined where there is none of that name. */
+/** The command or group at the beginning of a line; undefined for an unknown one. */
 export function findCommand(words: readonly string[]): Found | undefined {
   const [first = '', second, ...others] = words;
   if (Object.hasOwn(GROUPS, first)) {

@@ -4,7 +4,7 @@ import { EXIT, Exit } from './exit-codes.ts';
 import { red } from './output/colour.ts';
 import { visibleLines } from './output/escape.ts';
 
-/** Does it for every name, says what failed, and fails at the end when any did. */
+/** Calls the operation for every name, reports failures, and fails at the end if there was one. */
 export async function each(
   refs: readonly string[],
   work: (ref: string) => Promise<void>,

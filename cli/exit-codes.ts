@@ -1,10 +1,10 @@
 /**
- * The exit codes. 125 is a command line that cannot be read, whatever the command, and a container that `run` cannot
- * make; 126 and 127 are programs that cannot be run; 1 is everything else.
+ * The exit codes. 125 is an invalid command line of any command, or a container that `run` cannot create; 126 and 127
+ * are programs that cannot be run; 1 is everything else.
  */
 export const EXIT = { usage: 125, engineFailed: 125, cannotExecute: 126, notFound: 127, failed: 1 } as const;
 
-/** Ends the command line with this code; the message, when there is one, goes to stderr. */
+/** Ends the command line with this code; a message goes to stderr. */
 export class Exit extends Error {
   readonly code: number;
 
@@ -14,7 +14,7 @@ export class Exit extends Error {
   }
 }
 
-/** What was written cannot be read: the help is named with the message. */
+/** An invalid command line; the message is followed by a hint to the help. */
 export class UsageError extends Exit {
   constructor(message: string) {
     super(EXIT.usage, message);

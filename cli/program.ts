@@ -14,7 +14,7 @@ const GLOBAL_FLAGS = {
   version: { kind: 'boolean', short: 'v', help: '' },
 } as const;
 
-/** Runs one command line and returns its exit code; what went wrong is on stderr, in one form. */
+/** Runs one command line and returns its exit code; errors go to stderr in one form. */
 export async function runProgram(argv: readonly string[]): Promise<number> {
   const line: Line = { place: 'gantry' };
   using stack = new DisposableStack();
@@ -28,7 +28,7 @@ export async function runProgram(argv: readonly string[]): Promise<number> {
   }
 }
 
-/** What is known of the line when something is wrong with it. */
+/** The part of the line that was understood, for error messages. */
 type Line = { place: string; host?: string };
 
 async function obey(argv: readonly string[], line: Line, stack: DisposableStack): Promise<number> {
@@ -59,7 +59,7 @@ async function runCommand(found: Extract<Found, { kind: 'command' }>, line: Line
   return (await command.run(context, parsed.words, parsed.flags)) ?? 0;
 }
 
-/** The help of what the words name; of the program without them. */
+/** The help of the named command, or of the program. */
 async function showHelp(words: readonly string[]): Promise<number> {
   const { commandHelp, groupHelp, programHelp } = await import('./command-line/help.ts');
   const found = words.length === 0 ? undefined : (findCommand(words) ?? (await unknown(words[0]!)));

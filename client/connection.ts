@@ -10,7 +10,7 @@ export type Query = Readonly<Record<string, string | number | boolean | readonly
 
 export type RequestOptions = {
   query?: Query;
-  /** A Buffer or a stream goes out as a tar archive, anything else as JSON. */
+  /** A Buffer or a stream is sent as a tar archive, anything else as JSON. */
   body?: unknown;
   headers?: http.OutgoingHttpHeaders;
   signal?: AbortSignal;
@@ -19,12 +19,12 @@ export type RequestOptions = {
 export type Answer<T = unknown> = {
   status: number;
   headers: http.IncomingHttpHeaders;
-  /** The JSON body, the text where it is not one JSON value, or undefined where there is none. */
+  /** The JSON body, the text if it is not one JSON value, or undefined without a body. */
   body: T;
   raw: Buffer;
 };
 
-/** The engine refused: `message` is its own. */
+/** A refusal by the engine, with its message. */
 export class ApiError extends Error {
   readonly status: number;
 
@@ -56,7 +56,8 @@ export class Connection implements Disposable {
   constructor(target: Target, prefix = '/v1.24') {
     this.#prefix = prefix;
     const tls = target.kind === 'tcp' ? target.tls : undefined;
-    // An `import` of node:http loads all that it exports, undici among it: 40 ms that a command line would feel.
+    // An `import` of node:http loads everything that it exports, undici included, which takes 40 ms: too long for a
+    // command line.
     this.#transport = process.getBuiltinModule(tls === undefined ? 'node:http' : 'node:https');
     this.#agent = new this.#transport.Agent({ keepAlive: true, maxSockets: 256 });
     this.#base =
@@ -88,7 +89,7 @@ export class Connection implements Disposable {
     return answer.body;
   }
 
-  /** Sends a request and returns the answer's stream as soon as its head is there. Throws `ApiError`. */
+  /** Sends a request and returns the answer's stream as soon as its head has arrived. Throws `ApiError`. */
   async stream(method: string, path: string, options: RequestOptions = {}): Promise<Readable> {
     const response = await this.open(method, path, options);
     if ((response.statusCode ?? 0) >= 400)
@@ -96,12 +97,12 @@ export class Connection implements Disposable {
     return response;
   }
 
-  /** Sends a request and returns the answer with its body still to be read. */
+  /** Sends a request and returns the answer before its body is read. */
   async open(method: string, path: string, options: RequestOptions = {}): Promise<http.IncomingMessage> {
     const request = this.#send(method, path, options, this.#agent);
     const [response] = (await once(request, 'response').catch(rethrow)) as [http.IncomingMessage];
-    // An engine that refuses a large body answers and closes: what could not be sent any more is no error. An answer
-    // that is cut off fails by itself.
+    // An engine that refuses a large body answers and closes the connection, so a failed write is not an error. A
+    // truncated answer fails on its own.
     request.on('error', () => undefined);
     return response;
   }
@@ -152,14 +153,16 @@ export class Connection implements Disposable {
   }
 }
 
-/** What was to be sent could not be read. */
+/** The request's body could not be read. */
 class BodyError extends Error {
   constructor(cause: Error) {
     super(cause.message, { cause });
   }
 }
 
-/** An error of the socket is the connection's; one of the body, or of the caller's signal, stays what it is. */
+/**
+ * Wraps an error of the socket as the connection's; an error of the body, or of the caller's signal, stays unchanged.
+ */
 function rethrow(error: unknown): never {
   if (error instanceof BodyError) throw error.cause;
   if (!(error instanceof Error && 'code' in error && typeof error.code === 'string') || error.code === 'ABORT_ERR')

@@ -2,7 +2,7 @@ import { Transform, type TransformCallback } from 'node:stream';
 
 export type OutputStream = 'stdout' | 'stderr';
 
-/** Splits 8-byte framed output as it arrives and hands each piece to `write`. */
+/** Splits a stream with 8-byte frame headers, and passes each piece to `write`. */
 export class FrameReader extends Transform {
   readonly #write: (stream: OutputStream, piece: Buffer) => void;
   #header = Buffer.alloc(0);

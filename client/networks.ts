@@ -5,7 +5,7 @@ import type { Connection, Query } from './connection.ts';
 
 export type { NetworkWire } from '@gantry/engine/networks/schema.ts';
 
-/** What the specification takes for a new network. */
+/** The specification's body for a new network. */
 export type NetworkBody = {
   Name: string;
   CheckDuplicate?: boolean;

@@ -1,9 +1,9 @@
-/** Where an engine listens. */
+/** The address of an engine. */
 export type Target =
   | { kind: 'unix'; socketPath: string }
   | { kind: 'tcp'; host: string; port: number; tls?: { ca?: Buffer; cert?: Buffer; key?: Buffer; verify: boolean } };
 
-/** Where `gantry daemon` listens unless told otherwise. */
+/** The default address of `gantry daemon`. */
 export const DEFAULT_HOST = 'unix:///run/gantry/gantry.sock';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -32,7 +32,7 @@ export function addressOf(host: string | undefined, environment: Environment): s
 }
 
 function certificates(environment: Environment): { ca: Buffer; cert: Buffer; key: Buffer; verify: boolean } {
-  // An `import` would load all of node:fs, for who uses a Unix socket too: 12 ms.
+  // An `import` would load all of node:fs, even for a Unix socket: 12 ms.
   const { readFileSync } = process.getBuiltinModule('node:fs');
   const folder = environment.DOCKER_CERT_PATH ?? `${environment.HOME ?? '/root'}/.docker`;
   const read = (name: string): Buffer => readFileSync(`${folder}/${name}`);

@@ -14,7 +14,7 @@ size_t client_room(const struct client *client)
     return client->length < CLIENT_BUFFER ? CLIENT_BUFFER - client->length : 0;
 }
 
-/* Nobody reads it any more; it may still have stdin for us. */
+/* It takes no more output, but may still send stdin. */
 void client_lose(struct client *client)
 {
     let_go(client->replay);
@@ -106,7 +106,7 @@ void client_flush(struct client *client)
     }
 }
 
-/* A client that was slow for a while does not cost its memory for ever. */
+/* The buffer of a client that was slow is freed. */
 void client_shrink(struct client *client)
 {
     if (client->length > 0 || client->replay != NULL || client->capacity <= SMALL_BUFFER) return;

@@ -15,7 +15,7 @@ static void greet(struct client *client)
     client_tell(client, text);
 }
 
-/* A daemon that comes back learns first what it has missed. */
+/* A reconnected daemon first gets the state that it missed. */
 void greet_control(struct client *client)
 {
     char text[200];
@@ -48,7 +48,7 @@ static void refuse(struct client *client, const char *answer)
     client->dead = true;
 }
 
-/* Daemons are upgraded under us: one that offers a later version is answered with ours, and then speaks that. */
+/* Daemons are upgraded while we run: one that offers a later version gets ours as the answer, and then speaks ours. */
 static void handshake(struct client *client)
 {
     int version = 0;

@@ -47,7 +47,7 @@ size_t whole_sequences(const unsigned char *s, size_t length)
 #define BLOCK 16
 typedef uint8_t block __attribute__((vector_size(BLOCK)));
 
-/* Bytes that stand for themselves: the compiler makes a few vector instructions of it. */
+/* Bytes that need no escape; the compiler vectorizes this loop. */
 static bool is_plain(const unsigned char *s)
 {
     block bytes;
@@ -59,7 +59,7 @@ static bool is_plain(const unsigned char *s)
     return (halves[0] | halves[1]) == 0;
 }
 
-/* What each byte below 0x80 becomes, and the replacement for those that are no UTF-8: up to six bytes, and their number. */
+/* The escape of each byte below 0x80, and the replacement for invalid UTF-8: up to six bytes, and their number. */
 static struct escape {
     char text[7];
     uint8_t length;
@@ -85,7 +85,7 @@ static unsigned char *put_escape(unsigned char *to, unsigned char byte)
     return to + escapes[byte].length;
 }
 
-/* A character of several bytes, or a byte that is none. Returns how many bytes it took. */
+/* A character of several bytes, or an invalid byte. Returns the number of bytes consumed. */
 static size_t put_wide(unsigned char **to, const unsigned char *s, size_t left, bool *valid)
 {
     size_t wide = sequence(s, left);

@@ -19,11 +19,11 @@ static char failure[160];
 #define LONGEST_PAUSE_MS 500
 static int64_t sweep_end_ms, sweep_pause_ms = 5;
 
-/* The process may end before the runtime has told us which one it is. */
+/* The process may end before the runtime has reported its pid. */
 static struct { pid_t pid; int status; } early[16];
 static size_t early_count;
 
-/* Clients still get what they have not read yet, but another shim may have the folder now. */
+/* Clients still get their unread output, but another shim may use the folder now. */
 static void leave_directory(void)
 {
     stop_listening();
@@ -61,7 +61,7 @@ static void remove_container(void)
     else runtime_deleted();
 }
 
-/* What cannot be removed in all that time is left to the daemon. */
+/* The daemon removes what could not be removed in this time. */
 static void sweep(void)
 {
     bool may_stay = options.exec_container != NULL && phase == EXITED; /* what an exec leaves running is the container's */
@@ -79,7 +79,7 @@ static void sweep(void)
     leave_directory();
 }
 
-/* Told when nothing is left: a new start of the same container must find its place free. */
+/* Reported when everything is removed, because a new start of the same container needs the same names. */
 void runtime_failed(const char *reason)
 {
     phase = FAILED;
@@ -119,7 +119,10 @@ void runtime_started(pid_t pid)
         if (early[i].pid == pid) process_ended(early[i].status);
 }
 
-/* A full disk has no room for it: then we stay, as the only one that knows it, until there is some or a daemon has it. */
+/*
+ * On a full disk it cannot be written: then we stay, as its only holder, until there is room or a daemon has recorded
+ * it.
+ */
 static void keep_status(void)
 {
     char text[96];
@@ -131,7 +134,7 @@ static void keep_status(void)
     else set_deadline(LONGEST_PAUSE_MS, keep_status);
 }
 
-/* Everything was read before the exit is told: a stream's end, the log and the status must agree. */
+/* All output is read before the exit is reported, so that a stream's end, the log and the status agree. */
 void output_ended(void)
 {
     if (phase != DRAINING) return;

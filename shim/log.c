@@ -78,7 +78,7 @@ void open_log(void)
     }
     current_log = open_current();
     if (current_log == NULL) fail("open the log");
-    /* A line that a crash cut off must not swallow the next one. */
+    /* The next line must not be appended to a line that a crash truncated. */
     char last = '\n';
     if (current_log->end > 0 && pread(current_log->fd, &last, 1, current_log->end - 1) == 1 && last != '\n')
         if (write(current_log->fd, "\n", 1) == 1) current_log->end++;

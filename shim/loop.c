@@ -22,7 +22,7 @@ int64_t now_ns(void)
     return (int64_t)now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
-/* Deadlines must not move with the clock on the wall. */
+/* Deadlines must not change with the wall clock. */
 int64_t steady_ns(void)
 {
     struct timespec now;
@@ -84,12 +84,12 @@ static void reap(struct watch *watch, uint32_t events)
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) tell_ended(pid, status);
 }
 
-/* Nothing ends us but the end of our container; the daemon's signals are for the daemon. */
+/* Only the end of our container ends us; signals for the daemon do not. */
 void watch_children(void (*ended)(pid_t pid, int status))
 {
     static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGUSR1, SIGUSR2, SIGALRM};
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) signal(ignored[i], SIG_IGN);
-    signal(SIGCHLD, SIG_DFL); /* ignored, as a parent may have left it, it would make us lose exit codes */
+    signal(SIGCHLD, SIG_DFL); /* if a parent has left it ignored, we would lose exit codes */
     tell_ended = ended;
     sigset_t set;
     sigemptyset(&set);

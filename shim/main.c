@@ -24,7 +24,7 @@ static void take_descriptors(void)
     else close(NETNS_FD);
     fcntl(CONTROL_FD, F_SETFD, FD_CLOEXEC);
     if (fcntl(CONTROL_FD, F_SETFL, O_NONBLOCK) < 0) exit(1);
-    syscall(SYS_close_range, CONTROL_FD + 1, ~0U, 0); /* what the daemon's own parent forgot to close */
+    syscall(SYS_close_range, CONTROL_FD + 1, ~0U, 0); /* descriptors that the daemon's parent leaked */
 }
 
 static bool may_leave(void)

@@ -88,13 +88,13 @@ void watch_oom(void)
     if (fd < 0) fd = watch_v2();
     if (fd < 0) return;
     watch_fd(&oom, fd, EPOLLIN, oom_ready);
-    kills_seen = kills(); /* the process may have been quicker than we */
+    kills_seen = kills(); /* the process may have ended before */
     if (kills_seen == 0) return;
     forget_signals(fd);
     tell_oom();
 }
 
-/* An out-of-memory kill may be quicker than our registration: the count is asked once more at the end. */
+/* An out-of-memory kill may happen before our registration, so the count is read once more at the end. */
 bool was_oom_killed(void)
 {
     bool killed = options.cgroup != NULL && kills() > 0;
@@ -102,7 +102,7 @@ bool was_oom_killed(void)
     return killed;
 }
 
-/* Refused without CAP_SYS_RESOURCE: then we stand in the row like everybody. */
+/* Refused without CAP_SYS_RESOURCE: then the usual score stays. */
 void spare_from_oom(void)
 {
     AUTO_CLOSE int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);

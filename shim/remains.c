@@ -11,9 +11,8 @@
 #include <unistd.h>
 
 /*
- * What a runtime that was killed, or that failed half way, leaves behind: helpers that became our children, processes in
- * the container's cgroup, the cgroup itself, the runtime's record. One look is not enough, as those that are killed may
- * just have forked.
+ * Removes what a killed or failed runtime leaves behind: helpers that became our children, processes in the container's
+ * cgroup, the cgroup itself, the runtime's record. Repeats, because killed processes may just have forked.
  */
 
 static void close_folder(DIR **folder)
@@ -33,7 +32,7 @@ static int kill_listed(int fd)
 {
     int count = 0, pid;
     AUTO_FILE *list = fd < 0 ? NULL : fdopen(fd, "r");
-    /* 0 is a process that our pid namespace does not know. */
+    /* 0 stands for a process outside of our pid namespace. */
     while (list != NULL && fscanf(list, "%d", &pid) == 1) count += pid > 0 && kill(pid, SIGKILL) == 0;
     return count;
 }

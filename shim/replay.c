@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Only while somebody is behind: a container that nobody reads slowly does not pay for it. */
+/* Allocated only while a client is behind, so that a container without slow clients does not pay for it. */
 static struct {
     unsigned char block[ENTRY_LIMIT];
     unsigned char text[CHUNK]; /* entries that follow each other on one stream go into one frame */
@@ -63,8 +63,8 @@ static size_t put_rune(unsigned char *to, unsigned rune)
 }
 
 /*
- * Undoes the escapes up to the closing quote, which `s` is moved to. What is longer than our own entries is passed
- * over: such text has replacement characters, and its bytes are in the field `raw`.
+ * Decodes the escapes up to the closing quote, and moves `s` there. Text longer than our own entries is skipped: it has
+ * replacement characters, and its bytes are in the field `raw`.
  */
 static size_t unescape(const unsigned char **s, const unsigned char *end, unsigned char *to)
 {
@@ -201,7 +201,7 @@ bool replay(struct client *client)
     return true;
 }
 
-/* Nobody is behind any more. */
+/* No client is behind any more. */
 void end_replays(void)
 {
     free(buffers);

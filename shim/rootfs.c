@@ -56,7 +56,7 @@ static void drop_other_roots(void)
     }
 }
 
-/* Two mounts may show the same folder: only this tells them apart. */
+/* Two mounts may show the same folder; only the mount id differs. */
 static int mount_id(int fd)
 {
     char path[40], line[64];

@@ -17,7 +17,7 @@
 
 static pid_t start_pid = -1, delete_pid = -1;
 
-/* In the form of the runtime's own messages, so that the daemon finds it where it looks for those. */
+/* In the format of the runtime's own messages, because the daemon reads those. */
 static void complain(int error)
 {
     int log = open("runtime.log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -49,7 +49,7 @@ static pid_t spawn(const char *const *arguments, bool with_streams)
     if (pid > 0) setpgid(pid, pid); /* to be killed with its helpers; by both, as either may be the first */
     if (pid != 0) return pid;
     setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody would own what it starts after our end */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a container that it starts after our end would have no owner */
     if (getppid() != parent) _exit(127);
     sigset_t none;
     sigemptyset(&none);

@@ -12,10 +12,10 @@
 #define CONTROL_FD 4                    /* the daemon's first control connection is inherited */
 #define CHUNK (64 * 1024)               /* bytes that are read from the container at once */
 #define PIPE_BYTES (256 * 1024)         /* fewer switches between the container and us */
-#define FLOOD_BYTES (32 * 1024)         /* so much within FLOOD_NS is a flood: then small pieces are read together */
+#define FLOOD_BYTES (32 * 1024)         /* this much within FLOOD_NS is a flood: then small pieces are read together */
 #define FLOOD_NS 1000000
 #define FLOOD_PAUSE_NS 200000
-#define CLIENT_BUFFER (128 * 1024)      /* bytes that wait for one client; what is behind that is read from the log */
+#define CLIENT_BUFFER (128 * 1024)      /* buffered bytes for one client; beyond that it reads from the log */
 #define LINE_LIMIT (16 * 1024)          /* longer lines are split in the log, as docker splits them */
 #define HELD_LOG_BYTES (1LL << 30)      /* removed files of the log that slow clients may keep: then they hold up */
 #define HELD_LOG_FILES 512
@@ -53,7 +53,7 @@ void open_loop(void);
 void wait_for_events(void);
 void watch_fd(struct watch *watch, int fd, uint32_t events, void (*ready)(struct watch *, uint32_t));
 void watch_change(struct watch *watch, uint32_t events);
-void watch_pause(struct watch *watch); /* also for hang-ups, which epoll tells over and over */
+void watch_pause(struct watch *watch); /* also for hang-ups, which epoll reports repeatedly */
 void watch_close(struct watch *watch);
 void watch_children(void (*ended)(pid_t pid, int status));
 /* One at a time: what `passed` means depends on the phase. 0: none. */

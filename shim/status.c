@@ -6,14 +6,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The folder may be that of an earlier run, whose end must not be taken for ours. */
+/* The folder may be that of an earlier run, whose status must not be taken for ours. */
 void forget_last_run(void)
 {
     static const char *const files[] = {"status", "pid", "runtime.log", "shim.sock", "console.sock"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) unlink(files[i]);
 }
 
-/* Whole or not at all: a daemon that comes back must never read half a status. */
+/* Written atomically: a new daemon must never read half a status. */
 bool write_status(const char *text)
 {
     AUTO_CLOSE int fd = open("status.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);

@@ -105,8 +105,8 @@ static bool is_flood(size_t length)
 }
 
 /*
- * A process that writes very much in small pieces is left alone for a moment, so that the next read finds many of them:
- * each would cost everybody on its way to the client as much as a large one, and the process itself our waking up.
+ * Delays the read from a process that writes much in small pieces, so that the next read gets many of them: each piece
+ * costs as much on its way to the client as a large one, and each wakes us up.
  */
 static void let_more_come(size_t length)
 {
@@ -205,7 +205,7 @@ static void input_ready(struct watch *watch, uint32_t events)
     flush_input();
 }
 
-/* What the process does not take at once is kept; no more is read from clients until it is gone. */
+/* Input that the process does not read at once is kept; nothing more is read from clients until it is written. */
 void feed_stdin(const unsigned char *bytes, size_t length)
 {
     if (!options.stdin_open || input_ending) return;

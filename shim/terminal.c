@@ -66,11 +66,11 @@ static void console_ready(struct watch *watch, uint32_t events)
 {
     bool accepted = console_accepted;
     receive_console();
-    /* Closed without a terminal: the runtime's end will say why. */
+    /* Closed without a terminal: the runtime's exit explains it. */
     if (accepted && watch->fd >= 0 && events & (EPOLLHUP | EPOLLERR)) watch_pause(watch);
 }
 
-/* A size that comes before the terminal is there waits for it. */
+/* A size that is set before the terminal exists is kept for it. */
 void resize_terminal(int width, int height)
 {
     size = (struct winsize){.ws_col = (unsigned short)width, .ws_row = (unsigned short)height};

@@ -10,7 +10,7 @@ let archive: Promise<Buffer> | undefined;
 
 /**
  * A docker-archive with the image `busybox:latest`: Debian's static busybox with a link for each of its applets, and
- * the few files that programs look for. Made once per process, and equal byte by byte each time.
+ * the few files that programs look for. Made once per process, with the same bytes each time.
  */
 export async function busyboxArchive(): Promise<Buffer> {
   archive ??= Promise.resolve(imageArchive(busyboxLayer(), ['busybox:latest'], { Cmd: ['sh'] }));

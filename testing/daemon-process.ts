@@ -33,7 +33,7 @@ export async function startDaemonProcess(
   return child;
 }
 
-/** Asks a process to end and waits until it has; SIGKILL by the caller's choice. */
+/** Sends a process a signal, SIGTERM by default, and waits for its end. */
 export async function endProcess(child: ChildProcess, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = once(child, 'exit');
@@ -41,7 +41,7 @@ export async function endProcess(child: ChildProcess, signal: NodeJS.Signals = '
   await ended;
 }
 
-/** A socket's file is there a moment before somebody listens. */
+/** A socket's file exists a moment before it accepts connections. */
 async function accepts(path: string): Promise<void> {
   for (;;) {
     const socket = connect(path);

@@ -51,7 +51,7 @@ export class Dockerd implements AsyncDisposable {
     return this.#process.pid!;
   }
 
-  /** Ends it in order, and starts it again; returns as soon as it accepts clients. */
+  /** Stops it cleanly and starts it again; returns as soon as it accepts clients. */
   async restart(): Promise<void> {
     await endProcess(this.#process);
     await rm(this.socketPath, { force: true });

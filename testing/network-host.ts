@@ -23,8 +23,8 @@ export const HOST_IP = '192.0.2.2';
 export const OUTSIDE_IP = '192.0.2.1';
 
 /**
- * A machine of its own for the tests of one file: this thread moves into a new network namespace, which has an address
- * and a neighbour outside. Nothing that a test does reaches the real machine's network.
+ * A network of its own for the tests of one file: this thread moves into a new network namespace, which has an address
+ * and a neighbour outside. Tests cannot reach the real machine's network.
  */
 export function becomeTestHost(): { host: number; outside: number } {
   unshare('net');
@@ -94,7 +94,7 @@ export class TestDaemon implements AsyncDisposable {
     return { netns, endpoint };
   }
 
-  /** In the machine's own namespace. */
+  /** In the test machine's namespace. */
   async attachHost(containerId: string): Promise<void> {
     const ports = { portBindings: {}, publishAll: false, exposed: [] };
     const names = { containerId, containerName: containerId, mode: networkModeOf('host'), isDisabled: false };
@@ -125,7 +125,7 @@ export class TestDaemon implements AsyncDisposable {
       });
   }
 
-  /** What is left when the daemon is killed: the kernel closes its sockets, nobody tidies up. */
+  /** The state after a SIGKILL of the daemon: its sockets are closed, nothing is cleaned up. */
   crash(): void {
     this.networks[Symbol.dispose]();
     this.#db[Symbol.dispose]();

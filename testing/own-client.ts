@@ -10,7 +10,7 @@ export const ownClient = join(dirname(import.meta.dirname), 'cli/main.ts');
 
 export type Outcome = { stdout: string; stderr: string; code: number };
 
-/** Runs a line of it against an engine; what goes wrong is in the outcome. */
+/** Runs a command line against an engine; the outcome includes failures. */
 export async function gantry(
   engine: { socketPath: string },
   words: readonly string[],
@@ -28,14 +28,14 @@ export async function gantry(
   }
 }
 
-/** The output of a line that must succeed. */
+/** The output of a command line that must succeed. */
 export async function said(engine: { socketPath: string }, ...words: string[]): Promise<string> {
   const { stdout, stderr, code } = await gantry(engine, words);
   assert.equal(code, 0, `gantry ${words.join(' ')}: ${stderr}${stdout}`);
   return stdout.trim();
 }
 
-/** The outcome of a line that must be refused, in the form that all refusals have. */
+/** The outcome of a command line that must be refused, in the form of all refusals. */
 export async function refused(engine: { socketPath: string }, ...words: string[]): Promise<Outcome> {
   const outcome = await gantry(engine, words);
   assert.notEqual(outcome.code, 0, `gantry ${words.join(' ')} was not refused`);

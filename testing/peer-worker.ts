@@ -30,7 +30,7 @@ async function perform(task: PeerTask): Promise<string> {
   }
 }
 
-/** Tells everyone its name and whom it sees. */
+/** Answers every client with its name and the client's address. */
 async function serveTcp(at: number, name: string): Promise<string> {
   const server = createServer((socket) => {
     socket.on('error', () => socket.destroy());

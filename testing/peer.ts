@@ -11,7 +11,7 @@ type WithoutId<T> = T extends unknown ? Omit<T, 'id'> : never;
 
 const TIMEOUT_MS = 5000;
 
-/** Somebody who lives in a network namespace, serves there and asks others; answers come as text or as error codes. */
+/** A program in a network namespace that serves and asks others; answers come as text or as error codes. */
 export class Peer implements AsyncDisposable {
   readonly #worker: Worker;
   readonly #waiting = new Map<number, (answer: string) => void>();
@@ -37,7 +37,7 @@ export class Peer implements AsyncDisposable {
     return await this.#ask({ kind: 'ask tcp', host, port, timeoutMs });
   }
 
-  /** `from` is the port to ask from, for the same flow again. */
+  /** `from` is the source port, to repeat the same flow. */
   async udp(host: string, port: number, options: { timeoutMs?: number; from?: number } = {}): Promise<string> {
     return await this.#ask({ kind: 'ask udp', host, port, timeoutMs: TIMEOUT_MS, ...options });
   }

@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream';
 
 import { unframe } from '@gantry/client/frames.ts';
 
-/** A taken-over connection: what came is kept, and a test can wait for a text or for the end. */
+/** A taken-over connection: keeps the received bytes, and can wait for a text or for the end. */
 export class Session {
   readonly socket: Duplex;
   /** Resolves when the other side has ended. */
@@ -33,12 +33,12 @@ export class Session {
     return this.bytes.toString();
   }
 
-  /** Of a stream that has ended between two frames. */
+  /** The payload of a stream that has ended between two frames. */
   get output(): { stdout: string; stderr: string } {
     return unframe(this.bytes);
   }
 
-  /** Waits until the text has come, in whatever pieces. */
+  /** Waits until the text has been received. */
   async saw(text: string): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#check = () => {

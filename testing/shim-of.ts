@@ -8,7 +8,7 @@ export function shimOf(pid: number): number {
   for (let up = parentOf(pid); up > 1;) {
     const status = statusOf(up);
     if (status?.startsWith('Name:\tgantry-shim') === true) return up;
-    up = status === undefined ? parentOf(pid) : parentIn(status); // a helper that has gone meanwhile
+    up = status === undefined ? parentOf(pid) : parentIn(status); // a helper that has ended meanwhile
   }
   throw new Error(`process ${pid} has no shim`);
 }

@@ -27,13 +27,13 @@ export type TarEntry = {
   minor?: number;
   /** Extended header that comes before the entry, such as `{ 'SCHILY.xattr.user.a': 'b' }`. */
   pax?: Readonly<Record<string, string | Uint8Array>>;
-  /** The size field, where it is to differ from the content's. */
+  /** The size field, if it shall differ from the content's. */
   size?: number;
-  /** Changes the finished header, which then gets no new checksum. */
+  /** Changes the finished header without a new checksum. */
   damage?: (header: Buffer) => void;
 };
 
-/** Writes tar archives for tests, byte by byte as told: also those that no sane program would write. */
+/** Writes tar archives for tests, including invalid ones that no program would write. */
 export class TarWriter {
   readonly #parts: Buffer[] = [];
 
@@ -51,7 +51,7 @@ export class TarWriter {
     return this;
   }
 
-  /** Bytes as they are, such as half a header. */
+  /** Raw bytes, such as half a header. */
   addRaw(bytes: Uint8Array): this {
     this.#parts.push(Buffer.from(bytes));
     return this;

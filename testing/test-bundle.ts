@@ -27,7 +27,7 @@ export const OUTPUT: AttachOptions = { stdin: false, stdout: true, stderr: true,
 
 const COMMANDS = 'sh cat true sleep seq dd stty head kill tail yes tr readlink printf cmp mount touch'.split(' ');
 
-/** A place for shims over a busybox root: what the daemon does around them, with nothing of the daemon. */
+/** A bundle with a busybox root for shims, without a daemon. */
 export class TestBundle implements AsyncDisposable {
   readonly directory: string;
   readonly id = newId();
@@ -43,7 +43,7 @@ export class TestBundle implements AsyncDisposable {
     this.logPath = join(this.directory, 'log.json');
   }
 
-  /** Where the shim of the container lives. */
+  /** The folder of the container's shim. */
   get folder(): string {
     return join(this.directory, 'bundle');
   }
@@ -57,7 +57,7 @@ export class TestBundle implements AsyncDisposable {
     return { base: this.directory, lower: ['layer'], upper: upper!, work: work!, target: target! };
   }
 
-  /** Spawns a shim for this command; it has not started yet. */
+  /** Spawns a shim for this command, without starting the command. */
   async shim(args: readonly string[], wanted: Wanted = {}): Promise<Shim> {
     mkdirSync(this.folder, { recursive: true });
     const rootfs = wanted.overlay === true ? this.#makeOverlay() : undefined;
@@ -100,7 +100,7 @@ export class TestBundle implements AsyncDisposable {
     return shim;
   }
 
-  /** A stream of its output, closed with the bundle: one that a failed test left unread would keep the shim. */
+  /** A stream of its output, closed with the bundle: a stream left unread by a failed test would keep the shim. */
   async attach(shim: Shim, options: AttachOptions): Promise<Socket> {
     const socket = await shim.attach(options);
     this.#clients.push(socket);
@@ -119,17 +119,17 @@ export class TestBundle implements AsyncDisposable {
     for (const shim of this.#shims.toReversed()) {
       await shim.signal(9).catch(() => undefined); // it may have ended
       shim.release();
-      // The runtime's record of the container lies in our folder: it has to be done before the folder goes.
+      // The runtime's record of the container is in this folder, so the runtime has to finish before the removal.
       if (shim.phase !== 'waiting') await shim.gone;
       await shim.abandon();
     }
-    // A shim that was killed has left its container to whoever finds it.
+    // A killed shim leaves its container behind.
     execFileSync('runc', ['--root', this.state, 'delete', '--force', this.id], { stdio: 'ignore' });
     if (this.#mounted) unmount(this.directory, { lazy: true });
     rmSync(join(tmpdir(), this.directory.slice(tmpdir().length + 1).split('/')[0]!), { recursive: true, force: true });
   }
 
-  /** As the daemon does it: what is mounted in here does not show on the host. */
+  /** As in the daemon, mounts in here do not propagate to the host. */
   #makeOverlay(): RootFs {
     if (!this.#mounted) {
       mountBind(this.directory, this.directory);
@@ -155,7 +155,7 @@ export async function payload(socket: Socket): Promise<Buffer> {
   return Buffer.concat(pieces);
 }
 
-/** Resolves when the stream has carried these bytes. It takes what it reads. */
+/** Resolves when the stream has carried these bytes, and consumes them. */
 export async function seen(socket: Socket, expected: string): Promise<void> {
   let said = '';
   await new Promise<void>((resolve, reject) => {

@@ -17,11 +17,11 @@ const execute = promisify(execFile);
 type Options = {
   flags?: readonly string[];
   image?: boolean;
-  /** A command that runs the daemon: its words stand before the daemon's. */
+  /** A command that runs the daemon, such as `chroot`: put before the daemon's words. */
   within?: readonly string[];
-  /** A network namespace that others use as well; it stays when the engine ends. Default: one of its own. */
+  /** A shared network namespace, which stays when the engine ends. Default: one of its own. */
   netns?: string;
-  /** How the name of its folder begins. */
+  /** The prefix of its folder's name. */
   prefix?: string;
 };
 
@@ -109,7 +109,7 @@ export class TestEngine extends Api implements AsyncDisposable {
     return unframe(answer.raw);
   }
 
-  /** Runs a command in the daemon's network namespace, which is the host's as far as the engine knows. */
+  /** Runs a command in the daemon's network namespace, which the engine takes for the host's. */
   async onHost(command: readonly string[], options: { timeout?: number } = {}): Promise<string> {
     const { stdout } = await execute('nsenter', [`--net=${this.#netns}`, ...command], options);
     return stdout;
@@ -161,7 +161,7 @@ function ownNetns(directory: string): string {
   return join(directory, 'netns');
 }
 
-/** A namespace of its own under a name: that of the daemon's process changes for moments while it sets up containers. */
+/** A named network namespace, because the daemon's own changes for moments while it sets up containers. */
 async function makeNetns(path: string): Promise<void> {
   await writeFile(path, '');
   await execute('unshare', [`--net=${path}`, 'true']);
@@ -207,6 +207,6 @@ function commandOf(pid: string): string {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
   } catch {
-    return ''; // it ended between the listing and the look
+    return ''; // it ended after it was listed
   }
 }

@@ -31,7 +31,7 @@ export class TestImages implements AsyncDisposable {
   readonly archives: Archives;
   readonly layers: Layers;
   readonly images: ImageStore;
-  /** Containers that tests say are there. */
+  /** The containers that use images, set by tests. */
   readonly users: { id: string; running: boolean; image: string }[] = [];
   readonly imageUsage = { usedBy: (imageId: string) => this.users.filter(({ image }) => image === imageId) };
   readonly #ownsDirectory: boolean;
@@ -83,7 +83,7 @@ export class TestImages implements AsyncDisposable {
   }
 }
 
-/** As a socket delivers it: in pieces that end anywhere. */
+/** In pieces of arbitrary size, like from a socket. */
 export function chunked(content: Uint8Array, bytes = 65_521): Readable {
   return Readable.from(
     (function* pieces() {

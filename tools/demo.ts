@@ -11,7 +11,7 @@ import { events, version, type EventMessage } from '@gantry/client/system.ts';
 import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
-// A reader that leaves early (`./gantry demo | head`) must not end us before the daemon is gone.
+// A reader that ends early (`./gantry demo | head`) must not end this process before the daemon.
 process.stdout.on('error', () => undefined);
 
 const steps: { name: string; milliseconds: number }[] = [];

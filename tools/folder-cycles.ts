@@ -1,8 +1,9 @@
 /**
- * Folders whose files import each other's values in a circle: nobody can read one of them without the others.
+ * Finds folders whose files import each other's values in a circle.
  *
- * Types do not count: they are gone when the program runs. A folder is one of `engine/`, `gateway/` or `limiter/`, or a
- * whole other package; the files beside these folders put them together and are no folder of their own.
+ * Type imports do not count, because they do not exist at run time. A folder is one of `engine/`, `gateway/` or
+ * `limiter/`, or another whole package. Files directly in `engine/`, `gateway/` or `limiter/` compose the folders and
+ * do not count.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
@@ -12,7 +13,7 @@ const VALUE_IMPORT =
 
 export type Arrow = Readonly<{ from: string; to: string; files: readonly string[] }>;
 
-/** Each circle once, as the folders in it; with the imports that close it. */
+/** Each circle once: its folders, and the imports that close it. */
 export function folderCycles(root: string): { folders: string[]; arrows: Arrow[] }[] {
   const arrows = arrowsOf(root);
   const targets = new Map<string, Set<string>>();
@@ -52,7 +53,7 @@ function importsOf(path: string, file: string): string[] {
     .filter((target) => target.endsWith('.ts'));
 }
 
-/** Undefined for what puts the parts together. */
+/** Undefined for files that compose the folders. */
 function folderOf(file: string): string | undefined {
   const [name = '', folder = '', ...rest] = file.split('/');
   if (!['engine', 'gateway', 'limiter'].includes(name)) return name;

@@ -1,4 +1,4 @@
-/** Writes the list of the gateway's settings into its guide; a test fails when it was forgotten. */
+/** Writes the list of the gateway's settings into its guide; a test fails if the list is outdated. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 

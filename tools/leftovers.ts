@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { globSync, readdirSync, readFileSync } from 'node:fs';
 
 /**
- * What a test, a demo or a crash may have left on this machine: mounts, links, namespaces, nft tables, cgroups and
- * processes that bear Gantry's name or lie below the temporary folder. One line each, to be compared before and after.
+ * Lists what a test, a demo or a crash may have left on this machine: mounts, links, namespaces, nft tables, cgroups
+ * and processes with Gantry's name or below the temporary folder. One line each, to compare before and after.
  */
 export function findLeftovers(): string[] {
   return [...mounts(), ...links(), ...namespaces(), ...tables(), ...cgroups(), ...processes()];
@@ -34,7 +34,7 @@ function tables(): string[] {
       .filter((line) => line.includes('gantry'))
       .map((line) => `nft ${line}`);
   } catch (error) {
-    // Without nft, or without root to ask it, there are no tables of ours to see.
+    // Without nft or without root the tables cannot be listed.
     if (error instanceof Error) return [];
     throw error;
   }
@@ -59,6 +59,6 @@ function commandOf(pid: string): string {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
   } catch {
-    return ''; // it ended between the listing and the look
+    return ''; // it ended after it was listed
   }
 }

@@ -2,7 +2,7 @@
  * Format, lint, types, then all tests; the last line counts them.
  *
  * `--no-root` leaves out the files named `*.root.test.ts` and says so. Arguments name files or folders to run alone,
- * without the checks. A skipped test counts as failed in the full run: a skip is not a pass.
+ * without the checks. A skipped test counts as failed in the full run.
  */
 import { spawnSync } from 'node:child_process';
 import { globSync } from 'node:fs';

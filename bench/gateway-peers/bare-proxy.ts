@@ -1,4 +1,4 @@
-/** The least that passes requests on with Node's own server and undici: what the gateway's speed is compared with. */
+/** The smallest proxy with Node's own server and undici, as the baseline of the gateway's speed. */
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 
 import { type Dispatcher, Pool } from 'undici';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 /** As large as an ordinary answer of such an API. */
 const ANSWER = JSON.stringify({ id: 1, name: 'gantry', description: 'x'.repeat(900) });
 
-/** One nginx that is the upstream of all, and a proxy with `limit_req` and `limit_conn` in front of it. */
+/** One nginx, both the upstream of all and a proxy with `limit_req` and `limit_conn` in front of it. */
 export async function startNginx(folder: string, upstreamPort: number, proxyPort: number): Promise<AsyncDisposable> {
   const file = join(folder, 'nginx.conf');
   await writeFile(

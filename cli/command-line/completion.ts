@@ -58,13 +58,13 @@ export const completion = command({
   run: async (_context, [shell = '']) => {
     const script = SCRIPTS[shell];
     if (script === undefined)
-      throw new UsageError(`there is no completion for '${shell}', only for bash, zsh and fish`);
+      throw new UsageError(`unsupported shell '${shell}': completion is for bash, zsh and fish`);
     console.log(script);
     return await Promise.resolve(0);
   },
 });
 
-/** What may stand in place of the last word, each with its meaning behind a tab; `:file` alone for names of files. */
+/** Candidates for the last word, each with its description behind a tab; only `:file` for names of files. */
 export async function completionsOf(words: readonly string[], context: Context): Promise<string[]> {
   const before = words.slice(0, -1);
   const start = words.at(-1) ?? '';
@@ -98,7 +98,7 @@ async function completionsOfCommand(
   return await offered(definition.offers, start, context);
 }
 
-/** Whether a flag waits for its value, and how many words there are so far. */
+/** Whether a flag needs its value next, and the number of words so far. */
 function placeIn({ flags, passesOn }: Command, before: readonly string[]): { awaits?: Flag; words: number } {
   let words = 0;
   for (let at = 0; at < before.length; at += 1) {

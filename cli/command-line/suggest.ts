@@ -1,4 +1,4 @@
-/** Of the known words those that are nearest to a mistyped one; none when all are far. */
+/** The known words nearest to a mistyped one; none if all are too different. */
 export function nearest(word: string, known: readonly string[]): string[] {
   const limit = word.length < 4 ? 1 : 2;
   const near = known

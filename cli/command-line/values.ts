@@ -11,7 +11,7 @@ const UNITS_NS: Readonly<Record<string, number>> = {
   h: 3600e9,
 };
 
-/** Reads one value of a flag; undefined where it is none of its kind. */
+/** Reads one value of a flag; undefined if it is not of this kind. */
 export const READ: { readonly [K in Exclude<Kind, 'list'>]: (text: string) => Values[K] | undefined } = {
   text: (text) => text,
   boolean: (text) => {
@@ -24,7 +24,7 @@ export const READ: { readonly [K in Exclude<Kind, 'list'>]: (text: string) => Va
   duration: durationNs,
 };
 
-/** Bytes of `512m`, `1.5g`, `100k`, `4096b`, `4096`, or `-1`, which is no limit. */
+/** Bytes of `512m`, `1.5g`, `100k`, `4096b`, `4096`, or `-1` for no limit. */
 function bytesOf(text: string): number | undefined {
   if (text === '-1') return -1;
   const match = /^(\d+(?:\.\d+)?) ?(?:([kmgtp]?)(?:i?b)?)$/i.exec(text);
@@ -42,7 +42,7 @@ export function durationNs(text: string): number | undefined {
   return Math.round(total);
 }
 
-/** A time as the API takes it, in UNIX seconds: of a duration before now, a date, or such a number. */
+/** A time in UNIX seconds, for the API, from a duration before now, a date, or UNIX seconds. */
 export function timeOf(text: string | undefined, now = Date.now()): string | undefined {
   if (text === undefined || /^\d+(\.\d+)?$/.test(text)) return text;
   const ago = durationNs(text);
@@ -56,7 +56,7 @@ export function timeOf(text: string | undefined, now = Date.now()): string | und
   return `${Math.floor(seconds)}.${fraction}`;
 }
 
-/** `key=value` flags as the API's JSON map; undefined where there are none. */
+/** `key=value` flags as the API's JSON map; undefined without flags. */
 export function filtersOf(flags: readonly string[]): string | undefined {
   if (flags.length === 0) return undefined;
   const filters: Record<string, string[]> = {};
@@ -72,7 +72,7 @@ export function filtersOf(flags: readonly string[]): string | undefined {
   return JSON.stringify(filters);
 }
 
-/** What stands before and after the first separator. */
+/** The text before and after the first separator. */
 export function splitOnce(text: string, separator: string): [string, string] {
   const at = text.indexOf(separator);
   return at < 0 ? [text, ''] : [text.slice(0, at), text.slice(at + separator.length)];

@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 
 /**
- * Has a container removed when it has ended, by a process that outlives this one.
+ * Starts a process that outlives this one and removes a container when it has ended.
  *
- * API 1.24 leaves the removal to the client, and a detached client is gone by then.
+ * API 1.24 leaves the removal to the client, and a detached client has ended by then.
  */
 export function removeInBackground(address: string, id: string): void {
   const child = spawn(process.execPath, ['--', join(import.meta.dirname, 'remove-after-end.ts'), address, id], {

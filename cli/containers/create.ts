@@ -25,7 +25,7 @@ export const create = command({
   run: async ({ connection }, [image = '', ...words], flags) => {
     if (flags.rm) {
       throw new UsageError(
-        '--rm cannot be used with create: API 1.24 does not remove containers by itself; use run --rm',
+        '--rm cannot be used with create: API 1.24 does not remove containers automatically; use run --rm',
       );
     }
     const attached = attachedStreams(flags);
@@ -46,7 +46,7 @@ export function attachedStreams({ attach, interactive }: Pick<CreateFlags, 'atta
   return new Set<Stream>(interactive ? ['stdin', 'stdout', 'stderr'] : ['stdout', 'stderr']);
 }
 
-/** Makes the container, pulling a missing image if that is wanted, and writes its id where `--cidfile` says. */
+/** Creates the container, pulls a missing image if requested, and writes the id to `--cidfile`. */
 export async function createContainer(engine: Connection, purpose: Purpose, flags: CreateFlags): Promise<string> {
   const request = emptyRequest(purpose);
   applyFlags(request, flags);
@@ -73,7 +73,7 @@ async function createOrPull(engine: Connection, body: containers.CreateBody, fla
   }
 }
 
-/** 404 is also a container whose volumes or network are to be shared. */
+/** 404 can also mean a container whose volumes or network are to be shared. */
 function isMissingImage({ message }: ApiError): boolean {
   return /^no such image/i.test(message);
 }
@@ -84,7 +84,7 @@ async function createAndWarn(engine: Connection, body: containers.CreateBody, na
   return Id;
 }
 
-/** A file that is there belongs to another container. */
+/** An existing file belongs to another container. */
 async function writeNew(file: string, text: string): Promise<void> {
   try {
     await writeFile(file, text, { flag: 'wx' });

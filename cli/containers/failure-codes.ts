@@ -3,7 +3,9 @@ import * as containers from '@gantry/client/containers.ts';
 
 import { EXIT, Exit } from '../exit-codes.ts';
 
-/** What the engine refuses while a container is made ends the command with 125, so that no code of the container does. */
+/**
+ * A refusal while the container is created ends the command with 125, which differs from exit codes of the container.
+ */
 export async function asEngineFailure<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
@@ -13,7 +15,7 @@ export async function asEngineFailure<T>(work: Promise<T>): Promise<T> {
   }
 }
 
-/** Starts a container; a program that is not there ends with 127, one that cannot be run with 126. */
+/** Starts a container; ends with 127 for a missing program, 126 for one that cannot be run. */
 export async function startOrExplain(engine: Connection, id: string, detachKeys?: string): Promise<void> {
   try {
     await containers.start(engine, id, detachKeys);

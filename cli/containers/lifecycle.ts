@@ -9,7 +9,7 @@ const GRACE = { kind: 'integer', short: 't', value: 'SECONDS', help: 'Time it ha
 const OLD_GRACE = { kind: 'integer', value: 'SECONDS', help: 'The same as --timeout' } as const;
 const NO_SIGNAL = 'API 1.24 has no signal for it: --stop-signal of create and run sets one';
 
-/** A command that does one thing with each container, and prints the name of each that it was done with. */
+/** A command that does one thing with each container, and prints the names of those where it succeeded. */
 function forEach<const F extends Flags>(
   flags: F,
   work: (engine: Context['connection'], ref: string, flags: Given<F>) => Promise<void>,
@@ -62,7 +62,7 @@ export const rename = command({
   flags: {},
   offers: 'container',
   run: async ({ connection }, [ref = '', name = '']) => {
-    if (name === '') throw new UsageError('the new name is empty');
+    if (name === '') throw new UsageError('the new name must not be empty');
     await containers.rename(connection, ref, name);
   },
 });

@@ -11,7 +11,7 @@ const [, , address, id = ''] = process.argv;
 using engine = new Connection(targetOf(address, process.env));
 await removeAfterEnd();
 
-/** The engine may go away and come back meanwhile; after an hour without it nobody waits any more. */
+/** The engine may restart meanwhile; after an hour without it this process gives up. */
 async function removeAfterEnd(): Promise<void> {
   for (let failures = 0; failures < RETRIES; failures += 1) {
     try {
@@ -19,7 +19,7 @@ async function removeAfterEnd(): Promise<void> {
       await containers.remove(engine, id, { v: true });
       return;
     } catch (error) {
-      if (error instanceof ApiError && error.status === 404) return; // somebody else removed it
+      if (error instanceof ApiError && error.status === 404) return; // already removed
       if (!(error instanceof ApiError) && !(error instanceof ConnectionError)) throw error;
     }
     await setTimeout(RETRY_SECONDS * 1000);

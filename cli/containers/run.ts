@@ -28,7 +28,7 @@ export const run = command({
   passesOn: true,
   offers: 'image',
   about:
-    'Ends with the code of the container; 125: it could not be made, 126: its program cannot be run, 127: it is not there.',
+    'Ends with the code of the container; 125: it cannot be created, 126: its program cannot be run, 127: its program is missing.',
   examples: [
     'gantry run --rm -it busybox sh',
     'gantry run -d --name web -p 8080:80 -v pages:/www --restart unless-stopped busybox httpd -f -p 80 -h /www',
@@ -101,7 +101,7 @@ async function startAttached({ connection: engine }: Context, id: string, flags:
 
 async function removeAfterEnd({ connection: engine, address }: Context, id: string): Promise<void> {
   const { State } = await containers.inspect(engine, id);
-  // Detached from: it goes on, and is removed when it ends all the same.
+  // After a detach it keeps running, and is still removed when it ends.
   if (State.Running) removeInBackground(address, id);
   else await containers.remove(engine, id, { v: true });
 }

@@ -25,7 +25,7 @@ export const start = command({
   examples: ['gantry start web', 'gantry start -ai shell'],
   run: async ({ connection }, refs, flags) => {
     if (flags.attach || flags.interactive) {
-      if (refs.length > 1) throw new UsageError('--attach and --interactive take one container');
+      if (refs.length > 1) throw new UsageError('--attach and --interactive need exactly one container');
       return await startAttached(connection, refs[0]!, flags);
     }
     await each(refs, async (ref) => {

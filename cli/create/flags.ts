@@ -11,7 +11,7 @@ import { linesOfFiles, variables } from './variables.ts';
 type HostConfig = CreateRequest['host'];
 type KeysTaking<T, V> = { [K in keyof T]-?: V extends NonNullable<T[K]> ? K : never }[keyof T];
 
-/** A flag, and where its value goes: a field of the body, one of its HostConfig, or what `set` makes of it. */
+/** A flag with the target of its value: a field of the body, a field of HostConfig, or the function `set`. */
 type Row = {
   [K in Kind]: Flag<K> & {
     config?: KeysTaking<CreateBody, Values[K]>;
@@ -23,7 +23,7 @@ type Row = {
 const WINDOWS = 'on other systems only';
 const UNKNOWN = 'API 1.24 has nothing for it';
 
-/** Every flag of `create`, and of `run`, which has some more: parsing, help, completion and the request come from here. */
+/** Every flag of `create`; `run` has some more. Parsing, help, completion and the request come from this table. */
 export const CREATE_FLAGS = {
   'add-host': { kind: 'list', value: 'HOST:IP', help: 'Add a line to /etc/hosts', host: 'ExtraHosts' },
   annotation: { kind: 'list', help: '', refused: UNKNOWN },
@@ -404,7 +404,7 @@ export const CREATE_FLAGS = {
   workdir: { kind: 'text', short: 'w', value: 'PATH', help: 'Working directory inside', config: 'WorkingDir' },
 } as const satisfies Readonly<Record<string, Row>>;
 
-/** Applies what was given to the request, in the order of the table. */
+/** Applies the given flags to the request, in the order of the table. */
 export function applyFlags(request: CreateRequest, given: Readonly<Record<string, unknown>>): void {
   for (const [name, row] of Object.entries<Row>(CREATE_FLAGS)) {
     const value = given[name];

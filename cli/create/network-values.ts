@@ -47,7 +47,7 @@ export function portsOf(text: string): Port[] {
 function hostPortOf(text: string, inside: Range, offset: number, first: string, last: string | undefined): string {
   if (first === '') return '';
   const outside = rangeOf(text, first, last);
-  // One port inside takes any of the range outside.
+  // One container port with a range of host ports takes any of the range.
   if (inside[0] === inside[1]) return last === undefined ? String(outside[0]) : `${outside[0]}-${outside[1]}`;
   if (outside[1] - outside[0] !== inside[1] - inside[0]) {
     throw new UsageError(`invalid ranges of ports "${text}": they differ in length`);

@@ -8,11 +8,11 @@ type Endpoint = NonNullable<NonNullable<NonNullable<CreateBody['NetworkingConfig
 /** The parts of a create body while the flags are applied to them, one after another. */
 export type CreateRequest = { config: CreateBody; host: HostConfig; endpoint: Endpoint };
 
-/** What the body has from the command line besides the flags. */
+/** The values of the command line besides the flags. */
 export type Purpose = {
   image: string;
   command: readonly string[];
-  /** Which streams the client takes part in: all of a detached container's are the log's alone. */
+  /** The attached streams; the output of a detached container goes only to the log. */
   attached: ReadonlySet<'stdin' | 'stdout' | 'stderr'>;
 };
 

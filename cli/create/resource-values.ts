@@ -88,7 +88,7 @@ export function setNoHealth({ config }: CreateRequest): void {
   config.Healthcheck = { Test: ['NONE'] };
 }
 
-/** The engine takes a profile's content, the user names its file. */
+/** Reads the profile's file, because the API takes its content. */
 export function securityOption(option: string): string {
   const [name, value] = splitOnce(option.replace(/^(\w+):/, '$1='), '=');
   if (name !== 'seccomp' || value === '' || value === 'unconfined' || value === 'builtin') return option;

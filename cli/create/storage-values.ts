@@ -4,7 +4,7 @@ import { mapOf, READ, splitOnce } from '../command-line/values.ts';
 import { UsageError } from '../exit-codes.ts';
 import type { CreateRequest } from './request.ts';
 
-/** `-v`: a path alone is an anonymous volume; a source that begins with a dot is a folder beside the caller. */
+/** `-v`: a bare path is an anonymous volume; a source that begins with a dot is relative to the working directory. */
 export function setVolumes({ config, host }: CreateRequest, list: readonly string[]): void {
   for (const volume of list) {
     if (!volume.includes(':')) (config.Volumes ??= {})[volume] = {};
@@ -15,7 +15,7 @@ export function setVolumes({ config, host }: CreateRequest, list: readonly strin
 type Mount = NonNullable<CreateRequest['host']['Mounts']>[number];
 type Set = (mount: Mount, value: string) => void;
 
-/** The keys of `--mount` with what each sets, and the type that it is for. */
+/** The keys of `--mount`, with the field that each sets and the type that it applies to. */
 const KEYS: Readonly<Record<string, { set: Set; only?: string; isFlag?: true }>> = {
   type: { set: (mount, value) => (mount.Type = value.toLowerCase()) },
   source: { set: (mount, value) => (mount.Source = value) },
@@ -56,7 +56,7 @@ const SHORTER: Readonly<Record<string, string>> = {
   ro: 'readonly',
 };
 
-/** `--mount`, each its own words: `type=volume,src=pages,dst=/www,readonly`. */
+/** `--mount`: `type=volume,src=pages,dst=/www,readonly`. */
 export function setMounts({ host }: CreateRequest, list: readonly string[]): void {
   host.Mounts = list.map(mountOf);
 }
@@ -82,7 +82,7 @@ function mountOf(text: string): Mount {
     }
   }
   const stranger = owners.find(([, only]) => only !== mount.Type);
-  if (stranger !== undefined) throw wrong(`'${stranger[0]}' is not for the type '${mount.Type}'`);
+  if (stranger !== undefined) throw wrong(`'${stranger[0]}' does not apply to the type '${mount.Type}'`);
   if ((mount.Target ?? '') === '') throw wrong('target is required');
   if (mount.Type === 'bind' && mount.Source !== undefined) mount.Source = resolve(mount.Source);
   return mount;

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 import { EXIT, Exit, UsageError } from '../exit-codes.ts';
 
-/** A variable without a value takes the caller's; one that the caller has not either takes the image's away. */
+/** A variable without a value takes the caller's; without one there either, it removes the image's. */
 export function variables(variable: string): string {
   if (variable.startsWith('=') || variable === '') throw new UsageError(`invalid environment variable: ${variable}`);
   if (variable.includes('=')) return variable;
@@ -10,7 +10,7 @@ export function variables(variable: string): string {
   return value === undefined ? variable : `${variable}=${value}`;
 }
 
-/** The lines of files in docker's format: comments and empty lines are left out, values are taken as they are. */
+/** The lines of files in docker's format: comments and empty lines are skipped, values are taken unchanged. */
 export function linesOfFiles(files: readonly string[]): string[] {
   return files.flatMap((file) =>
     textOf(file)
@@ -36,7 +36,7 @@ function lineOf(file: string, text: string): string[] {
   if (/\s/.test(name.trimEnd()) || (line.includes('=') && name !== name.trimEnd())) {
     throw new UsageError(`${file}: the name '${name}' contains blanks`);
   }
-  // As docker: a name alone takes the caller's value, and is left out where there is none.
+  // As in docker, a bare name takes the caller's value, and is skipped without one.
   if (line.includes('=')) return [line];
   return process.env[name.trim()] === undefined ? [] : [name.trim()];
 }

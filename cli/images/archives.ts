@@ -63,7 +63,7 @@ export const save = command({
   examples: ['gantry save -o busybox.tar busybox', 'gantry save busybox | gzip > busybox.tar.gz'],
   run: async ({ connection }, names, { output }) => {
     if (output === undefined && process.stdout.isTTY) {
-      throw new UsageError('an archive is not written to a terminal: use -o or redirect');
+      throw new UsageError('refusing to write an archive to a terminal: use -o or redirect');
     }
     const archive = await images.saveImages(connection, names);
     if (output === undefined) await pipeline(archive, process.stdout, { end: false });
@@ -71,10 +71,10 @@ export const save = command({
   },
 });
 
-/** The file is opened before the engine is asked, so that one that is not there is what is said. */
+/** Opens the file before the request, so that a missing file is reported first. */
 async function archiveOf(file: string | undefined): Promise<Readable> {
   if (file === undefined) {
-    if (process.stdin.isTTY) throw new UsageError('an archive is expected on stdin, not a terminal');
+    if (process.stdin.isTTY) throw new UsageError('stdin is a terminal, not an archive: use -i or redirect');
     return process.stdin;
   }
   const handle = await open(file).catch(cannotOpen(file));
@@ -85,7 +85,9 @@ async function archiveOf(file: string | undefined): Promise<Readable> {
   return handle.createReadStream();
 }
 
-/** Beside, then renamed: half an archive never has the name. A device or a pipe is written as it is. */
+/**
+ * Writes beside and renames, so that an incomplete archive never has the name. A device or a pipe is written directly.
+ */
 async function writeWhole(file: string, archive: Readable): Promise<void> {
   const there = await stat(file).catch(() => undefined);
   const inPlace = there !== undefined && !there.isFile();

@@ -16,7 +16,7 @@ export const pull = command({
   run: async ({ connection }, [name = ''], { quiet }) => await pullOrExplain(connection, name, quiet),
 });
 
-/** Pulls; of an engine that cannot, says what to do instead. */
+/** Pulls; if the engine cannot, names an alternative. */
 export async function pullOrExplain(engine: Connection, name: string, quiet: boolean): Promise<void> {
   try {
     await pullImage(engine, name, (line) => {

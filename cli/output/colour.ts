@@ -1,6 +1,6 @@
 type Stream = 'stdout' | 'stderr';
 
-/** Colours are for terminals, and for who has not asked for none (https://no-color.org). */
+/** Colours are used on terminals, unless NO_COLOR is set (https://no-color.org). */
 function coloured(stream: Stream): boolean {
   const { NO_COLOR = '', TERM = '' } = process.env;
   return NO_COLOR === '' && TERM !== 'dumb' && process[stream].isTTY;

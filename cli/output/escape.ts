@@ -1,6 +1,8 @@
-/** The text with its control characters visible: names and commands of containers must not steer the terminal. */
+/**
+ * The text with its control characters visible, because names and commands of containers must not control the terminal.
+ */
 export function visible(text: string): string {
-  // oxlint-disable-next-line no-control-regex -- these are what is looked for
+  // oxlint-disable-next-line no-control-regex -- the function searches for them
   return text.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, escaped);
 }
 

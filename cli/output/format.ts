@@ -6,7 +6,7 @@ export type Row = Readonly<Record<string, string | ((word: string) => string)>>;
 
 /** A list as `--format` shows it: `table`, `table TEMPLATE`, `json` or a template for each row. */
 export type Listing = {
-  /** Templates' fields, and the titles of their columns. */
+  /** The fields for templates, and the titles of their columns. */
   readonly titles: Readonly<Record<string, string>>;
   /** The fields of the table without a format. */
   readonly columns: readonly string[];
@@ -45,7 +45,7 @@ export async function printList(listing: Listing, format: string | undefined): P
   );
 }
 
-/** Whole objects: a template's line for each, or all of them as one JSON text. */
+/** Whole objects: one line of the template each, or all of them as one JSON text. */
 export async function printObjects(objects: readonly unknown[], format: string | undefined): Promise<void> {
   if (format === undefined || format === '') {
     console.log(JSON.stringify(objects, undefined, 4));
@@ -63,7 +63,7 @@ export async function printObject(object: unknown, format: string): Promise<void
   console.log(compileTemplate(unescaped(format), valueText)(object));
 }
 
-/** A program that reads gets the bytes as they are; a terminal must not be steered by them. */
+/** Programs get the bytes unchanged; on a terminal, control characters are made visible. */
 function valueText(text: string): string {
   return process.stdout.isTTY ? visibleLines(text) : text;
 }

@@ -7,7 +7,7 @@ export const LIST_FLAGS = {
 
 export const NO_TRUNC = { kind: 'boolean', help: 'Whole ids and texts' } as const;
 
-/** The flag of what shows whole objects. */
+/** The flag of commands that show whole objects. */
 export const OBJECT_FORMAT = {
   format: { kind: 'text', short: 'f', value: 'FORMAT', help: 'json, or a template such as {{json .Config}}' },
 } as const;

@@ -1,6 +1,6 @@
 type Port = { IP?: string; PrivatePort: number; PublicPort?: number; Type: string };
 
-/** `80/tcp, 0.0.0.0:90-92->90-92/udp, 0.0.0.0:8080->81/tcp`: as docker, what keeps its number is put into ranges. */
+/** `80/tcp, 0.0.0.0:90-92->90-92/udp, 0.0.0.0:8080->81/tcp`: as in docker, consecutive ports become ranges. */
 export function portsText(ports: readonly Port[]): string {
   const sorted = ports.toSorted(
     (a, b) =>

@@ -6,7 +6,7 @@ const GAP = 3;
 const LEAST = 7;
 const WIDE = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}]/u;
 
-/** Columns as docker prints them: as wide as their widest cell, nothing between them but blanks. */
+/** Columns as docker prints them: as wide as their widest cell, separated by blanks. */
 export function tableText(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const shown = rows.map((row) => row.map(visible));
   const widths = head.map((title, column) =>
@@ -20,9 +20,9 @@ export function tableText(head: readonly string[], rows: readonly (readonly stri
   return [bold(line(head)), ...shown.map(line)].join('\n');
 }
 
-/** Places on a terminal: most East Asian characters and emoji take two, combining marks none. */
+/** The width on a terminal: most East Asian characters and emoji take two columns, combining marks none. */
 function columnsOf(text: string): number {
-  // oxlint-disable-next-line no-control-regex -- the usual case, decided fast
+  // oxlint-disable-next-line no-control-regex -- a fast path for the usual case
   if (/^[\u0020-\u007e]*$/.test(text)) return text.length;
   let columns = 0;
   for (const { segment } of new Intl.Segmenter().segment(text)) columns += WIDE.test(segment) ? 2 : 1;

@@ -48,7 +48,7 @@ export const createNetwork = command({
   },
 });
 
-/** The first gateway and range belong to the first subnet, and so on. */
+/** The first gateway and range belong to the first subnet, the second to the second. */
 function subnetsOf(flags: Given<typeof CREATE_FLAGS>): { Subnet?: string; IPRange?: string; Gateway?: string }[] {
   const { subnet, gateway, 'ip-range': ranges, 'aux-address': others } = flags;
   if (subnet.length < Math.max(gateway.length, ranges.length) || (others.length > 0 && subnet.length === 0)) {

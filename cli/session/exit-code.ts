@@ -8,7 +8,7 @@ import { visible } from '../output/escape.ts';
 export async function exitCodeOf(engine: Connection, id: string): Promise<number> {
   const { Name, State } = await containers.inspect(engine, id);
   if (!State.Running) return State.ExitCode;
-  // Said, because a detach looks like the end otherwise.
+  // Printed, because a detach otherwise looks like the end.
   const shown = visible(Name.replace(/^\//, ''));
   console.error(`Detached: ${shown} goes on. ${bold(`gantry attach ${shown}`, 'stderr')} comes back.`);
   return 0;

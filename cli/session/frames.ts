@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream/promises';
 
 import { FrameReader } from '@gantry/client/frames.ts';
 
-/** Copies a log or output stream to stdout and stderr: framed, or raw where the container has a terminal. */
+/** Copies a log or output stream to stdout and stderr: framed, or raw if the container has a terminal. */
 export async function copyFrames(stream: Readable, tty: boolean): Promise<void> {
   if (tty) {
     await pipeline(stream, process.stdout, { end: false });

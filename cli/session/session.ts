@@ -4,17 +4,17 @@ import { finished } from 'node:stream/promises';
 import { FrameReader } from '@gantry/client/frames.ts';
 
 type SessionOptions = {
-  /** The container has a terminal: the stream is raw and this side's terminal goes into raw mode. */
+  /** The container has a terminal: the stream is raw, and the local terminal goes into raw mode. */
   tty: boolean;
   stdin: boolean;
-  /** Tells the engine the size of this side's terminal, now and whenever it changes. */
+  /** Sends the engine the size of the local terminal, now and whenever it changes. */
   resize?: (size: { width: number; height: number }) => Promise<void>;
 };
 
 /**
  * Connects this process's terminal or pipes with a hijacked stream until the engine ends it.
  *
- * The terminal is restored however this ends: by return, by an exception, by a signal.
+ * The terminal is restored in any case: return, exception or signal.
  */
 export async function runSession(socket: Duplex, options: SessionOptions): Promise<void> {
   using _terminal = options.tty && options.stdin ? rawTerminal() : undefined;
@@ -34,7 +34,7 @@ export async function runSession(socket: Duplex, options: SessionOptions): Promi
 }
 
 async function copyOutput(socket: Duplex, tty: boolean): Promise<void> {
-  // A consumer that went away, such as `head`, ends the session and not this program with a stack trace.
+  // A reader that has ended, such as `head`, ends the session, without a stack trace.
   process.stdout.once('error', () => socket.destroy());
   if (tty) {
     socket.pipe(process.stdout, { end: false });
@@ -93,7 +93,7 @@ function followSize(resize: (size: { width: number; height: number }) => Promise
   const send = (): void => {
     const { columns, rows } = process.stdout;
     if (columns === undefined || rows === undefined) return;
-    // The container may have ended just now; its session ends as well.
+    // The container may have just ended; then the session ends too.
     resize({ width: columns, height: rows }).catch(() => undefined);
   };
   send();

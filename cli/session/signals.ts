@@ -6,7 +6,7 @@ const FORWARDED: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SI
 export function forwardSignals(send: (signal: NodeJS.Signals) => Promise<void>): Disposable {
   const forward = (signal: NodeJS.Signals): void => {
     send(signal).catch((error: unknown) => {
-      // It ended just before the signal came.
+      // The container ended just before the signal.
       if (!(error instanceof ApiError)) throw error;
     });
   };

@@ -34,7 +34,7 @@ export const events = command({
 });
 
 function eventText({ Type, Action, Actor, timeNano }: system.EventMessage): string {
-  // A number of JSON is exact to a quarter of a microsecond here.
+  // A JSON number is exact to a quarter of a microsecond here.
   const time = Temporal.Instant.fromEpochNanoseconds(BigInt(Math.trunc(timeNano / 1e3)) * 1000n);
   const attributes = Object.entries(Actor.Attributes)
     .toSorted(([a], [b]) => (a < b ? -1 : 1))

@@ -13,7 +13,7 @@ import { OBJECT_FORMAT } from '../output/list-flags.ts';
 
 type Look = (engine: Connection, ref: string, size: boolean) => Promise<unknown>;
 
-/** In the order in which a name is looked for. */
+/** In the order of the search for a name. */
 const LOOKS: Readonly<Record<string, Look>> = {
   container: containers.inspect,
   image: inspectImage,
@@ -65,7 +65,7 @@ export const inspectImages = command({
   },
 });
 
-/** Prints what was found, then says what was not. */
+/** Prints the objects that were found, then reports the others. */
 export async function printInspected(
   refs: readonly string[],
   look: (ref: string) => Promise<unknown>,

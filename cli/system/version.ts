@@ -24,7 +24,7 @@ export const version = command({
     };
     if (format === undefined) console.log(sectionText('Client', client));
     const server = await system.version(connection);
-    // Docker's templates name it so.
+    // Docker's templates use this name.
     if (format !== undefined)
       await printObject({ Client: client, Server: { ...server, APIVersion: server.ApiVersion } }, format);
     else console.log(`\n${sectionText('Engine', engineRows(server))}`);

@@ -32,7 +32,7 @@ export const FUNCTIONS: ReadonlyMap<string, TemplateFunction> = new Map<string, 
   ['not', (value) => !isTrue(value)],
 ]);
 
-/** What Go's templates take for true: anything but false, 0, nothing, and what is empty. */
+/** Truth in Go's templates: anything but false, 0, nil and empty values. */
 export function isTrue(value: unknown): boolean {
   if (Array.isArray(value)) return value.length > 0;
   if (typeof value === 'object' && value !== null) return Object.keys(value).length > 0;
@@ -52,7 +52,7 @@ function elementOf(value: unknown, key: unknown): unknown {
     return value[at];
   }
   if (typeof value !== 'object' || value === null) return '';
-  // A key that a map has not is an empty text, as docker's maps have texts for values.
+  // A missing key of a map gives an empty text, because docker's maps have texts as values.
   return Object.hasOwn(value, String(key)) ? (value as Record<string, unknown>)[String(key)] : '';
 }
 

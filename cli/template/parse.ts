@@ -18,7 +18,7 @@ export type Node =
 
 export type Control = {
   kind: 'if' | 'with' | 'range';
-  /** Variables that are set: one, or of a range two. */
+  /** The variables that are set: one, or two in a range. */
   names: readonly string[];
   value: Expression;
   yes: Node[];
@@ -28,7 +28,7 @@ export type Control = {
 type Token = { kind: 'text' | 'action'; text: string };
 const WORD = /\s*("(?:[^"\\]|\\.)*"|`[^`]*`|\$?[\w]*(?:\.\w+)+|\.|\$\w*|[\w]+|-?\d[\d.]*|[()|,]|:=|=)/y;
 
-/** Reads a template in the language of Go's text/template, as far as docker's users write it. */
+/** Reads a template in the language of Go's text/template, in the subset that docker's users write. */
 export function parseTemplate(text: string): Node[] {
   const tokens = tokensOf(text);
   const nodes = block(tokens);
@@ -40,7 +40,7 @@ function wrong(reason: string): UsageError {
   return new UsageError(`template: ${reason}`);
 }
 
-/** `{{-` and `-}}` take the blanks beside them away. */
+/** `{{-` and `-}}` trim the blanks beside them. */
 function tokensOf(text: string): Token[] {
   const tokens: Token[] = [];
   let rest = text;
@@ -149,7 +149,7 @@ function pipeline(words: string[]): Expression {
   while (words[0] === '|') {
     words.shift();
     const next = application(words);
-    if (next.kind !== 'call') throw wrong('a function is expected after |');
+    if (next.kind !== 'call') throw wrong('expected a function after |');
     value = { ...next, words: [...next.words, value] };
   }
   return value;
@@ -161,13 +161,13 @@ function application(words: string[]): Expression {
   while (words.length > 0 && words[0] !== '|' && words[0] !== ')') rest.push(operand(words));
   if (rest.length === 0) return first;
   if (first.kind === 'call') return { ...first, words: rest };
-  if (first.kind !== 'field') throw wrong('a function is expected before its arguments');
+  if (first.kind !== 'field') throw wrong('expected a function before its arguments');
   return { kind: 'apply', of: first, words: rest };
 }
 
 function operand(words: string[]): Expression {
   const word = words.shift();
-  if (word === undefined) throw wrong('a value is missing');
+  if (word === undefined) throw wrong('missing value');
   if (word === '(') {
     const inner = pipeline(words);
     if (words.shift() !== ')') throw wrong('unclosed (');

@@ -1,4 +1,4 @@
-/** A value as Go prints it: `[a b]`, `map[k:v]`, and `<no value>` where there is nothing. */
+/** A value as Go prints it: `[a b]`, `map[k:v]`, and `<no value>` for none. */
 export function goText(value: unknown): string {
   if (value === undefined) return '<no value>';
   if (value === null) return '<nil>';

@@ -5,7 +5,7 @@ import { goText } from './print.ts';
 
 type Scope = { readonly dot: unknown; readonly variables: Map<string, unknown> };
 
-/** Makes a function of a template: value in, text out. `shown` is applied to what comes from the value. */
+/** Compiles a template into a function from value to text. `shown` is applied to text from the value. */
 export function compileTemplate(
   text: string,
   shown: (text: string) => string = (same) => same,
@@ -67,18 +67,18 @@ function range(node: Control, scope: Scope, out: Out): void {
   }
 }
 
-/** Of a map in the order of its keys, as Go ranges over it. */
+/** A map is iterated in the order of its keys, as in Go. */
 function entriesOf(value: unknown): [unknown, unknown][] {
   if (Array.isArray(value)) return value.map((each: unknown, index) => [index, each]);
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/** A field that there is not is false in a condition, but a mistake where it is to be printed. */
+/** An unknown field is false in a condition, but an error when it is printed. */
 function printable(expression: Expression, scope: Scope): unknown {
   const value = evaluate(expression, scope);
   if (value === undefined && expression.kind === 'field' && /^[A-Z]/.test(expression.path.at(-1)!)) {
-    throw new UsageError(`template: there is no field .${expression.path.join('.')}`);
+    throw new UsageError(`template: unknown field .${expression.path.join('.')}`);
   }
   return value;
 }
@@ -106,7 +106,7 @@ function evaluate(expression: Expression, scope: Scope): unknown {
 }
 
 function call({ name, words }: Extract<Expression, { kind: 'call' }>, scope: Scope): unknown {
-  // The two that stop at the first word that decides.
+  // The two functions that stop at the first argument that decides.
   if (name === 'and' || name === 'or') {
     let last: unknown;
     for (const word of words) {

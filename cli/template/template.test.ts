@@ -16,7 +16,7 @@ const VALUE = {
   Label: (name: string) => `label ${name}`,
 };
 
-/** What Go prints for the same, where docker's command line was asked. */
+/** The expected texts are what docker's command line prints. */
 for (const [template, text] of [
   ['{{.Name}}', '/web'],
   ['{{ .Name }} {{.Count}}', '/web 3'],
@@ -69,13 +69,13 @@ for (const [template, message] of [
   ['{{end}}', /unexpected {{end}}/],
   ['{{nosuch .Name}}', /function "nosuch" not defined/],
   ['{{$x}}', /undefined variable "\$x"/],
-  ['{{.Nope}}', /there is no field \.Nope/],
-  ['{{.Config.Nope.Deeper}}', /there is no field \.Config\.Nope\.Deeper/],
+  ['{{.Nope}}', /unknown field \.Nope/],
+  ['{{.Config.Nope.Deeper}}', /unknown field \.Config\.Nope\.Deeper/],
   ['{{index .List 5}}', /out of range/],
   ['{{.Name ! }}', /unexpected "!/],
   ['{{(.Name}}', /unclosed \(/],
   ['{{.Name "x"}}', /used as a function/],
-  ['{{}}', /a value is missing/],
+  ['{{}}', /missing value/],
 ] as const) {
   test(`${template} is refused`, () => assert.throws(() => compileTemplate(template)(VALUE), { message, code: 125 }));
 }

@@ -24,7 +24,7 @@ export function parseExit(line: string): ExitStatus {
   };
 }
 
-/** What a shim that has left wrote down; undefined when it wrote nothing, or nothing that can be read. */
+/** The status file of an ended shim; undefined if missing or unreadable. */
 export function readExit(directory: string): ExitStatus | undefined {
   const text = readStatus(directory);
   return text === undefined || !EXITED.test(text) ? undefined : parseExit(text);

@@ -4,30 +4,30 @@ import { connect, type Socket } from 'node:net';
 
 import type { ReusedBuffers } from './reused-buffers.ts';
 
-/** The shim died without a status: it was killed, or the machine was. */
+/** The shim died without a status: it was killed, or the machine stopped. */
 export class ShimLost extends Error {
   override readonly name = 'ShimLost';
 }
 
-/** Its shim is of a later daemon, which alone can speak with it. */
+/** The shim is of a later daemon, and this daemon does not speak its protocol. */
 export class ForeignShim extends Error {
   override readonly name = 'ForeignShim';
 }
 
-/** A connection whose greeting was read: it is paused, and what came behind the greeting is still in it. */
+/** A connection after the greeting: paused, with the bytes after the greeting still unread. */
 export type Greeted = Readonly<{ socket: Socket; pid: number }>;
 
 const NEWLINE = 0x0a;
 
 /**
- * What is said on the connections, see README.md. The shims of an earlier daemon live on under a new one: a daemon with a
- * higher version must go on speaking this one, as the shim answers with its own when it is offered a later one.
+ * The version of the protocol in README.md. Shims outlive their daemon, so a daemon with a later version must still
+ * speak this one; a shim that is offered a later version answers with its own.
  */
 const PROTOCOL_VERSION = 1;
 
 /**
- * Opens a connection of the named kind to the shim in this folder. Throws `ENOENT`, `ECONNREFUSED` or `ShimLost` when
- * none is there.
+ * Opens a connection of the given kind to the shim in this folder. Throws `ENOENT`, `ECONNREFUSED` or `ShimLost`
+ * without a shim.
  *
  * The socket is addressed through a descriptor of its folder, because a socket's path is limited to 107 bytes.
  */
@@ -45,7 +45,7 @@ export async function openConnection(directory: string, kind: string, buffers?: 
   return await greeting(socket);
 }
 
-/** Waits for `ok VERSION PID`. Throws what the shim says instead, or `ShimLost` when it says nothing. */
+/** Waits for `ok VERSION PID`. Throws the shim's refusal, or `ShimLost` if the connection ends. */
 export async function greeting(socket: Socket): Promise<Greeted> {
   const line = Promise.withResolvers<string>();
   let said = Buffer.alloc(0);

@@ -1,4 +1,4 @@
-/** Cuts text that arrives in pieces into lines. */
+/** Splits text that arrives in pieces into lines. */
 export class LineReader {
   readonly #hear: (line: string) => void;
   #rest = '';

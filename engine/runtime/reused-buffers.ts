@@ -6,7 +6,7 @@ const BUFFER_BYTES = 128 * 1024;
 export type Take = (piece: Buffer, taken: () => void) => void;
 
 /**
- * Two buffers for reading a socket, each filled again when its piece was taken.
+ * Two buffers for reading a socket, each reused when its piece was taken.
  *
  * A new buffer per piece makes the garbage collector the slowest part of a fast stream: half of the time for 100 MB.
  */
@@ -17,7 +17,7 @@ export class ReusedBuffers {
   #socket: Socket | undefined;
   #take: Take | undefined;
 
-  /** For the socket's creation. Until `flow` its pieces are copied, and it behaves like any other. */
+  /** The `onread` option of the socket. Until `flow` the pieces are copied, and the socket behaves like any other. */
   bind(socket: () => Socket): OnReadOpts {
     return {
       buffer: () => this.#buffers[(this.#next ^= 1) as 0 | 1],
@@ -25,7 +25,7 @@ export class ReusedBuffers {
     };
   }
 
-  /** From here on the pieces go to `take` alone; the socket's `end` still comes after the last one. */
+  /** From here on pieces go only to `take`; the socket's `end` still follows the last one. */
   flow(socket: Socket, take: Take): void {
     this.#socket = socket;
     const early: Buffer | null = socket.read();

@@ -12,17 +12,17 @@ import { EngineError } from '../lib/errors.ts';
  */
 export type Runtime = Readonly<{
   name: string;
-  /** What is run: the program, or a script that gives it its arguments. */
+  /** The path to execute: the program, or a script that passes it arguments. */
   path: string;
   root: string;
   hidden?: string;
-  /** As the settings have it. */
+  /** The settings of this runtime. */
   settings: RuntimeConfig;
 }>;
 
 type Settings = Pick<Config, 'runtimes' | 'defaultRuntime' | 'execRoot'>;
 
-/** The runtimes that the daemon knows: those of the configuration, and runc and crun where they are installed. */
+/** The known runtimes: those of the configuration, and runc and crun if installed. */
 export class Runtimes {
   #byName: ReadonlyMap<string, Runtime> = new Map();
   #defaultName = '';
@@ -35,7 +35,7 @@ export class Runtimes {
     return this.#defaultName;
   }
 
-  /** Puts other settings in force, all of them or, when it throws, none. */
+  /** Applies new settings; when it throws, none of them. */
   use({ runtimes, defaultRuntime, execRoot }: Settings): void {
     const unified = additionalUnifiedMount();
     const known = new Map<string, Runtime>();
@@ -54,7 +54,7 @@ export class Runtimes {
     this.#byName = known;
   }
 
-  /** By the name that a container asks for; the default where it names none. */
+  /** The runtime of this name, or the default. */
   get(name = ''): Runtime {
     const wanted = name === '' ? this.defaultName : name;
     const found = this.#byName.get(wanted);
@@ -62,7 +62,7 @@ export class Runtimes {
     return found;
   }
 
-  /** The one that takes away what a container has left: any can, when its own is not configured any more. */
+  /** The runtime that removes a container's remains: its own, or any other if that is no longer configured. */
   toRemove(name: string | undefined): Runtime {
     return this.#byName.get(name === undefined || name === '' ? this.defaultName : name) ?? this.get();
   }
@@ -77,11 +77,11 @@ function bestOf(known: ReadonlyMap<string, Runtime>): string {
   if (known.has('crun')) return 'crun';
   if (known.has('runc')) return 'runc';
   const [first] = known.keys();
-  if (first === undefined) throw new Error('no OCI runtime is installed: runc or crun is needed');
+  if (first === undefined) throw new Error('no OCI runtime is installed: install runc or crun');
   return first;
 }
 
-/** A program of one word for a runtime that is to get arguments before those of each call. */
+/** A script for a runtime with configured arguments, which precede those of each call. */
 function script(execRoot: string, name: string, { path, runtimeArgs }: RuntimeConfig): string {
   const folder = join(execRoot, 'runtimes');
   mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -91,7 +91,7 @@ function script(execRoot: string, name: string, { path, runtimeArgs }: RuntimeCo
   return file;
 }
 
-/** The first line that the runtime says of its version. */
+/** The first line of the runtime's version. */
 export function runtimeVersion({ path }: Runtime): string {
   return execFileSync(path, ['--version'], { encoding: 'utf8' }).split('\n')[0] ?? '';
 }

@@ -17,7 +17,7 @@ test('a new daemon finds the shim again, commands it, and learns of the exit', a
   await using bundle = new TestBundle();
   const shim = await bundle.shim(['sleep', '1000']);
   const { pid, startedAt } = await shim.start();
-  await shim.abandon(); // of one that runs this is only a disconnect
+  await shim.abandon(); // for a running one this is only a disconnect
 
   await using again = {
     shim: await Shim.reconnect(shim.directory),
@@ -35,7 +35,7 @@ test('an exit while no daemon is there leaves a status, and nothing else', async
   await using bundle = new TestBundle();
   const shim = await bundle.shim(['sleep', '1000']);
   const { pid } = await shim.start();
-  const watcher = connect(join(bundle.folder, 'shim.sock')); // says nothing: the shim does not wait for it
+  const watcher = connect(join(bundle.folder, 'shim.sock')); // sends nothing; the shim does not wait for it
   await once(watcher, 'connect');
   await shim.abandon();
 

@@ -13,7 +13,7 @@ import { StartFailed } from './start-failure.ts';
 const KILLS = Number(process.env.GANTRY_RUNTIME_KILLS ?? 150);
 const AT_ONCE = 4;
 
-/** What is left of a container anywhere on the machine. */
+/** Everything of a container that is left on the machine. */
 function remainsOf({ id, state }: TestBundle): string[] {
   const processes = readdirSync('/proc').filter((pid) => /^\d+$/.test(pid) && cgroupsOf(pid).includes(id));
   return [...processes, ...globSync(`/sys/fs/cgroup/{*/,}gantry-test/${id}`), ...statesIn(state)];
@@ -41,7 +41,7 @@ function statesIn(folder: string): string[] {
   }
 }
 
-/** Kills the runtime itself after a while, as somebody from outside would; its helpers are not told. */
+/** Kills the runtime after a while, but not its helpers. */
 function killedAfter(runtime: string, microseconds: number): string {
   return `case "$*" in *" run "*) ;; *) exec ${runtime} "$@";; esac
 ${runtime} "$@" & pid=$!

@@ -3,12 +3,12 @@ import { overlayFolders } from '../host/mount.ts';
 /** The overlay that the shim mounts. Lower folders may be relative to `base`, topmost first. */
 export type RootFs = Readonly<{ base: string; lower: readonly string[]; upper: string; work: string; target: string }>;
 
-/** The file that the output goes to beside the attached clients. `maxBytes` 0 or none: one file without end. */
+/** The log file for the output. Without `maxBytes`, or with 0, the file is never rotated. */
 export type ShimLog = Readonly<{
   path: string;
   maxBytes?: number;
   maxFiles?: number;
-  /** JSON of the labels and variables that the log's options chose; it stands in every line. Up to 100 KB. */
+  /** JSON of the labels and variables that the log's options select, written into every line. Up to 100 KB. */
   attributes?: string;
 }>;
 
@@ -31,11 +31,11 @@ export type ShimOptions = Readonly<{
   tty: boolean;
   openStdin: boolean;
   stdinOnce: boolean;
-  /** Without it the output is kept nowhere. */
+  /** Without it the output is not logged. */
   log?: ShimLog;
   /** Inside the hierarchies, such as `/gantry/<id>`: watched for out-of-memory kills. */
   cgroupPath?: string;
-  /** A runtime that takes longer to start or to remove a container is stuck, and is killed. 60 unless told. */
+  /** A runtime that takes longer to start or to remove a container is killed. Default: 60. */
   runtimeSeconds?: number;
 }>;
 

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 
-/** Where the build puts gantry-shim. The tests choose another build of it by the environment. */
+/** The path of gantry-shim; tests choose another build by the environment. */
 export const SHIM_PROGRAM = process.env.GANTRY_SHIM ?? join(import.meta.dirname, '../../build/gantry-shim');
 
-/** What the shim and the runtime see of the daemon's environment: nothing of a service manager's, no secrets. */
+/** The environment of the shim and the runtime: no variables of a service manager, no secrets. */
 export const SHIM_ENVIRONMENT: Readonly<Record<string, string>> = Object.fromEntries(
   ['PATH', 'ASAN_OPTIONS', 'UBSAN_OPTIONS']
     .map((name) => [name, process.env[name]] as const)

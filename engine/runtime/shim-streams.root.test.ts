@@ -182,7 +182,7 @@ test('without a log the container waits for its slowest reader, until that one l
   let received = 0;
   fast.on('data', (chunk: Buffer) => (received += chunk.length)).resume();
   await shim.start();
-  await setTimeout(300); // nothing tells of a container that waits
+  await setTimeout(300); // nothing is reported for a waiting container
   assert.ok(received > 0 && received < 2 * MEGABYTE, `${received} bytes`);
 
   slow.destroy();

@@ -16,13 +16,13 @@ import { startFailure } from './start-failure.ts';
 export { ShimLost } from './handshake.ts';
 export type { RootFs, ShimOptions } from './shim-options.ts';
 
-/** Where a new shim finds the network namespace, and its first control connection. */
+/** The descriptors that a new shim inherits: the network namespace and its first control connection. */
 const [NETNS_FD, CONTROL_FD] = [3, 4];
 
 type Kind = 'container' | 'exec';
 type Answer = { resolve: (errno: number) => void; reject: (error: Error) => void };
 
-/** What a shim says of its process. */
+/** The states of a shim's process. */
 export type Phase = 'waiting' | 'starting' | 'started' | 'failed' | 'exited';
 const PHASES: ReadonlySet<string> = new Set<Phase>(['waiting', 'starting', 'started', 'failed', 'exited']);
 
@@ -67,7 +67,7 @@ export class Shim {
     this.#control = socket;
     this.exited = this.#exited.promise;
     this.gone = this.#gone.promise;
-    // Not everybody waits for each of them.
+    // Avoids unhandled rejections, because not every caller awaits each of them.
     this.exited.catch(() => undefined);
     this.#started.promise.catch(() => undefined);
     const lines = new LineReader((line) => this.#hear(line));
@@ -75,7 +75,7 @@ export class Shim {
       try {
         lines.push(chunk.toString());
       } catch (error) {
-        // No line that a shim says: whatever it is, it is none of ours any more.
+        // Not a line of the protocol: the peer is not a shim of ours.
         socket.destroy(error instanceof Error ? error : undefined);
       }
     });
@@ -85,7 +85,7 @@ export class Shim {
     socket.resume();
   }
 
-  /** Starts a shim; resolves when it listens. The container or process itself is not started yet. */
+  /** Spawns a shim; resolves when it listens. The container or process is not started yet. */
   static async spawn(options: ShimOptions): Promise<Shim> {
     const netns = options.mode.kind === 'container' ? options.mode.netns : undefined;
     const [ours, theirs] = connectedSockets();
@@ -104,7 +104,7 @@ export class Shim {
     return await Shim.#from(await greeting(socket), options.directory, options.mode.kind);
   }
 
-  /** Finds the shim of an earlier daemon again; undefined when none is there any more. */
+  /** Reconnects to the shim of an earlier daemon; undefined if it is gone. */
   static async reconnect(directory: string, kind: Kind = 'container'): Promise<Shim | undefined> {
     try {
       return await Shim.#from(await openConnection(directory, 'control'), directory, kind);
@@ -120,40 +120,40 @@ export class Shim {
     return shim;
   }
 
-  /** What a shim that has left wrote down. */
+  /** The exit status that an ended shim has written. */
   static readStatus(directory: string): ExitStatus | undefined {
     return readExit(directory);
   }
 
-  /** What it said last of its process; undefined when it died before it said anything. */
+  /** The last reported state; undefined if the shim died before its first report. */
   get phase(): Phase | undefined {
     return this.#phase;
   }
 
-  /** The process, as soon as it runs: of use after `reconnect`. Rejects with `StartFailed` or `ShimLost`. */
+  /** Resolves when the process runs; for use after `reconnect`. Rejects with `StartFailed` or `ShimLost`. */
   get started(): Promise<Started> {
     return this.#started.promise;
   }
 
-  /** It ended without a status: its process may still be there. */
+  /** The shim ended without a status; its process may still run. */
   get wasLost(): boolean {
     return this.#wasLost;
   }
 
-  /** Runs the runtime. Throws `StartFailed` with what it said, when nothing is left of the attempt. */
+  /** Runs the runtime. Throws `StartFailed` with its message, after everything of the attempt is cleaned up. */
   async start(): Promise<Started> {
     await this.#command('start');
     return await this.#started.promise;
   }
 
   /**
-   * A stream of the output: raw with a terminal, 8-byte frames without. What is written to it is stdin; ending it ends
-   * stdin only. It comes paused.
+   * A stream of the output: raw with a terminal, 8-byte frames without. Writes go to stdin; ending it ends only stdin.
+   * It is paused at first.
    */
   async attach({ stdin, stdout, stderr, logs, stream }: AttachOptions, buffers?: ReusedBuffers): Promise<Socket> {
     const flags = Object.entries({ stdin, stdout, stderr, logs, stream }).map(([name, on]) => ` ${name}=${on ? 1 : 0}`);
     const { socket } = await openConnection(this.directory, `attach${flags.join('')}`, buffers);
-    // The shim keeps its side until we close ours, so that nothing unread is lost.
+    // The shim keeps its side open until we close ours, so that no output is lost.
     socket.once('end', () => socket.end());
     return socket;
   }
@@ -168,37 +168,37 @@ export class Shim {
     await this.#command(`resize ${width} ${height}`);
   }
 
-  /** Called when the kernel killed something in the container's cgroup for want of memory, also for what has been. */
+  /** Calls back for each out-of-memory kill in the container's cgroup, past ones included. */
   onOom(callback: () => void): void {
     for (let i = 0; i < this.#oomKills; i += 1) callback();
     this.#oomCallbacks.push(callback);
   }
 
-  /** The exit is recorded: the shim leaves as soon as its clients have everything. */
+  /** Tells the shim that the exit is recorded: it ends as soon as its clients have all output. */
   release(): void {
     if (!this.#control.destroyed) this.#control.write('release\n');
   }
 
   /**
-   * Ends a shim whose process was not started, or whose start hangs; resolves when it has left. From one whose process
-   * runs or has ended it only disconnects.
+   * Ends a shim whose process was not started, or whose start hangs; resolves when it has ended. If the process runs or
+   * has ended, it only disconnects.
    */
   async abandon(): Promise<void> {
     if (this.#control.destroyed) return;
     const closed = new Promise<void>((resolve) => void this.#control.once('close', () => resolve()));
-    const errno = await this.#ask('abandon').catch(() => 0); // it may be leaving already
+    const errno = await this.#ask('abandon').catch(() => 0); // it may be ending already
     if (errno !== 0) this.#control.end();
     await closed;
   }
 
   /**
-   * Ends whatever it is at: the set-up, the start, or the process with SIGKILL. Resolves when nothing is left of it, or
-   * when it was lost.
+   * Ends the shim in any state: the set-up, the start, or the process with SIGKILL. Resolves when everything is cleaned
+   * up, or the shim was lost.
    */
   async end(): Promise<void> {
     if (this.#control.destroyed) return;
     const closed = new Promise<void>((resolve) => void this.#control.once('close', () => resolve()));
-    const errno = await this.#ask('abandon').catch(() => 0); // it may be leaving already
+    const errno = await this.#ask('abandon').catch(() => 0); // it may be ending already
     if (errno === 0) {
       await closed;
       return;

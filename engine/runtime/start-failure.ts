@@ -25,7 +25,7 @@ export function startFailure(directory: string, kind: 'container' | 'exec', seen
   const said = lastError(directory) ?? seen;
   const reason = inRuncsWords(said, commandOf(directory), kind);
   if (kind === 'exec') return new StartFailed(`OCI runtime exec failed: ${reason}: unknown`, 126);
-  // We create and start in one step; clients know the message of the first of docker's two.
+  // We create and start in one step; clients know the message of docker's create step.
   const known = reason.replace(/^runc run failed: /, 'runc create failed: ');
   const message = `failed to create shim task: OCI runtime create failed: ${known}: unknown`;
   const hint = /not a directory/i.test(reason) ? `: ${MOUNT_HINT}` : '';
@@ -33,8 +33,8 @@ export function startFailure(directory: string, kind: 'container' | 'exec', seen
 }
 
 /**
- * Clients and people know runc's messages of a process that cannot be started, so crun's are told in the same words.
- * What is no such message is returned as it is.
+ * Rewords crun's messages about a failed start as runc's, which clients and users know. Other messages are returned
+ * unchanged.
  */
 function inRuncsWords(said: string, command: string, kind: 'container' | 'exec'): string {
   const told = crunsProcessError(said, command);
@@ -50,7 +50,7 @@ function crunsProcessError(said: string, command: string): string | undefined {
   }
   const opening = /^open executable: (?<problem>.+)$/s.exec(said)?.groups?.problem;
   if (opening === 'Not a directory') return `exec: ${quoted}: stat ${command}: not a directory`;
-  if (opening !== undefined) return `exec: ${quoted}: permission denied`; // what is no file, or may not be run
+  if (opening !== undefined) return `exec: ${quoted}: permission denied`; // not a file, or not executable
   const running = /^exec(?: container process[^`]*`.*`)?: (?<problem>.+)$/s.exec(said)?.groups?.problem;
   if (running !== undefined) return `exec ${command}: ${running.toLowerCase()}`;
   const changing = /^chdir `(?<folder>.*)`: (?<problem>.+)$/s.exec(said)?.groups;
@@ -58,7 +58,7 @@ function crunsProcessError(said: string, command: string): string | undefined {
   return `chdir to cwd (${JSON.stringify(changing.folder)}) set in config.json failed: ${changing.problem?.toLowerCase()}`;
 }
 
-/** The words that dockerd looks for, in its order: the runtime has no other way to say it. */
+/** The words that dockerd searches for, in its order; the runtime reports the reason only as text. */
 export function exitCodeFor(reason: string, command: string): 126 | 127 | 128 {
   const said = reason.toLowerCase();
   if (said.includes('not a directory')) return 127;
@@ -69,7 +69,7 @@ export function exitCodeFor(reason: string, command: string): 126 | 127 | 128 {
 
 type Process = { args?: string[] };
 
-/** The last whole line that says so: a runtime that was killed, or whose disk was full, leaves a cut one. */
+/** The last complete error line: a killed runtime, or a full disk, leaves a truncated one. */
 function lastError(directory: string): string | undefined {
   const lines = read(directory, 'runtime.log').split('\n');
   return lines.map(errorIn).findLast((message) => message !== undefined);
@@ -96,7 +96,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** What cannot be read explains nothing: the failure itself has to be told all the same. */
+/** An unreadable log explains nothing; the failure itself is reported anyway. */
 function read(directory: string, name: string): string {
   try {
     return readFileSync(join(directory, name), 'utf8');
