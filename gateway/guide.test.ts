@@ -26,6 +26,21 @@ test('the guide lists all settings as the schema has them', () => {
   assert.equal(listed, settingsReference(), 'run: node tools/gateway-reference.ts');
 });
 
+test('the dashboard for Grafana asks for metrics that there are', () => {
+  const file = readFileSync(join(import.meta.dirname, 'grafana.json'), 'utf8');
+  const served = new Set(
+    [...prometheusText(newCounts(new RateLimiter().counts)).matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name),
+  );
+
+  const asked = [...file.matchAll(/gantry_gateway_[a-z_]+/g)].map(([name]) => name.replace(/_bucket$/, ''));
+
+  assert.ok(asked.length >= 10);
+  assert.deepEqual(
+    asked.filter((name) => !served.has(name)),
+    [],
+  );
+});
+
 test('every setting says what it means', () => {
   const silent = settingsReference()
     .split('\n')
