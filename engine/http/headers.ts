@@ -4,7 +4,7 @@ import type { ApiVersion } from './api-version.ts';
 const CORS_HEADERS = 'Origin, X-Requested-With, Content-Type, Accept, X-Registry-Auth';
 const CORS_METHODS = 'HEAD, GET, POST, DELETE, PUT, OPTIONS';
 
-type Headers = Readonly<Record<string, string>>;
+export type Headers = Readonly<Record<string, string>>;
 
 /** What every answer carries, also one that is no HTTP body any more: clients negotiate with these. */
 export function engineHeaders(newest: ApiVersion): Headers {

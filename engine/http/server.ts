@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http';
 
-import type { FastifyPluginAsyncTypebox, TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import Fastify, {
   LogController,
   type FastifyBaseLogger,
@@ -12,11 +12,19 @@ import Fastify, {
 import type { Config } from '../config/daemon-config.ts';
 import { EngineError } from '../lib/errors.ts';
 import { addRoutes } from './add-routes.ts';
-import { apiVersionsOf, COMPLETE, isBelow, readsPlainErrors, versionOfUrl, versionRefusal } from './api-version.ts';
+import {
+  apiVersionsOf,
+  COMPLETE,
+  isBelow,
+  readsPlainErrors,
+  versionOfUrl,
+  versionRefusal,
+  type ApiVersions,
+} from './api-version.ts';
 import { addBodyParser } from './body.ts';
 import { ENDPOINTS, type Endpoint } from './endpoints.ts';
 import { answerError, answerOutsideOfRoutes, refuse } from './errors.ts';
-import { answerHeaders, engineHeaders } from './headers.ts';
+import { answerHeaders, engineHeaders, type Headers } from './headers.ts';
 import { createServer } from './node-http.ts';
 import { refusalOf } from './origins.ts';
 import { rewriteUrl, UNSUPPORTED } from './rewrite.ts';
@@ -40,40 +48,17 @@ export async function buildServer(
     engine.log.warn({ newest: versions.max }, `versions of the API above ${COMPLETE} are served, but not complete`);
   }
   const ofEngine = engineHeaders(versions.max);
-  /** Before there is a route. */
-  const refuseEarly = async (error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    reply.headers({ ...answerHeaders(ofEngine, engine.config.apiCorsHeader), 'content-type': 'application/json' });
+  const headers = (): Headers => answerHeaders(ofEngine, engine.config.apiCorsHeader);
+  const http = newServer(engine.log, versions, async (error, request, reply) => {
+    reply.headers({ ...headers(), 'content-type': 'application/json' });
     await limits?.admit(request, reply, 'unreadable');
     if (!reply.sent) answerOutsideOfRoutes(error, reply);
-  };
-  const http = Fastify({
-    // Never listens: the listeners of several sockets share its routes.
-    serverFactory: (handler) => createServer(handler),
-    rewriteUrl: (request) => rewriteUrl(request.method ?? 'GET', request.url ?? '/', versions),
-    loggerInstance: engine.log,
-    logController: new LogController({ disableRequestLogging: true }),
-    exposeHeadRoutes: false,
-    routerOptions: { maxParamLength: 2048 },
-    bodyLimit: Number.MAX_SAFE_INTEGER, // body.ts has one for JSON; archives have none
-    frameworkErrors: (error, request, reply) => void refuseEarly(error, request, reply),
-    schemaController: { compilersFactory: { buildValidator: () => unused, buildSerializer: () => unused } },
-  }).withTypeProvider<TypeBoxTypeProvider>();
-  http.decorateRequest('apiVersion', {
-    getter(this: FastifyRequest) {
-      return versionOfUrl(this.originalUrl, versions);
-    },
   });
-  http.setErrorHandler((error, request, reply) => answerError(error, request, reply));
-  http.setValidatorCompiler(lazyValidator);
-  // The schemas describe and validate; what we answer is ours and needs no second check.
-  http.setSerializerCompiler(() => (value) => JSON.stringify(value));
+  addVersions(http, versions);
   addBodyParser(http);
   http.addHook('onRequest', (request, reply, done) => {
     if (request.routeOptions.config.endpoint?.lasts !== true) underWay.add(reply.raw);
-    reply.headers({ ...answerHeaders(ofEngine, engine.config.apiCorsHeader) });
-    done();
-  });
-  http.addHook('onRequest', (request, _reply, done) => {
+    reply.headers({ ...headers() });
     done(refusalOf(request.raw, engine.config.apiCorsHeader));
   });
   if (limits !== undefined) {
@@ -82,6 +67,52 @@ export async function buildServer(
       await limits.admit(request, reply, `${request.method} ${request.routeOptions.url ?? '*'}`);
     });
   }
+  addCommonHooks(http);
+  await addRoutes(http, plugins, endpoints);
+  await http.ready();
+  return http;
+}
+
+/** `refuseEarly` answers what fails before there is a route. */
+function newServer(
+  log: FastifyBaseLogger,
+  versions: ApiVersions,
+  refuseEarly: (error: unknown, request: FastifyRequest, reply: FastifyReply) => Promise<void>,
+): FastifyInstance {
+  const http = Fastify({
+    // Never listens: the listeners of several sockets share its routes.
+    serverFactory: (handler) => createServer(handler),
+    rewriteUrl: (request) => rewriteUrl(request.method ?? 'GET', request.url ?? '/', versions),
+    loggerInstance: log,
+    logController: new LogController({ disableRequestLogging: true }),
+    exposeHeadRoutes: false,
+    routerOptions: { maxParamLength: 2048 },
+    bodyLimit: Number.MAX_SAFE_INTEGER, // body.ts has one for JSON; archives have none
+    frameworkErrors: (error, request, reply) => void refuseEarly(error, request, reply),
+    schemaController: { compilersFactory: { buildValidator: () => unused, buildSerializer: () => unused } },
+  });
+  http.setErrorHandler((error, request, reply) => answerError(error, request, reply));
+  http.setValidatorCompiler(lazyValidator);
+  // The schemas describe and validate; what we answer is ours and needs no second check.
+  http.setSerializerCompiler(() => (value) => JSON.stringify(value));
+  return http;
+}
+
+/** What the client's version is, and the refusal of one that is not served. */
+function addVersions(http: FastifyInstance, versions: ApiVersions): void {
+  http.decorateRequest('apiVersion', {
+    getter(this: FastifyRequest) {
+      return versionOfUrl(this.originalUrl, versions);
+    },
+  });
+  http.setNotFoundHandler((request, reply) => {
+    if (!request.url.startsWith(UNSUPPORTED)) throw new EngineError('notFound', 'page not found');
+    const [written = ''] = request.url.slice(UNSUPPORTED.length).split('?');
+    refuse(reply.code(400), versionRefusal(written, versions), readsPlainErrors(written));
+  });
+}
+
+function addCommonHooks(http: FastifyInstance): void {
   http.addHook('onRequest', (request, reply, done) => {
     // Whatever the path: a browser asks before it sends the request itself.
     if (request.method === 'OPTIONS') void reply.code(200).send();
@@ -101,14 +132,6 @@ export async function buildServer(
     if (body !== undefined) request.body = readBody(body as ValueSchema, request.body);
     done();
   });
-  http.setNotFoundHandler((request, reply) => {
-    if (!request.url.startsWith(UNSUPPORTED)) throw new EngineError('notFound', 'page not found');
-    const [written = ''] = request.url.slice(UNSUPPORTED.length).split('?');
-    refuse(reply.code(400), versionRefusal(written, versions), readsPlainErrors(written));
-  });
-  await addRoutes(http, plugins, endpoints);
-  await http.ready();
-  return http;
 }
 
 /** The routes as a listener for node:http. */
