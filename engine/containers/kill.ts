@@ -1,21 +1,23 @@
 import type { Events } from '../events/events.ts';
 import { EngineError } from '../lib/errors.ts';
+import type { KeyLock } from '../lib/key-lock.ts';
 import { emitContainer } from './container-events.ts';
 import { unpauseContainer } from './pause.ts';
-import { findAlive, notRunning, refuseUnclear } from './runs/alive.ts';
+import { findAlive, notRunning, refuseUnclear, startOver } from './runs/alive.ts';
 import { thaw } from './runs/freezer.ts';
 import type { Runs } from './runs/runs.ts';
 import { signalNumber } from './settings/signals.ts';
 import { isAlive, transition } from './state.ts';
 import type { Container, ContainerStore } from './store.ts';
 
-type Needs = { containers: ContainerStore; events: Events; runs: Runs };
+type Needs = { containers: ContainerStore; events: Events; locks: KeyLock; runs: Runs };
 
 const SIGKILL = 9;
 
 /** Sends a signal; SIGKILL, which is the default, waits for the end. Throws `conflict` when it does not run. */
 export async function killContainer(engine: Needs, ref: string, signal = ''): Promise<void> {
   const number = signal === '' ? SIGKILL : signalNumber(signal);
+  await startOver(engine, engine.containers.find(ref).id);
   if (endRestarting(engine, ref)) return;
   if (number === SIGKILL) {
     await end(engine, ref);

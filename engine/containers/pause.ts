@@ -12,17 +12,19 @@ type Needs = { containers: ContainerStore; events: Events };
 export function pauseContainer(engine: Needs, ref: string): void {
   const { id } = engine.containers.find(ref);
   using undo = new DisposableStack();
-  const paused = engine.containers.change(id, (current) => {
-    const { state } = current;
-    if (!isAlive(state)) throw notRunning(id);
-    if (state.status === 'paused') throw new EngineError('conflict', `Container ${id} is already paused`);
-    const next = transition(state, { ...state, status: 'paused' });
-    undo.defer(() => thaw(current)); // also when it cannot be stored
-    freeze(current); // the last that can refuse: a frozen process hears no signal
-    return { ...current, state: next };
+  engine.containers.together(() => {
+    const paused = engine.containers.change(id, (current) => {
+      const { state } = current;
+      if (!isAlive(state)) throw notRunning(id);
+      if (state.status === 'paused') throw new EngineError('conflict', `Container ${id} is already paused`);
+      const next = transition(state, { ...state, status: 'paused' });
+      undo.defer(() => thaw(current)); // also when it cannot be stored
+      freeze(current); // the last that can refuse: a frozen process hears no signal
+      return { ...current, state: next };
+    });
+    emitContainer(engine.events, 'pause', paused);
   });
   undo.move();
-  emitContainer(engine.events, 'pause', paused);
 }
 
 /** Throws `conflict` when it is not paused. */

@@ -12,6 +12,7 @@ import { removeVolume, type VolumeUsage } from '../volumes/remove.ts';
 import type { Volume, VolumeStore } from '../volumes/store.ts';
 import { emitContainer } from './container-events.ts';
 import { killContainer } from './kill.ts';
+import { startOver } from './runs/alive.ts';
 import { containerFolder } from './runs/places.ts';
 import type { Runs } from './runs/runs.ts';
 import { isAlive, transition, exitCodeOf } from './state.ts';
@@ -94,7 +95,7 @@ function keepVolumes({ volumes }: RemoveNeeds, { mounts }: Container): void {
 
 async function endIfAlive(engine: RemoveNeeds, id: string): Promise<void> {
   try {
-    if (engine.containers.get(id)?.state.status === 'starting') (await engine.locks.hold(id))[Symbol.dispose]();
+    await startOver(engine, id);
     const state = engine.containers.get(id)?.state;
     const canRun = state !== undefined && (isAlive(state) || state.status === 'restarting');
     if (canRun) await killContainer(engine, id);

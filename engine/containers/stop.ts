@@ -2,8 +2,9 @@ import type { Config } from '../config/daemon-config.ts';
 import type { Events } from '../events/events.ts';
 import { settlesWithin, type Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
+import type { KeyLock } from '../lib/key-lock.ts';
 import { emitContainer } from './container-events.ts';
-import { refuseUnclear } from './runs/alive.ts';
+import { refuseUnclear, startOver } from './runs/alive.ts';
 import { thaw } from './runs/freezer.ts';
 import type { Runs } from './runs/runs.ts';
 import { signalNumber } from './settings/signals.ts';
@@ -15,6 +16,7 @@ export type StopNeeds = {
   config: Config;
   containers: ContainerStore;
   events: Events;
+  locks: KeyLock;
   runs: Runs;
 };
 
@@ -35,9 +37,11 @@ export async function stopContainer(
   graceSeconds?: number,
   by: Stopper = 'user',
 ): Promise<void> {
-  refuseUnclear(engine, engine.containers.find(ref));
-  const container = beginStop(engine.containers, ref, by);
-  const { id, config, state } = container;
+  const { id } = engine.containers.find(ref);
+  await startOver(engine, id);
+  refuseUnclear(engine, engine.containers.find(id));
+  const container = beginStop(engine.containers, id, by);
+  const { config, state } = container;
   if (state.status === 'exited') {
     // It was between two runs of its restart policy: there is nobody to send a signal to.
     engine.runs.of(id).tellSettled();
@@ -58,8 +62,8 @@ export async function stopContainer(
   emitContainer(engine.events, 'stop', container);
 }
 
-function beginStop(containers: ContainerStore, ref: string, by: Stopper): Container {
-  return containers.change(containers.find(ref).id, (current) => {
+function beginStop(containers: ContainerStore, id: string, by: Stopper): Container {
+  return containers.change(id, (current) => {
     const { state } = current;
     const stoppedByUser = current.stoppedByUser || by === 'user';
     if (state.status === 'restarting') {

@@ -49,7 +49,20 @@ test('what must succeed is tried until it does', async () => {
   }).done;
 
   assert.equal(attempts, 4);
-  assert.equal(logged.length, 3);
+  assert.equal(logged.length, 2);
+});
+
+test('the same failure is logged ever more rarely, another one at once', async () => {
+  const { background, logged } = listening(hasty);
+  let attempts = 0;
+
+  await background.untilDone('store it', {}, () => {
+    attempts += 1;
+    if (attempts <= 20) throw new Error(attempts === 11 ? 'another' : 'full');
+  }).done;
+
+  const told = logged.map(({ details }) => (details as { attempts?: number }).attempts ?? 1);
+  assert.deepEqual(told, [1, 2, 4, 8, 11, 12]);
 });
 
 test('an end waits for what is under way, and not for the next attempt', async () => {

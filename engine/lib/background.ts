@@ -40,7 +40,8 @@ export class Background implements AsyncDisposable {
    */
   untilDone(name: string, about: About, work: Work): Task {
     return this.#track(name, async () => {
-      for (let delayMs = FIRST_RETRY_MS; !(await this.#succeeds(name, about, work)); delayMs *= 2) {
+      const failures = new Failures();
+      for (let delayMs = FIRST_RETRY_MS; !(await this.#succeeds(name, about, work, failures)); delayMs *= 2) {
         await this.#pause(Math.min(delayMs, LONGEST_RETRY_MS));
         if (this.#isEnding) return;
       }
@@ -69,12 +70,15 @@ export class Background implements AsyncDisposable {
     return { done: task };
   }
 
-  async #succeeds(name: string, about: About, work: Work): Promise<boolean> {
+  async #succeeds(name: string, about: About, work: Work, failures = new Failures()): Promise<boolean> {
     try {
       await work();
       return true;
     } catch (error) {
-      this.#log.error({ err: error, work: name, ...about }, `background work failed: ${name}`);
+      if (failures.isNews(error)) {
+        const attempts = failures.count === 1 ? {} : { attempts: failures.count };
+        this.#log.error({ err: error, work: name, ...attempts, ...about }, `background work failed: ${name}`);
+      }
       return false;
     }
   }
@@ -83,5 +87,23 @@ export class Background implements AsyncDisposable {
     const { promise, resolve } = Promise.withResolvers<void>();
     using _timer = this.#clock.after(milliseconds, resolve);
     await Promise.race([promise, this.#ended.promise]);
+  }
+}
+
+/** The failures of one piece of work in a row. */
+class Failures {
+  count = 0;
+  #reason: string | undefined;
+  #nextToTell = 1;
+
+  /** Of the same reason the first, second, fourth, eighth … is worth a line. */
+  isNews(error: unknown): boolean {
+    const reason = error instanceof Error ? error.message : String(error);
+    this.count += 1;
+    if (reason !== this.#reason) this.#nextToTell = this.count;
+    this.#reason = reason;
+    if (this.count < this.#nextToTell) return false;
+    this.#nextToTell = this.count * 2;
+    return true;
   }
 }

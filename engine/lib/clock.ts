@@ -22,6 +22,13 @@ export const systemClock: Clock = {
   },
 };
 
+/** Resolves when all that is due now has been done, such as writing to the clients that listen. */
+export async function nextTurn(clock: Clock): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  using _timer = clock.after(0, resolve);
+  await promise;
+}
+
 /** Whether `work` settles within this time. */
 export async function settlesWithin(work: Promise<void>, seconds: number, clock: Clock): Promise<boolean> {
   const late = Promise.withResolvers<boolean>();

@@ -1,4 +1,5 @@
 import { EngineError } from '../../lib/errors.ts';
+import type { KeyLock } from '../../lib/key-lock.ts';
 import type { Shim } from '../../runtime/shim.ts';
 import { isAlive } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';
@@ -19,9 +20,14 @@ export function notRunning(id: string): EngineError {
   return new EngineError('conflict', `Container ${id} is not running`);
 }
 
+/** Waits for the start of a container that is under way: it holds the lock. What is asked meanwhile is asked of its run. */
+export async function startOver(engine: { containers: ContainerStore; locks: KeyLock }, id: string): Promise<void> {
+  if (engine.containers.get(id)?.state.status === 'starting') (await engine.locks.hold(id))[Symbol.dispose]();
+}
+
 /** Throws `failed` for a container with which nothing can be done before the daemon knows what became of it. */
 export function refuseUnclear({ runs }: Pick<Needs, 'runs'>, { id, state, error }: Container): void {
-  if (!isAlive(state) || !runs.of(id).isUnclear) return;
+  if (!(isAlive(state) || state.status === 'starting') || !runs.of(id).isUnclear) return;
   const reason = error === '' ? "the daemon's start is not over for it" : error;
   throw new EngineError('failed', `Container ${id} cannot be reached: ${reason}`);
 }

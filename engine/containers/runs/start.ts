@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { prepareMoves } from '../../host/cgroup-moves.ts';
 import type { Layers } from '../../layers/layers.ts';
-import { settlesWithin } from '../../lib/clock.ts';
+import { nextTurn, settlesWithin } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { KeyLock } from '../../lib/key-lock.ts';
 import { hasAddress, NO_PLACE } from '../../networks/endpoint.ts';
@@ -54,6 +54,7 @@ export async function startHeld(
     engine.background.untilDone('record a start that failed', { container: id }, () =>
       recordFailedStart(engine, id, { exitCode, message, restartCount, byPolicy }),
     );
+    await nextTurn(engine.clock); // clients that follow the events hear of it before the answer
     throw error instanceof StartFailed ? new EngineError('failed', error.message, { cause: error }) : error;
   }
 }
@@ -149,7 +150,7 @@ async function endShim(engine: StartNeeds, container: Container, shim: Shim): Pr
   await shim.end();
   const { done } = engine.background.untilDone('remove what a start has left', { container: id }, async () => {
     const remove = shim.wasLost ? removeRemains : removeIfLeft;
-    await remove(engine.runtimes.get(hostConfig.Runtime), id, cgroupPathOf(container));
+    await remove(engine.runtimes.toRemove(hostConfig.Runtime), id, cgroupPathOf(container));
   });
   engine.runs.of(id).leave(done); // the next start waits for it
 }

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 
+import { EngineError } from '../../lib/errors.ts';
 import { isAlive } from '../state.ts';
 import { stopContainer, type StopNeeds } from '../stop.ts';
 
@@ -9,12 +10,13 @@ import { stopContainer, type StopNeeds } from '../stop.ts';
  */
 export async function stopAllContainers(engine: StopNeeds & { log: Logger }): Promise<void> {
   const { config, containers, log } = engine;
-  const alive = containers.all().filter(({ state }) => isAlive(state));
+  const alive = containers.all().filter(({ state }) => isAlive(state) || state.status === 'starting');
   await Promise.all(
     alive.map(async ({ id }) => {
       try {
         await stopContainer(engine, id, config.shutdownTimeoutSeconds, 'daemon');
       } catch (error) {
+        if (error instanceof EngineError && error.kind === 'notModified') return; // its start had failed
         log.error({ err: error, container: id }, 'a container could not be stopped at the end of the daemon');
       }
     }),
