@@ -2,7 +2,8 @@ import { Type, type Static } from 'typebox';
 
 import type { Database } from '../db/database.ts';
 import { Instant } from '../db/decode.ts';
-import { createTable, RecordTable } from '../db/table.ts';
+import { createTable } from '../db/migration-sql.ts';
+import { RecordTable } from '../db/table.ts';
 import { EngineError } from '../lib/errors.ts';
 import { NetworkingConfig } from './schema.ts';
 import { ContainerConfig } from './settings/container-config-schema.ts';

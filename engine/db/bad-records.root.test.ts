@@ -41,7 +41,7 @@ test('records that cannot be read are named in the log, and stop nothing else', 
   change(engine, 'UPDATE containers SET record = substr(record, 1, 100) WHERE id = ?', cut);
   change(engine, "UPDATE containers SET record = '{}' WHERE id = ?", shapeless);
   change(engine, `UPDATE containers SET record = json_set(record, '$.state.status', 'flying') WHERE id = ?`, strange);
-  change(engine, "UPDATE images SET json = '[' WHERE id = ?", image.Id);
+  change(engine, `UPDATE images SET record = json_set(record, '$.json', '[') WHERE id = ?`, image.Id);
 
   await engine.startAgain();
 

@@ -5,7 +5,8 @@ import { Type, type Static } from 'typebox';
 
 import { Database } from './database.ts';
 import { Instant } from './decode.ts';
-import { createTable, RecordTable, type Kind } from './table.ts';
+import { createTable } from './migration-sql.ts';
+import { RecordTable, type Kind } from './table.ts';
 
 const Ship = Type.Object({
   id: Type.String(),

@@ -10,7 +10,7 @@ type Keys<S extends TSchema, K extends string> = Readonly<Record<K, (record: Rec
 
 /** What a table keeps. */
 export type Kind<S extends TSchema, U extends string, G extends string> = Readonly<{
-  /** Of the SQL table, which `createTable` made. */
+  /** Of the SQL table, as `createTable` makes it. */
   name: string;
   schema: S;
   id: (record: RecordOf<S>) => string;
@@ -23,16 +23,6 @@ export type Kind<S extends TSchema, U extends string, G extends string> = Readon
   /** What a schema cannot say: throws when a record that was read is of no use. */
   check?: (record: RecordOf<S>) => void;
 }>;
-
-/** SQL for a table of records, for a step of `Database.migrate`. */
-export function createTable(name: string): string {
-  return `CREATE TABLE ${name} (
-     position INTEGER PRIMARY KEY,
-     id TEXT NOT NULL UNIQUE,
-     version INTEGER NOT NULL,
-     record TEXT NOT NULL
-   ) STRICT;`;
-}
 
 /**
  * Records of one kind: all of them in memory in the order of their insertion, immutable, and in the database as JSON.

@@ -38,9 +38,9 @@ function isUnderWay(exec: Exec | undefined): boolean {
 }
 
 /** The last daemon had recorded the end, but died before it removed the folder. */
-async function foldersOfEnded({ config, db, execs }: ExecNeeds): Promise<string[]> {
+async function foldersOfEnded({ config, execs }: ExecNeeds): Promise<string[]> {
   const folders = await readdir(join(config.execRoot, 'shims')).catch(orNothing);
-  const unread = new Set(db.badRecords.idsIn('execs'));
+  const unread = new Set(execs.idsSetAside());
   return folders.filter(
     (id) => !isUnderWay(execs.get(id)) && !unread.has(id) && existsSync(join(shimFolder(config, id), 'process.json')), // else a container's
   );

@@ -1,30 +1,38 @@
-import { checkFields } from '../db/bad-records.ts';
+import { Type, type Static } from 'typebox';
+
 import type { Database } from '../db/database.ts';
+import { Instant } from '../db/decode.ts';
+import { createTable } from '../db/migration-sql.ts';
+import { RecordTable } from '../db/table.ts';
 import { EngineError } from '../lib/errors.ts';
 
-/** The states of an exec. The one start that an exec may have claims `starting`. */
-export type ExecState =
-  | Readonly<{ status: 'created' | 'starting' }>
-  | Readonly<{ status: 'running'; pid: number }>
-  | Readonly<{ status: 'ended'; exitCode: number; endedAt: Temporal.Instant }>;
+const strings = Type.Immutable(Type.Array(Type.String()));
 
-export type Exec = Readonly<{
-  id: string;
-  containerId: string;
-  command: readonly string[];
-  user: string;
-  tty: boolean;
-  privileged: boolean;
-  openStdin: boolean;
-  openStdout: boolean;
-  openStderr: boolean;
-  detachKeys: string;
-  env: readonly string[];
-  workingDir: string;
+/** The states of an exec. The one start that an exec may have claims `starting`. */
+const ExecState = Type.Union([
+  Type.Object({ status: Type.Union([Type.Literal('created'), Type.Literal('starting')]) }),
+  Type.Object({ status: Type.Literal('running'), pid: Type.Integer() }),
+  Type.Object({ status: Type.Literal('ended'), exitCode: Type.Integer(), endedAt: Instant }),
+]);
+
+const Exec = Type.Object({
+  id: Type.String(),
+  containerId: Type.String(),
+  command: strings,
+  user: Type.String(),
+  tty: Type.Boolean(),
+  privileged: Type.Boolean(),
+  openStdin: Type.Boolean(),
+  openStdout: Type.Boolean(),
+  openStderr: Type.Boolean(),
+  detachKeys: Type.String(),
+  env: strings,
+  workingDir: Type.String(),
   /** The terminal's size, if it was set before the start. */
-  size?: Readonly<{ width: number; height: number }>;
-  state: ExecState;
-}>;
+  size: Type.Optional(Type.Object({ width: Type.Integer(), height: Type.Integer() })),
+  state: ExecState,
+});
+export type Exec = Readonly<Static<typeof Exec>>;
 
 /** How long the exit code can be inspected. */
 const KEPT_MINUTES = 5;
@@ -35,49 +43,61 @@ const migrations = [
      container TEXT NOT NULL,
      record TEXT NOT NULL
    ) STRICT`,
+  `ALTER TABLE execs RENAME TO old_execs;
+   ${createTable('execs')}
+   INSERT INTO execs (id, version, record) SELECT id, 1, record FROM old_execs ORDER BY rowid;
+   DROP TABLE old_execs;`,
 ];
 
 /** The records of execs. They are removed with the run of their container. */
 export class ExecStore {
-  readonly #db: Database;
-  readonly #byId = new Map<string, Exec>();
-  readonly #put;
-  readonly #delete;
+  readonly #table;
 
   constructor(db: Database) {
-    this.#db = db;
     db.migrate('execs', migrations);
-    this.#put = db.sql.prepare(
-      'INSERT INTO execs VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET record = excluded.record',
-    );
-    this.#delete = db.sql.prepare('DELETE FROM execs WHERE id = ?');
-    const rows = db.sql.prepare('SELECT id, record FROM execs').iterate();
-    for (const exec of db.badRecords.decodeAll('execs', 'id', rows, ({ record }) => parseRecord(String(record)))) {
-      this.#byId.set(exec.id, exec);
-    }
+    this.#table = new RecordTable(db, {
+      name: 'execs',
+      schema: Exec,
+      id: ({ id }) => id,
+      groups: { container: ({ containerId }) => containerId },
+    });
   }
 
   /** By id or a unique prefix. Throws `notFound`. */
   find(ref: string): Exec {
-    const exact = this.#byId.get(ref);
+    const exact = this.get(ref);
     if (exact !== undefined) return exact;
-    const matches = ref === '' ? [] : [...this.#byId.values()].filter(({ id }) => id.startsWith(ref));
+    const matches =
+      ref === ''
+        ? []
+        : [
+            ...this.#table
+              .values()
+              .filter(({ id }) => id.startsWith(ref))
+              .take(2),
+          ];
     if (matches.length === 1) return matches[0]!;
     throw new EngineError('notFound', `No such exec instance: ${ref}`);
   }
 
   get(id: string): Exec | undefined {
-    return this.#byId.get(id);
+    return this.#table.get(id);
   }
 
   all(): readonly Exec[] {
-    return [...this.#byId.values()];
+    return this.#table.all();
+  }
+
+  /** Of those whose records cannot be read: their processes and folders stay. */
+  idsSetAside(): readonly string[] {
+    return this.#table.idsSetAside();
   }
 
   /** The ids of execs that run or may still be started, for an inspect of the container. */
   runningIn(containerId: string): string[] {
-    return this.all()
-      .filter((exec) => exec.containerId === containerId && exec.state.status !== 'ended')
+    return this.#table
+      .in('container', containerId)
+      .filter(({ state }) => state.status !== 'ended')
       .map(({ id }) => id);
   }
 
@@ -87,46 +107,19 @@ export class ExecStore {
     for (const { id, state } of this.all()) {
       if (state.status === 'ended' && Temporal.Instant.compare(state.endedAt, kept) < 0) this.delete(id);
     }
-    this.#save(exec);
+    this.#table.insert(exec);
   }
 
   change(id: string, work: (current: Exec) => Exec): Exec {
-    const changed = work(this.find(id));
-    this.#save(changed);
-    return changed;
+    return this.#table.change(this.find(id).id, work);
   }
 
   delete(id: string): void {
-    this.#delete.run(id);
-    this.#remember(id, undefined);
+    this.#table.delete(id);
   }
 
   /** The container is removed. */
   deleteOf(containerId: string): void {
-    for (const exec of this.all()) if (exec.containerId === containerId) this.delete(exec.id);
+    for (const { id } of this.#table.in('container', containerId)) this.delete(id);
   }
-
-  #save(exec: Exec): void {
-    this.#put.run(exec.id, exec.containerId, JSON.stringify(exec));
-    this.#remember(exec.id, exec);
-  }
-
-  #remember(id: string, exec: Exec | undefined): void {
-    const before = this.#byId.get(id);
-    this.#set(id, exec);
-    this.#db.onRollback(() => this.#set(id, before));
-  }
-
-  #set(id: string, exec: Exec | undefined): void {
-    if (exec === undefined) this.#byId.delete(id);
-    else this.#byId.set(id, exec);
-  }
-}
-
-function parseRecord(text: string): Exec {
-  const record = JSON.parse(text, (key, value: unknown) =>
-    key === 'endedAt' && typeof value === 'string' ? Temporal.Instant.from(value) : value,
-  ) as Exec;
-  checkFields(record, { id: 'string', containerId: 'string', command: 'object', state: 'object' });
-  return record;
 }

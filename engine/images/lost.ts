@@ -1,5 +1,6 @@
 import type { Blobs } from '../layers/blobs.ts';
-import type { Layer, Layers } from '../layers/layers.ts';
+import type { Layers } from '../layers/layers.ts';
+import type { Layer } from '../layers/records.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { Image, ImageStore } from './store.ts';
 

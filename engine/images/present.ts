@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 
-import type { Layer } from '../layers/layers.ts';
+import type { Layer } from '../layers/records.ts';
 import type { Removal } from './delete.ts';
 import type { HistoryStep } from './history.ts';
 import type { Listed } from './list.ts';

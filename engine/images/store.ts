@@ -3,6 +3,7 @@ import type { Layers } from '../layers/layers.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { HistoryEntry, ImageConfig } from './image-config.ts';
 import { parseImage } from './image-json.ts';
+import { openImages, type ImageRecord } from './records.ts';
 import { familiarReference, parseReference, withDefaultTag, type Reference } from './reference.ts';
 
 export type Image = Readonly<{
@@ -31,58 +32,25 @@ export type Image = Readonly<{
   sizeBytes: number;
 }>;
 
-const migrations = [
-  `CREATE TABLE images (
-     id TEXT PRIMARY KEY,
-     json TEXT NOT NULL,
-     parent TEXT,
-     tagged_ns TEXT
-   ) STRICT;
-   CREATE TABLE image_references (
-     repository TEXT NOT NULL,
-     tag TEXT NOT NULL,
-     digest TEXT NOT NULL,
-     image TEXT NOT NULL REFERENCES images (id),
-     PRIMARY KEY (repository, tag, digest)
-   ) STRICT, WITHOUT ROWID;`,
-];
-
 /** The images and their names, all in memory; a change is committed before it is visible. */
 export class ImageStore {
   readonly #db: Database;
   readonly #layers: Layers;
-  readonly #images = new Map<string, Image>();
-  readonly #taggedAt = new Map<string, Temporal.Instant>();
-  /** By reference, which has a tag or a digest, never both. */
-  readonly #references = new Map<string, { reference: Reference; imageId: string }>();
-  readonly #statements;
+  readonly #images;
+  readonly #names;
+  readonly #parsed = new WeakMap<ImageRecord, Image>();
 
   constructor(db: Database, layers: Layers) {
     this.#db = db;
     this.#layers = layers;
-    db.migrate('images', migrations);
-    this.#statements = {
-      json: db.sql.prepare('SELECT json FROM images WHERE id = ?'),
-      // An image whose record could not be decoded has a row already.
-      insert: db.sql.prepare(
-        `INSERT INTO images (id, json, parent) VALUES (?, ?, ?)
-         ON CONFLICT (id) DO UPDATE SET json = excluded.json, parent = excluded.parent, tagged_ns = NULL`,
-      ),
-      setParent: db.sql.prepare('UPDATE images SET parent = ? WHERE id = ?'),
-      setTagged: db.sql.prepare('UPDATE images SET tagged_ns = ? WHERE id = ?'),
-      delete: db.sql.prepare('DELETE FROM images WHERE id = ?'),
-      deleteReferences: db.sql.prepare('DELETE FROM image_references WHERE image = ?'),
-      refer: db.sql.prepare(
-        'INSERT INTO image_references VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET image = excluded.image',
-      ),
-      deleteReference: db.sql.prepare('DELETE FROM image_references WHERE repository = ? AND tag = ? AND digest = ?'),
-    };
-    this.#load();
+    const { images, names } = openImages(db, (record) => void this.#imageOf(record));
+    this.#images = images;
+    this.#names = names;
   }
 
   /** The image a client means: by id, unique prefix of it, name with tag (default `latest`) or name with digest. */
   find(ref: string): Image {
-    const byId = this.#images.get(ref) ?? this.#images.get(`sha256:${ref}`);
+    const byId = this.get(ref) ?? this.get(`sha256:${ref}`);
     if (byId !== undefined) return byId;
     if (/^sha256:[0-9a-f]*$/.test(ref)) return this.#byPrefix(ref) ?? notFound(ref);
     const reference = /^[0-9a-f]{64}$/.test(ref) ? undefined : withDefaultTag(parseReference(ref));
@@ -91,29 +59,28 @@ export class ImageStore {
   }
 
   get(id: string): Image | undefined {
-    return this.#images.get(id);
+    const record = this.#images.get(id);
+    return record && this.#imageOf(record);
   }
 
   /** The configuration byte for byte: its digest is the id. */
   jsonOf(id: string): string {
-    const row = this.#statements.json.get(id);
-    return row === undefined ? notFound(id) : String(row.json);
+    return this.#images.get(id)?.json ?? notFound(id);
   }
 
   all(): readonly Image[] {
-    return [...this.#images.values()];
+    return this.#images.all().map((record) => this.#imageOf(record));
   }
 
   /** The ids of all images, including those whose records cannot be decoded, so that their layers stay. */
   ids(): ReadonlySet<string> {
-    return new Set([...this.#images.keys(), ...this.#db.badRecords.idsIn('images')]);
+    return new Set([...this.#images.ids(), ...this.#images.idsSetAside()]);
   }
 
   /** The image with exactly this name; a digest overrides the tag. */
   named({ repository, tag, digest }: Reference): Image | undefined {
-    const key = familiarReference(digest === undefined ? { repository, tag } : { repository, digest });
-    const found = this.#references.get(key);
-    return found === undefined ? undefined : this.#images.get(found.imageId);
+    const found = this.#names.get(nameOf(digest === undefined ? { repository, tag } : { repository, digest }));
+    return found && this.get(found.imageId);
   }
 
   /** Whether `ref` is an image's id or a prefix of it, not a name. */
@@ -124,10 +91,10 @@ export class ImageStore {
 
   /** An image's names in their short form, sorted: those with a tag and those with a digest. */
   referencesOf(id: string): Reference[] {
-    return [...this.#references]
-      .filter(([, { imageId }]) => imageId === id)
-      .toSorted(([a], [b]) => (a < b ? -1 : 1))
-      .map(([, { reference }]) => reference);
+    return this.#names
+      .in('image', id)
+      .map(({ repository, tag, digest }) => ({ repository, tag, digest }))
+      .toSorted((a, b) => (familiarReference(a) < familiarReference(b) ? -1 : 1));
   }
 
   /** Such as `busybox:latest`. */
@@ -145,7 +112,7 @@ export class ImageStore {
   }
 
   taggedAt(id: string): Temporal.Instant | undefined {
-    return this.#taggedAt.get(id);
+    return this.#images.get(id)?.taggedAt;
   }
 
   childrenOf(id: string): Image[] {
@@ -157,89 +124,79 @@ export class ImageStore {
    * unchanged.
    */
   insert(id: string, json: string, parentId?: string): Image {
-    const known = this.#images.get(id);
+    const known = this.get(id);
     if (known !== undefined) return known;
-    const image = this.#imageOf(id, json, parentId);
+    const record = { id, json, parentId };
+    const image = this.#imageOf(record);
     this.#layers.own(id, image.layers.at(-1));
     try {
-      this.#statements.insert.run(id, json, parentId ?? null);
+      this.#images.put(record); // there may be one that cannot be read
     } catch (error) {
       this.#layers.release(id);
       throw error;
     }
-    this.#images.set(id, image);
     return image;
   }
 
   /** Records the parent of an image. */
   setParent(id: string, parentId: string): void {
-    const image = this.#images.get(id);
-    if (image === undefined) return notFound(id);
-    this.#statements.setParent.run(parentId, id);
-    this.#images.set(id, { ...image, parentId });
+    if (!this.#images.has(id)) notFound(id);
+    this.#images.change(id, (record) => ({ ...record, parentId }));
   }
 
   /** Gives an image a name, and removes the name from the image that had it. A name has a tag or a digest. */
   refer(reference: Reference, imageId: string, now: Temporal.Instant): void {
-    const { repository, tag, digest } = reference;
     this.#db.transaction(() => {
-      this.#statements.refer.run(repository, tag ?? '', digest ?? '', imageId);
-      this.#statements.setTagged.run(String(now.epochNanoseconds), imageId);
+      this.#names.put({ ...reference, name: nameOf(reference), imageId });
+      this.#images.change(imageId, (record) => {
+        const tagged = { ...record, taggedAt: now };
+        this.#parsed.set(tagged, this.#imageOf(record)); // the image is the same
+        return tagged;
+      });
     });
-    this.#references.set(familiarReference(reference), { reference, imageId });
-    this.#taggedAt.set(imageId, now);
   }
 
   /** Removes a name. */
   unrefer(reference: Reference): void {
-    this.#statements.deleteReference.run(reference.repository, reference.tag ?? '', reference.digest ?? '');
-    this.#references.delete(familiarReference(reference));
+    this.#names.delete(nameOf(reference));
   }
 
   /** Removes an image and its names; returns the chain ids of the layers that went with it. */
   delete(id: string): string[] {
     this.#db.transaction(() => {
-      this.#statements.deleteReferences.run(id);
-      this.#statements.delete.run(id);
+      for (const { name } of this.#names.in('image', id)) this.#names.delete(name);
+      this.#images.delete(id);
     });
-    for (const [key, { imageId }] of this.#references) if (imageId === id) this.#references.delete(key);
-    this.#images.delete(id);
-    this.#taggedAt.delete(id);
     return this.#layers.release(id);
   }
 
   #byPrefix(prefix: string): Image | undefined {
     if (prefix === 'sha256:') return undefined;
-    const matches = [...this.#images.keys()].filter((id) => id.startsWith(prefix));
-    return matches.length === 1 ? this.#images.get(matches[0]!) : undefined;
+    const matches = [
+      ...this.#images
+        .ids()
+        .filter((id) => id.startsWith(prefix))
+        .take(2),
+    ];
+    return matches.length === 1 ? this.get(matches[0]!) : undefined;
   }
 
-  #imageOf(id: string, json: string, parentId: string | undefined): Image {
+  #imageOf(record: ImageRecord): Image {
+    const known = this.#parsed.get(record);
+    if (known !== undefined) return known;
+    const { id, json, parentId } = record;
     const parsed = parseImage(JSON.parse(json));
     const chain = parsed.layers.map((chainId) => this.#layers.get(chainId));
     const sizeBytes = chain.reduce((sum, layer) => sum + (layer?.sizeBytes ?? 0), 0);
-    return Object.freeze({ ...parsed, id, parentId, sizeBytes });
+    const image = Object.freeze({ ...parsed, id, parentId, sizeBytes });
+    this.#parsed.set(record, image);
+    return image;
   }
+}
 
-  #load(): void {
-    const { sql, badRecords } = this.#db;
-    const images = sql.prepare('SELECT * FROM images ORDER BY rowid').iterate();
-    badRecords.decodeAll('images', 'id', images, (row) => {
-      const id = String(row.id);
-      const image = this.#imageOf(id, String(row.json), row.parent === null ? undefined : String(row.parent));
-      const taggedAt = row.tagged_ns === null ? undefined : new Temporal.Instant(BigInt(String(row.tagged_ns)));
-      this.#images.set(id, image);
-      if (taggedAt !== undefined) this.#taggedAt.set(id, taggedAt);
-    });
-    for (const row of sql.prepare('SELECT * FROM image_references').iterate()) {
-      const reference = {
-        repository: String(row.repository),
-        tag: String(row.tag) || undefined,
-        digest: String(row.digest) || undefined,
-      };
-      this.#references.set(familiarReference(reference), { reference, imageId: String(row.image) });
-    }
-  }
+/** In its complete form. */
+function nameOf({ repository, tag, digest }: Reference): string {
+  return `${repository}${tag === undefined ? '' : `:${tag}`}${digest === undefined ? '' : `@${digest}`}`;
 }
 
 function notFound(ref: string): never {

@@ -6,7 +6,8 @@ import type { KeyLock } from '../lib/key-lock.ts';
 import type { Archives } from './archives.ts';
 import type { Blobs } from './blobs.ts';
 import { chainIds } from './chain-id.ts';
-import type { Layer, Layers } from './layers.ts';
+import type { Layers } from './layers.ts';
+import type { Layer } from './records.ts';
 
 type Needs = { layers: Layers; blobs: Blobs; archives: Archives; locks: KeyLock };
 

@@ -10,42 +10,12 @@ import { bytesBelow } from '../trees/size.ts';
 import { Trash } from '../trees/trash.ts';
 import type { Blobs } from './blobs.ts';
 import { HostMounts } from './host-mounts.ts';
-
-/** One extracted layer. The chain id identifies its content together with all layers below. */
-export type Layer = Readonly<{
-  chainId: string;
-  /** Digest of the uncompressed archive. */
-  diffId: string;
-  /** Chain id of the layer below. */
-  parent: string | undefined;
-  /** The name of its folder, short, so that the overlay options of many layers fit into one page. */
-  folder: string;
-  /** Digest of the archive as received. */
-  blob: string;
-  /** The size of its files. */
-  sizeBytes: number;
-}>;
+import { openLayers, type Layer, type Owner } from './records.ts';
 
 /** The parameters of an overlay mount; `lower` is relative to `base`, topmost first. */
 export type Overlay = { base: string; lower: string[]; upper: string; work: string; target: string };
 
 type FailureLog = { warn(details: object, message: string): void };
-
-const migrations = [
-  `CREATE TABLE layers (
-     chain_id TEXT PRIMARY KEY,
-     diff_id TEXT NOT NULL,
-     parent TEXT REFERENCES layers (chain_id),
-     folder TEXT NOT NULL UNIQUE,
-     blob TEXT NOT NULL,
-     size_bytes INTEGER NOT NULL
-   ) STRICT;
-   CREATE TABLE layer_owners (
-     owner TEXT PRIMARY KEY,
-     kind TEXT NOT NULL CHECK (kind IN ('image', 'container')),
-     top TEXT REFERENCES layers (chain_id)
-   ) STRICT, WITHOUT ROWID;`,
-];
 
 /** The layer above those of the image, with files that every container has. */
 const COMMON = 'common';
@@ -54,8 +24,6 @@ const OLD_COMMON = 'empty';
 const TRASH = '.trash';
 /** The name prefix of folders whose layer is incomplete. */
 const NEW = 'new-';
-
-type Owner = Readonly<{ kind: 'image' | 'container'; top: string | undefined }>;
 
 /**
  * The extracted layers with their owners, and the containers' writable layers.
@@ -70,12 +38,11 @@ export class Layers implements AsyncDisposable {
   readonly #writable: string;
   readonly #trash: Trash;
   readonly #writableTrash: Trash;
-  readonly #layers = new Map<string, Layer>();
-  readonly #owners = new Map<string, Owner>();
+  readonly #layers;
+  readonly #owners;
   readonly #leases = new Map<string, number>();
   readonly #mounts = new HostMounts();
   readonly #log: FailureLog;
-  readonly #statements;
 
   constructor(db: Database, blobs: Blobs, dataRoot: string, log: FailureLog) {
     this.#db = db;
@@ -83,24 +50,15 @@ export class Layers implements AsyncDisposable {
     this.#log = log;
     this.#directory = join(dataRoot, 'layers');
     this.#writable = join(dataRoot, 'writable');
-    db.migrate('layers', migrations);
-    this.#statements = {
-      insertLayer: db.sql.prepare('INSERT INTO layers VALUES (?, ?, ?, ?, ?, ?)'),
-      setBlob: db.sql.prepare('UPDATE layers SET blob = ? WHERE chain_id = ?'),
-      deleteLayer: db.sql.prepare('DELETE FROM layers WHERE chain_id = ?'),
-      insertOwner: db.sql.prepare(
-        'INSERT INTO layer_owners VALUES (?, ?, ?) ON CONFLICT (owner) DO UPDATE SET top = excluded.top',
-      ),
-      deleteOwner: db.sql.prepare('DELETE FROM layer_owners WHERE owner = ?'),
-    };
-    mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
+    const { layers, owners } = openLayers(db);
+    this.#layers = layers;
+    this.#owners = owners;
     makeCommonLayer(join(this.#directory, COMMON));
     mkdirSync(this.#writable, { recursive: true, mode: 0o700 });
     const onFailure = (error: unknown, path: string): void =>
       log.warn({ err: error, path }, 'cannot remove a folder; the next start of the daemon tries again');
     this.#trash = new Trash(join(this.#directory, TRASH), onFailure);
     this.#writableTrash = new Trash(join(this.#writable, TRASH), onFailure);
-    this.#load();
   }
 
   /** The folder of all layers; `Layer.folder` is relative to it. */
@@ -113,7 +71,7 @@ export class Layers implements AsyncDisposable {
   }
 
   all(): readonly Layer[] {
-    return [...this.#layers.values()];
+    return this.#layers.all();
   }
 
   /** The layers of a chain, topmost first. */
@@ -121,7 +79,7 @@ export class Layers implements AsyncDisposable {
     const chain: Layer[] = [];
     for (let id = top; id !== undefined;) {
       const layer = this.#layers.get(id);
-      if (layer === undefined) throw new Error(`layer ${id} does not exist`);
+      if (layer === undefined) throw new EngineError('failed', `layer ${id} does not exist: load its image again`);
       chain.push(layer);
       id = layer.parent;
     }
@@ -134,7 +92,7 @@ export class Layers implements AsyncDisposable {
    */
   async prepare(containerId: string, imageId: string | undefined): Promise<void> {
     const top = imageId === undefined ? undefined : this.#ownerOf(imageId).top;
-    this.#own(containerId, { kind: 'container', top });
+    this.#owners.put({ owner: containerId, kind: 'container', top });
     const folder = join(this.#writable, containerId);
     try {
       mkdirSync(folder, { mode: 0o710 });
@@ -218,9 +176,7 @@ export class Layers implements AsyncDisposable {
   register(path: string, layer: Omit<Layer, 'folder'>): Layer {
     const registered = { ...layer, folder: shortId(newId()) };
     renameSync(path, join(this.#directory, registered.folder));
-    const { chainId, diffId, parent, folder, blob, sizeBytes } = registered;
-    this.#statements.insertLayer.run(chainId, diffId, parent ?? null, folder, blob, sizeBytes);
-    this.#layers.set(chainId, registered);
+    this.#layers.put(registered);
     return registered;
   }
 
@@ -229,10 +185,7 @@ export class Layers implements AsyncDisposable {
     const place = join(this.#directory, known.folder);
     this.#trash.take(place);
     renameSync(path, place);
-    this.#statements.setBlob.run(blob, known.chainId);
-    const restored = { ...known, blob };
-    this.#layers.set(known.chainId, restored);
-    return restored;
+    return this.#layers.change(known.chainId, (current) => ({ ...current, blob }));
   }
 
   /** Keeps a layer, existing or future, until it is disposed: for work whose result will own the layer. */
@@ -253,7 +206,7 @@ export class Layers implements AsyncDisposable {
    * is called after its removal: a crash in between leaves an owner without a record, which the next start releases.
    */
   own(imageId: string, top: string | undefined): void {
-    this.#own(imageId, { kind: 'image', top });
+    this.#owners.put({ owner: imageId, kind: 'image', top });
   }
 
   /** Whether an image or a container with this id owns layers. */
@@ -265,11 +218,10 @@ export class Layers implements AsyncDisposable {
    * Releases the layers of an owner; returns the chain ids of the removed layers, topmost first. May be called twice.
    */
   release(owner: string): string[] {
-    const top = this.#owners.get(owner)?.top;
-    if (!this.#owners.has(owner)) return [];
-    this.#statements.deleteOwner.run(owner);
+    const held = this.#owners.get(owner);
+    if (held === undefined) return [];
     this.#owners.delete(owner);
-    return this.#collect(top);
+    return this.#collect(held.top);
   }
 
   /**
@@ -277,22 +229,26 @@ export class Layers implements AsyncDisposable {
    * record are set aside, because the record may have been lost.
    */
   reconcile(containers: ReadonlySet<string>, images: ReadonlySet<string>, setAside: SetAside): void {
-    for (const [owner, { kind }] of this.#owners) {
+    for (const { owner, kind } of this.#owners.all()) {
       if ((kind === 'image' ? images : containers).has(owner)) continue;
       if (kind === 'container') this.#throwAway(this.#writableTrash, join(this.#writable, owner));
       this.release(owner);
     }
-    for (const chainId of this.#layers.keys()) this.#collect(chainId);
-    const folders = new Set([...this.#layers.values()].map((layer) => layer.folder));
+    for (const { chainId } of this.#layers.all()) this.#collect(chainId);
+    // What a record says that cannot be read, nobody knows: any folder and any blob may be its.
+    const areKnown = this.#layers.idsSetAside().length === 0;
+    const folders = new Set([COMMON, TRASH, ...this.all().map(({ folder }) => folder)]);
     for (const name of readdirSync(this.#directory)) {
       const path = join(this.#directory, name);
       if (name.startsWith(NEW) || name === OLD_COMMON) this.#throwAway(this.#trash, path);
-      else if (name !== COMMON && name !== TRASH && !folders.has(name)) setAside.take(path);
+      else if (areKnown && !folders.has(name)) setAside.take(path);
     }
+    const unread = this.#owners.idsSetAside();
     for (const name of readdirSync(this.#writable)) {
-      if (name !== TRASH && this.#owners.get(name)?.kind !== 'container') setAside.take(join(this.#writable, name));
+      const isOwned = this.#owners.get(name)?.kind === 'container' || unread.includes(name);
+      if (name !== TRASH && !isOwned) setAside.take(join(this.#writable, name));
     }
-    this.#blobs.setAsideAllBut(new Set([...this.#layers.values()].map((layer) => layer.blob)), setAside);
+    if (areKnown) this.#blobs.setAsideAllBut(new Set(this.all().map(({ blob }) => blob)), setAside);
   }
 
   /** A folder that cannot be moved does not keep the daemon from starting. */
@@ -314,14 +270,9 @@ export class Layers implements AsyncDisposable {
     await Promise.all([this.#trash[Symbol.asyncDispose](), this.#writableTrash[Symbol.asyncDispose]()]);
   }
 
-  #own(owner: string, { kind, top }: Owner): void {
-    this.#statements.insertOwner.run(owner, kind, top ?? null);
-    this.#owners.set(owner, { kind, top });
-  }
-
   #ownerOf(id: string): Owner {
     const owner = this.#owners.get(id);
-    if (owner === undefined) throw new Error(`${id} owns no layers`);
+    if (owner === undefined) throw new EngineError('failed', `${id} owns no layers`);
     return owner;
   }
 
@@ -332,46 +283,27 @@ export class Layers implements AsyncDisposable {
       for (let id = top; id !== undefined && !this.#isNeeded(id);) {
         const layer = this.#layers.get(id);
         if (layer === undefined) return;
-        this.#statements.deleteLayer.run(id);
         this.#layers.delete(id);
-        this.#db.onRollback(() => this.#layers.set(layer.chainId, layer));
         removed.push(layer);
         id = layer.parent;
       }
     });
     for (const { folder, blob } of removed) {
       this.#trash.take(join(this.#directory, folder));
-      if (![...this.#layers.values()].some((layer) => layer.blob === blob)) this.#blobs.remove(blob);
+      if (!this.#layers.values().some((layer) => layer.blob === blob)) this.#blobs.remove(blob);
     }
     return removed.map((layer) => layer.chainId);
   }
 
+  /** Where a record cannot be read, any layer may be what it needs. */
   #isNeeded(chainId: string): boolean {
     return (
       this.#leases.has(chainId) ||
+      this.#layers.idsSetAside().length > 0 ||
+      this.#owners.idsSetAside().length > 0 ||
       this.#owners.values().some((owner) => owner.top === chainId) ||
       this.#layers.values().some((layer) => layer.parent === chainId)
     );
-  }
-
-  #load(): void {
-    for (const row of this.#db.sql.prepare('SELECT * FROM layers').iterate()) {
-      const chainId = String(row.chain_id);
-      this.#layers.set(chainId, {
-        chainId,
-        diffId: String(row.diff_id),
-        parent: row.parent === null ? undefined : String(row.parent),
-        folder: String(row.folder),
-        blob: String(row.blob),
-        sizeBytes: Number(row.size_bytes),
-      });
-    }
-    for (const row of this.#db.sql.prepare('SELECT * FROM layer_owners').iterate()) {
-      this.#owners.set(String(row.owner), {
-        kind: row.kind === 'image' ? 'image' : 'container',
-        top: row.top === null ? undefined : String(row.top),
-      });
-    }
   }
 }
 

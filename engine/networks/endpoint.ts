@@ -1,28 +1,32 @@
-import type { PublishedPort } from './ports.ts';
+import { Type, type Static } from 'typebox';
+
+import { PublishedPort } from './ports.ts';
 
 /** What a driver has set up for an endpoint. Empty, and 0, if the driver gives no addresses. */
-export type Place = Readonly<{
+const Place = Type.Object({
   /** The host's end of the container's link. */
-  link: string;
-  ipAddress: string;
-  prefixLength: number;
-  gateway: string;
-  macAddress: string;
-}>;
+  link: Type.String(),
+  ipAddress: Type.String(),
+  prefixLength: Type.Integer(),
+  gateway: Type.String(),
+  macAddress: Type.String(),
+});
+export type Place = Readonly<Static<typeof Place>>;
 
 export const NO_PLACE: Place = { link: '', ipAddress: '', prefixLength: 0, gateway: '', macAddress: '' };
 
 /** A container's endpoint in one network, stored while the container runs. */
-export type Endpoint = Place &
-  Readonly<{
-    id: string;
-    /** The id of the sandbox that all endpoints of a container share. */
-    sandboxId: string;
-    containerId: string;
-    networkId: string;
-    networkName: string;
-    ports: readonly PublishedPort[];
-  }>;
+export const Endpoint = Type.Object({
+  id: Type.String(),
+  /** The id of the sandbox that all endpoints of a container share. */
+  sandboxId: Type.String(),
+  containerId: Type.String(),
+  networkId: Type.String(),
+  networkName: Type.String(),
+  ...Place.properties,
+  ports: Type.Immutable(Type.Array(PublishedPort)),
+});
+export type Endpoint = Readonly<Static<typeof Endpoint>>;
 
 /** Whether the network gives addresses: a bridge does, `host` and `none` do not. */
 export function hasAddress({ ipAddress }: Place): boolean {

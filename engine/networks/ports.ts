@@ -1,9 +1,17 @@
+import { Type, type Static } from 'typebox';
+
 import { EngineError } from '../lib/errors.ts';
 import { parseIp } from './cidr.ts';
 
 export type Protocol = 'tcp' | 'udp';
 
-export type PublishedPort = Readonly<{ containerPort: number; protocol: Protocol; hostIp: string; hostPort: number }>;
+export const PublishedPort = Type.Object({
+  containerPort: Type.Integer(),
+  protocol: Type.Union([Type.Literal('tcp'), Type.Literal('udp')]),
+  hostIp: Type.String(),
+  hostPort: Type.Integer(),
+});
+export type PublishedPort = Readonly<Static<typeof PublishedPort>>;
 
 /** HostConfig.PortBindings on the wire, with ranges such as `8000-8010`, empty strings and nulls. */
 export type PortBindings = Readonly<

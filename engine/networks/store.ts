@@ -1,18 +1,23 @@
+import { Type, type Static } from 'typebox';
+
 import type { Database } from '../db/database.ts';
-import type { Endpoint } from './endpoint.ts';
-import type { PublishedPort } from './ports.ts';
+import { Instant } from '../db/decode.ts';
+import { createTable, instantOf, jsonOf, recordOf } from '../db/migration-sql.ts';
+import { RecordTable } from '../db/table.ts';
+import { Endpoint } from './endpoint.ts';
 
 /** A network. `bridge`, `subnet` and `gateway` exist only for the driver `bridge`, once the bridge was set up. */
-export type NetworkRecord = Readonly<{
-  id: string;
-  name: string;
+const NetworkRecord = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
   /** Name of its driver. */
-  driver: string;
-  createdAt: Temporal.Instant;
-  bridge?: string;
-  subnet?: string;
-  gateway?: string;
-}>;
+  driver: Type.String(),
+  createdAt: Instant,
+  bridge: Type.Optional(Type.String()),
+  subnet: Type.Optional(Type.String()),
+  gateway: Type.Optional(Type.String()),
+});
+export type NetworkRecord = Readonly<Static<typeof NetworkRecord>>;
 
 const STEPS = [
   `CREATE TABLE networks (
@@ -56,29 +61,71 @@ const STEPS = [
      SELECT endpoint_id, container_id, network_id, sandbox_id, link, ip, prefix_length, gateway, mac, ports
      FROM attachments;
    DROP TABLE attachments;`,
+  `ALTER TABLE networks RENAME TO old_networks;
+   ALTER TABLE endpoints RENAME TO old_endpoints;
+   ${createTable('networks')}
+   ${createTable('endpoints')}
+   INSERT INTO networks (id, version, record)
+     SELECT id, 1, ${recordOf({
+       id: 'id',
+       name: 'name',
+       driver: 'driver',
+       createdAt: instantOf('created_ns'),
+       bridge: 'bridge',
+       subnet: 'subnet',
+       gateway: 'gateway',
+     })}
+     FROM old_networks ORDER BY created_ns;
+   INSERT INTO endpoints (id, version, record)
+     SELECT id, 1, ${recordOf({
+       id: 'id',
+       sandboxId: 'sandbox_id',
+       containerId: 'container_id',
+       networkId: 'network_id',
+       networkName: "ifnull((SELECT name FROM old_networks WHERE old_networks.id = network_id), '')",
+       link: 'link',
+       ipAddress: "ifnull(ip, '')",
+       prefixLength: 'prefix_length',
+       gateway: 'gateway',
+       macAddress: 'mac',
+       ports: jsonOf('ports'),
+     })}
+     FROM old_endpoints ORDER BY rowid;
+   DROP TABLE old_endpoints;
+   DROP TABLE old_networks;`,
 ];
 
-const NONE: readonly Endpoint[] = [];
-
-/** The records of networks and of the endpoints in them. All of them are in memory as well: inspects read there. */
+/** The records of networks and of the endpoints in them. All of them are in memory: inspects read there. */
 export class NetworkStore {
-  readonly #db: Database;
-  readonly #networks = new Map<string, NetworkRecord>();
-  /** By container, in the order of their joining. */
-  readonly #endpoints = new Map<string, readonly Endpoint[]>();
+  readonly #networks;
+  readonly #endpoints;
 
   constructor(db: Database) {
-    this.#db = db;
     db.migrate('networks', STEPS);
-    this.#load();
+    this.#networks = new RecordTable(db, {
+      name: 'networks',
+      schema: NetworkRecord,
+      id: ({ id }) => id,
+      unique: { name: ({ name }) => name },
+    });
+    this.#endpoints = new RecordTable(db, {
+      name: 'endpoints',
+      schema: Endpoint,
+      id: ({ id }) => id,
+      unique: {
+        place: ({ containerId, networkId }) => `${containerId} ${networkId}`,
+        address: ({ networkId, ipAddress }) => (ipAddress === '' ? undefined : `${networkId} ${ipAddress}`),
+      },
+      groups: { container: ({ containerId }) => containerId },
+    });
   }
 
-  networks(): NetworkRecord[] {
-    return [...this.#networks.values()];
+  networks(): readonly NetworkRecord[] {
+    return this.#networks.all();
   }
 
   networkNamed(name: string): NetworkRecord | undefined {
-    return this.networks().find((network) => network.name === name);
+    return this.#networks.by('name', name);
   }
 
   network(id: string): NetworkRecord | undefined {
@@ -86,131 +133,23 @@ export class NetworkStore {
   }
 
   saveNetwork(network: NetworkRecord): void {
-    this.#db.sql
-      .prepare(
-        `INSERT INTO networks VALUES (?, ?, ?, ?, ?, ?, ?)
-         ON CONFLICT (id) DO UPDATE SET bridge = excluded.bridge, subnet = excluded.subnet, gateway = excluded.gateway`,
-      )
-      .run(
-        network.id,
-        network.name,
-        network.driver,
-        network.createdAt.epochNanoseconds,
-        network.bridge ?? null,
-        network.subnet ?? null,
-        network.gateway ?? null,
-      );
-    this.#networks.set(network.id, network);
+    this.#networks.put(network);
   }
 
-  endpoints(): Endpoint[] {
-    return [...this.#endpoints.values()].flat();
+  endpoints(): readonly Endpoint[] {
+    return this.#endpoints.all();
   }
 
+  /** In the order of their joining; the same array as long as nothing changes. */
   endpointsOf(containerId: string): readonly Endpoint[] {
-    return this.#endpoints.get(containerId) ?? NONE;
+    return this.#endpoints.in('container', containerId);
   }
 
   insertEndpoint(endpoint: Endpoint): void {
-    const { id, containerId, networkId, sandboxId, link, ipAddress, prefixLength, gateway, macAddress } = endpoint;
-    this.#db.sql
-      .prepare('INSERT INTO endpoints VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)')
-      .run(
-        id,
-        containerId,
-        networkId,
-        sandboxId,
-        link,
-        ipAddress === '' ? null : ipAddress,
-        prefixLength,
-        gateway,
-        macAddress,
-        JSON.stringify(endpoint.ports),
-      );
-    this.#replace(containerId, [...this.endpointsOf(containerId), endpoint]);
+    this.#endpoints.insert(endpoint);
   }
 
-  deleteEndpoint({ id, containerId }: Endpoint): void {
-    this.#db.sql.prepare('DELETE FROM endpoints WHERE id = ?').run(id);
-    const others = this.endpointsOf(containerId).filter((endpoint) => endpoint.id !== id);
-    this.#replace(containerId, others);
-  }
-
-  /** Changes the memory, and reverts it when the transaction is rolled back. */
-  #replace(containerId: string, endpoints: readonly Endpoint[]): void {
-    const before = this.endpointsOf(containerId);
-    this.#db.onRollback(() => this.#keep(containerId, before));
-    this.#keep(containerId, endpoints);
-  }
-
-  #keep(containerId: string, endpoints: readonly Endpoint[]): void {
-    if (endpoints.length === 0) this.#endpoints.delete(containerId);
-    else this.#endpoints.set(containerId, endpoints);
-  }
-
-  #load(): void {
-    const networks = this.#db.sql.prepare('SELECT * FROM networks ORDER BY created_ns');
-    networks.setReadBigInts(true); // a double cannot hold nanoseconds
-    const { badRecords } = this.#db;
-    for (const network of badRecords.decodeAll('networks', 'id', networks.iterate(), networkOf)) {
-      this.#networks.set(network.id, network);
-    }
-    const endpoints = this.#db.sql.prepare('SELECT * FROM endpoints ORDER BY rowid').iterate();
-    for (const endpoint of badRecords.decodeAll('endpoints', 'id', endpoints, (row) => this.#endpointOf(row))) {
-      this.#keep(endpoint.containerId, [...this.endpointsOf(endpoint.containerId), endpoint]);
-    }
-  }
-
-  #endpointOf(columns: unknown): Endpoint {
-    const row = columns as EndpointRow;
-    return {
-      id: row.id,
-      sandboxId: row.sandbox_id,
-      containerId: row.container_id,
-      networkId: row.network_id,
-      networkName: this.#networks.get(row.network_id)?.name ?? '',
-      link: row.link,
-      ipAddress: row.ip ?? '',
-      prefixLength: row.prefix_length,
-      gateway: row.gateway,
-      macAddress: row.mac,
-      ports: JSON.parse(row.ports) as PublishedPort[],
-    };
+  deleteEndpoint({ id }: Endpoint): void {
+    this.#endpoints.delete(id);
   }
 }
-
-function networkOf(columns: unknown): NetworkRecord {
-  const row = columns as NetworkRow;
-  return {
-    id: row.id,
-    name: row.name,
-    driver: row.driver,
-    createdAt: Temporal.Instant.fromEpochNanoseconds(row.created_ns),
-    bridge: row.bridge ?? undefined,
-    subnet: row.subnet ?? undefined,
-    gateway: row.gateway ?? undefined,
-  };
-}
-
-type NetworkRow = {
-  id: string;
-  name: string;
-  driver: string;
-  created_ns: bigint;
-  bridge: string | null;
-  subnet: string | null;
-  gateway: string | null;
-};
-
-type EndpointRow = {
-  id: string;
-  container_id: string;
-  network_id: string;
-  sandbox_id: string;
-  link: string;
-  ip: string | null;
-  prefix_length: number;
-  gateway: string;
-  mac: string;
-  ports: string;
-};

@@ -16,7 +16,7 @@ const OLD_TRASH = '.trash-';
  */
 export function reconcileVolumes({ volumes, log }: Needs): void {
   for (const name of readdirSync(volumes.directory)) {
-    if (name === TRASH || volumes.get(name) !== undefined) continue;
+    if (name === TRASH || volumes.isKnown(name)) continue;
     try {
       if (name.startsWith(OLD_TRASH)) volumes.discard(name);
       else removeIfEmpty(join(volumes.directory, name));

@@ -1,19 +1,25 @@
 import { join } from 'node:path';
 
+import { Type, type Static } from 'typebox';
+
 import type { Database } from '../db/database.ts';
+import { Instant } from '../db/decode.ts';
+import { createTable, instantOf, jsonOf, recordOf } from '../db/migration-sql.ts';
+import { RecordTable } from '../db/table.ts';
 import { EngineError } from '../lib/errors.ts';
 import { Trash } from '../trees/trash.ts';
 
-export type Volume = Readonly<{
-  name: string;
-  createdAt: Temporal.Instant;
-  labels: Readonly<Record<string, string>>;
+const Volume = Type.Object({
+  name: Type.String(),
+  createdAt: Instant,
+  labels: Type.Record(Type.String(), Type.String()),
   /**
    * Made for one container without a name of the user's, and not left behind by its removal: without a container it is
    * what a creation that was cut off has left.
    */
-  anonymous: boolean;
-}>;
+  anonymous: Type.Boolean(),
+});
+export type Volume = Readonly<Static<typeof Volume>>;
 
 type FailureLog = { warn(details: object, message: string): void };
 
@@ -27,51 +33,52 @@ const migrations = [
      labels TEXT NOT NULL,
      anonymous INTEGER NOT NULL
    ) STRICT`,
+  `ALTER TABLE volumes RENAME TO old_volumes;
+   ${createTable('volumes')}
+   INSERT INTO volumes (id, version, record)
+     SELECT name, 1, ${recordOf({
+       name: 'name',
+       createdAt: instantOf('created_ns'),
+       labels: jsonOf('labels'),
+       anonymous: "json(iif(anonymous = 1, 'true', 'false'))",
+     })}
+     FROM old_volumes ORDER BY rowid;
+   DROP TABLE old_volumes;`,
 ];
 
 /** The volumes' records, all of them in memory; their files lie below `<data-root>/volumes`. */
 export class VolumeStore implements AsyncDisposable {
   readonly directory: string;
-  readonly #db: Database;
-  readonly #byName = new Map<string, Volume>();
-  readonly #insert;
-  readonly #delete;
-  readonly #keep;
+  readonly #table;
   readonly #trash: Trash;
 
   constructor(db: Database, dataRoot: string, log: FailureLog) {
-    this.#db = db;
     this.directory = join(dataRoot, 'volumes');
     this.#trash = new Trash(join(this.directory, TRASH), (error, path) =>
       log.warn({ err: error, path }, 'a removed volume is still there; the next start tries again'),
     );
     db.migrate('volumes', migrations);
-    this.#insert = db.sql.prepare('INSERT INTO volumes VALUES (?, ?, ?, ?)');
-    this.#keep = db.sql.prepare('UPDATE volumes SET anonymous = 0 WHERE name = ?');
-    this.#delete = db.sql.prepare('DELETE FROM volumes WHERE name = ?');
-    const rows = db.sql.prepare('SELECT * FROM volumes ORDER BY rowid').iterate();
-    const volumes = db.badRecords.decodeAll('volumes', 'name', rows, (row) => ({
-      name: String(row.name),
-      createdAt: new Temporal.Instant(BigInt(String(row.created_ns))),
-      labels: JSON.parse(String(row.labels)) as Record<string, string>,
-      anonymous: row.anonymous === 1,
-    }));
-    for (const volume of volumes) this.#byName.set(volume.name, volume);
+    this.#table = new RecordTable(db, { name: 'volumes', schema: Volume, id: ({ name }) => name });
   }
 
   /** Throws `notFound`. */
   find(name: string): Volume {
-    const found = this.#byName.get(name);
+    const found = this.#table.get(name);
     if (found === undefined) throw new EngineError('notFound', `get ${name}: no such volume`);
     return found;
   }
 
   get(name: string): Volume | undefined {
-    return this.#byName.get(name);
+    return this.#table.get(name);
   }
 
   all(): readonly Volume[] {
-    return [...this.#byName.values()];
+    return this.#table.all();
+  }
+
+  /** Whether there is a volume with this name, also one whose record cannot be read. */
+  isKnown(name: string): boolean {
+    return this.#table.has(name) || this.#table.idsSetAside().includes(name);
   }
 
   /** Where the volume's files are. */
@@ -79,19 +86,15 @@ export class VolumeStore implements AsyncDisposable {
     return join(this.directory, name, '_data');
   }
 
+  /** Throws `conflict` where one has the name whose record cannot be read. */
   insert(volume: Volume): void {
-    const { name, createdAt, labels, anonymous } = volume;
-    this.#insert.run(name, String(createdAt.epochNanoseconds), JSON.stringify(labels), anonymous ? 1 : 0);
-    this.#byName.set(name, volume);
+    this.#table.insert(volume);
   }
 
   /** Its container goes and the volume stays. */
   keep(name: string): void {
-    const volume = this.#byName.get(name);
-    if (volume === undefined || !volume.anonymous) return;
-    this.#keep.run(name);
-    this.#byName.set(name, { ...volume, anonymous: false });
-    this.#db.onRollback(() => this.#byName.set(name, volume));
+    if (this.get(name)?.anonymous !== true) return;
+    this.#table.change(name, (volume) => ({ ...volume, anonymous: false }));
   }
 
   /** Takes a folder below `directory` away; its files disappear in the background. `forget`: see `Trash.take`. */
@@ -100,8 +103,7 @@ export class VolumeStore implements AsyncDisposable {
   }
 
   delete(name: string): void {
-    this.#delete.run(name);
-    this.#byName.delete(name);
+    this.#table.delete(name);
   }
 
   /** Stops removals in the background; the next start continues them. */

@@ -1,0 +1,75 @@
+import { Type, type Static } from 'typebox';
+
+import type { Database } from '../db/database.ts';
+import { Instant } from '../db/decode.ts';
+import { createTable, instantOf, recordOf } from '../db/migration-sql.ts';
+import { RecordTable } from '../db/table.ts';
+
+const ImageRecord = Type.Object({
+  id: Type.String(),
+  /** Its configuration to the byte: the id is the digest of it. */
+  json: Type.String(),
+  parentId: Type.Optional(Type.String()),
+  taggedAt: Type.Optional(Instant),
+});
+export type ImageRecord = Readonly<Static<typeof ImageRecord>>;
+
+/** A name of an image: with a tag or a digest, never both. */
+const NameRecord = Type.Object({
+  /** In its complete form. */
+  name: Type.String(),
+  repository: Type.String(),
+  tag: Type.Optional(Type.String()),
+  digest: Type.Optional(Type.String()),
+  imageId: Type.String(),
+});
+
+const migrations = [
+  `CREATE TABLE images (
+     id TEXT PRIMARY KEY,
+     json TEXT NOT NULL,
+     parent TEXT,
+     tagged_ns TEXT
+   ) STRICT;
+   CREATE TABLE image_references (
+     repository TEXT NOT NULL,
+     tag TEXT NOT NULL,
+     digest TEXT NOT NULL,
+     image TEXT NOT NULL REFERENCES images (id),
+     PRIMARY KEY (repository, tag, digest)
+   ) STRICT, WITHOUT ROWID;`,
+  `ALTER TABLE images RENAME TO old_images;
+   ${createTable('images')}
+   ${createTable('image_names')}
+   INSERT INTO images (id, version, record)
+     SELECT id, 1, ${recordOf({ id: 'id', json: 'json', parentId: 'parent', taggedAt: instantOf('tagged_ns') })}
+     FROM old_images ORDER BY rowid;
+   INSERT INTO image_names (id, version, record)
+     SELECT name, 1, ${recordOf({
+       name: 'name',
+       repository: 'repository',
+       tag: "nullif(tag, '')",
+       digest: "nullif(digest, '')",
+       imageId: 'image',
+     })}
+     FROM (
+       SELECT *, repository || iif(tag = '', '', ':' || tag) || iif(digest = '', '', '@' || digest) AS name
+       FROM image_references
+     );
+   DROP TABLE image_references;
+   DROP TABLE old_images;`,
+];
+
+/** `check` throws when an image's configuration is of no use. */
+export function openImages(db: Database, check: (record: ImageRecord) => void) {
+  db.migrate('images', migrations);
+  return {
+    images: new RecordTable(db, { name: 'images', schema: ImageRecord, id: ({ id }) => id, check }),
+    names: new RecordTable(db, {
+      name: 'image_names',
+      schema: NameRecord,
+      id: ({ name }) => name,
+      groups: { image: ({ imageId }) => imageId },
+    }),
+  };
+}
