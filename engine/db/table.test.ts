@@ -95,8 +95,8 @@ test('a change is committed before it returns, and may refuse or leave things as
     }),
   );
   refusedWith(/another id/, () => ships.change('a', () => ship('b')));
-  refusedWith(/not there/, () => ships.change('b', (current) => current));
-  refusedWith(/there already/, () => ships.insert(ship('a')));
+  refusedWith(/does not exist/, () => ships.change('b', (current) => current));
+  refusedWith(/already exists/, () => ships.insert(ship('a')));
   assert.equal(ships.get('a'), changed);
 });
 

@@ -96,7 +96,7 @@ export class RecordTable<S extends TSchema, U extends string = never, G extends 
   insert(record: RecordOf<S>): void {
     const id = this.#kind.id(record);
     const { name } = this.#kind;
-    if (this.#byId.has(id)) throw new Error(`${name}: ${id} is there already`);
+    if (this.#byId.has(id)) throw new Error(`${name}: ${id} already exists`);
     if (this.#db.badRecords.find(name, id) !== undefined) {
       throw new EngineError('conflict', `${id} exists already, but its record cannot be read: see the daemon's log`);
     }
