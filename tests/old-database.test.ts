@@ -18,7 +18,7 @@ type Row = Record<string, string | number | null>;
 
 const OLD = readFileSync(join(import.meta.dirname, 'old-database.sql'), 'utf8');
 
-/** A data root with the old database, changed by `sql`; opened twice, so that what counts is what was stored. */
+/** A data root with the old database, changed by `sql`, as a daemon of today opens it. */
 class OldRoot implements AsyncDisposable {
   readonly #directory = mkdtempSync(join(tmpdir(), 'gantry-old-'));
   readonly #parts = new AsyncDisposableStack();
@@ -35,8 +35,6 @@ class OldRoot implements AsyncDisposable {
     this.old = new DatabaseSync(':memory:');
     const file = join(this.#directory, 'gantry.db');
     for (const db of [this.old, new DatabaseSync(file)]) db.exec(OLD + sql);
-    using first = new Database(file);
-    for (const Store of [ContainerStore, ExecStore, NetworkStore]) new Store(first);
     this.db = this.#parts.use(new Database(file));
     const log = { warn: (): never => assert.fail('nothing is to be removed') };
     this.layers = this.#parts.use(new Layers(this.db, new Blobs(this.#directory), this.#directory, log));
