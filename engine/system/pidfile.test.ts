@@ -29,7 +29,7 @@ test('that of a living process is left alone, also at the end', async () => {
   try {
     writeFileSync(path, `${other.pid}\n`);
 
-    assert.throws(() => new Pidfile(path), new RegExp(`names process ${other.pid}, which runs`));
+    assert.throws(() => new Pidfile(path), new RegExp(`names process ${other.pid}, which is running`));
     assert.equal(readFileSync(path, 'utf8'), `${other.pid}\n`);
   } finally {
     other.kill();
