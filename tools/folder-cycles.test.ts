@@ -1,13 +1,28 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 
-import { folderCycles } from './folder-cycles.ts';
+import { arrowsOf, folderCycles } from './folder-cycles.ts';
 
 test('no folders import each other in a circle', () => {
   assert.deepEqual(folderCycles(dirname(import.meta.dirname)), []);
+});
+
+test('the folders of the engine import only from lower rows of docs/architecture.md', () => {
+  const root = dirname(import.meta.dirname);
+  const rows = new Map(
+    [...readFileSync(join(root, 'docs/architecture.md'), 'utf8').matchAll(/^\| +(\d) +\| `(\w+)\/`/gm)].map(
+      ([, row, folder]) => [`engine/${folder}`, Number(row)],
+    ),
+  );
+
+  const inner = arrowsOf(root).filter(({ from, to }) => from.startsWith('engine/') && to.startsWith('engine/'));
+  const upward = inner.filter(({ from, to }) => !((rows.get(to) ?? Infinity) < (rows.get(from) ?? 0)));
+
+  assert.ok(inner.length > 0);
+  assert.deepEqual(upward, []);
 });
 
 test('a circle of three folders is found with its imports; types close none', () => {

@@ -25,7 +25,8 @@ export function folderCycles(root: string): { folders: string[]; arrows: Arrow[]
   }));
 }
 
-function arrowsOf(root: string): Arrow[] {
+/** Each folder that imports values of another one. */
+export function arrowsOf(root: string): Arrow[] {
   const found = new Map<string, { from: string; to: string; files: string[] }>();
   const packages = ['engine', 'client', 'cli', 'limiter', 'gateway'];
   const files = globSync(

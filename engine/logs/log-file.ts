@@ -120,7 +120,7 @@ class LogFile implements Disposable {
     this.#position = this.size;
   }
 
-  /** With `max-file=1` the file is emptied in place. */
+  /** The shim replaces a rotated file, but an operator or a tool may truncate it: then reading starts over. */
   #restartWhenTruncated(): void {
     if (fstatSync(this.#descriptor).size >= this.#position) return;
     this.#position = 0;
