@@ -3,7 +3,7 @@ import { createHash, randomInt } from 'node:crypto';
 import { type Ask, type CallerState, type LimitRules, LIMITS, type LimitStore, type Verdict } from '../types.ts';
 import { Batch } from './batch.ts';
 import { addEnd, addTime, hasEnds, type Known, KnownCallers, takeEnds } from './callers.ts';
-import { connectionTo } from './connection.ts';
+import { asked, connectionTo } from './connection.ts';
 import { KnownRefusals } from './known-refusals.ts';
 import { NoAnswer, Patience } from './patience.ts';
 import { SCRIPT } from './script.ts';
@@ -67,11 +67,13 @@ export class RedisStore implements LimitStore {
   readonly #client: ReturnType<typeof connectionTo>;
   readonly #options: Required<Omit<RedisStoreOptions, 'now' | 'rememberRefusals'>> & Pick<RedisStoreOptions, 'now'>;
   #subscriber: ReturnType<typeof connectionTo> | undefined;
+  #subscribed: Disposable | undefined;
   readonly #gateway = randomInt(1, 2 ** 32 - 1);
   readonly #refusals: KnownRefusals | undefined;
   readonly #connected: Promise<unknown>;
   readonly #patience: Patience;
   readonly #renewal: NodeJS.Timeout;
+  readonly #questions: Disposable;
   readonly #callers: KnownCallers;
   readonly #ends: WaitingEnds;
   #queue: Batch[] = [];
@@ -102,7 +104,12 @@ export class RedisStore implements LimitStore {
     this.#ends = new WaitingEnds(batch, (caller) => this.#sendEnds(caller));
     this.#patience = new Patience(timeoutMs);
     this.#client = connectionTo(options.url);
-    for (const event of ['ready', 'ping-interval']) this.#client.on(event, () => this.#heard());
+    this.#client.on('ready', () => this.#heard());
+    this.#questions = asked(
+      this.#client,
+      () => this.#heard(),
+      (error) => this.#trouble(error),
+    );
     this.#client.on('error', (error) => this.#trouble(error));
     this.#connected = this.#client.connect();
     this.#connected.catch((error: unknown) => this.#trouble(error));
@@ -174,6 +181,11 @@ export class RedisStore implements LimitStore {
     const subscriber = connectionTo(this.#options.url);
     this.#subscriber = subscriber;
     subscriber.on('error', (error) => this.#trouble(error));
+    this.#subscribed = asked(
+      subscriber,
+      () => undefined,
+      (error) => this.#trouble(error),
+    );
     const subscribe = async (): Promise<void> => {
       await subscriber.connect();
       await subscriber.subscribe(this.#forgotten, (key) => {
@@ -244,7 +256,9 @@ export class RedisStore implements LimitStore {
       await promise;
     }
     this.#patience[Symbol.dispose]();
+    this.#questions[Symbol.dispose]();
     this.#client.destroy();
+    this.#subscribed?.[Symbol.dispose]();
     if (this.#subscriber?.isOpen === true) this.#subscriber.destroy();
   }
 
