@@ -1,6 +1,6 @@
 import type { Config } from './config/daemon-config.ts';
 import { readConfig } from './config/read.ts';
-import { apiSettingsChecks } from './http/settings-checks.ts';
+import { apiSettingsChecks } from './http/versions/settings-checks.ts';
 import { logSettingsChecks } from './logs/settings-checks.ts';
 import { networkSettingsChecks } from './networks/settings-checks.ts';
 

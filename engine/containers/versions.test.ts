@@ -1,4 +1,4 @@
-import { testErrorStatuses, testSteps } from '../http/steps.contract.ts';
+import { testErrorStatuses, testSteps } from '../http/versions/steps.contract.ts';
 import { createSteps, wrongState } from './versions.ts';
 
 testSteps('createSteps', createSteps, [

@@ -1,5 +1,5 @@
 import type { ErrorStatuses } from '../http/errors.ts';
-import type { Steps } from '../http/steps.ts';
+import type { Steps } from '../http/versions/steps.ts';
 import type { CreateBody } from './schema.ts';
 
 /** Newest first; each is for requests that are older. */

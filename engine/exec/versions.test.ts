@@ -1,4 +1,4 @@
-import { testSteps } from '../http/steps.contract.ts';
+import { testSteps } from '../http/versions/steps.contract.ts';
 import { resizeSteps } from './versions.ts';
 
 testSteps('resizeSteps', resizeSteps, [{ below: '1.25', status: 201 }]);

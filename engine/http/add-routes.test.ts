@@ -6,8 +6,8 @@ import { openLog } from '../log.ts';
 import { readSettings } from '../settings.ts';
 import type { Endpoint } from './endpoints.ts';
 import { buildServer } from './server.ts';
-import type { Steps } from './steps.ts';
 import { UnderWay } from './under-way.ts';
+import type { Steps } from './versions/steps.ts';
 
 const ENDPOINTS: readonly Endpoint[] = [
   { name: 'GET /old', method: 'GET', path: '/old', title: 'what was always there' },

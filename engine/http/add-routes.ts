@@ -2,11 +2,11 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 
 import { EngineError } from '../lib/errors.ts';
-import { isBelow, type ApiVersion } from './api-version.ts';
 import { endpointOf, type Endpoint } from './endpoints.ts';
 import { addMissingRoutes } from './not-yet.ts';
 import { describeRoutes, type RouteDescription } from './openapi.ts';
-import { addSteps } from './steps.ts';
+import { isBelow, type ApiVersion } from './versions/api-version.ts';
+import { addSteps } from './versions/steps.ts';
 
 /** The domains' routes, each with its row of the table; an endpoint without a route says that it is not built yet. */
 export async function addRoutes(

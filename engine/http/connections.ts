@@ -3,9 +3,9 @@ import type { Socket } from 'node:net';
 import { Server as TlsServer } from 'node:tls';
 
 import { HangUps } from '../host/hang-ups.ts';
-import { COMPLETE, type ApiVersion } from './api-version.ts';
 import { rawRefusal } from './headers.ts';
 import { serveUpgrades } from './upgrades.ts';
+import { COMPLETE, type ApiVersion } from './versions/api-version.ts';
 
 /** The first byte of a TLS handshake; no HTTP request begins with it. */
 const TLS_HANDSHAKE = 22;

@@ -1,4 +1,4 @@
-import type { ApiVersion } from './api-version.ts';
+import type { ApiVersion } from './versions/api-version.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -1,7 +1,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 
 import { EngineError, type ErrorKind } from '../lib/errors.ts';
-import { COMPLETE, isBelow, type ApiVersion } from './api-version.ts';
+import { COMPLETE, isBelow, type ApiVersion } from './versions/api-version.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {

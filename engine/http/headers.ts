@@ -1,5 +1,5 @@
 import { VERSION } from '../version.ts';
-import type { ApiVersion } from './api-version.ts';
+import type { ApiVersion } from './versions/api-version.ts';
 
 const CORS_HEADERS = 'Origin, X-Requested-With, Content-Type, Accept, X-Registry-Auth';
 const CORS_METHODS = 'HEAD, GET, POST, DELETE, PUT, OPTIONS';

@@ -9,11 +9,11 @@ import { parseHost } from '../config/hosts.ts';
 import { groupId } from '../host/groups.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
 import { makeFolders } from '../lib/folders.ts';
-import { apiVersionsOf } from './api-version.ts';
 import { serve } from './connections.ts';
 import { createServer } from './node-http.ts';
 import { overPlainTcp } from './origins.ts';
 import type { UnderWay } from './under-way.ts';
+import { apiVersionsOf } from './versions/api-version.ts';
 
 export const SERVER_OPTIONS = {
   allowHalfOpen: true, // who has sent all still reads; without TLS it is the default

@@ -1,6 +1,6 @@
 import { VERSION } from '../version.ts';
-import { isBelow, type ApiVersion } from './api-version.ts';
 import type { Endpoint } from './endpoints.ts';
+import { isBelow, type ApiVersion } from './versions/api-version.ts';
 
 /** A route as Fastify has it, with what the table knows of it. */
 export type RouteDescription = { endpoint: Endpoint; url: string; method: string | string[]; schema: unknown };

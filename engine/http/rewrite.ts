@@ -1,5 +1,5 @@
-import { isSupported, splitVersion, type ApiVersions } from './api-version.ts';
 import { ENDPOINTS } from './endpoints.ts';
+import { isSupported, splitVersion, type ApiVersions } from './versions/api-version.ts';
 
 /** What stands before and after a name that may have slashes. */
 const PLACES = ENDPOINTS.filter(({ slashes }) => slashes).map(({ method, path }) => {

@@ -12,15 +12,6 @@ import Fastify, {
 import type { Config } from '../config/daemon-config.ts';
 import { EngineError } from '../lib/errors.ts';
 import { addRoutes } from './add-routes.ts';
-import {
-  apiVersionsOf,
-  COMPLETE,
-  isBelow,
-  readsPlainErrors,
-  versionOfUrl,
-  versionRefusal,
-  type ApiVersions,
-} from './api-version.ts';
 import { addBodyParser } from './body.ts';
 import { ENDPOINTS, type Endpoint } from './endpoints.ts';
 import { answerError, answerOutsideOfRoutes, refuse } from './errors.ts';
@@ -32,6 +23,15 @@ import type { TcpLimits } from './tcp-limits.ts';
 import type { UnderWay } from './under-way.ts';
 import { lazyValidator } from './validators.ts';
 import { readBody, readQuery, type ValueSchema } from './values.ts';
+import {
+  apiVersionsOf,
+  COMPLETE,
+  isBelow,
+  readsPlainErrors,
+  versionOfUrl,
+  versionRefusal,
+  type ApiVersions,
+} from './versions/api-version.ts';
 
 type Needs = { config: Config; log: FastifyBaseLogger };
 

@@ -1,5 +1,5 @@
-import type { SettingsChecks } from '../config/check.ts';
-import { refuseIf } from '../lib/errors.ts';
+import type { SettingsChecks } from '../../config/check.ts';
+import { refuseIf } from '../../lib/errors.ts';
 import { isBelow, NEWEST, OLDEST, parseApiVersion, type ApiVersion } from './api-version.ts';
 
 /** What the schema of the settings cannot say of the API's versions. */

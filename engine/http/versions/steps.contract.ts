@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { EngineError, type ErrorKind } from '../lib/errors.ts';
+import { EngineError, type ErrorKind } from '../../lib/errors.ts';
+import { errorStatus, type ErrorStatuses } from '../errors.ts';
 import type { ApiVersion } from './api-version.ts';
-import { errorStatus, type ErrorStatuses } from './errors.ts';
 import { downgradedAnswer, statusFor, stepsFor, upgradedBody, type Steps } from './steps.ts';
 
 type Change = { now: unknown; older: unknown };

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 
-import type { Config } from '../config/daemon-config.ts';
+import type { Config } from '../../config/daemon-config.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
