@@ -1,10 +1,11 @@
 import type { Config } from '../config/daemon-config.ts';
 import { linkEnvironment } from '../containers/links/links.ts';
+import { environmentOf, processOf } from '../containers/runs/process.ts';
 import type { Container, ContainerStore } from '../containers/store.ts';
 import type { Layers } from '../layers/layers.ts';
 import type { Networks } from '../networks/networks.ts';
 import { rootSeenBy } from '../oci/root-files.ts';
-import { environmentOf, grantedCapabilities, hasHome, processFields, withHome } from '../oci/spec.ts';
+import { hasHome, ociProcess } from '../oci/spec.ts';
 import { resolveUser } from '../oci/user.ts';
 import type { Exec } from './store.ts';
 
@@ -16,20 +17,21 @@ type Needs = { config: Config; containers: ContainerStore; layers: Layers; netwo
  * Throws `invalid` for a user that the container does not know.
  */
 export async function execProcess(engine: Needs, exec: Exec, container: Container, shimPid: number): Promise<object> {
-  const { config, hostConfig } = container;
+  const { hostConfig } = container;
   const env = merged(environmentOf(container, linkEnvironment(engine, container), exec.tty), exec.env);
   const written = { user: exec.user, groupAdd: hostConfig.GroupAdd ?? [] };
   const root = rootSeenBy(shimPid, engine.layers.overlay(container.id));
   const user = await resolveUser(written, root, { needsHome: !hasHome(env) });
-  const capabilities = grantedCapabilities(hostConfig, exec.privileged || hostConfig.Privileged);
-  return {
-    ...processFields(container, user, capabilities, engine.config.defaultUlimits),
+  const inherited = processOf(container, user, engine.config.defaultUlimits);
+  return ociProcess({
+    ...inherited,
     terminal: exec.tty,
-    ...(exec.tty && exec.size !== undefined && { consoleSize: exec.size }),
+    size: exec.size,
+    capabilities: { ...inherited.capabilities, privileged: exec.privileged || hostConfig.Privileged },
     args: exec.command,
-    env: withHome(env, user),
-    cwd: exec.workingDir || config.WorkingDir || '/',
-  };
+    env,
+    cwd: exec.workingDir || inherited.cwd,
+  });
 }
 
 /** A name without `=` removes the container's variable. */

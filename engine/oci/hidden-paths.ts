@@ -1,5 +1,5 @@
-import type { HostConfig } from '../containers/settings/host-config-schema.ts';
 import { CGROUP_ROOT, detectCgroups, type Cgroups } from '../host/cgroups.ts';
+import type { SpecDescription } from './description.ts';
 import type { OciMount } from './mounts.ts';
 
 /** What a container does not see of the kernel's own files. */
@@ -15,16 +15,16 @@ export const DEFAULT_READ_ONLY: readonly string[] = [
 
 /** The defaults where nothing else is recorded: a container of an older version must not see more. */
 export function hiddenPaths(
-  { MaskedPaths, ReadonlyPaths, ReadonlyRootfs, Privileged }: HostConfig,
+  { maskedPaths, readonlyPaths, root, privileged }: SpecDescription,
   mounts: readonly OciMount[],
 ): {
   maskedPaths: readonly string[];
   readonlyPaths: readonly string[];
 } {
-  const readOnly = ReadonlyPaths ?? (Privileged ? [] : DEFAULT_READ_ONLY);
+  const readOnly = readonlyPaths ?? (privileged ? [] : DEFAULT_READ_ONLY);
   return {
-    maskedPaths: MaskedPaths ?? (Privileged ? [] : DEFAULT_MASKED),
-    readonlyPaths: [...readOnly, ...(ReadonlyRootfs ? readOnlyCgroups(mounts) : [])],
+    maskedPaths: maskedPaths ?? (privileged ? [] : DEFAULT_MASKED),
+    readonlyPaths: [...readOnly, ...(root.isReadOnly ? readOnlyCgroups(mounts) : [])],
   };
 }
 

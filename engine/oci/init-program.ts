@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
 
-import type { HostConfig } from '../containers/settings/host-config-schema.ts';
 import { EngineError } from '../lib/errors.ts';
 
 /** Where the program is in the container. */
@@ -12,11 +11,10 @@ const PROGRAMS = ['docker-init', 'tini'].flatMap((name) =>
 );
 
 /**
- * The program of the host that shall be the container's first process, to reap those that lose their parent; undefined
- * where none is wanted, or another process is the first one anyway. Throws `failed` when none is installed.
+ * The program of the host that can be the first process, to reap those that lose their parent. Throws `failed` when none
+ * is installed.
  */
-export function initProgram({ Init, PidMode }: HostConfig): string | undefined {
-  if (Init !== true || PidMode !== '') return undefined;
+export function initProgram(): string {
   const found = PROGRAMS.find((path) => existsSync(path));
   if (found === undefined) throw new EngineError('failed', 'exec: "docker-init": executable file not found in $PATH');
   return found;

@@ -1,13 +1,10 @@
 import { posix } from 'node:path';
 
-import type { HostConfig } from '../containers/settings/host-config-schema.ts';
-import type { MountPoint } from '../containers/store.ts';
+import type { DescribedMount, SpecDescription } from './description.ts';
 import { INIT_PATH } from './init-program.ts';
 import { tmpfsOptions } from './tmpfs-options.ts';
 
 export type OciMount = { destination: string; type: string; source: string; options: string[] };
-
-type Files = { hostname: string; hosts: string; resolvConf: string };
 
 const kernel = (destination: string, type: string, ...options: string[]): OciMount => ({
   destination,
@@ -16,22 +13,12 @@ const kernel = (destination: string, type: string, ...options: string[]): OciMou
   options: ['nosuid', 'noexec', 'nodev', ...options],
 });
 
-type OfTheHost = Readonly<{
-  /** Undefined where the container uses another one's. */
-  files: Files | undefined;
-  /** A /dev/shm to share. */
-  shm: string | undefined;
-  /** A program to be the first process. */
-  init: string | undefined;
-}>;
-
-/** Everything that is mounted into the container, outer folders before inner ones. */
+/** Everything that is mounted, outer folders before inner ones; `init` is a program of the host to be the first process. */
 export function ociMounts(
-  hostConfig: HostConfig,
-  mounts: readonly MountPoint[],
-  { files, shm, init }: OfTheHost,
+  { privileged, shm, files, mounts, tmpfs: further }: SpecDescription,
+  init: string | undefined,
 ): OciMount[] {
-  const writable = hostConfig.Privileged ? 'rw' : 'ro';
+  const writable = privileged ? 'rw' : 'ro';
   const list: OciMount[] = [
     kernel('/proc', 'proc'),
     {
@@ -51,10 +38,11 @@ export function ociMounts(
     kernel('/dev/mqueue', 'mqueue'),
   ];
   // What is not said again of the memory of a container would be lost; the host's is as the host has it.
-  const limited = hostConfig.IpcMode === 'host' ? [] : ['nosuid', 'noexec', 'nodev'];
-  if (shm !== undefined) list.push(bind('/dev/shm', shm, ['rw', ...limited]));
-  else if (hostConfig.IpcMode !== 'none') {
-    list.push({ ...kernel('/dev/shm', 'tmpfs', 'mode=1777', `size=${hostConfig.ShmSize}`), source: 'shm' });
+  if (shm !== undefined && 'path' in shm) {
+    const limited = shm.isHosts ? [] : ['nosuid', 'noexec', 'nodev'];
+    list.push(bind('/dev/shm', shm.path, ['rw', ...limited]));
+  } else if (shm !== undefined) {
+    list.push({ ...kernel('/dev/shm', 'tmpfs', 'mode=1777', `size=${shm.sizeBytes}`), source: 'shm' });
   }
   if (files !== undefined) {
     list.push(bind('/etc/resolv.conf', files.resolvConf, ['rw']));
@@ -64,7 +52,7 @@ export function ociMounts(
   if (init !== undefined) list.push(bind(INIT_PATH, init, ['ro']));
   for (const mount of mounts) list.push(userMount(mount));
   // Over a borrowed volume, as in dockerd.
-  for (const [destination, options] of Object.entries(hostConfig.Tmpfs ?? {})) {
+  for (const [destination, options] of Object.entries(further)) {
     list.push(tmpfs(posix.normalize(destination).replace(/\/$/, ''), options));
   }
   // The client's own mounts win over ours at the same place, and an outer one must not cover an inner one.
@@ -72,7 +60,7 @@ export function ociMounts(
   return [...last.values()].toSorted((a, b) => depth(a.destination) - depth(b.destination));
 }
 
-function userMount({ type, destination, source, writable, propagation, ...mount }: MountPoint): OciMount {
+function userMount({ type, destination, source, writable, propagation, ...mount }: DescribedMount): OciMount {
   if (type === 'tmpfs') return tmpfs(destination, mount.options ?? '');
   const access = writable ? 'rw' : 'ro';
   const options = [mount.recursive === false ? 'bind' : 'rbind', access, propagation || 'rprivate'];

@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
-import type { HostConfig, ThrottleDevice } from '../containers/settings/host-config-schema.ts';
 import { deviceMajor, deviceMinor } from '../host/device-nodes.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
+import type { Limits, SpecDescription, ThrottledDevice } from './description.ts';
 
 export type OciDevice = {
   path: string;
@@ -29,30 +29,33 @@ const ALWAYS: readonly (readonly [number, number])[] = [
 ];
 
 /** Limits in the form of the OCI runtime specification; what is 0 or missing is no limit. */
-export function ociResources(hostConfig: HostConfig, rules: readonly DeviceRule[]): object {
+export function ociResources(limits: Limits, rules: readonly DeviceRule[]): object {
   return {
-    devices: hostConfig.Privileged ? [{ allow: true, access: 'rwm' }] : rules,
-    memory: memoryOf(hostConfig),
+    devices: rules,
+    memory: memoryOf(limits),
     cpu: dropEmpty({
-      shares: hostConfig.CpuShares,
-      ...cpuTime(hostConfig),
-      cpus: hostConfig.CpusetCpus,
-      mems: hostConfig.CpusetMems,
+      shares: limits.cpuShares,
+      ...cpuTime(limits),
+      cpus: limits.cpusetCpus,
+      mems: limits.cpusetMems,
     }),
-    ...((hostConfig.PidsLimit ?? 0) > 0 && { pids: { limit: hostConfig.PidsLimit } }),
+    ...(limits.pids > 0 && { pids: { limit: limits.pids } }),
     blockIO: dropEmpty({
-      weight: hostConfig.BlkioWeight,
-      weightDevice: hostConfig.BlkioWeightDevice?.map(({ Path, Weight }) => ({ ...numbersOf(Path), weight: Weight })),
-      throttleReadBpsDevice: throttles(hostConfig.BlkioDeviceReadBps),
-      throttleWriteBpsDevice: throttles(hostConfig.BlkioDeviceWriteBps),
-      throttleReadIOPSDevice: throttles(hostConfig.BlkioDeviceReadIOps),
-      throttleWriteIOPSDevice: throttles(hostConfig.BlkioDeviceWriteIOps),
+      weight: limits.blkioWeight,
+      weightDevice: limits.blkioWeightDevices.map(({ path, weight }) => ({ ...numbersOf(path), weight })),
+      throttleReadBpsDevice: throttles(limits.readBps),
+      throttleWriteBpsDevice: throttles(limits.writeBps),
+      throttleReadIOPSDevice: throttles(limits.readIops),
+      throttleWriteIOPSDevice: throttles(limits.writeIops),
     }),
   };
 }
 
 /** The devices a container is given besides the usual ones, and what its cgroup allows. */
-export function ociDevices(hostConfig: HostConfig): { devices: OciDevice[]; rules: DeviceRule[] } {
+export function ociDevices({ privileged, devices: wanted, deviceRules }: SpecDescription): {
+  devices: OciDevice[];
+  rules: DeviceRule[];
+} {
   const rules: DeviceRule[] = [
     { allow: false, access: 'rwm' },
     // Making a node is no access to the device behind it.
@@ -61,11 +64,10 @@ export function ociDevices(hostConfig: HostConfig): { devices: OciDevice[]; rule
     ...ALWAYS.map(([major, minor]) => ({ allow: true, type: 'c', major, minor, access: 'rwm' })),
     { allow: true, type: 'c', major: 136, access: 'rwm' }, // terminals
   ];
-  const devices = hostConfig.Privileged ? devicesBelow('/dev', '/dev') : [];
-  for (const { PathOnHost, PathInContainer, CgroupPermissions } of hostConfig.Devices ?? []) {
-    const place = PathInContainer || PathOnHost;
-    if (hostConfig.Privileged && place === PathOnHost) continue; // it has that one already
-    const found = mappedDevices(PathOnHost, place);
+  const devices = privileged ? devicesBelow('/dev', '/dev') : [];
+  for (const { path, inContainer, access } of wanted) {
+    if (privileged && inContainer === path) continue; // it has that one already
+    const found = mappedDevices(path, inContainer);
     devices.push(...found);
     rules.push(
       ...found.map(({ type, major, minor }) => ({
@@ -73,11 +75,11 @@ export function ociDevices(hostConfig: HostConfig): { devices: OciDevice[]; rule
         type,
         major,
         minor,
-        access: CgroupPermissions || 'rwm',
+        access,
       })),
     );
   }
-  return { devices, rules: [...rules, ...(hostConfig.DeviceCgroupRules ?? []).map(deviceRule)] };
+  return { devices, rules: [...rules, ...deviceRules.map(deviceRule)] };
 }
 
 /** A device, or all devices of a folder such as `/dev/snd`. */
@@ -109,30 +111,28 @@ export function deviceRule(text: string): DeviceRule {
 const PERIOD_US = 100_000;
 
 /** A negative quota is none. */
-function cpuTime({ NanoCpus = 0, CpuQuota, CpuPeriod }: HostConfig): { quota: number; period: number } {
-  if (NanoCpus > 0) return { quota: Math.floor((NanoCpus * PERIOD_US) / 1e9), period: PERIOD_US };
-  return { quota: Math.max(CpuQuota, 0), period: CpuPeriod };
+function cpuTime({ nanoCpus, cpuQuotaUs, cpuPeriodUs }: Limits): { quota: number; period: number } {
+  if (nanoCpus > 0) return { quota: Math.floor((nanoCpus * PERIOD_US) / 1e9), period: PERIOD_US };
+  return { quota: Math.max(cpuQuotaUs, 0), period: cpuPeriodUs };
 }
 
-function memoryOf(hostConfig: HostConfig): object {
-  const { Memory, MemorySwap, MemoryReservation, KernelMemory, MemorySwappiness, OomKillDisable } = hostConfig;
+function memoryOf(limits: Limits): object {
   const canLimitSwap =
     existsSync('/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes') || existsSync('/sys/fs/cgroup/cgroup.controllers');
   return {
     ...dropEmpty({
-      limit: Memory,
-      reservation: MemoryReservation,
-      swap: canLimitSwap ? MemorySwap : 0,
-      kernel: KernelMemory,
-      disableOOMKiller: OomKillDisable ?? false,
+      limit: limits.memoryBytes,
+      reservation: limits.memoryReservationBytes,
+      swap: canLimitSwap ? limits.memorySwapBytes : 0,
+      kernel: limits.kernelMemoryBytes,
+      disableOOMKiller: limits.oomKillDisable,
     }),
-    // 0 means something here; -1 does not.
-    ...((MemorySwappiness ?? -1) !== -1 && { swappiness: MemorySwappiness }),
+    ...(limits.swappiness !== -1 && { swappiness: limits.swappiness }),
   };
 }
 
-function throttles(devices: readonly ThrottleDevice[] | null): object[] | undefined {
-  return devices?.map(({ Path, Rate }) => ({ ...numbersOf(Path), rate: Number(Rate) }));
+function throttles(devices: readonly ThrottledDevice[]): object[] {
+  return devices.map(({ path, rate }) => ({ ...numbersOf(path), rate }));
 }
 
 function numbersOf(path: string): { major: number; minor: number } {
@@ -190,7 +190,7 @@ function devicesBelow(folder: string, inContainer: string): OciDevice[] {
 function dropEmpty(values: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(values).filter(
-      ([, value]) => value !== 0 && value !== '' && value !== undefined && value !== null && value !== false,
+      ([, value]) => value !== 0 && value !== '' && value !== false && !(Array.isArray(value) && value.length === 0),
     ),
   );
 }

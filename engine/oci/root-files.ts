@@ -2,11 +2,10 @@ import { closeSync, constants, fstatSync } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 
 import { holdInRoot, openRoot } from '../host/openat.ts';
-import type { Overlay } from '../layers/layers.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
 
 /** Where the root of a container is that this shim has mounted, as its processes see it but for their volumes. */
-export function rootSeenBy(shimPid: number, { target }: Pick<Overlay, 'target'>): string {
+export function rootSeenBy(shimPid: number, { target }: Readonly<{ target: string }>): string {
   return `/proc/${shimPid}/root${target}`;
 }
 

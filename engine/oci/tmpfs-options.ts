@@ -1,4 +1,3 @@
-import type { MountSpec } from '../containers/settings/host-config-schema.ts';
 import { EngineError } from '../lib/errors.ts';
 
 /** Options that take each other's place: the last one of a row counts. */
@@ -27,16 +26,6 @@ export function tmpfsOptions(text: string): string[] {
   ]);
   for (const option of text.split(',').filter((word) => word !== '')) chosen.set(keyOf(option), option);
   return [...chosen.values()].filter((option) => option !== 'defaults');
-}
-
-/** The same of a mount in `Mounts`. */
-export function tmpfsText({ TmpfsOptions, ReadOnly = false }: MountSpec): string {
-  const { SizeBytes = 0, Mode = 0 } = TmpfsOptions ?? {};
-  return [
-    ...(ReadOnly ? ['ro'] : []),
-    ...(Mode === 0 ? [] : [`mode=${Mode.toString(8)}`]),
-    ...(SizeBytes === 0 ? [] : [`size=${SizeBytes}`]),
-  ].join(',');
 }
 
 function keyOf(option: string): string {

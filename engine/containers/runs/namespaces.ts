@@ -6,7 +6,7 @@ import { EngineError } from '../../lib/errors.ts';
 import { sharedWith } from '../../lib/shared-namespace.ts';
 import { networkModeOf } from '../../networks/mode.ts';
 import type { SandboxRequest } from '../../networks/sandbox.ts';
-import type { Namespaces } from '../../oci/spec.ts';
+import type { Namespaces } from '../../oci/description.ts';
 import { isAlive } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';
 import { containerFolder } from './places.ts';

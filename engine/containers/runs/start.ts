@@ -23,6 +23,7 @@ import { followRun, recordFailedStart, type EndNeeds } from './end.ts';
 import { filesFor, withOwnersHostname } from './etc-files.ts';
 import { namespacesOf, sandboxRequest, sharedMemoryOf } from './namespaces.ts';
 import { cgroupPathOf, containerFolder, shimFolder } from './places.ts';
+import { describeContainer } from './process.ts';
 import { removeIfLeft, removeRemains } from './remains.ts';
 import { shimOptions } from './shim-options.ts';
 
@@ -98,9 +99,8 @@ async function launch(engine: StartNeeds, claimed: Container, restartCount: numb
   undo.defer(async () => await endShim(engine, container, shim));
 
   const overlay = engine.layers.overlay(id);
-  const spec = ociSpec({
-    container,
-    overlay,
+  const description = describeContainer(container, {
+    root: overlay.target,
     user: await userOf(container, rootSeenBy(shim.pid, overlay)),
     namespaces: namespacesOf(engine, container, netns === undefined ? undefined : shim.pid),
     files: filesFor(engine, container, { ...place, links }),
@@ -109,7 +109,7 @@ async function launch(engine: StartNeeds, claimed: Container, restartCount: numb
     cgroupPath: cgroupPathOf(container),
     defaultUlimits: engine.config.defaultUlimits,
   });
-  writeFileSync(join(folder, 'config.json'), JSON.stringify(spec));
+  writeFileSync(join(folder, 'config.json'), JSON.stringify(ociSpec(description)));
   using _attaching = await engine.runs.of(id).connectClients(shim);
   const [height = 0, width = 0] = container.hostConfig.ConsoleSize;
   if (container.config.Tty && height > 0 && width > 0) await shim.resize(width, height);

@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs';
 import { posix } from 'node:path';
 
 import { EngineError, refuseIf } from '../../lib/errors.ts';
-import { tmpfsText } from '../../oci/tmpfs-options.ts';
 import type { MountPoint } from '../store.ts';
 import type { MountSpec } from './host-config-schema.ts';
 
@@ -119,4 +118,14 @@ function mountError(type: string, what: string): string {
 
 function invalid(bind: string, why?: string): EngineError {
   return new EngineError('invalid', `invalid volume specification: '${bind}'${why === undefined ? '' : `: ${why}`}`);
+}
+
+/** The options of a tmpfs, in the form of a mount. */
+function tmpfsText({ TmpfsOptions, ReadOnly = false }: MountSpec): string {
+  const { SizeBytes = 0, Mode = 0 } = TmpfsOptions ?? {};
+  return [
+    ...(ReadOnly ? ['ro'] : []),
+    ...(Mode === 0 ? [] : [`mode=${Mode.toString(8)}`]),
+    ...(SizeBytes === 0 ? [] : [`size=${SizeBytes}`]),
+  ].join(',');
 }

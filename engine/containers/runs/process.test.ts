@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import type { HostConfigBody } from '../containers/settings/host-config-schema.ts';
-import { completeHostConfig } from '../containers/settings/host-config.ts';
-import { parseBind } from '../containers/settings/mount-points.ts';
-import type { Container } from '../containers/store.ts';
-import { effectiveCapabilities } from '../host/privileges.ts';
-import { ociSpec, type Namespaces } from './spec.ts';
+import { effectiveCapabilities } from '../../host/privileges.ts';
+import type { Namespaces } from '../../oci/description.ts';
+import { ociSpec } from '../../oci/spec.ts';
+import type { HostConfigBody } from '../settings/host-config-schema.ts';
+import { completeHostConfig } from '../settings/host-config.ts';
+import { parseBind } from '../settings/mount-points.ts';
+import type { Container } from '../store.ts';
+import { describeContainer } from './process.ts';
 
 type Spec = {
   process: {
@@ -52,9 +54,8 @@ function specOf(
     mounts: (hostConfig.Binds ?? []).map(parseBind),
     config: { Hostname: 'box', Domainname: '', User: '', Tty: false, WorkingDir: '', Env: [], ...config },
   } as unknown as Container;
-  return ociSpec({
-    container,
-    overlay: { base: '/nowhere', lower: ['lower'], upper: '/nowhere/upper', work: '', target: '/root' },
+  const description = describeContainer(container, {
+    root: '/root',
     user: { uid, gid: 0, additionalGids: [0], home: '/root' },
     namespaces,
     files,
@@ -62,7 +63,8 @@ function specOf(
     shm: undefined,
     cgroupPath: '/gantry/c1',
     defaultUlimits: { core: { soft: 0, hard: 0 } },
-  }) as Spec;
+  });
+  return ociSpec(description) as Spec;
 }
 
 const mountAt = (spec: Spec, path: string) => spec.mounts.find(({ destination }) => destination === path);

@@ -1,0 +1,147 @@
+import type {
+  Limits,
+  ProcessDescription,
+  SpecDescription,
+  ThrottledDevice,
+  Ulimits,
+  WantedCapabilities,
+} from '../../oci/description.ts';
+import type { ContainerUser } from '../../oci/user.ts';
+import type { HostConfig, ThrottleDevice } from '../settings/host-config-schema.ts';
+import type { Container } from '../store.ts';
+
+const DEFAULT_PATH = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+/** What a process of the container has from its container; an exec has some of it differently. */
+export function processOf(
+  { config, hostConfig }: Container,
+  user: ContainerUser,
+  defaultUlimits: Ulimits,
+): Omit<ProcessDescription, 'args' | 'env'> {
+  const [height = 0, width = 0] = hostConfig.ConsoleSize;
+  return {
+    cwd: config.WorkingDir || '/',
+    terminal: config.Tty,
+    ...(height > 0 && width > 0 && { size: { height, width } }),
+    user,
+    capabilities: capabilitiesOf(hostConfig),
+    noNewPrivileges: securityOption(hostConfig, 'no-new-privileges') !== undefined,
+    oomScoreAdj: hostConfig.OomScoreAdj,
+    ulimits: ulimitsOf(hostConfig, defaultUlimits),
+  };
+}
+
+type Around = Pick<SpecDescription, 'namespaces' | 'files' | 'cgroupPath'> & {
+  user: ContainerUser;
+  /** Of the root's mount. */
+  root: string;
+  /** A host path instead of a /dev/shm of its own. */
+  shm: string | undefined;
+  /** Variables of the container's links. */
+  linkVariables: readonly string[];
+  defaultUlimits: Ulimits;
+};
+
+/** The container's first process and what is around it. */
+export function describeContainer(container: Container, around: Around): SpecDescription {
+  const { config, hostConfig, path, args, mounts } = container;
+  const { namespaces, files, cgroupPath, user, root, shm, linkVariables, defaultUlimits } = around;
+  return {
+    process: {
+      ...processOf(container, user, defaultUlimits),
+      args: [path, ...args],
+      env: environmentOf(container, linkVariables),
+    },
+    wantsInit: hostConfig.Init === true && hostConfig.PidMode === '', // else another process is the first one anyway
+    hostname: config.Hostname,
+    domainname: config.Domainname,
+    root: { path: root, isReadOnly: hostConfig.ReadonlyRootfs },
+    privileged: hostConfig.Privileged,
+    namespaces,
+    ownCgroupNamespace: hostConfig.CgroupnsMode === 'private',
+    cgroupPath,
+    mounts,
+    tmpfs: hostConfig.Tmpfs ?? {},
+    files,
+    shm: sharedMemory(hostConfig, shm),
+    limits: limitsOf(hostConfig),
+    devices: (hostConfig.Devices ?? []).map(({ PathOnHost, PathInContainer, CgroupPermissions }) => ({
+      path: PathOnHost,
+      inContainer: PathInContainer || PathOnHost,
+      access: CgroupPermissions || 'rwm',
+    })),
+    deviceRules: hostConfig.DeviceCgroupRules ?? [],
+    sysctls: hostConfig.Sysctls ?? {},
+    maskedPaths: hostConfig.MaskedPaths ?? undefined,
+    readonlyPaths: hostConfig.ReadonlyPaths ?? undefined,
+    seccomp: securityOption(hostConfig, 'seccomp'),
+  };
+}
+
+/** The environment of the container's processes. */
+export function environmentOf({ config }: Container, linkVariables: readonly string[], tty = config.Tty): string[] {
+  const defaults = [DEFAULT_PATH, `HOSTNAME=${config.Hostname}`, ...(tty ? ['TERM=xterm'] : []), ...linkVariables];
+  // A name alone takes a default away, but no value that the client gives elsewhere.
+  const bare = new Set(config.Env.filter((variable) => !variable.includes('=')));
+  const kept = defaults.filter((variable) => !bare.has(nameOf(variable)));
+  const given = config.Env.filter((variable) => variable.includes('='));
+  return [...new Map([...kept, ...given].map((variable) => [nameOf(variable), variable])).values()];
+}
+
+function nameOf(variable: string): string {
+  return variable.split('=', 1)[0]!;
+}
+
+function capabilitiesOf({ CapAdd, CapDrop, Privileged }: HostConfig): WantedCapabilities {
+  return { add: CapAdd, drop: CapDrop, privileged: Privileged };
+}
+
+/** The value of a `SecurityOpt` such as `seccomp=unconfined` or `no-new-privileges`; '' where it has none. */
+function securityOption({ SecurityOpt }: HostConfig, name: string): string | undefined {
+  for (const option of SecurityOpt ?? []) {
+    const match = /^([^=:]+)(?:[=:]([\s\S]*))?$/.exec(option);
+    if (match?.[1] === name && match[2] !== 'false') return match[2] ?? '';
+  }
+  return undefined;
+}
+
+function ulimitsOf({ Ulimits: wanted }: HostConfig, defaults: Ulimits): Ulimits {
+  const own = (wanted ?? []).map(({ Name, Soft = 0, Hard = Soft }) => [Name, { soft: Soft, hard: Hard }] as const);
+  return { ...defaults, ...Object.fromEntries(own) };
+}
+
+function sharedMemory({ IpcMode, ShmSize }: HostConfig, path: string | undefined): SpecDescription['shm'] {
+  if (path !== undefined) return { path, isHosts: IpcMode === 'host' };
+  return IpcMode === 'none' ? undefined : { sizeBytes: ShmSize };
+}
+
+function limitsOf(hostConfig: HostConfig): Limits {
+  return {
+    memoryBytes: hostConfig.Memory,
+    memoryReservationBytes: hostConfig.MemoryReservation,
+    memorySwapBytes: hostConfig.MemorySwap,
+    kernelMemoryBytes: hostConfig.KernelMemory,
+    swappiness: hostConfig.MemorySwappiness ?? -1,
+    oomKillDisable: hostConfig.OomKillDisable ?? false,
+    cpuShares: hostConfig.CpuShares,
+    cpuQuotaUs: hostConfig.CpuQuota,
+    cpuPeriodUs: hostConfig.CpuPeriod,
+    nanoCpus: hostConfig.NanoCpus ?? 0,
+    cpusetCpus: hostConfig.CpusetCpus,
+    cpusetMems: hostConfig.CpusetMems,
+    pids: hostConfig.PidsLimit ?? 0,
+    blkioWeight: hostConfig.BlkioWeight,
+    blkioWeightDevices: (hostConfig.BlkioWeightDevice ?? []).map(({ Path, Weight }) => ({
+      path: Path,
+      weight: Weight,
+    })),
+    readBps: throttled(hostConfig.BlkioDeviceReadBps),
+    writeBps: throttled(hostConfig.BlkioDeviceWriteBps),
+    readIops: throttled(hostConfig.BlkioDeviceReadIOps),
+    writeIops: throttled(hostConfig.BlkioDeviceWriteIOps),
+  };
+}
+
+function throttled(devices: readonly ThrottleDevice[] | null): ThrottledDevice[] {
+  return (devices ?? []).map(({ Path, Rate }) => ({ path: Path, rate: Number(Rate) }));
+}

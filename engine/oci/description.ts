@@ -1,0 +1,106 @@
+import type { ContainerUser } from './user.ts';
+
+/** By the names of the kernel, such as `nofile`; a negative number is no limit. */
+export type Ulimits = Readonly<Record<string, Readonly<{ soft: number; hard: number }>>>;
+
+/** Capabilities by docker's names, `ALL` for every one. */
+export type WantedCapabilities = Readonly<{
+  add: readonly string[] | null;
+  drop: readonly string[] | null;
+  privileged: boolean;
+}>;
+
+/** One process: the first one of a container, an exec, a step of a build, a plugin. */
+export type ProcessDescription = Readonly<{
+  args: readonly string[];
+  env: readonly string[];
+  cwd: string;
+  terminal: boolean;
+  /** Of the terminal, in characters. */
+  size?: Readonly<{ width: number; height: number }>;
+  user: ContainerUser;
+  capabilities: WantedCapabilities;
+  noNewPrivileges: boolean;
+  oomScoreAdj: number;
+  ulimits: Ulimits;
+}>;
+
+/** Paths of namespaces to join; undefined is a new one, `host` is the host's. */
+export type Namespaces = Readonly<Record<'network' | 'pid' | 'ipc' | 'uts', string | undefined>>;
+
+/** Something that is mounted besides what every process needs. */
+export type DescribedMount = Readonly<{
+  type: 'bind' | 'volume' | 'tmpfs';
+  /** On the host. */
+  source: string;
+  destination: string;
+  writable: boolean;
+  propagation: string;
+  /** Of a tmpfs, in the form of a mount. */
+  options?: string;
+  /** False: without what is mounted below the source. */
+  recursive?: false;
+}>;
+
+export type ThrottledDevice = Readonly<{ path: string; rate: number }>;
+
+/** What is 0, empty or missing is no limit. */
+export type Limits = Readonly<{
+  memoryBytes: number;
+  memoryReservationBytes: number;
+  memorySwapBytes: number;
+  kernelMemoryBytes: number;
+  /** Where 0 means something; -1 does not. */
+  swappiness: number;
+  oomKillDisable: boolean;
+  cpuShares: number;
+  /** Microseconds in each period; a negative one is none. */
+  cpuQuotaUs: number;
+  cpuPeriodUs: number;
+  /** Billionths of a CPU, instead of quota and period. */
+  nanoCpus: number;
+  cpusetCpus: string;
+  cpusetMems: string;
+  pids: number;
+  blkioWeight: number;
+  blkioWeightDevices: readonly Readonly<{ path: string; weight: number }>[];
+  readBps: readonly ThrottledDevice[];
+  writeBps: readonly ThrottledDevice[];
+  readIops: readonly ThrottledDevice[];
+  writeIops: readonly ThrottledDevice[];
+}>;
+
+/** A device of the host, or a folder of them; `access` is of `rwm`. */
+export type WantedDevice = Readonly<{ path: string; inContainer: string; access: string }>;
+
+/** What a process is to be, and all that is around it: what `config.json` is made of. */
+export type SpecDescription = Readonly<{
+  process: ProcessDescription;
+  /** Whether a small program is the first process, which reaps those that lose their parent. */
+  wantsInit: boolean;
+  hostname: string;
+  domainname: string;
+  root: Readonly<{ path: string; isReadOnly: boolean }>;
+  /** All devices, and nothing hidden or filtered. */
+  privileged: boolean;
+  namespaces: Namespaces;
+  ownCgroupNamespace: boolean;
+  cgroupPath: string;
+  mounts: readonly DescribedMount[];
+  /** Options by destination. */
+  tmpfs: Readonly<Record<string, string>>;
+  /** What the daemon writes for /etc; undefined where there is nothing of the kind. */
+  files: Readonly<{ hostname: string; hosts: string; resolvConf: string }> | undefined;
+  /** /dev/shm: a size of its own, a path on the host, or none. */
+  shm: Readonly<{ sizeBytes: number }> | Readonly<{ path: string; isHosts: boolean }> | undefined;
+  limits: Limits;
+  devices: readonly WantedDevice[];
+  /** Such as `c 10:200 rwm`. */
+  deviceRules: readonly string[];
+  sysctls: Readonly<Record<string, string>>;
+  /** Undefined: the usual ones. */
+  maskedPaths: readonly string[] | undefined;
+  readonlyPaths: readonly string[] | undefined;
+  /** JSON of a filter, `unconfined`, or undefined for the usual one. */
+  seccomp: string | undefined;
+}>;
