@@ -18,6 +18,7 @@ import type { Networks } from './networks/networks.ts';
 import type { Runtimes } from './runtime/runtimes.ts';
 import type { Shim } from './runtime/shim.ts';
 import type { SetAside } from './trees/set-aside.ts';
+import type { VolumeDrivers } from './volumes/drivers.ts';
 import type { VolumeUsage } from './volumes/remove.ts';
 import type { VolumeStore } from './volumes/store.ts';
 
@@ -51,6 +52,7 @@ export type Engine = Readonly<{
   runtimes: Runtimes;
   networks: Networks;
   volumes: VolumeStore;
+  volumeDrivers: VolumeDrivers;
   /** Asked before a volume is removed. */
   volumeUsage: VolumeUsage;
 }>;

@@ -43,7 +43,8 @@ import { Pidfile } from './system/pidfile.ts';
 import { reloadSettings } from './system/reload.ts';
 import { prepareRoots } from './system/roots.ts';
 import { SetAside } from './trees/set-aside.ts';
-import { reconcileVolumes } from './volumes/reconcile.ts';
+import { VolumeDrivers } from './volumes/drivers.ts';
+import { LocalVolumes } from './volumes/local.ts';
 import { VolumeStore } from './volumes/store.ts';
 
 /** A running daemon. Disposing ends it; containers go on unless live-restore is off. */
@@ -116,11 +117,12 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
     execShims: new Map(),
     runtimes,
     networks,
-    volumes: undo.use(new VolumeStore(db, config.dataRoot, log)),
+    volumes: new VolumeStore(db),
+    volumeDrivers: new VolumeDrivers(undo.use(new LocalVolumes(config.dataRoot, log))),
     volumeUsage: { usersOf: (volume) => volumeUsers(containers, volume) },
   };
   log.debug('looking for what survived the last daemon');
-  reconcileVolumes(engine);
+  engine.volumeDrivers.reconcile(engine.volumes);
   const restarts = new Restarts(engine);
   await reconcileContainers(engine, (id) => restarts.startWithDaemon(id));
   await reconcileExecs(engine);

@@ -42,7 +42,7 @@ class OldRoot implements AsyncDisposable {
     this.containers = new ContainerStore(this.db);
     this.execs = new ExecStore(this.db);
     this.networks = new NetworkStore(this.db);
-    this.volumes = this.#parts.use(new VolumeStore(this.db, this.#directory, log));
+    this.volumes = new VolumeStore(this.db);
   }
 
   rows(table: string): Row[] {
@@ -65,8 +65,15 @@ function plain(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value));
 }
 
-function records(rows: readonly Row[]): unknown[] {
-  return rows.map(({ record }) => JSON.parse(String(record)));
+type OldRecord = { mounts?: { type: string }[] };
+
+function records(rows: readonly Row[]): OldRecord[] {
+  return rows.map(({ record }) => JSON.parse(String(record)) as OldRecord);
+}
+
+/** Volumes had one driver, which no record named. */
+function withDriver(mount: { type: string }): object {
+  return mount.type === 'volume' ? { ...mount, driver: 'local' } : mount;
 }
 
 function byId<T>(list: readonly T[], idOf: (item: T) => string): T[] {
@@ -77,7 +84,10 @@ test('all of a database of earlier daemons is there, to the last field', async (
   await using root = new OldRoot();
 
   assert.deepEqual(root.db.badRecords.all(), []);
-  assert.deepEqual(plain(byId(root.containers.all(), ({ id }) => id)), records(root.rows('containers')));
+  assert.deepEqual(
+    plain(byId(root.containers.all(), ({ id }) => id)),
+    records(root.rows('containers')).map((container) => ({ ...container, mounts: container.mounts?.map(withDriver) })),
+  );
   assert.deepEqual(plain(byId(root.execs.all(), ({ id }) => id)), records(root.rows('execs')));
   assert.deepEqual(
     byId(root.layers.all(), ({ chainId }) => chainId).map((layer) => [
@@ -93,11 +103,12 @@ test('all of a database of earlier daemons is there, to the last field', async (
   assert.deepEqual(
     byId(root.volumes.all(), ({ name }) => name).map((volume) => ({
       name: volume.name,
+      driver: volume.driver,
       created_ns: String(volume.createdAt.epochNanoseconds),
       labels: JSON.stringify(volume.labels),
       anonymous: volume.anonymous ? '1' : '0',
     })),
-    root.rows('volumes'),
+    root.rows('volumes').map((row) => ({ ...row, driver: 'local' })),
   );
   assert.deepEqual(
     byId(root.networks.networks(), ({ id }) => id).map((network) => ({

@@ -14,16 +14,16 @@ export function emitContainer(
 
 /** The volumes come with the start of their container. */
 export function emitMounts(events: Events, { id, mounts }: Container): void {
-  for (const { type, name = '', destination, propagation, writable } of mounts) {
+  for (const { type, name = '', driver = '', destination, propagation, writable } of mounts) {
     if (type !== 'volume') continue;
-    const attributes = { container: id, destination, driver: 'local', propagation, 'read/write': String(writable) };
+    const attributes = { container: id, destination, driver, propagation, 'read/write': String(writable) };
     events.emit('volume', 'mount', name, attributes);
   }
 }
 
 /** And go with its end. */
 export function emitUnmounts(events: Events, { id, mounts }: Container): void {
-  for (const { type, name = '' } of mounts) {
-    if (type === 'volume') events.emit('volume', 'unmount', name, { container: id, driver: 'local' });
+  for (const { type, name = '', driver = '' } of mounts) {
+    if (type === 'volume') events.emit('volume', 'unmount', name, { container: id, driver });
   }
 }

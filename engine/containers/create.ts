@@ -12,6 +12,7 @@ import { checkAttributes } from '../logs/log-attributes.ts';
 import type { Networks } from '../networks/networks.ts';
 import { checkUser } from '../oci/user.ts';
 import type { Runtimes } from '../runtime/runtimes.ts';
+import type { VolumeDrivers } from '../volumes/drivers.ts';
 import type { VolumeUsage } from '../volumes/remove.ts';
 import type { VolumeStore } from '../volumes/store.ts';
 import { emitContainer } from './container-events.ts';
@@ -40,6 +41,7 @@ type Needs = {
   networks: Networks;
   runtimes: Runtimes;
   volumes: VolumeStore;
+  volumeDrivers: VolumeDrivers;
   volumeUsage: VolumeUsage;
 };
 
@@ -68,7 +70,7 @@ export async function createContainer(
   const config = completeConfig(id, body, image.config, hostname);
   const { path, args } = commandOf(config);
   checkUser({ user: config.User, groupAdd: hostConfig.GroupAdd ?? [] });
-  const requested = requestedMounts(engine.containers, hostConfig, Object.keys(config.Volumes ?? {}));
+  const requested = requestedMounts(engine, hostConfig, Object.keys(config.Volumes ?? {}));
 
   await using undo = new AsyncDisposableStack();
   const mounts: MountPoint[] = [];

@@ -132,10 +132,11 @@ function statusText({ state }: Container, now: Temporal.Instant): string {
   }
 }
 
-function presentMount({ type, name, source, destination, mode, writable, propagation }: MountPoint): Mount {
+function presentMount(mount: MountPoint): Mount {
+  const { type, name = '', driver = '', source, destination, mode, writable, propagation } = mount;
   return {
     Type: type,
-    ...(type === 'volume' && { Name: name ?? '', Driver: 'local' }),
+    ...(type === 'volume' && { Name: name, Driver: driver }),
     Source: source,
     Destination: destination,
     Mode: mode,

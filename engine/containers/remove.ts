@@ -8,6 +8,7 @@ import type { Layers } from '../layers/layers.ts';
 import type { Background } from '../lib/background.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { KeyLock } from '../lib/key-lock.ts';
+import type { VolumeDrivers } from '../volumes/drivers.ts';
 import { removeVolume, type VolumeUsage } from '../volumes/remove.ts';
 import type { Volume, VolumeStore } from '../volumes/store.ts';
 import { emitContainer } from './container-events.ts';
@@ -28,6 +29,7 @@ export type RemoveNeeds = {
   locks: KeyLock;
   runs: Runs;
   volumes: VolumeStore;
+  volumeDrivers: VolumeDrivers;
   volumeUsage: VolumeUsage;
 };
 
@@ -125,7 +127,7 @@ function refusal(id: string, kind: string, advice: string): EngineError {
   );
 }
 
-type VolumeNeeds = { events: Events; volumes: VolumeStore; volumeUsage: VolumeUsage };
+type VolumeNeeds = Pick<RemoveNeeds, 'events' | 'volumes' | 'volumeDrivers' | 'volumeUsage'>;
 
 /** Those that were made for one container alone, unless another one has borrowed them. */
 export async function removeAnonymousVolumes(engine: VolumeNeeds, mounts: readonly MountPoint[]): Promise<void> {

@@ -1,7 +1,7 @@
 import { Type, type Static } from 'typebox';
 
 import type { Database } from '../db/database.ts';
-import { Instant } from '../db/decode.ts';
+import { Instant, type Upgrade } from '../db/decode.ts';
 import { createTable } from '../db/migration-sql.ts';
 import { RecordTable } from '../db/table.ts';
 import { EngineError } from '../lib/errors.ts';
@@ -15,6 +15,8 @@ const MountPoint = Type.Object({
   type: Type.Union([Type.Literal('bind'), Type.Literal('volume'), Type.Literal('tmpfs')]),
   /** Of the volume. */
   name: Type.Optional(Type.String()),
+  /** Of the volume, by name. */
+  driver: Type.Optional(Type.String()),
   /** On the host; of a volume its folder. Empty for tmpfs. */
   source: Type.String(),
   destination: Type.String(),
@@ -74,6 +76,14 @@ const migrations = [
    DROP TABLE old_containers;`,
 ];
 
+/** Version 2: mounts of volumes name the driver. Until then there was one. */
+const withVolumeDrivers: Upgrade = (old) => ({
+  ...old,
+  mounts: (old.mounts as { type: string }[]).map((mount) =>
+    mount.type === 'volume' ? { ...mount, driver: 'local' } : mount,
+  ),
+});
+
 /** The containers' records: all of them in memory, each change committed before it is seen. */
 export class ContainerStore {
   readonly #db: Database;
@@ -86,6 +96,7 @@ export class ContainerStore {
       name: 'containers',
       schema: Container,
       id: ({ id }) => id,
+      upgrades: [withVolumeDrivers],
       unique: { name: ({ name }) => name },
     });
   }

@@ -12,6 +12,7 @@ import { hasCode } from '../lib/errors.ts';
 import { LOG_DRIVERS } from '../logs/drivers.ts';
 import type { Runtimes } from '../runtime/runtimes.ts';
 import { VERSION } from '../version.ts';
+import type { VolumeDrivers } from '../volumes/drivers.ts';
 import type { Info, Version } from './schema.ts';
 
 type Needs = {
@@ -22,6 +23,7 @@ type Needs = {
   images: ImageStore;
   runtimes: Runtimes;
   daemonId: string;
+  volumeDrivers: VolumeDrivers;
 };
 
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'x86_64', arm64: 'aarch64' };
@@ -69,7 +71,7 @@ export function infoOf(engine: Needs): Info {
     ],
     SystemStatus: null,
     Plugins: {
-      Volume: ['local'],
+      Volume: engine.volumeDrivers.names,
       Network: ['bridge', 'host', 'null'],
       Authorization: null,
       Log: [...LOG_DRIVERS],

@@ -5,7 +5,7 @@ import { anyValue, booleanFilter, labelsMatch, parseFilters, textFilter } from '
 import { createVolume } from './create.ts';
 import { removeVolume } from './remove.ts';
 import { CreateVolumeBody, RemoveVolumeQuery, VolumeList, VolumeName, VolumesQuery, VolumeWire } from './schema.ts';
-import type { Volume, VolumeStore } from './store.ts';
+import type { Volume } from './store.ts';
 
 /** Endpoints 47 to 50. */
 export const volumeRoutes =
@@ -21,13 +21,13 @@ export const volumeRoutes =
         const volumes = engine.volumes
           .all()
           .filter(
-            ({ name, labels }) =>
+            ({ name, driver, labels }) =>
               hasName(name) &&
-              anyValue(filters, 'driver', (part) => 'local'.includes(part)) &&
+              anyValue(filters, 'driver', (part) => driver.includes(part)) &&
               labelsMatch(filters.get('label'), labels) &&
               (dangling === undefined || dangling === (engine.volumeUsage.usersOf(name).length === 0)),
           );
-        return { Volumes: volumes.map((volume) => present(engine.volumes, volume)), Warnings: null };
+        return { Volumes: volumes.map((volume) => present(engine, volume)), Warnings: null };
       },
     });
 
@@ -36,7 +36,7 @@ export const volumeRoutes =
       handler: async ({ body }, reply) => {
         const { Name, Driver, DriverOpts, Labels } = body;
         const volume = createVolume(engine, { name: Name, driver: Driver, options: DriverOpts, labels: Labels });
-        return await reply.code(201).send(present(engine.volumes, volume));
+        return await reply.code(201).send(present(engine, volume));
       },
       // A driver is no object of the API: the specification has no 404 here.
       config: { errors: { notFound: 500 } },
@@ -44,7 +44,7 @@ export const volumeRoutes =
 
     http.get('/volumes/:name', {
       schema: { params: VolumeName, response: { 200: VolumeWire } },
-      handler: ({ params }) => present(engine.volumes, engine.volumes.find(params.name)),
+      handler: ({ params }) => present(engine, engine.volumes.find(params.name)),
     });
 
     http.delete('/volumes/:name', {
@@ -56,14 +56,16 @@ export const volumeRoutes =
     });
   };
 
-function present(volumes: VolumeStore, { name, createdAt, labels }: Volume): VolumeWire {
+function present({ volumeDrivers }: Engine, volume: Volume): VolumeWire {
+  const { name, createdAt, labels } = volume;
+  const driver = volumeDrivers.find(volume.driver);
   return {
     CreatedAt: createdAt.round('second').toString(),
-    Driver: 'local',
+    Driver: driver.name,
     Labels: Object.keys(labels).length === 0 ? null : { ...labels },
-    Mountpoint: volumes.mountpoint(name),
+    Mountpoint: driver.mountpoint(volume),
     Name: name,
     Options: null,
-    Scope: 'local',
+    Scope: driver.scope,
   };
 }

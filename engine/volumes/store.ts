@@ -1,16 +1,15 @@
-import { join } from 'node:path';
-
 import { Type, type Static } from 'typebox';
 
 import type { Database } from '../db/database.ts';
-import { Instant } from '../db/decode.ts';
+import { Instant, type Upgrade } from '../db/decode.ts';
 import { createTable, instantOf, jsonOf, recordOf } from '../db/migration-sql.ts';
 import { RecordTable } from '../db/table.ts';
 import { EngineError } from '../lib/errors.ts';
-import { Trash } from '../trees/trash.ts';
 
 const Volume = Type.Object({
   name: Type.String(),
+  /** By name. */
+  driver: Type.String(),
   createdAt: Instant,
   labels: Type.Record(Type.String(), Type.String()),
   /**
@@ -20,11 +19,6 @@ const Volume = Type.Object({
   anonymous: Type.Boolean(),
 });
 export type Volume = Readonly<Static<typeof Volume>>;
-
-type FailureLog = { warn(details: object, message: string): void };
-
-/** No volume has such a name. */
-export const TRASH = '.trash';
 
 const migrations = [
   `CREATE TABLE volumes (
@@ -46,19 +40,21 @@ const migrations = [
    DROP TABLE old_volumes;`,
 ];
 
-/** The volumes' records, all of them in memory; their files lie below `<data-root>/volumes`. */
-export class VolumeStore implements AsyncDisposable {
-  readonly directory: string;
-  readonly #table;
-  readonly #trash: Trash;
+/** Version 2: volumes name their driver. Until then there was one. */
+const withDriver: Upgrade = (old) => ({ ...old, driver: 'local' });
 
-  constructor(db: Database, dataRoot: string, log: FailureLog) {
-    this.directory = join(dataRoot, 'volumes');
-    this.#trash = new Trash(join(this.directory, TRASH), (error, path) =>
-      log.warn({ err: error, path }, 'a removed volume is still there; the next start tries again'),
-    );
+/** The volumes' records, all of them in memory; their drivers have their files. */
+export class VolumeStore {
+  readonly #table;
+
+  constructor(db: Database) {
     db.migrate('volumes', migrations);
-    this.#table = new RecordTable(db, { name: 'volumes', schema: Volume, id: ({ name }) => name });
+    this.#table = new RecordTable(db, {
+      name: 'volumes',
+      schema: Volume,
+      id: ({ name }) => name,
+      upgrades: [withDriver],
+    });
   }
 
   /** Throws `notFound`. */
@@ -81,11 +77,6 @@ export class VolumeStore implements AsyncDisposable {
     return this.#table.has(name) || this.#table.idsSetAside().includes(name);
   }
 
-  /** Where the volume's files are. */
-  mountpoint(name: string): string {
-    return join(this.directory, name, '_data');
-  }
-
   /** Throws `conflict` where one has the name whose record cannot be read. */
   insert(volume: Volume): void {
     this.#table.insert(volume);
@@ -97,17 +88,7 @@ export class VolumeStore implements AsyncDisposable {
     this.#table.change(name, (volume) => ({ ...volume, anonymous: false }));
   }
 
-  /** Takes a folder below `directory` away; its files disappear in the background. `forget`: see `Trash.take`. */
-  discard(folder: string, forget?: () => void): void {
-    this.#trash.take(join(this.directory, folder), forget);
-  }
-
   delete(name: string): void {
     this.#table.delete(name);
-  }
-
-  /** Stops removals in the background; the next start continues them. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#trash[Symbol.asyncDispose]();
   }
 }

@@ -2,20 +2,27 @@ import type { Events } from '../../events/events.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { createVolume } from '../../volumes/create.ts';
+import type { VolumeDrivers } from '../../volumes/drivers.ts';
 import type { VolumeStore } from '../../volumes/store.ts';
 import type { ContainerStore, MountPoint } from '../store.ts';
 import type { HostConfig, MountSpec } from './host-config-schema.ts';
 import { checkedDestination, parseBind, parseMount, volumeMount } from './mount-points.ts';
 import { otherContainer } from './others.ts';
 
-type Needs = { clock: Clock; events: Events; volumes: VolumeStore };
+type Needs = {
+  clock: Clock;
+  containers: ContainerStore;
+  events: Events;
+  volumes: VolumeStore;
+  volumeDrivers: VolumeDrivers;
+};
 
 /** A mount, and what its volume is made with where there is none yet. */
 export type RequestedMount = Readonly<{ mount: MountPoint; volume: NonNullable<MountSpec['VolumeOptions']> }>;
 
 /** All mounts that a body asks for, checked. Throws `invalid`. */
 export function requestedMounts(
-  containers: ContainerStore,
+  { containers, volumeDrivers }: Needs,
   hostConfig: HostConfig,
   volumePaths: readonly string[],
 ): RequestedMount[] {
@@ -36,20 +43,22 @@ export function requestedMounts(
       byPath.set(path, { mount: volumeMount('', path, '', true), volume: driver });
   }
   const requested = [...byPath.values()];
-  for (const { mount, volume } of requested) if (mount.type === 'volume') checkDriver(volume.DriverConfig?.Name ?? '');
+  for (const { mount, volume } of requested)
+    if (mount.type === 'volume') checkDriver(volumeDrivers, volume.DriverConfig?.Name);
   return requested;
 }
 
 /** With its folder: a volume is made when it is not there. */
 export function withSource(engine: Needs, { mount, volume }: RequestedMount): MountPoint {
   if (mount.type !== 'volume' || mount.source !== '') return mount;
-  const { name } = createVolume(engine, {
+  const made = createVolume(engine, {
     name: mount.name,
+    driver: volume.DriverConfig?.Name,
     anonymous: mount.anonymous,
     labels: volume.Labels,
     options: volume.DriverConfig?.Options,
   });
-  return { ...mount, name, source: engine.volumes.mountpoint(name) };
+  return { ...mount, name: made.name, driver: made.driver, source: engine.volumeDrivers.mountpoint(made) };
 }
 
 function pathOf(path: string): string {
@@ -62,9 +71,13 @@ function refuseDuplicates(paths: readonly string[]): void {
 }
 
 /** It is not the image of the request: a 404 would tell a client that that is missing. */
-function checkDriver(driver: string): void {
-  if (driver === '' || driver === 'local') return;
-  throw new EngineError('invalid', `error looking up volume plugin ${driver}: plugin "${driver}" not found`);
+function checkDriver(drivers: VolumeDrivers, name = ''): void {
+  try {
+    drivers.find(name);
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    throw new EngineError('invalid', error.message, { cause: error });
+  }
 }
 
 /** `container[:ro|:rw]`: the mounts of another container. */

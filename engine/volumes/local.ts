@@ -1,0 +1,99 @@
+import { readdirSync, rmdirSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { hasCode, refuseIf } from '../lib/errors.ts';
+import { makeFolders } from '../lib/folders.ts';
+import { Trash } from '../trees/trash.ts';
+import type { VolumeDriver, VolumeOptions } from './driver.ts';
+import type { Volume } from './store.ts';
+
+type FailureLog = { warn(details: object, message: string): void; error(details: object, message: string): void };
+
+/** Bytes of a name in a folder, by the kernel. */
+const LONGEST_NAME = 255;
+const NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]+$/;
+
+/** No volume has such a name. */
+const TRASH = '.trash';
+
+/** How earlier versions named the folders of volumes that were on their way out. */
+const OLD_TRASH = '.trash-';
+
+/** Folders below `<data-root>/volumes`; those of removed volumes disappear in the background. */
+export class LocalVolumes implements VolumeDriver, AsyncDisposable {
+  readonly name = 'local';
+  readonly scope = 'local';
+  readonly #directory: string;
+  readonly #trash: Trash;
+  readonly #log: FailureLog;
+
+  constructor(dataRoot: string, log: FailureLog) {
+    this.#directory = join(dataRoot, 'volumes');
+    this.#log = log;
+    this.#trash = new Trash(join(this.#directory, TRASH), (error, path) =>
+      log.warn({ err: error, path }, 'a removed volume is still there; the next start tries again'),
+    );
+  }
+
+  check(name: string, options: VolumeOptions): void {
+    const [option] = Object.keys(options);
+    refuseIf(option !== undefined, `the driver options of "${this.name}" are not supported yet: "${option}"`);
+    refuseIf(
+      name !== '' && !NAME.test(name),
+      `"${name}" includes invalid characters for a local volume name, only "[a-zA-Z0-9][a-zA-Z0-9_.-]" are allowed. If you intended to pass a host directory, use absolute path`,
+    );
+    refuseIf(name.length > LONGEST_NAME, `a volume name of ${name.length} bytes: ${LONGEST_NAME} is the most`);
+  }
+
+  create(volume: Volume): void {
+    makeFolders(this.mountpoint(volume), 0o755); // as containers see it, whatever user they run as
+  }
+
+  remove({ name }: Volume, forget: () => void): void {
+    this.#trash.take(join(this.#directory, name), forget);
+  }
+
+  mountpoint({ name }: Volume): string {
+    return join(this.#directory, name, '_data');
+  }
+
+  /**
+   * Finishes removals, and gives every record its folder. A folder without a record that has files in it stays: it may be
+   * all that is left of somebody's data.
+   */
+  reconcile(volumes: readonly Volume[], isKnown: (name: string) => boolean): void {
+    for (const name of readdirSync(this.#directory)) {
+      if (name === TRASH || isKnown(name)) continue;
+      try {
+        if (name.startsWith(OLD_TRASH)) this.#trash.take(join(this.#directory, name));
+        else removeIfEmpty(join(this.#directory, name));
+      } catch (error) {
+        this.#log.error({ err: error, volume: name }, 'the folder of an unknown volume stays');
+      }
+    }
+    for (const volume of volumes) {
+      try {
+        this.create(volume);
+      } catch (error) {
+        const message = 'a volume has no folder: containers with it will not start';
+        this.#log.error({ err: error, volume: volume.name }, message);
+      }
+    }
+  }
+
+  /** Stops removals in the background; the next start continues them. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#trash[Symbol.asyncDispose]();
+  }
+}
+
+/** A create that was cut off has made the folders alone. */
+function removeIfEmpty(folder: string): void {
+  for (const path of [join(folder, '_data'), folder]) {
+    try {
+      rmdirSync(path);
+    } catch (error) {
+      if (!hasCode(error, 'ENOENT') && !hasCode(error, 'ENOTEMPTY') && !hasCode(error, 'ENOTDIR')) throw error;
+    }
+  }
+}
