@@ -24,9 +24,9 @@ import type { VolumeStore } from './volumes/store.ts';
 
 /** The parts of the engine. Operations name the few that they use; only routes and `start.ts` see all of them. */
 export type Engine = Readonly<{
-  /** Another one after a reload: read it when it is needed, keep no copy. */
+  /** Replaced by a reload: read it each time, keep no copy. */
   config: Config;
-  /** For whatever nobody awaits. */
+  /** For work that nobody awaits. */
   background: Background;
   clock: Clock;
   log: Logger;
@@ -34,9 +34,9 @@ export type Engine = Readonly<{
   /** One key per object, its full id. */
   locks: KeyLock;
   events: Events;
-  /** Made once for this data root: what /info shows. */
+  /** The id in /info, made once for this data root. */
   daemonId: string;
-  /** For what no record knows. */
+  /** For files without a record. */
   setAside: SetAside;
   blobs: Blobs;
   archives: Archives;
@@ -47,7 +47,7 @@ export type Engine = Readonly<{
   containers: ContainerStore;
   runs: Runs;
   execs: ExecStore;
-  /** Of the execs that run. */
+  /** The shims of running execs. */
   execShims: Map<string, Shim>;
   runtimes: Runtimes;
   networks: Networks;

@@ -2,7 +2,7 @@ const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** A length of time as people say it, in docker's words: `About a minute`, `3 hours`. */
+/** A duration in docker's words: `About a minute`, `3 hours`. */
 export function humanDuration(seconds: number): string {
   if (seconds < 1) return 'Less than a second';
   if (seconds < 2) return '1 second';

@@ -23,18 +23,18 @@ export type InspectNeeds = {
   networks: Networks;
 };
 
-/** What was said of a container last, and what stood around it then. */
+/** The last inspect of a container, with the data of other records that it used. */
 type Said = Readonly<{ around: Around; text: string }>;
 
-/** Records never change, so what is said of one stays true while what stands around it is the same. */
+/** Records are immutable, so an inspect stays valid while the record and the other data are the same. */
 const said = new WeakMap<Container, Said>();
 
-/** Everything about one container, as JSON: clients ask for the same again and again. Specification, endpoint 3. */
+/** Everything about one container, as cached JSON text, because clients repeat inspects. Specification, endpoint 3. */
 export async function inspectContainer(engine: InspectNeeds, ref: string, withSize: boolean): Promise<string> {
   const container = engine.containers.find(ref);
   const around = aroundOf(engine, container, true);
   if (withSize) {
-    // Before the wait, in which the container may be removed.
+    // Read before the wait, during which the container may be removed.
     const shown = presentInspect(container, around, graphDriverOf(engine.layers, container.id));
     const { writableBytes, rootBytes } = await engine.layers.size(container.id);
     return JSON.stringify({ ...shown, SizeRw: writableBytes, SizeRootFs: rootBytes });
@@ -58,7 +58,7 @@ function isSame(one: Around, other: Around): boolean {
   );
 }
 
-/** What stands around a container while it is shown; execs and links are for an inspect alone. */
+/** Data of other records that is shown with a container; execs and links only in an inspect. */
 export function aroundOf(
   engine: InspectNeeds,
   container: Container,
@@ -79,7 +79,7 @@ export function aroundOf(
   };
 }
 
-/** Of a container that is not there any more nothing is known. */
+/** The other container may have been removed. */
 function filesOwner(containers: ContainerStore, container: Container): string {
   try {
     return networkOwner(container, (ref) => containers.find(ref)).id;
@@ -89,13 +89,13 @@ function filesOwner(containers: ContainerStore, container: Container): string {
   }
 }
 
-/** Only of a network that there is: a daemon without a bridge has none of that name. */
+/** Only for an existing network: a daemon without a bridge has no network `bridge`. */
 function lastNetworkId(networks: Networks, { state, hostConfig }: Container): string {
   const name = state.status === 'created' ? undefined : networkOfMode(networkModeOf(hostConfig.NetworkMode));
   return networks.list().find((network) => network.name === name)?.id ?? '';
 }
 
-/** A name that now means another image would be a lie: then the id is shown, as docker does. */
+/** If the name belongs to another image now, the id is shown, as in docker. */
 function imageNameOf(images: ImageStore, { imageName, imageId }: Container): string {
   const known = images.get(imageId);
   if (known === undefined) return imageId;

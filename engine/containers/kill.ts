@@ -25,7 +25,7 @@ export async function killContainer(engine: Needs, ref: string, signal = ''): Pr
   }
   const { container, shim } = findOrRefuse(ref, () => findAlive(engine, ref));
   if (number === signalNumber(container.config.StopSignal ?? 'SIGTERM')) {
-    // A user has asked for its end: the restart policy leaves it alone.
+    // A user ended it, so the restart policy does not start it again.
     engine.containers.change(container.id, (current) => ({ ...current, stoppedByUser: true }));
   }
   emitContainer(engine.events, 'kill', container, { signal: String(number) });
@@ -33,17 +33,17 @@ export async function killContainer(engine: Needs, ref: string, signal = ''): Pr
   if (isToBeHeard(number, container)) resume(engine, container.id);
 }
 
-/** As in dockerd: of a container with a stop signal of its own, that one alone. */
+/** As in dockerd: for a container with a stop signal of its own, only that one. */
 function isToBeHeard(number: number, { config }: Container): boolean {
   return config.StopSignal === undefined || number === signalNumber(config.StopSignal);
 }
 
-/** A frozen process hears nothing. */
+/** A frozen process gets no signals. */
 function resume(engine: Needs, id: string): void {
   if (engine.containers.get(id)?.state.status === 'paused') unpauseContainer(engine, id);
 }
 
-/** Also where the shim was killed: then the daemon ends the container by itself, and that is waited for. */
+/** Also works if the shim was killed: then the daemon ends the container, and this waits for it. */
 async function end(engine: Needs, ref: string): Promise<void> {
   const found = engine.containers.find(ref);
   refuseUnclear(engine, found);
@@ -57,7 +57,7 @@ async function end(engine: Needs, ref: string): Promise<void> {
   await exited;
 }
 
-/** Nobody may pause it from here on: a frozen process does not die. */
+/** From here on it cannot be paused, because a frozen process does not die. */
 function endingByUser(current: Container): Container {
   const { state } = current;
   if (!isAlive(state)) throw notRunning(current.id);
@@ -65,7 +65,7 @@ function endingByUser(current: Container): Container {
   return { ...current, stoppedByUser: true, state: transition(state, { ...state, status: 'stopping' }) };
 }
 
-/** Between two runs of its restart policy there is no process: then the policy is told to give up. */
+/** Between two runs of a restart policy there is no process: cancels the next run. */
 function endRestarting(engine: Needs, ref: string): boolean {
   const { id, state } = engine.containers.find(ref);
   if (state.status !== 'restarting') return false;

@@ -13,7 +13,7 @@ export const CONTAINER_FILTERS = [
   ...['health', 'publish', 'expose', 'is-task'],
 ];
 
-/** The values that a filter can have; all others are refused. */
+/** The allowed values of a filter. */
 const VALUES: Readonly<Record<string, (value: string) => boolean>> = {
   status: among('created', 'restarting', 'running', 'paused', 'exited', 'dead', 'removing'),
   exited: (value) => /^[+-]?\d+$/.test(value),
@@ -23,7 +23,7 @@ const VALUES: Readonly<Record<string, (value: string) => boolean>> = {
 type Test = (container: Container) => boolean;
 type PortRange = Readonly<{ first: number; last: number; protocol: string }>;
 
-/** Whether a container satisfies every filter; one value of each is enough. Throws `invalid` for what cannot be. */
+/** Whether a container matches every filter; one value of each is enough. Throws `invalid` for a bad filter. */
 export function containerFilter(engine: InspectNeeds, filters: Filters, query: ListQuery): Test {
   for (const [key, isValid] of Object.entries(VALUES)) {
     for (const value of filters.get(key) ?? []) {
@@ -54,7 +54,7 @@ function among(...values: string[]): (value: string) => boolean {
   return (value) => values.includes(value);
 }
 
-/** Before and after others, in the order of their creation. */
+/** The filters `before` and `since`, by the order of creation. */
 function placeFilter(engine: InspectNeeds, filters: Filters, query: ListQuery): Test {
   const order = new Map(engine.containers.all().map(({ id }, index) => [id, index]));
   const positionsOf = (refs: Iterable<string>): number[] => [...refs].map((ref) => order.get(idOf(engine, ref))!);
@@ -64,7 +64,7 @@ function placeFilter(engine: InspectNeeds, filters: Filters, query: ListQuery): 
     after.every((position) => order.get(id)! > position) && before.every((position) => order.get(id)! < position);
 }
 
-/** The list itself is there: a container that is not is a bad parameter. */
+/** An unknown container is a bad parameter, not a 404 of the list. */
 function idOf({ containers }: InspectNeeds, ref: string): string {
   try {
     return containers.find(ref).id;
@@ -78,14 +78,14 @@ function hasExited({ state }: Container, code: number): boolean {
   return state.status === 'exited' && exitCodeOf(state) === code;
 }
 
-/** By its name, by its place inside, or by the host's folder. */
+/** Matches a volume by its name, by its path in the container, or by the host's folder. */
 function hasVolume({ mounts }: Container, wanted: string): boolean {
   return mounts.some(({ type, name, source, destination }) =>
     [destination, type === 'volume' ? name : source].includes(wanted),
   );
 }
 
-/** The wanted images and everything that was made of them. */
+/** The images, and all images made from them. */
 function ancestorsOf(
   { images }: InspectNeeds,
   wanted: ReadonlySet<string> | undefined,
@@ -100,7 +100,7 @@ function ancestorsOf(
     try {
       add(images.find(ref).id);
     } catch (error) {
-      // An image that is not there is the ancestor of nothing.
+      // An unknown image has no descendants.
       if (!(error instanceof EngineError)) throw error;
     }
   }
@@ -115,7 +115,7 @@ function isIn({ networks }: InspectNeeds, { id, hostConfig }: Container, wanted:
   );
 }
 
-/** As dockerd: a port of either filter is enough, and only ports count that a list of containers shows. */
+/** As in dockerd: a port of either filter is enough, and only ports count that a list of containers shows. */
 function portFilter({ networks }: InspectNeeds, filters: Filters): Test {
   const [published, exposed] = ['publish', 'expose'].map((key) =>
     [...(filters.get(key) ?? [])].map((written) => portRange(key, written)),

@@ -9,12 +9,12 @@ import type { ContainerStore } from './store.ts';
 /** Without `all`. */
 const LISTED: ReadonlySet<string> = new Set(['running', 'paused', 'restarting']);
 
-/** Newest first. Specification, endpoint 1. Throws `invalid` for filters that cannot be. */
+/** Newest first. Specification, endpoint 1. Throws `invalid` for bad filters. */
 export async function listContainers(engine: InspectNeeds, query: ListQuery): Promise<Summary[]> {
   const filters = parseFilters(query.filters, CONTAINER_FILTERS);
   const limit = query.limit ?? 0;
   const matches = containerFilter(engine, filters, query);
-  // A filter on the state, and a limit, ask for the stopped ones as well.
+  // A filter on the state, or a limit, includes stopped containers.
   const all = query.all === true || limit > 0 || filters.has('status') || query.since || query.before;
   const found = engine.containers
     .all()
@@ -28,7 +28,7 @@ export async function listContainers(engine: InspectNeeds, query: ListQuery): Pr
   return query.size === true ? await withSizes(engine, shown) : shown;
 }
 
-/** One after the other: each may take descriptors and a child of its own. */
+/** One after the other, because each may need descriptors and a child process. */
 async function withSizes(engine: InspectNeeds, summaries: readonly Summary[]): Promise<Summary[]> {
   const sized: Summary[] = [];
   for (const summary of summaries) {

@@ -18,8 +18,8 @@ export function pauseContainer(engine: Needs, ref: string): void {
       if (!isAlive(state)) throw notRunning(id);
       if (state.status === 'paused') throw new EngineError('conflict', `Container ${id} is already paused`);
       const next = transition(state, { ...state, status: 'paused' });
-      undo.defer(() => thaw(current)); // also when it cannot be stored
-      freeze(current); // the last that can refuse: a frozen process hears no signal
+      undo.defer(() => thaw(current)); // also if the state cannot be stored
+      freeze(current); // the last check: a frozen process gets no signals
       return { ...current, state: next };
     });
     emitContainer(engine.events, 'pause', paused);

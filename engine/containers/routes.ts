@@ -48,7 +48,7 @@ export const containerRoutes =
     });
 
     http.get('/containers/:ref/json', {
-      // Sent as the text that it is already.
+      // Already JSON text, sent unchanged.
       schema: {
         params: wire.ContainerRef,
         querystring: wire.InspectQuery,

@@ -5,7 +5,7 @@ import { EngineError } from '../lib/errors.ts';
 
 const ofAnEnd = { exitCode: Type.Integer(), startedAt: Instant, finishedAt: Instant };
 
-/** A container that never ran. A start that failed leaves its code here. */
+/** A container that never ran. A failed start stores its code here. */
 const Idle = Type.Object({ status: Type.Literal('created'), exitCode: Type.Integer() });
 
 /** A container whose last run is over. */
@@ -14,20 +14,20 @@ const Exited = Type.Object({ status: Type.Literal('exited'), ...ofAnEnd });
 /** Between two runs: the restart policy starts it again after its delay. */
 const Restarting = Type.Object({ status: Type.Literal('restarting'), ...ofAnEnd });
 
-/** Claimed by a start; `from` is what it goes back to when the start fails. */
+/** Claimed by a start; `from` is the state after a failed start. */
 const Starting = Type.Object({
   status: Type.Literal('starting'),
   from: Type.Union([Idle, Exited, Restarting]),
 });
 
-/** There is a process. `stopping`: someone has asked for its end and waits. */
+/** There is a process. `stopping`: a stop waits for its end. */
 const Alive = Type.Object({
   status: Type.Union([Type.Literal('running'), Type.Literal('paused'), Type.Literal('stopping')]),
   pid: Type.Integer(),
   startedAt: Instant,
 });
 
-/** Claimed by a removal, which from here on only goes forward. */
+/** Claimed by a removal, which cannot be undone. */
 const Removing = Type.Object({ status: Type.Literal('removing'), exitCode: Type.Integer() });
 
 export const ContainerState = Type.Union([Idle, Starting, Alive, Restarting, Exited, Removing]);
@@ -51,7 +51,7 @@ export function allowed(from: Status, to: Status): boolean {
   return next[from].includes(to);
 }
 
-/** The new state, or a conflict when there is no such step. */
+/** The new state. Throws `conflict` if the change is not allowed. */
 export function transition<S extends ContainerState>(from: ContainerState, to: S): S {
   if (!allowed(from.status, to.status)) {
     throw new EngineError('conflict', `a container that is ${from.status} cannot become ${to.status}`);
@@ -64,7 +64,7 @@ export function isAlive(state: ContainerState): state is Alive {
   return state.status === 'running' || state.status === 'paused' || state.status === 'stopping';
 }
 
-/** Whether it does not run, and will not by itself. */
+/** Whether it does not run, and will not be restarted by its policy. */
 export function isOver({ status }: ContainerState): boolean {
   return status === 'created' || status === 'exited' || status === 'removing';
 }

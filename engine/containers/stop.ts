@@ -23,13 +23,13 @@ export type StopNeeds = {
 export const DEFAULT_GRACE_SECONDS = 10;
 const SIGKILL = 9;
 
-/** Who stops: what a user has stopped stays so when the next daemon starts. */
+/** Who stops: a container that a user has stopped stays stopped when the next daemon starts. */
 export type Stopper = 'user' | 'daemon';
 
 /**
  * Sends the stop signal, and SIGKILL to what is still alive after `graceSeconds`; a negative number waits for ever.
  *
- * It goes on when the client hangs up: a half-stopped container helps nobody.
+ * It continues when the client hangs up, so that no container is left half-stopped.
  */
 export async function stopContainer(
   engine: StopNeeds,
@@ -43,12 +43,12 @@ export async function stopContainer(
   const container = beginStop(engine.containers, id, by);
   const { config, state } = container;
   if (state.status === 'exited') {
-    // It was between two runs of its restart policy: there is nobody to send a signal to.
+    // Between two runs of its restart policy there is no process to signal.
     engine.runs.of(id).tellSettled();
     return;
   }
   const run = engine.runs.of(id);
-  const exited = run.settled(); // not before the exit is stored: an inspect after the stop must agree
+  const exited = run.settled(); // waits until the exit is stored, so that an inspect after the stop agrees
   const signal = signalNumber(config.StopSignal ?? 'SIGTERM');
   emitContainer(engine.events, 'kill', container, { signal: String(signal) });
   thaw(container);
@@ -70,7 +70,7 @@ function beginStop(containers: ContainerStore, id: string, by: Stopper): Contain
       return { ...current, stoppedByUser, state: transition(state, { ...state, status: 'exited' }) };
     }
     if (!isAlive(state)) throw new EngineError('notModified', `Container ${current.id} is already stopped`);
-    if (state.status === 'stopping') return current; // somebody else asked first: wait with them
+    if (state.status === 'stopping') return current; // another stop is under way: wait with it
     return { ...current, stoppedByUser, state: transition(state, { ...state, status: 'stopping' }) };
   });
 }

@@ -16,7 +16,7 @@ type Needs = { containers: ContainerStore; events: Events; runs: Runs };
 const execute = promisify(execFile);
 const LARGEST_OUTPUT = 64 * 1024 * 1024;
 
-/** What the host's `ps` says of the container's processes. Throws `conflict` when it does not run. */
+/** The output of the host's `ps` for the container's processes. Throws `conflict` if it does not run. */
 export async function topContainer(engine: Needs, ref: string, psArguments = '-ef'): Promise<Top> {
   const { container } = findAlive(engine, ref);
   refuseForeignPids(psArguments);
@@ -49,7 +49,7 @@ function refuseForeignPids(psArguments: string): void {
   }
 }
 
-/** Some options, such as `f`, exclude the choice of processes; others, such as `ww`, choose none without it. */
+/** Some options, such as `f`, exclude a selection of processes; others, such as `ww`, need one. */
 async function ps(words: readonly string[], pids: ReadonlySet<number>): Promise<string> {
   try {
     return await output([...words, `-q${[...pids].join(',')}`]);
@@ -67,7 +67,7 @@ async function output(words: readonly string[]): Promise<string> {
   }
 }
 
-/** The first line that it wrote; some complaints are a code alone. */
+/** The first line of its output; some failures are only a code. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error) || !('stderr' in error) || !('code' in error)) return String(error);
   const [line = ''] = String(error.stderr).split('\n', 1);

@@ -8,7 +8,7 @@ export const createSteps: Steps<CreateBody> = [{ below: '1.25', request: clientR
 /** The specification of 1.24 has no 409 for a container in the wrong state. */
 export const wrongState: ErrorStatuses = { conflict: { below: '1.25', status: 500 } };
 
-/** Clients of that time remove the container by themselves, whatever they say in the body. */
+/** Older clients remove the container themselves, whatever the body says. */
 function clientRemoves({ HostConfig, ...body }: CreateBody): CreateBody {
   return HostConfig === undefined ? body : { ...body, HostConfig: { ...HostConfig, AutoRemove: false } };
 }

@@ -6,8 +6,8 @@ import type { ContainerStore } from './store.ts';
 type Needs = { containers: ContainerStore; runs: Runs };
 
 /**
- * The exit code: at once when nothing runs, else with the end of the run, also when a restart policy begins the next
- * one. Ends with the client. Specification, endpoint 20.
+ * The exit code: at once if the container does not run, else at the end of the run, even if a restart policy begins the
+ * next one. Ends with the client. Specification, endpoint 20.
  */
 export async function waitForContainer(engine: Needs, ref: string, signal: AbortSignal): Promise<number> {
   const { id, state } = engine.containers.find(ref);

@@ -5,19 +5,19 @@ import { backup, DatabaseSync } from 'node:sqlite';
 import { EngineError } from '../lib/errors.ts';
 import { readIdentity } from './identity.ts';
 
-/** Copied in one step: between two of them a daemon that writes would make it begin anew. */
+/** Copied in one step, because a write of the daemon between two steps would restart the copy. */
 const ALL_PAGES = 0x7fff_ffff;
 
 /**
- * Copies the database of a data root into one file, also while a daemon uses it. The copy says of itself that it is one,
- * so that a daemon takes it for its own when it is put in the place of the database.
+ * Copies the database of a data root into one file, also while a daemon uses it. The copy is marked as one, so that a
+ * daemon accepts it in place of the database.
  */
 export async function backupDatabase(dataRoot: string, file: string, now: Temporal.Instant): Promise<void> {
   const path = join(dataRoot, 'gantry.db');
   if (!existsSync(path)) throw new EngineError('notFound', `there is no database ${path}`);
   const arriving = `${file}.new`;
   rmSync(arriving, { force: true });
-  closeSync(openSync(arriving, 'wx', 0o600)); // secrets are in it
+  closeSync(openSync(arriving, 'wx', 0o600)); // it contains secrets
   try {
     const source = new DatabaseSync(path, { readOnly: true });
     try {

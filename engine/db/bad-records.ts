@@ -1,7 +1,7 @@
-/** A record that cannot be read. It stays in the database, and what belongs to it stays where it is. */
+/** A record that cannot be decoded. It stays in the database, and its files stay where they are. */
 export type BadRecord = Readonly<{ table: string; id: string; reason: unknown }>;
 
-/** The records that were set aside when the database was read, and have not been replaced or deleted since. */
+/** The records that were set aside when the database was read, and were not replaced or deleted since. */
 export class BadRecords {
   #all: readonly BadRecord[] = [];
 

@@ -7,7 +7,7 @@ import { EngineError, hasCode } from '../lib/errors.ts';
 import { readIdentity, readMarker, type Identity } from './identity.ts';
 
 const DATABASE = 'gantry.db';
-/** Where what belongs to records lies, and what lies there without one. */
+/** The folders with files of records, and their entries that need no record. */
 const BELONGINGS = new Map([
   ['layers', /^(common|empty|\.trash|new-.*)$/],
   ['writable', /^\.trash$/],
@@ -17,10 +17,10 @@ const BELONGINGS = new Map([
 ]);
 
 /**
- * Refuses a database that cannot be the one that belongs to what lies in the data root: with a wrong one, containers,
- * layers and volumes would have no record, and look like rubbish.
+ * Throws for a database that does not belong to the data root: with a wrong one, containers, layers and volumes would
+ * have no record, and be taken for leftovers.
  *
- * Returns when the backup was made that somebody has put in the place of the database.
+ * Returns the time of the backup if the database is a restored backup.
  */
 export function checkDatabase(dataRoot: string): string | undefined {
   const path = join(dataRoot, DATABASE);
@@ -66,9 +66,9 @@ function hasBelongings(dataRoot: string): boolean {
   });
 }
 
-/** The log beside a backup that was put here is that of the database before: it would be mixed into it. */
+/** The log beside a restored backup belongs to the former database, and must not be applied to it. */
 function dropForeignLog(path: string, notADatabase: () => never): string | undefined {
-  // The file by itself, whatever lies beside it.
+  // Reads the file alone, without a log beside it.
   const url = pathToFileURL(path);
   url.searchParams.set('immutable', '1');
   const sql = new DatabaseSync(url, { readOnly: true });
@@ -85,7 +85,7 @@ function dropForeignLog(path: string, notADatabase: () => never): string | undef
   }
 }
 
-/** What is in it, with its log; nothing is changed. */
+/** Reads it with its log, without changing anything. */
 function look(path: string): { tables: string[]; identity: Identity | undefined } {
   const sql = new DatabaseSync(path, { readOnly: true });
   try {

@@ -24,7 +24,7 @@ function backup(engine: TestEngine, file: string): void {
   execFileSync(process.execPath, [BACKUP, `--data-root=${engine.dataRoot}`, file], { stdio: 'pipe' });
 }
 
-/** All that belongs to the database; the function puts it back. */
+/** Moves all files of the database away; the function moves them back. */
 function keepDatabase(engine: TestEngine): () => void {
   const names = ['gantry.db', 'gantry.db-wal', 'gantry.db-shm', 'database.json'];
   const kept = join(engine.directory, 'kept');
@@ -107,7 +107,7 @@ suite('a database that is not the right one', { concurrency: false }, () => {
     const idle = await engine.run(['sleep', '600'], {}, 'later-and-running');
     await engine.kill('SIGKILL');
 
-    copyFileSync(file, path('gantry.db')); // the log of the one before is still there
+    copyFileSync(file, path('gantry.db')); // the log of the former one still exists
     await engine.startAgain();
 
     assert.ok((await names()).includes('/steady'));

@@ -11,11 +11,11 @@ const SQLITE_FULL = 13;
 /**
  * The daemon's state: one SQLite database in WAL mode.
  *
- * `synchronous=NORMAL`: what was committed survives the death of the daemon; a power cut may lose the last commits,
- * but never leaves the database damaged.
+ * `synchronous=NORMAL`: commits survive the death of the daemon; a power cut may lose the last ones, but never damages
+ * the database.
  *
- * It keeps space for what has to be written when the disk is full, the end of a container first of all: free pages in
- * the database, and a log that begins anew before it has outgrown its file.
+ * It reserves space for changes on a full disk, above all the end of a container: free pages in the database, and a log
+ * that restarts before it outgrows its file.
  */
 export class Database implements Disposable {
   readonly sql: DatabaseSync;
@@ -37,7 +37,7 @@ export class Database implements Disposable {
     this.#keepSpace();
   }
 
-  /** On a disk that is full already there is none to keep. */
+  /** A full disk has no space to reserve. */
   #keepSpace(): void {
     const { freelist_count: free } = this.sql.prepare('PRAGMA freelist_count').get() ?? {};
     if (Number(free) >= FREE_PAGES) return;
@@ -54,7 +54,7 @@ export class Database implements Disposable {
     }
   }
 
-  /** Brings a domain's tables to the newest form: `steps[n]` leads from version n to n + 1 and never changes again. */
+  /** Migrates a domain's tables: `steps[n]` leads from version n to n + 1 and never changes again. */
   migrate(domain: string, steps: readonly string[]): void {
     this.transaction(() => {
       const row = this.sql.prepare('SELECT version FROM schema_version WHERE domain = ?').get(domain);
@@ -81,7 +81,7 @@ export class Database implements Disposable {
     } catch (error) {
       this.#afterwards = [];
       for (const undo of this.#undo.toReversed()) undo();
-      // Of some errors, such as a full disk, SQLite has rolled back by itself.
+      // After some errors, such as a full disk, SQLite has already rolled back.
       if (this.sql.isTransaction) this.sql.exec('ROLLBACK');
       throw error;
     } finally {
@@ -94,19 +94,19 @@ export class Database implements Disposable {
     return result;
   }
 
-  /** Whether what is written now can still be rolled back. */
+  /** Whether a transaction is open. */
   get inTransaction(): boolean {
     return this.#depth > 0;
   }
 
-  /** For what is kept in memory as well: called when the present transaction is rolled back. */
+  /** Calls back when the current transaction is rolled back, to revert changes in memory. */
   onRollback(undo: () => void): void {
     if (this.#depth > 0) this.#undo.push(undo);
   }
 
   /**
-   * For what must not be seen, or cannot be taken back, before it is stored: called after the commit of the present
-   * transaction; at once where there is none. It must not throw: what was committed has succeeded.
+   * Calls back after the commit of the current transaction, or at once without one: for effects that must not be
+   * visible before, or cannot be undone. The callback must not throw, because the commit has succeeded.
    */
   afterCommit(step: () => void): void {
     if (this.#depth > 0) this.#afterwards.push(step);

@@ -4,7 +4,7 @@ import Schema from 'typebox/schema';
 /** A time in a record: text in the database, a `Temporal.Instant` in memory. */
 export const Instant = Type.Unsafe<Temporal.Instant>({ type: 'string', instant: true });
 
-/** Leads from one version of a record to the next, and never changes again: `old` is what a daemon before wrote. */
+/** Converts one version of a record to the next, and never changes again: `old` was written by an earlier daemon. */
 export type Upgrade = (old: Record<string, unknown>) => Record<string, unknown>;
 
 type Kind<S extends TSchema> = Readonly<{ schema: S; upgrades?: readonly Upgrade[] }>;
@@ -12,7 +12,7 @@ type Check = Readonly<{ Check(value: unknown): boolean; Errors(value: unknown): 
 type Mistake = Readonly<{ instancePath: string; message: string }>;
 type Convert = (value: unknown) => unknown;
 
-/** What is stored, made what it is in memory. Compiled with the first record: an empty table costs nothing. */
+/** Decodes stored records. Compiled at the first record, so that an empty table costs nothing. */
 export class Decoder<S extends TSchema> {
   readonly #kind: Kind<S>;
   #compiled: { check: Check; convert: Convert } | undefined;
@@ -26,7 +26,7 @@ export class Decoder<S extends TSchema> {
     return 1 + (this.#kind.upgrades?.length ?? 0);
   }
 
-  /** Throws when the text is no such record, and says what is wrong with it. */
+  /** Throws with the reason if the text is not a record of this kind. */
   decode(version: number, text: string): Static<S> {
     if (version > this.version) {
       throw new TypeError(`it has version ${version}, which is newer than this daemon's ${this.version}`);
@@ -44,14 +44,14 @@ function same(value: unknown): unknown {
   return value;
 }
 
-/** The deepest place tells most: where there are several forms, the one that was meant fits best. */
+/** The deepest error is the most useful: of several variants, the intended one fits best. */
 function problemOf(mistakes: readonly Mistake[]): string {
   const depth = ({ instancePath }: Mistake): number => instancePath.split('/').length;
   const { instancePath = '', message = 'not as expected' } = mistakes.toSorted((a, b) => depth(b) - depth(a))[0] ?? {};
   return `${instancePath === '' ? 'it' : `its field ${instancePath.slice(1).replaceAll('/', '.')}`} ${message}`;
 }
 
-/** Makes the text of the schema's instants instants, in place; undefined where it has none. */
+/** Converts the texts of the schema's instants in place; undefined for a schema without instants. */
 function instantsOf(schema: TSchema): Convert | undefined {
   const { instant, properties, items, anyOf } = schema as Parts;
   if (instant === true) return toInstant;

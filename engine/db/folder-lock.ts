@@ -9,7 +9,9 @@ const SQLITE_BUSY = 5;
 export class FolderLock implements Disposable {
   readonly #held: DatabaseSync;
 
-  /** Throws when it cannot be had, and says when another daemon holds it; `what` is the user's word for the folder. */
+  /**
+   * Throws if the lock is not available, naming another daemon that holds it; `what` describes the folder to the user.
+   */
   constructor(folder: string, what: string) {
     try {
       this.#held = lock(join(folder, 'lock'));

@@ -5,10 +5,10 @@ import { hasCode } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
 import { isFull, type Database } from './database.ts';
 
-/** Which database it is, how often it was opened and closed, and when the copy was made that it is, if it is one. */
+/** The database's id, how often it was opened and closed, and for a backup the time of the copy. */
 export type Identity = Readonly<{ id: string; generation: number; backupAt: string | undefined }>;
 
-/** What is written beside the database about it, to know it again. */
+/** The mark beside the database that identifies it. */
 export type Marker = Readonly<{ id: string; generation: number; isOpen: boolean }>;
 
 type FailureLog = { warn(details: object, message: string): void };
@@ -24,8 +24,8 @@ const migrations = [
 ];
 
 /**
- * Counts the times that the database is opened and closed, in it and beside it: with the two, the next start notices
- * that it was exchanged for an older one or for another one's.
+ * Counts how often the database is opened and closed, in it and beside it: the next start compares the two, and notices
+ * an older or a foreign database.
  */
 export class DatabaseInUse implements Disposable {
   readonly #db: Database;
@@ -45,7 +45,7 @@ export class DatabaseInUse implements Disposable {
     this.#count(false);
   }
 
-  /** A full disk is no reason to go without: an older mark beside the database accuses nobody. */
+  /** A full disk is not an error here: an older mark beside the database is accepted. */
   #count(isOpen: boolean): void {
     const { sql } = this.#db;
     try {
@@ -57,7 +57,7 @@ export class DatabaseInUse implements Disposable {
         sql.prepare('UPDATE identity SET backup_at = NULL, generation = max(generation, ?) + 1').run(marked);
         return readIdentity(sql)!;
       });
-      // On the disk before the mark is: after a power cut the database must not look like an older one.
+      // Synced before the mark, so that after a power cut the database does not look like an older one.
       sql.exec('PRAGMA wal_checkpoint(PASSIVE)');
       writeMarker(this.#dataRoot, { id: before.id, generation: before.generation, isOpen });
     } catch (error) {
@@ -67,7 +67,7 @@ export class DatabaseInUse implements Disposable {
   }
 }
 
-/** Of a database that is open in whatever way; undefined when it has none yet. */
+/** The identity of an open database; undefined if it has none yet. */
 export function readIdentity(sql: Pick<Database['sql'], 'prepare'>): Identity | undefined {
   const table = sql.prepare("SELECT name FROM sqlite_master WHERE name = 'identity'").get();
   const row = table === undefined ? undefined : sql.prepare('SELECT * FROM identity').get();
@@ -76,7 +76,7 @@ export function readIdentity(sql: Pick<Database['sql'], 'prepare'>): Identity | 
   return { id: String(row.id), generation: Number(row.generation), backupAt };
 }
 
-/** Undefined where there is none, or none that can be read: a power cut may leave half of it. */
+/** Undefined if it is missing or unreadable: a power cut may leave half of it. */
 export function readMarker(dataRoot: string): Marker | undefined {
   const path = join(dataRoot, MARKER);
   if (!existsSync(path)) return undefined;

@@ -1,6 +1,6 @@
-/** Something that a table keeps besides its records, by a key of theirs. */
+/** An index of a table's records by a key. */
 export type Index<T> = {
-  /** `before` becomes `after`; undefined: there is, or there will be, none. */
+  /** Replaces `before` by `after`; undefined stands for no record. */
   replace(before: T | undefined, after: T | undefined): void;
   clear(): void;
 };
@@ -20,7 +20,7 @@ export class UniqueIndex<T> implements Index<T> {
     return this.#byKey.get(key);
   }
 
-  /** The record that has the key of this one: itself, one that it replaces, or one that is in its way. */
+  /** The record with the same key: itself, one that it replaces, or a conflicting one. */
   holderOfKeyOf(record: T): T | undefined {
     const key = this.#keyOf(record);
     return key === undefined ? undefined : this.#byKey.get(key);
@@ -38,7 +38,7 @@ export class UniqueIndex<T> implements Index<T> {
   }
 }
 
-/** Many records may have a key: a list each, in the order of their insertion, which is another one after a change. */
+/** Many records may have a key: an immutable list each, in the order of insertion. */
 export class GroupIndex<T> implements Index<T> {
   readonly #keyOf: KeyOf<T>;
   readonly #byKey = new Map<string, readonly T[]>();

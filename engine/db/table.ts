@@ -8,9 +8,9 @@ import { GroupIndex, UniqueIndex, type Index } from './indexes.ts';
 type RecordOf<S extends TSchema> = Readonly<Static<S>>;
 type Keys<S extends TSchema, K extends string> = Readonly<Record<K, (record: RecordOf<S>) => string | undefined>>;
 
-/** What a table keeps. */
+/** The description of a table's records. */
 export type Kind<S extends TSchema, U extends string, G extends string> = Readonly<{
-  /** Of the SQL table, as `createTable` makes it. */
+  /** The name of the SQL table, made by `createTable`. */
   name: string;
   schema: S;
   id: (record: RecordOf<S>) => string;
@@ -18,9 +18,9 @@ export type Kind<S extends TSchema, U extends string, G extends string> = Readon
   upgrades?: readonly Upgrade[];
   /** Keys that no two records share. */
   unique?: Keys<S, U>;
-  /** Keys by which many records are found together. */
+  /** Keys of groups of records. */
   groups?: Keys<S, G>;
-  /** What a schema cannot say: throws when a record that was read is of no use. */
+  /** A check that the schema cannot express: throws for an unusable record. */
   check?: (record: RecordOf<S>) => void;
 }>;
 
@@ -72,12 +72,12 @@ export class RecordTable<S extends TSchema, U extends string = never, G extends 
     return this.#byId.values();
   }
 
-  /** Of the records in memory. */
+  /** The ids of the records in memory. */
   ids(): IteratorObject<string> {
     return this.#byId.keys();
   }
 
-  /** Of the records that cannot be read: what belongs to them is theirs. */
+  /** The ids of the records that cannot be decoded: their files must stay. */
   idsSetAside(): readonly string[] {
     return this.#db.badRecords.idsIn(this.#kind.name);
   }
@@ -92,7 +92,7 @@ export class RecordTable<S extends TSchema, U extends string = never, G extends 
     return this.#groups.get(group)!.get(value);
   }
 
-  /** Throws `conflict` where a record that cannot be read has the id. */
+  /** Throws `conflict` if a record that cannot be decoded has the id. */
   insert(record: RecordOf<S>): void {
     const id = this.#kind.id(record);
     const { name } = this.#kind;
@@ -103,7 +103,7 @@ export class RecordTable<S extends TSchema, U extends string = never, G extends 
     this.put(record);
   }
 
-  /** Inserts a record, or replaces the one with its id, also one that cannot be read. */
+  /** Inserts a record, or replaces the one with its id, even one that cannot be decoded. */
   put(record: RecordOf<S>): void {
     const id = this.#kind.id(record);
     this.#refuseSharedKey(id, record);
@@ -114,7 +114,9 @@ export class RecordTable<S extends TSchema, U extends string = never, G extends 
     this.#set(id, record);
   }
 
-  /** Replaces a record by what `work` makes of it. `work` may refuse by throwing, and change nothing by returning it. */
+  /**
+   * Replaces a record by the result of `work`, which may throw to refuse, or return the same record to change nothing.
+   */
   change(id: string, work: (current: RecordOf<S>) => RecordOf<S>): RecordOf<S> {
     const current = this.#byId.get(id);
     if (current === undefined) throw new Error(`${this.#kind.name}: ${id} does not exist`);
@@ -124,7 +126,7 @@ export class RecordTable<S extends TSchema, U extends string = never, G extends 
     return changed;
   }
 
-  /** One that is not there is fine. */
+  /** Deletes a record; a missing one is not an error. */
   delete(id: string): void {
     this.#delete.run(id);
     this.#notSetAside(id);

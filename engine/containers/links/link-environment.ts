@@ -1,17 +1,17 @@
-/** What a linked container is told of the other: `alias` is the name after which its variables are called. */
+/** The data of a link for its environment variables, which begin with `alias`. */
 export type LinkedContainer = Readonly<{
-  /** Of the one that has the link. */
+  /** The name of the container that has the link. */
   name: string;
   alias: string;
   ipAddress: string;
-  /** Exposed ports of the other, such as `80/tcp`. */
+  /** Exposed ports of the linked container, such as `80/tcp`. */
   ports: readonly string[];
   environment: readonly string[];
 }>;
 
 type Port = Readonly<{ number: number; protocol: string }>;
 
-/** Those are the image's, and say nothing of the service. */
+/** These come from the image, and say nothing about the service. */
 const UNTOLD = new Set(['HOME', 'PATH']);
 
 /** The variables of a link, in dockerd's order: the lowest port, runs of ports, each port, the name, its variables. */
@@ -54,7 +54,7 @@ function byNumber(a: Port, b: Port): number {
   return a.number - b.number || (a.protocol < b.protocol ? -1 : 1);
 }
 
-/** First and last of three or more ports that follow each other; as docker counts, a port of both protocols twice. */
+/** First and last of three or more consecutive ports; as in docker, a port of both protocols counts twice. */
 function runsOf(sorted: readonly Port[]): [Port, Port][] {
   const runs: [Port, Port][] = [];
   for (let first = 0; first < sorted.length;) {

@@ -16,10 +16,10 @@ type Needs = { config: Config; containers: ContainerStore; networks: Networks };
 
 const HOSTS_LIMIT_BYTES = 1024 * 1024;
 
-/** A container that another one knows as `alias`. In the record it is `<id>:<alias>`: a name may change. */
+/** A link to a container under an `alias`. In the record it is `<id>:<alias>`, because a name may change. */
 type Link = Readonly<{ alias: string; target: Container }>;
 
-/** What a client wrote: `name`, `name:alias`, or `/name:/other/alias` as an inspect shows it. Throws `invalid`. */
+/** Parses `name`, `name:alias`, or `/name:/other/alias` as an inspect shows it. Throws `invalid`. */
 export function parseLink(text: string): { ref: string; alias: string } {
   if (text === '') throw new EngineError('invalid', 'empty string specified for links');
   const [ref = '', written = ref, ...more] = text.split(':');
@@ -29,7 +29,7 @@ export function parseLink(text: string): { ref: string; alias: string } {
   return { ref, alias };
 }
 
-/** The links as the record keeps them, the last one of an alias. `find` throws for a container that is not there. */
+/** The links in the form of the record; the last one of an alias wins. `find` throws for an unknown container. */
 export function storedLinks(links: readonly string[], find: (ref: string) => Container): string[] {
   const byAlias = new Map<string, string>();
   for (const { ref, alias } of links.map(parseLink)) {
@@ -43,7 +43,7 @@ export function storedLinks(links: readonly string[], find: (ref: string) => Con
   return [...byAlias.values()];
 }
 
-/** The container's links as an inspect shows them. */
+/** The container's links in the form of an inspect. */
 export function presentLinks(containers: ContainerStore, container: Container): string[] | null {
   const links = linksOf(containers, container);
   return links.length === 0 ? null : links.map(({ alias, target }) => `/${target.name}:/${container.name}/${alias}`);
@@ -60,7 +60,7 @@ export function linkNames(containers: ContainerStore): ReadonlyMap<string, reado
   return names;
 }
 
-/** Lines for the hosts file. Throws `failed` for a container that does not run, or is not on the bridge. */
+/** Lines for the hosts file. Throws `failed` for a linked container that does not run, or is not on the bridge. */
 export function linkHosts(engine: Needs, container: Container): string[] {
   if (!usesLinks(container)) return [];
   return linksOf(engine.containers, container).map(({ alias, target }) => {
@@ -77,7 +77,7 @@ export function linkHosts(engine: Needs, container: Container): string[] {
   });
 }
 
-/** The variables of all links to containers that run. */
+/** The variables of all links to running containers. */
 export function linkEnvironment(engine: Omit<Needs, 'config'>, container: Container): string[] {
   if (!usesLinks(container)) return [];
   return linksOf(engine.containers, container).flatMap(({ alias, target }) => {
@@ -94,7 +94,7 @@ export function linkEnvironment(engine: Omit<Needs, 'config'>, container: Contai
   });
 }
 
-/** A container that has started may have another address now: those that know it by a link learn of it. */
+/** Updates the hosts files of containers with links to a started one, which may have another address now. */
 export function tellLinkedAddress(engine: Needs, id: string): void {
   const address = addressOf(engine, { id });
   if (address === '') return;
@@ -107,7 +107,7 @@ export function tellLinkedAddress(engine: Needs, id: string): void {
   }
 }
 
-/** Takes the link `web/database` away; what runs keeps its hosts and variables. Throws `notFound`, `failed`. */
+/** Removes the link `web/database`; a running container keeps its hosts and variables. Throws `notFound`, `failed`. */
 export function removeLink(containers: ContainerStore, name: string): void {
   const [ref = '', alias] = name.replace(/^\//, '').split(/\/(.*)/s);
   const { id } = containers.find(ref);
@@ -122,7 +122,7 @@ export function removeLink(containers: ContainerStore, name: string): void {
   });
 }
 
-/** A removed container takes its links with it. */
+/** Removes the links to a removed container. */
 function linksOf(containers: ContainerStore, { hostConfig }: Pick<Container, 'hostConfig'>): Link[] {
   return (hostConfig.Links ?? []).flatMap((link) => {
     const { ref, alias } = parseLink(link);
@@ -139,7 +139,7 @@ function addressOf({ networks }: Pick<Needs, 'networks'>, { id }: Pick<Container
   return networks.endpointsOf(id).find(hasAddress)?.ipAddress ?? '';
 }
 
-/** In place, as the file is mounted into the container; which may have made anything of it meanwhile. */
+/** Written in place, because the file is mounted into the container, which may have changed it. */
 function changeAddress(path: string, alias: string, address: string): void {
   const bytes = firstBytes(path, HOSTS_LIMIT_BYTES + 1);
   if (bytes.length > HOSTS_LIMIT_BYTES) return;
@@ -147,7 +147,7 @@ function changeAddress(path: string, alias: string, address: string): void {
   writeFileSync(path, lines.map((line) => withAddress(line, alias, address)).join('\n'));
 }
 
-/** Its size is not asked for: it may be another one by the time of the reading. */
+/** Reads up to a limit instead of asking for the size, which may change before the read. */
 function firstBytes(path: string, limit: number): Buffer {
   const file = openSync(path, 'r');
   try {

@@ -3,8 +3,8 @@ import { sharedWith } from '../../lib/shared-namespace.ts';
 import type { Container } from '../store.ts';
 
 /**
- * The container whose network this one is in: its own, or the one at the end of `container:<id>`. Throws what `find`
- * throws, and `failed` for containers that lead to each other.
+ * The container whose network this one uses: itself, or the one at the end of `container:<id>`. Throws the errors of
+ * `find`, and `failed` for a circle of containers.
  */
 export function networkOwner(container: Container, find: (ref: string) => Container): Container {
   const passed = new Set([container.id]);

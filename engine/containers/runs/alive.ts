@@ -7,7 +7,7 @@ import type { Runs } from './runs.ts';
 
 type Needs = { containers: ContainerStore; runs: Runs };
 
-/** The running container a client means, with its shim. Throws `notFound`, and `conflict` when it does not run. */
+/** Finds a running container and its shim. Throws `notFound`, and `conflict` if it does not run. */
 export function findAlive(engine: Needs, ref: string): { container: Container; shim: Shim } {
   const container = engine.containers.find(ref);
   const shim = engine.runs.of(container.id).shim;
@@ -20,12 +20,12 @@ export function notRunning(id: string): EngineError {
   return new EngineError('conflict', `Container ${id} is not running`);
 }
 
-/** Waits for the start of a container that is under way: it holds the lock. What is asked meanwhile is asked of its run. */
+/** Waits for a container's start under way, which holds the lock, so that requests meanwhile apply to its run. */
 export async function startOver(engine: { containers: ContainerStore; locks: KeyLock }, id: string): Promise<void> {
   if (engine.containers.get(id)?.state.status === 'starting') (await engine.locks.hold(id))[Symbol.dispose]();
 }
 
-/** Throws `failed` for a container with which nothing can be done before the daemon knows what became of it. */
+/** Throws `failed` for a container whose state is unknown since the daemon's start. */
 export function refuseUnclear({ runs }: Pick<Needs, 'runs'>, { id, state, error }: Container): void {
   if (!(isAlive(state) || state.status === 'starting') || !runs.of(id).isUnclear) return;
   const reason = error === '' ? "the daemon's start is not over for it" : error;

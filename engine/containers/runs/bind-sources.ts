@@ -6,8 +6,8 @@ import { makeFolders } from '../../lib/folders.ts';
 import type { Container, MountPoint } from '../store.ts';
 
 /**
- * Makes the folders of binds that are not there, as docker does, except those of `Mounts`. Throws `failed` where the
- * host's mount cannot pass mounts on as the bind asks for.
+ * Creates the missing folders of binds, as docker does, except those of `Mounts`. Throws `failed` if the host's mount
+ * does not support the bind's propagation.
  */
 export function prepareBindSources({ mounts }: Pick<Container, 'mounts'>): void {
   for (const mount of mounts) {

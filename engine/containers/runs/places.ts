@@ -5,17 +5,17 @@ import type { Container } from '../store.ts';
 
 type Roots = Pick<Config, 'dataRoot' | 'execRoot'>;
 
-/** The container's own folder: its log and the files that are mounted into /etc. */
+/** The container's own folder, with its log and the files that are mounted into /etc. */
 export function containerFolder({ dataRoot }: Roots, id: string): string {
   return join(dataRoot, 'containers', id);
 }
 
-/** Where a running container's shim lives; gone after a reboot, as the container is. */
+/** The folder of a running container's shim; it disappears at a reboot, like the run. */
 export function shimFolder({ execRoot }: Roots, id: string): string {
   return join(execRoot, 'shims', id);
 }
 
-/** Inside the cgroup hierarchies. */
+/** The path within the cgroup hierarchies. */
 export function cgroupPathOf({ id, hostConfig }: Pick<Container, 'id' | 'hostConfig'>): string {
   const parent = hostConfig.CgroupParent === '' ? '/gantry' : hostConfig.CgroupParent;
   return join('/', parent, id);

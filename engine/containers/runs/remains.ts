@@ -10,15 +10,15 @@ import { hasCode } from '../../lib/errors.ts';
 import type { Runtime } from '../../runtime/runtimes.ts';
 
 const execute = promisify(execFile);
-/** A killed process leaves its cgroup when its parent, which is not ours any more, has taken note of its end. */
+/** A killed process leaves its cgroup when its parent, which is not the daemon any more, has reaped it. */
 const REAPING_MS = [5, 10, 50, 200, 1000, 2000];
 const DELETE_MS = 30_000;
 
 /**
- * Ends every process in a container's cgroup and below it, and waits until they are gone. Returns whether there was one.
- * Throws `EBUSY` when one does not go.
+ * Ends every process in a container's cgroup and below it, and waits until they are gone. Returns whether there was
+ * one. Throws `EBUSY` when one does not go.
  *
- * Frozen meanwhile, none can make another one that is missed; SIGKILL reaches it when it is thawed.
+ * Frozen processes cannot fork others that would be missed; SIGKILL takes effect when they are thawed.
  */
 export async function endProcesses(cgroupPath: string): Promise<boolean> {
   const cgroups = detectCgroups();
@@ -37,19 +37,19 @@ export async function endProcesses(cgroupPath: string): Promise<boolean> {
   throw Object.assign(new Error(`processes of ${cgroupPath} do not end: ${pids.join(', ')}`), { code: 'EBUSY' });
 }
 
-/** The same where the shim could not do it in its time, or was killed; nearly free where nothing is left. */
+/** The same if the shim could not do it in time, or was killed; nearly free if nothing is left. */
 export async function removeIfLeft(runtime: Runtime, id: string, cgroupPath: string): Promise<void> {
   const isLeft = hasCgroup(detectCgroups(), cgroupPath) || existsSync(join(runtime.root, id));
   if (isLeft) await removeRemains(runtime, id, cgroupPath);
 }
 
-/** Removes what a killed shim has left of a container: its processes, the runtime's record, its cgroup. */
+/** Removes what a killed shim leaves of a container: its processes, the runtime's record, its cgroup. */
 export async function removeRemains(runtime: Runtime, id: string, cgroupPath: string): Promise<void> {
   await endProcesses(cgroupPath);
   try {
     await execute(runtime.path, ['--root', runtime.root, 'delete', '--force', id], { timeout: DELETE_MS });
   } catch (error) {
-    // The runtime does not know it any more, or is itself gone: what it has kept is removed below.
+    // The runtime has no record of it, or is not installed any more: its files are removed below.
     if (!(error instanceof Error)) throw error;
   }
   await rm(join(runtime.root, id), { recursive: true, force: true });

@@ -44,7 +44,7 @@ function wantsRestart({ hostConfig, stoppedByUser, restartCount }: Container, ex
   return Name === 'on-failure' && exitCode !== 0 && (MaximumRetryCount === 0 || restartCount < MaximumRetryCount);
 }
 
-/** Whether a container that has ended is started with the daemon: those that a user has stopped are not all. */
+/** Whether an ended container starts with the daemon; with `unless-stopped` not if a user has stopped it. */
 export function startsWithDaemon({ state, hostConfig, stoppedByUser }: Container): boolean {
   const { Name } = hostConfig.RestartPolicy;
   if (state.status === 'restarting') return true;

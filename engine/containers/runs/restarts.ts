@@ -2,8 +2,8 @@ import { restartLater, startsWithDaemon } from './restart-policy.ts';
 import { startHeld, type StartNeeds } from './start.ts';
 
 /**
- * Starts the containers whose restart policies want it. Disposed, it starts nothing more, and waits for the starts that
- * are under way; what was due is done by the next daemon.
+ * Starts containers by their restart policies. Disposing starts nothing more and waits for starts under way; the next
+ * daemon does what was due.
  */
 export class Restarts implements AsyncDisposable {
   readonly #engine: StartNeeds;
@@ -13,7 +13,7 @@ export class Restarts implements AsyncDisposable {
     this.#engine = engine;
   }
 
-  /** At the daemon's start, and from then on whenever one is due. */
+  /** Begins the starts, at the daemon's start and from then on whenever one is due. */
   begin(): void {
     this.#engine.runs.onDue((id) => this.#start(id));
     for (const { id } of this.#engine.containers.all()) this.startWithDaemon(id);
@@ -38,13 +38,13 @@ export class Restarts implements AsyncDisposable {
     const due = containers.get(id)?.state;
     using _lock = await locks.hold(id);
     const container = containers.get(id);
-    // Another state: somebody has stopped, started or removed it meanwhile.
+    // Another state: it was stopped, started or removed meanwhile.
     if (runs.areLast || container === undefined || container.state !== due) return;
     if (due.status !== 'restarting' && due.status !== 'exited') return;
     try {
       await startHeld(this.#engine, id, { restartCount: container.restartCount + 1, byPolicy: true });
     } finally {
-      // The claim itself could not be stored: the next attempt may find more space.
+      // The claim could not be stored; the next attempt may have more space.
       const isStill = containers.get(id)?.state.status === 'restarting';
       if (isStill && !runs.of(id).awaitsRestart) restartLater(this.#engine, id);
     }

@@ -1,9 +1,9 @@
 import { Type, type Static } from 'typebox';
 
-/** A JSON object whose values say nothing: `{"80/tcp": {}}`. Clients send null for a value too. */
+/** A set as a JSON object: `{"80/tcp": {}}`. Clients also send null as a value. */
 export const NameSet = Type.Record(Type.String(), Type.Union([Type.Object({}), Type.Null()]));
 
-/** A command in one of its two forms: one word, or a list of words. */
+/** A command: one word, or a list of words. */
 export const Words = Type.Union([Type.String(), Type.Array(Type.String())]);
 
 export const Healthcheck = Type.Object({
@@ -15,7 +15,7 @@ export const Healthcheck = Type.Object({
 });
 export type Healthcheck = Static<typeof Healthcheck>;
 
-/** What a client asks to run, before the image's own settings are merged in. */
+/** The body of a creation, before the image's settings are merged in. */
 export const ContainerConfigBody = Type.Object({
   Hostname: Type.Optional(Type.String()),
   Domainname: Type.Optional(Type.String()),

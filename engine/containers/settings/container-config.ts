@@ -20,7 +20,7 @@ export function completeConfig(
 ): ContainerConfig {
   const entrypoint = entrypointOf(body.Entrypoint);
   const command = words(body.Cmd);
-  // A new entrypoint takes the image's command away, as in docker.
+  // A new entrypoint removes the image's command, as in docker.
   const inherited = entrypoint === undefined ? image.Cmd : [];
   const config: ContainerConfig = {
     Hostname: body.Hostname || hostname || shortId(id),
@@ -56,7 +56,7 @@ export function completeConfig(
   return config;
 }
 
-/** Settings that contradict the namespaces a container shares. Throws `invalid`. */
+/** Throws `invalid` for settings that contradict the namespaces that the container shares. */
 export function checkAgainstModes(body: ContainerConfigBody, networkMode: string, utsMode: string): void {
   if (utsMode === 'host' && body.Hostname) refuseBoth('hostname', 'UTS');
   if (sharedWith(networkMode) === undefined) return;
@@ -69,7 +69,7 @@ function refuseBoth(option: string, mode: string): never {
   throw new EngineError('invalid', `conflicting options: ${option} and the ${mode} mode`);
 }
 
-/** The words to execute: entrypoint, then command. Throws `invalid` when there are none. */
+/** The words to execute: entrypoint, then command. Throws `invalid` without any. */
 export function commandOf({ Entrypoint, Cmd }: ContainerConfig): { path: string; args: string[] } {
   const [path, ...args] = [...(Entrypoint ?? []), ...(Cmd ?? [])];
   if (path === undefined) throw new EngineError('invalid', 'No command specified');
@@ -82,7 +82,7 @@ function words(written: string | readonly string[] | undefined): string[] | unde
   return [...written];
 }
 
-/** One empty word takes the image's entrypoint away. */
+/** One empty word removes the image's entrypoint. */
 function entrypointOf(written: string | readonly string[] | undefined): string[] | undefined {
   const list = words(written);
   return list?.length === 1 && list[0] === '' ? [] : list;

@@ -2,8 +2,8 @@ import { refuseIf } from '../../lib/errors.ts';
 import type { NetworkingConfig } from '../schema.ts';
 
 /**
- * What the settings of endpoints ask for beyond what the predefined networks can give: refused, or returned as
- * warnings where docker passes over it. Throws `invalid`.
+ * Checks settings of endpoints that the predefined networks cannot fulfil: returns warnings for those that docker
+ * ignores, throws `invalid` for the others.
  */
 export function checkEndpoints({ EndpointsConfig }: NetworkingConfig, networkMode: string): string[] {
   const names = Object.keys(EndpointsConfig ?? {}).toSorted();

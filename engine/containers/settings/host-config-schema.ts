@@ -33,7 +33,10 @@ export const PortBinding = Type.Object({
 export const PortBindings = Type.Record(Type.String(), orNull(Type.Array(PortBinding)));
 export type PortBindings = Static<typeof PortBindings>;
 
-/** A volume, a folder of the host or a tmpfs, of newer clients: `Binds`, `Tmpfs` and `Volumes` with all their options. */
+/**
+ * A mount by newer clients: a volume, a folder of the host or a tmpfs, with all options of `Binds`, `Tmpfs` and
+ * `Volumes`.
+ */
 export const MountSpec = Type.Object({
   Type: Type.Optional(Type.String({ description: 'bind, volume or tmpfs' })),
   Source: Type.Optional(Type.String()),
@@ -157,7 +160,7 @@ export const HostConfig = Type.Object({
 });
 export type HostConfig = Static<typeof HostConfig>;
 
-/** The same as a client sends it: every field may be missing. */
+/** The body of a client, in which every field may be missing. */
 export const HostConfigBody = Type.Object({
   ...Type.Partial(HostConfig).properties,
   LogConfig: Type.Optional(LogConfig),

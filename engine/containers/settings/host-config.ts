@@ -17,7 +17,7 @@ const DEFAULT_SHM_BYTES = 64 * 1024 * 1024;
 
 type Defaults = { logDriver: string; logOpts: Readonly<Record<string, string>>; runtime: string };
 
-/** A client's HostConfig with every field present, checked. Throws `invalid` with what is wrong. */
+/** A client's HostConfig with every field present, checked. Throws `invalid` with the reason. */
 export function completeHostConfig(body: HostConfigBody, defaults: Defaults): HostConfig {
   const privileged = body.Privileged ?? false;
   const hostConfig: HostConfig = {
@@ -81,7 +81,7 @@ export function completeHostConfig(body: HostConfigBody, defaults: Defaults): Ho
     // Old and new clients write "no limit" in several ways.
     MemorySwappiness: (body.MemorySwappiness ?? -1) === -1 ? null : body.MemorySwappiness!,
     PidsLimit: (body.PidsLimit ?? 0) <= 0 ? null : body.PidsLimit!,
-    // Of a later version of the API, at which it was taken back.
+    // From a later version of the API, which dropped it again.
     KernelMemoryTCP: 0,
     AutoRemove: body.AutoRemove ?? false,
     ShmSize: body.ShmSize ?? DEFAULT_SHM_BYTES,
@@ -96,7 +96,7 @@ export function completeHostConfig(body: HostConfigBody, defaults: Defaults): Ho
   if (hostConfig.ShmSize === 0) hostConfig.ShmSize = DEFAULT_SHM_BYTES;
   if (hostConfig.IpcMode === '') hostConfig.IpcMode = 'shareable';
   if (hostConfig.CgroupnsMode === '') hostConfig.CgroupnsMode = usesCgroups2() ? 'private' : 'host';
-  // As much swap as memory, where a limit is set and nothing is said of swap.
+  // As much swap as memory, if only a memory limit is set.
   if (hostConfig.Memory > 0 && hostConfig.MemorySwap === 0) hostConfig.MemorySwap = hostConfig.Memory * 2;
   checkLimits(hostConfig);
   checkModes(hostConfig);
@@ -106,7 +106,10 @@ export function completeHostConfig(body: HostConfigBody, defaults: Defaults): Ho
   return hostConfig;
 }
 
-/** There a container sees its own cgroups only; on version 1 clients of this version of the API expect the host's. */
+/**
+ * On version 2 a container sees only its own cgroups; on version 1 clients of this version of the API expect the
+ * host's.
+ */
 function usesCgroups2(): boolean {
   return existsSync('/sys/fs/cgroup/cgroup.controllers');
 }

@@ -7,7 +7,7 @@ import type { HostConfig } from './host-config-schema.ts';
 const MINIMUM_MEMORY_BYTES = 6 * 1024 * 1024;
 const BILLION = 1_000_000_000;
 
-/** Limits that contradict each other, or that cannot be. Throws `invalid`. */
+/** Throws `invalid` for limits that are impossible, or contradict each other. */
 export function checkLimits(limits: HostConfig): void {
   checkMemory(limits);
   checkCpus(limits);
@@ -69,14 +69,14 @@ function checkCpus({ CpuPeriod, CpuQuota, NanoCpus = 0, CpusetCpus, CpusetMems, 
     'CPU cfs period can not be less than 1ms (i.e. 1000) or larger than 1s (i.e. 1000000)',
   );
   refuseIf(CpuQuota > 0 && CpuQuota < 1000, 'CPU cfs quota can not be less than 1ms (i.e. 1000)');
-  // No kernel of a distribution has groups of real-time tasks.
+  // Kernels of distributions have no group scheduling of real-time tasks.
   refuseIf((limits.CpuRealtimePeriod ?? 0) !== 0, 'Your kernel does not support CPU real-time period');
   refuseIf((limits.CpuRealtimeRuntime ?? 0) !== 0, 'Your kernel does not support CPU real-time runtime');
   checkSet('cpuset cpus', 'CPUs', CpusetCpus, count);
   checkSet('cpuset mems', 'memory nodes', CpusetMems, memoryNodes());
 }
 
-/** Lists such as `0-3,5`, of what this machine has. */
+/** Checks lists such as `0-3,5` against what this machine has. */
 function checkSet(what: string, requested: string, list: string, available: number): void {
   if (list === '') return;
   const parts = list.split(',').map((part) => /^(\d+)(?:-(\d+))?$/.exec(part.trim()));
@@ -89,7 +89,7 @@ function checkSet(what: string, requested: string, list: string, available: numb
   }
 }
 
-/** NUMA nodes: nearly always one. */
+/** The NUMA nodes, nearly always one. */
 function memoryNodes(): number {
   try {
     return Math.max(1, readdirSync('/sys/devices/system/node').filter((name) => /^node\d+$/.test(name)).length);

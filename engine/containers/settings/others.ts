@@ -4,7 +4,7 @@ import { storedLinks } from '../links/links.ts';
 import type { Container, ContainerStore } from '../store.ts';
 import type { HostConfig } from './host-config-schema.ts';
 
-/** The containers that this one names are kept by their ids: a name may change. */
+/** Replaces names of other containers by their ids, because a name may change. */
 export function withOthersById(containers: ContainerStore, hostConfig: HostConfig): HostConfig {
   const { NetworkMode, PidMode, IpcMode, Links } = hostConfig;
   return {
@@ -16,7 +16,7 @@ export function withOthersById(containers: ContainerStore, hostConfig: HostConfi
   };
 }
 
-/** It is not the container of the request: a 404 would tell a client that the image is missing. */
+/** Not `notFound`: clients take a 404 for a missing image. */
 export function otherContainer(containers: ContainerStore, ref: string, context = ''): Container {
   try {
     return containers.find(ref);
@@ -35,7 +35,7 @@ function modeById(containers: ContainerStore, mode: string): string {
   return other === undefined ? mode : sharing(otherContainer(containers, other).id);
 }
 
-/** A network is only looked for at the start, as in docker, and so is a container whose network is shared. */
+/** As in docker, a network is looked up at the start, and so is a container whose network is shared. */
 function networkById(containers: ContainerStore, mode: string): string {
   try {
     return modeById(containers, mode);

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 
 import type { HostConfig } from './host-config-schema.ts';
 
-/** Which limits the kernel and its cgroups know. */
+/** The limits that the kernel and its cgroups support. */
 export type LimitSupport = Readonly<{
   swap: boolean;
   swappiness: boolean;
@@ -13,7 +13,7 @@ export type LimitSupport = Readonly<{
 
 let known: LimitSupport | undefined;
 
-/** By the files that are there; looked at once. */
+/** Detected from the cgroup files, once. */
 export function limitSupport(): LimitSupport {
   if (known !== undefined) return known;
   const isVersion2 = has('cgroup.controllers');
@@ -31,7 +31,7 @@ function has(...files: string[]): boolean {
   return files.some((file) => existsSync(`/sys/fs/cgroup/${file}`));
 }
 
-/** Takes away what this machine cannot do, and says so in the words of dockerd; the rest of the container is as asked. */
+/** Removes limits that this machine does not support, with dockerd's warnings; keeps the others. */
 export function withoutUnsupported(
   hostConfig: HostConfig,
   support: LimitSupport,

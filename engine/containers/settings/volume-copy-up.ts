@@ -9,7 +9,7 @@ import type { Container } from '../store.ts';
 
 type Needs = { layers: Layers };
 
-/** Fills empty volumes with what the image has at their place, as docker does when a container is created. */
+/** Fills empty volumes with the image's files at their path, as docker does when a container is created. */
 export async function copyUpVolumes(engine: Needs, { id, mounts }: Container): Promise<void> {
   const empty = mounts.filter(
     ({ type, copyUp, source }) => type === 'volume' && copyUp && readdirSync(source).length === 0,

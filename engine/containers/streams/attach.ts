@@ -26,7 +26,7 @@ export type AttachRequest = Readonly<{
   detachKeys?: string;
 }>;
 
-/** An attach that nothing speaks against. */
+/** An attach whose checks have passed. */
 export type Attach = Readonly<{
   container: Container;
   wanted: AttachOptions;
@@ -34,7 +34,7 @@ export type Attach = Readonly<{
   detachKeys: Buffer | undefined;
 }>;
 
-/** What can be refused, before the connection is taken over. Throws `notFound`, `invalid`, `conflict` (paused). */
+/** Makes all checks before the connection is taken over. Throws `notFound`, `invalid`, `conflict` (paused). */
 export function prepareAttach(engine: Needs, ref: string, request: AttachRequest): Attach {
   const { logs = false, stdin = false, stdout = false, stderr = false } = request;
   const keys = parseDetachKeys(request.detachKeys);
@@ -52,9 +52,9 @@ export function prepareAttach(engine: Needs, ref: string, request: AttachRequest
 /**
  * Connects a client with the container's streams until they end, it leaves, or it types the detach keys.
  *
- * `open` tells the client that it is attached, and returns its stream: from then on nothing that the container writes
- * passes it by. Of a container that does not run the log is sent; with `stream` it is connected with the next start,
- * before the first byte. The client's stream ends only when the exit is stored. Specification, endpoint 18.
+ * `open` tells the client that it is attached, and returns its stream: from then on the client gets all output. For a
+ * stopped container the log is sent; with `stream` the client is connected to the next start, before the first byte.
+ * The client's stream ends only when the exit is stored. Specification, endpoint 18.
  */
 export async function attachContainer(engine: Needs, attach: Attach, open: () => Duplex): Promise<void> {
   const { container, wanted } = attach;
@@ -63,7 +63,7 @@ export async function attachContainer(engine: Needs, attach: Attach, open: () =>
   if (shim !== undefined) return await carry(engine, attach, shim, open);
   const client = open();
   try {
-    // Both begin now: what a start in between writes comes by the stream, and only by the stream.
+    // Both begin now, so output of a start in between comes only by the stream.
     const logSent = wanted.logs ? sendLog(attach, client) : Promise.resolve();
     if (wanted.stream) await afterStart(engine, attach, client, logSent);
     await logSent;
@@ -80,7 +80,7 @@ async function afterStart(engine: Needs, attach: Attach, client: Duplex, logSent
     const live = { ...attach, wanted: { ...attach.wanted, logs: false } };
     const open = async (): Promise<Duplex> => {
       accepted.resolve();
-      await logSent; // meanwhile the shim holds the output for it
+      await logSent; // meanwhile the shim buffers the output
       return client;
     };
     carry(engine, live, shim, open).finally(accepted.resolve).then(resolve, reject);
@@ -106,7 +106,7 @@ async function carry(engine: Needs, attach: Attach, shim: Shim, open: () => Dupl
     try {
       const how = await relay?.carry(client, { stdin: wanted.stdin, detachKeys });
       if (how === 'detached') emitContainer(engine.events, 'detach', engine.containers.get(container.id) ?? container);
-      // Of a shim that was lost the end is on its way.
+      // The end of a lost shim's container is about to be recorded.
       if (how === undefined || (how === 'ended' && lastsAsTheRun(attach))) await recorded;
     } finally {
       client.end();
@@ -125,7 +125,7 @@ async function openRelay(shim: Shim, wanted: AttachOptions): Promise<Relay | und
   }
 }
 
-/** Of the log, and of stdin alone, the end says nothing about the container's. */
+/** The end of the log, or of stdin only, is not the container's end. */
 function lastsAsTheRun({ container: { config }, wanted }: Attach): boolean {
   const { stream, stdin, stdout, stderr } = wanted;
   return stream && (stdout || stderr || (stdin && config.StdinOnce && !config.Tty));

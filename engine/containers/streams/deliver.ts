@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream';
 
-/** Writes pieces as fast as the other side takes them, until they end or it is gone. Leaves it open. */
+/** Writes pieces with backpressure, until they end or the other side is gone. Leaves it open. */
 export async function deliver(pieces: AsyncIterable<Buffer>, to: Writable): Promise<void> {
   for await (const piece of pieces) {
     if (to.destroyed) return;

@@ -16,17 +16,17 @@ export function parseDetachKeys(written = ''): Buffer {
   return Buffer.from(keys.map((key) => (key.length === 1 ? key.charCodeAt(0) : key.charCodeAt(5) & 0x1f)));
 }
 
-/** Finds the keys in what a client types, however it is cut into pieces; what was only their beginning is passed on. */
+/** Finds the keys in the client's input, across chunks; an incomplete sequence is passed on. */
 export class DetachDetector {
   readonly #keys: Buffer;
-  /** How many of the keys were seen and are held back. */
+  /** The number of keys seen so far, which are held back. */
   #matched = 0;
 
   constructor(keys: Buffer) {
     this.#keys = keys;
   }
 
-  /** What is to be passed on, and whether the keys were seen. */
+  /** The bytes to pass on, and whether the keys were found. */
   push(chunk: Buffer): { passed: Buffer; detached: boolean } {
     if (this.#matched === 0 && !chunk.includes(this.#keys[0]!)) return { passed: chunk, detached: false };
     const held = this.flush();
@@ -37,14 +37,14 @@ export class DetachDetector {
     return { passed: typed.subarray(0, typed.length - this.#matched), detached: false };
   }
 
-  /** What is held back: stdin has ended, so it was only typed. */
+  /** The bytes held back; at the end of stdin they are ordinary input. */
   flush(): Buffer {
     const held = this.#keys.subarray(0, this.#matched);
     this.#matched = 0;
     return held;
   }
 
-  /** The longest beginning of the keys with which the typed bytes end. */
+  /** The length of the longest prefix of the keys at the end of the typed bytes. */
   #beginningAtEnd(typed: Buffer): number {
     for (let length = Math.min(this.#keys.length - 1, typed.length); length > 0; length -= 1) {
       if (typed.subarray(typed.length - length).equals(this.#keys.subarray(0, length))) return length;

@@ -24,7 +24,7 @@ export type LogsRequest = Readonly<{
 
 type PreparedLog = Readonly<{ container: Container; query: LogQuery; read: NonNullable<LogDriver['read']> }>;
 
-/** What can be refused, before the head is sent. Throws `invalid`, `notFound`, `conflict` (nothing to read). */
+/** Makes all checks before the head is sent. Throws `invalid`, `notFound`, `conflict` (nothing to read). */
 export function prepareLogs(engine: Needs, ref: string, request: LogsRequest): PreparedLog {
   if (request.stdout !== true && request.stderr !== true) {
     throw new EngineError('invalid', 'Bad parameters: you must choose at least one stream');
@@ -46,7 +46,7 @@ export function prepareLogs(engine: Needs, ref: string, request: LogsRequest): P
   return { container, query, read };
 }
 
-/** The pieces of the log; with `follow` until the container ends or the signal says so. Specification, endpoint 5. */
+/** The pieces of the log; with `follow` until the container ends or the signal aborts. Specification, endpoint 5. */
 export function readContainerLog(
   engine: Needs,
   { container, query, read }: PreparedLog,
@@ -62,11 +62,13 @@ export function readContainerLog(
 
 function tailOf(text = 'all'): number | 'all' {
   const number = Number(text);
-  // A negative number, and what is none, mean everything, as in docker.
+  // A negative or invalid number means everything, as in docker.
   return text === '' || text === 'all' || !Number.isInteger(number) || number < 0 ? 'all' : number;
 }
 
-/** Seconds since 1970 with an optional fraction, or RFC 3339; nothing and 0 restrict nothing. Throws `invalid`. */
+/**
+ * Seconds since 1970 with an optional fraction, or RFC 3339; an empty text or 0 is no restriction. Throws `invalid`.
+ */
 function timeOf(name: string, text = ''): Temporal.Instant | undefined {
   return text === '' || text === '0' ? undefined : parseTime(name, text);
 }

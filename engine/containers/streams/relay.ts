@@ -5,18 +5,18 @@ import { ReusedBuffers } from '../../runtime/reused-buffers.ts';
 import type { AttachOptions, Shim } from '../../runtime/shim.ts';
 import { DetachDetector } from './detach-keys.ts';
 
-/** The output is over, the client typed its detach keys, or it left. */
+/** The output ended, the client typed its detach keys, or it left. */
 export type Ending = 'ended' | 'detached' | 'gone';
 
 export type RelayOptions = Readonly<{
   stdin: boolean;
   /** Bytes that end the session when the client types them; undefined: none do. */
   detachKeys: Buffer | undefined;
-  /** Between the shim's output and the client, where the two frame it differently. */
+  /** A transform between the shim's output and the client, if their framing differs. */
   reframe?: Transform | undefined;
 }>;
 
-/** A connection to a shim, which holds back the output until it is carried to a client. */
+/** A connection to a shim, whose output is paused until it is relayed to a client. */
 export class Relay {
   readonly #shim: Socket;
   readonly #buffers: ReusedBuffers;
@@ -32,7 +32,8 @@ export class Relay {
   }
 
   /**
-   * Carries bytes between a client and the shim until the output has ended or the client is gone. Resolves with how.
+   * Relays bytes between a client and the shim until the output has ended or the client is gone, and resolves with
+   * which.
    *
    * The client's side is left open: its end is the caller's, after the exit has been recorded.
    */
@@ -53,12 +54,12 @@ export class Relay {
 
   #carryOutput(client: Duplex, reframe: Transform | undefined, ended: () => void): void {
     const shim = this.#shim;
-    // The last bytes have to be through the transform before the end counts.
+    // The last bytes have to pass the transform before the end.
     const through = reframe === undefined ? ended : () => void reframe.end();
     shim.on('error', ended).on('close', () => {
       if (reframe === undefined || !shim.readableEnded) ended();
     });
-    // What was before anybody listened is not told again.
+    // Events before the listener are not repeated.
     if (shim.readableEnded) through();
     else if (shim.destroyed) ended();
     else shim.on('end', through);

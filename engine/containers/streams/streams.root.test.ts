@@ -102,7 +102,7 @@ suite('streams of containers', { concurrency: false }, () => {
     await start(id);
     await engine.wait(id);
 
-    const session = new Session(socket); // only now it reads
+    const session = new Session(socket); // reading begins only now
     await session.ended;
 
     assert.equal(session.output.stdout.length, 2_000_000);
