@@ -119,7 +119,10 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
     networks,
     volumes: new VolumeStore(db),
     volumeDrivers: new VolumeDrivers(undo.use(new LocalVolumes(config.dataRoot, log))),
-    volumeUsage: { usersOf: (volume) => volumeUsers(containers, volume) },
+    volumeUsage: {
+      usersOf: (volume) => volumeUsers(containers, volume),
+      isIncomplete: () => containers.idsSetAside().length > 0,
+    },
   };
   log.debug('looking for what survived the last daemon');
   engine.volumeDrivers.reconcile(engine.volumes);

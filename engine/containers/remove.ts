@@ -1,7 +1,6 @@
 import { rm } from 'node:fs/promises';
 
 import type { Config } from '../config/daemon-config.ts';
-import type { Database } from '../db/database.ts';
 import type { Events } from '../events/events.ts';
 import type { ExecStore } from '../exec/store.ts';
 import type { Layers } from '../layers/layers.ts';
@@ -135,12 +134,12 @@ export async function removeAnonymousVolumes(engine: VolumeNeeds, mounts: readon
 }
 
 /** At the daemon's start: what a creation or a removal that was cut off has left. */
-export async function removeVolumesOfNobody(engine: VolumeNeeds & { db: Database }): Promise<void> {
-  if (engine.db.badRecords.idsIn('containers').length > 0) return; // they may be theirs
+export async function removeVolumesOfNobody(engine: VolumeNeeds): Promise<void> {
   for (const volume of engine.volumes.all()) await removeIfUnused(engine, volume);
 }
 
 async function removeIfUnused(engine: VolumeNeeds, volume: Volume | undefined): Promise<void> {
   if (volume?.anonymous !== true || engine.volumeUsage.usersOf(volume.name).length > 0) return;
+  if (engine.volumeUsage.isIncomplete()) return;
   await removeVolume(engine, volume.name);
 }

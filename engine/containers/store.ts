@@ -138,6 +138,11 @@ export class ContainerStore {
     return new Set([...this.#table.ids(), ...this.#table.idsSetAside()]);
   }
 
+  /** Of the containers whose records cannot be read: what they use is not known. */
+  idsSetAside(): readonly string[] {
+    return this.#table.idsSetAside();
+  }
+
   /** Throws `conflict` when another container has its name. */
   insert(container: Container): void {
     this.#refuseTakenName(container);

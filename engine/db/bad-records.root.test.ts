@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
@@ -65,4 +65,52 @@ test('records that cannot be read are named in the log, and stop nothing else', 
   for (const [id, record] of records) change(engine, 'UPDATE containers SET record = ? WHERE id = ?', record, id);
   await engine.startAgain();
   assert.equal((await engine.get<Inspect>(`/containers/${cut}/json`)).body.State.Pid, Pid);
+});
+
+test('what may belong to a record that cannot be read is taken away by nobody', async () => {
+  await using engine = await TestEngine.start();
+  const archive = imageArchive(new TarWriter().add({ name: 'f', content: 'x' }).end(), ['other:1']);
+  await engine.post('/images/load?quiet=1', archive);
+  const lender = await engine.create(['true'], { Volumes: { '/anonymous': {} } });
+  const borrower = await engine.create(['true'], { HostConfig: { VolumesFrom: [lender] } });
+  const { Mounts } = (await engine.get<Inspect>(`/containers/${lender}/json`)).body;
+  const ownerless = await engine.create(['true']);
+  await engine.post('/volumes/create', { Name: 'data' });
+  const precious = join(engine.dataRoot, 'volumes/data/_data/precious');
+  writeFileSync(precious, 'precious');
+  const { body: image } = await engine.get<{ RootFS: { Layers: string[] } }>('/images/other:1/json');
+  const layer = image.RootFS.Layers[0]!;
+  const places = ['layers', 'writable', 'blobs/sha256', 'volumes'];
+  const listed = (): string[][] => places.map((place) => readdirSync(join(engine.dataRoot, place)));
+  await engine.kill('SIGTERM');
+  const before = listed();
+  const records: [string, string][] = [
+    ['containers', borrower],
+    ['layer_owners', ownerless],
+    ['layers', layer],
+    ['volumes', 'data'],
+  ];
+  for (const [table, id] of records) change(engine, `UPDATE ${table} SET record = 'x' || record WHERE id = ?`, id);
+
+  await engine.startAgain();
+
+  assert.deepEqual(listed(), before);
+  assert.ok(!existsSync(join(engine.dataRoot, 'lost-and-found')));
+  for (const [table, id] of records) {
+    const lines = engine.log
+      .split('\n')
+      .filter((line) => line.includes('a record cannot be read') && line.includes(id));
+    assert.equal(lines.filter((line) => line.includes(table)).length, 1, table);
+  }
+  assert.equal((await engine.post('/volumes/create', { Name: 'data' })).status, 409);
+  assert.equal((await engine.delete(`/containers/${lender}?v=1`)).status, 204);
+  assert.ok(existsSync(Mounts[0]!.Source));
+  assert.equal((await engine.delete('/images/other:1')).status, 200);
+
+  await engine.kill('SIGTERM');
+  for (const [table, id] of records) change(engine, `UPDATE ${table} SET record = substr(record, 2) WHERE id = ?`, id);
+  await engine.startAgain();
+  assert.ok(existsSync(precious));
+  assert.ok(existsSync(Mounts[0]!.Source));
+  for (const id of [borrower, ownerless]) assert.equal((await engine.post(`/containers/${id}/start`)).status, 204);
 });

@@ -4,7 +4,11 @@ import type { VolumeDrivers } from './drivers.ts';
 import type { VolumeStore } from './store.ts';
 
 /** Which containers mount a volume: a function of the containers domain. */
-export type VolumeUsage = Readonly<{ usersOf(volume: string): readonly string[] }>;
+export type VolumeUsage = Readonly<{
+  usersOf(volume: string): readonly string[];
+  /** Whether a container's record cannot be decoded: then no volume is removed unless a client asks for it. */
+  isIncomplete(): boolean;
+}>;
 type Needs = { volumes: VolumeStore; volumeDrivers: VolumeDrivers; events: Events; volumeUsage: VolumeUsage };
 
 /** Removes a volume. Throws `notFound`, and `conflict` while a container mounts it. */

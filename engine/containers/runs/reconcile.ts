@@ -2,7 +2,6 @@ import { existsSync, readdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import type { Database } from '../../db/database.ts';
 import type { Task } from '../../lib/background.ts';
 import { settlesWithin, type Clock } from '../../lib/clock.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
@@ -18,7 +17,6 @@ import { removeRemains } from './remains.ts';
 import { resume, settle, type SettleNeeds } from './settle.ts';
 
 type Needs = SettleNeeds & {
-  db: Database;
   log: { error(details: object, message: string): void; warn(details: object, message: string): void };
   setAside: SetAside;
 };
@@ -45,7 +43,7 @@ export async function reconcileContainers(engine: Needs, late: (id: string) => v
   const known = engine.containers.all();
   const searches = await searchShims(engine, known);
   const live = known.filter(({ id }) => searches.has(id) && searches.get(id)!.answer !== 'gone');
-  await reconcileNetworks(engine, [...live.map(({ id }) => id), ...engine.db.badRecords.idsIn('containers')]);
+  await reconcileNetworks(engine, [...live.map(({ id }) => id), ...engine.containers.idsSetAside()]);
   let isOpen = false;
   const tasks = known
     .filter(({ id, state }) => searches.has(id) || state.status === 'removing' || existsSync(folderOf(engine, id)))
