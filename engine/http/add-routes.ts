@@ -32,7 +32,7 @@ export async function addRoutes(
   );
 }
 
-/** Older clients hear it in the words of dockerd. */
+/** Older clients get dockerd's message. */
 function gate({ method, path }: Endpoint, since: ApiVersion): onRequestHookHandler {
   return (request, _reply, done) => {
     if (!isBelow(request.apiVersion, since)) return done();

@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 
 import { EngineError } from '../lib/errors.ts';
 
-/** More than any create body is; archives are streams and have no limit here. */
+/** Larger than any create body; archives are streams and have no limit here. */
 const JSON_LIMIT_BYTES = 8 * 1024 * 1024;
 
 /** Reads JSON where the route has a body schema, whatever the content type says; leaves the stream alone elsewhere. */
@@ -29,7 +29,7 @@ export function addBodyParser(http: FastifyInstance): void {
   });
 }
 
-/** As dockerd: what was not meant as JSON is not read as such. No body needs no type. */
+/** As in dockerd, only a JSON content type is accepted; a request without a body needs none. */
 function checkContentType({ headers, raw }: FastifyRequest): void {
   if ((headers['content-length'] ?? '0') === '0' && headers['transfer-encoding'] === undefined) return;
   const [type = ''] = raw.headersDistinct['content-type'] ?? [];
@@ -40,7 +40,7 @@ function checkContentType({ headers, raw }: FastifyRequest): void {
 async function readText(payload: IncomingMessage): Promise<string> {
   const pieces: Buffer[] = [];
   let length = 0;
-  // Its end must not end the connection: the refusal is still to be sent on it.
+  // Its end must not close the connection, which still carries the refusal.
   for await (const piece of payload.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     length += piece.length;
     if (length > JSON_LIMIT_BYTES)

@@ -9,7 +9,7 @@ export function clientGone(response: ServerResponse): AbortSignal {
   const leave = (): void => gone.abort(new Error('the client has gone'));
   response.on('error', leave);
   response.once('close', () => {
-    // It comes after a complete answer too; then there is nobody to be told.
+    // The event also follows a complete answer, when there is nothing to abort.
     if (!response.writableFinished) leave();
   });
   return gone.signal;

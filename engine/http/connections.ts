@@ -10,10 +10,10 @@ import { COMPLETE, type ApiVersion } from './versions/api-version.ts';
 /** The first byte of a TLS handshake; no HTTP request begins with it. */
 const TLS_HANDSHAKE = 22;
 const FIRST_BYTE_TIMEOUT_MS = 60_000;
-/** Over TCP, as Go's: silence, then so many probes without an answer, and the client is gone. */
+/** Over TCP as in Go: after silence, this many unanswered probes mean that the client is gone. */
 const [KEEP_ALIVE_MS, PROBES] = [15_000, 9];
 
-/** Gives the requests of all connections to the listener. Returns the connections that are open. */
+/** Passes the requests of all connections to the listener. Returns the open connections. */
 export function serve(server: Server, listener: RequestListener, newest = COMPLETE): ReadonlySet<Socket> {
   const open = new Set<Socket>();
   const hangUps = new HangUps();
@@ -30,7 +30,7 @@ export function serve(server: Server, listener: RequestListener, newest = COMPLE
   server.on(accepted, (socket: Socket) => {
     if (known.has(socket)) return;
     known.add(socket);
-    // Somebody has to listen also when a route has taken the connection over: a reset must not end the daemon.
+    // An error handler is needed even when a route has taken the connection over: a reset must not end the daemon.
     socket.on('error', () => socket.destroy());
     socket.on('end', () => {
       if (!socket.writableEnded) hangUps.watch(socket);
@@ -49,7 +49,7 @@ export function serve(server: Server, listener: RequestListener, newest = COMPLE
   return open;
 }
 
-/** A client without TLS would only see its connection end: it is told why. */
+/** A client without TLS gets a message instead of a closed connection. */
 function refusePlainText(server: Server, newest: ApiVersion): void {
   const accept = server.listeners('connection');
   server.removeAllListeners('connection');
@@ -62,7 +62,7 @@ function refusePlainText(server: Server, newest: ApiVersion): void {
       if (first === null) return giveUp();
       if (first[0] !== TLS_HANDSHAKE) {
         socket.end(rawRefusal('Client sent an HTTP request to an HTTPS server.', newest));
-        return socket.resume(); // what is left unread would reset the connection, and the answer with it
+        return socket.resume(); // unread bytes would reset the connection, and lose the answer
       }
       socket.setTimeout(0, giveUp);
       socket.unshift(first);

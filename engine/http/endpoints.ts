@@ -10,20 +10,20 @@ declare module 'fastify' {
 type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE';
 
 type Facts = Readonly<{
-  /** What a person calls it, as in `… is not implemented yet`. */
+  /** Its name for people, as in `… is not implemented yet`. */
   title: string;
   /**
-   * The connection becomes the client's stream: where the request asks for an upgrade, or always, so that whatever comes
-   * behind such a request is no second one.
+   * The connection becomes the client's stream: if the request asks for an upgrade, or always. Bytes behind such a
+   * request are not a second request.
    */
   takesOver?: 'asked' | 'always';
-  /** Ends with the client, however long that takes: a daemon that ends does not wait for the answer. */
+  /** The answer lasts as long as the client stays: a daemon that ends does not wait for it. */
   lasts?: true;
-  /** The name in the path may have slashes. */
+  /** The name in the path may contain slashes. */
   slashes?: true;
   /** Only a member of a cluster has it. */
   inCluster?: true;
-  /** The first version of the API that has it; without one all have it that are served. */
+  /** The first version of the API that has it; without one, all served versions. */
   since?: ApiVersion;
 }>;
 
@@ -112,7 +112,7 @@ const TABLE = {
 export type EndpointName = keyof typeof TABLE;
 export type Endpoint = Facts & Readonly<{ name: string; method: Method; path: string }>;
 
-/** The index of the API: all that is known of an endpoint before there is a route for it. */
+/** The index of the API: the facts about an endpoint that do not need its route. */
 export const ENDPOINTS: readonly (Endpoint & { name: EndpointName })[] = Object.entries<Facts>(TABLE).map(
   ([name, facts]) => {
     const [method, path] = name.split(' ') as [Method, string];
@@ -125,7 +125,7 @@ export function routerPath({ path }: Endpoint): string {
   return path.replaceAll(/\{(\w+)\}/g, ':$1');
 }
 
-/** The endpoint of a route, whatever the route calls its parameters. */
+/** The endpoint of a route, regardless of the names of its parameters. */
 export function endpointOf(
   endpoints: readonly Endpoint[],
   methods: string | readonly string[],

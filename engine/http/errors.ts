@@ -45,7 +45,7 @@ function statusAt(status: number | StatusByVersion | undefined, apiVersion: ApiV
   return isBelow(apiVersion, status.below) ? status.status : status.from;
 }
 
-/** Whatever nobody meant to throw is logged here, once, with its stack. */
+/** Unexpected errors are logged here, once, with their stack. */
 export function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const status = errorStatus(error, request.apiVersion, request.routeOptions.config.errors);
   if (status === 304) {
@@ -53,7 +53,7 @@ export function answerError(error: unknown, request: FastifyRequest, reply: Fast
     reply.code(304).send();
     return;
   }
-  const isAbort = error !== undefined && error === request.raw.errored; // the client broke off its own request
+  const isAbort = error !== undefined && error === request.raw.errored; // the client aborted its own request
   if (status >= 500 && !(error instanceof EngineError) && !isAbort) {
     request.log.error({ err: error, method: request.method, url: request.url }, 'a request failed unexpectedly');
   }
@@ -71,7 +71,7 @@ export function answerOutsideOfRoutes(error: unknown, reply: FastifyReply): void
   reply.code(errorStatus(error, COMPLETE)).send(Buffer.from(JSON.stringify({ message: messageOf(error) })));
 }
 
-/** What a person reads of an error, also for the error objects inside of streams. */
+/** The message of an error, also for error objects inside of streams. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

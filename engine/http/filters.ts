@@ -1,7 +1,7 @@
 import { EngineError } from '../lib/errors.ts';
 import { parsePattern, type Pattern } from '../lib/pattern.ts';
 
-/** The values of each filter key that a client gave; a key that is not there does not restrict anything. */
+/** The values of each filter key; a missing key restricts nothing. */
 export type Filters = ReadonlyMap<string, ReadonlySet<string>>;
 
 /**
@@ -21,14 +21,14 @@ export function parseFilters(text: string | undefined, allowed: readonly string[
   return filters;
 }
 
-/** The boolean that a filter such as `dangling` carries; of both, `true` counts. */
+/** The boolean of a filter such as `dangling`; if both are given, `true` counts. */
 export function booleanFilter(filters: Filters, key: string): boolean | undefined {
   const values = filters.get(key);
   if (values === undefined || values.size === 0) return undefined;
   return [...values].map((value) => booleanOf(key, value)).includes(true);
 }
 
-/** Whether one value of a key satisfies a test; also when there is none. */
+/** Whether one value of a key passes a test, or the key is missing. */
 export function anyValue(filters: Filters, key: string, isSatisfied: (value: string) => boolean): boolean {
   const values = filters.get(key);
   return values === undefined || values.size === 0 || [...values].some(isSatisfied);
@@ -45,7 +45,7 @@ export function textFilter(filters: Filters, key: string): Pattern {
   return (text) => values.has(text) || patterns.some((pattern) => pattern(text));
 }
 
-/** Whether labels satisfy every `key` or `key=value` of a `label` filter. */
+/** Whether labels match every `key` or `key=value` of a `label` filter. */
 export function labelsMatch(
   wanted: ReadonlySet<string> | undefined,
   labels: Readonly<Record<string, string>>,

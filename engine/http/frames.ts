@@ -1,4 +1,4 @@
-/** Stream types of the 8-byte framing; 0 (stdin) is written by nobody, but readers show it as stdout. */
+/** Stream types of the 8-byte framing; 0 (stdin) is never written, but readers show it as stdout. */
 export type StreamType = 0 | 1 | 2;
 export const STDOUT: StreamType = 1;
 export const STDERR: StreamType = 2;
@@ -22,7 +22,7 @@ export function frameHeader(type: StreamType, payloadBytes: number): Buffer {
   return header;
 }
 
-/** Takes a framed stream apart, however its bytes are cut into chunks; payloads are handed on as they come. */
+/** Parses a framed stream from chunks of any size; payloads are passed on as they arrive. */
 export class FrameDecoder {
   readonly #onPayload: (type: StreamType, payload: Buffer) => void;
   readonly #header = Buffer.alloc(HEADER_BYTES);
@@ -33,7 +33,7 @@ export class FrameDecoder {
     this.#onPayload = onPayload;
   }
 
-  /** Whether the stream stands between two frames: an end anywhere else has lost something. */
+  /** Whether the stream is between two frames: an end anywhere else is a truncation. */
   get atFrameStart(): boolean {
     return this.#headerBytes === 0;
   }

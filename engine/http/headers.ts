@@ -6,7 +6,7 @@ const CORS_METHODS = 'HEAD, GET, POST, DELETE, PUT, OPTIONS';
 
 export type Headers = Readonly<Record<string, string>>;
 
-/** What every answer carries, also one that is no HTTP body any more: clients negotiate with these. */
+/** The headers of every answer, hijacked ones included: clients negotiate with them. */
 export function engineHeaders(newest: ApiVersion): Headers {
   return {
     'Api-Version': newest,
@@ -16,7 +16,7 @@ export function engineHeaders(newest: ApiVersion): Headers {
   };
 }
 
-/** The same with those that let pages of other origins in, where the operator has named an origin. */
+/** The same, with CORS headers if the operator has named an origin. */
 export function answerHeaders(ofEngine: Headers, allowedOrigin: string): Headers {
   if (allowedOrigin === '') return ofEngine;
   return {
@@ -27,12 +27,12 @@ export function answerHeaders(ofEngine: Headers, allowedOrigin: string): Headers
   };
 }
 
-/** Headers as the lines of a head that we write ourselves. */
+/** Headers as lines, for a head that is written by hand. */
 export function headerLines(headers: Readonly<Record<string, unknown>>): string[] {
   return Object.entries(headers).map(([name, value]) => `${name}: ${String(value)}`);
 }
 
-/** A whole answer for what never became a request: the same form as every other refusal. */
+/** A complete answer to bytes that are not a request, in the form of every refusal. */
 export function rawRefusal(message: string, newest: ApiVersion): string {
   const body = JSON.stringify({ message });
   const head = [

@@ -37,7 +37,7 @@ export function rawStreamType(request: FastifyRequest): string {
   return request.headers.accept?.includes(DOCKER_RAW_STREAM) === true ? DOCKER_RAW_STREAM : RAW_STREAM;
 }
 
-/** Whether the client wants 101 and an upgraded connection. */
+/** Whether the client asks for 101 and an upgraded connection. */
 export function wantsUpgrade(request: IncomingMessage): boolean {
   return request.headers.upgrade?.toLowerCase() === 'tcp' && streamBehind(request) !== undefined;
 }

@@ -16,23 +16,23 @@ import type { UnderWay } from './under-way.ts';
 import { apiVersionsOf } from './versions/api-version.ts';
 
 export const SERVER_OPTIONS = {
-  allowHalfOpen: true, // who has sent all still reads; without TLS it is the default
-  requireHostHeader: false, // server.ts refuses with JSON
+  allowHalfOpen: true, // a client that has half-closed still reads; without TLS this is the default
+  requireHostHeader: false, // server.ts answers these with JSON
   keepAliveTimeout: 60_000,
-  requestTimeout: 0, // archives may take as long as they take
+  requestTimeout: 0, // archives may take any time
   // As Go's: some clients repeat a whole create body in the query, others send all their credentials in a header.
   maxHeaderSize: 1024 * 1024,
 };
-/** How long the end waits for the answers that clients still wait for. */
+/** How long the daemon's end waits for answers under way. */
 const LAST_ANSWERS_SECONDS = 10;
 
-/** Hosts that are open, as clients reach them: with the port that the kernel chose for port 0. */
+/** The open hosts as clients reach them, with the kernel's choice for port 0. */
 export type Listeners = AsyncDisposable & { readonly hosts: readonly string[] };
 type Listening = AsyncDisposable & { readonly host: string };
 
 /**
- * Opens every host of the configuration; none is left open when one fails. Disposing lets nobody in any more, and cuts
- * the connections when the requests under way have their answers.
+ * Opens every host of the configuration, or none if one fails. Disposing accepts no more clients, and closes the
+ * connections when the requests under way have their answers.
  */
 export async function openListeners(
   config: Config,
@@ -47,7 +47,7 @@ export async function openListeners(
     if (host.kind === 'tcp')
       open.push(undo.use(await openTcp(config, host.address, host.port, tcpListener, underWay)).host);
   }
-  // A socket's file last: who waits for it finds all of them open.
+  // A socket's file is created last, so that all are open when it appears.
   for (const host of hosts) {
     if (host.kind === 'unix') open.push(undo.use(await openUnix(config, host.path, listener, underWay)).host);
   }
@@ -105,7 +105,7 @@ async function close(server: Server, underWay: UnderWay, connections: Iterable<S
   await closed;
 }
 
-/** Whether somebody accepts connections on a socket that is there. */
+/** Whether a process accepts connections on an existing socket. */
 async function answers(path: string): Promise<boolean> {
   const socket = connect(path);
   try {
@@ -120,7 +120,7 @@ async function answers(path: string): Promise<boolean> {
 }
 
 function createTlsServer(config: Config): Server {
-  const https = process.getBuiltinModule('node:https'); // TLS takes memory too: only where it is wanted
+  const https = process.getBuiltinModule('node:https'); // TLS takes memory, so it is loaded only if used
   return https.createServer({ ...SERVER_OPTIONS, ...certificates(config) });
 }
 

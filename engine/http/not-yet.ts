@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { EngineError } from '../lib/errors.ts';
 import { routerPath, type Endpoint } from './endpoints.ts';
 
-/** Endpoints that are not built yet say so; what needs a cluster says that there is none. */
+/** Answers of endpoints that are not built yet, or need a cluster. */
 export function addMissingRoutes(http: FastifyInstance, missing: readonly Endpoint[]): void {
   for (const endpoint of missing) {
     const { method, title, inCluster } = endpoint;

@@ -7,7 +7,7 @@ export type RouteDescription = { endpoint: Endpoint; url: string; method: string
 type Schema = { querystring?: Part; params?: Part; body?: object; response?: Record<string, object> };
 type Part = { properties?: Record<string, object & { description?: string }>; required?: string[] };
 
-/** The API of one version as an OpenAPI document, made of the same schemas that validate. */
+/** The API of one version as an OpenAPI document, made from the schemas that validate. */
 export function describeRoutes(routes: readonly RouteDescription[], version: ApiVersion): object {
   const paths: Record<string, Record<string, object>> = {};
   for (const { endpoint, url, method, schema } of routes) {

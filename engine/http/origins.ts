@@ -4,24 +4,24 @@ import { isIP } from 'node:net';
 import { isLoopback } from '../config/hosts.ts';
 import { EngineError } from '../lib/errors.ts';
 
-/** To which of our addresses a request came, over TCP without TLS. */
+/** The local address of a request over TCP without TLS. */
 const addresses = new WeakMap<IncomingMessage, string>();
 
 /** For a listener that a page in a browser on this machine could reach. */
 export function overPlainTcp(listener: RequestListener): RequestListener {
   return (request, response) => {
-    // An address that is gone already is taken for the one that is guarded best.
+    // A closed connection has no address, and gets the strictest check.
     addresses.set(request, request.socket.localAddress?.replace(/^::ffff:/, '') ?? '127.0.0.1');
     listener(request, response);
   };
 }
 
 /**
- * What speaks against a request before anybody looks at its path; undefined: nothing.
+ * The reason to refuse a request regardless of its path; undefined: none.
  *
- * A page of somebody else can make a browser on this machine ask a loopback address: under a name of its own that now
- * leads there, by a WebSocket, or by a POST of plain text. Over TCP without TLS nothing else keeps it out. Clients that
- * are no browsers send no Origin, or that of the address which they ask.
+ * A foreign page can make a browser on this machine send requests to a loopback address: by DNS rebinding, by a
+ * WebSocket, or by a POST of plain text. Over TCP without TLS nothing else stops it. Clients that are not browsers send
+ * no Origin, or that of the address.
  */
 export function refusalOf(request: IncomingMessage, allowedOrigin: string): EngineError | undefined {
   const { host, origin } = request.headers;
@@ -39,7 +39,7 @@ export function refusalOf(request: IncomingMessage, allowedOrigin: string): Engi
   return new EngineError('forbidden', `pages of ${origin} are not let in: see --api-cors-header`);
 }
 
-/** A name that somebody else's DNS may lead here; an address needs none. */
+/** Whether the host is a name that foreign DNS may point here; an address is not. */
 function isForeign(host: string): boolean {
   const [, address, name = ''] = /^(?:\[(.*)\]|([^:]*))(?::\d*)?$/.exec(host) ?? [];
   return isIP(address ?? name) === 0 && !/^(.*\.)?localhost\.?$/i.test(name) && host !== '';

@@ -1,18 +1,18 @@
 import { ENDPOINTS } from './endpoints.ts';
 import { isSupported, splitVersion, type ApiVersions } from './versions/api-version.ts';
 
-/** What stands before and after a name that may have slashes. */
+/** The parts of a path before and after a name that may contain slashes. */
 const PLACES = ENDPOINTS.filter(({ slashes }) => slashes).map(({ method, path }) => {
   const [before = '', after = ''] = path.split(/\{\w+\}/);
   return { method, before, after };
 });
 
-/** A path that no route has: its error says which versions there are. */
+/** A path without a route: its error names the supported versions. */
 export const UNSUPPORTED = '/unsupported-version/';
 
 /**
- * A request's URL as the routes know it: without the version, and with names that carry slashes (images, aliases,
- * plugins) as one encoded part.
+ * A request's URL for the router: without the version, and with names that contain slashes (images, aliases, plugins)
+ * as one encoded part.
  */
 export function rewriteUrl(method: string, url: string, versions: ApiVersions): string {
   const [path, query] = splitOnce(url, '?');
@@ -28,7 +28,7 @@ function withoutVersion(path: string, versions: ApiVersions): string {
 
 /** Names with slashes become one encoded part. */
 function encodeNames(method: string, path: string): string {
-  // Newer clients ask for `/plugins/x/json`: there is no such path yet, and nothing that is called `x/json`.
+  // Newer clients request `/plugins/x/json`, which is a path that does not exist yet, not a plugin `x/json`.
   if (path.startsWith('/plugins/') && path.endsWith('/json')) return path;
   const place = PLACES.find(
     ({ method: of, before, after }) =>
@@ -39,7 +39,7 @@ function encodeNames(method: string, path: string): string {
   return before + encode(path.slice(before.length, path.length - after.length)) + after;
 }
 
-/** Encoded once, also when the client did it already. */
+/** Encoded once, even if the client has encoded it already. */
 function encode(name: string): string {
   try {
     return encodeURIComponent(decodeURIComponent(name));

@@ -35,7 +35,7 @@ import {
 
 type Needs = { config: Config; log: FastifyBaseLogger };
 
-/** All routes behind one request listener; who listens where is `listeners.ts`. */
+/** All routes behind one request listener; `listeners.ts` opens the sockets. */
 export async function buildServer(
   engine: Needs,
   plugins: readonly FastifyPluginAsyncTypebox[],
@@ -62,7 +62,7 @@ export async function buildServer(
     done(refusalOf(request.raw, engine.config.apiCorsHeader));
   });
   if (limits !== undefined) {
-    // Paths without a route are one endpoint: their number has no end.
+    // Paths without a route count as one endpoint, because there is no limit to their number.
     http.addHook('onRequest', async (request, reply) => {
       await limits.admit(request, reply, `${request.method} ${request.routeOptions.url ?? '*'}`);
     });
@@ -73,7 +73,7 @@ export async function buildServer(
   return http;
 }
 
-/** `refuseEarly` answers what fails before there is a route. */
+/** `refuseEarly` answers requests that fail before routing. */
 function newServer(
   log: FastifyBaseLogger,
   versions: ApiVersions,
@@ -93,7 +93,7 @@ function newServer(
   });
   http.setErrorHandler((error, request, reply) => answerError(error, request, reply));
   http.setValidatorCompiler(lazyValidator);
-  // The schemas describe and validate; what we answer is ours and needs no second check.
+  // The schemas describe and validate requests; answers need no check.
   http.setSerializerCompiler(() => (value) => JSON.stringify(value));
   return http;
 }
@@ -139,7 +139,7 @@ export function listenerOf(http: FastifyInstance): RequestListener {
   return (request, response) => http.routing(request, response);
 }
 
-/** Instead of the compilers that Fastify would load: ours are set below its creation, and use far less memory. */
+/** Replaces the compilers that Fastify would load: ours are set after its creation, and use far less memory. */
 function unused(): never {
   throw new Error('a schema was compiled by none of our compilers');
 }

@@ -18,7 +18,7 @@ export class ResponseStream {
     this.signal.addEventListener('abort', () => output.destroy());
   }
 
-  /** Writes, and waits while the client does not keep up. A client that has gone takes everything at once. */
+  /** Writes, and waits for a slow client. Writes to a client that has gone are dropped. */
   async write(chunk: string | Uint8Array): Promise<void> {
     if (this.signal.aborted || this.output.write(chunk)) return;
     const settled = new AbortController();
@@ -32,7 +32,7 @@ export class ResponseStream {
     }
   }
 
-  /** One JSON object as progress lines have it. */
+  /** One JSON object as a progress line. */
   async line(value: unknown): Promise<void> {
     return await this.write(`${JSON.stringify(value)}\r\n`);
   }

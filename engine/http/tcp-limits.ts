@@ -15,7 +15,7 @@ import { TAKEN_OVER } from './under-way.ts';
 type Known = Readonly<{ digest: Buffer; caller: Caller }>;
 
 /**
- * The rate limits of clients over TCP, with the headers and errors of the gateway; who comes over a Unix socket is not
+ * The rate limits of clients over TCP, with the headers and errors of the gateway; clients of a Unix socket are not
  * limited.
  *
  * CPU time is not among them: the gateway estimates it by the time of the answer, and here a stop, a build or a wait
@@ -33,7 +33,7 @@ export class TcpLimits implements AsyncDisposable {
     this.use(settings);
   }
 
-  /** Puts other limits and tokens in force; counts stay. */
+  /** Applies new limits and tokens; counts stay. */
   use({ anonymous, user, windowSeconds, concurrent, points, tokens }: RateLimits): void {
     const primary = { ...defaultPrimaryLimits, anonymous, user };
     this.#limiter.changeRules(
@@ -52,10 +52,10 @@ export class TcpLimits implements AsyncDisposable {
     );
   }
 
-  /** For the listeners whose requests are to be limited. */
+  /** Wraps a listener whose requests are limited. */
   overTcp(listener: RequestListener): RequestListener {
     return (request, response) => {
-      // An address that is gone already: such requests share one count.
+      // Closed connections have no address; their requests share one count.
       this.#addresses.set(request, request.socket.remoteAddress ?? '');
       listener(request, response);
     };
@@ -92,7 +92,7 @@ export class TcpLimits implements AsyncDisposable {
     await this.#limiter[Symbol.asyncDispose]();
   }
 
-  /** Undefined: nobody that is known. */
+  /** Undefined: no known caller. */
   #callerOf(authorization: string | undefined): Caller | undefined {
     const credential = credentialIn(authorization);
     if (credential.kind !== 'token' && credential.kind !== 'basic') return undefined;
@@ -111,7 +111,7 @@ export class TcpLimits implements AsyncDisposable {
   }
 }
 
-/** The look-up takes what nobody can choose of a hash; the rest is compared in constant time. */
+/** The look-up uses the hash, which a client cannot choose; the comparison is in constant time. */
 function beginningOf(digest: Buffer): string {
   return digest.toString('hex', 0, 8);
 }

@@ -1,7 +1,7 @@
 import { EngineError } from '../lib/errors.ts';
 
 const SECONDS = /^(-?)(\d{1,12})(?:\.(\d{1,9}))?$/;
-/** As Go writes a length of time: `1h30m`, `1.5s`, `200ms`. */
+/** A duration in Go's form: `1h30m`, `1.5s`, `200ms`. */
 const LENGTH = /^(?:\d+(?:\.\d+)?(?:h|ms|m|s|us|µs|ns))+$/;
 const UNIT_NS: Readonly<Record<string, number>> = { h: 3.6e12, m: 6e10, s: 1e9, ms: 1e6, us: 1e3, µs: 1e3, ns: 1 };
 const LOCAL_DATE = /^\d{4}-\d{2}-\d{2}(?:T[\d:.]+)?$/;

@@ -5,7 +5,7 @@ import type { Clock } from '../lib/clock.ts';
 /** The event of a response whose connection a route has taken over: from then on it is a stream, and no request. */
 export const TAKEN_OVER = Symbol('taken over');
 
-/** The requests that wait for their answer: a daemon that ends gives it to them first. */
+/** The requests under way: a daemon that ends answers them first. */
 export class UnderWay {
   readonly #responses = new Set<ServerResponse>();
   readonly #clock: Clock;
@@ -21,7 +21,7 @@ export class UnderWay {
     response.once('close', left).once(TAKEN_OVER, left);
   }
 
-  /** Resolves when every one of them has its answer, or when the time is over. */
+  /** Resolves when all of them are answered, or when the time is over. */
   async answered(seconds: number): Promise<void> {
     if (this.#responses.size === 0) return;
     this.#answered ??= Promise.withResolvers<void>();

@@ -17,10 +17,10 @@ const TAKEN_OVER_UNASKED = new RegExp(
     .map(({ path }) => path.replaceAll(/\{\w+\}/g, '[^/]+'))
     .join('|')})(\\?|$)`,
 );
-/** Makes the parser stop behind the head, as for a CONNECT. */
+/** Makes the parser stop after the head, as for a CONNECT. */
 const STOP = 2;
 
-/** With Node's parser, which is documented nowhere: it alone knows where a request ends. */
+/** Uses Node's undocumented parser, because only it knows where a request ends. */
 type Accepted = Socket & { parser: { onIncoming: (request: Request, keepAlive: boolean) => number } };
 type Request = IncomingMessage & { upgrade?: boolean };
 
@@ -85,7 +85,7 @@ function headThatAsks({ method, url, httpVersion, rawHeaders }: Request): Buffer
   return Buffer.from(lines.join('\r\n'), 'latin1');
 }
 
-/** Answers come in the order of the requests, also where a client did not wait for them. */
+/** Answers come in the order of the requests, also for pipelined ones. */
 function afterwards(before: Response | undefined, work: () => void): void {
   if (before === undefined || before.writableFinished) work();
   else before.once('finish', work);

@@ -23,7 +23,7 @@ export function lazyValidator({ schema, httpPart = 'request' }: Route): (value: 
 
 type Mistake = Readonly<{ instancePath: string; keyword: string; message: string }>;
 
-/** The deepest place is the one that the client has to change; where it may have several types, all of them are told. */
+/** The deepest error is the one that the client has to fix; if several types are allowed, all are named. */
 function tellingError(mistakes: readonly Mistake[]): { field: string; problem: string } {
   const depth = ({ instancePath }: Mistake): number => instancePath.split('/').length;
   const [first] = mistakes.toSorted((a, b) => depth(b) - depth(a));

@@ -2,7 +2,7 @@ import type { HTTPMethods } from 'fastify';
 
 import { type Case } from './row.ts';
 
-/** What no endpoint is asked for: refused in the same form. */
+/** Requests to no endpoint, which are refused in the same form. */
 export const OUTSIDE_OF_ENDPOINTS: readonly (readonly [HTTPMethods, ...Case])[] = [
   ['GET', 404, 'no such path', '/nope'],
   ['GET', 404, 'no such path below a container', '/containers/running/nope'],

@@ -1,6 +1,6 @@
-/** What a request has beside its method and path. */
+/** The parts of a request besides its method and path. */
 export type Extra = {
-  /** A text or bytes go out as they are, anything else as JSON. */
+  /** A text or bytes are sent unchanged, anything else as JSON. */
   body?: unknown;
   headers?: Record<string, string>;
   /** The content type of an answer that is not JSON. */
@@ -13,7 +13,7 @@ export type Extra = {
 export type Case = readonly [status: number, why: string, path: string, extra?: Extra];
 
 export type StatusRow = Readonly<{
-  /** As the specification lists them. */
+  /** In the order of the specification. */
   statuses: readonly number[];
   cases: readonly Case[];
   /** What the specification lists and no request brings about, with the reason. A 500 needs none: it is a failure. */

@@ -11,7 +11,7 @@ declare module 'fastify' {
 
 export type ApiVersion = `1.${number}`;
 
-/** What is refused below and above, and what a request without a version speaks. */
+/** The oldest and newest accepted version, and that of requests without a version. */
 export type ApiVersions = Readonly<{ min: ApiVersion; max: ApiVersion; fallback: ApiVersion }>;
 
 /** The oldest and the newest that the settings may name. What is newer than `COMPLETE` is still being built. */
@@ -25,7 +25,7 @@ export function isBelow(one: ApiVersion, other: ApiVersion): boolean {
   return minorOf(one) < minorOf(other);
 }
 
-/** Undefined for what is no version of this API. */
+/** Undefined for anything but a version of this API. */
 export function parseApiVersion(text: string): ApiVersion | undefined {
   return /^1\.(0|[1-9]\d*)$/.test(text) ? (text as ApiVersion) : undefined;
 }

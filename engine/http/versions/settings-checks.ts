@@ -2,7 +2,7 @@ import type { SettingsChecks } from '../../config/check.ts';
 import { refuseIf } from '../../lib/errors.ts';
 import { isBelow, NEWEST, OLDEST, parseApiVersion, type ApiVersion } from './api-version.ts';
 
-/** What the schema of the settings cannot say of the API's versions. */
+/** Checks of the API's versions that the schema of the settings cannot express. */
 export const apiSettingsChecks: SettingsChecks = {
   'min-api-version': (settings) => {
     const [min, max] = [read(settings['min-api-version']), parseApiVersion(settings['max-api-version'])];

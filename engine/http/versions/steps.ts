@@ -4,23 +4,23 @@ import { isBelow, namesVersion, type ApiVersion } from './api-version.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Between this route and the clients of older versions. */
+    /** The steps between this route and clients of older versions. */
     steps?: Steps;
   }
 }
 
 /**
- * One change of the API, for the clients from before it: what they say means what it meant to them, and they get the
- * answer that they know. Steps are pure; operations know the newest version alone.
+ * One change of the API, for older clients: converts their requests to today's meaning, and the answers to the form
+ * that they know. Steps are pure; operations know only the newest version.
  */
 export type Step<Body = unknown, Answer = unknown> = Readonly<{
   /** The version of the change. */
   below: ApiVersion;
   /** Only for clients that name their version. */
   named?: true;
-  /** A validated body in today's terms. */
+  /** Converts a validated body to today's terms. */
   request?(body: Body): Body;
-  /** An answer in the client's terms; not of a route that sends text. */
+  /** Converts an answer to the client's terms; not for a route that sends text. */
   response?(answer: Answer): Answer;
   /** The status of a success. */
   status?: number;
@@ -51,7 +51,7 @@ export function statusFor(steps: Steps, status: number): number {
   return steps.findLast((step) => step.status !== undefined)?.status ?? status;
 }
 
-/** Puts a route's steps around its handler; a route without steps is as it was. */
+/** Wraps a route's handler with its steps; a route without steps stays unchanged. */
 export function addSteps(route: RouteOptions): void {
   const { steps } = route.config ?? {};
   if (steps === undefined) return;
