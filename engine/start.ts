@@ -101,7 +101,7 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
     daemonId: daemonId(config.dataRoot),
     setAside: new SetAside(config.dataRoot, clock.now(), log),
     blobs,
-    archives: undo.use(new Archives(clock)),
+    archives: undo.use(new Archives(background)),
     layers,
     images,
     imageUsage: {

@@ -15,6 +15,7 @@ import { Archives } from '@gantry/engine/layers/archives.ts';
 import { Blobs } from '@gantry/engine/layers/blobs.ts';
 import { Layers } from '@gantry/engine/layers/layers.ts';
 import type { ArchiveLimits } from '@gantry/engine/layers/tar-reader.ts';
+import { Background } from '@gantry/engine/lib/background.ts';
 import { systemClock } from '@gantry/engine/lib/clock.ts';
 import { KeyLock } from '@gantry/engine/lib/key-lock.ts';
 
@@ -42,7 +43,7 @@ export class TestImages implements AsyncDisposable {
     this.db = new Database(join(this.directory, 'gantry.db'));
     this.events = new Events(this.db, this.clock, { error: console.error });
     this.blobs = new Blobs(this.directory);
-    this.archives = new Archives(this.clock, limits);
+    this.archives = new Archives(new Background(this.clock, { error: console.error }), limits);
     this.layers = new Layers(this.db, this.blobs, this.directory, {
       warn: (details) => {
         throw new Error('a folder could not be removed', { cause: details });

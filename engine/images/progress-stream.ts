@@ -16,7 +16,8 @@ export async function streamProgress(
   const opened: { stream?: ResponseStream } = {};
   const write = (line: unknown): void => {
     opened.stream ??= openStream(request, reply);
-    void opened.stream.line(line);
+    const { stream } = opened;
+    stream.line(line).catch(() => stream.output.destroy()); // the client learns of it as of any answer that breaks off
   };
   try {
     await work(write);

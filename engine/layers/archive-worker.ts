@@ -22,6 +22,7 @@ const port = parentPort!;
 const streams = new Map<number, ArrivingStream>();
 
 port.on('message', (message: ToWorker) => {
+  // oxlint-disable-next-line typescript/no-floating-promises -- what fails here ends the thread, and fails what it was at
   if ('start' in message) void perform(message.id, message.start);
   else if ('chunk' in message) streams.get(message.id)?.push(message.chunk);
   else streams.get(message.id)?.end(message.end.failure);

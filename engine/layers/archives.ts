@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 
 import { collectYoung, giveBackMemory } from '../host/memory.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { Background } from '../lib/background.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { Extracted, FromWorker, Received, Results, ToWorker, Unpacked, Work } from './archive-messages.ts';
 import { DEFAULT_LIMITS, type ArchiveLimits } from './tar-reader.ts';
@@ -32,11 +32,11 @@ type Task = {
 /** Reads and writes archives in worker threads; the event loop only passes bytes on. */
 export class Archives implements AsyncDisposable {
   readonly limits: ArchiveLimits;
-  readonly #clock: Clock;
+  readonly #background: Background;
   readonly #threads: ArchiveThread[] = [];
 
-  constructor(clock: Clock, limits: ArchiveLimits = DEFAULT_LIMITS) {
-    this.#clock = clock;
+  constructor(background: Background, limits: ArchiveLimits = DEFAULT_LIMITS) {
+    this.#background = background;
     this.limits = limits;
   }
 
@@ -80,7 +80,7 @@ export class Archives implements AsyncDisposable {
   #leastBusy(): ArchiveThread {
     const [idlest] = this.#threads.toSorted((a, b) => a.load - b.load);
     if (idlest !== undefined && (idlest.load === 0 || this.#threads.length >= THREADS)) return idlest;
-    const thread = new ArchiveThread(this.#clock, () => {
+    const thread = new ArchiveThread(this.#background, () => {
       const at = this.#threads.indexOf(thread);
       if (at >= 0) this.#threads.splice(at, 1);
     });
@@ -91,14 +91,14 @@ export class Archives implements AsyncDisposable {
 
 class ArchiveThread {
   readonly #worker: Worker;
-  readonly #clock: Clock;
+  readonly #background: Background;
   readonly #onGone: () => void;
   readonly #tasks = new Map<number, Task>();
   #nextId = 0;
   #idle: Disposable | undefined;
 
-  constructor(clock: Clock, onGone: () => void) {
-    this.#clock = clock;
+  constructor(background: Background, onGone: () => void) {
+    this.#background = background;
     this.#onGone = onGone;
     this.#worker = new Worker(new URL('archive-worker.ts', import.meta.url), {
       // The worker opens files by calls that Node does not track, and closes them itself.
@@ -220,9 +220,10 @@ class ArchiveThread {
 
   #rest(): void {
     this.#worker.unref();
-    this.#idle = this.#clock.after(IDLE_MILLISECONDS, () => {
+    this.#idle = this.#background.after(IDLE_MILLISECONDS, 'end an idle archive thread', {}, async () => {
       this.#onGone();
-      void this.#worker.terminate().then(() => giveBackMemory());
+      await this.#worker.terminate();
+      giveBackMemory();
     });
   }
 

@@ -64,14 +64,14 @@ export class Networks implements Disposable {
 
   /** Sets up the bridge for the stored endpoints; those of dead containers must already be removed. */
   async start(): Promise<void> {
-    const { dataRoot, log, bridge: name } = this.settings;
+    const { background, dataRoot, log, bridge: name } = this.settings;
     const stored = this.predefined('bridge');
     const place = this.#place();
     this.#refuseMove(stored, { bridge: name, ...place });
     if (stored.bridge !== undefined && stored.bridge !== name) await removeBridgeNetwork(stored.bridge, dataRoot);
     if (place === undefined) return;
     this.store.saveNetwork({ ...this.predefined('bridge'), bridge: name, ...place });
-    this.#bridge = new BridgeNetwork({ name, ...place, mtu: this.mtu(), dataRoot, log }, () =>
+    this.#bridge = new BridgeNetwork({ name, ...place, mtu: this.mtu(), background, dataRoot, log }, () =>
       this.store.endpoints().filter(hasAddress),
     );
   }

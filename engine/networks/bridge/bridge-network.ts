@@ -6,6 +6,7 @@ import { legacyFilterLayout } from '../../host/iptables.ts';
 import { SystemError } from '../../host/libc.ts';
 import { changeLink, listLinks } from '../../host/links.ts';
 import { Netlink } from '../../host/netlink.ts';
+import type { Background } from '../../lib/background.ts';
 import { AddressLeases, macOf } from '../address-leases.ts';
 import { parseCidr, type Cidr } from '../cidr.ts';
 import type { Joined, WantedPlace } from '../driver.ts';
@@ -23,6 +24,7 @@ export type BridgeSettings = Readonly<{
   gateway: string;
   mtu: number;
   dataRoot: string;
+  background: Background;
   log: Logger;
 }>;
 
@@ -61,7 +63,8 @@ export class BridgeNetwork implements Disposable {
       published: endpoints().flatMap(({ ipAddress, ports }) => ports.map((port) => ({ ipAddress, port }))),
     }));
     this.#firewall.write();
-    this.#sandboxes = new Sandboxes({ route: this.#route, bridge: this.#bridge, mtu: settings.mtu }, settings.log);
+    const port = { route: this.#route, bridge: this.#bridge, mtu: settings.mtu };
+    this.#sandboxes = new Sandboxes(port, settings.background);
   }
 
   /** Sandboxes in stock. */
