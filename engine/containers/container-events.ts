@@ -1,7 +1,7 @@
 import type { Events } from '../events/events.ts';
 import type { Container } from './store.ts';
 
-/** Tells of a container, with the attributes that dockerd gives: its labels, image and name, and what is special. */
+/** Emits an event of a container with dockerd's attributes: its labels, image and name, and those of the event. */
 export function emitContainer(
   events: Events,
   action: string,
@@ -12,7 +12,7 @@ export function emitContainer(
   events.emit('container', action, id, { ...config.Labels, image: imageName, name, ...more });
 }
 
-/** The volumes come with the start of their container. */
+/** Emits the mounts of volumes at the start of their container. */
 export function emitMounts(events: Events, { id, mounts }: Container): void {
   for (const { type, name = '', driver = '', destination, propagation, writable } of mounts) {
     if (type !== 'volume') continue;
@@ -21,7 +21,7 @@ export function emitMounts(events: Events, { id, mounts }: Container): void {
   }
 }
 
-/** And go with its end. */
+/** Emits the unmounts at its end. */
 export function emitUnmounts(events: Events, { id, mounts }: Container): void {
   for (const { type, name = '', driver = '' } of mounts) {
     if (type === 'volume') events.emit('volume', 'unmount', name, { container: id, driver });

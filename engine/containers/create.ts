@@ -46,7 +46,7 @@ type Needs = {
 };
 
 /**
- * Makes a container that is ready to start; everything that can be refused is refused before anything is made.
+ * Creates a container that is ready to start. All checks come before the first change.
  *
  * Throws `invalid`, `notFound` (the image), `conflict` (the name). Specification, endpoint 2.
  */
@@ -99,7 +99,7 @@ export async function createContainer(
   await engine.layers.prepare(id, image.id);
   undo.defer(async () => await engine.layers.remove(id));
   await copyUpVolumes(engine, container);
-  // Another create may have taken the name while this one waited.
+  // Throws if another create has taken the name meanwhile.
   engine.containers.insert(container);
   undo.move();
   emitContainer(engine.events, 'create', container);
@@ -111,7 +111,7 @@ function findImage(images: ImageStore, ref: string): Image {
   return images.find(ref);
 }
 
-/** Nothing that a client asks for is passed over in silence. */
+/** Warnings about settings that are stored but not applied. */
 function notApplied({ Healthcheck }: CreateBody): string[] {
   const isAsked = (Healthcheck?.Test ?? []).length > 0 && Healthcheck?.Test?.[0] !== 'NONE';
   return isAsked ? ['Health checks are kept, but not run yet.'] : [];
@@ -125,7 +125,7 @@ function nameOf(containers: ContainerStore, wanted: string | undefined): string 
   return name;
 }
 
-/** Whatever a mode is compared with is a name: `none` by its id must not mean anything else. */
+/** Replaces a network's id by its name, because modes are compared by name. */
 function withNetworkByName(networks: Networks, body: HostConfigBody): HostConfigBody {
   const { NetworkMode = '' } = body;
   const isId = NetworkMode !== '' && networks.list().some(({ id }) => id.startsWith(NetworkMode));

@@ -10,20 +10,20 @@ import type { Container, MountPoint } from './store.ts';
 
 const NEVER = '0001-01-01T00:00:00Z';
 
-/** What the presentation needs from other domains. */
+/** Data from other domains for the presentation. */
 export type Around = {
   config: Config;
   now: Temporal.Instant;
   endpoints: readonly Endpoint[];
   /** The id of the network that it was in last; empty before the first start. */
   networkId: string;
-  /** Name of the image where it still has the one that the container was made of, its id otherwise. */
+  /** The image's name if it still belongs to the container's image, otherwise the id. */
   imageName: string;
   execIds: readonly string[];
   links: string[] | null;
-  /** Whose /etc/hosts and the like it has: its own id, or that of the container in whose network it is. */
+  /** The container whose /etc/hosts and similar files it uses: itself, or the owner of its network. */
   filesOf: string;
-  /** Its names in other containers. */
+  /** Its aliases in other containers. */
   linkNames: readonly string[];
 };
 

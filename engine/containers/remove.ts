@@ -54,7 +54,7 @@ export async function removeContainer(
   await removeBelongings(engine, removed);
 }
 
-/** A removal that an older daemon has claimed and not finished. */
+/** Finishes a removal that an earlier daemon has claimed. */
 export async function finishRemoval(engine: RemoveNeeds, container: Container): Promise<void> {
   engine.containers.together(() => deleteRecords(engine, container.id));
   await removeBelongings(engine, container);
@@ -65,7 +65,7 @@ function deleteRecords({ containers, execs }: RemoveNeeds, id: string): void {
   containers.delete(id);
 }
 
-/** The runtime needs some milliseconds to take away what is left of the last run; nobody has to wait for that. */
+/** The clean-up of the last run takes some milliseconds, so files are removed in the background. */
 async function removeBelongings(engine: RemoveNeeds, container: Container): Promise<void> {
   const { background } = engine;
   const { id, mounts } = container;
@@ -77,19 +77,19 @@ async function removeBelongings(engine: RemoveNeeds, container: Container): Prom
     await run.cleaned();
     engine.runs.forget(id);
     await rm(containerFolder(engine.config, id), { recursive: true, force: true });
-    await engine.layers.remove(id); // the last: until then the next daemon knows that all this was to go
+    await engine.layers.remove(id); // the last step: until then the next daemon knows that the rest is to be removed
   });
-  // What cannot be removed now is found by the next daemon: it is still nobody's.
+  // The next daemon removes volumes that cannot be removed now: they are still anonymous.
   await background.run('remove the volumes of a container', about, async () => {
     await removeAnonymousVolumes(engine, mounts);
   }).done;
-  // Clients that wait for it have asked on another connection: told before the answer, it would end them too early.
+  // Clients wait for the event on another connection, and must not get it before the answer.
   background.after(0, 'tell that a container is removed', about, () =>
     emitContainer(engine.events, 'destroy', container),
   );
 }
 
-/** They are nobody's now, until a user removes them. */
+/** They become ordinary volumes, which a user removes. */
 function keepVolumes({ volumes }: RemoveNeeds, { mounts }: Container): void {
   for (const { type, name = '' } of mounts) if (type === 'volume') volumes.keep(name);
 }
@@ -101,7 +101,7 @@ async function endIfAlive(engine: RemoveNeeds, id: string): Promise<void> {
     const canRun = state !== undefined && (isAlive(state) || state.status === 'restarting');
     if (canRun) await killContainer(engine, id);
   } catch (error) {
-    // It ended by itself in between.
+    // It ended meanwhile.
     if (!(error instanceof EngineError) || error.kind !== 'conflict') throw error;
     await engine.runs.of(id).settled();
   }
@@ -128,12 +128,12 @@ function refusal(id: string, kind: string, advice: string): EngineError {
 
 type VolumeNeeds = Pick<RemoveNeeds, 'events' | 'volumes' | 'volumeDrivers' | 'volumeUsage'>;
 
-/** Those that were made for one container alone, unless another one has borrowed them. */
+/** Removes volumes made for this container only, unless another one uses them. */
 export async function removeAnonymousVolumes(engine: VolumeNeeds, mounts: readonly MountPoint[]): Promise<void> {
   for (const { name = '' } of mounts) await removeIfUnused(engine, engine.volumes.get(name));
 }
 
-/** At the daemon's start: what a creation or a removal that was cut off has left. */
+/** At the daemon's start: removes anonymous volumes of interrupted creations and removals. */
 export async function removeVolumesOfNobody(engine: VolumeNeeds): Promise<void> {
   for (const volume of engine.volumes.all()) await removeIfUnused(engine, volume);
 }

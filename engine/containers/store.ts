@@ -10,27 +10,27 @@ import { ContainerConfig } from './settings/container-config-schema.ts';
 import { HostConfig } from './settings/host-config-schema.ts';
 import { ContainerState } from './state.ts';
 
-/** Something of the host that is mounted into the container. */
+/** A mount of the container. */
 const MountPoint = Type.Object({
   type: Type.Union([Type.Literal('bind'), Type.Literal('volume'), Type.Literal('tmpfs')]),
   /** Of the volume. */
   name: Type.Optional(Type.String()),
   /** Of the volume, by name. */
   driver: Type.Optional(Type.String()),
-  /** On the host; of a volume its folder. Empty for tmpfs. */
+  /** The path on the host, for a volume its folder. Empty for tmpfs. */
   source: Type.String(),
   destination: Type.String(),
   /** The client's own options, as it wrote them. */
   mode: Type.String(),
   writable: Type.Boolean(),
   propagation: Type.String(),
-  /** Whether an empty volume first gets what the image has at the destination. */
+  /** Whether an empty volume first gets the image's files of the destination. */
   copyUp: Type.Boolean(),
-  /** Made for this container alone, without a name of the user's. */
+  /** Made for this container only, without a name by the user. */
   anonymous: Type.Boolean(),
   /** Of a tmpfs, in the form of a mount. */
   options: Type.Optional(Type.String()),
-  /** False: without what is mounted below the source. */
+  /** False: without mounts below the source. */
   recursive: Type.Optional(Type.Literal(false)),
   /** The folder is not made when it is missing. */
   mustExist: Type.Optional(Type.Boolean()),
@@ -56,7 +56,7 @@ const Container = Type.Object({
   oomKilled: Type.Boolean(),
   /** Restarts by the restart policy since the last start by a user. */
   restartCount: Type.Integer(),
-  /** A user asked for its end: the restart policy leaves it alone. */
+  /** A user ended it, so the restart policy does not start it again. */
   stoppedByUser: Type.Boolean(),
   mounts: Type.Immutable(Type.Array(MountPoint)),
   /** Empty before the first start, and with the log driver none. */
@@ -84,7 +84,7 @@ const withVolumeDrivers: Upgrade = (old) => ({
   ),
 });
 
-/** The containers' records: all of them in memory, each change committed before it is seen. */
+/** The containers' records, all in memory; a change is committed before it is visible. */
 export class ContainerStore {
   readonly #db: Database;
   readonly #table;
@@ -101,7 +101,7 @@ export class ContainerStore {
     });
   }
 
-  /** The container a client means: by full id, by name with or without its slash, by unique prefix of the id. */
+  /** Finds a container by full id, by name with or without its slash, or by unique prefix of the id. */
   find(ref: string): Container {
     const name = ref.startsWith('/') ? ref.slice(1) : ref;
     const exact = this.get(ref) ?? this.named(name);
@@ -133,7 +133,7 @@ export class ContainerStore {
     return this.#table.all();
   }
 
-  /** Of all containers, also of those whose records cannot be read: nothing of theirs is anybody else's. */
+  /** The ids of all containers, including those whose records cannot be decoded, so that their files stay. */
   ids(): ReadonlySet<string> {
     return new Set([...this.#table.ids(), ...this.#table.idsSetAside()]);
   }
@@ -149,7 +149,7 @@ export class ContainerStore {
     this.#table.insert(container);
   }
 
-  /** Replaces a record by what `work` makes of it, and commits before it returns. `work` may refuse by throwing. */
+  /** Replaces a record by the result of `work`, and commits before it returns. `work` may throw to refuse. */
   change(id: string, work: (current: Container) => Container): Container {
     if (!this.#table.has(id)) notFound(id);
     return this.#table.change(id, (current) => {
@@ -178,7 +178,7 @@ function notFound(ref: string): never {
   throw new EngineError('notFound', `No such container: ${ref}`);
 }
 
-/** The refusal of a name that another container has, in the words that clients look for. */
+/** The error for a name that is taken, in the words that clients search for. */
 export function nameTaken(name: string, holderId: string): EngineError {
   return new EngineError(
     'conflict',
