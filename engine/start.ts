@@ -5,13 +5,12 @@ import type { Logger } from 'pino';
 
 import type { Config } from './config/daemon-config.ts';
 import { LiveConfig } from './config/live-config.ts';
-import { volumeUsers } from './containers/list.ts';
+import { containerParts } from './containers/parts.ts';
 import { reconcileContainers } from './containers/runs/reconcile.ts';
 import { Restarts } from './containers/runs/restarts.ts';
-import { Runs } from './containers/runs/runs.ts';
 import { stopAllContainers } from './containers/runs/stop-all.ts';
 import { isAlive } from './containers/state.ts';
-import { ContainerStore } from './containers/store.ts';
+import type { ContainerStore } from './containers/store.ts';
 import { checkDatabase } from './db/check-database.ts';
 import { Database } from './db/database.ts';
 import { FolderLock } from './db/folder-lock.ts';
@@ -27,10 +26,8 @@ import type { TcpLimits } from './http/tcp-limits.ts';
 import { UnderWay } from './http/under-way.ts';
 import { warmUp } from './http/warm-up.ts';
 import { tellLostLayers } from './images/lost.ts';
-import { ImageStore } from './images/store.ts';
+import { imageParts } from './images/parts.ts';
 import { Archives } from './layers/archives.ts';
-import { Blobs } from './layers/blobs.ts';
-import { Layers } from './layers/layers.ts';
 import { Background } from './lib/background.ts';
 import { systemClock } from './lib/clock.ts';
 import { hasCode } from './lib/errors.ts';
@@ -43,9 +40,7 @@ import { Pidfile } from './system/pidfile.ts';
 import { reloadSettings } from './system/reload.ts';
 import { prepareRoots } from './system/roots.ts';
 import { SetAside } from './trees/set-aside.ts';
-import { VolumeDrivers } from './volumes/drivers.ts';
-import { LocalVolumes } from './volumes/local.ts';
-import { VolumeStore } from './volumes/store.ts';
+import { volumeParts } from './volumes/parts.ts';
 
 /** A running daemon. Disposing ends it; containers go on unless live-restore is off. */
 export type Daemon = AsyncDisposable & {
@@ -59,88 +54,18 @@ export type Daemon = AsyncDisposable & {
 /** Builds the parts, finds what survived the last daemon, and then lets clients in. Undoes everything when it fails. */
 export async function startDaemon(config: Config, log: Logger): Promise<Daemon> {
   await using undo = new AsyncDisposableStack();
-  prepareRoots(config);
-  undo.use(new FolderLock(config.dataRoot, 'data root'));
-  if (config.execRoot !== config.dataRoot) undo.use(new FolderLock(config.execRoot, 'exec root'));
-  undo.use(new Pidfile(config.pidfile));
-  undo.use(privateMount(config.dataRoot));
-
-  const restoredFrom = checkDatabase(config.dataRoot);
-  if (restoredFrom !== undefined) log.warn({ from: restoredFrom }, 'the database is a backup that was restored');
-  const db = undo.use(new Database(join(config.dataRoot, 'gantry.db')));
-  undo.use(new DatabaseInUse(db, config.dataRoot, log));
+  const db = openRoots(config, log, undo);
   const live = new LiveConfig(config);
-  const clock = systemClock;
-  const background = new Background(clock, log);
-  const events = new Events(db, clock, log);
-  const blobs = new Blobs(config.dataRoot);
-  const layers = undo.use(new Layers(db, blobs, config.dataRoot, log));
-  const images = new ImageStore(db, layers);
-  const containers = new ContainerStore(db);
-  undo.use(background);
-  const locks = new KeyLock();
-  const networks = undo.use(
-    new Networks({ ...config, background, db, clock, log, nameOf: (id) => containers.get(id)?.name }),
-  );
-  // With the last container its bridge and its rules go too; the next start makes them in milliseconds.
-  undo.defer(async () => {
-    if (!containers.all().some(({ state }) => isAlive(state) || state.status === 'starting'))
-      await networks.removeAll();
-  });
-  const runtimes = new Runtimes(config);
-  const engine: Engine = {
-    get config() {
-      return live.current;
-    },
-    background,
-    clock,
-    log,
-    db,
-    locks,
-    events,
-    daemonId: daemonId(config.dataRoot),
-    setAside: new SetAside(config.dataRoot, clock.now(), log),
-    blobs,
-    archives: undo.use(new Archives(background)),
-    layers,
-    images,
-    imageUsage: {
-      usedBy: (imageId) =>
-        containers
-          .all()
-          .filter((container) => container.imageId === imageId)
-          .map(({ id, state }) => ({ id, running: isAlive(state) })),
-    },
-    containers,
-    runs: new Runs({ clock, containers }),
-    execs: new ExecStore(db),
-    execShims: new Map(),
-    runtimes,
-    networks,
-    volumes: new VolumeStore(db),
-    volumeDrivers: new VolumeDrivers(undo.use(new LocalVolumes(config.dataRoot, log))),
-    volumeUsage: {
-      usersOf: (volume) => volumeUsers(containers, volume),
-      isIncomplete: () => containers.idsSetAside().length > 0,
-    },
-  };
-  log.debug('looking for what survived the last daemon');
-  engine.volumeDrivers.reconcile(engine.volumes);
+  const engine = buildEngine(live, db, log, undo);
   const restarts = new Restarts(engine);
-  await reconcileContainers(engine, (id) => restarts.startWithDaemon(id));
-  await reconcileExecs(engine);
-  for (const { table, id, reason } of db.badRecords.all()) {
-    log.error({ table, id, err: reason }, 'a record cannot be read: it is passed over, and left as it is');
-  }
-  layers.reconcile(containers.ids(), images.ids(), engine.setAside);
-  tellLostLayers(engine, log);
+  await findSurvivors(engine, restarts);
   // What ends first comes last here: nobody may start a container while all of them are stopped.
   undo.defer(async () => (engine.config.liveRestore ? undefined : await stopAllContainers(engine)));
   undo.use(restarts);
-  const underWay = new UnderWay(clock);
+  const underWay = new UnderWay(engine.clock);
   const limits = await tcpLimits(config);
   const listener = listenerOf(await buildServer(engine, routes(engine), underWay, limits));
-  await warmUp(listener, usualRequests(containers), clock);
+  await warmUp(listener, usualRequests(engine.containers), engine.clock);
   const { hosts } = undo.use(await openListeners(config, listener, underWay, limits?.overTcp(listener)));
   restarts.begin();
   const parts = undo.move();
@@ -153,6 +78,75 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
     },
     [Symbol.asyncDispose]: async () => await parts.disposeAsync(),
   };
+}
+
+/** Takes the data root and the exec root for this daemon alone, and opens the database. */
+function openRoots(config: Config, log: Logger, undo: AsyncDisposableStack): Database {
+  prepareRoots(config);
+  undo.use(new FolderLock(config.dataRoot, 'data root'));
+  if (config.execRoot !== config.dataRoot) undo.use(new FolderLock(config.execRoot, 'exec root'));
+  undo.use(new Pidfile(config.pidfile));
+  undo.use(privateMount(config.dataRoot));
+  const restoredFrom = checkDatabase(config.dataRoot);
+  if (restoredFrom !== undefined) log.warn({ from: restoredFrom }, 'the database is a backup that was restored');
+  const db = undo.use(new Database(join(config.dataRoot, 'gantry.db')));
+  undo.use(new DatabaseInUse(db, config.dataRoot, log));
+  return db;
+}
+
+/** Makes the parts. They end in the reverse order: background work after the networks that it may still use. */
+function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDisposableStack): Engine {
+  const config = live.current;
+  const clock = systemClock;
+  const background = new Background(clock, log);
+  const events = new Events(db, clock, log);
+  const ofImages = imageParts({ config, db, log }, undo);
+  const ofContainers = containerParts({ clock, db });
+  const { containers } = ofContainers;
+  undo.use(background);
+  const networks = undo.use(
+    new Networks({ ...config, background, db, clock, log, nameOf: (id) => containers.get(id)?.name }),
+  );
+  // With the last container its bridge and its rules go too; the next start makes them in milliseconds.
+  undo.defer(async () => {
+    if (!containers.all().some(({ state }) => isAlive(state) || state.status === 'starting'))
+      await networks.removeAll();
+  });
+  return {
+    get config() {
+      return live.current;
+    },
+    background,
+    clock,
+    log,
+    db,
+    locks: new KeyLock(),
+    events,
+    daemonId: daemonId(config.dataRoot),
+    setAside: new SetAside(config.dataRoot, clock.now(), log),
+    archives: undo.use(new Archives(background)),
+    execs: new ExecStore(db),
+    execShims: new Map(),
+    runtimes: new Runtimes(config),
+    networks,
+    ...ofContainers,
+    ...ofImages,
+    ...volumeParts({ config, db, log }, undo),
+  };
+}
+
+/** Brings records, containers and folders together after the end of the last daemon, however it ended. */
+async function findSurvivors(engine: Engine, restarts: Restarts): Promise<void> {
+  const { containers, db, images, layers, log, setAside, volumeDrivers, volumes } = engine;
+  log.debug('looking for what survived the last daemon');
+  volumeDrivers.reconcile(volumes);
+  await reconcileContainers(engine, (id) => restarts.startWithDaemon(id));
+  await reconcileExecs(engine);
+  for (const { table, id, reason } of db.badRecords.all()) {
+    log.error({ table, id, err: reason }, 'a record cannot be read: it is passed over, and left as it is');
+  }
+  layers.reconcile(containers.ids(), images.ids(), setAside);
+  tellLostLayers(engine, log);
 }
 
 /** What clients ask again and again. */

@@ -1,0 +1,28 @@
+import type { Database } from '../db/database.ts';
+import type { ImageUsage } from '../images/usage.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { VolumeUsage } from '../volumes/remove.ts';
+import { volumeUsers } from './list.ts';
+import { Runs } from './runs/runs.ts';
+import { isAlive } from './state.ts';
+import { ContainerStore } from './store.ts';
+
+type Needs = { clock: Clock; db: Database };
+type ContainerParts = { containers: ContainerStore; runs: Runs; imageUsage: ImageUsage; volumeUsage: VolumeUsage };
+
+/** What this domain adds to the engine. */
+export function containerParts({ clock, db }: Needs): ContainerParts {
+  const containers = new ContainerStore(db);
+  const imageUsage: ImageUsage = {
+    usedBy: (imageId) =>
+      containers
+        .all()
+        .filter((container) => container.imageId === imageId)
+        .map(({ id, state }) => ({ id, running: isAlive(state) })),
+  };
+  const volumeUsage: VolumeUsage = {
+    usersOf: (volume) => volumeUsers(containers, volume),
+    isIncomplete: () => containers.idsSetAside().length > 0,
+  };
+  return { containers, runs: new Runs({ clock, containers }), imageUsage, volumeUsage };
+}
