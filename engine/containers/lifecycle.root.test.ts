@@ -132,7 +132,7 @@ suite('the life of a container', { concurrency: false }, () => {
     assert.deepEqual([State.Status, State.ExitCode], ['exited', 137]);
   });
 
-  test('a kill of what does not run is refused, and so is a signal that there is not', async () => {
+  test('a kill of what does not run is refused, and so is an unknown signal', async () => {
     const id = await engine.create(['true']);
 
     const stopped = await engine.post<Message>(`/containers/${id}/kill`);

@@ -66,7 +66,7 @@ suite('the list of containers', { concurrency: false }, () => {
     ['a whole name', filtered({ name: ['^/web$', '('] }), ['web']],
     ['a pattern as in Go', filtered({ name: ['(?i)^[[:upper:]]EB$'] }), ['web']],
     ['an image', filtered({ ancestor: ['busybox'] }), ['paused', 'store', 'web']],
-    ['an image that is not there', `all=1&${filtered({ ancestor: ['nowhere'] })}`, []],
+    ['an unknown image', `all=1&${filtered({ ancestor: ['nowhere'] })}`, []],
     ['the shape of the docker command line', filtered({ status: { created: true } }), ['created']],
   ];
   for (const [what, query, names] of cases) {

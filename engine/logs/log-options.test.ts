@@ -51,7 +51,7 @@ for (const options of taken) {
   });
 }
 
-test('a driver that is not there is refused', () => {
+test('an unknown driver is refused', () => {
   assert.throws(() => logConfigOf({ LogConfig: { Type: 'syslog' } }, defaults), {
     kind: 'invalid',
     message: "logger: no log driver named 'syslog' is registered",

@@ -53,7 +53,7 @@ test('an exec of a missing command is 126, as dockerd 20.10 has it', async () =>
   assert.match(message, /^OCI runtime exec failed: exec failed: .*executable file not found in \$PATH: unknown$/);
 });
 
-test('a runtime that is not there is told', async () => {
+test('an unknown runtime is told', async () => {
   await using bundle = new TestBundle();
   const shim = await bundle.shim(['true'], { runtime: '/nowhere/runc' });
 

@@ -84,7 +84,7 @@ suite('volumes', { concurrency: false }, () => {
     assert.equal((await engine.delete('/volumes/busy')).status, 204);
   });
 
-  test('a volume that is not there is told', async () => {
+  test('an unknown volume is told', async () => {
     const answer = await engine.delete<Message>('/volumes/nowhere');
 
     assert.deepEqual([answer.status, answer.body.message], [404, 'get nowhere: no such volume']);

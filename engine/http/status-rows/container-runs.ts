@@ -34,7 +34,7 @@ export const containerRunRows = {
     statuses: [204, 404, 500],
     cases: [
       [204, 'killed', '/containers/to-kill/kill'],
-      [400, 'a signal that there is not', '/containers/running/kill?signal=NOPE'],
+      [400, 'an unknown signal', '/containers/running/kill?signal=NOPE'],
       unknown('/containers/nope/kill'),
       [500, 'it does not run', '/containers/stopped/kill'],
     ],

@@ -6,7 +6,7 @@ export const imageRows = {
     cases: [
       [200, 'a list', '/images/json?digests=1'],
       [400, 'no boolean', '/images/json?all=perhaps'],
-      [400, 'a filter that there is not', `/images/json?${filters({ colour: ['red'] })}`],
+      [400, 'an unknown filter', `/images/json?${filters({ colour: ['red'] })}`],
       [400, 'a filter that is no boolean', `/images/json?${filters({ dangling: ['perhaps'] })}`],
       unknown(`/images/json?${filters({ before: ['nope'] })}`),
     ],

@@ -5,8 +5,8 @@ export const networkRows = {
     statuses: [200, 500],
     cases: [
       [200, 'a list', '/networks'],
-      [400, 'a filter that there is not', `/networks?${filters({ colour: ['red'] })}`],
-      [400, 'a type that there is not', `/networks?${filters({ type: ['strange'] })}`],
+      [400, 'an unknown filter', `/networks?${filters({ colour: ['red'] })}`],
+      [400, 'an unknown type', `/networks?${filters({ type: ['strange'] })}`],
     ],
   },
   'GET /networks/{id}': {

@@ -11,7 +11,7 @@ export const systemRows = {
       [400, 'a time that is none', '/events?since=yesterday'],
       [400, 'an end before the beginning', '/events?since=20&until=10'],
       [400, 'filters that are no JSON', '/events?filters=%7B'],
-      [400, 'a filter that there is not', `/events?${filters({ colour: ['red'] })}`],
+      [400, 'an unknown filter', `/events?${filters({ colour: ['red'] })}`],
     ],
   },
 } as const satisfies StatusRows;

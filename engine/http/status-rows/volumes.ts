@@ -5,7 +5,7 @@ export const volumeRows = {
     statuses: [200, 500],
     cases: [
       [200, 'a list', '/volumes'],
-      [400, 'a filter that there is not', `/volumes?${filters({ colour: ['red'] })}`],
+      [400, 'an unknown filter', `/volumes?${filters({ colour: ['red'] })}`],
       [400, 'a filter that is no boolean', `/volumes?${filters({ dangling: ['perhaps'] })}`],
     ],
   },
@@ -15,7 +15,7 @@ export const volumeRows = {
       [201, 'made', '/volumes/create', { body: { Name: 'made' } }],
       [201, 'it is there', '/volumes/create', { body: { Name: 'used' } }],
       [400, 'a body that is no JSON', '/volumes/create', { body: '{', headers: JSON_TYPE }],
-      [500, 'a driver that there is not', '/volumes/create', { body: { Name: 'x', Driver: 'nope' } }],
+      [500, 'an unknown driver', '/volumes/create', { body: { Name: 'x', Driver: 'nope' } }],
       [400, 'a name that is none', '/volumes/create', { body: { Name: '../x' } }],
       [
         400,
