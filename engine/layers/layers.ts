@@ -53,6 +53,7 @@ export class Layers implements AsyncDisposable {
     const { layers, owners } = openLayers(db);
     this.#layers = layers;
     this.#owners = owners;
+    mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
     makeCommonLayer(join(this.#directory, COMMON));
     mkdirSync(this.#writable, { recursive: true, mode: 0o700 });
     const onFailure = (error: unknown, path: string): void =>

@@ -127,9 +127,18 @@ test('content that was created elsewhere counts, and is never refused itself', a
 });
 
 const wrongCommands = [
-  [['explain', 'nobody'], 'a caller is expected: user:ID, installation:ID, app:ID, workflow:ID or ip:ADDRESS'],
-  [['explain', 'ip:banana'], 'a caller is expected: user:ID, installation:ID, app:ID, workflow:ID or ip:ADDRESS'],
-  [['content', 'user:'], 'a caller is expected: user:ID, installation:ID, app:ID, workflow:ID or ip:ADDRESS'],
+  [
+    ['explain', 'nobody'],
+    'a caller is expected: user:ID, installation:ID, app:ID, workflow:ID, network:NAME or ip:ADDRESS',
+  ],
+  [
+    ['explain', 'ip:banana'],
+    'a caller is expected: user:ID, installation:ID, app:ID, workflow:ID, network:NAME or ip:ADDRESS',
+  ],
+  [
+    ['content', 'user:'],
+    'a caller is expected: user:ID, installation:ID, app:ID, workflow:ID, network:NAME or ip:ADDRESS',
+  ],
   [['content', 'user:42', '0'], 'COUNT must be from 1 to 999999, not 0'],
   [['content', 'user:42', '1e3'], 'COUNT must be from 1 to 999999, not 1e3'],
   [['content'], 'not understood: content; see --help'],
