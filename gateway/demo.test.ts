@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 
-test('the demo shows a limit from its refusal to the recovery, and ends by itself', { timeout: 60_000 }, async () => {
+test('the demo shows a limit from its refusal to the recovery, and ends by itself', async () => {
   // Another exit code than 0 rejects.
   const { stdout, stderr } = await promisify(execFile)(process.execPath, [join(import.meta.dirname, 'demo.ts')]);
 

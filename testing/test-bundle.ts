@@ -20,6 +20,8 @@ type Wanted = Partial<Pick<ShimOptions, 'tty' | 'openStdin' | 'stdinOnce' | 'run
   /** The program to run instead of runc, and a mount that it must not see. */
   runtime?: string;
   hidden?: string;
+  /** Of the runtime's `config.json`. */
+  hooks?: object;
 };
 
 /** An attach to both streams from now on. */
@@ -191,7 +193,7 @@ function config(
   args: readonly string[],
   root: string,
   netns: string | undefined,
-  { tty = false, memoryBytes }: Wanted,
+  { tty = false, memoryBytes, hooks }: Wanted,
 ): object {
   return {
     ociVersion: '1.0.2',
@@ -207,6 +209,7 @@ function config(
         options: ['newinstance', 'ptmxmode=0666', 'mode=0620'],
       },
     ],
+    hooks,
     linux: {
       cgroupsPath: `/gantry-test/${id}`,
       namespaces: [

@@ -60,7 +60,8 @@ async function runTests(files: string[]): Promise<{ passed: number; failed: numb
     cwd: root,
     files: files.map((file) => join(root, file)),
     concurrency: availableParallelism() + 1,
-    timeout: 240_000,
+    // Of a file and of each test: so long that only what hangs meets it, on a machine ten times slower as well.
+    timeout: 1_200_000,
   });
   events.on('test:pass', (event) => {
     if (event.details.type === 'suite') return;

@@ -11,7 +11,7 @@ import type { ExecInspect } from '@gantry/engine/exec/schema.ts';
 import { shimOf } from '@gantry/testing/shim-of.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
-suite('execs that something goes wrong with', { concurrency: false, timeout: 60_000 }, () => {
+suite('execs that something goes wrong with', { concurrency: false }, () => {
   let engine: TestEngine;
   let container: string;
 

@@ -38,7 +38,7 @@ const REQUESTS = [
   ['of the end of a container', 'POST /containers/quiet/wait', false],
 ] as const;
 
-suite('followers are gone when their clients are', { concurrency: false, timeout: 240_000 }, () => {
+suite('followers are gone when their clients are', { concurrency: false }, () => {
   let engine: TestEngine;
   before(async () => {
     engine = await TestEngine.start({ flags: ['--host=tcp://127.0.0.1:2375'] });

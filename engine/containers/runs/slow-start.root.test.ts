@@ -8,7 +8,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
-suite('what meets a start that is under way', { concurrency: false, timeout: 60_000 }, () => {
+suite('what meets a start that is under way', { concurrency: false }, () => {
   let engine: TestEngine;
   let folder: string;
   const [go, begun] = ['go', 'begun'];

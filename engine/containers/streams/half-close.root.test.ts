@@ -12,7 +12,7 @@ type Given = { headers?: string[]; body?: string; stdin?: string };
 
 const UPGRADE = ['Connection: Upgrade', 'Upgrade: tcp'];
 
-suite('clients that have half-closed', { concurrency: false, timeout: 120_000 }, () => {
+suite('clients that have half-closed', { concurrency: false }, () => {
   let engine: TestEngine;
   before(async () => {
     engine = await TestEngine.start();
