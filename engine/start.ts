@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 import type { Config } from './config/daemon-config.ts';
 import { LiveConfig } from './config/live-config.ts';
 import { containerParts } from './containers/parts.ts';
-import { reconcileContainers } from './containers/runs/reconcile.ts';
+import { reconcileContainers } from './containers/runs/recovery/reconcile.ts';
 import { Restarts } from './containers/runs/restarts.ts';
 import { stopAllContainers } from './containers/runs/stop-all.ts';
 import { isAlive } from './containers/state.ts';

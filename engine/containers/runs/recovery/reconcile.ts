@@ -2,18 +2,18 @@ import { existsSync, readdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import type { Task } from '../../lib/background.ts';
-import { settlesWithin, type Clock } from '../../lib/clock.ts';
-import { EngineError, hasCode } from '../../lib/errors.ts';
-import { reconcile as reconcileNetworks } from '../../networks/sandbox.ts';
-import { ForeignShim } from '../../runtime/handshake.ts';
-import { Shim } from '../../runtime/shim.ts';
-import type { SetAside } from '../../trees/set-aside.ts';
-import { removeVolumesOfNobody } from '../remove.ts';
-import { isAlive } from '../state.ts';
-import type { Container } from '../store.ts';
-import { containerFolder, shimFolder } from './places.ts';
-import { removeRemains } from './remains.ts';
+import type { Task } from '../../../lib/background.ts';
+import { settlesWithin, type Clock } from '../../../lib/clock.ts';
+import { EngineError, hasCode } from '../../../lib/errors.ts';
+import { reconcile as reconcileNetworks } from '../../../networks/sandbox.ts';
+import { ForeignShim } from '../../../runtime/handshake.ts';
+import { Shim } from '../../../runtime/shim.ts';
+import type { SetAside } from '../../../trees/set-aside.ts';
+import { removeVolumesOfNobody } from '../../remove.ts';
+import { isAlive } from '../../state.ts';
+import type { Container } from '../../store.ts';
+import { containerFolder, shimFolder } from '../places.ts';
+import { removeRemains } from '../remains.ts';
 import { resume, settle, type SettleNeeds } from './settle.ts';
 
 type Needs = SettleNeeds & {

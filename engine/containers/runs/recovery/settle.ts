@@ -1,16 +1,16 @@
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 
-import { Shim, type Started } from '../../runtime/shim.ts';
-import { finishRemoval, type RemoveNeeds } from '../remove.ts';
-import { transition } from '../state.ts';
-import { stopContainer, type StopNeeds } from '../stop.ts';
-import type { Container } from '../store.ts';
-import { followRun, recordEnd, recordLost } from './end.ts';
-import { thaw } from './freezer.ts';
-import { cgroupPathOf, shimFolder } from './places.ts';
-import { removeIfLeft } from './remains.ts';
-import { recordRun, type StartNeeds } from './start.ts';
+import { Shim, type Started } from '../../../runtime/shim.ts';
+import { finishRemoval, type RemoveNeeds } from '../../remove.ts';
+import { transition } from '../../state.ts';
+import { stopContainer, type StopNeeds } from '../../stop.ts';
+import type { Container } from '../../store.ts';
+import { followRun, recordEnd, recordLost } from '../end.ts';
+import { thaw } from '../freezer.ts';
+import { cgroupPathOf, shimFolder } from '../places.ts';
+import { removeIfLeft } from '../remains.ts';
+import { recordRun, type StartNeeds } from '../start.ts';
 
 export type SettleNeeds = StartNeeds & StopNeeds & RemoveNeeds;
 
