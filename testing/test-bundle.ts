@@ -1,13 +1,15 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 
 import { mountBind, setPropagation, unmount } from '@gantry/engine/host/mount.ts';
 import { newId } from '@gantry/engine/lib/ids.ts';
-import type { RootFs, ShimLog } from '@gantry/engine/runtime/shim-options.ts';
+import { shimArguments, type RootFs, type ShimLog } from '@gantry/engine/runtime/shim-options.ts';
+import { SHIM_PROGRAM } from '@gantry/engine/runtime/shim-program.ts';
 import { Shim, type AttachOptions, type ShimOptions } from '@gantry/engine/runtime/shim.ts';
 
 type Wanted = Partial<Pick<ShimOptions, 'tty' | 'openStdin' | 'stdinOnce' | 'runtimeSeconds'>> & {
@@ -61,11 +63,20 @@ export class TestBundle implements AsyncDisposable {
 
   /** Spawns a shim for this command, without starting the command. */
   async shim(args: readonly string[], wanted: Wanted = {}): Promise<Shim> {
+    const shim = await Shim.spawn(this.options(wanted));
+    const netns = wanted.netns === undefined ? undefined : `/proc/${shim.pid}/fd/3`;
+    const root = wanted.overlay === true ? this.overlay.target : join(this.folder, 'rootfs');
+    writeFileSync(join(this.folder, 'config.json'), JSON.stringify(config(this.id, args, root, netns, wanted)));
+    this.#shims.push(shim);
+    return shim;
+  }
+
+  /** Makes the root, and says how the shim is to be spawned. */
+  options(wanted: Wanted = {}): ShimOptions {
     mkdirSync(this.folder, { recursive: true });
     const rootfs = wanted.overlay === true ? this.#makeOverlay() : undefined;
-    const root = rootfs?.target ?? join(this.folder, 'rootfs');
-    if (rootfs === undefined) makeRoot(root);
-    const shim = await Shim.spawn({
+    if (rootfs === undefined) makeRoot(join(this.folder, 'rootfs'));
+    return {
       id: this.id,
       directory: this.folder,
       runtime: { path: wanted.runtime ?? 'runc', root: this.state, hidden: wanted.hidden },
@@ -76,10 +87,28 @@ export class TestBundle implements AsyncDisposable {
       log: wanted.log === false ? undefined : { ...wanted.log, path: this.logPath },
       cgroupPath: `/gantry-test/${this.id}`,
       runtimeSeconds: wanted.runtimeSeconds,
-    });
-    const netns = wanted.netns === undefined ? undefined : `/proc/${shim.pid}/fd/3`;
-    writeFileSync(join(this.folder, 'config.json'), JSON.stringify(config(this.id, args, root, netns, wanted)));
-    this.#shims.push(shim);
+    };
+  }
+
+  /** Has the command started by a daemon that dies then; resolves with what the shim told that daemon. */
+  async orphan(args: readonly string[]): Promise<string> {
+    const options = this.options();
+    const root = join(this.folder, 'rootfs');
+    writeFileSync(join(this.folder, 'config.json'), JSON.stringify(config(this.id, args, root, undefined, {})));
+    const control = spawnWithControl(options).control;
+    control.write('start\n');
+    let told = '';
+    for await (const chunk of control) {
+      told += String(chunk);
+      if (/^started .*\n/m.test(told)) break; // which closes the connection
+    }
+    return told;
+  }
+
+  /** Finds the shim of an orphan; the bundle ends it. */
+  async reconnect(): Promise<Shim | undefined> {
+    const shim = await Shim.reconnect(this.folder);
+    if (shim !== undefined) this.#shims.push(shim);
     return shim;
   }
 
@@ -119,11 +148,7 @@ export class TestBundle implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const socket of this.#clients) socket.destroy();
     for (const shim of this.#shims.toReversed()) {
-      await shim.signal(9).catch(() => undefined); // it may have ended
-      shim.release();
-      // The runtime's record of the container is in this folder, so the runtime has to finish before the removal.
-      if (shim.phase !== 'waiting') await shim.gone;
-      await shim.abandon();
+      await shim.end();
     }
     // A killed shim leaves its container behind.
     execFileSync('runc', ['--root', this.state, 'delete', '--force', this.id], { stdio: 'ignore' });
@@ -143,6 +168,16 @@ export class TestBundle implements AsyncDisposable {
     makeRoot(join(this.directory, 'layer'));
     return this.overlay;
   }
+}
+
+/** Spawns a shim by its program alone; its daemon is who holds `control`. */
+export function spawnWithControl(options: ShimOptions): { control: Socket; ended: Promise<unknown[]> } {
+  const child = spawn(SHIM_PROGRAM, shimArguments(options), {
+    stdio: ['ignore', 'ignore', 'inherit', 'ignore', 'pipe'],
+  });
+  const control = child.stdio[4];
+  if (!(control instanceof Socket)) throw new Error('the shim has no control connection');
+  return { control, ended: once(child, 'exit') };
 }
 
 /** All output of a framed stream up to its end, both streams in the order in which they came. */

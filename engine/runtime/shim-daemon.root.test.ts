@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
@@ -7,79 +6,57 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 
-import { TestBundle } from '@gantry/testing/test-bundle.ts';
+import { spawnWithControl, TestBundle } from '@gantry/testing/test-bundle.ts';
 
-import { shimArguments } from './shim-options.ts';
-import { SHIM_PROGRAM } from './shim-program.ts';
 import { Shim, ShimLost } from './shim.ts';
 
 test('a new daemon finds the shim again, commands it, and learns of the exit', async () => {
   await using bundle = new TestBundle();
-  const shim = await bundle.shim(['sleep', '1000']);
-  const { pid, startedAt } = await shim.start();
-  await shim.abandon(); // for a running one this is only a disconnect
+  const told = await bundle.orphan(['sleep', '1000']);
 
-  await using again = {
-    shim: await Shim.reconnect(shim.directory),
-    [Symbol.asyncDispose]: async () => await again.shim?.abandon(),
-  };
+  const shim = await bundle.reconnect();
 
-  assert.equal(again.shim?.pid, shim.pid);
-  assert.equal(again.shim.phase, 'started');
-  assert.deepEqual(await again.shim.started, { pid, startedAt });
-  await again.shim.signal(9);
-  assert.equal((await again.shim.exited).exitCode, 137);
+  assert.ok(shim !== undefined);
+  assert.equal(shim.phase, 'started');
+  const { pid, startedAt } = await shim.started;
+  assert.match(told, new RegExp(`^started ${pid} ${startedAt.epochNanoseconds}$`, 'm'));
+  await shim.signal(9);
+  assert.equal((await shim.exited).exitCode, 137);
 });
 
 test('an exit while no daemon is there leaves a status, and nothing else', async () => {
   await using bundle = new TestBundle();
-  const shim = await bundle.shim(['sleep', '1000']);
-  const { pid } = await shim.start();
+  const told = await bundle.orphan(['sleep', '1000']);
+  const pid = Number(/^started (\d+)/m.exec(told)?.[1]);
   const watcher = connect(join(bundle.folder, 'shim.sock')); // sends nothing; the shim does not wait for it
   await once(watcher, 'connect');
-  await shim.abandon();
 
   process.kill(pid, 'SIGTERM');
   process.kill(pid, 'SIGKILL');
   await text(watcher);
 
-  assert.equal(await Shim.reconnect(shim.directory), undefined);
-  assert.equal(Shim.readStatus(shim.directory)?.exitCode, 137);
+  assert.equal(await Shim.reconnect(bundle.folder), undefined);
+  assert.equal(Shim.readStatus(bundle.folder)?.exitCode, 137);
   assert.deepEqual(readdirSync(bundle.state), []);
   assert.ok(!existsSync(`/sys/fs/cgroup/memory/gantry-test/${bundle.id}`));
 });
 
 test('a shim whose daemon dies before the start leaves', async () => {
   await using bundle = new TestBundle();
-  mkdirSync(bundle.folder);
-  const options = {
-    id: bundle.id,
-    directory: bundle.folder,
-    runtime: { path: 'runc', root: bundle.state },
-    mode: { kind: 'container' },
-    tty: false,
-    openStdin: true,
-    stdinOnce: false,
-  } as const;
-  const child = spawn(SHIM_PROGRAM, shimArguments(options), {
-    stdio: ['ignore', 'ignore', 'inherit', 'ignore', 'pipe'],
-  });
-  const ended = once(child, 'exit');
-  const control = child.stdio[4];
-  assert.ok(control);
+  const { control, ended } = spawnWithControl(bundle.options());
   await once(control, 'data');
 
   control.destroy();
 
   assert.deepEqual(await ended, [0, null]);
-  assert.deepEqual(readdirSync(bundle.folder), []);
+  assert.deepEqual(readdirSync(bundle.folder), ['rootfs']);
 });
 
-test('an abandoned shim leaves nothing in its folder', async () => {
+test('a shim that is ended before the start leaves nothing in its folder', async () => {
   await using bundle = new TestBundle();
   const shim = await bundle.shim(['true'], { tty: true });
 
-  await shim.abandon();
+  await shim.end();
 
   assert.ok(!existsSync(join(bundle.folder, 'shim.sock')));
   await assert.rejects(shim.exited, ShimLost);

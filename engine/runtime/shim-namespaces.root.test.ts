@@ -28,7 +28,7 @@ test("the container's root is mounted where the host does not see it, and goes b
 test('what the daemon had mounted of another container does not stay busy in the shim', async () => {
   await using bundle = new TestBundle();
   const other = join(bundle.directory, 'writable/other container/merged');
-  await (await bundle.shim(['true'], { overlay: true })).abandon();
+  await (await bundle.shim(['true'], { overlay: true })).end();
   mkdirSync(other, { recursive: true });
   mountTmpfs(other, 1024 * 1024);
   using _other = { [Symbol.dispose]: () => unmount(other) };

@@ -86,13 +86,13 @@ test('a runtime that is cut off while it writes its log is told as the failure t
   assert.match(message, /the runtime ended with code 3/);
 });
 
-test('a start that hangs can be abandoned', async () => {
+test('a start that hangs can be ended', async () => {
   await using bundle = new TestBundle();
   const runtime = bundle.runtime('case "$*" in *delete*) exit 0;; esac; exec sleep 1000');
   const shim = await bundle.shim(['true'], { runtime });
   const start = failureOf(shim);
 
-  await shim.abandon();
+  await shim.end();
 
   assert.match((await start).message, /the runtime was ended by signal 9/);
 });

@@ -180,18 +180,6 @@ export class Shim {
   }
 
   /**
-   * Ends a shim whose process was not started, or whose start hangs; resolves when it has ended. If the process runs or
-   * has ended, it only disconnects.
-   */
-  async abandon(): Promise<void> {
-    if (this.#control.destroyed) return;
-    const closed = new Promise<void>((resolve) => void this.#control.once('close', () => resolve()));
-    const errno = await this.#ask('abandon').catch(() => 0); // it may be ending already
-    if (errno !== 0) this.#control.end();
-    await closed;
-  }
-
-  /**
    * Ends the shim in any state: the set-up, the start, or the process with SIGKILL. Resolves when everything is cleaned
    * up, or the shim was lost.
    */
