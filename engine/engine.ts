@@ -18,6 +18,7 @@ import type { Networks } from './networks/networks.ts';
 import type { Runtimes } from './runtime/runtimes.ts';
 import type { Shim } from './runtime/shim.ts';
 import type { SetAside } from './trees/set-aside.ts';
+import type { VolumeClaims } from './volumes/claims.ts';
 import type { VolumeDrivers } from './volumes/drivers.ts';
 import type { VolumeUsage } from './volumes/remove.ts';
 import type { VolumeStore } from './volumes/store.ts';
@@ -53,6 +54,8 @@ export type Engine = Readonly<{
   networks: Networks;
   volumes: VolumeStore;
   volumeDrivers: VolumeDrivers;
+  /** Of containers that are being created. */
+  volumeClaims: VolumeClaims;
   /** Asked before a volume is removed. */
   volumeUsage: VolumeUsage;
 }>;

@@ -139,7 +139,7 @@ function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDis
 async function findSurvivors(engine: Engine, restarts: Restarts): Promise<void> {
   const { containers, db, images, layers, log, setAside, volumeDrivers, volumes } = engine;
   log.debug('looking for what survived the last daemon');
-  volumeDrivers.reconcile(volumes);
+  await volumeDrivers.reconcile(volumes);
   await reconcileContainers(engine, (id) => restarts.startWithDaemon(id));
   await reconcileExecs(engine);
   for (const { table, id, reason } of db.badRecords.all()) {

@@ -7,9 +7,10 @@ export function emitContainer(
   action: string,
   container: Container,
   more: Readonly<Record<string, string>> = {},
+  how: { wake?: boolean } = {},
 ): void {
   const { id, name, imageName, config } = container;
-  events.emit('container', action, id, { ...config.Labels, image: imageName, name, ...more });
+  events.emit('container', action, id, { ...config.Labels, image: imageName, name, ...more }, how);
 }
 
 /** Emits the mounts of volumes at the start of their container. */

@@ -1,10 +1,8 @@
 import { hostname as hostName } from 'node:os';
 
 import type { Config } from '../config/daemon-config.ts';
-import type { Events } from '../events/events.ts';
 import type { Image, ImageStore } from '../images/store.ts';
 import type { Layers } from '../layers/layers.ts';
-import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
 import { logDriver } from '../logs/drivers.ts';
@@ -12,12 +10,12 @@ import { checkAttributes } from '../logs/log-attributes.ts';
 import type { Networks } from '../networks/networks.ts';
 import { checkUser } from '../oci/user.ts';
 import type { Runtimes } from '../runtime/runtimes.ts';
-import type { VolumeDrivers } from '../volumes/drivers.ts';
-import type { VolumeUsage } from '../volumes/remove.ts';
-import type { VolumeStore } from '../volumes/store.ts';
+import type { CreateVolumeNeeds } from '../volumes/create.ts';
+import type { RemoveVolumeNeeds } from '../volumes/remove.ts';
 import { emitContainer } from './container-events.ts';
 import { removeAnonymousVolumes } from './remove.ts';
 import { containerFolder } from './runs/places.ts';
+import type { VolumeMountNeeds } from './runs/volume-mounts.ts';
 import type { CreateBody } from './schema.ts';
 import { checkAgainstModes, commandOf, completeConfig } from './settings/container-config.ts';
 import { containerName } from './settings/container-name.ts';
@@ -31,19 +29,16 @@ import { limitSupport, withoutUnsupported } from './settings/supported-limits.ts
 import { copyUpVolumes } from './settings/volume-copy-up.ts';
 import { nameTaken, type Container, type ContainerStore, type MountPoint } from './store.ts';
 
-type Needs = {
-  config: Config;
-  clock: Clock;
-  containers: ContainerStore;
-  events: Events;
-  images: ImageStore;
-  layers: Layers;
-  networks: Networks;
-  runtimes: Runtimes;
-  volumes: VolumeStore;
-  volumeDrivers: VolumeDrivers;
-  volumeUsage: VolumeUsage;
-};
+type Needs = CreateVolumeNeeds &
+  RemoveVolumeNeeds &
+  VolumeMountNeeds & {
+    config: Config;
+    containers: ContainerStore;
+    images: ImageStore;
+    layers: Layers;
+    networks: Networks;
+    runtimes: Runtimes;
+  };
 
 /**
  * Creates a container that is ready to start. All checks come before the first change.
@@ -75,7 +70,8 @@ export async function createContainer(
   await using undo = new AsyncDisposableStack();
   const mounts: MountPoint[] = [];
   undo.defer(async () => await removeAnonymousVolumes(engine, mounts));
-  for (const mount of requested) mounts.push(withSource(engine, mount));
+  undo.defer(() => engine.volumeClaims.release(id)); // before that removal
+  for (const mount of requested) mounts.push(await withSource(engine, id, mount));
   const container: Container = {
     id,
     name: nameOf(engine.containers, name),
@@ -100,9 +96,12 @@ export async function createContainer(
   undo.defer(async () => await engine.layers.remove(id));
   await copyUpVolumes(engine, container);
   // Throws if another create has taken the name meanwhile.
-  engine.containers.insert(container);
+  engine.containers.together(() => {
+    engine.containers.insert(container);
+    emitContainer(engine.events, 'create', container);
+  });
   undo.move();
-  emitContainer(engine.events, 'create', container);
+  engine.volumeClaims.release(id);
   return { container, warnings };
 }
 

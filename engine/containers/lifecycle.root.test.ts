@@ -276,7 +276,7 @@ suite('the life of a container', { concurrency: false }, () => {
 
     await engine.post(`/containers/${id}/stop?t=0`);
 
-    assert.equal(await waiting, 1);
+    assert.ok([1, 137].includes(await waiting)); // killed if the stop came before its own end
     assert.equal((await inspect(id)).State.Status, 'exited');
   });
 

@@ -39,10 +39,13 @@ async function withSizes(engine: InspectNeeds, summaries: readonly Summary[]): P
   return sized;
 }
 
-/** Which containers mount a volume, for the volumes domain. */
+/** Which containers mount a volume, for the volumes domain; one that is being removed lets go of its volumes. */
 export function volumeUsers(containers: ContainerStore, volume: string): string[] {
   return containers
     .all()
-    .filter(({ mounts }) => mounts.some(({ type, name }) => type === 'volume' && name === volume))
+    .filter(
+      ({ mounts, state }) =>
+        state.status !== 'removing' && mounts.some(({ type, name }) => type === 'volume' && name === volume),
+    )
     .map(({ id }) => id);
 }

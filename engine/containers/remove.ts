@@ -1,15 +1,12 @@
 import { rm } from 'node:fs/promises';
 
 import type { Config } from '../config/daemon-config.ts';
-import type { Events } from '../events/events.ts';
 import type { ExecStore } from '../exec/store.ts';
 import type { Layers } from '../layers/layers.ts';
 import type { Background } from '../lib/background.ts';
+import { settlesWithin, type Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
-import type { KeyLock } from '../lib/key-lock.ts';
-import type { VolumeDrivers } from '../volumes/drivers.ts';
-import { removeVolume, type VolumeUsage } from '../volumes/remove.ts';
-import type { Volume, VolumeStore } from '../volumes/store.ts';
+import { removeIfAnonymous, type RemoveVolumeNeeds } from '../volumes/remove.ts';
 import { emitContainer } from './container-events.ts';
 import { killContainer } from './kill.ts';
 import { startOver } from './runs/alive.ts';
@@ -18,23 +15,22 @@ import type { Runs } from './runs/runs.ts';
 import { isAlive, transition, exitCodeOf } from './state.ts';
 import type { Container, ContainerStore, MountPoint } from './store.ts';
 
-export type RemoveNeeds = {
+export type RemoveNeeds = RemoveVolumeNeeds & {
   background: Background;
   config: Config;
   containers: ContainerStore;
-  events: Events;
+  clock: Clock;
   execs: ExecStore;
   layers: Layers;
-  locks: KeyLock;
   runs: Runs;
-  volumes: VolumeStore;
-  volumeDrivers: VolumeDrivers;
-  volumeUsage: VolumeUsage;
 };
 
+/** For this long a removal waits until what the last run has left is gone, its mounted volumes above all. */
+const CLEANING_SECONDS = 10;
+
 /**
- * Removes a container: its record first, its files in the background, `destroy` after the answer. Throws `conflict`
- * for one that runs, or is about to again, without `force`.
+ * Removes a container: the claim, its volumes, its record with the event `destroy`, and its files in the background.
+ * Throws `conflict` for one that runs, or is about to again, without `force`.
  */
 export async function removeContainer(
   engine: RemoveNeeds,
@@ -45,32 +41,28 @@ export async function removeContainer(
   if (force) await endIfAlive(engine, id);
   using _lock = await engine.locks.hold(id);
   // One commit: a refused removal has changed nothing, and one that was cut off keeps the volumes that were to stay.
-  const removed = engine.containers.together(() => {
+  const claimed = engine.containers.together(() => {
     const container = claim(engine.containers, id);
     if (!volumes) keepVolumes(engine, container);
-    deleteRecords(engine, id);
     return container;
   });
-  await removeBelongings(engine, removed);
+  await finishRemoval(engine, claimed);
 }
 
-/** Finishes a removal that an earlier daemon has claimed. */
+/** Finishes a removal that this daemon or an earlier one has claimed. */
 export async function finishRemoval(engine: RemoveNeeds, container: Container): Promise<void> {
-  engine.containers.together(() => deleteRecords(engine, container.id));
-  await removeBelongings(engine, container);
-}
-
-function deleteRecords({ containers, execs }: RemoveNeeds, id: string): void {
-  execs.deleteOf(id);
-  containers.delete(id);
-}
-
-/** The clean-up of the last run takes some milliseconds, so files are removed in the background. */
-async function removeBelongings(engine: RemoveNeeds, container: Container): Promise<void> {
-  const { background } = engine;
+  const { background, clock } = engine;
   const { id, mounts } = container;
   const about = { container: id };
   const run = engine.runs.of(id);
+  if (mounts.some(({ type }) => type === 'volume')) {
+    await settlesWithin(run.cleaned(), CLEANING_SECONDS, clock);
+    // The next daemon removes volumes that cannot be removed now: they are still anonymous.
+    await background.run('remove the volumes of a container', about, async () => {
+      await removeAnonymousVolumes(engine, mounts);
+    }).done;
+  }
+  deleteRecords(engine, container);
   run.tellSettled(); // a removal can end the wait for the next run of a restart policy
   run.cancelClients();
   background.untilDone('remove the files of a container', about, async () => {
@@ -79,14 +71,16 @@ async function removeBelongings(engine: RemoveNeeds, container: Container): Prom
     await rm(containerFolder(engine.config, id), { recursive: true, force: true });
     await engine.layers.remove(id); // the last step: until then the next daemon knows that the rest is to be removed
   });
-  // The next daemon removes volumes that cannot be removed now: they are still anonymous.
-  await background.run('remove the volumes of a container', about, async () => {
-    await removeAnonymousVolumes(engine, mounts);
-  }).done;
   // Clients wait for the event on another connection, and must not get it before the answer.
-  background.after(0, 'tell that a container is removed', about, () =>
-    emitContainer(engine.events, 'destroy', container),
-  );
+  background.after(0, 'tell that a container is removed', about, () => engine.events.wake());
+}
+
+function deleteRecords({ containers, db, events, execs }: RemoveNeeds, container: Container): void {
+  db.transaction(() => {
+    execs.deleteOf(container.id);
+    containers.delete(container.id);
+    emitContainer(events, 'destroy', container, {}, { wake: false });
+  });
 }
 
 /** They become ordinary volumes, which a user removes. */
@@ -113,8 +107,7 @@ function claim(containers: ContainerStore, id: string): Container {
     if (state.status === 'paused') throw refusal(id, 'paused', 'Unpause and then stop');
     if (state.status === 'restarting') throw refusal(id, 'restarting', 'Stop');
     if (isAlive(state)) throw refusal(id, 'running', 'Stop');
-    if (state.status === 'removing')
-      throw new EngineError('conflict', `removal of container ${id} is already in progress`);
+    if (state.status === 'removing') return current; // who holds the lock goes on with a removal that failed half way
     return { ...current, state: transition(state, { status: 'removing', exitCode: exitCodeOf(state) }) };
   });
 }
@@ -126,20 +119,12 @@ function refusal(id: string, kind: string, advice: string): EngineError {
   );
 }
 
-type VolumeNeeds = Pick<RemoveNeeds, 'events' | 'volumes' | 'volumeDrivers' | 'volumeUsage'>;
-
 /** Removes volumes made for this container only, unless another one uses them. */
-export async function removeAnonymousVolumes(engine: VolumeNeeds, mounts: readonly MountPoint[]): Promise<void> {
-  for (const { name = '' } of mounts) await removeIfUnused(engine, engine.volumes.get(name));
+export async function removeAnonymousVolumes(engine: RemoveVolumeNeeds, mounts: readonly MountPoint[]): Promise<void> {
+  for (const { type, name = '' } of mounts) if (type === 'volume') await removeIfAnonymous(engine, name);
 }
 
 /** At the daemon's start: removes anonymous volumes of interrupted creations and removals. */
-export async function removeVolumesOfNobody(engine: VolumeNeeds): Promise<void> {
-  for (const volume of engine.volumes.all()) await removeIfUnused(engine, volume);
-}
-
-async function removeIfUnused(engine: VolumeNeeds, volume: Volume | undefined): Promise<void> {
-  if (volume?.anonymous !== true || engine.volumeUsage.usersOf(volume.name).length > 0) return;
-  if (engine.volumeUsage.isIncomplete()) return;
-  await removeVolume(engine, volume.name);
+export async function removeVolumesOfNobody(engine: RemoveVolumeNeeds): Promise<void> {
+  for (const { name } of engine.volumes.all()) await removeIfAnonymous(engine, name);
 }

@@ -72,9 +72,16 @@ export class Events {
 
   /**
    * Stores the event and notifies the listeners. Within a transaction a failure rolls back the change that the event is
-   * about. Outside of one a failure is only logged, because the change has already happened.
+   * about. Outside of one a failure is only logged, because the change has already happened. `wake: false`: the listeners
+   * hear of it with the next event, or by `wake`.
    */
-  emit(type: EventType, action: string, id: string, attributes: Record<string, string> = {}): void {
+  emit(
+    type: EventType,
+    action: string,
+    id: string,
+    attributes: Record<string, string> = {},
+    { wake = true }: { wake?: boolean } = {},
+  ): void {
     try {
       this.#store(type, action, id, attributes);
     } catch (error) {
@@ -82,9 +89,12 @@ export class Events {
       this.#log.error({ err: error, type, action, id }, 'cannot store an event');
       return;
     }
-    this.#db.afterCommit(() => {
-      for (const listener of this.#listeners) listener();
-    });
+    if (wake) this.#db.afterCommit(() => this.wake());
+  }
+
+  /** Has the listeners read what is new. */
+  wake(): void {
+    for (const listener of this.#listeners) listener();
   }
 
   #store(type: EventType, action: string, id: string, attributes: Record<string, string>): void {

@@ -142,7 +142,10 @@ test('a layer that is leased stays although its image goes', async () => {
   const image = engine.images.find('a:1');
   const lease = engine.layers.lease(image.layers[0]!);
 
-  assert.deepEqual(engine.images.delete(image.id), []);
+  assert.deepEqual(
+    engine.images.delete(image.id, () => undefined),
+    [],
+  );
   assert.equal(engine.layers.all().length, 1);
   lease[Symbol.dispose]();
 

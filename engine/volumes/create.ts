@@ -1,12 +1,23 @@
+import type { Database } from '../db/database.ts';
 import type { Events } from '../events/events.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
+import type { KeyLock } from '../lib/key-lock.ts';
+import { holdVolume, type VolumeClaims } from './claims.ts';
 import type { VolumeDriver, VolumeOptions } from './driver.ts';
 import type { VolumeDrivers } from './drivers.ts';
 import type { Volume, VolumeStore } from './store.ts';
 
-type Needs = { volumes: VolumeStore; volumeDrivers: VolumeDrivers; clock: Clock; events: Events };
+export type CreateVolumeNeeds = {
+  clock: Clock;
+  db: Database;
+  events: Events;
+  locks: KeyLock;
+  volumes: VolumeStore;
+  volumeDrivers: VolumeDrivers;
+  volumeClaims: VolumeClaims;
+};
 
 type Wanted = {
   name?: string;
@@ -15,23 +26,42 @@ type Wanted = {
   labels?: Readonly<Record<string, string>>;
   /** For one container, which has not been made yet. */
   anonymous?: boolean;
+  /** The id of a container that is being created with it: the volume is claimed for that. */
+  claimedBy?: string;
 };
 
-/** Makes a volume, or returns the one that has the name already. Throws `invalid` and `notFound` (driver). */
-export function createVolume(engine: Needs, wanted: Wanted): Volume {
-  const { name = '', labels = {}, anonymous = false } = wanted;
+/**
+ * Makes a volume, or returns the one that has the name already. Throws `invalid`, `notFound` (driver), and `conflict` if
+ * the volume of this name has a record that cannot be read.
+ */
+export async function createVolume(engine: CreateVolumeNeeds, wanted: Wanted): Promise<Volume> {
   const driver = checkedDriver(engine, wanted);
-  const existing = engine.volumes.get(name);
-  if (existing !== undefined) return existing;
-  const createdAt = engine.clock.now();
-  const volume = { name: name === '' ? newId() : name, driver: driver.name, createdAt, labels, anonymous };
-  driver.create(volume);
-  engine.volumes.insert(volume);
-  engine.events.emit('volume', 'create', volume.name, { driver: driver.name });
+  const name = wanted.name === undefined || wanted.name === '' ? newId() : wanted.name;
+  using _lock = await holdVolume(engine, name);
+  const volume = engine.volumes.get(name) ?? (await make(engine, driver, name, wanted));
+  if (wanted.claimedBy !== undefined) engine.volumeClaims.add(name, wanted.claimedBy);
   return volume;
 }
 
-function checkedDriver({ volumeDrivers }: Needs, { name = '', driver = '', options = {} }: Wanted): VolumeDriver {
+async function make(engine: CreateVolumeNeeds, driver: VolumeDriver, name: string, wanted: Wanted): Promise<Volume> {
+  const { labels = {}, anonymous = false } = wanted;
+  if (engine.volumes.isKnown(name)) {
+    throw new EngineError('conflict', `create ${name}: the record of this volume cannot be read`);
+  }
+  const volume = { name, driver: driver.name, createdAt: engine.clock.now(), labels, anonymous };
+  await driver.create(volume);
+  // A daemon that dies before the commit leaves a volume of the driver's: the next create of this name finds it.
+  engine.db.transaction(() => {
+    engine.volumes.insert(volume);
+    engine.events.emit('volume', 'create', name, { driver: driver.name });
+  });
+  return volume;
+}
+
+function checkedDriver(
+  { volumeDrivers }: CreateVolumeNeeds,
+  { name = '', driver = '', options = {} }: Wanted,
+): VolumeDriver {
   try {
     const found = volumeDrivers.find(driver);
     found.check(name, options);

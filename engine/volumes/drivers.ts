@@ -23,15 +23,11 @@ export class VolumeDrivers {
     throw new EngineError('notFound', `error looking up volume plugin ${name}: plugin "${name}" not found`);
   }
 
-  mountpoint(volume: Volume): string {
-    return this.find(volume.driver).mountpoint(volume);
-  }
-
   /** At the daemon's start, before anybody uses a volume. */
-  reconcile(volumes: Readonly<{ all(): readonly Volume[]; isKnown(name: string): boolean }>): void {
+  async reconcile(volumes: Readonly<{ all(): readonly Volume[]; isKnown(name: string): boolean }>): Promise<void> {
     for (const driver of this.#byName.values()) {
       const own = volumes.all().filter((volume) => volume.driver === driver.name);
-      driver.reconcile(own, (name) => volumes.isKnown(name));
+      await driver.reconcile(own, (name) => volumes.isKnown(name));
     }
   }
 }

@@ -1,3 +1,4 @@
+/* oxlint-disable require-await -- a driver may wait; this one never does, so that a removal is one step */
 import { readdirSync, rmdirSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -45,23 +46,32 @@ export class LocalVolumes implements VolumeDriver, AsyncDisposable {
     refuseIf(name.length > LONGEST_NAME, `a volume name of ${name.length} bytes: ${LONGEST_NAME} is the most`);
   }
 
-  create(volume: Volume): void {
-    makeFolders(this.mountpoint(volume), 0o755); // as containers see it, whatever user they run as
+  async create({ name }: Volume): Promise<void> {
+    makeFolders(this.#folderOf(name), 0o755); // as containers see it, whatever user they run as
   }
 
-  remove({ name }: Volume, forget: () => void): void {
+  async remove({ name }: Volume, forget: () => void): Promise<void> {
     this.#trash.take(join(this.#directory, name), forget);
   }
 
-  mountpoint({ name }: Volume): string {
-    return join(this.#directory, name, '_data');
+  /** The folder is always there. */
+  async mount({ name }: Volume): Promise<string> {
+    return this.#folderOf(name);
+  }
+
+  async unmount(): Promise<void> {
+    // The folder stays where it is.
+  }
+
+  async path({ name }: Volume): Promise<string> {
+    return this.#folderOf(name);
   }
 
   /**
    * Finishes removals, and gives every record its folder. A folder without a record that has files in it stays: it may be
    * all that is left of somebody's data.
    */
-  reconcile(volumes: readonly Volume[], isKnown: (name: string) => boolean): void {
+  async reconcile(volumes: readonly Volume[], isKnown: (name: string) => boolean): Promise<void> {
     for (const name of readdirSync(this.#directory)) {
       if (name === TRASH || isKnown(name)) continue;
       try {
@@ -73,12 +83,16 @@ export class LocalVolumes implements VolumeDriver, AsyncDisposable {
     }
     for (const volume of volumes) {
       try {
-        this.create(volume);
+        await this.create(volume);
       } catch (error) {
         const message = 'a volume has no folder: containers with it will not start';
         this.#log.error({ err: error, volume: volume.name }, message);
       }
     }
+  }
+
+  #folderOf(name: string): string {
+    return join(this.#directory, name, '_data');
   }
 
   /** Stops removals in the background; the next start continues them. */

@@ -1,15 +1,16 @@
 import type { Config } from '../config/daemon-config.ts';
 import type { Database } from '../db/database.ts';
+import { VolumeClaims } from './claims.ts';
 import { VolumeDrivers } from './drivers.ts';
 import { LocalVolumes } from './local.ts';
 import { VolumeStore } from './store.ts';
 
 type FailureLog = ConstructorParameters<typeof LocalVolumes>[1];
 type Needs = { config: Config; db: Database; log: FailureLog };
-type VolumeParts = { volumes: VolumeStore; volumeDrivers: VolumeDrivers };
+type VolumeParts = { volumes: VolumeStore; volumeDrivers: VolumeDrivers; volumeClaims: VolumeClaims };
 
 /** What this domain adds to the engine. The stack ends it. */
 export function volumeParts({ config, db, log }: Needs, undo: AsyncDisposableStack): VolumeParts {
   const local = undo.use(new LocalVolumes(config.dataRoot, log));
-  return { volumes: new VolumeStore(db), volumeDrivers: new VolumeDrivers(local) };
+  return { volumes: new VolumeStore(db), volumeDrivers: new VolumeDrivers(local), volumeClaims: new VolumeClaims() };
 }

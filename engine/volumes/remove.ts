@@ -1,7 +1,10 @@
+import type { Database } from '../db/database.ts';
 import type { Events } from '../events/events.ts';
 import { EngineError } from '../lib/errors.ts';
+import type { KeyLock } from '../lib/key-lock.ts';
+import { holdVolume, type VolumeClaims } from './claims.ts';
 import type { VolumeDrivers } from './drivers.ts';
-import type { VolumeStore } from './store.ts';
+import type { Volume, VolumeStore } from './store.ts';
 
 /** Which containers mount a volume: a function of the containers domain. */
 export type VolumeUsage = Readonly<{
@@ -9,14 +12,45 @@ export type VolumeUsage = Readonly<{
   /** Whether a container's record cannot be decoded: then no volume is removed unless a client asks for it. */
   isIncomplete(): boolean;
 }>;
-type Needs = { volumes: VolumeStore; volumeDrivers: VolumeDrivers; events: Events; volumeUsage: VolumeUsage };
 
-/** Removes a volume. Throws `notFound`, and `conflict` while a container mounts it. */
-// oxlint-disable-next-line require-await -- a promise by contract, so that errors come one way
-export async function removeVolume(engine: Needs, name: string): Promise<void> {
+export type RemoveVolumeNeeds = {
+  db: Database;
+  events: Events;
+  locks: KeyLock;
+  volumes: VolumeStore;
+  volumeDrivers: VolumeDrivers;
+  volumeClaims: VolumeClaims;
+  volumeUsage: VolumeUsage;
+};
+
+/** Removes a volume. Throws `notFound`, and `conflict` while a container mounts it or is being created with it. */
+export async function removeVolume(engine: RemoveVolumeNeeds, name: string): Promise<void> {
+  using _lock = await holdVolume(engine, name);
   const volume = engine.volumes.find(name);
-  const users = engine.volumeUsage.usersOf(volume.name);
+  const users = usersOf(engine, name);
   if (users.length > 0) throw new EngineError('conflict', `remove ${name}: volume is in use - [${users.join(', ')}]`);
-  engine.volumeDrivers.find(volume.driver).remove(volume, () => engine.volumes.delete(volume.name));
-  engine.events.emit('volume', 'destroy', volume.name, { driver: volume.driver });
+  await removeHeld(engine, volume);
+}
+
+/** Removes a volume that was made for one container alone, unless there is a container with it. */
+export async function removeIfAnonymous(engine: RemoveVolumeNeeds, name: string): Promise<void> {
+  using _lock = await holdVolume(engine, name);
+  const volume = engine.volumes.get(name);
+  if (volume?.anonymous !== true || usersOf(engine, name).length > 0 || engine.volumeUsage.isIncomplete()) return;
+  await removeHeld(engine, volume);
+}
+
+/** While its driver waits, nobody comes to use it: for that they need the lock. */
+async function removeHeld({ db, events, volumes, volumeDrivers }: RemoveVolumeNeeds, volume: Volume): Promise<void> {
+  const { name, driver } = volume;
+  await volumeDrivers.find(driver).remove(volume, () =>
+    db.transaction(() => {
+      volumes.delete(name);
+      events.emit('volume', 'destroy', name, { driver });
+    }),
+  );
+}
+
+function usersOf({ volumeUsage, volumeClaims }: RemoveVolumeNeeds, name: string): string[] {
+  return [...new Set([...volumeUsage.usersOf(name), ...volumeClaims.usersOf(name)])];
 }

@@ -14,7 +14,7 @@ export const volumeRoutes =
   async (http) => {
     http.get('/volumes', {
       schema: { querystring: VolumesQuery, response: { 200: VolumeList } },
-      handler: ({ query }) => {
+      handler: async ({ query }) => {
         const filters = parseFilters(query.filters, ['name', 'dangling', 'driver', 'label']);
         const dangling = booleanFilter(filters, 'dangling');
         const hasName = textFilter(filters, 'name');
@@ -27,7 +27,9 @@ export const volumeRoutes =
               labelsMatch(filters.get('label'), labels) &&
               (dangling === undefined || dangling === (engine.volumeUsage.usersOf(name).length === 0)),
           );
-        return { Volumes: volumes.map((volume) => present(engine, volume)), Warnings: null };
+        const warnings: string[] = [];
+        const shown = await Promise.all(volumes.map(async (volume) => await presentOrWarn(engine, volume, warnings)));
+        return { Volumes: shown, Warnings: warnings.length === 0 ? null : warnings };
       },
     });
 
@@ -35,8 +37,8 @@ export const volumeRoutes =
       schema: { body: CreateVolumeBody, response: { 201: VolumeWire } },
       handler: async ({ body }, reply) => {
         const { Name, Driver, DriverOpts, Labels } = body;
-        const volume = createVolume(engine, { name: Name, driver: Driver, options: DriverOpts, labels: Labels });
-        return await reply.code(201).send(present(engine, volume));
+        const volume = await createVolume(engine, { name: Name, driver: Driver, options: DriverOpts, labels: Labels });
+        return await reply.code(201).send(await present(engine, volume));
       },
       // A driver is no object of the API: the specification has no 404 here.
       config: { errors: { notFound: 500 } },
@@ -44,7 +46,7 @@ export const volumeRoutes =
 
     http.get('/volumes/:name', {
       schema: { params: VolumeName, response: { 200: VolumeWire } },
-      handler: ({ params }) => present(engine, engine.volumes.find(params.name)),
+      handler: async ({ params }) => await present(engine, engine.volumes.find(params.name)),
     });
 
     http.delete('/volumes/:name', {
@@ -56,16 +58,29 @@ export const volumeRoutes =
     });
   };
 
-function present({ volumeDrivers }: Engine, volume: Volume): VolumeWire {
-  const { name, createdAt, labels } = volume;
+/** In a list one driver that does not answer hides no other volume. */
+async function presentOrWarn(engine: Engine, volume: Volume, warnings: string[]): Promise<VolumeWire> {
+  try {
+    return await present(engine, volume);
+  } catch (error) {
+    warnings.push(`${volume.name}: ${error instanceof Error ? error.message : String(error)}`);
+    return wire(volume, '', 'local');
+  }
+}
+
+async function present({ volumeDrivers }: Engine, volume: Volume): Promise<VolumeWire> {
   const driver = volumeDrivers.find(volume.driver);
+  return wire(volume, await driver.path(volume), driver.scope);
+}
+
+function wire({ name, driver, createdAt, labels }: Volume, mountpoint: string, scope: string): VolumeWire {
   return {
     CreatedAt: createdAt.round('second').toString(),
-    Driver: driver.name,
+    Driver: driver,
     Labels: Object.keys(labels).length === 0 ? null : { ...labels },
-    Mountpoint: driver.mountpoint(volume),
+    Mountpoint: mountpoint,
     Name: name,
     Options: null,
-    Scope: driver.scope,
+    Scope: scope,
   };
 }

@@ -2,7 +2,6 @@ import { rm } from 'node:fs/promises';
 
 import type { Config } from '../../config/daemon-config.ts';
 import type { Database } from '../../db/database.ts';
-import type { Background } from '../../lib/background.ts';
 import { settlesWithin, type Clock } from '../../lib/clock.ts';
 import { closeSandbox, type NetworkNeeds } from '../../networks/sandbox.ts';
 import type { ExitStatus } from '../../runtime/exit-status.ts';
@@ -15,16 +14,17 @@ import { cgroupPathOf, shimFolder } from './places.ts';
 import { endProcesses, removeIfLeft, removeRemains } from './remains.ts';
 import { applyRestartPolicy } from './restart-policy.ts';
 import type { Runs } from './runs.ts';
+import { unmountVolumes, type VolumeMountNeeds } from './volume-mounts.ts';
 
-export type EndNeeds = NetworkNeeds & {
-  background: Background;
-  clock: Clock;
-  config: Config;
-  containers: ContainerStore;
-  db: Database;
-  runs: Runs;
-  runtimes: Runtimes;
-};
+export type EndNeeds = NetworkNeeds &
+  VolumeMountNeeds & {
+    clock: Clock;
+    config: Config;
+    containers: ContainerStore;
+    db: Database;
+    runs: Runs;
+    runtimes: Runtimes;
+  };
 
 /** The code of a run whose end nobody saw: the machine went down. */
 const LOST_CODE = 255;
@@ -112,6 +112,7 @@ export async function recordLost(engine: EndNeeds, container: Container): Promis
   const { done } = background.untilDone('end a container without a shim', about, async () => {
     killed = (await endProcesses(cgroupPathOf(container))) || killed;
     await removeLost(engine, container, killed);
+    await unmountVolumes(engine, container).done;
   });
   runs.of(container.id).leave(done);
   await settlesWithin(done, PATIENCE_SECONDS, clock);
@@ -142,6 +143,7 @@ async function leave(engine: EndNeeds, id: string, shim: Shim): Promise<void> {
     }
     await rm(shim.directory, { recursive: true, force: true });
   }).done;
+  if (container !== undefined) await unmountVolumes(engine, container).done;
 }
 
 function outOfMemory({ containers, events }: EndNeeds, id: string): void {

@@ -26,6 +26,7 @@ import { cgroupPathOf, containerFolder, shimFolder } from './places.ts';
 import { describeContainer } from './process.ts';
 import { removeIfLeft, removeRemains } from './remains.ts';
 import { shimOptions } from './shim-options.ts';
+import { mountVolumes, unmountVolumes } from './volume-mounts.ts';
 
 export type StartNeeds = EndNeeds & { layers: Layers; locks: KeyLock };
 
@@ -88,8 +89,10 @@ async function launch(engine: StartNeeds, claimed: Container, restartCount: numb
   );
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   prepareBindSources(claimed);
+  undo.defer(() => unmountAfterwards(engine, claimed));
+  const mounts = await mountVolumes(engine, claimed);
 
-  const container = withOwnersHostname(engine.containers, claimed);
+  const container = { ...withOwnersHostname(engine.containers, claimed), mounts };
   const links = linkHosts(engine, container);
   const { netns, endpoints } = await openSandbox(engine, sandboxRequest(container));
   const place = endpoints.find(hasAddress) ?? NO_PLACE;
@@ -121,6 +124,12 @@ async function launch(engine: StartNeeds, claimed: Container, restartCount: numb
   engine.background.untilDone('tell linked containers of an address', { container: id }, () =>
     tellLinkedAddress(engine, id),
   );
+}
+
+/** The next start waits for it, and it for the end of the processes. */
+function unmountAfterwards(engine: StartNeeds, container: Container): void {
+  const run = engine.runs.of(container.id);
+  run.leave(run.cleaned().then(async () => await unmountVolumes(engine, container).done));
 }
 
 async function userOf({ config, hostConfig }: Container, root: string): Promise<ContainerUser> {

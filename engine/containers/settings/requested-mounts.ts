@@ -1,28 +1,18 @@
-import type { Events } from '../../events/events.ts';
-import type { Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
-import { createVolume } from '../../volumes/create.ts';
+import { claimVolume } from '../../volumes/claims.ts';
+import { createVolume, type CreateVolumeNeeds } from '../../volumes/create.ts';
 import type { VolumeDrivers } from '../../volumes/drivers.ts';
-import type { VolumeStore } from '../../volumes/store.ts';
 import type { ContainerStore, MountPoint } from '../store.ts';
 import type { HostConfig, MountSpec } from './host-config-schema.ts';
 import { checkedDestination, parseBind, parseMount, volumeMount } from './mount-points.ts';
 import { otherContainer } from './others.ts';
-
-type Needs = {
-  clock: Clock;
-  containers: ContainerStore;
-  events: Events;
-  volumes: VolumeStore;
-  volumeDrivers: VolumeDrivers;
-};
 
 /** A mount, and what its volume is made with where there is none yet. */
 export type RequestedMount = Readonly<{ mount: MountPoint; volume: NonNullable<MountSpec['VolumeOptions']> }>;
 
 /** All mounts that a body asks for, checked. Throws `invalid`. */
 export function requestedMounts(
-  { containers, volumeDrivers }: Needs,
+  { containers, volumeDrivers }: { containers: ContainerStore; volumeDrivers: VolumeDrivers },
   hostConfig: HostConfig,
   volumePaths: readonly string[],
 ): RequestedMount[] {
@@ -48,17 +38,30 @@ export function requestedMounts(
   return requested;
 }
 
-/** With its folder: a volume is made when it is not there. */
-export function withSource(engine: Needs, { mount, volume }: RequestedMount): MountPoint {
-  if (mount.type !== 'volume' || mount.source !== '') return mount;
-  const made = createVolume(engine, {
+/**
+ * With the place of its files: a volume is made when it is not there. It is claimed for the container until that has a
+ * record, or `VolumeClaims.release`.
+ */
+export async function withSource(
+  engine: CreateVolumeNeeds,
+  containerId: string,
+  { mount, volume }: RequestedMount,
+): Promise<MountPoint> {
+  if (mount.type !== 'volume') return mount;
+  if (mount.source !== '') {
+    await claimVolume(engine, mount.name ?? '', containerId); // another container's
+    return mount;
+  }
+  const made = await createVolume(engine, {
+    claimedBy: containerId,
     name: mount.name,
     driver: volume.DriverConfig?.Name,
     anonymous: mount.anonymous,
     labels: volume.Labels,
     options: volume.DriverConfig?.Options,
   });
-  return { ...mount, name: made.name, driver: made.driver, source: engine.volumeDrivers.mountpoint(made) };
+  const source = await engine.volumeDrivers.find(made.driver).path(made);
+  return { ...mount, name: made.name, driver: made.driver, source };
 }
 
 function pathOf(path: string): string {

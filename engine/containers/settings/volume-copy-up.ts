@@ -5,17 +5,22 @@ import { closeSync, readdirSync } from 'node:fs';
 import { openDirectoryBeneath, openRoot } from '../../host/openat.ts';
 import type { Layers } from '../../layers/layers.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
+import { mountVolumes, unmountVolumes, type VolumeMountNeeds } from '../runs/volume-mounts.ts';
 import type { Container } from '../store.ts';
 
-type Needs = { layers: Layers };
+type Needs = VolumeMountNeeds & { layers: Layers };
 
 /** Fills empty volumes with the image's files at their path, as docker does when a container is created. */
-export async function copyUpVolumes(engine: Needs, { id, mounts }: Container): Promise<void> {
-  const empty = mounts.filter(
-    ({ type, copyUp, source }) => type === 'volume' && copyUp && readdirSync(source).length === 0,
-  );
+export async function copyUpVolumes(engine: Needs, container: Container): Promise<void> {
+  const { id } = container;
+  const mounts = container.mounts.filter(({ type, copyUp }) => type === 'volume' && copyUp);
+  if (mounts.length === 0) return;
+  await using undo = new AsyncDisposableStack();
+  undo.defer(async () => await unmountVolumes(engine, { id, mounts }).done);
+  const mounted = await mountVolumes(engine, { id, mounts });
+  const empty = mounted.filter(({ source }) => readdirSync(source).length === 0);
   if (empty.length === 0) return;
-  await using root = await engine.layers.mountOnHost(id);
+  const root = undo.use(await engine.layers.mountOnHost(id));
   for (const { destination, source } of empty) await copyFolder(root.path, destination, source);
 }
 

@@ -11,6 +11,7 @@ import { thaw } from '../freezer.ts';
 import { cgroupPathOf, shimFolder } from '../places.ts';
 import { removeIfLeft } from '../remains.ts';
 import { recordRun, type StartNeeds } from '../start.ts';
+import { unmountVolumes } from '../volume-mounts.ts';
 
 export type SettleNeeds = StartNeeds & StopNeeds & RemoveNeeds;
 
@@ -99,4 +100,5 @@ async function clean(engine: SettleNeeds, container: Container, folder: string):
   const { id, hostConfig } = container;
   await removeIfLeft(engine.runtimes.toRemove(hostConfig.Runtime), id, cgroupPathOf(container));
   await rm(folder, { recursive: true, force: true });
+  await unmountVolumes(engine, container).done;
 }

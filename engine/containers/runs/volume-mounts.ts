@@ -1,0 +1,39 @@
+import type { Background, Task } from '../../lib/background.ts';
+import type { VolumeDrivers } from '../../volumes/drivers.ts';
+import type { VolumeStore } from '../../volumes/store.ts';
+import type { Container, MountPoint } from '../store.ts';
+
+export type VolumeMountNeeds = { background: Background; volumes: VolumeStore; volumeDrivers: VolumeDrivers };
+
+type Mounting = Pick<Container, 'id' | 'mounts'>;
+
+/**
+ * Has the drivers mount the container's volumes, one after the other: the mounts with the places of their files.
+ * `unmountVolumes` undoes it, also if it came only half way.
+ */
+export async function mountVolumes(engine: VolumeMountNeeds, { id, mounts }: Mounting): Promise<MountPoint[]> {
+  const mounted: MountPoint[] = [];
+  for (const mount of mounts) {
+    const volume = volumeOf(engine, mount);
+    const driver = volume && engine.volumeDrivers.find(volume.driver);
+    mounted.push(driver === undefined ? mount : { ...mount, source: await driver.mount(volume!, id) });
+  }
+  return mounted;
+}
+
+/** The run is over. What cannot be unmounted is tried again until it is. */
+export function unmountVolumes(engine: VolumeMountNeeds, { id, mounts }: Mounting): Task {
+  const about = { container: id };
+  const mounted = mounts.map((mount) => volumeOf(engine, mount)).filter((volume) => volume !== undefined);
+  const tasks = mounted.map(async (volume) => {
+    await engine.background.untilDone('unmount a volume', { ...about, volume: volume.name }, async () => {
+      await engine.volumeDrivers.find(volume.driver).unmount(volume, id);
+    }).done;
+  });
+  return { done: Promise.all(tasks).then(() => undefined) };
+}
+
+/** None if its record cannot be read: then the container has it where it was made. */
+function volumeOf({ volumes }: VolumeMountNeeds, { type, name = '' }: MountPoint): ReturnType<VolumeStore['get']> {
+  return type === 'volume' ? volumes.get(name) : undefined;
+}
