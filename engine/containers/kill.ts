@@ -24,11 +24,12 @@ export async function killContainer(engine: Needs, ref: string, signal = ''): Pr
     return;
   }
   const { container, shim } = findOrRefuse(ref, () => findAlive(engine, ref));
-  if (number === signalNumber(container.config.StopSignal ?? 'SIGTERM')) {
+  const isStop = number === signalNumber(container.config.StopSignal ?? 'SIGTERM');
+  changeAndTell(engine, container.id, number, (current) => ({
+    ...current,
     // A user ended it, so the restart policy does not start it again.
-    engine.containers.change(container.id, (current) => ({ ...current, stoppedByUser: true }));
-  }
-  emitContainer(engine.events, 'kill', container, { signal: String(number) });
+    stoppedByUser: current.stoppedByUser || isStop,
+  }));
   await shim.signal(number);
   if (isToBeHeard(number, container)) resume(engine, container.id);
 }
@@ -48,13 +49,26 @@ async function end(engine: Needs, ref: string): Promise<void> {
   const found = engine.containers.find(ref);
   refuseUnclear(engine, found);
   const { id } = found;
-  const container = findOrRefuse(ref, () => engine.containers.change(id, endingByUser));
+  const container = findOrRefuse(ref, () => changeAndTell(engine, id, SIGKILL, endingByUser));
   const run = engine.runs.of(id);
   const exited = run.settled();
-  emitContainer(engine.events, 'kill', container, { signal: String(SIGKILL) });
   await run.signal(SIGKILL);
   thaw(container);
   await exited;
+}
+
+/** One commit: the record, and the event of the signal that is sent next. */
+function changeAndTell(
+  { containers, events }: Needs,
+  id: string,
+  signal: number,
+  work: (current: Container) => Container,
+): Container {
+  return containers.together(() => {
+    const changed = containers.change(id, work);
+    emitContainer(events, 'kill', changed, { signal: String(signal) });
+    return changed;
+  });
 }
 
 /** From here on it cannot be paused, because a frozen process does not die. */

@@ -30,12 +30,17 @@ export function pauseContainer(engine: Needs, ref: string): void {
 /** Throws `conflict` when it is not paused. */
 export function unpauseContainer(engine: Needs, ref: string): void {
   const { id } = engine.containers.find(ref);
-  const running = engine.containers.change(id, (current) => {
-    const { state } = current;
-    if (state.status !== 'paused') throw new EngineError('conflict', `Container ${id} is not paused`);
-    const next = transition(state, { ...state, status: 'running' });
-    thaw(current);
-    return { ...current, state: next };
+  using undo = new DisposableStack();
+  engine.containers.together(() => {
+    const running = engine.containers.change(id, (current) => {
+      const { state } = current;
+      if (state.status !== 'paused') throw new EngineError('conflict', `Container ${id} is not paused`);
+      const next = transition(state, { ...state, status: 'running' });
+      undo.defer(() => freeze(current));
+      thaw(current);
+      return { ...current, state: next };
+    });
+    emitContainer(engine.events, 'unpause', running);
   });
-  emitContainer(engine.events, 'unpause', running);
+  undo.move();
 }

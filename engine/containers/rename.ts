@@ -14,6 +14,8 @@ export function renameContainer(engine: Needs, ref: string, wanted = ''): void {
   if (name === before) {
     throw new EngineError('conflict', 'Renaming a container with the same name as its current name');
   }
-  const renamed = engine.containers.change(id, (current) => ({ ...current, name }));
-  emitContainer(engine.events, 'rename', renamed, { oldName: `/${before}` });
+  engine.containers.together(() => {
+    const renamed = engine.containers.change(id, (current) => ({ ...current, name }));
+    emitContainer(engine.events, 'rename', renamed, { oldName: `/${before}` });
+  });
 }

@@ -40,7 +40,7 @@ export async function stopContainer(
   const { id } = engine.containers.find(ref);
   await startOver(engine, id);
   refuseUnclear(engine, engine.containers.find(id));
-  const container = beginStop(engine.containers, id, by);
+  const container = beginStop(engine, id, by);
   const { config, state } = container;
   if (state.status === 'exited') {
     // Between two runs of its restart policy there is no process to signal.
@@ -49,10 +49,8 @@ export async function stopContainer(
   }
   const run = engine.runs.of(id);
   const exited = run.settled(); // waits until the exit is stored, so that an inspect after the stop agrees
-  const signal = signalNumber(config.StopSignal ?? 'SIGTERM');
-  emitContainer(engine.events, 'kill', container, { signal: String(signal) });
   thaw(container);
-  await run.signal(signal);
+  await run.signal(stopSignalOf(container));
   const grace = graceSeconds ?? config.StopTimeout ?? DEFAULT_GRACE_SECONDS;
   if (grace >= 0 && !(await settlesWithin(exited, grace, engine.clock))) {
     emitContainer(engine.events, 'kill', container, { signal: String(SIGKILL) });
@@ -62,7 +60,22 @@ export async function stopContainer(
   emitContainer(engine.events, 'stop', container);
 }
 
-function beginStop(containers: ContainerStore, id: string, by: Stopper): Container {
+function stopSignalOf({ config }: Container): number {
+  return signalNumber(config.StopSignal ?? 'SIGTERM');
+}
+
+/** One commit: the state, and the event of the signal that is sent next. */
+function beginStop({ containers, events }: StopNeeds, id: string, by: Stopper): Container {
+  return containers.together(() => {
+    const changed = claimStop(containers, id, by);
+    if (changed.state.status === 'stopping') {
+      emitContainer(events, 'kill', changed, { signal: String(stopSignalOf(changed)) });
+    }
+    return changed;
+  });
+}
+
+function claimStop(containers: ContainerStore, id: string, by: Stopper): Container {
   return containers.change(id, (current) => {
     const { state } = current;
     const stoppedByUser = current.stoppedByUser || by === 'user';

@@ -3,6 +3,7 @@ import { findAlive } from '../containers/runs/alive.ts';
 import type { Runs } from '../containers/runs/runs.ts';
 import type { ContainerStore } from '../containers/store.ts';
 import { parseDetachKeys } from '../containers/streams/detach-keys.ts';
+import type { Database } from '../db/database.ts';
 import type { Events } from '../events/events.ts';
 import { prepareMoves } from '../host/cgroup-moves.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -12,7 +13,7 @@ import { checkUser } from '../oci/user.ts';
 import type { ExecCreateBody } from './schema.ts';
 import type { Exec, ExecStore } from './store.ts';
 
-type Needs = { clock: Clock; containers: ContainerStore; events: Events; execs: ExecStore; runs: Runs };
+type Needs = { clock: Clock; containers: ContainerStore; db: Database; events: Events; execs: ExecStore; runs: Runs };
 
 /** Prepares a process for a running container. Throws `notFound`, `invalid`, `conflict`. Specification, endpoint 25. */
 export function createExec(engine: Needs, ref: string, body: ExecCreateBody): Exec {
@@ -41,8 +42,10 @@ export function createExec(engine: Needs, ref: string, body: ExecCreateBody): Ex
     workingDir: body.WorkingDir ?? '',
     state: { status: 'created' },
   };
-  engine.execs.insert(exec, engine.clock.now());
-  emitContainer(engine.events, `exec_create: ${commandLine(exec)}`, container, { execID: exec.id });
+  engine.db.transaction(() => {
+    engine.execs.insert(exec, engine.clock.now());
+    emitContainer(engine.events, `exec_create: ${commandLine(exec)}`, container, { execID: exec.id });
+  });
   return exec;
 }
 

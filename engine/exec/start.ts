@@ -53,16 +53,21 @@ export function claimExec(engine: ExecNeeds, ref: string): Claimed {
   if (container.state.status === 'paused') {
     throw new EngineError('conflict', `Container ${container.id} is paused, unpause the container before exec`);
   }
-  const exec = engine.execs.change(id, (current) => {
-    const { status } = current.state;
-    if (status === 'running' || status === 'starting') {
-      throw new EngineError('conflict', `Error: Exec command ${id} is already running`);
-    }
-    if (status === 'ended') throw new EngineError('conflict', `Error: Exec command ${id} has already run`);
-    return { ...current, state: { status: 'starting' } };
+  const exec = engine.db.transaction(() => {
+    const claimed = engine.execs.change(id, starting);
+    emitContainer(engine.events, `exec_start: ${commandLine(claimed)}`, container, { execID: id });
+    return claimed;
   });
-  emitContainer(engine.events, `exec_start: ${commandLine(exec)}`, container, { execID: exec.id });
   return { exec, container };
+}
+
+function starting(exec: Exec): Exec {
+  const { status } = exec.state;
+  if (status === 'running' || status === 'starting') {
+    throw new EngineError('conflict', `Error: Exec command ${exec.id} is already running`);
+  }
+  if (status === 'ended') throw new EngineError('conflict', `Error: Exec command ${exec.id} has already run`);
+  return { ...exec, state: { status: 'starting' } };
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { Database } from '../db/database.ts';
 import type { Events } from '../events/events.ts';
 import { EngineError } from '../lib/errors.ts';
 import { shortId } from '../lib/ids.ts';
@@ -6,7 +7,7 @@ import { familiarReference, parseReference, withDefaultTag, type Reference } fro
 import type { Image, ImageStore } from './store.ts';
 import type { ImageUsage } from './usage.ts';
 
-type Needs = { images: ImageStore; imageUsage: ImageUsage; events: Events };
+type Needs = { db: Database; images: ImageStore; imageUsage: ImageUsage; events: Events };
 
 export type Removal = { untagged: string } | { deleted: string };
 
@@ -92,16 +93,17 @@ function hasOneName(engine: Needs, image: Image): boolean {
 }
 
 function takeName(engine: Needs, image: Image, name: Reference, removals: Removal[]): void {
-  engine.images.unrefer(name);
+  engine.db.transaction(() => {
+    engine.images.unrefer(name);
+    emitImageEvent(engine, 'untag', image);
+  });
   removals.push({ untagged: familiarReference(name) });
-  emitImageEvent(engine, 'untag', image);
 }
 
 function remove(engine: Needs, image: Image, removals: Removal[]): void {
   for (const name of engine.images.referencesOf(image.id)) takeName(engine, image, name, removals);
-  const layers = engine.images.delete(image.id);
+  const layers = engine.images.delete(image.id, () => emitImageEvent(engine, 'delete', image));
   removals.push({ deleted: image.id }, ...layers.map((chainId) => ({ deleted: chainId })));
-  emitImageEvent(engine, 'delete', image);
 }
 
 /** A parent without name, child and container only served the image above it. */

@@ -1,3 +1,4 @@
+import type { Database } from '../db/database.ts';
 import type { Events } from '../events/events.ts';
 import { applyLayer } from '../layers/apply.ts';
 import type { Archives } from '../layers/archives.ts';
@@ -15,6 +16,7 @@ import type { Image, ImageStore } from './store.ts';
 import { giveName } from './tag.ts';
 
 type Needs = {
+  db: Database;
   images: ImageStore;
   layers: Layers;
   blobs: Blobs;
@@ -58,10 +60,10 @@ export async function importImage(
     os: 'linux',
     rootfs: { type: 'layers', diff_ids: [layer.diffId] },
   });
-  const image = engine.images.insert(sha256(json), json);
-  if (name !== undefined) giveName(engine, image.id, name);
-  emitImageEvent(engine, 'import', image);
-  return image;
+  return engine.images.insert(sha256(json), json, (image) => {
+    if (name !== undefined) giveName(engine, image.id, name);
+    emitImageEvent(engine, 'import', image);
+  });
 }
 
 /** Only fields that are set, as other engines write them. */

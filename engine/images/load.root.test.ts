@@ -104,9 +104,15 @@ test('images share their layers, and the last one that goes takes them along', a
 
   assert.equal(a.layers[0], b.layers[0]);
   assert.equal(foldersOf(engine).length, 2);
-  assert.deepEqual(engine.images.delete(a.id), []);
+  assert.deepEqual(
+    engine.images.delete(a.id, () => undefined),
+    [],
+  );
   assert.equal(foldersOf(engine).length, 2);
-  assert.deepEqual(engine.images.delete(b.id), b.layers.toReversed());
+  assert.deepEqual(
+    engine.images.delete(b.id, () => undefined),
+    b.layers.toReversed(),
+  );
   await assertEmpty(engine);
 });
 

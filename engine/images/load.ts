@@ -62,9 +62,10 @@ async function applyLayers(
 
 function record(engine: Needs, archived: ArchivedImage, report: Report): void {
   const { id, json, parentId, names } = archived;
-  const image = engine.images.insert(id, json);
-  if (parentId !== undefined && engine.images.get(parentId) !== undefined) engine.images.setParent(id, parentId);
-  emitImageEvent(engine, 'load', image);
+  engine.images.insert(id, json, (image) => {
+    if (parentId !== undefined && engine.images.get(parentId) !== undefined) engine.images.setParent(id, parentId);
+    emitImageEvent(engine, 'load', image);
+  });
   for (const name of names) {
     const before = engine.images.named(name);
     if (before !== undefined && before.id !== id) {

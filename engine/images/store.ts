@@ -120,17 +120,23 @@ export class ImageStore {
   }
 
   /**
-   * Stores an image whose layers are registered; `json` is its configuration byte for byte. An existing image stays
-   * unchanged.
+   * Stores an image whose layers are registered, in one commit with `also`; `json` is its configuration byte for byte. An
+   * existing image stays unchanged.
    */
-  insert(id: string, json: string, parentId?: string): Image {
+  insert(id: string, json: string, also: (image: Image) => void): Image {
     const known = this.get(id);
-    if (known !== undefined) return known;
-    const record = { id, json, parentId };
+    if (known !== undefined) {
+      this.#db.transaction(() => also(known));
+      return known;
+    }
+    const record = { id, json };
     const image = this.#imageOf(record);
     this.#layers.own(id, image.layers.at(-1));
     try {
-      this.#images.put(record); // there may be one that cannot be read
+      this.#db.transaction(() => {
+        this.#images.put(record); // there may be one that cannot be read
+        also(image);
+      });
     } catch (error) {
       this.#layers.release(id);
       throw error;
@@ -161,11 +167,12 @@ export class ImageStore {
     this.#names.delete(nameOf(reference));
   }
 
-  /** Removes an image and its names; returns the chain ids of the layers that went with it. */
-  delete(id: string): string[] {
+  /** Removes an image and its names, in one commit with `also`; the chain ids of the layers that went with it. */
+  delete(id: string, also: () => void): string[] {
     this.#db.transaction(() => {
       for (const { name } of this.#names.in('image', id)) this.#names.delete(name);
       this.#images.delete(id);
+      also();
     });
     return this.#layers.release(id);
   }

@@ -1,10 +1,11 @@
+import type { Database } from '../db/database.ts';
 import type { Events } from '../events/events.ts';
 import type { Clock } from '../lib/clock.ts';
 import { emitImageEvent } from './event.ts';
 import { familiarReference, parseRepoAndTag, type Reference } from './reference.ts';
 import type { ImageStore } from './store.ts';
 
-type Needs = { images: ImageStore; clock: Clock; events: Events };
+type Needs = { db: Database; images: ImageStore; clock: Clock; events: Events };
 
 /** Gives an image another name, which moves over if another image has it. */
 export function tagImage(engine: Needs, ref: string, repo: string, tag: string | undefined): void {
@@ -14,6 +15,8 @@ export function tagImage(engine: Needs, ref: string, repo: string, tag: string |
 
 /** The same for an image and a name that were already looked up. */
 export function giveName(engine: Needs, imageId: string, reference: Reference): void {
-  engine.images.refer(reference, imageId, engine.clock.now());
-  emitImageEvent(engine, 'tag', engine.images.find(imageId), familiarReference(reference));
+  engine.db.transaction(() => {
+    engine.images.refer(reference, imageId, engine.clock.now());
+    emitImageEvent(engine, 'tag', engine.images.find(imageId), familiarReference(reference));
+  });
 }
