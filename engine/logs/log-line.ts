@@ -1,3 +1,7 @@
+import { describeAttributes } from './log-details.ts';
+import { parseEntry } from './log-entry.ts';
+import { comparable, compareTime, isTime, TIMESTAMP_BYTES, writeTimestamp } from './log-time.ts';
+
 /** What a reader of a log wants to see of it. */
 export type LogSelection = Readonly<{
   stdout: boolean;
@@ -18,12 +22,7 @@ export type LogSelection = Readonly<{
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const NEWLINE = 0x0a;
-const Z = 0x5a;
-const ZERO = 0x30;
 const HEADER_BYTES = 8;
-/** `2026-11-21T01:46:14.781474145Z` and the blank after it: always nine digits, unlike in the file. */
-const TIMESTAMP_BYTES = 31;
-const FRACTION_END = 29;
 /** An empty one, with all its names and a time of seconds. */
 const SHORTEST_LINE = 58;
 
@@ -72,7 +71,7 @@ export class LogLines {
     this.#until = select.until && comparable(select.until);
     const { attributes = '' } = select;
     this.#attributes = Buffer.from(attributes === '' ? '' : `,"attrs":${attributes}`);
-    this.#details = Buffer.from(select.details === undefined ? '' : `${describe(select.details)} `);
+    this.#details = Buffer.from(select.details === undefined ? '' : `${describeAttributes(select.details)} `);
   }
 
   /** Decodes the complete lines of `data` from `from`; says where the first incomplete one starts. */
@@ -143,7 +142,7 @@ export class LogLines {
     at += TIME.length;
     const time = at;
     while (at < end && data[at] !== QUOTE && data[at] !== NEWLINE) at += 1;
-    if (data[at - 1] !== Z || at - time < 20 || at - time > 30 || !matches(data, at + 1, END)) return -1;
+    if (!isTime(data, time, at) || !matches(data, at + 1, END)) return -1;
     if (!this.#wanted(data, time, at - 1, isStdout)) return at + 3;
     if (timestamps) writeTimestamp(out, text, data, time, at - 1);
     if (framed) writeHeader(out, start, isStdout, to - text);
@@ -166,7 +165,7 @@ export class LogLines {
     const time = Buffer.from(entry.time.toString({ fractionalSecondDigits: 9 }));
     if (!this.#wanted(time, 0, time.length - 1, entry.isStdout)) return;
     const own = this.#select.details !== undefined && Object.keys(entry.attributes).length > 0;
-    const details = own ? `${describe(entry.attributes)} ` : this.#details.toString();
+    const details = own ? `${describeAttributes(entry.attributes)} ` : this.#details.toString();
     const timestamp = this.#select.timestamps ? `${time.toString()} ` : '';
     const body = Buffer.concat([Buffer.from(timestamp + details), entry.text]);
     this.#append(body, entry.isStdout, remainingBytes);
@@ -185,53 +184,6 @@ export class LogLines {
     body.copy(this.#out, this.#used + header);
     this.#used += header + body.length;
   }
-}
-
-type Entry = { text: Buffer; isStdout: boolean; time: Temporal.Instant; attributes: Record<string, string> };
-
-/** A line in whatever form; undefined for what is no entry: a daemon that died left half a line. */
-function parseEntry(line: string): Entry | undefined {
-  // Quotes inside of text are escaped, so this can only be a new entry behind one that was never finished.
-  const start = line.lastIndexOf('{"log":"');
-  let value: unknown;
-  try {
-    value = JSON.parse(start > 0 ? line.slice(start) : line);
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
-  }
-  if (typeof value !== 'object' || value === null) return undefined;
-  const entry: Record<string, unknown> = { ...value };
-  const time = typeof entry['time'] === 'string' ? parseTime(entry['time']) : undefined;
-  if (time === undefined) return undefined;
-  const attributes: Record<string, string> = {};
-  for (const [name, text] of Object.entries(entry['attrs'] ?? {})) attributes[name] = String(text);
-  const log = typeof entry['log'] === 'string' ? entry['log'] : '';
-  const text = typeof entry['raw'] === 'string' ? Buffer.from(entry['raw'], 'base64') : Buffer.from(log);
-  return { text, isStdout: entry['stream'] !== 'stderr', time, attributes };
-}
-
-function parseTime(text: string): Temporal.Instant | undefined {
-  try {
-    return Temporal.Instant.from(text);
-  } catch (error) {
-    if (error instanceof RangeError) return undefined;
-    throw error;
-  }
-}
-
-/** `a=1,b=x+y`: sorted, and escaped as Go's url.QueryEscape does it. */
-function describe(attributes: Record<string, string>): string {
-  return Object.keys(attributes)
-    .toSorted()
-    .map((name) => `${queryEscape(name)}=${queryEscape(attributes[name] ?? '')}`)
-    .join(',');
-}
-
-function queryEscape(text: string): string {
-  return encodeURIComponent(text)
-    .replaceAll('%20', '+')
-    .replaceAll(/[!'()*]/g, (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`);
 }
 
 function matches(data: Buffer, at: number, expected: Buffer): boolean {
@@ -277,33 +229,4 @@ function writeHeader(out: Buffer, at: number, isStdout: boolean, length: number)
   out[at + 5] = length >>> 16;
   out[at + 6] = length >>> 8;
   out[at + 7] = length;
-}
-
-function writeTimestamp(out: Buffer, at: number, data: Buffer, time: number, timeEnd: number): void {
-  for (let i = 0; i < FRACTION_END; i += 1) out[at + i] = timeByte(data, time, timeEnd, i);
-  out[at + FRACTION_END] = Z;
-  out[at + FRACTION_END + 1] = 0x20;
-}
-
-/** Compares a time of the file (up to its Z) with one of nine digits, byte by byte: both are UTC. */
-function compareTime(data: Buffer, time: number, timeEnd: number, other: Buffer): number {
-  for (let i = 0; i < FRACTION_END; i += 1) {
-    const difference = timeByte(data, time, timeEnd, i) - other[i]!;
-    if (difference !== 0) return difference;
-  }
-  return 0;
-}
-
-/** Byte `i` of a time as if it had all nine digits of the fraction. */
-function timeByte(data: Buffer, time: number, timeEnd: number, i: number): number {
-  if (time + i < timeEnd) return data[time + i]!;
-  return i === 19 ? 0x2e : ZERO;
-}
-
-/** Nothing is logged before the year 0 or after 9999, where the text form has a sign and more digits. */
-function comparable(time: Temporal.Instant): Buffer {
-  const text = time.toString({ fractionalSecondDigits: 9 });
-  if (text.startsWith('-')) return Buffer.from('0000-01-01T00:00:00.000000000Z');
-  if (text.startsWith('+')) return Buffer.from('9999-12-31T23:59:59.999999999Z');
-  return Buffer.from(text);
 }
