@@ -9,16 +9,15 @@ import { containerParts } from './containers/parts.ts';
 import { reconcileContainers } from './containers/runs/recovery/reconcile.ts';
 import { Restarts } from './containers/runs/restarts.ts';
 import { stopAllContainers } from './containers/runs/stop-all.ts';
-import { isAlive } from './containers/state.ts';
 import type { ContainerStore } from './containers/store.ts';
 import { checkDatabase } from './db/check-database.ts';
 import { Database } from './db/database.ts';
 import { FolderLock } from './db/folder-lock.ts';
 import { DatabaseInUse } from './db/identity.ts';
 import type { Engine } from './engine.ts';
-import { Events } from './events/events.ts';
+import { eventParts } from './events/parts.ts';
+import { execParts } from './exec/parts.ts';
 import { reconcileExecs } from './exec/reconcile.ts';
-import { ExecStore } from './exec/store.ts';
 import { privateMount } from './host/private-mount.ts';
 import { openListeners } from './http/listeners.ts';
 import { buildServer, listenerOf } from './http/server.ts';
@@ -33,7 +32,7 @@ import { systemClock } from './lib/clock.ts';
 import { hasCode } from './lib/errors.ts';
 import { newId } from './lib/ids.ts';
 import { KeyLock } from './lib/key-lock.ts';
-import { Networks } from './networks/networks.ts';
+import { networkParts } from './networks/parts.ts';
 import { routes } from './routes.ts';
 import { Runtimes } from './runtime/runtimes.ts';
 import { Pidfile } from './system/pidfile.ts';
@@ -99,19 +98,12 @@ function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDis
   const config = live.current;
   const clock = systemClock;
   const background = new Background(clock, log);
-  const events = new Events(db, clock, log);
+  const ofEvents = eventParts({ clock, db, log });
   const ofImages = imageParts({ config, db, log }, undo);
   const ofContainers = containerParts({ clock, db });
-  const { containers } = ofContainers;
   undo.use(background);
-  const networks = undo.use(
-    new Networks({ ...config, background, db, clock, log, nameOf: (id) => containers.get(id)?.name }),
-  );
-  // With the last container its bridge and its rules go too; the next start makes them in milliseconds.
-  undo.defer(async () => {
-    if (!containers.all().some(({ state }) => isAlive(state) || state.status === 'starting'))
-      await networks.removeAll();
-  });
+  const { sandboxOwners } = ofContainers;
+  const ofNetworks = networkParts({ background, clock, config, db, log, sandboxOwners }, undo);
   return {
     get config() {
       return live.current;
@@ -121,16 +113,15 @@ function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDis
     log,
     db,
     locks: new KeyLock(),
-    events,
     daemonId: daemonId(config.dataRoot),
     setAside: new SetAside(config.dataRoot, clock.now(), log),
     archives: undo.use(new Archives(background)),
-    execs: new ExecStore(db),
-    execShims: new Map(),
     runtimes: new Runtimes(config),
-    networks,
-    ...ofContainers,
+    ...ofEvents,
+    ...ofContainers.parts,
+    ...execParts({ db }),
     ...ofImages,
+    ...ofNetworks,
     ...volumeParts({ config, db, log }, undo),
   };
 }

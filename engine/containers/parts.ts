@@ -1,6 +1,7 @@
 import type { Database } from '../db/database.ts';
 import type { ImageUsage } from '../images/usage.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { SandboxOwners } from '../networks/parts.ts';
 import type { VolumeUsage } from '../volumes/remove.ts';
 import { volumeUsers } from './list.ts';
 import { Runs } from './runs/runs.ts';
@@ -9,9 +10,11 @@ import { ContainerStore } from './store.ts';
 
 type Needs = { clock: Clock; db: Database };
 type ContainerParts = { containers: ContainerStore; runs: Runs; imageUsage: ImageUsage; volumeUsage: VolumeUsage };
+/** Beside the parts: what the networks ask for. */
+type Built = { parts: ContainerParts; sandboxOwners: SandboxOwners };
 
 /** What this domain adds to the engine. */
-export function containerParts({ clock, db }: Needs): ContainerParts {
+export function containerParts({ clock, db }: Needs): Built {
   const containers = new ContainerStore(db);
   const imageUsage: ImageUsage = {
     usedBy: (imageId) =>
@@ -24,5 +27,10 @@ export function containerParts({ clock, db }: Needs): ContainerParts {
     usersOf: (volume) => volumeUsers(containers, volume),
     isIncomplete: () => containers.idsSetAside().length > 0,
   };
-  return { containers, runs: new Runs({ clock, containers }), imageUsage, volumeUsage };
+  const sandboxOwners: SandboxOwners = {
+    nameOf: (id) => containers.get(id)?.name,
+    isAnyAlive: () => containers.all().some(({ state }) => isAlive(state) || state.status === 'starting'),
+  };
+  const runs = new Runs({ clock, containers });
+  return { parts: { containers, runs, imageUsage, volumeUsage }, sandboxOwners };
 }

@@ -1,0 +1,30 @@
+import type { Config } from '../config/daemon-config.ts';
+import { Networks, type NetworkSettings } from './networks.ts';
+
+type Needs = Pick<NetworkSettings, 'background' | 'clock' | 'db' | 'log'> & {
+  config: Config;
+  /** Of the containers domain. */
+  sandboxOwners: SandboxOwners;
+};
+type NetworkParts = { networks: Networks };
+
+/** The containers, as far as networks have to know them. */
+export type SandboxOwners = Readonly<{
+  /** The current name of a container without the slash. */
+  nameOf: (containerId: string) => string | undefined;
+  /** Whether one runs, or is about to. */
+  isAnyAlive: () => boolean;
+}>;
+
+/** What this domain adds to the engine. The stack ends it. */
+export function networkParts(
+  { background, clock, config, db, log, sandboxOwners }: Needs,
+  undo: AsyncDisposableStack,
+): NetworkParts {
+  const { bip, bridge, dataRoot, mtu } = config;
+  const { nameOf } = sandboxOwners;
+  const networks = undo.use(new Networks({ background, bip, bridge, clock, dataRoot, db, log, mtu, nameOf }));
+  // With the last container its bridge and its rules go too; the next start makes them in milliseconds.
+  undo.defer(async () => (sandboxOwners.isAnyAlive() ? undefined : await networks.removeAll()));
+  return { networks };
+}
