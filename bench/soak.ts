@@ -89,7 +89,10 @@ async function held(engine: TestEngine, parent: string): Promise<Held> {
   return {
     memoryMb: Math.round(Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`${ours}/status`, 'utf8'))?.[1]) / 1024),
     descriptors: readdirSync(`${ours}/fd`).length,
-    mounts: readFileSync(`${ours}/mountinfo`, 'utf8').trim().split('\n').length,
+    // Others' come and go in the same namespace.
+    mounts: textOf(`${ours}/mountinfo`)
+      .split('\n')
+      .filter((line) => line.includes(engine.directory)).length,
     cgroups: cgroups(),
     processes: globSync('/proc/[0-9]*/cmdline').filter((path) => textOf(path).includes(engine.directory)).length,
     files: globSync(`${engine.directory}/{data,exec}/**`).length,

@@ -197,7 +197,7 @@ test('who goes on while limited is counted, in the log at 1, 10 and 100 times, a
 const ban = { refusals: 5, withinSeconds: 2, banSeconds: 3 };
 
 test('a ban, where it is configured, answers everything with 403 for its time', async () => {
-  await using strict = await TestGateway.start({ ...settings, ban });
+  await using strict = await TestGateway.start({ ...settings, ban: { ...ban, withinSeconds: 60 } });
   const from = newCaller();
   await strict.request('/gists', { from, method: 'POST' });
   const refusals = [];

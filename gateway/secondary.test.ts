@@ -41,7 +41,7 @@ const narrow = await TestGateway.start({
   upstream: upstream.url,
   limits: { anonymous: 1_000_000 },
   secondary: { concurrent: { limit: 2 }, cpu: { totalSeconds: 1000 } },
-  timeouts: { upstreamHeadersMs: 200, upstreamBodyMs: 200 },
+  timeouts: { upstreamHeadersMs: 1500, upstreamBodyMs: 1500 },
 });
 after(async () => await narrow[Symbol.asyncDispose]());
 
@@ -290,13 +290,13 @@ for (const [how, work] of ends) {
 test('an upgrade is charged for the time until its answer, not for the time that it is used', async () => {
   const from = newCaller();
   const socket = await upgraded(from, '/socket');
-  await sleep(300);
+  await sleep(1500);
   socket.destroy();
   await untilNoneUnderWay(narrow, from);
 
   const { cpu = 0 } = await windowsOf(narrow, from);
 
-  assert.ok(cpu < 250, `${cpu} ms`);
+  assert.ok(cpu < 1400, `${cpu} ms`);
 });
 
 test('an upgraded connection keeps its place until it ends', async () => {
@@ -418,7 +418,7 @@ async function work(path: string, seconds: number, request: Request): Promise<An
 
 test('the time of the upstream until its answer ends is counted, and refuses until the window ends', async () => {
   const from = newCaller();
-  const answers = [await work('/work', 0.6, { from }), await work('/work', 0.6, { from })];
+  const answers = [await work('/work', 0.4, { from }), await work('/work', 0.4, { from })];
   const quick = await small.request('/user', { from });
   await Promise.all([work('/work', 0.65, { from }), work('/other', 0.65, { from })]);
 
@@ -434,13 +434,13 @@ test('the time of the upstream until its answer ends is counted, and refuses unt
   );
   isSecondary(refused);
   assert.ok(wait >= 1 && wait <= 6, String(wait));
-  assert.ok(counted >= 2450 && counted < 3500, `${counted} ms`);
+  assert.ok(counted >= 2050 && counted < 4100, `${counted} ms`);
   assert.equal(admitted.status, 200);
 });
 
 test('GraphQL has less of the time, and REST goes on when that is used up', async () => {
   const from = newCaller();
-  for (let count = 0; count < 2; count += 1) await work('/graphql', 0.55, { ...graphql('{ a }'), from });
+  for (const seconds of [0.2, 0.9]) await work('/graphql', seconds, { ...graphql('{ a }'), from });
 
   const refused = await small.request('/graphql', { ...graphql('{ a }'), from });
   const rest = await small.request('/user', { from });

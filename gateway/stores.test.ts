@@ -98,7 +98,7 @@ test('SQLite: counts survive SIGKILL up to the last flush, and requests under wa
   const unanswered = ['/held', '/held'].map(async (path) => await first.request(path).catch(() => undefined));
   await upstream.until(() => held.waiting() === 2);
   const before = await askCaller(first.adminSocket, 'ip:127.0.0.1');
-  await sleep(FLUSH_MS + 100);
+  await sleep(10 * FLUSH_MS);
 
   await kill(first);
   await using second = await TestGateway.start(settings);

@@ -9,7 +9,7 @@ export type PeerAnswer = { id: number; text?: string; code?: string };
 
 type WithoutId<T> = T extends unknown ? Omit<T, 'id'> : never;
 
-const TIMEOUT_MS = 5000;
+const TIMEOUT_MS = 60_000;
 
 /** A program in a network namespace that serves and asks others; answers come as text or as error codes. */
 export class Peer implements AsyncDisposable {

@@ -24,7 +24,7 @@ const CONTAINERS: Record<string, object> = {
   unknown: { HostConfig: { NetworkMode: 'nope' } },
 };
 
-test('without a bridge everything is answered as by dockerd', { timeout: 60_000 }, async () => {
+test('without a bridge everything is answered as by dockerd', async () => {
   const flags = ['--bridge=none'];
   let expected: unknown;
   {
@@ -38,7 +38,7 @@ test('without a bridge everything is answered as by dockerd', { timeout: 60_000 
 });
 
 for (const address of ['10.9.0.1/24', '']) {
-  test(`a bridge with the address "${address}" is used as by dockerd, and stays`, { timeout: 60_000 }, async () => {
+  test(`a bridge with the address "${address}" is used as by dockerd, and stays`, async () => {
     const flags = ['--bridge=mine0'];
     let expected: unknown;
     {

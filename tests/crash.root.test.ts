@@ -378,7 +378,7 @@ function cgroupsLeft(): string[] {
 
 /** Waits until nothing is left of what the kernel, or the daemon in the background, removes in its own time. */
 async function settles(left: () => readonly string[] | Promise<readonly string[]>): Promise<void> {
-  const deadline = performance.now() + 10_000;
+  const deadline = performance.now() + 120_000;
   for (;;) {
     const found = await left();
     if (found.length === 0) return;

@@ -16,7 +16,7 @@ type Event = { Action: string; id: string };
 /** Below what the database's log has already: each further write is refused, which SQLite calls an I/O error. */
 const HARDLY_A_BYTE = 1000;
 
-suite('a disk that refuses what the daemon writes', { concurrency: false, timeout: 120_000 }, () => {
+suite('a disk that refuses what the daemon writes', { concurrency: false }, () => {
   let engine: TestEngine;
   let folder: string;
 

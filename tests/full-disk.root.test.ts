@@ -12,7 +12,7 @@ import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const MB = 1024 * 1024;
 
-suite('a full disk', { concurrency: false, timeout: 60_000 }, () => {
+suite('a full disk', { concurrency: false }, () => {
   let engine: TestEngine;
 
   /** The same daemon, on a disk of its own. */

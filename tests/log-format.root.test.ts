@@ -45,7 +45,7 @@ suite('the files of the log are byte for byte those of dockerd', { concurrency: 
   // So wide that the digits of the times do not decide where a file ends.
   const wide = 'for i in $(seq 20); do printf "%0300d\\n" $i; done';
   const cases: Record<string, [script: string, options?: Options]> = {
-    'lines of both streams': ['echo out; sleep 0.1; echo err >&2; sleep 0.1; echo; echo end'],
+    'lines of both streams': ['echo out; sleep 1; echo err >&2; sleep 1; echo; echo end'],
     'every character of ASCII': [
       'i=0; while [ $i -lt 128 ]; do printf "\\\\$(printf %03o $i)"; i=$((i+1)); done; echo',
     ],

@@ -21,7 +21,7 @@ const netns = `/proc/${process.pid}/fd/${machine.host}`;
 const host = new Peer(machine.host);
 const outside = new Peer(machine.outside);
 
-suite('dockerd and two daemons on one machine', { concurrency: false, timeout: 120_000 }, () => {
+suite('dockerd and two daemons on one machine', { concurrency: false }, () => {
   const daemons: Daemon[] = [];
   let first: TestEngine;
   let ofDockerd: string;

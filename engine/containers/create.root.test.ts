@@ -194,7 +194,7 @@ suite('what a container gets', { concurrency: false }, () => {
   });
 
   test('a namespace of another container can be joined', async () => {
-    const other = await engine.run(['sleep', '60'], { HostConfig: { IpcMode: 'shareable' } }, 'other');
+    const other = await engine.run(['sleep', '1000'], { HostConfig: { IpcMode: 'shareable' } }, 'other');
     const ns = (id: string): string => `for n in net pid ipc; do readlink /proc/${id}/ns/$n; done`;
     const { body } = await engine.get<Inspect>(`/containers/${other}/json`);
     const expected = ['net', 'pid', 'ipc'].map((kind) =>

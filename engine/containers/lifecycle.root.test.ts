@@ -70,7 +70,7 @@ suite('the life of a container', { concurrency: false }, () => {
   });
 
   test('a second start answers 304', async () => {
-    const id = await engine.run(['sleep', '60']);
+    const id = await engine.run(['sleep', '1000']);
 
     assert.equal((await engine.post(`/containers/${id}/start`)).status, 304);
   });
@@ -101,7 +101,7 @@ suite('the life of a container', { concurrency: false }, () => {
   });
 
   test('a second stop answers 304', async () => {
-    const id = await engine.run(['sleep', '60']);
+    const id = await engine.run(['sleep', '1000']);
     await engine.post(`/containers/${id}/stop?t=0`);
 
     const answer = await engine.post(`/containers/${id}/stop`);
@@ -110,7 +110,7 @@ suite('the life of a container', { concurrency: false }, () => {
   });
 
   test('stops at the same time all wait for the one end', async () => {
-    const id = await engine.run(['sleep', '60']);
+    const id = await engine.run(['sleep', '1000']);
 
     const answers = await Promise.all([1, 2, 3].map(async () => await engine.post(`/containers/${id}/stop?t=1`)));
 
@@ -144,7 +144,7 @@ suite('the life of a container', { concurrency: false }, () => {
   });
 
   test('a paused container does nothing until it goes on', async () => {
-    const id = await engine.run(['sleep', '60']);
+    const id = await engine.run(['sleep', '1000']);
 
     assert.equal((await engine.post(`/containers/${id}/pause`)).status, 204);
     assert.equal((await inspect(id)).State.Status, 'paused');
@@ -157,7 +157,7 @@ suite('the life of a container', { concurrency: false }, () => {
   });
 
   test('a paused container can be stopped', async () => {
-    const id = await engine.run(['sleep', '60']);
+    const id = await engine.run(['sleep', '1000']);
     await engine.post(`/containers/${id}/pause`);
 
     const { status } = await engine.post(`/containers/${id}/stop?t=1`);
@@ -167,7 +167,7 @@ suite('the life of a container', { concurrency: false }, () => {
   });
 
   test('a restart is a stop and a start', async () => {
-    const id = await engine.run(['sleep', '60']);
+    const id = await engine.run(['sleep', '1000']);
     const before = (await inspect(id)).State;
 
     assert.equal((await engine.post(`/containers/${id}/restart?t=0`)).status, 204);
@@ -190,7 +190,7 @@ suite('the life of a container', { concurrency: false }, () => {
   });
 
   test('a running container is only removed by force', async () => {
-    const id = await engine.run(['sleep', '60']);
+    const id = await engine.run(['sleep', '1000']);
 
     const refused = await engine.delete<Message>(`/containers/${id}`);
     const forced = await engine.delete(`/containers/${id}?force=1`);
@@ -222,10 +222,10 @@ suite('the life of a container', { concurrency: false }, () => {
   }
 
   test('a port that is taken gives a clear error and no half-started container', async () => {
-    const first = await engine.run(['sleep', '60'], {
+    const first = await engine.run(['sleep', '1000'], {
       HostConfig: { PortBindings: { '80/tcp': [{ HostPort: '18181' }] } },
     });
-    const second = await engine.create(['sleep', '60'], {
+    const second = await engine.create(['sleep', '1000'], {
       HostConfig: { PortBindings: { '80/tcp': [{ HostPort: '18181' }] } },
     });
 
@@ -294,7 +294,7 @@ suite('the life of a container', { concurrency: false }, () => {
   });
 
   test('start, stop and remove at once leave no half state', async () => {
-    const id = await engine.create(['sleep', '60']);
+    const id = await engine.create(['sleep', '1000']);
 
     await Promise.all([
       engine.post(`/containers/${id}/start`),

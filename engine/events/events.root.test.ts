@@ -176,6 +176,5 @@ test('clients that go away leave neither listeners nor connections', async () =>
   // Their ends arrive in any order; each look takes a round trip.
   while ((await count()) > 0) await new Promise(setImmediate);
 
-  const { body } = await engine.get<{ NFd: number }>('/info');
-  assert.ok(body.NFd < 60, `${body.NFd} descriptors are open`);
+  while ((await engine.get<{ NFd: number }>('/info')).body.NFd >= 60) await new Promise(setImmediate);
 });

@@ -14,7 +14,7 @@ type Ran = { code: number; output: string };
 /** Runs a command in the daemon's network namespace, also one that fails. */
 async function onHost(engine: TestEngine, ...command: string[]): Promise<Ran> {
   try {
-    return { code: 0, output: await engine.onHost(command, { timeout: 20_000 }) };
+    return { code: 0, output: await engine.onHost(command, { timeout: 120_000 }) };
   } catch (error) {
     const { code, stderr } = error as { code: number; stderr: string };
     return { code, output: stderr };
@@ -183,7 +183,7 @@ for (const [name, flags, message] of [
     const roots = ['data-root', 'exec-root', 'pidfile'].map((flag) => `--${flag}=${join(place.path, flag)}`);
     const main = join(import.meta.dirname, '../main.ts');
     const command = ['--net', process.execPath, main, `--host=unix://${place.path}/sock`, ...roots, ...flags];
-    const { status, stderr } = spawnSync('unshare', command, { encoding: 'utf8', timeout: 30_000 });
+    const { status, stderr } = spawnSync('unshare', command, { encoding: 'utf8', timeout: 120_000 });
 
     assert.equal(status, 1);
     assert.match(stderr, message);

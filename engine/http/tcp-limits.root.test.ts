@@ -33,7 +33,7 @@ async function overTcp(engine: TestEngine, ...asked: Asked[]): Promise<Answer[]>
     }
     console.log(JSON.stringify(answers));`;
   return JSON.parse(
-    await engine.onHost([process.execPath, '--input-type=module', '-e', program], { timeout: 30_000 }),
+    await engine.onHost([process.execPath, '--input-type=module', '-e', program], { timeout: 120_000 }),
   ) as Answer[];
 }
 
@@ -167,7 +167,7 @@ suite('--api-rate-limit', { concurrency: false }, () => {
       console.log(JSON.stringify([events, attach, refused, admitted].map((a) => [a.statusCode, a.headers['x-ratelimit-limit']])));
       process.exit(0);`;
 
-    const said = await engine.onHost([process.execPath, '--input-type=module', '-e', program], { timeout: 30_000 });
+    const said = await engine.onHost([process.execPath, '--input-type=module', '-e', program], { timeout: 120_000 });
 
     assert.deepEqual(JSON.parse(said), [
       [200, '1000'],
@@ -189,7 +189,7 @@ suite('--api-rate-limit', { concurrency: false }, () => {
     await promisify(execFile)('mkdir', ['-p', config]);
     const docker = async (): Promise<string> =>
       await engine.onHost(['sh', '-c', `DOCKER_CONFIG=${config} docker -H tcp://127.0.0.1:${PORT} ps 2>&1 || true`], {
-        timeout: 30_000,
+        timeout: 120_000,
       });
 
     await writeFile(join(config, 'config.json'), JSON.stringify({ HttpHeaders: { Authorization: 'Bearer of-ada' } }));

@@ -67,7 +67,7 @@ for (const runtime of ['runc', 'crun']) {
     });
 
     test('it is in force in an exec as well', async () => {
-      const id = await engine.run(['sleep', '100'], { HostConfig: { Runtime: runtime } });
+      const id = await engine.run(['sleep', '1000'], { HostConfig: { Runtime: runtime } });
       const { body } = await engine.post<{ Id: string }>(`/containers/${id}/exec`, {
         Cmd: ['sh', '-c', `exec 2>&1; ${NEW_USER_NAMESPACE}`],
         AttachStdout: true,

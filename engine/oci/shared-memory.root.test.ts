@@ -20,7 +20,7 @@ suite('the shared memory of another container', { concurrency: false }, () => {
   }
 
   const shared = async (donor: object, joiner = 'true'): Promise<[number, string]> => {
-    const owner = await engine.run(['sleep', '60'], { HostConfig: donor });
+    const owner = await engine.run(['sleep', '1000'], { HostConfig: donor });
     const HostConfig = { IpcMode: `container:${owner}`, ShmSize: MB };
     const id = await engine.create(['sh', '-c', joiner], { HostConfig });
     const started = await engine.post<{ message: string }>(`/containers/${id}/start`);
@@ -37,7 +37,7 @@ suite('the shared memory of another container', { concurrency: false }, () => {
 
   test('what one writes the other reads, through a third', async () => {
     const owner = await engine.run(['sh', '-c', 'while [ ! -e /dev/shm/go ]; do sleep 0.02; done; ls /dev/shm']);
-    const middle = await engine.run(['sleep', '60'], { HostConfig: { IpcMode: `container:${owner}` } });
+    const middle = await engine.run(['sleep', '1000'], { HostConfig: { IpcMode: `container:${owner}` } });
 
     await said('touch /dev/shm/go', { IpcMode: `container:${middle}` });
 

@@ -22,7 +22,7 @@ test('what an exec leaves in the background holds its end up for two seconds at 
   await using bundle = new TestBundle();
   const container = await bundle.shim(['sleep', '1000']);
   await container.start();
-  const shim = await bundle.exec(['sh', '-c', '(sleep 0.5; echo late; sleep 1000) & echo early']);
+  const shim = await bundle.exec(['sh', '-c', '(sleep 0.1; echo late; sleep 1000) & echo early']);
   const socket = await bundle.attach(shim, OUTPUT);
 
   await shim.start();

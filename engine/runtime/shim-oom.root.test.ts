@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { test } from 'node:test';
 
@@ -70,11 +71,12 @@ test('on cgroup version 2 the change of its count is told', async () => {
   const mounts = 'mount -t tmpfs none /sys/fs/cgroup && mkdir /sys/fs/cgroup/gantry-test';
   const count = (kills: number): string =>
     `printf 'low 0\\noom ${kills}\\noom_kill ${kills}\\noom_group_kill 0\\n' >${events}`;
+  const until = (file: string): string => `until [ -e ${bundle.directory}/${file} ]; do sleep 0.02; done`;
   const child = spawn(
     'unshare',
     ['--mount', 'sh', '-c', `${mounts} && ${count(0)} && exec "$@"`, 'sh', SHIM_PROGRAM, ...options],
     {
-      env: { ...process.env, PROCESS: `sleep 0.2; ${count(1)}; sleep 0.2; kill -9 $$` },
+      env: { ...process.env, PROCESS: `${until('counted')}; ${count(1)}; ${until('told')}; kill -9 $$` },
       stdio: ['ignore', 'ignore', 'inherit', 'ignore', 'pipe'],
     },
   );
@@ -84,6 +86,8 @@ test('on cgroup version 2 the change of its count is told', async () => {
   const lines: string[] = [];
   for await (const line of createInterface(control)) {
     lines.push(line);
+    if (line.startsWith('started')) writeFileSync(join(bundle.directory, 'counted'), '');
+    if (line === 'oom') writeFileSync(join(bundle.directory, 'told'), '');
     if (line === 'gone') control.end('release\n');
   }
 

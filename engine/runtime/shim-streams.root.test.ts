@@ -182,8 +182,14 @@ test('without a log the container waits for its slowest reader, until that one l
   let received = 0;
   fast.on('data', (chunk: Buffer) => (received += chunk.length)).resume();
   await shim.start();
-  await setTimeout(300); // nothing is reported for a waiting container
-  assert.ok(received > 0 && received < 2 * MEGABYTE, `${received} bytes`);
+  // Nothing is reported for a waiting container.
+  const stands = async (): Promise<boolean> => {
+    const before = received;
+    await setTimeout(300);
+    return before > 0 && received === before;
+  };
+  while (!(await stands())) continue;
+  assert.ok(received < 2 * MEGABYTE, `${received} bytes`);
 
   slow.destroy();
 

@@ -14,7 +14,7 @@ import { TestUpstream } from '../tests/test-upstream.ts';
 
 const settings: Settings = {
   limits: { anonymous: 10_000 },
-  timeouts: { upstreamHeadersMs: 400, idleMs: 500, drainMs: 300 },
+  timeouts: { upstreamHeadersMs: 1500, idleMs: 1500, drainMs: 300 },
 };
 
 const upstream = await TestUpstream.start();
@@ -101,7 +101,7 @@ test('an upgraded connection may be silent for longer than any timeout of reques
   using client = await RawClient.connect(gateway, '127.0.0.3');
   await client.send(requestFor('/echo')).until('\r\n\r\n');
 
-  await sleep(900);
+  await sleep(3500);
 
   assert.equal(await client.send('still here').until('here'), 'still here');
 });
@@ -110,7 +110,7 @@ test('an upgraded connection that is silent for too long is closed where that is
   await using strict = await TestGateway.start({
     ...settings,
     upstream: upstream.url,
-    timeouts: { upgradedIdleMs: 200 },
+    timeouts: { upgradedIdleMs: 1000 },
   });
   using client = await RawClient.connect(strict);
   await client.send(requestFor('/echo')).until('\r\n\r\n');

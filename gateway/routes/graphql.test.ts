@@ -107,5 +107,6 @@ test('deep nesting and long strings take time in proportion to their length', ()
   ];
 
   assert.deepEqual(kinds, ['query', 'query', 'query', 'mutation']);
-  assert.ok(performance.now() - started < 2000);
+  // The square of these lengths takes minutes.
+  assert.ok(performance.now() - started < 30_000);
 });

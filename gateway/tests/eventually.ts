@@ -1,4 +1,4 @@
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 120_000;
 
 /** Waits until `check` is true; for states that no event tells. */
 export async function eventually(what: string, check: () => boolean | Promise<boolean>): Promise<void> {

@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import type { TestGateway } from './test-gateway.ts';
 
 /** No test waits longer than this for anything. */
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 120_000;
 
 export type RawAnswer = Readonly<{
   status: number;

@@ -104,7 +104,7 @@ export class TestUpstream implements AsyncDisposable {
 
   /** Waits until this is true of what has come and what waits. */
   async until(reached: () => boolean): Promise<void> {
-    while (!reached()) await once(this.#events, 'change', { signal: AbortSignal.timeout(20_000) });
+    while (!reached()) await once(this.#events, 'change', { signal: AbortSignal.timeout(120_000) });
   }
 
   /** How many requests for this path, with or without a query, have come. */

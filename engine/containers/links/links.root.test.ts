@@ -130,7 +130,7 @@ suite('links to other containers', { concurrency: false }, () => {
 
   test('the other one has to run, and to be in the default network', async () => {
     await engine.create(['true'], {}, 'stopped');
-    await engine.run(['sleep', '60'], { HostConfig: { NetworkMode: 'none' } }, 'alone');
+    await engine.run(['sleep', '1000'], { HostConfig: { NetworkMode: 'none' } }, 'alone');
     const refusals = [];
     for (const name of ['stopped', 'alone']) {
       const id = await engine.create(['true'], linked(`${name}:it`), `to-${name}`);

@@ -44,7 +44,7 @@ suite('what is refused or fails changes nothing', { concurrency: false }, () => 
   });
 
   test('a kill comes to its end whatever is paused meanwhile', async () => {
-    const ids = await Promise.all([1, 2, 3, 4].map(async () => await engine.run(['sleep', '60'])));
+    const ids = await Promise.all([1, 2, 3, 4].map(async () => await engine.run(['sleep', '1000'])));
 
     const kills = await Promise.all(
       ids.map(async (id) => {
@@ -73,7 +73,7 @@ suite('what is refused or fails changes nothing', { concurrency: false }, () => 
 
   test('a removal that is refused leaves anonymous volumes to the one that succeeds', async () => {
     const before = await volumes();
-    const id = await engine.run(['sleep', '60'], { Volumes: { '/v': {} } });
+    const id = await engine.run(['sleep', '1000'], { Volumes: { '/v': {} } });
 
     assert.equal((await engine.delete(`/containers/${id}`)).status, 409);
     assert.equal((await engine.delete(`/containers/${id}?v=1&force=1`)).status, 204);

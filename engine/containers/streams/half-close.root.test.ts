@@ -49,7 +49,7 @@ suite('clients that have half-closed', { concurrency: false }, () => {
 
     for (const command of [`run -i --rm busybox cat`, `exec -i ${id} cat`, 'start -ai cat']) {
       const line = `docker -H unix://${engine.socketPath} ${command} </dev/null`;
-      const { stdout } = await promisify(execFile)('sh', ['-c', line], { timeout: 30_000 });
+      const { stdout } = await promisify(execFile)('sh', ['-c', line], { timeout: 120_000 });
       assert.equal(stdout, '', command);
     }
   });

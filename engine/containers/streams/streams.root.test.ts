@@ -121,7 +121,7 @@ suite('streams of containers', { concurrency: false }, () => {
   });
 
   test('a stream of nothing ends at once', async () => {
-    const id = await engine.run(['sleep', '100']);
+    const id = await engine.run(['sleep', '1000']);
 
     await (
       await attach(id, 'stream=1')
@@ -207,7 +207,7 @@ suite('streams of containers', { concurrency: false }, () => {
   });
 
   test('an attach is refused as JSON before the connection is taken over', async () => {
-    const paused = await engine.run(['sleep', '100']);
+    const paused = await engine.run(['sleep', '1000']);
     await engine.post(`/containers/${paused}/pause`);
     const cases: [string, number][] = [
       [`/containers/nope/attach?stream=1`, 404],
@@ -238,7 +238,7 @@ suite('streams of containers', { concurrency: false }, () => {
   test('an attach and a wait for a removed container end', async () => {
     const id = await engine.create(['true']);
     const session = await attach(id, 'stream=1&stdout=1');
-    const running = await engine.run(['sleep', '100']);
+    const running = await engine.run(['sleep', '1000']);
     const waiting = engine.wait(running);
 
     await engine.delete(`/containers/${id}`);
@@ -271,7 +271,7 @@ suite('streams of containers', { concurrency: false }, () => {
   });
 
   test('the log is read with its parameters', async (t) => {
-    const id = await engine.run(['sh', '-c', 'echo one; sleep 0.01; echo two >&2; sleep 0.01; echo -n three']);
+    const id = await engine.run(['sh', '-c', 'echo one; sleep 1; echo two >&2; sleep 1; echo -n three']);
     await engine.wait(id);
     const read = async (query: string): Promise<{ status: number; text: string }> => {
       const { status, raw } = await engine.get(`/containers/${id}/logs?${query}`);

@@ -22,11 +22,7 @@ const ALL_THROUGH = ['web sees 192.0.2.1', `internet sees ${HOST_IP}`, 'web sees
 
 /** Requests from outside to a container and from the container to the outside; both are forwarded packets. */
 async function traffic(web: Peer): Promise<string[]> {
-  return await Promise.all([
-    outside.tcp(HOST_IP, 8080, 1000),
-    web.tcp('192.0.2.1', 9090, 1000),
-    web.tcp(HOST_IP, 8080, 1000),
-  ]);
+  return await Promise.all([outside.tcp(HOST_IP, 8080), web.tcp('192.0.2.1', 9090), web.tcp(HOST_IP, 8080)]);
 }
 
 for (const iptables of ['iptables-nft', 'iptables-legacy']) {
@@ -98,7 +94,7 @@ test('dockerd and the daemon share a machine, whoever starts first', async () =>
     await using second = await TestDaemon.start({ bridge: 'gantry1' });
     const late = await second.serve('late', { portBindings: { '80/tcp': [{ HostPort: '8081' }] } });
     await using _late = late.peer;
-    assert.equal(await outside.tcp(HOST_IP, 8081, 1000), 'late sees 192.0.2.1');
+    assert.equal(await outside.tcp(HOST_IP, 8081), 'late sees 192.0.2.1');
   }
   assert.deepEqual(await traffic(peer), ALL_THROUGH);
   run('ip', 'link', 'del', 'docker0');

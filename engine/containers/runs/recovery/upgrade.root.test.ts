@@ -40,7 +40,7 @@ test('a daemon with another build of the shim goes on with the containers of the
   rmSync(old);
   await engine.startAgain();
 
-  const young = await engine.run(['sleep', '60']);
+  const young = await engine.run(['sleep', '1000']);
   const after = await stateOf(engine, id);
 
   assert.deepEqual(after, before);
@@ -60,7 +60,7 @@ test('a daemon with another build of the shim goes on with the containers of the
 test('a daemon that does not speak the version of a shim says so, and touches no container', async () => {
   await using place = await mkdtempDisposable(join(tmpdir(), 'gantry-future-'));
   await using engine = await TestEngine.start();
-  const id = await engine.run(['sleep', '60']);
+  const id = await engine.run(['sleep', '1000']);
   const before = await stateOf(engine, id);
   await engine.kill();
   const socket = join(engine.directory, 'exec/shims', id, 'shim.sock');
