@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync } from 'node:fs';
+import { after, before, suite, test } from 'node:test';
+
+import { unframe } from '@gantry/client/frames.ts';
+
+import { BothEngines, type Side } from '../clients/both-engines.ts';
+
+type Fields = Record<string, unknown>;
+
+/** Of /info: what both see of the machine. */
+const SEEN_BY_BOTH =
+  `CgroupDriver CgroupVersion MemoryLimit SwapLimit KernelMemory KernelMemoryTCP CpuCfsPeriod CpuCfsQuota
+  CPUShares CPUSet PidsLimit OomKillDisable IPv4Forwarding BridgeNfIptables BridgeNfIp6tables KernelVersion
+  OperatingSystem OSVersion NCPU MemTotal SecurityOptions`.split(/\s+/);
+
+const LIMITED = { Memory: 64 << 20, CpuPeriod: 100_000, CpuQuota: 50_000, PidsLimit: 77 };
+
+/** What a container is asked, and in what of HostConfig. */
+const QUESTIONS: readonly (readonly [string, string, Fields])[] = [
+  ['a container sees itself at the root of its cgroups', 'cat /proc/self/cgroup', {}],
+  [
+    'it reads its own limits, by which programs choose their size',
+    'cd /sys/fs/cgroup && cat memory.max memory.swap.max cpu.max pids.max',
+    LIMITED,
+  ],
+  ['it cannot change them', 'echo max >/sys/fs/cgroup/memory.max; mkdir /sys/fs/cgroup/x', LIMITED],
+  ['its cgroup is mounted read-only', "grep cgroup /proc/self/mountinfo | cut -d' ' -f4-6", {}],
+  ['a privileged one has it writable', "grep cgroup /proc/self/mountinfo | cut -d' ' -f4-6", { Privileged: true }],
+  ['a privileged one sees itself at the root', 'cat /proc/self/cgroup', { Privileged: true }],
+  [
+    'with the namespace of the host it sees where it is',
+    "sed -E 's/gantry|docker/engine/; s/[0-9a-f]{64}/ID/' /proc/self/cgroup",
+    { CgroupnsMode: 'host' },
+  ],
+];
+
+/** Settings that version 2 has nothing for, and others that it has. */
+const WARNED: readonly Fields[] = [
+  { Memory: 64 << 20, MemorySwap: 128 << 20 },
+  { Memory: 64 << 20, MemorySwappiness: 50 },
+  { Memory: 64 << 20, OomKillDisable: true },
+  { OomKillDisable: true },
+  { Memory: 64 << 20, KernelMemory: 32 << 20 },
+  { MemoryReservation: 32 << 20 },
+  { BlkioWeight: 300 },
+  { CpuShares: 512, CpuPeriod: 50_000, CpuQuota: 20_000, CpusetCpus: '0' },
+  { PidsLimit: 50 },
+];
+
+suite('a machine with cgroup version 2', { concurrency: false }, () => {
+  let engines: BothEngines;
+  before(async () => (engines = await BothEngines.start()));
+  after(async () => await engines[Symbol.asyncDispose]());
+
+  for (const [what, script, HostConfig] of QUESTIONS) {
+    test(`${what}, as with dockerd`, async () => {
+      const { ours, theirs } = await engines.both(async (side) => await said(side, script, HostConfig));
+
+      assert.equal(ours, theirs);
+    });
+  }
+
+  test('a folder that a privileged container makes among its cgroups is not the host’s', async () => {
+    const before = readdirSync('/sys/fs/cgroup');
+
+    const out = await said(engines.ours, 'mkdir /sys/fs/cgroup/mine && ls -d /sys/fs/cgroup/mine', {
+      Privileged: true,
+    });
+
+    assert.equal(out, '/sys/fs/cgroup/mine\n');
+    assert.deepEqual(readdirSync('/sys/fs/cgroup'), before);
+    assert.equal(existsSync('/sys/fs/cgroup/mine'), false);
+  });
+
+  test('/info says of the machine what dockerd says', async () => {
+    const { ours, theirs } = await engines.both(async ({ api }) => (await api.get<Fields>('/info')).body);
+
+    assert.deepEqual(pick(ours), pick(theirs));
+  });
+
+  test('create warns of what is not supported, and of nothing else', async () => {
+    const { ours, theirs } = await engines.both(async (side) => {
+      const answers: unknown[] = [];
+      for (const HostConfig of WARNED) answers.push([HostConfig, ...(await warningsOf(side, HostConfig))]);
+      return answers;
+    });
+
+    assert.deepEqual(ours, theirs);
+  });
+});
+
+function pick(info: Fields): Fields {
+  return Object.fromEntries(SEEN_BY_BOTH.map((name) => [name, info[name]]));
+}
+
+async function warningsOf({ api }: Side, HostConfig: Fields): Promise<[number, unknown]> {
+  const { status, body } = await api.post<{ Warnings: string[] | null }>('/containers/create', {
+    Image: 'busybox',
+    Cmd: ['true'],
+    HostConfig,
+  });
+  return [status, body.Warnings ?? body];
+}
+
+/** What a container writes, errors included. */
+async function said({ api }: Side, script: string, HostConfig: Fields): Promise<string> {
+  const { body } = await api.post<{ Id: string }>('/containers/create', {
+    Image: 'busybox',
+    Cmd: ['sh', '-c', `exec 2>&1; ${script}`],
+    HostConfig: { NetworkMode: 'none', ...HostConfig },
+  });
+  await api.post(`/containers/${body.Id}/start`);
+  await api.post(`/containers/${body.Id}/wait`);
+  const { raw } = await api.get(`/containers/${body.Id}/logs?stdout=1&stderr=1`);
+  await api.delete(`/containers/${body.Id}?force=1`);
+  return unframe(raw).stdout;
+}

@@ -1,0 +1,29 @@
+#!/bin/sh
+# Runs in the machine: the words of the job, then the result, which the host waits for.
+set -u
+cd /gantry || exit 1
+stty -F /dev/ttyS0 -onlcr
+mount /dev/vdb /mnt
+for folder in node_modules .node; do
+  mkdir -p $folder
+  mount --bind /mnt/$folder $folder
+done
+fallocate -l 256M /swapfile && chmod 600 /swapfile && mkswap -q /swapfile && swapon /swapfile
+PATH="$(echo "$PWD"/.node/node_modules/node-linux-*/bin):$PATH"
+NODE_COMPILE_CACHE=$PWD/.node/compile-cache
+export PATH NODE_COMPILE_CACHE
+
+echo "@@gantry begins"
+. /etc/os-release
+echo "$PRETTY_NAME, kernel $(uname -r), systemd $(systemctl --version | sed -n '1s/systemd \([0-9]*\).*/\1/p'), $(runc --version | head -n 1), $(crun --version | head -n 1)"
+status=0
+tests=''
+while read -r word; do
+  case "$word" in
+    demo) ./gantry demo || status=1 ;;
+    *) tests="$tests $word" ;;
+  esac
+done <vm-job
+# shellcheck disable=SC2086
+[ -z "$tests" ] || node tools/test.ts --vm $tests || status=1
+echo "@@gantry ends $status"
