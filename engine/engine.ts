@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 
 import type { Config } from './config/daemon-config.ts';
 import type { Runs } from './containers/runs/runs.ts';
+import type { Samplers } from './containers/stats/samplers.ts';
 import type { ContainerStore } from './containers/store.ts';
 import type { Database } from './db/database.ts';
 import type { Events } from './events/events.ts';
@@ -47,6 +48,7 @@ export type Engine = Readonly<{
   imageUsage: ImageUsage;
   containers: ContainerStore;
   runs: Runs;
+  samplers: Samplers;
   execs: ExecStore;
   /** The shims of running execs. */
   execShims: Map<string, Shim>;

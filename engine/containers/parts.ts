@@ -6,10 +6,17 @@ import type { VolumeUsage } from '../volumes/remove.ts';
 import { volumeUsers } from './list.ts';
 import { Runs } from './runs/runs.ts';
 import { isAlive } from './state.ts';
+import { Samplers } from './stats/samplers.ts';
 import { ContainerStore } from './store.ts';
 
 type Needs = { clock: Clock; db: Database };
-type ContainerParts = { containers: ContainerStore; runs: Runs; imageUsage: ImageUsage; volumeUsage: VolumeUsage };
+type ContainerParts = {
+  containers: ContainerStore;
+  runs: Runs;
+  samplers: Samplers;
+  imageUsage: ImageUsage;
+  volumeUsage: VolumeUsage;
+};
 /** Beside the parts: what the networks ask for. */
 type Built = { parts: ContainerParts; sandboxOwners: SandboxOwners };
 
@@ -32,5 +39,6 @@ export function containerParts({ clock, db }: Needs): Built {
     isAnyAlive: () => containers.all().some(({ state }) => isAlive(state) || state.status === 'starting'),
   };
   const runs = new Runs({ clock, containers });
-  return { parts: { containers, runs, imageUsage, volumeUsage }, sandboxOwners };
+  const samplers = new Samplers({ clock, containers });
+  return { parts: { containers, runs, samplers, imageUsage, volumeUsage }, sandboxOwners };
 }

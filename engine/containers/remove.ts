@@ -13,6 +13,7 @@ import { startOver } from './runs/alive.ts';
 import { containerFolder } from './runs/places.ts';
 import type { Runs } from './runs/runs.ts';
 import { isAlive, transition, exitCodeOf } from './state.ts';
+import type { Samplers } from './stats/samplers.ts';
 import type { Container, ContainerStore, MountPoint } from './store.ts';
 
 export type RemoveNeeds = RemoveVolumeNeeds & {
@@ -23,6 +24,7 @@ export type RemoveNeeds = RemoveVolumeNeeds & {
   execs: ExecStore;
   layers: Layers;
   runs: Runs;
+  samplers: Samplers;
 };
 
 /** For this long a removal waits until what the last run has left is gone, its mounted volumes above all. */
@@ -65,6 +67,7 @@ export async function finishRemoval(engine: RemoveNeeds, container: Container): 
   deleteRecords(engine, container);
   run.tellSettled(); // a removal can end the wait for the next run of a restart policy
   run.cancelClients();
+  engine.samplers.forget(id);
   background.untilDone('remove the files of a container', about, async () => {
     await run.cleaned();
     engine.runs.forget(id);

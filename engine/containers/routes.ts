@@ -8,6 +8,7 @@ import type { Engine } from '../engine.ts';
 import { clientGone } from '../http/client-gone.ts';
 import { hijack, rawStreamType, wantsUpgrade } from '../http/hijack.ts';
 import { openStream } from '../http/stream.ts';
+import { answerFor } from '../http/versions/steps.ts';
 import { prepareWebSocket, withoutFrames } from '../http/websocket.ts';
 import { createContainer } from './create.ts';
 import { inspectContainer } from './inspect.ts';
@@ -21,12 +22,14 @@ import { resizeContainer } from './resize.ts';
 import { restartContainer } from './restart.ts';
 import { startContainer } from './runs/start.ts';
 import * as wire from './schema.ts';
+import { Stats, StatsQuery } from './stats/schema.ts';
+import { oneSample, streamStats } from './stats/stats.ts';
 import { stopContainer } from './stop.ts';
 import { attachContainer, prepareAttach } from './streams/attach.ts';
 import { deliver } from './streams/deliver.ts';
 import { prepareLogs, readContainerLog } from './streams/logs.ts';
 import { topContainer } from './top.ts';
-import { createSteps, wrongState } from './versions.ts';
+import { createSteps, statsSteps, wrongState } from './versions.ts';
 import { waitForContainer } from './wait.ts';
 
 export const containerRoutes =
@@ -75,6 +78,20 @@ export const containerRoutes =
         const read = readContainerLog(engine, prepared, request.query.follow ?? false, gone.signal);
         if (wantsUpgrade(request.raw)) await sendUpgraded(hijack(request, reply), read, gone);
         else await sendStreamed(request, reply, read, gone);
+        return await reply;
+      },
+    });
+
+    http.get('/containers/:ref/stats', {
+      schema: { params: wire.ContainerRef, querystring: StatsQuery, response: { 200: Type.Unsafe<unknown>(Stats) } },
+      config: { steps: statsSteps },
+      handler: async (request, reply) => {
+        const container = engine.containers.find(request.params.ref);
+        if (request.query.stream === false) return await oneSample(engine, container, clientGone(reply.raw));
+        const older = answerFor(statsSteps, request);
+        const { output, signal } = openStream(request, reply);
+        await deliver(streamStats(engine, container, signal, older), output);
+        output.end();
         return await reply;
       },
     });

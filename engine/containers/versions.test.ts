@@ -1,5 +1,5 @@
 import { testErrorStatuses, testSteps } from '../http/versions/steps.contract.ts';
-import { createSteps, wrongState } from './versions.ts';
+import { createSteps, statsSteps, wrongState } from './versions.ts';
 
 testSteps('createSteps', createSteps, [
   {
@@ -7,6 +7,23 @@ testSteps('createSteps', createSteps, [
     request: {
       now: { Image: 'busybox', HostConfig: { AutoRemove: true, Privileged: true } },
       older: { Image: 'busybox', HostConfig: { AutoRemove: false, Privileged: true } },
+    },
+  },
+]);
+
+const counters = (each: number): object =>
+  Object.fromEntries(
+    ['rx_bytes', 'rx_packets', 'rx_errors', 'rx_dropped', 'tx_bytes', 'tx_packets', 'tx_errors', 'tx_dropped'].map(
+      (key) => [key, each],
+    ),
+  );
+
+testSteps('statsSteps', statsSteps, [
+  {
+    below: '1.21',
+    response: {
+      now: { read: 'now', name: '/x', id: 'x', networks: { eth0: counters(1), eth1: counters(2) } },
+      older: { read: 'now', network: counters(3) },
     },
   },
 ]);

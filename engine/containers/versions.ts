@@ -1,9 +1,12 @@
 import type { ErrorStatuses } from '../http/errors.ts';
 import type { Steps } from '../http/versions/steps.ts';
 import type { CreateBody } from './schema.ts';
+import type { NetworkCounters, Stats } from './stats/schema.ts';
 
 /** Newest first; each is for requests that are older. */
 export const createSteps: Steps<CreateBody> = [{ below: '1.25', request: clientRemoves }];
+
+export const statsSteps: Steps<unknown, Stats> = [{ below: '1.21', response: oneNetwork }];
 
 /** The specification of 1.24 has no 409 for a container in the wrong state. */
 export const wrongState: ErrorStatuses = { conflict: { below: '1.25', status: 500 } };
@@ -11,4 +14,22 @@ export const wrongState: ErrorStatuses = { conflict: { below: '1.25', status: 50
 /** Older clients remove the container themselves, whatever the body says. */
 function clientRemoves({ HostConfig, ...body }: CreateBody): CreateBody {
   return HostConfig === undefined ? body : { ...body, HostConfig: { ...HostConfig, AutoRemove: false } };
+}
+
+/** Older clients know one network: the sum of all. */
+function oneNetwork({ name: _name, id: _id, networks = {}, ...stats }: Stats): Stats {
+  const network: NetworkCounters = {
+    rx_bytes: 0,
+    rx_packets: 0,
+    rx_errors: 0,
+    rx_dropped: 0,
+    tx_bytes: 0,
+    tx_packets: 0,
+    tx_errors: 0,
+    tx_dropped: 0,
+  };
+  for (const counters of Object.values(networks)) {
+    for (const key of Object.keys(network) as (keyof NetworkCounters)[]) network[key] += counters[key];
+  }
+  return { ...stats, network } as unknown as Stats;
 }

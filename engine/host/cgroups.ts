@@ -6,7 +6,7 @@ import { hasCode } from '../lib/errors.ts';
 /** The mount points of the cgroup hierarchies; version 2 has one. */
 export const CGROUP_ROOT = '/sys/fs/cgroup';
 
-export type Controller = 'cpu' | 'cpuset' | 'memory' | 'pids' | 'blkio' | 'devices' | 'freezer' | 'hugetlb';
+export type Controller = 'cpu' | 'cpuacct' | 'cpuset' | 'memory' | 'pids' | 'blkio' | 'devices' | 'freezer' | 'hugetlb';
 
 /** `hybrid` is version 1 with an additional, controllerless version 2 mount; limits are then version 1's. */
 export type Cgroups = Readonly<{
@@ -20,6 +20,7 @@ export type Cgroups = Readonly<{
 
 const CONTROLLERS: readonly Controller[] = [
   'cpu',
+  'cpuacct',
   'cpuset',
   'memory',
   'pids',
@@ -67,9 +68,7 @@ export function readUsage({ version, controllers }: Cgroups, path: string): Usag
       memoryLimitBytes: toLimit(read('memory', 'memory.limit_in_bytes')),
       pids: toNumber(read('pids', 'pids.current')),
       pidsLimit: toLimit(read('pids', 'pids.max')),
-      cpuNs: toNumber(
-        controllers.has('cpu') ? readValue(join(CGROUP_ROOT, 'cpuacct', path, 'cpuacct.usage')) : undefined,
-      ),
+      cpuNs: toNumber(read('cpuacct', 'cpuacct.usage')),
     };
   }
   const cpu = /^usage_usec (\d+)$/m.exec(read('cpu', 'cpu.stat') ?? '')?.[1];
@@ -163,7 +162,8 @@ function controllersOf(mount: string): Controller[] {
   return CONTROLLERS.filter((name) => listed.has(name) || name === 'devices' || name === 'freezer');
 }
 
-function readValue(file: string): string | undefined {
+/** A file's text without the blanks around it; undefined when file or group is gone. */
+export function readValue(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8').trim();
   } catch (error) {

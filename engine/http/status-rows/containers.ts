@@ -84,8 +84,13 @@ export const containerRows = {
   },
   'GET /containers/{id}/stats': {
     statuses: [200, 404, 500],
-    never: NOT_BUILT,
-    cases: [missing('/containers/running/stats')],
+    cases: [
+      [200, 'one sample', '/containers/running/stats?stream=0'],
+      [200, 'of one that has ended', '/containers/stopped/stats?stream=false'],
+      [400, 'no boolean', '/containers/running/stats?stream=perhaps'],
+      unknown('/containers/nope/stats'),
+      unknown('/containers/nope/stats?stream=0'),
+    ],
   },
   'POST /containers/{id}/update': {
     statuses: [200, 400, 404, 500],

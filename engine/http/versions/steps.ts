@@ -51,6 +51,15 @@ export function statusFor(steps: Steps, status: number): number {
   return steps.findLast((step) => step.status !== undefined)?.status ?? status;
 }
 
+/** For a route that writes its answers itself: what makes one for this client; undefined where nothing changes. */
+export function answerFor<Answer>(
+  steps: Steps<unknown, Answer>,
+  request: FastifyRequest,
+): ((answer: Answer) => Answer) | undefined {
+  const own = stepsFor(steps, { apiVersion: request.apiVersion, isNamed: namesVersion(request) });
+  return own.length === 0 ? undefined : (answer) => downgradedAnswer(own, answer);
+}
+
 /** Wraps a route's handler with its steps; a route without steps stays unchanged. */
 export function addSteps(route: RouteOptions): void {
   const { steps } = route.config ?? {};

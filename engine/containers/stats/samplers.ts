@@ -1,0 +1,82 @@
+import { detectCgroups } from '../../host/cgroups.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { ContainerStore } from '../store.ts';
+import type { Sample } from './sample.ts';
+import { Sampler } from './sampler.ts';
+
+type Needs = { clock: Clock; containers: ContainerStore };
+
+/** Between the two readings of one sample: the machine's CPU time has steps of 10 ms. */
+const APART_MS = 500;
+
+/** The readings of the containers that somebody watches: each is read once a second, however many watch. */
+export class Samplers {
+  readonly #needs: Needs;
+  readonly #byId = new Map<string, { sampler: Sampler; users: number }>();
+
+  constructor(needs: Needs) {
+    this.#needs = needs;
+  }
+
+  /**
+   * A reading at once, then one a second, until the signal or the container's removal. Who is slow misses readings.
+   */
+  async *watch(id: string, signal: AbortSignal): AsyncGenerator<Sample> {
+    using joined = this.#join(id);
+    const { sampler } = joined;
+    using _ticking = sampler.ticking();
+    let seen: Sample | undefined;
+    while (!signal.aborted) {
+      const sample = sampler.take();
+      if (sample === undefined) return;
+      if (sample === seen) await sampler.nextTick(signal);
+      else yield (seen = sample);
+    }
+  }
+
+  /** Two readings with some time between them; undefined when the signal or the container's removal came first. */
+  async two(id: string, signal: AbortSignal): Promise<readonly [Sample, Sample] | undefined> {
+    using joined = this.#join(id);
+    const { sampler } = joined;
+    const { clock } = this.#needs;
+    // The last of a stream will do, or of others who have just asked.
+    const last = sampler.since(clock.now().subtract({ milliseconds: 1000 }));
+    const first = last?.usage === undefined ? sampler.read() : last;
+    if (first === undefined) return undefined;
+    const ready = first.at.add({ milliseconds: APART_MS });
+    if (!(await this.#reaches(ready, signal))) return undefined;
+    const second = sampler.since(ready) ?? sampler.read();
+    return second === undefined ? undefined : [first, second];
+  }
+
+  /** The container is removed: its streams end. */
+  forget(id: string): void {
+    this.#byId.get(id)?.sampler.tick();
+  }
+
+  #join(id: string): { sampler: Sampler } & Disposable {
+    const known = this.#byId.get(id) ?? { sampler: new Sampler(this.#needs, id, detectCgroups()), users: 0 };
+    known.users += 1;
+    this.#byId.set(id, known);
+    return {
+      sampler: known.sampler,
+      [Symbol.dispose]: () => {
+        known.users -= 1;
+        if (known.users === 0) this.#byId.delete(id);
+      },
+    };
+  }
+
+  /** Whether this moment comes before the signal. */
+  async #reaches(moment: Temporal.Instant, signal: AbortSignal): Promise<boolean> {
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const leave = (): void => resolve(false);
+    const milliseconds = Math.max(0, this.#needs.clock.now().until(moment).total('milliseconds'));
+    using _timer = this.#needs.clock.after(milliseconds, () => resolve(true));
+    signal.addEventListener('abort', leave, { once: true });
+    if (signal.aborted) leave();
+    const reached = await promise;
+    signal.removeEventListener('abort', leave);
+    return reached;
+  }
+}

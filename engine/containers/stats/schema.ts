@@ -1,0 +1,68 @@
+import { Type, type Static } from 'typebox';
+
+export const StatsQuery = Type.Object({
+  stream: Type.Optional(Type.Boolean({ default: true, description: 'False: one sample, then the end' })),
+});
+
+const Count = Type.Integer();
+const Throttling = Type.Object({ periods: Count, throttled_periods: Count, throttled_time: Count });
+const CpuStats = Type.Object({
+  cpu_usage: Type.Object({
+    total_usage: Count,
+    percpu_usage: Type.Optional(Type.Array(Count)),
+    usage_in_kernelmode: Count,
+    usage_in_usermode: Count,
+  }),
+  system_cpu_usage: Type.Optional(Count),
+  online_cpus: Type.Optional(Count),
+  throttling_data: Throttling,
+});
+export type CpuStats = Static<typeof CpuStats>;
+
+const BlkioEntry = Type.Object({ major: Count, minor: Count, op: Type.String(), value: Count });
+export type BlkioEntry = Static<typeof BlkioEntry>;
+const BlkioList = Type.Union([Type.Array(BlkioEntry), Type.Null()]);
+
+export const NetworkCounters = Type.Object({
+  rx_bytes: Count,
+  rx_packets: Count,
+  rx_errors: Count,
+  rx_dropped: Count,
+  tx_bytes: Count,
+  tx_packets: Count,
+  tx_errors: Count,
+  tx_dropped: Count,
+});
+export type NetworkCounters = Static<typeof NetworkCounters>;
+
+/** Times in nanoseconds. What is not there when a container does not run is optional. */
+export const Stats = Type.Object({
+  read: Type.String(),
+  preread: Type.String(),
+  pids_stats: Type.Object({ current: Type.Optional(Count), limit: Type.Optional(Count) }),
+  blkio_stats: Type.Object({
+    io_service_bytes_recursive: BlkioList,
+    io_serviced_recursive: BlkioList,
+    io_queue_recursive: BlkioList,
+    io_service_time_recursive: BlkioList,
+    io_wait_time_recursive: BlkioList,
+    io_merged_recursive: BlkioList,
+    io_time_recursive: BlkioList,
+    sectors_recursive: BlkioList,
+  }),
+  num_procs: Count,
+  storage_stats: Type.Object({}, { description: 'Empty on Linux' }),
+  cpu_stats: CpuStats,
+  precpu_stats: CpuStats,
+  memory_stats: Type.Object({
+    usage: Type.Optional(Count),
+    max_usage: Type.Optional(Count),
+    stats: Type.Optional(Type.Record(Type.String(), Count)),
+    failcnt: Type.Optional(Count),
+    limit: Type.Optional(Count),
+  }),
+  name: Type.String(),
+  id: Type.String(),
+  networks: Type.Optional(Type.Record(Type.String(), NetworkCounters)),
+});
+export type Stats = Static<typeof Stats>;
