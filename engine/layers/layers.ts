@@ -6,11 +6,11 @@ import { EngineError } from '../lib/errors.ts';
 import { makeFolders } from '../lib/folders.ts';
 import { newId, shortId } from '../lib/ids.ts';
 import type { SetAside } from '../trees/set-aside.ts';
-import { bytesBelow } from '../trees/size.ts';
 import { Trash } from '../trees/trash.ts';
 import type { Blobs } from './blobs.ts';
 import { HostMounts } from './host-mounts.ts';
 import { openLayers, type Layer, type Owner } from './records.ts';
+import { WritableLayers } from './writable-layers.ts';
 
 /** The parameters of an overlay mount; `lower` is relative to `base`, topmost first. */
 export type Overlay = { base: string; lower: string[]; upper: string; work: string; target: string };
@@ -35,9 +35,8 @@ export class Layers implements AsyncDisposable {
   readonly #db: Database;
   readonly #blobs: Blobs;
   readonly #directory: string;
-  readonly #writable: string;
+  readonly #writable: WritableLayers;
   readonly #trash: Trash;
-  readonly #writableTrash: Trash;
   readonly #layers;
   readonly #owners;
   readonly #leases = new Map<string, number>();
@@ -49,17 +48,15 @@ export class Layers implements AsyncDisposable {
     this.#blobs = blobs;
     this.#log = log;
     this.#directory = join(dataRoot, 'layers');
-    this.#writable = join(dataRoot, 'writable');
     const { layers, owners } = openLayers(db);
     this.#layers = layers;
     this.#owners = owners;
     mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
     makeCommonLayer(join(this.#directory, COMMON));
-    mkdirSync(this.#writable, { recursive: true, mode: 0o700 });
     const onFailure = (error: unknown, path: string): void =>
       log.warn({ err: error, path }, 'cannot remove a folder; the next start of the daemon tries again');
     this.#trash = new Trash(join(this.#directory, TRASH), onFailure);
-    this.#writableTrash = new Trash(join(this.#writable, TRASH), onFailure);
+    this.#writable = new WritableLayers(dataRoot, onFailure);
   }
 
   /** The folder of all layers; `Layer.folder` is relative to it. */
@@ -94,12 +91,8 @@ export class Layers implements AsyncDisposable {
   async prepare(containerId: string, imageId: string | undefined): Promise<void> {
     const top = imageId === undefined ? undefined : this.#ownerOf(imageId).top;
     this.#owners.put({ owner: containerId, kind: 'container', top });
-    const folder = join(this.#writable, containerId);
     try {
-      mkdirSync(folder, { mode: 0o710 });
-      for (const name of ['upper', 'work', 'merged']) mkdirSync(join(folder, name));
-      // The mode of the container's root folder, set regardless of the daemon's umask.
-      chmodSync(join(folder, 'upper'), 0o755);
+      this.#writable.make(containerId);
     } catch (error) {
       await this.remove(containerId);
       throw error;
@@ -109,14 +102,7 @@ export class Layers implements AsyncDisposable {
   /** The overlay of the container's root file system. */
   overlay(containerId: string): Overlay {
     const lower = this.chain(this.#ownerOf(containerId).top).map((layer) => layer.folder);
-    const folder = join(this.#writable, containerId);
-    return {
-      base: this.#directory,
-      lower: [COMMON, ...lower],
-      upper: join(folder, 'upper'),
-      work: join(folder, 'work'),
-      target: join(folder, 'merged'),
-    };
+    return { base: this.#directory, lower: [COMMON, ...lower], ...this.#writable.places(containerId) };
   }
 
   /** The same for a mount. Throws `failed` when a folder of it is missing. */
@@ -127,8 +113,7 @@ export class Layers implements AsyncDisposable {
       const path = join(this.#directory, lost.folder);
       throw new EngineError('failed', `a layer of its image is missing: ${path}. Load the image again`);
     }
-    if (!existsSync(overlay.upper))
-      throw new EngineError('failed', `the container's own files are missing: ${overlay.upper}`);
+    this.#writable.check(containerId);
     return overlay;
   }
 
@@ -146,7 +131,7 @@ export class Layers implements AsyncDisposable {
   // oxlint-disable-next-line require-await -- a promise by contract, so that errors come one way
   async remove(containerId: string): Promise<void> {
     this.release(containerId);
-    this.#writableTrash.take(join(this.#writable, containerId));
+    this.#writable.remove(containerId);
   }
 
   /** The size of the container's own files (−1 if unknown), and of its whole root file system. */
@@ -154,7 +139,7 @@ export class Layers implements AsyncDisposable {
     const chain = this.chain(this.#ownerOf(containerId).top);
     const imageBytes = chain.reduce((sum, layer) => sum + layer.sizeBytes, 0);
     try {
-      const writableBytes = await bytesBelow(join(this.#writable, containerId, 'upper'));
+      const writableBytes = await this.#writable.bytes(containerId);
       return { writableBytes, rootBytes: imageBytes + writableBytes };
     } catch (error) {
       this.#log.warn({ err: error, container: containerId }, 'cannot measure the size of a container');
@@ -232,7 +217,7 @@ export class Layers implements AsyncDisposable {
   reconcile(containers: ReadonlySet<string>, images: ReadonlySet<string>, setAside: SetAside): void {
     for (const { owner, kind } of this.#owners.all()) {
       if ((kind === 'image' ? images : containers).has(owner)) continue;
-      if (kind === 'container') this.#throwAway(this.#writableTrash, join(this.#writable, owner));
+      if (kind === 'container') this.#orGoOn(owner, () => this.#writable.remove(owner));
       this.release(owner);
     }
     for (const { chainId } of this.#layers.all()) this.#collect(chainId);
@@ -241,34 +226,32 @@ export class Layers implements AsyncDisposable {
     const folders = new Set([COMMON, TRASH, ...this.all().map(({ folder }) => folder)]);
     for (const name of readdirSync(this.#directory)) {
       const path = join(this.#directory, name);
-      if (name.startsWith(NEW) || name === OLD_COMMON) this.#throwAway(this.#trash, path);
+      if (name.startsWith(NEW) || name === OLD_COMMON) this.#orGoOn(path, () => this.#trash.take(path));
       else if (areKnown && !folders.has(name)) setAside.take(path);
     }
     const unread = this.#owners.idsSetAside();
-    for (const name of readdirSync(this.#writable)) {
-      const isOwned = this.#owners.get(name)?.kind === 'container' || unread.includes(name);
-      if (name !== TRASH && !isOwned) setAside.take(join(this.#writable, name));
-    }
+    const isOwned = (name: string): boolean => this.#owners.get(name)?.kind === 'container' || unread.includes(name);
+    this.#writable.setAsideAllBut(isOwned, setAside);
     if (areKnown) this.#blobs.setAsideAllBut(new Set(this.all().map(({ blob }) => blob)), setAside);
   }
 
   /** A folder that cannot be moved does not keep the daemon from starting. */
-  #throwAway(trash: Trash, path: string): void {
+  #orGoOn(what: string, remove: () => void): void {
     try {
-      trash.take(path);
+      remove();
     } catch (error) {
-      this.#log.warn({ err: error, path }, 'cannot remove a folder; the next start of the daemon tries again');
+      this.#log.warn({ err: error, path: what }, 'cannot remove a folder; the next start of the daemon tries again');
     }
   }
 
   /** Resolves when all removals so far are done. */
   async settled(): Promise<void> {
-    await Promise.all([this.#trash.emptied(), this.#writableTrash.emptied()]);
+    await Promise.all([this.#trash.emptied(), this.#writable.settled()]);
   }
 
   /** Stops removals in the background; the next start continues them. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all([this.#trash[Symbol.asyncDispose](), this.#writableTrash[Symbol.asyncDispose]()]);
+    await Promise.all([this.#trash[Symbol.asyncDispose](), this.#writable[Symbol.asyncDispose]()]);
   }
 
   #ownerOf(id: string): Owner {

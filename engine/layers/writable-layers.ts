@@ -1,0 +1,69 @@
+import { chmodSync, existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { EngineError } from '../lib/errors.ts';
+import type { SetAside } from '../trees/set-aside.ts';
+import { bytesBelow } from '../trees/size.ts';
+import { Trash } from '../trees/trash.ts';
+
+const TRASH = '.trash';
+
+/** The parts of an overlay mount that are the container's own. */
+type Places = { upper: string; work: string; target: string };
+
+/** The containers' writable layers: a folder each, `<data-root>/writable/<id>`. */
+export class WritableLayers implements AsyncDisposable {
+  readonly #directory: string;
+  readonly #trash: Trash;
+
+  constructor(dataRoot: string, onFailure: (error: unknown, path: string) => void) {
+    this.#directory = join(dataRoot, 'writable');
+    mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
+    this.#trash = new Trash(join(this.#directory, TRASH), onFailure);
+  }
+
+  make(containerId: string): void {
+    const { upper, work, target } = this.places(containerId);
+    mkdirSync(join(this.#directory, containerId), { mode: 0o710 });
+    for (const folder of [upper, work, target]) mkdirSync(folder);
+    // The mode of the container's root folder, set regardless of the daemon's umask.
+    chmodSync(upper, 0o755);
+  }
+
+  places(containerId: string): Places {
+    const folder = join(this.#directory, containerId);
+    return { upper: join(folder, 'upper'), work: join(folder, 'work'), target: join(folder, 'merged') };
+  }
+
+  /** Throws `failed` when the container's own files are missing. */
+  check(containerId: string): void {
+    const { upper } = this.places(containerId);
+    if (!existsSync(upper)) throw new EngineError('failed', `the container's own files are missing: ${upper}`);
+  }
+
+  /** Removes the files in the background. May be called twice. */
+  remove(containerId: string): void {
+    this.#trash.take(join(this.#directory, containerId));
+  }
+
+  /** The size of the container's own files. */
+  async bytes(containerId: string): Promise<number> {
+    return await bytesBelow(this.places(containerId).upper);
+  }
+
+  /** Sets aside what no container has. */
+  setAsideAllBut(isOwned: (name: string) => boolean, setAside: SetAside): void {
+    for (const name of readdirSync(this.#directory)) {
+      if (name !== TRASH && !isOwned(name)) setAside.take(join(this.#directory, name));
+    }
+  }
+
+  /** Resolves when all removals so far are done. */
+  async settled(): Promise<void> {
+    await this.#trash.emptied();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#trash[Symbol.asyncDispose]();
+  }
+}
