@@ -14,7 +14,7 @@ import { ImageStore, type Image } from '@gantry/engine/images/store.ts';
 import { Archives } from '@gantry/engine/layers/archives.ts';
 import { Blobs } from '@gantry/engine/layers/blobs.ts';
 import { Layers } from '@gantry/engine/layers/layers.ts';
-import type { ArchiveLimits } from '@gantry/engine/layers/tar-reader.ts';
+import type { ArchiveLimits } from '@gantry/engine/layers/tar/tar-reader.ts';
 import { Background } from '@gantry/engine/lib/background.ts';
 import { systemClock } from '@gantry/engine/lib/clock.ts';
 import { KeyLock } from '@gantry/engine/lib/key-lock.ts';

@@ -4,7 +4,7 @@ import type { Static, Type } from 'typebox';
 import Schema from 'typebox/schema';
 
 import type { Unpacked } from '../layers/archive-messages.ts';
-import { badArchive } from '../layers/tar-header.ts';
+import { badArchive } from '../layers/tar/tar-header.ts';
 
 const METADATA_BYTES = 8 * 1024 * 1024;
 const LINKS = 16;

@@ -1,7 +1,7 @@
 import { Type, type Static } from 'typebox';
 
 import { sha256 } from '../layers/chain-id.ts';
-import { badArchive } from '../layers/tar-header.ts';
+import { badArchive } from '../layers/tar/tar-header.ts';
 import { goArchitecture } from './architecture.ts';
 import { parseJson, type ArchiveFile, type ArchiveFiles } from './archive-files.ts';
 import { parseImage } from './image-json.ts';

@@ -6,7 +6,7 @@ import { Type } from 'typebox';
 
 import { sha256 } from '../layers/chain-id.ts';
 import { compressionOf, decompressed } from '../layers/compression.ts';
-import { badArchive } from '../layers/tar-header.ts';
+import { badArchive } from '../layers/tar/tar-header.ts';
 import { parseJson, type ArchiveFile, type ArchiveFiles } from './archive-files.ts';
 import type { ArchivedImage } from './archive-formats.ts';
 import { parseReference } from './reference.ts';

@@ -8,7 +8,7 @@ import { sha256 } from '../layers/chain-id.ts';
 import { compressionOf, decompressed } from '../layers/compression.ts';
 import type { Layers } from '../layers/layers.ts';
 import type { Layer } from '../layers/records.ts';
-import { TAR_END, tarHeader, tarPadding } from '../layers/tar-write.ts';
+import { TAR_END, tarHeader, tarPadding } from '../layers/tar/tar-write.ts';
 import { emitImageEvent } from './event.ts';
 import { familiarName, familiarReference, parseReference, type Reference } from './reference.ts';
 import type { Image, ImageStore } from './store.ts';

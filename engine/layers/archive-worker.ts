@@ -7,10 +7,10 @@ import { EngineError } from '../lib/errors.ts';
 import type { Extracted, FromWorker, Received, Results, ToWorker, Unpacked, Work } from './archive-messages.ts';
 import { ArrivingStream } from './arriving-stream.ts';
 import { decompressed, detectCompression, MAGIC_BYTES } from './compression.ts';
-import { LayerExtractor } from './extract.ts';
 import { FileWriter } from './file-writer.ts';
-import { badArchive } from './tar-header.ts';
-import { TarReader, type ArchiveLimits } from './tar-reader.ts';
+import { LayerExtractor } from './tar/extract.ts';
+import { badArchive } from './tar/tar-header.ts';
+import { TarReader, type ArchiveLimits } from './tar/tar-reader.ts';
 import { Unpacker } from './unpack.ts';
 
 const READ_BYTES = 1024 * 1024;

@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { constants, createGunzip, createZstdDecompress } from 'node:zlib';
 
 import { EngineError, hasCode } from '../lib/errors.ts';
-import { badArchive } from './tar-header.ts';
+import { badArchive } from './tar/tar-header.ts';
 
 export type Compression = 'none' | 'gzip' | 'bzip2' | 'xz' | 'zstd';
 

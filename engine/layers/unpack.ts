@@ -2,10 +2,10 @@ import { join, posix } from 'node:path';
 
 import { readable } from '../host/openat.ts';
 import type { Unpacked } from './archive-messages.ts';
-import { innerPath } from './extract.ts';
 import { FileWriter } from './file-writer.ts';
-import { badArchive, type TarEntry } from './tar-header.ts';
-import type { TarSink } from './tar-reader.ts';
+import { innerPath } from './tar/entry-names.ts';
+import { badArchive, type TarEntry } from './tar/tar-header.ts';
+import type { TarSink } from './tar/tar-reader.ts';
 
 /**
  * Writes the files of an image archive into a folder under numbers, so that names of the archive have no effect on the

@@ -6,7 +6,7 @@ import type { Namespaces } from '../../oci/description.ts';
 import { ociSpec } from '../../oci/spec.ts';
 import type { HostConfigBody } from '../settings/host-config-schema.ts';
 import { completeHostConfig } from '../settings/host-config.ts';
-import { parseBind } from '../settings/mount-points.ts';
+import { parseBind } from '../settings/mounts/mount-points.ts';
 import type { Container } from '../store.ts';
 import { describeContainer } from './process.ts';
 

@@ -3,8 +3,8 @@ import { EngineError } from '../../lib/errors.ts';
 import { shortId } from '../../lib/ids.ts';
 import { sharedWith } from '../../lib/shared-namespace.ts';
 import type { ContainerConfig, ContainerConfigBody, Healthcheck } from './container-config-schema.ts';
-import { portKey } from './host-config.ts';
-import { checkedDestination } from './mount-points.ts';
+import { checkedDestination } from './mounts/mount-points.ts';
+import { portKey } from './port-bindings.ts';
 import { signalNumber } from './signals.ts';
 
 const LEAST_NS = 1_000_000;

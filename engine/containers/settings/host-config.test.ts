@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import type { HostConfigBody } from './host-config-schema.ts';
-import { completeHostConfig, portKey } from './host-config.ts';
+import { completeHostConfig } from './host-config.ts';
+import { portKey } from './port-bindings.ts';
 
 const defaults = { logDriver: 'json-file', logOpts: {}, runtime: 'runc' };
 const MB = 1024 * 1024;

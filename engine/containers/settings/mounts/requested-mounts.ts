@@ -1,11 +1,11 @@
-import { EngineError } from '../../lib/errors.ts';
-import { claimVolume } from '../../volumes/claims.ts';
-import { createVolume, type CreateVolumeNeeds } from '../../volumes/create.ts';
-import type { VolumeDrivers } from '../../volumes/drivers.ts';
-import type { ContainerStore, MountPoint } from '../store.ts';
-import type { HostConfig, MountSpec } from './host-config-schema.ts';
+import { EngineError } from '../../../lib/errors.ts';
+import { claimVolume } from '../../../volumes/claims.ts';
+import { createVolume, type CreateVolumeNeeds } from '../../../volumes/create.ts';
+import type { VolumeDrivers } from '../../../volumes/drivers.ts';
+import type { ContainerStore, MountPoint } from '../../store.ts';
+import type { HostConfig, MountSpec } from '../host-config-schema.ts';
+import { otherContainer } from '../others.ts';
 import { checkedDestination, parseBind, parseMount, volumeMount } from './mount-points.ts';
-import { otherContainer } from './others.ts';
 
 /** A mount, and what its volume is made with where there is none yet. */
 export type RequestedMount = Readonly<{ mount: MountPoint; volume: NonNullable<MountSpec['VolumeOptions']> }>;

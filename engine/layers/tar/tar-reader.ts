@@ -1,5 +1,6 @@
-import type { BytePath } from '../host/openat.ts';
-import { readPax, decimal, segmentsFrom, type PaxValues } from './pax.ts';
+import type { BytePath } from '../../host/openat.ts';
+import { readPax, segmentsFrom, type PaxValues } from './pax.ts';
+import { checkSegments, refuseLongMap, SegmentCursor, SparseMap } from './sparse.ts';
 import {
   badArchive,
   BLOCK_BYTES,
@@ -29,7 +30,6 @@ export type ArchiveLimits = Readonly<{
 export const DEFAULT_LIMITS: ArchiveLimits = { bytes: 64 * 2 ** 30, entries: 4_000_000 };
 
 const EXTENDED_HEADER_BYTES = 1024 * 1024;
-const SPARSE_SEGMENTS = 100_000;
 
 const types: Readonly<Record<string, EntryType>> = {
   '\0': 'file',
@@ -64,14 +64,13 @@ export class TarReader {
   #longName: BytePath | undefined;
   #longLink: BytePath | undefined;
   #extended: Buffer[] = [];
-  #map = { text: '', lines: 0 };
+  #map = new SparseMap();
 
   /** The remaining stored bytes of the current entry, and the padding behind them. */
   #left = 0;
   #padding = 0;
   #segments: Segment[] = [];
-  #segment = 0;
-  #position = 0;
+  #cursor = new SegmentCursor([]);
   #isOpen = false;
   #takesData = false;
 
@@ -113,7 +112,7 @@ export class TarReader {
         const piece = chunk.subarray(0, this.#left);
         this.#left -= piece.length;
         if (this.#phase === 'extended') this.#extended.push(Buffer.from(piece));
-        else this.#store(piece);
+        else if (this.#takesData) this.#cursor.place(piece, (part, position) => this.#sink.data(part, position));
         if (this.#left === 0) this.#phase = 'padding';
         if (this.#left === 0 && this.#padding === 0) this.#close();
         return chunk.subarray(piece.length);
@@ -179,24 +178,16 @@ export class TarReader {
     const { segments, more } = parseSparseBlock(block);
     const all = this.#header!.sparse!.segments;
     all.push(...segments);
-    if (all.length > SPARSE_SEGMENTS) throw badArchive('a sparse map is too long');
+    refuseLongMap(all.length);
     if (!more) this.#open();
   }
 
-  /** Sparse version 1.0: decimal numbers, a line each, up to the end of a block; the first is how many pairs follow. */
   #onSparseMap(block: Buffer): void {
     if (this.#left < BLOCK_BYTES) throw badArchive('a sparse map is truncated');
     this.#left -= BLOCK_BYTES;
-    this.#map.text += block.toString('latin1');
-    for (const byte of block) if (byte === 0x0a) this.#map.lines += 1;
-    const firstEnd = this.#map.text.indexOf('\n');
-    if (firstEnd < 0) throw badArchive('a sparse map has no numbers');
-    const pairs = decimal(this.#map.text.slice(0, firstEnd));
-    if (pairs > SPARSE_SEGMENTS) throw badArchive('a sparse map is too long');
-    if (this.#map.lines < pairs * 2 + 1) return;
-    const numbers = this.#map.text.split('\n', pairs * 2 + 1).slice(1);
-    this.#segments = segmentsFrom(numbers.map(decimal));
-    this.#map = { text: '', lines: 0 };
+    const segments = this.#map.push(block);
+    if (segments === undefined) return;
+    this.#segments = segments;
     this.#begin(this.#left);
   }
 
@@ -214,6 +205,7 @@ export class TarReader {
     const storedBytes = pax?.sizeBytes ?? this.#global.sizeBytes ?? header.storedBytes;
     if (pax?.sparse?.mapInContent === true) {
       this.#left = storedBytes;
+      this.#map = new SparseMap();
       this.#phase = 'sparseMap';
       return;
     }
@@ -227,8 +219,7 @@ export class TarReader {
   #begin(storedBytes: number): void {
     const header = this.#header!;
     const entry = this.#entry(storedBytes);
-    this.#segment = 0;
-    this.#position = this.#segments[0]?.offset ?? 0;
+    this.#cursor = new SegmentCursor(this.#segments);
     if (entry !== undefined) {
       if (entry.type === 'file') checkSegments(this.#segments, storedBytes, entry.sizeBytes);
       this.#sink.begin(entry);
@@ -265,23 +256,6 @@ export class TarReader {
     };
   }
 
-  #store(piece: Buffer): void {
-    if (!this.#takesData) return;
-    for (let rest = piece; rest.length > 0;) {
-      const segment = this.#segments[this.#segment];
-      if (segment === undefined) return;
-      const end = segment.offset + segment.bytes;
-      const part = rest.subarray(0, end - this.#position);
-      if (part.length > 0) this.#sink.data(part, this.#position);
-      this.#position += part.length;
-      rest = rest.subarray(part.length);
-      if (this.#position === end) {
-        this.#segment += 1;
-        this.#position = this.#segments[this.#segment]?.offset ?? 0;
-      }
-    }
-  }
-
   /** The entry, or the extended header, is complete. */
   #close(): void {
     const header = this.#header!;
@@ -303,18 +277,6 @@ export class TarReader {
       else this.#longLink = name;
     }
   }
-}
-
-/** The segments of a sparse file have to be in order, within the file, and as long as the stored bytes. */
-function checkSegments(segments: readonly Segment[], storedBytes: number, sizeBytes: number): void {
-  let end = 0;
-  let total = 0;
-  for (const { offset, bytes } of segments) {
-    if (offset < end) throw badArchive('a sparse map is out of order');
-    end = offset + bytes;
-    total += bytes;
-  }
-  if (end > sizeBytes || total !== storedBytes) throw badArchive('a sparse map does not fit its file');
 }
 
 function idOf(value: number): number {

@@ -18,20 +18,19 @@ import {
   unlinkAt,
   type BytePath,
   type Timespec,
-} from '../host/openat.ts';
-import { hasCode } from '../lib/errors.ts';
+} from '../../host/openat.ts';
+import { hasCode } from '../../lib/errors.ts';
+import { explained } from './entry-errors.ts';
+import { innerPath, shown } from './entry-names.ts';
+import { makeNode, setNodeAttributes, setXattrs, TYPE } from './node-attributes.ts';
 import { badArchive, type TarEntry } from './tar-header.ts';
 import type { TarSink } from './tar-reader.ts';
-
-const TYPE = { directory: 0o040000, charDevice: 0o020000, blockDevice: 0o060000, fifo: 0o010000 } as const;
 
 const WHITEOUT = '.wh.';
 /** Bookkeeping files of aufs; only the opaque mark has a meaning. */
 const AUFS = '.wh..wh.';
 const OPAQUE = '.wh..wh..opq';
 const OPAQUE_XATTR = 'trusted.overlay.opaque';
-/** An archive must not set overlayfs attributes: a redirect, for example, shows a folder from somewhere else. */
-const OVERLAY_XATTRS = 'trusted.overlay.';
 
 /**
  * Writes the entries of a layer's archive into a folder in overlayfs's own form: a removed file is a device 0/0, and a
@@ -216,7 +215,7 @@ export class LayerExtractor implements TarSink, Disposable {
     } finally {
       closeSync(from);
     }
-    if (typeAt(directory, name) !== 0o120000) setNodeAttributes(directory, name, entry);
+    if (typeAt(directory, name) !== TYPE.symlink) setNodeAttributes(directory, name, entry);
     setTimesAt(directory, name, entry.mtime);
   }
 
@@ -288,84 +287,4 @@ function folderBelow(lower: string, path: BytePath): BigIntStats | 'absent' | 'o
   } finally {
     closeSync(root);
   }
-}
-
-/** A name of the archive relative to its root, without `.` and doubled slashes. Throws for a name that leads out. */
-export function innerPath(path: BytePath, what: string): BytePath {
-  if (path.startsWith('/')) throw badArchive(`${what} ${shown(path)} is absolute`);
-  if (path === '') throw badArchive(`${what} is empty`);
-  const parts = path.split('/').filter((part) => part !== '' && part !== '.');
-  if (parts.includes('..')) throw badArchive(`${what} ${shown(path)} leads out of the root`);
-  return parts.join('/');
-}
-
-function setNodeAttributes(directory: number, name: BytePath, entry: TarEntry): void {
-  chownAt(directory, name, entry.uid, entry.gid);
-  chmodAt(directory, name, entry.mode);
-  setXattrs(directory, name, entry);
-}
-
-function setXattrs(directory: number, name: BytePath, entry: TarEntry): void {
-  for (const [attribute, value] of entry.xattrs) {
-    if (attribute.startsWith(OVERLAY_XATTRS)) continue;
-    try {
-      setXattrAt(directory, name, attribute, value);
-    } catch (error) {
-      if (XATTR_REFUSALS.some((code) => hasCode(error, code)) || (hasCode(error, 'ENOSPC') && isLong(entry))) {
-        const shownName = JSON.stringify(readable(attribute.slice(0, 80)));
-        throw badArchive(`the attribute ${shownName} of ${shown(entry.path)} is too long or badly named`, error);
-      }
-      // Not every file system supports every kind, and links and nodes take no `user.` attributes. The file is
-      // extracted without them.
-      if (!hasCode(error, 'EOPNOTSUPP') && !hasCode(error, 'ENOTSUP') && !hasCode(error, 'EPERM')) throw error;
-    }
-  }
-}
-
-/** The kernel's errors for a name or value that no file can have. */
-const XATTR_REFUSALS = ['E2BIG', 'ERANGE', 'EINVAL', 'ENAMETOOLONG'];
-
-/** On ext4 all attributes of a file have to fit into one block; otherwise it reports ENOSPC. */
-function isLong({ xattrs }: TarEntry): boolean {
-  return [...xattrs].reduce((bytes, [name, value]) => bytes + name.length + value.length, 0) > 2048;
-}
-
-/** A device whose numbers the kernel can represent; the numbers of a FIFO are ignored. */
-function makeNode(
-  { path, mode, major, minor }: TarEntry,
-  type: 'charDevice' | 'blockDevice' | 'fifo',
-  directory: number,
-  name: BytePath,
-): void {
-  if (type === 'fifo') {
-    mknodAt(directory, name, TYPE.fifo | mode, 0, 0);
-    return;
-  }
-  const fits = major >= 0 && major < 2 ** 12 && minor >= 0 && minor < 2 ** 20;
-  if (!fits) throw badArchive(`${shown(path)} has the device number ${major}:${minor}`);
-  mknodAt(directory, name, TYPE[type] | mode, major, minor);
-}
-
-/** Explains a failure of the kernel in terms of the archive. */
-function explained(error: unknown, entry: TarEntry): unknown {
-  const name = shown(entry.path);
-  if (hasCode(error, 'EXDEV') || hasCode(error, 'ELOOP')) {
-    return badArchive(`${name} is written through a link that leads out of the root`, error);
-  }
-  if (hasCode(error, 'ENOTDIR') || hasCode(error, 'EEXIST')) {
-    return badArchive(`${name} is below something that is no folder`, error);
-  }
-  if (hasCode(error, 'ENAMETOOLONG')) return badArchive(`the name ${name.slice(0, 80)}… is too long`, error);
-  if (hasCode(error, 'EFBIG')) return badArchive(`${name} is larger than a file can be`, error);
-  if (hasCode(error, 'ENOENT') && entry.type === 'link') {
-    return badArchive(`${name} is a link to ${shown(entry.linkPath)}, which does not exist`, error);
-  }
-  if (hasCode(error, 'EPERM') && entry.type === 'link') {
-    return badArchive(`${name} is a link to ${shown(entry.linkPath)}, which is a folder`, error);
-  }
-  return error;
-}
-
-function shown(path: BytePath): string {
-  return JSON.stringify(readable(path));
 }

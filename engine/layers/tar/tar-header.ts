@@ -1,5 +1,5 @@
-import type { BytePath, Timespec } from '../host/openat.ts';
-import { EngineError } from '../lib/errors.ts';
+import type { BytePath, Timespec } from '../../host/openat.ts';
+import { EngineError } from '../../lib/errors.ts';
 
 export const BLOCK_BYTES = 512;
 
