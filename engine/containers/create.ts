@@ -22,11 +22,11 @@ import { containerName } from './settings/container-name.ts';
 import { checkEndpoints } from './settings/endpoints.ts';
 import type { HostConfigBody } from './settings/host-config-schema.ts';
 import { completeHostConfig } from './settings/host-config.ts';
+import { limitSupport, withoutUnsupported } from './settings/limits/supported-limits.ts';
 import { requestedMounts, withSource } from './settings/mounts/requested-mounts.ts';
 import { copyUpVolumes } from './settings/mounts/volume-copy-up.ts';
 import { withOthersById } from './settings/others.ts';
 import { randomName } from './settings/random-name.ts';
-import { limitSupport, withoutUnsupported } from './settings/supported-limits.ts';
 import { nameTaken, type Container, type ContainerStore, type MountPoint } from './store.ts';
 
 type Needs = CreateVolumeNeeds &

@@ -1,13 +1,13 @@
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readdirSync, renameSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 
 import type { Database } from '../db/database.ts';
 import { EngineError } from '../lib/errors.ts';
-import { makeFolders } from '../lib/folders.ts';
 import { newId, shortId } from '../lib/ids.ts';
 import type { SetAside } from '../trees/set-aside.ts';
 import { Trash } from '../trees/trash.ts';
 import type { Blobs } from './blobs.ts';
+import { COMMON, makeCommonLayer, OLD_COMMON } from './common-layer.ts';
 import { HostMounts } from './host-mounts.ts';
 import { openLayers, type Layer, type Owner } from './records.ts';
 import { WritableLayers } from './writable-layers.ts';
@@ -17,10 +17,6 @@ export type Overlay = { base: string; lower: string[]; upper: string; work: stri
 
 type FailureLog = { warn(details: object, message: string): void };
 
-/** The layer above those of the image, with files that every container has. */
-const COMMON = 'common';
-/** The name in earlier versions. */
-const OLD_COMMON = 'empty';
 const TRASH = '.trash';
 /** The name prefix of folders whose layer is incomplete. */
 const NEW = 'new-';
@@ -52,7 +48,7 @@ export class Layers implements AsyncDisposable {
     this.#layers = layers;
     this.#owners = owners;
     mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
-    makeCommonLayer(join(this.#directory, COMMON));
+    makeCommonLayer(this.#directory);
     const onFailure = (error: unknown, path: string): void =>
       log.warn({ err: error, path }, 'cannot remove a folder; the next start of the daemon tries again');
     this.#trash = new Trash(join(this.#directory, TRASH), onFailure);
@@ -289,12 +285,4 @@ export class Layers implements AsyncDisposable {
       this.#layers.values().some((layer) => layer.parent === chainId)
     );
   }
-}
-
-/** An empty file that tells programs that they run in a container. */
-function makeCommonLayer(folder: string): void {
-  makeFolders(folder, 0o755);
-  const mark = join(folder, '.dockerenv');
-  closeSync(openSync(mark, 'w'));
-  chmodSync(mark, 0o755);
 }

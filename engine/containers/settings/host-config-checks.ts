@@ -7,7 +7,7 @@ import { wantedCapabilities } from '../../oci/capabilities.ts';
 import { deviceRule } from '../../oci/resources.ts';
 import { tmpfsOptions } from '../../oci/tmpfs-options.ts';
 import type { HostConfig } from './host-config-schema.ts';
-import { checkLimits } from './limits.ts';
+import { checkLimits } from './limits/limits.ts';
 import { checkedDestination } from './mounts/mount-points.ts';
 
 /** Throws `invalid`, or `failed` for what this machine cannot do, with the reason. */

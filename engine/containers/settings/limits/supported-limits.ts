@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 
-import type { HostConfig } from './host-config-schema.ts';
+import type { HostConfig } from '../host-config-schema.ts';
 
 /** The limits that the kernel and its cgroups support. */
 export type LimitSupport = Readonly<{
