@@ -1,0 +1,69 @@
+import { type FileResult, type Run, runTestFile } from './test-file.ts';
+
+type Options = Run &
+  Readonly<{
+    atOnce: number;
+    /** What is on the machine that tests have to remove. */
+    leftovers: () => readonly string[];
+    /** So long it may take to go. */
+    patienceMs?: number;
+  }>;
+
+/** The result, and what has to be told at the end: defects, also such as do not make the run fail. */
+export type Outcome = Readonly<{ passed: number; failed: number; skipped: number; told: readonly string[] }>;
+
+/** Of more files than these something else is wrong than a slow moment. */
+const MOST_TRIED_AGAIN = 3;
+
+/**
+ * Runs the files, some at once. Those that failed are run once more, alone, after all others, when they are few: what
+ * passes then has failed by chance, which is a defect of the test, and said as such.
+ */
+export async function runTestFiles(root: string, files: readonly string[], options: Options): Promise<Outcome> {
+  const { atOnce, print, leftovers } = options;
+  const before = new Set(leftovers());
+  const results = new Map<string, FileResult>();
+  const waiting = [...files];
+  const runNext = async (): Promise<void> => {
+    for (let file = waiting.shift(); file !== undefined; file = waiting.shift())
+      results.set(file, await runTestFile(root, file, options));
+  };
+  await Promise.all(Array.from({ length: atOnce }, runNext));
+
+  const told: string[] = [];
+  const unlucky = [...results.values()].filter(({ failed }) => failed.length > 0);
+  if (files.length > 1 && unlucky.length > 0 && unlucky.length <= MOST_TRIED_AGAIN) {
+    // A test that fails does not clean up: what it left is no second failure.
+    for (const left of await whatStays(before, options)) {
+      told.push(`left behind beside a failure: ${left}`);
+      before.add(left);
+    }
+    for (const { file, failed } of unlucky) {
+      print(`\nonce more, alone: ${file}\n`);
+      const again = await runTestFile(root, file, options);
+      results.set(file, again);
+      if (again.failed.length === 0) told.push(`failed beside others, passed alone: ${file}: ${failed.join('; ')}`);
+    }
+  }
+  const all = [...results.values()];
+  for (const { file, failed } of all) if (failed.length > 0) told.push(`FAILED: ${file}: ${failed.join('; ')}`);
+  for (const { file, skipped } of all) told.push(...skipped.map((name) => `SKIPPED: ${name} (${file})`));
+  const left = await whatStays(before, options);
+  told.push(...left.map((each) => `FAILED: left behind: ${each}`));
+  return {
+    passed: all.reduce((sum, { passed }) => sum + passed, 0),
+    failed: all.reduce((sum, { failed }) => sum + failed.length, left.length),
+    skipped: all.reduce((sum, { skipped }) => sum + skipped.length, 0),
+    told,
+  };
+}
+
+/** What was not there before and does not go, as what the kernel or an ending process removes a moment later. */
+async function whatStays(before: ReadonlySet<string>, { leftovers, patienceMs = 30_000 }: Options): Promise<string[]> {
+  const deadline = performance.now() + patienceMs;
+  for (;;) {
+    const left = leftovers().filter((each) => !before.has(each));
+    if (left.length === 0 || performance.now() > deadline) return left;
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+}
