@@ -7,14 +7,15 @@
 struct options options = {.log_max_files = 1, .runtime_seconds = RUNTIME_SECONDS};
 
 enum name { ID = 1, DIRECTORY, RUNTIME, ROOT, SECONDS, EXEC, BASE, MOUNT, TARGET, MEMORY, SHARED, LOG, SIZE, FILES,
-            ATTRIBUTES, CGROUP, HIDE, SCORE, NETNS, TTY, INPUT, ONCE };
+            ATTRIBUTES, NUMBER, CGROUP, HIDE, SCORE, NETNS, TTY, INPUT, ONCE };
 
 static const struct option names[] = {
     {"id", 1, 0, ID}, {"directory", 1, 0, DIRECTORY}, {"runtime", 1, 0, RUNTIME}, {"runtime-root", 1, 0, ROOT},
     {"runtime-seconds", 1, 0, SECONDS}, {"exec", 1, 0, EXEC}, {"rootfs-base", 1, 0, BASE},
     {"rootfs-options", 1, 0, MOUNT}, {"rootfs-target", 1, 0, TARGET}, {"memory-of", 1, 0, MEMORY},
     {"memory-target", 1, 0, SHARED}, {"log", 1, 0, LOG}, {"log-max-size", 1, 0, SIZE}, {"log-max-files", 1, 0, FILES},
-    {"log-attributes", 1, 0, ATTRIBUTES}, {"cgroup", 1, 0, CGROUP}, {"exec-oom-score", 1, 0, SCORE},
+    {"log-attributes", 1, 0, ATTRIBUTES}, {"log-number", 1, 0, NUMBER},
+    {"cgroup", 1, 0, CGROUP}, {"exec-oom-score", 1, 0, SCORE},
     {"runtime-hide", 1, 0, HIDE}, {"netns", 0, 0, NETNS}, {"tty", 0, 0, TTY}, {"stdin", 0, 0, INPUT}, {"stdin-once", 0, 0, ONCE}, {0, 0, 0, 0}};
 
 static void take(enum name name, const char *value)
@@ -35,6 +36,7 @@ static void take(enum name name, const char *value)
     case SIZE: options.log_max_bytes = atoll(value); break;
     case FILES: options.log_max_files = atoi(value); break;
     case ATTRIBUTES: options.log_attributes = value; break;
+    case NUMBER: options.log_number = atoll(value); break;
     case CGROUP: options.cgroup = value; break;
     case HIDE: options.runtime_hidden = value; break;
     case SCORE: options.exec_oom_score = value; break;

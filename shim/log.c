@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,6 +71,35 @@ static struct generation *open_current(void)
     return new_generation(open(options.log_path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
 }
 
+/* Behind the number of the last line of a file; 0 when it has none. No text of a line can hold this: its quotes are escaped. */
+static int64_t number_after(const struct generation *generation)
+{
+    static const char name[] = ",\"seq\":";
+    char *tail = calloc(1, ENTRY_LIMIT + 1); /* once in a run: not worth memory of its own */
+    off_t from = generation->end > ENTRY_LIMIT ? generation->end - ENTRY_LIMIT : 0;
+    ssize_t length = tail == NULL ? -1 : pread(generation->fd, tail, ENTRY_LIMIT, from);
+    int64_t next = 0;
+    for (ssize_t at = length - (ssize_t)sizeof name; at >= 0 && next == 0; at--) {
+        if (memcmp(tail + at, name, sizeof name - 1) != 0) continue;
+        char *end;
+        int64_t number = strtoll(tail + at + sizeof name - 1, &end, 10);
+        if (*end == '}') next = number + 1;
+    }
+    free(tail);
+    return next;
+}
+
+/* Numbers go on where the last run ended, so that a reader sees what is missing. */
+static void continue_numbers(void)
+{
+    struct generation *oldest = oldest_log();
+    for (struct generation *each = oldest; each != NULL; each = each->next) {
+        int64_t next = number_after(each);
+        if (next > options.log_number) options.log_number = next;
+    }
+    let_go(oldest);
+}
+
 void open_log(void)
 {
     if (options.log_attributes != NULL && strlen(options.log_attributes) > ATTRIBUTES_LIMIT) {
@@ -82,6 +112,7 @@ void open_log(void)
     char last = '\n';
     if (current_log->end > 0 && pread(current_log->fd, &last, 1, current_log->end - 1) == 1 && last != '\n')
         if (write(current_log->fd, "\n", 1) == 1) current_log->end++;
+    if (options.log_number > 0) continue_numbers();
 }
 
 /* The files of the log from the oldest on, chained up to the present one; the caller lets the first one go. */
@@ -167,7 +198,12 @@ static void entry(enum stream stream, const unsigned char *bytes, size_t length,
         PUT("\",\"raw\":\"");
         put_base64(bytes, length);
     }
-    PUT("\"}\n");
+    if (options.log_number == 0) {
+        PUT("\"}\n");
+        return;
+    }
+    char number[40];
+    put(number, (size_t)snprintf(number, sizeof number, "\",\"seq\":%" PRId64 "}\n", options.log_number++));
 }
 
 /* A line, or a piece of one that is too long. Its bytes are those that wait, or come directly from the chunk. */

@@ -34,6 +34,7 @@ struct options {
     const char *memory_of, *memory_target; /* a process whose /dev/shm is shared */
     const char *log_path, *log_attributes, *cgroup;
     int64_t log_max_bytes; /* 0: no rotation */
+    int64_t log_number;    /* of the next line, at least; 0: lines have no numbers */
     int log_max_files, runtime_seconds;
     bool tty, stdin_open, stdin_once, netns;
 };
