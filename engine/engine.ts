@@ -15,6 +15,7 @@ import type { Layers } from './layers/layers.ts';
 import type { Background } from './lib/background.ts';
 import type { Clock } from './lib/clock.ts';
 import type { KeyLock } from './lib/key-lock.ts';
+import type { Deliveries } from './logs/delivery/deliveries.ts';
 import type { Networks } from './networks/networks.ts';
 import type { Runtimes } from './runtime/runtimes.ts';
 import type { Shim } from './runtime/shim.ts';
@@ -49,6 +50,8 @@ export type Engine = Readonly<{
   containers: ContainerStore;
   runs: Runs;
   samplers: Samplers;
+  /** Of logs to their receivers. */
+  deliveries: Deliveries;
   execs: ExecStore;
   /** The shims of running execs. */
   execShims: Map<string, Shim>;

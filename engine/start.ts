@@ -9,6 +9,7 @@ import { containerParts } from './containers/parts.ts';
 import { reconcileContainers } from './containers/runs/recovery/reconcile.ts';
 import { Restarts } from './containers/runs/restarts.ts';
 import { stopAllContainers } from './containers/runs/stop-all.ts';
+import { isAlive } from './containers/state.ts';
 import type { ContainerStore } from './containers/store.ts';
 import { checkDatabase } from './db/check-database.ts';
 import { Database } from './db/database.ts';
@@ -32,6 +33,7 @@ import { systemClock } from './lib/clock.ts';
 import { hasCode } from './lib/errors.ts';
 import { newId } from './lib/ids.ts';
 import { KeyLock } from './lib/key-lock.ts';
+import { Deliveries } from './logs/delivery/deliveries.ts';
 import { networkParts } from './networks/parts.ts';
 import { routes } from './routes.ts';
 import { Runtimes } from './runtime/runtimes.ts';
@@ -116,6 +118,7 @@ function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDis
     daemonId: daemonId(config.dataRoot),
     setAside: new SetAside(config.dataRoot, clock.now(), log),
     archives: undo.use(new Archives(background)),
+    deliveries: undo.use(new Deliveries({ background, clock, log })),
     runtimes: new Runtimes(config),
     ...ofEvents,
     ...ofContainers.parts,
@@ -132,12 +135,18 @@ async function findSurvivors(engine: Engine, restarts: Restarts): Promise<void> 
   log.debug('looking for what survived the last daemon');
   await volumeDrivers.reconcile(volumes);
   await reconcileContainers(engine, (id) => restarts.startWithDaemon(id));
+  deliverRemains(engine);
   await reconcileExecs(engine);
   for (const { table, id, reason } of db.badRecords.all()) {
     log.error({ table, id, err: reason }, 'a record cannot be read: it is passed over, and left as it is');
   }
   layers.reconcile(containers.ids(), images.ids(), setAside);
   tellLostLayers(engine, log);
+}
+
+/** Containers that do not run may still have lines that were not delivered. */
+function deliverRemains({ containers, deliveries }: Engine): void {
+  for (const container of containers.all()) if (!isAlive(container.state)) deliveries.runEnded(container);
 }
 
 /** What clients ask again and again. */

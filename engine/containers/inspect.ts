@@ -6,6 +6,7 @@ import type { ImageStore } from '../images/store.ts';
 import type { Layers } from '../layers/layers.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
+import type { Deliveries } from '../logs/delivery/deliveries.ts';
 import { networkModeOf, networkOfMode } from '../networks/mode.ts';
 import type { Networks } from '../networks/networks.ts';
 import { presentLinks } from './links/links.ts';
@@ -17,6 +18,7 @@ export type InspectNeeds = {
   clock: Clock;
   config: Config;
   containers: ContainerStore;
+  deliveries: Deliveries;
   execs: ExecStore;
   images: ImageStore;
   layers: Layers;
@@ -52,6 +54,7 @@ function isSame(one: Around, other: Around): boolean {
     one.networkId === other.networkId &&
     one.imageName === other.imageName &&
     one.filesOf === other.filesOf &&
+    one.delivery === other.delivery &&
     one.config.dataRoot === other.config.dataRoot &&
     String(one.execIds) === String(other.execIds) &&
     String(one.links) === String(other.links)
@@ -76,6 +79,7 @@ export function aroundOf(
     filesOf: whole ? filesOwner(engine.containers, container) : container.id,
     links: whole ? presentLinks(engine.containers, container) : null,
     linkNames,
+    delivery: whole ? engine.deliveries.statusOf(container.id) : undefined,
   };
 }
 

@@ -1,4 +1,6 @@
 import type { Config } from '../config/daemon-config.ts';
+import type { DeliveryStatus } from '../logs/delivery/delivery.ts';
+import { logDriverOf } from '../logs/drivers.ts';
 import type { Endpoint } from '../networks/endpoint.ts';
 import { networkModeOf } from '../networks/mode.ts';
 import { listedPorts, networkSettings, presentEndpoints, type Member } from '../networks/present.ts';
@@ -25,6 +27,8 @@ export type Around = {
   filesOf: string;
   /** Its aliases in other containers. */
   linkNames: readonly string[];
+  /** Of its log to a receiver, if there is one. */
+  delivery: DeliveryStatus | undefined;
 };
 
 /** A container as GET /containers/json shows it. */
@@ -51,6 +55,7 @@ export function presentSummary(container: Container, around: Around): Summary {
 /** A container as GET /containers/{id}/json shows it. */
 export function presentInspect(container: Container, around: Around, graphDriver: Record<string, string>): Inspect {
   const { id, name, state, config, hostConfig } = container;
+  const { delivery } = around;
   const files = etcFilesOf(around.config, around.filesOf);
   const status = wireStatus(state);
   const hasRun = state.status !== 'created';
@@ -76,7 +81,8 @@ export function presentInspect(container: Container, around: Around, graphDriver
     ResolvConfPath: hasRun ? files.resolvConf : '',
     HostnamePath: hasRun ? files.hostname : '',
     HostsPath: hasRun ? files.hosts : '',
-    LogPath: hasRun ? container.logPath : '',
+    LogPath: hasRun && logDriverOf(container).showsPath ? container.logPath : '',
+    ...(delivery && { LogDelivery: { Lost: delivery.lost, Error: delivery.error } }),
     Name: `/${name}`,
     RestartCount: container.restartCount,
     Driver: 'overlay2',

@@ -6,6 +6,7 @@ import type { Layers } from '../layers/layers.ts';
 import type { Background } from '../lib/background.ts';
 import { settlesWithin, type Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
+import type { Deliveries } from '../logs/delivery/deliveries.ts';
 import { removeIfAnonymous, type RemoveVolumeNeeds } from '../volumes/remove.ts';
 import { emitContainer } from './container-events.ts';
 import { killContainer } from './kill.ts';
@@ -21,6 +22,7 @@ export type RemoveNeeds = RemoveVolumeNeeds & {
   config: Config;
   containers: ContainerStore;
   clock: Clock;
+  deliveries: Deliveries;
   execs: ExecStore;
   layers: Layers;
   runs: Runs;
@@ -70,6 +72,7 @@ export async function finishRemoval(engine: RemoveNeeds, container: Container): 
   engine.samplers.forget(id);
   background.untilDone('remove the files of a container', about, async () => {
     await run.cleaned();
+    await engine.deliveries.remove(container);
     engine.runs.forget(id);
     await rm(containerFolder(engine.config, id), { recursive: true, force: true });
     await engine.layers.remove(id); // the last step: until then the next daemon knows that the rest is to be removed

@@ -121,6 +121,8 @@ export const Inspect = Type.Object({
   HostnamePath: Type.String(),
   HostsPath: Type.String(),
   LogPath: Type.String(),
+  /** With a log driver that delivers lines to a receiver: not in docker's API. */
+  LogDelivery: Type.Optional(Type.Object({ Lost: Type.Integer(), Error: Type.String() })),
   Name: Type.String(),
   RestartCount: Type.Integer(),
   Driver: Type.String(),

@@ -1,17 +1,23 @@
 import type { Container } from '../containers/store.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { LogDriver } from './driver.ts';
-import { jsonFile } from './json-file.ts';
-import { none } from './none.ts';
+import { gelf } from './drivers/gelf.ts';
+import { jsonFile } from './drivers/json-file.ts';
+import { none } from './drivers/none.ts';
+import { syslog } from './drivers/syslog.ts';
 
-const drivers = new Map([jsonFile, none].map((driver) => [driver.name, driver]));
+const drivers = new Map([gelf, jsonFile, none, syslog].map((driver) => [driver.name, driver]));
 
 export const LOG_DRIVERS: readonly string[] = [...drivers.keys()];
 
-/** Throws `invalid` for a name that no driver has. */
+/** Throws `invalid` for a name that no driver has, in the words of dockerd, which looks for a plugin for 15 seconds. */
 export function logDriver(name: string): LogDriver {
   const found = drivers.get(name);
-  if (found === undefined) throw new EngineError('invalid', `logger: no log driver named '${name}' is registered`);
+  if (found === undefined)
+    throw new EngineError(
+      'invalid',
+      `error looking up logging plugin ${name}: plugin ${JSON.stringify(name)} not found`,
+    );
   return found;
 }
 

@@ -1,9 +1,7 @@
 import type { Container } from '../containers/store.ts';
 import { EngineError } from '../lib/errors.ts';
 import { parsePattern } from '../lib/pattern.ts';
-
-/** What a tag may name. */
-export const TAG_FIELDS = ['ID', 'FullID', 'Name', 'ImageName', 'ImageID', 'ImageFullID', 'DaemonName'];
+import { tagOf } from './tag.ts';
 
 /** The shim takes no more. */
 const LIMIT_BYTES = 100 * 1024;
@@ -26,30 +24,22 @@ export function checkAttributes(container: Container): void {
   throw new EngineError('invalid', 'the labels and variables that the log options choose are longer than 100 KB');
 }
 
-/** The labels and variables that the log options `labels`, `env` and their `-regex` forms choose, and the `tag`. */
-export function logAttributes({ id, name, imageName, imageId, config, hostConfig }: Container): Record<string, string> {
-  const options: Readonly<Record<string, string>> = hostConfig.LogConfig.Config ?? {};
+/** What stands in each line: `extraAttributes`, and the `tag` if one is asked for. */
+export function logAttributes(container: Container): Record<string, string> {
+  const tag = tagOf(container, '');
+  return { ...extraAttributes(container), ...(tag !== '' && { tag }) };
+}
+
+/** The labels and variables that the log options `labels`, `env` and their `-regex` forms choose. */
+export function extraAttributes({ config, hostConfig }: Container): Record<string, string> {
+  const options = hostConfig.LogConfig.Config;
   const variables = config.Env.map((variable): [string, string] => {
     const [key = '', ...value] = variable.split('=');
     return [key, value.join('=')];
   });
-  const fields: Readonly<Record<string, string>> = {
-    ID: id.slice(0, 12),
-    FullID: id,
-    Name: name,
-    ImageName: imageName,
-    ImageID: imageId.replace('sha256:', '').slice(0, 12),
-    ImageFullID: imageId,
-    DaemonName: 'docker',
-  };
-  const tag = options['tag']?.replaceAll(
-    /\{\{\s*\.(\w+)\s*\}\}/g,
-    (written, field: string) => fields[field] ?? written,
-  );
   return {
     ...chosen(Object.entries(config.Labels ?? {}), options['labels'], options['labels-regex']),
     ...chosen(variables, options['env'], options['env-regex']),
-    ...(tag !== undefined && tag !== '' && { tag }),
   };
 }
 

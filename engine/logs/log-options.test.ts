@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { logSizes } from './json-file.ts';
+import { logSizes } from './drivers/json-file.ts';
 import { logConfigOf } from './log-options.ts';
 
 const MB = 1024 * 1024;
-const defaults = { logDriver: 'json-file', logOpts: { 'max-size': '1m' } };
+const defaults = { logDriver: 'json-file', logOpts: {} };
 
 // dockerd 20.10 refuses the same; most of it only when the container starts.
 const refused: [Record<string, string>, RegExp][] = [
@@ -25,7 +25,7 @@ const refused: [Record<string, string>, RegExp][] = [
   [{ 'env-regex': '[' }, /^invalid env-regex: '\['$/],
   [{ mode: 'lazy' }, /^logger: logging mode not supported: lazy$/],
   [{ 'max-buffer-size': '1m' }, /^logger: max-buffer-size option is only supported with 'mode=non-blocking'$/],
-  [{ mode: 'non-blocking', 'max-buffer-size': 'x' }, /^invalid max-buffer-size: 'x'$/],
+  [{ mode: 'non-blocking', 'max-buffer-size': 'x' }, /^error parsing option max-buffer-size: invalid size: 'x'$/],
   [{ tag: '{{.Nope}}' }, /^invalid tag: '\{\{\.Nope\}\}' is none of \.ID, /],
   [{ tag: 'a {{.ID}} {{' }, /^invalid tag: '\{\{'/],
   [{ tag: '{{.ID | upper}}' }, /^invalid tag/],
@@ -51,18 +51,29 @@ for (const options of taken) {
   });
 }
 
-test('an unknown driver is refused', () => {
-  assert.throws(() => logConfigOf({ LogConfig: { Type: 'syslog' } }, defaults), {
-    kind: 'invalid',
-    message: "logger: no log driver named 'syslog' is registered",
+for (const Type of ['etwlogs', 'gcplogs', 'nothing']) {
+  test(`the driver ${Type} is refused`, () => {
+    assert.throws(() => logConfigOf({ LogConfig: { Type } }, defaults), {
+      kind: 'invalid',
+      message: `error looking up logging plugin ${Type}: plugin "${Type}" not found`,
+    });
   });
+}
+
+test('the driver none takes any options, as in dockerd', () => {
+  const LogConfig = { Type: 'none', Config: { color: 'red', mode: 'lazy' } };
+
+  assert.deepEqual(logConfigOf({ LogConfig }, defaults), LogConfig);
 });
 
-test("the daemon's options are for those who name no driver", () => {
-  const Config = { 'max-file': '2' };
+test("the daemon's options are for containers with its driver, and those of the cache for all", () => {
+  const logOpts = { 'max-size': '1m', 'cache-disabled': 'true' };
+  const configOf = (LogConfig: { Type?: string; Config?: Record<string, string> }): unknown =>
+    logConfigOf({ LogConfig }, { logDriver: 'json-file', logOpts }).Config;
 
-  assert.deepEqual(logConfigOf({ LogConfig: { Config } }, defaults).Config, { 'max-size': '1m', 'max-file': '2' });
-  assert.deepEqual(logConfigOf({ LogConfig: { Type: 'json-file', Config } }, defaults).Config, Config);
+  assert.deepEqual(configOf({ Config: { 'max-file': '2' } }), { ...logOpts, 'max-file': '2' });
+  assert.deepEqual(configOf({ Type: 'json-file', Config: { 'max-size': '2m' } }), { ...logOpts, 'max-size': '2m' });
+  assert.deepEqual(configOf({ Type: 'syslog' }), { 'cache-disabled': 'true' });
 });
 
 test('sizes have the units of docker', () => {

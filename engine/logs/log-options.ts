@@ -1,26 +1,42 @@
 import type { HostConfig, HostConfigBody } from '../containers/settings/host-config-schema.ts';
 import { EngineError } from '../lib/errors.ts';
+import { CACHE_OPTIONS, cacheIsDisabled } from './cache-options.ts';
 import type { LogOptions } from './driver.ts';
 import { logDriver } from './drivers.ts';
 import { bytesOf } from './size.ts';
 
 type Defaults = Readonly<{ logDriver: string; logOpts: LogOptions }>;
 
-/** Of every driver: what happens when it is slow. Ours never is, so both modes are the same. */
-const DELIVERY = ['mode', 'max-buffer-size'];
+/** Of every driver: what happens when its receiver is slow, and what is kept to be read back. */
+const OF_EVERY_DRIVER = ['mode', 'max-buffer-size', ...CACHE_OPTIONS];
 
-/** The log driver and its options, those of the daemon where the client names no driver. Throws `invalid`. */
+/**
+ * The log driver and its options, completed by those of the daemon where the client names its driver or none. Throws
+ * `invalid`.
+ */
 export function logConfigOf({ LogConfig }: HostConfigBody, defaults: Defaults): HostConfig['LogConfig'] {
-  const named = LogConfig?.Type ?? '';
-  const driver = logDriver(named === '' ? defaults.logDriver : named);
-  const Config = named === '' ? { ...defaults.logOpts, ...LogConfig?.Config } : (LogConfig?.Config ?? {});
-  for (const key of Object.keys(Config)) {
-    if (driver.options.includes(key) || DELIVERY.includes(key)) continue;
-    throw new EngineError('invalid', `unknown log opt '${key}' for ${driver.name} log driver`);
+  const { Type = '', Config: given = {} } = LogConfig ?? {};
+  const name = Type === '' ? defaults.logDriver : Type;
+  const inherited = Object.entries(defaults.logOpts).filter(
+    ([key]) => name === defaults.logDriver || CACHE_OPTIONS.includes(key),
+  );
+  const Config = { ...Object.fromEntries(inherited), ...given };
+  checkOptions(name, Config);
+  return { Type: name, Config };
+}
+
+/** In the order in which dockerd looks at them, which takes any options with the driver `none`. */
+function checkOptions(name: string, options: LogOptions): void {
+  if (name === 'none') return;
+  checkDelivery(options);
+  cacheIsDisabled(options);
+  const driver = logDriver(name);
+  for (const key of Object.keys(options)) {
+    if (driver.options.includes(key) || OF_EVERY_DRIVER.includes(key)) continue;
+    const unknown = driver.unknown?.(key) ?? `unknown log opt '${key}' for ${driver.name} log driver`;
+    throw new EngineError('invalid', unknown);
   }
-  checkDelivery(Config);
-  driver.check?.(Config);
-  return { Type: driver.name, Config };
+  driver.check?.(options);
 }
 
 function checkDelivery(options: LogOptions): void {
@@ -32,5 +48,13 @@ function checkDelivery(options: LogOptions): void {
   if (mode !== 'non-blocking') {
     throw new EngineError('invalid', "logger: max-buffer-size option is only supported with 'mode=non-blocking'");
   }
-  bytesOf('max-buffer-size', size);
+  checkMaxBuffer(size);
+}
+
+function checkMaxBuffer(size: string): void {
+  try {
+    bytesOf('max-buffer-size', size);
+  } catch (error) {
+    throw new EngineError('invalid', `error parsing option max-buffer-size: invalid size: '${size}'`, { cause: error });
+  }
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { test } from 'node:test';
@@ -208,4 +208,31 @@ test('whoever attaches to logs and stream while the container writes gets everyt
 
   const expected = numbers(1, 400_000);
   for (const output of outputs) assert.ok(output.toString() === expected);
+});
+
+test('lines can be numbered, and the numbers go on with the next run', async () => {
+  await using bundle = new TestBundle();
+  const log = { maxBytes: 300, maxFiles: 3, firstNumber: 1 };
+  const numbers = (): number[] =>
+    ['.2', '.1', ''].flatMap((name) => {
+      const path = bundle.logPath + name;
+      const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
+      return [...text.matchAll(/"seq":(\d+)\}$/gm)].map(([, number]) => Number(number));
+    });
+
+  await run(bundle, String.raw`printf '1,"seq":9}\n\377\n'; echo 3`, { log });
+  const first = numbers();
+  appendFileSync(bundle.logPath, '{"log":"half');
+  await run(bundle, 'echo next', { log });
+  const second = numbers();
+  await run(bundle, 'echo far', { log: { ...log, firstNumber: 50 } });
+
+  assert.deepEqual(
+    [first, second, numbers()],
+    [
+      [1, 2, 3],
+      [1, 2, 3, 4],
+      [1, 2, 3, 4, 50],
+    ],
+  );
 });

@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises';
 import type { Config } from '../../config/daemon-config.ts';
 import type { Database } from '../../db/database.ts';
 import { settlesWithin, type Clock } from '../../lib/clock.ts';
+import type { Deliveries } from '../../logs/delivery/deliveries.ts';
 import { closeSandbox, type NetworkNeeds } from '../../networks/sandbox.ts';
 import type { ExitStatus } from '../../runtime/exit-status.ts';
 import type { Runtimes } from '../../runtime/runtimes.ts';
@@ -22,6 +23,7 @@ export type EndNeeds = NetworkNeeds &
     config: Config;
     containers: ContainerStore;
     db: Database;
+    deliveries: Deliveries;
     runs: Runs;
     runtimes: Runtimes;
   };
@@ -41,6 +43,8 @@ export function followRun(engine: EndNeeds, id: string, shim: Shim): void {
   const { background, containers, runs } = engine;
   const about = { container: id };
   runs.of(id).begin(shim);
+  const followed = containers.get(id);
+  if (followed !== undefined) engine.deliveries.follow(followed);
   shim.onOom(() => outOfMemory(engine, id));
   shim.exited.then(
     (status) =>
@@ -60,7 +64,7 @@ export function recordEnd(engine: EndNeeds, id: string, status: ExitStatus): voi
   const { containers, db, events, runs } = engine;
   const state = containers.get(id)?.state;
   if (state === undefined || !isAlive(state)) return; // somebody else saw it first
-  db.transaction(() => {
+  const ended = db.transaction(() => {
     const exited = containers.change(id, (current) => ({
       ...current,
       oomKilled: current.oomKilled || status.oomKilled,
@@ -70,8 +74,10 @@ export function recordEnd(engine: EndNeeds, id: string, status: ExitStatus): voi
     closeSandbox(engine, id);
     emitUnmounts(events, exited);
     applyRestartPolicy(engine, exited, { ran: true });
+    return exited;
   });
   runs.of(id).tellEnd(status.exitCode);
+  engine.deliveries.runEnded(ended);
 }
 
 /** Stores that a start came to nothing: the container is what it was before, with the code and the reason. */

@@ -1,6 +1,6 @@
 import { closeSync, mkdirSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 import { prepareMoves } from '../../host/cgroup-moves.ts';
 import type { Layers } from '../../layers/layers.ts';
@@ -97,6 +97,7 @@ async function launch(engine: StartNeeds, claimed: Container, restartCount: numb
   const { netns, endpoints } = await openSandbox(engine, sandboxRequest(container));
   const place = endpoints.find(hasAddress) ?? NO_PLACE;
   mkdirSync(containerFolder(engine.config, id), { recursive: true, mode: 0o710 });
+  if (container.logPath !== '') mkdirSync(dirname(container.logPath), { recursive: true, mode: 0o710 });
   const memory = sharedMemoryOf(engine, container);
   const shim = await spawnShim(shimOptions(engine, container, { directory: folder, netns, memory }), netns);
   undo.defer(async () => await endShim(engine, container, shim));

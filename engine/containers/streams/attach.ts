@@ -132,9 +132,9 @@ function lastsAsTheRun({ container: { config }, wanted }: Attach): boolean {
 }
 
 async function sendLog({ container, wanted }: Attach, client: Duplex): Promise<void> {
-  const { read } = logDriverOf(container);
+  const read = logDriverOf(container).reader?.(container);
   if (read === undefined) return;
   const { stdout, stderr } = wanted;
   const selection = { stdout, stderr, timestamps: false, details: undefined, framed: !container.config.Tty };
-  await deliver(read(container, { ...selection, tail: 'all' }), client);
+  await deliver(read({ ...selection, tail: 'all' }), client);
 }

@@ -1,6 +1,6 @@
 import { parseTime } from '../../http/times.ts';
 import { EngineError } from '../../lib/errors.ts';
-import type { LogDriver } from '../../logs/driver.ts';
+import type { LogReader } from '../../logs/driver.ts';
 import { logDriverOf } from '../../logs/drivers.ts';
 import { attributesText, logAttributes } from '../../logs/log-attributes.ts';
 import type { LogQuery } from '../../logs/log-file.ts';
@@ -22,7 +22,7 @@ export type LogsRequest = Readonly<{
   tail?: string;
 }>;
 
-type PreparedLog = Readonly<{ container: Container; query: LogQuery; read: NonNullable<LogDriver['read']> }>;
+type PreparedLog = Readonly<{ container: Container; query: LogQuery; read: LogReader }>;
 
 /** Makes all checks before the head is sent. Throws `invalid`, `notFound`, `conflict` (nothing to read). */
 export function prepareLogs(engine: Needs, ref: string, request: LogsRequest): PreparedLog {
@@ -30,7 +30,7 @@ export function prepareLogs(engine: Needs, ref: string, request: LogsRequest): P
     throw new EngineError('invalid', 'Bad parameters: you must choose at least one stream');
   }
   const container = engine.containers.find(ref);
-  const { read } = logDriverOf(container);
+  const read = logDriverOf(container).reader?.(container);
   if (read === undefined) throw new EngineError('conflict', 'configured logging driver does not support reading');
   const query: LogQuery = {
     stdout: request.stdout ?? false,
@@ -49,15 +49,14 @@ export function prepareLogs(engine: Needs, ref: string, request: LogsRequest): P
 /** The pieces of the log; with `follow` until the container ends or the signal aborts. Specification, endpoint 5. */
 export function readContainerLog(
   engine: Needs,
-  { container, query, read }: PreparedLog,
+  { container: { id }, query, read }: PreparedLog,
   follow: boolean,
   signal: AbortSignal,
 ): AsyncGenerator<Buffer> {
-  const { id } = container;
   const state = engine.containers.get(id)?.state;
   const runs = state !== undefined && (isAlive(state) || state.status === 'starting');
   // As in docker a follow ends with the run, also when a restart policy begins the next one.
-  return read(container, query, follow && runs ? { ended: engine.runs.of(id).nextEnd(signal), signal } : undefined);
+  return read(query, follow && runs ? { ended: engine.runs.of(id).nextEnd(signal), signal } : undefined);
 }
 
 function tailOf(text = 'all'): number | 'all' {

@@ -1,11 +1,12 @@
 import { join } from 'node:path';
 
-import { EngineError } from '../lib/errors.ts';
-import { parsePattern } from '../lib/pattern.ts';
-import type { LogDriver, LogOptions } from './driver.ts';
-import { attributesText, TAG_FIELDS } from './log-attributes.ts';
-import { readLog } from './log-file.ts';
-import { bytesOf } from './size.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { parsePattern } from '../../lib/pattern.ts';
+import type { LogDriver, LogOptions } from '../driver.ts';
+import { attributesText } from '../log-attributes.ts';
+import { readLog } from '../log-file.ts';
+import { bytesOf } from '../size.ts';
+import { checkTag } from '../tag.ts';
 
 /** Lines of JSON in a file that the shim writes and rotates, byte for byte as dockerd. */
 export const jsonFile: LogDriver = {
@@ -18,7 +19,11 @@ export const jsonFile: LogDriver = {
     ...logSizes(container.hostConfig.LogConfig.Config),
     attributes: attributesText(container),
   }),
-  read: ({ logPath }, query, follow) => readLog(logPath, query, follow),
+  reader:
+    ({ logPath }) =>
+    (query, follow) =>
+      readLog(logPath, query, follow),
+  showsPath: true,
 };
 
 /** `max-size` in bytes (0: no limit) and `max-file`. Throws `invalid`. */
@@ -44,13 +49,4 @@ function checkOptions(options: LogOptions): void {
 
 function checkPattern(option: string, pattern = ''): void {
   if (parsePattern(pattern) === undefined) throw new EngineError('invalid', `invalid ${option}: '${pattern}'`);
-}
-
-function checkTag(tag = ''): void {
-  for (const [written] of tag.matchAll(/\{\{[^]*?(\}\}|$)/g)) {
-    const field = /^\{\{\s*\.(\w+)\s*\}\}$/.exec(written)?.[1];
-    if (field === undefined || !TAG_FIELDS.includes(field)) {
-      throw new EngineError('invalid', `invalid tag: '${written}' is none of .${TAG_FIELDS.join(', .')}`);
-    }
-  }
 }

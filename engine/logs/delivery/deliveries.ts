@@ -1,0 +1,76 @@
+import type { Container } from '../../containers/store.ts';
+import { settlesWithin } from '../../lib/clock.ts';
+import { logDriverOf } from '../drivers.ts';
+import { readCheckpoint } from './checkpoint.ts';
+import { checkpointPath, Delivery, type DeliveryNeeds, type DeliveryStatus } from './delivery.ts';
+import { lastNumber } from './last-number.ts';
+
+/** A removal waits this long for a receiver. */
+const LAST_SECONDS = 10;
+
+/** The deliveries of all containers whose log driver has a receiver. */
+export class Deliveries implements Disposable {
+  readonly #needs: DeliveryNeeds;
+  readonly #byId = new Map<string, Delivery>();
+
+  constructor(needs: DeliveryNeeds) {
+    this.#needs = needs;
+  }
+
+  /** The container runs. */
+  follow(container: Container): void {
+    this.#guarded('begin to deliver a log', container, (delivery) => delivery.follow(container));
+  }
+
+  /** It does not run any more, or has not for some time: whatever is left is delivered. */
+  runEnded(container: Container): void {
+    this.#guarded('deliver the rest of a log', container, (delivery) => delivery.runEnded());
+  }
+
+  /** Undefined where nothing is delivered. The object is the same until something changes. */
+  statusOf(id: string): DeliveryStatus | undefined {
+    return this.#byId.get(id)?.status;
+  }
+
+  /** The container is removed: its last lines have a moment left. */
+  async remove(container: Container): Promise<void> {
+    const delivery = this.#of(container);
+    if (delivery === undefined) return;
+    await settlesWithin(delivery.settled(), LAST_SECONDS, this.#needs.clock);
+    this.#byId.delete(container.id);
+    delivery[Symbol.dispose]();
+    tellUndelivered(this.#needs, container.id, container.logPath);
+  }
+
+  /** A run goes on and ends without its delivery too. */
+  #guarded(name: string, container: Container, work: (delivery: Delivery) => void): void {
+    if (logDriverOf(container).deliver === undefined) return;
+    this.#needs.background.run(name, { container: container.id }, () => {
+      const delivery = this.#of(container);
+      if (delivery !== undefined) work(delivery);
+    });
+  }
+
+  [Symbol.dispose](): void {
+    for (const delivery of this.#byId.values()) delivery[Symbol.dispose]();
+    this.#byId.clear();
+  }
+
+  #of(container: Container): Delivery | undefined {
+    const { id } = container;
+    const known = this.#byId.get(id);
+    if (known !== undefined) return known;
+    const driver = logDriverOf(container);
+    if (driver.deliver === undefined) return undefined;
+    const made = new Delivery(this.#needs, container, driver);
+    this.#byId.set(id, made);
+    return made;
+  }
+}
+
+/** Of a container that is removed: says which lines of its buffer go with it. */
+export function tellUndelivered({ log }: Pick<DeliveryNeeds, 'log'>, container: string, logPath: string): void {
+  const { position } = readCheckpoint(checkpointPath(logPath));
+  const lines = lastNumber(logPath) - position.seq;
+  if (lines > 0) log.warn({ container, lines }, 'lines of a removed container were lost: they could not be delivered');
+}

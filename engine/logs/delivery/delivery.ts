@@ -1,0 +1,236 @@
+import { mkdirSync, watch } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+
+import type { Container } from '../../containers/store.ts';
+import type { Background } from '../../lib/background.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { LogDriver } from '../driver.ts';
+import { BufferReader } from './buffer-reader.ts';
+import { readCheckpoint, writeCheckpoint } from './checkpoint.ts';
+import type { Line, Position } from './line.ts';
+import { Recent } from './recent.ts';
+import type { Sender } from './sender.ts';
+
+export type DeliveryNeeds = Readonly<{
+  background: Background;
+  clock: Clock;
+  log: { warn(details: object, message: string): void };
+}>;
+
+export type DeliveryStatus = Readonly<{
+  /** Lines that will never be delivered: the buffer was full. */
+  lost: number;
+  /** Why nothing goes on at the moment; empty if it does. */
+  error: string;
+}>;
+
+/** What a container writes within this time goes out together. */
+const PAUSE_MS = 20;
+
+/** The file with what was delivered of the buffer at `logPath`; beside its folder, which is watched. */
+export function checkpointPath(logPath: string): string {
+  return join(dirname(dirname(logPath)), 'delivery.checkpoint');
+}
+
+/**
+ * The delivery of one container's lines: follows the buffer that the shim writes, sends in batches, in order, and keeps
+ * a checkpoint. A receiver that does not answer is tried again until the container is removed.
+ */
+export class Delivery implements Disposable {
+  readonly #needs: DeliveryNeeds;
+  #container: Container;
+  readonly #driver: LogDriver;
+  readonly #reader: BufferReader;
+  readonly #recent = new Recent();
+  readonly #settled = new Set<() => void>();
+  #position: Position;
+  /** Up to here lost lines are counted. */
+  #counted: number;
+  #lost: number;
+  #error = '';
+  #status: DeliveryStatus = { lost: 0, error: '' };
+  #sender: Sender | undefined;
+  #watcher: Disposable | undefined;
+  #isNew = false;
+  #isBroken = false;
+  #isBusy = false;
+  #isClosed = false;
+
+  constructor(needs: DeliveryNeeds, container: Container, driver: LogDriver) {
+    this.#needs = needs;
+    this.#container = container;
+    this.#driver = driver;
+    const { position, lost } = readCheckpoint(checkpointPath(container.logPath));
+    this.#position = position;
+    this.#counted = position.seq;
+    this.#lost = lost;
+    this.#reader = new BufferReader(container.logPath, container.id, position);
+  }
+
+  get status(): DeliveryStatus {
+    const { lost, error } = this.#status;
+    if (lost !== this.#lost || error !== this.#error) this.#status = { lost: this.#lost, error: this.#error };
+    return this.#status;
+  }
+
+  /** A run writes new lines from now on; the container may have another name than in the last one. */
+  follow(container: Container): void {
+    this.#container = container;
+    const { logPath } = container;
+    this.#watcher ??= watchFile(logPath, () => this.wake());
+    this.wake();
+  }
+
+  /** Nothing more is written; what is there is still delivered. */
+  runEnded(): void {
+    this.#watcher?.[Symbol.dispose]();
+    this.#watcher = undefined;
+    this.wake();
+  }
+
+  /** Resolves when everything is delivered; needs a run that has ended. */
+  async settled(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#settled.add(resolve);
+    this.wake();
+    await promise;
+  }
+
+  /** There may be something to deliver. */
+  wake(): void {
+    this.#isNew = true;
+    if (this.#isBusy || this.#isClosed) return;
+    this.#isBusy = true;
+    this.#needs.background.run('follow the log of a container', this.#about(), async () => await this.#work());
+  }
+
+  [Symbol.dispose](): void {
+    this.#isClosed = true;
+    this.#watcher?.[Symbol.dispose]();
+    this.#reader.close();
+    this.#dropSender();
+    for (const settle of this.#settled) settle();
+  }
+
+  async #work(): Promise<void> {
+    const { background, clock } = this.#needs;
+    while (this.#isNew && !this.#isClosed) {
+      await background.untilDone('deliver the log of a container', this.#about(), async () => await this.#deliver())
+        .done;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      using _pause = clock.after(PAUSE_MS, resolve);
+      await promise;
+    }
+    this.#isBusy = false;
+  }
+
+  /** Sends everything there is. Throws when it cannot, and nothing was sent before: then it is tried again later. */
+  async #deliver(): Promise<void> {
+    this.#isNew = false;
+    if (this.#isBroken) this.#startOver();
+    let hasSent = false;
+    try {
+      while (!this.#isClosed && (await this.#sendBatch())) hasSent = true;
+      this.#reader.close();
+      if (this.#watcher === undefined && !this.#isNew) await this.#finish();
+    } catch (error) {
+      if (this.#isClosed) return;
+      this.#error = error instanceof Error ? error.message : String(error);
+      this.#startOver();
+      this.#isNew = true;
+      if (!hasSent) throw error;
+    }
+  }
+
+  /** False when there is nothing to send. */
+  async #sendBatch(): Promise<boolean> {
+    const { clock } = this.#needs;
+    this.#sender ??= this.#openSender();
+    const lines = await this.#reader.next(this.#sender.limits);
+    const last = lines.at(-1);
+    if (last === undefined || this.#isClosed) return false;
+    const startedMs = clock.now().epochMilliseconds;
+    await this.#sender.send(lines);
+    this.#error = '';
+    this.#count(lines);
+    if (this.#sender.recalls) this.#remember(lines, startedMs);
+    this.#moveTo(last.after);
+    return true;
+  }
+
+  async #finish(): Promise<void> {
+    await this.#sender?.end();
+    this.#dropSender();
+    this.#recent.take(0);
+    this.#error = '';
+    for (const settle of this.#settled) settle();
+    this.#settled.clear();
+  }
+
+  /** Lines that are not there any more, once, however often those behind them are sent. */
+  #count(lines: readonly Line[]): void {
+    const missing = lines.reduce((sum, line) => sum + (line.seq > this.#counted ? line.missing : 0), 0);
+    if (missing > 0) this.#lose(missing, 'the log buffer was full before they were delivered');
+    this.#counted = Math.max(this.#counted, lines.at(-1)!.seq);
+  }
+
+  #remember(lines: readonly Line[], startedMs: number): void {
+    this.#recent.add(this.#position, lines, startedMs, this.#needs.clock.now().epochMilliseconds);
+  }
+
+  /** A new connection, and what may have been lost with the old one once more. */
+  #startOver(): void {
+    this.#isBroken = false;
+    this.#dropSender();
+    const from = this.#recent.take(this.#needs.clock.now().epochMilliseconds);
+    if (from !== undefined) this.#moveTo(from);
+    this.#reader.seek(this.#position);
+  }
+
+  #moveTo(position: Position): void {
+    this.#position = position;
+    writeCheckpoint(checkpointPath(this.#container.logPath), { position, lost: this.#lost });
+  }
+
+  #lose(lines: number, reason: string): void {
+    this.#lost += lines;
+    const about = { ...this.#about(), lines, inAll: this.#lost };
+    this.#needs.log.warn(about, `lines of a container are lost: ${reason}`);
+  }
+
+  #openSender(): Sender {
+    const { hostConfig } = this.#container;
+    const sender = this.#driver.deliver?.({
+      container: this.#container,
+      options: hostConfig.LogConfig.Config,
+      clock: this.#needs.clock,
+      broken: () => {
+        this.#isBroken = true;
+        this.wake();
+      },
+      refused: (lines, reason) => this.#lose(lines, reason),
+    });
+    if (sender === undefined) throw new Error(`log driver ${this.#driver.name} delivers nothing`);
+    return sender;
+  }
+
+  #dropSender(): void {
+    this.#sender?.[Symbol.dispose]();
+    this.#sender = undefined;
+  }
+
+  #about(): Record<string, string> {
+    return { container: this.#container.id, driver: this.#driver.name };
+  }
+}
+
+/** Calls back when the file has changed, or another one has its name. */
+function watchFile(path: string, changed: () => void): Disposable {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o710 });
+  // The folder and not the file: a rotation replaces the file.
+  const watcher = watch(dirname(path), { persistent: false }, (_event, name) => {
+    if (name === null || name === basename(path)) changed();
+  });
+  watcher.on('error', changed);
+  return { [Symbol.dispose]: () => watcher.close() };
+}

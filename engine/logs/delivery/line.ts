@@ -1,0 +1,84 @@
+import { createHash } from 'node:crypto';
+
+/** A place in the buffer: behind the line `seq`, in a file that is known by its inode. */
+export type Position = Readonly<{
+  seq: number;
+  inode: number;
+  offset: number;
+  /** Of lines that are too long for one piece and not at their end: what was seen of them, by stream. */
+  open: Readonly<{ stdout?: OpenLine; stderr?: OpenLine }>;
+}>;
+
+type OpenLine = Readonly<{ time: string; pieces: number }>;
+
+/** A line of a container's output, or a piece of a long one, on its way to a receiver. */
+export type Line = Readonly<{
+  /** Every line has the number after that of the line before. */
+  seq: number;
+  /** How many lines before it are not in the buffer any more. */
+  missing: number;
+  /** When it was written; of a piece, when the line began. */
+  time: Temporal.Instant;
+  source: 'stdout' | 'stderr';
+  /** Without its newline, byte for byte. */
+  text: Buffer;
+  /** The same for formats that know only text, with replacement characters where it is none. */
+  string: string;
+  /** Of a piece. */
+  partial: Partial | undefined;
+  /** Where the buffer goes on. */
+  after: Position;
+}>;
+
+export type Partial = Readonly<{ id: string; ordinal: number; isLast: boolean }>;
+
+export const START: Position = { seq: 0, inode: 0, offset: 0, open: {} };
+
+type Entry = Readonly<{ seq: number; log: string; raw?: string; stream: string; time: string }>;
+
+/** Reads a line of the buffer, which the shim writes; undefined for what it has not finished. */
+export function readEntry(text: string): Entry | undefined {
+  try {
+    const entry = JSON.parse(text) as Entry;
+    return Number.isInteger(entry.seq) && typeof entry.time === 'string' ? entry : undefined;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+/** `containerId` makes the ids of long lines differ between containers; they are the same in each reading. */
+export function lineOf(
+  entry: Entry,
+  before: Position,
+  place: { inode: number; offset: number },
+  containerId: string,
+): Line {
+  const source = entry.stream === 'stderr' ? 'stderr' : 'stdout';
+  const whole = entry.raw === undefined ? Buffer.from(entry.log) : Buffer.from(entry.raw, 'base64');
+  const isEnd = whole.at(-1) === 0x0a;
+  const known = before.open[source];
+  const begun = known?.time === entry.time ? known.pieces : 0;
+  const open = { ...before.open };
+  if (isEnd) delete open[source];
+  else open[source] = { time: entry.time, pieces: begun + 1 };
+  const partial =
+    isEnd && begun === 0
+      ? undefined
+      : { id: partialId(containerId, source, entry.time), ordinal: begun + 1, isLast: isEnd };
+  return {
+    seq: entry.seq,
+    missing: entry.seq - before.seq - 1,
+    time: Temporal.Instant.from(entry.time),
+    source,
+    text: isEnd ? whole.subarray(0, -1) : whole,
+    string: isEnd ? entry.log.slice(0, -1) : entry.log,
+    partial,
+    after: { seq: entry.seq, ...place, open },
+  };
+}
+
+/** All pieces of a line have the time of the first. */
+function partialId(containerId: string, source: string, time: string): string {
+  return createHash('sha256').update(`${containerId} ${source} ${time}`).digest('hex');
+}

@@ -1,0 +1,33 @@
+import type { Line, Position } from './line.ts';
+
+type Sent = Readonly<{ from: Position; atMs: number; bytes: number }>;
+
+/** As much as the kernels of both sides hold of a connection; and nobody wants to read more twice. */
+const LIMIT_BYTES = 16 * 1024 * 1024;
+const KEPT_MS = 10_000;
+/** A batch that took longer waited for a receiver that does not read: nobody knows what it has taken of the last ones. */
+const STALLED_MS = 1000;
+
+/**
+ * The batches that were sent over a connection in the last moments. A receiver that dies takes with it what it had not
+ * read yet, and TCP does not say how much that was.
+ */
+export class Recent {
+  #sent: Sent[] = [];
+
+  add(from: Position, lines: readonly Line[], startedMs: number, nowMs: number): void {
+    const bytes = lines.reduce((sum, { text }) => sum + text.length + 100, 0);
+    if (nowMs - startedMs < STALLED_MS) this.#sent = this.#sent.filter(({ atMs }) => nowMs - atMs < KEPT_MS);
+    else this.#sent = this.#sent.map((sent) => ({ ...sent, atMs: nowMs }));
+    this.#sent.push({ from, atMs: nowMs, bytes });
+    let total = this.#sent.reduce((sum, sent) => sum + sent.bytes, 0);
+    while (total > LIMIT_BYTES && this.#sent.length > 1) total -= this.#sent.shift()!.bytes;
+  }
+
+  /** Where they begin; they are forgotten then, because they are sent again. */
+  take(nowMs: number): Position | undefined {
+    const first = this.#sent.find(({ atMs }) => nowMs - atMs < KEPT_MS);
+    this.#sent = [];
+    return first?.from;
+  }
+}

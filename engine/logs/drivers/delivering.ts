@@ -1,0 +1,40 @@
+import { join } from 'node:path';
+
+import { bufferSize, cacheIsDisabled } from '../cache-options.ts';
+import { readCheckpoint } from '../delivery/checkpoint.ts';
+import { checkpointPath } from '../delivery/delivery.ts';
+import type { Sender, SenderContext } from '../delivery/sender.ts';
+import type { LogDriver, LogOptions } from '../driver.ts';
+import { readLog } from '../log-file.ts';
+
+type Receiver = Readonly<{
+  name: string;
+  options: readonly string[];
+  check: (options: LogOptions) => void;
+  deliver: (context: SenderContext) => Sender;
+  /** Dockerd's words for an option that it does not know. */
+  unknown?: (option: string) => string;
+}>;
+
+/** A driver with a receiver: the shim writes a bounded buffer, which is read back as the log and delivered from. */
+export function deliveringDriver({ name, options, check, deliver, unknown }: Receiver): LogDriver {
+  return {
+    name,
+    options: options,
+    ...(unknown && { unknown }),
+    check: (given) => {
+      bufferSize(given);
+      check(given);
+    },
+    path: (folder) => join(folder, 'delivery', 'lines.log'),
+    showsPath: false,
+    shimLog: ({ logPath, hostConfig }) => ({
+      path: logPath,
+      ...bufferSize(hostConfig.LogConfig.Config),
+      firstNumber: readCheckpoint(checkpointPath(logPath)).position.seq + 1,
+    }),
+    reader: ({ logPath, hostConfig }) =>
+      cacheIsDisabled(hostConfig.LogConfig.Config) ? undefined : (query, follow) => readLog(logPath, query, follow),
+    deliver,
+  };
+}

@@ -1,4 +1,0 @@
-import type { LogDriver } from './driver.ts';
-
-/** Attached clients alone see what a container writes. */
-export const none: LogDriver = { name: 'none', options: [], shimLog: () => undefined };

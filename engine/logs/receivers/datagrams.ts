@@ -1,0 +1,64 @@
+import { createSocket, type Socket } from 'node:dgram';
+import { lookup } from 'node:dns/promises';
+import { isIPv6 } from 'node:net';
+
+import { hasCode } from '../../lib/errors.ts';
+
+type Receiver = Readonly<{
+  host: string;
+  port: number;
+  /** Nobody is there any more. */
+  broken: () => void;
+  /** One of them is longer than a datagram can be. */
+  tooLong: () => void;
+}>;
+
+/** Datagrams to one receiver. That nobody is there is known only where the kernel hears of it, as on this machine. */
+export class Datagrams implements Disposable {
+  readonly #receiver: Receiver;
+  #socket: Promise<Socket> | undefined;
+  #raw: Socket | undefined;
+  #failure: Error | undefined;
+
+  constructor(receiver: Receiver) {
+    this.#receiver = receiver;
+  }
+
+  /** One after the other, so that their order stays and no buffer overflows on our side. */
+  async send(datagrams: Iterable<Buffer>): Promise<void> {
+    this.#socket ??= this.#connect();
+    const socket = await this.#socket;
+    for (const datagram of datagrams) {
+      if (this.#failure !== undefined) throw this.#failure;
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      socket.send(datagram, (error) => {
+        if (error !== null && !hasCode(error, 'EMSGSIZE')) return reject(error);
+        if (error !== null) this.#receiver.tooLong();
+        resolve();
+      });
+      await promise;
+    }
+  }
+
+  async #connect(): Promise<Socket> {
+    const { host, port, broken } = this.#receiver;
+    const { address } = await lookup(host === '' ? 'localhost' : host);
+    if (this.#failure !== undefined) throw this.#failure;
+    const socket = createSocket(isIPv6(address) ? 'udp6' : 'udp4');
+    this.#raw = socket;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    socket.on('error', (error) => {
+      reject(error);
+      if (this.#failure === undefined) broken();
+      this.#failure ??= error;
+    });
+    socket.connect(port, address, resolve);
+    await promise;
+    return socket;
+  }
+
+  [Symbol.dispose](): void {
+    this.#failure ??= new Error('the delivery ends');
+    this.#raw?.close();
+  }
+}

@@ -1,0 +1,64 @@
+import { UnixDatagrams } from '../../host/unix-datagrams.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { hasCode } from '../../lib/errors.ts';
+
+type Receiver = Readonly<{
+  /** The first that is there is taken. */
+  paths: readonly string[];
+  clock: Clock;
+  tooLong: () => void;
+}>;
+
+const FULL_MS = 10;
+
+/** Datagrams to a program of this machine, whose queue may be full for a while. */
+export class LocalDatagrams implements Disposable {
+  readonly #receiver: Receiver;
+  #socket: UnixDatagrams | undefined;
+  #isClosed = false;
+
+  constructor(receiver: Receiver) {
+    this.#receiver = receiver;
+  }
+
+  async send(messages: Iterable<Buffer>): Promise<void> {
+    this.#socket ??= connected(this.#receiver.paths);
+    for (const message of messages) {
+      while (!this.#sent(message)) await this.#pause();
+    }
+  }
+
+  #sent(message: Buffer): boolean {
+    if (this.#isClosed) throw new Error('the delivery ends');
+    try {
+      return this.#socket!.send(message);
+    } catch (error) {
+      if (!hasCode(error, 'EMSGSIZE')) throw error;
+      this.#receiver.tooLong();
+      return true;
+    }
+  }
+
+  async #pause(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    using _timer = this.#receiver.clock.after(FULL_MS, resolve);
+    await promise;
+  }
+
+  [Symbol.dispose](): void {
+    this.#isClosed = true;
+    this.#socket?.[Symbol.dispose]();
+  }
+}
+
+function connected(paths: readonly string[]): UnixDatagrams {
+  let failure: unknown = new Error('no socket is named');
+  for (const path of paths) {
+    try {
+      return new UnixDatagrams(path);
+    } catch (error) {
+      failure = error;
+    }
+  }
+  throw failure;
+}

@@ -1,0 +1,36 @@
+import { readFileSync } from 'node:fs';
+import { createSecureContext, getCACertificates, type SecureContextOptions } from 'node:tls';
+
+import { EngineError, hasCode } from '../../lib/errors.ts';
+
+/** Files with certificates as log options name them; empty ones are not used. */
+type Files = Readonly<{ ca: string; cert?: string; key?: string }>;
+
+/** What TLS needs, read from the files. Throws `invalid` for a file that is missing or is none of the kind. */
+export function tlsFiles({ ca, cert = '', key = '' }: Files): SecureContextOptions {
+  const system = [...getCACertificates('default'), ...getCACertificates('system')];
+  const made: SecureContextOptions = {
+    minVersion: 'TLSv1.2',
+    ca: ca === '' ? system : [...system, pem('could not read CA certificate', ca).toString()],
+    ...((cert !== '' || key !== '') && {
+      cert: pem('Could not load X509 key pair', cert),
+      key: pem('Could not load X509 key pair', key),
+    }),
+  };
+  try {
+    createSecureContext({ ...made, ca: ca === '' ? [] : [readFileSync(ca)] });
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new EngineError('invalid', `the certificates cannot be used: ${reason}`, { cause: error });
+  }
+  return made;
+}
+
+function pem(problem: string, path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    const reason = hasCode(error, 'ENOENT') ? 'no such file or directory' : String(error);
+    throw new EngineError('invalid', `${problem} ${JSON.stringify(path)}: open ${path}: ${reason}`, { cause: error });
+  }
+}
