@@ -73,7 +73,7 @@ function inOnePiece(text: string): string {
 function callers(count: number): Caller[] {
   return Array.from({ length: count }, (_, n) => {
     const { kind, key, label } = callerFrom({ kind: 'anonymous', address: address(n) });
-    return { kind, key: inOnePiece(key), limit: ENOUGH, label, place: 0, mark: 0 }; // in the order of `callerFrom`: one shape for V8
+    return { kind, key: inOnePiece(key), limit: ENOUGH, label };
   });
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-import { CATEGORIES, type Endpoint, type EndpointDefinition } from './types.ts';
+import { CATEGORIES, type Endpoint, type EndpointDefinition, type LimitName, LIMITS } from './types.ts';
 
 /** Ids below this belong to a caller's windows that no endpoint owns (the categories). */
 export const FIRST_ENDPOINT_ID = 16;
@@ -29,9 +29,20 @@ export function defineEndpoint(definition: EndpointDefinition): Endpoint {
     content: definition.content !== undefined && definition.content !== false,
     contentPerMinute: own.perMinute ?? Infinity,
     contentPerHour: own.perHour ?? Infinity,
+    shadow: bitsOf(definition.shadow ?? []),
   };
   check(endpoint);
   return Object.freeze({ ...endpoint, id: endpointId(definition.name) });
+}
+
+/** A set of limits as bits, in the order of `LIMITS`. */
+export function bitsOf(limits: readonly LimitName[]): number {
+  return limits.reduce((bits, name) => bits | (1 << LIMITS.indexOf(name)), 0);
+}
+
+/** The reverse of `bitsOf`. */
+export function limitsIn(bits: number): LimitName[] {
+  return LIMITS.filter((_, index) => (bits & (1 << index)) !== 0);
 }
 
 /** The number of a name; the same for as long as the process lives, so that counts survive a change of rules. */

@@ -1,4 +1,4 @@
-import { defineEndpoint } from './endpoints.ts';
+import { defineEndpoint, limitsIn } from './endpoints.ts';
 import { endOfHour } from './hour.ts';
 import { LimitedCallers } from './limited.ts';
 import { MemoryStore } from './memory/store.ts';
@@ -282,7 +282,7 @@ export class RateLimiter implements AsyncDisposable {
   }
 
   #shadowed(bits: number, caller: Caller, endpoint: Endpoint): LimitName[] {
-    const names = LIMITS.filter((_, index) => (bits & (1 << index)) !== 0);
+    const names = limitsIn(bits);
     for (const name of names) {
       this.counts.shadowed[name] += 1;
       this.#reportShadow(name, caller, endpoint);

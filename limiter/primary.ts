@@ -95,13 +95,11 @@ export function callerFrom(facts: CallerFacts, limits: PrimaryLimits = defaultPr
         key: `ip:${address}`,
         limit: limits.anonymous,
         label: plainAddress(facts.address),
-        place: 0,
-        mark: 0,
       };
     }
     case 'user': {
       const limit = throughEnterprise(facts.app, facts.memberOf ?? []) ? limits.userThroughEnterpriseApp : limits.user;
-      return { kind: 'user', key: `user:${facts.userId}`, limit, label: `user ID ${facts.userId}`, place: 0, mark: 0 };
+      return { kind: 'user', key: `user:${facts.userId}`, limit, label: `user ID ${facts.userId}` };
     }
     case 'installation': {
       const { installationId } = facts;
@@ -111,13 +109,11 @@ export function callerFrom(facts: CallerFacts, limits: PrimaryLimits = defaultPr
         key: `installation:${installationId}`,
         limit,
         label: `installation ID ${installationId}`,
-        place: 0,
-        mark: 0,
       };
     }
     case 'oauth-client': {
       const limit = facts.owner?.enterprise === true ? limits.oauthClientOfEnterprise : limits.oauthClient;
-      return { kind: 'oauth-app', key: `app:${facts.appId}`, limit, label: `app ID ${facts.appId}`, place: 0, mark: 0 };
+      return { kind: 'oauth-app', key: `app:${facts.appId}`, limit, label: `app ID ${facts.appId}` };
     }
     case 'workflow': {
       const limit = facts.enterprise ? limits.workflowOfEnterprise : limits.workflow;
@@ -127,8 +123,6 @@ export function callerFrom(facts: CallerFacts, limits: PrimaryLimits = defaultPr
         key: `workflow:${repositoryId}`,
         limit,
         label: `repository ID ${repositoryId}`,
-        place: 0,
-        mark: 0,
       };
     }
   }

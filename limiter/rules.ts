@@ -1,4 +1,5 @@
-import { CATEGORIES, type Category, type CategoryRule, type LimitRules, LIMITS } from './types.ts';
+import { CATEGORIES, type Category, type CategoryRule, type LimitRules, LIMITS, type LimitWindow } from './types.ts';
+import { WINDOW_FORMS } from './window-form.ts';
 
 const HOUR = 3600;
 const MINUTE = 60;
@@ -71,25 +72,30 @@ export function problemsOf(rules: LimitRules): RuleProblem[] {
   const checkLimit = (path: readonly string[], limit: number, most = LARGEST_LIMIT): void => {
     if (limit !== Infinity) check(path, limit, 0, most);
   };
-  const checkWindow = (path: readonly string[], seconds: number): void => {
-    check([...path, 'windowSeconds'], seconds, 1, LONGEST_WINDOW_SECONDS);
+  const checkWindow = (path: readonly string[], { windowSeconds, window = 'fixed' }: LimitWindow): void => {
+    check([...path, 'windowSeconds'], windowSeconds, 1, LONGEST_WINDOW_SECONDS);
+    if (WINDOW_FORMS.includes(window)) return;
+    problems.push({
+      path: [...path, 'window'],
+      message: `must be ${WINDOW_FORMS.join(' or ')}, not ${window}`,
+    });
   };
   for (const category of CATEGORIES) {
-    const { limit, windowSeconds, anonymousLimit } = rules.categories[category];
+    const { limit, anonymousLimit } = rules.categories[category];
     const path = ['categories', category];
     if (typeof limit === 'number') check([...path, 'limit'], limit, 0, LARGEST_LIMIT);
     if (anonymousLimit !== undefined) check([...path, 'anonymousLimit'], anonymousLimit, 0, LARGEST_LIMIT);
-    checkWindow(path, windowSeconds);
+    checkWindow(path, rules.categories[category]);
   }
   checkLimit(['concurrent', 'limit'], rules.concurrent.limit, MOST_CONCURRENT);
   check(['concurrent', 'retrySeconds'], rules.concurrent.retrySeconds, 1, LONGEST_WINDOW_SECONDS);
   for (const name of ['restPoints', 'graphqlPoints', 'contentPerMinute', 'contentPerHour'] as const) {
     checkLimit([name, 'limit'], rules[name].limit);
-    checkWindow([name], rules[name].windowSeconds);
+    checkWindow([name], rules[name]);
   }
   checkLimit(['cpu', 'totalSeconds'], rules.cpu.totalSeconds, LARGEST_CPU_SECONDS);
   checkLimit(['cpu', 'graphqlSeconds'], rules.cpu.graphqlSeconds, LARGEST_CPU_SECONDS);
-  checkWindow(['cpu'], rules.cpu.windowSeconds);
+  checkWindow(['cpu'], rules.cpu);
   for (const name of rules.shadow) {
     if (LIMITS.includes(name)) continue;
     problems.push({ path: ['shadow'], message: `there is no limit ${name}; there are ${LIMITS.join(', ')}` });

@@ -288,6 +288,88 @@ export function storeContract(name: string, open: (now: () => number) => Promise
       assert.equal(limits.limiter.counts.shadowed.points, 1);
     });
 
+    test('a sliding window never admits more than the limit within its length, and forgets a step at a time', async () => {
+      const sliding = { windowSeconds: 60, window: 'sliding' } as const;
+      await using limits = await start({ restPoints: { limit: 10, ...sliding } });
+      limits.clock.moveTo(1_800_000_004);
+      await limits.use(user, limits.get, 6);
+      limits.clock.moveTo(1_800_000_055);
+      await limits.use(user, limits.get, 4);
+
+      const full = refused(await limits.admit(user, limits.get));
+      limits.clock.moveTo(1_800_000_064.999);
+      const before = refused(await limits.admit(user, limits.get));
+      limits.clock.moveTo(1_800_000_065);
+      const freed = await limits.use(user, limits.get, 6);
+      const again = refused(await limits.admit(user, limits.get));
+
+      assert.deepEqual([full.refusedBy, full.retryAfterSeconds], ['points', 10]);
+      assert.equal(before.retryAfterSeconds, 1);
+      assert.equal(freed.used, 16);
+      assert.equal(again.retryAfterSeconds, 55, 'the four of the second 55 count for a minute and their step of 5 s');
+    });
+
+    test('of a sliding quota the reset is when the first of it comes back, and who waits for it is admitted', async () => {
+      await using limits = await start({
+        categories: { core: { limit: 'caller', windowSeconds: 3600, window: 'sliding' } },
+      });
+      limits.clock.moveTo(1_800_000_000);
+      const first = await limits.use(anonymous, limits.get, 40);
+      limits.clock.moveTo(1_800_001_000);
+      const last = await limits.use(anonymous, limits.get, 20);
+
+      const refusal = refused(await limits.admit(anonymous, limits.get));
+      const poorer = refused(await limits.admit({ ...anonymous, limit: 15 }, limits.get));
+      const status = await limits.limiter.status(anonymous);
+      limits.clock.moveTo(refusal.reset);
+      const after = admitted(await limits.admit(anonymous, limits.get));
+
+      assert.deepEqual([first.reset, last.used, last.remaining], [1_800_003_900, 60, 0]);
+      assert.deepEqual([refusal.kind, refusal.used, refusal.reset], ['primary', 60, 1_800_003_900]);
+      assert.equal(poorer.reset, 1_800_004_800, 'a smaller limit has room only when more has come back');
+      assert.deepEqual([status.core.used, status.core.reset], [60, 1_800_003_900]);
+      assert.deepEqual([after.used, after.remaining, after.reset], [21, 39, 1_800_004_800]);
+    });
+
+    test('CPU time and content may slide too', async () => {
+      await using limits = await start({
+        cpu: { totalSeconds: 90, graphqlSeconds: 60, windowSeconds: 60, window: 'sliding' },
+        contentPerMinute: { limit: 2, windowSeconds: 60, window: 'sliding' },
+      });
+      limits.clock.moveTo(1_800_000_004);
+      await limits.use(user, limits.create, 2);
+      admitted(await limits.admit(user, limits.graphql)).end(50);
+      await limits.windows(user.key); // so that the time is charged before the clock moves on
+      limits.clock.pass(30);
+      admitted(await limits.admit(user, limits.graphql)).end(45.5);
+
+      const cpu = refused(await limits.admit(user, limits.get));
+      const content = refused(await limits.admit({ ...anonymous, key: user.key }, limits.create));
+      const windows = await limits.windows(user.key);
+      limits.clock.pass(31);
+      const later = await limits.admit(user, limits.create);
+
+      assert.deepEqual([cpu.refusedBy, cpu.retryAfterSeconds], ['cpu', 31]);
+      assert.deepEqual([content.refusedBy, windows['content-minute']], ['cpu', 2]);
+      assert.deepEqual([windows['cpu'], windows['graphql-cpu']], [95_500, 95_500]);
+      assert.equal(later.allowed, true);
+    });
+
+    test('a limit in shadow mode for one endpoint reports there and refuses elsewhere', async () => {
+      await using limits = await start({ restPoints: { limit: 1, windowSeconds: 60 } });
+      const trial = limits.limiter.endpoint({ name: 'GET /trial', shadow: ['points'] });
+      await limits.use(user, trial, 1);
+      await limits.use(user, limits.get, 1);
+
+      const shadowed = admitted(await limits.admit(user, trial));
+      const elsewhere = refused(await limits.admit(user, limits.get));
+      const other = refused(await limits.admit({ ...user, limit: 3 }, trial));
+
+      assert.deepEqual(shadowed.shadowed, ['points']);
+      assert.equal(elsewhere.refusedBy, 'points');
+      assert.equal(other.refusedBy, 'primary');
+    });
+
     test('a clock that was set back does not make a window longer', async () => {
       await using limits = await start();
       await limits.use(anonymous, limits.get, 60);

@@ -5,21 +5,25 @@ import { RateLimiter } from './limiter.ts';
 import { limitRules, type RuleChanges } from './rules.ts';
 import { anonymous, Fixture, TestClock, user } from './store.fixture.ts';
 import { ModelStore } from './store.model.ts';
-import type { Admission, Decision, Endpoint, LimitStore } from './types.ts';
+import type { Admission, Decision, Endpoint, LimitStore, LimitWindow } from './types.ts';
 
 /** What every store promises down to the last number, when each answer comes from the counts themselves. */
 export function storeModelContract(name: string, open: (now: () => number) => Promise<LimitStore>): void {
   suite(`${name} beside the plain model`, () => {
-    for (const seed of [1, 2, 3, 4]) {
+    for (const seed of [1, 2, 3, 4, 5, 6, 7]) {
       test(`any sequence of requests is decided as by the plain model (${seed})`, async () => {
+        const window = (windowSeconds: number, n: number): LimitWindow => {
+          const slides = seed === 5 || (seed > 5 && (n + seed) % 2 === 0);
+          return { windowSeconds, window: slides ? 'sliding' : 'fixed' };
+        };
         const rules: RuleChanges = {
-          categories: { search: { limit: 4, windowSeconds: 20 }, core: { limit: 'caller', windowSeconds: 40 } },
+          categories: { search: { limit: 4, ...window(20, 1) }, core: { limit: 'caller', ...window(40, 2) } },
           concurrent: { limit: 5, retrySeconds: 1 },
-          restPoints: { limit: 12, windowSeconds: 10 },
-          graphqlPoints: { limit: 15, windowSeconds: 7 },
-          cpu: { totalSeconds: 9, graphqlSeconds: 6, windowSeconds: 8 },
-          contentPerMinute: { limit: 4, windowSeconds: 6 },
-          contentPerHour: { limit: 9, windowSeconds: 30 },
+          restPoints: { limit: 12, ...window(30, 3) },
+          graphqlPoints: { limit: 15, ...window(7, 4) },
+          cpu: { totalSeconds: 9, graphqlSeconds: 6, ...window(8, 5) },
+          contentPerMinute: { limit: 4, ...window(6, 6) },
+          contentPerHour: { limit: 9, ...window(30, 7) },
           shadow: seed === 4 ? ['content-minute', 'concurrent'] : [],
         };
         const clock = new TestClock();
@@ -51,6 +55,7 @@ async function replay(
     limits.status,
     limits.limiter.endpoint({ name: 'GET /search/issues', category: 'search' }),
     limits.limiter.endpoint({ name: 'POST /invitations', content: { perMinute: 2, perHour: 5 } }),
+    limits.limiter.endpoint({ name: 'POST /trial', content: true, shadow: ['points', 'content-minute'] }),
   ];
   const underWay: { real: Admission; modelled: Admission }[] = [];
   for (let step = 0; step < steps; step += 1) {

@@ -5,10 +5,16 @@ import {
   type LimitName,
   type LimitRules,
   type LimitStore,
+  type LimitWindow,
   type Verdict,
 } from './types.ts';
 
-type Window = { used: number; end: number };
+/** What was spent, and until when it counts. */
+type Spent = { used: number; end: number; slides: boolean };
+type Check = { limit: LimitName; at: string; window: LimitWindow; cost: number; most: number };
+
+/** Of a sliding window so many parts; said once more, since the model is what the stores are held against. */
+const PARTS = 12;
 
 /**
  * The rules in the plainest form: named windows in a map, nothing packed, nothing forgotten. For tests only: the
@@ -16,7 +22,7 @@ type Window = { used: number; end: number };
  */
 export class ModelStore implements LimitStore {
   readonly #now: () => number;
-  readonly #windows = new Map<string, Window>();
+  readonly #windows = new Map<string, readonly Spent[]>();
   readonly #underWay = new Map<string, number>();
 
   constructor(now: () => number) {
@@ -29,76 +35,77 @@ export class ModelStore implements LimitStore {
 
   decide({ key, quota, endpoint, points, rules }: Ask): Verdict {
     const { name } = endpoint;
-    const category = { at: `${key} ${endpoint.category}`, seconds: rules.categories[endpoint.category].windowSeconds };
+    const category = { at: `${key} ${endpoint.category}`, window: rules.categories[endpoint.category] };
     const pointRule = endpoint.graphql ? rules.graphqlPoints : rules.restPoints;
     const { contentPerMinute: minute, contentPerHour: hour, cpu } = rules;
     const content = endpoint.content ? 1 : 0;
     const cost = endpoint.primary ? 1 : 0;
-    type Check = { limit: LimitName; at: string; seconds: number; cost: number; most: number };
     const micros = 1e6;
     const checks: Check[] = [
       { limit: 'primary', ...category, cost, most: cost === 0 ? Infinity : quota },
       {
         limit: 'points',
         at: `${key} points ${name}`,
-        seconds: pointRule.windowSeconds,
+        window: pointRule,
         cost: points,
         most: pointRule.limit,
       },
       // Anything that is left of the time lets a request begin.
-      { limit: 'cpu', at: `${key} cpu`, seconds: cpu.windowSeconds, cost: 0, most: cpu.totalSeconds * micros - 1 },
+      { limit: 'cpu', at: `${key} cpu`, window: cpu, cost: 0, most: cpu.totalSeconds * micros - 1 },
     ];
     if (endpoint.graphql) {
       const most = cpu.graphqlSeconds * micros - 1;
-      checks.push({ limit: 'graphql-cpu', at: `${key} graphql-cpu`, seconds: cpu.windowSeconds, cost: 0, most });
+      checks.push({ limit: 'graphql-cpu', at: `${key} graphql-cpu`, window: cpu, cost: 0, most });
     }
     if (content === 1) {
       checks.push(
-        { limit: 'content-minute', at: `${key} minute`, seconds: minute.windowSeconds, cost: 1, most: minute.limit },
+        { limit: 'content-minute', at: `${key} minute`, window: minute, cost: 1, most: minute.limit },
         {
           limit: 'content-minute',
           at: `${key} minute ${name}`,
-          seconds: minute.windowSeconds,
+          window: minute,
           cost: 1,
           most: endpoint.contentPerMinute,
         },
-        { limit: 'content-hour', at: `${key} hour`, seconds: hour.windowSeconds, cost: 1, most: hour.limit },
+        { limit: 'content-hour', at: `${key} hour`, window: hour, cost: 1, most: hour.limit },
         {
           limit: 'content-hour',
           at: `${key} hour ${name}`,
-          seconds: hour.windowSeconds,
+          window: hour,
           cost: 1,
           most: endpoint.contentPerHour,
         },
       );
     }
-    const over = checks.filter((check) => this.#window(check.at).used + check.cost > check.most);
+    const over = checks.filter((check) => this.#used(check.at) + check.cost > check.most);
     const names = new Set<LimitName>(over.map((check) => check.limit));
     const underWay = this.#underWay.get(key) ?? 0;
     if (underWay >= rules.concurrent.limit) names.add('concurrent');
-    const shadowed = [...names].filter((limitName) => rules.shadow.includes(limitName));
-    const refusing = [...names].filter((limitName) => !rules.shadow.includes(limitName));
+    const isShadow = (limit: LimitName): boolean =>
+      rules.shadow.includes(limit) || (endpoint.shadow & (1 << LIMITS.indexOf(limit))) !== 0;
+    const shadowed = [...names].filter(isShadow);
+    const refusing = [...names].filter((limit) => !isShadow(limit));
     const bits = shadowed.reduce((sum, limitName) => sum + 2 ** LIMITS.indexOf(limitName), 0);
     const verdict = { shadowed: bits, nowMs: this.#now(), ticket: 0 };
     if (refusing.length > 0) {
       const ends = over
         .filter((check) => refusing.includes(check.limit))
-        .map((check) => ({ limit: check.limit, end: this.#window(check.at).end || this.#end(check.seconds) }));
+        .map((check) => ({ limit: check.limit, end: this.#fits(check) }));
       const primary = ends.find((end) => end.limit === 'primary');
       const longest = ends.toSorted((a, b) => b.end - a.end || LIMITS.indexOf(a.limit) - LIMITS.indexOf(b.limit))[0];
       const by = primary ?? longest ?? { limit: 'concurrent' as const, end: 0 };
-      const { used, end } = this.#window(category.at);
-      const reset = end || this.#end(category.seconds);
+      const reset = primary?.end ?? (this.#firstEnd(category.at) || this.#end(category.window));
+      const used = this.#used(category.at);
       return { ...verdict, refusedBy: LIMITS.indexOf(by.limit), until: by.end, used, reset };
     }
     for (const check of checks) {
-      if (check.limit !== 'primary' || cost > 0) this.#add(check.at, check.cost, check.seconds);
+      if (check.limit !== 'primary' || cost > 0) this.#add(check.at, check.cost, check.window);
     }
-    this.#add(`${key} graphql-cpu`, 0, cpu.windowSeconds);
+    this.#add(`${key} graphql-cpu`, 0, cpu);
     this.#underWay.set(key, underWay + 1);
-    const { used, end } = this.#window(category.at);
     const endOfHour = (Math.floor(this.#now() / 3_600_000) + 1) * 3600;
-    return { ...verdict, refusedBy: -1, until: 0, used, reset: end || endOfHour };
+    const reset = this.#firstEnd(category.at) || endOfHour;
+    return { ...verdict, refusedBy: -1, until: 0, used: this.#used(category.at), reset };
   }
 
   release(ask: Ask, ticket: number, cpuSeconds: number): void {
@@ -108,10 +115,10 @@ export class ModelStore implements LimitStore {
 
   charge({ key, endpoint, rules }: Ask, _ticket: number, cpuSeconds: number, points: number): void {
     const pointRule = endpoint.graphql ? rules.graphqlPoints : rules.restPoints;
-    if (points > 0) this.#add(`${key} points ${endpoint.name}`, points, pointRule.windowSeconds);
+    if (points > 0) this.#add(`${key} points ${endpoint.name}`, points, pointRule);
     if (cpuSeconds === 0) return;
-    this.#add(`${key} cpu`, cpuSeconds * 1e6, rules.cpu.windowSeconds);
-    this.#add(`${key} graphql-cpu`, endpoint.graphql ? cpuSeconds * 1e6 : 0, rules.cpu.windowSeconds);
+    this.#add(`${key} cpu`, cpuSeconds * 1e6, rules.cpu);
+    this.#add(`${key} graphql-cpu`, endpoint.graphql ? cpuSeconds * 1e6 : 0, rules.cpu);
   }
 
   giveBack({ key, endpoint, points }: Ask): void {
@@ -124,8 +131,8 @@ export class ModelStore implements LimitStore {
   }
 
   chargeContent(key: string, count: number, rules: LimitRules): void {
-    this.#add(`${key} minute`, count, rules.contentPerMinute.windowSeconds);
-    this.#add(`${key} hour`, count, rules.contentPerHour.windowSeconds);
+    this.#add(`${key} minute`, count, rules.contentPerMinute);
+    this.#add(`${key} hour`, count, rules.contentPerHour);
   }
 
   forget(key: string): void {
@@ -144,22 +151,59 @@ export class ModelStore implements LimitStore {
     this.#windows.clear();
   }
 
-  #end(seconds: number): number {
-    return Math.ceil(this.#now() / 1000) + seconds;
+  /** When a window ends that begins now. */
+  #end({ windowSeconds }: LimitWindow): number {
+    return Math.ceil(this.#now() / 1000) + windowSeconds;
   }
 
-  #window(at: string): Window {
-    const window = this.#windows.get(at);
-    return window === undefined || this.#now() >= window.end * 1000 ? { used: 0, end: 0 } : window;
+  #open(at: string): Spent[] {
+    return (this.#windows.get(at) ?? []).filter(({ end }) => this.#now() < end * 1000);
   }
 
+  #used(at: string): number {
+    return this.#open(at).reduce((sum, { used }) => sum + used, 0);
+  }
+
+  #firstEnd(at: string): number {
+    return this.#open(at).toSorted((one, other) => one.end - other.end)[0]?.end ?? 0;
+  }
+
+  /** When there is room for this again. */
+  #fits({ at, window, cost, most }: Check): number {
+    let excess = this.#used(at) + cost - most;
+    for (const { used, end } of this.#open(at).toSorted((one, other) => one.end - other.end)) {
+      excess -= used;
+      if (window.window !== 'sliding' || excess <= 0) return end;
+    }
+    return this.#end(window);
+  }
+
+  /** The oldest goes first. */
   #subtract(at: string, amount: number): void {
-    const { used, end } = this.#window(at);
-    if (end > 0) this.#windows.set(at, { used: Math.max(0, used - amount), end });
+    let rest = amount;
+    const left = this.#open(at)
+      .toSorted((one, other) => one.end - other.end)
+      .map((spent) => {
+        const taken = Math.min(rest, spent.used);
+        rest -= taken;
+        return { ...spent, used: spent.used - taken };
+      })
+      .filter(({ used, slides }) => used > 0 || !slides);
+    this.#windows.set(at, left);
   }
 
-  #add(at: string, amount: number, seconds: number): void {
-    const { used, end } = this.#window(at);
-    this.#windows.set(at, { used: used + amount, end: end || this.#end(seconds) });
+  #add(at: string, amount: number, window: LimitWindow): void {
+    const open = this.#open(at);
+    if (window.window === 'sliding') {
+      const step = Math.ceil(window.windowSeconds / PARTS);
+      const stepBegan = Math.floor(this.#now() / 1000 / step) * step;
+      if (amount > 0) {
+        const end = stepBegan + step + window.windowSeconds;
+        this.#windows.set(at, [...open, { used: amount, end, slides: true }]);
+      }
+      return;
+    }
+    const [only = { used: 0, end: this.#end(window), slides: false }] = open;
+    this.#windows.set(at, [{ ...only, used: only.used + amount }]);
   }
 }

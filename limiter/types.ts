@@ -46,25 +46,27 @@ export type Caller = Readonly<{
   limit: number;
   /** How a refusal names the caller: `user ID 42`. Shown to the caller. */
   label: string;
-}> &
-  Placed;
+}>;
 
 /**
- * Where a store in memory has found a caller last, and the mark that the record had then: it looks there first, and
- * writes both. Nobody else's.
+ * `fixed`: a window begins with a caller's first request and ends as a whole (the default). `sliding`: what was spent
+ * counts for the length of the window, whenever that was (`window-form.ts`).
  */
-export type Placed = { place?: number; mark?: number };
+export type WindowForm = 'fixed' | 'sliding';
 
-/** A limit on what is counted in a window that starts with a caller's first request. Infinity: none. */
-export type Quota = Readonly<{ limit: number; windowSeconds: number }>;
+/** A window of a limit. */
+export type LimitWindow = Readonly<{ windowSeconds: number; window?: WindowForm }>;
 
-export type CategoryRule = Readonly<{
-  /** `caller`: the caller's own quota (`Caller.limit`). `off`: counted and shown against that, but never refused. */
-  limit: number | 'caller' | 'off';
-  windowSeconds: number;
-  /** Another limit for callers without a credential. */
-  anonymousLimit?: number;
-}>;
+/** A limit on what is counted in a window. Infinity: none. */
+export type Quota = LimitWindow & Readonly<{ limit: number }>;
+
+export type CategoryRule = LimitWindow &
+  Readonly<{
+    /** `caller`: the caller's own quota (`Caller.limit`). `off`: counted and shown against that, but never refused. */
+    limit: number | 'caller' | 'off';
+    /** Another limit for callers without a credential. */
+    anonymousLimit?: number;
+  }>;
 
 /** Every number of the limits. `limitRules` in `rules.ts` has the specification's, and checks others. */
 export type LimitRules = Readonly<{
@@ -80,7 +82,7 @@ export type LimitRules = Readonly<{
   /** Points for GraphQL as a whole. */
   graphqlPoints: Quota;
   /** Seconds of the server's time in each window, and how many of them may be GraphQL's. */
-  cpu: Readonly<{ totalSeconds: number; graphqlSeconds: number; windowSeconds: number }>;
+  cpu: LimitWindow & Readonly<{ totalSeconds: number; graphqlSeconds: number }>;
   contentPerMinute: Quota;
   contentPerHour: Quota;
   /** These limits count and report (`Admission.shadowed`) but do not refuse. */
@@ -103,6 +105,8 @@ export type EndpointDefinition = Readonly<{
   primary?: boolean;
   /** Creates content; the numbers are this endpoint's own, lower limits beside the general ones. */
   content?: boolean | Readonly<{ perMinute?: number; perHour?: number }>;
+  /** Limits that count and report for this endpoint but do not refuse, beside those of `LimitRules.shadow`. */
+  shadow?: readonly LimitName[];
 }>;
 
 /** A route that the limiter knows; made by `RateLimiter.endpoint`, once per route and not per request. */
@@ -121,6 +125,8 @@ export type Endpoint = Readonly<{
   /** Infinity: no limit of its own. */
   contentPerMinute: number;
   contentPerHour: number;
+  /** Bit n is set: `LIMITS[n]` is in shadow mode here. */
+  shadow: number;
 }>;
 
 /** One category's state, with the field names of the headers and of `GET /rate_limit`. */
@@ -209,8 +215,6 @@ export type RefusalNote = Readonly<{
 /** What a store is asked about one request; all the limits at once. */
 export type Ask = Readonly<{
   key: string;
-  /** The `Caller`, where the asking process has it. */
-  caller?: Placed;
   /** How much of the category's window may be used; Infinity when it never refuses. */
   quota: number;
   endpoint: Endpoint;
@@ -241,7 +245,7 @@ export type WindowState = Readonly<{
   name: string;
   /** Requests, points, or milliseconds of CPU time. */
   used: number;
-  /** Epoch seconds. */
+  /** Epoch seconds. Of a sliding window: when the first of it no longer counts. */
   reset: number;
 }>;
 

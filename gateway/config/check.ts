@@ -71,7 +71,7 @@ function checkStore({ store }: Config, wrong: Wrong): void {
   if (store.kind !== 'redis' && store.url !== undefined) wrong(['store', 'url'], `${store.kind} has no url`);
 }
 
-function checkRoutes({ categories, routes, secondary, webContent }: Config, wrong: Wrong): void {
+function checkRoutes({ categories, routes, secondary, webContent, shadowRoutes }: Config, wrong: Wrong): void {
   const check = (path: Path, text: string, method: 'method' | 'path'): void => {
     const problem = templateProblem(text, method);
     if (problem !== undefined) wrong(path, problem);
@@ -86,6 +86,7 @@ function checkRoutes({ categories, routes, secondary, webContent }: Config, wron
   for (const [index, route] of webContent.entries()) {
     check(['webContent', index], route, 'method');
   }
+  for (const [index, { route }] of shadowRoutes.entries()) check(['shadowRoutes', index, 'route'], route, 'method');
   for (const [index, { route }] of (secondary.content ?? []).entries()) {
     check(['secondary', 'content', index, 'route'], route, 'method');
   }

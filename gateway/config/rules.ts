@@ -9,8 +9,8 @@ import type { Config } from './schema.ts';
 export function rulesFrom(config: Config): LimitRules {
   const { concurrent, cpu, ...secondary } = config.secondary;
   const categories = CATEGORIES.map((name): [Category, CategoryRule] => {
-    const { limit, windowSeconds, anonymousLimit } = config.categories[name];
-    return [name, { limit, windowSeconds, ...(anonymousLimit === undefined ? {} : { anonymousLimit }) }];
+    const { limit, windowSeconds, window, anonymousLimit } = config.categories[name];
+    return [name, { limit, windowSeconds, window, ...(anonymousLimit === undefined ? {} : { anonymousLimit }) }];
   });
   return {
     categories: Object.fromEntries(categories) as Record<Category, CategoryRule>,
@@ -29,8 +29,8 @@ function limitOf(limit: number | 'off'): number {
   return limit === 'off' ? Infinity : limit;
 }
 
-function quotaOf({ limit, windowSeconds }: Config['secondary']['restPoints']): Quota {
-  return { limit: limitOf(limit), windowSeconds };
+function quotaOf({ limit, ...window }: Config['secondary']['restPoints']): Quota {
+  return { limit: limitOf(limit), ...window };
 }
 
 export function primaryLimitsFrom({ limits }: Config): PrimaryLimits {
@@ -61,7 +61,7 @@ export function overriddenLimits({ overrides, limits }: Config): ReadonlyMap<str
 function timesAsMuch(rules: LimitRules, secondary: number | 'off'): LimitRules {
   const times = (limit: number, most: number): number =>
     secondary === 'off' ? Infinity : Math.min(most, limit * secondary);
-  const quota = ({ limit, windowSeconds }: Quota): Quota => ({ limit: times(limit, LARGEST_LIMIT), windowSeconds });
+  const quota = ({ limit, ...window }: Quota): Quota => ({ limit: times(limit, LARGEST_LIMIT), ...window });
   const { concurrent, restPoints, graphqlPoints, cpu, contentPerMinute, contentPerHour } = rules;
   return {
     ...rules,

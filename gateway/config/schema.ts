@@ -1,5 +1,6 @@
 import { LARGEST_CPU_SECONDS, LARGEST_LIMIT, LONGEST_WINDOW_SECONDS, MOST_CONCURRENT } from '@gantry/limiter/rules.ts';
 import { CATEGORIES, LIMITS } from '@gantry/limiter/types.ts';
+import { WINDOW_FORMS } from '@gantry/limiter/window-form.ts';
 import { type Static, Type } from 'typebox';
 
 const closed = { additionalProperties: false } as const;
@@ -18,9 +19,17 @@ const upTo = (maximum: number, description: string, initial: number, minimum = 0
 const orOff = (maximum: number, description: string, initial: number) =>
   Type.Union([Type.Integer({ minimum: 0, maximum }), Type.Literal('off')], { default: initial, description });
 const windowOf = (initial: number) => upTo(LONGEST_WINDOW_SECONDS, 'length of the window', initial, 1);
+const windowForm = Type.Enum([...WINDOW_FORMS], {
+  default: 'fixed',
+  description: 'fixed, or sliding: never more than the limit within the length of the window',
+});
 const quota = (description: string, limit: number, windowSeconds: number) =>
   Type.Object(
-    { limit: orOff(LARGEST_LIMIT, 'how much fits into a window', limit), windowSeconds: windowOf(windowSeconds) },
+    {
+      limit: orOff(LARGEST_LIMIT, 'how much fits into a window', limit),
+      windowSeconds: windowOf(windowSeconds),
+      window: windowForm,
+    },
     { ...closed, default: {}, description },
   );
 
@@ -94,6 +103,7 @@ const CategorySettings = (initial: 'caller' | 'off') =>
         },
       ),
       windowSeconds: windowOf(3600),
+      window: windowForm,
       anonymousLimit: Type.Optional(
         Type.Integer({
           minimum: 0,
@@ -124,6 +134,7 @@ const Secondary = Type.Object(
         totalSeconds: orOff(LARGEST_CPU_SECONDS, "seconds of the upstream's time in a window", 90),
         graphqlSeconds: orOff(LARGEST_CPU_SECONDS, 'of these for GraphQL', 60),
         windowSeconds: windowOf(60),
+        window: windowForm,
       },
       { ...closed, default: {}, description: 'CPU time, estimated by the time of response' },
     ),
@@ -251,6 +262,14 @@ const Network = Type.Object(
   { ...closed, default: {} },
 );
 
+const ShadowRoute = Type.Object(
+  {
+    route: Type.String({ description: 'method and path template' }),
+    limits: Type.Array(Type.Enum([...LIMITS]), { default: [...LIMITS], description: 'which limits; default: all' }),
+  },
+  { ...closed, default: {} },
+);
+
 const Override = Type.Object(
   {
     limit: Type.Optional(
@@ -366,6 +385,10 @@ export const Config = Type.Object(
       default: [],
       description: `limits that count and log but do not refuse: ${LIMITS.join(', ')}`,
     }),
+    shadowRoutes: Type.Array(ShadowRoute, {
+      default: [],
+      description: 'routes where limits count and log but do not refuse; the most exact one counts',
+    }),
     ban: Type.Optional(
       Type.Object(
         {
@@ -381,6 +404,11 @@ export const Config = Type.Object(
         ietfHeaders: Type.Boolean({
           default: false,
           description: 'RateLimit and RateLimit-Policy on every answer, beside the others',
+        }),
+        shadowHeader: Type.Boolean({
+          default: false,
+          description:
+            'X-RateLimit-Shadowed on an answer that limits in shadow mode would have refused, with their names',
         }),
         status: Type.Enum([403, 429], { default: 403, description: '403 or 429' }),
         documentationUrl: text('documentation_url of refusals, without fragment', '/rate_limit'),

@@ -138,6 +138,9 @@ export function pushIetfHeaders(
 /** The same as `headersOf` of the limiter, for a list that is already there. */
 export function pushRateHeaders(headers: string[], shown: ShownStatus, policy: Policy): void {
   if (policy.config.refusal.ietfHeaders) pushIetfHeaders(headers, shown, policy);
+  if (policy.config.refusal.shadowHeader && shown.shadowed !== undefined && shown.shadowed.length > 0) {
+    headers.push('x-ratelimit-shadowed', shown.shadowed.join(', '));
+  }
   headers.push(
     'x-ratelimit-limit',
     String(shown.limit),

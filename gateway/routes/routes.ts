@@ -1,5 +1,12 @@
+import { limitsIn } from '@gantry/limiter/endpoints.ts';
 import type { RateLimiter } from '@gantry/limiter/limiter.ts';
-import { CATEGORIES, type Category, type Endpoint, type EndpointDefinition } from '@gantry/limiter/types.ts';
+import {
+  CATEGORIES,
+  type Category,
+  type Endpoint,
+  type EndpointDefinition,
+  type LimitName,
+} from '@gantry/limiter/types.ts';
 
 import type { Config } from '../config/schema.ts';
 import { CATEGORY_ROUTES, CONTENT_ROUTES, PATH_TEMPLATES } from './defaults.ts';
@@ -15,6 +22,13 @@ export type Route =
   | Readonly<{ kind: 'ambiguous'; endpoint: Endpoint }>;
 
 type Content = { perMinute?: number; perHour?: number };
+/** What the templates say about a request. */
+type Meaning = Readonly<{
+  category?: Category | undefined;
+  points?: number | undefined;
+  content?: Content | undefined;
+  shadow?: readonly LimitName[] | undefined;
+}>;
 type Needs = Pick<RateLimiter, 'endpoint'>;
 
 /** Others count together: nobody gets more by inventing methods. */
@@ -45,6 +59,7 @@ export class Routes {
   readonly #categories = new RouteTable<Category>();
   readonly #points = new RouteTable<number>();
   readonly #content = new RouteTable<Content>();
+  readonly #shadow = new RouteTable<readonly LimitName[]>();
   /** Outside of the base path: all that they count as is content. */
   readonly #webContent = new RouteTable<Endpoint>();
   /** By method and template, as many as there are templates; made when first asked for. */
@@ -62,7 +77,6 @@ export class Routes {
     this.#readPoints = secondary.readPoints;
     this.#writePoints = secondary.writePoints;
     this.#graphqlPaths = new Set(config.graphqlPaths.map((path) => withoutFormat(segmentsOf(path).join('/'))));
-    this.graphql = limiter.endpoint({ name: 'GraphQL', api: 'graphql' });
     this.unreadable = limiter.endpoint({ name: 'unreadable', points: this.#readPoints });
     this.unknownCredential = limiter.endpoint({ name: 'unknown credential', points: this.#readPoints });
     this.#status = limiter.endpoint({ name: 'GET /rate_limit', primary: false, points: this.#readPoints });
@@ -80,6 +94,9 @@ export class Routes {
       const name = `web ${template.method} ${template.path.replaceAll(/\{[^}]*\}/g, '{}')}`;
       this.#webContent.add(template, limiter.endpoint({ name, primary: false, points: 0, content: true }));
     }
+    for (const { route, limits } of config.shadowRoutes) this.#shadow.add(this.#named(route), limits);
+    const shadow = config.graphqlPaths.flatMap((path) => this.#shadow.find('POST', segmentsOf(path)) ?? []);
+    this.graphql = limiter.endpoint({ name: 'GraphQL', api: 'graphql', shadow });
     for (const [route, points] of Object.entries(secondary.points)) this.#points.add(this.#named(route), points);
   }
 
@@ -98,14 +115,14 @@ export class Routes {
   }
 
   /** The same endpoint for a version of the API that no longer has its category: it counts as core. */
-  asCore({ name, points, content, contentPerMinute, contentPerHour }: Endpoint): Endpoint {
+  asCore({ name, points, content, contentPerMinute, contentPerHour, shadow }: Endpoint): Endpoint {
     const known = this.#asCore.get(name);
     if (known !== undefined) return known;
     const own = {
       ...(contentPerMinute === Infinity ? {} : { perMinute: contentPerMinute }),
       ...(contentPerHour === Infinity ? {} : { perHour: contentPerHour }),
     };
-    const endpoint = this.#limiter.endpoint({ name, points, content: content && own });
+    const endpoint = this.#limiter.endpoint({ name, points, content: content && own, shadow: limitsIn(shadow) });
     this.#asCore.set(name, endpoint);
     return endpoint;
   }
@@ -139,6 +156,7 @@ export class Routes {
       category: this.#categories.find(known, inside),
       points: this.#points.find(known, inside),
       content: this.#content.find(known, inside),
+      shadow: this.#shadow.find(known, inside),
     });
   }
 
@@ -150,27 +168,21 @@ export class Routes {
     return rest === '' || rest.startsWith('/') ? segmentsOf(rest) : undefined;
   }
 
-  #endpoint(
-    name: string,
-    method: string,
-    {
-      category,
-      points,
-      content,
-    }: { category?: Category | undefined; points?: number | undefined; content?: Content | undefined },
-  ): Route {
+  #endpoint(name: string, method: string, { category, points, content, shadow }: Meaning): Route {
     // Two templates that overlap can give one name several meanings; each is an endpoint of its own.
-    const key = category === undefined && points === undefined ? name : `${name} ${category ?? ''} ${points ?? ''}`;
-    const found = this.#endpoints.get(content === undefined ? key : `${key} +`);
+    const others = [category, points, content && '+', shadow?.join(' ')];
+    const key = others.every((other) => other === undefined) ? name : [name, ...others].join(' ');
+    const found = this.#endpoints.get(key);
     if (found !== undefined) return found;
     const definition: EndpointDefinition = {
       name,
       points: points ?? (READS.has(method) ? this.#readPoints : this.#writePoints),
       ...(category === undefined ? {} : { category }),
       ...(content === undefined ? {} : { content: { ...content } }),
+      ...(shadow === undefined ? {} : { shadow }),
     };
     const route: Route = { kind: 'rest', endpoint: this.#limiter.endpoint(definition) };
-    this.#endpoints.set(content === undefined ? key : `${key} +`, route);
+    this.#endpoints.set(key, route);
     return route;
   }
 
@@ -191,6 +203,7 @@ function sameKind(one: Route, other: Route): boolean {
   return (
     one.kind === other.kind &&
     one.endpoint.category === other.endpoint.category &&
-    one.endpoint.content === other.endpoint.content
+    one.endpoint.content === other.endpoint.content &&
+    one.endpoint.shadow === other.endpoint.shadow
   );
 }

@@ -1,3 +1,4 @@
+import { limitsIn } from '@gantry/limiter/endpoints.ts';
 import type {
   Ask,
   CallerState,
@@ -129,10 +130,18 @@ export class SharedStore implements LimitStore {
 }
 
 function definitionOf(endpoint: Endpoint): EndpointDefinition {
-  const { name, category, graphql, points, primary, content, contentPerMinute, contentPerHour } = endpoint;
+  const { name, category, graphql, points, primary, content, contentPerMinute, contentPerHour, shadow } = endpoint;
   const own = {
     ...(contentPerMinute === Infinity ? {} : { perMinute: contentPerMinute }),
     ...(contentPerHour === Infinity ? {} : { perHour: contentPerHour }),
   };
-  return { name, category, api: graphql ? 'graphql' : 'rest', points, primary, content: content && own };
+  return {
+    name,
+    category,
+    api: graphql ? 'graphql' : 'rest',
+    points,
+    primary,
+    content: content && own,
+    shadow: limitsIn(shadow),
+  };
 }

@@ -1,21 +1,30 @@
-import { CATEGORIES, type LimitRules, LIMITS } from '../types.ts';
+import { bitsOf } from '../endpoints.ts';
+import { CATEGORIES, type LimitRules, type LimitWindow } from '../types.ts';
+import { stepOf } from '../window-form.ts';
+
+/** A window as a decision needs it. */
+export type Span = Readonly<{
+  seconds: number;
+  /** Of a sliding one: seconds that count together. 0: the window is fixed. */
+  step: number;
+}>;
 
 /** The numbers of the rules as a decision reads them: each at a fixed place, CPU time in microseconds as it is kept. */
 export type FlatRules = Readonly<{
   /** By the index of the category. */
-  categorySeconds: readonly number[];
+  categories: readonly Span[];
   concurrent: number;
   restPoints: number;
-  restSeconds: number;
+  rest: Span;
   graphqlPoints: number;
-  graphqlSeconds: number;
+  graphql: Span;
   cpuMicros: number;
   graphqlMicros: number;
-  cpuSeconds: number;
+  cpu: Span;
   minuteLimit: number;
-  minuteSeconds: number;
+  minute: Span;
   hourLimit: number;
-  hourSeconds: number;
+  hour: Span;
   /** Bit n is set: `LIMITS[n]` is in shadow mode. */
   shadow: number;
 }>;
@@ -23,19 +32,23 @@ export type FlatRules = Readonly<{
 export function flatten(rules: LimitRules): FlatRules {
   const { restPoints, graphqlPoints, cpu, contentPerMinute, contentPerHour } = rules;
   return {
-    categorySeconds: CATEGORIES.map((name) => rules.categories[name].windowSeconds),
+    categories: CATEGORIES.map((name) => spanOf(rules.categories[name])),
     concurrent: rules.concurrent.limit,
     restPoints: restPoints.limit,
-    restSeconds: restPoints.windowSeconds,
+    rest: spanOf(restPoints),
     graphqlPoints: graphqlPoints.limit,
-    graphqlSeconds: graphqlPoints.windowSeconds,
+    graphql: spanOf(graphqlPoints),
     cpuMicros: cpu.totalSeconds * 1e6,
     graphqlMicros: cpu.graphqlSeconds * 1e6,
-    cpuSeconds: cpu.windowSeconds,
+    cpu: spanOf(cpu),
     minuteLimit: contentPerMinute.limit,
-    minuteSeconds: contentPerMinute.windowSeconds,
+    minute: spanOf(contentPerMinute),
     hourLimit: contentPerHour.limit,
-    hourSeconds: contentPerHour.windowSeconds,
-    shadow: rules.shadow.reduce((bits, name) => bits | (1 << LIMITS.indexOf(name)), 0),
+    hour: spanOf(contentPerHour),
+    shadow: bitsOf(rules.shadow),
   };
+}
+
+function spanOf(window: LimitWindow): Span {
+  return { seconds: window.windowSeconds, step: stepOf(window) };
 }

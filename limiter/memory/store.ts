@@ -9,29 +9,20 @@ import {
   type LimitStore,
   type Verdict,
 } from '../types.ts';
-import { CallerRecords } from './caller-records.ts';
-import { type FlatRules, flatten } from './flat-rules.ts';
+import { CallerRecords, type StoredCaller } from './caller-records.ts';
+import { type FlatRules, flatten, type Span } from './flat-rules.ts';
 import {
-  CORE_USED,
-  CORE_END,
-  MINUTE_USED,
-  MINUTE_END,
-  HOUR_USED,
-  HOUR_END,
-  CPU_MICROS,
-  GRAPHQL_MICROS,
-  CPU_END,
-  MARK,
-  UNDER_WAY,
-  USED,
-  END,
-  EPOCH_SECONDS,
   CHUNK_MASK,
-  LARGEST,
+  CORE,
+  CPU,
+  EPOCH_SECONDS,
+  GRAPHQL_CPU,
+  HOUR,
   isOpen,
-  spent,
-  add,
-  subtract,
+  LARGEST,
+  MINUTE,
+  type Slot,
+  UNDER_WAY,
 } from './record.ts';
 import { EMPTY } from './slab.ts';
 
@@ -51,25 +42,27 @@ export type MemoryStoreOptions = Readonly<{
 }>;
 
 /**
- * The counts in the memory of one process: a caller is one entry of a map and 64 bytes, and a decision on all limits
+ * The counts in the memory of one process: a caller is one entry of a table and 64 bytes, and a decision on all limits
  * is one look-up.
  *
  * No timers: each new caller makes the store look at two others and forget those whose windows are all over.
  */
 export class MemoryStore implements LimitStore {
-  readonly #now: () => number;
+  readonly #clock: () => number;
   readonly #records: CallerRecords;
   readonly #tracking: boolean;
   /** Filled and returned by each decision: the caller reads it before the next one. */
   readonly #verdict = { refusedBy: -1, until: 0, shadowed: 0, used: 0, reset: 0, nowMs: 0, ticket: -1 };
-  /** The second of the last decision: to divide by a thousand each time takes a twentieth of it. */
-  #second = 0;
-  #secondMs = EPOCH_SECONDS * 1000;
+  /** The second that is under way, counted from `EPOCH_SECONDS`: to divide by a thousand each time takes a twentieth of a decision. */
+  #now = 0;
+  #nowMs = EPOCH_SECONDS * 1000;
+  /** When a window that begins now is said to begin: its end is a whole second, and never early. */
+  #opened = 0;
   #rules = defaultRules;
   #flat = flatten(defaultRules);
 
   constructor({ now = Date.now, trackChanges = false }: MemoryStoreOptions = {}) {
-    this.#now = now;
+    this.#clock = now;
     this.#records = new CallerRecords(trackChanges);
     this.#tracking = trackChanges;
   }
@@ -80,60 +73,27 @@ export class MemoryStore implements LimitStore {
   }
 
   nowMs(): number {
-    return this.#now();
+    return this.#clock();
   }
 
   decide(ask: Ask): Verdict {
-    const nowMs = this.#now();
-    if (nowMs < this.#secondMs || nowMs >= this.#secondMs + 1000) this.#beginSecond(nowMs);
-    const now = this.#second;
-    // When a window that starts now is said to start: its end is a whole second, and never early.
-    const opened = this.#secondMs === nowMs ? now : now + 1;
-    const { endpoint, points } = ask;
-    const { categoryIndex } = endpoint;
-    const rules = this.#flatRules(ask.rules);
-    // Where this caller was found last: among a million of them each look elsewhere is waiting for memory. It may have
-    // been in another store: then there is no such chunk, or another mark.
-    const { caller } = ask;
-    let known = caller?.place ?? 0;
-    let words = this.#records.chunk(known);
-    let at = known & CHUNK_MASK;
-    if (known === 0 || words?.[at + MARK] !== caller!.mark) {
-      known = this.#records.findAnew(ask.key, caller);
-      words = this.#records.chunk(known);
-      at = known & CHUNK_MASK;
-    }
-    const seconds = rules.categorySeconds[categoryIndex]!;
-    const used =
-      categoryIndex === 0
-        ? spent(words, at + CORE_USED, at + CORE_END, now, seconds)
-        : this.#records.spentOf(words, at, categoryIndex, now, seconds);
-
-    let exceeded = 0;
-    if (endpoint.primary && used >= ask.quota) exceeded = PRIMARY_BIT;
-    if (points > 0) {
-      const limit = endpoint.graphql ? rules.graphqlPoints : rules.restPoints;
-      const pointSeconds = endpoint.graphql ? rules.graphqlSeconds : rules.restSeconds;
-      if (this.#records.spentOf(words, at, endpoint.id, now, pointSeconds) + points > limit) exceeded |= POINTS_BIT;
-    }
-    if (words[at + UNDER_WAY]! >= rules.concurrent) exceeded |= CONCURRENT_BIT;
-    const cpuOpen = isOpen(words[at + CPU_END]!, now, rules.cpuSeconds);
-    if (cpuOpen) {
-      if (words[at + CPU_MICROS]! >= rules.cpuMicros) exceeded |= CPU_BIT;
-      if (endpoint.graphql && words[at + GRAPHQL_MICROS]! >= rules.graphqlMicros) exceeded |= GRAPHQL_CPU_BIT;
-    }
-    if (endpoint.content) exceeded |= this.#exceededContent(endpoint, rules, words, at, now);
-
-    const refusing = exceeded & ~rules.shadow;
     const verdict = this.#verdict;
-    verdict.nowMs = nowMs;
-    verdict.shadowed = exceeded & rules.shadow;
-    if (refusing !== 0) this.#refuse(endpoint, rules, words, at, now, opened, refusing, used);
-    else if (known !== EMPTY) this.#spend(ask, rules, known, words, at, now, opened, used);
-    else {
-      const record = this.#records.insert(ask.key, now);
-      this.#spend(ask, rules, record, this.#records.chunk(record), record & CHUNK_MASK, now, opened, 0);
-    }
+    verdict.nowMs = this.#readClock();
+    const { endpoint } = ask;
+    const rules = this.#flatRules(ask.rules);
+    const known = this.#records.find(ask.key);
+    const words = this.#records.chunk(known);
+    const at = known & CHUNK_MASK;
+    const used = this.#usedOf(endpoint, rules, words, at);
+    let exceeded = this.#exceeded(ask, rules, words, at);
+    if (endpoint.primary && used >= ask.quota) exceeded |= PRIMARY_BIT;
+
+    const shadow = rules.shadow | endpoint.shadow;
+    const refusing = exceeded & ~shadow;
+    verdict.shadowed = exceeded & shadow;
+    verdict.used = used;
+    if (refusing !== 0) this.#refuse(ask, rules, words, at, refusing);
+    else this.#spend(ask, rules, known === EMPTY ? this.#records.insert(ask.key, this.#now) : known);
     return verdict;
   }
 
@@ -142,70 +102,49 @@ export class MemoryStore implements LimitStore {
     const at = ticket & CHUNK_MASK;
     words[at + UNDER_WAY]! -= 1;
     if (cpuSeconds === 0) return;
-    this.#chargeTime(endpoint, rules, words, at, cpuSeconds);
+    this.#readClock();
+    this.#chargeTime(endpoint, rules, ticket, cpuSeconds);
     if (this.#tracking) this.#records.markChanged(key, words, at);
   }
 
   charge({ key, endpoint, rules }: Ask, ticket: number, cpuSeconds: number, points: number): void {
-    const words = this.#records.chunk(ticket);
-    const at = ticket & CHUNK_MASK;
-    if (cpuSeconds > 0) this.#chargeTime(endpoint, rules, words, at, cpuSeconds);
-    if (points > 0) {
-      const nowMs = this.#now();
-      const now = Math.floor(nowMs / 1000) - EPOCH_SECONDS;
-      const { graphqlSeconds, restSeconds } = this.#flatRules(rules);
-      const seconds = endpoint.graphql ? graphqlSeconds : restSeconds;
-      this.#records.addTo(ticket, endpoint.id, points, now, Math.ceil(nowMs / 1000) - EPOCH_SECONDS, seconds);
-    }
-    if (this.#tracking) this.#records.markChanged(key, words, at);
+    this.#readClock();
+    if (cpuSeconds > 0) this.#chargeTime(endpoint, rules, ticket, cpuSeconds);
+    if (points > 0) this.#addPoints(endpoint, this.#flatRules(rules), ticket, points);
+    if (this.#tracking) this.#records.markChanged(key, this.#records.chunk(ticket), ticket & CHUNK_MASK);
   }
 
   giveBack({ key, endpoint, points, rules }: Ask, ticket: number): void {
     const words = this.#records.chunk(ticket);
     const at = ticket & CHUNK_MASK;
     words[at + UNDER_WAY]! -= 1;
-    const now = this.#seconds();
-    const { categorySeconds, minuteSeconds, hourSeconds, restSeconds, graphqlSeconds } = this.#flatRules(rules);
-    const seconds = categorySeconds[endpoint.categoryIndex]!;
-    const cost = endpoint.primary ? 1 : 0;
-    if (endpoint.categoryIndex === 0) subtract(words, at + CORE_USED, at + CORE_END, cost, now, seconds);
-    else this.#records.takeFrom(ticket, endpoint.categoryIndex, cost, now, seconds);
-    this.#records.takeFrom(ticket, endpoint.id, points, now, endpoint.graphql ? graphqlSeconds : restSeconds);
+    this.#readClock();
+    const { categories, minute, hour, rest, graphql } = this.#flatRules(rules);
+    const { windows } = this.#records;
+    const now = this.#now;
+    const span = categories[endpoint.categoryIndex]!;
+    if (!endpoint.primary) {
+      // It has cost nothing of the quota.
+    } else if (endpoint.categoryIndex === CORE.id) windows.take(words, at, CORE, 1, now, span);
+    else windows.takeFrom(words, at, endpoint.categoryIndex, 1, now, span);
+    windows.takeFrom(words, at, endpoint.id, points, now, endpoint.graphql ? graphql : rest);
     if (endpoint.content) {
-      subtract(words, at + MINUTE_USED, at + MINUTE_END, 1, now, minuteSeconds);
-      subtract(words, at + HOUR_USED, at + HOUR_END, 1, now, hourSeconds);
-      this.#records.takeFrom(ticket, endpoint.id + 1, 1, now, minuteSeconds);
-      this.#records.takeFrom(ticket, endpoint.id + 2, 1, now, hourSeconds);
+      windows.take(words, at, MINUTE, 1, now, minute);
+      windows.take(words, at, HOUR, 1, now, hour);
+      windows.takeFrom(words, at, endpoint.id + 1, 1, now, minute);
+      windows.takeFrom(words, at, endpoint.id + 2, 1, now, hour);
     }
     if (this.#tracking) this.#records.markChanged(key, words, at);
-  }
-
-  #chargeTime(endpoint: Endpoint, rules: LimitRules, words: Int32Array, at: number, cpuSeconds: number): void {
-    const nowMs = this.#now();
-    const windowSeconds = this.#flatRules(rules).cpuSeconds;
-    // As `isOpen`, without a division.
-    const endMs = (words[at + CPU_END]! + EPOCH_SECONDS) * 1000;
-    if (endMs <= nowMs || endMs - (windowSeconds + 1) * 1000 > nowMs) {
-      words[at + CPU_END] = Math.ceil(nowMs / 1000) - EPOCH_SECONDS + windowSeconds;
-      words[at + CPU_MICROS] = 0;
-      words[at + GRAPHQL_MICROS] = 0;
-    }
-    const micros = Math.min(LARGEST, Math.round(cpuSeconds * 1e6));
-    words[at + CPU_MICROS] = Math.min(LARGEST, words[at + CPU_MICROS]! + micros);
-    if (endpoint.graphql) words[at + GRAPHQL_MICROS] = Math.min(LARGEST, words[at + GRAPHQL_MICROS]! + micros);
   }
 
   chargeContent(key: string, count: number, rules: LimitRules): void {
-    const nowMs = this.#now();
-    const now = Math.floor(nowMs / 1000) - EPOCH_SECONDS;
+    this.#readClock();
     const known = this.#records.find(key);
-    const record = known === EMPTY ? this.#records.insert(key, now) : known;
-    const words = this.#records.chunk(record);
-    const at = record & CHUNK_MASK;
-    const opened = Math.ceil(nowMs / 1000) - EPOCH_SECONDS;
-    add(words, at + MINUTE_USED, at + MINUTE_END, count, now, opened, rules.contentPerMinute.windowSeconds);
-    add(words, at + HOUR_USED, at + HOUR_END, count, now, opened, rules.contentPerHour.windowSeconds);
-    if (this.#tracking) this.#records.markChanged(key, words, at);
+    const record = known === EMPTY ? this.#records.insert(key, this.#now) : known;
+    const { minute, hour } = this.#flatRules(rules);
+    this.#add(record, MINUTE, count, minute);
+    this.#add(record, HOUR, count, hour);
+    if (this.#tracking) this.#records.markChanged(key, this.#records.chunk(record), record & CHUNK_MASK);
   }
 
   forget(key: string): void {
@@ -213,161 +152,200 @@ export class MemoryStore implements LimitStore {
   }
 
   peek(key: string): CallerState {
-    return this.#records.stateOf(key, this.#records.find(key), this.#seconds());
+    this.#readClock();
+    return this.#records.stateOf(key, this.#records.find(key), this.#now);
   }
 
   async *scan(): AsyncGenerator<CallerState> {
-    yield* this.#records.states(() => this.#seconds());
+    yield* this.#records.states(() => {
+      this.#readClock();
+      return this.#now;
+    });
   }
 
-  /** The states of the callers whose counts have changed since the last call. */
-  takeChanged(): CallerState[] {
-    return this.#records.takeChanged(this.#seconds());
+  /** What is to be stored of the callers whose counts have changed since the last call. */
+  takeChanged(): StoredCaller[] {
+    this.#readClock();
+    return this.#records.takeChanged(this.#now);
   }
 
   /** Puts back what `takeChanged` gave out, perhaps in another process. Windows of unknown names are left out. */
-  restore(state: CallerState): void {
-    this.#records.restore(state, this.#seconds());
+  restore(caller: StoredCaller): void {
+    this.#readClock();
+    this.#records.restore(caller, this.#now);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#records.clear();
   }
 
-  #exceededContent(endpoint: Endpoint, rules: FlatRules, words: Int32Array, at: number, now: number): number {
-    const { minuteLimit, minuteSeconds, hourLimit, hourSeconds } = rules;
+  /** What was spent of the endpoint's category. */
+  #usedOf({ categoryIndex }: Endpoint, rules: FlatRules, words: Int32Array, at: number): number {
+    const { windows } = this.#records;
+    const span = rules.categories[categoryIndex]!;
+    return categoryIndex === CORE.id
+      ? windows.spent(words, at, CORE, this.#now, span)
+      : windows.spentOf(words, at, categoryIndex, this.#now, span);
+  }
+
+  /** The limits but the primary one that have no room for this request. */
+  #exceeded({ endpoint, points }: Ask, rules: FlatRules, words: Int32Array, at: number): number {
+    const { windows } = this.#records;
+    const now = this.#now;
     let exceeded = 0;
-    if (spent(words, at + MINUTE_USED, at + MINUTE_END, now, minuteSeconds) >= minuteLimit) exceeded = MINUTE_BIT;
-    if (spent(words, at + HOUR_USED, at + HOUR_END, now, hourSeconds) >= hourLimit) exceeded |= HOUR_BIT;
-    if (endpoint.contentPerMinute !== Infinity) {
-      const own = this.#records.spentOf(words, at, endpoint.id + 1, now, minuteSeconds);
-      if (own >= endpoint.contentPerMinute) exceeded |= MINUTE_BIT;
+    if (points > 0) {
+      const limit = endpoint.graphql ? rules.graphqlPoints : rules.restPoints;
+      const span = endpoint.graphql ? rules.graphql : rules.rest;
+      if (windows.spentOf(words, at, endpoint.id, now, span) + points > limit) exceeded = POINTS_BIT;
     }
-    if (endpoint.contentPerHour !== Infinity) {
-      const own = this.#records.spentOf(words, at, endpoint.id + 2, now, hourSeconds);
-      if (own >= endpoint.contentPerHour) exceeded |= HOUR_BIT;
+    if (words[at + UNDER_WAY]! >= rules.concurrent) exceeded |= CONCURRENT_BIT;
+    // A window that is not open has spent nothing, which a limit of nothing refuses all the same once it is.
+    const cpuEnd = words[at + CPU.end]!;
+    if (rules.cpu.step > 0 || isOpen(cpuEnd, now, rules.cpu)) {
+      if (windows.spent(words, at, CPU, now, rules.cpu) >= rules.cpuMicros) exceeded |= CPU_BIT;
+      if (endpoint.graphql && windows.spent(words, at, GRAPHQL_CPU, now, rules.cpu) >= rules.graphqlMicros) {
+        exceeded |= GRAPHQL_CPU_BIT;
+      }
+    }
+    if (!endpoint.content) return exceeded;
+    if (windows.spent(words, at, MINUTE, now, rules.minute) >= rules.minuteLimit) exceeded |= MINUTE_BIT;
+    if (windows.spent(words, at, HOUR, now, rules.hour) >= rules.hourLimit) exceeded |= HOUR_BIT;
+    const { contentPerMinute, contentPerHour, id } = endpoint;
+    if (contentPerMinute !== Infinity && windows.spentOf(words, at, id + 1, now, rules.minute) >= contentPerMinute) {
+      exceeded |= MINUTE_BIT;
+    }
+    if (contentPerHour !== Infinity && windows.spentOf(words, at, id + 2, now, rules.hour) >= contentPerHour) {
+      exceeded |= HOUR_BIT;
     }
     return exceeded;
   }
 
-  #beginSecond(nowMs: number): void {
-    this.#second = Math.floor(nowMs / 1000) - EPOCH_SECONDS;
-    this.#secondMs = (this.#second + EPOCH_SECONDS) * 1000;
-  }
-
-  #seconds(): number {
-    return Math.floor(this.#now() / 1000) - EPOCH_SECONDS;
-  }
-
   /** Nothing is spent; says which limit it was and how long it lasts: the primary one, else the longest. */
-  #refuse(
-    endpoint: Endpoint,
-    rules: FlatRules,
-    words: Int32Array,
-    at: number,
-    now: number,
-    opened: number,
-    refusing: number,
-    used: number,
-  ): void {
+  #refuse(ask: Ask, rules: FlatRules, words: Int32Array, at: number, refusing: number): void {
+    const { endpoint, quota } = ask;
+    const { windows } = this.#records;
+    const now = this.#now;
     const verdict = this.#verdict;
     // A limit that is smaller than the cost of one request refuses it even when nothing was spent.
-    const endOr = (end: number, seconds: number): number => (isOpen(end, now, seconds) ? end : opened + seconds);
+    const endOr = (end: number, span: Span): number => (end === 0 ? this.#opened + span.seconds : end) + EPOCH_SECONDS;
+    const { categoryIndex } = endpoint;
+    const span = rules.categories[categoryIndex]!;
+    const slot = categoryIndex === CORE.id ? CORE : undefined;
+    const freed = (id: number, of: Span, amount: number): number =>
+      endOr(windows.freed(words, at, id, now, of, amount), of);
+    const freedIn = (of: Slot | undefined, id: number, within: Span, amount: number): number =>
+      of === undefined ? freed(id, within, amount) : endOr(windows.freedIn(words, at, of, now, within, amount), within);
 
-    const categoryEnd =
-      endpoint.categoryIndex === 0 ? words[at + CORE_END]! : this.#records.endOf(words, at, endpoint.categoryIndex);
-    verdict.used = used;
-    verdict.reset = endOr(categoryEnd, rules.categorySeconds[endpoint.categoryIndex]!) + EPOCH_SECONDS;
+    verdict.reset = freedIn(slot, categoryIndex, span, 1);
     verdict.ticket = -1;
     verdict.until = 0;
     if ((refusing & PRIMARY_BIT) !== 0) {
       verdict.refusedBy = 0;
-      verdict.until = verdict.reset;
+      verdict.until = freedIn(slot, categoryIndex, span, verdict.used + 1 - quota);
+      verdict.reset = verdict.until;
       return;
     }
     const lasts = (bit: number, end: number): void => {
-      if ((refusing & bit) === 0 || (verdict.until !== 0 && end + EPOCH_SECONDS <= verdict.until)) return;
+      if (verdict.until !== 0 && end <= verdict.until) return;
       verdict.refusedBy = 31 - Math.clz32(bit);
-      verdict.until = end + EPOCH_SECONDS;
+      verdict.until = end;
     };
     if ((refusing & CONCURRENT_BIT) !== 0) verdict.refusedBy = 31 - Math.clz32(CONCURRENT_BIT);
-    const pointSeconds = endpoint.graphql ? rules.graphqlSeconds : rules.restSeconds;
-    lasts(POINTS_BIT, endOr(this.#records.endOf(words, at, endpoint.id), pointSeconds));
-    lasts(CPU_BIT, words[at + CPU_END]!);
-    lasts(GRAPHQL_CPU_BIT, words[at + CPU_END]!);
-    const { minuteLimit, minuteSeconds, hourLimit, hourSeconds } = rules;
+    if ((refusing & POINTS_BIT) !== 0) {
+      const of = endpoint.graphql ? rules.graphql : rules.rest;
+      const limit = endpoint.graphql ? rules.graphqlPoints : rules.restPoints;
+      lasts(POINTS_BIT, freed(endpoint.id, of, windows.spentOf(words, at, endpoint.id, now, of) + ask.points - limit));
+    }
+    for (const [bit, of, limit] of [
+      [CPU_BIT, CPU, rules.cpuMicros],
+      [GRAPHQL_CPU_BIT, GRAPHQL_CPU, rules.graphqlMicros],
+    ] as const) {
+      if ((refusing & bit) === 0) continue;
+      lasts(bit, freedIn(of, of.id, rules.cpu, windows.spent(words, at, of, now, rules.cpu) + 1 - limit));
+    }
     // The general limit or the endpoint's own, whichever is used up.
-    if (spent(words, at + MINUTE_USED, at + MINUTE_END, now, minuteSeconds) >= minuteLimit) {
-      lasts(MINUTE_BIT, endOr(words[at + MINUTE_END]!, minuteSeconds));
-    }
-    if (this.#records.spentOf(words, at, endpoint.id + 1, now, minuteSeconds) >= endpoint.contentPerMinute) {
-      lasts(MINUTE_BIT, endOr(this.#records.endOf(words, at, endpoint.id + 1), minuteSeconds));
-    }
-    if (spent(words, at + HOUR_USED, at + HOUR_END, now, hourSeconds) >= hourLimit) {
-      lasts(HOUR_BIT, endOr(words[at + HOUR_END]!, hourSeconds));
-    }
-    if (this.#records.spentOf(words, at, endpoint.id + 2, now, hourSeconds) >= endpoint.contentPerHour) {
-      lasts(HOUR_BIT, endOr(this.#records.endOf(words, at, endpoint.id + 2), hourSeconds));
+    for (const [bit, of, limit, within, own, ownLimit] of [
+      [MINUTE_BIT, MINUTE, rules.minuteLimit, rules.minute, endpoint.id + 1, endpoint.contentPerMinute],
+      [HOUR_BIT, HOUR, rules.hourLimit, rules.hour, endpoint.id + 2, endpoint.contentPerHour],
+    ] as const) {
+      if ((refusing & bit) === 0) continue;
+      const used = windows.spent(words, at, of, now, within);
+      if (used >= limit) lasts(bit, freedIn(of, of.id, within, used + 1 - limit));
+      const ownUsed = windows.spentOf(words, at, own, now, within);
+      if (ownUsed >= ownLimit) lasts(bit, freed(own, within, ownUsed + 1 - ownLimit));
     }
   }
 
-  /** Admitted: all the counts at once. `words` and `at` are where `record` lies. */
-  #spend(
-    ask: Ask,
-    rules: FlatRules,
-    record: number,
-    words: Int32Array,
-    at: number,
-    now: number,
-    opened: number,
-    used: number,
-  ): void {
+  /** Admitted: all the counts at once. */
+  #spend(ask: Ask, rules: FlatRules, record: number): void {
     const { endpoint, points } = ask;
+    const { windows } = this.#records;
+    const words = this.#records.chunk(record);
+    const at = record & CHUNK_MASK;
     const verdict = this.#verdict;
-    const cost = endpoint.primary ? 1 : 0;
-    const seconds = rules.categorySeconds[endpoint.categoryIndex]!;
-    if (cost === 0) {
-      // What costs nothing opens no window.
-      const { categoryIndex } = endpoint;
-      const end = categoryIndex === 0 ? words[at + CORE_END]! : this.#records.endOf(words, at, categoryIndex);
-      const open = isOpen(end, now, seconds);
-      verdict.used = open ? used : 0;
-      verdict.reset = open ? end + EPOCH_SECONDS : endOfHour(now + EPOCH_SECONDS);
-    } else if (endpoint.categoryIndex === 0) {
-      add(words, at + CORE_USED, at + CORE_END, cost, now, opened, seconds);
-      verdict.used = words[at + CORE_USED]!;
-      verdict.reset = words[at + CORE_END]! + EPOCH_SECONDS;
-    } else {
-      const window = this.#records.addTo(record, endpoint.categoryIndex, cost, now, opened, seconds);
-      const others = this.#records.chunk(window);
-      verdict.used = others[(window & CHUNK_MASK) + USED]!;
-      verdict.reset = others[(window & CHUNK_MASK) + END]! + EPOCH_SECONDS;
+    const { categoryIndex } = endpoint;
+    const span = rules.categories[categoryIndex]!;
+    const now = this.#now;
+    if (endpoint.primary) {
+      if (categoryIndex === CORE.id) this.#add(record, CORE, 1, span);
+      else windows.addTo(record, categoryIndex, 1, now, this.#opened, span);
+      verdict.used += 1;
     }
-    if (points > 0) {
-      const pointSeconds = endpoint.graphql ? rules.graphqlSeconds : rules.restSeconds;
-      this.#records.addTo(record, endpoint.id, points, now, opened, pointSeconds);
-    }
+    const end =
+      categoryIndex === CORE.id
+        ? windows.end(words, at, CORE, now, span)
+        : windows.freed(words, at, categoryIndex, now, span, 1);
+    // What costs nothing opens no window.
+    verdict.reset = end === 0 ? endOfHour(now + EPOCH_SECONDS) : end + EPOCH_SECONDS;
+    if (points > 0) this.#addPoints(endpoint, rules, record, points);
     words[at + UNDER_WAY]! += 1;
-    if (!isOpen(words[at + CPU_END]!, now, rules.cpuSeconds)) {
-      words[at + CPU_MICROS] = 0;
-      words[at + GRAPHQL_MICROS] = 0;
-      words[at + CPU_END] = opened + rules.cpuSeconds;
-    }
+    if (rules.cpu.step === 0) this.#openTime(words, at, rules.cpu);
     if (endpoint.content) {
-      const { minuteSeconds, hourSeconds } = rules;
-      add(words, at + MINUTE_USED, at + MINUTE_END, 1, now, opened, minuteSeconds);
-      add(words, at + HOUR_USED, at + HOUR_END, 1, now, opened, hourSeconds);
-      if (endpoint.contentPerMinute !== Infinity) {
-        this.#records.addTo(record, endpoint.id + 1, 1, now, opened, minuteSeconds);
-      }
-      if (endpoint.contentPerHour !== Infinity) {
-        this.#records.addTo(record, endpoint.id + 2, 1, now, opened, hourSeconds);
-      }
+      const { minute, hour } = rules;
+      this.#add(record, MINUTE, 1, minute);
+      this.#add(record, HOUR, 1, hour);
+      if (endpoint.contentPerMinute !== Infinity) windows.addTo(record, endpoint.id + 1, 1, now, this.#opened, minute);
+      if (endpoint.contentPerHour !== Infinity) windows.addTo(record, endpoint.id + 2, 1, now, this.#opened, hour);
     }
     if (this.#tracking) this.#records.markChanged(ask.key, words, at);
     verdict.refusedBy = -1;
     verdict.until = 0;
     verdict.ticket = record;
+  }
+
+  #chargeTime({ graphql }: Endpoint, rules: LimitRules, record: number, cpuSeconds: number): void {
+    const { cpu } = this.#flatRules(rules);
+    const micros = Math.min(LARGEST, Math.round(cpuSeconds * 1e6));
+    if (cpu.step === 0) this.#openTime(this.#records.chunk(record), record & CHUNK_MASK, cpu);
+    this.#add(record, CPU, micros, cpu);
+    if (graphql) this.#add(record, GRAPHQL_CPU, micros, cpu);
+  }
+
+  /** All of it begins together. */
+  #openTime(words: Int32Array, at: number, span: Span): void {
+    if (isOpen(words[at + CPU.end]!, this.#now, span)) return;
+    words[at + CPU.used] = 0;
+    words[at + GRAPHQL_CPU.used] = 0;
+    words[at + CPU.end] = this.#opened + span.seconds;
+  }
+
+  #addPoints({ id, graphql }: Endpoint, rules: FlatRules, record: number, points: number): void {
+    const span = graphql ? rules.graphql : rules.rest;
+    this.#records.windows.addTo(record, id, points, this.#now, this.#opened, span);
+  }
+
+  #add(record: number, slot: Slot, amount: number, span: Span): void {
+    this.#records.windows.add(record, slot, amount, this.#now, this.#opened, span);
+  }
+
+  #readClock(): number {
+    const nowMs = this.#clock();
+    if (nowMs < this.#nowMs || nowMs >= this.#nowMs + 1000) {
+      this.#now = Math.floor(nowMs / 1000) - EPOCH_SECONDS;
+      this.#nowMs = (this.#now + EPOCH_SECONDS) * 1000;
+    }
+    this.#opened = this.#nowMs === nowMs ? this.#now : this.#now + 1;
+    return nowMs;
   }
 
   /** Rules are never changed, only replaced. */

@@ -8,6 +8,9 @@
  * KEYS are callers. ARGV[1]: the rules; the kinds of decisions in this call; for each key how many operations, and for
  * each its kind, a number and an amount (`wire.ts`).
  *
+ * A sliding window is as many of the further windows, with the same id, as it has steps (`window-form.ts`). The windows
+ * that have a place of their own while they are fixed have ids that no category has.
+ *
  * Leases: how many requests each gateway has under way, and until when that is believed. A gateway that was killed
  * renews nothing, so its requests stop counting.
  *
@@ -24,6 +27,17 @@ local nowMs, at, gateway, lease, concurrent, restLimit, restSeconds, graphqlLimi
   cpuLimit, graphqlCpuLimit, cpuSeconds, minuteLimit, minuteSeconds, hourLimit, hourSeconds, shadow =
   struct.unpack('<dI4I4I4I4I4I4I4I4I4I4I4I4I4I4I4I4', input)
 at = at + 1
+-- A sliding window has the highest bit set. Its steps are as long as 'stepOf' says; 0: it is fixed.
+local function span(coded)
+  if coded < 2147483648 then return coded, 0 end
+  return coded - 2147483648, math.ceil((coded - 2147483648) / 12)
+end
+local restStep, graphqlStep, cpuStep, minuteStep, hourStep
+restSeconds, restStep = span(restSeconds)
+graphqlSeconds, graphqlStep = span(graphqlSeconds)
+cpuSeconds, cpuStep = span(cpuSeconds)
+minuteSeconds, minuteStep = span(minuteSeconds)
+hourSeconds, hourStep = span(hourSeconds)
 if nowMs == 0 then
   local time = redis.call('TIME')
   nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -31,13 +45,15 @@ end
 local now, opened = math.floor(nowMs / 1000), math.ceil(nowMs / 1000)
 local keys = KEYS
 local values = redis.call('MGET', unpack(keys))
-local unpackStruct, pack, band, max, call = struct.unpack, struct.pack, bit.band, math.max, redis.call
+local unpackStruct, pack, band, bor, max, call = struct.unpack, struct.pack, bit.band, bit.bor, math.max, redis.call
 local LARGEST, NONE = 2147483647, 4294967295
 -- Kinds of operations: 0 the end of a REST request, 1 of a GraphQL request, 2 content, 3 a renewal, 4 to forget what was
 -- spent, then decisions.
-local END_GRAPHQL, CONTENT, FORGET, FIRST_DECISION, FIRST_KIND, KIND_BYTES = 1, 2, 4, 5, 73, 28
+local END_GRAPHQL, CONTENT, FORGET, FIRST_DECISION, FIRST_KIND, KIND_BYTES = 1, 2, 4, 5, 73, 29
 -- Flags of a kind that changes what a decision has spent.
 local ADDS_POINTS, GIVES_BACK = 8, 16
+-- The steps of windows that slide and else have a place.
+local CORE, MINUTE, HOUR, CPU, GRAPHQL_CPU = 0, 10, 11, 12, 13
 -- The first byte of each value.
 local VERSION = 1
 local FOREIGN, NOTHING = pack('<I1I1I4I4I4', 255, 0, 0, 0, 0), pack('<I1I1I4I4I4', 0, 0, 0, 0, 0)
@@ -59,36 +75,73 @@ local function find(id)
   end
 end
 
-local function spentOf(id, seconds)
-  local n = find(id)
-  if n and ends[n] <= now + seconds + 1 then return useds[n], ends[n] end
-  return 0, 0
+-- What was spent, and when the first of it no longer counts.
+local function spentOf(id, seconds, step)
+  if step == 0 then
+    local n = find(id)
+    if n and ends[n] <= now + seconds + 1 then return useds[n], ends[n] end
+    return 0, 0
+  end
+  local sum, first = 0, 0
+  for n = 1, windows do
+    if ids[n] == id and useds[n] > 0 and ends[n] <= now + seconds + step + 1 then
+      sum = sum + useds[n]
+      if first == 0 or ends[n] < first then first = ends[n] end
+    end
+  end
+  return sum, first
 end
 
-local function addTo(id, amount, seconds)
-  local n = find(id)
-  if n ~= 1 then whole = true end
-  if n and ends[n] <= now + seconds + 1 then
-    local used = useds[n] + amount
-    useds[n] = used > LARGEST and LARGEST or used
-    return n
+-- When so much of a sliding window no longer counts; 0: it never is so much.
+local function freedAt(id, seconds, step, amount)
+  local steps = {}
+  for n = 1, windows do
+    if ids[n] == id and ends[n] <= now + seconds + step + 1 then steps[#steps + 1] = n end
   end
-  whole = true
+  table.sort(steps, function(one, other) return ends[one] < ends[other] end)
+  for _, n in ipairs(steps) do
+    amount = amount - useds[n]
+    if amount <= 0 then return ends[n] end
+  end
+  return 0
+end
+
+local function addTo(id, amount, seconds, step)
+  local n
+  local e = opened + seconds
+  if step == 0 then
+    n = find(id)
+    if n and ends[n] > now + seconds + 1 then useds[n], ends[n], whole = 0, e, true end
+  else
+    e = (math.floor(now / step) + 1) * step + seconds
+    for m = 1, windows do
+      if ids[m] == id and ends[m] == e then n = m end
+    end
+  end
+  if n ~= 1 then whole = true end
   if not n then
     windows = windows + 1
     n = windows
-    ids[n] = id
+    ids[n], useds[n], ends[n] = id, 0, e
   end
-  useds[n], ends[n] = amount, opened + seconds
+  local used = useds[n] + amount
+  useds[n] = used > LARGEST and LARGEST or used
   return n
 end
 
 local function addContent(count)
-  if minuteEnd == 0 then minuteEnd, whole = opened + minuteSeconds, true end
-  if hourEnd == 0 then hourEnd, whole = opened + hourSeconds, true end
-  minuteUsed, hourUsed = minuteUsed + count, hourUsed + count
-  if minuteUsed > LARGEST then minuteUsed = LARGEST end
-  if hourUsed > LARGEST then hourUsed = LARGEST end
+  if minuteStep > 0 then addTo(MINUTE, count, minuteSeconds, minuteStep)
+  else
+    if minuteEnd == 0 then minuteEnd, whole = opened + minuteSeconds, true end
+    minuteUsed = minuteUsed + count
+    if minuteUsed > LARGEST then minuteUsed = LARGEST end
+  end
+  if hourStep > 0 then addTo(HOUR, count, hourSeconds, hourStep)
+  else
+    if hourEnd == 0 then hourEnd, whole = opened + hourSeconds, true end
+    hourUsed = hourUsed + count
+    if hourUsed > LARGEST then hourUsed = LARGEST end
+  end
 end
 
 local function openCpu()
@@ -97,29 +150,44 @@ end
 
 -- Mostly a decision is of the same kind as the one before: a kind is decoded when another one comes.
 local current = 0
-local flags, graphql, content, primary, category, limit, seconds, hash, points, ownMinute, ownHour
+local flags, graphql, content, primary, category, ownShadow, limit, seconds, step, hash, points, ownMinute, ownHour
 
 local function flagsOf(kind)
   return input:byte(FIRST_KIND + (kind - FIRST_DECISION) * KIND_BYTES)
 end
 
-local function takeFrom(id, amount)
-  local n = find(id)
-  if not n then return end
-  if n ~= 1 then whole = true end
-  useds[n] = max(0, useds[n] - amount)
+local function takeFrom(id, amount, seconds, step)
+  if step == 0 then
+    local n = find(id)
+    if not n then return end
+    if n ~= 1 then whole = true end
+    useds[n] = max(0, useds[n] - amount)
+    return
+  end
+  -- The oldest goes first, so that the rest counts long enough.
+  whole = true
+  local steps = {}
+  for n = 1, windows do
+    if ids[n] == id then steps[#steps + 1] = n end
+  end
+  table.sort(steps, function(one, other) return ends[one] < ends[other] end)
+  for _, n in ipairs(steps) do
+    local taken = useds[n] < amount and useds[n] or amount
+    useds[n], amount = useds[n] - taken, amount - taken
+  end
 end
 
 -- Of the decision that is named: its window may be another one by now, which has nothing of it.
 local function giveBack()
   if primary then
-    if category == 0 then coreUsed = max(0, coreUsed - 1) else takeFrom(category, 1) end
+    if category == CORE and step == 0 then coreUsed = max(0, coreUsed - 1) else takeFrom(category, 1, seconds, step) end
   end
-  takeFrom(hash, points)
+  if graphql then takeFrom(hash, points, graphqlSeconds, graphqlStep) else takeFrom(hash, points, restSeconds, restStep) end
   if content then
-    minuteUsed, hourUsed = max(0, minuteUsed - 1), max(0, hourUsed - 1)
-    takeFrom(hash + 1, 1)
-    takeFrom(hash + 2, 1)
+    if minuteStep > 0 then takeFrom(MINUTE, 1, minuteSeconds, minuteStep) else minuteUsed = max(0, minuteUsed - 1) end
+    if hourStep > 0 then takeFrom(HOUR, 1, hourSeconds, hourStep) else hourUsed = max(0, hourUsed - 1) end
+    takeFrom(hash + 1, 1, minuteSeconds, minuteStep)
+    takeFrom(hash + 2, 1, hourSeconds, hourStep)
   end
 end
 
@@ -133,7 +201,7 @@ for k = 1, #keys do
 
   -- Where ends of requests are all that a caller has here, they change ten bytes.
   local ended = false
-  if operations == 1 and kind <= END_GRAPHQL and value and not foreign then
+  if operations == 1 and kind <= END_GRAPHQL and value and not foreign and cpuStep == 0 then
     local holder, believed, count, used, usedByGraphql, e = unpackStruct('<I4I4I2I4I4I4', value, 44)
     if holder == gateway and count >= number and believed > now and e > now and e <= lastCpu then
       used = used + amount
@@ -225,8 +293,9 @@ for k = 1, #keys do
     elseif kind >= FIRST_DECISION then
       if kind ~= current then
         current = kind
-        flags, category, limit, seconds, hash, points, ownMinute, ownHour =
-          unpackStruct('<I1I1I4I4I6I4I4I4', input, FIRST_KIND + (kind - FIRST_DECISION) * KIND_BYTES)
+        flags, category, ownShadow, limit, seconds, hash, points, ownMinute, ownHour =
+          unpackStruct('<I1I1I1I4I4I6I4I4I4', input, FIRST_KIND + (kind - FIRST_DECISION) * KIND_BYTES)
+        seconds, step = span(seconds)
         graphql, content, primary = band(flags, 1) ~= 0, band(flags, 2) ~= 0, band(flags, 4) ~= 0
       end
       if flags >= GIVES_BACK then
@@ -235,70 +304,98 @@ for k = 1, #keys do
         mine = mine > 0 and mine - 1 or 0
       elseif flags >= ADDS_POINTS then
         changed = true
-        addTo(hash, amount, graphql and graphqlSeconds or restSeconds)
+        if graphql then addTo(hash, amount, graphqlSeconds, graphqlStep) else addTo(hash, amount, restSeconds, restStep) end
       else
       local used, reset = 0, 0
-      if category == 0 then
+      if category == CORE and step == 0 then
         if coreEnd > now and coreEnd <= now + seconds + 1 then used, reset = coreUsed, coreEnd end
       else
-        used, reset = spentOf(category, seconds)
+        used, reset = spentOf(category, seconds, step)
       end
       local exceeded = 0
       if primary and used >= limit then exceeded = 1 end
 
-      local pointLimit, pointSeconds = restLimit, restSeconds
-      if graphql then pointLimit, pointSeconds = graphqlLimit, graphqlSeconds end
-      local pointsAt = nil
+      local pointLimit, pointSeconds, pointStep = restLimit, restSeconds, restStep
+      if graphql then pointLimit, pointSeconds, pointStep = graphqlLimit, graphqlSeconds, graphqlStep end
+      local pointsAt, pointsUsed, pointsEnd = nil, 0, 0
       if points > 0 then
-        pointsAt = windows > 0 and ids[1] == hash and 1 or find(hash)
-        if pointsAt and ends[pointsAt] > now + pointSeconds + 1 then pointsAt = nil end
-        if (pointsAt and useds[pointsAt] or 0) + points > pointLimit then exceeded = exceeded + 2 end
+        if pointStep == 0 then
+          pointsAt = windows > 0 and ids[1] == hash and 1 or find(hash)
+          if pointsAt and ends[pointsAt] > now + pointSeconds + 1 then pointsAt = nil end
+          if pointsAt then pointsUsed, pointsEnd = useds[pointsAt], ends[pointsAt] end
+        else
+          pointsUsed = spentOf(hash, pointSeconds, pointStep)
+        end
+        if pointsUsed + points > pointLimit then exceeded = exceeded + 2 end
       end
       if mine + others >= concurrent then exceeded = exceeded + 4 end
-      if cpuUsed >= cpuLimit and cpuEnd > 0 then exceeded = exceeded + 8 end
-      if graphql and graphqlUsed >= graphqlCpuLimit and cpuEnd > 0 then exceeded = exceeded + 16 end
+      local cpuNow, graphqlNow, cpuOpen = cpuUsed, graphqlUsed, cpuEnd > 0
+      if cpuStep > 0 then
+        cpuNow, graphqlNow, cpuOpen = spentOf(CPU, cpuSeconds, cpuStep), spentOf(GRAPHQL_CPU, cpuSeconds, cpuStep), true
+      end
+      if cpuNow >= cpuLimit and cpuOpen then exceeded = exceeded + 8 end
+      if graphql and graphqlNow >= graphqlCpuLimit and cpuOpen then exceeded = exceeded + 16 end
+      local minuteNow, hourNow = minuteUsed, hourUsed
       if content then
-        if minuteUsed >= minuteLimit or (ownMinute < NONE and spentOf(hash + 1, minuteSeconds) >= ownMinute) then
+        if minuteStep > 0 then minuteNow = spentOf(MINUTE, minuteSeconds, minuteStep) end
+        if hourStep > 0 then hourNow = spentOf(HOUR, hourSeconds, hourStep) end
+        if minuteNow >= minuteLimit or (ownMinute < NONE and spentOf(hash + 1, minuteSeconds, minuteStep) >= ownMinute) then
           exceeded = exceeded + 32
         end
-        if hourUsed >= hourLimit or (ownHour < NONE and spentOf(hash + 2, hourSeconds) >= ownHour) then
+        if hourNow >= hourLimit or (ownHour < NONE and spentOf(hash + 2, hourSeconds, hourStep) >= ownHour) then
           exceeded = exceeded + 64
         end
       end
 
       local refusing = exceeded
-      if exceeded ~= 0 and shadow ~= 0 then refusing = band(exceeded, bit.bnot(shadow)) end
+      local inShadow = ownShadow == 0 and shadow or bor(shadow, ownShadow)
+      if exceeded ~= 0 and inShadow ~= 0 then refusing = band(exceeded, bit.bnot(inShadow)) end
       if refusing ~= 0 then
-        if reset == 0 then reset = opened + seconds end
         local by, waitUntil = 0, 0
         if band(refusing, 1) ~= 0 then
+          if step > 0 then reset = freedAt(category, seconds, step, used + 1 - limit) end
+          if reset == 0 then reset = opened + seconds end
           by, waitUntil = 1, reset
         else
-          local function lasts(bitValue, index, e, window)
-            if band(refusing, bitValue) == 0 then return end
+          if reset == 0 then reset = opened + seconds end
+          -- When a fixed window ends, or so much of a sliding one.
+          local function lasts(index, e, id, window, windowStep, excess)
+            if windowStep > 0 then e = freedAt(id, window, windowStep, excess) end
             if e == 0 then e = opened + window end
             if e > waitUntil then by, waitUntil = index, e end
           end
           if band(refusing, 4) ~= 0 then by = 3 end
-          lasts(2, 2, pointsAt and ends[pointsAt] or 0, pointSeconds)
-          lasts(8, 4, cpuEnd, cpuSeconds)
-          lasts(16, 5, cpuEnd, cpuSeconds)
-          if minuteUsed >= minuteLimit then lasts(32, 6, minuteEnd, minuteSeconds) end
-          local ownUsed, ownEnd = spentOf(hash + 1, minuteSeconds)
-          if ownUsed >= ownMinute then lasts(32, 6, ownEnd, minuteSeconds) end
-          if hourUsed >= hourLimit then lasts(64, 7, hourEnd, hourSeconds) end
-          ownUsed, ownEnd = spentOf(hash + 2, hourSeconds)
-          if ownUsed >= ownHour then lasts(64, 7, ownEnd, hourSeconds) end
+          if band(refusing, 2) ~= 0 then
+            lasts(2, pointsEnd, hash, pointSeconds, pointStep, pointsUsed + points - pointLimit)
+          end
+          if band(refusing, 8) ~= 0 then lasts(4, cpuEnd, CPU, cpuSeconds, cpuStep, cpuNow + 1 - cpuLimit) end
+          if band(refusing, 16) ~= 0 then
+            lasts(5, cpuEnd, GRAPHQL_CPU, cpuSeconds, cpuStep, graphqlNow + 1 - graphqlCpuLimit)
+          end
+          if band(refusing, 32) ~= 0 then
+            if minuteNow >= minuteLimit then
+              lasts(6, minuteEnd, MINUTE, minuteSeconds, minuteStep, minuteNow + 1 - minuteLimit)
+            end
+            local ownUsed, ownEnd = spentOf(hash + 1, minuteSeconds, minuteStep)
+            if ownUsed >= ownMinute then
+              lasts(6, ownEnd, hash + 1, minuteSeconds, minuteStep, ownUsed + 1 - ownMinute)
+            end
+          end
+          if band(refusing, 64) ~= 0 then
+            if hourNow >= hourLimit then lasts(7, hourEnd, HOUR, hourSeconds, hourStep, hourNow + 1 - hourLimit) end
+            local ownUsed, ownEnd = spentOf(hash + 2, hourSeconds, hourStep)
+            if ownUsed >= ownHour then lasts(7, ownEnd, hash + 2, hourSeconds, hourStep, ownUsed + 1 - ownHour) end
+          end
         end
         local mark = by == 3 and others > 0 and 128 or 0
         replied = replied + 1
-        replies[replied] = pack('<I1I1I4I4I4', by, band(exceeded, shadow) + mark, waitUntil, used, reset)
+        replies[replied] = pack('<I1I1I4I4I4', by, band(exceeded, inShadow) + mark, waitUntil, used, reset)
       else
         changed = true
         if not primary then
           -- What costs nothing opens no window.
           if reset == 0 then used, reset = 0, (math.floor(now / 3600) + 1) * 3600 end
-        elseif category == 0 then
+        elseif category == CORE and step == 0 then
           if reset == 0 then
             coreUsed, coreEnd, whole = 0, opened + seconds, true
           end
@@ -306,19 +403,20 @@ for k = 1, #keys do
           if coreUsed > LARGEST then coreUsed = LARGEST end
           used, reset = coreUsed, coreEnd
         else
-          local n = addTo(category, 1, seconds)
-          used, reset = useds[n], ends[n]
+          local n = addTo(category, 1, seconds, step)
+          if step > 0 then used, reset = spentOf(category, seconds, step)
+          else used, reset = useds[n], ends[n] end
         end
         if points > 0 then
           if pointsAt == 1 and useds[1] + points <= LARGEST then useds[1] = useds[1] + points
-          else addTo(hash, points, pointSeconds) end
+          else addTo(hash, points, pointSeconds, pointStep) end
         end
         mine = mine + 1
-        if cpuEnd == 0 then openCpu() end
+        if cpuEnd == 0 and cpuStep == 0 then openCpu() end
         if content then
           addContent(1)
-          if ownMinute < NONE then addTo(hash + 1, 1, minuteSeconds) end
-          if ownHour < NONE then addTo(hash + 2, 1, hourSeconds) end
+          if ownMinute < NONE then addTo(hash + 1, 1, minuteSeconds, minuteStep) end
+          if ownHour < NONE then addTo(hash + 2, 1, hourSeconds, hourStep) end
         end
         local mark = (mine + others) * 2 > concurrent and 128 or 0
         replied = replied + 1
@@ -328,7 +426,10 @@ for k = 1, #keys do
     elseif kind <= END_GRAPHQL then
       changed = true
       mine = mine > number and mine - number or 0
-      if amount > 0 then
+      if amount > 0 and cpuStep > 0 then
+        addTo(CPU, amount, cpuSeconds, cpuStep)
+        if kind == END_GRAPHQL then addTo(GRAPHQL_CPU, amount, cpuSeconds, cpuStep) end
+      elseif amount > 0 then
         if cpuEnd == 0 then openCpu() end
         cpuUsed = cpuUsed + amount
         if cpuUsed > LARGEST then cpuUsed = LARGEST end

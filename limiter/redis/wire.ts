@@ -1,13 +1,14 @@
-import { endpointNames, hashOf } from '../endpoints.ts';
+import { bitsOf, endpointNames, hashOf } from '../endpoints.ts';
 import {
   CATEGORIES,
   type Ask,
   type CallerState,
-  LIMITS,
   type LimitRules,
+  type LimitWindow,
   type Verdict,
   type WindowState,
 } from '../types.ts';
+import { withoutSteps } from '../window-form.ts';
 import type { Batch } from './batch.ts';
 
 /** What is done to a caller besides decisions; the script knows these numbers, and decisions follow them. */
@@ -34,7 +35,9 @@ export type Operation = {
 /** A kind of decision, or of what changes one. */
 type Decision = Readonly<{ ask: Ask; change: number }>;
 
-const DECISION_BYTES = 28;
+const DECISION_BYTES = 29;
+/** Of the length of a window: it slides. */
+const SLIDES = 2 ** 31;
 const GRAPHQL = 1;
 const CONTENT = 2;
 const PRIMARY = 4;
@@ -96,20 +99,24 @@ function encodeHeader(
     leaseSeconds,
     concurrent.limit,
     restPoints.limit,
-    restPoints.windowSeconds,
+    spanOf(restPoints),
     graphqlPoints.limit,
-    graphqlPoints.windowSeconds,
+    spanOf(graphqlPoints),
     cpu.totalSeconds * 1e6,
     cpu.graphqlSeconds * 1e6,
-    cpu.windowSeconds,
+    spanOf(cpu),
     contentPerMinute.limit,
-    contentPerMinute.windowSeconds,
+    spanOf(contentPerMinute),
     contentPerHour.limit,
-    contentPerHour.windowSeconds,
-    rules.shadow.reduce((bits, name) => bits | (1 << LIMITS.indexOf(name)), 0),
+    spanOf(contentPerHour),
+    bitsOf(rules.shadow),
   ]) {
     at = out.writeUInt32LE(Math.min(number, NO_LIMIT), at);
   }
+}
+
+function spanOf({ windowSeconds, window }: LimitWindow): number {
+  return window === 'sliding' ? windowSeconds + SLIDES : windowSeconds;
 }
 
 /** The number of a decision's kind; one that `decisions` has not yet is added there. */
@@ -132,8 +139,9 @@ function encodeDecisions(out: Buffer, decisions: readonly Decision[]): void {
     const flags = (graphql ? GRAPHQL : 0) + (content ? CONTENT : 0) + (primary ? PRIMARY : 0) + change;
     at = out.writeUInt8(flags, at);
     at = out.writeUInt8(endpoint.categoryIndex, at);
+    at = out.writeUInt8(endpoint.shadow, at);
     at = out.writeUInt32LE(Math.min(quota, NO_LIMIT), at);
-    at = out.writeUInt32LE(rules.categories[endpoint.category].windowSeconds, at);
+    at = out.writeUInt32LE(spanOf(rules.categories[endpoint.category]), at);
     at = out.writeUIntLE(endpoint.hash * WINDOW_KINDS, at, 6);
     at = out.writeUInt32LE(points, at);
     at = out.writeUInt32LE(Math.min(endpoint.contentPerMinute, NO_LIMIT), at);
@@ -173,6 +181,14 @@ const FIXED_WINDOWS = [
   { name: 'cpu', end: 61, used: 53, scale: 1000 },
   { name: 'graphql-cpu', end: 61, used: 57, scale: 1000 },
 ] as const;
+
+/** The steps of those that slide, by the ids that the script has for them. */
+const STEPS: Readonly<Record<number, { name: string; scale: number }>> = {
+  10: { name: 'content-minute', scale: 1 },
+  11: { name: 'content-hour', scale: 1 },
+  12: { name: 'cpu', scale: 1000 },
+  13: { name: 'graphql-cpu', scale: 1000 },
+};
 
 const VERSION = 1;
 const MORE_LEASES = 13;
@@ -214,14 +230,16 @@ export function decodeState(key: string, value: Buffer | null, nowMs: number): C
   for (const at of [FIRST_WINDOW, ...moreWindows.map((id) => ({ id, used: id + 6, end: id + 10 }))]) {
     const reset = value.readUInt32LE(at.end);
     if (reset <= now) continue;
-    windows.push({ name: windowName(value.readUIntLE(at.id, 6)), used: value.readUInt32LE(at.used), reset });
+    const id = value.readUIntLE(at.id, 6);
+    const scale = STEPS[id]?.scale ?? 1;
+    windows.push({ name: windowName(id), used: value.readUInt32LE(at.used) / scale, reset });
   }
   const moreLeases = places(FIXED_BYTES, value.readUInt16LE(MORE_LEASES), LEASE_BYTES);
   let underWay = 0;
   for (const at of [FIRST_LEASE, ...moreLeases.map((count) => ({ count, believed: count + 6 }))]) {
     if (value.readUInt32LE(at.believed) > now) underWay += value.readUInt16LE(at.count);
   }
-  return { key, underWay, windows };
+  return { key, underWay, windows: withoutSteps(windows) };
 }
 
 function places(start: number, count: number, bytes: number): number[] {
@@ -232,6 +250,8 @@ const nameByHash = new Map<number, string>();
 
 function windowName(id: number): string {
   if (id < CATEGORIES.length) return CATEGORIES[id] ?? '';
+  const step = STEPS[id];
+  if (step !== undefined) return step.name;
   const names = endpointNames();
   for (let n = nameByHash.size; n < names.length; n += 1) nameByHash.set(hashOf(names[n]!), names[n]!);
   const kind = ['points', 'content-minute', 'content-hour'][id % WINDOW_KINDS] ?? 'window';

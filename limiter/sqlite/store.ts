@@ -1,7 +1,8 @@
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 
+import type { StoredCaller } from '../memory/caller-records.ts';
 import { MemoryStore } from '../memory/store.ts';
-import type { Ask, CallerState, LimitRules, LimitStore, Verdict, WindowState } from '../types.ts';
+import type { Ask, CallerState, LimitRules, LimitStore, Verdict } from '../types.ts';
 
 /** Written by this version; another one is refused, since its counts could mean something else. */
 const SCHEMA_VERSION = 1;
@@ -45,7 +46,7 @@ export class SqliteStore implements LimitStore {
   readonly #flushing: NodeJS.Timeout;
   readonly #reportError: (error: unknown) => void;
   /** What a failed flush did not write. */
-  #unwritten = new Map<string, CallerState>();
+  #unwritten = new Map<string, StoredCaller>();
   #purgeAt = 0;
 
   constructor(path: string, { now, flushMs = 200, reportError }: SqliteStoreOptions = {}) {
@@ -145,9 +146,9 @@ export class SqliteStore implements LimitStore {
     const nowSeconds = Math.floor(this.nowMs() / 1000);
     this.#purge.run(nowSeconds);
     for (const row of this.#database.prepare('SELECT key, windows FROM callers').iterate()) {
-      const windows = JSON.parse(String(row['windows'])) as WindowState[];
+      const windows = JSON.parse(String(row['windows'])) as StoredCaller['windows'];
       const open = windows.filter(({ reset }) => reset > nowSeconds);
-      this.#memory.restore({ key: String(row['key']), underWay: 0, windows: open });
+      this.#memory.restore({ key: String(row['key']), windows: open });
     }
   }
 }

@@ -1,0 +1,47 @@
+import type { LimitWindow, WindowForm, WindowState } from './types.ts';
+
+export const WINDOW_FORMS: readonly WindowForm[] = ['fixed', 'sliding'];
+
+/** Into so many parts a sliding window is divided. */
+const PARTS = 12;
+
+/**
+ * A sliding window counts in steps: what was spent in the same step counts together, until the last of it is as old as
+ * the window is long. So nobody ever gets more than the limit within the length of the window, and what was spent counts
+ * at most one step longer than it would in an exact one: a twelfth of the window, or a second where that is more.
+ *
+ * Each step is a small window of its own, with its own end; the sliding window is the sum of those that are open.
+ */
+export function stepOf({ windowSeconds, window }: LimitWindow): number {
+  return window === 'sliding' ? Math.ceil(windowSeconds / PARTS) : 0;
+}
+
+/** When that ends which is spent now, in whole seconds since the epoch; all stores cut time at the same places. */
+export function stepEnd(nowSeconds: number, windowSeconds: number, step: number): number {
+  return (Math.floor(nowSeconds / step) + 1) * step + windowSeconds;
+}
+
+/** A step of a sliding window: how much counts until when. */
+type Step = Readonly<{ used: number; end: number }>;
+
+/** When so much of what was spent no longer counts; 0: it never is so much. */
+export function freedAt(steps: readonly Step[], amount: number): number {
+  let freed = 0;
+  for (const { used, end } of steps.toSorted((one, other) => one.end - other.end)) {
+    freed += used;
+    if (freed >= amount) return end;
+  }
+  return 0;
+}
+
+/** One line for each window: the steps of a sliding one together. */
+export function withoutSteps(windows: readonly WindowState[]): WindowState[] {
+  const byName = new Map<string, WindowState>();
+  for (const window of windows) {
+    const { name, used, reset } = window;
+    const other = byName.get(name);
+    const both = other && { name, used: other.used + used, reset: Math.min(other.reset, reset) };
+    byName.set(name, both ?? window);
+  }
+  return [...byName.values()];
+}
