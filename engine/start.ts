@@ -15,6 +15,7 @@ import { checkDatabase } from './db/check-database.ts';
 import { Database } from './db/database.ts';
 import { FolderLock } from './db/folder-lock.ts';
 import { DatabaseInUse } from './db/identity.ts';
+import { tellBadRecords } from './db/tell-bad-records.ts';
 import type { Engine } from './engine.ts';
 import { eventParts } from './events/parts.ts';
 import { execParts } from './exec/parts.ts';
@@ -137,9 +138,8 @@ async function findSurvivors(engine: Engine, restarts: Restarts): Promise<void> 
   await reconcileContainers(engine, (id) => restarts.startWithDaemon(id));
   deliverRemains(engine);
   await reconcileExecs(engine);
-  for (const { table, id, reason } of db.badRecords.all()) {
-    log.error({ table, id, err: reason }, 'a record cannot be read: it is passed over, and left as it is');
-  }
+  tellBadRecords(db, log);
+  setAside.tellEarlier();
   layers.reconcile(containers.ids(), images.ids(), setAside);
   tellLostLayers(engine, log);
 }

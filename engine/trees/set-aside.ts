@@ -1,4 +1,4 @@
-import { mkdirSync, renameSync } from 'node:fs';
+import { mkdirSync, readdirSync, renameSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 
 import { hasCode } from '../lib/errors.ts';
@@ -21,6 +21,13 @@ export class SetAside {
     this.#log = log;
   }
 
+  /** Says where there is something from earlier starts: what it is, they have named. */
+  tellEarlier(): void {
+    const folder = dirname(this.#folder);
+    const starts = list(folder).filter((name) => name !== basename(this.#folder)).length;
+    if (starts > 0) this.#log.warn({ folder, starts }, 'files that earlier starts have set aside are still there');
+  }
+
   /** A file that cannot be moved stays where it is. */
   take(path: string): void {
     const place = join(this.#folder, relative(this.#dataRoot, dirname(path)));
@@ -33,5 +40,14 @@ export class SetAside {
       return;
     }
     this.#log.warn({ path, to: place }, 'a path without a record was set aside');
+  }
+}
+
+function list(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return [];
+    throw error;
   }
 }

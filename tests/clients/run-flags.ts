@@ -83,7 +83,7 @@ export const runFlags: Readonly<Record<string, readonly Row[]>> = {
     made('-h box.lan'),
     row('-h box --domainname lan', 'hostname; hostname -d; grep box /etc/hosts'),
     made('-h -bad', strictNames),
-    made('-h under_score', strictNames),
+    row('-h under_score', 'hostname; cat /etc/hostname'),
     row('-e A=1 -e A=2 -e EMPTY= -e FROM_CLIENT -e NOT_SET', 'env | sort'),
     row('--env-file {dir}/env', 'env | sort'),
     row('--env-file {dir}/env -e B', 'env | sort'),

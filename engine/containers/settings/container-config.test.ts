@@ -54,6 +54,10 @@ test('an empty entrypoint leaves the command alone', () => {
   assert.deepEqual(commandOf(complete({ Entrypoint: [''], Cmd: ['ls'] })), { path: 'ls', args: [] });
 });
 
+test('a host name may have underscores, as many compose files write them', () => {
+  assert.equal(complete({ Hostname: 'under_score.lan' }).Hostname, 'under_score.lan');
+});
+
 test('a health check takes from the image what it leaves out', () => {
   const { Healthcheck } = complete({ Healthcheck: { Test: ['CMD', 'false'], Interval: 0 } });
 
@@ -61,7 +65,8 @@ test('a health check takes from the image what it leaves out', () => {
 });
 
 const refused: [ContainerConfigBody, RegExp][] = [
-  [{ Hostname: 'under_score' }, /invalid hostname/],
+  [{ Hostname: 'two words' }, /invalid hostname/],
+  [{ Hostname: '-bad' }, /invalid hostname/],
   [{ MacAddress: '02:42' }, /mac address/],
   [{ Env: ['=x'] }, /invalid environment variable/],
   [{ WorkingDir: 'relative' }, /absolute path/],

@@ -8,8 +8,8 @@ import { portKey } from './port-bindings.ts';
 import { signalNumber } from './signals.ts';
 
 const LEAST_NS = 1_000_000;
-const HOSTNAME =
-  /^(?=.{1,253}$)[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*$/;
+/** RFC 1123, and the underscores of many compose files. */
+const HOSTNAME = /^(?=.{1,253}$)(\w([\w-]{0,61}\w)?)(\.\w([\w-]{0,61}\w)?)*$/;
 
 /** The body's settings over the image's, checked. Throws `invalid`. */
 export function completeConfig(
