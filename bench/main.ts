@@ -1,9 +1,10 @@
-/** `./gantry bench [engine|limiter|gateway|soak] [part of a name]`: every budget with its ratio. */
-const [name = 'engine', only] = process.argv.slice(2);
-const benches: Record<string, () => Promise<{ main: (only?: string) => Promise<void> }>> = {
+/** `./gantry bench [engine|start|limiter|gateway|soak] [part of a name]`: every budget with its ratio. */
+const [name = 'engine', ...more] = process.argv.slice(2);
+const benches: Record<string, () => Promise<{ main: (...more: string[]) => Promise<void> }>> = {
   engine: async () => await import('./engine.ts'),
   limiter: async () => await import('./limiter.ts'),
   gateway: async () => await import('./gateway.ts'),
+  start: async () => await import('./start.ts'),
   soak: async () => await import('./soak.ts'),
 };
 
@@ -13,4 +14,4 @@ if (load === undefined) {
   process.exit(2);
 }
 const bench = await load();
-await bench.main(only);
+await bench.main(...more);
