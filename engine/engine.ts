@@ -4,6 +4,7 @@ import type { Config } from './config/daemon-config.ts';
 import type { Runs } from './containers/runs/runs.ts';
 import type { Samplers } from './containers/stats/samplers.ts';
 import type { ContainerStore } from './containers/store.ts';
+import type { Copies } from './copies/copies.ts';
 import type { Database } from './db/database.ts';
 import type { Events } from './events/events.ts';
 import type { ExecStore } from './exec/store.ts';
@@ -44,6 +45,8 @@ export type Engine = Readonly<{
   blobs: Blobs;
   archives: Archives;
   layers: Layers;
+  /** Of files, out of containers and into them. */
+  copies: Copies;
   images: ImageStore;
   /** Asked before an image is removed. */
   imageUsage: ImageUsage;

@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 
+import { containerFileRoutes } from './containers/archive/routes.ts';
 import { containerRoutes } from './containers/routes.ts';
 import type { Engine } from './engine.ts';
 import { eventRoutes } from './events/routes.ts';
@@ -13,6 +14,7 @@ import { volumeRoutes } from './volumes/routes.ts';
 export function routes(engine: Engine): FastifyPluginAsyncTypebox[] {
   return [
     containerRoutes(engine),
+    containerFileRoutes(engine),
     execRoutes(engine),
     imageRoutes(engine),
     systemRoutes(engine),

@@ -11,6 +11,7 @@ import { Restarts } from './containers/runs/restarts.ts';
 import { stopAllContainers } from './containers/runs/stop-all.ts';
 import { isAlive } from './containers/state.ts';
 import type { ContainerStore } from './containers/store.ts';
+import { Copies } from './copies/copies.ts';
 import { checkDatabase } from './db/check-database.ts';
 import { Database } from './db/database.ts';
 import { FolderLock } from './db/folder-lock.ts';
@@ -120,6 +121,7 @@ function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDis
     setAside: new SetAside(config.dataRoot, clock.now(), log),
     archives: undo.use(new Archives(background)),
     deliveries: undo.use(new Deliveries({ background, clock, log })),
+    copies: undo.use(new Copies(background, ofImages.layers.writable)),
     runtimes: new Runtimes(config),
     ...ofEvents,
     ...ofContainers.parts,

@@ -32,17 +32,20 @@ static void unescape(char *path)
 }
 
 /*
- * The clone of the host's mounts holds what the daemon had mounted of other containers at this moment, such as the
- * root of a stopped one that somebody copies from. It would stay busy as long as we live. Only mounts that are private
- * are dropped: others would be unmounted on the host as well.
+ * The clone of the host's mounts holds what the daemon had mounted of containers at this moment, because somebody copies
+ * from them. Those of others would stay busy as long as we live. Only mounts that are private are dropped: others would
+ * be unmounted on the host as well. Returns whether our own root is among them: the kernel wants one mount of a writable
+ * layer, so it is ours as well.
  */
-static void drop_other_roots(void)
+static bool drop_other_roots(void)
 {
-    char folder[PATH_MAX];
-    snprintf(folder, sizeof folder, "%s", options.rootfs_target);
+    bool is_mounted = false;
+    char target[PATH_MAX], folder[PATH_MAX];
+    if (realpath(options.rootfs_target, target) == NULL) return false;
+    snprintf(folder, sizeof folder, "%s", target);
     for (int up = 0; up < 2; up++) {
         char *slash = strrchr(folder, '/');
-        if (slash == NULL || slash == folder) return;
+        if (slash == NULL || slash == folder) return false;
         *slash = 0;
     }
     size_t length = strlen(folder);
@@ -52,8 +55,10 @@ static void drop_other_roots(void)
         if (sscanf(line, "%*s %*s %*s %*s %4095s %*s %63s", path, optional) != 2) continue;
         unescape(path);
         if (strncmp(path, folder, length) != 0 || path[length] != '/' || strcmp(optional, "-") != 0) continue;
-        umount2(path, MNT_DETACH);
+        if (strcmp(path, target) == 0) is_mounted = true;
+        else umount2(path, MNT_DETACH);
     }
+    return is_mounted;
 }
 
 /* Two mounts may show the same folder; only the mount id differs. */
@@ -100,7 +105,7 @@ void enter_own_mounts(void)
     if (options.rootfs_target == NULL) return;
     if (unshare(CLONE_NEWNS) < 0) fail("unshare mounts");
     leave_chroot();
-    drop_other_roots();
+    if (drop_other_roots()) return;
     /* Relative lower folders keep the options below the kernel's limit of one page. */
     if (chdir(options.rootfs_base) < 0) fail("enter the layers");
     if (mount("overlay", options.rootfs_target, "overlay", 0, options.rootfs_options) < 0) fail("mount the root");

@@ -59,8 +59,9 @@ export async function finishRemoval(engine: RemoveNeeds, container: Container): 
   const { id, mounts } = container;
   const about = { container: id };
   const run = engine.runs.of(id);
+  const copied = run.endCopies();
   if (mounts.some(({ type }) => type === 'volume')) {
-    await settlesWithin(run.cleaned(), CLEANING_SECONDS, clock);
+    await settlesWithin(Promise.all([run.cleaned(), copied]), CLEANING_SECONDS, clock);
     // The next daemon removes volumes that cannot be removed now: they are still anonymous.
     await background.run('remove the volumes of a container', about, async () => {
       await removeAnonymousVolumes(engine, mounts);
@@ -73,6 +74,7 @@ export async function finishRemoval(engine: RemoveNeeds, container: Container): 
   background.untilDone('remove the files of a container', about, async () => {
     await run.cleaned();
     await engine.deliveries.remove(container);
+    await copied;
     engine.runs.forget(id);
     await rm(containerFolder(engine.config, id), { recursive: true, force: true });
     await engine.layers.remove(id); // the last step: until then the next daemon knows that the rest is to be removed

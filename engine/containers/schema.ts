@@ -164,6 +164,8 @@ export const AttachQuery = Type.Object({
   stderr: Type.Optional(Type.Boolean({ default: false })),
 });
 
+export const ArchiveQuery = Type.Object({ path: Type.Optional(Type.String({ description: 'In the container' })) });
+
 export const ResizeQuery = Type.Object({
   h: Type.Integer({ minimum: 0, maximum: 65_535, description: 'Characters' }),
   w: Type.Integer({ minimum: 0, maximum: 65_535, description: 'Characters' }),

@@ -13,9 +13,9 @@ export type Mount = Readonly<{
   isSlave: boolean;
 }>;
 
-/** All mounts that this process sees, in mount order. */
-export function mountTable(): Mount[] {
-  const lines = readFileSync('/proc/self/mountinfo', 'utf8').split('\n');
+/** All mounts that this process sees, in mount order; a thread may see others. */
+export function mountTable(table = '/proc/self/mountinfo'): Mount[] {
+  const lines = readFileSync(table, 'utf8').split('\n');
   return lines.filter((line) => line !== '').map(readLine);
 }
 

@@ -1,18 +1,39 @@
+import { closeSync, existsSync, realpathSync } from 'node:fs';
+
+import { holdAt } from '../host/look-at.ts';
+import { mountTable } from '../host/mount-table.ts';
+import { attachMount } from '../host/mount-tree.ts';
 import { mountOverlay, unmount, unmountInBackground } from '../host/mount.ts';
 import { hasCode } from '../lib/errors.ts';
 import { KeyLock } from '../lib/key-lock.ts';
 import type { Overlay } from './layers.ts';
 
-/** Overlays that the daemon itself has mounted; several users share one mount. */
+/** The mount that somebody else has of a root, as a descriptor of a copy. */
+export type Borrow = () => Promise<number>;
+
+/**
+ * Overlays that the daemon itself has mounted; several users share one mount. Of a root that is mounted already, in a
+ * shim, there is a copy of that mount: the kernel knows no two mounts of one writable layer.
+ */
 export class HostMounts {
   readonly #users = new Map<string, number>();
   readonly #locks = new KeyLock();
 
-  async mount(overlay: Overlay): Promise<AsyncDisposable & { path: string }> {
+  /** Removes what a killed daemon has left below this folder. */
+  clear(folder: string): void {
+    if (!existsSync(folder)) return;
+    const below = `${realpathSync(folder)}/`;
+    for (const { path } of mountTable().toReversed()) if (path.startsWith(below)) unmount(path, { lazy: true });
+  }
+
+  async mount(overlay: Overlay, borrow?: Borrow): Promise<AsyncDisposable & { path: string }> {
     const { target } = overlay;
     using _lock = await this.#locks.hold(target);
     const users = this.#users.get(target) ?? 0;
-    if (users === 0) mountFrom(overlay.base, overlay);
+    if (users === 0) {
+      if (borrow === undefined) mountFrom(overlay.base, overlay);
+      else attachTo(target, await borrow());
+    }
     this.#users.set(target, users + 1);
     return { path: target, [Symbol.asyncDispose]: async () => await this.#leave(target) };
   }
@@ -33,6 +54,12 @@ export class HostMounts {
       unmount(target, { lazy: true });
     }
   }
+}
+
+function attachTo(target: string, tree: number): void {
+  using held = new DisposableStack();
+  held.adopt(tree, closeSync);
+  attachMount(tree, held.adopt(holdAt(-1, Buffer.from(target).toString('latin1')), closeSync));
 }
 
 /** The lower folders are relative to `base`, so the working directory changes during this synchronous call. */

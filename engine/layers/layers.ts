@@ -8,7 +8,7 @@ import type { SetAside } from '../trees/set-aside.ts';
 import { Trash } from '../trees/trash.ts';
 import type { Blobs } from './blobs.ts';
 import { COMMON, makeCommonLayer, OLD_COMMON } from './common-layer.ts';
-import { HostMounts } from './host-mounts.ts';
+import { HostMounts, type Borrow } from './host-mounts.ts';
 import { openLayers, type Layer, type Owner } from './records.ts';
 import { WritableLayers } from './writable-layers.ts';
 
@@ -52,6 +52,7 @@ export class Layers implements AsyncDisposable {
     const onFailure = (error: unknown, path: string): void =>
       log.warn({ err: error, path }, 'cannot remove a folder; the next start of the daemon tries again');
     this.#trash = new Trash(join(this.#directory, TRASH), onFailure);
+    this.#mounts.clear(WritableLayers.folder(dataRoot)); // before anything below it is removed
     this.#writable = new WritableLayers(dataRoot, onFailure);
   }
 
@@ -118,9 +119,17 @@ export class Layers implements AsyncDisposable {
     return existsSync(join(this.#directory, layer.folder));
   }
 
-  /** Mounts the root file system of a stopped container, so that the daemon can work on its files. */
-  async mountOnHost(containerId: string): Promise<AsyncDisposable & { path: string }> {
-    return await this.#mounts.mount(this.wholeOverlay(containerId));
+  /**
+   * Mounts the root file system of a container, so that the daemon can work on its files; `borrow` gives that of a
+   * running one. A start that finds it mounted takes this mount.
+   */
+  async mountOnHost(containerId: string, borrow?: Borrow): Promise<AsyncDisposable & { path: string }> {
+    return await this.#mounts.mount(this.wholeOverlay(containerId), borrow);
+  }
+
+  /** The folder of the writable layers, in which roots are mounted. */
+  get writable(): string {
+    return this.#writable.directory;
   }
 
   /** Removes a container's writable layer, its files in the background. May be called twice. */

@@ -16,10 +16,18 @@ export class WritableLayers implements AsyncDisposable {
   readonly #directory: string;
   readonly #trash: Trash;
 
+  static folder(dataRoot: string): string {
+    return join(dataRoot, 'writable');
+  }
+
   constructor(dataRoot: string, onFailure: (error: unknown, path: string) => void) {
-    this.#directory = join(dataRoot, 'writable');
+    this.#directory = WritableLayers.folder(dataRoot);
     mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
     this.#trash = new Trash(join(this.#directory, TRASH), onFailure);
+  }
+
+  get directory(): string {
+    return this.#directory;
   }
 
   make(containerId: string): void {

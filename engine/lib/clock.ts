@@ -30,7 +30,7 @@ export async function nextTurn(clock: Clock): Promise<void> {
 }
 
 /** Whether `work` settles within this time. */
-export async function settlesWithin(work: Promise<void>, seconds: number, clock: Clock): Promise<boolean> {
+export async function settlesWithin(work: Promise<unknown>, seconds: number, clock: Clock): Promise<boolean> {
   const late = Promise.withResolvers<boolean>();
   using _timer = clock.after(seconds * 1000, () => late.resolve(false));
   return await Promise.race([work.then(() => true), late.promise]);

@@ -14,6 +14,9 @@ type WaitingClient = Readonly<{
   cancel: () => void;
 }>;
 
+/** A copy of the container's files under way. */
+type Copy = Readonly<{ stop: () => void; ended: Promise<void> }>;
+
 /** What is shown of a container that was removed while it was waited for. */
 const REMOVED_CODE = 137;
 
@@ -69,6 +72,7 @@ export class Run {
   #shim: Shim | undefined;
   #startingShim: Shim | undefined;
   #clients = new Set<WaitingClient>();
+  readonly #copies = new Set<Copy>();
   readonly #ends = new Set<(exitCode: number | undefined) => void>();
   #settled: PromiseWithResolvers<void> | undefined;
   #cleaned: Promise<void> | undefined;
@@ -110,6 +114,25 @@ export class Run {
 
   cancelClients(): void {
     for (const { cancel } of this.#clients) cancel();
+  }
+
+  /** Its files stay until the copy has ended; disposing tells that. A removal calls `stop`. */
+  addCopy(stop: () => void): Disposable {
+    const { promise: ended, resolve } = Promise.withResolvers<void>();
+    const copy = { stop, ended };
+    this.#copies.add(copy);
+    return {
+      [Symbol.dispose]: () => {
+        this.#copies.delete(copy);
+        resolve();
+      },
+    };
+  }
+
+  /** Stops all copies, and resolves when nothing of them is left. */
+  async endCopies(): Promise<void> {
+    for (const { stop } of this.#copies) stop();
+    await Promise.all([...this.#copies].map(async ({ ended }) => await ended));
   }
 
   /** The process runs, or ran when the daemon was started. */

@@ -1,4 +1,4 @@
-import { missing, NOT_BUILT, type StatusRows } from './row.ts';
+import { missing, NOT_BUILT, TAR, unknown, type StatusRows } from './row.ts';
 
 export const containerFileRows = {
   'GET /containers/{id}/changes': {
@@ -12,13 +12,23 @@ export const containerFileRows = {
     cases: [missing('/containers/running/export')],
   },
   'HEAD /containers/{id}/archive': {
-    statuses: [],
-    cases: [missing('/containers/running/archive?path=/etc')],
+    statuses: [200, 400, 404, 500], // the specification does not show them; those of GET
+    cases: [
+      [200, 'a folder', '/containers/running/archive?path=/etc', { type: '' }],
+      [400, 'no path', '/containers/running/archive'],
+      [404, 'there is no such file', '/containers/running/archive?path=/nowhere'],
+      unknown('/containers/nobody/archive?path=/etc'),
+    ],
   },
   'GET /containers/{id}/archive': {
     statuses: [200, 400, 404, 500],
-    never: NOT_BUILT,
-    cases: [missing('/containers/running/archive?path=/etc')],
+    cases: [
+      [200, 'a folder', '/containers/running/archive?path=/etc', { type: TAR }],
+      [400, 'no path', '/containers/running/archive'],
+      [400, 'a file that is said to be a folder', '/containers/running/archive?path=/etc/passwd/'],
+      [404, 'there is no such file', '/containers/running/archive?path=/nowhere'],
+      unknown('/containers/nobody/archive?path=/etc'),
+    ],
   },
   'PUT /containers/{id}/archive': {
     statuses: [200, 400, 403, 404, 500],

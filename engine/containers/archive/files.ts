@@ -1,0 +1,109 @@
+import { existsSync } from 'node:fs';
+
+import type { Config } from '../../config/daemon-config.ts';
+import type { Copies, OpenView } from '../../copies/copies.ts';
+import type { ViewMount } from '../../copies/messages.ts';
+import type { Layers } from '../../layers/layers.ts';
+import { settlesWithin, type Clock } from '../../lib/clock.ts';
+import { EngineError, hasCode } from '../../lib/errors.ts';
+import type { KeyLock } from '../../lib/key-lock.ts';
+import { networkOwner } from '../links/network-owner.ts';
+import { refuseUnclear } from '../runs/alive.ts';
+import { etcFilesOf } from '../runs/etc-files.ts';
+import type { Runs } from '../runs/runs.ts';
+import { isAlive } from '../state.ts';
+import type { Container, ContainerStore } from '../store.ts';
+
+export type FilesNeeds = {
+  clock: Clock;
+  config: Config;
+  containers: ContainerStore;
+  copies: Copies;
+  layers: Layers;
+  locks: KeyLock;
+  runs: Runs;
+};
+
+type How = Readonly<{
+  readOnly: boolean;
+  /** Volumes, binds and the files of /etc are shown, as the container has them; otherwise its own root alone. */
+  withMounts: boolean;
+}>;
+
+/** A container's files, until it is disposed or the container is removed. */
+export type OpenFiles = AsyncDisposable & Readonly<{ container: Container; view: OpenView; removed: AbortSignal }>;
+
+/** As long as a start waits for what the last run has left. */
+const CLEANING_SECONDS = 30;
+const END_SECONDS = 10;
+
+/** Throws `notFound`, and `failed` for a container whose files are missing. */
+export async function openFiles(engine: FilesNeeds, ref: string, how: How): Promise<OpenFiles> {
+  const { id } = engine.containers.find(ref);
+  try {
+    return await openOnce(engine, ref, id, how);
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT') || !isAliveNow(engine, id)) throw error;
+    // Its shim was killed a moment ago, and the end is about to be recorded.
+    await settlesWithin(engine.runs.of(id).settled(), END_SECONDS, engine.clock);
+    return await openOnce(engine, ref, id, how);
+  }
+}
+
+async function openOnce(
+  engine: FilesNeeds,
+  ref: string,
+  id: string,
+  { readOnly, withMounts }: How,
+): Promise<OpenFiles> {
+  await using undo = new AsyncDisposableStack();
+  // No start and no removal begins between the look at the state and the mount.
+  using _lock = await engine.locks.hold(id);
+  const container = engine.containers.find(engine.containers.get(id) === undefined ? ref : id);
+  refuseUnclear(engine, container);
+  if (container.state.status === 'removing') throw new EngineError('failed', `container ${id} is being removed`);
+  const run = engine.runs.of(id);
+  const removed = new AbortController();
+  undo.use(run.addCopy(() => removed.abort(new EngineError('conflict', `container ${id} was removed meanwhile`))));
+  const shim = isAlive(container.state) ? run.shim : undefined;
+  const isClean = shim !== undefined || (await settlesWithin(run.cleaned(), CLEANING_SECONDS, engine.clock));
+  if (!isClean)
+    throw new EngineError('failed', `what the last run of container ${id} has left could not be removed yet`);
+  const { target } = engine.layers.overlay(id);
+  const borrow = shim === undefined ? undefined : async () => await engine.copies.borrow(shim.pid, target);
+  const root = undo.use(await engine.layers.mountOnHost(id, borrow));
+  const mounts = withMounts ? mountsOf(engine, container) : [];
+  const view = undo.use(await engine.copies.open({ root: root.path, mounts, readOnly }));
+  const parts = undo.move();
+  return {
+    container,
+    view,
+    removed: removed.signal,
+    [Symbol.asyncDispose]: async () => await parts.disposeAsync(),
+  };
+}
+
+function isAliveNow({ containers }: FilesNeeds, id: string): boolean {
+  const state = containers.get(id)?.state;
+  return state !== undefined && isAlive(state);
+}
+
+/** What dockerd shows: volumes and binds, and the container's own files in /etc, but no memory file systems. */
+function mountsOf(engine: FilesNeeds, container: Container): ViewMount[] {
+  const own = container.mounts
+    .filter(({ type }) => type !== 'tmpfs')
+    .map(({ source, destination, writable, recursive }) => {
+      return { source, destination, writable, recursive: recursive !== false };
+    });
+  const taken = new Set(own.map(({ destination }) => destination));
+  return [...etcMounts(engine, container).filter(({ destination }) => !taken.has(destination)), ...own];
+}
+
+function etcMounts({ config, containers }: FilesNeeds, container: Container): ViewMount[] {
+  const owner = networkOwner(container, (ref) => containers.find(ref));
+  const { hostname, hosts, resolvConf } = etcFilesOf(config, owner.id);
+  const places = { '/etc/hostname': hostname, '/etc/hosts': hosts, '/etc/resolv.conf': resolvConf };
+  return Object.entries(places)
+    .filter(([, source]) => existsSync(source))
+    .map(([destination, source]) => ({ source, destination, recursive: false, writable: true }));
+}

@@ -1,0 +1,53 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+
+import type { TakeChunk } from '../../copies/copies.ts';
+import type { Engine } from '../../engine.ts';
+import { openStream, type ResponseStream } from '../../http/stream.ts';
+import * as wire from '../schema.ts';
+import { pathStatHeaders } from './path-stat.ts';
+import { openArchive, statPath } from './read.ts';
+
+const TAR = 'application/x-tar';
+
+export const containerFileRoutes =
+  (engine: Engine): FastifyPluginAsyncTypebox =>
+  // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
+  async (http) => {
+    http.head('/containers/:ref/archive', {
+      schema: { params: wire.ContainerRef, querystring: wire.ArchiveQuery },
+      handler: async ({ params, query }, reply) => {
+        const stat = await statPath(engine, params.ref, query.path ?? '');
+        return await reply.headers(pathStatHeaders(stat)).send();
+      },
+    });
+
+    http.get('/containers/:ref/archive', {
+      schema: { params: wire.ContainerRef, querystring: wire.ArchiveQuery },
+      handler: async (request, reply) => {
+        await using archive = await openArchive(engine, request.params.ref, request.query.path ?? '');
+        reply.headers(pathStatHeaders(archive.stat));
+        await sendStream(openStream(request, reply, { contentType: TAR }), archive.send);
+        return await reply;
+      },
+    });
+  };
+
+/** A failure in the middle breaks the connection, so that nobody takes the archive for whole. */
+async function sendStream(
+  { output, signal }: ResponseStream,
+  send: (take: TakeChunk, signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const take: TakeChunk = async (chunk) => {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    // The memory is used again as soon as the kernel has the bytes.
+    output.write(chunk, (error) => (error === null || error === undefined ? resolve() : reject(error)));
+    await promise;
+  };
+  try {
+    await send(take, signal);
+    output.end();
+  } catch (error) {
+    output.destroy();
+    if (!signal.aborted) throw error;
+  }
+}

@@ -1,0 +1,96 @@
+import { closeSync } from 'node:fs';
+import { parentPort, workerData } from 'node:worker_threads';
+
+import { cloneMount, ThreadMounts } from '../host/mount-tree.ts';
+import { ArrivingStream } from '../layers/arriving-stream.ts';
+import { pack } from '../layers/pack/pack.ts';
+import { EngineError } from '../lib/errors.ts';
+import type { Failure, FromWorker, Results, ToWorker, Work, WorkerData } from './messages.ts';
+import { OutgoingChunks } from './outgoing-chunks.ts';
+import { View } from './view.ts';
+
+// The body of the worker thread. Several copies go on at a time, which yield to each other at each chunk.
+const port = parentPort!;
+const mounts = new ThreadMounts((workerData as WorkerData).hidden);
+const views = new Map<number, View>();
+const arriving = new Map<number, ArrivingStream>();
+const outgoing = new Map<number, OutgoingChunks>();
+let lastView = 0;
+
+port.on('message', (message: ToWorker) => {
+  const { id } = message;
+  // oxlint-disable-next-line typescript/no-floating-promises -- what fails here ends the thread, and fails what it was at
+  if ('start' in message) void perform(id, message.start);
+  else if ('chunk' in message) arriving.get(id)?.push(message.chunk);
+  else if ('end' in message) arriving.get(id)?.end(message.end.failure);
+  else if ('taken' in message) outgoing.get(id)?.giveBack(message.taken);
+  else outgoing.get(id)?.stop();
+});
+
+async function perform(id: number, work: Work): Promise<void> {
+  // Before the first wait, because chunks and words about them may be the next messages.
+  if (work.kind === 'place')
+    arriving.set(id, new ArrivingStream(({ buffer }) => tell({ id, consumed: buffer }, [buffer])));
+  if (work.kind === 'pack') outgoing.set(id, new OutgoingChunks((output) => tell({ id, output }, [output.buffer])));
+  try {
+    tell({ id, result: await resultOf(id, work) });
+  } catch (error) {
+    tell({ id, failure: describe(error) });
+  } finally {
+    arriving.delete(id);
+    outgoing.delete(id);
+  }
+}
+
+async function resultOf(id: number, work: Work): Promise<Results[Work['kind']]> {
+  switch (work.kind) {
+    case 'borrow':
+      return mounts.inNamespaceOf(work.pid, () => cloneMount(work.path));
+    case 'open':
+      lastView += 1;
+      views.set(lastView, new View(mounts, work.view));
+      return lastView;
+    case 'close':
+      views.get(work.view)?.[Symbol.dispose]();
+      views.delete(work.view);
+      return undefined;
+    case 'stat': {
+      const { held, stat } = viewOf(work.view).look(work.path);
+      closeSync(held);
+      return stat;
+    }
+    case 'pack':
+      await sendPacked(viewOf(work.view), work.path, outgoing.get(id)!);
+      return undefined;
+    case 'place':
+      throw new EngineError('notImplemented', 'copying into a container is not implemented yet');
+  }
+}
+
+async function sendPacked(view: View, path: string | undefined, chunks: OutgoingChunks): Promise<void> {
+  const found = path === undefined ? undefined : view.look(path);
+  try {
+    const name = found === undefined ? undefined : Buffer.from(found.stat.name).toString('latin1');
+    for (const chunk of pack({ held: found?.held ?? view.root, name }, () => chunks.fresh())) await chunks.send(chunk);
+  } finally {
+    if (found !== undefined) closeSync(found.held);
+  }
+}
+
+function viewOf(id: number): View {
+  const view = views.get(id);
+  if (view === undefined) throw new Error(`there is no view ${id}`);
+  return view;
+}
+
+function tell(message: FromWorker, transferred: ArrayBuffer[] = []): void {
+  port.postMessage(message, transferred);
+}
+
+/** Errors lose their class and their code between threads. */
+function describe(error: unknown): Failure {
+  if (!(error instanceof Error)) return { message: String(error) };
+  const { message, stack = '' } = error;
+  const code = 'code' in error ? { code: String(error.code) } : {};
+  return { message, stack, ...code, ...(error instanceof EngineError && { kind: error.kind }) };
+}

@@ -1,0 +1,219 @@
+import { Worker } from 'node:worker_threads';
+
+import { collectYoung, giveBackMemory } from '../host/memory.ts';
+import type { Background } from '../lib/background.ts';
+import { EngineError } from '../lib/errors.ts';
+import { Feed } from './feed.ts';
+import type {
+  Failure,
+  FromWorker,
+  PathStat,
+  PlaceOptions,
+  Results,
+  ToWorker,
+  ViewRequest,
+  Work,
+  WorkerData,
+} from './messages.ts';
+
+/** Several, because one may wait for a file system that does not answer. */
+const THREADS = 3;
+/** A thread takes a few megabytes, so an idle one ends. */
+const IDLE_MILLISECONDS = 10_000;
+/** The chunks of an archive are allocated outside of the heap; left alone, the collector would come late. */
+const CHUNKS_PER_COLLECTION = 64;
+
+/** Takes a chunk, and resolves when its memory may be used again. */
+export type TakeChunk = (chunk: Uint8Array) => Promise<void>;
+
+type Task = {
+  settle: PromiseWithResolvers<Results[Work['kind']]>;
+  take: TakeChunk | undefined;
+  taking: Promise<void>;
+  feed: Feed | undefined;
+};
+
+/** Copies files out of containers and into them, in threads that see of a container what it may show. */
+export class Copies implements AsyncDisposable {
+  readonly #background: Background;
+  readonly #hidden: string;
+  readonly #threads: CopyThread[] = [];
+
+  /** `hidden`: the folder of the containers' roots. */
+  constructor(background: Background, hidden: string) {
+    this.#background = background;
+    this.#hidden = hidden;
+  }
+
+  /** The mount that another process sees at this path, as a descriptor of this process. */
+  async borrow(pid: number, path: string): Promise<number> {
+    return (await this.#leastBusy().perform({ kind: 'borrow', pid, path })) as number;
+  }
+
+  async open(view: ViewRequest): Promise<OpenView> {
+    const thread = this.#leastBusy();
+    return new OpenView(thread, (await thread.perform({ kind: 'open', view })) as number);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#threads.splice(0).map(async (thread) => await thread.terminate()));
+  }
+
+  #leastBusy(): CopyThread {
+    const [idlest] = this.#threads.toSorted((a, b) => a.load - b.load);
+    if (idlest !== undefined && (idlest.load === 0 || this.#threads.length >= THREADS)) return idlest;
+    const thread = new CopyThread(this.#background, { hidden: this.#hidden }, () => {
+      const at = this.#threads.indexOf(thread);
+      if (at >= 0) this.#threads.splice(at, 1);
+    });
+    this.#threads.push(thread);
+    return thread;
+  }
+}
+
+/** A container's files, as long as it is not disposed. */
+export class OpenView implements AsyncDisposable {
+  readonly #thread: CopyThread;
+  readonly #view: number;
+
+  constructor(thread: CopyThread, view: number) {
+    this.#thread = thread;
+    this.#view = view;
+    thread.views += 1;
+  }
+
+  async stat(path: string): Promise<PathStat> {
+    return (await this.#thread.perform({ kind: 'stat', view: this.#view, path })) as PathStat;
+  }
+
+  /** A path as an archive, or the whole root; `signal` ends it early, and then it throws. */
+  async pack(path: string | undefined, take: TakeChunk, signal: AbortSignal): Promise<void> {
+    await this.#thread.perform({ kind: 'pack', view: this.#view, path }, { take, signal });
+  }
+
+  /** Puts the files of an archive, compressed or not, into a folder. */
+  async place(options: PlaceOptions, archive: AsyncIterable<Uint8Array>): Promise<void> {
+    await this.#thread.perform({ kind: 'place', view: this.#view, options }, { archive });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#thread.views -= 1;
+    await this.#thread.closeView(this.#view);
+  }
+}
+
+type Streams = { take?: TakeChunk; archive?: AsyncIterable<Uint8Array>; signal?: AbortSignal };
+
+class CopyThread {
+  readonly #worker: Worker;
+  readonly #background: Background;
+  readonly #onGone: () => void;
+  readonly #tasks = new Map<number, Task>();
+  /** Open ones belong to their thread. */
+  views = 0;
+  #lastId = 0;
+  #end: unknown;
+  #taken = 0;
+  #idle: Disposable | undefined;
+
+  constructor(background: Background, workerData: WorkerData, onGone: () => void) {
+    this.#background = background;
+    this.#onGone = onGone;
+    this.#worker = new Worker(new URL('copies-worker.ts', import.meta.url), {
+      workerData,
+      // The worker opens files by calls that Node does not track, and closes them itself.
+      trackUnmanagedFds: false,
+    });
+    this.#worker.on('message', (message: FromWorker) => this.#onMessage(message));
+    this.#worker.once('error', (error) => this.#failAll(error));
+    this.#worker.once('exit', () => this.#failAll(new Error('the thread for copies has ended')));
+  }
+
+  get load(): number {
+    return this.#tasks.size + this.views;
+  }
+
+  async perform(work: Work, { take, archive, signal }: Streams = {}): Promise<Results[Work['kind']]> {
+    if (this.#end !== undefined) throw this.#end;
+    this.#idle?.[Symbol.dispose]();
+    this.#worker.ref();
+    this.#lastId += 1;
+    const id = this.#lastId;
+    const feed =
+      archive === undefined ? undefined : new Feed((message, memory) => this.#send({ id, ...message }, memory));
+    const task: Task = { settle: Promise.withResolvers(), take, taking: Promise.resolve(), feed };
+    const stop = (): void => this.#send({ id, stop: true });
+    signal?.addEventListener('abort', stop, { once: true });
+    this.#tasks.set(id, task);
+    this.#send({ id, start: work });
+    try {
+      if (feed !== undefined) await feed.run(archive!, task.settle.promise);
+      const result = await task.settle.promise;
+      await task.taking;
+      return result;
+    } finally {
+      signal?.removeEventListener('abort', stop);
+      this.#tasks.delete(id);
+      if (this.load === 0) this.#rest();
+    }
+  }
+
+  /** With the thread its views are gone. */
+  async closeView(view: number): Promise<void> {
+    if (this.#end === undefined) await this.perform({ kind: 'close', view });
+  }
+
+  async terminate(): Promise<void> {
+    this.#idle?.[Symbol.dispose]();
+    await this.#worker.terminate();
+  }
+
+  #onMessage(message: FromWorker): void {
+    const task = this.#tasks.get(message.id);
+    if (task === undefined) return;
+    if ('output' in message) task.taking = this.#pass(message.id, task, message.output);
+    else if ('consumed' in message) task.feed?.giveBack(message.consumed);
+    else if ('result' in message) task.settle.resolve(message.result);
+    else task.settle.reject(errorFrom(message.failure));
+  }
+
+  /** Its memory goes back to the thread, which waits for it. */
+  async #pass(id: number, task: Task, chunk: Uint8Array<ArrayBuffer>): Promise<void> {
+    try {
+      await task.take!(chunk);
+      this.#taken += 1;
+      if (this.#taken % CHUNKS_PER_COLLECTION === 0) collectYoung();
+      this.#send({ id, taken: chunk.buffer }, [chunk.buffer]);
+    } catch (error) {
+      task.settle.reject(error);
+      this.#send({ id, stop: true });
+    }
+  }
+
+  #failAll(error: unknown): void {
+    this.#end ??= error;
+    this.#onGone();
+    for (const task of this.#tasks.values()) task.settle.reject(error);
+  }
+
+  #rest(): void {
+    this.#worker.unref();
+    this.#idle = this.#background.after(IDLE_MILLISECONDS, 'end an idle thread for copies', {}, async () => {
+      this.#onGone();
+      await this.#worker.terminate();
+      giveBackMemory();
+    });
+  }
+
+  #send(message: ToWorker, memory: readonly ArrayBuffer[] = []): void {
+    this.#worker.postMessage(message, memory);
+  }
+}
+
+function errorFrom({ message, kind, code, stack }: Failure): Error {
+  if (kind !== undefined) return new EngineError(kind, message);
+  if (code === 'ENOSPC' || code === 'EDQUOT') {
+    return new EngineError('failed', `no space left on device: ${message}`);
+  }
+  return Object.assign(new Error(message), { code, stack });
+}

@@ -1,0 +1,79 @@
+import type { ErrorKind } from '../lib/errors.ts';
+
+/** A mount of the container, as the view shows it. */
+export type ViewMount = Readonly<{ source: string; destination: string; recursive: boolean; writable: boolean }>;
+
+/** What a thread shows itself of a container: its root, and on it what is mounted for the user. */
+export type ViewRequest = Readonly<{
+  /** Where its root is mounted, for this process. */
+  root: string;
+  mounts: readonly ViewMount[];
+  /** Without changes to the files; mount points are made all the same. */
+  readOnly: boolean;
+}>;
+
+export type PathStat = Readonly<{
+  /** The last part of the path, as Go's filepath.Base has it. */
+  name: string;
+  sizeBytes: number;
+  /** The kernel's mode with its type bits. */
+  mode: number;
+  mtimeNs: bigint;
+  /** Where a link leads in the end, seen from inside; empty for everything else. */
+  linkTarget: string;
+}>;
+
+export type PlaceOptions = Readonly<{
+  path: string;
+  keepsKinds: boolean;
+  /** Everybody's owner; without one, those of the archive. */
+  owner: Readonly<{ uid: number; gid: number }> | undefined;
+  limits: Readonly<{ bytes: number; entries: number }>;
+  /** Paths that are refused with this message, with all below them; the innermost counts. */
+  readOnly: readonly Readonly<{ path: string; message: string | undefined }>[];
+}>;
+
+export type Work =
+  /** The mount that another process sees at this path, as a descriptor. */
+  | { kind: 'borrow'; pid: number; path: string }
+  | { kind: 'open'; view: ViewRequest }
+  | { kind: 'close'; view: number }
+  | { kind: 'stat'; view: number; path: string }
+  /** A path of a view as an archive; the whole root without its own entry where there is no path. */
+  | { kind: 'pack'; view: number; path: string | undefined }
+  /** An archive, which follows as chunks, into a folder of a view. */
+  | { kind: 'place'; view: number; options: PlaceOptions };
+
+export type Results = {
+  borrow: number;
+  open: number;
+  close: undefined;
+  stat: PathStat;
+  pack: undefined;
+  place: undefined;
+};
+
+export type ToWorker =
+  | { id: number; start: Work }
+  /** Of the archive that is placed. */
+  | { id: number; chunk: Uint8Array<ArrayBuffer> }
+  /** It has ended, or broke off with this reason. */
+  | { id: number; end: { failure?: string } }
+  /** A chunk of a packed archive was taken; its memory comes back. */
+  | { id: number; taken: ArrayBuffer }
+  /** Nobody wants the result any more. */
+  | { id: number; stop: true };
+
+export type Failure = { message: string; kind?: ErrorKind; code?: string; stack?: string };
+
+export type FromWorker =
+  | { id: number; output: Uint8Array<ArrayBuffer> }
+  /** The memory of a consumed chunk. */
+  | { id: number; consumed: ArrayBuffer }
+  | { id: number; result: Results[Work['kind']] }
+  | { id: number; failure: Failure };
+
+export type WorkerData = {
+  /** Mounts below this folder are not kept by the threads. */
+  hidden: string;
+};

@@ -1,0 +1,171 @@
+import { closeSync, fstatSync } from 'node:fs';
+
+import { holdAt, targetOf } from '../host/look-at.ts';
+import { attachMount, cloneMount, detachMount, restrictMount, type ThreadMounts } from '../host/mount-tree.ts';
+import { chmodAt, createFileAt, holdInRoot, mkdirAt, type BytePath } from '../host/openat.ts';
+import { EngineError, hasCode } from '../lib/errors.ts';
+import type { PathStat, ViewMount, ViewRequest } from './messages.ts';
+import { innerPathOf, type InnerPath } from './paths.ts';
+
+const TYPE = { mask: 0o170000, directory: 0o040000, symlink: 0o120000 } as const;
+/** As in the kernel. */
+const MOST_LINKS = 40;
+
+/**
+ * A container's root and its mounts as this thread alone sees them: what the processes of the container mount, move or
+ * link meanwhile leads nowhere but into what is shown here. Everything is reached through the descriptor of the root.
+ */
+export class View implements Disposable {
+  readonly #root: number;
+
+  /** Has to be called in the namespace of the thread. */
+  constructor(mounts: ThreadMounts, { root, mounts: shown, readOnly }: ViewRequest) {
+    using undo = new DisposableStack();
+    const copies = mounts.inProcess(() => copiesOf(root, shown, undo));
+    const place = holdRoot(root);
+    try {
+      attachMount(copies.root, place);
+    } finally {
+      closeSync(place);
+    }
+    undo.defer(() => detachMount(copies.root));
+    for (const { mount, tree } of copies.mounts) attachInside(copies.root, mount, tree);
+    if (readOnly) restrictMount(copies.root, ['ro']);
+    undo.move();
+    for (const { tree } of copies.mounts) closeSync(tree);
+    this.#root = copies.root;
+  }
+
+  get root(): number {
+    return this.#root;
+  }
+
+  [Symbol.dispose](): void {
+    detachMount(this.#root);
+    closeSync(this.#root);
+  }
+
+  /** Holds what a path leads to; a link at its end is held itself, unless the path says that it is a folder. */
+  hold(path: InnerPath): number {
+    const { parts, isFolder } = path;
+    if (isFolder) return holdInRoot(this.#root, parts.join('/'));
+    const parent = holdInRoot(this.#root, parts.slice(0, -1).join('/'));
+    try {
+      return holdAt(parent, parts.at(-1)!);
+    } finally {
+      closeSync(parent);
+    }
+  }
+
+  /** The same with what `HEAD` tells of it. Throws `invalid` for a file whose path says that it is a folder. */
+  look(path: string): { held: number; stat: PathStat } {
+    const inner = innerPathOf(path);
+    const held = this.hold(inner);
+    try {
+      const { mode, size, mtimeNs } = fstatSync(held, { bigint: true });
+      const type = Number(mode) & TYPE.mask;
+      if (inner.isFolder && type !== TYPE.directory) throw new EngineError('invalid', `${path} is not a directory`);
+      const linkTarget = type === TYPE.symlink ? this.#endOf(inner.parts) : '';
+      const name = Buffer.from(inner.base, 'latin1').toString();
+      return { held, stat: { name, sizeBytes: Number(size), mode: Number(mode), mtimeNs, linkTarget } };
+    } catch (error) {
+      closeSync(held);
+      throw error;
+    }
+  }
+
+  /** Where a path leads when all links are followed, also when there is nothing. For people: nothing is opened by it. */
+  #endOf(parts: readonly BytePath[]): string {
+    const done: BytePath[] = [];
+    const left = [...parts].toReversed();
+    for (let links = 0; left.length > 0;) {
+      const part = left.pop()!;
+      if (part === '..') done.pop();
+      if (part === '' || part === '.' || part === '..') continue;
+      const target = this.#linkIn(done, part);
+      if (target === undefined) {
+        done.push(part);
+        continue;
+      }
+      links += 1;
+      if (links > MOST_LINKS) throw new EngineError('failed', `too many links in /${readable(parts)}`);
+      if (target.startsWith('/')) done.length = 0;
+      left.push(...target.split('/').toReversed());
+    }
+    return `/${readable(done)}`;
+  }
+
+  #linkIn(folder: readonly BytePath[], name: BytePath): BytePath | undefined {
+    using held = new DisposableStack();
+    try {
+      const parent = held.adopt(holdInRoot(this.#root, folder.join('/')), closeSync);
+      const entry = held.adopt(holdAt(parent, name), closeSync);
+      return (fstatSync(entry).mode & TYPE.mask) === TYPE.symlink ? targetOf(entry) : undefined;
+    } catch (error) {
+      if (hasCode(error, 'ENOENT') || hasCode(error, 'ENOTDIR')) return undefined;
+      throw error;
+    }
+  }
+}
+
+const HARMLESS = ['nosuid', 'nodev', 'noexec', 'noatime'] as const;
+
+type Copies = { root: number; mounts: { mount: ViewMount; tree: number }[] };
+
+/** Copies of the mounts, outer ones first. A source that is not there any more is not shown. */
+function copiesOf(root: string, shown: readonly ViewMount[], undo: DisposableStack): Copies {
+  const copies: Copies = { root: undo.adopt(cloneMount(root), closeSync), mounts: [] };
+  restrictMount(copies.root, HARMLESS);
+  for (const mount of shown.toSorted((a, b) => depth(a) - depth(b))) {
+    try {
+      const tree = undo.adopt(cloneMount(mount.source, { recursive: mount.recursive }), closeSync);
+      restrictMount(tree, mount.writable ? HARMLESS : [...HARMLESS, 'ro']);
+      copies.mounts.push({ mount, tree });
+    } catch (error) {
+      if (!hasCode(error, 'ENOENT') && !hasCode(error, 'ENOTDIR')) throw error;
+    }
+  }
+  return copies;
+}
+
+function depth({ destination }: ViewMount): number {
+  return innerPathOf(destination).parts.length;
+}
+
+function holdRoot(path: string): number {
+  return holdAt(-1, Buffer.from(path).toString('latin1'));
+}
+
+function attachInside(root: number, { destination }: ViewMount, tree: number): void {
+  const isFolder = (fstatSync(tree).mode & TYPE.mask) === TYPE.directory;
+  const { parts } = innerPathOf(destination);
+  const place = holdOrMake(root, parts, isFolder);
+  try {
+    attachMount(tree, place);
+  } finally {
+    closeSync(place);
+  }
+}
+
+/** The mount point, made where it is missing, as the runtime would at the start. */
+function holdOrMake(root: number, parts: readonly BytePath[], isFolder: boolean): number {
+  const path = parts.join('/');
+  try {
+    return holdInRoot(root, path);
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT') || parts.length === 0) throw error;
+  }
+  const parent = holdOrMake(root, parts.slice(0, -1), true);
+  try {
+    if (isFolder) mkdirAt(parent, parts.at(-1)!, 0o755);
+    else closeSync(createFileAt(parent, parts.at(-1)!));
+    chmodAt(parent, parts.at(-1)!, 0o755); // whatever the daemon's umask is
+  } finally {
+    closeSync(parent);
+  }
+  return holdInRoot(root, path);
+}
+
+function readable(parts: readonly BytePath[]): string {
+  return Buffer.from(parts.join('/'), 'latin1').toString();
+}

@@ -1,0 +1,208 @@
+import { closeSync, fstatSync, readSync, type Stats } from 'node:fs';
+
+import { deviceMajor, deviceMinor } from '../../host/device-nodes.ts';
+import { dataOf, holdAt, namesIn, openHeld, targetOf, xattrNamesOf, xattrOf } from '../../host/look-at.ts';
+import type { BytePath } from '../../host/openat.ts';
+import { EngineError, hasCode } from '../../lib/errors.ts';
+import { BLOCK_BYTES, type EntryType, type Segment } from '../tar/tar-header.ts';
+import { TAR_END } from '../tar/tar-write.ts';
+import { entryHeader, type NewEntry } from './tar-entry.ts';
+
+/** What is packed: a held entry, and its name in the archive; a folder without one is packed without its own entry. */
+export type PackRoot = Readonly<{ held: number; name: BytePath | undefined }>;
+
+/** Each folder on the way down is held by a descriptor. A path of 9,900 bytes has 900; more than this nobody needs. */
+const DEEPEST = 2000;
+/** A file with this much of holes is written in GNU's sparse form; what is smaller every program can read. */
+const HOLES_BYTES = 64 * 1024 * 1024;
+const SEGMENTS_MOST = 10_000;
+const ZEROS = Buffer.alloc(64 * 1024);
+
+const TYPES: Readonly<Record<number, EntryType>> = {
+  0o100000: 'file',
+  0o040000: 'directory',
+  0o120000: 'symlink',
+  0o020000: 'charDevice',
+  0o060000: 'blockDevice',
+  0o010000: 'fifo',
+};
+
+/**
+ * A tree of files as an archive, in the order of the names' bytes, in chunks from `fresh`. Sockets are left out.
+ *
+ * Others may change the tree meanwhile: every entry is held before it is looked at, links are never followed, nothing but
+ * files is opened. What disappears is left out; a file that shrinks is filled up with zero bytes.
+ */
+export function* pack(root: PackRoot, fresh: () => Buffer): Generator<Buffer> {
+  const packer = new Packer(fresh);
+  yield* packer.entry(root.held, root.name, 0);
+  yield* packer.write(TAR_END);
+  yield* packer.rest();
+}
+
+class Packer {
+  readonly #fresh: () => Buffer;
+  readonly #seen = new Map<string, BytePath>();
+  #chunk: Buffer;
+  #used = 0;
+
+  constructor(fresh: () => Buffer) {
+    this.#fresh = fresh;
+    this.#chunk = fresh();
+  }
+
+  *entry(held: number, name: BytePath | undefined, depth: number): Generator<Buffer> {
+    const stat = fstatSync(held);
+    const type = TYPES[stat.mode & 0o170000];
+    if (type === undefined) return; // a socket has no form in an archive
+    if (type === 'directory') yield* this.#folder(held, name, stat, depth);
+    else if (name !== undefined) yield* this.#other(held, name, type, stat);
+  }
+
+  *write(bytes: Buffer): Generator<Buffer> {
+    for (let at = 0; at < bytes.length;) {
+      const copied = bytes.copy(this.#chunk, this.#used, at);
+      at += copied;
+      this.#used += copied;
+      if (this.#used === this.#chunk.length) yield this.#take();
+    }
+  }
+
+  *rest(): Generator<Buffer> {
+    if (this.#used > 0) yield this.#take();
+  }
+
+  #take(): Buffer {
+    const full = this.#chunk.subarray(0, this.#used);
+    this.#chunk = this.#fresh();
+    this.#used = 0;
+    return full;
+  }
+
+  *#folder(held: number, name: BytePath | undefined, stat: Stats, depth: number): Generator<Buffer> {
+    if (depth > DEEPEST) throw new EngineError('failed', `there are more than ${DEEPEST} folders in each other`);
+    const inside = name === undefined || name.endsWith('/') ? (name ?? '') : `${name}/`;
+    if (name !== undefined) yield* this.write(entryHeader({ ...common(held, stat), path: inside, type: 'directory' }));
+    for (const entry of namesIn(held)) {
+      const inner = holdIfThere(held, entry);
+      if (inner === undefined) continue;
+      try {
+        yield* this.entry(inner, `${inside}${entry}`, depth + 1);
+      } finally {
+        closeSync(inner);
+      }
+    }
+  }
+
+  *#other(held: number, path: BytePath, type: EntryType, stat: Stats): Generator<Buffer> {
+    const first = stat.nlink > 1 ? this.#firstName(held, path) : undefined;
+    if (first !== undefined) {
+      yield* this.write(entryHeader({ ...common(held, stat, false), path, type: 'link', linkPath: first }));
+    } else if (type === 'file') {
+      yield* this.#file(held, path, stat);
+    } else {
+      yield* this.write(entryHeader({ ...common(held, stat), ...details(held, type, stat), path, type }));
+    }
+  }
+
+  /** Under which name this file is in the archive already. Node's plain numbers are too small for every inode. */
+  #firstName(held: number, path: BytePath): BytePath | undefined {
+    const { dev, ino } = fstatSync(held, { bigint: true });
+    const file = `${dev}:${ino}`;
+    const first = this.#seen.get(file);
+    if (first === undefined) this.#seen.set(file, path);
+    return first;
+  }
+
+  *#file(held: number, path: BytePath, stat: Stats): Generator<Buffer> {
+    const { size: sizeBytes } = stat;
+    const entry: NewEntry = { ...common(held, stat), path, type: 'file', sizeBytes };
+    if (sizeBytes === 0) {
+      yield* this.write(entryHeader(entry));
+      return;
+    }
+    const fd = openHeld(held);
+    try {
+      const segments = segmentsOf(fd, stat);
+      yield* this.write(entryHeader({ ...entry, ...(segments !== undefined && { segments }) }));
+      let stored = 0;
+      for (const { offset, bytes } of segments ?? [{ offset: 0, bytes: sizeBytes }]) {
+        yield* this.#content(fd, offset, bytes);
+        stored += bytes;
+      }
+      yield* this.#zeros(-stored & (BLOCK_BYTES - 1));
+    } finally {
+      closeSync(fd);
+    }
+  }
+
+  *#content(fd: number, offset: number, bytes: number): Generator<Buffer> {
+    for (let done = 0; done < bytes;) {
+      const room = Math.min(this.#chunk.length - this.#used, bytes - done);
+      const read = readSync(fd, this.#chunk, this.#used, room, offset + done);
+      if (read === 0) {
+        yield* this.#zeros(bytes - done);
+        return;
+      }
+      done += read;
+      this.#used += read;
+      if (this.#used === this.#chunk.length) yield this.#take();
+    }
+  }
+
+  *#zeros(bytes: number): Generator<Buffer> {
+    for (let left = bytes; left > 0; left -= ZEROS.length) yield* this.write(ZEROS.subarray(0, left));
+  }
+}
+
+function holdIfThere(folder: number, name: BytePath): number | undefined {
+  try {
+    return holdAt(folder, name);
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}
+
+function common(held: number, stat: Stats, withXattrs = true): Omit<NewEntry, 'path' | 'type'> {
+  return {
+    mode: stat.mode & 0o7777,
+    uid: stat.uid,
+    gid: stat.gid,
+    sizeBytes: 0,
+    mtimeSeconds: Math.floor(stat.mtimeMs / 1000),
+    xattrs: withXattrs ? xattrsOf(held) : [],
+  };
+}
+
+function details(held: number, type: EntryType, { rdev }: Stats): Partial<NewEntry> {
+  if (type === 'symlink') return { linkPath: targetOf(held) };
+  if (type === 'fifo') return {};
+  return { major: deviceMajor(BigInt(rdev)), minor: deviceMinor(BigInt(rdev)) };
+}
+
+/** Those of overlayfs are its own business, and what the security module of this machine has set is this machine's. */
+function xattrsOf(held: number): (readonly [BytePath, Buffer])[] {
+  const found: (readonly [BytePath, Buffer])[] = [];
+  for (const name of xattrNamesOf(held)) {
+    if (/^(?:trusted\.overlay|user\.overlay|security\.(?:selinux|ima|evm))/.test(name)) continue;
+    const value = xattrOf(held, name);
+    if (value !== undefined) found.push([name, value]);
+  }
+  return found;
+}
+
+/** Undefined for a file that is written as it is. */
+function segmentsOf(fd: number, { size, blocks }: Stats): Segment[] | undefined {
+  if (size - blocks * 512 < HOLES_BYTES) return undefined;
+  const segments: Segment[] = [];
+  for (const segment of dataOf(fd, size)) {
+    segments.push(segment);
+    if (segments.length > SEGMENTS_MOST) return undefined;
+  }
+  // The format ends a map with the end of the file.
+  if (segments.at(-1) === undefined || segments.at(-1)!.offset + segments.at(-1)!.bytes < size) {
+    segments.push({ offset: size, bytes: 0 });
+  }
+  return segments;
+}
