@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 
 import type { Config } from './config/daemon-config.ts';
+import type { HealthChecks } from './containers/health/checks.ts';
 import type { Runs } from './containers/runs/runs.ts';
 import type { Samplers } from './containers/stats/samplers.ts';
 import type { ContainerStore } from './containers/store.ts';
@@ -55,6 +56,7 @@ export type Engine = Readonly<{
   samplers: Samplers;
   /** Of logs to their receivers. */
   deliveries: Deliveries;
+  health: HealthChecks;
   execs: ExecStore;
   /** The shims of running execs. */
   execShims: Map<string, Shim>;

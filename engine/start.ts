@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 
 import type { Config } from './config/daemon-config.ts';
 import { LiveConfig } from './config/live-config.ts';
+import { healthParts } from './containers/health/parts.ts';
 import { containerParts } from './containers/parts.ts';
 import { reconcileContainers } from './containers/runs/recovery/reconcile.ts';
 import { Restarts } from './containers/runs/restarts.ts';
@@ -108,6 +109,10 @@ function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDis
   undo.use(background);
   const { sandboxOwners } = ofContainers;
   const ofNetworks = networkParts({ background, clock, config, db, log, sandboxOwners }, undo);
+  const ofHealth = healthParts(
+    { background, clock, db, live, ...ofEvents, ...ofContainers.parts, ...ofImages, ...ofNetworks },
+    undo,
+  );
   return {
     get config() {
       return live.current;
@@ -125,6 +130,7 @@ function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDis
     runtimes: new Runtimes(config),
     ...ofEvents,
     ...ofContainers.parts,
+    ...ofHealth,
     ...execParts({ db }),
     ...ofImages,
     ...ofNetworks,

@@ -65,6 +65,7 @@ static void handshake(struct client *client)
 static int command(const char *line)
 {
     int first, second;
+    long long milliseconds;
     if (strcmp(line, "start") == 0) {
         if (phase != WAITING) return EALREADY;
         begin_start();
@@ -72,6 +73,10 @@ static int command(const char *line)
         return signal_process(first);
     } else if (sscanf(line, "resize %d %d", &first, &second) == 2) {
         resize_terminal(first, second);
+    } else if (sscanf(line, "probe %d %lld %d", &first, &milliseconds, &second) == 3) {
+        return begin_probe(first, milliseconds, second);
+    } else if (strcmp(line, "cancel-probe") == 0) {
+        cancel_probe();
     } else if (strcmp(line, "release") == 0) {
         released = true;
     } else if (strcmp(line, "abandon") == 0) {

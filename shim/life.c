@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 enum phase phase = WAITING;
 bool gone;
@@ -40,7 +41,7 @@ static void runtime_stuck(void)
 void begin_start(void)
 {
     phase = STARTING;
-    set_deadline(options.runtime_seconds * 1000LL, runtime_stuck);
+    set_deadline(OF_LIFE, options.runtime_seconds * 1000LL, runtime_stuck);
     run_runtime();
 }
 
@@ -56,7 +57,7 @@ bool abandon(void)
 
 static void remove_container(void)
 {
-    set_deadline(options.runtime_seconds * 1000LL, kill_runtime);
+    set_deadline(OF_LIFE, options.runtime_seconds * 1000LL, kill_runtime);
     if (options.exec_container == NULL) delete_container();
     else runtime_deleted();
 }
@@ -66,11 +67,11 @@ static void sweep(void)
 {
     bool may_stay = options.exec_container != NULL && phase == EXITED; /* what an exec leaves running is the container's */
     if (!may_stay && !clear_remains() && steady_ms() < sweep_end_ms) {
-        set_deadline(sweep_pause_ms, sweep);
+        set_deadline(OF_LIFE, sweep_pause_ms, sweep);
         if (sweep_pause_ms < LONGEST_PAUSE_MS) sweep_pause_ms *= 2;
         return;
     }
-    set_deadline(0, NULL);
+    set_deadline(OF_LIFE, 0, NULL);
     if (phase == FAILED) {
         char text[200];
         snprintf(text, sizeof text, "failed %s\n", failure);
@@ -97,17 +98,18 @@ void runtime_deleted(void)
 
 static void process_ended(int status)
 {
+    cancel_probe();
     exit_ns = now_ns();
     exit_signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     exit_code = exit_signal > 0 ? 128 + exit_signal : WEXITSTATUS(status);
     phase = DRAINING;
-    set_deadline(DRAIN_SECONDS * 1000LL, output_ended);
+    set_deadline(OF_LIFE, DRAIN_SECONDS * 1000LL, output_ended);
     drain_output();
 }
 
 void runtime_started(pid_t pid)
 {
-    set_deadline(0, NULL);
+    set_deadline(OF_LIFE, 0, NULL);
     phase = RUNNING;
     process_pid = pid;
     started_ns = now_ns();
@@ -131,7 +133,7 @@ static void keep_status(void)
     if (!exit_told) tell_controls(text);
     exit_told = true;
     if (kept || released) remove_container();
-    else set_deadline(LONGEST_PAUSE_MS, keep_status);
+    else set_deadline(OF_LIFE, LONGEST_PAUSE_MS, keep_status);
 }
 
 /* All output is read before the exit is reported, so that a stream's end, the log and the status agree. */
@@ -147,13 +149,18 @@ void output_ended(void)
 
 void child_ended(pid_t pid, int status)
 {
-    if (runtime_child_ended(pid, status)) return;
+    if (runtime_child_ended(pid, status) || probe_child_ended(pid, status)) return;
     if (pid == process_pid && phase == RUNNING) {
         process_ended(status);
     } else if (phase == STARTING && early_count < sizeof early / sizeof *early) {
         early[early_count].pid = pid;
         early[early_count++].status = status;
     }
+}
+
+pid_t session_of_container(void)
+{
+    return getsid(process_pid);
 }
 
 /* We are the parent, so the pid cannot have been given to another process. Returns 0 or an errno. */

@@ -2,6 +2,7 @@
 #include "shim.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
@@ -12,8 +13,7 @@
 static int epoll_fd = -1;
 static struct watch signals;
 static void (*tell_ended)(pid_t, int);
-static int64_t deadline_ms;
-static void (*deadline_passed)(void);
+static struct { int64_t ms; void (*passed)(void); } deadlines[DEADLINES];
 
 int64_t now_ns(void)
 {
@@ -100,17 +100,22 @@ void watch_children(void (*ended)(pid_t pid, int status))
     watch_fd(&signals, fd, EPOLLIN, reap);
 }
 
-void set_deadline(int64_t milliseconds, void (*passed)(void))
+void set_deadline(enum deadline which, int64_t milliseconds, void (*passed)(void))
 {
-    deadline_ms = milliseconds > 0 ? steady_ms() + milliseconds : 0;
-    deadline_passed = passed;
+    deadlines[which].ms = milliseconds > 0 ? steady_ms() + milliseconds : 0;
+    deadlines[which].passed = passed;
 }
 
 static int milliseconds_left(void)
 {
-    if (deadline_ms == 0) return -1;
-    int64_t left = deadline_ms - steady_ms();
-    return left > 0 ? (int)left : 0;
+    int64_t least = -1;
+    for (int i = 0; i < DEADLINES; i++) {
+        if (deadlines[i].ms == 0) continue;
+        int64_t left = deadlines[i].ms - steady_ms();
+        if (left < 0) left = 0;
+        if (least < 0 || left < least) least = left;
+    }
+    return least > INT_MAX ? INT_MAX : (int)least;
 }
 
 void wait_for_events(void)
@@ -123,7 +128,9 @@ void wait_for_events(void)
         /* An earlier one of this round may have closed or paused it. */
         if (watch->registered) watch->ready(watch, events[i].events);
     }
-    if (deadline_ms == 0 || steady_ms() < deadline_ms) return;
-    deadline_ms = 0;
-    deadline_passed();
+    for (int i = 0; i < DEADLINES; i++) {
+        if (deadlines[i].ms == 0 || steady_ms() < deadlines[i].ms) continue;
+        deadlines[i].ms = 0;
+        deadlines[i].passed();
+    }
 }

@@ -114,10 +114,9 @@ void spare_from_oom(void)
  * The runtime and the container must not inherit it. An exec inherits what is meant for it, as no runtime sets that; a
  * lower score than the usual one is refused without CAP_SYS_RESOURCE, and the usual one stays.
  */
-void restore_oom_score(void)
+void restore_oom_score(const char *wanted)
 {
     AUTO_CLOSE int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (usual_score[0] != 0 && (fd < 0 || write(fd, usual_score, strlen(usual_score)) < 0)) _exit(127);
-    const char *wanted = options.exec_oom_score;
     if (wanted != NULL && pwrite(fd, wanted, strlen(wanted), 0) < 0 && errno != EACCES) _exit(127);
 }

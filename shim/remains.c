@@ -101,6 +101,39 @@ static int remove_cgroup(const char *path)
     return remove_in(AT_FDCWD, path) ? 0 : 1;
 }
 
+static pid_t session_to_kill;
+
+static pid_t session_of(int pid)
+{
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+    if (length <= 0) return -1;
+    text[length] = 0;
+    int session;
+    const char *name_end = strrchr(text, ')'); /* a name may have brackets and blanks */
+    return name_end != NULL && sscanf(name_end, ") %*c %*d %*d %d", &session) == 1 ? session : -1;
+}
+
+static int kill_session_in(int parent, const char *name)
+{
+    AUTO_FOLDER *folder = open_below(parent, name);
+    if (folder == NULL) return 0;
+    int count = 0, pid, fd = openat(dirfd(folder), "cgroup.procs", O_RDONLY | O_CLOEXEC);
+    AUTO_FILE *list = fd < 0 ? NULL : fdopen(fd, "r");
+    while (list != NULL && fscanf(list, "%d", &pid) == 1)
+        if (pid > 0 && session_of(pid) == session_to_kill) count += kill(pid, SIGKILL) == 0;
+    for (struct dirent *entry; (entry = next_in(folder)) != NULL;)
+        if (entry->d_type == DT_DIR) count += kill_session_in(dirfd(folder), entry->d_name);
+    return count;
+}
+
+static int kill_session_below(const char *path)
+{
+    return kill_session_in(AT_FDCWD, path);
+}
+
 /* In every hierarchy that is mounted; returns the sum of the answers. */
 static int in_each_hierarchy(int (*work)(const char *path))
 {
@@ -113,6 +146,13 @@ static int in_each_hierarchy(int (*work)(const char *path))
         sum += work(path);
     }
     return sum;
+}
+
+/* Each process of the container that is in it; again, because one may have forked meanwhile. */
+void kill_session(pid_t session)
+{
+    session_to_kill = session;
+    for (int round = 0; round < 10 && in_each_hierarchy(kill_session_below) > 0; round++) continue;
 }
 
 /* A runtime does not find what it has recorded by half. */

@@ -18,9 +18,9 @@
 static pid_t start_pid = -1, delete_pid = -1;
 
 /* In the format of the runtime's own messages, because the daemon reads those. */
-static void complain(int error)
+static void complain(const char *path, int error)
 {
-    int log = open("runtime.log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     dprintf(log, "{\"level\":\"error\",\"msg\":\"cannot run the runtime %s: %s\"}\n", options.runtime, strerror(error));
 }
 
@@ -43,7 +43,7 @@ static void default_signals(void)
     for (int number = 1; number < NSIG; number++) syscall(SYS_rt_sigaction, number, &none, NULL, sizeof none.mask);
 }
 
-static pid_t spawn(const char *const *arguments, bool with_streams)
+pid_t spawn_runtime(const struct runtime_call *call)
 {
     pid_t parent = getpid(), pid = fork();
     if (pid > 0) setpgid(pid, pid); /* to be killed with its helpers; by both, as either may be the first */
@@ -55,16 +55,16 @@ static pid_t spawn(const char *const *arguments, bool with_streams)
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     default_signals();
-    restore_oom_score();
+    restore_oom_score(call->oom_score);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (enum stream stream = STDIN; stream <= STDERR; stream++) {
-        int end = with_streams && child_end(stream) >= 0 ? child_end(stream) : null;
+        int end = call->ends[stream] >= 0 ? call->ends[stream] : null;
         if (dup2(end, (int)stream) < 0) _exit(127);
     }
     if (options.runtime_hidden == NULL || hide_mount(options.runtime_hidden) == 0) {
-        execvp(options.runtime, (char *const *)arguments);
+        execvp(options.runtime, (char *const *)call->arguments);
     }
-    complain(errno);
+    complain(call->log, errno);
     _exit(127);
 }
 
@@ -87,7 +87,12 @@ void run_runtime(void)
         arguments[count++] = "process.json";
     }
     arguments[count++] = options.exec_container ? options.exec_container : options.id;
-    start_pid = spawn(arguments, true);
+    start_pid = spawn_runtime(&(struct runtime_call){
+        .arguments = arguments,
+        .ends = {child_end(STDIN), child_end(STDOUT), child_end(STDERR)},
+        .oom_score = options.exec_oom_score,
+        .log = "runtime.log",
+    });
     close_child_ends();
     if (start_pid < 0) runtime_failed("fork failed");
 }
@@ -96,7 +101,7 @@ void run_runtime(void)
 void delete_container(void)
 {
     const char *const arguments[] = {GLOBAL_ARGUMENTS, "delete", "--force", options.id, NULL};
-    delete_pid = spawn(arguments, false);
+    delete_pid = spawn_runtime(&(struct runtime_call){.arguments = arguments, .ends = {-1, -1, -1}, .log = "runtime.log"});
     if (delete_pid < 0) runtime_deleted();
 }
 
@@ -106,10 +111,10 @@ void kill_runtime(void)
     if (delete_pid > 0) kill(-delete_pid, SIGKILL);
 }
 
-static pid_t read_pid_file(void)
+pid_t read_pid_file(const char *name)
 {
     char text[32];
-    AUTO_CLOSE int fd = open("pid", O_RDONLY | O_CLOEXEC);
+    AUTO_CLOSE int fd = open(name, O_RDONLY | O_CLOEXEC);
     ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     if (length <= 0) return -1;
     text[length] = 0;
@@ -119,7 +124,7 @@ static pid_t read_pid_file(void)
 static void start_ended(int status)
 {
     receive_console();
-    pid_t pid = WIFEXITED(status) && WEXITSTATUS(status) == 0 ? read_pid_file() : -1;
+    pid_t pid = WIFEXITED(status) && WEXITSTATUS(status) == 0 ? read_pid_file("pid") : -1;
     if (pid > 0) {
         runtime_started(pid);
         return;

@@ -20,6 +20,8 @@
 #define HELD_LOG_BYTES (1LL << 30)      /* removed files of the log that slow clients may keep: then they hold up */
 #define HELD_LOG_FILES 512
 #define RUNTIME_SECONDS 60              /* a runtime that takes longer is stuck */
+#define PROBE_OUTPUT 4096              /* bytes of a health check that are kept; as dockerd */
+#define PROBE_GRACE_SECONDS 10          /* from SIGTERM to SIGKILL for one that takes too long; as dockerd */
 #define DRAIN_SECONDS 2                 /* after the exit, when another process keeps the output open; as dockerd */
 
 enum stream { STDIN, STDOUT, STDERR };
@@ -57,8 +59,9 @@ void watch_change(struct watch *watch, uint32_t events);
 void watch_pause(struct watch *watch); /* also for hang-ups, which epoll reports repeatedly */
 void watch_close(struct watch *watch);
 void watch_children(void (*ended)(pid_t pid, int status));
-/* One at a time: what `passed` means depends on the phase. 0: none. */
-void set_deadline(int64_t milliseconds, void (*passed)(void));
+/* One of each: what `passed` means depends on the phase. 0: none. */
+enum deadline { OF_LIFE, OF_PROBE, DEADLINES };
+void set_deadline(enum deadline which, int64_t milliseconds, void (*passed)(void));
 int64_t steady_ms(void);
 int64_t now_ns(void);
 int64_t steady_ns(void);
@@ -84,9 +87,18 @@ void runtime_deleted(void);
 void output_ended(void);
 void child_ended(pid_t pid, int status);
 int signal_process(int number);
+pid_t session_of_container(void);
 void describe_state(char *text, size_t size);
 
 /* runtime.c */
+struct runtime_call {
+    const char *const *arguments;
+    int ends[3]; /* its streams, -1: nothing */
+    const char *oom_score; /* of the process that it starts; NULL: the usual one */
+    const char *log;
+};
+pid_t spawn_runtime(const struct runtime_call *call);
+pid_t read_pid_file(const char *name);
 void run_runtime(void);
 void delete_container(void);
 void kill_runtime(void);
@@ -94,6 +106,12 @@ bool runtime_child_ended(pid_t pid, int status);
 
 /* remains.c: kills and removes what a runtime has left behind; returns whether nothing was found any more */
 bool clear_remains(void);
+void kill_session(pid_t session);
+
+/* probe.c: a health check, which is a second process in the container */
+int begin_probe(int id, int64_t milliseconds, int oom_score);
+void cancel_probe(void);
+bool probe_child_ended(pid_t pid, int status);
 
 /* streams.c */
 void prepare_streams(void);
@@ -116,7 +134,7 @@ void forget_terminal(void);
 
 /* oom.c */
 void spare_from_oom(void);
-void restore_oom_score(void);
+void restore_oom_score(const char *wanted);
 void watch_oom(void);
 bool was_oom_killed(void);
 

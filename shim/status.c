@@ -9,7 +9,7 @@
 /* The folder may be that of an earlier run, whose status must not be taken for ours. */
 void forget_last_run(void)
 {
-    static const char *const files[] = {"status", "pid", "runtime.log", "shim.sock", "console.sock"};
+    static const char *const files[] = {"status", "pid", "runtime.log", "shim.sock", "console.sock", "probe.pid", "probe.log"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) unlink(files[i]);
 }
 

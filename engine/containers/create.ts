@@ -60,7 +60,7 @@ export async function createContainer(
   checkAgainstModes(body, asked.NetworkMode, asked.UTSMode);
   engine.runtimes.get(asked.Runtime);
   const { hostConfig, warnings } = withoutUnsupported(withOthersById(engine.containers, asked), limitSupport());
-  warnings.push(...checkEndpoints(body.NetworkingConfig ?? {}, asked.NetworkMode), ...notApplied(body));
+  warnings.push(...checkEndpoints(body.NetworkingConfig ?? {}, asked.NetworkMode));
   const hostname = hostConfig.NetworkMode === 'host' ? hostName() : '';
   const config = completeConfig(id, body, image.config, hostname);
   const { path, args } = commandOf(config);
@@ -108,12 +108,6 @@ export async function createContainer(
 function findImage(images: ImageStore, ref: string): Image {
   if (ref === '') throw new EngineError('invalid', 'No image was specified');
   return images.find(ref);
-}
-
-/** Warnings about settings that are stored but not applied. */
-function notApplied({ Healthcheck }: CreateBody): string[] {
-  const isAsked = (Healthcheck?.Test ?? []).length > 0 && Healthcheck?.Test?.[0] !== 'NONE';
-  return isAsked ? ['Health checks are kept, but not run yet.'] : [];
 }
 
 function nameOf(containers: ContainerStore, wanted: string | undefined): string {

@@ -9,6 +9,7 @@ import { EngineError } from '../lib/errors.ts';
 import type { Deliveries } from '../logs/delivery/deliveries.ts';
 import { networkModeOf, networkOfMode } from '../networks/mode.ts';
 import type { Networks } from '../networks/networks.ts';
+import type { HealthChecks } from './health/checks.ts';
 import { presentLinks } from './links/links.ts';
 import { networkOwner } from './links/network-owner.ts';
 import { presentInspect, type Around } from './present.ts';
@@ -20,6 +21,7 @@ export type InspectNeeds = {
   containers: ContainerStore;
   deliveries: Deliveries;
   execs: ExecStore;
+  health: HealthChecks;
   images: ImageStore;
   layers: Layers;
   networks: Networks;
@@ -51,6 +53,7 @@ export async function inspectContainer(engine: InspectNeeds, ref: string, withSi
 function isSame(one: Around, other: Around): boolean {
   return (
     one.endpoints === other.endpoints &&
+    one.health === other.health &&
     one.networkId === other.networkId &&
     one.imageName === other.imageName &&
     one.filesOf === other.filesOf &&
@@ -75,6 +78,7 @@ export function aroundOf(
     endpoints,
     networkId: endpoints[0]?.networkId ?? lastNetworkId(engine.networks, container),
     imageName: imageNameOf(engine.images, container),
+    health: engine.health.of(container.id),
     execIds: whole ? engine.execs.runningIn(container.id) : [],
     filesOf: whole ? filesOwner(engine.containers, container) : container.id,
     links: whole ? presentLinks(engine.containers, container) : null,

@@ -2,6 +2,7 @@ import type { Events } from '../events/events.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { KeyLock } from '../lib/key-lock.ts';
 import { emitContainer } from './container-events.ts';
+import type { HealthChecks } from './health/checks.ts';
 import { unpauseContainer } from './pause.ts';
 import { findAlive, notRunning, refuseUnclear, startOver } from './runs/alive.ts';
 import { thaw } from './runs/freezer.ts';
@@ -10,7 +11,7 @@ import { signalNumber } from './settings/signals.ts';
 import { isAlive, transition } from './state.ts';
 import type { Container, ContainerStore } from './store.ts';
 
-type Needs = { containers: ContainerStore; events: Events; locks: KeyLock; runs: Runs };
+type Needs = { containers: ContainerStore; events: Events; health: HealthChecks; locks: KeyLock; runs: Runs };
 
 const SIGKILL = 9;
 

@@ -46,7 +46,7 @@ export function containerFilter(engine: InspectNeeds, filters: Filters, query: L
     anyValue(filters, 'volume', (volume) => hasVolume(container, volume)) &&
     anyValue(filters, 'network', (network) => isIn(engine, container, network)) &&
     hasPort(container) &&
-    anyValue(filters, 'health', (health) => health === 'none') &&
+    anyValue(filters, 'health', (health) => (engine.health.of(container.id)?.status ?? 'none') === health) &&
     (ancestors === undefined || ancestors.has(container.imageId));
 }
 

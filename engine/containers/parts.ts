@@ -3,6 +3,7 @@ import type { ImageUsage } from '../images/usage.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { SandboxOwners } from '../networks/parts.ts';
 import type { VolumeUsage } from '../volumes/remove.ts';
+import { HealthStore } from './health/store.ts';
 import { volumeUsers } from './list.ts';
 import { Runs } from './runs/runs.ts';
 import { isAlive } from './state.ts';
@@ -12,6 +13,7 @@ import { ContainerStore } from './store.ts';
 type Needs = { clock: Clock; db: Database };
 type ContainerParts = {
   containers: ContainerStore;
+  healthStore: HealthStore;
   runs: Runs;
   samplers: Samplers;
   imageUsage: ImageUsage;
@@ -40,5 +42,7 @@ export function containerParts({ clock, db }: Needs): Built {
   };
   const runs = new Runs({ clock, containers });
   const samplers = new Samplers({ clock, containers });
-  return { parts: { containers, runs, samplers, imageUsage, volumeUsage }, sandboxOwners };
+  const healthStore = new HealthStore(db);
+  healthStore.keepOnly(containers.ids());
+  return { parts: { containers, healthStore, runs, samplers, imageUsage, volumeUsage }, sandboxOwners };
 }

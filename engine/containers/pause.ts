@@ -1,12 +1,13 @@
 import type { Events } from '../events/events.ts';
 import { EngineError } from '../lib/errors.ts';
 import { emitContainer } from './container-events.ts';
+import type { HealthChecks } from './health/checks.ts';
 import { notRunning } from './runs/alive.ts';
 import { freeze, thaw } from './runs/freezer.ts';
 import { isAlive, transition } from './state.ts';
 import type { ContainerStore } from './store.ts';
 
-type Needs = { containers: ContainerStore; events: Events };
+type Needs = { containers: ContainerStore; events: Events; health: HealthChecks };
 
 /** Throws `conflict` when it does not run or is paused already. */
 export function pauseContainer(engine: Needs, ref: string): void {
@@ -23,6 +24,7 @@ export function pauseContainer(engine: Needs, ref: string): void {
       return { ...current, state: next };
     });
     emitContainer(engine.events, 'pause', paused);
+    engine.health.end(id);
   });
   undo.move();
 }
@@ -41,6 +43,7 @@ export function unpauseContainer(engine: Needs, ref: string): void {
       return { ...current, state: next };
     });
     emitContainer(engine.events, 'unpause', running);
+    engine.health.resume(running);
   });
   undo.move();
 }

@@ -5,6 +5,7 @@ import type { Endpoint } from '../networks/endpoint.ts';
 import { networkModeOf } from '../networks/mode.ts';
 import { listedPorts, networkSettings, presentEndpoints, type Member } from '../networks/present.ts';
 import { humanDuration } from './durations.ts';
+import type { Health } from './health/store.ts';
 import { etcFilesOf } from './runs/etc-files.ts';
 import type { Inspect, Mount, Summary } from './schema.ts';
 import { exitCodeOf, isAlive, type ContainerState } from './state.ts';
@@ -21,6 +22,8 @@ export type Around = {
   networkId: string;
   /** The image's name if it still belongs to the container's image, otherwise the id. */
   imageName: string;
+  /** Undefined if it was never checked. */
+  health: Health | undefined;
   execIds: readonly string[];
   links: string[] | null;
   /** The container whose /etc/hosts and similar files it uses: itself, or the owner of its network. */
@@ -45,7 +48,7 @@ export function presentSummary(container: Container, around: Around): Summary {
     Ports: listedPorts(member),
     Labels: config.Labels,
     State: wireStatus(state),
-    Status: statusText(container, around.now),
+    Status: statusText(container, around),
     HostConfig: { NetworkMode: hostConfig.NetworkMode },
     NetworkSettings: { Networks: presentEndpoints(member) },
     Mounts: container.mounts.map(presentMount),
@@ -76,6 +79,7 @@ export function presentInspect(container: Container, around: Around, graphDriver
       Error: container.error,
       StartedAt: 'startedAt' in state ? state.startedAt.toString() : NEVER,
       FinishedAt: 'finishedAt' in state ? state.finishedAt.toString() : NEVER,
+      ...(around.health && { Health: presentHealth(around.health) }),
     },
     Image: container.imageId,
     ResolvConfPath: hasRun ? files.resolvConf : '',
@@ -117,14 +121,29 @@ export function wireStatus(state: ContainerState): string {
   }
 }
 
-function statusText({ state }: Container, now: Temporal.Instant): string {
+function presentHealth({ status, failingStreak, log }: Health): NonNullable<Inspect['State']['Health']> {
+  return {
+    Status: status,
+    FailingStreak: failingStreak,
+    Log: log.map(({ start, end, exitCode, output }) => ({
+      Start: start.toString(),
+      End: end.toString(),
+      ExitCode: exitCode,
+      Output: output,
+    })),
+  };
+}
+
+type Now = Pick<Around, 'now' | 'health'>;
+
+function statusText({ state }: Pick<Container, 'state'>, { now, health }: Now): string {
   const since = (then: Temporal.Instant): string => humanDuration(then.until(now).total('seconds'));
   switch (state.status) {
     case 'created':
       return 'Created';
     case 'running':
     case 'stopping':
-      return `Up ${since(state.startedAt)}`;
+      return `Up ${since(state.startedAt)}${healthText(health)}`;
     case 'paused':
       return `Up ${since(state.startedAt)} (Paused)`;
     case 'restarting':
@@ -132,10 +151,15 @@ function statusText({ state }: Container, now: Temporal.Instant): string {
     case 'exited':
       return `Exited (${state.exitCode}) ${since(state.finishedAt)} ago`;
     case 'starting':
-      return statusText({ state: state.from } as Container, now);
+      return statusText({ state: state.from }, { now, health });
     case 'removing':
       return 'Removal In Progress';
   }
+}
+
+function healthText(health: Health | undefined): string {
+  if (health === undefined) return '';
+  return health.status === 'starting' ? ' (health: starting)' : ` (${health.status})`;
 }
 
 function presentMount(mount: MountPoint): Mount {

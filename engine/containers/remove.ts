@@ -9,6 +9,7 @@ import { EngineError } from '../lib/errors.ts';
 import type { Deliveries } from '../logs/delivery/deliveries.ts';
 import { removeIfAnonymous, type RemoveVolumeNeeds } from '../volumes/remove.ts';
 import { emitContainer } from './container-events.ts';
+import type { HealthChecks } from './health/checks.ts';
 import { killContainer } from './kill.ts';
 import { startOver } from './runs/alive.ts';
 import { containerFolder } from './runs/places.ts';
@@ -24,6 +25,7 @@ export type RemoveNeeds = RemoveVolumeNeeds & {
   clock: Clock;
   deliveries: Deliveries;
   execs: ExecStore;
+  health: HealthChecks;
   layers: Layers;
   runs: Runs;
   samplers: Samplers;
@@ -83,8 +85,9 @@ export async function finishRemoval(engine: RemoveNeeds, container: Container): 
   background.after(0, 'tell that a container is removed', about, () => engine.events.wake());
 }
 
-function deleteRecords({ containers, db, events, execs }: RemoveNeeds, container: Container): void {
+function deleteRecords({ containers, db, events, execs, health }: RemoveNeeds, container: Container): void {
   db.transaction(() => {
+    health.forget(container.id);
     execs.deleteOf(container.id);
     containers.delete(container.id);
     emitContainer(events, 'destroy', container, {}, { wake: false });

@@ -115,6 +115,15 @@ export const Inspect = Type.Object({
     Error: Type.String(),
     StartedAt: Type.String(),
     FinishedAt: Type.String(),
+    Health: Type.Optional(
+      Type.Object({
+        Status: Type.String(),
+        FailingStreak: Type.Integer(),
+        Log: Type.Array(
+          Type.Object({ Start: Type.String(), End: Type.String(), ExitCode: Type.Integer(), Output: Type.String() }),
+        ),
+      }),
+    ),
   }),
   Image: Type.String(),
   ResolvConfPath: Type.String(),

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { Config } from '../config/daemon-config.ts';
 import { emitContainer } from '../containers/container-events.ts';
 import { findAlive } from '../containers/runs/alive.ts';
+import { enteredProcess } from '../containers/runs/entered-process.ts';
 import { shimFolder } from '../containers/runs/places.ts';
 import type { Runs } from '../containers/runs/runs.ts';
 import type { Container, ContainerStore } from '../containers/store.ts';
@@ -22,7 +23,6 @@ import { Shim } from '../runtime/shim.ts';
 import { StartFailed } from '../runtime/start-failure.ts';
 import { commandLine } from './create.ts';
 import { endLost } from './lost.ts';
-import { execProcess } from './process.ts';
 import type { Exec, ExecStore } from './store.ts';
 
 export type ExecNeeds = {
@@ -85,7 +85,7 @@ export async function runExec(
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     undo.defer(async () => await removeFolder(engine, exec.id, directory).done);
     const { pid: ownerPid } = findAlive(engine, container.id).shim;
-    const described = await execProcess(engine, exec, container, ownerPid);
+    const described = await enteredProcess(engine, container, ownerPid, exec);
     writeFileSync(join(directory, 'process.json'), JSON.stringify(described));
     const shim = await Shim.spawn({
       id: exec.id,

@@ -8,6 +8,7 @@ import { EngineError, hasCode } from '../lib/errors.ts';
 import { parseExit, readExit, type ExitStatus } from './exit-status.ts';
 import { greeting, openConnection, ShimLost, type Greeted } from './handshake.ts';
 import { LineReader } from './line-reader.ts';
+import { Probe, type ProbeEnd } from './probe.ts';
 import type { ReusedBuffers } from './reused-buffers.ts';
 import { shimArguments, type ShimOptions } from './shim-options.ts';
 import { SHIM_ENVIRONMENT, SHIM_PROGRAM } from './shim-program.ts';
@@ -27,6 +28,8 @@ export type Phase = 'waiting' | 'starting' | 'started' | 'failed' | 'exited';
 const PHASES: ReadonlySet<string> = new Set<Phase>(['waiting', 'starting', 'started', 'failed', 'exited']);
 
 export type Started = Readonly<{ pid: number; startedAt: Temporal.Instant }>;
+
+type ProbeOptions = Readonly<{ timeoutMs: number; oomScoreAdj: number }>;
 
 export type AttachOptions = Readonly<{
   stdin: boolean;
@@ -57,6 +60,7 @@ export class Shim {
   readonly #gone = Promise.withResolvers<void>();
   readonly #answers: Answer[] = [];
   readonly #oomCallbacks: (() => void)[] = [];
+  #probe: Probe | undefined;
   #oomKills = 0;
   #wasLost = false;
 
@@ -168,6 +172,28 @@ export class Shim {
     await this.#command(`resize ${width} ${height}`);
   }
 
+  /**
+   * Runs `probe.json` of the folder as a second process; one at a time. `late` is called when it takes longer than the
+   * timeout: then it is ended, and this resolves when it is. Throws `StartFailed`, `ShimLost`, and `conflict` when the
+   * container does not run or another check has not ended.
+   */
+  async probe({ timeoutMs, oomScoreAdj }: ProbeOptions, late: () => void): Promise<ProbeEnd> {
+    const probe = new Probe(this.directory, late);
+    this.#probe = probe;
+    probe.ended.promise.catch(() => undefined); // it may be lost before it is awaited
+    try {
+      await this.#command(`probe ${probe.number} ${Math.ceil(timeoutMs)} ${oomScoreAdj}`);
+      return await probe.ended.promise;
+    } finally {
+      if (this.#probe === probe) this.#probe = undefined;
+    }
+  }
+
+  /** Kills it with its children; nothing happens where there is none. */
+  cancelProbe(): void {
+    if (!this.#control.destroyed) void this.#ask('cancel-probe').catch(() => 0);
+  }
+
   /** Calls back for each out-of-memory kill in the container's cgroup, past ones included. */
   onOom(callback: () => void): void {
     for (let i = 0; i < this.#oomKills; i += 1) callback();
@@ -228,7 +254,8 @@ export class Shim {
     } else if (word === 'oom') {
       this.#oomKills += 1;
       for (const callback of this.#oomCallbacks) callback();
-    } else if (word === 'gone') this.#gone.resolve();
+    } else if (word === 'probed' || word === 'probe-late') this.#probe?.hear(line);
+    else if (word === 'gone') this.#gone.resolve();
     else if (word === 'exited') this.#exited.resolve(parseExit(line));
     this.#told.resolve();
   }
@@ -240,6 +267,7 @@ export class Shim {
     else this.#wasLost = this.#phase !== 'exited' && this.#phase !== 'failed';
     this.#exited.reject(lost);
     this.#started.reject(lost);
+    this.#probe?.ended.reject(lost);
     this.#gone.resolve();
     this.#told.resolve();
     for (const { resolve, reject } of this.#answers.splice(0)) {

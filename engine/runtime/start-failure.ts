@@ -12,6 +12,13 @@ export class StartFailed extends Error {
   }
 }
 
+/** What the runtime has written, and read. */
+type Files = Readonly<{ log: string; process: string }>;
+const FILES = {
+  container: { log: 'runtime.log', process: 'config.json' },
+  exec: { log: 'runtime.log', process: 'process.json' },
+};
+
 const MOUNT_HINT =
   'Are you trying to mount a directory onto a file (or vice-versa)? ' +
   'Check if the specified host path exists and is the expected type';
@@ -21,15 +28,21 @@ const MOUNT_HINT =
  *
  * An exec that cannot be started is 126 whatever the reason, as dockerd 20.10 has it.
  */
-export function startFailure(directory: string, kind: 'container' | 'exec', seen: string): StartFailed {
-  const said = lastError(directory) ?? seen;
-  const reason = inRuncsWords(said, commandOf(directory), kind);
+export function startFailure(
+  directory: string,
+  kind: 'container' | 'exec',
+  seen: string,
+  files: Files = FILES[kind],
+): StartFailed {
+  const said = lastError(directory, files) ?? seen;
+  const command = commandOf(directory, files);
+  const reason = inRuncsWords(said, command, kind);
   if (kind === 'exec') return new StartFailed(`OCI runtime exec failed: ${reason}: unknown`, 126);
   // We create and start in one step; clients know the message of docker's create step.
   const known = reason.replace(/^runc run failed: /, 'runc create failed: ');
   const message = `failed to create shim task: OCI runtime create failed: ${known}: unknown`;
   const hint = /not a directory/i.test(reason) ? `: ${MOUNT_HINT}` : '';
-  return new StartFailed(message + hint, exitCodeFor(reason, commandOf(directory)));
+  return new StartFailed(message + hint, exitCodeFor(reason, command));
 }
 
 /**
@@ -70,8 +83,8 @@ export function exitCodeFor(reason: string, command: string): 126 | 127 | 128 {
 type Process = { args?: string[] };
 
 /** The last complete error line: a killed runtime, or a full disk, leaves a truncated one. */
-function lastError(directory: string): string | undefined {
-  const lines = read(directory, 'runtime.log').split('\n');
+function lastError(directory: string, { log }: Files): string | undefined {
+  const lines = read(directory, log).split('\n');
   return lines.map(errorIn).findLast((message) => message !== undefined);
 }
 
@@ -81,10 +94,9 @@ function errorIn(line: string): string | undefined {
   return isError && typeof entry.msg === 'string' ? entry.msg : undefined;
 }
 
-function commandOf(directory: string): string {
-  const container = parsed(read(directory, 'config.json')) as { process?: Process } | undefined;
-  const own = container?.process ?? (parsed(read(directory, 'process.json')) as Process | undefined);
-  return own?.args?.[0] ?? '';
+function commandOf(directory: string, files: Files): string {
+  const described = parsed(read(directory, files.process)) as (Process & { process?: Process }) | undefined;
+  return (described?.process ?? described)?.args?.[0] ?? '';
 }
 
 function parsed(text: string): unknown {

@@ -50,7 +50,6 @@ const noMtab = chosen('no /etc/mtab where the image has none', 'stdout');
 const noFolder = chosen('the working directory is made at the start', 'stderr', 'inspect');
 const noLabels = chosen('there is no SELinux to disable', 'HostConfig.SecurityOpt');
 const noOptions = chosen('no options of the local driver', 'code', 'stdout', 'stderr', 'inspect');
-const notRun = chosen('warned of: health checks are not run', 'stderr');
 const linkOrder = chosen('the state is looked at before the network', 'stderr', 'State', 'NetworkSettings');
 const atLeast = chosen('the kernel takes it for 2', 'code', 'stderr', 'State');
 const crunDiffers = chosen('crun takes an empty word for a folder', 'code', 'stderr', 'State');
@@ -349,7 +348,7 @@ export const runFlags: Readonly<Record<string, readonly Row[]>> = {
     made('--stop-signal 9'),
     made('--stop-signal ODD'),
     made('--stop-timeout 5'),
-    made('--health-cmd true --health-interval 1s --health-retries 2 --health-timeout 3s', notRun),
+    made('--health-cmd true --health-interval 1s --health-retries 2 --health-timeout 3s'),
     made('--health-interval 1us --health-cmd true'),
     made('--no-healthcheck'),
     made('--no-healthcheck --health-cmd true'),

@@ -9,6 +9,7 @@ import type { ExitStatus } from '../../runtime/exit-status.ts';
 import type { Runtimes } from '../../runtime/runtimes.ts';
 import type { Shim } from '../../runtime/shim.ts';
 import { emitContainer, emitUnmounts } from '../container-events.ts';
+import type { HealthChecks } from '../health/checks.ts';
 import { isAlive, transition } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';
 import { cgroupPathOf, shimFolder } from './places.ts';
@@ -24,6 +25,7 @@ export type EndNeeds = NetworkNeeds &
     containers: ContainerStore;
     db: Database;
     deliveries: Deliveries;
+    health: HealthChecks;
     runs: Runs;
     runtimes: Runtimes;
   };
@@ -61,7 +63,7 @@ export function followRun(engine: EndNeeds, id: string, shim: Shim): void {
 
 /** Stores an end: one commit for the state, what is given back, and the events. */
 export function recordEnd(engine: EndNeeds, id: string, status: ExitStatus): void {
-  const { containers, db, events, runs } = engine;
+  const { containers, db, events, health, runs } = engine;
   const state = containers.get(id)?.state;
   if (state === undefined || !isAlive(state)) return; // somebody else saw it first
   const ended = db.transaction(() => {
@@ -71,6 +73,7 @@ export function recordEnd(engine: EndNeeds, id: string, status: ExitStatus): voi
       state: exitedState(current, status),
     }));
     emitContainer(events, 'die', exited, { exitCode: String(status.exitCode) });
+    health.end(id);
     closeSandbox(engine, id);
     emitUnmounts(events, exited);
     applyRestartPolicy(engine, exited, { ran: true });

@@ -151,6 +151,7 @@ export function recordRun(engine: StartNeeds, id: string, state: Alive, restartC
     }));
     emitMounts(engine.events, running);
     emitContainer(engine.events, 'start', running);
+    engine.health.begin(running);
   });
 }
 

@@ -140,8 +140,7 @@ function healthcheckOf(body: Healthcheck | undefined, image: Healthcheck | undef
       throw new EngineError('invalid', `${name} in Healthcheck cannot be less than 1ms`);
   }
   if ((check.Retries ?? 0) < 0) throw new EngineError('invalid', 'Retries in Healthcheck cannot be negative');
-  const shown = definedOnly(check);
-  return Object.keys(shown).length === 0 ? {} : { Healthcheck: shown };
+  return body === undefined && image === undefined ? {} : { Healthcheck: definedOnly(check) };
 }
 
 /** 0 and an empty test inherit. */

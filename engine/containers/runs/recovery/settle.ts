@@ -23,6 +23,7 @@ export async function resume(engine: SettleNeeds, container: Container, shim: Sh
   const { id, state } = container;
   if (state.status === 'starting' && !(await finishStart(engine, container, shim))) return;
   followRun(engine, id, shim);
+  if (state.status !== 'paused') engine.health.resume(container);
   if (state.status === 'running') thaw(container); // a pause may have been cut off
   if (state.status === 'stopping') {
     engine.background.run('finish a stop', { container: id }, async () => await stopContainer(engine, id));

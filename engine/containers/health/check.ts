@@ -1,0 +1,31 @@
+import type { ContainerConfig } from '../settings/container-config-schema.ts';
+
+/** What is run to learn a container's health, and how; all defaults are filled in. */
+export type Check = Readonly<{
+  command: readonly string[];
+  intervalMs: number;
+  timeoutMs: number;
+  startPeriodMs: number;
+  /** Failures in a row that make it unhealthy. */
+  retries: number;
+}>;
+
+/** dockerd's. */
+const DEFAULTS = { intervalMs: 30_000, timeoutMs: 30_000, startPeriodMs: 0, retries: 3 };
+const SHELL = ['/bin/sh', '-c'];
+const NS_PER_MS = 1e6;
+
+/** Undefined where there is none: without a test, with `NONE`, and, as in dockerd, with a kind that nobody knows. */
+export function checkOf({ Healthcheck }: Pick<ContainerConfig, 'Healthcheck'>): Check | undefined {
+  const { Test = [], Interval = 0, Timeout = 0, StartPeriod = 0, Retries = 0 } = Healthcheck ?? {};
+  const [kind, ...words] = Test;
+  const command = kind === 'CMD' ? words : kind === 'CMD-SHELL' ? [...SHELL, ...words] : [];
+  if (command.length === 0) return undefined;
+  return {
+    command,
+    intervalMs: Interval / NS_PER_MS || DEFAULTS.intervalMs,
+    timeoutMs: Timeout / NS_PER_MS || DEFAULTS.timeoutMs,
+    startPeriodMs: StartPeriod / NS_PER_MS || DEFAULTS.startPeriodMs,
+    retries: Retries || DEFAULTS.retries,
+  };
+}
