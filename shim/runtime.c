@@ -61,6 +61,7 @@ pid_t spawn_runtime(const struct runtime_call *call)
         int end = call->ends[stream] >= 0 ? call->ends[stream] : null;
         if (dup2(end, (int)stream) < 0) _exit(127);
     }
+    setenv("_LIBCONTAINER_STATEDIR", options.directory, 1); /* crun's copy of itself, which stays when it is killed */
     if (options.runtime_hidden == NULL || hide_mount(options.runtime_hidden) == 0) {
         execvp(options.runtime, (char *const *)call->arguments);
     }

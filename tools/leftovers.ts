@@ -1,12 +1,14 @@
 import { execFileSync } from 'node:child_process';
 import { globSync, readdirSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 
 /**
  * Lists what a test, a demo or a crash may have left on this machine: mounts, links, namespaces, nft tables, cgroups
- * and processes with Gantry's name or below the temporary folder. One line each, to compare before and after.
+ * and processes with Gantry's name or below the temporary folder, and the files there of runtimes that were killed. One line each, to compare before and after.
  */
 export function findLeftovers(): string[] {
-  return [...mounts(), ...links(), ...namespaces(), ...tables(), ...cgroups(), ...processes()];
+  return [...mounts(), ...links(), ...namespaces(), ...tables(), ...cgroups(), ...processes(), ...files()];
 }
 
 function mounts(): string[] {
@@ -42,6 +44,10 @@ function tables(): string[] {
 
 function cgroups(): string[] {
   return globSync(['/sys/fs/cgroup/gantry*/*/', '/sys/fs/cgroup/*/gantry*/*/']).map((path) => `cgroup ${path}`);
+}
+
+function files(): string[] {
+  return globSync(join(tmpdir(), 'crun.*')).map((path) => `file ${path}`);
 }
 
 function processes(): string[] {

@@ -1,11 +1,12 @@
 import { existsSync } from 'node:fs';
-import { readdir, rm } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { shimFolder } from '../containers/runs/places.ts';
 import type { Task } from '../lib/background.ts';
 import { settlesWithin } from '../lib/clock.ts';
 import { hasCode } from '../lib/errors.ts';
+import { removeShimFolder } from '../runtime/shim-folder.ts';
 import { Shim } from '../runtime/shim.ts';
 import { endLost } from './lost.ts';
 import { followExec, type ExecNeeds } from './start.ts';
@@ -50,7 +51,7 @@ async function removeFolder({ config }: ExecNeeds, id: string): Promise<void> {
   const directory = shimFolder(config, id);
   const shim = await Shim.reconnect(directory, 'exec');
   await shim?.end();
-  await rm(directory, { recursive: true, force: true });
+  await removeShimFolder(directory);
 }
 
 function orNothing(error: unknown): string[] {
@@ -71,5 +72,5 @@ async function findAgain(engine: ExecNeeds, { id }: Exec): Promise<void> {
     state: { status: 'ended', exitCode, endedAt: engine.clock.now() },
   }));
   await shim?.end();
-  await rm(directory, { recursive: true, force: true });
+  await removeShimFolder(directory);
 }

@@ -1,5 +1,4 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import type { Config } from '../config/daemon-config.ts';
@@ -19,6 +18,7 @@ import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { Networks } from '../networks/networks.ts';
 import type { Runtimes } from '../runtime/runtimes.ts';
+import { removeShimFolder } from '../runtime/shim-folder.ts';
 import { Shim } from '../runtime/shim.ts';
 import { StartFailed } from '../runtime/start-failure.ts';
 import { commandLine } from './create.ts';
@@ -145,7 +145,7 @@ async function recordEnd(engine: ExecNeeds, id: string, shim: Shim, exitCode: nu
 
 function removeFolder({ background }: ExecNeeds, id: string, directory: string): Task {
   return background.untilDone('remove the folder of a shim', { exec: id }, async () => {
-    await rm(directory, { recursive: true, force: true });
+    await removeShimFolder(directory);
   });
 }
 

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
-import { globSync, readdirSync, readFileSync } from 'node:fs';
-import { basename } from 'node:path';
+import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { test } from 'node:test';
 
 import { TestBundle } from '@gantry/testing/test-bundle.ts';
 
 import { detectCgroups } from '../host/cgroups.ts';
 import { hasCode } from '../lib/errors.ts';
+import { removeShimFolder } from './shim-folder.ts';
 import { StartFailed } from './start-failure.ts';
 
 /** By hand: `GANTRY_RUNTIME_KILLS=2000 node --test engine/runtime/shim-killed-runtime.root.test.ts`. */
@@ -99,6 +100,21 @@ for (const { runtime, longestMs, hidden } of [
     assert.deepEqual(remainsOf(bundle), []);
   });
 }
+
+test('the folder of a shim goes also when crun was killed while its program was mounted there', async () => {
+  await using bundle = new TestBundle();
+  const copies = `for n in 1 2; do touch crun.AAAAA$n; done; mount --bind /bin/true crun.AAAAA1; echo $_LIBCONTAINER_STATEDIR >place`;
+  const script = `case "$*" in *" run "*) ${copies}; exit 1;; esac; exec runc "$@"`;
+  const shim = await bundle.shim(['true'], { runtime: bundle.runtime(script) });
+  await assert.rejects(shim.start(), StartFailed);
+  await shim.gone;
+  assert.equal(readFileSync(join(bundle.folder, 'place'), 'utf8'), `${bundle.folder}\n`);
+
+  await removeShimFolder(bundle.folder);
+
+  assert.equal(existsSync(bundle.folder), false);
+  assert.doesNotMatch(readFileSync('/proc/self/mountinfo', 'utf8'), new RegExp(bundle.directory));
+});
 
 test('a runtime that hangs after it has started the process leaves nothing either, and another start succeeds', async () => {
   await using bundle = new TestBundle();

@@ -1,5 +1,3 @@
-import { rm } from 'node:fs/promises';
-
 import type { Config } from '../../config/daemon-config.ts';
 import type { Database } from '../../db/database.ts';
 import { settlesWithin, type Clock } from '../../lib/clock.ts';
@@ -7,6 +5,7 @@ import type { Deliveries } from '../../logs/delivery/deliveries.ts';
 import { closeSandbox, type NetworkNeeds } from '../../networks/sandbox.ts';
 import type { ExitStatus } from '../../runtime/exit-status.ts';
 import type { Runtimes } from '../../runtime/runtimes.ts';
+import { removeShimFolder } from '../../runtime/shim-folder.ts';
 import type { Shim } from '../../runtime/shim.ts';
 import { emitContainer, emitUnmounts } from '../container-events.ts';
 import type { HealthChecks } from '../health/checks.ts';
@@ -133,7 +132,7 @@ async function removeLost(engine: EndNeeds, container: Container, killed: boolea
   const { id, hostConfig } = container;
   try {
     await removeRemains(runtimes.toRemove(hostConfig.Runtime), id, cgroupPathOf(container));
-    await rm(shimFolder(config, id), { recursive: true, force: true });
+    await removeShimFolder(shimFolder(config, id));
   } finally {
     const exitCode = killed ? KILLED_CODE : LOST_CODE;
     recordEnd(engine, id, { exitCode, oomKilled: false, finishedAt: clock.now() });
@@ -150,7 +149,7 @@ async function leave(engine: EndNeeds, id: string, shim: Shim): Promise<void> {
     if (container !== undefined) {
       await removeIfLeft(runtimes.toRemove(container.hostConfig.Runtime), id, cgroupPathOf(container));
     }
-    await rm(shim.directory, { recursive: true, force: true });
+    await removeShimFolder(shim.directory);
   }).done;
   if (container !== undefined) await unmountVolumes(engine, container).done;
 }

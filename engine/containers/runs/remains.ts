@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import { detectCgroups, freezeCgroup, hasCgroup, processesIn, removeCgroup } from '../../host/cgroups.ts';
 import { hasCode } from '../../lib/errors.ts';
 import type { Runtime } from '../../runtime/runtimes.ts';
+import { runtimeEnvironment } from '../../runtime/shim-program.ts';
 
 const execute = promisify(execFile);
 /** A killed process leaves its cgroup when its parent, which is not the daemon any more, has reaped it. */
@@ -47,7 +48,8 @@ export async function removeIfLeft(runtime: Runtime, id: string, cgroupPath: str
 export async function removeRemains(runtime: Runtime, id: string, cgroupPath: string): Promise<void> {
   await endProcesses(cgroupPath);
   try {
-    await execute(runtime.path, ['--root', runtime.root, 'delete', '--force', id], { timeout: DELETE_MS });
+    const env = runtimeEnvironment(runtime.root);
+    await execute(runtime.path, ['--root', runtime.root, 'delete', '--force', id], { timeout: DELETE_MS, env });
   } catch (error) {
     // The runtime has no record of it, or is not installed any more: its files are removed below.
     if (!(error instanceof Error)) throw error;

@@ -1,5 +1,4 @@
 import { closeSync, mkdirSync, writeFileSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 import { prepareMoves } from '../../host/cgroup-moves.ts';
@@ -12,6 +11,7 @@ import { openSandbox } from '../../networks/sandbox.ts';
 import { rootSeenBy } from '../../oci/root-files.ts';
 import { hasHome, ociSpec } from '../../oci/spec.ts';
 import { resolveUser, type ContainerUser } from '../../oci/user.ts';
+import { removeShimFolder } from '../../runtime/shim-folder.ts';
 import { Shim, type ShimOptions } from '../../runtime/shim.ts';
 import { StartFailed } from '../../runtime/start-failure.ts';
 import { emitContainer, emitMounts } from '../container-events.ts';
@@ -82,7 +82,7 @@ async function launch(engine: StartNeeds, claimed: Container, restartCount: numb
   }
   await using undo = new AsyncDisposableStack();
   const folder = shimFolder(engine.config, id);
-  const removeFolder = async (): Promise<void> => await rm(folder, { recursive: true, force: true });
+  const removeFolder = async (): Promise<void> => await removeShimFolder(folder);
   await removeFolder();
   undo.defer(
     async () => await engine.background.run('remove the folder of a shim', { container: id }, removeFolder).done,
