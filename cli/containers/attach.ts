@@ -2,9 +2,7 @@ import * as containers from '@gantry/client/containers.ts';
 
 import { command } from '../command-line/command.ts';
 import { EXIT, Exit } from '../exit-codes.ts';
-import { exitCodeOf } from '../session/exit-code.ts';
-import { runSession } from '../session/session.ts';
-import { forwardSignals } from '../session/signals.ts';
+import { attached } from '../session/attached.ts';
 
 /** `gantry attach`. */
 export const attach = command({
@@ -23,16 +21,7 @@ export const attach = command({
     if (State.Paused) throw new Exit(EXIT.failed, 'cannot attach to a paused container, unpause it first');
     const stdin = !flags['no-stdin'] && Config.OpenStdin;
     if (stdin && Config.Tty && !process.stdin.isTTY) throw new Exit(EXIT.failed, 'the input device is not a TTY');
-    const { socket } = await containers.attach(engine, Id, {
-      stream: true,
-      stdin,
-      stdout: true,
-      stderr: true,
-      ...(flags['detach-keys'] !== undefined && { detachKeys: flags['detach-keys'] }),
-    });
-    using _signals =
-      Config.Tty || !flags['sig-proxy'] ? undefined : forwardSignals((signal) => containers.kill(engine, Id, signal));
-    await runSession(socket, { tty: Config.Tty, stdin, resize: (size) => containers.resize(engine, Id, size) });
-    return await exitCodeOf(engine, Id);
+    const [detachKeys, passSignals] = [flags['detach-keys'], flags['sig-proxy']];
+    return await attached(engine, Id, { tty: Config.Tty, stdin, detachKeys, passSignals });
   },
 });

@@ -4,9 +4,7 @@ import * as containers from '@gantry/client/containers.ts';
 import { command, MANY, type Given } from '../command-line/command.ts';
 import { each } from '../each.ts';
 import { UsageError } from '../exit-codes.ts';
-import { exitCodeOf } from '../session/exit-code.ts';
-import { runSession } from '../session/session.ts';
-import { forwardSignals } from '../session/signals.ts';
+import { attached } from '../session/attached.ts';
 import { startOrExplain } from './failure-codes.ts';
 
 const FLAGS = {
@@ -39,23 +37,11 @@ export const start = command({
 async function startAttached(engine: Connection, ref: string, flags: Given<typeof FLAGS>): Promise<number> {
   const { Id, Config } = await containers.inspect(engine, ref);
   const stdin = flags.interactive && Config.OpenStdin;
-  const tty = Config.Tty;
-  // Attached before the start, so that the first byte is not missed.
-  const { socket } = await containers.attach(engine, Id, {
-    stream: true,
-    stdin,
-    stdout: true,
-    stderr: true,
-    ...(flags['detach-keys'] !== undefined && { detachKeys: flags['detach-keys'] }),
-  });
-  using _signals =
-    tty || !flags['sig-proxy'] ? undefined : forwardSignals((signal) => containers.kill(engine, Id, signal));
-  try {
-    await startOrExplain(engine, Id, flags['detach-keys']);
-  } catch (error) {
-    socket.destroy();
-    throw error;
-  }
-  await runSession(socket, { tty, stdin, resize: (size) => containers.resize(engine, Id, size) });
-  return await exitCodeOf(engine, Id);
+  const [detachKeys, passSignals] = [flags['detach-keys'], flags['sig-proxy']];
+  return await attached(
+    engine,
+    Id,
+    { tty: Config.Tty, stdin, detachKeys, passSignals },
+    async () => await startOrExplain(engine, Id, detachKeys),
+  );
 }

@@ -106,15 +106,7 @@ export class ContainerStore {
     const name = ref.startsWith('/') ? ref.slice(1) : ref;
     const exact = this.get(ref) ?? this.named(name);
     if (exact !== undefined) return exact;
-    const matches =
-      ref === ''
-        ? []
-        : [
-            ...this.#table
-              .ids()
-              .filter((id) => id.startsWith(ref))
-              .take(2),
-          ];
+    const matches = this.#table.idsFrom(ref);
     if (matches.length > 1) throw new EngineError('invalid', `Multiple IDs found with provided prefix: ${ref}`);
     return this.get(matches[0] ?? '') ?? notFound(ref);
   }

@@ -77,6 +77,16 @@ export class RecordTable<S extends TSchema, U extends string = never, G extends 
     return this.#byId.keys();
   }
 
+  /** The ids that begin so, two at most: enough to tell whether one is meant. None begins with the empty text. */
+  idsFrom(prefix: string): string[] {
+    if (prefix === '') return [];
+    return [
+      ...this.ids()
+        .filter((id) => id.startsWith(prefix))
+        .take(2),
+    ];
+  }
+
   /** The ids of the records that cannot be decoded: their files must stay. */
   idsSetAside(): readonly string[] {
     return this.#db.badRecords.idsIn(this.#kind.name);

@@ -67,16 +67,9 @@ export class ExecStore {
   find(ref: string): Exec {
     const exact = this.get(ref);
     if (exact !== undefined) return exact;
-    const matches =
-      ref === ''
-        ? []
-        : [
-            ...this.#table
-              .values()
-              .filter(({ id }) => id.startsWith(ref))
-              .take(2),
-          ];
-    if (matches.length === 1) return matches[0]!;
+    const matches = this.#table.idsFrom(ref);
+    const found = matches.length === 1 ? this.get(matches[0]!) : undefined;
+    if (found !== undefined) return found;
     throw new EngineError('notFound', `No such exec instance: ${ref}`);
   }
 

@@ -30,8 +30,15 @@ const CONTROLLERS: readonly Controller[] = [
   'hugetlb',
 ];
 
-/** Finds the cgroup version of this machine from what is mounted. */
-export function detectCgroups(mountinfo = readFileSync('/proc/self/mountinfo', 'utf8')): Cgroups {
+let detected: Cgroups | undefined;
+
+/** The cgroups of this machine, read once: nobody mounts others while the daemon runs. */
+export function detectCgroups(): Cgroups {
+  return (detected ??= cgroupsIn(readFileSync('/proc/self/mountinfo', 'utf8')));
+}
+
+/** Finds the version of cgroups from what is mounted. */
+export function cgroupsIn(mountinfo: string): Cgroups {
   const mounts = mountinfo.split('\n').flatMap(readMount);
   const unified = mounts.find(({ type }) => type === 'cgroup2');
   const old = mounts.filter(({ type }) => type === 'cgroup');

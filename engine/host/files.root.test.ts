@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 
 import { ownCgroup } from './cgroup-moves.ts';
-import { detectCgroups, processesIn, readUsage, removeCgroup } from './cgroups.ts';
+import { cgroupsIn, detectCgroups, processesIn, readUsage, removeCgroup } from './cgroups.ts';
 import { deviceMajor, deviceMinor, deviceNumber, makeNode } from './device-nodes.ts';
 import { effectiveCapabilities, hardLimits } from './privileges.ts';
 import { getXattr, listXattrs, removeXattr, setXattr } from './xattr.ts';
@@ -94,7 +94,7 @@ const HYBRID = `30 1 0:26 / /sys/fs/cgroup rw - tmpfs tmpfs rw
 34 30 0:30 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw`;
 
 test('a hybrid mount is version 1 with an additional version 2', () => {
-  const { version, hybrid, controllers, mounts } = detectCgroups(HYBRID);
+  const { version, hybrid, controllers, mounts } = cgroupsIn(HYBRID);
 
   assert.deepEqual([version, hybrid], [1, true]);
   assert.equal(controllers.get('cpu'), '/sys/fs/cgroup/cpu,cpuacct');
@@ -103,7 +103,7 @@ test('a hybrid mount is version 1 with an additional version 2', () => {
 });
 
 test('a single version 2 mount is version 2', () => {
-  const { version, hybrid } = detectCgroups('30 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup rw');
+  const { version, hybrid } = cgroupsIn('30 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup rw');
 
   assert.deepEqual([version, hybrid], [2, false]);
 });

@@ -179,12 +179,7 @@ export class ImageStore {
 
   #byPrefix(prefix: string): Image | undefined {
     if (prefix === 'sha256:') return undefined;
-    const matches = [
-      ...this.#images
-        .ids()
-        .filter((id) => id.startsWith(prefix))
-        .take(2),
-    ];
+    const matches = this.#images.idsFrom(prefix);
     return matches.length === 1 ? this.get(matches[0]!) : undefined;
   }
 

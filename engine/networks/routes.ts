@@ -43,13 +43,7 @@ export const networkRoutes =
     http.post('/networks/:ref/connect', {
       schema: { params: NetworkRef, body: ConnectBody },
       handler: ({ params }) => {
-        const { name } = engine.networks.find(params.ref);
-        if (name === 'host') {
-          throw new EngineError(
-            'forbidden',
-            'container cannot be disconnected from host network or connected to host network',
-          );
-        }
+        refuseHost(engine.networks.find(params.ref));
         throw userDefined();
       },
     });
@@ -57,13 +51,7 @@ export const networkRoutes =
     http.post('/networks/:ref/disconnect', {
       schema: { params: NetworkRef, body: DisconnectBody },
       handler: ({ params }) => {
-        const { name } = engine.networks.find(params.ref);
-        if (name === 'host') {
-          throw new EngineError(
-            'forbidden',
-            'container cannot be disconnected from host network or connected to host network',
-          );
-        }
+        refuseHost(engine.networks.find(params.ref));
         throw userDefined();
       },
     });
@@ -83,4 +71,10 @@ function userDefined(): EngineError {
     'notImplemented',
     'user-defined networks are not supported: containers use bridge, host, none or container:<name>',
   );
+}
+
+function refuseHost({ name }: { name: string }): void {
+  if (name !== 'host') return;
+  const message = 'container cannot be disconnected from host network or connected to host network';
+  throw new EngineError('forbidden', message);
 }
