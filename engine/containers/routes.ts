@@ -29,7 +29,8 @@ import { attachContainer, prepareAttach } from './streams/attach.ts';
 import { deliver } from './streams/deliver.ts';
 import { prepareLogs, readContainerLog } from './streams/logs.ts';
 import { topContainer } from './top.ts';
-import { createSteps, statsSteps, wrongState } from './versions.ts';
+import { updateContainer } from './update.ts';
+import { createSteps, statsSteps, updateSteps, wrongState } from './versions.ts';
 import { waitForContainer } from './wait.ts';
 
 export const containerRoutes =
@@ -137,6 +138,14 @@ export const containerRoutes =
       handler: async ({ params, query }, reply) => {
         await killContainer(engine, params.ref, query.signal);
         return await reply.code(204).send(null);
+      },
+    });
+
+    http.post('/containers/:ref/update', {
+      schema: { params: wire.ContainerRef, body: wire.UpdateBody, response: { 200: wire.Updated } },
+      config: { steps: updateSteps },
+      handler: async ({ params, body }) => {
+        return { Warnings: await updateContainer(engine, params.ref, body) };
       },
     });
 

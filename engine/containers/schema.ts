@@ -38,6 +38,29 @@ export type CreateBody = Static<typeof CreateBody>;
 export const CreateQuery = Type.Object({ name: Type.Optional(Type.String()) });
 export const Created = Type.Object({ Id: Type.String(), Warnings: Type.Array(Type.String()) });
 
+/** What can be changed of a container; 0 and empty texts change nothing. */
+export const UpdateBody = Type.Object(
+  (({ properties: of }) => ({
+    BlkioWeight: of.BlkioWeight,
+    CpuShares: of.CpuShares,
+    CpuPeriod: of.CpuPeriod,
+    CpuQuota: of.CpuQuota,
+    CpuRealtimePeriod: of.CpuRealtimePeriod,
+    CpuRealtimeRuntime: of.CpuRealtimeRuntime,
+    CpusetCpus: of.CpusetCpus,
+    CpusetMems: of.CpusetMems,
+    NanoCpus: of.NanoCpus,
+    Memory: of.Memory,
+    MemorySwap: of.MemorySwap,
+    MemoryReservation: of.MemoryReservation,
+    KernelMemory: of.KernelMemory,
+    PidsLimit: of.PidsLimit,
+    RestartPolicy: of.RestartPolicy,
+  }))(HostConfigBody),
+);
+export type UpdateBody = Static<typeof UpdateBody>;
+export const Updated = Type.Object({ Warnings: Type.Array(Type.String()) });
+
 export const ListQuery = Type.Object({
   all: Type.Optional(Type.Boolean({ default: false, description: 'Not only the running ones' })),
   limit: Type.Optional(Type.Integer({ description: 'The last created, the stopped ones included' })),

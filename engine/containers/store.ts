@@ -61,6 +61,10 @@ const Container = Type.Object({
   mounts: Type.Immutable(Type.Array(MountPoint)),
   /** Empty before the first start, and with the log driver none. */
   logPath: Type.String(),
+  /** Of an update of the running container that is under way. */
+  limitWrites: Type.Optional(
+    Type.Immutable(Type.Array(Type.Object({ path: Type.String(), before: Type.String(), after: Type.String() }))),
+  ),
 });
 export type Container = Readonly<Static<typeof Container>>;
 

@@ -1,5 +1,5 @@
 import { testErrorStatuses, testSteps } from '../http/versions/steps.contract.ts';
-import { createSteps, statsSteps, wrongState } from './versions.ts';
+import { createSteps, statsSteps, updateSteps, wrongState } from './versions.ts';
 
 testSteps('createSteps', createSteps, [
   {
@@ -9,6 +9,10 @@ testSteps('createSteps', createSteps, [
       older: { Image: 'busybox', HostConfig: { AutoRemove: false, Privileged: true } },
     },
   },
+]);
+
+testSteps('updateSteps', updateSteps, [
+  { below: '1.40', request: { now: { Memory: 1, PidsLimit: 5 }, older: { Memory: 1 } } },
 ]);
 
 const counters = (each: number): object =>

@@ -1,6 +1,6 @@
 import type { ErrorStatuses } from '../http/errors.ts';
 import type { Steps } from '../http/versions/steps.ts';
-import type { CreateBody } from './schema.ts';
+import type { CreateBody, UpdateBody } from './schema.ts';
 import type { NetworkCounters, Stats } from './stats/schema.ts';
 
 /** Newest first; each is for requests that are older. */
@@ -8,12 +8,19 @@ export const createSteps: Steps<CreateBody> = [{ below: '1.25', request: clientR
 
 export const statsSteps: Steps<unknown, Stats> = [{ below: '1.21', response: oneNetwork }];
 
+export const updateSteps: Steps<UpdateBody> = [{ below: '1.40', request: withoutPidsLimit }];
+
 /** The specification of 1.24 has no 409 for a container in the wrong state. */
 export const wrongState: ErrorStatuses = { conflict: { below: '1.25', status: 500 } };
 
 /** Older clients remove the container themselves, whatever the body says. */
 function clientRemoves({ HostConfig, ...body }: CreateBody): CreateBody {
   return HostConfig === undefined ? body : { ...body, HostConfig: { ...HostConfig, AutoRemove: false } };
+}
+
+/** It came later to updates than to creations. */
+function withoutPidsLimit({ PidsLimit: _later, ...body }: UpdateBody): UpdateBody {
+  return body;
 }
 
 /** Older clients know one network: the sum of all. */

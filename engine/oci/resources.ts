@@ -111,7 +111,7 @@ export function deviceRule(text: string): DeviceRule {
 const PERIOD_US = 100_000;
 
 /** A negative quota is none. */
-function cpuTime({ nanoCpus, cpuQuotaUs, cpuPeriodUs }: Limits): { quota: number; period: number } {
+export function cpuTime({ nanoCpus, cpuQuotaUs, cpuPeriodUs }: Limits): { quota: number; period: number } {
   if (nanoCpus > 0) return { quota: Math.floor((nanoCpus * PERIOD_US) / 1e9), period: PERIOD_US };
   return { quota: Math.max(cpuQuotaUs, 0), period: cpuPeriodUs };
 }

@@ -1,14 +1,8 @@
-import type {
-  Limits,
-  ProcessDescription,
-  SpecDescription,
-  ThrottledDevice,
-  Ulimits,
-  WantedCapabilities,
-} from '../../oci/description.ts';
+import type { ProcessDescription, SpecDescription, Ulimits, WantedCapabilities } from '../../oci/description.ts';
 import type { ContainerUser } from '../../oci/user.ts';
-import type { HostConfig, ThrottleDevice } from '../settings/host-config-schema.ts';
+import type { HostConfig } from '../settings/host-config-schema.ts';
 import type { Container } from '../store.ts';
+import { limitsOf } from './limits-of.ts';
 
 const DEFAULT_PATH = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
@@ -113,35 +107,4 @@ function ulimitsOf({ Ulimits: wanted }: HostConfig, defaults: Ulimits): Ulimits 
 function sharedMemory({ IpcMode, ShmSize }: HostConfig, path: string | undefined): SpecDescription['shm'] {
   if (path !== undefined) return { path, isHosts: IpcMode === 'host' };
   return IpcMode === 'none' ? undefined : { sizeBytes: ShmSize };
-}
-
-function limitsOf(hostConfig: HostConfig): Limits {
-  return {
-    memoryBytes: hostConfig.Memory,
-    memoryReservationBytes: hostConfig.MemoryReservation,
-    memorySwapBytes: hostConfig.MemorySwap,
-    kernelMemoryBytes: hostConfig.KernelMemory,
-    swappiness: hostConfig.MemorySwappiness ?? -1,
-    oomKillDisable: hostConfig.OomKillDisable ?? false,
-    cpuShares: hostConfig.CpuShares,
-    cpuQuotaUs: hostConfig.CpuQuota,
-    cpuPeriodUs: hostConfig.CpuPeriod,
-    nanoCpus: hostConfig.NanoCpus ?? 0,
-    cpusetCpus: hostConfig.CpusetCpus,
-    cpusetMems: hostConfig.CpusetMems,
-    pids: hostConfig.PidsLimit ?? 0,
-    blkioWeight: hostConfig.BlkioWeight,
-    blkioWeightDevices: (hostConfig.BlkioWeightDevice ?? []).map(({ Path, Weight }) => ({
-      path: Path,
-      weight: Weight,
-    })),
-    readBps: throttled(hostConfig.BlkioDeviceReadBps),
-    writeBps: throttled(hostConfig.BlkioDeviceWriteBps),
-    readIops: throttled(hostConfig.BlkioDeviceReadIOps),
-    writeIops: throttled(hostConfig.BlkioDeviceWriteIOps),
-  };
-}
-
-function throttled(devices: readonly ThrottleDevice[] | null): ThrottledDevice[] {
-  return (devices ?? []).map(({ Path, Rate }) => ({ path: Path, rate: Number(Rate) }));
 }

@@ -71,7 +71,7 @@ function claim(containers: ContainerStore, id: string): Container {
     if (state.status === 'starting' || state.status === 'removing') {
       throw new EngineError('conflict', `container ${id} is ${state.status}`);
     }
-    return { ...current, state: transition(state, { status: 'starting', from: state }) };
+    return { ...current, limitWrites: undefined, state: transition(state, { status: 'starting', from: state }) };
   });
 }
 

@@ -21,13 +21,7 @@ export function checkHostConfig(hostConfig: HostConfig, { usesCgroups2 }: { uses
 }
 
 function checkModes({ RestartPolicy, UsernsMode, IpcMode, ConsoleSize, Tmpfs }: HostConfig): void {
-  const { Name, MaximumRetryCount } = RestartPolicy;
-  refuseIf(!['', 'no', 'always', 'unless-stopped', 'on-failure'].includes(Name), `invalid restart policy '${Name}'`);
-  refuseIf(
-    MaximumRetryCount !== 0 && Name !== 'on-failure',
-    `maximum retry count cannot be used with restart policy '${Name}'`,
-  );
-  refuseIf(MaximumRetryCount < 0, 'maximum retry count cannot be negative');
+  checkRestartPolicy(RestartPolicy);
   refuseIf(!/^(private|shareable|host|none|container:.+)$/s.test(IpcMode), `invalid IPC mode: ${IpcMode}`);
   refuseIf(!['', 'host'].includes(UsernsMode), `invalid user namespace mode: ${UsernsMode}`);
   refuseIf(
@@ -38,6 +32,16 @@ function checkModes({ RestartPolicy, UsernsMode, IpcMode, ConsoleSize, Tmpfs }: 
     checkedDestination(path);
     tmpfsOptions(options);
   }
+}
+
+/** Throws `invalid`. */
+export function checkRestartPolicy({ Name, MaximumRetryCount }: HostConfig['RestartPolicy']): void {
+  refuseIf(!['', 'no', 'always', 'unless-stopped', 'on-failure'].includes(Name), `invalid restart policy '${Name}'`);
+  refuseIf(
+    MaximumRetryCount !== 0 && Name !== 'on-failure',
+    `maximum retry count cannot be used with restart policy '${Name}'`,
+  );
+  refuseIf(MaximumRetryCount < 0, 'maximum retry count cannot be negative');
 }
 
 function checkNetwork({ NetworkMode, PortBindings, Links, ExtraHosts, Dns }: HostConfig): void {

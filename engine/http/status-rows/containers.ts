@@ -1,4 +1,4 @@
-import { type Extra, JSON_TYPE, TEXT, filters, unknown, missing, NOT_BUILT, type StatusRows } from './row.ts';
+import { type Extra, JSON_TYPE, TEXT, filters, unknown, type StatusRows } from './row.ts';
 
 const create = (fields: Record<string, unknown>): Extra => ({ body: { Image: 'busybox', Cmd: ['true'], ...fields } });
 const host = (fields: Record<string, unknown>): Extra => create({ HostConfig: fields });
@@ -94,8 +94,16 @@ export const containerRows = {
   },
   'POST /containers/{id}/update': {
     statuses: [200, 400, 404, 500],
-    never: NOT_BUILT,
-    cases: [missing('/containers/running/update', { body: {} })],
+    cases: [
+      [200, 'changed', '/containers/running/update', { body: { CpuShares: 512 } }],
+      [200, 'one that has ended', '/containers/stopped/update', { body: { RestartPolicy: { Name: 'no' } } }],
+      [400, 'no body', '/containers/running/update', { headers: JSON_TYPE }],
+      [400, 'a wrong type', '/containers/running/update', { body: { Memory: 'much' } }],
+      [400, 'too little memory', '/containers/running/update', { body: { Memory: 1 << 20 } }],
+      [400, 'an unknown restart policy', '/containers/running/update', { body: { RestartPolicy: { Name: 'often' } } }],
+      unknown('/containers/nope/update', { body: {} }),
+      [409, 'more memory than memory and swap', '/containers/running/update', { body: { Memory: 64 << 20 } }],
+    ],
   },
   'POST /containers/{id}/rename': {
     statuses: [204, 404, 409, 500],

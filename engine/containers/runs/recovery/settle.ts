@@ -8,6 +8,7 @@ import { stopContainer, type StopNeeds } from '../../stop.ts';
 import type { Container } from '../../store.ts';
 import { followRun, recordEnd, recordLost } from '../end.ts';
 import { thaw } from '../freezer.ts';
+import { revertCutOffUpdate } from '../live-limits.ts';
 import { cgroupPathOf, shimFolder } from '../places.ts';
 import { removeIfLeft } from '../remains.ts';
 import { recordRun, type StartNeeds } from '../start.ts';
@@ -22,6 +23,7 @@ const START_SECONDS = 30;
 export async function resume(engine: SettleNeeds, container: Container, shim: Shim): Promise<void> {
   const { id, state } = container;
   if (state.status === 'starting' && !(await finishStart(engine, container, shim))) return;
+  await revertCutOffUpdate(engine, container);
   followRun(engine, id, shim);
   if (state.status !== 'paused') engine.health.resume(container);
   if (state.status === 'running') thaw(container); // a pause may have been cut off

@@ -7,9 +7,13 @@ import type { HostConfig } from '../host-config-schema.ts';
 const MINIMUM_MEMORY_BYTES = 6 * 1024 * 1024;
 const BILLION = 1_000_000_000;
 
-/** Throws `invalid` for limits that are impossible, or contradict each other. */
-export function checkLimits(limits: HostConfig): void {
+/** Throws `invalid` for limits that are impossible, or contradict each other. An update may change one of a pair. */
+export function checkLimits(limits: HostConfig, { isUpdate = false } = {}): void {
   checkMemory(limits);
+  refuseIf(
+    limits.Memory === 0 && limits.MemorySwap > 0 && !isUpdate,
+    'You should always set the Memory limit when using Memoryswap limit, see usage',
+  );
   checkCpus(limits);
   refuseIf(limits.IOMaximumIOps !== 0, 'Invalid QoS settings: linux does not support configuration of maximum IOPs');
   refuseIf(
@@ -33,10 +37,6 @@ export function checkLimits(limits: HostConfig): void {
 
 function checkMemory({ Memory, MemorySwap, MemoryReservation, KernelMemory, MemorySwappiness }: HostConfig): void {
   refuseIf(Memory !== 0 && Memory < MINIMUM_MEMORY_BYTES, 'Minimum memory limit allowed is 6MB');
-  refuseIf(
-    Memory === 0 && MemorySwap > 0,
-    'You should always set the Memory limit when using Memoryswap limit, see usage',
-  );
   refuseIf(
     Memory > 0 && MemorySwap > 0 && MemorySwap < Memory,
     'Minimum memoryswap limit should be larger than memory limit, see usage',

@@ -1,0 +1,88 @@
+import {
+  applyLimits,
+  LimitRefused,
+  planLimits,
+  revertLimits,
+  type LimitValues,
+  type LimitWrite,
+} from '../../host/cgroup-limits.ts';
+import { detectCgroups } from '../../host/cgroups.ts';
+import { cpuTime } from '../../oci/resources.ts';
+import type { HostConfig } from '../settings/host-config-schema.ts';
+import { isAlive } from '../state.ts';
+import type { Container, ContainerStore } from '../store.ts';
+import { limitsOf } from './limits-of.ts';
+import { cgroupPathOf } from './places.ts';
+
+type Needs = { containers: ContainerStore };
+
+/**
+ * Writes the limits in which `after` differs into the cgroup of a running container. Disposing takes them back; what is
+ * half done when the daemon is killed is in the record meanwhile, for the next one. Throws `LimitRefused`.
+ */
+export async function changeLiveLimits(
+  engine: Needs,
+  container: Container,
+  after: HostConfig,
+): Promise<AsyncDisposable & { keep: () => void }> {
+  const { id, state, hostConfig } = container;
+  const values = changed(hostConfig, after);
+  const writes =
+    isAlive(state) && Object.keys(values).length > 0
+      ? await planLimits(detectCgroups(), cgroupPathOf(container), values)
+      : [];
+  if (writes.length > 0) {
+    engine.containers.change(id, (current) => ({ ...current, limitWrites: writes }));
+    await applied(engine, id, writes);
+  }
+  let isKept = false;
+  return {
+    keep: () => (isKept = true),
+    [Symbol.asyncDispose]: async () => {
+      if (isKept || writes.length === 0) return;
+      await revertLimits(writes);
+      forget(engine, id);
+    },
+  };
+}
+
+/** What a daemon that was killed had written for an update that nobody was told of. */
+export async function revertCutOffUpdate(engine: Needs, { id, limitWrites = [] }: Container): Promise<void> {
+  if (limitWrites.length === 0) return;
+  await revertLimits(limitWrites);
+  forget(engine, id);
+}
+
+async function applied(engine: Needs, id: string, writes: readonly LimitWrite[]): Promise<void> {
+  try {
+    await applyLimits(writes);
+  } catch (error) {
+    // Its run is over: the next one has the new limits.
+    if (error instanceof LimitRefused && error.isGone) return;
+    forget(engine, id);
+    throw error;
+  }
+}
+
+function forget({ containers }: Needs, id: string): void {
+  if (containers.get(id)?.limitWrites === undefined) return;
+  containers.change(id, ({ limitWrites: _done, ...current }) => current);
+}
+
+function changed(before: HostConfig, after: HostConfig): LimitValues {
+  const [old, now] = [limitsOf(before), limitsOf(after)];
+  const differs = (...keys: (keyof typeof old)[]): boolean => keys.some((key) => old[key] !== now[key]);
+  const { quota, period } = cpuTime(now);
+  return {
+    ...(differs('cpuShares') && { cpuShares: now.cpuShares }),
+    ...(differs('nanoCpus', 'cpuQuotaUs', 'cpuPeriodUs') && { cpuTime: { quotaUs: quota, periodUs: period } }),
+    ...(differs('cpusetCpus') && { cpusetCpus: now.cpusetCpus }),
+    ...(differs('cpusetMems') && { cpusetMems: now.cpusetMems }),
+    ...(differs('memoryBytes', 'memorySwapBytes') && {
+      memory: { bytes: now.memoryBytes, withSwapBytes: now.memorySwapBytes },
+    }),
+    ...(differs('memoryReservationBytes') && { reservationBytes: now.memoryReservationBytes }),
+    ...(differs('pids') && { pids: now.pids }),
+    ...(differs('blkioWeight') && { blkioWeight: now.blkioWeight }),
+  };
+}
