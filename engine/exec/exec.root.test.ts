@@ -191,12 +191,13 @@ suite('processes in running containers', { concurrency: false }, () => {
     const cases: [object, RegExp][] = [
       [{ Cmd: ['nosuch'] }, /^OCI runtime exec failed: exec failed: .*"nosuch": executable file not found/],
       [{ Cmd: ['/proc'] }, /permission denied/],
+      [{ Cmd: ['true', 'x'.repeat(200_000)] }, /^OCI runtime exec failed: .*exec true: argument list too long/],
       [{ Cmd: ['true'], User: 'nosuch' }, /unable to find user nosuch: no matching entries in passwd file/],
       [{ Cmd: ['true'], User: '0:nosuch' }, /unable to find group nosuch/],
       [{ Cmd: ['true'], WorkingDir: '/nosuch' }, /no such file or directory/],
     ];
     for (const [body, expected] of cases) {
-      await t.test(JSON.stringify(body), async () => {
+      await t.test(JSON.stringify(body).slice(0, 80), async () => {
         const result = await run(body);
 
         assert.equal(result.code, 126);

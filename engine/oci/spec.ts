@@ -1,5 +1,7 @@
 import { effectiveCapabilities, hardLimits } from '../host/privileges.ts';
 import type { SeccompFilter } from '../host/seccomp.ts';
+import { tooLong } from '../runtime/start-failure.ts';
+import { isTooLong } from './argument-space.ts';
 import { wantedCapabilities } from './capabilities.ts';
 import type {
   DescribedMount,
@@ -38,7 +40,7 @@ export function ociSpec(description: SpecDescription): object {
     hostname: namespaces.uts === 'host' ? '' : description.hostname,
     domainname: description.domainname,
     process: {
-      ...ociProcess(process, capabilities),
+      ...ociProcess(process, 'container', capabilities),
       args: [...(init === undefined ? [] : [INIT_PATH, '--']), ...process.args],
     },
     root: { path: root.path, readonly: root.isReadOnly },
@@ -56,11 +58,14 @@ export function ociSpec(description: SpecDescription): object {
   };
 }
 
-/** The process alone, which is all that the runtime is told of an exec. */
+/** The process alone, which is all that the runtime is told of an exec. Throws `StartFailed` when the kernel would refuse it. */
 export function ociProcess(
-  { args, env, cwd, terminal, size, user, noNewPrivileges, oomScoreAdj, ulimits, ...wanted }: ProcessDescription,
-  capabilities = grantedCapabilities(wanted.capabilities),
+  process: ProcessDescription,
+  kind: 'container' | 'exec',
+  capabilities = grantedCapabilities(process.capabilities),
 ): object {
+  const { args, env, cwd, terminal, size, user, noNewPrivileges, oomScoreAdj, ulimits } = process;
+  if (isTooLong(process)) throw tooLong(kind, args[0]);
   const isRoot = user.uid === 0;
   return {
     user: { uid: user.uid, gid: user.gid, additionalGids: user.additionalGids },

@@ -12,6 +12,16 @@ export class StartFailed extends Error {
   }
 }
 
+/** What the kernel would say of it, in dockerd's words. 126 is a shell's code for what it cannot execute. */
+export function tooLong(kind: 'container' | 'exec', command = ''): StartFailed {
+  const reason = `unable to start container process: exec ${command}: argument list too long: unknown`;
+  const text =
+    kind === 'exec'
+      ? `OCI runtime exec failed: exec failed: ${reason}`
+      : `failed to create shim task: OCI runtime create failed: runc create failed: ${reason}`;
+  return new StartFailed(text, 126);
+}
+
 /** What the runtime has written, and read. */
 type Files = Readonly<{ log: string; process: string }>;
 const FILES = {

@@ -41,7 +41,7 @@ export async function enteredProcess(
   const root = rootSeenBy(shimPid, engine.layers.overlay(container.id));
   const user = await resolveUser(written, root, { needsHome: !hasHome(env) });
   const inherited = processOf(container, user, engine.config.defaultUlimits);
-  return ociProcess({
+  const described = {
     ...inherited,
     terminal: tty,
     size,
@@ -49,7 +49,8 @@ export async function enteredProcess(
     args: command,
     env,
     cwd: workingDir || inherited.cwd,
-  });
+  };
+  return ociProcess(described, 'exec');
 }
 
 /** A name without `=` removes the container's variable. */

@@ -1,0 +1,25 @@
+import { hardLimits } from '../host/privileges.ts';
+import type { ProcessDescription } from './description.ts';
+
+/** What the kernel takes for arguments and environment: execve(2). A page is the largest that the machine may have. */
+const LONGEST_STRING = 32 * (process.arch === 'x64' ? 4096 : 65_536);
+const [LEAST, MOST] = [128 * 1024, 6 * 1024 * 1024];
+const POINTER = 8;
+
+let ownStack: number | undefined;
+
+/**
+ * Whether the kernel is sure to refuse to start the process for the length of what it is told (E2BIG). The runtimes find out
+ * when they have reported its start already.
+ */
+export function isTooLong({ args, env, ulimits }: ProcessDescription): boolean {
+  const sizes = [...args, ...env].map((text) => Buffer.byteLength(text) + 1);
+  if (sizes.some((size) => size > LONGEST_STRING)) return true;
+  const all = sizes.reduce((sum, size) => sum + size + POINTER, 0);
+  return all > LEAST && all > spaceFor(ulimits.stack?.soft);
+}
+
+function spaceFor(asked: number | undefined): number {
+  const stack = asked ?? (ownStack ??= hardLimits().get('RLIMIT_STACK')?.soft ?? Infinity);
+  return stack < 0 ? MOST : Math.max(LEAST, Math.min(MOST, stack / 4));
+}
