@@ -198,6 +198,12 @@ export const AttachQuery = Type.Object({
 
 export const ArchiveQuery = Type.Object({ path: Type.Optional(Type.String({ description: 'In the container' })) });
 
+export const PutArchiveQuery = Type.Object({
+  ...ArchiveQuery.properties,
+  noOverwriteDirNonDir: Type.Optional(Type.Boolean({ description: 'Nothing but a folder replaces a folder' })),
+  copyUIDGID: Type.Optional(Type.Boolean({ description: 'The user of the container owns everything' })),
+});
+
 export const ResizeQuery = Type.Object({
   h: Type.Integer({ minimum: 0, maximum: 65_535, description: 'Characters' }),
   w: Type.Integer({ minimum: 0, maximum: 65_535, description: 'Characters' }),

@@ -3,11 +3,17 @@ import { parentPort, workerData } from 'node:worker_threads';
 
 import { cloneMount, ThreadMounts } from '../host/mount-tree.ts';
 import { ArrivingStream } from '../layers/arriving-stream.ts';
+import { decompressed } from '../layers/compression.ts';
 import { pack } from '../layers/pack/pack.ts';
+import { TarReader } from '../layers/tar/tar-reader.ts';
 import { EngineError } from '../lib/errors.ts';
-import type { Failure, FromWorker, Results, ToWorker, Work, WorkerData } from './messages.ts';
+import type { Failure, FromWorker, PlaceOptions, Results, ToWorker, Work, WorkerData } from './messages.ts';
 import { OutgoingChunks } from './outgoing-chunks.ts';
+import { Placer } from './place.ts';
 import { View } from './view.ts';
+
+/** The disk is the limit; these only end what has no end. */
+const PLACE_LIMITS = { bytes: 2 ** 46, entries: 2 ** 28 };
 
 // The body of the worker thread. Several copies go on at a time, which yield to each other at each chunk.
 const port = parentPort!;
@@ -63,7 +69,8 @@ async function resultOf(id: number, work: Work): Promise<Results[Work['kind']]> 
       await sendPacked(viewOf(work.view), work.path, outgoing.get(id)!);
       return undefined;
     case 'place':
-      throw new EngineError('notImplemented', 'copying into a container is not implemented yet');
+      await placeArchive(viewOf(work.view), work.options, arriving.get(id)!);
+      return undefined;
   }
 }
 
@@ -75,6 +82,14 @@ async function sendPacked(view: View, path: string | undefined, chunks: Outgoing
   } finally {
     if (found !== undefined) closeSync(found.held);
   }
+}
+
+async function placeArchive(view: View, options: PlaceOptions, archive: ArrivingStream): Promise<void> {
+  using placer = new Placer(view.root, options);
+  const reader = new TarReader(placer, PLACE_LIMITS);
+  for await (const chunk of decompressed(archive)) reader.push(chunk);
+  reader.end();
+  placer.complete();
 }
 
 function viewOf(id: number): View {

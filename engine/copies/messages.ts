@@ -8,8 +8,8 @@ export type ViewRequest = Readonly<{
   /** Where its root is mounted, for this process. */
   root: string;
   mounts: readonly ViewMount[];
-  /** Without changes to the files; mount points are made all the same. */
-  readOnly: boolean;
+  /** What cannot be written: nothing, what is not on a mount, or everything. Mount points are made all the same. */
+  readOnly: 'nothing' | 'root' | 'everything';
 }>;
 
 export type PathStat = Readonly<{
@@ -25,12 +25,10 @@ export type PathStat = Readonly<{
 
 export type PlaceOptions = Readonly<{
   path: string;
+  /** No folder is replaced by something else, and nothing else by a folder. */
   keepsKinds: boolean;
   /** Everybody's owner; without one, those of the archive. */
-  owner: Readonly<{ uid: number; gid: number }> | undefined;
-  limits: Readonly<{ bytes: number; entries: number }>;
-  /** Paths that are refused with this message, with all below them; the innermost counts. */
-  readOnly: readonly Readonly<{ path: string; message: string | undefined }>[];
+  owner?: Readonly<{ uid: number; gid: number }>;
 }>;
 
 export type Work =

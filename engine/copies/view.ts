@@ -30,7 +30,7 @@ export class View implements Disposable {
     }
     undo.defer(() => detachMount(copies.root));
     for (const { mount, tree } of copies.mounts) attachInside(copies.root, mount, tree);
-    if (readOnly) restrictMount(copies.root, ['ro']);
+    if (readOnly !== 'nothing') restrictMount(copies.root, ['ro'], { recursive: readOnly === 'everything' });
     undo.move();
     for (const { tree } of copies.mounts) closeSync(tree);
     this.#root = copies.root;

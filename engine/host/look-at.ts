@@ -1,4 +1,4 @@
-import { constants, openSync, readdirSync } from 'node:fs';
+import { chmodSync, constants, openSync, readdirSync, readFileSync } from 'node:fs';
 
 import { bind, check, refusal } from './libc.ts';
 import type { BytePath } from './openat.ts';
@@ -8,9 +8,19 @@ const O_CLOEXEC = 0o2000000;
 /** The kernel's limits for a link's target, and for one attribute or the list of their names. */
 const LARGEST_TARGET = 4096;
 const LARGEST_XATTR = 65_536;
+const SYS_OPENAT2 = 437;
+const RESOLVE_NO_XDEV = 1;
+const RESOLVE_NO_SYMLINKS = 4;
+const AT_EMPTY_PATH = 0x1000;
 const SEEK = { data: 3, hole: 4 } as const;
 
 const openat = bind<[number, Buffer, number], number>('int openat(int dirfd, const uint8_t *path, int flags)');
+const openat2 = bind<[number, number, Buffer, BigUint64Array, number], number>(
+  'long syscall(long number, int dirfd, const uint8_t *path, const uint64_t *how, size_t size)',
+);
+const fchownat = bind<[number, string, number, number, number], number>(
+  'int fchownat(int dirfd, const char *path, uint32_t uid, uint32_t gid, int flags)',
+);
 const readlinkat = bind<[number, string, Buffer, number], number>(
   'int64_t readlinkat(int dirfd, const char *path, void *target, size_t size)',
 );
@@ -38,6 +48,28 @@ export function holdAt(directory: number, name: BytePath): number {
 /** Opens a held file for reading. To be called for files only. */
 export function openHeld(held: number): number {
   return openSync(`/proc/self/fd/${held}`, constants.O_RDONLY | constants.O_NONBLOCK);
+}
+
+/** Owner, then mode, because a chown clears setuid. Not for links, which have no mode. */
+export function setOwnerAndMode(held: number, { uid, gid, mode }: { uid: number; gid: number; mode: number }): void {
+  check(fchownat(held, '', uid, gid, AT_EMPTY_PATH), 'fchownat', [held, uid, gid]);
+  // Through the descriptor, because a name could be a link by now, and Linux follows it.
+  chmodSync(`/proc/self/fd/${held}`, mode);
+}
+
+/** An entry that is mounted on, or is on another mount than its folder, gives `EXDEV`. */
+export function holdOnSameMount(directory: number, name: BytePath): number {
+  const flags = BigInt(O_PATH | O_CLOEXEC | constants.O_NOFOLLOW);
+  const how = new BigUint64Array([flags, 0n, BigInt(RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS)]);
+  const path = Buffer.from(`${name}\0`, 'latin1');
+  const fd = openat2(SYS_OPENAT2, directory, path, how, how.byteLength);
+  return check(fd, 'openat2', [Buffer.from(name, 'latin1').toString()]);
+}
+
+/** Which mount a descriptor is on. */
+export function mountIdOf(fd: number): string {
+  const info = readFileSync(`/proc/thread-self/fdinfo/${fd}`, 'utf8');
+  return /^mnt_id:\s*(\d+)/m.exec(info)?.[1] ?? '';
 }
 
 /** The names in a held folder, in the order of their bytes. */

@@ -54,11 +54,11 @@ export function attachMount(tree: number, place: number): void {
  * Adds flags to a mount and all below it, by its descriptor, and takes it out of the group of its peers: nothing that is
  * mounted or unmounted on it shows elsewhere.
  */
-export function restrictMount(tree: number, flags: readonly TreeFlag[]): void {
+export function restrictMount(tree: number, flags: readonly TreeFlag[], { recursive = true } = {}): void {
   const set = flags.reduce((all, flag) => all | ATTRIBUTES[flag], 0);
   const cleared = flags.includes('noatime') ? ACCESS_TIMES : 0;
   const attributes = new BigUint64Array([BigInt(set), BigInt(cleared), BigInt(MS_PRIVATE), 0n]);
-  const how = AT_EMPTY_PATH | AT_RECURSIVE;
+  const how = AT_EMPTY_PATH | (recursive ? AT_RECURSIVE : 0);
   const result = mountSetAttributes(SYS_MOUNT_SETATTR, tree, '', how, attributes, attributes.byteLength);
   check(result, 'mount_setattr', [tree, flags.join(',')]);
 }

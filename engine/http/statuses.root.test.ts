@@ -117,6 +117,7 @@ async function makeWorld(engine: TestEngine, ids: Map<string, string>): Promise<
   for (const name of ['to-stop', 'to-restart', 'to-kill', 'to-pause']) await run(name);
   for (const name of ['created', 'to-start', 'to-rename', 'to-remove']) await engine.create(sleep, {}, name);
   await engine.create(['/nope'], {}, 'broken');
+  await engine.create(sleep, { HostConfig: { ReadonlyRootfs: true } }, 'read-only');
   await engine.run(['true'], {}, 'stopped');
   await engine.wait('stopped');
 

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 
 import type { Config } from '../../config/daemon-config.ts';
 import type { Copies, OpenView } from '../../copies/copies.ts';
-import type { ViewMount } from '../../copies/messages.ts';
+import type { ViewMount, ViewRequest } from '../../copies/messages.ts';
 import type { Layers } from '../../layers/layers.ts';
 import { settlesWithin, type Clock } from '../../lib/clock.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
@@ -25,13 +25,20 @@ export type FilesNeeds = {
 };
 
 type How = Readonly<{
-  readOnly: boolean;
+  readOnly: ViewRequest['readOnly'];
   /** Volumes, binds and the files of /etc are shown, as the container has them; otherwise its own root alone. */
   withMounts: boolean;
 }>;
 
 /** A container's files, until it is disposed or the container is removed. */
-export type OpenFiles = AsyncDisposable & Readonly<{ container: Container; view: OpenView; removed: AbortSignal }>;
+export type OpenFiles = AsyncDisposable &
+  Readonly<{
+    container: Container;
+    view: OpenView;
+    /** Where the daemon has its root mounted, without the container's mounts. */
+    root: string;
+    removed: AbortSignal;
+  }>;
 
 /** As long as a start waits for what the last run has left. */
 const CLEANING_SECONDS = 30;
@@ -78,6 +85,7 @@ async function openOnce(
   return {
     container,
     view,
+    root: root.path,
     removed: removed.signal,
     [Symbol.asyncDispose]: async () => await parts.disposeAsync(),
   };

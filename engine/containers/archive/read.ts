@@ -16,7 +16,7 @@ export type OpenArchive = AsyncDisposable &
 /** What a path is. Throws `notFound`, and `invalid` for a file whose path ends in a slash. Specification, endpoint 22. */
 export async function statPath(engine: FilesNeeds, ref: string, path: string): Promise<PathStat> {
   refuseEmptyPath(path);
-  await using files = await openFiles(engine, ref, { readOnly: true, withMounts: true });
+  await using files = await openFiles(engine, ref, { readOnly: 'everything', withMounts: true });
   return await found(files, ref, path);
 }
 
@@ -28,7 +28,7 @@ export async function openArchive(
 ): Promise<OpenArchive> {
   refuseEmptyPath(path);
   await using undo = new AsyncDisposableStack();
-  const files = undo.use(await openFiles(engine, ref, { readOnly: true, withMounts: true }));
+  const files = undo.use(await openFiles(engine, ref, { readOnly: 'everything', withMounts: true }));
   const stat = await found(files, ref, path);
   emitContainer(engine.events, 'archive-path', files.container);
   const parts = undo.move();

@@ -6,6 +6,7 @@ import { openStream, type ResponseStream } from '../../http/stream.ts';
 import * as wire from '../schema.ts';
 import { pathStatHeaders } from './path-stat.ts';
 import { openArchive, statPath } from './read.ts';
+import { putArchive } from './write.ts';
 
 const TAR = 'application/x-tar';
 
@@ -28,6 +29,17 @@ export const containerFileRoutes =
         reply.headers(pathStatHeaders(archive.stat));
         await sendStream(openStream(request, reply, { contentType: TAR }), archive.send);
         return await reply;
+      },
+    });
+
+    http.put('/containers/:ref/archive', {
+      schema: { params: wire.ContainerRef, querystring: wire.PutArchiveQuery },
+      handler: async (request, reply) => {
+        const { path = '', noOverwriteDirNonDir: keepsKinds = false, copyUIDGID: toUser = false } = request.query;
+        // A refusal must not cut the connection, which still carries the answer.
+        const body = request.raw.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>;
+        await putArchive(engine, request.params.ref, path, body, { keepsKinds, toUser });
+        return await reply.code(200).send();
       },
     });
   };

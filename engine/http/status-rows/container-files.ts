@@ -32,7 +32,14 @@ export const containerFileRows = {
   },
   'PUT /containers/{id}/archive': {
     statuses: [200, 400, 403, 404, 500],
-    never: NOT_BUILT,
-    cases: [missing('/containers/running/archive?path=/etc', { body: Buffer.alloc(1024) })],
+    cases: [
+      [200, 'an empty archive', '/containers/running/archive?path=/etc', { body: Buffer.alloc(1024), type: '' }],
+      [400, 'no path', '/containers/running/archive', { body: Buffer.alloc(1024) }],
+      [400, 'a file as the place', '/containers/running/archive?path=/etc/passwd', { body: Buffer.alloc(1024) }],
+      [400, 'no archive', '/containers/running/archive?path=/etc', { body: Buffer.alloc(1024, 'x') }],
+      [403, 'its root is read-only', '/containers/read-only/archive?path=/etc', { body: Buffer.alloc(1024) }],
+      [404, 'no such folder', '/containers/running/archive?path=/nowhere', { body: Buffer.alloc(1024) }],
+      unknown('/containers/nobody/archive?path=/etc', { body: Buffer.alloc(1024) }),
+    ],
   },
 } as const satisfies StatusRows;

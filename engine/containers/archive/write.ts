@@ -1,0 +1,62 @@
+import type { Events } from '../../events/events.ts';
+import { resolveUser } from '../../oci/user.ts';
+import { emitContainer } from '../container-events.ts';
+import { openFiles, type FilesNeeds } from './files.ts';
+import { explained, refuseEmptyPath } from './read.ts';
+
+type How = Readonly<{
+  /** Nothing but a folder may replace a folder, and no folder anything else. */
+  keepsKinds: boolean;
+  /** Everything gets the user of the container as its owner. */
+  toUser: boolean;
+}>;
+
+/**
+ * Puts the files of an archive, compressed or not, into a folder of a container.
+ *
+ * Throws `invalid` for a path that is no folder and for a bad archive, `notFound`, and `forbidden` for what the container
+ * has read-only. What was written before an error stays. Specification, endpoint 24.
+ */
+export async function putArchive(
+  engine: FilesNeeds & { events: Events },
+  ref: string,
+  path: string,
+  archive: AsyncIterable<Uint8Array>,
+  { keepsKinds, toUser }: How,
+): Promise<void> {
+  refuseEmptyPath(path);
+  const { hostConfig } = engine.containers.find(ref);
+  const readOnly = hostConfig.ReadonlyRootfs ? 'root' : 'nothing';
+  await using files = await openFiles(engine, ref, { readOnly, withMounts: true });
+  const { container, view, removed, root } = files;
+  const { User: user } = container.config;
+  const owner =
+    toUser && user !== '' ? await resolveUser({ user, groupAdd: [] }, root, { needsHome: false }) : undefined;
+  try {
+    const options = { path, keepsKinds, ...(owner !== undefined && { owner: { uid: owner.uid, gid: owner.gid } }) };
+    await view.place(options, until(removed, archive));
+  } catch (error) {
+    removed.throwIfAborted();
+    throw explained(error, ref, path);
+  }
+  emitContainer(engine.events, 'extract-to-dir', container);
+}
+
+/** The stream, broken off with the signal's reason, also while it waits for its next bytes. */
+async function* until(signal: AbortSignal, stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const aborted = Promise.withResolvers<never>();
+  aborted.promise.catch(() => undefined); // nobody may wait for it
+  const abort = (): void => aborted.reject(signal.reason as Error);
+  signal.addEventListener('abort', abort, { once: true });
+  const pieces = stream[Symbol.asyncIterator]();
+  try {
+    signal.throwIfAborted();
+    for (;;) {
+      const next = await Promise.race([pieces.next(), aborted.promise]);
+      if (next.done === true) return;
+      yield next.value;
+    }
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}

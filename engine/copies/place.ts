@@ -1,0 +1,279 @@
+import { accessSync, closeSync, constants, fstatSync, ftruncateSync, writeSync } from 'node:fs';
+
+import { holdAt, mountIdOf, setOwnerAndMode } from '../host/look-at.ts';
+import {
+  chownAt,
+  createFileAt,
+  holdInRoot,
+  linkAt,
+  mkdirAt,
+  readable,
+  setAttributes,
+  setTimesAt,
+  symlinkAt,
+  typeAt,
+  type BytePath,
+  type Timespec,
+} from '../host/openat.ts';
+import { makeNode, setXattrs, TYPE } from '../layers/tar/node-attributes.ts';
+import { badArchive, type TarEntry } from '../layers/tar/tar-header.ts';
+import type { TarSink } from '../layers/tar/tar-reader.ts';
+import { EngineError, hasCode } from '../lib/errors.ts';
+import type { PlaceOptions } from './messages.ts';
+import { innerPathOf } from './paths.ts';
+import { removeAt } from './remove-held.ts';
+
+type Parts = readonly BytePath[];
+type OpenFile = { entry: TarEntry; fd: number; name: BytePath; endBytes: number };
+
+/**
+ * Puts the entries of an archive into a folder of a container.
+ *
+ * Processes of the container may change the folder meanwhile: every path is resolved below the container's root, new
+ * files are made where there is nothing, and attributes are set by descriptors or without following a link.
+ */
+export class Placer implements TarSink, Disposable {
+  readonly #root: number;
+  readonly #place: Parts;
+  readonly #options: PlaceOptions;
+  /** Of folders, set after everything in them is written. */
+  readonly #times = new Map<string, { parts: Parts; time: Timespec }>();
+  /** The folder of the last entry, because archives go folder by folder. */
+  #parent: { path: string; fd: number } | undefined;
+  #file: OpenFile | undefined;
+
+  /** Throws `invalid` for something that is no folder, and `forbidden` for what is read-only. */
+  constructor(root: number, options: PlaceOptions) {
+    this.#root = root;
+    this.#options = options;
+    this.#place = innerPathOf(options.path).parts;
+    const held = holdInRoot(root, this.#place.join('/'));
+    try {
+      if (!fstatSync(held).isDirectory()) throw new EngineError('invalid', 'extraction point is not a directory');
+      refuseReadOnly(root, held);
+    } finally {
+      closeSync(held);
+    }
+  }
+
+  begin(entry: TarEntry): void {
+    const parts = partsOf(entry.path, this.#options.path);
+    const name = parts.at(-1);
+    if (name === undefined) return; // the folder itself keeps what it has
+    try {
+      this.#add(entry, this.#folder(parts.slice(0, -1)), name, parts);
+    } catch (error) {
+      throw explained(error, entry);
+    }
+  }
+
+  data(chunk: Buffer, position: number): void {
+    if (this.#file === undefined) return;
+    for (let written = 0; written < chunk.length;) {
+      written += writeSync(this.#file.fd, chunk, written, chunk.length - written, position + written);
+    }
+    this.#file.endBytes = position + chunk.length;
+  }
+
+  finish(): void {
+    if (this.#file === undefined) return;
+    const { entry, fd, name, endBytes } = this.#file;
+    this.#file = undefined;
+    try {
+      if (endBytes !== entry.sizeBytes) ftruncateSync(fd, entry.sizeBytes); // the hole at the end of a sparse file
+      setAttributes(fd, { ...this.#ownerOf(entry), mode: entry.mode, mtime: entry.mtime });
+      setXattrs(this.#parent!.fd, name, entry);
+    } catch (error) {
+      throw explained(error, entry);
+    } finally {
+      closeSync(fd);
+    }
+  }
+
+  /** Ends the archive: sets the times of the folders. */
+  complete(): void {
+    for (const { parts, time } of this.#times.values()) {
+      try {
+        setTimesAt(this.#folder(parts.slice(0, -1)), parts.at(-1)!, time);
+      } catch (error) {
+        if (!hasCode(error, 'ENOENT')) throw error; // somebody has removed it meanwhile
+      }
+    }
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#file !== undefined) closeSync(this.#file.fd);
+    this.#forgetParent();
+  }
+
+  #add(entry: TarEntry, folder: number, name: BytePath, parts: Parts): void {
+    const isFolder = entry.type === 'directory';
+    const there = typeAt(folder, name);
+    if (there !== undefined && !(there === TYPE.directory && isFolder)) {
+      this.#refuseOtherKind(there === TYPE.directory, isFolder, parts);
+      removeAt(folder, name);
+      this.#forgetTimesBelow(parts);
+    }
+    if (there === TYPE.directory && isFolder) this.#finishFolder(entry, folder, name, parts);
+    else this.#make(entry, folder, name, parts);
+  }
+
+  #make(entry: TarEntry, folder: number, name: BytePath, parts: Parts): void {
+    const { uid, gid } = this.#ownerOf(entry);
+    switch (entry.type) {
+      case 'file':
+        this.#file = { entry, fd: createFileAt(folder, name), name, endBytes: 0 };
+        return;
+      case 'directory':
+        mkdirAt(folder, name, 0o700);
+        this.#finishFolder(entry, folder, name, parts);
+        return;
+      case 'symlink':
+        if (entry.linkPath === '') throw badArchive(`the link ${shown(entry.path)} has no target`);
+        symlinkAt(entry.linkPath, folder, name);
+        chownAt(folder, name, uid, gid);
+        setXattrs(folder, name, entry);
+        setTimesAt(folder, name, entry.mtime);
+        return;
+      case 'link':
+        this.#link(entry, folder, name);
+        return;
+      case 'charDevice':
+      case 'blockDevice':
+      case 'fifo':
+        makeNode(entry, entry.type, folder, name);
+        this.#setAttributes(entry, folder, name);
+        setTimesAt(folder, name, entry.mtime);
+    }
+  }
+
+  #finishFolder(entry: TarEntry, folder: number, name: BytePath, parts: Parts): void {
+    this.#setAttributes(entry, folder, name);
+    this.#times.set(parts.join('/'), { parts, time: entry.mtime });
+  }
+
+  /** Of a folder or a node. Whoever has put a link in its place meanwhile gets an error. */
+  #setAttributes(entry: TarEntry, folder: number, name: BytePath): void {
+    const held = holdAt(folder, name);
+    try {
+      setOwnerAndMode(held, { ...this.#ownerOf(entry), mode: entry.mode });
+    } finally {
+      closeSync(held);
+    }
+    setXattrs(folder, name, entry);
+  }
+
+  #link(entry: TarEntry, folder: number, name: BytePath): void {
+    const target = partsOf(entry.linkPath, this.#options.path, (path) => `invalid hardlink ${path}`);
+    const from = holdInRoot(this.#root, [...this.#place, ...target.slice(0, -1)].join('/'));
+    try {
+      linkAt(from, target.at(-1) ?? '.', folder, name);
+    } finally {
+      closeSync(from);
+    }
+  }
+
+  /** The folder with this path below the place, made with its parents where it is missing. */
+  #folder(parts: Parts): number {
+    const path = parts.join('/');
+    if (this.#parent?.path === path) return this.#parent.fd;
+    const fd = this.#holdOrMake(parts);
+    this.#forgetParent();
+    this.#parent = { path, fd };
+    return fd;
+  }
+
+  #holdOrMake(parts: Parts): number {
+    const path = [...this.#place, ...parts].join('/');
+    try {
+      return holdInRoot(this.#root, path);
+    } catch (error) {
+      if (!hasCode(error, 'ENOENT') || parts.length === 0) throw error;
+    }
+    const above = this.#holdOrMake(parts.slice(0, -1));
+    try {
+      mkdirAt(above, parts.at(-1)!, 0o755);
+      const made = holdAt(above, parts.at(-1)!);
+      try {
+        setOwnerAndMode(made, { uid: 0, gid: 0, mode: 0o755 });
+      } finally {
+        closeSync(made);
+      }
+    } finally {
+      closeSync(above);
+    }
+    return holdInRoot(this.#root, path);
+  }
+
+  #refuseOtherKind(isFolder: boolean, becomesFolder: boolean, parts: Parts): void {
+    if (!this.#options.keepsKinds || isFolder === becomesFolder) return;
+    const place = `/${this.#place.join('/')}`;
+    const path = shown([place === '/' ? '' : place, ...parts].join('/'));
+    const [old, next] = isFolder ? ['directory', 'non-directory'] : ['non-directory', 'directory'];
+    throw new EngineError('invalid', `cannot overwrite ${old} ${path} with ${next} ${shown(place)}`);
+  }
+
+  #ownerOf({ uid, gid }: TarEntry): { uid: number; gid: number } {
+    return this.#options.owner ?? { uid, gid };
+  }
+
+  #forgetTimesBelow(parts: Parts): void {
+    const path = parts.join('/');
+    for (const other of this.#times.keys()) {
+      if (other === path || other.startsWith(`${path}/`)) this.#times.delete(other);
+    }
+  }
+
+  #forgetParent(): void {
+    if (this.#parent !== undefined) closeSync(this.#parent.fd);
+    this.#parent = undefined;
+  }
+}
+
+/** By the mount, which the kernel would refuse as well, so that nothing is written before. */
+function refuseReadOnly(root: number, held: number): void {
+  try {
+    accessSync(`/proc/self/fd/${held}`, constants.W_OK);
+  } catch (error) {
+    if (!hasCode(error, 'EROFS')) throw error;
+    const isRoot = mountIdOf(root) === mountIdOf(held);
+    throw new EngineError('forbidden', `${isRoot ? 'container rootfs' : 'mounted volume'} is marked read-only`);
+  }
+}
+
+/** As Go cleans a name: what is absolute counts from the folder, what climbs out of it is refused. */
+function partsOf(path: BytePath, place: string, what = (name: string): string => name): BytePath[] {
+  const parts: BytePath[] = [];
+  for (const part of path.split('/')) {
+    if (part === '' || part === '.') continue;
+    if (part !== '..') parts.push(part);
+    else if (parts.pop() === undefined && !path.startsWith('/')) {
+      throw badArchive(`${what(shown(path))} is outside of ${JSON.stringify(place)}`);
+    }
+  }
+  return parts;
+}
+
+/** A failure of the kernel in terms of the archive. */
+function explained(error: unknown, entry: TarEntry): unknown {
+  const name = shown(entry.path);
+  if (hasCode(error, 'EROFS'))
+    return new EngineError('forbidden', 'mounted volume is marked read-only', { cause: error });
+  if (hasCode(error, 'ENAMETOOLONG')) return badArchive(`the name ${name.slice(0, 80)}… is too long`, error);
+  if (hasCode(error, 'EFBIG')) return badArchive(`${name} is larger than a file can be`, error);
+  if (entry.type === 'link') {
+    const target = shown(entry.linkPath);
+    if (hasCode(error, 'ENOENT')) return badArchive(`${name} is a link to ${target}, which does not exist`, error);
+    if (hasCode(error, 'EPERM')) return badArchive(`${name} is a link to ${target}, which is a folder`, error);
+    if (hasCode(error, 'EXDEV')) return badArchive(`${name} is a link to ${target}, which is on another mount`, error);
+  }
+  if (hasCode(error, 'ENOTDIR')) return badArchive(`${name} is below something that is no folder`, error);
+  if (['ELOOP', 'EEXIST', 'ENOENT', 'EOPNOTSUPP'].some((code) => hasCode(error, code))) {
+    return badArchive(`${name} is below a link that leads nowhere, or was changed meanwhile`, error);
+  }
+  return error;
+}
+
+function shown(path: BytePath): string {
+  return JSON.stringify(readable(path));
+}

@@ -1,0 +1,46 @@
+import { closeSync, fstatSync } from 'node:fs';
+
+import { holdOnSameMount, namesIn } from '../host/look-at.ts';
+import { rmdirAt, unlinkAt, type BytePath } from '../host/openat.ts';
+import { EngineError, hasCode } from '../lib/errors.ts';
+
+const DEEPEST = 2000;
+
+/**
+ * Removes an entry with all below it, by descriptors. What is mounted below stays, and throws `invalid`: it is not part of
+ * the folder.
+ */
+export function removeAt(directory: number, name: BytePath, depth = 0): void {
+  if (depth > DEEPEST) throw new EngineError('failed', `there are more than ${DEEPEST} folders in each other`);
+  const held = holdForRemoval(directory, name);
+  if (held === undefined) return;
+  try {
+    if (!fstatSync(held).isDirectory()) {
+      unlinkIfThere(() => unlinkAt(directory, name));
+      return;
+    }
+    for (const inner of namesIn(held)) removeAt(held, inner, depth + 1);
+  } finally {
+    closeSync(held);
+  }
+  unlinkIfThere(() => rmdirAt(directory, name));
+}
+
+function holdForRemoval(directory: number, name: BytePath): number | undefined {
+  try {
+    return holdOnSameMount(directory, name);
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return undefined;
+    if (!hasCode(error, 'EXDEV')) throw error;
+    const shown = Buffer.from(name, 'latin1').toString();
+    throw new EngineError('invalid', `cannot overwrite ${shown}: it is a mount, or has one below it`);
+  }
+}
+
+function unlinkIfThere(unlink: () => void): void {
+  try {
+    unlink();
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT')) throw error;
+  }
+}
