@@ -91,6 +91,16 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'Show the processes of a container',
     load: async () => (await import('./containers/look.ts')).top,
   },
+  stats: {
+    section: 'Containers',
+    summary: 'Show what containers use, again and again',
+    load: async () => (await import('./containers/stats.ts')).stats,
+  },
+  update: {
+    section: 'Containers',
+    summary: 'Change limits and restart policy of one or more containers',
+    load: async () => (await import('./containers/update.ts')).update,
+  },
   port: {
     section: 'Containers',
     summary: 'Show where ports of a container are published',
@@ -221,7 +231,9 @@ export const GROUPS: Readonly<Record<string, { summary: string; commands: Readon
   container: {
     summary: 'The commands for containers',
     commands: {
-      ...asItself('attach create exec kill logs pause port ps rename restart rm run start stop top unpause wait'),
+      ...asItself(
+        'attach create exec kill logs pause port ps rename restart rm run start stats stop top unpause update wait',
+      ),
       ls: 'ps',
       list: 'ps',
       remove: 'rm',
@@ -278,8 +290,6 @@ export const NOT_YET: Readonly<Record<string, string>> = {
   cp: 'Use tar through exec, such as: gantry exec NAME tar -C /etc -c . | tar -x',
   diff: 'There is nothing instead.',
   export: 'Use tar through exec, such as: gantry exec NAME tar -C / --one-file-system -c . > root.tar',
-  stats: 'gantry top NAME shows the processes; the cgroups of the containers have the figures.',
-  update: 'Remove the container and create it with the new limits.',
   swarm: 'There is no cluster yet.',
   node: 'There is no cluster yet.',
   service: 'There is no cluster yet.',

@@ -1,11 +1,13 @@
 import type { Duplex, Readable } from 'node:stream';
 
-import type { CreateBody, Created, Inspect, Summary, Top } from '@gantry/engine/containers/schema.ts';
+import type { CreateBody, Created, Inspect, Summary, Top, UpdateBody } from '@gantry/engine/containers/schema.ts';
+import type { Stats } from '@gantry/engine/containers/stats/schema.ts';
 import type { Static } from 'typebox';
 
 import type { Connection, Query } from './connection.ts';
 
 export type { CreateBody, Inspect, Summary } from '@gantry/engine/containers/schema.ts';
+export type { Stats } from '@gantry/engine/containers/stats/schema.ts';
 
 /** POST /containers/create. 404 is a missing image. */
 export async function create(engine: Connection, body: CreateBody, name?: string): Promise<Static<typeof Created>> {
@@ -55,6 +57,22 @@ export async function rename(engine: Connection, ref: string, name: string): Pro
 /** GET /containers/{ref}/top. */
 export async function top(engine: Connection, ref: string, psArguments?: string): Promise<Top> {
   return await engine.call('GET', `${path(ref)}/top`, { query: { ps_args: psArguments } });
+}
+
+/** GET /containers/{ref}/stats: one sample. */
+export async function stats(engine: Connection, ref: string): Promise<Stats> {
+  return await engine.call('GET', `${path(ref)}/stats`, { query: { stream: 'false' } });
+}
+
+/** The same as a stream of JSON lines (`jsonLines<Stats>`), one a second, open until the signal. */
+export async function statsStream(engine: Connection, ref: string, signal: AbortSignal): Promise<Readable> {
+  return await engine.stream('GET', `${path(ref)}/stats`, { signal });
+}
+
+/** POST /containers/{ref}/update: warnings. */
+export async function update(engine: Connection, ref: string, body: UpdateBody): Promise<string[]> {
+  const { Warnings } = await engine.call<{ Warnings: string[] | null }>('POST', `${path(ref)}/update`, { body });
+  return Warnings ?? [];
 }
 
 /** POST /containers/{ref}/kill. */

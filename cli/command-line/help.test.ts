@@ -43,7 +43,7 @@ test('a group’s help has its commands, and each is one that there is', () => {
 for (const [word, meant] of [
   ['pz', ['ps']],
   ['imgaes', ['images']],
-  ['strat', ['start']],
+  ['strat', ['start', 'stats']],
   ['reneme', ['rename']],
   ['inspec', ['inspect']],
   ['xyzzy', []],

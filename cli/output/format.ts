@@ -14,35 +14,36 @@ export type Listing = {
 };
 
 export async function printList(listing: Listing, format: string | undefined): Promise<void> {
+  for (const text of await listTexts(listing, format)) console.log(text);
+}
+
+/** The table as one text, or a text for each row. */
+export async function listTexts(listing: Listing, format: string | undefined): Promise<string[]> {
   const { titles, columns, rows } = listing;
   if (format === undefined || format === '' || format === 'table') {
-    console.log(
+    const cells = rows.map((row) => columns.map((name) => String(row[name])));
+    return [
       tableText(
         columns.map((name) => titles[name]!),
-        rows.map((row) => columns.map((name) => String(row[name]))),
+        cells,
       ),
-    );
-    return;
+    ];
   }
-  if (format === 'json') {
-    for (const row of rows) console.log(JSON.stringify(row));
-    return;
-  }
+  if (format === 'json') return rows.map((row) => JSON.stringify(row));
   const { compileTemplate } = await import('../template/run.ts');
   const table = /^table\s+([^]*)$/.exec(format)?.[1];
   if (table === undefined) {
     const line = compileTemplate(unescaped(format), valueText);
-    for (const row of rows) console.log(line(row));
-    return;
+    return rows.map((row) => line(row));
   }
   const cells = compileTemplate(unescaped(table));
   const head = cells({ ...titles, Label: (name: string) => name.toUpperCase() }).split('\t');
-  console.log(
+  return [
     tableText(
       head,
       rows.map((row) => padded(cells(row).split('\t'), head.length)),
     ),
-  );
+  ];
 }
 
 /** Whole objects: one line of the template each, or all of them as one JSON text. */
