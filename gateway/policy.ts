@@ -12,6 +12,7 @@ import { Introspection } from './identity/introspection.ts';
 import { KnownIdentities } from './identity/known.ts';
 import { Networks } from './identity/networks.ts';
 import { CredentialPlaces } from './identity/shown.ts';
+import { GraphqlCost } from './routes/graphql-cost.ts';
 import { Routes } from './routes/routes.ts';
 import { ApiVersions } from './versions.ts';
 
@@ -29,6 +30,7 @@ export type Policy = Readonly<{
   overrideHeaders: ReadonlySet<string>;
   refusal: RefusalStyle;
   versions: ApiVersions;
+  graphqlCost: GraphqlCost;
   /** Limits of core of single callers. */
   overrides: ReadonlyMap<string, number>;
   /** Every category is off. */
@@ -50,6 +52,7 @@ export function buildPolicy(config: Config, limiter: Pick<RateLimiter, 'endpoint
     overrideHeaders: new Set(config.overrideHeaders.map((name) => name.toLowerCase())),
     refusal: { status: config.refusal.status, documentationUrl: config.refusal.documentationUrl },
     versions: new ApiVersions(config.apiVersions),
+    graphqlCost: new GraphqlCost(config.secondary),
     overrides: overriddenLimits(config),
     limitsNothing: Object.values(config.categories).every(({ limit }) => limit === 'off'),
   };

@@ -144,6 +144,12 @@ const Secondary = Type.Object(
     writePoints: count('any other REST request', 5),
     queryPoints: count('a GraphQL request without mutations', 1),
     mutationPoints: count('a GraphQL request with mutations, or one that cannot be read', 5),
+    graphqlCost: Type.Enum(['request', 'operation'], {
+      default: 'request',
+      description:
+        'what these points are for: a request, or each operation in it, with batches, aliases and the messages of a WebSocket',
+    }),
+    unreadOperations: count('by operation: one that cannot be read counts as so many mutations', 10, 1),
     points: Type.Record(Type.String(), Type.Integer({ minimum: 0 }), {
       default: {},
       description: 'points of single endpoints, by method and path template',

@@ -11,7 +11,7 @@ import { answerUnavailable, askForge, type Found } from './ask-forge.ts';
 import { Connection, endLingering } from './connection.ts';
 import type { Exchange } from './exchange.ts';
 import { forward } from './forward.ts';
-import { kindByHead, readGraphql } from './graphql-body.ts';
+import { pointsByHead, readGraphql } from './graphql-body.ts';
 import { peerOf } from './headers.ts';
 import { problemOf } from './problem.ts';
 import { answerRateLimit } from './rate-limit.ts';
@@ -144,23 +144,21 @@ function admitted(exchange: Exchange, decision: Decision, next: Step): void | Pr
 
 /**
  * What a body is for is only known when it has come. It is admitted before that, for the least that it can cost: so it
- * counts as under way while it is sent. A mutation is then decided anew, for all of its points.
+ * counts as under way while it is sent. What costs more is then decided anew, for all of its points.
  */
 function admitGraphql(exchange: Exchange, endpoint: Endpoint): void | Promise<void> {
-  const { secondary, sizes } = exchange.policy.config;
-  const { queryPoints, mutationPoints } = secondary;
-  const kind = kindByHead(exchange, sizes.graphqlScanBytes);
-  if (kind !== undefined) {
-    return admit(exchange, endpoint, pass, kind === 'query' ? queryPoints : mutationPoints);
-  }
-  const least = Math.min(queryPoints, mutationPoints);
+  const { graphqlCost, config } = exchange.policy;
+  const { graphqlScanBytes } = config.sizes;
+  const known = pointsByHead(exchange, graphqlScanBytes);
+  if (known !== undefined) return admit(exchange, endpoint, pass, known);
+  const { least } = graphqlCost;
   const readAndForward = async (): Promise<void> => {
     const { res, decision } = exchange;
     if (exchange.expectsContinue) res.writeContinue();
     exchange.whenClosed = () => decision?.end(0); // sending is no time of the upstream's
-    const read = await readGraphql(exchange, sizes.graphqlScanBytes);
+    const read = await readGraphql(exchange, graphqlScanBytes);
     if (read === undefined || exchange.closed) return;
-    const points = read.kind === 'query' ? queryPoints : mutationPoints;
+    const { points } = read;
     if (points === least || decision?.allowed !== true) return forward(exchange, read.body);
     decision.giveBack();
     exchange.decision = undefined;

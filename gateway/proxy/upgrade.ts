@@ -6,7 +6,9 @@ import type { Duplex } from 'node:stream';
 import { countAnswer, countSeconds } from '../metrics.ts';
 import { answerMessage } from './answer.ts';
 import type { Exchange } from './exchange.ts';
+import { isMetered, MeteredMessages } from './graphql-socket.ts';
 import { pushRateHeaders, requestHeaders, responseHeaders } from './headers.ts';
+import { InsertingMessages } from './websocket-frames.ts';
 
 type Upgrade = NonNullable<Exchange['upgrade']>;
 
@@ -48,9 +50,10 @@ export function forwardUpgrade(exchange: Exchange, { socket, head }: Upgrade): v
     if (exchange.decision?.allowed === true) exchange.decision.stop(seconds);
     exchange.res.detachSocket(socket);
     socket.write(switchingHead(incoming, exchange), 'latin1');
-    if (first.length > 0) socket.write(first);
-    early.passTo(upstreamSocket);
-    join(socket, upstreamSocket, timeouts.upgradedIdleMs);
+    const meter = isMetered(exchange) ? meterFor(exchange, socket) : undefined;
+    if (first.length > 0) (meter?.toClient ?? socket).write(first);
+    early.passTo(meter?.toUpstream ?? upstreamSocket);
+    join(socket, upstreamSocket, timeouts.upgradedIdleMs, meter);
   });
   outgoing.once('response', (incoming) => passDeclined(exchange, incoming, answered()));
   outgoing.once('error', (error) => {
@@ -74,7 +77,7 @@ class LateAnswer extends Error {
 function upgradeRequest(exchange: Exchange): ClientRequest {
   const { req, gateway, target } = exchange;
   const { origin } = gateway.upstream;
-  const headers = requestHeaders(exchange);
+  const headers = isMetered(exchange) ? withoutExtensions(requestHeaders(exchange)) : requestHeaders(exchange);
   headers.push('connection', 'upgrade', 'upgrade', req.headers.upgrade ?? '');
   const request = origin.protocol === 'https:' ? requestByHttps : requestByHttp;
   return request({
@@ -86,6 +89,11 @@ function upgradeRequest(exchange: Exchange): ClientRequest {
     headers,
     agent: false,
   });
+}
+
+/** Messages that are compressed cannot be counted. */
+function withoutExtensions(headers: readonly string[]): string[] {
+  return headers.filter((_, at) => headers[at - (at % 2)]!.toLowerCase() !== 'sec-websocket-extensions');
 }
 
 /** Reads on while the upstream is asked, because only a socket that is read tells that the client has gone. */
@@ -143,11 +151,32 @@ function passDeclined(exchange: Exchange, incoming: IncomingMessage, seconds: nu
 /** What has not moved on for this long, after one side has said its last word, is not waited for. */
 const HALF_CLOSED_MS = 2000;
 
-function join(client: Socket, upstream: Socket, idleMs: number): void {
+/** What lies between the two connections, each way. */
+type Meter = Readonly<{ toUpstream: Duplex; toClient: Duplex }>;
+
+function meterFor(exchange: Exchange, client: Socket): Meter {
+  const toClient = new InsertingMessages();
+  const toUpstream = new MeteredMessages(exchange, toClient);
+  for (const stream of [toClient, toUpstream]) {
+    stream.on('error', () => client.destroy());
+    client.once('close', () => stream.destroy());
+  }
+  toUpstream.once('close', () => {
+    if (!toUpstream.readableEnded) client.destroy(); // it has given up
+  });
+  return { toUpstream, toClient };
+}
+
+function join(client: Socket, upstream: Socket, idleMs: number, meter: Meter | undefined): void {
   client.setTimeout(idleMs);
   client.once('timeout', () => client.destroy());
-  client.pipe(upstream);
-  upstream.pipe(client);
+  if (meter === undefined) {
+    client.pipe(upstream);
+    upstream.pipe(client);
+  } else {
+    client.pipe(meter.toUpstream).pipe(upstream);
+    upstream.pipe(meter.toClient).pipe(client);
+  }
   // One side that is gone ends the other; an error is an end like any other.
   for (const [one, other] of [
     [client, upstream],

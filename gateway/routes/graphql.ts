@@ -1,5 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 
+import { itemsIn, objectIn, stringIn } from './outermost-json.ts';
+
 /**
  * Does a GraphQL request contain a mutation? One pass over the body, without a tree and without recursion, so that no
  * input takes longer than its length.
@@ -8,51 +10,41 @@ import { isUtf8 } from 'node:buffer';
  * won by being unreadable.
  */
 export function graphqlKind(contentType: string | undefined, body: Buffer): 'query' | 'mutation' {
-  // A body in another encoding (UTF-16, a byte order mark) could be read differently by the upstream.
-  if (body.length === 0 || body[0] === 0xef || !isUtf8Text(body)) return 'mutation';
-  const type = contentType?.split(';', 1)[0]?.trim().toLowerCase();
-  const text = body.toString('utf8');
-  if (type === 'application/graphql') return documentKind(text, undefined);
-  if (type !== 'application/json') return 'mutation';
-  const request = requestIn(text);
-  return request === undefined ? 'mutation' : documentKind(request.query, request.operationName);
+  const asked = requestsOf(contentType, body);
+  const [only] = asked?.requests ?? [];
+  if (only === undefined || asked?.isBatch === true) return 'mutation';
+  return documentKind(only.query, only.operationName);
 }
 
 function isUtf8Text(body: Buffer): boolean {
   return isUtf8(body) && !body.includes(0);
 }
 
-type GraphqlRequest = { query: string; operationName: string | undefined };
+export type GraphqlRequest = { query: string; operationName: string | undefined };
 
 /** The keys of a request; with another one (a persisted document's) the upstream may run something else than the query. */
 const KEYS = new Set(['query', 'operationname', 'variables', 'extensions']);
 
-/** The keys of the outermost JSON object that matter. Undefined: not certain. */
-function requestIn(json: string): GraphqlRequest | undefined {
-  const values = new Map<string, string>();
-  let at = skipSpace(json, 0);
-  if (json[at] !== '{') return undefined;
-  at = skipSpace(json, at + 1);
-  while (json[at] === '"') {
-    const keyEnd = endOfString(json, at);
-    // In small letters: Go's parser takes `Query` for `query`. Twice the same: parsers disagree on which one counts.
-    const key = stringIn(json.slice(at, keyEnd))?.toLowerCase();
-    at = skipSpace(json, keyEnd);
-    if (key === undefined || !KEYS.has(key) || values.has(key) || json[at] !== ':') return undefined;
-    at = skipSpace(json, at + 1);
-    const end = endOfValue(json, at);
-    if (end < 0) return undefined;
-    values.set(key, json.slice(at, end));
-    at = skipSpace(json, end);
-    if (json[at] !== ',') break;
-    at = skipSpace(json, at + 1);
-    if (json[at] !== '"') return undefined;
-  }
-  if (json[at] !== '}' || skipSpace(json, at + 1) !== json.length) return undefined;
-  return requestOf(values);
+type Asked = Readonly<{ requests: GraphqlRequest[]; isBatch: boolean }>;
+
+/** The requests of a body, one or a batch. Undefined: not certain. */
+export function requestsOf(contentType: string | undefined, body: Buffer): Asked | undefined {
+  // A body in another encoding (UTF-16, a byte order mark) could be read differently by the upstream.
+  if (body.length === 0 || body[0] === 0xef || !isUtf8Text(body)) return undefined;
+  const type = contentType?.split(';', 1)[0]?.trim().toLowerCase();
+  const text = body.toString('utf8');
+  if (type === 'application/graphql') return { requests: [{ query: text, operationName: undefined }], isBatch: false };
+  if (type !== 'application/json') return undefined;
+  const items = itemsIn(text);
+  const found = (items ?? [text]).map(requestIn);
+  const requests = found.filter((request) => request !== undefined);
+  return requests.length === found.length ? { requests, isBatch: items !== undefined } : undefined;
 }
 
-function requestOf(values: ReadonlyMap<string, string>): GraphqlRequest | undefined {
+/** What a JSON object asks for. Undefined: not certain. */
+export function requestIn(json: string): GraphqlRequest | undefined {
+  const values = objectIn(json);
+  if (values === undefined || !values.keys().every((key) => KEYS.has(key))) return undefined;
   const query = stringIn(values.get('query') ?? '');
   const name = values.get('operationname') ?? 'null';
   const operationName = name === 'null' ? undefined : stringIn(name);
@@ -61,63 +53,6 @@ function requestOf(values: ReadonlyMap<string, string>): GraphqlRequest | undefi
   // A persisted query is run by its hash; a backslash can spell the word in another way.
   if (extensions.includes('\\') || extensions.toLowerCase().includes('persisted')) return undefined;
   return { query, operationName };
-}
-
-function skipSpace(text: string, from: number): number {
-  let at = from;
-  while (at < text.length) {
-    const code = text.charCodeAt(at);
-    if (code !== 32 && code !== 10 && code !== 13 && code !== 9) break;
-    at += 1;
-  }
-  return at;
-}
-
-/** The place after the closing quote; the end of the text when there is none. */
-function endOfString(text: string, from: number): number {
-  for (let at = from + 1; at < text.length; at += 1) {
-    const code = text.charCodeAt(at);
-    if (code === 92) at += 1;
-    else if (code === 34) return at + 1;
-  }
-  return text.length;
-}
-
-/** The text of a JSON string; undefined for anything else. */
-function stringIn(json: string): string | undefined {
-  if (!json.startsWith('"')) return undefined;
-  try {
-    const value: unknown = JSON.parse(json);
-    return typeof value === 'string' ? value : undefined;
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
-  }
-}
-
-/** The place after a JSON value; what is inside is only skipped. -1: it does not end. */
-function endOfValue(json: string, from: number): number {
-  const first = json[from];
-  if (first === '"') {
-    const end = endOfString(json, from);
-    return json[end - 1] === '"' && end > from + 1 ? end : -1;
-  }
-  if (first !== '{' && first !== '[') {
-    let at = from;
-    while (at < json.length && /[-+.\w]/.test(json[at]!)) at += 1;
-    return at > from ? at : -1;
-  }
-  let depth = 0;
-  for (let at = from; at < json.length; at += 1) {
-    const code = json.charCodeAt(at);
-    if (code === 34) at = endOfString(json, at) - 1;
-    else if (code === 123 || code === 91) depth += 1;
-    else if (code === 125 || code === 93) {
-      depth -= 1;
-      if (depth === 0) return at + 1;
-    }
-  }
-  return -1;
 }
 
 const NAME = /[_A-Za-z][_0-9A-Za-z]*/y;

@@ -1,0 +1,133 @@
+import { Transform, type TransformCallback } from 'node:stream';
+
+import type { Refusal } from '@gantry/limiter/types.ts';
+
+import { requestIn } from '../routes/graphql.ts';
+import { objectIn, stringIn } from '../routes/outermost-json.ts';
+import type { Exchange } from './exchange.ts';
+import { type Frame, frameAt, type InsertingMessages, isControl, textFrame, unmasked } from './websocket-frames.ts';
+
+/** GraphQL over WebSocket: the protocol of graphql-ws, and that of the older subscriptions-transport-ws. */
+const PROTOCOLS = new Set(['graphql-transport-ws', 'graphql-ws']);
+/** Messages that ask for an operation, one of each protocol. */
+const OPERATIONS = new Set(['subscribe', 'start']);
+/** Messages that ask for nothing. */
+const OTHERS = new Set(['connection_init', 'ping', 'pong', 'complete', 'stop', 'connection_terminate']);
+
+/** Does this upgrade lead to a protocol whose operations can be counted, and are they to be? */
+export function isMetered({ req, policy, decision, target }: Exchange): boolean {
+  if (!policy.graphqlCost.byOperation || req.headers.upgrade?.toLowerCase() !== 'websocket') return false;
+  const isGraphql =
+    decision === undefined
+      ? policy.routes.find(req.method ?? 'GET', target).kind === 'graphql'
+      : decision.endpoint === policy.routes.graphql;
+  const offered = req.headers['sec-websocket-protocol']?.split(',').map((name) => name.trim().toLowerCase()) ?? [];
+  return isGraphql && offered.length > 0 && offered.every((name) => PROTOCOLS.has(name));
+}
+
+/**
+ * What a client sends over a WebSocket: each message that asks for an operation is decided like a request. One that is
+ * refused is answered with the error message of its protocol and goes no further; the connection stays.
+ */
+export class MeteredMessages extends Transform {
+  readonly #exchange: Exchange;
+  readonly #toClient: InsertingMessages;
+  #bytes: Buffer = Buffer.alloc(0);
+  /** Frames of a message whose last one has not come, as they are on the wire and without their masks. */
+  #frames: Buffer[] = [];
+  #payloads: Buffer[] = [];
+  #size = 0;
+  /** Of a message that is too long to be held: it is counted, and the rest of it passes. */
+  #isPassing = false;
+  #payloadLeft = 0;
+
+  constructor(exchange: Exchange, toClient: InsertingMessages) {
+    super();
+    this.#exchange = exchange;
+    this.#toClient = toClient;
+  }
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    this.#read(chunk).then(() => done(), done);
+  }
+
+  async #read(chunk: Buffer): Promise<void> {
+    this.#bytes = this.#bytes.length === 0 ? chunk : Buffer.concat([this.#bytes, chunk]);
+    for (;;) {
+      if (this.#payloadLeft > 0) {
+        const part = this.#bytes.subarray(0, this.#payloadLeft);
+        this.#payloadLeft -= part.length;
+        this.#bytes = this.#bytes.subarray(part.length);
+        this.push(part);
+      }
+      const frame = frameAt(this.#bytes);
+      if (frame === undefined || this.#payloadLeft > 0) return;
+      const bytes = frame.headBytes + frame.payloadBytes;
+      const isTooLong = this.#size + frame.payloadBytes > this.#exchange.policy.config.sizes.graphqlScanBytes;
+      if (!isControl(frame) && (this.#isPassing || isTooLong || frame.isExtended)) {
+        if (!this.#isPassing && !(await this.#admits(undefined))) return this.#close();
+        this.#passOn(frame);
+      } else if (this.#bytes.length < bytes) return;
+      else {
+        const whole = this.#bytes.subarray(0, bytes);
+        this.#bytes = this.#bytes.subarray(bytes);
+        if (isControl(frame)) this.push(whole);
+        else await this.#hold(frame, whole);
+      }
+    }
+  }
+
+  /** Lets the head of this frame go, with what was held of its message; its payload follows as it comes. */
+  #passOn(frame: Frame): void {
+    for (const held of this.#frames.splice(0)) this.push(held);
+    this.#payloads = [];
+    this.#size = 0;
+    this.push(this.#bytes.subarray(0, frame.headBytes));
+    this.#bytes = this.#bytes.subarray(frame.headBytes);
+    this.#payloadLeft = frame.payloadBytes;
+    this.#isPassing = !frame.isLast;
+  }
+
+  async #hold(frame: Frame, whole: Buffer): Promise<void> {
+    this.#frames.push(whole);
+    this.#payloads.push(unmasked(whole.subarray(frame.headBytes), frame.mask));
+    this.#size += frame.payloadBytes;
+    if (!frame.isLast) return;
+    const message = Buffer.concat(this.#payloads).toString('utf8');
+    const frames = this.#frames;
+    this.#frames = [];
+    this.#payloads = [];
+    this.#size = 0;
+    if (await this.#admits(message)) for (const each of frames) this.push(each);
+  }
+
+  /** Undefined: a message that was not read. */
+  async #admits(message: string | undefined): Promise<boolean> {
+    const { gateway, policy, caller } = this.#exchange;
+    const values = message === undefined ? undefined : objectIn(message);
+    const type = stringIn(values?.get('type') ?? '') ?? '';
+    if (OTHERS.has(type)) return true;
+    const request = OPERATIONS.has(type) ? requestIn(values?.get('payload') ?? '') : undefined;
+    const points = request === undefined ? policy.graphqlCost.unread : policy.graphqlCost.ofRequest(request);
+    const decision = await gateway.limiter.admit(caller, policy.routes.graphql, points);
+    if (decision.allowed) {
+      decision.end(0); // the connection is what is under way
+      return true;
+    }
+    gateway.log.refusal(decision);
+    this.#tell(type, stringIn(values?.get('id') ?? '') ?? '', decision);
+    return false;
+  }
+
+  #tell(type: string, id: string, { kind, retryAfterSeconds }: Refusal): void {
+    const message = kind === 'primary' ? 'API rate limit exceeded.' : 'You have exceeded a secondary rate limit.';
+    const error = { message, extensions: { code: 'RATE_LIMITED', retryAfterSeconds } };
+    const payload = type === 'start' ? error : [error];
+    this.#toClient.insert(textFrame(JSON.stringify({ id, type: 'error', payload })));
+  }
+
+  /** Of a message that is too long to be held there is no id to tell. */
+  #close(): void {
+    this.destroy();
+  }
+}

@@ -1,0 +1,131 @@
+import {
+  type DocumentNode,
+  type FragmentDefinitionNode,
+  Kind,
+  type OperationDefinitionNode,
+  parse,
+  type SelectionSetNode,
+} from 'graphql/language';
+
+import type { Config } from '../config/schema.ts';
+import { graphqlKind, type GraphqlRequest, requestsOf } from './graphql.ts';
+
+/** A longer document is taken for one that cannot be read: to parse it costs the gateway milliseconds. */
+const MOST_TOKENS = 10_000;
+const MOST_POINTS = 1_000_000;
+
+/** What requests of GraphQL cost: each the same, or by the operations in it. */
+export class GraphqlCost {
+  readonly byOperation: boolean;
+  /** Of a request without a mutation. */
+  readonly query: number;
+  readonly least: number;
+  /** Of what cannot be read for certain. */
+  readonly unread: number;
+  readonly #mutation: number;
+
+  constructor({ graphqlCost, queryPoints, mutationPoints, unreadOperations }: Config['secondary']) {
+    this.byOperation = graphqlCost === 'operation';
+    this.query = queryPoints;
+    this.#mutation = mutationPoints;
+    this.least = Math.min(queryPoints, mutationPoints);
+    this.unread = this.byOperation ? Math.max(queryPoints, mutationPoints) * unreadOperations : mutationPoints;
+  }
+
+  ofBody(contentType: string | undefined, body: Buffer): number {
+    if (!this.byOperation) return graphqlKind(contentType, body) === 'query' ? this.query : this.#mutation;
+    const requests = requestsOf(contentType, body)?.requests;
+    if (requests === undefined) return this.unread;
+    const points = requests.reduce((sum, request) => sum + this.ofRequest(request), 0);
+    return Math.min(MOST_POINTS, points);
+  }
+
+  /** Of all operations of a request, by their fields. */
+  ofRequest({ query, operationName }: GraphqlRequest): number {
+    const costs = operationsIn(query, operationName)?.map(({ isQuery, fields }) => {
+      return fields * (isQuery ? this.query : this.#mutation);
+    });
+    // Where several could be meant, the dearest counts.
+    return costs === undefined ? this.unread : Math.min(MOST_POINTS, Math.max(this.least, ...costs));
+  }
+}
+
+type Operation = Readonly<{ isQuery: boolean; fields: number }>;
+
+/** The operations that may be meant. Undefined: it cannot be read. */
+function operationsIn(query: string, name: string | undefined): Operation[] | undefined {
+  try {
+    const document = parse(query, { noLocation: true, maxTokens: MOST_TOKENS });
+    const operations = document.definitions.filter((one) => one.kind === Kind.OPERATION_DEFINITION);
+    const fragments = fragmentsOf(document);
+    if (operations.length === 0 || operations.length + fragments.size < document.definitions.length) return undefined;
+    const named = operations.filter((one) => one.name?.value === name);
+    const counted = new FieldCount(fragments);
+    return (named.length === 0 ? operations : named).map((operation) => counted.operation(operation));
+  } catch (error) {
+    // Not GraphQL; or nested deeper than the parser can follow.
+    if (error instanceof RangeError || (error instanceof Error && error.name === 'GraphQLError')) return undefined;
+    throw error;
+  }
+}
+
+function fragmentsOf(document: DocumentNode): ReadonlyMap<string, FragmentDefinitionNode> {
+  const fragments = document.definitions.filter((one) => one.kind === Kind.FRAGMENT_DEFINITION);
+  return new Map(fragments.map((fragment) => [fragment.name.value, fragment]));
+}
+
+/** Fields of a selection, and the aliases among all that is below it. */
+type Fields = Readonly<{ fields: number; aliases: number; below: number }>;
+
+const NOTHING: Fields = { fields: 0, aliases: 0, below: 0 };
+
+/**
+ * Counts what an upstream has to do at least once: every field at the root, and below it every field with an alias, since
+ * only an alias makes the same field be asked for again. A fragment counts wherever it is spread.
+ */
+class FieldCount {
+  readonly #fragments: ReadonlyMap<string, FragmentDefinitionNode>;
+  /** Each fragment is looked through once, however often it is spread. */
+  readonly #known = new Map<string, Fields>();
+
+  constructor(fragments: ReadonlyMap<string, FragmentDefinitionNode>) {
+    this.#fragments = fragments;
+  }
+
+  operation({ operation, selectionSet }: OperationDefinitionNode): Operation {
+    const { fields, below } = this.#of(selectionSet);
+    return { isQuery: operation === 'query', fields: Math.max(1, fields + below) };
+  }
+
+  #of({ selections }: SelectionSetNode): Fields {
+    let sum = NOTHING;
+    for (const selection of selections) {
+      if (selection.kind === Kind.FIELD) {
+        const inner = selection.selectionSet === undefined ? NOTHING : this.#of(selection.selectionSet);
+        const aliases = selection.alias === undefined ? 0 : 1;
+        sum = added(sum, { fields: 1, aliases, below: inner.aliases + inner.below });
+      } else if (selection.kind === Kind.INLINE_FRAGMENT) sum = added(sum, this.#of(selection.selectionSet));
+      else sum = added(sum, this.#ofFragment(selection.name.value));
+    }
+    return sum;
+  }
+
+  #ofFragment(name: string): Fields {
+    const known = this.#known.get(name);
+    if (known !== undefined) return known;
+    this.#known.set(name, NOTHING); // one that spreads itself is refused by every server
+    const fragment = this.#fragments.get(name);
+    const fields = fragment === undefined ? NOTHING : this.#of(fragment.selectionSet);
+    this.#known.set(name, fields);
+    return fields;
+  }
+}
+
+/** Fragments that spread fragments twice grow without end: beyond some number it does not matter. */
+function added(one: Fields, other: Fields): Fields {
+  return {
+    fields: Math.min(MOST_POINTS, one.fields + other.fields),
+    aliases: Math.min(MOST_POINTS, one.aliases + other.aliases),
+    below: Math.min(MOST_POINTS, one.below + other.below),
+  };
+}
