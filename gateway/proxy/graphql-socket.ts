@@ -48,7 +48,18 @@ export class MeteredMessages extends Transform {
   }
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
-    this.#read(chunk).then(() => done(), done);
+    void this.#readAll(chunk, done);
+  }
+
+  async #readAll(chunk: Buffer, done: TransformCallback): Promise<void> {
+    let failure: unknown;
+    try {
+      await this.#read(chunk);
+    } catch (error) {
+      failure = error;
+    }
+    if (failure instanceof Error) done(failure);
+    else done();
   }
 
   async #read(chunk: Buffer): Promise<void> {
