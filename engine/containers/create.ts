@@ -15,7 +15,7 @@ import type { RemoveVolumeNeeds } from '../volumes/remove.ts';
 import { emitContainer } from './container-events.ts';
 import { removeAnonymousVolumes } from './remove.ts';
 import { containerFolder } from './runs/places.ts';
-import type { VolumeMountNeeds } from './runs/volume-mounts.ts';
+import type { VolumeMountNeeds } from './runs/preparation/volume-mounts.ts';
 import type { CreateBody } from './schema.ts';
 import { checkAgainstModes, commandOf, completeConfig } from './settings/container-config.ts';
 import { containerName } from './settings/container-name.ts';

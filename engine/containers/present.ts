@@ -6,7 +6,7 @@ import { networkModeOf } from '../networks/mode.ts';
 import { listedPorts, networkSettings, presentEndpoints, type Member } from '../networks/present.ts';
 import { humanDuration } from './durations.ts';
 import type { Health } from './health/store.ts';
-import { etcFilesOf } from './runs/etc-files.ts';
+import { etcFilesOf } from './runs/preparation/etc-files.ts';
 import type { Inspect, Mount, Summary } from './schema.ts';
 import { exitCodeOf, isAlive, type ContainerState } from './state.ts';
 import type { Container, MountPoint } from './store.ts';

@@ -159,7 +159,7 @@ export class ContainerStore {
     this.#table.delete(id);
   }
 
-  /** Several changes that are committed together or not at all; whoever reads in between is a bug of the caller. */
+  /** Several changes that are committed together or not at all; nothing may read in between. */
   together<T>(work: () => T): T {
     return this.#db.transaction(work);
   }

@@ -58,7 +58,7 @@ export function ociSpec(description: SpecDescription): object {
   };
 }
 
-/** The process alone, which is all that the runtime is told of an exec. Throws `StartFailed` when the kernel would refuse it. */
+/** Only the process: the runtime needs no more of an exec. Throws `StartFailed` when the kernel would refuse it. */
 export function ociProcess(
   process: ProcessDescription,
   kind: 'container' | 'exec',

@@ -17,7 +17,7 @@ const SWITCHES: readonly (readonly string[])[] = [
 const SINGLE = ['defaults', 'dirsync', 'remount', 'bind', 'rbind'];
 const VALUES = new Set(['size', 'mode', 'uid', 'gid', 'nr_inodes', 'nr_blocks', 'mpol']);
 
-/** What a tmpfs is mounted with: the client's options over dockerd's. Throws `invalid` for one that there is not. */
+/** What a tmpfs is mounted with: the client's options over dockerd's. Throws `invalid` for an unknown one. */
 export function tmpfsOptions(text: string): string[] {
   const chosen = new Map([
     ['exec', 'noexec'],

@@ -2,7 +2,7 @@ import { EngineError } from '../lib/errors.ts';
 import type { VolumeDriver } from './driver.ts';
 import type { Volume } from './store.ts';
 
-/** The volume drivers by their names; the first is the one of those who name none. */
+/** The volume drivers by their names; the first is the default. */
 export class VolumeDrivers {
   readonly #byName: ReadonlyMap<string, VolumeDriver>;
   readonly #default: VolumeDriver;

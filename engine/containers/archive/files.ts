@@ -9,7 +9,7 @@ import { EngineError, hasCode } from '../../lib/errors.ts';
 import type { KeyLock } from '../../lib/key-lock.ts';
 import { networkOwner } from '../links/network-owner.ts';
 import { refuseUnclear } from '../runs/alive.ts';
-import { etcFilesOf } from '../runs/etc-files.ts';
+import { etcFilesOf } from '../runs/preparation/etc-files.ts';
 import type { Runs } from '../runs/runs.ts';
 import { isAlive } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';

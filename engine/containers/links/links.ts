@@ -5,7 +5,7 @@ import { EngineError } from '../../lib/errors.ts';
 import { hasAddress } from '../../networks/endpoint.ts';
 import { isDefaultNetwork, networkModeOf } from '../../networks/mode.ts';
 import type { Networks } from '../../networks/networks.ts';
-import { etcFilesOf } from '../runs/etc-files.ts';
+import { etcFilesOf } from '../runs/preparation/etc-files.ts';
 import type { HostConfig } from '../settings/host-config-schema.ts';
 import { isAlive } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';

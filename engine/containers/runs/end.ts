@@ -12,10 +12,10 @@ import type { HealthChecks } from '../health/checks.ts';
 import { isAlive, transition } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';
 import { cgroupPathOf, shimFolder } from './places.ts';
+import { unmountVolumes, type VolumeMountNeeds } from './preparation/volume-mounts.ts';
 import { endProcesses, removeIfLeft, removeRemains } from './remains.ts';
 import { applyRestartPolicy } from './restart-policy.ts';
 import type { Runs } from './runs.ts';
-import { unmountVolumes, type VolumeMountNeeds } from './volume-mounts.ts';
 
 export type EndNeeds = NetworkNeeds &
   VolumeMountNeeds & {

@@ -6,7 +6,7 @@ import { hasHome, ociProcess } from '../../oci/spec.ts';
 import { resolveUser } from '../../oci/user.ts';
 import { linkEnvironment } from '../links/links.ts';
 import type { Container, ContainerStore } from '../store.ts';
-import { environmentOf, processOf } from './process.ts';
+import { environmentOf, processOf } from './preparation/process.ts';
 
 export type EnteredNeeds = { config: Config; containers: ContainerStore; layers: Layers; networks: Networks };
 

@@ -62,7 +62,7 @@ export class Runs {
 }
 
 /**
- * What there is of a container's run beside its record: the shim, the clients that wait for its start or its end, the
+ * The state of a container's run that is not in its record: the shim, the clients that wait for its start or its end, the
  * timer of its next start, and what is being removed after it. The object stays the same from one run to the next.
  */
 export class Run {
@@ -186,7 +186,7 @@ export class Run {
     await this.#settled.promise;
   }
 
-  /** The end is committed: wakes those who wait for it. */
+  /** The end is committed: wakes its listeners. */
   tellEnd(exitCode: number): void {
     this.#wake(exitCode);
     this.tellSettled();

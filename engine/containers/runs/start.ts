@@ -18,15 +18,15 @@ import { emitContainer, emitMounts } from '../container-events.ts';
 import { linkEnvironment, linkHosts, tellLinkedAddress } from '../links/links.ts';
 import { isAlive, transition, type Alive } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';
-import { prepareBindSources } from './bind-sources.ts';
 import { followRun, recordFailedStart, type EndNeeds } from './end.ts';
-import { filesFor, withOwnersHostname } from './etc-files.ts';
-import { namespacesOf, sandboxRequest, sharedMemoryOf } from './namespaces.ts';
 import { cgroupPathOf, containerFolder, shimFolder } from './places.ts';
-import { describeContainer } from './process.ts';
+import { prepareBindSources } from './preparation/bind-sources.ts';
+import { filesFor, withOwnersHostname } from './preparation/etc-files.ts';
+import { namespacesOf, sandboxRequest, sharedMemoryOf } from './preparation/namespaces.ts';
+import { describeContainer } from './preparation/process.ts';
+import { shimOptions } from './preparation/shim-options.ts';
+import { mountVolumes, unmountVolumes } from './preparation/volume-mounts.ts';
 import { removeIfLeft, removeRemains } from './remains.ts';
-import { shimOptions } from './shim-options.ts';
-import { mountVolumes, unmountVolumes } from './volume-mounts.ts';
 
 export type StartNeeds = EndNeeds & { layers: Layers; locks: KeyLock };
 

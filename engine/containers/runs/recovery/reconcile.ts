@@ -50,7 +50,8 @@ export async function reconcileContainers(engine: Needs, late: (id: string) => v
     .map(({ id }) => recover(engine, id, searches.get(id)?.shim, () => (isOpen ? late(id) : undefined)));
   await allDone([...orphans, ...tasks], engine.clock);
   isOpen = true;
-  await engine.background.run('remove volumes of nobody', {}, async () => await removeVolumesOfNobody(engine)).done;
+  await engine.background.run('remove volumes without a container', {}, async () => await removeVolumesOfNobody(engine))
+    .done;
 }
 
 async function allDone(tasks: readonly Task[], clock: Clock): Promise<void> {
@@ -110,7 +111,7 @@ class Quiet implements Disposable {
   }
 }
 
-/** Brings one container's record and what there is of it together; until then `Run.isUnclear` says so. */
+/** Makes a container's record agree with its processes and files; `Run.isUnclear` until then. */
 function recover(engine: Needs, id: string, shim: Promise<Shim | undefined> | undefined, settled: () => void): Task {
   engine.runs.of(id).isUnclear = true;
   let told = '';

@@ -10,9 +10,9 @@ import { followRun, recordEnd, recordLost } from '../end.ts';
 import { thaw } from '../freezer.ts';
 import { revertCutOffUpdate } from '../live-limits.ts';
 import { cgroupPathOf, shimFolder } from '../places.ts';
+import { unmountVolumes } from '../preparation/volume-mounts.ts';
 import { removeIfLeft } from '../remains.ts';
 import { recordRun, type StartNeeds } from '../start.ts';
-import { unmountVolumes } from '../volume-mounts.ts';
 
 export type SettleNeeds = StartNeeds & StopNeeds & RemoveNeeds;
 

@@ -5,7 +5,7 @@ import { closeSync, readdirSync } from 'node:fs';
 import { openDirectoryBeneath, openRoot } from '../../../host/openat.ts';
 import type { Layers } from '../../../layers/layers.ts';
 import { EngineError, hasCode } from '../../../lib/errors.ts';
-import { mountVolumes, unmountVolumes, type VolumeMountNeeds } from '../../runs/volume-mounts.ts';
+import { mountVolumes, unmountVolumes, type VolumeMountNeeds } from '../../runs/preparation/volume-mounts.ts';
 import type { Container } from '../../store.ts';
 
 type Needs = VolumeMountNeeds & { layers: Layers };

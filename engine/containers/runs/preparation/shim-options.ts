@@ -1,10 +1,10 @@
-import type { Layers } from '../../layers/layers.ts';
-import { logDriverOf } from '../../logs/drivers.ts';
-import type { Runtimes } from '../../runtime/runtimes.ts';
-import type { ShimOptions } from '../../runtime/shim.ts';
-import type { Container } from '../store.ts';
+import type { Layers } from '../../../layers/layers.ts';
+import { logDriverOf } from '../../../logs/drivers.ts';
+import type { Runtimes } from '../../../runtime/runtimes.ts';
+import type { ShimOptions } from '../../../runtime/shim.ts';
+import type { Container } from '../../store.ts';
+import { cgroupPathOf } from '../places.ts';
 import type { SharedMemory } from './namespaces.ts';
-import { cgroupPathOf } from './places.ts';
 
 type Needs = { layers: Layers; runtimes: Runtimes };
 

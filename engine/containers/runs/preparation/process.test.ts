@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { effectiveCapabilities } from '../../host/privileges.ts';
-import type { Namespaces } from '../../oci/description.ts';
-import { ociSpec } from '../../oci/spec.ts';
-import type { HostConfigBody } from '../settings/host-config-schema.ts';
-import { completeHostConfig } from '../settings/host-config.ts';
-import { parseBind } from '../settings/mounts/mount-points.ts';
-import type { Container } from '../store.ts';
+import { effectiveCapabilities } from '../../../host/privileges.ts';
+import type { Namespaces } from '../../../oci/description.ts';
+import { ociSpec } from '../../../oci/spec.ts';
+import type { HostConfigBody } from '../../settings/host-config-schema.ts';
+import { completeHostConfig } from '../../settings/host-config.ts';
+import { parseBind } from '../../settings/mounts/mount-points.ts';
+import type { Container } from '../../store.ts';
 import { describeContainer } from './process.ts';
 
 type Spec = {

@@ -1,8 +1,8 @@
-import type { ProcessDescription, SpecDescription, Ulimits, WantedCapabilities } from '../../oci/description.ts';
-import type { ContainerUser } from '../../oci/user.ts';
-import type { HostConfig } from '../settings/host-config-schema.ts';
-import type { Container } from '../store.ts';
-import { limitsOf } from './limits-of.ts';
+import type { ProcessDescription, SpecDescription, Ulimits, WantedCapabilities } from '../../../oci/description.ts';
+import type { ContainerUser } from '../../../oci/user.ts';
+import type { HostConfig } from '../../settings/host-config-schema.ts';
+import type { Container } from '../../store.ts';
+import { limitsOf } from '../limits-of.ts';
 
 const DEFAULT_PATH = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 

@@ -1,11 +1,11 @@
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import type { Config } from '../../config/daemon-config.ts';
-import { hasCode } from '../../lib/errors.ts';
-import { networkOwner } from '../links/network-owner.ts';
-import type { Container, ContainerStore } from '../store.ts';
-import { containerFolder } from './places.ts';
+import type { Config } from '../../../config/daemon-config.ts';
+import { hasCode } from '../../../lib/errors.ts';
+import { networkOwner } from '../../links/network-owner.ts';
+import type { Container, ContainerStore } from '../../store.ts';
+import { containerFolder } from '../places.ts';
 
 type Needs = { config: Config; containers: ContainerStore };
 

@@ -1,7 +1,7 @@
-import type { Background, Task } from '../../lib/background.ts';
-import type { VolumeDrivers } from '../../volumes/drivers.ts';
-import type { VolumeStore } from '../../volumes/store.ts';
-import type { Container, MountPoint } from '../store.ts';
+import type { Background, Task } from '../../../lib/background.ts';
+import type { VolumeDrivers } from '../../../volumes/drivers.ts';
+import type { VolumeStore } from '../../../volumes/store.ts';
+import type { Container, MountPoint } from '../../store.ts';
 
 export type VolumeMountNeeds = { background: Background; volumes: VolumeStore; volumeDrivers: VolumeDrivers };
 

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { Database } from '../../db/database.ts';
-import { Background } from '../../lib/background.ts';
-import { systemClock } from '../../lib/clock.ts';
-import type { VolumeDriver } from '../../volumes/driver.ts';
-import { VolumeDrivers } from '../../volumes/drivers.ts';
-import { VolumeStore } from '../../volumes/store.ts';
-import type { MountPoint } from '../store.ts';
+import { Database } from '../../../db/database.ts';
+import { Background } from '../../../lib/background.ts';
+import { systemClock } from '../../../lib/clock.ts';
+import type { VolumeDriver } from '../../../volumes/driver.ts';
+import { VolumeDrivers } from '../../../volumes/drivers.ts';
+import { VolumeStore } from '../../../volumes/store.ts';
+import type { MountPoint } from '../../store.ts';
 import { mountVolumes, unmountVolumes } from './volume-mounts.ts';
 
 const later = async (): Promise<void> => await Promise.resolve();

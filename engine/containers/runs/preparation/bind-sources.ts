@@ -1,9 +1,9 @@
 import { existsSync, realpathSync } from 'node:fs';
 
-import { mountOf } from '../../host/mount-table.ts';
-import { EngineError } from '../../lib/errors.ts';
-import { makeFolders } from '../../lib/folders.ts';
-import type { Container, MountPoint } from '../store.ts';
+import { mountOf } from '../../../host/mount-table.ts';
+import { EngineError } from '../../../lib/errors.ts';
+import { makeFolders } from '../../../lib/folders.ts';
+import type { Container, MountPoint } from '../../store.ts';
 
 /**
  * Creates the missing folders of binds, as docker does, except those of `Mounts`. Throws `failed` if the host's mount

@@ -1,15 +1,15 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-import type { Config } from '../../config/daemon-config.ts';
-import { EngineError } from '../../lib/errors.ts';
-import { sharedWith } from '../../lib/shared-namespace.ts';
-import { networkModeOf } from '../../networks/mode.ts';
-import type { SandboxRequest } from '../../networks/sandbox.ts';
-import type { Namespaces } from '../../oci/description.ts';
-import { isAlive } from '../state.ts';
-import type { Container, ContainerStore } from '../store.ts';
-import { containerFolder } from './places.ts';
+import type { Config } from '../../../config/daemon-config.ts';
+import { EngineError } from '../../../lib/errors.ts';
+import { sharedWith } from '../../../lib/shared-namespace.ts';
+import { networkModeOf } from '../../../networks/mode.ts';
+import type { SandboxRequest } from '../../../networks/sandbox.ts';
+import type { Namespaces } from '../../../oci/description.ts';
+import { isAlive } from '../../state.ts';
+import type { Container, ContainerStore } from '../../store.ts';
+import { containerFolder } from '../places.ts';
 
 type Needs = { config: Config; containers: ContainerStore };
 
