@@ -13,7 +13,7 @@ export const NO_NETWORK_DOCKERD = [...NO_NETWORK, '--iptables=false', '--ip-forw
 const DEADLINE_MS = 120_000;
 
 /** Wakes those who wait for something that has arrived. */
-class Arrivals {
+export class Arrivals {
   #waiting: { isThere: () => boolean; resolve: () => void }[] = [];
 
   /** Resolves when `isThere`; rejects after two minutes, showing what there is. */
@@ -126,9 +126,19 @@ export class StreamReceiver implements AsyncDisposable {
     );
   }
 
+  /** Ends all connections; it goes on listening. */
+  cut(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  /** Says something to all who are connected. */
+  answer(bytes: Uint8Array): void {
+    for (const socket of this.#sockets) socket.write(bytes);
+  }
+
   /** As a receiver that dies. */
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const socket of this.#sockets) socket.destroy();
+    this.cut();
     this.#server.close();
     await once(this.#server, 'close');
   }

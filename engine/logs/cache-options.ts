@@ -32,7 +32,7 @@ export function bufferSize(options: LogOptions): { maxBytes: number; maxFiles: n
 
 export function cacheIsDisabled({ 'cache-disabled': written }: LogOptions): boolean {
   try {
-    return isTrue('cache-disabled', written);
+    return isTrue(written);
   } catch {
     throw new EngineError('invalid', `invalid value for option cache-disabled: ${written}`);
   }

@@ -27,5 +27,5 @@ export type LogDriver = Readonly<{
   /** Without it, or where it gives nothing, the log cannot be read. */
   reader?(container: Container): LogReader | undefined;
   /** To whom the lines of the file go. */
-  deliver?(context: SenderContext): Sender;
+  deliver?(context: SenderContext): Sender | Promise<Sender>;
 }>;

@@ -1,12 +1,14 @@
 import type { Container } from '../containers/store.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { LogDriver } from './driver.ts';
+import { fluentd } from './drivers/fluentd.ts';
 import { gelf } from './drivers/gelf.ts';
 import { jsonFile } from './drivers/json-file.ts';
 import { none } from './drivers/none.ts';
+import { splunk } from './drivers/splunk.ts';
 import { syslog } from './drivers/syslog.ts';
 
-const drivers = new Map([gelf, jsonFile, none, syslog].map((driver) => [driver.name, driver]));
+const drivers = new Map([fluentd, gelf, jsonFile, none, splunk, syslog].map((driver) => [driver.name, driver]));
 
 export const LOG_DRIVERS: readonly string[] = [...drivers.keys()];
 

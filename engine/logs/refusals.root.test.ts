@@ -79,6 +79,21 @@ const rows: [string | undefined, Options][] = [
   ['gelf', { ...TCP, 'gelf-tcp-max-reconnect': '-5' }],
   ['gelf', { ...UDP, 'gelf-tcp-reconnect-delay': '5' }],
   ['gelf', { ...UDP, color: 'red' }],
+  ['fluentd', {}],
+  ['fluentd', { 'fluentd-address': 'tcp://host:x' }],
+  ['fluentd', { 'fluentd-address': 'a:1:2' }],
+  ['fluentd', { 'fluentd-address': 'unix:///run/fluentd.sock', 'fluentd-async': 'true' }],
+  ['fluentd', { 'fluentd-async': 'true', 'fluentd-async-connect': 'true' }],
+  ['fluentd', { 'fluentd-async': 'maybe' }],
+  ['fluentd', { 'fluentd-request-ack': 'x' }],
+  ['fluentd', { 'fluentd-sub-second-precision': 'x' }],
+  ['fluentd', { 'fluentd-buffer-limit': 'x' }],
+  ['fluentd', { 'fluentd-buffer-limit': '2m', 'fluentd-max-retries': '3', 'fluentd-retry-wait': '1m30s' }],
+  ['fluentd', { 'fluentd-max-retries': '-1' }],
+  ['fluentd', { 'fluentd-retry-wait': '5' }],
+  ['fluentd', { 'fluentd-retry-wait': 'soon' }],
+  ['fluentd', { color: 'red' }],
+  ['splunk', { color: 'red' }],
 ];
 for (const [Type, Config] of rows) {
   test(`${Type ?? 'no driver'} with ${JSON.stringify(Config)} is answered as by dockerd`, async () => {
@@ -87,5 +102,30 @@ for (const [Type, Config] of rows) {
     const [ours, theirs] = [await created(engine, LogConfig), await created(dockerd.api, LogConfig)];
 
     assert.deepEqual(ours, theirs);
+  });
+}
+
+/** What dockerd says in the same words when the container starts. */
+const atTheStart: [string, Options][] = [
+  ['fluentd', { 'fluentd-address': 'udp://127.0.0.1:1' }],
+  ['splunk', {}],
+  ['splunk', { 'splunk-url': 'http://127.0.0.1:1' }],
+  ['splunk', { 'splunk-url': 'x', 'splunk-token': 't' }],
+  ['splunk', { 'splunk-url': 'http://a/b', 'splunk-token': 't' }],
+  ['splunk', { 'splunk-url': 'http://a', 'splunk-token': 't', 'splunk-gzip': '' }],
+  ['splunk', { 'splunk-url': 'http://a', 'splunk-token': 't', 'splunk-gzip-level': '11' }],
+  ['splunk', { 'splunk-url': 'http://a', 'splunk-token': 't', 'splunk-gzip-level': 'x' }],
+  ['splunk', { 'splunk-url': 'http://a', 'splunk-token': 't', 'splunk-verify-connection': 'x' }],
+];
+for (const [Type, Config] of atTheStart) {
+  test(`${Type} with ${JSON.stringify(Config)} is refused at the creation, as by dockerd at the start`, async () => {
+    const body = { Image: 'busybox', Cmd: ['true'], HostConfig: { NetworkMode: 'none', LogConfig: { Type, Config } } };
+
+    const ours = await engine.post<{ message: string }>('/containers/create', body);
+    const { body: created } = await dockerd.api.post<{ Id: string }>('/containers/create', body);
+    const theirs = await dockerd.api.post<{ message: string }>(`/containers/${created.Id}/start`);
+
+    assert.equal(ours.status, 400);
+    assert.equal(`failed to initialize logging driver: ${ours.body.message}`, theirs.body.message);
   });
 }

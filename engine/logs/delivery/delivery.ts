@@ -5,7 +5,7 @@ import type { Container } from '../../containers/store.ts';
 import type { Background } from '../../lib/background.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { LogDriver } from '../driver.ts';
-import { BufferReader } from './buffer-reader.ts';
+import { BufferReader, type BatchLimits } from './buffer-reader.ts';
 import { readCheckpoint, writeCheckpoint } from './checkpoint.ts';
 import type { Line, Position } from './line.ts';
 import { Recent } from './recent.ts';
@@ -24,8 +24,10 @@ export type DeliveryStatus = Readonly<{
   error: string;
 }>;
 
-/** What a container writes within this time goes out together. */
+/** What a container writes within this time goes out together, unless the receiver wants more of it at once. */
 const PAUSE_MS = 20;
+/** The shim cuts longer lines. */
+const LONGEST_PIECE = 16 * 1024;
 
 /** The file with what was delivered of the buffer at `logPath`; beside its folder, which is watched. */
 export function checkpointPath(logPath: string): string {
@@ -51,6 +53,8 @@ export class Delivery implements Disposable {
   #status: DeliveryStatus = { lost: 0, error: '' };
   #sender: Sender | undefined;
   #watcher: Disposable | undefined;
+  #pauseMs = PAUSE_MS;
+  #endPause = (): void => undefined;
   #isNew = false;
   #isBroken = false;
   #isBusy = false;
@@ -85,6 +89,7 @@ export class Delivery implements Disposable {
   runEnded(): void {
     this.#watcher?.[Symbol.dispose]();
     this.#watcher = undefined;
+    this.#endPause();
     this.wake();
   }
 
@@ -106,6 +111,7 @@ export class Delivery implements Disposable {
 
   [Symbol.dispose](): void {
     this.#isClosed = true;
+    this.#endPause();
     this.#watcher?.[Symbol.dispose]();
     this.#reader.close();
     this.#dropSender();
@@ -113,28 +119,36 @@ export class Delivery implements Disposable {
   }
 
   async #work(): Promise<void> {
-    const { background, clock } = this.#needs;
     while (this.#isNew && !this.#isClosed) {
+      const { background } = this.#needs;
       await background.untilDone('deliver the log of a container', this.#about(), async () => await this.#deliver())
         .done;
-      const { promise, resolve } = Promise.withResolvers<void>();
-      using _pause = clock.after(PAUSE_MS, resolve);
-      await promise;
+      await this.#pause();
     }
     this.#isBusy = false;
+  }
+
+  /** What is written meanwhile goes out together. The end of a run is not kept waiting. */
+  async #pause(): Promise<void> {
+    if (this.#watcher === undefined && !this.#isNew) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    using _timer = this.#needs.clock.after(this.#pauseMs, resolve);
+    this.#endPause = resolve;
+    await promise;
   }
 
   /** Sends everything there is. Throws when it cannot, and nothing was sent before: then it is tried again later. */
   async #deliver(): Promise<void> {
     this.#isNew = false;
     if (this.#isBroken) this.#startOver();
-    let hasSent = false;
+    const before = this.#position;
     try {
-      while (!this.#isClosed && (await this.#sendBatch())) hasSent = true;
+      while (!this.#isClosed && (await this.#sendBatch()));
       this.#reader.close();
       if (this.#watcher === undefined && !this.#isNew) await this.#finish();
     } catch (error) {
       if (this.#isClosed) return;
+      const hasSent = this.#position !== before;
       this.#error = error instanceof Error ? error.message : String(error);
       this.#startOver();
       this.#isNew = true;
@@ -142,20 +156,30 @@ export class Delivery implements Disposable {
     }
   }
 
-  /** False when there is nothing to send. */
+  /** Whether there is more to be sent at once. */
   async #sendBatch(): Promise<boolean> {
     const { clock } = this.#needs;
-    this.#sender ??= this.#openSender();
+    this.#sender ??= await this.#openSender();
     const lines = await this.#reader.next(this.#sender.limits);
-    const last = lines.at(-1);
-    if (last === undefined || this.#isClosed) return false;
+    if (lines.length === 0 || this.#isClosed) return false;
     const startedMs = clock.now().epochMilliseconds;
-    await this.#sender.send(lines);
+    const isFull = fills(lines, this.#sender.limits);
+    const taken = await this.#send(this.#sender, lines, isFull);
     this.#error = '';
-    this.#count(lines);
-    if (this.#sender.recalls) this.#remember(lines, startedMs);
-    this.#moveTo(last.after);
-    return true;
+    const sent = lines.slice(0, taken);
+    this.#count(sent);
+    if (this.#sender.recalls) this.#remember(sent, startedMs);
+    this.#moveTo(sent.at(-1)?.after ?? this.#position);
+    if (taken === lines.length) return isFull;
+    this.#reader.seek(this.#position);
+    this.#isNew = true; // the others wait for what follows
+    return false;
+  }
+
+  async #send(sender: Sender, lines: readonly Line[], isFull: boolean): Promise<number> {
+    const taken = (await sender.send(lines, this.#watcher === undefined && !isFull)) ?? lines.length;
+    if (taken > 0 || !isFull) return taken;
+    return (await sender.send(lines, true)) ?? lines.length;
   }
 
   async #finish(): Promise<void> {
@@ -171,7 +195,7 @@ export class Delivery implements Disposable {
   #count(lines: readonly Line[]): void {
     const missing = lines.reduce((sum, line) => sum + (line.seq > this.#counted ? line.missing : 0), 0);
     if (missing > 0) this.#lose(missing, 'the log buffer was full before they were delivered');
-    this.#counted = Math.max(this.#counted, lines.at(-1)!.seq);
+    this.#counted = Math.max(this.#counted, lines.at(-1)?.seq ?? 0);
   }
 
   #remember(lines: readonly Line[], startedMs: number): void {
@@ -198,9 +222,9 @@ export class Delivery implements Disposable {
     this.#needs.log.warn(about, `lines of a container are lost: ${reason}`);
   }
 
-  #openSender(): Sender {
+  async #openSender(): Promise<Sender> {
     const { hostConfig } = this.#container;
-    const sender = this.#driver.deliver?.({
+    const sender = await this.#driver.deliver?.({
       container: this.#container,
       options: hostConfig.LogConfig.Config,
       clock: this.#needs.clock,
@@ -211,6 +235,7 @@ export class Delivery implements Disposable {
       refused: (lines, reason) => this.#lose(lines, reason),
     });
     if (sender === undefined) throw new Error(`log driver ${this.#driver.name} delivers nothing`);
+    this.#pauseMs = sender.pauseMs ?? PAUSE_MS;
     return sender;
   }
 
@@ -222,6 +247,12 @@ export class Delivery implements Disposable {
   #about(): Record<string, string> {
     return { container: this.#container.id, driver: this.#driver.name };
   }
+}
+
+/** Whether there may be more lines than these. */
+function fills(lines: readonly Line[], limits: BatchLimits): boolean {
+  const bytes = lines.reduce((sum, { text }) => sum + text.length, 0);
+  return lines.length >= limits.lines || bytes > limits.bytes - LONGEST_PIECE;
 }
 
 /** Calls back when the file has changed, or another one has its name. */

@@ -10,8 +10,15 @@ export type Sender = Disposable & {
   readonly limits: BatchLimits;
   /** Its protocol says nothing of what has arrived: lines of the last moments are sent again after a connection broke. */
   readonly recalls: boolean;
-  /** Resolves when the receiver has the lines, as far as its protocol tells. A failure is tried again with all of them. */
-  send(lines: readonly Line[]): Promise<void>;
+  /** Batches are at least so far apart, because each costs the receiver something. Default: 20. */
+  readonly pauseMs?: number;
+  /**
+   * Resolves when the receiver has the lines, as far as its protocol tells. A failure is tried again with all of them.
+   *
+   * With a number it has taken so many of them, and wants the others again with those that follow, or after `pauseMs`.
+   * `isLast`: nothing follows, or nothing more has room. It takes all of them then.
+   */
+  send(lines: readonly Line[], isLast: boolean): Promise<void | number>;
   /** Everything was sent, and nothing comes for a while or ever. Rejects if the last lines may not have arrived. */
   end(): Promise<void>;
 };

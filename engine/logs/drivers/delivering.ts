@@ -11,7 +11,8 @@ type Receiver = Readonly<{
   name: string;
   options: readonly string[];
   check: (options: LogOptions) => void;
-  deliver: (context: SenderContext) => Sender;
+  /** A promise where it needs a library that other drivers do not: it is loaded then. */
+  deliver: (context: SenderContext) => Sender | Promise<Sender>;
   /** Dockerd's words for an option that it does not know. */
   unknown?: (option: string) => string;
 }>;

@@ -62,7 +62,7 @@ function udpSender(context: SenderContext): Sender {
         else await datagrams.send(chunks);
       }
     },
-    end: async () => undefined,
+    end: async () => await datagrams.end(),
     [Symbol.dispose]: () => datagrams[Symbol.dispose](),
   };
 }

@@ -5,6 +5,7 @@ import { gunzipSync, inflateSync } from 'node:zlib';
 import type { Api } from '@gantry/testing/api.ts';
 import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
 import { Dockerd } from '@gantry/testing/dockerd.ts';
+import { HttpRecorder, type Asked } from '@gantry/testing/http-recorder.ts';
 import {
   NO_NETWORK,
   NO_NETWORK_DOCKERD,
@@ -13,6 +14,7 @@ import {
   UdpReceiver,
 } from '@gantry/testing/log-receivers.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
+import { decodeMulti, type ExtData } from '@msgpack/msgpack';
 
 let engine: TestEngine;
 let dockerd: Dockerd;
@@ -32,7 +34,7 @@ type Options = Record<string, string>;
 type Run = Readonly<{ id: string; pid: string; messages: string[] }>;
 
 /** One line of each kind: an empty one, bytes that are no text, one of stderr, one that is too long for one piece, and the rest without a newline. */
-const SCRIPT = String.raw`echo one; echo; echo 'two <&>"é' >&2; printf 'a\377b\n'; head -c 40000 /dev/zero | tr '\0' l; echo; printf end`;
+const SCRIPT = String.raw`echo one; echo; echo 'two <&>"é' >&2; echo '{"a": 1.50}'; printf 'a\377b\n'; head -c 40000 /dev/zero | tr '\0' l; echo; printf end`;
 const TAG = '{{.Name}}/{{.FullID}}/{{.ImageName}}/{{.ImageID}}/{{.DaemonName}}/{{.ContainerName}}';
 
 /** Runs the same container with the same log on one of the two, and takes what its receiver gets. */
@@ -77,8 +79,8 @@ async function compare(Type: string, Config: Options, messages: () => Promise<st
   assert.deepEqual(ours, theirs);
 }
 
-/** The line without a newline comes last. */
-const LINES = 7;
+/** Of those that syslog and gelf send; the others send the empty one too. */
+const LINES = 8;
 
 function isComplete(messages: readonly string[]): boolean {
   return messages.length >= LINES;
@@ -145,6 +147,82 @@ test('gelf over TCP', async () => {
     return messages;
   });
 });
+
+const fluentdOptions: Options[] = [
+  { labels: 'com.example/who', env: 'COLOR' },
+  { 'fluentd-sub-second-precision': 'true', tag: 'docker.{{.Name}}' },
+];
+for (const options of fluentdOptions) {
+  test(`fluentd: ${JSON.stringify(options)}`, async () => {
+    await using receiver = await StreamReceiver.start();
+    let taken = 0;
+
+    await compare('fluentd', { 'fluentd-address': `127.0.0.1:${receiver.port}`, ...options }, async () => {
+      await receiver.until((each) => fluentdMessages(each.received.subarray(taken)).length > LINES);
+      const messages = fluentdMessages(receiver.received.subarray(taken));
+      taken = receiver.received.length;
+      return messages;
+    });
+  });
+}
+
+const splunkOptions: Options[] = [
+  { env: 'COLOR', tag: TAG },
+  {
+    'splunk-format': 'json',
+    'splunk-gzip': 'true',
+    'splunk-source': 's',
+    'splunk-sourcetype': 't',
+    'splunk-index': 'i',
+  },
+  { 'splunk-format': 'raw', labels: 'other', 'splunk-verify-connection': 'false', 'splunk-gzip-level': '1' },
+  { 'splunk-format': 'raw', tag: '', 'splunk-index-acknowledgment': 'true' },
+];
+for (const options of splunkOptions) {
+  test(`splunk: ${JSON.stringify(options)}`, async () => {
+    await using receiver = await HttpRecorder.start(() => ({ status: 200, body: '{"text":"Success","code":0}' }));
+    const url = `http://127.0.0.1:${receiver.port}`;
+    const wanted = options['splunk-format'] === 'raw' ? LINES : LINES + 1; // an empty event is none
+
+    await compare('splunk', { 'splunk-url': url, 'splunk-token': 'secret', ...options }, async () => {
+      await receiver.until((asked) => asked.flatMap(splunkEvents).length >= wanted);
+      return [...new Set(receiver.asked.map(shownRequest)), ...receiver.asked.splice(0).flatMap(splunkEvents)];
+    });
+  });
+}
+
+/** The messages that are complete, with their fields in one order. */
+function fluentdMessages(bytes: Buffer): string[] {
+  const messages: string[] = [];
+  try {
+    for (const message of decodeMulti(bytes)) {
+      const [tag, time, record, option] = message as [string, unknown, Record<string, unknown>, unknown];
+      const { log, ...fields } = record;
+      const kind = typeof time === 'number' ? 'seconds' : `extension ${(time as ExtData).type}`;
+      const text = log instanceof Uint8Array ? Buffer.from(log).toString('latin1') : log;
+      if ('partial_id' in fields) fields['partial_id'] = typeof fields['partial_id'];
+      messages.push(JSON.stringify([tag, kind, sorted(JSON.stringify({ ...fields, log: text })), option]));
+    }
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error; // the rest is still to come
+  }
+  return messages;
+}
+
+/** What counts of a request beside its events. */
+function shownRequest({ method, url, headers }: Asked): string {
+  const { authorization, 'content-encoding': encoding, 'x-splunk-request-channel': channel } = headers;
+  return JSON.stringify({ method, url, authorization, encoding, channel: typeof channel });
+}
+
+function splunkEvents({ text }: Asked): string[] {
+  return text === ''
+    ? []
+    : text
+        .replaceAll(/"time":"\d+\.\d{6}"/g, '"time":"<seconds>"')
+        .split(/(?<=\})(?=\{"event":)/)
+        .map(sorted);
+}
 
 /** Puts chunks together, and unpacks. */
 function gelfMessages(datagrams: readonly Buffer[]): string[] {

@@ -103,7 +103,7 @@ function messagesOf({ container, options }: SenderContext): Messages {
 }
 
 function datagramSender(
-  datagrams: Disposable & { send: (messages: Buffer[]) => Promise<void> },
+  datagrams: Disposable & { send: (messages: Buffer[]) => Promise<void>; end: () => Promise<void> },
   messages: Messages,
   recalls: boolean,
 ): Sender {
@@ -111,7 +111,7 @@ function datagramSender(
     limits: LIMITS,
     recalls,
     send: async (lines) => await datagrams.send(messages(lines)),
-    end: async () => undefined,
+    end: async () => await datagrams.end(),
     [Symbol.dispose]: () => datagrams[Symbol.dispose](),
   };
 }

@@ -2,9 +2,11 @@ import { createSocket, type Socket } from 'node:dgram';
 import { lookup } from 'node:dns/promises';
 import { isIPv6 } from 'node:net';
 
+import type { Clock } from '../../lib/clock.ts';
 import { hasCode } from '../../lib/errors.ts';
 
 type Receiver = Readonly<{
+  clock: Clock;
   host: string;
   port: number;
   /** Nobody is there any more. */
@@ -12,6 +14,8 @@ type Receiver = Readonly<{
   /** One of them is longer than a datagram can be. */
   tooLong: () => void;
 }>;
+
+const REFUSAL_MS = 100;
 
 /** Datagrams to one receiver. That nobody is there is known only where the kernel hears of it, as on this machine. */
 export class Datagrams implements Disposable {
@@ -38,6 +42,15 @@ export class Datagrams implements Disposable {
       });
       await promise;
     }
+  }
+
+  /** Rejects when the last ones found nobody: the kernel says so a moment later. */
+  async end(): Promise<void> {
+    if (this.#raw === undefined) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    using _moment = this.#receiver.clock.after(REFUSAL_MS, resolve);
+    await promise;
+    if (this.#failure !== undefined) throw this.#failure;
   }
 
   async #connect(): Promise<Socket> {

@@ -28,6 +28,11 @@ export class LocalDatagrams implements Disposable {
     }
   }
 
+  /** The receiver has all of them. */
+  async end(): Promise<void> {
+    // Its queue is in the kernel.
+  }
+
   #sent(message: Buffer): boolean {
     if (this.#isClosed) throw new Error('the delivery ends');
     try {

@@ -1,0 +1,53 @@
+import { decodeMulti } from '@msgpack/msgpack';
+
+import type { Clock } from '../../lib/clock.ts';
+
+/** A receiver that takes longer to store a batch is asked again. */
+const PATIENCE_MS = 60_000;
+const LONGEST_ANSWER = 64 * 1024;
+
+/** The answers of a receiver: the name of a chunk that it has stored. One chunk at a time is under way. */
+export class Acknowledgements {
+  readonly #clock: Clock;
+  #bytes: Buffer = Buffer.alloc(0);
+  #waiting: PromiseWithResolvers<void> | undefined;
+  #chunk = '';
+  #last = '';
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Resolves when this chunk is stored. */
+  async of(chunk: string): Promise<void> {
+    this.#chunk = chunk;
+    if (this.#last === chunk) return;
+    this.#waiting = Promise.withResolvers();
+    const late = (): void => this.fail(new Error('the receiver acknowledges nothing'));
+    using _deadline = this.#clock.after(PATIENCE_MS, late);
+    await this.#waiting.promise;
+  }
+
+  take(bytes: Buffer): void {
+    this.#bytes = Buffer.concat([this.#bytes, bytes]);
+    try {
+      for (const answer of decodeMulti(this.#bytes)) this.#acknowledge(answer);
+      this.#bytes = Buffer.alloc(0);
+    } catch (error) {
+      // The rest of an answer is still to come.
+      if (!(error instanceof RangeError) || this.#bytes.length > LONGEST_ANSWER) this.fail(error);
+    }
+  }
+
+  /** There will be no answer. */
+  fail(reason: unknown): void {
+    this.#waiting?.reject(reason);
+    this.#waiting = undefined;
+  }
+
+  #acknowledge(answer: unknown): void {
+    if (typeof answer !== 'object' || answer === null || !('ack' in answer)) return;
+    this.#last = String(answer.ack);
+    if (this.#last === this.#chunk) this.#waiting?.resolve();
+  }
+}
