@@ -16,6 +16,7 @@ import { unmountVolumes, type VolumeMountNeeds } from './preparation/volume-moun
 import { endProcesses, removeIfLeft, removeRemains } from './remains.ts';
 import { applyRestartPolicy } from './restart-policy.ts';
 import type { Runs } from './runs.ts';
+import { showingFailures } from './shown-failures.ts';
 
 export type EndNeeds = NetworkNeeds &
   VolumeMountNeeds & {
@@ -114,15 +115,17 @@ export function recordFailedStart(
  * ended or removed within moments is tried again in the background.
  */
 export async function recordLost(engine: EndNeeds, container: Container): Promise<void> {
-  const { background, clock, runs } = engine;
-  const about = { container: container.id };
+  const { background, clock, containers, runs } = engine;
+  const { id } = container;
   let killed = false;
-  const { done } = background.untilDone('end a container without a shim', about, async () => {
+  const work = async (): Promise<void> => {
     killed = (await endProcesses(cgroupPathOf(container))) || killed;
     await removeLost(engine, container, killed);
     await unmountVolumes(engine, container).done;
-  });
-  runs.of(container.id).leave(done);
+  };
+  const shown = showingFailures(containers, id, 'its shim is gone, and what that left cannot be removed yet', work);
+  const { done } = background.untilDone('end a container without a shim', { container: id }, shown);
+  runs.of(id).leave(done);
   await settlesWithin(done, PATIENCE_SECONDS, clock);
 }
 

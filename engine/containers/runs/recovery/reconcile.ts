@@ -14,6 +14,7 @@ import { isAlive } from '../../state.ts';
 import type { Container } from '../../store.ts';
 import { containerFolder, shimFolder } from '../places.ts';
 import { removeRemains } from '../remains.ts';
+import { showingFailures } from '../shown-failures.ts';
 import { resume, settle, type SettleNeeds } from './settle.ts';
 
 type Needs = SettleNeeds & {
@@ -113,30 +114,21 @@ class Quiet implements Disposable {
 
 /** Makes a container's record agree with its processes and files; `Run.isUnclear` until then. */
 function recover(engine: Needs, id: string, shim: Promise<Shim | undefined> | undefined, settled: () => void): Task {
-  engine.runs.of(id).isUnclear = true;
-  let told = '';
-  return engine.background.untilDone('find out what became of a container', { container: id }, async () => {
-    try {
-      const found = shim === undefined ? undefined : await answered(shim, engine.clock);
-      using _lock = await engine.locks.hold(id);
-      const container = engine.containers.get(id);
-      if (container !== undefined && found !== undefined) await resume(engine, container, found);
-      else if (container !== undefined) await settle(engine, container);
-    } catch (error) {
-      told = `not recovered since the daemon's start, it tries again: ${error instanceof Error ? error.message : String(error)}`;
-      replaceError(engine, id, () => told);
-      throw error;
-    }
-    replaceError(engine, id, (before) => (before === told ? '' : before));
-    engine.runs.of(id).isUnclear = false;
+  const { background, clock, containers, locks, runs } = engine;
+  runs.of(id).isUnclear = true;
+  const work = async (): Promise<void> => {
+    const found = shim === undefined ? undefined : await answered(shim, clock);
+    using _lock = await locks.hold(id);
+    const container = containers.get(id);
+    if (container !== undefined && found !== undefined) await resume(engine, container, found);
+    else if (container !== undefined) await settle(engine, container);
+  };
+  const shown = showingFailures(containers, id, "not recovered since the daemon's start, it tries again", work);
+  return background.untilDone('find out what became of a container', { container: id }, async () => {
+    await shown();
+    runs.of(id).isUnclear = false;
     settled();
   });
-}
-
-function replaceError({ containers }: Needs, id: string, next: (before: string) => string): void {
-  const before = containers.get(id)?.error;
-  if (before === undefined || before === next(before)) return;
-  containers.change(id, (current) => ({ ...current, error: next(before) }));
 }
 
 async function answered(shim: Promise<Shim | undefined>, clock: Clock): Promise<Shim | undefined> {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -94,4 +95,67 @@ test('a start that hangs in its runtime holds up nobody', async () => {
   assert.ok(existsSync(`/proc/${readFileSync(pidfile, 'utf8').trim()}`), 'the runtime still hangs');
   process.kill(Number(readFileSync(pidfile, 'utf8')), 'SIGKILL');
   assert.equal((await engine.delete(`/containers/${id}?force=1`)).status, 204);
+});
+
+/** The container's cgroup, in the hierarchy that counts its processes. */
+function cgroupOf(id: string): string {
+  const [path] = globSync(`/sys/fs/cgroup/{pids/,}gantry/${id}`);
+  return path!;
+}
+
+/** Starts a container, and ends the daemon and then the container's shim. */
+async function lose(engine: TestEngine, id: string): Promise<void> {
+  const shim = shimOf((await stateOf(engine, id)).Pid);
+  await engine.kill('SIGKILL');
+  process.kill(shim, 'SIGKILL');
+}
+
+test('a cgroup that cannot be removed holds up nobody, and is removed when it can be', async () => {
+  await using engine = await TestEngine.start();
+  const stuck = await engine.run(['sleep', '1000']);
+  const other = await engine.run(['sleep', '1000']);
+  const held = join(cgroupOf(stuck), 'held');
+  mkdirSync(held);
+  // What is mounted on cannot be removed: EBUSY, as with a process that does not go.
+  execFileSync('mount', ['--bind', held, held]);
+  using mounted = new DisposableStack();
+  mounted.defer(() => void execFileSync('umount', [held]));
+  await lose(engine, stuck);
+
+  await engine.startAgain();
+
+  assert.equal((await engine.post(`/containers/${other}/stop?t=0`)).status, 204);
+  assert.equal(await engine.wait(stuck), 137);
+  while ((await stateOf(engine, stuck)).Error === '') await setTimeout(50);
+  assert.match((await stateOf(engine, stuck)).Error, /what that left cannot be removed yet: EBUSY: .*held/);
+
+  mounted.dispose();
+  while ((await stateOf(engine, stuck)).Error !== '') await setTimeout(50);
+  assert.equal(existsSync(held), false);
+  assert.equal((await engine.post(`/containers/${stuck}/start`)).status, 204);
+  assert.equal((await engine.delete(`/containers/${stuck}?force=1`)).status, 204);
+});
+
+test('processes that come into a cgroup again and again hold up nobody, and are ended when no more come', async () => {
+  await using engine = await TestEngine.start();
+  const stuck = await engine.run(['sleep', '1000']);
+  const other = await engine.run(['sleep', '1000']);
+  const inner = join(cgroupOf(stuck), 'inner');
+  mkdirSync(inner);
+  const comes = `while :; do sh -c 'mkdir -p ${inner}; echo $$ >${inner}/cgroup.procs; exec sleep 1000' & sleep 0.01; done 2>/dev/null`;
+  const comers = spawn('sh', ['-c', comes], { stdio: 'ignore' });
+  using _stopped = { [Symbol.dispose]: () => void comers.kill('SIGKILL') };
+  await lose(engine, stuck);
+
+  await engine.startAgain();
+
+  assert.equal((await engine.post(`/containers/${other}/stop?t=0`)).status, 204);
+  while ((await stateOf(engine, stuck)).Error === '') await setTimeout(50);
+  assert.match((await stateOf(engine, stuck)).Error, /processes of \/gantry\/[0-9a-f]+ do not end: \d+/);
+
+  comers.kill('SIGKILL');
+  while ((await stateOf(engine, stuck)).Running) await setTimeout(50);
+  assert.equal(await engine.wait(stuck), 137);
+  assert.equal((await engine.delete(`/containers/${stuck}`)).status, 204);
+  while (existsSync(inner)) await setTimeout(50);
 });

@@ -1,0 +1,26 @@
+import type { ContainerStore } from '../store.ts';
+
+/** Work that is tried until it succeeds; until then the container's record says why it has not. */
+export function showingFailures(
+  containers: ContainerStore,
+  id: string,
+  beginning: string,
+  work: () => Promise<void>,
+): () => Promise<void> {
+  let told = '';
+  const replace = (next: (before: string) => string): void => {
+    const before = containers.get(id)?.error;
+    if (before === undefined || before === next(before)) return;
+    containers.change(id, (current) => ({ ...current, error: next(before) }));
+  };
+  return async () => {
+    try {
+      await work();
+    } catch (error) {
+      told = `${beginning}: ${error instanceof Error ? error.message : String(error)}`;
+      replace(() => told);
+      throw error;
+    }
+    replace((before) => (before === told ? '' : before));
+  };
+}
