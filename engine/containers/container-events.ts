@@ -1,5 +1,5 @@
 import type { Events } from '../events/events.ts';
-import type { Container } from './store.ts';
+import type { Container, ContainerStore } from './store.ts';
 
 /** Emits an event of a container with dockerd's attributes: its labels, image and name, and those of the event. */
 export function emitContainer(
@@ -11,6 +11,17 @@ export function emitContainer(
 ): void {
   const { id, name, imageName, config } = container;
   events.emit('container', action, id, { ...config.Labels, image: imageName, name, ...more }, how);
+}
+
+/** The same at the end of work during which the container may have been removed: then nothing is told after `destroy`. */
+export function emitIfThere(
+  { containers, events }: { containers: ContainerStore; events: Events },
+  action: string,
+  id: string,
+  more: Readonly<Record<string, string>> = {},
+): void {
+  const container = containers.get(id);
+  if (container !== undefined) emitContainer(events, action, container, more);
 }
 
 /** Emits the mounts of volumes at the start of their container. */

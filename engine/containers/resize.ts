@@ -1,5 +1,5 @@
 import type { Events } from '../events/events.ts';
-import { emitContainer } from './container-events.ts';
+import { emitIfThere } from './container-events.ts';
 import { findAlive } from './runs/alive.ts';
 import type { Runs } from './runs/runs.ts';
 import type { ContainerStore } from './store.ts';
@@ -11,5 +11,5 @@ export type Size = { width: number; height: number };
 export async function resizeContainer(engine: Needs, ref: string, { width, height }: Size): Promise<void> {
   const { container, shim } = findAlive(engine, ref);
   await shim.resize(width, height);
-  emitContainer(engine.events, 'resize', container, { height: String(height), width: String(width) });
+  emitIfThere(engine, 'resize', container.id, { height: String(height), width: String(width) });
 }

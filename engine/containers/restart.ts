@@ -1,5 +1,5 @@
 import { EngineError } from '../lib/errors.ts';
-import { emitContainer } from './container-events.ts';
+import { emitIfThere } from './container-events.ts';
 import { startContainer, type StartNeeds } from './runs/start.ts';
 import { stopContainer, type StopNeeds } from './stop.ts';
 
@@ -10,11 +10,15 @@ export async function restartContainer(
   graceSeconds?: number,
 ): Promise<void> {
   const { id } = engine.containers.find(ref);
+  await unlessSoAlready(async () => await stopContainer(engine, id, graceSeconds));
+  await unlessSoAlready(async () => await startContainer(engine, id)); // another client may have been faster
+  emitIfThere(engine, 'restart', id);
+}
+
+async function unlessSoAlready(work: () => Promise<void>): Promise<void> {
   try {
-    await stopContainer(engine, id, graceSeconds);
+    await work();
   } catch (error) {
     if (!(error instanceof EngineError) || error.kind !== 'notModified') throw error;
   }
-  await startContainer(engine, id);
-  emitContainer(engine.events, 'restart', engine.containers.find(id));
 }

@@ -3,7 +3,7 @@ import type { Events } from '../events/events.ts';
 import { settlesWithin, type Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { KeyLock } from '../lib/key-lock.ts';
-import { emitContainer } from './container-events.ts';
+import { emitContainer, emitIfThere } from './container-events.ts';
 import { refuseUnclear, startOver } from './runs/alive.ts';
 import { thaw } from './runs/freezer.ts';
 import type { Runs } from './runs/runs.ts';
@@ -57,7 +57,7 @@ export async function stopContainer(
     await run.signal(SIGKILL);
   }
   await exited;
-  emitContainer(engine.events, 'stop', container);
+  emitIfThere(engine, 'stop', id);
 }
 
 function stopSignalOf({ config }: Container): number {

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import type { Events } from '../events/events.ts';
 import { detectCgroups, processesIn } from '../host/cgroups.ts';
 import { EngineError } from '../lib/errors.ts';
-import { emitContainer } from './container-events.ts';
+import { emitIfThere } from './container-events.ts';
 import { findAlive } from './runs/alive.ts';
 import { cgroupPathOf } from './runs/places.ts';
 import type { Runs } from './runs/runs.ts';
@@ -23,7 +23,7 @@ export async function topContainer(engine: Needs, ref: string, psArguments = '-e
   const words = psArguments.split(/\s+/).filter((word) => word !== '');
   const pids = new Set(processesIn(detectCgroups(), cgroupPathOf(container)));
   const top = chooseProcesses(await ps(words.length === 0 ? ['-ef'] : words, pids), pids);
-  emitContainer(engine.events, 'top', container);
+  emitIfThere(engine, 'top', container.id);
   return top;
 }
 

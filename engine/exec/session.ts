@@ -1,6 +1,6 @@
 import { Transform, type Duplex } from 'node:stream';
 
-import { emitContainer } from '../containers/container-events.ts';
+import { emitIfThere } from '../containers/container-events.ts';
 import { parseDetachKeys } from '../containers/streams/detach-keys.ts';
 import type { Relay } from '../containers/streams/relay.ts';
 import { encodeFrame, FrameDecoder, STDOUT } from '../http/frames.ts';
@@ -40,7 +40,7 @@ export async function runSession(engine: ExecNeeds, claimed: Claimed, tty: boole
       detachKeys: exec.tty ? parseDetachKeys(exec.detachKeys) : undefined,
       reframe: exec.tty === tty ? undefined : reframer(tty),
     });
-    if (how === 'detached') emitContainer(engine.events, 'exec_detach', container, { execID: exec.id });
+    if (how === 'detached') emitIfThere(engine, 'exec_detach', container.id, { execID: exec.id });
     // An inspect after the end of the stream must agree.
     if (how === 'ended') await recorded.promise;
     client.end();

@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, openSync, read, statSync, watch } from 'node:fs';
+import { closeSync, fstatSync, openSync, read, statSync, watch, type FSWatcher } from 'node:fs';
 import { basename, dirname } from 'node:path';
 
 import { hasCode } from '../lib/errors.ts';
@@ -219,10 +219,11 @@ class Wake implements Disposable {
     const name = basename(path);
     this.#signal = signal;
     // The folder and not the file: a rotation replaces the file.
-    this.#watcher = watch(dirname(path), { persistent: false }, (_event, changed) => {
+    this.#watcher = watcherOf(dirname(path), (changed) => {
       if (changed === null || changed.startsWith(name)) this.#wake();
     });
-    this.#watcher.on('error', () => this.#wake());
+    this.#watcher?.on('error', () => this.#wake());
+    this.ended = this.#watcher === undefined;
     this.aborted = signal.aborted;
     signal.addEventListener('abort', this.#abort, { once: true });
     const end = (): void => {
@@ -250,8 +251,18 @@ class Wake implements Disposable {
   };
 
   [Symbol.dispose](): void {
-    this.#watcher.close();
+    this.#watcher?.close();
     this.#signal.removeEventListener('abort', this.#abort);
+  }
+}
+
+/** Undefined where the folder has gone: the container is removed, and there is nothing to wait for. */
+function watcherOf(folder: string, changed: (name: string | null) => void): FSWatcher | undefined {
+  try {
+    return watch(folder, { persistent: false }, (_event, name) => changed(name));
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return undefined;
+    throw error;
   }
 }
 

@@ -50,9 +50,9 @@ export async function openFiles(engine: FilesNeeds, ref: string, how: How): Prom
   try {
     return await openOnce(engine, ref, id, how);
   } catch (error) {
-    if (!hasCode(error, 'ENOENT') || !isAliveNow(engine, id)) throw error;
-    // Its shim was killed a moment ago, and the end is about to be recorded.
-    await settlesWithin(engine.runs.of(id).settled(), END_SECONDS, engine.clock);
+    if (!hasCode(error, 'ENOENT')) throw error;
+    // Its shim has gone a moment ago; the end may have to be recorded yet.
+    if (isAliveNow(engine, id)) await settlesWithin(engine.runs.of(id).settled(), END_SECONDS, engine.clock);
     return await openOnce(engine, ref, id, how);
   }
 }

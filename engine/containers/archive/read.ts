@@ -2,7 +2,7 @@ import type { TakeChunk } from '../../copies/copies.ts';
 import type { PathStat } from '../../copies/messages.ts';
 import type { Events } from '../../events/events.ts';
 import { EngineError, hasCode, refuseIf } from '../../lib/errors.ts';
-import { emitContainer } from '../container-events.ts';
+import { emitIfThere } from '../container-events.ts';
 import { openFiles, type FilesNeeds, type OpenFiles } from './files.ts';
 
 /** A path of a container that is about to be sent. */
@@ -30,7 +30,7 @@ export async function openArchive(
   await using undo = new AsyncDisposableStack();
   const files = undo.use(await openFiles(engine, ref, { readOnly: 'everything', withMounts: true }));
   const stat = await found(files, ref, path);
-  emitContainer(engine.events, 'archive-path', files.container);
+  emitIfThere(engine, 'archive-path', files.container.id);
   const parts = undo.move();
   return {
     stat,

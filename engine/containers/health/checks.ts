@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import type { Database } from '../../db/database.ts';
@@ -121,6 +121,11 @@ export class HealthChecks implements Disposable {
     return this.#watches.get(watch.id) === watch;
   }
 
+  /** Also whether the run goes on. */
+  #isOf(watch: Watch, shim: Shim): boolean {
+    return this.#isCurrent(watch) && this.#engine.runs.of(watch.id).shim === shim;
+  }
+
   #later(watch: Watch): void {
     if (!this.#isCurrent(watch)) return;
     watch.timer = this.#engine.clock.after(watch.check.intervalMs, () => {
@@ -139,8 +144,11 @@ export class HealthChecks implements Disposable {
       if (!this.#isCurrent(watch)) continue;
       this.#begun += 1;
       this.#engine.background.run('check the health of a container', { container: watch.id }, async () => {
-        await this.#run(watch);
-        this.#later(watch);
+        try {
+          await this.#run(watch);
+        } finally {
+          this.#later(watch);
+        }
       });
     }
   }
@@ -166,10 +174,12 @@ export class HealthChecks implements Disposable {
       });
     } catch (error) {
       // The container has ended, or its shim has: neither says anything about its health.
-      if (error instanceof ShimLost || (error instanceof EngineError && error.kind === 'conflict')) return;
+      const isConflict = error instanceof EngineError && error.kind === 'conflict';
+      if (error instanceof ShimLost || isConflict || !this.#isOf(watch, shim)) return;
       watch.describedAt = undefined;
+      const output = error instanceof Error ? error.message : String(error);
+      if (!isLate) this.#record(watch, { start, end: clock.now(), exitCode: FAILED_CODE, output });
       if (!(error instanceof StartFailed || error instanceof EngineError)) throw error;
-      if (!isLate) this.#record(watch, { start, end: clock.now(), exitCode: FAILED_CODE, output: error.message });
     }
   }
 
@@ -184,7 +194,7 @@ export class HealthChecks implements Disposable {
       this.#emit(`exec_start: ${said}`, watch.id, { execID: execId });
     });
     await this.#describe(watch, container, shim);
-    if (!this.#isCurrent(watch)) throw new EngineError('conflict', 'the container is not checked any more');
+    if (!this.#isOf(watch, shim)) throw new EngineError('conflict', 'the container is not checked any more');
     watch.shim = shim;
     try {
       const { OomScoreAdj: oomScoreAdj } = container.hostConfig;
@@ -207,7 +217,8 @@ export class HealthChecks implements Disposable {
       env: [],
       workingDir: '',
     });
-    await writeFile(join(shim.directory, PROBE_FILE), JSON.stringify(described));
+    if (!this.#isOf(watch, shim)) return; // its folder is being removed
+    writeFileSync(join(shim.directory, PROBE_FILE), JSON.stringify(described));
     watch.describedAt = now;
   }
 

@@ -1,10 +1,10 @@
 import type { Duplex } from 'node:stream';
 
 import type { Events } from '../../events/events.ts';
-import { EngineError } from '../../lib/errors.ts';
+import { EngineError, hasCode } from '../../lib/errors.ts';
 import { logDriverOf } from '../../logs/drivers.ts';
 import { ShimLost, type AttachOptions, type Shim } from '../../runtime/shim.ts';
-import { emitContainer } from '../container-events.ts';
+import { emitIfThere } from '../container-events.ts';
 import type { Runs } from '../runs/runs.ts';
 import type { Container, ContainerStore } from '../store.ts';
 import { deliver } from './deliver.ts';
@@ -58,7 +58,7 @@ export function prepareAttach(engine: Needs, ref: string, request: AttachRequest
  */
 export async function attachContainer(engine: Needs, attach: Attach, open: () => Duplex): Promise<void> {
   const { container, wanted } = attach;
-  emitContainer(engine.events, 'attach', container);
+  emitIfThere(engine, 'attach', container.id);
   const shim = engine.runs.of(container.id).shimForClients;
   if (shim !== undefined) return await carry(engine, attach, shim, open);
   const client = open();
@@ -105,7 +105,8 @@ async function carry(engine: Needs, attach: Attach, shim: Shim, open: () => Dupl
     const client = await open();
     try {
       const how = await relay?.carry(client, { stdin: wanted.stdin, detachKeys });
-      if (how === 'detached') emitContainer(engine.events, 'detach', engine.containers.get(container.id) ?? container);
+      if (relay === undefined && wanted.logs) await sendLog(attach, client);
+      if (how === 'detached') emitIfThere(engine, 'detach', container.id);
       // The end of a lost shim's container is about to be recorded.
       if (how === undefined || (how === 'ended' && lastsAsTheRun(attach))) await recorded;
     } finally {
@@ -116,11 +117,13 @@ async function carry(engine: Needs, attach: Attach, shim: Shim, open: () => Dupl
   }
 }
 
+/** Undefined when the shim has gone a moment ago. */
 async function openRelay(shim: Shim, wanted: AttachOptions): Promise<Relay | undefined> {
   try {
     return await Relay.open(shim, wanted);
   } catch (error) {
-    if (error instanceof ShimLost) return undefined;
+    const hasGone = error instanceof ShimLost || hasCode(error, 'ENOENT') || hasCode(error, 'ECONNREFUSED');
+    if (hasGone) return undefined;
     throw error;
   }
 }

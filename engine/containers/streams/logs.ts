@@ -1,3 +1,6 @@
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+
 import { parseTime } from '../../http/times.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { LogReader } from '../../logs/driver.ts';
@@ -53,8 +56,12 @@ export function readContainerLog(
   follow: boolean,
   signal: AbortSignal,
 ): AsyncGenerator<Buffer> {
-  const state = engine.containers.get(id)?.state;
+  const { state, logPath = '' } = engine.containers.get(id) ?? {};
   const runs = state !== undefined && (isAlive(state) || state.status === 'starting');
+  // The folder is made by the start, which may be about to.
+  if (follow && state?.status === 'starting' && logPath !== '') {
+    mkdirSync(dirname(logPath), { recursive: true, mode: 0o710 });
+  }
   // As in docker a follow ends with the run, also when a restart policy begins the next one.
   return read(query, follow && runs ? { ended: engine.runs.of(id).nextEnd(signal), signal } : undefined);
 }
