@@ -7,7 +7,7 @@
 struct options options = {.log_max_files = 1, .runtime_seconds = RUNTIME_SECONDS};
 
 enum name { ID = 1, DIRECTORY, RUNTIME, ROOT, SECONDS, EXEC, BASE, MOUNT, TARGET, MEMORY, SHARED, LOG, SIZE, FILES,
-            ATTRIBUTES, NUMBER, CGROUP, HIDE, SCORE, NETNS, TTY, INPUT, ONCE };
+            ATTRIBUTES, NUMBER, CGROUP, HIDE, SCORE, NETNS, TTY, INPUT, ONCE, SYSTEMD };
 
 static const struct option names[] = {
     {"id", 1, 0, ID}, {"directory", 1, 0, DIRECTORY}, {"runtime", 1, 0, RUNTIME}, {"runtime-root", 1, 0, ROOT},
@@ -16,7 +16,8 @@ static const struct option names[] = {
     {"memory-target", 1, 0, SHARED}, {"log", 1, 0, LOG}, {"log-max-size", 1, 0, SIZE}, {"log-max-files", 1, 0, FILES},
     {"log-attributes", 1, 0, ATTRIBUTES}, {"log-number", 1, 0, NUMBER},
     {"cgroup", 1, 0, CGROUP}, {"exec-oom-score", 1, 0, SCORE},
-    {"runtime-hide", 1, 0, HIDE}, {"netns", 0, 0, NETNS}, {"tty", 0, 0, TTY}, {"stdin", 0, 0, INPUT}, {"stdin-once", 0, 0, ONCE}, {0, 0, 0, 0}};
+    {"runtime-hide", 1, 0, HIDE}, {"netns", 0, 0, NETNS}, {"tty", 0, 0, TTY}, {"stdin", 0, 0, INPUT}, {"stdin-once", 0, 0, ONCE},
+    {"systemd-cgroup", 0, 0, SYSTEMD}, {0, 0, 0, 0}};
 
 static void take(enum name name, const char *value)
 {
@@ -44,6 +45,7 @@ static void take(enum name name, const char *value)
     case TTY: options.tty = true; break;
     case INPUT: options.stdin_open = true; break;
     case ONCE: options.stdin_once = true; break;
+    case SYSTEMD: options.systemd_cgroup = true; break;
     }
 }
 

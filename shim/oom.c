@@ -77,7 +77,7 @@ static void oom_ready(struct watch *watch, uint32_t events)
     forget_signals(watch->fd);
     long count = kills();
     if (signals_before ? phase == RUNNING : count > kills_seen) tell_oom();
-    kills_seen = count;
+    if (count > kills_seen) kills_seen = count;
 }
 
 void watch_oom(void)
@@ -94,10 +94,13 @@ void watch_oom(void)
     tell_oom();
 }
 
-/* An out-of-memory kill may happen before our registration, so the count is read once more at the end. */
+/*
+ * An out-of-memory kill may happen before our registration, so the count is read once more at the end. By then systemd
+ * may have removed a scope: what was seen before counts too.
+ */
 bool was_oom_killed(void)
 {
-    bool killed = options.cgroup != NULL && kills() > 0;
+    bool killed = kills_seen > 0 || (options.cgroup != NULL && kills() > 0);
     if (killed && !told) tell_oom();
     return killed;
 }

@@ -75,6 +75,7 @@ void run_runtime(void)
 {
     const char *arguments[20] = {GLOBAL_ARGUMENTS};
     size_t count = 7;
+    if (options.systemd_cgroup) arguments[count++] = "--systemd-cgroup";
     arguments[count++] = options.exec_container ? "exec" : "run";
     arguments[count++] = "--detach";
     arguments[count++] = "--pid-file";

@@ -38,7 +38,7 @@ struct options {
     int64_t log_max_bytes; /* 0: no rotation */
     int64_t log_number;    /* of the next line, at least; 0: lines have no numbers */
     int log_max_files, runtime_seconds;
-    bool tty, stdin_open, stdin_once, netns;
+    bool tty, stdin_open, stdin_once, netns, systemd_cgroup;
 };
 extern struct options options;
 

@@ -2,7 +2,7 @@ import { execFile, type ChildProcess } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 
 import { Api } from './api.ts';
@@ -76,7 +76,14 @@ async function launch(directory: string, flags: readonly string[], netns: string
     `--data-root=${directory}/data`,
     `--exec-root=${directory}/exec`,
     `--pidfile=${directory}/pid`,
+    ...sharedContainerd(directory),
     ...flags,
   ];
   return await startDaemonProcess(command, socketPath, join(directory, 'log'), netns);
+}
+
+/** Its own containerd has to listen within 15 seconds, which an emulated machine does not always manage. */
+function sharedContainerd(directory: string): string[] {
+  const socket = process.env.GANTRY_CONTAINERD;
+  return socket === undefined ? [] : [`--containerd=${socket}`, `--containerd-namespace=${basename(directory)}`];
 }

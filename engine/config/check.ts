@@ -4,6 +4,7 @@ import { createSecureContext } from 'node:tls';
 
 import { groupId } from '../host/groups.ts';
 import { EngineError } from '../lib/errors.ts';
+import { cgroupSettingsChecks } from './cgroup-driver.ts';
 import { isLoopback, parseHost } from './hosts.ts';
 import { readRateLimits } from './rate-limits.ts';
 import type { ConfigFile, ConfigKey } from './schema.ts';
@@ -43,7 +44,7 @@ const CHECKS: SettingsChecks = {
 
 /** All problems of settings whose types are right; `ofDomains` are the domains' own checks. */
 export function checkSettings(settings: ConfigFile, ofDomains: readonly SettingsChecks[]): Problem[] {
-  return [CHECKS, ...ofDomains].flatMap(Object.entries<SettingsCheck>).flatMap(([key, check]) => {
+  return [CHECKS, cgroupSettingsChecks, ...ofDomains].flatMap(Object.entries<SettingsCheck>).flatMap(([key, check]) => {
     try {
       check(settings);
       return [];

@@ -1,3 +1,5 @@
+import { usualCgroupDriver, type CgroupDriver } from '../host/cgroup-driver.ts';
+import { chosenCgroupDriver } from './cgroup-driver.ts';
 import { type RateLimits, readRateLimits } from './rate-limits.ts';
 import type { ConfigFile, LogLevel } from './schema.ts';
 
@@ -41,6 +43,9 @@ export type Config = Readonly<{
   runtimes: Readonly<Record<string, RuntimeConfig>>;
   /** Empty: chosen by the daemon. */
   defaultRuntime: string;
+  cgroupDriver: CgroupDriver;
+  /** Of containers that name none; empty: the driver's. */
+  cgroupParent: string;
   liveRestore: boolean;
   shutdownTimeoutSeconds: number;
 }>;
@@ -78,6 +83,8 @@ export function toConfig(file: ConfigFile): Config {
     labels: file.labels,
     runtimes: mapValues(file.runtimes, ({ path, runtimeArgs = [] }) => ({ path, runtimeArgs })),
     defaultRuntime: file['default-runtime'],
+    cgroupDriver: chosenCgroupDriver(file) ?? usualCgroupDriver(),
+    cgroupParent: file['cgroup-parent'],
     liveRestore: file['live-restore'],
     shutdownTimeoutSeconds: file['shutdown-timeout'],
   });

@@ -37,6 +37,9 @@ const FLAGS: Readonly<Record<string, Flag>> = {
   runtime: { key: 'runtimes', kind: 'runtimes' },
   'add-runtime': { key: 'runtimes', kind: 'runtimes' },
   'default-runtime': { key: 'default-runtime', kind: 'text' },
+  'cgroup-driver': { key: 'cgroup-driver', kind: 'text' },
+  'exec-opt': { key: 'exec-opts', kind: 'list' },
+  'cgroup-parent': { key: 'cgroup-parent', kind: 'text' },
   'live-restore': { key: 'live-restore', kind: 'flag' },
   'shutdown-timeout': { key: 'shutdown-timeout', kind: 'number' },
 };

@@ -1,6 +1,6 @@
 import type { Config } from './daemon-config.ts';
 
-/** Settings that only a start of the daemon can change: listeners, folders, the bridge. */
+/** Settings that only a start of the daemon can change: listeners, folders, the bridge, cgroups. */
 const FIXED = [
   'hosts',
   'dataRoot',
@@ -19,6 +19,8 @@ const FIXED = [
   'minApiVersion',
   'maxApiVersion',
   'defaultApiVersion',
+  'cgroupDriver',
+  'cgroupParent',
 ] as const satisfies readonly (keyof Config)[];
 
 /**

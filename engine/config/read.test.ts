@@ -33,6 +33,7 @@ test('every flag of dockerd has its effect, in each way of writing it', () => {
   argv.push('--api-cors-header=*', '-l', 'warn', '--log-driver=json-file', '--log-opt', 'max-size=1m');
   argv.push('--log-opt=max-file=3', '--dns=9.9.9.9', '--dns=::1', '--dns-opt', 'ndots:1', '--dns-search=a.b');
   argv.push('--default-ulimit=nofile=1:2', '--default-ulimit', 'core=0', '--label=a=b', '--label', 'c=d=e');
+  argv.push('--cgroup-driver=cgroupfs', '--exec-opt=native.cgroupdriver=cgroupfs', '--cgroup-parent=/own');
   argv.push('--runtime=other=/bin/true', '--default-runtime=other', '--live-restore=0', '--mtu=1400', '--tls=f');
 
   const config = readSettings(argv);
@@ -42,6 +43,7 @@ test('every flag of dockerd has its effect, in each way of writing it', () => {
   assert.deepEqual([config.bridge, config.bip, config.mtu], ['none', '10.1.2.3/24', 1400]);
   assert.deepEqual([config.apiCorsHeader, config.logLevel, config.debug], ['*', 'warn', false]);
   assert.deepEqual(config.logOpts, { 'max-size': '1m', 'max-file': '3' });
+  assert.deepEqual([config.cgroupDriver, config.cgroupParent], ['cgroupfs', '/own']);
   assert.deepEqual([config.dns, config.dnsOpts, config.dnsSearch], [['9.9.9.9', '::1'], ['ndots:1'], ['a.b']]);
   assert.deepEqual(config.defaultUlimits, { nofile: { soft: 1, hard: 2 }, core: { soft: 0, hard: 0 } });
   assert.deepEqual(config.labels, ['a=b', 'c=d=e']);
@@ -189,4 +191,16 @@ test('a certificate and a key that do not belong together are refused', () => {
     problemsOf([...tls('a.pem', 'a.key'), '--tlsverify', `--tlscacert=${folder}/a.key`])[0] ?? '',
     /^flag --tlscacert: .*contains no certificate/,
   );
+});
+
+test('a cgroup driver that is unknown, contradicted, or does not fit the parent is refused', () => {
+  const file = fileWith({ 'exec-opts': ['native.cgroupdriver=systemd', 'other=1'] });
+
+  assert.deepEqual(problemsOf(['--config-file', file, '--cgroup-driver=cgroupfs', '--cgroup-parent=a.slice']), [
+    `${file}: exec-opts: systemd contradicts the cgroup-driver cgroupfs`,
+    'flag --cgroup-parent: a.slice is a slice of systemd',
+  ]);
+  assert.deepEqual(problemsOf(['--cgroup-driver=other']), [
+    'flag --cgroup-driver: , systemd, cgroupfs are allowed, not "other"',
+  ]);
 });

@@ -66,6 +66,17 @@ export const ConfigFile = Type.Object(
       description: 'further OCI runtimes, name=path; runc and crun are known',
     }),
     'default-runtime': text('OCI runtime of containers that name none; empty: crun where it works, else runc'),
+    'cgroup-driver': Type.Union(
+      ['', 'systemd', 'cgroupfs'].map((driver) => Type.Literal(driver)),
+      {
+        default: '',
+        description: 'who makes the cgroups of containers, systemd or cgroupfs; empty: systemd where it owns version 2',
+      },
+    ),
+    'exec-opts': strings("dockerd's word for the cgroup driver: native.cgroupdriver=systemd or cgroupfs"),
+    'cgroup-parent': text(
+      'cgroup of containers that name none: a path, or with systemd a slice; empty: /gantry or system.slice',
+    ),
     'live-restore': flag('let containers run when the daemon ends', true),
     'shutdown-timeout': Type.Integer({
       default: 15,

@@ -1,6 +1,8 @@
 import { hostname as hostName } from 'node:os';
 
 import type { Config } from '../config/daemon-config.ts';
+import { detectCgroups } from '../host/cgroups.ts';
+import { limitSupport } from '../host/limit-support.ts';
 import type { Image, ImageStore } from '../images/store.ts';
 import type { Layers } from '../layers/layers.ts';
 import { EngineError } from '../lib/errors.ts';
@@ -22,7 +24,7 @@ import { containerName } from './settings/container-name.ts';
 import { checkEndpoints } from './settings/endpoints.ts';
 import type { HostConfigBody } from './settings/host-config-schema.ts';
 import { completeHostConfig } from './settings/host-config.ts';
-import { limitSupport, withoutUnsupported } from './settings/limits/supported-limits.ts';
+import { withoutUnsupported } from './settings/limits/supported-limits.ts';
 import { requestedMounts, withSource } from './settings/mounts/requested-mounts.ts';
 import { copyUpVolumes } from './settings/mounts/volume-copy-up.ts';
 import { withOthersById } from './settings/others.ts';
@@ -56,10 +58,12 @@ export async function createContainer(
     logDriver: engine.config.logDriver,
     logOpts: engine.config.logOpts,
     runtime: engine.runtimes.defaultName,
+    cgroupDriver: engine.config.cgroupDriver,
   });
   checkAgainstModes(body, asked.NetworkMode, asked.UTSMode);
   engine.runtimes.get(asked.Runtime);
-  const { hostConfig, warnings } = withoutUnsupported(withOthersById(engine.containers, asked), limitSupport());
+  const support = limitSupport(detectCgroups());
+  const { hostConfig, warnings } = withoutUnsupported(withOthersById(engine.containers, asked), support);
   warnings.push(...checkEndpoints(body.NetworkingConfig ?? {}, asked.NetworkMode));
   const hostname = hostConfig.NetworkMode === 'host' ? hostName() : '';
   const config = completeConfig(id, body, image.config, hostname);

@@ -51,6 +51,15 @@ const Container = Type.Object({
   path: Type.String(),
   args: Type.Immutable(Type.Array(Type.String())),
   state: ContainerState,
+  /** Of AppArmor, since the last start; empty where the kernel has none. */
+  appArmorProfile: Type.Optional(Type.String()),
+  /** Of the last start, which finds its processes again whatever the settings are by then. */
+  cgroup: Type.Optional(
+    Type.Object({
+      driver: Type.Union([Type.Literal('systemd'), Type.Literal('cgroupfs')]),
+      parent: Type.String(),
+    }),
+  ),
   /** Why the last start failed. */
   error: Type.String(),
   oomKilled: Type.Boolean(),

@@ -1,12 +1,13 @@
 import type { Events } from '../events/events.ts';
 import { LimitRefused } from '../host/cgroup-limits.ts';
+import { detectCgroups } from '../host/cgroups.ts';
+import { limitSupport } from '../host/limit-support.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { KeyLock } from '../lib/key-lock.ts';
 import { emitContainer } from './container-events.ts';
 import { refuseUnclear } from './runs/alive.ts';
 import { changeLiveLimits } from './runs/live-limits.ts';
 import type { Runs } from './runs/runs.ts';
-import { limitSupport } from './settings/limits/supported-limits.ts';
 import { checkedUpdate, updatedHostConfig, type WantedUpdate } from './settings/update.ts';
 import type { Container, ContainerStore } from './store.ts';
 
@@ -19,7 +20,7 @@ type Needs = { containers: ContainerStore; events: Events; locks: KeyLock; runs:
 export async function updateContainer(engine: Needs, ref: string, wanted: WantedUpdate): Promise<string[]> {
   const { containers, events } = engine;
   const { id } = containers.find(ref);
-  const { update, warnings } = checkedUpdate(wanted, limitSupport());
+  const { update, warnings } = checkedUpdate(wanted, limitSupport(detectCgroups()));
   using _lock = await engine.locks.hold(id); // no start in between would miss it
   const container = containers.find(id);
   refuseUnclear(engine, container);

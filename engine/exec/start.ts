@@ -5,7 +5,7 @@ import type { Config } from '../config/daemon-config.ts';
 import { emitContainer } from '../containers/container-events.ts';
 import { findAlive } from '../containers/runs/alive.ts';
 import { enteredProcess } from '../containers/runs/entered-process.ts';
-import { shimFolder } from '../containers/runs/places.ts';
+import { runtimeCgroupOf, shimFolder } from '../containers/runs/places.ts';
 import type { Runs } from '../containers/runs/runs.ts';
 import type { Container, ContainerStore } from '../containers/store.ts';
 import { Relay } from '../containers/streams/relay.ts';
@@ -92,6 +92,7 @@ export async function runExec(
       directory,
       runtime: engine.runtimes.get(container.hostConfig.Runtime),
       mode: { kind: 'exec', container: container.id, oomScoreAdj: container.hostConfig.OomScoreAdj },
+      cgroupBySystemd: runtimeCgroupOf(container).bySystemd,
       tty: exec.tty,
       // Without a client, stdin could never be ended.
       openStdin: exec.openStdin && connect !== undefined,

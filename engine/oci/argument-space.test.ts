@@ -16,6 +16,7 @@ function described(args: string[], env: string[] = [], stack?: number): ProcessD
     user: NOBODY,
     capabilities: { add: null, drop: null, privileged: false },
     noNewPrivileges: false,
+    appArmorProfile: '',
     oomScoreAdj: 0,
     ulimits: stack === undefined ? {} : { stack: { soft: stack, hard: stack } },
   };

@@ -21,6 +21,8 @@ export type ProcessDescription = Readonly<{
   user: ContainerUser;
   capabilities: WantedCapabilities;
   noNewPrivileges: boolean;
+  /** A profile of AppArmor; empty where there is none. */
+  appArmorProfile: string;
   oomScoreAdj: number;
   ulimits: Ulimits;
 }>;
@@ -85,7 +87,8 @@ export type SpecDescription = Readonly<{
   privileged: boolean;
   namespaces: Namespaces;
   ownCgroupNamespace: boolean;
-  cgroupPath: string;
+  /** By systemd: `slice:prefix:name`. */
+  cgroup: Readonly<{ path: string; bySystemd: boolean }>;
   mounts: readonly DescribedMount[];
   /** Options by destination. */
   tmpfs: Readonly<Record<string, string>>;

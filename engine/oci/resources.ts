@@ -1,7 +1,9 @@
-import { existsSync, readdirSync, realpathSync, statSync } from 'node:fs';
+import { readdirSync, realpathSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { detectCgroups } from '../host/cgroups.ts';
 import { deviceMajor, deviceMinor } from '../host/device-nodes.ts';
+import { limitSupport } from '../host/limit-support.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
 import type { Limits, SpecDescription, ThrottledDevice } from './description.ts';
 
@@ -116,9 +118,10 @@ export function cpuTime({ nanoCpus, cpuQuotaUs, cpuPeriodUs }: Limits): { quota:
   return { quota: Math.max(cpuQuotaUs, 0), period: cpuPeriodUs };
 }
 
+let canLimitSwap: boolean | undefined;
+
 function memoryOf(limits: Limits): object {
-  const canLimitSwap =
-    existsSync('/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes') || existsSync('/sys/fs/cgroup/cgroup.controllers');
+  canLimitSwap ??= limitSupport(detectCgroups()).swap;
   return {
     ...dropEmpty({
       limit: limits.memoryBytes,

@@ -26,6 +26,9 @@ declare global {
 
 let held: ReadonlySet<string> | undefined;
 
+/** crun puts the processes one cgroup deeper, where nothing of ours and no tool looks for them. */
+const NO_CGROUP_IN_THE_SCOPE = { 'run.oci.systemd.subgroup': '' };
+
 /** The config.json of a process in namespaces of its own: dockerd's defaults, with nothing that the daemon does not hold. */
 export function ociSpec(description: SpecDescription): object {
   const { process, namespaces, privileged, root } = description;
@@ -36,7 +39,10 @@ export function ociSpec(description: SpecDescription): object {
   const mounts = ociMounts(description, init);
   return {
     ociVersion: '1.0.2',
-    ...(seccomp !== undefined && { annotations: compiledSeccomp(seccomp) }),
+    annotations: {
+      ...(seccomp !== undefined && compiledSeccomp(seccomp)),
+      ...(description.cgroup.bySystemd && NO_CGROUP_IN_THE_SCOPE),
+    },
     hostname: namespaces.uts === 'host' ? '' : description.hostname,
     domainname: description.domainname,
     process: {
@@ -46,7 +52,7 @@ export function ociSpec(description: SpecDescription): object {
     root: { path: root.path, readonly: root.isReadOnly },
     mounts,
     linux: {
-      cgroupsPath: description.cgroupPath,
+      cgroupsPath: description.cgroup.path,
       namespaces: namespaceList(description),
       resources: ociResources(description.limits, privileged ? [{ allow: true, access: 'rwm' }] : rules),
       devices,
@@ -64,7 +70,7 @@ export function ociProcess(
   kind: 'container' | 'exec',
   capabilities = grantedCapabilities(process.capabilities),
 ): object {
-  const { args, env, cwd, terminal, size, user, noNewPrivileges, oomScoreAdj, ulimits } = process;
+  const { args, env, cwd, terminal, size, user, noNewPrivileges, oomScoreAdj, ulimits, appArmorProfile } = process;
   if (isTooLong(process)) throw tooLong(kind, args[0]);
   const isRoot = user.uid === 0;
   return {
@@ -76,6 +82,7 @@ export function ociProcess(
       inheritable: [],
     },
     noNewPrivileges,
+    ...(appArmorProfile !== '' && { apparmorProfile: appArmorProfile }),
     oomScoreAdj, // said also when it is 0: the daemon's own is another one
     rlimits: rlimitsOf(ulimits),
     terminal,

@@ -37,6 +37,8 @@ export type ShimOptions = Readonly<{
   log?: ShimLog;
   /** Inside the hierarchies, such as `/gantry/<id>`: watched for out-of-memory kills. */
   cgroupPath?: string;
+  /** The runtime asks systemd for the cgroup. */
+  cgroupBySystemd?: boolean;
   /** A runtime that takes longer to start or to remove a container is killed. Default: 60. */
   runtimeSeconds?: number;
 }>;
@@ -58,6 +60,7 @@ export function shimArguments(options: ShimOptions): string[] {
   if (options.openStdin) list.push('--stdin');
   if (options.stdinOnce) list.push('--stdin-once');
   if (log !== undefined) list.push(...logArguments(log));
+  if (options.cgroupBySystemd === true) list.push('--systemd-cgroup');
   if (options.cgroupPath !== undefined) list.push('--cgroup', options.cgroupPath);
   if (options.runtimeSeconds !== undefined) list.push('--runtime-seconds', String(options.runtimeSeconds));
   return list;

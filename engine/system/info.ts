@@ -85,7 +85,7 @@ export function infoOf(engine: Needs): Info {
     Runtimes: Object.fromEntries(runtimes.all().map(({ name, settings }) => [name, runtimeOf(settings)])),
     DefaultRuntime: runtimes.defaultName,
     LiveRestoreEnabled: config.liveRestore,
-    SecurityOptions: ['seccomp'],
+    CgroupDriver: config.cgroupDriver,
   };
 }
 

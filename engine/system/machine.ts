@@ -1,7 +1,10 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { arch, cpus, hostname, release, totalmem } from 'node:os';
 
+import { detectCgroups, type Cgroups } from '../host/cgroups.ts';
+import { limitSupport } from '../host/limit-support.ts';
 import { hasCode } from '../lib/errors.ts';
+import { confinesByAppArmor } from '../oci/apparmor.ts';
 import type { Info } from './schema.ts';
 
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'x86_64', arm64: 'aarch64' };
@@ -24,27 +27,27 @@ export function machineInfo() {
   } satisfies Partial<Info>;
 }
 
-/** The limits that there are: the file of version 1, or that of version 2. */
 function cgroupInfo() {
-  const isVersion2 = hasFile('cgroup.controllers');
+  const cgroups = detectCgroups();
+  const support = limitSupport(cgroups);
   return {
-    CgroupDriver: 'cgroupfs',
-    CgroupVersion: isVersion2 ? '2' : '1',
-    MemoryLimit: hasFile('memory/memory.limit_in_bytes', 'memory.max'),
-    SwapLimit: hasFile('memory/memory.memsw.limit_in_bytes', 'memory.swap.max'),
-    KernelMemory: hasFile('memory/memory.kmem.limit_in_bytes'),
-    KernelMemoryTCP: hasFile('memory/memory.kmem.tcp.limit_in_bytes'),
-    CpuCfsPeriod: hasFile('cpu/cpu.cfs_period_us', 'cpu.max'),
-    CpuCfsQuota: hasFile('cpu/cpu.cfs_quota_us', 'cpu.max'),
-    CPUShares: hasFile('cpu/cpu.shares', 'cpu.weight'),
-    CPUSet: hasFile('cpuset/cpuset.cpus', 'cpuset.cpus'),
-    PidsLimit: hasFile('pids') || isVersion2,
-    OomKillDisable: hasFile('memory/memory.oom_control'),
+    CgroupVersion: String(cgroups.version),
+    MemoryLimit: support.memory,
+    SwapLimit: support.swap,
+    KernelMemory: support.kernelMemory,
+    KernelMemoryTCP: support.kernelMemoryTcp,
+    CpuCfsPeriod: support.cpuTime,
+    CpuCfsQuota: support.cpuTime,
+    CPUShares: support.cpuShares,
+    CPUSet: support.cpuset,
+    PidsLimit: support.pids,
+    OomKillDisable: support.oomKillDisable,
+    SecurityOptions: securityOptions(cgroups),
   } satisfies Partial<Info>;
 }
 
-function hasFile(...files: string[]): boolean {
-  return files.some((file) => existsSync(`/sys/fs/cgroup/${file}`));
+function securityOptions({ version }: Cgroups): string[] {
+  return [...(confinesByAppArmor() ? ['apparmor'] : []), 'seccomp', ...(version === 2 ? ['cgroupns'] : [])];
 }
 
 function isOn(path: string): boolean {

@@ -33,10 +33,12 @@ export class BothEngines implements AsyncDisposable {
 
   static async start(): Promise<BothEngines> {
     await using parts = new AsyncDisposableStack();
-    const [engine, dockerd] = await Promise.all([
+    const starts = [
       TestEngine.start({ image: false, flags: ['--bip=172.17.0.1/16'] }).then((part) => parts.use(part)),
       Dockerd.start(['--bip=172.17.0.1/16']).then((part) => parts.use(part)),
-    ]);
+    ] as const;
+    await Promise.allSettled(starts); // so that both are ended when one fails
+    const [engine, dockerd] = await Promise.all(starts);
     const { directory, socketPath } = engine;
     const ours: Side = { name: 'gantry', api: engine, directory, socketPath };
     const theirs: Side = {

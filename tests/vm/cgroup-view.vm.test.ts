@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
 import { after, before, suite, test } from 'node:test';
 
-import { unframe } from '@gantry/client/frames.ts';
-
 import { BothEngines, type Side } from '../clients/both-engines.ts';
+import { said } from './said.ts';
 
 type Fields = Record<string, unknown>;
 
@@ -101,18 +100,4 @@ async function warningsOf({ api }: Side, HostConfig: Fields): Promise<[number, u
     HostConfig,
   });
   return [status, body.Warnings ?? body];
-}
-
-/** What a container writes, errors included. */
-async function said({ api }: Side, script: string, HostConfig: Fields): Promise<string> {
-  const { body } = await api.post<{ Id: string }>('/containers/create', {
-    Image: 'busybox',
-    Cmd: ['sh', '-c', `exec 2>&1; ${script}`],
-    HostConfig: { NetworkMode: 'none', ...HostConfig },
-  });
-  await api.post(`/containers/${body.Id}/start`);
-  await api.post(`/containers/${body.Id}/wait`);
-  const { raw } = await api.get(`/containers/${body.Id}/logs?stdout=1&stderr=1`);
-  await api.delete(`/containers/${body.Id}?force=1`);
-  return unframe(raw).stdout;
 }

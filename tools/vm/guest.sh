@@ -9,9 +9,12 @@ for folder in node_modules .node; do
   mount --bind /mnt/$folder $folder
 done
 fallocate -l 256M /swapfile && chmod 600 /swapfile && mkswap -q /swapfile && swapon /swapfile
+systemctl unmask --quiet containerd.service
+systemctl start --no-block containerd.service
+GANTRY_CONTAINERD=/run/containerd/containerd.sock
 PATH="$(echo "$PWD"/.node/node_modules/node-linux-*/bin):$PATH"
 NODE_COMPILE_CACHE=$PWD/.node/compile-cache
-export PATH NODE_COMPILE_CACHE
+export GANTRY_CONTAINERD PATH NODE_COMPILE_CACHE
 
 echo "@@gantry begins"
 . /etc/os-release

@@ -1,6 +1,7 @@
 import type { Config } from '../../config/daemon-config.ts';
 import type { Layers } from '../../layers/layers.ts';
 import type { Networks } from '../../networks/networks.ts';
+import { ensureProfile } from '../../oci/apparmor.ts';
 import { rootSeenBy } from '../../oci/root-files.ts';
 import { hasHome, ociProcess } from '../../oci/spec.ts';
 import { resolveUser } from '../../oci/user.ts';
@@ -35,7 +36,8 @@ export async function enteredProcess(
   shimPid: number,
   { command, user: ofUser, tty, size, privileged, env: ownEnv, workingDir }: Wanted,
 ): Promise<object> {
-  const { hostConfig } = container;
+  const { hostConfig, appArmorProfile = '' } = container;
+  await ensureProfile(appArmorProfile);
   const env = merged(environmentOf(container, linkEnvironment(engine, container), tty), ownEnv);
   const written = { user: ofUser, groupAdd: hostConfig.GroupAdd ?? [] };
   const root = rootSeenBy(shimPid, engine.layers.overlay(container.id));

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 
 import type { Config } from '../../config/daemon-config.ts';
+import { cgroupPath, runtimeCgroupPath, usualCgroupParent, type CgroupPlace } from '../../host/cgroup-driver.ts';
 import type { Container } from '../store.ts';
 
 type Roots = Pick<Config, 'dataRoot' | 'execRoot'>;
@@ -15,8 +16,29 @@ export function shimFolder({ execRoot }: Roots, id: string): string {
   return join(execRoot, 'shims', id);
 }
 
+/** Where the next run's cgroup is to be. */
+export function cgroupPlace(
+  { cgroupDriver: driver, cgroupParent }: Pick<Config, 'cgroupDriver' | 'cgroupParent'>,
+  { hostConfig }: Pick<Container, 'hostConfig'>,
+): CgroupPlace {
+  return { driver, parent: hostConfig.CgroupParent || cgroupParent || usualCgroupParent(driver) };
+}
+
 /** The path within the cgroup hierarchies. */
-export function cgroupPathOf({ id, hostConfig }: Pick<Container, 'id' | 'hostConfig'>): string {
-  const parent = hostConfig.CgroupParent === '' ? '/gantry' : hostConfig.CgroupParent;
-  return join('/', parent, id);
+export function cgroupPathOf(container: Pick<Container, 'id' | 'hostConfig' | 'cgroup'>): string {
+  return cgroupPath(placeOf(container), container.id);
+}
+
+/** What the runtime is told instead, and whether systemd is to make the cgroup. */
+export function runtimeCgroupOf(container: Pick<Container, 'id' | 'hostConfig' | 'cgroup'>): {
+  path: string;
+  bySystemd: boolean;
+} {
+  const place = placeOf(container);
+  return { path: runtimeCgroupPath(place, container.id), bySystemd: place.driver === 'systemd' };
+}
+
+/** Runs of older versions are not recorded with their place. */
+function placeOf({ hostConfig, cgroup }: Pick<Container, 'hostConfig' | 'cgroup'>): CgroupPlace {
+  return cgroup ?? { driver: 'cgroupfs', parent: hostConfig.CgroupParent || usualCgroupParent('cgroupfs') };
 }

@@ -8,6 +8,7 @@ import { EngineError } from '../../lib/errors.ts';
 import type { KeyLock } from '../../lib/key-lock.ts';
 import { hasAddress, NO_PLACE } from '../../networks/endpoint.ts';
 import { openSandbox } from '../../networks/sandbox.ts';
+import { appArmorProfile, ensureProfile } from '../../oci/apparmor.ts';
 import { rootSeenBy } from '../../oci/root-files.ts';
 import { hasHome, ociSpec } from '../../oci/spec.ts';
 import { resolveUser, type ContainerUser } from '../../oci/user.ts';
@@ -16,10 +17,11 @@ import { Shim, type ShimOptions } from '../../runtime/shim.ts';
 import { StartFailed } from '../../runtime/start-failure.ts';
 import { emitContainer, emitMounts } from '../container-events.ts';
 import { linkEnvironment, linkHosts, tellLinkedAddress } from '../links/links.ts';
+import { securityOption } from '../settings/security-option.ts';
 import { isAlive, transition, type Alive } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';
 import { followRun, recordFailedStart, type EndNeeds } from './end.ts';
-import { cgroupPathOf, containerFolder, shimFolder } from './places.ts';
+import { cgroupPathOf, cgroupPlace, containerFolder, runtimeCgroupOf, shimFolder } from './places.ts';
 import { prepareBindSources } from './preparation/bind-sources.ts';
 import { filesFor, withOwnersHostname } from './preparation/etc-files.ts';
 import { namespacesOf, sandboxRequest, sharedMemoryOf } from './preparation/namespaces.ts';
@@ -46,7 +48,7 @@ export async function startHeld(
   id: string,
   { restartCount, byPolicy = false }: { restartCount: number; byPolicy?: boolean },
 ): Promise<void> {
-  const claimed = claim(engine.containers, id);
+  const claimed = claim(engine, id);
   prepareMoves();
   try {
     await launch(engine, claimed, restartCount);
@@ -61,7 +63,7 @@ export async function startHeld(
   }
 }
 
-function claim(containers: ContainerStore, id: string): Container {
+function claim({ config, containers }: StartNeeds, id: string): Container {
   return containers.change(id, (current) => {
     const { state } = current;
     if (state.status === 'paused') {
@@ -71,7 +73,13 @@ function claim(containers: ContainerStore, id: string): Container {
     if (state.status === 'starting' || state.status === 'removing') {
       throw new EngineError('conflict', `container ${id} is ${state.status}`);
     }
-    return { ...current, limitWrites: undefined, state: transition(state, { status: 'starting', from: state }) };
+    return {
+      ...current,
+      limitWrites: undefined,
+      cgroup: cgroupPlace(config, current),
+      appArmorProfile: profileOf(current),
+      state: transition(state, { status: 'starting', from: state }),
+    };
   });
 }
 
@@ -88,6 +96,7 @@ async function launch(engine: StartNeeds, claimed: Container, restartCount: numb
     async () => await engine.background.run('remove the folder of a shim', { container: id }, removeFolder).done,
   );
   mkdirSync(folder, { recursive: true, mode: 0o700 });
+  await ensureProfile(claimed.appArmorProfile ?? '');
   prepareBindSources(claimed);
   undo.defer(() => unmountAfterwards(engine, claimed));
   const mounts = await mountVolumes(engine, claimed);
@@ -110,7 +119,7 @@ async function launch(engine: StartNeeds, claimed: Container, restartCount: numb
     files: filesFor(engine, container, { ...place, links }),
     shm: memory?.target,
     linkVariables: linkEnvironment(engine, container),
-    cgroupPath: cgroupPathOf(container),
+    cgroup: runtimeCgroupOf(container),
     defaultUlimits: engine.config.defaultUlimits,
   });
   writeFileSync(join(folder, 'config.json'), JSON.stringify(ociSpec(description)));
@@ -136,6 +145,10 @@ function unmountAfterwards(engine: StartNeeds, container: Container): void {
 async function userOf({ config, hostConfig }: Container, root: string): Promise<ContainerUser> {
   const written = { user: config.User, groupAdd: hostConfig.GroupAdd ?? [] };
   return await resolveUser(written, root, { needsHome: !hasHome(config.Env) });
+}
+
+function profileOf({ hostConfig }: Container): string {
+  return appArmorProfile({ wanted: securityOption(hostConfig, 'apparmor'), privileged: hostConfig.Privileged });
 }
 
 /** One commit with its events: nothing comes after it that could fail. */

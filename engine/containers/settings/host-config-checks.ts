@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 
+import { isSlice, type CgroupDriver } from '../../host/cgroup-driver.ts';
 import { EngineError, refuseIf } from '../../lib/errors.ts';
 import { sharedWith } from '../../lib/shared-namespace.ts';
 import { wantedPorts } from '../../networks/ports.ts';
@@ -10,12 +11,18 @@ import type { HostConfig } from './host-config-schema.ts';
 import { checkLimits } from './limits/limits.ts';
 import { checkedDestination } from './mounts/mount-points.ts';
 
+type Around = Readonly<{ usesCgroups2: boolean; cgroupDriver: CgroupDriver | undefined }>;
+
 /** Throws `invalid`, or `failed` for what this machine cannot do, with the reason. */
-export function checkHostConfig(hostConfig: HostConfig, { usesCgroups2 }: { usesCgroups2: boolean }): void {
+export function checkHostConfig(hostConfig: HostConfig, { usesCgroups2, cgroupDriver }: Around): void {
   checkLimits(hostConfig);
   checkModes(hostConfig);
   checkNetwork(hostConfig);
   checkSecurity(hostConfig, usesCgroups2);
+  refuseIf(
+    cgroupDriver === 'systemd' && hostConfig.CgroupParent !== '' && !isSlice(hostConfig.CgroupParent),
+    'cgroup-parent for systemd cgroup should be a valid slice named as "xxx.slice"',
+  );
   wantedPorts(hostConfig.PortBindings, false, []);
   wantedCapabilities({ add: hostConfig.CapAdd, drop: hostConfig.CapDrop, privileged: hostConfig.Privileged });
 }

@@ -1,5 +1,5 @@
-import { existsSync } from 'node:fs';
-
+import type { CgroupDriver } from '../../host/cgroup-driver.ts';
+import { detectCgroups } from '../../host/cgroups.ts';
 import { logConfigOf } from '../../logs/log-options.ts';
 import { DEFAULT_MASKED, DEFAULT_READ_ONLY } from '../../oci/hidden-paths.ts';
 import { checkHostConfig } from './host-config-checks.ts';
@@ -9,7 +9,12 @@ import { portBindingsOf } from './port-bindings.ts';
 
 const DEFAULT_SHM_BYTES = 64 * 1024 * 1024;
 
-type Defaults = { logDriver: string; logOpts: Readonly<Record<string, string>>; runtime: string };
+type Defaults = {
+  logDriver: string;
+  logOpts: Readonly<Record<string, string>>;
+  runtime: string;
+  cgroupDriver?: CgroupDriver;
+};
 
 /** A client's HostConfig with every field present, checked. Throws `invalid` with the reason. */
 export function completeHostConfig(body: HostConfigBody, defaults: Defaults): HostConfig {
@@ -40,7 +45,7 @@ export function completeHostConfig(body: HostConfigBody, defaults: Defaults): Ho
   if (hostConfig.CgroupnsMode === '') hostConfig.CgroupnsMode = usesCgroups2() ? 'private' : 'host';
   // As much swap as memory, if only a memory limit is set.
   if (hostConfig.Memory > 0 && hostConfig.MemorySwap === 0) hostConfig.MemorySwap = hostConfig.Memory * 2;
-  checkHostConfig(hostConfig, { usesCgroups2: usesCgroups2() });
+  checkHostConfig(hostConfig, { usesCgroups2: usesCgroups2(), cgroupDriver: defaults.cgroupDriver });
   return hostConfig;
 }
 
@@ -49,5 +54,5 @@ export function completeHostConfig(body: HostConfigBody, defaults: Defaults): Ho
  * host's.
  */
 function usesCgroups2(): boolean {
-  return existsSync('/sys/fs/cgroup/cgroup.controllers');
+  return detectCgroups().version === 2;
 }

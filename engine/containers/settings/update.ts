@@ -1,9 +1,10 @@
+import type { LimitSupport } from '../../host/limit-support.ts';
 import { EngineError, refuseIf } from '../../lib/errors.ts';
 import { checkRestartPolicy } from './host-config-checks.ts';
 import { DEFAULTS } from './host-config-defaults.ts';
 import type { HostConfig } from './host-config-schema.ts';
 import { checkLimits } from './limits/limits.ts';
-import { withoutUnsupported, type LimitSupport } from './limits/supported-limits.ts';
+import { withoutUnsupported } from './limits/supported-limits.ts';
 
 const NUMBERS = [
   'BlkioWeight',

@@ -61,7 +61,7 @@ function specOf(
     files,
     linkVariables: [],
     shm: undefined,
-    cgroupPath: '/gantry/c1',
+    cgroup: { path: '/gantry/c1', bySystemd: false },
     defaultUlimits: { core: { soft: 0, hard: 0 } },
   });
   return ociSpec(description) as Spec;

@@ -1,6 +1,7 @@
 import type { ProcessDescription, SpecDescription, Ulimits, WantedCapabilities } from '../../../oci/description.ts';
 import type { ContainerUser } from '../../../oci/user.ts';
 import type { HostConfig } from '../../settings/host-config-schema.ts';
+import { securityOption } from '../../settings/security-option.ts';
 import type { Container } from '../../store.ts';
 import { limitsOf } from '../limits-of.ts';
 
@@ -8,7 +9,7 @@ const DEFAULT_PATH = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sb
 
 /** What a process of the container has from its container; an exec has some of it differently. */
 export function processOf(
-  { config, hostConfig }: Container,
+  { config, hostConfig, appArmorProfile = '' }: Container,
   user: ContainerUser,
   defaultUlimits: Ulimits,
 ): Omit<ProcessDescription, 'args' | 'env'> {
@@ -20,12 +21,13 @@ export function processOf(
     user,
     capabilities: capabilitiesOf(hostConfig),
     noNewPrivileges: securityOption(hostConfig, 'no-new-privileges') !== undefined,
+    appArmorProfile,
     oomScoreAdj: hostConfig.OomScoreAdj,
     ulimits: ulimitsOf(hostConfig, defaultUlimits),
   };
 }
 
-type Around = Pick<SpecDescription, 'namespaces' | 'files' | 'cgroupPath'> & {
+type Around = Pick<SpecDescription, 'namespaces' | 'files' | 'cgroup'> & {
   user: ContainerUser;
   /** Of the root's mount. */
   root: string;
@@ -39,7 +41,7 @@ type Around = Pick<SpecDescription, 'namespaces' | 'files' | 'cgroupPath'> & {
 /** The container's first process and what is around it. */
 export function describeContainer(container: Container, around: Around): SpecDescription {
   const { config, hostConfig, path, args, mounts } = container;
-  const { namespaces, files, cgroupPath, user, root, shm, linkVariables, defaultUlimits } = around;
+  const { namespaces, files, cgroup, user, root, shm, linkVariables, defaultUlimits } = around;
   return {
     process: {
       ...processOf(container, user, defaultUlimits),
@@ -53,7 +55,7 @@ export function describeContainer(container: Container, around: Around): SpecDes
     privileged: hostConfig.Privileged,
     namespaces,
     ownCgroupNamespace: hostConfig.CgroupnsMode === 'private',
-    cgroupPath,
+    cgroup,
     mounts,
     tmpfs: hostConfig.Tmpfs ?? {},
     files,
@@ -88,15 +90,6 @@ function nameOf(variable: string): string {
 
 function capabilitiesOf({ CapAdd, CapDrop, Privileged }: HostConfig): WantedCapabilities {
   return { add: CapAdd, drop: CapDrop, privileged: Privileged };
-}
-
-/** The value of a `SecurityOpt` such as `seccomp=unconfined` or `no-new-privileges`; '' where it has none. */
-function securityOption({ SecurityOpt }: HostConfig, name: string): string | undefined {
-  for (const option of SecurityOpt ?? []) {
-    const match = /^([^=:]+)(?:[=:]([\s\S]*))?$/.exec(option);
-    if (match?.[1] === name && match[2] !== 'false') return match[2] ?? '';
-  }
-  return undefined;
 }
 
 function ulimitsOf({ Ulimits: wanted }: HostConfig, defaults: Ulimits): Ulimits {

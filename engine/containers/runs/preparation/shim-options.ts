@@ -3,7 +3,7 @@ import { logDriverOf } from '../../../logs/drivers.ts';
 import type { Runtimes } from '../../../runtime/runtimes.ts';
 import type { ShimOptions } from '../../../runtime/shim.ts';
 import type { Container } from '../../store.ts';
-import { cgroupPathOf } from '../places.ts';
+import { cgroupPathOf, runtimeCgroupOf } from '../places.ts';
 import type { SharedMemory } from './namespaces.ts';
 
 type Needs = { layers: Layers; runtimes: Runtimes };
@@ -34,5 +34,6 @@ export function shimOptions(
     stdinOnce: config.StdinOnce,
     log: logDriverOf(container).shimLog(container),
     cgroupPath: cgroupPathOf(container),
+    cgroupBySystemd: runtimeCgroupOf(container).bySystemd,
   };
 }

@@ -3,10 +3,10 @@ import { test } from 'node:test';
 
 import type { HostConfigBody } from '../host-config-schema.ts';
 import { completeHostConfig } from '../host-config.ts';
-import { withoutUnsupported, type LimitSupport } from './supported-limits.ts';
+import { withoutUnsupported } from './supported-limits.ts';
 
-const all: LimitSupport = { swap: true, swappiness: true, oomKillDisable: true, kernelMemory: true, blkioWeight: true };
-const nothing = Object.fromEntries(Object.keys(all).map((key) => [key, false])) as LimitSupport;
+const all = { swap: true, swappiness: true, oomKillDisable: true, kernelMemory: true, blkioWeight: true };
+const nothing = Object.fromEntries(Object.keys(all).map((key) => [key, false])) as typeof all;
 const MB = 1024 * 1024;
 
 const complete = (body: HostConfigBody) =>
@@ -25,8 +25,9 @@ for (const [body, warning] of wishes) {
   test(`${JSON.stringify(body)} is discarded with a warning where the kernel has no such limit`, () => {
     const { hostConfig, warnings } = withoutUnsupported(complete(body), nothing);
 
-    assert.equal(warnings.length, 1);
-    assert.match(warnings[0]!, warning);
+    const [unsupported, ...others] = warnings.filter((text) => text.startsWith('Your kernel does not support'));
+    assert.match(unsupported ?? '', warning);
+    assert.deepEqual(others, []);
     assert.notDeepEqual(hostConfig, complete(body));
   });
 

@@ -1,40 +1,12 @@
-import { existsSync } from 'node:fs';
-
+import type { LimitSupport } from '../../../host/limit-support.ts';
 import type { HostConfig } from '../host-config-schema.ts';
 
-/** The limits that the kernel and its cgroups support. */
-export type LimitSupport = Readonly<{
-  swap: boolean;
-  swappiness: boolean;
-  oomKillDisable: boolean;
-  kernelMemory: boolean;
-  blkioWeight: boolean;
-}>;
-
-let known: LimitSupport | undefined;
-
-/** Detected from the cgroup files, once. */
-export function limitSupport(): LimitSupport {
-  if (known !== undefined) return known;
-  const isVersion2 = has('cgroup.controllers');
-  known = {
-    swap: isVersion2 || has('memory/memory.memsw.limit_in_bytes'),
-    swappiness: has('memory/memory.swappiness'),
-    oomKillDisable: has('memory/memory.oom_control'),
-    kernelMemory: has('memory/memory.kmem.limit_in_bytes'),
-    blkioWeight: isVersion2 || has('blkio/blkio.weight', 'blkio/blkio.bfq.weight'),
-  };
-  return known;
-}
-
-function has(...files: string[]): boolean {
-  return files.some((file) => existsSync(`/sys/fs/cgroup/${file}`));
-}
+type Support = Pick<LimitSupport, 'swap' | 'swappiness' | 'oomKillDisable' | 'kernelMemory' | 'blkioWeight'>;
 
 /** Removes limits that this machine does not support, with dockerd's warnings; keeps the others. */
 export function withoutUnsupported(
   hostConfig: HostConfig,
-  support: LimitSupport,
+  support: Support,
 ): { hostConfig: HostConfig; warnings: string[] } {
   const warnings: string[] = [];
   const kept = { ...hostConfig };
@@ -51,12 +23,16 @@ export function withoutUnsupported(
     'Memory swappiness',
     () => (kept.MemorySwappiness = null),
   );
-  discard(kept.OomKillDisable === true, support.oomKillDisable, 'OomKillDisable', 'OomKillDisable', () => {
-    kept.OomKillDisable = false;
-  });
+  if (kept.KernelMemory > 0) {
+    warnings.push('Specifying a kernel memory limit is deprecated and will be removed in a future release.');
+  }
   discard(kept.KernelMemory > 0, support.kernelMemory, 'kernel memory limit capabilities', 'Limitation', () => {
     kept.KernelMemory = 0;
   });
+  if (kept.OomKillDisable === true && !support.oomKillDisable) {
+    warnings.push('Your kernel does not support OomKillDisable. OomKillDisable discarded.');
+    kept.OomKillDisable = false;
+  }
   discard(kept.BlkioWeight > 0, support.blkioWeight, 'Block I/O weight', 'Weight', () => (kept.BlkioWeight = 0));
   discard(
     (kept.BlkioWeightDevice ?? []).length > 0,
@@ -72,13 +48,12 @@ export function withoutUnsupported(
   return { hostConfig: kept, warnings: [...warnings, ...advised] };
 }
 
-function advice({ Memory, OomKillDisable, KernelMemory, CpuPercent, NetworkMode, PortBindings }: HostConfig): string[] {
+function advice({ Memory, OomKillDisable, CpuPercent, NetworkMode, PortBindings }: HostConfig): string[] {
   const said: [boolean, string][] = [
     [
       OomKillDisable === true && Memory === 0,
       'OOM killer is disabled for the container, but no memory limit is set, this can result in the system running out of resources.',
     ],
-    [KernelMemory > 0, 'Specifying a kernel memory limit is deprecated and will be removed in a future release.'],
     [CpuPercent > 0, 'linux does not support CPU percent. Percent discarded.'],
     [
       NetworkMode === 'host' && Object.keys(PortBindings).length > 0,

@@ -1,0 +1,47 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { detectCgroups } from './cgroups.ts';
+
+/** Who makes the containers' cgroups: the runtime itself, or systemd on its request. */
+export type CgroupDriver = 'systemd' | 'cgroupfs';
+
+/** Where cgroups of containers are: by `cgroupfs` below the path `parent`, by `systemd` in a scope of the slice `parent`. */
+export type CgroupPlace = Readonly<{ driver: CgroupDriver; parent: string }>;
+
+const PREFIX = 'gantry';
+
+export function isSystemdRunning(): boolean {
+  return existsSync('/run/systemd/system');
+}
+
+/** systemd owns a machine's version 2 hierarchy where it is the first process, so it is asked; as in dockerd. */
+export function usualCgroupDriver(): CgroupDriver {
+  return isSystemdRunning() && detectCgroups().version === 2 ? 'systemd' : 'cgroupfs';
+}
+
+export function usualCgroupParent(driver: CgroupDriver): string {
+  return driver === 'systemd' ? 'system.slice' : `/${PREFIX}`;
+}
+
+/** `a.slice`, `a-b.slice` which is below it, but no `a--b.slice` nor a path. */
+export function isSlice(name: string): boolean {
+  return /^(-|[^-/]+(-[^-/]+)*)\.slice$/.test(name);
+}
+
+/** The path within the hierarchies. */
+export function cgroupPath({ driver, parent }: CgroupPlace, id: string): string {
+  return driver === 'systemd' ? join(sliceFolder(parent), `${PREFIX}-${id}.scope`) : join('/', parent, id);
+}
+
+/** What the runtime is told, with `--systemd-cgroup` if systemd is to make it. */
+export function runtimeCgroupPath(place: CgroupPlace, id: string): string {
+  return place.driver === 'systemd' ? `${place.parent}:${PREFIX}:${id}` : cgroupPath(place, id);
+}
+
+/** systemd nests slices by their names: `a-b.slice` is in `a.slice`, and `-.slice` is the root. */
+function sliceFolder(slice: string): string {
+  if (slice === '-.slice') return '/';
+  const words = slice.slice(0, -'.slice'.length).split('-');
+  return join('/', ...words.map((_, index) => `${words.slice(0, index + 1).join('-')}.slice`));
+}

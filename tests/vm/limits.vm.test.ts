@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict';
+import { globSync, readFileSync } from 'node:fs';
+import { after, before, suite, test } from 'node:test';
+
+import type { Api } from '@gantry/testing/api.ts';
+
+import { BothEngines, type Side } from '../clients/both-engines.ts';
+import { said } from './said.ts';
+
+type Fields = Record<string, unknown>;
+
+/** A field of HostConfig, where it is written on version 1 and on version 2. */
+type Row = Readonly<{ field: string; version1: string; version2: string; only?: RegExp }>;
+
+const DISK = `/dev/${globSync('/sys/block/vd*')[0]!.split('/').at(-1)}`;
+const [MAJOR_MINOR = ''] = readFileSync(`/sys/class/block/${DISK.slice(5)}/dev`, 'utf8').split('\n');
+
+const CPU: Row[] = [
+  { field: 'CpuShares', version1: 'cpu.shares', version2: 'cpu.weight' },
+  { field: 'CpuPeriod, CpuQuota, NanoCpus', version1: 'cpu.cfs_period_us, cpu.cfs_quota_us', version2: 'cpu.max' },
+  { field: 'CpusetCpus', version1: 'cpuset.cpus', version2: 'cpuset.cpus' },
+  { field: 'CpusetMems', version1: 'cpuset.mems', version2: 'cpuset.mems' },
+];
+const MEMORY: Row[] = [
+  { field: 'Memory', version1: 'memory.limit_in_bytes', version2: 'memory.max' },
+  { field: 'MemorySwap', version1: 'memory.memsw.limit_in_bytes', version2: 'memory.swap.max' },
+  { field: 'MemoryReservation', version1: 'memory.soft_limit_in_bytes', version2: 'memory.low' },
+];
+const REST: Row[] = [
+  { field: 'PidsLimit', version1: 'pids.max', version2: 'pids.max' },
+  { field: 'BlkioWeight', version1: 'blkio.weight', version2: 'io.weight' },
+  { field: 'BlkioWeight', version1: 'blkio.bfq.weight', version2: 'io.bfq.weight' },
+  {
+    field: 'BlkioDeviceReadBps, …WriteBps, …ReadIOps, …WriteIOps',
+    version1: 'blkio.throttle.*_device',
+    version2: 'io.max',
+  },
+];
+const ALL = [...CPU, ...MEMORY, ...REST];
+
+const MB = 1024 * 1024;
+const throttle = (Rate: number): Fields[] => [{ Path: DISK, Rate }];
+
+/** Containers, and the rows that are looked at in each. */
+const CONTAINERS: readonly (readonly [Fields, readonly Row[]])[] = [
+  [{}, ALL],
+  [
+    {
+      ...{ CpuShares: 512, CpuPeriod: 50_000, CpuQuota: 20_000, CpusetCpus: '1', CpusetMems: '0' },
+      ...{ Memory: 64 * MB, MemorySwap: 96 * MB, MemoryReservation: 32 * MB },
+      ...{ PidsLimit: 77, BlkioWeight: 300 },
+      BlkioDeviceReadBps: throttle(4 * MB),
+      BlkioDeviceWriteBps: throttle(5 * MB),
+      BlkioDeviceReadIOps: throttle(600),
+      BlkioDeviceWriteIOps: throttle(700),
+    },
+    ALL,
+  ],
+  [{ CpuShares: 2, NanoCpus: 1_500_000_000, Memory: 32 * MB, PidsLimit: -1, BlkioWeight: 10 }, ALL],
+  [
+    { CpuShares: 262_144, CpuQuota: 30_000, Memory: 32 * MB, MemorySwap: -1, BlkioWeight: 1000 },
+    [...CPU, ...MEMORY, ...REST],
+  ],
+  [{ Memory: 32 * MB, MemorySwap: 32 * MB, KernelMemory: 16 * MB, MemorySwappiness: 10, OomKillDisable: true }, MEMORY],
+];
+
+suite('limits of version 2', { concurrency: false }, () => {
+  let engines: BothEngines;
+  before(async () => (engines = await BothEngines.start()));
+  after(async () => await engines[Symbol.asyncDispose]());
+
+  test('each limit is written as dockerd writes it', async (t) => {
+    const lines = ['| HostConfig | v1 file | v2 file | dockerd | Gantry |', '|---|---|---|---|---|'];
+    const different: string[] = [];
+    for (const [HostConfig, rows] of CONTAINERS) {
+      const { ours, theirs } = await engines.both(async (side) => await filesOf(side, HostConfig, rows));
+      rows.forEach(({ field, version1, version2 }, index) => {
+        const asked = field
+          .split(', ')
+          .flatMap((name) => (name in HostConfig ? [`${name} ${text(HostConfig[name])}`] : []));
+        const line = `| ${asked.join(', ') || `no ${field}`} | ${version1} | ${version2} | ${theirs[index]} | ${ours[index]} |`;
+        lines.push(line);
+        if (ours[index] !== theirs[index]) different.push(line);
+      });
+    }
+
+    t.diagnostic(`\n${lines.join('\n')}`);
+    assert.deepEqual(different, []);
+  });
+
+  test('a process that is killed for its memory is told, be it the first one or another', async () => {
+    const HostConfig = { Memory: 12 * MB, MemorySwap: 12 * MB, NetworkMode: 'none' };
+    for (const script of ['(tail /dev/zero); exit 5', 'exec tail /dev/zero']) {
+      const { ours, theirs } = await engines.both(async ({ api }) => await endOf(api, script, HostConfig));
+
+      assert.deepEqual([script, ours], [script, theirs]);
+    }
+  });
+
+  test('a paused container is frozen, and an exec is in its cgroup', async () => {
+    const { ours, theirs } = await engines.both(async ({ api }) => {
+      const id = await started(api, 'sleep 1000', { NetworkMode: 'none', Memory: 48 * MB });
+      const exec = await execOutput(api, id, ['cat', '/proc/self/cgroup', '/sys/fs/cgroup/memory.max']);
+      await api.post(`/containers/${id}/pause`);
+      const { body } = await api.get<{ State: { Pid: number } }>(`/containers/${id}/json`);
+      const path = readFileSync(`/proc/${body.State.Pid}/cgroup`, 'utf8').trim().slice(3);
+      const frozen = readFileSync(`/sys/fs/cgroup${path}/cgroup.events`, 'utf8');
+      await api.post(`/containers/${id}/unpause`);
+      const thawed = readFileSync(`/sys/fs/cgroup${path}/cgroup.events`, 'utf8');
+      await api.delete(`/containers/${id}?force=1`);
+      return { exec, frozen, thawed, place: path.replace(/(gantry|docker)-[0-9a-f]{64}/, 'ID') };
+    });
+
+    assert.deepEqual(ours, theirs);
+    assert.match(ours.frozen, /frozen 1/);
+  });
+});
+
+function text(value: unknown): string {
+  return Array.isArray(value) ? (value as { Rate: number }[]).map(({ Rate }) => Rate).join() : String(value);
+}
+
+async function filesOf(side: Side, HostConfig: Fields, rows: readonly Row[]): Promise<string[]> {
+  const files = rows.map(({ version2 }) => version2).join(' ');
+  const script = `cd /sys/fs/cgroup; for f in ${files}; do [ -e $f ] && tr '\\n' ' ' <$f || printf none; echo; done`;
+  const lines = (await said(side, script, HostConfig)).split('\n');
+  return lines.map((line) => line.trim().replaceAll(MAJOR_MINOR, 'disk'));
+}
+
+async function started(api: Api, script: string, HostConfig: Fields): Promise<string> {
+  const body = { Image: 'busybox', Cmd: ['sh', '-c', script], HostConfig };
+  const { Id } = (await api.post<{ Id: string }>('/containers/create', body)).body;
+  await api.post(`/containers/${Id}/start`);
+  return Id;
+}
+
+async function endOf(api: Api, script: string, HostConfig: Fields): Promise<unknown> {
+  const id = await started(api, script, HostConfig);
+  await api.post(`/containers/${id}/wait`);
+  const { State } = (await api.get<{ State: Fields }>(`/containers/${id}/json`)).body;
+  const filters = encodeURIComponent(JSON.stringify({ container: [id], event: ['oom', 'die'] }));
+  const until = Math.ceil(Date.now() / 1000) + 1;
+  const events = (await api.get(`/events?since=0&until=${until}&filters=${filters}`)).raw.toString();
+  await api.delete(`/containers/${id}`);
+  return { OOMKilled: State['OOMKilled'], ExitCode: State['ExitCode'], oom: events.includes('"oom"') };
+}
+
+async function execOutput(api: Api, id: string, Cmd: string[]): Promise<string> {
+  const made = await api.post<{ Id: string }>(`/containers/${id}/exec`, { Cmd, AttachStdout: true, Tty: true });
+  return (await api.post(`/exec/${made.body.Id}/start`, { Tty: true })).raw.toString();
+}

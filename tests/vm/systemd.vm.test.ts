@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { after, before, suite, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
+import { promisify } from 'node:util';
+
+import { Api } from '@gantry/testing/api.ts';
+import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
+import { shimOf } from '@gantry/testing/shim-of.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
+
+const repository = dirname(dirname(import.meta.dirname));
+const execute = promisify(execFile);
+const HOST = { HostConfig: { NetworkMode: 'none', Memory: 64 << 20, PidsLimit: 55 } };
+const PLACE = '/system.slice';
+
+suite('systemd as the owner of the cgroups', { concurrency: false }, () => {
+  let engine: TestEngine;
+  before(async () => (engine = await TestEngine.start()));
+  after(async () => await engine[Symbol.asyncDispose]());
+
+  test('a container is a scope with its limits, which a reload of systemd keeps', async () => {
+    const id = await engine.run(['sleep', '1000'], HOST);
+    const scope = `gantry-${id}.scope`;
+
+    await systemctl('daemon-reload');
+
+    assert.equal(await property(scope, 'ActiveState'), 'active');
+    assert.equal(await property(scope, 'MemoryMax'), String(64 << 20));
+    assert.equal(readFileSync(`/sys/fs/cgroup${PLACE}/${scope}/memory.max`, 'utf8'), `${64 << 20}\n`);
+    assert.equal(readFileSync(`/sys/fs/cgroup${PLACE}/${scope}/pids.max`, 'utf8'), '55\n');
+    const { stdout } = await execute('systemd-cgls', ['--no-pager', '--full']);
+    assert.match(stdout, new RegExp(`${scope}[\\s\\S]{1,80}sleep 1000`));
+    await engine.delete(`/containers/${id}?force=1`);
+    await isGone(scope);
+  });
+
+  test('a slice can be named, and nothing else', async () => {
+    const HostConfig = { ...HOST.HostConfig, CgroupParent: 'gantrytest-inner.slice' };
+    const id = await engine.run(['sleep', '1000'], { HostConfig });
+    const refused = await engine.post('/containers/create', {
+      Image: 'busybox',
+      HostConfig: { CgroupParent: '/other' },
+    });
+
+    assert.ok(existsSync(`/sys/fs/cgroup/gantrytest.slice/gantrytest-inner.slice/gantry-${id}.scope`));
+    assert.deepEqual(
+      [refused.status, refused.body],
+      [400, { message: 'cgroup-parent for systemd cgroup should be a valid slice named as "xxx.slice"' }],
+    );
+    await engine.delete(`/containers/${id}?force=1`);
+    await isGone(`gantry-${id}.scope`);
+  });
+
+  test('nothing is left of a container whose shim was killed', async () => {
+    const id = await engine.run(['sleep', '1000'], HOST);
+
+    process.kill(shimOf(await pidOf(engine, id)), 'SIGKILL');
+    await engine.wait(id);
+
+    await isGone(`gantry-${id}.scope`);
+    await engine.delete(`/containers/${id}`);
+  });
+
+  test('with the driver cgroupfs containers of the other one are found again', async () => {
+    const id = await engine.run(['sleep', '1000'], HOST);
+    await using other = await TestEngine.start({ flags: ['--exec-opt=native.cgroupdriver=cgroupfs'] });
+    const plain = await other.run(['sleep', '1000'], HOST);
+
+    assert.ok(existsSync(`/sys/fs/cgroup/gantry/${plain}/memory.max`));
+    assert.equal((await other.get<{ CgroupDriver: string }>('/info')).body.CgroupDriver, 'cgroupfs');
+    assert.equal((await engine.get<{ Processes: string[][] }>(`/containers/${id}/top`)).body.Processes.length, 1);
+    assert.equal((await other.get<{ Processes: string[][] }>(`/containers/${plain}/top`)).body.Processes.length, 1);
+    await engine.delete(`/containers/${id}?force=1`);
+  });
+});
+
+test('a restart of gantry.service leaves its containers running, and a stop too', async () => {
+  await using service = await Service.start();
+  const created = await service.api.post<{ Id: string }>('/containers/create', {
+    ...{ Image: 'busybox', Cmd: ['sh', '-c', 'while :; do echo tick; sleep 1; done'] },
+    ...HOST,
+  });
+  const id = created.body.Id;
+  await service.api.post(`/containers/${id}/start`);
+  const before = await service.state(id);
+
+  await systemctl('restart', 'gantry.service');
+  await service.answers();
+
+  assert.deepEqual(await service.state(id), before);
+  await systemctl('kill', '--kill-whom=main', '--signal=KILL', 'gantry.service');
+  await service.answers(); // Restart=always
+  assert.deepEqual(await service.state(id), before);
+  await systemctl('stop', 'gantry.service');
+  await systemctl('daemon-reload');
+  process.kill(before.pid, 0);
+  await systemctl('start', 'gantry.service');
+  await service.answers();
+  assert.deepEqual(await service.state(id), before);
+  const exec = await service.api.post<{ Id: string }>(`/containers/${id}/exec`, { Cmd: ['true'] });
+  await service.api.post(`/exec/${exec.body.Id}/start`, {});
+  await service.api.delete(`/containers/${id}?force=1`);
+  await isGone(`gantry-${id}.scope`);
+});
+
+/** The unit as it is shipped, with this checkout in the place of /opt/gantry. */
+class Service implements AsyncDisposable {
+  readonly api = new Api('/run/gantry/gantry.sock');
+
+  static async start(): Promise<Service> {
+    const unit = await readFile(join(repository, 'packaging/gantry.service'), 'utf8');
+    await writeFile('/run/systemd/system/gantry.service', unit.replaceAll('/opt/gantry', repository));
+    await systemctl('daemon-reload');
+    await systemctl('start', 'gantry.service');
+    const service = new Service();
+    await service.answers();
+    await service.api.post('/images/load?quiet=1', await busyboxArchive());
+    return service;
+  }
+
+  async answers(): Promise<void> {
+    for (;;) {
+      try {
+        if ((await this.api.get('/_ping')).status === 200) return;
+      } catch {
+        await setTimeout(200); // it does not listen yet
+      }
+    }
+  }
+
+  async state(id: string): Promise<{ status: string; pid: number }> {
+    const { body } = await this.api.get<{ State: { Status: string; Pid: number } }>(`/containers/${id}/json`);
+    return { status: body.State.Status, pid: body.State.Pid };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.api[Symbol.dispose]();
+    await systemctl('stop', 'gantry.service');
+    await rm('/run/systemd/system/gantry.service');
+    await systemctl('daemon-reload');
+    for (const folder of ['/var/lib/gantry', '/run/gantry']) await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function systemctl(...words: string[]): Promise<void> {
+  await execute('systemctl', words);
+}
+
+async function property(unit: string, name: string): Promise<string> {
+  const { stdout } = await execute('systemctl', ['show', '--value', `--property=${name}`, unit]);
+  return stdout.trim();
+}
+
+/** systemd is told of an empty cgroup a moment after it is. */
+async function isGone(scope: string): Promise<void> {
+  while ((await property(scope, 'LoadState')) !== 'not-found' || existsSync(`/sys/fs/cgroup${PLACE}/${scope}`)) {
+    await setTimeout(100);
+  }
+}
+
+async function pidOf(api: Api, id: string): Promise<number> {
+  return (await api.get<{ State: { Pid: number } }>(`/containers/${id}/json`)).body.State.Pid;
+}
