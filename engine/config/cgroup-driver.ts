@@ -8,8 +8,8 @@ type Settings = Pick<ConfigFile, 'cgroup-driver' | 'exec-opts' | 'cgroup-parent'
 /** What the settings say, by our key or by dockerd's. */
 export function chosenCgroupDriver(settings: Settings): CgroupDriver | undefined {
   const [option = ''] = settings['exec-opts'].slice(-1);
-  const chosen = settings['cgroup-driver'] || option.split('=')[1] || undefined;
-  return chosen as CgroupDriver | undefined;
+  const chosen = settings['cgroup-driver'] || option.split('=')[1];
+  return chosen === 'systemd' || chosen === 'cgroupfs' ? chosen : undefined;
 }
 
 export const cgroupSettingsChecks: SettingsChecks = {
@@ -19,7 +19,7 @@ export const cgroupSettingsChecks: SettingsChecks = {
       const driver = /^native\.cgroupdriver=(systemd|cgroupfs)$/.exec(option)?.[1];
       if (driver === undefined) throw refusal(`native.cgroupdriver=systemd or =cgroupfs is known, not ${option}`);
       const other = settings['cgroup-driver'];
-      if (other !== '' && other !== driver) throw refusal(`${driver} contradicts the cgroup-driver ${other}`);
+      if (other !== '' && other !== driver) throw refusal(`${driver} contradicts the setting cgroup-driver`);
       refuseSystemd(driver);
     }
   },

@@ -197,7 +197,7 @@ test('a cgroup driver that is unknown, contradicted, or does not fit the parent 
   const file = fileWith({ 'exec-opts': ['native.cgroupdriver=systemd', 'other=1'] });
 
   assert.deepEqual(problemsOf(['--config-file', file, '--cgroup-driver=cgroupfs', '--cgroup-parent=a.slice']), [
-    `${file}: exec-opts: systemd contradicts the cgroup-driver cgroupfs`,
+    `${file}: exec-opts: systemd contradicts the setting cgroup-driver`,
     'flag --cgroup-parent: a.slice is a slice of systemd',
   ]);
   assert.deepEqual(problemsOf(['--cgroup-driver=other']), [

@@ -19,7 +19,7 @@ import { emitContainer, emitMounts } from '../container-events.ts';
 import { linkEnvironment, linkHosts, tellLinkedAddress } from '../links/links.ts';
 import { securityOption } from '../settings/security-option.ts';
 import { isAlive, transition, type Alive } from '../state.ts';
-import type { Container, ContainerStore } from '../store.ts';
+import type { Container } from '../store.ts';
 import { followRun, recordFailedStart, type EndNeeds } from './end.ts';
 import { cgroupPathOf, cgroupPlace, containerFolder, runtimeCgroupOf, shimFolder } from './places.ts';
 import { prepareBindSources } from './preparation/bind-sources.ts';
