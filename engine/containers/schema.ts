@@ -196,6 +196,13 @@ export const AttachQuery = Type.Object({
   stderr: Type.Optional(Type.Boolean({ default: false })),
 });
 
+export const Changes = orNull(
+  Type.Array(
+    Type.Object({ Path: Type.String(), Kind: Type.Integer({ description: '0 modified, 1 added, 2 deleted' }) }),
+  ),
+);
+export type Changes = Static<typeof Changes>;
+
 export const ArchiveQuery = Type.Object({ path: Type.Optional(Type.String({ description: 'In the container' })) });
 
 export const PutArchiveQuery = Type.Object({

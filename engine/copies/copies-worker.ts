@@ -4,6 +4,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { cloneMount, ThreadMounts } from '../host/mount-tree.ts';
 import { ArrivingStream } from '../layers/arriving-stream.ts';
 import { decompressed } from '../layers/compression.ts';
+import { changesOf } from '../layers/pack/changes.ts';
 import { pack } from '../layers/pack/pack.ts';
 import { TarReader } from '../layers/tar/tar-reader.ts';
 import { EngineError } from '../lib/errors.ts';
@@ -50,6 +51,8 @@ async function perform(id: number, work: Work): Promise<void> {
 
 async function resultOf(id: number, work: Work): Promise<Results[Work['kind']]> {
   switch (work.kind) {
+    case 'changes':
+      return changesOf(work.upper, work.lower);
     case 'borrow':
       return mounts.inNamespaceOf(work.pid, () => cloneMount(work.path));
     case 'open':

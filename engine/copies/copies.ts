@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 
 import { collectYoung, giveBackMemory } from '../host/memory.ts';
+import type { Change } from '../layers/pack/changes.ts';
 import type { Background } from '../lib/background.ts';
 import { EngineError } from '../lib/errors.ts';
 import { Feed } from './feed.ts';
@@ -48,6 +49,11 @@ export class Copies implements AsyncDisposable {
   /** The mount that another process sees at this path, as a descriptor of this process. */
   async borrow(pid: number, path: string): Promise<number> {
     return (await this.#leastBusy().perform({ kind: 'borrow', pid, path })) as number;
+  }
+
+  /** What a writable layer changes of the layers below, topmost first. */
+  async changes(upper: string, lower: readonly string[]): Promise<Change[]> {
+    return (await this.#leastBusy().perform({ kind: 'changes', upper, lower })) as Change[];
   }
 
   async open(view: ViewRequest): Promise<OpenView> {

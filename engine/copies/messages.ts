@@ -1,3 +1,4 @@
+import type { Change } from '../layers/pack/changes.ts';
 import type { ErrorKind } from '../lib/errors.ts';
 
 /** A mount of the container, as the view shows it. */
@@ -32,6 +33,8 @@ export type PlaceOptions = Readonly<{
 }>;
 
 export type Work =
+  /** What a writable layer changes of the layers below. */
+  | { kind: 'changes'; upper: string; lower: readonly string[] }
   /** The mount that another process sees at this path, as a descriptor. */
   | { kind: 'borrow'; pid: number; path: string }
   | { kind: 'open'; view: ViewRequest }
@@ -43,6 +46,7 @@ export type Work =
   | { kind: 'place'; view: number; options: PlaceOptions };
 
 export type Results = {
+  changes: Change[];
   borrow: number;
   open: number;
   close: undefined;

@@ -4,16 +4,36 @@ import type { TakeChunk } from '../../copies/copies.ts';
 import type { Engine } from '../../engine.ts';
 import { openStream, type ResponseStream } from '../../http/stream.ts';
 import * as wire from '../schema.ts';
+import { containerChanges } from './changes.ts';
+import { openExport } from './export.ts';
 import { pathStatHeaders } from './path-stat.ts';
 import { openArchive, statPath } from './read.ts';
 import { putArchive } from './write.ts';
 
 const TAR = 'application/x-tar';
+const OCTETS = 'application/octet-stream';
 
 export const containerFileRoutes =
   (engine: Engine): FastifyPluginAsyncTypebox =>
   // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
   async (http) => {
+    http.get('/containers/:ref/changes', {
+      schema: { params: wire.ContainerRef, response: { 200: wire.Changes } },
+      handler: async ({ params }) => {
+        const changes = await containerChanges(engine, params.ref);
+        return changes.length === 0 ? null : changes; // as dockerd, whose empty lists are null
+      },
+    });
+
+    http.get('/containers/:ref/export', {
+      schema: { params: wire.ContainerRef },
+      handler: async (request, reply) => {
+        await using archive = await openExport(engine, request.params.ref);
+        await sendStream(openStream(request, reply, { contentType: OCTETS }), archive.send);
+        return await reply;
+      },
+    });
+
     http.head('/containers/:ref/archive', {
       schema: { params: wire.ContainerRef, querystring: wire.ArchiveQuery },
       handler: async ({ params, query }, reply) => {

@@ -1,15 +1,16 @@
-import { missing, NOT_BUILT, TAR, unknown, type StatusRows } from './row.ts';
+import { TAR, unknown, type StatusRows } from './row.ts';
 
 export const containerFileRows = {
   'GET /containers/{id}/changes': {
     statuses: [200, 404, 500],
-    never: NOT_BUILT,
-    cases: [missing('/containers/running/changes')],
+    cases: [[200, 'nothing or something', '/containers/running/changes'], unknown('/containers/nobody/changes')],
   },
   'GET /containers/{id}/export': {
     statuses: [200, 404, 500],
-    never: NOT_BUILT,
-    cases: [missing('/containers/running/export')],
+    cases: [
+      [200, 'its root', '/containers/stopped/export', { type: 'application/octet-stream' }],
+      unknown('/containers/nobody/export'),
+    ],
   },
   'HEAD /containers/{id}/archive': {
     statuses: [200, 400, 404, 500], // the specification does not show them; those of GET
