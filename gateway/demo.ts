@@ -6,10 +6,13 @@ import { sha256, TestGateway } from './tests/test-gateway.ts';
 
 const TOKEN = 'a-token-of-ada';
 
+/** A slow machine needs longer to show who is limited meanwhile. */
+const SECONDS = Number(process.env.GANTRY_DEMO_SECONDS ?? 4);
+
 const settings = `
 limits: { user: 5 }                                              # the specification has 5000
-categories: { core: { windowSeconds: 4 } }                       # and an hour
-secondary: { graphqlPoints: { limit: 1, windowSeconds: 2 } }     # and 2000 in a minute
+categories: { core: { windowSeconds: ${SECONDS} } }                       # and an hour
+secondary: { graphqlPoints: { limit: 1, windowSeconds: ${SECONDS / 2} } }     # and 2000 in a minute
 identities:
   users: { '42': {} }
   tokens: [{ kind: personal, user: '42', sha256: ${sha256(TOKEN).slice(0, 8)}… }]`;

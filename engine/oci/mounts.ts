@@ -1,5 +1,6 @@
 import { posix } from 'node:path';
 
+import { CGROUP_ROOT, detectCgroups } from '../host/cgroups.ts';
 import type { DescribedMount, SpecDescription } from './description.ts';
 import { INIT_PATH } from './init-program.ts';
 import { tmpfsOptions } from './tmpfs-options.ts';
@@ -57,7 +58,19 @@ export function ociMounts(
   }
   // The client's own mounts win over ours at the same place, and an outer one must not cover an inner one.
   const last = new Map(list.map((mount) => [mount.destination, mount]));
-  return [...last.values()].toSorted((a, b) => depth(a.destination) - depth(b.destination));
+  const sorted = [...last.values()].toSorted((a, b) => depth(a.destination) - depth(b.destination));
+  return [...sorted, ...readOnlyCgroups(sorted)];
+}
+
+/**
+ * Version 1 of cgroups lies on a tmpfs, which both runtimes leave writable. When all is mounted on it, it is made read-only;
+ * the client's own mount there, and that of a privileged container, are as they were asked for.
+ */
+function readOnlyCgroups(mounts: readonly OciMount[]): OciMount[] {
+  const isOurs = mounts.some(({ type, options }) => type === 'cgroup' && options.includes('ro'));
+  if (!isOurs || detectCgroups().version !== 1) return [];
+  const options = ['bind', 'remount', 'ro', 'nosuid', 'noexec', 'nodev'];
+  return [{ destination: CGROUP_ROOT, type: 'bind', source: CGROUP_ROOT, options }];
 }
 
 function userMount({ type, destination, source, writable, propagation, ...mount }: DescribedMount): OciMount {

@@ -57,7 +57,7 @@ export function ociSpec(description: SpecDescription): object {
       resources: ociResources(description.limits, privileged ? [{ allow: true, access: 'rwm' }] : rules),
       devices,
       sysctl: description.sysctls,
-      ...hiddenPaths(description, mounts),
+      ...hiddenPaths(description),
       ...(seccomp !== undefined && { seccomp }),
       ...rootPropagation(description.mounts),
     },
