@@ -176,12 +176,12 @@ function orNone(value: number, none: string): string {
 }
 
 /** As the runtimes convert: 2 to 262144 become 1 to 10000. */
-function cpuWeight(shares: number): string {
+export function cpuWeight(shares: number): string {
   return String(1 + Math.floor(((shares - 2) * 9999) / 262_142));
 }
 
 /** As the runtimes convert: 10 to 1000 become 1 to 10000. */
-function ioWeight(weight: number): number {
+export function ioWeight(weight: number): number {
   return 1 + Math.floor(((weight - 10) * 9999) / 990);
 }
 

@@ -1,3 +1,4 @@
+import { detectCgroups } from '../host/cgroups.ts';
 import { effectiveCapabilities, hardLimits } from '../host/privileges.ts';
 import type { SeccompFilter } from '../host/seccomp.ts';
 import { tooLong } from '../runtime/start-failure.ts';
@@ -15,6 +16,7 @@ import { INIT_PATH, initProgram } from './init-program.ts';
 import { ociMounts } from './mounts.ts';
 import { ociDevices, ociResources } from './resources.ts';
 import { compiledSeccomp, customSeccomp, defaultSeccomp } from './seccomp.ts';
+import { systemdAnnotations } from './systemd-properties.ts';
 import type { ContainerUser } from './user.ts';
 
 declare global {
@@ -25,9 +27,6 @@ declare global {
 }
 
 let held: ReadonlySet<string> | undefined;
-
-/** crun puts the processes one cgroup deeper, where nothing of ours and no tool looks for them. */
-const NO_CGROUP_IN_THE_SCOPE = { 'run.oci.systemd.subgroup': '' };
 
 /** The config.json of a process in namespaces of its own: dockerd's defaults, with nothing that the daemon does not hold. */
 export function ociSpec(description: SpecDescription): object {
@@ -41,7 +40,7 @@ export function ociSpec(description: SpecDescription): object {
     ociVersion: '1.0.2',
     annotations: {
       ...(seccomp !== undefined && compiledSeccomp(seccomp)),
-      ...(description.cgroup.bySystemd && NO_CGROUP_IN_THE_SCOPE),
+      ...(description.cgroup.bySystemd && annotationsForSystemd(description)),
     },
     hostname: namespaces.uts === 'host' ? '' : description.hostname,
     domainname: description.domainname,
@@ -106,6 +105,12 @@ function withHome(environment: readonly string[], { home }: ContainerUser): stri
 
 export function hasHome(environment: readonly string[]): boolean {
   return environment.some((variable) => variable.startsWith('HOME='));
+}
+
+/** crun puts the processes one cgroup deeper unless it is told, where nothing of ours and no tool looks for them. */
+function annotationsForSystemd({ limits }: SpecDescription): Record<string, string> {
+  const properties = detectCgroups().version === 2 ? systemdAnnotations(limits) : {};
+  return { 'run.oci.systemd.subgroup': '', ...properties };
 }
 
 function rootPropagation(mounts: readonly DescribedMount[]): object {

@@ -15,28 +15,62 @@ import { TestEngine } from '@gantry/testing/test-engine.ts';
 const repository = dirname(dirname(import.meta.dirname));
 const execute = promisify(execFile);
 const HOST = { HostConfig: { NetworkMode: 'none', Memory: 64 << 20, PidsLimit: 55 } };
+const LIMITS = {
+  ...{ Memory: 64 << 20, MemorySwap: 96 << 20, MemoryReservation: 32 << 20, PidsLimit: 55, BlkioWeight: 300 },
+  ...{ CpuShares: 512, CpuPeriod: 50_000, CpuQuota: 20_000, CpusetCpus: '1' },
+};
+const FILES = 'memory.max memory.swap.max memory.low pids.max io.weight cpu.weight cpu.max cpuset.cpus'.split(' ');
 const PLACE = '/system.slice';
 
 suite('systemd as the owner of the cgroups', { concurrency: false }, () => {
   let engine: TestEngine;
+  /** The disk of the machine, which no container may open. */
+  const tryDevice = async (id: string): Promise<string> => {
+    const Cmd = ['sh', '-c', 'mknod /disk b 254 0; head -c 1 /disk; mknod /disk2 b 253 0; head -c 1 /disk2'];
+    const exec = await engine.post<{ Id: string }>(`/containers/${id}/exec`, { Cmd, AttachStdout: true, Tty: true });
+    return (await engine.post(`/exec/${exec.body.Id}/start`, { Tty: true })).raw.toString();
+  };
   before(async () => (engine = await TestEngine.start()));
   after(async () => await engine[Symbol.asyncDispose]());
 
-  test('a container is a scope with its limits, which a reload of systemd keeps', async () => {
-    const id = await engine.run(['sleep', '1000'], HOST);
-    const scope = `gantry-${id}.scope`;
+  for (const runtime of ['crun', 'runc']) {
+    test(`a container of ${runtime} is a scope whose limits a reload of systemd keeps, those of an update too`, async () => {
+      const limits = { ...LIMITS, Runtime: runtime, NetworkMode: 'none' };
+      const id = await engine.run(['sleep', '1000'], { HostConfig: limits });
+      const scope = `gantry-${id}.scope`;
+      const atStart = filesOf(scope);
 
-    await systemctl('daemon-reload');
+      await systemctl('daemon-reload');
 
-    assert.equal(await property(scope, 'ActiveState'), 'active');
-    assert.equal(await property(scope, 'MemoryMax'), String(64 << 20));
-    assert.equal(readFileSync(`/sys/fs/cgroup${PLACE}/${scope}/memory.max`, 'utf8'), `${64 << 20}\n`);
-    assert.equal(readFileSync(`/sys/fs/cgroup${PLACE}/${scope}/pids.max`, 'utf8'), '55\n');
-    const { stdout } = await execute('systemd-cgls', ['--no-pager', '--full']);
-    assert.match(stdout, new RegExp(`${scope}[\\s\\S]{1,80}sleep 1000`));
-    await engine.delete(`/containers/${id}?force=1`);
-    await isGone(scope);
-  });
+      assert.deepEqual(filesOf(scope), atStart);
+      assert.equal(await property(scope, 'ActiveState'), 'active');
+      assert.equal(await property(scope, 'MemoryMax'), String(64 << 20));
+      const { stdout } = await execute('systemd-cgls', ['--no-pager', '--full']);
+      assert.match(stdout, new RegExp(`${scope}[\\s\\S]{1,80}sleep 1000`));
+      const update = {
+        Memory: 80 << 20,
+        MemorySwap: 90 << 20,
+        PidsLimit: 66,
+        CpuQuota: 33_333,
+        CpuShares: 2048,
+        CpusetCpus: '0-1',
+      };
+      const { status, raw } = await engine.post(`/containers/${id}/update`, update);
+      assert.equal(status, 200, raw.toString());
+      const updated = filesOf(scope);
+      assert.deepEqual(updated, {
+        ...atStart,
+        ...{ 'memory.max': `${80 << 20}`, 'memory.swap.max': `${10 << 20}`, 'pids.max': '66' },
+        ...{ 'cpu.max': '33333 50000', 'cpu.weight': '79', 'cpuset.cpus': '0-1' },
+      });
+      await systemctl('daemon-reload');
+      // systemd counts CPU time in whole percents.
+      assert.deepEqual(filesOf(scope), { ...updated, 'cpu.max': '33500 50000' });
+      assert.match(await tryDevice(id), /not permitted/);
+      await engine.delete(`/containers/${id}?force=1`);
+      await isGone(scope);
+    });
+  }
 
   test('a slice can be named, and nothing else', async () => {
     const HostConfig = { ...HOST.HostConfig, CgroupParent: 'gantrytest-inner.slice' };
@@ -144,6 +178,11 @@ class Service implements AsyncDisposable {
     await systemctl('daemon-reload');
     for (const folder of ['/var/lib/gantry', '/run/gantry']) await rm(folder, { recursive: true, force: true });
   }
+}
+
+function filesOf(scope: string): Record<string, string> {
+  const read = (file: string): string => readFileSync(`/sys/fs/cgroup${PLACE}/${scope}/${file}`, 'utf8').trim();
+  return Object.fromEntries(FILES.map((file) => [file, read(file)]));
 }
 
 async function systemctl(...words: string[]): Promise<void> {

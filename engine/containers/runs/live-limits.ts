@@ -1,3 +1,5 @@
+import { basename } from 'node:path';
+
 import {
   applyLimits,
   LimitRefused,
@@ -6,13 +8,15 @@ import {
   type LimitValues,
   type LimitWrite,
 } from '../../host/cgroup-limits.ts';
-import { detectCgroups } from '../../host/cgroups.ts';
+import { detectCgroups, hasCgroup } from '../../host/cgroups.ts';
+import { propertyWords, setUnitProperties } from '../../host/systemd.ts';
 import { cpuTime } from '../../oci/resources.ts';
+import { systemdProperties } from '../../oci/systemd-properties.ts';
 import type { HostConfig } from '../settings/host-config-schema.ts';
 import { isAlive } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';
 import { limitsOf } from './limits-of.ts';
-import { cgroupPathOf } from './places.ts';
+import { cgroupPathOf, runtimeCgroupOf } from './places.ts';
 
 type Needs = { containers: ContainerStore };
 
@@ -33,6 +37,7 @@ export async function changeLiveLimits(
       : [];
   if (writes.length > 0) {
     engine.containers.change(id, (current) => ({ ...current, limitWrites: writes }));
+    await tellSystemd(container, hostConfig, after);
     await applied(engine, id, writes);
   }
   let isKept = false;
@@ -40,6 +45,7 @@ export async function changeLiveLimits(
     keep: () => (isKept = true),
     [Symbol.asyncDispose]: async () => {
       if (isKept || writes.length === 0) return;
+      await tellSystemd(container, after, hostConfig);
       await revertLimits(writes);
       forget(engine, id);
     },
@@ -51,6 +57,18 @@ export async function revertCutOffUpdate(engine: Needs, { id, limitWrites = [] }
   if (limitWrites.length === 0) return;
   await revertLimits(limitWrites);
   forget(engine, id);
+}
+
+/** It would take the old limits from what it knows at its next reload. It rounds, so the files are written after it. */
+async function tellSystemd(container: Container, before: HostConfig, after: HostConfig): Promise<void> {
+  if (!runtimeCgroupOf(container).bySystemd) return;
+  const words = propertyWords(systemdProperties(limitsOf(before)), systemdProperties(limitsOf(after)));
+  const path = cgroupPathOf(container);
+  try {
+    await setUnitProperties(basename(path), words);
+  } catch (error) {
+    if (hasCgroup(detectCgroups(), path)) throw error; // else the run is over, and the next one has the new limits
+  }
 }
 
 async function applied(engine: Needs, id: string, writes: readonly LimitWrite[]): Promise<void> {

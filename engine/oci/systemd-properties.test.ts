@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { propertyWords } from '../host/systemd.ts';
+import type { Limits } from './description.ts';
+import { systemdAnnotations, systemdProperties } from './systemd-properties.ts';
+
+const MB = 1 << 20;
+const NONE: Limits = {
+  ...{ memoryBytes: 0, memoryReservationBytes: 0, memorySwapBytes: 0, kernelMemoryBytes: 0, swappiness: -1 },
+  ...{
+    oomKillDisable: false,
+    cpuShares: 0,
+    cpuQuotaUs: 0,
+    cpuPeriodUs: 0,
+    nanoCpus: 0,
+    cpusetCpus: '',
+    cpusetMems: '',
+  },
+  ...{ pids: 0, blkioWeight: 0, blkioWeightDevices: [], readBps: [], writeBps: [], readIops: [], writeIops: [] },
+};
+const SOME: Limits = {
+  ...NONE,
+  ...{ memoryBytes: 64 * MB, memorySwapBytes: 96 * MB, memoryReservationBytes: 32 * MB, pids: 55 },
+  ...{ cpuShares: 512, cpuQuotaUs: 33_333, cpuPeriodUs: 50_000, cpusetCpus: '0-1', blkioWeight: 300 },
+};
+
+test('a container without limits has no properties', () => {
+  assert.deepEqual(systemdAnnotations(NONE), {});
+});
+
+test('limits are told in the units of systemd', () => {
+  assert.deepEqual(systemdAnnotations(SOME), {
+    'org.systemd.property.CPUWeight': 'uint64 20',
+    'org.systemd.property.CPUQuotaPerSecUSec': 'uint64 670000',
+    'org.systemd.property.CPUQuotaPeriodUSec': 'uint64 50000',
+    'org.systemd.property.MemoryMax': `uint64 ${64 * MB}`,
+    'org.systemd.property.MemorySwapMax': `uint64 ${32 * MB}`,
+    'org.systemd.property.MemoryLow': `uint64 ${32 * MB}`,
+    'org.systemd.property.TasksMax': 'uint64 55',
+    'org.systemd.property.IOWeight': 'uint64 2930',
+  });
+});
+
+test('an update tells what differs, and takes back what is gone', () => {
+  const changed = { ...SOME, memoryBytes: 0, memorySwapBytes: -1, pids: 66, nanoCpus: 1_500_000_000, cpusetCpus: '1' };
+
+  assert.deepEqual(propertyWords(systemdProperties(SOME), systemdProperties(changed)), [
+    'CPUQuota=150%',
+    'CPUQuotaPeriodSec=100000us',
+    'AllowedCPUs=1',
+    'MemoryMax=infinity',
+    'MemorySwapMax=infinity',
+    'TasksMax=66',
+  ]);
+  assert.deepEqual(propertyWords(systemdProperties(SOME), systemdProperties(SOME)), []);
+});
