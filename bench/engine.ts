@@ -7,6 +7,7 @@ import { Fresh, freshBudgets } from './fresh.ts';
 import { compare, tableOf, type Budget, type Row } from './measure.ts';
 import { AFTER_WORK, idleMemory, memoryAfterWork, monitorMemory } from './memory.ts';
 import { runtimeFloor } from './runtime-floor.ts';
+import { WATCHERS, watchersCpu } from './stats-watchers.ts';
 import { Subject } from './subject.ts';
 
 const THIRD = 1 / 3;
@@ -24,6 +25,9 @@ const budgets: Budget<Subject>[] = [
     rounds: 15,
     work: async (s) => await s.execTrue(),
   },
+  // The machine's CPU time has steps of 10 ms, so both engines leave time between the two readings of a sample.
+  { name: 'stats, one sample', unit: 'ms', atMost: THIRD, rounds: 5, work: async (s) => await s.statsOnce() },
+  { name: 'update of limits', unit: 'ms', atMost: THIRD, rounds: 25, work: async (s) => await s.update() },
   { name: 'list 200 containers', unit: 'ms', atMost: 2 / 3, rounds: 25, work: async (s) => await s.list() },
   // Enough to measure a warm daemon: Node compiles the code during the first hundred.
   { name: 'inspect', unit: 'ms', atMost: 1, rounds: 501, work: async (s) => await s.inspect() },
@@ -77,6 +81,9 @@ export async function engineBudgets(only?: string): Promise<Row[]> {
   const theirs = new Subject(dockerd.api);
   await Promise.all([ours.prepare(), theirs.prepare()]);
   for (const budget of budgets) if (wanted(budget.name)) add(await compare(budget, ours, theirs));
+  if (wanted(WATCHERS)) {
+    add(await watchersCpu({ subject: ours, pid: engine.pid }, { subject: theirs, pid: dockerd.pid }));
+  }
   add(await monitorMemory(ours, theirs));
   if (wanted(AFTER_WORK)) {
     add(await memoryAfterWork({ subject: ours, pid: engine.pid }, { subject: theirs, pid: dockerd.pid }));

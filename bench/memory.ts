@@ -68,7 +68,7 @@ function kilobytes(path: string, pattern: RegExp): number {
   return Number(pattern.exec(readFileSync(path, 'utf8'))?.[1]);
 }
 
-function childrenOf(pid: number): number[] {
+export function childrenOf(pid: number): number[] {
   return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number);
 }
 

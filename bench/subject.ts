@@ -1,4 +1,5 @@
 import { randomFillSync } from 'node:crypto';
+import { once } from 'node:events';
 
 import type { Api } from '@gantry/testing/api.ts';
 import { imageArchive } from '@gantry/testing/busybox-image.ts';
@@ -28,6 +29,7 @@ export class Subject {
   readonly #api: Api;
   #sleeper = '';
   #logged = '';
+  #updates = 0;
   #fill: string[] = [];
   readonly #images: Record<ImageKind, string[]> = { large: [], medium: [], small: [] };
 
@@ -166,6 +168,35 @@ export class Subject {
     for await (const chunk of response as AsyncIterable<Buffer>) bytes += chunk.length;
     const least = kind === 'large' ? LARGE_BYTES : FILES[kind].count * FILES[kind].bytes;
     if (bytes < least) throw new Error(`only ${bytes} bytes came`);
+  }
+
+  /** One sample of a running container. */
+  async statsOnce(): Promise<void> {
+    await this.#expect('GET', `/containers/${this.#sleeper}/stats?stream=0`, 200);
+  }
+
+  /** Other limits of CPU and memory each time. */
+  async update(): Promise<void> {
+    this.#updates += 1;
+    const bytes = (64 + (this.#updates % 64)) * 1024 * 1024;
+    await this.#expect('POST', `/containers/${this.#sleeper}/update`, 200, {
+      CpuShares: 100 + this.#updates,
+      Memory: bytes,
+      MemorySwap: bytes * 2,
+    });
+  }
+
+  /** Streams of one container's statistics, each of which has had a sample; disposing closes them. */
+  async watching(count: number): Promise<Disposable> {
+    const left = new AbortController();
+    const path = `/containers/${this.#sleeper}/stats`;
+    const streams = Array.from({ length: count }, async () => {
+      const stream = await this.#api.stream('GET', path, { signal: left.signal });
+      stream.on('error', () => undefined).resume();
+      await once(stream, 'data');
+    });
+    await Promise.all(streams);
+    return { [Symbol.dispose]: () => left.abort() };
   }
 
   async sleeping(): Promise<AsyncDisposable> {

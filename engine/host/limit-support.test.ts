@@ -56,7 +56,15 @@ test('version 1 tells by its files', () => {
 
   const found = limitSupport({ version: 1, hybrid: false, controllers, mounts: [] });
 
-  assert.deepEqual(wanting(found), ['swap', 'kernelMemory', 'kernelMemoryTcp', 'cpuTime', 'cpuset', 'blkioWeight']);
+  assert.deepEqual(wanting(found), [
+    'swap',
+    'kernelMemory',
+    'kernelMemoryTcp',
+    'cpuTime',
+    'cpuset',
+    'throttling',
+    'blkioWeight',
+  ]);
 });
 
 test('usage and limits of version 2 are read', () => {

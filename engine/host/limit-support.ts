@@ -15,6 +15,7 @@ export type LimitSupport = Readonly<{
   cpuShares: boolean;
   cpuset: boolean;
   pids: boolean;
+  throttling: boolean;
   blkioWeight: boolean;
 }>;
 
@@ -39,6 +40,7 @@ function supportOfVersion1({ controllers }: Cgroups): LimitSupport {
     cpuShares: has('cpu', 'cpu.shares'),
     cpuset: has('cpuset', 'cpuset.cpus'),
     pids: controllers.has('pids'),
+    throttling: has('blkio', 'blkio.throttle.read_bps_device'),
     blkioWeight: has('blkio', 'blkio.weight', 'blkio.bfq.weight'),
   };
 }
@@ -57,6 +59,7 @@ function supportOfVersion2({ controllers }: Cgroups): LimitSupport {
     cpuShares: controllers.has('cpu'),
     cpuset: controllers.has('cpuset'),
     pids: controllers.has('pids'),
+    throttling: controllers.has('blkio'),
     blkioWeight: controllers.has('blkio'),
   };
 }

@@ -1,6 +1,7 @@
 import { readdirSync, realpathSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { blkioWeights, prepareBfqWeights } from '../host/blkio-weights.ts';
 import { detectCgroups } from '../host/cgroups.ts';
 import { deviceMajor, deviceMinor } from '../host/device-nodes.ts';
 import { limitSupport } from '../host/limit-support.ts';
@@ -43,14 +44,37 @@ export function ociResources(limits: Limits, rules: readonly DeviceRule[]): obje
     }),
     ...(limits.pids > 0 && { pids: { limit: limits.pids } }),
     blockIO: dropEmpty({
-      weight: limits.blkioWeight,
-      weightDevice: limits.blkioWeightDevices.map(({ path, weight }) => ({ ...numbersOf(path), weight })),
+      ...(!isOursToWeigh(limits) && weightsOf(limits)),
       throttleReadBpsDevice: throttles(limits.readBps),
       throttleWriteBpsDevice: throttles(limits.writeBps),
       throttleReadIOPSDevice: throttles(limits.readIops),
       throttleWriteIOPSDevice: throttles(limits.writeIops),
     }),
   };
+}
+
+/** Sets what no runtime sets; it takes the cgroup `path` as it finds it. */
+export function prepareResources(limits: Limits, path: string): void {
+  if (!isOursToWeigh(limits)) return;
+  const { weight, weightDevice } = weightsOf(limits);
+  prepareBfqWeights(detectCgroups(), path, weight, weightDevice);
+}
+
+/** The numbers of a device; undefined when there is none. */
+export function blockDevice(path: string): { major: number; minor: number } | undefined {
+  const real = realPath(path);
+  return real === undefined ? undefined : deviceAt(real, path);
+}
+
+type Weights = { weight: number; weightDevice: { major: number; minor: number; weight: number }[] };
+
+function weightsOf({ blkioWeight, blkioWeightDevices }: Limits): Weights {
+  const weightDevice = blkioWeightDevices.map(({ path, weight }) => ({ ...numbersOf(path), weight }));
+  return { weight: blkioWeight, weightDevice };
+}
+
+function isOursToWeigh({ blkioWeight, blkioWeightDevices }: Limits): boolean {
+  return (blkioWeight > 0 || blkioWeightDevices.length > 0) && blkioWeights(detectCgroups()) === 'bfq';
 }
 
 /** The devices a container is given besides the usual ones, and what its cgroup allows. */

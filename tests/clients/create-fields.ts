@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+
 /** A value of a field of a creation's body, and what is looked at. */
 export type Probe = Readonly<{
   value: unknown;
@@ -12,6 +14,10 @@ export type Probe = Readonly<{
 const MB = 1024 * 1024;
 const groups = '/sys/fs/cgroup';
 const none = { NetworkMode: 'none' };
+/** dockerd 20.10 knows no weights of BFQ on version 1 of cgroups. */
+const bfq = existsSync(`${groups}/blkio/blkio.bfq.io_serviced`) ? 'the weights of BFQ are used' : undefined;
+const oneDisk = [{ Path: '{disk}', Rate: 1_000_000 }];
+const throttled = (file: string): string => `cut -d" " -f2 ${groups}/blkio/blkio.throttle.${file}`;
 
 const value = (given: unknown, script?: string, chosen?: string): Probe => ({
   value: given,
@@ -106,7 +112,11 @@ export const hostConfigFields: Readonly<Record<string, readonly Probe[]>> = {
   Runtime: [value('runc'), value('odd')],
   ConsoleSize: [value([33, 101])],
   Isolation: [value('default'), value('odd')],
-  CpuShares: [value(512, `cat ${groups}/cpu/cpu.shares`)],
+  CpuShares: [
+    value(512, `cat ${groups}/cpu/cpu.shares`),
+    value(1, 'true', 'refused at once'),
+    value(300_000, 'true', 'refused at once'),
+  ],
   Memory: [value(64 * MB, `cat ${groups}/memory/memory.limit_in_bytes`), value(1)],
   NanoCpus: [
     value(500_000_000, `cat ${groups}/cpu/cpu.cfs_quota_us`),
@@ -114,13 +124,26 @@ export const hostConfigFields: Readonly<Record<string, readonly Probe[]>> = {
     { value: 500_000_000, beside: { CpuQuota: 5000 } },
     { value: 500_000_000, beside: { CpuPeriod: 5000 } },
   ],
-  CgroupParent: [value('/docker', 'grep memory: /proc/self/cgroup | cut -d/ -f2-3')],
-  BlkioWeight: [value(100)],
+  CgroupParent: [
+    value('/docker', 'grep memory: /proc/self/cgroup | cut -d/ -f2-3'),
+    value('/gantry-clients/of/tests', 'grep memory: /proc/self/cgroup | cut -d/ -f2-4'),
+    value('gantry-clients', 'grep pids: /proc/self/cgroup | cut -d/ -f2'),
+  ],
+  BlkioWeight: [value(100, undefined, bfq)],
   BlkioWeightDevice: [value([{ Path: '/dev/zero', Weight: 100 }])],
-  BlkioDeviceReadBps: [value([{ Path: '/dev/nosuch', Rate: 1 }], 'true')],
-  BlkioDeviceWriteBps: [value([{ Path: '/dev/nosuch', Rate: 1 }], 'true')],
-  BlkioDeviceReadIOps: [value([{ Path: '/dev/nosuch', Rate: 1 }], 'true')],
-  BlkioDeviceWriteIOps: [value([{ Path: '/dev/nosuch', Rate: 1 }], 'true')],
+  BlkioDeviceReadBps: [value([{ Path: '/dev/nosuch', Rate: 1 }], 'true'), value(oneDisk, throttled('read_bps_device'))],
+  BlkioDeviceWriteBps: [
+    value([{ Path: '/dev/nosuch', Rate: 1 }], 'true'),
+    value(oneDisk, throttled('write_bps_device')),
+  ],
+  BlkioDeviceReadIOps: [
+    value([{ Path: '/dev/nosuch', Rate: 1 }], 'true'),
+    value(oneDisk, throttled('read_iops_device')),
+  ],
+  BlkioDeviceWriteIOps: [
+    value([{ Path: '/dev/nosuch', Rate: 1 }], 'true'),
+    value(oneDisk, throttled('write_iops_device')),
+  ],
   CpuPeriod: [value(50_000, `cat ${groups}/cpu/cpu.cfs_period_us`), value(10)],
   CpuQuota: [value(-1, `cat ${groups}/cpu/cpu.cfs_quota_us`), value(10)],
   CpuRealtimePeriod: [value(1000, undefined, 'refused with another text')],
@@ -133,12 +156,12 @@ export const hostConfigFields: Readonly<Record<string, readonly Probe[]>> = {
   ],
   DeviceCgroupRules: [value(['c 1:* rwm'], 'true'), value(['odd'], 'true', 'refused at once')],
   DeviceRequests: [value([{ Driver: 'x', Capabilities: [['gpu']] }], 'true', 'refused at once')],
-  KernelMemory: [value(1)],
+  KernelMemory: [value(1), value(64 * MB, 'true')],
   KernelMemoryTCP: [value(64 * MB)],
   MemoryReservation: [value(32 * MB, `cat ${groups}/memory/memory.soft_limit_in_bytes`), value(1)],
   MemorySwap: [value(64 * MB), { value: -1, beside: { Memory: 64 * MB } }],
   MemorySwappiness: [value(0, `cat ${groups}/memory/memory.swappiness`), value(-1), value(101)],
-  OomKillDisable: [value(true)],
+  OomKillDisable: [value(true), value(true, `head -1 ${groups}/memory/memory.oom_control`)],
   PidsLimit: [value(-1, `cat ${groups}/pids/pids.max`), value(77, `cat ${groups}/pids/pids.max`), value(0)],
   Ulimits: [
     value([{ Name: 'core', Soft: -1, Hard: -1 }], 'ulimit -c'),

@@ -9,6 +9,7 @@ import type { KeyLock } from '../../lib/key-lock.ts';
 import { hasAddress, NO_PLACE } from '../../networks/endpoint.ts';
 import { openSandbox } from '../../networks/sandbox.ts';
 import { appArmorProfile, ensureProfile } from '../../oci/apparmor.ts';
+import { prepareResources } from '../../oci/resources.ts';
 import { rootSeenBy } from '../../oci/root-files.ts';
 import { hasHome, ociSpec } from '../../oci/spec.ts';
 import { resolveUser, type ContainerUser } from '../../oci/user.ts';
@@ -126,6 +127,7 @@ async function launch(engine: StartNeeds, claimed: Container, restartCount: numb
   using _attaching = await engine.runs.of(id).connectClients(shim);
   const [height = 0, width = 0] = container.hostConfig.ConsoleSize;
   if (container.config.Tty && height > 0 && width > 0) await shim.resize(width, height);
+  if (!description.cgroup.bySystemd) prepareResources(description.limits, description.cgroup.path);
   const { pid, startedAt } = await shim.start();
 
   recordRun(engine, id, { status: 'running', pid, startedAt }, restartCount);

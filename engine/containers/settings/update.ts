@@ -28,18 +28,13 @@ export type WantedUpdate = Partial<
   }
 >;
 
-const SHARES = { least: 2, most: 262_144 };
-
 /** Refuses what is impossible by itself, and drops what this kernel lacks. Throws `invalid`. */
 export function checkedUpdate(
   wanted: WantedUpdate,
   support: LimitSupport,
 ): { update: WantedUpdate; warnings: string[] } {
-  const { CpuShares = 0 } = wanted;
   const asked = { ...DEFAULTS, ...wanted, ...NOT_UPDATED } as unknown as HostConfig;
   checkLimits(asked, { isUpdate: true });
-  refuseIf(CpuShares !== 0 && CpuShares < SHARES.least, `the minimum allowed cpu-shares is ${SHARES.least}`);
-  refuseIf(CpuShares > SHARES.most, `the maximum allowed cpu-shares is ${SHARES.most}`);
   const { Name = '', MaximumRetryCount = 0 } = wanted.RestartPolicy ?? {};
   checkRestartPolicy({ Name, MaximumRetryCount });
   const { hostConfig, warnings } = withoutUnsupported(asked, support);

@@ -7,7 +7,7 @@ import { Sampler } from './sampler.ts';
 type Needs = { clock: Clock; containers: ContainerStore };
 
 /** Between the two readings of one sample: the machine's CPU time has steps of 10 ms. */
-const APART_MS = 500;
+const APART_MS = 400;
 
 /** The readings of the containers that somebody watches: each is read once a second, however many watch. */
 export class Samplers {

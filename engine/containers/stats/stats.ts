@@ -8,11 +8,11 @@ import type { Stats } from './schema.ts';
 
 type Needs = { containers: ContainerStore; samplers: Samplers };
 
-/** A sample as JSON text; the steps of older clients change what is written. */
+/** What makes an answer for an older client. */
 export type Older = ((stats: Stats) => Stats) | undefined;
 
-/** The last text of a reading: all clients that have read the same before get the same. */
-type Said = Readonly<{ before: Sample | undefined; name: string; text: string }>;
+/** The last line of a reading: all clients that have read the same before get the same. */
+type Said = Readonly<{ before: Sample | undefined; name: string; line: Buffer }>;
 const said = new WeakMap<Sample, Said>();
 
 /**
@@ -29,7 +29,7 @@ export async function* streamStats(
   for await (const sample of samplers.watch(id, signal)) {
     const container = containers.get(id);
     if (container === undefined) return;
-    yield Buffer.from(`${textOf(container, sample, before, older)}\n`);
+    yield lineOf(container, sample, before, older);
     before = sample;
   }
 }
@@ -50,12 +50,16 @@ export async function oneSample(
   return presentStats(now, sample, before);
 }
 
-function textOf(container: Container, sample: Sample, before: Sample | undefined, older: Older): string {
-  if (older !== undefined) return JSON.stringify(older(presentStats(container, sample, before)));
+function lineOf(container: Container, sample: Sample, before: Sample | undefined, older: Older): Buffer {
+  if (older !== undefined) return asLine(older(presentStats(container, sample, before)));
   const { name } = container;
   const known = said.get(sample);
-  if (known !== undefined && known.before === before && known.name === name) return known.text;
-  const text = JSON.stringify(presentStats(container, sample, before));
-  said.set(sample, { before, name, text });
-  return text;
+  if (known !== undefined && known.before === before && known.name === name) return known.line;
+  const line = asLine(presentStats(container, sample, before));
+  said.set(sample, { before, name, line });
+  return line;
+}
+
+function asLine(stats: Stats): Buffer {
+  return Buffer.from(`${JSON.stringify(stats)}\n`);
 }

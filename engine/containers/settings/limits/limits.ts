@@ -6,6 +6,8 @@ import type { HostConfig } from '../host-config-schema.ts';
 
 const MINIMUM_MEMORY_BYTES = 6 * 1024 * 1024;
 const BILLION = 1_000_000_000;
+/** Of the kernel; runc refuses others, crun takes the nearest. */
+const SHARES = { least: 2, most: 262_144 };
 
 /** Throws `invalid` for limits that are impossible, or contradict each other. An update may change one of a pair. */
 export function checkLimits(limits: HostConfig, { isUpdate = false } = {}): void {
@@ -20,7 +22,9 @@ export function checkLimits(limits: HostConfig, { isUpdate = false } = {}): void
     limits.IOMaximumBandwidth !== 0,
     'Invalid QoS settings: linux does not support configuration of maximum bandwidth',
   );
-  const { BlkioWeight, BlkioWeightDevice, ShmSize, OomScoreAdj, Ulimits } = limits;
+  const { CpuShares, BlkioWeight, BlkioWeightDevice, ShmSize, OomScoreAdj, Ulimits } = limits;
+  refuseIf(CpuShares !== 0 && CpuShares < SHARES.least, `the minimum allowed cpu-shares is ${SHARES.least}`);
+  refuseIf(CpuShares > SHARES.most, `the maximum allowed cpu-shares is ${SHARES.most}`);
   refuseIf(BlkioWeight !== 0 && (BlkioWeight < 10 || BlkioWeight > 1000), 'Range of blkio weight is from 10 to 1000');
   for (const { Path, Weight } of BlkioWeightDevice ?? []) {
     refuseIf(Weight < 10 || Weight > 1000, `Range of blkio weight is from 10 to 1000: ${Path}`);
