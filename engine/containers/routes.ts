@@ -90,9 +90,9 @@ export const containerRoutes =
         const container = engine.containers.find(request.params.ref);
         if (request.query.stream === false) return await oneSample(engine, container, clientGone(reply.raw));
         const older = answerFor(statsSteps, request);
-        const { output, signal } = openStream(request, reply);
-        await deliver(streamStats(engine, container, signal, older), output);
-        output.end();
+        const stream = openStream(request, reply);
+        await streamStats(engine, container, stream, older);
+        stream.end();
         return await reply;
       },
     });

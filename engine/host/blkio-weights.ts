@@ -30,7 +30,7 @@ function version1(controllers: Cgroups['controllers']): BlkioWeights {
   if (existsSync(join(mount, 'blkio.weight'))) return 'runtime';
   const probe = join(mount, `gantry-probe-${process.pid}`);
   try {
-    mkdirSync(probe);
+    mkdirSync(probe, { recursive: true }); // one of a daemon that was killed will do
     return existsSync(join(probe, 'blkio.bfq.weight')) ? 'bfq' : undefined;
   } catch (error) {
     if (hasCode(error, 'EROFS') || hasCode(error, 'EACCES') || hasCode(error, 'EPERM')) return undefined;

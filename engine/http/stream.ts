@@ -32,6 +32,20 @@ export class ResponseStream {
     }
   }
 
+  /** Whether the client has not taken yet what was sent. */
+  get isBehind(): boolean {
+    return this.output.socket?.writableNeedDrain ?? true;
+  }
+
+  /**
+   * Sends a piece without waiting: for a piece that many clients get, which is framed once for all of them, and written
+   * past the response, whose own framing costs more than the rest.
+   */
+  send(piece: Buffer): void {
+    if (this.signal.aborted) return;
+    this.output.socket?.write(this.output.chunkedEncoding ? asChunk(piece) : piece);
+  }
+
   /** One JSON object as a progress line. */
   async line(value: unknown): Promise<void> {
     return await this.write(`${JSON.stringify(value)}\r\n`);
@@ -40,6 +54,16 @@ export class ResponseStream {
   end(): void {
     this.output.end();
   }
+}
+
+const chunks = new WeakMap<Buffer, Buffer>();
+
+function asChunk(piece: Buffer): Buffer {
+  const known = chunks.get(piece);
+  if (known !== undefined) return known;
+  const chunk = Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from('\r\n')]);
+  chunks.set(piece, chunk);
+  return chunk;
 }
 
 /**

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 
 import { unframe } from '@gantry/client/frames.ts';
+import { detectCgroups, removeCgroup } from '@gantry/engine/host/cgroups.ts';
 
 import { BothEngines, normalised, placed, type Side } from './both-engines.ts';
-import { besides, configFields, hostConfigFields, type Probe } from './create-fields.ts';
+import { besides, configFields, hostConfigFields, PARENT, type Probe } from './create-fields.ts';
 import { differences } from './differences.ts';
 import { makeOthers } from './run-row.ts';
 
@@ -17,7 +18,10 @@ suite('every field of a creation, on our daemon and on dockerd', () => {
     engines = await BothEngines.start();
     await engines.both(makeOthers);
   });
-  after(async () => await engines[Symbol.asyncDispose]());
+  after(async () => {
+    await engines[Symbol.asyncDispose]();
+    removeCgroup(detectCgroups(), PARENT);
+  });
 
   test('the tables have every field that dockerd shows', async () => {
     const { body } = await engines.theirs.api.get<Shown>('/containers/running/json');

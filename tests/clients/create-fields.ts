@@ -12,6 +12,8 @@ export type Probe = Readonly<{
 }>;
 
 const MB = 1024 * 1024;
+/** A parent of cgroups that a client names: no engine removes it. */
+export const PARENT = '/gantry-clients';
 const groups = '/sys/fs/cgroup';
 const none = { NetworkMode: 'none' };
 /** dockerd 20.10 knows no weights of BFQ on version 1 of cgroups. */
@@ -126,8 +128,7 @@ export const hostConfigFields: Readonly<Record<string, readonly Probe[]>> = {
   ],
   CgroupParent: [
     value('/docker', 'grep memory: /proc/self/cgroup | cut -d/ -f2-3'),
-    value('/gantry-clients/of/tests', 'grep memory: /proc/self/cgroup | cut -d/ -f2-4'),
-    value('gantry-clients', 'grep pids: /proc/self/cgroup | cut -d/ -f2'),
+    value(`${PARENT}/of/tests`, 'grep memory: /proc/self/cgroup | cut -d/ -f2-4'),
   ],
   BlkioWeight: [value(100, undefined, bfq)],
   BlkioWeightDevice: [value([{ Path: '/dev/zero', Weight: 100 }])],

@@ -5,20 +5,25 @@ import { readSample, type Sample } from './sample.ts';
 
 type Needs = { clock: Clock; containers: ContainerStore };
 
+/** Somebody who gets each reading. */
+export type Follower = Readonly<{
+  /** False: it is too slow, and misses this reading. */
+  isReady: () => boolean;
+  take: (sample: Sample) => void;
+  /** The container is removed, or cannot be read. */
+  end: (error?: unknown) => void;
+}>;
+
 const PERIOD_MS = 1000;
 
-/**
- * The readings of one container that is watched. A tick only wakes those who wait; the first who then takes the reading
- * makes it, so that nothing is read for clients who are all too slow.
- */
+/** The readings of one container that is watched: one a second, unless all who follow are too slow. */
 export class Sampler {
   readonly #needs: Needs;
   readonly #id: string;
   readonly #cgroups: Cgroups;
-  readonly #waiting = new Set<() => void>();
+  readonly #followers = new Set<Follower>();
   #latest: Sample | undefined;
   #isDue = true;
-  #streams = 0;
   #timer: Disposable | undefined;
 
   constructor(needs: Needs, id: string, cgroups: Cgroups) {
@@ -27,12 +32,7 @@ export class Sampler {
     this.#cgroups = cgroups;
   }
 
-  /** The reading of this tick; undefined when the container is removed. */
-  take(): Sample | undefined {
-    return this.#isDue ? this.read() : this.#latest;
-  }
-
-  /** A reading of this moment. */
+  /** A reading of this moment; undefined when the container is removed. */
   read(): Sample | undefined {
     const container = this.#needs.containers.get(this.#id);
     if (container === undefined) return undefined;
@@ -47,40 +47,41 @@ export class Sampler {
     return latest !== undefined && Temporal.Instant.compare(latest.at, earliest) >= 0 ? latest : undefined;
   }
 
-  /** Ticks, until the result is disposed of. */
-  ticking(): Disposable {
-    this.#streams += 1;
-    if (this.#streams === 1) this.#arm();
+  /** Gives the follower the latest reading, and each one from then on, until the result is disposed of. */
+  follow(follower: Follower): Disposable {
+    this.#followers.add(follower);
+    if (this.#followers.size === 1) this.#arm();
+    this.#serve(follower);
     return {
       [Symbol.dispose]: () => {
-        this.#streams -= 1;
-        if (this.#streams === 0) this.#timer?.[Symbol.dispose]();
+        this.#followers.delete(follower);
+        if (this.#followers.size === 0) this.#timer?.[Symbol.dispose]();
       },
     };
   }
 
-  /** Resolves at the next tick, at the end, or with the signal. */
-  async nextTick(signal: AbortSignal): Promise<void> {
-    if (signal.aborted) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const wake = (): void => resolve();
-    this.#waiting.add(wake);
-    signal.addEventListener('abort', wake, { once: true });
-    await promise;
-    signal.removeEventListener('abort', wake);
-    this.#waiting.delete(wake);
-  }
-
-  /** Wakes those who wait; the next reading is a new one. */
-  tick(): void {
-    this.#isDue = true;
-    for (const wake of this.#waiting) wake();
+  /** The container is removed. */
+  end(): void {
+    for (const follower of this.#followers) follower.end();
   }
 
   #arm(): void {
+    this.#isDue = true;
     this.#timer = this.#needs.clock.after(PERIOD_MS, () => {
       this.#arm();
-      this.tick();
+      for (const follower of this.#followers) this.#serve(follower);
     });
+  }
+
+  /** The first that is ready has it read, the others get the same. */
+  #serve(follower: Follower): void {
+    if (!follower.isReady()) return;
+    try {
+      const sample = this.#isDue ? this.read() : this.#latest;
+      if (sample === undefined) follower.end();
+      else follower.take(sample);
+    } catch (error) {
+      follower.end(error);
+    }
   }
 }

@@ -2,7 +2,7 @@ import { detectCgroups } from '../../host/cgroups.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ContainerStore } from '../store.ts';
 import type { Sample } from './sample.ts';
-import { Sampler } from './sampler.ts';
+import { Sampler, type Follower } from './sampler.ts';
 
 type Needs = { clock: Clock; containers: ContainerStore };
 
@@ -18,20 +18,11 @@ export class Samplers {
     this.#needs = needs;
   }
 
-  /**
-   * A reading at once, then one a second, until the signal or the container's removal. Who is slow misses readings.
-   */
-  async *watch(id: string, signal: AbortSignal): AsyncGenerator<Sample> {
-    using joined = this.#join(id);
-    const { sampler } = joined;
-    using _ticking = sampler.ticking();
-    let seen: Sample | undefined;
-    while (!signal.aborted) {
-      const sample = sampler.take();
-      if (sample === undefined) return;
-      if (sample === seen) await sampler.nextTick(signal);
-      else yield (seen = sample);
-    }
+  /** Gives the follower a reading at once, and then one a second, until the result is disposed of. */
+  follow(id: string, follower: Follower): Disposable {
+    using parts = new DisposableStack();
+    parts.use(parts.use(this.#join(id)).sampler.follow(follower));
+    return parts.move();
   }
 
   /** Two readings with some time between them; undefined when the signal or the container's removal came first. */
@@ -51,7 +42,7 @@ export class Samplers {
 
   /** The container is removed: its streams end. */
   forget(id: string): void {
-    this.#byId.get(id)?.sampler.tick();
+    this.#byId.get(id)?.sampler.end();
   }
 
   #join(id: string): { sampler: Sampler } & Disposable {

@@ -15,23 +15,39 @@ export type Older = ((stats: Stats) => Stats) | undefined;
 type Said = Readonly<{ before: Sample | undefined; name: string; line: Buffer }>;
 const said = new WeakMap<Sample, Said>();
 
+/** A client of a stream. */
+export type StatsClient = Readonly<{
+  /** Whether it has not taken yet what it was sent. */
+  isBehind: boolean;
+  send: (line: Buffer) => void;
+  signal: AbortSignal;
+}>;
+
 /**
  * One sample a second as a line of JSON, until the client leaves or the container is removed; of one that does not run
- * all is 0, as in dockerd. Specification, endpoint 8.
+ * all is 0, as in dockerd. A client that is behind misses samples. Specification, endpoint 8.
  */
-export async function* streamStats(
+export async function streamStats(
   { containers, samplers }: Needs,
   { id }: Container,
-  signal: AbortSignal,
+  client: StatsClient,
   older?: Older,
-): AsyncGenerator<Buffer> {
+): Promise<void> {
+  const over = Promise.withResolvers<void>();
   let before: Sample | undefined;
-  for await (const sample of samplers.watch(id, signal)) {
-    const container = containers.get(id);
-    if (container === undefined) return;
-    yield lineOf(container, sample, before, older);
-    before = sample;
-  }
+  using _following = samplers.follow(id, {
+    isReady: () => !client.isBehind,
+    take: (sample) => {
+      const container = containers.get(id);
+      if (container === undefined) return;
+      client.send(lineOf(container, sample, before, older));
+      before = sample;
+    },
+    end: (error) => (error === undefined ? over.resolve() : over.reject(error)),
+  });
+  client.signal.addEventListener('abort', () => over.resolve(), { once: true });
+  if (client.signal.aborted) return;
+  await over.promise;
 }
 
 /** One sample with its two readings; at once for a container that does not run. */
