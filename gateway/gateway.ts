@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 
 import type { RateLimiter } from '@gantry/limiter/limiter.ts';
 
+import type { TopCallers } from './admin/top-callers.ts';
 import type { GatewayLog } from './log.ts';
 import type { Counts } from './metrics.ts';
 import type { Policy } from './policy.ts';
@@ -23,6 +24,7 @@ export type Gateway = {
   upstream: Upstream;
   /** It ends: connections are closed after their answer. */
   draining: boolean;
+  readonly topCallers: TopCallers;
   /** Bodies that are read to tell a query from a mutation. */
   graphqlBodies: number;
 };

@@ -1,5 +1,6 @@
 import type { CallerState, LimitedCaller } from '@gantry/limiter/types.ts';
 
+import type { TopCaller } from './admin/top-callers.ts';
 import type { Config } from './config/schema.ts';
 import type { Counts } from './metrics.ts';
 
@@ -12,6 +13,8 @@ export type Operator = {
   /** Forgets what a caller has spent, and its ban, in all gateways that share the counts. */
   forgive(key: string): Promise<void>;
   counts(): Promise<Counts>;
+  /** Who has asked most in the last hour. */
+  top(): Promise<TopCaller[]>;
 };
 
 /** A gateway as its operator sees it, of one process or of several. Disposing drains it. */

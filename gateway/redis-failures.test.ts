@@ -3,11 +3,17 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { TestRedis } from '@gantry/limiter/redis/test-redis.ts';
+import { startSentinels } from '@gantry/limiter/redis/test-topology.ts';
 
 import { askCaller } from './admin/client.ts';
 import { eventually } from './tests/eventually.ts';
-import { type Answer, type Settings, TestGateway } from './tests/test-gateway.ts';
+import { type Answer, runGatewayCommand, type Settings, TestGateway } from './tests/test-gateway.ts';
 import { TestUpstream } from './tests/test-upstream.ts';
+
+/** What was logged since then, by the clock of this machine: lines arrive later than answers. */
+function linesSince({ log }: TestGateway, epochMs: number): string[] {
+  return log.filter((line) => Number(line['time']) >= epochMs).map(({ msg }) => msg);
+}
 
 for (const onFailure of ['open', 'closed'] as const) {
   test(`Redis that stops in the middle leaves every request with an answer, and is used again (${onFailure})`, async () => {
@@ -109,20 +115,17 @@ test('Redis: the log says once that it is away, and once that it is back', async
   await using redis = await TestRedis.start();
   const store = { kind: 'redis', url: redis.url, timeoutMs: 5000 } as const;
   await using gateway = await TestGateway.start({ upstream: upstream.url, limits: { anonymous: 10_000 }, store });
-  await gateway.request('/user');
-  const before = gateway.log.length;
+  await eventually('Redis is found', async () => (await gateway.request('/user')).status === 200);
+  const killedAt = Date.now();
 
   await redis.kill();
   const away = await Promise.all(Array.from({ length: 50 }, async () => await gateway.request('/user')));
   for (let n = 0; n < 50; n += 1) away.push(await gateway.request('/user'));
   await redis.start();
-  await gateway.logged('the store answers again');
+  await eventually('it is back', () => linesSince(gateway, killedAt).includes('the store answers again'));
 
   assert.ok(away.every(({ status }) => status === 503));
-  assert.deepEqual(
-    gateway.log.slice(before).map(({ msg }) => msg),
-    ['the store does not answer', 'the store answers again'],
-  );
+  assert.deepEqual(linesSince(gateway, killedAt), ['the store does not answer', 'the store answers again']);
   assert.ok(Number(gateway.log.at(-1)?.['failures']) >= 100);
 });
 
@@ -151,4 +154,49 @@ test('Redis: the places of a killed gateway are free again after its lease, and 
   await Promise.all(unanswered);
   assert.deepEqual([during.status, atOnce.status], [403, 403]);
   assert.ok(seconds > 0.5, `${seconds} s`);
+});
+
+test('with sentinels a gateway goes over to the next master, with one line for each change', async () => {
+  await using upstream = await TestUpstream.start();
+  await using servers = await startSentinels();
+  const sentinels = servers.sentinels.map(({ port }) => `redis://127.0.0.1:${port}`);
+  await using gateway = await TestGateway.start({
+    upstream: upstream.url,
+    limits: { anonymous: 10_000 },
+    secondary: { restPoints: { limit: 10_000 } },
+    store: { kind: 'redis', url: 'redis://main', sentinels, timeoutMs: 5000 },
+  });
+  await eventually('the master is found', async () => (await gateway.request('/user')).status === 200);
+  const killedAt = Date.now();
+
+  await servers.data[0]!.redis.kill();
+  const statuses = new Set<number>();
+  await eventually('the other one has taken over', async () => {
+    const { status } = await gateway.request('/user');
+    statuses.add(status);
+    return statuses.size === 2 && status === 200;
+  });
+  await eventually('it is back', () => linesSince(gateway, killedAt).includes('the store answers again'));
+
+  assert.deepEqual(statuses, new Set([503, 200]));
+  assert.deepEqual(linesSince(gateway, killedAt), ['the store does not answer', 'the store answers again']);
+});
+
+test('addresses of Redis that cannot be are told', async () => {
+  await using upstream = await TestUpstream.start();
+  await using gateway = await TestGateway.start({ upstream: upstream.url });
+  const problemsOf = async (store: object): Promise<string> => {
+    gateway.write({ upstream: upstream.url, store });
+    return (await runGatewayCommand('--check-config', gateway.file)).output;
+  };
+
+  assert.match(
+    await problemsOf({ kind: 'redis', url: '/a.sock', sentinels: ['10.0.0.1:1'] }),
+    /store\.url.*\n.*store\.sentinels\.0/,
+  );
+  assert.match(
+    await problemsOf({ kind: 'redis', url: 'redis://a', cluster: ['redis://b:1'] }),
+    /store\.url: a cluster has/,
+  );
+  assert.match(await problemsOf({ kind: 'memory', cluster: ['redis://b:1'] }), /memory has no cluster/);
 });

@@ -2,6 +2,7 @@ import { RateLimiter } from '@gantry/limiter/limiter.ts';
 import { ForeignValue } from '@gantry/limiter/redis/wire.ts';
 import type { LimitStore, RefusalNote } from '@gantry/limiter/types.ts';
 
+import { TopCallers } from './admin/top-callers.ts';
 import { overriddenRules, rulesFrom } from './config/rules.ts';
 import type { Config } from './config/schema.ts';
 import { keepGarbageYoung } from './garbage.ts';
@@ -58,6 +59,7 @@ export async function startGateway(
     upstream: openUpstream(config),
     draining: false,
     graphqlBodies: 0,
+    topCallers: undo.use(new TopCallers()),
   };
   undo.defer(async () => await gateway.upstream.pool.destroy());
   undo.defer(async () => await gateway.policy.introspection?.close());
@@ -72,6 +74,7 @@ export async function startGateway(
       content: async (key, count) => await store.chargeContent(key, count, limiter.rules),
       forgive: async (key) => await limiter.forgive(key),
       counts: async () => gateway.counts,
+      top: async () => gateway.topCallers.list(),
     },
     noteRefusal: (note) => limiter.noteRefusal(note),
     reload: async (next) => reload(gateway, listeners, next),

@@ -16,10 +16,11 @@ export type LocalStore = MemoryStore | SqliteStore;
 /** Opens the store that the configuration names. The log hears of troubles that no request is waiting for. */
 export function openStore({ store }: Settings, log: GatewayLog): LocalStore | RedisStore {
   if (store.kind !== 'redis') return openLocalStore({ store }, log);
-  const { url = '', prefix, timeoutMs, leaseSeconds } = store;
+  const { url, sentinels, cluster, prefix, timeoutMs, leaseSeconds } = store;
+  const servers = { ...(url && { url }), ...(sentinels && { sentinels }), ...(cluster && { cluster }) };
   const reportError = (error: unknown): void => log.storeAway(error);
   const reportBack = (): void => log.storeBack();
-  return new RedisStore({ url, prefix, timeoutMs, leaseSeconds, reportError, reportBack });
+  return new RedisStore({ ...servers, prefix, timeoutMs, leaseSeconds, reportError, reportBack });
 }
 
 export function openLocalStore({ store }: Settings, log: GatewayLog): LocalStore {

@@ -9,11 +9,13 @@ import type { GatewayLog } from '../log.ts';
 import type { Operator } from '../operator.ts';
 import { claimSocketPath } from '../unix-socket.ts';
 import { callerLimits } from './caller-limits.ts';
+import { History } from './history.ts';
+import { foreign, PAGE, pageData } from './page.ts';
 import { prometheusText } from './prometheus.ts';
 
 const LARGEST_BODY = 4096;
 
-type Answer = Readonly<{ status: number; body: unknown; type?: string }>;
+type Answer = Readonly<{ status: number; body: unknown; type?: string; headers?: Readonly<Record<string, string>> }>;
 export type OperatorSettings = Readonly<{
   /** Those in force. */
   current(): Config;
@@ -39,9 +41,16 @@ export async function openAdmin(
     const server = undo.use(await listen(createServer(listenerFor({ 'GET /metrics': metricsOf(operator) })), metrics));
     log.logger.info({ metrics: server.address }, 'metrics are served');
   }
+  const history = undo.use(new History(async () => await operator.counts()));
+  const pageRoutes = routesOfPage(operator, history);
+  const page = listenAddress(config.admin.page ?? '');
+  if (page !== undefined && 'port' in page) {
+    const server = undo.use(await listen(createServer(ownSiteOnly(listenerFor(pageRoutes))), page));
+    log.logger.info({ page: server.address }, 'the page is served');
+  }
   const path = adminSocketPath(config);
   if (path !== undefined && (await mayUse(path, config, log))) {
-    const server = createServer(listenerFor(operatorRoutes(operator, settings)));
+    const server = createServer(listenerFor({ ...operatorRoutes(operator, settings), ...pageRoutes }));
     const umask = process.umask(0o177); // the socket comes into being before `listen` returns
     const listening = listen(server, { path });
     process.umask(umask);
@@ -106,6 +115,23 @@ function operatorRoutes(operator: Operator, { current, override }: OperatorSetti
   };
 }
 
+function routesOfPage(operator: Operator, history: History): Record<string, Handle> {
+  return {
+    'GET /': async () => ({ status: 200, body: PAGE.body, type: 'text/html; charset=utf-8', headers: PAGE.headers }),
+    'GET /page.json': async () => ({ status: 200, body: await pageData(operator, history), headers: PAGE.headers }),
+  };
+}
+
+/** What a browser may be made to ask by another site is refused. */
+function ownSiteOnly(listener: RequestListener): RequestListener {
+  return (req, res) => {
+    const problem = foreign(req.headers, req.socket.localPort ?? 0);
+    if (problem === undefined) return listener(req, res);
+    res.writeHead(403, { 'content-type': 'application/json; charset=utf-8', connection: 'close' });
+    res.end(`${JSON.stringify({ message: problem })}\n`);
+  };
+}
+
 const noCaller: Answer = {
   status: 400,
   body: { message: 'a caller is expected: user:ID, installation:ID, app:ID, workflow:ID, network:NAME or ip:ADDRESS' },
@@ -136,7 +162,7 @@ function listenerFor(routes: Readonly<Record<string, Handle>>): RequestListener 
 async function serve(routes: Readonly<Record<string, Handle>>, req: IncomingMessage, res: ServerResponse) {
   const asked = `${req.method} ${req.url?.split('?', 1)[0]}`;
   const found = Object.entries(routes).find(
-    ([route]) => asked === route || (route.endsWith('/') && asked.startsWith(route)),
+    ([route]) => asked === route || (route.endsWith('/') && route !== 'GET /' && asked.startsWith(route)),
   );
   let answer: Answer;
   try {
@@ -152,6 +178,7 @@ async function serve(routes: Readonly<Record<string, Handle>>, req: IncomingMess
   const text = typeof answer.body === 'string' ? answer.body : `${JSON.stringify(answer.body)}\n`;
   res.writeHead(answer.status, {
     'content-type': answer.type ?? 'application/json; charset=utf-8',
+    ...answer.headers,
     'content-length': Buffer.byteLength(text),
     connection: 'close',
   });

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 import { problemsOf } from '@gantry/limiter/rules.ts';
 
-import { cidrProblem } from '../identity/address.ts';
+import { cidrProblem, isLoopback } from '../identity/address.ts';
 import { callerKey } from '../identity/caller-key.ts';
 import { rangesOf } from '../identity/networks.ts';
 import { templateProblem } from '../routes/table.ts';
@@ -57,6 +57,7 @@ function checkListen({ listen, workers, admin, tls }: Config, wrong: Wrong): voi
     else if ('tls' in address && tls === undefined) wrong(path, 'it needs tls.certFile and tls.keyFile');
     else if (workers > 1 && 'path' in address) wrong(path, 'several workers can share a port, but not a Unix socket');
   }
+  checkPage(admin.page, wrong);
   if (admin.metrics === undefined) return;
   const address = listenAddress(admin.metrics);
   if (address === undefined || 'path' in address || 'tls' in address) {
@@ -64,11 +65,36 @@ function checkListen({ listen, workers, admin, tls }: Config, wrong: Wrong): voi
   }
 }
 
+/** It has no password: whoever can connect is on this machine. */
+function checkPage(page: string | undefined, wrong: Wrong): void {
+  if (page === undefined) return;
+  const address = listenAddress(page);
+  if (address !== undefined && 'port' in address && address.tls === undefined && isLoopback(address.host)) return;
+  wrong(['admin', 'page'], `127.0.0.1:port or [::1]:port is expected, not "${page}"`);
+}
+
 function checkStore({ store }: Config, wrong: Wrong): void {
   if (store.kind === 'sqlite' && store.path === undefined) wrong(['store', 'path'], 'sqlite needs a file');
   if (store.kind !== 'sqlite' && store.path !== undefined) wrong(['store', 'path'], `${store.kind} has no file`);
-  if (store.kind === 'redis' && store.url === undefined) wrong(['store', 'url'], 'redis needs a url');
-  if (store.kind !== 'redis' && store.url !== undefined) wrong(['store', 'url'], `${store.kind} has no url`);
+  const { kind, url, sentinels, cluster } = store;
+  if (kind === 'redis' && url === undefined && cluster === undefined) wrong(['store', 'url'], 'redis needs a url');
+  if (cluster !== undefined && url !== undefined) wrong(['store', 'url'], 'a cluster has its addresses under cluster');
+  if (cluster !== undefined && sentinels !== undefined) wrong(['store', 'sentinels'], 'a cluster has none');
+  for (const key of ['url', 'sentinels', 'cluster'] as const) {
+    if (kind !== 'redis' && store[key] !== undefined) wrong(['store', key], `${kind} has no ${key}`);
+  }
+  if (sentinels !== undefined && url !== undefined && !isRedisUrl(url)) {
+    wrong(['store', 'url'], 'with sentinels redis://NAME is expected');
+  }
+  for (const [key, list = []] of Object.entries({ sentinels, cluster })) {
+    for (const [index, text] of list.entries()) {
+      if (!isRedisUrl(text)) wrong(['store', key, index], `redis://host:port is expected, not "${text}"`);
+    }
+  }
+}
+
+function isRedisUrl(text: string): boolean {
+  return /^rediss?:\/\/[^/]+\/?$/.test(text) && URL.canParse(text);
 }
 
 function checkRoutes({ categories, routes, secondary, webContent, shadowRoutes }: Config, wrong: Wrong): void {

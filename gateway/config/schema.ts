@@ -48,7 +48,19 @@ const Store = Type.Object(
     kind: Type.Enum(['memory', 'sqlite', 'redis'], { default: 'memory', description: 'memory, sqlite or redis' }),
     path: Type.Optional(Type.String({ minLength: 1, description: 'sqlite: the file' })),
     flushMs: count('sqlite: what a killed gateway loses at most', 200, 10),
-    url: Type.Optional(Type.String({ minLength: 1, description: 'redis: redis://host:port, or the path of a socket' })),
+    url: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description:
+          'redis: redis://host:port, or the path of a socket; with sentinels redis://NAME, the name of the master',
+      }),
+    ),
+    sentinels: Type.Optional(
+      Type.Array(Type.String(), { minItems: 1, description: 'redis: servers of Sentinel, redis://host:port' }),
+    ),
+    cluster: Type.Optional(
+      Type.Array(Type.String(), { minItems: 1, description: 'redis: some servers of a cluster, redis://host:port' }),
+    ),
     prefix: text('redis: begins every key', 'gantry:'),
     onFailure: Type.Enum(['open', 'closed'], {
       default: 'closed',
@@ -451,6 +463,11 @@ export const Config = Type.Object(
           }),
         ),
         metrics: Type.Optional(Type.String({ description: 'address:port that serves /metrics to Prometheus' })),
+        page: Type.Optional(
+          Type.String({
+            description: 'loopback address:port of a page with who is limited, who asks most, and the last hour',
+          }),
+        ),
       },
       { ...closed, default: {}, description: 'for the operator' },
     ),

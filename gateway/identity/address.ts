@@ -75,3 +75,9 @@ function addressIn(text: string): string | undefined {
 function withoutMapping(address: string): string {
   return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address;
 }
+
+/** A name or address of this machine alone. */
+export function isLoopback(host: string): boolean {
+  const plain = host.replace(/^\[(.*)\]$/, '$1').toLowerCase();
+  return plain === 'localhost' || plain === '::1' || (isIP(plain) === 4 && plain.startsWith('127.'));
+}

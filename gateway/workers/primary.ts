@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { CallerState, LimitedCaller, LimitRules, RefusalNote } from '@gantry/limiter/types.ts';
 
+import { type TopCaller, topOf } from '../admin/top-callers.ts';
 import { type ListenAddress, listenAddresses } from '../config/listen.ts';
 import { overriddenRules, rulesFrom } from '../config/rules.ts';
 import type { Config } from '../config/schema.ts';
@@ -129,6 +130,10 @@ class Workers implements Operator {
 
   async counts(): Promise<Counts> {
     return sumOf((await this.#ofAll('counts', undefined)) as Counts[]);
+  }
+
+  async top(): Promise<TopCaller[]> {
+    return topOf(((await this.#ofAll('top', undefined)) as TopCaller[][]).flat());
   }
 
   #put(config: Config): void {

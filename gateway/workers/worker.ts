@@ -27,6 +27,7 @@ const channel: Channel = new Channel(process as Port, {
   caller: async (key: string) => await running?.operator.caller(key),
   content: async ({ key, count }: { key: string; count: number }) => await running?.operator.content(key, count),
   forgive: async (key: string) => await running?.operator.forgive(key),
+  top: async () => await running?.operator.top(),
   counts: async () => await running?.operator.counts(),
   drain: async () => await running?.[Symbol.asyncDispose](),
 });

@@ -1,35 +1,45 @@
 import { createClient, RESP_TYPES } from '@redis/client';
 
-/** A connection that is dead without anybody having said so is given up after this; until then it is asked each second (`asked`). */
+/** A connection that is dead without anybody having said so is given up after this; until then it is asked each second. */
 const SILENT_MS = 5000;
 const PING_MS = 1000;
+const SCAN_PAGE = 500;
+
+export type Client = ReturnType<typeof connectionTo>;
+
+/** Of every connection, whatever is behind it. */
+export const SOCKET = { reconnectStrategy, connectTimeout: 2000, socketTimeout: SILENT_MS } as const;
+// The library's own time limit costs an AbortSignal for each command, and all that is awaited here has an end already.
+export const COMMANDS = { timeout: 0, typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } } as const;
 
 /** A connection that queues nothing for a server that is not there. `url` may be the path of a socket. */
 export function connectionTo(url: string) {
-  const shared = { reconnectStrategy, connectTimeout: 2000, socketTimeout: SILENT_MS };
-  const socket = url.startsWith('/') ? { path: url, ...shared } : shared;
   return createClient({
-    ...(url.startsWith('/') ? {} : { url }),
-    socket,
+    ...(url.startsWith('/') ? { socket: { path: url, ...SOCKET } } : { url, socket: SOCKET }),
     disableOfflineQueue: true,
-    // Its own time limit costs an AbortSignal for each command, and all that is awaited here has an end already.
-    commandOptions: { timeout: 0, typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } },
-  }).withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer });
+    commandOptions: COMMANDS,
+  }).withTypeMapping(COMMANDS.typeMapping);
 }
 
 /**
- * Asks the server each second, so that a silent one is noticed. The library's own timer would go on for a client that was
- * closed while it connected, and keep the process alive.
+ * Does something each second, such as asking a server that is silent. The library's own timer would go on for a client
+ * that was closed while it connected, and keep the process alive.
  */
-export function asked(
-  client: ReturnType<typeof connectionTo>,
-  onAnswer: () => void,
-  onError: (error: unknown) => void,
-): Disposable {
-  const timer = setInterval(() => {
-    if (client.isReady) client.ping().then(onAnswer, onError);
-  }, PING_MS).unref();
+export function eachSecond(work: () => void): Disposable {
+  const timer = setInterval(work, PING_MS).unref();
   return { [Symbol.dispose]: () => clearInterval(timer) };
+}
+
+/** The keys of one server that fit, with their values. */
+export async function* entriesOf(client: Client, pattern: string): AsyncGenerator<[string, Buffer | null][]> {
+  let cursor = '0';
+  do {
+    const page = await client.scan(Buffer.from(cursor), { MATCH: pattern, COUNT: SCAN_PAGE });
+    cursor = page.cursor.toString();
+    // One by one: in a cluster they lie in different slots. MGET has nothing for what is no string, GET an error.
+    const values = await Promise.all(page.keys.map(async (key) => (await client.mGet([key]))[0] ?? null));
+    if (values.length > 0) yield values.map((value, index) => [page.keys[index]!.toString(), value]);
+  } while (cursor !== '0');
 }
 
 function reconnectStrategy(attempts: number): number {

@@ -3,10 +3,13 @@ import { createHash, randomInt } from 'node:crypto';
 import { type Ask, type CallerState, type LimitRules, LIMITS, type LimitStore, type Verdict } from '../types.ts';
 import { Batch } from './batch.ts';
 import { addEnd, addTime, hasEnds, type Known, KnownCallers, takeEnds } from './callers.ts';
-import { asked, connectionTo } from './connection.ts';
+import { ClusterLink } from './cluster-link.ts';
 import { KnownRefusals } from './known-refusals.ts';
+import type { Link, LinkEvents } from './link.ts';
 import { NoAnswer, Patience } from './patience.ts';
 import { SCRIPT } from './script.ts';
+import { SentinelLink } from './sentinel-link.ts';
+import { SingleLink } from './single-link.ts';
 import { ENDS_SENT_WITHIN_MS, WaitingEnds } from './waiting-ends.ts';
 import {
   decodeState,
@@ -33,18 +36,23 @@ const CALLS_TO_STAY_AWAKE = 3;
 const AWAKE_MS = 2;
 /** A gateway that would refuse for requests of others asks again when it knows of all that have ended now. */
 const ASK_AGAIN_MS = ENDS_SENT_WITHIN_MS + 50;
-const SCAN_PAGE = 500;
+/** Where each caller is a call of its own, so many may be under way. */
+const MOST_SINGLE_CALLS = 256;
 
 export type RedisStoreOptions = Readonly<{
-  /** `redis://…`, `rediss://…`, or the path of a socket. */
-  url: string;
+  /** `redis://…`, `rediss://…`, or the path of a socket. With `sentinels` its host is the name of the master. */
+  url?: string;
+  /** Servers of Sentinel, which say where the master is. */
+  sentinels?: readonly string[];
+  /** Servers of a cluster; some are enough, which know the others. */
+  cluster?: readonly string[];
   /** Begins every key. */
   prefix?: string;
   /** No answer of the server is awaited longer than this (500). */
   timeoutMs?: number;
   /** Requests under way in a gateway that was killed count for this long. */
   leaseSeconds?: number;
-  /** Requests decided in one call at most; 1 where a proxy spreads keys over several servers. */
+  /** Requests decided in one call at most; 1 in a cluster, and where a proxy spreads keys over several servers. */
   batch?: number;
   /** Answer refusals that are certain until a reset without asking the server. Default true. */
   rememberRefusals?: boolean;
@@ -64,16 +72,13 @@ export type RedisStoreOptions = Readonly<{
  * rejects. It may still have been spent; never the other way round.
  */
 export class RedisStore implements LimitStore {
-  readonly #client: ReturnType<typeof connectionTo>;
-  readonly #options: Required<Omit<RedisStoreOptions, 'now' | 'rememberRefusals'>> & Pick<RedisStoreOptions, 'now'>;
-  #subscriber: ReturnType<typeof connectionTo> | undefined;
-  #subscribed: Disposable | undefined;
+  readonly #link: Link;
+  readonly #options: Settings;
   readonly #gateway = randomInt(1, 2 ** 32 - 1);
   readonly #refusals: KnownRefusals | undefined;
   readonly #connected: Promise<unknown>;
   readonly #patience: Patience;
   readonly #renewal: NodeJS.Timeout;
-  readonly #questions: Disposable;
   readonly #callers: KnownCallers;
   readonly #ends: WaitingEnds;
   #queue: Batch[] = [];
@@ -88,30 +93,25 @@ export class RedisStore implements LimitStore {
   #renewalDue = false;
   #rules: LimitRules | undefined;
   #clockOffsetMs = 0;
-  /** An answer has not come in time: until the next one requests are told at once. */
-  #silent = false;
   #answeredAt = 0;
-  /** There were troubles, and no answer since. */
-  #troubled = false;
+  /** There were troubles, and since then no answer; or none but refusals to work. */
+  #troubled: 'lost' | 'refusing' | undefined;
   #idle: (() => void) | undefined;
 
   constructor(options: RedisStoreOptions) {
-    const { prefix = 'gantry:', timeoutMs = 500, leaseSeconds = 30, batch = 256, now } = options;
-    const { reportError = ignore, reportBack = ignore } = options;
-    this.#options = { url: options.url, prefix, timeoutMs, leaseSeconds, batch, now, reportError, reportBack };
+    const { prefix = 'gantry:', timeoutMs = 500, leaseSeconds = 30, now } = options;
+    const { reportError = ignore, reportBack = ignore, cluster } = options;
+    const batch = cluster === undefined ? (options.batch ?? 256) : 1;
+    this.#options = { prefix, timeoutMs, leaseSeconds, batch, now, reportError, reportBack };
     this.#refusals = options.rememberRefusals === false ? undefined : new KnownRefusals();
     this.#callers = new KnownCallers(prefix);
     this.#ends = new WaitingEnds(batch, (caller) => this.#sendEnds(caller));
     this.#patience = new Patience(timeoutMs);
-    this.#client = connectionTo(options.url);
-    this.#client.on('ready', () => this.#heard());
-    this.#questions = asked(
-      this.#client,
-      () => this.#heard(),
-      (error) => this.#trouble(error),
-    );
-    this.#client.on('error', (error) => this.#trouble(error));
-    this.#connected = this.#client.connect();
+    this.#link = linkTo(options, {
+      heard: () => this.#heard('lost'),
+      troubled: (error) => this.#trouble(error),
+    });
+    this.#connected = this.#link.connect();
     this.#connected.catch((error: unknown) => this.#trouble(error));
     this.#renewal = setInterval(() => this.#renew(), (leaseSeconds * 1000) / 3).unref();
   }
@@ -129,9 +129,13 @@ export class RedisStore implements LimitStore {
     const known = this.#refusals?.find(ask, this.nowMs());
     if (known !== undefined) return known;
     return new Promise((resolve, reject) => {
-      if (this.#isAway()) return reject(new Error('redis is not there'));
+      const caller = this.#callers.find(ask.key);
+      if (this.#isAway(caller)) {
+        this.#troubled ??= 'lost';
+        return reject(new Error('redis is not there'));
+      }
       this.#waiting += 1;
-      this.#add(this.#callers.find(ask.key), ask.rules, {
+      this.#add(caller, ask.rules, {
         kind: 'decision',
         count: 0,
         amount: 0,
@@ -147,7 +151,7 @@ export class RedisStore implements LimitStore {
     caller.underWay -= 1;
     addEnd(caller, ask.endpoint.graphql, cpuSeconds);
     // Near the limit the others should know at once, and without a server nobody can.
-    if (caller.crowded || this.#isAway()) this.#sendEnds(caller, ask.rules);
+    if (caller.crowded || this.#isAway(caller)) this.#sendEnds(caller, ask.rules);
     else this.#ends.add(caller);
   }
 
@@ -157,14 +161,15 @@ export class RedisStore implements LimitStore {
       addTime(caller, ask.endpoint.graphql, cpuSeconds);
       this.#ends.add(caller);
     }
-    if (points > 0 && !this.#isAway()) this.#add(caller, ask.rules, { kind: 'points', count: 0, amount: points, ask });
+    if (points > 0 && !this.#isAway(caller))
+      this.#add(caller, ask.rules, { kind: 'points', count: 0, amount: points, ask });
   }
 
   giveBack(ask: Ask): void {
     const caller = this.#callers.find(ask.key);
     caller.underWay -= 1;
     this.#refusals?.forget(ask.key);
-    if (this.#isAway()) caller.uncertain = true;
+    if (this.#isAway(caller)) caller.uncertain = true;
     else this.#add(caller, ask.rules, { kind: 'give-back', count: 0, amount: 0, ask });
   }
 
@@ -174,35 +179,22 @@ export class RedisStore implements LimitStore {
 
   async forget(key: string, rules: LimitRules): Promise<void> {
     await this.#operate(key, rules, 'forget', 0);
-    await this.#patience.within(this.#client.publish(this.#forgotten, key));
+    await this.#patience.within(this.#link.publish(this.#forgotten, key));
   }
 
   onForgotten(listener: (key: string) => void): void {
-    const subscriber = connectionTo(this.#options.url);
-    this.#subscriber = subscriber;
-    subscriber.on('error', (error) => this.#trouble(error));
-    this.#subscribed = asked(
-      subscriber,
-      () => undefined,
-      (error) => this.#trouble(error),
-    );
-    const subscribe = async (): Promise<void> => {
-      await subscriber.connect();
-      await subscriber.subscribe(this.#forgotten, (key) => {
-        this.#refusals?.forget(key);
-        listener(key);
-      });
-    };
-    subscribe().catch((error: unknown) => {
-      if (subscriber.isOpen) this.#trouble(error); // not when it was closed before it was there
+    this.#link.subscribe(this.#forgotten, (key) => {
+      this.#refusals?.forget(key);
+      listener(key);
     });
   }
 
   async #operate(key: string, rules: LimitRules, kind: 'content' | 'forget', amount: number): Promise<void> {
-    if (this.#isAway()) throw new Error('redis is not there');
+    const caller = this.#callers.find(key);
+    if (this.#isAway(caller)) throw new Error('redis is not there');
     const done = Promise.withResolvers<unknown>();
     this.#waiting += 1;
-    this.#add(this.#callers.find(key), rules, {
+    this.#add(caller, rules, {
       kind,
       count: 0,
       amount,
@@ -221,28 +213,23 @@ export class RedisStore implements LimitStore {
     this.#sendEnds(this.#callers.find(key)); // so that what was decided and ended before is seen
     this.#pump();
     const redisKey = this.#callers.redisKey(key);
-    const value = await this.#patience.within(this.#client.get(redisKey));
+    const value = await this.#patience.within(this.#link.send(redisKey, ['GET', redisKey]));
     if (value !== null && !isOurs(value)) throw new ForeignValue(redisKey);
     return decodeState(key, value, this.nowMs());
   }
 
   async *scan(): AsyncGenerator<CallerState> {
     const { prefix } = this.#options;
-    let cursor = '0';
-    do {
-      const page = await this.#patience.within(
-        this.#client.scan(Buffer.from(cursor), { MATCH: `${escapeGlob(prefix)}{*}`, COUNT: SCAN_PAGE }),
-      );
-      cursor = page.cursor.toString();
-      if (page.keys.length === 0) continue;
-      const values = await this.#patience.within(this.#client.mGet(page.keys));
-      for (const [index, key] of page.keys.entries()) {
-        const value = values[index] ?? null;
+    const pages = this.#link.entries(`${escapeGlob(prefix)}{*}`);
+    for (;;) {
+      const { done, value: page } = await this.#patience.within(pages.next());
+      if (done === true) return;
+      for (const [key, value] of page) {
         if (value === null || !isOurs(value)) continue;
-        const state = decodeState(key.toString().slice(prefix.length + 1, -1), value, this.nowMs());
+        const state = decodeState(key.slice(prefix.length + 1, -1), value, this.nowMs());
         if (state.windows.length > 0 || state.underWay > 0) yield state;
       }
-    } while (cursor !== '0');
+    }
   }
 
   /** Sends what is left, as far as there is a server, and closes the connection. */
@@ -256,33 +243,29 @@ export class RedisStore implements LimitStore {
       await promise;
     }
     this.#patience[Symbol.dispose]();
-    this.#questions[Symbol.dispose]();
-    this.#client.destroy();
-    this.#subscribed?.[Symbol.dispose]();
-    if (this.#subscriber?.isOpen === true) this.#subscriber.destroy();
+    this.#link[Symbol.dispose]();
   }
 
-  #isAway(): boolean {
-    return !this.#client.isReady || this.#silent;
+  #isAway({ redisKey }: Known): boolean {
+    return !this.#link.isThere(redisKey);
   }
 
   #trouble(error: unknown): void {
-    this.#troubled = true;
+    this.#troubled ??= 'lost';
     this.#options.reportError(error);
   }
 
-  /** Something has come from the server, however late. */
-  #heard(): void {
-    this.#silent = false;
+  /** Something has come from a server, however late; a script that was run ends all troubles. */
+  #heard(ended: 'lost' | 'all'): void {
     this.#answeredAt = performance.now();
-    if (!this.#troubled) return;
-    this.#troubled = false;
+    if (this.#troubled === undefined || (ended === 'lost' && this.#troubled === 'refusing')) return;
+    this.#troubled = undefined;
     this.#options.reportBack();
   }
 
   #sendEnds(caller: Known, rules = this.#rules): void {
     if (rules === undefined || !hasEnds(caller)) return;
-    if (!this.#isAway()) return this.#add(caller, rules);
+    if (!this.#isAway(caller)) return this.#add(caller, rules);
     // The lease runs out there, or the next renewal says how many are under way.
     takeEnds(caller);
     caller.uncertain = true;
@@ -312,10 +295,11 @@ export class RedisStore implements LimitStore {
       if (this.#calls > 0) return; // what is under way there must be known here, or the renewal would be wrong
       this.#sendRenewal();
     }
-    while (this.#calls < MOST_CALLS) {
+    const single = this.#options.batch === 1;
+    while (this.#calls < (single ? MOST_SINGLE_CALLS : MOST_CALLS)) {
       const batch = this.#queue[0];
       // A few operations among many that wait are no call of their own while two are under way.
-      if (batch === undefined || (this.#calls > 1 && batch.size < FEWEST_IN_CALL)) break;
+      if (batch === undefined || (!single && this.#calls > 1 && batch.size < FEWEST_IN_CALL)) break;
       this.#queue.shift();
       if (batch.size === 0) continue; // a renewal took all of it
       this.#ends.goAlong(batch);
@@ -381,19 +365,22 @@ export class RedisStore implements LimitStore {
   }
 
   async #call(batch: Batch): Promise<Buffer> {
-    if (!this.#client.isReady) throw new Error('redis is not there');
-    const { now, leaseSeconds } = this.#options;
     const keys = batch.shares.map(({ caller }) => caller.redisKey);
+    const [first = ''] = keys;
+    if (!this.#link.isThere(first)) throw new Error('redis is not there');
+    const { now, leaseSeconds } = this.#options;
     const args = [String(keys.length), ...keys, encodeCall(batch, now?.() ?? 0, this.#gateway, leaseSeconds)];
+    let reply: Buffer | null;
     try {
-      const reply = await this.#client.sendCommand<Buffer>(['EVALSHA', SCRIPT_SHA, ...args]);
-      this.#heard();
-      return reply;
+      reply = await this.#link.send(first, ['EVALSHA', SCRIPT_SHA, ...args]);
     } catch (error) {
       // A server that was restarted does not know the script, and has not run it.
       if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
-      return await this.#client.sendCommand<Buffer>(['EVAL', SCRIPT, ...args]);
+      reply = await this.#link.send(first, ['EVAL', SCRIPT, ...args]);
     }
+    if (reply === null) throw new Error('redis has answered nothing');
+    this.#heard('all');
+    return reply;
   }
 
   /** Remembers what was decided, before anything else is asked. */
@@ -430,18 +417,23 @@ export class RedisStore implements LimitStore {
     operation.asked = true;
     setTimeout(() => {
       const { ask, reject } = operation;
-      if (ask !== undefined && !this.#isAway()) return this.#add(this.#callers.find(ask.key), ask.rules, operation);
+      const caller = ask && this.#callers.find(ask.key);
+      if (ask !== undefined && caller !== undefined && !this.#isAway(caller)) {
+        return this.#add(caller, ask.rules, operation);
+      }
       this.#waiting -= 1;
       reject?.(new Error('redis is not there'));
     }, ASK_AGAIN_MS);
   }
 
   #fail(batch: Batch, error: unknown): void {
+    this.#troubled = error instanceof NoAnswer ? 'lost' : 'refusing';
     if (error instanceof NoAnswer) {
-      this.#silent = true;
-      this.#troubled = true;
-      // Those that wait for their turn would have to wait as long again.
-      for (const waiting of this.#queue.splice(0)) this.#drop(waiting, error);
+      this.#link.noAnswer(batch.shares[0]?.caller.redisKey ?? '');
+      // Those that wait for their turn there would have to wait as long again.
+      const waiting = this.#queue;
+      this.#queue = waiting.filter(({ shares }) => shares.every(({ caller }) => !this.#isAway(caller)));
+      for (const other of waiting) if (!this.#queue.includes(other)) this.#drop(other, error);
     }
     this.#drop(batch, error);
   }
@@ -460,10 +452,13 @@ export class RedisStore implements LimitStore {
   }
 
   #renew(): void {
-    if (this.#isAway() || this.#rules === undefined) return;
-    if (this.#callers.toRenew().length === 0) return;
+    if (this.#rules === undefined || this.#toRenew().length === 0) return;
     this.#renewalDue = true;
     this.#pump();
+  }
+
+  #toRenew(): Known[] {
+    return this.#callers.toRenew().filter((caller) => !this.#isAway(caller));
   }
 
   /** Says how many requests each caller really has under way here. Its ends that still wait go before that. */
@@ -471,7 +466,7 @@ export class RedisStore implements LimitStore {
     this.#renewalDue = false;
     const rules = this.#rules;
     if (rules === undefined) return;
-    const callers = new Set(this.#callers.toRenew());
+    const callers = new Set(this.#toRenew());
     const ends = this.#queue.map((waiting) => waiting.takeEnds(callers));
     let batch = new Batch(rules);
     for (const caller of callers) {
@@ -484,6 +479,16 @@ export class RedisStore implements LimitStore {
     }
     if (batch.size > 0) void this.#send(batch);
   }
+}
+
+type Settings = Readonly<
+  Required<Pick<RedisStoreOptions, 'prefix' | 'timeoutMs' | 'leaseSeconds' | 'batch' | 'reportError' | 'reportBack'>>
+> &
+  Readonly<{ now: (() => number) | undefined }>;
+
+function linkTo({ url = 'redis://127.0.0.1:6379', sentinels, cluster }: RedisStoreOptions, events: LinkEvents): Link {
+  if (cluster !== undefined) return new ClusterLink(cluster, events);
+  return sentinels === undefined ? new SingleLink(url, events) : new SentinelLink(url, sentinels, events);
 }
 
 const CONCURRENT = LIMITS.indexOf('concurrent');

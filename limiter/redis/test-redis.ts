@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,14 +24,23 @@ export class TestRedis implements AsyncDisposable {
     return redis;
   }
 
+  /** Not running yet: for `startWith`. */
+  static prepare(): TestRedis {
+    return new TestRedis(mkdtempSync(join(tmpdir(), 'gantry-redis-')), []);
+  }
+
   async start(): Promise<void> {
     const args = ['--port', '0', '--unixsocket', this.url, '--save', '', '--appendonly', 'no', '--dir', this.folder];
-    const child = spawn('redis-server', [...args, ...this.#options], { stdio: ['ignore', 'pipe', 'inherit'] });
+    await this.startWith(...args, ...this.#options);
+  }
+
+  async startWith(...args: readonly string[]): Promise<void> {
+    const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'] });
     this.#process = child;
     let said = '';
     for await (const chunk of child.stdout) {
       said += String(chunk);
-      if (said.includes('ready to accept connections') || said.includes('eady to accept')) break;
+      if (said.includes('eady to accept') || said.includes('Sentinel ID is')) break;
     }
   }
 

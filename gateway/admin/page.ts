@@ -1,0 +1,65 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { IncomingHttpHeaders } from 'node:http';
+import { join } from 'node:path';
+
+import { isLoopback } from '../identity/address.ts';
+import type { Operator } from '../operator.ts';
+import type { History } from './history.ts';
+
+const html = readFileSync(join(import.meta.dirname, 'page.html'), 'utf8');
+
+/** The page for people: one file, whose script and style are the only ones that a browser runs. */
+export const PAGE = {
+  body: html,
+  headers: {
+    'content-security-policy':
+      `default-src 'none'; script-src ${hashOf('script')}; style-src ${hashOf('style')}; connect-src 'self'; ` +
+      "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    'x-content-type-options': 'nosniff',
+    'referrer-policy': 'no-referrer',
+    'cache-control': 'no-store',
+  },
+} as const;
+
+function hashOf(element: 'script' | 'style'): string {
+  const [, text = ''] = new RegExp(`<${element}[^>]*>([^]*?)</${element}>`).exec(html) ?? [];
+  return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+}
+
+const MOST_LIMITED = 200;
+
+/** What the page shows. */
+export async function pageData(operator: Operator, history: History): Promise<object> {
+  const [limited, top, minutes, counts] = await Promise.all([
+    operator.limited(),
+    operator.top(),
+    history.minutes(),
+    operator.counts(),
+  ]);
+  const longest = limited.toSorted((one, other) => other.untilSeconds - one.untilSeconds);
+  return {
+    now: Math.floor(Date.now() / 1000),
+    underWay: counts.underWay,
+    connections: counts.openConnections,
+    limited: longest.slice(0, MOST_LIMITED),
+    limitedInAll: limited.length,
+    top: top.slice(0, 50),
+    history: minutes,
+  };
+}
+
+/**
+ * Why a request to the page's port is refused: it comes from another site, or by a name of another site that leads here.
+ * A browser says both; who else can connect is on this machine. Undefined: it is not.
+ */
+export function foreign(headers: IncomingHttpHeaders, port: number): string | undefined {
+  const { host = '', origin } = headers;
+  const name = new RegExp(`^(.*):${port}$`).exec(host)?.[1] ?? (port === 80 ? host : '');
+  if (!isLoopback(name)) return `Host may be 127.0.0.1:${port}, [::1]:${port} or localhost:${port}`;
+  if (origin !== undefined && origin !== `http://${host}`) return 'requests of other sites are not answered';
+  const site = headers['sec-fetch-site'];
+  if (site !== undefined && site !== 'same-origin' && site !== 'none')
+    return 'requests of other sites are not answered';
+  return undefined;
+}
