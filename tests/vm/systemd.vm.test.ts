@@ -46,7 +46,7 @@ suite('systemd as the owner of the cgroups', { concurrency: false }, () => {
       assert.equal(await property(scope, 'ActiveState'), 'active');
       assert.equal(await property(scope, 'MemoryMax'), String(64 << 20));
       const { stdout } = await execute('systemd-cgls', ['--no-pager', '--full']);
-      assert.match(stdout, new RegExp(`${scope}[\\s\\S]{1,80}sleep 1000`));
+      assert.match(stdout, new RegExp(`${scope}[\\s\\S]{1,400}?sleep 1000`));
       const update = {
         Memory: 80 << 20,
         MemorySwap: 90 << 20,

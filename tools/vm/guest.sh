@@ -24,6 +24,7 @@ tests=''
 while read -r word; do
   case "$word" in
     demo) ./gantry demo || status=1 ;;
+    *=*) export "${word?}" ;;
     *) tests="$tests $word" ;;
   esac
 done <vm-job

@@ -9,7 +9,10 @@ import { bootMachine } from './boot.ts';
 import { CACHE, checkoutDisk, machineImage, modulesDisk, SUITES, type Suite } from './image.ts';
 
 /** Those whose result the kernel, the cgroups and systemd decide. */
-const DEFAULT_PLACES = ['demo', 'tests/vm/', 'engine/host/', 'engine/oci/', 'engine/runtime/shim-oom', 'engine/exec/'];
+const DEFAULT_PLACES = [
+  ...['demo', 'tests/vm/', 'engine/runtime/shim-oom', 'engine/system/system.root', 'tests/docker-cli'],
+  ...['GANTRY_CRASHES=5', 'tests/crash.root'],
+];
 
 const words = process.argv.slice(2);
 const named = SUITES.find((suite) => suite === words[0]);
