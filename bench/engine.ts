@@ -3,6 +3,7 @@ import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
 import { Dockerd } from '@gantry/testing/dockerd.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
+import { FOLLOWED, followersCpu, HEALTH_CHECKS, healthCheckCpu } from './cpu.ts';
 import { Fresh, freshBudgets } from './fresh.ts';
 import { compare, tableOf, type Budget, type Row } from './measure.ts';
 import { AFTER_WORK, idleMemory, memoryAfterWork, monitorMemory } from './memory.ts';
@@ -88,6 +89,12 @@ export async function engineBudgets(only?: string): Promise<Row[]> {
   if (wanted(AFTER_WORK)) {
     add(await memoryAfterWork({ subject: ours, pid: engine.pid }, { subject: theirs, pid: dockerd.pid }));
   }
+  const [mine, other] = [
+    { api: engine, pid: engine.pid },
+    { api: dockerd.api, pid: dockerd.pid },
+  ];
+  if (wanted(HEALTH_CHECKS)) add(await healthCheckCpu(mine, other));
+  if (wanted(FOLLOWED)) add(await followersCpu(mine, other));
   await ours.clear();
   await theirs.clear();
   return rows;
