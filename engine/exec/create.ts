@@ -20,6 +20,9 @@ export function createExec(engine: Needs, ref: string, body: ExecCreateBody): Ex
   parseDetachKeys(body.DetachKeys);
   const command = typeof body.Cmd === 'string' ? [body.Cmd] : (body.Cmd ?? []);
   if (command.length === 0 || command[0] === '') throw new EngineError('invalid', 'No exec command specified');
+  if (engine.containers.find(ref).state.status === 'restarting') {
+    throw new EngineError('conflict', `Container ${ref} is restarting, wait until the container is running`);
+  }
   const { container } = findAlive(engine, ref);
   if (container.state.status === 'paused') {
     throw new EngineError('conflict', `Container ${ref} is paused, unpause the container before exec`);

@@ -273,6 +273,29 @@ suite('processes in running containers', { concurrency: false }, () => {
     assert.equal((await engine.get(`/exec/${id}/json`)).status, 404);
   });
 
+  test('one that was not started goes with the run of its container, as in dockerd', async () => {
+    const stopped = await engine.run(['sleep', '1000']);
+    const id = await create({ Cmd: ['true'] }, stopped);
+    await engine.post(`/containers/${stopped}/restart?t=0`);
+
+    const { body } = await engine.get<{ ExecIDs: string[] | null }>(`/containers/${stopped}/json`);
+    const [found, started] = [await engine.get(`/exec/${id}/json`), await engine.post(`/exec/${id}/start`, {})];
+
+    assert.deepEqual([body.ExecIDs, found.status, started.status], [null, 404, 404]);
+    await engine.delete(`/containers/${stopped}?force=1`);
+  });
+
+  test('a container between two runs says so', async () => {
+    const HostConfig = { RestartPolicy: { Name: 'always' } };
+    const restarting = await engine.run(['false'], { HostConfig });
+    let message = '';
+    while (!message.includes('is restarting, wait until the container is running')) {
+      const { body } = await engine.post<{ message?: string }>(`/containers/${restarting}/exec`, { Cmd: ['true'] });
+      message = body.message ?? '';
+    }
+    await engine.delete(`/containers/${restarting}?force=1`);
+  });
+
   test('a string is one command, and the events name it as docker does', async () => {
     const id = await create({ Cmd: 'true' });
     const session = await start(id);

@@ -111,6 +111,13 @@ export class ExecStore {
     this.#table.delete(id);
   }
 
+  /** The run of the container is over: what was not started cannot be any more. */
+  deleteUnstartedOf(containerId: string): void {
+    for (const { id, state } of this.#table.in('container', containerId)) {
+      if (state.status === 'created') this.delete(id);
+    }
+  }
+
   /** The container is removed. */
   deleteOf(containerId: string): void {
     for (const { id } of this.#table.in('container', containerId)) this.delete(id);

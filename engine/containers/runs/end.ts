@@ -1,5 +1,6 @@
 import type { Config } from '../../config/daemon-config.ts';
 import type { Database } from '../../db/database.ts';
+import type { ExecStore } from '../../exec/store.ts';
 import { settlesWithin, type Clock } from '../../lib/clock.ts';
 import type { Deliveries } from '../../logs/delivery/deliveries.ts';
 import { closeSandbox, type NetworkNeeds } from '../../networks/sandbox.ts';
@@ -25,6 +26,7 @@ export type EndNeeds = NetworkNeeds &
     containers: ContainerStore;
     db: Database;
     deliveries: Deliveries;
+    execs: ExecStore;
     health: HealthChecks;
     runs: Runs;
     runtimes: Runtimes;
@@ -63,7 +65,7 @@ export function followRun(engine: EndNeeds, id: string, shim: Shim): void {
 
 /** Stores an end: one commit for the state, what is given back, and the events. */
 export function recordEnd(engine: EndNeeds, id: string, status: ExitStatus): void {
-  const { containers, db, events, health, runs } = engine;
+  const { containers, db, events, execs, health, runs } = engine;
   const state = containers.get(id)?.state;
   if (state === undefined || !isAlive(state)) return; // somebody else saw it first
   const ended = db.transaction(() => {
@@ -74,6 +76,7 @@ export function recordEnd(engine: EndNeeds, id: string, status: ExitStatus): voi
     }));
     emitContainer(events, 'die', exited, { exitCode: String(status.exitCode) });
     health.end(id);
+    execs.deleteUnstartedOf(id);
     closeSandbox(engine, id);
     emitUnmounts(events, exited);
     applyRestartPolicy(engine, exited, { ran: true });
