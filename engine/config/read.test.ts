@@ -121,7 +121,7 @@ suite('what is refused as a flag', () => {
     ['--dns=resolver.example', /^flag --dns: resolver\.example is not an ip address$/],
     ['--label=plain', /^flag --label: bad attribute format: plain/],
     ['--log-level=loud', /^flag --log-level: .*"loud"$/],
-    ['--log-driver=syslog', /^flag --log-driver: .*"syslog"$/],
+    ['--log-driver=nosuch', /^flag --log-driver: .*"nosuch"$/],
     ['--log-opt=max-size=big', /^flag --log-opt: .*max-size.*big/],
     ['--log-opt=max-sighs=1m', /^flag --log-opt: unknown log opt 'max-sighs'/],
     ['--default-ulimit=files=1', /^flag --default-ulimit: invalid ulimit type: files$/],

@@ -160,7 +160,7 @@ function isCut(error: unknown): boolean {
 
 for (const kills of [false, true]) {
   const name = kills ? 'the same while the daemon is killed' : `${CLIENTS} clients at ${NAMES.length} containers`;
-  test(`records, kernel, events and logs agree: ${name}`, { timeout: (SECONDS + 400) * 1000 }, async (t) => {
+  test(`records, kernel, events and logs agree: ${name}`, async (t) => {
     t.diagnostic(`GANTRY_ATTACK_SEED=${SEED}`);
     await using engine = await TestEngine.start();
     const clients = new Clients(engine);
@@ -207,7 +207,7 @@ async function agree(engine: TestEngine, { refusals }: Clients, t: TestContext):
 
 /** The kernel has what the record says. A restart policy changes both at any moment. */
 async function isAsSaid(engine: TestEngine, id: string): Promise<void> {
-  const deadline = performance.now() + 60_000;
+  const deadline = performance.now() + 120_000;
   for (;;) {
     const before = await inspect(engine, id);
     const isThere = existsSync(`/proc/${before.State.Pid}`) && before.State.Pid > 0;
@@ -263,7 +263,7 @@ async function eventsOf(engine: TestEngine): Promise<Told[]> {
 }
 
 async function nothingIsLeft(engine: TestEngine): Promise<void> {
-  const deadline = performance.now() + 90_000;
+  const deadline = performance.now() + 120_000;
   for (;;) {
     const cgroups = globSync([`/sys/fs/cgroup${CGROUP_PARENT}/*/`, `/sys/fs/cgroup/*${CGROUP_PARENT}/*/`]);
     const folders = ['exec/shims/*', 'data/containers/*', 'data/writable/*', 'data/writable/.trash/*'].flatMap((name) =>

@@ -14,7 +14,7 @@ const OFTEN = SECOND / 5;
 
 type Health = NonNullable<Inspect['State']['Health']>;
 
-suite('health checks', { concurrency: false, timeout: 240_000 }, () => {
+suite('health checks', { concurrency: false }, () => {
   let engine: TestEngine;
   before(async () => {
     engine = await TestEngine.start();
