@@ -24,25 +24,30 @@ export class Dockerd implements AsyncDisposable {
   readonly api: Api;
   readonly #flags: readonly string[];
   readonly #netns: string | undefined;
+  readonly #within: readonly string[];
   #process: ChildProcess;
 
   private constructor(
     directory: string,
-    { flags, netns }: { flags: readonly string[]; netns: string | undefined },
+    { flags, netns, within }: { flags: readonly string[]; netns: string | undefined; within: readonly string[] },
     process: ChildProcess,
   ) {
     this.directory = directory;
     this.#flags = flags;
     this.#netns = netns;
+    this.#within = within;
     this.socketPath = join(directory, 'docker.sock');
     this.api = new Api(this.socketPath);
     this.#process = process;
   }
 
-  /** `netns`: a network namespace to share with others, instead of one of its own. */
-  static async start(flags: readonly string[] = [], netns?: string): Promise<Dockerd> {
+  /**
+   * `netns`: a network namespace to share with others, instead of one of its own. `within`: a command that runs it, such
+   * as `nsenter`, put before its words.
+   */
+  static async start(flags: readonly string[] = [], netns?: string, within: readonly string[] = []): Promise<Dockerd> {
     const directory = await mkdtemp(join(tmpdir(), 'dockerd-'));
-    const dockerd = new Dockerd(directory, { flags, netns }, await launch(directory, flags, netns));
+    const dockerd = new Dockerd(directory, { flags, netns, within }, await launch(directory, flags, netns, within));
     await dockerd.api.get('/_ping');
     return dockerd;
   }
@@ -55,7 +60,7 @@ export class Dockerd implements AsyncDisposable {
   async restart(): Promise<void> {
     await endProcess(this.#process);
     await rm(this.socketPath, { force: true });
-    this.#process = await launch(this.directory, this.#flags, this.#netns);
+    this.#process = await launch(this.directory, this.#flags, this.#netns, this.#within);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -68,9 +73,15 @@ export class Dockerd implements AsyncDisposable {
   }
 }
 
-async function launch(directory: string, flags: readonly string[], netns: string | undefined): Promise<ChildProcess> {
+async function launch(
+  directory: string,
+  flags: readonly string[],
+  netns: string | undefined,
+  within: readonly string[],
+): Promise<ChildProcess> {
   const socketPath = join(directory, 'docker.sock');
   const command = [
+    ...within,
     '/usr/sbin/dockerd',
     `--host=unix://${socketPath}`,
     `--data-root=${directory}/data`,

@@ -7,8 +7,8 @@ import { gunzipSync } from 'node:zlib';
 
 import { Arrivals } from './log-receivers.ts';
 
-/** A request as it came, unpacked. */
-export type Asked = Readonly<{ method: string; url: string; headers: IncomingHttpHeaders; text: string }>;
+/** A request as it came; `text` is its body unpacked. */
+export type Asked = Readonly<{ method: string; url: string; headers: IncomingHttpHeaders; body: Buffer; text: string }>;
 
 type Answer = Readonly<{ status: number; body: string }>;
 
@@ -56,7 +56,7 @@ export class HttpRecorder implements AsyncDisposable {
     const { method = '', url = '', headers } = request;
     const body = await buffer(request);
     const text = (headers['content-encoding'] === 'gzip' ? gunzipSync(body) : body).toString();
-    const asked = { method, url, headers, text };
+    const asked = { method, url, headers, body, text };
     this.asked.push(asked);
     return asked;
   }

@@ -1,14 +1,19 @@
 import type { Container } from '../containers/store.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { LogDriver } from './driver.ts';
+import { awslogs } from './drivers/awslogs.ts';
 import { fluentd } from './drivers/fluentd.ts';
 import { gelf } from './drivers/gelf.ts';
+import { journald } from './drivers/journald.ts';
 import { jsonFile } from './drivers/json-file.ts';
+import { local } from './drivers/local.ts';
 import { none } from './drivers/none.ts';
 import { splunk } from './drivers/splunk.ts';
 import { syslog } from './drivers/syslog.ts';
 
-const drivers = new Map([fluentd, gelf, jsonFile, none, splunk, syslog].map((driver) => [driver.name, driver]));
+const drivers = new Map(
+  [awslogs, fluentd, gelf, journald, jsonFile, local, none, splunk, syslog].map((driver) => [driver.name, driver]),
+);
 
 export const LOG_DRIVERS: readonly string[] = [...drivers.keys()];
 

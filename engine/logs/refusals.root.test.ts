@@ -94,6 +94,18 @@ const rows: [string | undefined, Options][] = [
   ['fluentd', { 'fluentd-retry-wait': 'soon' }],
   ['fluentd', { color: 'red' }],
   ['splunk', { color: 'red' }],
+  ['awslogs', {}],
+  ['awslogs', { 'awslogs-group': '' }],
+  ['awslogs', { 'awslogs-group': 'g', 'awslogs-stream': 's', 'awslogs-region': 'r', 'awslogs-create-group': 'T' }],
+  ['awslogs', { 'awslogs-group': 'g', 'awslogs-create-group': 'maybe' }],
+  ['awslogs', { 'awslogs-group': 'g', 'awslogs-force-flush-interval-seconds': '0' }],
+  ['awslogs', { 'awslogs-group': 'g', 'awslogs-max-buffered-events': 'x' }],
+  ['awslogs', { 'awslogs-group': 'g', 'awslogs-datetime-format': '%Y', 'awslogs-multiline-pattern': 'x' }],
+  ['awslogs', { 'awslogs-group': 'g', labels: 'a' }],
+  ['journald', { tag: '{{.Name}}', labels: 'a', 'env-regex': 'b' }],
+  ['journald', { 'max-size': '1m' }],
+  ['local', { 'max-size': '1m', 'max-file': '3', compress: 'false' }],
+  ['local', { labels: 'a' }],
 ];
 for (const [Type, Config] of rows) {
   test(`${Type ?? 'no driver'} with ${JSON.stringify(Config)} is answered as by dockerd`, async () => {
@@ -107,6 +119,11 @@ for (const [Type, Config] of rows) {
 
 /** What dockerd says in the same words when the container starts. */
 const atTheStart: [string, Options][] = [
+  ['local', { 'max-size': 'x' }],
+  ['local', { 'max-file': 'x' }],
+  ['local', { 'max-file': '1' }],
+  ['local', { 'max-file': '-1' }],
+  ['local', { compress: 'x' }],
   ['fluentd', { 'fluentd-address': 'udp://127.0.0.1:1' }],
   ['splunk', {}],
   ['splunk', { 'splunk-url': 'http://127.0.0.1:1' }],
