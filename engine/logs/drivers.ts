@@ -1,15 +1,15 @@
 import type { Container } from '../containers/store.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { LogDriver } from './driver.ts';
-import { awslogs } from './drivers/awslogs.ts';
-import { fluentd } from './drivers/fluentd.ts';
+import { awslogs } from './drivers/awslogs/awslogs.ts';
+import { fluentd } from './drivers/fluentd/fluentd.ts';
 import { gelf } from './drivers/gelf.ts';
 import { journald } from './drivers/journald.ts';
 import { jsonFile } from './drivers/json-file.ts';
 import { local } from './drivers/local.ts';
 import { none } from './drivers/none.ts';
-import { splunk } from './drivers/splunk.ts';
-import { syslog } from './drivers/syslog.ts';
+import { splunk } from './drivers/splunk/splunk.ts';
+import { syslog } from './drivers/syslog/syslog.ts';
 
 const drivers = new Map(
   [awslogs, fluentd, gelf, journald, jsonFile, local, none, splunk, syslog].map((driver) => [driver.name, driver]),

@@ -1,10 +1,10 @@
-import { EngineError } from '../../lib/errors.ts';
-import type { LogOptions } from '../driver.ts';
-import { hostAndPort, transportUrl, withoutBrackets, type HostAndPort } from '../receivers/address.ts';
-import { bytesOf } from '../size.ts';
-import { checkTag } from '../tag.ts';
-import { isTrue } from '../truth.ts';
-import { deliveringDriver } from './delivering.ts';
+import { EngineError } from '../../../lib/errors.ts';
+import type { LogOptions } from '../../driver.ts';
+import { hostAndPort, transportUrl, withoutBrackets, type HostAndPort } from '../../receivers/address.ts';
+import { bytesOf } from '../../size.ts';
+import { checkTag } from '../../tag.ts';
+import { isTrue } from '../../truth.ts';
+import { deliveringDriver } from '../delivering.ts';
 
 type FluentdAddress = HostAndPort | { path: string };
 

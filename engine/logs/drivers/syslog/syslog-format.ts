@@ -1,4 +1,4 @@
-import type { Line } from '../delivery/line.ts';
+import type { Line } from '../../delivery/line.ts';
 
 /** What stands in every message of a container. */
 export type SyslogSource = Readonly<{ facility: number; hostname: string; tag: string; pid: number; timeZone: string }>;

@@ -1,4 +1,4 @@
-import { deliveringDriver } from './delivering.ts';
+import { deliveringDriver } from '../delivering.ts';
 import { checkSplunk } from './splunk-options.ts';
 
 /** The HTTP event collector of Splunk. */

@@ -1,6 +1,6 @@
-import type { Pattern } from '../../lib/pattern.ts';
-import type { Line } from '../delivery/line.ts';
-import type { LogOptions } from '../driver.ts';
+import type { Pattern } from '../../../lib/pattern.ts';
+import type { Line } from '../../delivery/line.ts';
+import type { LogOptions } from '../../driver.ts';
 
 /** What CloudWatch takes as one message of a log. */
 export type LogEvent = Readonly<{ timestamp: number; message: string }>;

@@ -4,14 +4,14 @@ import { hostname } from 'node:os';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 
-import type { Line } from '../delivery/line.ts';
-import type { Sender, SenderContext } from '../delivery/sender.ts';
-import type { LogOptions } from '../driver.ts';
-import { extraAttributes } from '../log-attributes.ts';
-import { HttpReceiver, type HttpAnswer } from '../receivers/http-receiver.ts';
-import { tlsFiles } from '../receivers/tls.ts';
-import { tagOf } from '../tag.ts';
-import { isTrue } from '../truth.ts';
+import type { Line } from '../../delivery/line.ts';
+import type { Sender, SenderContext } from '../../delivery/sender.ts';
+import type { LogOptions } from '../../driver.ts';
+import { extraAttributes } from '../../log-attributes.ts';
+import { HttpReceiver, type HttpAnswer } from '../../receivers/http-receiver.ts';
+import { tlsFiles } from '../../receivers/tls.ts';
+import { tagOf } from '../../tag.ts';
+import { isTrue } from '../../truth.ts';
 import { collectorUrl, gzipLevel } from './splunk-options.ts';
 
 const LIMITS = { lines: 1000, bytes: 512 * 1024 };

@@ -1,13 +1,13 @@
 import aws4 from 'aws4';
 
-import { parsePattern, type Pattern } from '../../lib/pattern.ts';
-import { VERSION } from '../../version.ts';
-import type { Line } from '../delivery/line.ts';
-import type { Sender, SenderContext } from '../delivery/sender.ts';
-import { AwsCredentials, regionOf } from '../receivers/aws-credentials.ts';
-import { HttpReceiver } from '../receivers/http-receiver.ts';
-import { tagOf } from '../tag.ts';
-import { isTrue } from '../truth.ts';
+import { parsePattern, type Pattern } from '../../../lib/pattern.ts';
+import { VERSION } from '../../../version.ts';
+import type { Line } from '../../delivery/line.ts';
+import type { Sender, SenderContext } from '../../delivery/sender.ts';
+import { AwsCredentials, regionOf } from '../../receivers/aws-credentials.ts';
+import { HttpReceiver } from '../../receivers/http-receiver.ts';
+import { tagOf } from '../../tag.ts';
+import { isTrue } from '../../truth.ts';
 import { EVENT_BYTES, eventsByLine, eventsByPattern, multilinePattern, type LogEvent } from './awslogs-events.ts';
 
 const LIMITS = { lines: 8000, bytes: 512 * 1024 };

@@ -1,10 +1,10 @@
-import { EngineError } from '../../lib/errors.ts';
-import { parsePattern } from '../../lib/pattern.ts';
-import type { LogOptions } from '../driver.ts';
-import { checkTag } from '../tag.ts';
-import { isTrue } from '../truth.ts';
+import { EngineError } from '../../../lib/errors.ts';
+import { parsePattern } from '../../../lib/pattern.ts';
+import type { LogOptions } from '../../driver.ts';
+import { checkTag } from '../../tag.ts';
+import { isTrue } from '../../truth.ts';
+import { deliveringDriver } from '../delivering.ts';
 import { multilinePattern } from './awslogs-events.ts';
-import { deliveringDriver } from './delivering.ts';
 
 /** Amazon CloudWatch Logs. */
 export const awslogs = deliveringDriver({

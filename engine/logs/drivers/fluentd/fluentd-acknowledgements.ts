@@ -1,6 +1,6 @@
 import { decodeMulti } from '@msgpack/msgpack';
 
-import type { Clock } from '../../lib/clock.ts';
+import type { Clock } from '../../../lib/clock.ts';
 
 /** A receiver that takes longer to store a batch is asked again. */
 const PATIENCE_MS = 60_000;

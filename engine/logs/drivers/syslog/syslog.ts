@@ -3,17 +3,17 @@ import { connect } from 'node:net';
 import { hostname } from 'node:os';
 import { connect as connectTls, type ConnectionOptions } from 'node:tls';
 
-import { EngineError } from '../../lib/errors.ts';
-import type { Line } from '../delivery/line.ts';
-import type { Sender, SenderContext } from '../delivery/sender.ts';
-import type { LogOptions } from '../driver.ts';
-import { hostAndPort, transportUrl, withoutBrackets, type HostAndPort } from '../receivers/address.ts';
-import { Connection } from '../receivers/connection.ts';
-import { Datagrams } from '../receivers/datagrams.ts';
-import { LocalDatagrams } from '../receivers/local-datagrams.ts';
-import { tlsFiles } from '../receivers/tls.ts';
-import { checkTag, tagOf } from '../tag.ts';
-import { deliveringDriver } from './delivering.ts';
+import { EngineError } from '../../../lib/errors.ts';
+import type { Line } from '../../delivery/line.ts';
+import type { Sender, SenderContext } from '../../delivery/sender.ts';
+import type { LogOptions } from '../../driver.ts';
+import { hostAndPort, transportUrl, withoutBrackets, type HostAndPort } from '../../receivers/address.ts';
+import { Connection } from '../../receivers/connection.ts';
+import { Datagrams } from '../../receivers/datagrams.ts';
+import { LocalDatagrams } from '../../receivers/local-datagrams.ts';
+import { tlsFiles } from '../../receivers/tls.ts';
+import { checkTag, tagOf } from '../../tag.ts';
+import { deliveringDriver } from '../delivering.ts';
 import { SYSLOG_FORMATS, type SyslogHead, type SyslogSource } from './syslog-format.ts';
 
 const NAMES = ['kern', 'user', 'mail', 'daemon', 'auth', 'syslog', 'lpr', 'news', 'uucp', 'cron', 'authpriv', 'ftp'];

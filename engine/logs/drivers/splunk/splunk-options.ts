@@ -1,8 +1,8 @@
-import { EngineError } from '../../lib/errors.ts';
-import type { LogOptions } from '../driver.ts';
-import { tlsFiles } from '../receivers/tls.ts';
-import { checkTag } from '../tag.ts';
-import { isTrue } from '../truth.ts';
+import { EngineError } from '../../../lib/errors.ts';
+import type { LogOptions } from '../../driver.ts';
+import { tlsFiles } from '../../receivers/tls.ts';
+import { checkTag } from '../../tag.ts';
+import { isTrue } from '../../truth.ts';
 
 const TRUTHS = ['insecureskipverify', 'verify-connection', 'gzip', 'index-acknowledgment'];
 const DEFAULT_LEVEL = -1;

@@ -3,14 +3,14 @@ import { connect } from 'node:net';
 
 import { encode, ExtData } from '@msgpack/msgpack';
 
-import type { Line } from '../delivery/line.ts';
-import type { Sender, SenderContext } from '../delivery/sender.ts';
-import type { LogOptions } from '../driver.ts';
-import { extraAttributes } from '../log-attributes.ts';
-import type { HostAndPort } from '../receivers/address.ts';
-import { Connection } from '../receivers/connection.ts';
-import { tagOf } from '../tag.ts';
-import { isTrue } from '../truth.ts';
+import type { Line } from '../../delivery/line.ts';
+import type { Sender, SenderContext } from '../../delivery/sender.ts';
+import type { LogOptions } from '../../driver.ts';
+import { extraAttributes } from '../../log-attributes.ts';
+import type { HostAndPort } from '../../receivers/address.ts';
+import { Connection } from '../../receivers/connection.ts';
+import { tagOf } from '../../tag.ts';
+import { isTrue } from '../../truth.ts';
 import { Acknowledgements } from './fluentd-acknowledgements.ts';
 
 const LIMITS = { lines: 500, bytes: 128 * 1024 };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { START, type Line } from '../delivery/line.ts';
+import { START, type Line } from '../../delivery/line.ts';
 import { eventsByLine, eventsByPattern, multilinePattern } from './awslogs-events.ts';
 
 type Written = { text: string; source?: 'stdout' | 'stderr'; piece?: [number, boolean] };
