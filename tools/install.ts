@@ -1,0 +1,166 @@
+/**
+ * Makes the gateway a service of systemd, or ends that: `./gantry install gateway`, `./gantry uninstall gateway`.
+ *
+ * `--root FOLDER` writes below another root, such as that of an image, and starts nothing.
+ */
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { parseArgs } from 'node:util';
+
+const UNIT = '/etc/systemd/system/gantry-gateway.service';
+const CONFIG = '/etc/gantry/gateway.yaml';
+const SERVICE = 'gantry-gateway.service';
+/** A unit without this line is somebody else's. */
+const MARK = '# written by ./gantry install gateway';
+
+const CONFIG_EXAMPLE = `# The rate-limit gateway: docs/gateway.md lists all settings. After a change: systemctl reload ${SERVICE}
+listen: 127.0.0.1:8080
+upstream: http://127.0.0.1:3000
+store: { kind: sqlite, path: /var/lib/gantry-gateway/limits.db }
+admin: { socket: /run/gantry-gateway/admin.sock }
+`;
+
+const gantry = dirname(import.meta.dirname);
+
+/** What there is to be done, where there is no `--root`. */
+type Machine = Readonly<{ isRoot: boolean; hasSystemd: boolean; systemctl: (...args: string[]) => void }>;
+
+class InstallError extends Error {}
+
+if (import.meta.main) {
+  try {
+    const [action = '', , ...args] = process.argv.slice(2);
+    const { values } = parseArgs({ args, options: { root: { type: 'string' } } });
+    const says = action === 'install' ? install(values.root, thisMachine()) : uninstall(values.root, thisMachine());
+    console.log(says);
+  } catch (error) {
+    if (!(error instanceof InstallError || (error instanceof Error && 'code' in error))) throw error;
+    console.error(`gantry: ${error.message}`);
+    process.exitCode = 1;
+  }
+}
+
+function thisMachine(): Machine {
+  return {
+    isRoot: process.getuid?.() === 0,
+    hasSystemd: existsSync('/run/systemd/system'),
+    systemctl: (...args) => {
+      const { status, error } = spawnSync('systemctl', args, { stdio: 'inherit' });
+      if (status !== 0) throw new InstallError(error?.message ?? `systemctl ${args.join(' ')} has failed`);
+    },
+  };
+}
+
+/** Returns what it has done and what is left to do. */
+export function install(root: string | undefined, { isRoot, hasSystemd, systemctl }: Machine): string {
+  const command = `${process.execPath} -- ${join(gantry, 'gateway/main.ts')} --config ${CONFIG}`;
+  if (root === undefined) {
+    if (!hasSystemd) {
+      throw new InstallError(
+        `systemd does not run here. Have your own supervisor run this, and send it SIGHUP to reload and SIGTERM to end:\n  ${command}`,
+      );
+    }
+    if (!isRoot) throw new InstallError('to install a service needs root (or --root FOLDER)');
+    refuseHidden(gantry);
+  }
+  const unit = join(root ?? '/', UNIT);
+  const config = join(root ?? '/', CONFIG);
+  refuseForeign(unit);
+  const isNew = !existsSync(config);
+  if (isNew) write(config, CONFIG_EXAMPLE);
+  write(unit, unitText());
+  const said = [`written: ${unit}${isNew ? `, ${config}` : ''}`];
+  if (root !== undefined) return [...said, `then: systemctl enable --now ${SERVICE}`].join('\n');
+  systemctl('daemon-reload');
+  if (isNew) {
+    return [...said, `${config} needs the address of your server; then: systemctl enable --now ${SERVICE}`].join('\n');
+  }
+  systemctl('enable', SERVICE);
+  systemctl('restart', SERVICE);
+  return [...said, `${SERVICE} runs; its log: journalctl -u ${SERVICE}`].join('\n');
+}
+
+/** Settings and counts stay. */
+export function uninstall(root: string | undefined, { isRoot, hasSystemd, systemctl }: Machine): string {
+  if (root === undefined && !isRoot) throw new InstallError('to remove a service needs root (or --root FOLDER)');
+  const unit = join(root ?? '/', UNIT);
+  if (!existsSync(unit)) return `there is no ${unit}`;
+  refuseForeign(unit);
+  const tellsSystemd = root === undefined && hasSystemd;
+  if (tellsSystemd) systemctl('disable', '--now', SERVICE);
+  rmSync(unit);
+  if (tellsSystemd) systemctl('daemon-reload');
+  return `removed: ${unit}; ${join(root ?? '/', CONFIG)} and /var/lib/gantry-gateway stay`;
+}
+
+function refuseForeign(unit: string): void {
+  if (existsSync(unit) && !readFileSync(unit, 'utf8').startsWith(MARK)) {
+    throw new InstallError(`${unit} was not written by Gantry, and stays as it is`);
+  }
+}
+
+/** The service has a user of its own, who has to reach the program. */
+function refuseHidden(folder: string): void {
+  for (let path = folder; path !== '/'; path = dirname(path)) {
+    if ((statSync(path).mode & 0o005) === 0o005) continue;
+    throw new InstallError(`the service could not read ${folder}: ${path} is closed to others (move it to /opt, say)`);
+  }
+}
+
+/** Whole or not at all is what systemd needs of it only at the next start; a half one is written again. */
+function write(file: string, text: string): void {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o755 });
+  writeFileSync(file, text, { mode: 0o644 });
+}
+
+function unitText(): string {
+  return `${MARK}
+[Unit]
+Description=Gantry rate-limit gateway
+Wants=network-online.target
+After=network-online.target
+
+[Service]
+ExecStart=${[process.execPath, '--', join(gantry, 'gateway/main.ts'), '--config', CONFIG].map(quoted).join(' ')}
+ExecReload=/bin/kill -HUP $MAINPID
+Restart=on-failure
+RestartSec=1
+# Requests under way are answered first (timeouts.drainMs).
+TimeoutStopSec=40
+KillMode=mixed
+LimitNOFILE=65536
+
+DynamicUser=yes
+RuntimeDirectory=gantry-gateway
+StateDirectory=gantry-gateway
+AmbientCapabilities=CAP_NET_BIND_SERVICE
+CapabilityBoundingSet=CAP_NET_BIND_SERVICE
+LockPersonality=yes
+PrivateDevices=yes
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectProc=invisible
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
+RestrictNamespaces=yes
+RestrictRealtime=yes
+SystemCallArchitectures=native
+
+[Install]
+WantedBy=multi-user.target
+`;
+}
+
+/** As systemd reads a word of a command line: specifiers, variables and quotes mean themselves. */
+export function quoted(word: string): string {
+  const plain = word
+    .replaceAll('%', '%%')
+    .replaceAll('$', '$$$$')
+    .replaceAll('\\', '\\\\')
+    .replaceAll('"', String.raw`\"`);
+  return /^[\w@%+=:,./-]+$/.test(plain) ? plain : `"${plain}"`;
+}
