@@ -17,6 +17,7 @@ import { promisify } from 'node:util';
 
 import { TestRedis } from '@gantry/limiter/redis/test-redis.ts';
 
+import { compareLatency } from './gateway-latency.ts';
 import { startNginx } from './gateway-peers/nginx.ts';
 import { median } from './measure.ts';
 
@@ -36,14 +37,16 @@ type Budget = Readonly<{ against: string; atLeast: number }>;
 const BARE = 'bare proxy on undici';
 const PAIR = '@fastify/http-proxy with @fastify/rate-limit';
 
-/** `only`: part of the names to run beside the bare proxy; `workers`: how several processes on one port scale. */
+/** `only`: part of the names to run beside the bare proxy; `latency`: only what is added at half load; `workers`: how several processes on one port scale. */
 export async function main(only?: string): Promise<void> {
   if (only === 'workers') return await compareWorkers();
   await using undo = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'gantry-bench-'));
   undo.defer(async () => await rm(folder, { recursive: true, force: true }));
   const all = await startAll(folder, undo);
-  const chosen = all.filter(({ name }) => only === undefined || name === BARE || name.includes(only));
+  const isTimed = ({ name }: Contender): boolean => TIMED.includes(name);
+  const isChosen = ({ name }: Contender): boolean => only === undefined || name === BARE || name.includes(only);
+  const chosen = all.filter(only === 'latency' ? isTimed : isChosen);
   const script = join(folder, 'callers.lua');
   await writeFile(script, CALLER_SCRIPT);
   console.log(
@@ -57,7 +60,34 @@ export async function main(only?: string): Promise<void> {
       if (round >= 0) figures.get(contender.name)!.push(perSecond);
     }
   }
-  report(chosen, new Map([...figures].map(([name, values]) => [name, median(values)])));
+  const medians = new Map([...figures].map(([name, values]) => [name, median(values)]));
+  if (only !== 'latency') report(chosen, medians);
+  if (only === undefined || only === 'latency') await reportLatency(all, medians);
+}
+
+const MEMORY = 'gateway, memory';
+const REDIS = 'gateway, Redis';
+const NGINX = 'nginx with limit_req and limit_conn';
+const UPSTREAM = 'the upstream itself';
+const TIMED = [MEMORY, REDIS];
+
+/** Each gateway at half of what it can do, and nginx at the same rate. */
+async function reportLatency(all: readonly Contender[], medians: ReadonlyMap<string, number>): Promise<void> {
+  const portOf = (name: string): number => all.find((one) => one.name === name)!.port;
+  for (const [name, atMostMs] of [
+    [MEMORY, 1.5],
+    [REDIS, 3],
+  ] as const) {
+    const others = [NGINX, UPSTREAM].map((other) => ({ name: other, port: portOf(other) }));
+    const timed = [{ name, port: portOf(name), atMostMs }, ...others];
+    await compareLatency(`half of ${name}`, medians.get(name)! / 2, timed, latencyRequests());
+  }
+}
+
+function latencyRequests(): string[] {
+  return Array.from({ length: CALLERS }, (_, n) => {
+    return `GET /repos/gantry/r${n % 50} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer token-of-${n}\r\n\r\n`;
+  });
 }
 
 function report(contenders: readonly Contender[], medians: ReadonlyMap<string, number>): void {
@@ -104,15 +134,15 @@ async function startAll(folder: string, undo: AsyncDisposableStack): Promise<Con
   const toBare = (atLeast: number): Budget => ({ against: BARE, atLeast });
   return [
     { name: BARE, port: bare, status: 200, budgets: [] },
-    { name: 'gateway, memory', port: memory, status: 200, budgets: [toBare(0.8), { against: PAIR, atLeast: 1.5 }] },
+    { name: MEMORY, port: memory, status: 200, budgets: [toBare(0.8), { against: PAIR, atLeast: 1.5 }] },
     { name: 'gateway, SQLite', port: sqlite, status: 200, budgets: [toBare(0.75)] },
-    { name: 'gateway, Redis', port: shared, status: 200, budgets: [toBare(0.5)] },
+    { name: REDIS, port: shared, status: 200, budgets: [toBare(0.6)] },
     { name: 'gateway, refusing, memory', port: refusing, status: 403, budgets: [toBare(1.2)] },
     { name: 'gateway, refusing, Redis', port: refusingShared, status: 403, budgets: [toBare(1.2)] },
     { name: 'gateway, Redis, 2 workers', port: workers, status: 200, budgets: [] },
     { name: PAIR, port: pair, status: 200, budgets: [] },
-    { name: 'nginx with limit_req and limit_conn', port: nginx, status: 200, budgets: [] },
-    { name: 'the upstream itself', port: upstream, status: 200, budgets: [] },
+    { name: NGINX, port: nginx, status: 200, budgets: [] },
+    { name: UPSTREAM, port: upstream, status: 200, budgets: [] },
   ];
 }
 
