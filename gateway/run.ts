@@ -2,8 +2,11 @@ import { openAdmin } from './admin/server.ts';
 import { ConfigError, withOverrideOf } from './config/read.ts';
 import type { Config } from './config/schema.ts';
 import { GatewayLog } from './log.ts';
+import type { Service } from './operator.ts';
 import { reloadable } from './reload.ts';
-import { startService } from './service.ts';
+import { startGateway } from './start.ts';
+import { openStore } from './store.ts';
+import { startWorkers } from './workers/primary.ts';
 
 /** A gateway with its admin socket. Disposing drains it. */
 export type RunningGateway = AsyncDisposable & {
@@ -62,4 +65,9 @@ export async function runGateway(config: Config, read: () => Config): Promise<Ru
       log.logger.info('ended');
     },
   };
+}
+
+/** The gateway without its admin socket: in this process, or in as many as the configuration wants. */
+export async function startService(config: Config, log: GatewayLog): Promise<Service> {
+  return config.workers > 1 ? await startWorkers(config, log) : await startGateway(config, log, openStore(config, log));
 }

@@ -1,9 +1,12 @@
+import { AdmittedRequest, NOTHING_SHADOWED, type Origin } from './admitted-request.ts';
 import { defineEndpoint, limitsIn } from './endpoints.ts';
 import { endOfHour } from './hour.ts';
 import { LimitedCallers } from './limited.ts';
+import { type LimiterCounts, newCounts } from './limiter-counts.ts';
 import { MemoryStore } from './memory/store.ts';
 import { defaultRules } from './rules.ts';
 import { RunningRequests } from './running.ts';
+import { rateStatus, statusOf } from './shown-limits.ts';
 import {
   type Admission,
   type Ask,
@@ -45,23 +48,9 @@ export type RateLimiterOptions = Readonly<{
   reportRefusal?: (note: RefusalNote) => void;
 }>;
 
-/** What was decided since the start, for metrics. */
-export type LimiterCounts = {
-  admitted: number;
-  banned: number;
-  unavailable: number;
-  refused: Record<LimitName, number>;
-  shadowed: Record<LimitName, number>;
-};
-
 const nothingToEnd = { end: () => undefined, [Symbol.dispose]: () => undefined };
 
 const NO_OVERRIDES: ReadonlyMap<string, LimitRules> = new Map();
-
-const NOTHING_SHADOWED: readonly LimitName[] = [];
-
-/** Most requests are over before: their time is charged once. */
-const SHORTEST_STEP_SECONDS = 0.25;
 
 /**
  * Decides which requests pass: all limits in one step, all or nothing. A refused request has spent nothing.
@@ -70,7 +59,7 @@ const SHORTEST_STEP_SECONDS = 0.25;
  * exactly until `reset` is admitted.
  */
 export class RateLimiter implements AsyncDisposable {
-  readonly counts: LimiterCounts = { admitted: 0, banned: 0, unavailable: 0, refused: zeros(), shadowed: zeros() };
+  readonly counts: LimiterCounts = newCounts();
   readonly #store: LimitStore;
   readonly #origin: Origin;
   readonly #onStoreFailure: 'open' | 'closed';
@@ -298,152 +287,4 @@ export class RateLimiter implements AsyncDisposable {
       return this.#own?.peek(key) ?? { key, underWay: 0, windows: [] };
     }
   }
-}
-
-/** Where a request was decided. */
-type Origin = Readonly<{ store: LimitStore; counts: LimiterCounts; running: RunningRequests; unchecked: boolean }>;
-
-/** A request on its way through the store, and the admission that it becomes: one object for each request. */
-class AdmittedRequest implements Admission, Ask {
-  readonly caller: Caller;
-  readonly endpoint: Endpoint;
-  readonly points: number;
-  readonly rules: LimitRules;
-  readonly quota: number;
-  readonly #origin: Origin;
-  used = 0;
-  reset = 0;
-  shadowed = NOTHING_SHADOWED;
-  #startedMs = 0;
-  /** Of its time, what was charged in steps. Below 0: work on it has not begun; most of the time nobody asks. */
-  #chargedSeconds = -1;
-  /** Below 0: not admitted, or ended. */
-  #ticket = -1;
-
-  constructor(caller: Caller, endpoint: Endpoint, points: number, rules: LimitRules, origin: Origin) {
-    this.caller = caller;
-    this.endpoint = endpoint;
-    this.points = points;
-    this.rules = rules;
-    this.quota = enforcedLimit(rules, caller, endpoint.category);
-    this.#origin = origin;
-  }
-
-  get allowed(): true {
-    return true;
-  }
-
-  get unchecked(): boolean {
-    return this.#origin.unchecked;
-  }
-
-  get key(): string {
-    return this.caller.key;
-  }
-
-  get resource(): Category {
-    return this.endpoint.category;
-  }
-
-  get limit(): number {
-    return shownLimit(this.rules, this.caller, this.endpoint.category);
-  }
-
-  get remaining(): number {
-    return this.quota === Infinity ? this.limit : Math.max(0, this.limit - this.used);
-  }
-
-  admit(verdict: Verdict, shadowed: readonly LimitName[]): void {
-    this.used = verdict.used;
-    this.reset = verdict.reset;
-    this.shadowed = shadowed;
-    this.#startedMs = verdict.nowMs;
-    this.#ticket = verdict.ticket;
-  }
-
-  end(cpuSeconds: number = (this.#origin.store.nowMs() - this.#startedMs) / 1000): void {
-    const ticket = this.#ticket;
-    if (ticket < 0) return;
-    this.#ticket = -1;
-    let rest = cpuSeconds;
-    if (this.#chargedSeconds >= 0) {
-      this.#origin.running.delete(this); // costs a fifth of a decision
-      rest -= this.#chargedSeconds;
-    }
-    // Not a number would poison the count for a whole window, and a clock that was set back gives less than nothing.
-    this.#origin.store.release(this, ticket, rest > 0 ? rest : 0);
-  }
-
-  begin(): void {
-    if (this.#ticket < 0) return;
-    this.#startedMs = this.#origin.store.nowMs();
-    this.#chargedSeconds = 0;
-    this.#origin.running.add(this);
-  }
-
-  stop(cpuSeconds: number): void {
-    this.#origin.running.delete(this);
-    this.#chargedSeconds = Math.max(0, this.#chargedSeconds);
-    this.#chargeUpTo(cpuSeconds);
-  }
-
-  /** A step of its time. */
-  chargeSoFar(): void {
-    const seconds = (this.#origin.store.nowMs() - this.#startedMs) / 1000;
-    if (seconds >= this.#chargedSeconds + SHORTEST_STEP_SECONDS) this.#chargeUpTo(seconds);
-  }
-
-  #chargeUpTo(cpuSeconds: number): void {
-    const step = cpuSeconds - this.#chargedSeconds;
-    if (this.#ticket < 0 || !(step > 0)) return;
-    this.#chargedSeconds = cpuSeconds;
-    this.#origin.store.charge(this, this.#ticket, step, 0);
-  }
-
-  chargePoints(points: number): void {
-    if (this.#ticket >= 0) this.#origin.store.charge(this, this.#ticket, 0, points);
-  }
-
-  giveBack(): void {
-    const ticket = this.#ticket;
-    this.#ticket = -1;
-    if (ticket < 0) return;
-    if (this.#chargedSeconds >= 0) this.#origin.running.delete(this);
-    this.#origin.counts.admitted -= 1;
-    this.#origin.store.giveBack(this, ticket);
-  }
-
-  [Symbol.dispose](): void {
-    this.end();
-  }
-}
-
-/** The limit that headers show; for a category that is off it is the core limit. */
-function shownLimit(rules: LimitRules, caller: Caller, category: Category): number {
-  const { limit, anonymousLimit } = rules.categories[category];
-  if (typeof limit === 'string')
-    return limit === 'off' && category !== 'core' ? shownLimit(rules, caller, 'core') : caller.limit;
-  return caller.kind === 'ip' && anonymousLimit !== undefined ? anonymousLimit : limit;
-}
-
-function enforcedLimit(rules: LimitRules, caller: Caller, category: Category): number {
-  const { limit } = rules.categories[category];
-  if (limit === 'caller') return caller.limit;
-  return limit === 'off' ? Infinity : shownLimit(rules, caller, category);
-}
-
-/** What is shown: of a category that never refuses nothing is used up. */
-function statusOf(rules: LimitRules, caller: Caller, category: Category, used: number, reset: number): RateStatus {
-  const limit = shownLimit(rules, caller, category);
-  return rules.categories[category].limit === 'off'
-    ? { limit, used, remaining: limit, reset }
-    : rateStatus(limit, used, reset);
-}
-
-function rateStatus(limit: number, used: number, reset: number): RateStatus {
-  return { limit, used, remaining: Math.max(0, limit - used), reset };
-}
-
-function zeros(): Record<LimitName, number> {
-  return Object.fromEntries(LIMITS.map((name) => [name, 0])) as Record<LimitName, number>;
 }

@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import { readConfig } from '../config/read.ts';
 import { GatewayLog } from '../log.ts';
-import { startService } from '../service.ts';
+import { startService } from '../run.ts';
 import { bytesInUse } from '../tests/bytes-in-use.ts';
 import { eventually } from '../tests/eventually.ts';
 import { RawClient } from '../tests/raw-client.ts';

@@ -1,7 +1,7 @@
 import type { EndpointDefinition, Verdict } from '@gantry/limiter/types.ts';
 
 /** What a worker asks in one turn of its event loop, as lists of plain values: a message for each would cost more than the decisions. */
-export type Batch = {
+export type Questions = {
   /** Those of `asks` that the primary process has not seen yet; each gets the next number. */
   endpoints: EndpointDefinition[];
   /** Caller, quota (-1: none), number of the endpoint, points; and again. */

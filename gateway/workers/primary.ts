@@ -15,7 +15,7 @@ import { type Counts, sumOf } from '../metrics.ts';
 import type { Operator, Service } from '../operator.ts';
 import { type LocalStore, openLocalStore } from '../store.ts';
 import { Bans } from './bans.ts';
-import type { Batch } from './batch.ts';
+import type { Questions } from './batch.ts';
 import { Channel, ChannelClosed } from './channel.ts';
 import { StoreHost } from './store-host.ts';
 
@@ -177,7 +177,7 @@ class Workers implements Operator {
         ? undefined
         : new StoreHost(this.#store, (key) => this.#overrides.get(key) ?? this.#rules);
     const channel: Channel = new Channel(worker, {
-      batch: (batch: Batch) => {
+      batch: (batch: Questions) => {
         const verdicts = host?.batch(batch) ?? [];
         if (batch.asks.length > 0 && worker.isConnected()) channel.notify('verdicts', verdicts);
       },

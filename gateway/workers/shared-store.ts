@@ -9,7 +9,7 @@ import type {
   Verdict,
 } from '@gantry/limiter/types.ts';
 
-import { type Batch, CHARGE, decodeVerdicts, END, GIVE_BACK } from './batch.ts';
+import { type Questions, CHARGE, decodeVerdicts, END, GIVE_BACK } from './batch.ts';
 import type { Channel } from './channel.ts';
 
 type Waiting = (verdict: Verdict) => void;
@@ -27,7 +27,7 @@ export class SharedStore implements LimitStore {
   /** In the order of the asks, which is that of the verdicts. */
   readonly #waiting: Waiting[][] = [];
   #asking: Waiting[] = [];
-  #batch: Batch = { endpoints: [], asks: [], changes: [] };
+  #batch: Questions = { endpoints: [], asks: [], changes: [] };
   #scheduled = false;
 
   constructor(channel: Channel) {

@@ -2,7 +2,7 @@ import { defineEndpoint } from '@gantry/limiter/endpoints.ts';
 import type { Ask, Endpoint, LimitRules, Verdict } from '@gantry/limiter/types.ts';
 
 import type { LocalStore } from '../store.ts';
-import { type Batch, CHARGE, encodeVerdicts, GIVE_BACK } from './batch.ts';
+import { type Questions, CHARGE, encodeVerdicts, GIVE_BACK } from './batch.ts';
 
 /** The side of the primary process: one worker's requests, decided on the counts of all. */
 export class StoreHost {
@@ -19,7 +19,7 @@ export class StoreHost {
   }
 
   /** The verdicts on the asks, in their order. */
-  batch({ endpoints, asks, changes }: Batch): number[] {
+  batch({ endpoints, asks, changes }: Questions): number[] {
     for (const definition of endpoints) this.#endpoints.push(defineEndpoint(definition));
     for (let at = 0; at < changes.length; at += 4) {
       this.#change(changes[at]!, changes[at + 1]!, changes[at + 2]!, changes[at + 3]!);

@@ -1,5 +1,5 @@
 import type { LimitRules } from '../types.ts';
-import type { Known, Share } from './callers.ts';
+import type { CallerHere, Share } from './callers.ts';
 import type { Operation } from './wire.ts';
 
 /** What one call of the script will do. A caller has one share of it: the script reads and writes each key once. */
@@ -12,7 +12,7 @@ export class Batch {
     this.rules = rules;
   }
 
-  add(caller: Known, operation: Operation): void {
+  add(caller: CallerHere, operation: Operation): void {
     this.size += 1;
     if (caller.share?.batch === this) {
       caller.share.operations.push(operation);
@@ -23,13 +23,13 @@ export class Batch {
   }
 
   /** A share of its own, for a caller that has none here and gets nothing more. */
-  put(caller: Known, operations: Operation[]): void {
+  put(caller: CallerHere, operations: Operation[]): void {
     this.size += operations.length;
     this.shares.push({ batch: this, caller, operations });
   }
 
   /** `most` counts callers where it is 1, since then each call may name one key only. */
-  hasRoom(caller: Known, most: number): boolean {
+  hasRoom(caller: CallerHere, most: number): boolean {
     return most === 1 ? caller.share?.batch === this : this.size < most;
   }
 
@@ -47,8 +47,8 @@ export class Batch {
   }
 
   /** Takes out the ends of these callers' requests. */
-  takeEnds(callers: ReadonlySet<Known>): Map<Known, Operation[]> {
-    const taken = new Map<Known, Operation[]>();
+  takeEnds(callers: ReadonlySet<CallerHere>): Map<CallerHere, Operation[]> {
+    const taken = new Map<CallerHere, Operation[]>();
     for (const share of this.shares) {
       const { caller, operations } = share;
       if (!callers.has(caller)) continue;

@@ -2,7 +2,7 @@ import type { Batch } from './batch.ts';
 import type { Operation } from './wire.ts';
 
 /** A caller, as long as this process has something under way for it. */
-export type Known = {
+export type CallerHere = {
   readonly redisKey: string;
   /** Requests that were admitted here and have not ended. */
   underWay: number;
@@ -25,7 +25,7 @@ export type Known = {
 };
 
 /** A caller's operations in one call, in the order in which they came. */
-export type Share = { readonly batch: Batch; readonly caller: Known; operations: Operation[] };
+export type Share = { readonly batch: Batch; readonly caller: CallerHere; operations: Operation[] };
 
 /** Callers are looked through for idle ones when there are twice as many as the last time, and not below this. */
 const FEWEST_TO_SWEEP = 1024;
@@ -34,18 +34,18 @@ const LARGEST = 0x7f_ff_ff_ff;
 /** The callers that this process has something under way for, and some that it had. */
 export class KnownCallers {
   readonly #prefix: string;
-  readonly #byKey = new Map<string, Known>();
+  readonly #byKey = new Map<string, CallerHere>();
   #sweepAt = FEWEST_TO_SWEEP;
 
   constructor(prefix: string) {
     this.#prefix = prefix;
   }
 
-  find(key: string): Known {
+  find(key: string): CallerHere {
     const known = this.#byKey.get(key);
     if (known !== undefined) return known;
     if (this.#byKey.size >= this.#sweepAt) this.#sweep();
-    const caller: Known = {
+    const caller: CallerHere = {
       redisKey: this.redisKey(key),
       underWay: 0,
       uncertain: false,
@@ -69,7 +69,7 @@ export class KnownCallers {
   }
 
   /** Those whose leases have to be renewed, or set right. */
-  toRenew(): Known[] {
+  toRenew(): CallerHere[] {
     return Array.from(this.#byKey.values().filter(({ underWay, uncertain }) => underWay > 0 || uncertain));
   }
 
@@ -83,26 +83,26 @@ export class KnownCallers {
   }
 }
 
-export function addEnd(caller: Known, graphql: boolean, cpuSeconds: number): void {
+export function addEnd(caller: CallerHere, graphql: boolean, cpuSeconds: number): void {
   addTime(caller, graphql, cpuSeconds);
   if (graphql) caller.graphqlEnds += 1;
   else caller.ends += 1;
 }
 
 /** Time of a request that goes on is charged like the end of none. */
-export function addTime(caller: Known, graphql: boolean, cpuSeconds: number): void {
+export function addTime(caller: CallerHere, graphql: boolean, cpuSeconds: number): void {
   if (!hasEnds(caller)) caller.late = false;
   const micros = Math.round(cpuSeconds * 1e6);
   if (graphql) caller.graphqlMicros += micros;
   else caller.micros += micros;
 }
 
-export function hasEnds({ ends, micros, graphqlEnds, graphqlMicros }: Known): boolean {
+export function hasEnds({ ends, micros, graphqlEnds, graphqlMicros }: CallerHere): boolean {
   return ends > 0 || graphqlEnds > 0 || micros > 0 || graphqlMicros > 0;
 }
 
 /** The ends that wait, as operations; none wait any more. */
-export function takeEnds(caller: Known): Operation[] {
+export function takeEnds(caller: CallerHere): Operation[] {
   const { ends, micros, graphqlEnds, graphqlMicros } = caller;
   const operations: Operation[] = [];
   if (ends > 0 || micros > 0) operations.push({ kind: 'end', count: ends, amount: Math.min(LARGEST, micros) });

@@ -6,7 +6,8 @@ import { RateLimiter } from '../limiter.ts';
 import { limitRules } from '../rules.ts';
 import type { Caller, Decision } from '../types.ts';
 import { connectionTo } from './connection.ts';
-import { RedisStore, type RedisStoreOptions } from './store.ts';
+import type { RedisStoreOptions } from './options.ts';
+import { RedisStore } from './store.ts';
 import { TestRedis } from './test-redis.ts';
 
 /** Ends of requests go to the server with other operations, so another gateway learns of them a little later. */

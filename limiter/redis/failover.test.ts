@@ -6,7 +6,8 @@ import { RateLimiter } from '../limiter.ts';
 import { limitRules } from '../rules.ts';
 import type { Caller, Decision, Endpoint } from '../types.ts';
 import { slotOf } from './cluster-link.ts';
-import { RedisStore, type RedisStoreOptions } from './store.ts';
+import type { RedisStoreOptions } from './options.ts';
+import { RedisStore } from './store.ts';
 import { ask, startCluster, startSentinels } from './test-topology.ts';
 
 const LIMIT = 300;

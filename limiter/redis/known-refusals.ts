@@ -1,10 +1,10 @@
 import type { Ask, LimitRules, Verdict } from '../types.ts';
 
-type Known = Readonly<{ rules: LimitRules; quota: number; points: number; verdict: Verdict }>;
+type KnownRefusal = Readonly<{ rules: LimitRules; quota: number; points: number; verdict: Verdict }>;
 
 type Entry = {
   /** By endpoint. */
-  refusals: Map<number, Known>;
+  refusals: Map<number, KnownRefusal>;
   /** The newest counts of each category, so that the headers stay true while other endpoints go on. */
   latest: Map<number, { used: number; reset: number }>;
   until: number;

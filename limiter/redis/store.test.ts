@@ -10,7 +10,8 @@ import { storeContract } from '../store.contract.ts';
 import { TestClock } from '../store.fixture.ts';
 import { storeModelContract } from '../store.model.contract.ts';
 import type { Caller } from '../types.ts';
-import { RedisStore, type RedisStoreOptions } from './store.ts';
+import type { RedisStoreOptions } from './options.ts';
+import { RedisStore } from './store.ts';
 import { TestRedis } from './test-redis.ts';
 
 const shared = await TestRedis.start();

@@ -2,14 +2,12 @@ import { createHash, randomInt } from 'node:crypto';
 
 import { type Ask, type CallerState, type LimitRules, LIMITS, type LimitStore, type Verdict } from '../types.ts';
 import { Batch } from './batch.ts';
-import { addEnd, addTime, hasEnds, type Known, KnownCallers, takeEnds } from './callers.ts';
-import { ClusterLink } from './cluster-link.ts';
+import { addEnd, addTime, hasEnds, type CallerHere, KnownCallers, takeEnds } from './callers.ts';
 import { KnownRefusals } from './known-refusals.ts';
-import type { Link, LinkEvents } from './link.ts';
+import type { Link } from './link.ts';
+import { linkTo, type RedisStoreOptions, type Settings } from './options.ts';
 import { NoAnswer, Patience } from './patience.ts';
 import { SCRIPT } from './script.ts';
-import { SentinelLink } from './sentinel-link.ts';
-import { SingleLink } from './single-link.ts';
 import { ENDS_SENT_WITHIN_MS, WaitingEnds } from './waiting-ends.ts';
 import {
   decodeState,
@@ -38,31 +36,6 @@ const AWAKE_MS = 2;
 const ASK_AGAIN_MS = ENDS_SENT_WITHIN_MS + 50;
 /** Where each caller is a call of its own, so many may be under way. */
 const MOST_SINGLE_CALLS = 256;
-
-export type RedisStoreOptions = Readonly<{
-  /** `redis://…`, `rediss://…`, or the path of a socket. With `sentinels` its host is the name of the master. */
-  url?: string;
-  /** Servers of Sentinel, which say where the master is. */
-  sentinels?: readonly string[];
-  /** Servers of a cluster; some are enough, which know the others. */
-  cluster?: readonly string[];
-  /** Begins every key. */
-  prefix?: string;
-  /** No answer of the server is awaited longer than this (500). */
-  timeoutMs?: number;
-  /** Requests under way in a gateway that was killed count for this long. */
-  leaseSeconds?: number;
-  /** Requests decided in one call at most; 1 in a cluster, and where a proxy spreads keys over several servers. */
-  batch?: number;
-  /** Answer refusals that are certain until a reset without asking the server. Default true. */
-  rememberRefusals?: boolean;
-  /** Epoch milliseconds, for tests. Default: the server's clock. */
-  now?: () => number;
-  /** Told about the connection's troubles; requests are answered all the same. */
-  reportError?: (error: unknown) => void;
-  /** The server answers again, after troubles or a time without an answer. */
-  reportBack?: () => void;
-}>;
 
 /**
  * The counts in a Redis 7, for several gateways: each caller is one key, the server's clock counts, and what arrives
@@ -246,7 +219,7 @@ export class RedisStore implements LimitStore {
     this.#link[Symbol.dispose]();
   }
 
-  #isAway({ redisKey }: Known): boolean {
+  #isAway({ redisKey }: CallerHere): boolean {
     return !this.#link.isThere(redisKey);
   }
 
@@ -263,7 +236,7 @@ export class RedisStore implements LimitStore {
     this.#options.reportBack();
   }
 
-  #sendEnds(caller: Known, rules = this.#rules): void {
+  #sendEnds(caller: CallerHere, rules = this.#rules): void {
     if (rules === undefined || !hasEnds(caller)) return;
     if (!this.#isAway(caller)) return this.#add(caller, rules);
     // The lease runs out there, or the next renewal says how many are under way.
@@ -272,7 +245,7 @@ export class RedisStore implements LimitStore {
   }
 
   /** Puts the ends that wait, and an operation after them, into the next call. */
-  #add(caller: Known, rules: LimitRules, operation?: Operation): void {
+  #add(caller: CallerHere, rules: LimitRules, operation?: Operation): void {
     this.#rules = rules;
     let batch = this.#queue.at(-1);
     if (batch === undefined || batch.rules !== rules || !batch.hasRoom(caller, this.#options.batch)) {
@@ -457,7 +430,7 @@ export class RedisStore implements LimitStore {
     this.#pump();
   }
 
-  #toRenew(): Known[] {
+  #toRenew(): CallerHere[] {
     return this.#callers.toRenew().filter((caller) => !this.#isAway(caller));
   }
 
@@ -479,16 +452,6 @@ export class RedisStore implements LimitStore {
     }
     if (batch.size > 0) void this.#send(batch);
   }
-}
-
-type Settings = Readonly<
-  Required<Pick<RedisStoreOptions, 'prefix' | 'timeoutMs' | 'leaseSeconds' | 'batch' | 'reportError' | 'reportBack'>>
-> &
-  Readonly<{ now: (() => number) | undefined }>;
-
-function linkTo({ url = 'redis://127.0.0.1:6379', sentinels, cluster }: RedisStoreOptions, events: LinkEvents): Link {
-  if (cluster !== undefined) return new ClusterLink(cluster, events);
-  return sentinels === undefined ? new SingleLink(url, events) : new SentinelLink(url, sentinels, events);
 }
 
 const CONCURRENT = LIMITS.indexOf('concurrent');

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 
 import { defaultRules } from '../rules.ts';
 import { Batch } from './batch.ts';
-import { addEnd, type Known, KnownCallers } from './callers.ts';
+import { addEnd, type CallerHere, KnownCallers } from './callers.ts';
 import { ENDS_SENT_WITHIN_MS, WaitingEnds } from './waiting-ends.ts';
 import type { Operation } from './wire.ts';
 
@@ -79,7 +79,7 @@ test('a caller is known as long as anything is under way for it, and no longer',
   const many = (): void => void Array.from({ length: 10_000 }, (_, n) => callers.find(`another ${n}`));
 
   many();
-  const now: Known[] = ['called', 'waiting', 'ended', 'busy', 'idle'].map((key) => callers.find(key));
+  const now: CallerHere[] = ['called', 'waiting', 'ended', 'busy', 'idle'].map((key) => callers.find(key));
   batch.end();
   many();
 

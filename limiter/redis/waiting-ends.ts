@@ -1,5 +1,5 @@
 import type { Batch } from './batch.ts';
-import { hasEnds, type Known, takeEnds } from './callers.ts';
+import { hasEnds, type CallerHere, takeEnds } from './callers.ts';
 
 const ROUND_MS = 100;
 
@@ -12,18 +12,18 @@ export const ENDS_SENT_WITHIN_MS = 3 * ROUND_MS;
  * After one to two rounds they go along with any call, and where there was none they are sent alone after the next.
  */
 export class WaitingEnds {
-  readonly #sendAlone: (caller: Known) => void;
+  readonly #sendAlone: (caller: CallerHere) => void;
   readonly #mostInCall: number;
-  #callers: Known[] = [];
-  #late: Known[] = [];
+  #callers: CallerHere[] = [];
+  #late: CallerHere[] = [];
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(mostInCall: number, sendAlone: (caller: Known) => void) {
+  constructor(mostInCall: number, sendAlone: (caller: CallerHere) => void) {
     this.#mostInCall = mostInCall;
     this.#sendAlone = sendAlone;
   }
 
-  add(caller: Known): void {
+  add(caller: CallerHere): void {
     if (caller.listed) return;
     caller.listed = true;
     this.#callers.push(caller);

@@ -1,0 +1,142 @@
+import type { LimiterCounts } from './limiter-counts.ts';
+import type { RunningRequests } from './running.ts';
+import { enforcedLimit, shownLimit } from './shown-limits.ts';
+import type {
+  Admission,
+  Ask,
+  Caller,
+  Category,
+  Endpoint,
+  LimitName,
+  LimitRules,
+  LimitStore,
+  Verdict,
+} from './types.ts';
+
+export const NOTHING_SHADOWED: readonly LimitName[] = [];
+
+/** Most requests are over before: their time is charged once. */
+const SHORTEST_STEP_SECONDS = 0.25;
+
+/** Where a request was decided. */
+export type Origin = Readonly<{
+  store: LimitStore;
+  counts: LimiterCounts;
+  running: RunningRequests;
+  unchecked: boolean;
+}>;
+
+/** A request on its way through the store, and the admission that it becomes: one object for each request. */
+export class AdmittedRequest implements Admission, Ask {
+  readonly caller: Caller;
+  readonly endpoint: Endpoint;
+  readonly points: number;
+  readonly rules: LimitRules;
+  readonly quota: number;
+  readonly #origin: Origin;
+  used = 0;
+  reset = 0;
+  shadowed = NOTHING_SHADOWED;
+  #startedMs = 0;
+  /** Of its time, what was charged in steps. Below 0: work on it has not begun; most of the time nobody asks. */
+  #chargedSeconds = -1;
+  /** Below 0: not admitted, or ended. */
+  #ticket = -1;
+
+  constructor(caller: Caller, endpoint: Endpoint, points: number, rules: LimitRules, origin: Origin) {
+    this.caller = caller;
+    this.endpoint = endpoint;
+    this.points = points;
+    this.rules = rules;
+    this.quota = enforcedLimit(rules, caller, endpoint.category);
+    this.#origin = origin;
+  }
+
+  get allowed(): true {
+    return true;
+  }
+
+  get unchecked(): boolean {
+    return this.#origin.unchecked;
+  }
+
+  get key(): string {
+    return this.caller.key;
+  }
+
+  get resource(): Category {
+    return this.endpoint.category;
+  }
+
+  get limit(): number {
+    return shownLimit(this.rules, this.caller, this.endpoint.category);
+  }
+
+  get remaining(): number {
+    return this.quota === Infinity ? this.limit : Math.max(0, this.limit - this.used);
+  }
+
+  admit(verdict: Verdict, shadowed: readonly LimitName[]): void {
+    this.used = verdict.used;
+    this.reset = verdict.reset;
+    this.shadowed = shadowed;
+    this.#startedMs = verdict.nowMs;
+    this.#ticket = verdict.ticket;
+  }
+
+  end(cpuSeconds: number = (this.#origin.store.nowMs() - this.#startedMs) / 1000): void {
+    const ticket = this.#ticket;
+    if (ticket < 0) return;
+    this.#ticket = -1;
+    let rest = cpuSeconds;
+    if (this.#chargedSeconds >= 0) {
+      this.#origin.running.delete(this); // costs a fifth of a decision
+      rest -= this.#chargedSeconds;
+    }
+    // Not a number would poison the count for a whole window, and a clock that was set back gives less than nothing.
+    this.#origin.store.release(this, ticket, rest > 0 ? rest : 0);
+  }
+
+  begin(): void {
+    if (this.#ticket < 0) return;
+    this.#startedMs = this.#origin.store.nowMs();
+    this.#chargedSeconds = 0;
+    this.#origin.running.add(this);
+  }
+
+  stop(cpuSeconds: number): void {
+    this.#origin.running.delete(this);
+    this.#chargedSeconds = Math.max(0, this.#chargedSeconds);
+    this.#chargeUpTo(cpuSeconds);
+  }
+
+  /** A step of its time. */
+  chargeSoFar(): void {
+    const seconds = (this.#origin.store.nowMs() - this.#startedMs) / 1000;
+    if (seconds >= this.#chargedSeconds + SHORTEST_STEP_SECONDS) this.#chargeUpTo(seconds);
+  }
+
+  #chargeUpTo(cpuSeconds: number): void {
+    const step = cpuSeconds - this.#chargedSeconds;
+    if (this.#ticket < 0 || !(step > 0)) return;
+    this.#chargedSeconds = cpuSeconds;
+    this.#origin.store.charge(this, this.#ticket, step, 0);
+  }
+
+  chargePoints(points: number): void {
+    if (this.#ticket >= 0) this.#origin.store.charge(this, this.#ticket, 0, points);
+  }
+
+  giveBack(): void {
+    const ticket = this.#ticket;
+    this.#ticket = -1;
+    if (ticket < 0) return;
+    if (this.#chargedSeconds >= 0) this.#origin.running.delete(this);
+    this.#origin.counts.admitted -= 1;
+    this.#origin.store.giveBack(this, ticket);
+  }
+
+  [Symbol.dispose](): void {
+    this.end();
+  }
+}

@@ -1,0 +1,43 @@
+import { ClusterLink } from './cluster-link.ts';
+import type { Link, LinkEvents } from './link.ts';
+import { SentinelLink } from './sentinel-link.ts';
+import { SingleLink } from './single-link.ts';
+
+export type RedisStoreOptions = Readonly<{
+  /** `redis://…`, `rediss://…`, or the path of a socket. With `sentinels` its host is the name of the master. */
+  url?: string;
+  /** Servers of Sentinel, which say where the master is. */
+  sentinels?: readonly string[];
+  /** Servers of a cluster; some are enough, which know the others. */
+  cluster?: readonly string[];
+  /** Begins every key. */
+  prefix?: string;
+  /** No answer of the server is awaited longer than this (500). */
+  timeoutMs?: number;
+  /** Requests under way in a gateway that was killed count for this long. */
+  leaseSeconds?: number;
+  /** Requests decided in one call at most; 1 in a cluster, and where a proxy spreads keys over several servers. */
+  batch?: number;
+  /** Answer refusals that are certain until a reset without asking the server. Default true. */
+  rememberRefusals?: boolean;
+  /** Epoch milliseconds, for tests. Default: the server's clock. */
+  now?: () => number;
+  /** Told about the connection's troubles; requests are answered all the same. */
+  reportError?: (error: unknown) => void;
+  /** The server answers again, after troubles or a time without an answer. */
+  reportBack?: () => void;
+}>;
+
+/** What is left of them beside the way to the servers. */
+export type Settings = Readonly<
+  Required<Pick<RedisStoreOptions, 'prefix' | 'timeoutMs' | 'leaseSeconds' | 'batch' | 'reportError' | 'reportBack'>>
+> &
+  Readonly<{ now: (() => number) | undefined }>;
+
+export function linkTo(
+  { url = 'redis://127.0.0.1:6379', sentinels, cluster }: RedisStoreOptions,
+  events: LinkEvents,
+): Link {
+  if (cluster !== undefined) return new ClusterLink(cluster, events);
+  return sentinels === undefined ? new SingleLink(url, events) : new SentinelLink(url, sentinels, events);
+}
