@@ -44,9 +44,10 @@ export async function main(only?: string): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'gantry-bench-'));
   undo.defer(async () => await rm(folder, { recursive: true, force: true }));
   const all = await startAll(folder, undo);
-  const isTimed = ({ name }: Contender): boolean => TIMED.includes(name);
-  const isChosen = ({ name }: Contender): boolean => only === undefined || name === BARE || name.includes(only);
-  const chosen = all.filter(only === 'latency' ? isTimed : isChosen);
+  const chosen = all.filter(({ name }) => {
+    if (only === 'latency') return TIMED.includes(name);
+    return only === undefined || name === BARE || name.includes(only);
+  });
   const script = join(folder, 'callers.lua');
   await writeFile(script, CALLER_SCRIPT);
   console.log(
@@ -277,7 +278,7 @@ async function startNode(undo: AsyncDisposableStack, args: readonly string[], po
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] });
   undo.defer(async () => await end(child));
   for (let tries = 0; !(await takesConnections(port)); tries += 1) {
-    if (child.exitCode !== null || tries > 200) throw new Error(`${args.join(' ')} does not listen on ${port}`);
+    if (child.exitCode !== null || tries > 1200) throw new Error(`${args.join(' ')} does not listen on ${port}`);
     await sleep(50);
   }
   return child.pid!;

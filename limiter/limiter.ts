@@ -8,7 +8,6 @@ import { defaultRules } from './rules.ts';
 import { RunningRequests } from './running.ts';
 import { rateStatus, statusOf } from './shown-limits.ts';
 import {
-  type Admission,
   type Ask,
   type Caller,
   type CallerState,
