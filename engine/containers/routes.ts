@@ -143,7 +143,7 @@ export const containerRoutes =
 
     http.post('/containers/:ref/update', {
       schema: { params: wire.ContainerRef, body: wire.UpdateBody, response: { 200: wire.Updated } },
-      config: { steps: updateSteps },
+      config: { steps: updateSteps, needsBody: true },
       handler: async ({ params, body }) => {
         return { Warnings: await updateContainer(engine, params.ref, body) };
       },

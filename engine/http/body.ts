@@ -7,6 +7,13 @@ import { EngineError } from '../lib/errors.ts';
 /** Larger than any create body; archives are streams and have no limit here. */
 const JSON_LIMIT_BYTES = 8 * 1024 * 1024;
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Without a body the request is refused; elsewhere that is a body without fields. */
+    needsBody?: true;
+  }
+}
+
 /** Reads JSON where the route has a body schema, whatever the content type says; leaves the stream alone elsewhere. */
 export function addBodyParser(http: FastifyInstance): void {
   // One that is malformed Fastify would refuse with 415 whatever the route reads; `checkContentType` looks at it instead.

@@ -129,6 +129,8 @@ function addCommonHooks(http: FastifyInstance): void {
     const { querystring, body } = request.routeOptions.schema ?? {};
     if (querystring !== undefined)
       request.query = readQuery(querystring as ValueSchema, request.query as object as Record<string, unknown>);
+    if (request.body === undefined && request.routeOptions.config.needsBody === true)
+      throw new EngineError('invalid', 'the request has no body');
     if (body !== undefined) request.body = readBody(body as ValueSchema, request.body);
     done();
   });
