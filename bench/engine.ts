@@ -4,6 +4,7 @@ import { Dockerd } from '@gantry/testing/dockerd.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { FOLLOWED, followersCpu, HEALTH_CHECKS, healthCheckCpu } from './cpu.ts';
+import { filesBudgets } from './files.ts';
 import { Fresh, freshBudgets } from './fresh.ts';
 import { compare, tableOf, type Budget, type Row } from './measure.ts';
 import { AFTER_WORK, idleMemory, memoryAfterWork, monitorMemory } from './memory.ts';
@@ -78,6 +79,7 @@ export async function engineBudgets(only?: string): Promise<Row[]> {
     add(row);
   await engine.loadBusybox();
   await dockerd.api.post('/images/load?quiet=1', await busyboxArchive());
+  for (const row of await filesBudgets(engine, dockerd.api, wanted)) add(row);
   const ours = new Subject(engine);
   const theirs = new Subject(dockerd.api);
   await Promise.all([ours.prepare(), theirs.prepare()]);

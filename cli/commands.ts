@@ -106,6 +106,21 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'Show where ports of a container are published',
     load: async () => (await import('./containers/look.ts')).port,
   },
+  cp: {
+    section: 'Containers',
+    summary: 'Copy files out of a container or into one',
+    load: async () => (await import('./containers/copy.ts')).cp,
+  },
+  diff: {
+    section: 'Containers',
+    summary: 'Show what a container has changed of its image',
+    load: async () => (await import('./containers/files.ts')).diff,
+  },
+  export: {
+    section: 'Containers',
+    summary: 'Write the root file system of a container to an archive or stdout',
+    load: async () => (await import('./containers/files.ts')).exportCommand,
+  },
   import: {
     section: 'Images',
     summary: 'Make an image of the archive of a root file system',
@@ -232,7 +247,7 @@ export const GROUPS: Readonly<Record<string, { summary: string; commands: Readon
     summary: 'The commands for containers',
     commands: {
       ...asItself(
-        'attach create exec kill logs pause port ps rename restart rm run start stats stop top unpause update wait',
+        'attach cp create diff exec export kill logs pause port ps rename restart rm run start stats stop top unpause update wait',
       ),
       ls: 'ps',
       list: 'ps',
@@ -287,9 +302,6 @@ export const NOT_YET: Readonly<Record<string, string>> = {
   login: 'There is no registry client yet that would use it.',
   logout: 'There is no registry client yet that would use it.',
   commit: 'Import a root file system instead: gantry import.',
-  cp: 'Use tar through exec, such as: gantry exec NAME tar -C /etc -c . | tar -x',
-  diff: 'There is nothing instead.',
-  export: 'Use tar through exec, such as: gantry exec NAME tar -C / --one-file-system -c . > root.tar',
   swarm: 'There is no cluster yet.',
   node: 'There is no cluster yet.',
   service: 'There is no cluster yet.',

@@ -88,7 +88,7 @@ async function archiveOf(file: string | undefined): Promise<Readable> {
 /**
  * Writes beside and renames, so that an incomplete archive never has the name. A device or a pipe is written directly.
  */
-async function writeWhole(file: string, archive: Readable): Promise<void> {
+export async function writeWhole(file: string, archive: Readable): Promise<void> {
   const there = await stat(file).catch(() => undefined);
   const inPlace = there !== undefined && !there.isFile();
   const beside = inPlace ? file : `${file}.part-${process.pid}`;

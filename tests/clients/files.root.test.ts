@@ -6,10 +6,11 @@ import { after, before, suite, test } from 'node:test';
 import { promisify } from 'node:util';
 
 import { busyboxLayer, imageArchive } from '@gantry/testing/busybox-image.ts';
+import { ownClient } from '@gantry/testing/own-client.ts';
 import { tarList } from '@gantry/testing/tar-list.ts';
 import { TarWriter } from '@gantry/testing/tar-writer.ts';
 
-import { BothEngines, docker, normalised, type Said, type Side } from './both-engines.ts';
+import { BothEngines, normalised, type Said, type Side } from './both-engines.ts';
 import { COPIES, type CopyRow } from './copy-rows.ts';
 
 const execute = promisify(execFile);
@@ -94,7 +95,9 @@ suite('files of containers, asked of both engines', { concurrency: false }, () =
   });
   const copiers = new Map<Side['name'], string>();
   before(async () => {
-    const folders = COPIES.map(({ inside = ':' }, index) => `mkdir /w${index}; (cd /w${index}; ${inside})`);
+    const folders = ['w', 'own'].flatMap((prefix) =>
+      COPIES.map(({ inside = ':' }, index) => `mkdir /${prefix}${index}; (cd /${prefix}${index}; ${inside})`),
+    );
     await engines.both(async (side) => {
       const id = await run(side, [...folders, 'mkdir /ready; sleep 1000'].join('\n'));
       copiers.set(side.name, id);
@@ -172,23 +175,35 @@ suite('files of containers, asked of both engines', { concurrency: false }, () =
     assert.deepEqual(ours, theirs);
   });
 
+  /** With our engine. */
+  const byDocker = new Map<CopyRow, Copied>();
   for (const [index, row] of COPIES.entries()) {
     test(`docker cp: ${row.why}`, async () => {
       const { ours, theirs } = await engines.both(async (side) => await copied(side, row, `w${index}`));
 
       assert.deepEqual(ours, row.differs ?? theirs);
+      byDocker.set(row, ours);
+    });
+  }
+
+  for (const [index, row] of COPIES.entries()) {
+    test(`gantry cp: ${row.why}`, async () => {
+      const { code, here, inside, stdout } = await copied(engines.ours, row, `own${index}`, gantryCp);
+      const theirs = byDocker.get(row)!;
+
+      const { stderr: _said, ...expected } = theirs;
+      assert.deepEqual({ code, here, inside, stdout }, expected);
     });
   }
 
   /** What the command says, and what there is afterwards. */
-  async function copied(side: Side, row: CopyRow, folder: string): Promise<object> {
+  async function copied(side: Side, row: CopyRow, folder: string, program = dockerCp): Promise<Copied> {
     const id = copiers.get(side.name)!;
     const here = join(side.directory, folder);
     await mkdir(here);
     await execute('sh', ['-c', row.here ?? ':'], { cwd: here });
     const words = row.words.map((word) => word.replace('CTR:/w', `${id}:/${folder}`).replace('HERE', here));
-    const said: Said =
-      row.stdin === undefined ? await docker(side, ['cp', ...words]) : await piped(side, row.stdin, words, here);
+    const said = await program(side, row.stdin ?? ':', words, here);
     const { stdout } = await execute('sh', ['-c', LIST], { cwd: here });
     const { raw } = await side.api.get(`/containers/${id}/archive?path=/${folder}/.`);
     return {
@@ -202,7 +217,7 @@ suite('files of containers, asked of both engines', { concurrency: false }, () =
       ),
       here: stdout,
       inside: [...tarList(raw).values()].map(({ path, type, mode, uid, gid, linkPath, content }) =>
-        [path, type, mode.toString(8), uid, gid, linkPath, content.toString().trim()].join(' '),
+        [path, type, mode.toString(8), uid, gid, shown(linkPath), content.toString().trim()].join(' '),
       ),
     };
 
@@ -216,15 +231,22 @@ const LIST = `find . | sort | while read f; do
   stat -c '%n %F %a' "$f"; [ -h "$f" ] && readlink "$f"; [ -f "$f" ] && cat "$f"
 done; true`;
 
-/** With what a program writes as its input. */
-async function piped(side: Side, script: string, words: readonly string[], cwd: string): Promise<Said> {
-  const env = {
-    PATH: process.env.PATH,
+type Copied = { code: number; stdout: unknown; stderr: string; here: string; inside: string[] };
+
+const dockerCp = async (side: Side, input: string, words: readonly string[], cwd: string): Promise<Said> =>
+  await piped(`${input} | docker cp ${words.join(' ')}`, cwd, {
     DOCKER_API_VERSION: '1.24',
     DOCKER_HOST: `unix://${side.socketPath}`,
     DOCKER_CONFIG: join(side.directory, 'docker-config'),
-  };
-  const command = `${script} | docker cp ${words.join(' ')}`;
+  });
+
+const gantryCp = async (side: Side, input: string, words: readonly string[], cwd: string): Promise<Said> =>
+  await piped(`${input} | ${process.execPath} -- ${ownClient} cp ${words.join(' ')}`, cwd, {
+    GANTRY_HOST: `unix://${side.socketPath}`,
+  });
+
+async function piped(command: string, cwd: string, variables: Record<string, string>): Promise<Said> {
+  const env = { PATH: process.env.PATH, HOME: cwd, ...variables };
   try {
     return { code: 0, ...(await execute('sh', ['-c', command], { env, cwd })) };
   } catch (error) {

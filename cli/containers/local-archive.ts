@@ -1,0 +1,58 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import type { Readable, Writable } from 'node:stream';
+
+import { EXIT, Exit } from '../exit-codes.ts';
+
+/** An archive that the system's tar writes, and how it ended. */
+export type LocalArchive = { stream: Readable; ended: Promise<void> };
+
+/** Packs `name` of a folder, under another name if given; `.` is the folder's content. */
+export function packLocal(
+  folder: string,
+  name: string,
+  newName: string | undefined,
+  followLinks: boolean,
+): LocalArchive {
+  const words = ['-c', '-C', folder, '--format=pax', '--sparse', '--numeric-owner', ...renaming(newName)];
+  if (followLinks) words.push('--hard-dereference');
+  const tar = spawn('tar', [...words, `--add-file=${name}`], { stdio: ['ignore', 'pipe', 'pipe'] });
+  return { stream: tar.stdout, ended: ended(tar) };
+}
+
+/** Unpacks into a folder; with a new name, the first part of each path is replaced by it. */
+export async function unpackLocal(
+  archive: Readable,
+  folder: string,
+  newName: string | undefined,
+  keepOwner: boolean,
+): Promise<void> {
+  const owner = keepOwner ? '--same-owner' : '--no-same-owner';
+  const words = ['-x', '-p', owner, '--numeric-owner', '-C', folder, ...renaming(newName)];
+  const tar = spawn('tar', words, { stdio: ['pipe', 'ignore', 'pipe'] });
+  const end = ended(tar);
+  feed(archive, tar.stdin);
+  const broken = once(archive, 'end').catch((error: unknown) => {
+    tar.stdin.destroy();
+    throw error;
+  });
+  await Promise.all([end.catch(async (error: unknown) => await Promise.race([broken, Promise.reject(error)])), broken]);
+}
+
+/** Only of the entries' names, not of what links lead to. */
+function renaming(name: string | undefined): string[] {
+  if (name === undefined) return [];
+  return [`--transform=s|^[^/]*|${name.replaceAll(/[\\&|]/g, String.raw`\$&`)}|SH`];
+}
+
+function feed(archive: Readable, tar: Writable): void {
+  tar.on('error', () => archive.resume()); // tar says why it ended
+  archive.pipe(tar);
+}
+
+async function ended(tar: ChildProcess): Promise<void> {
+  let complaint = '';
+  tar.stderr!.on('data', (text: Buffer) => (complaint = (complaint + text.toString()).slice(0, 2000)));
+  const [code] = (await once(tar, 'close')) as [number | null];
+  if (code !== 0) throw new Exit(EXIT.failed, complaint.trim().replaceAll(/^tar: /gm, '') || `tar ended with ${code}`);
+}
