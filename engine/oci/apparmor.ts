@@ -1,4 +1,5 @@
 import { hasAppArmor, isProfileLoaded, loadProfile } from '../host/apparmor.ts';
+import { EngineError } from '../lib/errors.ts';
 
 const DEFAULT_PROFILE = 'gantry-default';
 const UNCONFINED = 'unconfined';
@@ -22,15 +23,20 @@ export function usualProfile(): string {
   return appArmorProfile({ wanted: undefined, privileged: false });
 }
 
-/** Loads the usual profile if it is not there: an update of the system may have taken it away. */
+/**
+ * Loads the usual profile if it is not there: an update of the system may have taken it away. Throws `invalid` for
+ * another one that is not there; what joins several profiles, or names a namespace, is left to the kernel.
+ */
 export async function ensureProfile(name: string): Promise<void> {
-  if (name === DEFAULT_PROFILE && !isProfileLoaded(name)) await loadProfile(profileText());
+  if (name === '' || name === UNCONFINED || /[:&]/.test(name) || isProfileLoaded(name)) return;
+  if (name !== DEFAULT_PROFILE) throw new EngineError('invalid', `the AppArmor profile ${name} is not loaded`);
+  await loadProfile(profileText());
 }
 
 /**
  * What a container may not do although it has the capability: mount, and write to the kernel's settings in /proc and
- * /sys. It means what dockerd's `docker-default` means. A deny rule counts whatever is allowed, and has no exceptions;
- * that is why what is to stay open is spelled letter by letter: shared memory (kernel.shm*), and cgroups.
+ * /sys. It means what `docker-default` of dockerd 20.10 means. A deny rule counts whatever is allowed, and has no
+ * exceptions; that is why what stays open is spelled letter by letter: cgroups, and folders whose names are numbers.
  */
 function profileText(): string {
   return `
@@ -53,11 +59,10 @@ profile ${DEFAULT_PROFILE} flags=(attach_disconnected,mediate_deleted) {
 
   deny mount,
 
-  # /proc: of its files only those of processes and /proc/sys/kernel/shm*
+  # /proc: only what belongs to processes
   deny @{PROC}/* w,
   deny @{PROC}/{[^1-9],[^1-9][^0-9],[^1-9s][^0-9y][^0-9s],[^1-9][^0-9][^0-9][^0-9/]*}/** w,
-  deny @{PROC}/sys/[^k]** w,
-  deny @{PROC}/sys/kernel/{?,??,[^s][^h][^m]**} w,
+  deny @{PROC}/sys/** w,
   deny @{PROC}/{kcore,sysrq-trigger} rwklx,
 
   # /sys: only /sys/fs/cgroup
