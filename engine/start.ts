@@ -38,7 +38,7 @@ import { newId } from './lib/ids.ts';
 import { KeyLock } from './lib/key-lock.ts';
 import { Deliveries } from './logs/delivery/deliveries.ts';
 import { networkParts } from './networks/parts.ts';
-import { ensureProfile, usualProfile } from './oci/apparmor.ts';
+import { loadUsualProfile } from './oci/apparmor.ts';
 import { routes } from './routes.ts';
 import { Runtimes } from './runtime/runtimes.ts';
 import { Pidfile } from './system/pidfile.ts';
@@ -64,7 +64,7 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
   const engine = buildEngine(live, db, log, undo);
   const restarts = new Restarts(engine);
   await findSurvivors(engine, restarts);
-  engine.background.run('load the profile of AppArmor', {}, async () => await ensureProfile(usualProfile()));
+  engine.background.run('load the profile of AppArmor', {}, loadUsualProfile);
   // What ends first comes last here: nobody may start a container while all of them are stopped.
   undo.defer(async () => (engine.config.liveRestore ? undefined : await stopAllContainers(engine)));
   undo.use(restarts);

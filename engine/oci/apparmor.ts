@@ -18,9 +18,9 @@ export function appArmorProfile({ wanted, privileged }: { wanted: string | undef
   return wanted ?? (privileged ? UNCONFINED : DEFAULT_PROFILE);
 }
 
-/** Of containers that name none; empty where the kernel has no AppArmor. */
-export function usualProfile(): string {
-  return appArmorProfile({ wanted: undefined, privileged: false });
+/** At the daemon's start, in the place of that of an older daemon. */
+export async function loadUsualProfile(): Promise<void> {
+  if (confinesByAppArmor()) await loadProfile(profileText());
 }
 
 /**
