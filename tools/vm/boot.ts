@@ -57,7 +57,10 @@ async function runMachine(image: Image, options: Options, onLine: (line: string)
   command.push('-cpu', accelerator === 'kvm' ? 'host' : EMULATED_CPU, '-smp', '2', '-m', MEMORY);
   command.push('-nodefaults', '-display', 'none', '-no-reboot', '-serial', 'stdio', '-monitor', 'none');
   command.push('-kernel', image.kernel, '-initrd', image.initramfs);
-  command.push('-append', `console=ttyS0 quiet no_timer_check cryptomgr.notests panic=-1 systemd.show_status=false ${words}`);
+  command.push(
+    '-append',
+    `console=ttyS0 quiet no_timer_check cryptomgr.notests panic=-1 systemd.show_status=false ${words}`,
+  );
   disks.forEach((file, index) => {
     command.push('-drive', `if=none,id=disk${index},format=raw,snapshot=on,file=${file}`);
     command.push('-device', `virtio-blk-pci,drive=disk${index}`);
