@@ -24,11 +24,12 @@ export async function bootMachine(image: Image, disks: readonly string[]): Promi
   await runMachine(image, { accelerator, disks: [image.disk, ...disks], silenceSeconds: SILENCE_SECONDS }, (line) => {
     const result = /^@@gantry ends (\d+)$/.exec(line)?.[1];
     if (result !== undefined) code = Number(result);
-    else if (line === '@@gantry begins') begun = true;
+    // systemd 257 writes marks of its own before the first line.
+    else if (line.includes('@@gantry begins')) begun = true;
     else if (begun && code === undefined) console.log(line);
     else seen.push(line);
   });
-  if (code !== undefined) return code;
+  if (begun && code !== undefined) return code;
   console.log(`${begun ? '' : seen.slice(-40).join('\n')}\nFAILED: the machine ended without a result`);
   return 1;
 }
