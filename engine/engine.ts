@@ -10,6 +10,7 @@ import type { Database } from './db/database.ts';
 import type { Events } from './events/events.ts';
 import type { ExecStore } from './exec/store.ts';
 import type { ImageStore } from './images/store.ts';
+import type { LayerDownloads } from './images/transfers/layer-downloads.ts';
 import type { ImageUsage } from './images/usage.ts';
 import type { Archives } from './layers/archives.ts';
 import type { Blobs } from './layers/blobs.ts';
@@ -49,6 +50,8 @@ export type Engine = Readonly<{
   /** Of files, out of containers and into them. */
   copies: Copies;
   images: ImageStore;
+  /** From registries, shared by all pulls. */
+  layerDownloads: LayerDownloads;
   /** Asked before an image is removed. */
   imageUsage: ImageUsage;
   containers: ContainerStore;

@@ -7,6 +7,7 @@ import { eventRoutes } from './events/routes.ts';
 import { execRoutes } from './exec/routes.ts';
 import { imageRoutes } from './images/routes.ts';
 import { networkRoutes } from './networks/routes.ts';
+import { registryRoutes } from './registry/routes.ts';
 import { systemRoutes } from './system/routes.ts';
 import { volumeRoutes } from './volumes/routes.ts';
 
@@ -17,6 +18,7 @@ export function routes(engine: Engine): FastifyPluginAsyncTypebox[] {
     containerFileRoutes(engine),
     execRoutes(engine),
     imageRoutes(engine),
+    registryRoutes(engine),
     systemRoutes(engine),
     eventRoutes(engine),
     volumeRoutes(engine),

@@ -30,6 +30,13 @@ export type Config = Readonly<{
   minApiVersion: string;
   maxApiVersion: string;
   defaultApiVersion: string;
+  /** Hosts and CIDRs. */
+  insecureRegistries: readonly string[];
+  registryMirrors: readonly string[];
+  /** A folder as dockerd's `certs.d`. */
+  registryCertificates: string;
+  maxConcurrentDownloads: number;
+  maxConcurrentUploads: number;
   apiCorsHeader: string;
   logLevel: LogLevel;
   debug: boolean;
@@ -71,6 +78,11 @@ export function toConfig(file: ConfigFile): Config {
     minApiVersion: file['min-api-version'],
     maxApiVersion: file['max-api-version'],
     defaultApiVersion: file['default-api-version'] || file['max-api-version'],
+    insecureRegistries: file['insecure-registries'],
+    registryMirrors: file['registry-mirrors'],
+    registryCertificates: file['registry-certs-dir'],
+    maxConcurrentDownloads: file['max-concurrent-downloads'],
+    maxConcurrentUploads: file['max-concurrent-uploads'],
     apiCorsHeader: file['api-cors-header'],
     logLevel: file.debug ? 'debug' : (file['log-level'] as LogLevel),
     debug: file.debug || file['log-level'] === 'debug',

@@ -21,6 +21,7 @@ const FIXED = [
   'defaultApiVersion',
   'cgroupDriver',
   'cgroupParent',
+  'maxConcurrentDownloads',
 ] as const satisfies readonly (keyof Config)[];
 
 /**

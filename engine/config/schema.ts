@@ -42,6 +42,20 @@ export const ConfigFile = Type.Object(
     'min-api-version': text('oldest version of the API that is served', '1.12'),
     'max-api-version': text('newest version of the API that is served; what is newer than 1.24 is incomplete', '1.24'),
     'default-api-version': text('version of requests that name none; empty: the newest'),
+    'insecure-registries': strings(
+      'registries, by host or CIDR, whose certificates are not checked and that may speak plain HTTP; loopback always may',
+    ),
+    'registry-mirrors': strings('URLs that are asked for images of docker.io first'),
+    'registry-certs-dir': text(
+      'folder with a folder per registry: authorities and client certificates',
+      '/etc/docker/certs.d',
+    ),
+    'max-concurrent-downloads': Type.Integer({ default: 3, minimum: 1, description: 'layers that arrive at once' }),
+    'max-concurrent-uploads': Type.Integer({
+      default: 5,
+      minimum: 1,
+      description: 'layers of a push that leave at once',
+    }),
     'api-cors-header': text('value of Access-Control-Allow-Origin; empty: no CORS'),
     'log-level': Type.Union(
       ['debug', 'info', 'warn', 'error', 'fatal'].map((level) => Type.Literal(level)),

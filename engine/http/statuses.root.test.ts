@@ -6,6 +6,7 @@ import { buffer } from 'node:stream/consumers';
 import { after, before, suite, test } from 'node:test';
 
 import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
+import { Registries } from '@gantry/testing/registries.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { ENDPOINTS } from './endpoints.ts';
@@ -24,12 +25,18 @@ const ROWS = ENDPOINTS.map((endpoint) => ({ ...endpoint, ...STATUS_ROWS[endpoint
 
 suite('the statuses of the specification', { concurrency: false }, () => {
   let engine: TestEngine;
+  let registries: Registries;
   const ids = new Map<string, string>();
   before(async () => {
     engine = await TestEngine.start();
+    registries = await Registries.start(join(engine.directory, 'netns'));
+    await registries.registry(5000);
     await makeWorld(engine, ids);
   });
-  after(async () => await engine[Symbol.asyncDispose]());
+  after(async () => {
+    await registries[Symbol.asyncDispose]();
+    await engine[Symbol.asyncDispose]();
+  });
 
   for (const [index, { name, method, cases }] of ROWS.entries()) {
     for (const [status, why, path, extra] of cases) {

@@ -5,13 +5,15 @@ import type { Database } from '../db/database.ts';
 import { Blobs } from '../layers/blobs.ts';
 import { Layers } from '../layers/layers.ts';
 import { ImageStore } from './store.ts';
+import { LayerDownloads } from './transfers/layer-downloads.ts';
 
 type Needs = { config: Config; db: Database; log: Logger };
-type ImageParts = { blobs: Blobs; images: ImageStore; layers: Layers };
+type ImageParts = { blobs: Blobs; images: ImageStore; layerDownloads: LayerDownloads; layers: Layers };
 
 /** What this domain adds to the engine. The stack ends it. */
 export function imageParts({ config, db, log }: Needs, undo: AsyncDisposableStack): ImageParts {
   const blobs = new Blobs(config.dataRoot);
   const layers = undo.use(new Layers(db, blobs, config.dataRoot, log));
-  return { blobs, images: new ImageStore(db, layers), layers };
+  const layerDownloads = new LayerDownloads(config.maxConcurrentDownloads);
+  return { blobs, images: new ImageStore(db, layers), layerDownloads, layers };
 }

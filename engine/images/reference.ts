@@ -60,6 +60,26 @@ export function familiarName(repository: string): string {
   return path.startsWith(OFFICIAL) && !path.slice(OFFICIAL.length).includes('/') ? path.slice(OFFICIAL.length) : path;
 }
 
+/** The registry of a repository, and its path there. */
+export function hostAndPath(repository: string): { host: string; path: string } {
+  const slash = repository.indexOf('/');
+  return { host: repository.slice(0, slash), path: repository.slice(slash + 1) };
+}
+
+/**
+ * What a pull asks for: a tag or digest beside the name takes the place of that in the name. Without any, all tags.
+ */
+export function parsePulled(name: string, tag = ''): Reference {
+  const reference = parseReference(name);
+  if (tag === '') return reference;
+  if (tag.startsWith('sha256:')) {
+    if (!DIGEST.test(tag)) throw new EngineError('invalid', 'invalid tag format');
+    return { ...reference, digest: tag };
+  }
+  if (!TAG.test(tag)) throw new EngineError('invalid', 'invalid tag format');
+  return { ...reference, tag };
+}
+
 /** The whole reference in its short form. */
 export function familiarReference({ repository, tag, digest }: Reference): string {
   const tagged = tag === undefined ? familiarName(repository) : `${familiarName(repository)}:${tag}`;

@@ -5,9 +5,11 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 
 import type { Engine } from '../engine.ts';
+import { clientGone } from '../http/client-gone.ts';
 import { parseFilters } from '../http/filters.ts';
 import { openStream, type ResponseStream } from '../http/stream.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
+import { parseRegistryAuth } from '../registry/credentials.ts';
 import { applyChanges } from './changes.ts';
 import { deleteImage } from './delete.ts';
 import { fetchArchive } from './fetch.ts';
@@ -18,10 +20,11 @@ import { loadImages } from './load.ts';
 import { checkArchives } from './lost.ts';
 import { deleteResult, historyStep, imageInspect, imageSummary } from './present.ts';
 import { streamProgress } from './progress-stream.ts';
-import { parseImportName, parseReference } from './reference.ts';
+import { parseImportName, parsePulled } from './reference.ts';
 import { chooseImages, saveImages } from './save.ts';
 import * as wire from './schema.ts';
 import { tagImage } from './tag.ts';
+import { pullImages } from './transfers/pull.ts';
 
 const TAR = 'application/x-tar';
 
@@ -42,8 +45,13 @@ export const imageRoutes =
       handler: async (request, reply) => {
         const { fromImage, fromSrc, repo, tag, message, changes = [] } = request.query;
         if (fromImage !== undefined && fromImage !== '') {
-          parseReference(fromImage);
-          throw new EngineError('notImplemented', 'pulling from a registry is not implemented yet');
+          const reference = parsePulled(fromImage, tag);
+          const credentials = parseRegistryAuth(request.headers['x-registry-auth']);
+          const signal = clientGone(reply.raw);
+          await streamProgress(request, reply, async (report) => {
+            await pullImages(engine, { reference, credentials, report, signal });
+          });
+          return;
         }
         if (fromSrc === undefined || fromSrc === '') {
           throw new EngineError('invalid', 'fromImage or fromSrc is required');

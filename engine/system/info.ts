@@ -58,6 +58,7 @@ export function infoOf(engine: Needs): Info {
     ...containerCounts(engine.containers),
     ID: engine.daemonId,
     Images: engine.images.all().length,
+    RegistryConfig: registryConfig(config),
     Driver: 'overlay2',
     DriverStatus: [
       ['Backing Filesystem', backingFilesystem(config.dataRoot)],
@@ -89,18 +90,28 @@ export function infoOf(engine: Needs): Info {
   };
 }
 
+function registryConfig({ insecureRegistries, registryMirrors }: Config): Info['RegistryConfig'] {
+  const [ranges, hosts] = [true, false].map((isRange) =>
+    insecureRegistries.filter((registry) => registry.includes('/') === isRange),
+  ) as [string[], string[]];
+  const mirrors = registryMirrors.map((mirror) => (mirror.endsWith('/') ? mirror : `${mirror}/`));
+  return {
+    AllowNondistributableArtifactsCIDRs: [],
+    AllowNondistributableArtifactsHostnames: [],
+    InsecureRegistryCIDRs: [...ranges, '127.0.0.0/8'],
+    IndexConfigs: {
+      'docker.io': { Name: 'docker.io', Mirrors: mirrors, Secure: true, Official: true },
+      ...Object.fromEntries(hosts.map((host) => [host, { Name: host, Mirrors: [], Secure: false, Official: false }])),
+    },
+    Mirrors: mirrors,
+  };
+}
+
 /** What this engine has none of, in dockerd's words for that. */
 const NOT_HERE = {
   SystemStatus: null,
   NGoroutines: 1,
   IndexServerAddress: 'https://index.docker.io/v1/',
-  RegistryConfig: {
-    AllowNondistributableArtifactsCIDRs: [],
-    AllowNondistributableArtifactsHostnames: [],
-    InsecureRegistryCIDRs: ['127.0.0.0/8'],
-    IndexConfigs: { 'docker.io': { Name: 'docker.io', Mirrors: [], Secure: true, Official: true } },
-    Mirrors: [],
-  },
   InitPath: '',
   InitSha1: '',
   GenericResources: null,

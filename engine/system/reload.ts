@@ -36,14 +36,14 @@ export function reloadAttributes(config: Config, runtimes: Runtimes): Record<str
     'default-runtime': runtimes.defaultName,
     'default-shm-size': '67108864',
     features: 'map[]',
-    'insecure-registries': '[]',
+    'insecure-registries': JSON.stringify(config.insecureRegistries),
     labels: JSON.stringify(config.labels),
     'live-restore': String(config.liveRestore),
     'max-concurrent-downloads': '0',
     'max-concurrent-uploads': '0',
     'max-download-attempts': '0',
     name: hostname(),
-    'registry-mirrors': '[]',
+    'registry-mirrors': JSON.stringify(config.registryMirrors),
     runtimes: runtimes
       .all()
       .map(({ name, settings }) => `${name}:${settings.path}`)

@@ -18,7 +18,6 @@ export const imageRows = {
   },
   'POST /images/create': {
     statuses: [200, 404, 500],
-    never: { 404: 'only a pull looks for a repository' },
     cases: [
       [200, 'an import', '/images/create?fromSrc=-&repo=imported', { body: Buffer.alloc(1024) }],
       [400, 'neither source', '/images/create'],
@@ -27,7 +26,8 @@ export const imageRows = {
       [400, 'a source that is no address', '/images/create?fromSrc=ftp://there/x'],
       [400, 'no archive', '/images/create?fromSrc=-', { body: Buffer.alloc(1024, 'x') }],
       [500, 'nobody answers there', '/images/create?fromSrc=http://127.0.0.1:9/x'],
-      [501, 'a pull is not built yet', '/images/create?fromImage=busybox&tag=latest'],
+      [404, 'the registry has no such image', '/images/create?fromImage=127.0.0.1:5000/x&tag=1'],
+      [500, 'no registry answers there', '/images/create?fromImage=127.0.0.1:9/x&tag=1'],
       [400, 'a pull of a name that is none', '/images/create?fromImage=UPPER'],
     ],
   },
@@ -94,7 +94,12 @@ export const imageRows = {
   },
   'POST /auth': {
     statuses: [200, 204, 500],
-    never: NOT_BUILT,
-    cases: [missing('/auth', { body: {} })],
+    never: { 204: 'there is always an answer' },
+    cases: [
+      [200, 'let in', '/auth', { body: { username: 'a', password: 'b', serveraddress: '127.0.0.1:5000' } }],
+      [500, 'no registry answers there', '/auth', { body: { serveraddress: '127.0.0.1:9' } }],
+      [400, 'no address', '/auth', { body: { serveraddress: '???' } }],
+      [400, 'no text', '/auth', { body: { username: [] } }],
+    ],
   },
 } as const satisfies StatusRows;

@@ -1,0 +1,29 @@
+import { RegistryError } from '../../registry/errors.ts';
+import type { ImageManifest, IndexEntry, Manifest } from '../../registry/manifests.ts';
+import type { Repository } from '../../registry/repository.ts';
+import { goArchitecture } from '../architecture.ts';
+
+const DEPTH = 4;
+
+/** The manifest of this machine's platform; an index may be in an index, but not without end. */
+export async function manifestForHost(
+  repository: Repository,
+  manifest: Manifest,
+  signal: AbortSignal,
+  seen: ReadonlySet<string> = new Set(),
+): Promise<ImageManifest> {
+  if ('image' in manifest) return manifest.image;
+  if (seen.has(manifest.digest)) throw new RegistryError(`the index ${manifest.digest} contains itself`);
+  if (seen.size === DEPTH) throw new RegistryError(`indexes are nested deeper than ${DEPTH}`);
+  const [entry] = manifest.index.manifests.filter(fitsHost);
+  if (entry === undefined) {
+    throw new RegistryError(`no matching manifest for linux/${goArchitecture()} in the manifest list entries`);
+  }
+  const inner = await repository.manifest(entry.digest, signal);
+  return await manifestForHost(repository, inner, signal, new Set([...seen, manifest.digest]));
+}
+
+/** Of attestations and the like the platform is `unknown`. An entry without one may be anything: it is tried. */
+function fitsHost({ platform }: IndexEntry): boolean {
+  return !platform || (platform.os === 'linux' && platform.architecture === goArchitecture());
+}

@@ -1,0 +1,125 @@
+import { link } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { applyLayer } from '../../layers/apply.ts';
+import type { Archives } from '../../layers/archives.ts';
+import type { Blobs } from '../../layers/blobs.ts';
+import { chainIds } from '../../layers/chain-id.ts';
+import type { Layers } from '../../layers/layers.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { hasCode } from '../../lib/errors.ts';
+import { shortId } from '../../lib/ids.ts';
+import type { KeyLock } from '../../lib/key-lock.ts';
+import type { Descriptor } from '../../registry/manifests.ts';
+import type { Repository } from '../../registry/repository.ts';
+import type { Report } from '../progress.ts';
+import type { Downloaded, LayerDownloads } from './layer-downloads.ts';
+import { LayerLines } from './pull-lines.ts';
+
+type Needs = {
+  archives: Archives;
+  blobs: Blobs;
+  clock: Clock;
+  layerDownloads: LayerDownloads;
+  layers: Layers;
+  locks: KeyLock;
+};
+
+type Wanted = { descriptors: readonly Descriptor[]; diffIds: readonly string[] };
+type Job = { descriptor: Descriptor; diffId: string; chainId: string; lines: LayerLines };
+
+/**
+ * Brings the layers of an image, base first; those that are here stay. One is unpacked while later ones still arrive.
+ * They live as long as `leases`, or longer if they get an owner.
+ */
+export async function pullLayers(
+  engine: Needs,
+  repository: Repository,
+  { descriptors, diffIds }: Wanted,
+  { leases, report, signal }: { leases: DisposableStack; report: Report; signal: AbortSignal },
+): Promise<void> {
+  const chain = chainIds(diffIds);
+  const jobs = descriptors.map((descriptor, index): Job => {
+    const lines = new LayerLines(
+      report,
+      engine.clock,
+      shortId(descriptor.digest.slice('sha256:'.length)),
+      descriptor.size,
+    );
+    return { descriptor, diffId: diffIds[index]!, chainId: chain[index]!, lines };
+  });
+  for (const { chainId } of jobs) leases.use(engine.layers.lease(chainId));
+  const present = jobs.findIndex(({ chainId }) => !isHere(engine, chainId));
+  const missing = present < 0 ? [] : jobs.slice(present);
+  for (const job of jobs) job.lines.say(missing.includes(job) ? 'Pulling fs layer' : 'Already exists');
+  await using arrivals = engine.blobs.arrivals();
+  const stop = new AbortController();
+  const either = AbortSignal.any([signal, stop.signal]);
+  const downloads = missing.map((job) => begin(engine, repository, job, arrivals.path, either));
+  for (const download of downloads) download.catch((error: unknown) => stop.abort(error)); // the first one ends the others
+  try {
+    let parent = jobs[jobs.length - missing.length - 1]?.chainId;
+    for (const [index, job] of missing.entries()) {
+      await using downloaded = await downloads[index]!;
+      either.throwIfAborted();
+      parent = await unpack(engine, job, { parent, downloaded, folder: arrivals.path, leases });
+    }
+  } catch (error) {
+    stop.abort(error);
+    throw signal.aborted ? signal.reason : (stop.signal.reason as unknown);
+  } finally {
+    for (const { status, value } of (await Promise.allSettled(downloads)) as { status: string; value?: Downloaded }[]) {
+      if (status === 'fulfilled') await value![Symbol.asyncDispose]();
+    }
+  }
+}
+
+function isHere({ blobs, layers }: Needs, chainId: string): boolean {
+  const layer = layers.get(chainId);
+  return layer !== undefined && layers.isWhole(layer) && blobs.has(layer.blob);
+}
+
+/** A blob that another chain of layers has is not downloaded again. */
+async function begin(
+  engine: Needs,
+  repository: Repository,
+  { descriptor, chainId, lines }: Job,
+  folder: string,
+  signal: AbortSignal,
+): Promise<Downloaded> {
+  const copy = join(folder, `blob-${chainId.slice('sha256:'.length)}`);
+  if (await linked(engine.blobs.path(descriptor.digest), copy)) {
+    lines.say('Download complete');
+    return { file: copy, [Symbol.asyncDispose]: async () => await Promise.resolve() };
+  }
+  const listener = lines.download.bind(lines);
+  return await engine.layerDownloads.get(engine, repository, descriptor, { signal, listener });
+}
+
+async function linked(from: string, to: string): Promise<boolean> {
+  try {
+    await link(from, to);
+    return true;
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return false;
+    throw error;
+  }
+}
+
+type Place = { parent: string | undefined; downloaded: Downloaded; folder: string; leases: DisposableStack };
+
+async function unpack(
+  engine: Needs,
+  { descriptor, diffId, chainId, lines }: Job,
+  { parent, downloaded, folder, leases }: Place,
+): Promise<string> {
+  // A file of its own: other pulls use the downloaded one.
+  const file = join(folder, chainId.slice('sha256:'.length));
+  await link(downloaded.file, file);
+  const { digest } = descriptor;
+  const layer = await applyLayer(engine, { file, digest, diffId, parent }, leases, (bytes) =>
+    lines.bytes('Extracting', bytes),
+  );
+  lines.say('Pull complete');
+  return layer.chainId;
+}

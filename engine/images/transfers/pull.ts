@@ -1,0 +1,79 @@
+import type { Config } from '../../config/daemon-config.ts';
+import type { Events } from '../../events/events.ts';
+import { EngineError } from '../../lib/errors.ts';
+import type { Credentials } from '../../registry/credentials.ts';
+import { RegistryError } from '../../registry/errors.ts';
+import { Repository } from '../../registry/repository.ts';
+import { withRegistry } from '../../registry/session.ts';
+import type { Report } from '../progress.ts';
+import { familiarName, familiarReference, hostAndPath, type Reference } from '../reference.ts';
+import { pullImage, type Needs as NeedsOfImage } from './pull-image.ts';
+
+type Needs = NeedsOfImage & { config: Config; events: Events };
+
+type Request = {
+  /** Without tag and digest: all tags. */
+  reference: Reference;
+  credentials: Credentials;
+  report: Report;
+  signal: AbortSignal;
+};
+
+/** Pulls an image, or all tags of a repository. It ends with its client, and then leaves nothing. */
+export async function pullImages(engine: Needs, { reference, credentials, report, signal }: Request): Promise<void> {
+  const { host, path } = hostAndPath(reference.repository);
+  if (path === 'library/scratch' && host === 'docker.io') {
+    throw new EngineError('invalid', "'scratch' is a reserved name");
+  }
+  try {
+    const isNew = await withRegistry(engine, { host, credentials, useMirrors: true, signal }, async (session) => {
+      const repository = new Repository(session, path);
+      const references = isWhole(reference) ? await allTags(repository, reference, signal) : [reference];
+      let isAnyNew = false;
+      for (const each of references) {
+        if (await pullImage(engine, repository, each, { report, signal })) isAnyNew = true;
+      }
+      return isAnyNew;
+    });
+    const name = familiarReference(reference);
+    report({ status: `Status: ${isNew ? 'Downloaded newer image' : 'Image is up to date'} for ${name}` });
+    tell(engine, reference);
+  } catch (error) {
+    throw explained(error, reference);
+  }
+}
+
+function isWhole({ tag, digest }: Reference): boolean {
+  return tag === undefined && digest === undefined;
+}
+
+async function allTags(
+  repository: Repository,
+  { repository: name }: Reference,
+  signal: AbortSignal,
+): Promise<Reference[]> {
+  const tags = await repository.tags(signal);
+  return tags.map((tag) => ({ repository: name, tag }));
+}
+
+/** The event is about the name, as in dockerd. */
+function tell(engine: Needs, reference: Reference): void {
+  const image = isWhole(reference)
+    ? engine.images.named({ ...reference, tag: 'latest' })
+    : engine.images.named(reference);
+  const attributes = { ...image?.config.Labels, name: familiarName(reference.repository) };
+  engine.events.emit('image', 'pull', familiarReference(reference), attributes);
+}
+
+/** What is not there is 404, with the words that clients look for. */
+function explained(error: unknown, reference: Reference): unknown {
+  if (!(error instanceof RegistryError)) return error;
+  const name = familiarName(reference.repository);
+  const texts: Readonly<Record<string, string>> = {
+    DENIED: `pull access denied for ${name}, repository does not exist or may require 'docker login'`,
+    MANIFEST_UNKNOWN: `manifest for ${familiarReference(reference)} not found`,
+    NAME_UNKNOWN: `repository ${name} not found`,
+  };
+  const text = texts[error.code];
+  return text === undefined ? error : new EngineError('notFound', `${text}: ${error.message}`, { cause: error });
+}

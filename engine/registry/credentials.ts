@@ -1,0 +1,52 @@
+import { Type, type Static } from 'typebox';
+import Schema from 'typebox/schema';
+
+const text = Type.Optional(Type.Union([Type.String(), Type.Null()]));
+
+const AuthConfig = Type.Object({
+  username: text,
+  password: text,
+  auth: text,
+  serveraddress: text,
+  identitytoken: text,
+  registrytoken: text,
+});
+type AuthConfig = Static<typeof AuthConfig>;
+const checked = Schema.Compile(AuthConfig);
+
+/** What a client sends to be let into a registry. It stays in memory for one request and is never logged. */
+export type Credentials = Readonly<{
+  username: string;
+  password: string;
+  /** Takes the place of a password at the token server. */
+  identityToken: string;
+  /** Sent to the registry as it is. */
+  registryToken: string;
+}>;
+
+export const ANONYMOUS: Credentials = { username: '', password: '', identityToken: '', registryToken: '' };
+
+/** The header `X-Registry-Auth`: base64 of JSON in either alphabet. What cannot be read counts as none, as in dockerd. */
+export function parseRegistryAuth(header: string | readonly string[] | undefined): Credentials {
+  const encoded = [header].flat()[0] ?? '';
+  try {
+    const value: unknown = JSON.parse(Buffer.from(encoded, 'base64').toString());
+    return checked.Check(value) ? credentialsOf(value) : ANONYMOUS;
+  } catch (error) {
+    if (error instanceof SyntaxError) return ANONYMOUS;
+    throw error;
+  }
+}
+
+export function credentialsOf(config: AuthConfig): Credentials {
+  // Clients put both into one field in their own file, and some send it so.
+  const [name, ...rest] = Buffer.from(config.auth ?? '', 'base64')
+    .toString()
+    .split(':');
+  return {
+    username: config.username || name || '',
+    password: config.password || rest.join(':').replace(/\0+$/, ''),
+    identityToken: config.identitytoken ?? '',
+    registryToken: config.registrytoken ?? '',
+  };
+}

@@ -1,0 +1,85 @@
+import type { Clock } from '../lib/clock.ts';
+import { RegistryError } from './errors.ts';
+import type { Descriptor } from './manifests.ts';
+import type { Repository } from './repository.ts';
+import { ATTEMPTS, delayOf, pause } from './retry.ts';
+import type { Answer } from './transport.ts';
+
+export type Transfer = {
+  clock: Clock;
+  signal: AbortSignal;
+  onProgress: (bytes: number) => void;
+  /** Told before a wait of so many seconds. */
+  onRetry: (seconds: number) => void;
+};
+
+/**
+ * The bytes of a blob. After a cut it goes on where it was; only attempts that brought nothing count as failed. Throws
+ * when there is more or less than the descriptor says.
+ */
+export async function* downloadBlob(
+  repository: Repository,
+  descriptor: Descriptor,
+  transfer: Transfer,
+): AsyncGenerator<Uint8Array> {
+  const { digest, size } = descriptor;
+  let at = 0;
+  let failures = 0;
+  while (at < size || failures === 0) {
+    const before = at;
+    let failure: unknown;
+    try {
+      const answer = await open(repository, descriptor, at, transfer);
+      for await (const piece of bodyFrom(answer, at)) {
+        at += piece.length;
+        if (at > size)
+          throw new RegistryError(`layer ${digest} is larger than the ${size} bytes that its manifest states`);
+        transfer.onProgress(at);
+        yield piece;
+      }
+      if (at === size) return;
+    } catch (error) {
+      transfer.signal.throwIfAborted();
+      if (error instanceof RegistryError) throw error;
+      failure = error;
+    }
+    failures = at > before ? 1 : failures + 1;
+    if (failures === ATTEMPTS) {
+      throw new RegistryError(`layer ${digest} broke off after ${at} of ${size} bytes`, { cause: failure });
+    }
+    const delay = delayOf(failures, undefined, transfer.clock.now());
+    transfer.onRetry(Math.ceil(delay / 1000));
+    await pause(transfer.clock, delay, transfer.signal);
+  }
+}
+
+async function open(
+  repository: Repository,
+  { digest, urls }: Descriptor,
+  at: number,
+  { signal, onRetry }: Transfer,
+): Promise<Answer> {
+  const headers: Record<string, string> = { 'accept-encoding': 'identity', ...(at > 0 && { range: `bytes=${at}-` }) };
+  const ask = { method: 'GET', headers, scopes: repository.scopes, signal, onRetry } as const;
+  try {
+    return await repository.session.ask(repository.address(`blobs/${digest}`), ask);
+  } catch (error) {
+    const elsewhere = urls?.find((url) => URL.canParse(url) && /^https?:/.test(url));
+    const isMissing = error instanceof RegistryError && error.status === 404;
+    if (!isMissing || elsewhere === undefined) throw error;
+    // A foreign layer: no registry may hand it out. Credentials stay with the registry.
+    return await repository.session.ask(new URL(elsewhere), ask);
+  }
+}
+
+/** The body from `at` on, also of a server that knows no ranges. */
+async function* bodyFrom({ statusCode, headers, body }: Answer, at: number): AsyncGenerator<Uint8Array> {
+  const start = /^bytes (\d+)-/.exec(String(headers['content-range'] ?? ''))?.[1];
+  let skip = statusCode === 206 ? at - Number(start ?? at) : at;
+  if (skip < 0) throw new RegistryError('the registry answers with another range than the one asked for');
+  for await (const piece of body) {
+    const bytes = piece as Buffer;
+    if (skip < bytes.length) yield bytes.subarray(skip);
+    skip = Math.max(0, skip - bytes.length);
+  }
+}

@@ -1,0 +1,93 @@
+import { EngineError } from '../lib/errors.ts';
+
+/** A refusal by a registry, with its code such as `MANIFEST_UNKNOWN`; the text is dockerd's. */
+export class RegistryError extends EngineError {
+  readonly code: string;
+  readonly status: number;
+
+  constructor(
+    message: string,
+    { code = '', status = 0, cause }: { code?: string; status?: number; cause?: unknown } = {},
+  ) {
+    super('failed', message, { cause });
+    this.name = 'RegistryError';
+    this.code = code;
+    this.status = status;
+  }
+}
+
+/** A registry that cannot be reached: another address of it may answer. */
+export class Unreachable extends RegistryError {}
+
+const DEFAULT_TEXTS: Readonly<Record<string, string>> = {
+  UNAUTHORIZED: 'authentication required',
+  DENIED: 'requested access to the resource is denied',
+  TOOMANYREQUESTS: 'too many requests',
+};
+const CODES: Readonly<Record<number, string>> = { 401: 'UNAUTHORIZED', 403: 'DENIED', 429: 'TOOMANYREQUESTS' };
+const SHOWN_BYTES = 1000;
+
+type Refused = {
+  status: number;
+  statusText: string;
+  body: string;
+  challenge: Readonly<Record<string, string>> | undefined;
+};
+
+/** The error of an answer with a status of 400 or more. */
+export function refusalOf({ status, statusText, body, challenge }: Refused): RegistryError {
+  if (status >= 500) {
+    return new RegistryError(`received unexpected HTTP status: ${status} ${statusText}`, { status });
+  }
+  const told = { invalid_token: 'UNAUTHORIZED', insufficient_scope: 'DENIED' }[challenge?.error ?? ''];
+  if (told !== undefined) return coded(told, challenge?.error_description, status);
+  const json = parsed(body);
+  const [first] = Array.isArray(json.errors) ? (json.errors as unknown[]) : [];
+  if (typeof first === 'object' && first !== null && 'code' in first) {
+    const { code, message } = first as { code: unknown; message?: unknown };
+    return coded(String(code), typeof message === 'string' ? message : undefined, status);
+  }
+  const known = CODES[status];
+  if (known !== undefined) return coded(known, typeof json.details === 'string' ? json.details : undefined, status);
+  const shown = JSON.stringify(body.slice(0, SHOWN_BYTES));
+  return new RegistryError(`error parsing HTTP ${status} response body: ${shown}`, { status });
+}
+
+function coded(code: string, message: string | undefined, status: number): RegistryError {
+  const words = code.toLowerCase().replaceAll('_', ' ');
+  return new RegistryError(`${words}: ${message || (DEFAULT_TEXTS[code] ?? words)}`, { code, status });
+}
+
+function parsed(body: string): Record<string, unknown> {
+  try {
+    const json: unknown = JSON.parse(body);
+    return typeof json === 'object' && json !== null ? (json as Record<string, unknown>) : {};
+  } catch {
+    return {}; // the body is shown as it is
+  }
+}
+
+/** Why a connection failed, in the words that clients know from dockerd. */
+export function reasonOf(error: unknown, url: URL): string {
+  const found = innermost(error);
+  const code = 'code' in found ? String(found.code) : '';
+  const { address = url.hostname, port = Number(url.port || (url.protocol === 'https:' ? 443 : 80)) } = found as {
+    address?: string;
+    port?: number;
+  };
+  if (code === 'ECONNREFUSED') return `dial tcp ${address}:${port}: connect: connection refused`;
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `dial tcp: lookup ${url.hostname}: no such host`;
+  if (code === 'ENETUNREACH') return `dial tcp ${address}:${port}: connect: network is unreachable`;
+  if (/WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG/.test(code))
+    return 'http: server gave HTTP response to HTTPS client';
+  if (/SELF_SIGNED|UNABLE_TO_(GET_ISSUER|VERIFY)|ISSUER/.test(code)) {
+    return 'x509: certificate signed by unknown authority';
+  }
+  return found.message || code || found.name;
+}
+
+function innermost(error: unknown): Error {
+  if (!(error instanceof Error)) return new Error(String(error));
+  const next = error instanceof AggregateError ? (error.errors[0] as unknown) : error.cause;
+  return next instanceof Error ? innermost(next) : error;
+}

@@ -1,0 +1,42 @@
+import { STATUS_CODES } from 'node:http';
+
+import type { Config } from '../config/daemon-config.ts';
+import type { Clock } from '../lib/clock.ts';
+import { EngineError } from '../lib/errors.ts';
+import type { Credentials } from './credentials.ts';
+import { DEFAULT_REGISTRY } from './endpoints.ts';
+import { RegistryError } from './errors.ts';
+import { withRegistry } from './session.ts';
+
+type Needs = { config: Config; clock: Clock };
+
+/** Checks credentials at a registry; the token that takes the place of the password, if the registry gives one. */
+export async function login(
+  engine: Needs,
+  address: string,
+  credentials: Credentials,
+  signal: AbortSignal,
+): Promise<string> {
+  const host = hostOf(address);
+  return await withRegistry(engine, { host, credentials, useMirrors: false, signal }, async (session) => {
+    session.authorizer.wantsIdentity = true;
+    const url = session.address('/v2/');
+    try {
+      const answer = await session.ask(url, { method: 'GET', scopes: [], signal });
+      await answer.body.dump();
+    } catch (error) {
+      if (!(error instanceof RegistryError) || error.status === 0) throw error;
+      if (error.code.startsWith('TOKEN_')) throw new EngineError('unauthorized', error.message, { cause: error });
+      const { status } = error;
+      const text = `login attempt to ${url.href} failed with status: ${status} ${STATUS_CODES[status] ?? ''}`;
+      throw new EngineError(status === 401 ? 'unauthorized' : 'failed', text, { cause: error });
+    }
+    return session.authorizer.identityToken;
+  });
+}
+
+/** The registry of a `serveraddress`: a host, or a URL such as that of the old index. */
+function hostOf(address: string): string {
+  const [host = ''] = address.replace(/^https?:\/\//, '').split('/');
+  return host === '' || host === 'index.docker.io' ? DEFAULT_REGISTRY : host;
+}

@@ -1,0 +1,115 @@
+import { Type, type Static } from 'typebox';
+import Schema from 'typebox/schema';
+
+import { sha256 } from './digest.ts';
+import { RegistryError } from './errors.ts';
+
+const Nullable = <T extends Type.TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
+const Digest = Type.String({ pattern: '^sha256:[0-9a-f]{64}$' });
+
+/** Where a part of an image is: its digest and its size are checked when it arrives. */
+const Descriptor = Type.Object({
+  mediaType: Nullable(Type.String()),
+  digest: Digest,
+  size: Type.Integer({ minimum: 0 }),
+  urls: Nullable(Type.Array(Type.String())),
+});
+export type Descriptor = Static<typeof Descriptor>;
+
+const Platform = Type.Object({
+  os: Type.String(),
+  architecture: Type.String(),
+  variant: Nullable(Type.String()),
+  'os.version': Nullable(Type.String()),
+});
+export type Platform = Static<typeof Platform>;
+
+const ImageManifest = Type.Object({
+  schemaVersion: Type.Literal(2),
+  mediaType: Nullable(Type.String()),
+  config: Descriptor,
+  layers: Type.Array(Descriptor, { maxItems: 127 }),
+});
+export type ImageManifest = Static<typeof ImageManifest>;
+
+const IndexEntry = Type.Intersect([Descriptor, Type.Object({ platform: Nullable(Platform) })]);
+const ImageIndex = Type.Object({
+  schemaVersion: Type.Literal(2),
+  mediaType: Nullable(Type.String()),
+  manifests: Type.Array(IndexEntry, { maxItems: 1000 }),
+});
+export type ImageIndex = Static<typeof ImageIndex>;
+export type IndexEntry = Static<typeof IndexEntry>;
+
+export const DOCKER_MANIFEST = 'application/vnd.docker.distribution.manifest.v2+json';
+export const DOCKER_CONFIG = 'application/vnd.docker.container.image.v1+json';
+export const DOCKER_LAYER = 'application/vnd.docker.image.rootfs.diff.tar.gzip';
+const DOCKER_LIST = 'application/vnd.docker.distribution.manifest.list.v2+json';
+const OCI_MANIFEST = 'application/vnd.oci.image.manifest.v1+json';
+const OCI_INDEX = 'application/vnd.oci.image.index.v1+json';
+
+export const ACCEPTED = [DOCKER_MANIFEST, OCI_MANIFEST, DOCKER_LIST, OCI_INDEX].join(', ');
+
+export const MANIFEST_BYTES = 4 * 1024 * 1024;
+
+const LAYER =
+  /^application\/vnd\.(?:docker\.image\.rootfs\.(?:foreign\.)?diff\.tar|oci\.image\.layer\.(?:nondistributable\.)?v1\.tar)/;
+const CONFIG = new Set([DOCKER_CONFIG, 'application/vnd.oci.image.config.v1+json', 'text/html', '']);
+
+const checkedManifest = Schema.Compile(ImageManifest);
+const checkedIndex = Schema.Compile(ImageIndex);
+
+export type Manifest = { digest: string } & ({ image: ImageManifest } | { index: ImageIndex });
+
+/** Reads a manifest of an image or an index of several. `contentType` is what the registry calls it. */
+export function parseManifest(bytes: Buffer, contentType: string): Manifest {
+  const digest = sha256(bytes);
+  const json = parseJson(bytes);
+  const type = typeof json.mediaType === 'string' && json.mediaType !== '' ? json.mediaType : contentType;
+  if (type === DOCKER_LIST || type === OCI_INDEX) return { digest, index: checked(checkedIndex, json, digest) };
+  if (type === DOCKER_MANIFEST || type === OCI_MANIFEST) {
+    const image = checked(checkedManifest, json, digest);
+    checkTypes(image);
+    return { digest, image };
+  }
+  if (json.schemaVersion === 1) {
+    throw new RegistryError(
+      'the image has a manifest of schema 1, which is not supported: push it again with a newer client',
+    );
+  }
+  throw new RegistryError(`unsupported manifest media type: ${JSON.stringify(type)}`);
+}
+
+/** Artifacts of other kinds use the same manifests. */
+function checkTypes({ config, layers }: ImageManifest): void {
+  if (!CONFIG.has(config.mediaType ?? '')) {
+    throw new RegistryError(`unsupported media type of the configuration: ${JSON.stringify(config.mediaType)}`);
+  }
+  const other = layers.find(({ mediaType }) => !LAYER.test(mediaType ?? '') || mediaType!.endsWith('+encrypted'));
+  if (other !== undefined) {
+    throw new RegistryError(`unsupported media type of a layer: ${JSON.stringify(other.mediaType ?? '')}`);
+  }
+}
+
+function checked<T>(
+  schema: {
+    Check(value: unknown): value is T;
+    Errors(value: unknown): [boolean, { instancePath?: string; message?: string }[]];
+  },
+  json: unknown,
+  digest: string,
+): T {
+  if (schema.Check(json)) return json;
+  const [, [first]] = schema.Errors(json);
+  throw new RegistryError(`invalid manifest ${digest}: ${first?.instancePath || 'it'} ${first?.message ?? ''}`);
+}
+
+function parseJson(bytes: Buffer): Record<string, unknown> {
+  try {
+    const json: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    if (typeof json === 'object' && json !== null) return json as Record<string, unknown>;
+  } catch {
+    // the same refusal
+  }
+  throw new RegistryError('invalid manifest: it is not JSON');
+}

@@ -1,0 +1,113 @@
+import { sha256 } from './digest.ts';
+import { downloadBlob, type Transfer } from './download.ts';
+import { RegistryError } from './errors.ts';
+import { ACCEPTED, MANIFEST_BYTES, parseManifest, type Descriptor, type Manifest } from './manifests.ts';
+import { readBody } from './read-body.ts';
+import type { RegistrySession } from './session.ts';
+
+const CONFIG_BYTES = 8 * 1024 * 1024;
+const TAGS_BYTES = 16 * 1024 * 1024;
+const TAG_PAGES = 1000;
+const DIGEST = /^sha256:[0-9a-f]{64}$/;
+
+/** A repository of a registry, to be read. */
+export class Repository {
+  readonly session: RegistrySession;
+  /** Without the host: `library/busybox`. */
+  readonly path: string;
+  readonly scopes: readonly string[];
+
+  constructor(session: RegistrySession, path: string) {
+    this.session = session;
+    this.path = path;
+    this.scopes = [`repository:${path}:pull`];
+  }
+
+  address(rest: string): URL {
+    return this.session.address(`/v2/${this.path}/${rest}`);
+  }
+
+  /** The digest that a tag has now; undefined if the registry does not tell. Costs no download. */
+  async digestOf(tag: string, signal: AbortSignal): Promise<string | undefined> {
+    const ask = { method: 'HEAD', headers: { accept: ACCEPTED }, scopes: this.scopes, signal } as const;
+    try {
+      const answer = await this.session.ask(this.address(`manifests/${tag}`), ask);
+      await answer.body.dump();
+      const digest = answer.headers['docker-content-digest'];
+      return typeof digest === 'string' && DIGEST.test(digest) ? digest : undefined;
+    } catch (error) {
+      // A refusal of HEAD has no body: the download has the reason.
+      if (error instanceof RegistryError && error.status >= 400 && error.status < 429 && !isOfToken(error))
+        return undefined;
+      throw error;
+    }
+  }
+
+  /** By tag or digest; a digest is checked. */
+  async manifest(reference: string, signal: AbortSignal): Promise<Manifest> {
+    const answer = await this.session.ask(this.address(`manifests/${reference}`), {
+      method: 'GET',
+      headers: { accept: ACCEPTED },
+      scopes: this.scopes,
+      signal,
+    });
+    const bytes = await readBody(answer, MANIFEST_BYTES, 'the manifest');
+    if (reference.startsWith('sha256:') && sha256(bytes) !== reference) {
+      throw new RegistryError(`manifest verification failed for digest ${reference}`);
+    }
+    const [contentType = ''] = String(answer.headers['content-type'] ?? '').split(';');
+    return parseManifest(bytes, contentType.trim());
+  }
+
+  /** An image's configuration to the byte. */
+  async config({ digest, size }: Descriptor, signal: AbortSignal): Promise<string> {
+    if (size > CONFIG_BYTES) {
+      throw new RegistryError(`the image configuration has ${size} bytes; the limit is ${CONFIG_BYTES}`);
+    }
+    const answer = await this.session.ask(this.address(`blobs/${digest}`), {
+      method: 'GET',
+      scopes: this.scopes,
+      signal,
+    });
+    const bytes = await readBody(answer, size, 'the image configuration');
+    if (bytes.length !== size || sha256(bytes) !== digest) {
+      throw new RegistryError(`image config verification failed for digest ${digest}`);
+    }
+    return bytes.toString();
+  }
+
+  /** The bytes of a layer, unchecked. */
+  layer(descriptor: Descriptor, transfer: Transfer): AsyncGenerator<Uint8Array> {
+    return downloadBlob(this, descriptor, transfer);
+  }
+
+  /** All tags, in the registry's order. */
+  async tags(signal: AbortSignal): Promise<string[]> {
+    const tags: string[] = [];
+    let next: URL | undefined = this.address('tags/list');
+    for (let page = 0; next !== undefined && page < TAG_PAGES; page += 1) {
+      const answer = await this.session.ask(next, { method: 'GET', scopes: this.scopes, signal });
+      const body = await readBody(answer, TAGS_BYTES, 'the list of tags');
+      const link = /<([^>]+)>\s*;\s*rel="?next"?/.exec(String(answer.headers.link ?? ''))?.[1];
+      tags.push(...tagsIn(body));
+      next = link !== undefined && URL.canParse(link, next) ? new URL(link, next) : undefined;
+    }
+    return tags;
+  }
+}
+
+function tagsIn(body: Buffer): string[] {
+  try {
+    const { tags } = JSON.parse(body.toString()) as { tags?: unknown };
+    if (Array.isArray(tags)) return tags.filter((tag) => typeof tag === 'string');
+    if (tags === null || tags === undefined) return [];
+  } catch {
+    // the same refusal
+  }
+  throw new RegistryError('the registry answers with an invalid list of tags');
+}
+
+/** Refused by the token server, not by the registry. */
+function isOfToken({ code }: RegistryError): boolean {
+  return code.startsWith('TOKEN_');
+}

@@ -1,0 +1,38 @@
+import type { Clock } from '../lib/clock.ts';
+
+export const ATTEMPTS = 5;
+const FIRST_MS = 1000;
+/** Who is to come back later than this is told so instead. */
+export const LONGEST_WAIT_MS = 60_000;
+
+const TRANSIENT: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504]);
+
+/** Whether the same request may succeed later. */
+export function isTransient(status: number): boolean {
+  return TRANSIENT.has(status);
+}
+
+/** How long to wait before attempt number `attempt` + 1: what the registry asks for, else doubling, with some chance. */
+export function delayOf(attempt: number, retryAfter: string | undefined, now: Temporal.Instant): number {
+  const asked = parseRetryAfter(retryAfter, now);
+  if (asked !== undefined) return asked;
+  return FIRST_MS * 2 ** (attempt - 1) * (0.75 + Math.random() / 2);
+}
+
+/** Seconds, or a date. */
+function parseRetryAfter(text: string | undefined, now: Temporal.Instant): number | undefined {
+  if (text === undefined) return undefined;
+  if (/^\d+$/.test(text.trim())) return Number(text) * 1000;
+  const date = Date.parse(text);
+  return Number.isNaN(date) ? undefined : Math.max(0, date - now.epochMilliseconds);
+}
+
+/** Waits, or throws the signal's reason. */
+export async function pause(clock: Clock, milliseconds: number, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  using _timer = clock.after(milliseconds, resolve);
+  signal.addEventListener('abort', () => resolve(), { once: true });
+  await promise;
+  signal.throwIfAborted();
+}
