@@ -11,6 +11,7 @@ import type { Events } from './events/events.ts';
 import type { ExecStore } from './exec/store.ts';
 import type { ImageStore } from './images/store.ts';
 import type { LayerDownloads } from './images/transfers/layer-downloads.ts';
+import type { LayerSources } from './images/transfers/layer-sources.ts';
 import type { ImageUsage } from './images/usage.ts';
 import type { Archives } from './layers/archives.ts';
 import type { Blobs } from './layers/blobs.ts';
@@ -52,6 +53,8 @@ export type Engine = Readonly<{
   images: ImageStore;
   /** From registries, shared by all pulls. */
   layerDownloads: LayerDownloads;
+  /** Where layers came from and went to. */
+  layerSources: LayerSources;
   /** Asked before an image is removed. */
   imageUsage: ImageUsage;
   containers: ContainerStore;

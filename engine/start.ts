@@ -151,6 +151,7 @@ async function findSurvivors(engine: Engine, restarts: Restarts): Promise<void> 
   tellBadRecords(db, log);
   setAside.tellEarlier();
   layers.reconcile(containers.ids(), images.ids(), setAside);
+  engine.layerSources.prune();
   tellLostLayers(engine, log);
 }
 

@@ -116,6 +116,17 @@ test('images share their layers, and the last one that goes takes them along', a
   await assertEmpty(engine);
 });
 
+test('an image may have the same layer twice', async () => {
+  await using engine = new TestImages();
+
+  await engine.load(imageArchive([base, upper, base], ['twice:1']));
+
+  const image = engine.images.find('twice:1');
+  assert.deepEqual(image.diffIds, [sha256(base), sha256(upper), sha256(base)]);
+  engine.images.delete(image.id, () => undefined);
+  await assertEmpty(engine);
+});
+
 test('the same image loaded four times at once is there once', async () => {
   await using engine = new TestImages();
   const archive = await busyboxArchive();

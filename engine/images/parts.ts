@@ -6,14 +6,27 @@ import { Blobs } from '../layers/blobs.ts';
 import { Layers } from '../layers/layers.ts';
 import { ImageStore } from './store.ts';
 import { LayerDownloads } from './transfers/layer-downloads.ts';
+import { LayerSources } from './transfers/layer-sources.ts';
 
 type Needs = { config: Config; db: Database; log: Logger };
-type ImageParts = { blobs: Blobs; images: ImageStore; layerDownloads: LayerDownloads; layers: Layers };
+type ImageParts = {
+  blobs: Blobs;
+  images: ImageStore;
+  layerDownloads: LayerDownloads;
+  layerSources: LayerSources;
+  layers: Layers;
+};
 
 /** What this domain adds to the engine. The stack ends it. */
 export function imageParts({ config, db, log }: Needs, undo: AsyncDisposableStack): ImageParts {
   const blobs = new Blobs(config.dataRoot);
   const layers = undo.use(new Layers(db, blobs, config.dataRoot, log));
   const layerDownloads = new LayerDownloads(config.maxConcurrentDownloads);
-  return { blobs, images: new ImageStore(db, layers), layerDownloads, layers };
+  return {
+    blobs,
+    images: new ImageStore(db, layers),
+    layerDownloads,
+    layerSources: new LayerSources(db, layers),
+    layers,
+  };
 }

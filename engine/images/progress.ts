@@ -5,6 +5,8 @@ export type Progress = {
   id?: string;
   progress?: string;
   progressDetail?: { current?: number; total?: number };
+  /** For programs. */
+  aux?: Readonly<Record<string, unknown>>;
 };
 
 export type Report = (line: Progress) => void;

@@ -40,7 +40,7 @@ const refusals: readonly (readonly [
   ['POST', '/images/create?fromSrc=ftp://x/y', 400, /neither - nor a URL/],
   ['POST', '/images/create?fromSrc=http://127.0.0.1:1/y', 500, /cannot be downloaded/],
   ['POST', '/images/create?fromSrc=-&changes=RUN%20x', 400, /^run is not a valid change command$/],
-  ['POST', '/images/busybox/push', 501, /not implemented/],
+  ['POST', '/images/busybox/push', 400, /^Bad parameters and missing X-Registry-Auth: EOF$/],
   ['DELETE', '/images/nope', 404, /^No such image: nope:latest$/],
 ];
 

@@ -9,7 +9,7 @@ import { clientGone } from '../http/client-gone.ts';
 import { parseFilters } from '../http/filters.ts';
 import { openStream, type ResponseStream } from '../http/stream.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
-import { parseRegistryAuth } from '../registry/credentials.ts';
+import { credentialsIn, parseRegistryAuth } from '../registry/credentials.ts';
 import { applyChanges } from './changes.ts';
 import { deleteImage } from './delete.ts';
 import { fetchArchive } from './fetch.ts';
@@ -25,6 +25,7 @@ import { chooseImages, saveImages } from './save.ts';
 import * as wire from './schema.ts';
 import { tagImage } from './tag.ts';
 import { pullImages } from './transfers/pull.ts';
+import { pushImages } from './transfers/push.ts';
 
 const TAR = 'application/x-tar';
 
@@ -83,6 +84,23 @@ export const imageRoutes =
     http.get('/images/:ref/history', {
       schema: { params: wire.ImageRef, response: { 200: Type.Array(wire.HistoryStep) } },
       handler: ({ params }) => imageHistory(engine, params.ref).map(historyStep),
+    });
+
+    http.post('/images/:ref/push', {
+      schema: { params: wire.ImageRef, querystring: wire.PushImageQuery },
+      handler: async (request, reply) => {
+        const reference = parsePulled(request.params.ref, request.query.tag);
+        const header = request.headers['x-registry-auth'];
+        // Old clients send them as the body.
+        if (header === undefined && (typeof request.body !== 'object' || request.body === null)) {
+          throw new EngineError('invalid', 'Bad parameters and missing X-Registry-Auth: EOF');
+        }
+        const credentials = header === undefined ? credentialsIn(request.body) : parseRegistryAuth(header);
+        const signal = clientGone(reply.raw);
+        await streamProgress(request, reply, async (report) => {
+          await pushImages(engine, { reference, credentials, report, signal });
+        });
+      },
     });
 
     http.post('/images/:ref/tag', {

@@ -34,6 +34,8 @@ export const SaveImagesQuery = Type.Object({
   names: Type.Optional(Type.Union([Type.String(), Strings], { description: 'May be repeated' })),
 });
 
+export const PushImageQuery = Type.Object({ tag: text('The tag; all of the repository without one') });
+
 export const TagImageQuery = Type.Object({
   repo: text('The new name, with or without a tag'),
   tag: text('The tag, unless the name has one'),

@@ -1,8 +1,8 @@
-import { mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { linkSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { EngineError } from '../lib/errors.ts';
+import { EngineError, hasCode } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
 import type { SetAside } from '../trees/set-aside.ts';
 
@@ -53,10 +53,15 @@ export class Blobs {
 
   /**
    * Turns a file into a blob; it was synced, and its digest was checked while it was written. Synchronous, so that the
-   * owner's record can be written in the same step.
+   * owner's record can be written in the same step. The file keeps its old name too, because an image may have the layer
+   * twice.
    */
   adopt(file: string, digest: string): void {
-    renameSync(file, this.path(digest));
+    try {
+      linkSync(file, this.path(digest));
+    } catch (error) {
+      if (!hasCode(error, 'EEXIST')) throw error; // the same bytes
+    }
   }
 
   /** Syncs the blobs' names to the disk. */

@@ -31,11 +31,16 @@ export function parseRegistryAuth(header: string | readonly string[] | undefined
   const encoded = [header].flat()[0] ?? '';
   try {
     const value: unknown = JSON.parse(Buffer.from(encoded, 'base64').toString());
-    return checked.Check(value) ? credentialsOf(value) : ANONYMOUS;
+    return credentialsIn(value);
   } catch (error) {
     if (error instanceof SyntaxError) return ANONYMOUS;
     throw error;
   }
+}
+
+/** The same as a value. */
+export function credentialsIn(value: unknown): Credentials {
+  return checked.Check(value) ? credentialsOf(value) : ANONYMOUS;
 }
 
 export function credentialsOf(config: AuthConfig): Credentials {

@@ -80,6 +80,18 @@ export function parseManifest(bytes: Buffer, contentType: string): Manifest {
   throw new RegistryError(`unsupported manifest media type: ${JSON.stringify(type)}`);
 }
 
+/** The manifest of an image, with the bytes that docker's own would have. */
+export function writeManifest(config: Descriptor, layers: readonly Descriptor[]): Buffer {
+  const described = ({ mediaType, size, digest }: Descriptor): object => ({ mediaType, size, digest });
+  const manifest = {
+    schemaVersion: 2,
+    mediaType: DOCKER_MANIFEST,
+    config: described(config),
+    layers: layers.map(described),
+  };
+  return Buffer.from(JSON.stringify(manifest, undefined, 3));
+}
+
 /** Artifacts of other kinds use the same manifests. */
 function checkTypes({ config, layers }: ImageManifest): void {
   if (!CONFIG.has(config.mediaType ?? '')) {

@@ -41,8 +41,12 @@ export const imageRows = {
   },
   'POST /images/{name}/push': {
     statuses: [200, 404, 500],
-    never: NOT_BUILT,
-    cases: [missing('/images/localhost:5000/a/b/push')],
+    never: { 404: 'what is not there is said in the stream, as in dockerd' },
+    cases: [
+      [200, 'said in the stream', '/images/localhost:5000/a/b/push', { headers: { 'X-Registry-Auth': 'e30=' } }],
+      [400, 'no credentials, not even empty ones', '/images/busybox/push'],
+      [400, 'a tag that is none', '/images/busybox/push?tag=a/b', { headers: { 'X-Registry-Auth': 'e30=' } }],
+    ],
   },
   'POST /images/{name}/tag': {
     statuses: [201, 400, 404, 409, 500],

@@ -11,6 +11,7 @@ import type { Report } from '../progress.ts';
 import { familiarReference, type Reference } from '../reference.ts';
 import type { Image, ImageStore } from '../store.ts';
 import type { LayerDownloads } from './layer-downloads.ts';
+import type { LayerSources } from './layer-sources.ts';
 import { manifestForHost } from './platform.ts';
 import { pullLayers } from './pull-layers.ts';
 
@@ -20,6 +21,7 @@ export type Needs = {
   clock: Clock;
   images: ImageStore;
   layerDownloads: LayerDownloads;
+  layerSources: LayerSources;
   layers: Layers;
   locks: KeyLock;
 };
@@ -48,7 +50,7 @@ export async function pullImage(
     engine,
     repository,
     await manifestForHost(repository, manifest, signal),
-    { report, signal },
+    { report, signal, fullName: reference.repository },
     (id) => name(engine, id, reference, manifest.digest),
   );
   report({ status: `Digest: ${manifest.digest}` });
@@ -75,7 +77,7 @@ async function bring(
   engine: Needs,
   repository: Repository,
   manifest: ImageManifest,
-  { report, signal }: Options,
+  { report, signal, fullName }: Options & { fullName: string },
   nameIt: (id: string) => boolean,
 ): Promise<boolean> {
   const json = await repository.config(manifest.config, signal);
@@ -89,6 +91,10 @@ async function bring(
   await engine.blobs.sync();
   signal.throwIfAborted();
   let isNew = false;
+  for (const [index, { digest, size, mediaType }] of manifest.layers.entries()) {
+    if (!mediaType?.endsWith('gzip')) continue; // a push has gzip only
+    engine.layerSources.remember(diffIds[index]!, { repository: fullName, digest, sizeBytes: size });
+  }
   engine.images.insert(manifest.config.digest, json, ({ id }) => {
     isNew = nameIt(id);
   });

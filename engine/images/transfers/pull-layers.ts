@@ -14,13 +14,15 @@ import type { Descriptor } from '../../registry/manifests.ts';
 import type { Repository } from '../../registry/repository.ts';
 import type { Report } from '../progress.ts';
 import type { Downloaded, LayerDownloads } from './layer-downloads.ts';
-import { LayerLines } from './pull-lines.ts';
+import type { LayerSources } from './layer-sources.ts';
+import { LayerLines } from './transfer-lines.ts';
 
 type Needs = {
   archives: Archives;
   blobs: Blobs;
   clock: Clock;
   layerDownloads: LayerDownloads;
+  layerSources: LayerSources;
   layers: Layers;
   locks: KeyLock;
 };
@@ -62,7 +64,7 @@ export async function pullLayers(
     for (const [index, job] of missing.entries()) {
       await using downloaded = await downloads[index]!;
       either.throwIfAborted();
-      parent = await unpack(engine, job, { parent, downloaded, folder: arrivals.path, leases });
+      parent = await unpack(engine, job, { parent, downloaded, leases });
     }
   } catch (error) {
     stop.abort(error);
@@ -106,16 +108,14 @@ async function linked(from: string, to: string): Promise<boolean> {
   }
 }
 
-type Place = { parent: string | undefined; downloaded: Downloaded; folder: string; leases: DisposableStack };
+type Place = { parent: string | undefined; downloaded: Downloaded; leases: DisposableStack };
 
 async function unpack(
   engine: Needs,
-  { descriptor, diffId, chainId, lines }: Job,
-  { parent, downloaded, folder, leases }: Place,
+  { descriptor, diffId, lines }: Job,
+  { parent, downloaded, leases }: Place,
 ): Promise<string> {
-  // A file of its own: other pulls use the downloaded one.
-  const file = join(folder, chainId.slice('sha256:'.length));
-  await link(downloaded.file, file);
+  const { file } = downloaded;
   const { digest } = descriptor;
   const layer = await applyLayer(engine, { file, digest, diffId, parent }, leases, (bytes) =>
     lines.bytes('Extracting', bytes),

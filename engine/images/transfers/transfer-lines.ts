@@ -10,14 +10,14 @@ export class LayerLines {
   readonly #report: Report;
   readonly #clock: Clock;
   readonly #id: string;
-  readonly #total: number;
+  total: number;
   #toldAt = 0;
 
   constructor(report: Report, clock: Clock, id: string, total: number) {
     this.#report = report;
     this.#clock = clock;
     this.#id = id;
-    this.#total = total;
+    this.total = total;
   }
 
   say(status: string): void {
@@ -27,9 +27,9 @@ export class LayerLines {
   /** Many calls, few lines; the last byte always has one. */
   bytes(status: string, current: number): void {
     const now = this.#clock.now().epochMilliseconds;
-    if (current < this.#total && now - this.#toldAt < INTERVAL_MS) return;
+    if (current < this.total && now - this.#toldAt < INTERVAL_MS) return;
     this.#toldAt = now;
-    this.#report(progressLine(status, this.#id, current, this.#total));
+    this.#report(progressLine(status, this.#id, current, this.total));
   }
 
   download(event: DownloadEvent): void {

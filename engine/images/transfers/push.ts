@@ -1,0 +1,116 @@
+import type { Config } from '../../config/daemon-config.ts';
+import type { Events } from '../../events/events.ts';
+import { sha256 } from '../../layers/chain-id.ts';
+import type { Layers } from '../../layers/layers.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { shortId } from '../../lib/ids.ts';
+import type { Credentials } from '../../registry/credentials.ts';
+import { RegistryError } from '../../registry/errors.ts';
+import { DOCKER_CONFIG, writeManifest, type Descriptor } from '../../registry/manifests.ts';
+import { withRegistry } from '../../registry/session.ts';
+import { PushTarget } from '../../registry/upload.ts';
+import { checkArchives } from '../lost.ts';
+import type { Report } from '../progress.ts';
+import { familiarName, familiarReference, hostAndPath, type Reference } from '../reference.ts';
+import type { Image, ImageStore } from '../store.ts';
+import { pushLayer, type Needs as NeedsOfLayer } from './push-layer.ts';
+import { Slots } from './slots.ts';
+import { LayerLines } from './transfer-lines.ts';
+
+type Needs = NeedsOfLayer & { config: Config; events: Events; images: ImageStore; layers: Layers };
+
+type Request = {
+  /** Without a tag: all tags of the repository. */
+  reference: Reference;
+  credentials: Credentials;
+  report: Report;
+  signal: AbortSignal;
+};
+
+/** Pushes an image, or all tags of a repository. It ends with its client. */
+export async function pushImages(engine: Needs, { reference, credentials, report, signal }: Request): Promise<void> {
+  const { repository } = reference;
+  const { host, path } = hostAndPath(repository);
+  report({ status: `The push refers to repository [${repository}]` });
+  const tagged = chosen(engine, reference);
+  try {
+    await withRegistry(engine, { host, credentials, useMirrors: false, signal }, async (session) => {
+      const target = new PushTarget(session, path);
+      for (const { tag, image } of tagged) await pushImage(engine, image, { target, repository, tag, report, signal });
+    });
+  } catch (error) {
+    // Of what the token server refuses only the reason, as dockerd.
+    if (!(error instanceof RegistryError) || !error.code.startsWith('TOKEN_')) throw error;
+    throw error.cause;
+  }
+  const labels = tagged.length === 1 ? tagged[0]!.image.config.Labels : {};
+  engine.events.emit('image', 'push', familiarReference(reference), { ...labels, name: familiarName(repository) });
+}
+
+function chosen({ images }: Needs, reference: Reference): { tag: string; image: Image }[] {
+  if (reference.digest !== undefined) throw new EngineError('invalid', 'cannot push a digest reference');
+  const { repository, tag: wanted } = reference;
+  const all = images.all().flatMap((image) =>
+    images
+      .referencesOf(image.id)
+      .filter((name) => name.repository === repository && name.tag !== undefined)
+      .map((name) => ({ tag: name.tag!, image })),
+  );
+  const name = familiarName(repository);
+  if (all.length === 0) throw new EngineError('failed', `An image does not exist locally with the tag: ${name}`);
+  if (wanted === undefined) return all.toSorted((a, b) => (a.tag < b.tag ? -1 : 1));
+  const found = all.filter(({ tag }) => tag === wanted);
+  if (found.length === 0) throw new EngineError('failed', `tag does not exist: ${familiarReference(reference)}`);
+  return found;
+}
+
+type Push = { target: PushTarget; repository: string; tag: string; report: Report; signal: AbortSignal };
+
+async function pushImage(engine: Needs, image: Image, push: Push): Promise<void> {
+  const { target, repository, tag, report, signal } = push;
+  checkArchives(engine, image);
+  using leases = new DisposableStack();
+  for (const chainId of image.layers) leases.use(engine.layers.lease(chainId));
+  const layers = await pushLayers(engine, image, push);
+  const json = Buffer.from(engine.images.jsonOf(image.id));
+  if ((await target.sizeOf(image.id, signal)) === undefined) await target.put(json, image.id, signal);
+  const config = { mediaType: DOCKER_CONFIG, size: json.length, digest: image.id };
+  const manifest = writeManifest(config, layers);
+  await target.putManifest(tag, manifest, signal);
+  const digest = sha256(manifest);
+  const byDigest = { repository, digest };
+  if (engine.images.get(image.id) !== undefined && engine.images.named(byDigest)?.id !== image.id) {
+    engine.images.refer(byDigest, image.id, engine.clock.now());
+  }
+  report({ status: `${tag}: digest: ${digest} size: ${manifest.length}` });
+  report({ progressDetail: {}, aux: { Tag: tag, Digest: digest, Size: manifest.length } });
+}
+
+/** Several at once, topmost first; one that an image has twice is pushed once. */
+async function pushLayers(
+  engine: Needs,
+  image: Image,
+  { target, repository, report, signal }: Push,
+): Promise<Descriptor[]> {
+  const slots = new Slots(engine.config.maxConcurrentUploads);
+  const stop = new AbortController();
+  const either = AbortSignal.any([signal, stop.signal]);
+  const byDiffId = new Map(
+    image.layers.map((chainId) => [engine.layers.get(chainId)!.diffId, engine.layers.get(chainId)!]),
+  );
+  const jobs = [...byDiffId.values()].toReversed().map((layer) => {
+    const lines = new LayerLines(report, engine.clock, shortId(layer.diffId.slice('sha256:'.length)), layer.sizeBytes);
+    lines.say('Preparing');
+    return { layer, lines };
+  });
+  const work = jobs.map(async ({ layer, lines }): Promise<[string, Descriptor]> => {
+    if (slots.areTaken) lines.say('Waiting');
+    using _slot = await slots.take(either);
+    return [layer.diffId, await pushLayer(engine, layer, { target, repository, lines, signal: either })];
+  });
+  for (const each of work) each.catch((error: unknown) => stop.abort(error));
+  await Promise.allSettled(work);
+  if (stop.signal.aborted) throw signal.aborted ? signal.reason : (stop.signal.reason as unknown);
+  const pushed = new Map(await Promise.all(work));
+  return image.diffIds.map((diffId) => pushed.get(diffId)!);
+}
