@@ -55,15 +55,15 @@ test('what cannot be read ends with 125, in one form', async () => {
 
 test('what is not built yet is said, with what to do instead', async () => {
   assert.match((await refused('build', '.')).stderr, /^gantry: 'build' is not built yet\. .*gantry load/);
-  assert.match(
-    (await refused('pull', 'alpine')).stderr,
-    /^gantry: pulling from a registry is not built yet\..*gantry load/,
-  );
-  const missing = await gantry(engine, ['run', 'alpine']);
+});
+
+test('a registry that does not answer is named, by pull and by run', async () => {
+  assert.match((await refused('pull', '127.0.0.1:9/alpine')).stderr, /^gantry: Get "http.*connection refused/);
+  const missing = await gantry(engine, ['run', '127.0.0.1:9/alpine']);
   assert.equal(missing.code, 125);
   assert.match(
     missing.stderr,
-    /^Unable to find image 'alpine' locally\ngantry: pulling from a registry is not built yet/,
+    /^Unable to find image '127\.0\.0\.1:9\/alpine' locally\ngantry: Get "http.*connection refused/,
   );
 });
 

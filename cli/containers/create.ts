@@ -7,7 +7,7 @@ import { command, MANY, type Given } from '../command-line/command.ts';
 import { applyFlags, CREATE_FLAGS } from '../create/flags.ts';
 import { bodyOf, emptyRequest, type Purpose } from '../create/request.ts';
 import { EXIT, Exit, UsageError } from '../exit-codes.ts';
-import { pullOrExplain } from '../images/pull.ts';
+import { pullMissing } from '../images/pull.ts';
 import { yellow } from '../output/colour.ts';
 import { visibleLines } from '../output/escape.ts';
 
@@ -55,7 +55,7 @@ export async function createContainer(engine: Connection, purpose: Purpose, flag
     throw new UsageError(`invalid argument "${flags.pull}" for "--pull" flag: expected always, missing or never`);
   }
   if (flags.cidfile !== undefined) await writeNew(flags.cidfile, '');
-  if (flags.pull === 'always') await pullOrExplain(engine, purpose.image, flags.quiet);
+  if (flags.pull === 'always') await pullMissing(engine, purpose.image, flags.quiet);
   const id = await createOrPull(engine, body, flags);
   if (flags.cidfile !== undefined) await writeFile(flags.cidfile, id);
   return id;
@@ -68,7 +68,7 @@ async function createOrPull(engine: Connection, body: containers.CreateBody, fla
     if (!(error instanceof ApiError) || error.status !== 404 || flags.pull === 'never' || !isMissingImage(error))
       throw error;
     console.error(`Unable to find image '${body.Image}' locally`);
-    await pullOrExplain(engine, body.Image ?? '', flags.quiet);
+    await pullMissing(engine, body.Image ?? '', flags.quiet);
     return await createAndWarn(engine, body, flags.name);
   }
 }

@@ -290,7 +290,7 @@ suite('pull', { concurrency: false }, () => {
 
   test('credentials do not follow a redirect to another host', async () => {
     const image = await registries.putImage(`${PLAIN}/v2/moved`, 'x', [layer('moved')]);
-    const [{ digest }] = image.layers as [{ digest: string }];
+    const { digest } = image.layers[0]!;
     await registries.seen();
     await registries.faults({
       on: `GET .*${digest}`,
