@@ -46,19 +46,33 @@ export class Registries implements AsyncDisposable {
     return new Registries(directory, netns, worker);
   }
 
-  /** A registry on this port of 127.0.0.1. `users`: names and passwords, of which one is wanted then. */
+  /**
+   * A registry on this port of an address. `users`: names and passwords, of which one is wanted then. `tls.clients`: the
+   * authorities of certificates that clients must show.
+   */
   async registry(
     port: number,
-    { users, tls }: { users?: Record<string, string>; tls?: { cert: string; key: string } } = {},
+    {
+      users,
+      tls,
+      address = '127.0.0.1',
+    }: {
+      users?: Record<string, string>;
+      tls?: { cert: string; key: string; clients?: string };
+      address?: string;
+    } = {},
   ): Promise<void> {
     const config = {
       version: 0.1,
       log: { level: 'error', accesslog: { disabled: true } },
-      storage: { filesystem: { rootdirectory: join(this.#directory, `store-${port}`) }, delete: { enabled: true } },
-      http: { addr: `127.0.0.1:${port}`, ...(tls && { tls: { certificate: tls.cert, key: tls.key } }) },
+      storage: {
+        filesystem: { rootdirectory: join(this.#directory, `store-${address}-${port}`) },
+        delete: { enabled: true },
+      },
+      http: { addr: `${address}:${port}`, ...(tls && { tls: tlsOf(tls) }) },
       ...(users && { auth: { htpasswd: { realm: 'test', path: this.#htpasswd(port, users) } } }),
     };
-    const file = join(this.#directory, `registry-${port}.json`);
+    const file = join(this.#directory, `registry-${address}-${port}.json`);
     writeFileSync(file, JSON.stringify(config));
     const child = spawn('nsenter', [`--net=${this.#netns}`, 'docker-registry', 'serve', file], {
       stdio: 'ignore',
@@ -69,7 +83,7 @@ export class Registries implements AsyncDisposable {
       const answer = await this.#call({
         kind: 'request',
         method: 'GET',
-        url: `http://127.0.0.1:${port}/v2/`,
+        url: `http://${address}:${port}/v2/`,
         headers: {},
         body: '',
       });
@@ -212,4 +226,8 @@ export class Registries implements AsyncDisposable {
       stop.abort();
     }
   }
+}
+
+function tlsOf({ cert, key, clients }: { cert: string; key: string; clients?: string }): object {
+  return { certificate: cert, key, ...(clients !== undefined && { clientcas: [clients] }) };
 }
