@@ -1,8 +1,9 @@
 import type { Container } from '../../containers/store.ts';
 import { settlesWithin } from '../../lib/clock.ts';
 import { logDriverOf } from '../drivers.ts';
+import { checkpointPath } from './buffer-path.ts';
 import { readCheckpoint } from './checkpoint.ts';
-import { checkpointPath, Delivery, type DeliveryNeeds, type DeliveryStatus } from './delivery.ts';
+import { Delivery, type DeliveryNeeds, type DeliveryStatus } from './delivery.ts';
 import { lastNumber } from './last-number.ts';
 
 /** A removal waits this long for a receiver. */

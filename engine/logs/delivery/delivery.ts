@@ -1,10 +1,12 @@
 import { mkdirSync, watch } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname } from 'node:path';
 
 import type { Container } from '../../containers/store.ts';
 import type { Background } from '../../lib/background.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { hasCode } from '../../lib/errors.ts';
 import type { LogDriver } from '../driver.ts';
+import { checkpointPath } from './buffer-path.ts';
 import { BufferReader, type BatchLimits } from './buffer-reader.ts';
 import { readCheckpoint, writeCheckpoint } from './checkpoint.ts';
 import type { Line, Position } from './line.ts';
@@ -28,11 +30,6 @@ export type DeliveryStatus = Readonly<{
 const PAUSE_MS = 20;
 /** The shim cuts longer lines. */
 const LONGEST_PIECE = 16 * 1024;
-
-/** The file with what was delivered of the buffer at `logPath`; beside its folder, which is watched. */
-export function checkpointPath(logPath: string): string {
-  return join(dirname(dirname(logPath)), 'delivery.checkpoint');
-}
 
 /**
  * The delivery of one container's lines: follows the buffer that the shim writes, sends in batches, in order, and keeps
@@ -81,7 +78,7 @@ export class Delivery implements Disposable {
   follow(container: Container): void {
     this.#container = container;
     const { logPath } = container;
-    this.#watcher ??= watchFile(logPath, () => this.wake());
+    this.#watcher ??= watchFile(logPath, this.#needs.clock, () => this.wake());
     this.wake();
   }
 
@@ -256,12 +253,30 @@ function fills(lines: readonly Line[], limits: BatchLimits): boolean {
 }
 
 /** Calls back when the file has changed, or another one has its name. */
-function watchFile(path: string, changed: () => void): Disposable {
+function watchFile(path: string, clock: Clock, changed: () => void): Disposable {
   mkdirSync(dirname(path), { recursive: true, mode: 0o710 });
-  // The folder and not the file: a rotation replaces the file.
-  const watcher = watch(dirname(path), { persistent: false }, (_event, name) => {
-    if (name === null || name === basename(path)) changed();
-  });
-  watcher.on('error', changed);
-  return { [Symbol.dispose]: () => watcher.close() };
+  try {
+    // The folder and not the file: a rotation replaces the file.
+    const watcher = watch(dirname(path), { persistent: false }, (_event, name) => {
+      if (name === null || name === basename(path)) changed();
+    });
+    watcher.on('error', changed);
+    return { [Symbol.dispose]: () => watcher.close() };
+  } catch (error) {
+    // The machine's watches are used up.
+    if (!hasCode(error, 'ENOSPC') && !hasCode(error, 'EMFILE')) throw error;
+    return everySecond(clock, changed);
+  }
+}
+
+function everySecond(clock: Clock, call: () => void): Disposable {
+  let timer: Disposable;
+  const wait = (): void => {
+    timer = clock.after(1000, () => {
+      call();
+      wait();
+    });
+  };
+  wait();
+  return { [Symbol.dispose]: () => timer[Symbol.dispose]() };
 }

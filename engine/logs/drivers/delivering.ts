@@ -1,8 +1,6 @@
-import { join } from 'node:path';
-
 import { bufferSize, cacheIsDisabled } from '../cache-options.ts';
+import { bufferPath, checkpointPath } from '../delivery/buffer-path.ts';
 import { readCheckpoint } from '../delivery/checkpoint.ts';
-import { checkpointPath } from '../delivery/delivery.ts';
 import type { Sender, SenderContext } from '../delivery/sender.ts';
 import type { LogDriver, LogOptions } from '../driver.ts';
 import { readLog } from '../log-file.ts';
@@ -27,7 +25,7 @@ export function deliveringDriver({ name, options, check, deliver, unknown }: Rec
       bufferSize(given);
       check(given);
     },
-    path: (folder) => join(folder, 'delivery', 'lines.log'),
+    path: bufferPath,
     showsPath: false,
     shimLog: ({ logPath, hostConfig }) => ({
       path: logPath,

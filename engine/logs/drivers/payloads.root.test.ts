@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { gunzipSync, inflateSync } from 'node:zlib';
 
@@ -118,6 +119,20 @@ for (const options of streamFormats) {
     });
   });
 }
+
+test('syslog over a Unix socket', async () => {
+  const path = join(engine.directory, 'syslog.sock');
+  await using receiver = await StreamReceiver.start({ path });
+  let taken = 0;
+
+  await compare('syslog', { 'syslog-address': `unix://${path}` }, async () => {
+    const rest = (): string[] => receiver.received.toString('latin1', taken).split(/(?<=\n)/);
+    await receiver.until(() => isComplete(rest()) && rest().at(-1)!.endsWith('\n'));
+    const messages = rest();
+    taken = receiver.received.length;
+    return messages;
+  });
+});
 
 const gelfOptions: Options[] = [
   { tag: TAG, labels: 'com.example/who,missing', 'env-regex': 'COL|_UND' },

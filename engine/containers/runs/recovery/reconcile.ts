@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import type { Task } from '../../../lib/background.ts';
 import { settlesWithin, type Clock } from '../../../lib/clock.ts';
 import { EngineError, hasCode } from '../../../lib/errors.ts';
+import { bufferPath } from '../../../logs/delivery/buffer-path.ts';
+import { tellUndelivered } from '../../../logs/delivery/deliveries.ts';
 import { reconcile as reconcileNetworks } from '../../../networks/sandbox.ts';
 import { ForeignShim } from '../../../runtime/handshake.ts';
 import { Shim } from '../../../runtime/shim.ts';
@@ -152,6 +154,7 @@ function removeOrphans(engine: Needs): Task[] {
   return [
     ...removed.map((id) =>
       background.run('remove the files of a container', { container: id }, async () => {
+        tellUndelivered(engine, id, bufferPath(containerFolder(config, id)));
         await rm(containerFolder(config, id), { recursive: true, force: true });
       }),
     ),
