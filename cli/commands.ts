@@ -149,7 +149,22 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   pull: {
     section: 'Images',
     summary: 'Download an image from a registry',
-    load: async () => (await import('./images/pull.ts')).pull,
+    load: async () => (await import('./registry/pull.ts')).pull,
+  },
+  push: {
+    section: 'Images',
+    summary: 'Send an image to a registry',
+    load: async () => (await import('./registry/push.ts')).push,
+  },
+  login: {
+    section: 'Images',
+    summary: 'Log in to a registry',
+    load: async () => (await import('./registry/login.ts')).login,
+  },
+  logout: {
+    section: 'Images',
+    summary: 'Forget the login of a registry',
+    load: async () => (await import('./registry/login.ts')).logout,
   },
   'image inspect': {
     section: 'Images',
@@ -258,7 +273,7 @@ export const GROUPS: Readonly<Record<string, { summary: string; commands: Readon
   image: {
     summary: 'The commands for images',
     commands: {
-      ...asItself('history import load pull save tag'),
+      ...asItself('history import load pull push save tag'),
       ls: 'images',
       list: 'images',
       rm: 'rmi',
@@ -297,10 +312,7 @@ export const GROUPS: Readonly<Record<string, { summary: string; commands: Readon
 export const NOT_YET: Readonly<Record<string, string>> = {
   build:
     'Build with another builder and load the result, such as: buildah build -t NAME . && buildah push NAME docker-archive:image.tar:NAME, then gantry load -i image.tar',
-  push: 'Save the image and push it with another tool, such as: gantry save -o image.tar NAME, then skopeo copy docker-archive:image.tar docker://REGISTRY/NAME',
   search: 'Search on the web page of the registry.',
-  login: 'There is no registry client yet that would use it.',
-  logout: 'There is no registry client yet that would use it.',
   commit: 'Import a root file system instead: gantry import.',
   swarm: 'There is no cluster yet.',
   node: 'There is no cluster yet.',

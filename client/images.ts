@@ -77,11 +77,39 @@ export async function importImage(
   return last;
 }
 
-/** POST /images/create?fromImage=…: pulls an image. */
-export async function pullImage(engine: Connection, name: string, report: (line: string) => void): Promise<void> {
-  const tagged = /[:@][^/]+$/.test(name) ? name : `${name}:latest`;
-  const progress = await engine.stream('POST', '/images/create', { query: { fromImage: tagged } });
-  await follow(progress, report);
+/** POST /images/create?fromImage=…: pulls an image, or all tags of a name without one. */
+export async function pullImage(
+  engine: Connection,
+  name: string,
+  headers: Record<string, string>,
+  show: (line: Progress) => void,
+): Promise<void> {
+  await watch(await engine.stream('POST', '/images/create', { query: { fromImage: name }, headers }), show);
+}
+
+/** POST /images/{name}/push: an image, or all tags of a name without one. */
+export async function pushImage(
+  engine: Connection,
+  name: string,
+  headers: Record<string, string>,
+  show: (line: Progress) => void,
+): Promise<void> {
+  await watch(await engine.stream('POST', `/images/${name}/push`, { headers }), show);
+}
+
+/** POST /auth. */
+export async function logIn(
+  engine: Connection,
+  login: { username?: string; password?: string; identitytoken?: string; serveraddress: string },
+): Promise<{ Status: string; IdentityToken: string }> {
+  return await engine.call('POST', '/auth', { body: login });
+}
+
+async function watch(progress: Readable, show: (line: Progress) => void): Promise<void> {
+  for await (const line of jsonLines<Progress>(progress)) {
+    if (line.error !== undefined) throw new ApiError(500, line.error);
+    show(line);
+  }
 }
 
 async function follow(progress: Readable, report: (line: string) => void): Promise<void> {

@@ -100,7 +100,7 @@ async function answer(
   if (fault !== undefined && 'hold' in fault) await new Promise<void>((resolve) => held.push(resolve));
   const body = await buffer(request);
   if (token !== undefined && path.startsWith('/token')) return grant(response, { path, authorization, body, token });
-  if (token !== undefined && !authorization.startsWith('Bearer granted ')) {
+  if (token !== undefined && !authorization.startsWith('Bearer granted:')) {
     const realm = `Bearer realm="http://127.0.0.1:${port}/token",service="test"`;
     response
       .writeHead(401, { 'www-authenticate': realm })
@@ -133,8 +133,9 @@ function grant(
     return;
   }
   const scope = form.get('scope') ?? searchParams.getAll('scope').join(' ');
+  const token = `granted:${scope}`;
   const refresh = searchParams.has('offline_token') ? { refresh_token: `refresh-${user}` } : {};
-  response.end(JSON.stringify({ token: `granted ${scope}`, expires_in: 300, ...refresh }));
+  response.end(JSON.stringify({ token, access_token: token, expires_in: 300, ...refresh }));
 }
 
 async function pass(

@@ -7,9 +7,9 @@ import { command, MANY, type Given } from '../command-line/command.ts';
 import { applyFlags, CREATE_FLAGS } from '../create/flags.ts';
 import { bodyOf, emptyRequest, type Purpose } from '../create/request.ts';
 import { EXIT, Exit, UsageError } from '../exit-codes.ts';
-import { pullMissing } from '../images/pull.ts';
 import { yellow } from '../output/colour.ts';
 import { visibleLines } from '../output/escape.ts';
+import { pullMissing } from '../registry/pull.ts';
 
 export type CreateFlags = Given<typeof CREATE_FLAGS>;
 type Stream = 'stdin' | 'stdout' | 'stderr';

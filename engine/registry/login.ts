@@ -31,7 +31,7 @@ export async function login(
       const text = `login attempt to ${url.href} failed with status: ${status} ${STATUS_CODES[status] ?? ''}`;
       throw new EngineError(status === 401 ? 'unauthorized' : 'failed', text, { cause: error });
     }
-    return session.authorizer.identityToken;
+    return session.authorizer.identityToken || credentials.identityToken;
   });
 }
 

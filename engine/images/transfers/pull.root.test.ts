@@ -283,7 +283,7 @@ suite('pull', { concurrency: false }, () => {
     }
     assert.deepEqual([byPassword.status, byToken.status], [200, 200], byPassword.text + byToken.text);
     const granted = (await registries.seen()).filter(({ authorization }) => authorization.startsWith('Bearer'));
-    assert.ok(granted.some(({ authorization }) => authorization === 'Bearer granted repository:guarded:pull'));
+    assert.ok(granted.some(({ authorization }) => authorization === 'Bearer granted:repository:guarded:pull'));
     assert.doesNotMatch(engine.log, /secret-of-alice|wrong-password|refresh-alice/);
     await assertNothingLeft();
   });
@@ -305,7 +305,7 @@ suite('pull', { concurrency: false }, () => {
     const asked = (await registries.seen()).filter(({ path }) => path.endsWith(digest));
     assert.deepEqual(
       asked.map(({ authorization }) => authorization),
-      ['Bearer granted repository:moved:pull', ''],
+      ['Bearer granted:repository:moved:pull', ''],
     );
     await assertNothingLeft();
   });

@@ -210,8 +210,8 @@ suite('push', { concurrency: false }, () => {
       second.text,
     );
     const granted = new Set((await registries.seen()).map(({ authorization }) => authorization));
-    assert.ok(granted.has('Bearer granted repository:token/a:pull,push'));
-    assert.ok(granted.has('Bearer granted repository:token/b:pull,push repository:token/a:pull'));
+    assert.ok(granted.has('Bearer granted:repository:token/a:pull,push'));
+    assert.ok(granted.has('Bearer granted:repository:token/b:pull,push repository:token/a:pull'));
     assert.doesNotMatch(engine.log, /secret-of-alice/);
     await removeAll();
   });
