@@ -105,7 +105,7 @@ async function readConfig(): Promise<ConfigFile> {
   }
   try {
     const config: unknown = JSON.parse(text);
-    if (typeof config === 'object' && config !== null) return config;
+    if (typeof config === 'object' && config !== null) return config as ConfigFile;
   } catch {
     // the same refusal
   }
