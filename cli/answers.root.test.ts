@@ -112,7 +112,7 @@ test('completion offers commands, flags, and names of what there is', async () =
   const offered = async (...words: string[]) =>
     (await said('__complete', ...words)).split('\n').map((line) => line.split('\t')[0]);
 
-  assert.deepEqual(await offered('st'), ['start', 'stop']);
+  assert.deepEqual(await offered('st'), ['start', 'stop', 'stats']);
   assert.deepEqual(await offered('volume', 'r'), ['rm', 'remove']);
   assert.deepEqual(await offered('run', '--env'), ['--env-file', '--env']);
   assert.deepEqual(await offered('rm', 'compl'), ['complete-me']);
@@ -136,7 +136,7 @@ test('the script for bash asks for what may follow, also behind a = that bash ta
     return stdout.trim();
   };
 
-  assert.equal(await offered('st'), 'start stop');
+  assert.equal(await offered('st'), 'start stop stats');
   assert.equal(await offered('run', '--restart', '=', 'al'), 'always');
   assert.equal(await offered('run', 'bus'), 'busybox:latest');
 });
