@@ -158,7 +158,7 @@ test('without a gateway the commands say so', async () => {
 });
 
 const wrongRequests: readonly (readonly [method: string, path: string, body: string | undefined, status: number])[] = [
-  ['GET', '/', undefined, 404],
+  ['GET', '/nowhere', undefined, 404],
   ['POST', '/limited', undefined, 404],
   ['GET', '/callers/', undefined, 400],
   ['GET', '/callers/%zz', undefined, 400],
