@@ -26,6 +26,8 @@ type Options = {
 };
 
 const READ_BYTES = 1024 * 1024;
+/** Half the time of level 6, for 3 % more bytes of a program. The same at each push, so that the registry knows the blob. */
+const GZIP_LEVEL = 4;
 
 /** Sees to it that a repository has a layer, with the least work; what the manifest says about it. */
 export async function pushLayer(engine: Needs, layer: Layer, options: Options): Promise<Descriptor> {
@@ -103,7 +105,7 @@ async function compressed(
   const file = join(folder, 'layer.tar.gz');
   const plain = copies(decompressed(createReadStream(path, { highWaterMark: READ_BYTES })));
   const source = Readable.from(plain, { objectMode: false });
-  const zipped = createGzip({ chunkSize: READ_BYTES });
+  const zipped = createGzip({ chunkSize: READ_BYTES, level: GZIP_LEVEL });
   source.once('error', (error) => zipped.destroy(error));
   const { digest, sizeBytes } = await archives.receive(source.pipe(zipped), file);
   return { file, digest, size: sizeBytes };
