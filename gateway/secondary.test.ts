@@ -12,8 +12,12 @@ import { TestUpstream } from './tests/test-upstream.ts';
 const upstream = await TestUpstream.start();
 after(async () => await upstream[Symbol.asyncDispose]());
 
-/** The specification's numbers, but for the quota, which would refuse first. */
-const gateway = await TestGateway.start({ upstream: upstream.url, limits: { anonymous: 1_000_000 } });
+/** The specification's numbers, but for the quota and the CPU time, which would refuse first on a slow machine. */
+const gateway = await TestGateway.start({
+  upstream: upstream.url,
+  limits: { anonymous: 1_000_000 },
+  secondary: { cpu: { totalSeconds: 1000, graphqlSeconds: 1000 } },
+});
 after(async () => await gateway[Symbol.asyncDispose]());
 
 /** Small numbers and short windows. */

@@ -3,6 +3,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { TakeChunk } from '../../copies/copies.ts';
 import type { Engine } from '../../engine.ts';
 import { openStream, type ResponseStream } from '../../http/stream.ts';
+import { EngineError } from '../../lib/errors.ts';
 import * as wire from '../schema.ts';
 import { containerChanges } from './changes.ts';
 import { openExport } from './export.ts';
@@ -69,10 +70,15 @@ async function sendStream(
   { output, signal }: ResponseStream,
   send: (take: TakeChunk, signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
+  let hasLeft = false; // a write may fail before the response tells that its client has gone
   const take: TakeChunk = async (chunk) => {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     // The memory is used again as soon as the kernel has the bytes.
-    output.write(chunk, (error) => (error === null || error === undefined ? resolve() : reject(error)));
+    output.write(chunk, (error) => {
+      if (error === null || error === undefined) return resolve();
+      hasLeft = true;
+      reject(error);
+    });
     await promise;
   };
   try {
@@ -80,6 +86,7 @@ async function sendStream(
     output.end();
   } catch (error) {
     output.destroy();
-    if (!signal.aborted) throw error;
+    const isRemoved = error instanceof EngineError && error.kind === 'conflict';
+    if (!signal.aborted && !hasLeft && !isRemoved) throw error;
   }
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -134,32 +134,4 @@ test('a cgroup that cannot be removed holds up nobody, and is removed when it ca
   assert.equal(existsSync(held), false);
   assert.equal((await engine.post(`/containers/${stuck}/start`)).status, 204);
   assert.equal((await engine.delete(`/containers/${stuck}?force=1`)).status, 204);
-});
-
-test('processes that come into a cgroup again and again hold up nobody, and are ended when no more come', async () => {
-  await using engine = await TestEngine.start();
-  const stuck = await engine.run(['sleep', '1000']);
-  const other = await engine.run(['sleep', '1000']);
-  const inner = join(cgroupOf(stuck), 'inner');
-  mkdirSync(inner);
-  const comes = `while :; do sh -c 'mkdir ${inner}; echo $$ >${inner}/cgroup.procs; exec sleep 1000' & sleep 0.01; done 2>/dev/null`;
-  const comers = spawn('sh', ['-c', comes], { stdio: 'ignore' });
-  using _stopped = { [Symbol.dispose]: () => void comers.kill('SIGKILL') };
-  await lose(engine, stuck);
-
-  await engine.startAgain();
-
-  assert.equal((await engine.post(`/containers/${other}/stop?t=0`)).status, 204);
-  while ((await stateOf(engine, stuck)).Error === '') await setTimeout(50);
-  // Whether the processes or their folder resist last is chance.
-  assert.match(
-    (await stateOf(engine, stuck)).Error,
-    /processes of \/gantry\/[0-9a-f]+ do not end: \d+|cannot be removed yet: EBUSY: .*inner/,
-  );
-
-  comers.kill('SIGKILL');
-  while ((await stateOf(engine, stuck)).Running) await setTimeout(50);
-  assert.equal(await engine.wait(stuck), 137);
-  assert.equal((await engine.delete(`/containers/${stuck}`)).status, 204);
-  while (existsSync(inner)) await setTimeout(50);
 });
