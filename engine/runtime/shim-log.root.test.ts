@@ -15,6 +15,8 @@ async function run(bundle: TestBundle, script: string, wanted: Parameters<TestBu
   const shim = await bundle.shim(['sh', '-c', script], wanted);
   await shim.start();
   await shim.exited;
+  shim.release();
+  await shim.gone; // the next one has the same id
 }
 
 function entries(path: string): Entry[] {
