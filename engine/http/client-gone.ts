@@ -1,12 +1,19 @@
 import type { ServerResponse } from 'node:http';
 
+/** Ends what nobody waits for any more; no failure of the engine. */
+export class ClientGone extends Error {
+  constructor() {
+    super('the client has gone');
+  }
+}
+
 /**
  * Aborted when the client has left before the end of the answer. One that has half-closed its side still reads:
  * `hang-ups.ts` closes the connection of those who have gone after that.
  */
 export function clientGone(response: ServerResponse): AbortSignal {
   const gone = new AbortController();
-  const leave = (): void => gone.abort(new Error('the client has gone'));
+  const leave = (): void => gone.abort(new ClientGone());
   response.on('error', leave);
   response.once('close', () => {
     // The event also follows a complete answer, when there is nothing to abort.

@@ -1,6 +1,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 
 import { EngineError, type ErrorKind } from '../lib/errors.ts';
+import { ClientGone } from './client-gone.ts';
 import { COMPLETE, isBelow, type ApiVersion } from './versions/api-version.ts';
 
 declare module 'fastify' {
@@ -53,7 +54,8 @@ export function answerError(error: unknown, request: FastifyRequest, reply: Fast
     reply.code(304).send();
     return;
   }
-  const isAbort = error !== undefined && error === request.raw.errored; // the client aborted its own request
+  // The client aborted its own request.
+  const isAbort = error instanceof ClientGone || (error !== undefined && error === request.raw.errored);
   if (status >= 500 && !(error instanceof EngineError) && !isAbort) {
     request.log.error({ err: error, method: request.method, url: request.url }, 'a request failed unexpectedly');
   }

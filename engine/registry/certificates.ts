@@ -34,7 +34,8 @@ function namesIn(place: string): string[] {
   try {
     return readdirSync(place).toSorted();
   } catch (error) {
-    if (hasCode(error, 'ENOENT') || hasCode(error, 'ENOTDIR')) return [];
+    // A name that is too long for a folder has none.
+    if (['ENOENT', 'ENOTDIR', 'ENAMETOOLONG'].some((code) => hasCode(error, code))) return [];
     throw error;
   }
 }
