@@ -308,7 +308,7 @@ export const runFlags: Readonly<Record<string, readonly Row[]>> = {
     made('--oom-score-adj 500'),
     made('--oom-score-adj 1001'),
     made('--cpu-shares 512'),
-    row('--cpu-shares 1', 'true', earlySame),
+    row('--cpu-shares 1', 'true', early),
     made('--cpu-period 50000 --cpu-quota 25000'),
     made('--cpu-quota -1'),
     made('--cpu-period 10'),
