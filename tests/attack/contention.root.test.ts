@@ -99,7 +99,7 @@ class Clients {
       async () => await this.#read('GET', `${path}/logs?follow=1&stdout=1&stderr=1&tail=5`, dice),
       async () => await this.#read('GET', `${path}/stats`, dice),
       async () => await this.#attach(path, dice),
-      async () => this.#tell('archive', await this.engine.get(`${path}/archive?path=/etc`)),
+      async () => await this.#archive(path),
       async () => this.#tell('inspect', await this.engine.get(`${path}/json`)),
       async () => this.#tell('top', await this.engine.get(`${path}/top`)),
       async () => this.#tell('list', await this.engine.get('/containers/json?all=1')),
@@ -130,6 +130,15 @@ class Clients {
       this.#tell(path, await this.engine.request(method, path, { signal }));
     } catch (error) {
       if (!signal.aborted) throw error;
+    }
+  }
+
+  /** A removal in the middle breaks the connection. */
+  async #archive(path: string): Promise<void> {
+    try {
+      this.#tell('archive', await this.engine.get(`${path}/archive?path=/etc`));
+    } catch (error) {
+      if (!isCut(error)) throw error;
     }
   }
 
