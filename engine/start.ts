@@ -30,7 +30,7 @@ import { UnderWay } from './http/under-way.ts';
 import { warmUp } from './http/warm-up.ts';
 import { tellLostLayers } from './images/lost.ts';
 import { imageParts } from './images/parts.ts';
-import { Archives } from './layers/archives.ts';
+import { Archives } from './layers/threads/archives.ts';
 import { Background } from './lib/background.ts';
 import { systemClock } from './lib/clock.ts';
 import { hasCode } from './lib/errors.ts';

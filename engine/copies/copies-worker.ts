@@ -2,11 +2,11 @@ import { closeSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
 
 import { cloneMount, ThreadMounts } from '../host/mount-tree.ts';
-import { ArrivingStream } from '../layers/arriving-stream.ts';
-import { decompressed } from '../layers/compression.ts';
 import { changesOf } from '../layers/pack/changes.ts';
 import { pack } from '../layers/pack/pack.ts';
 import { TarReader } from '../layers/tar/tar-reader.ts';
+import { ArrivingStream } from '../layers/threads/arriving-stream.ts';
+import { decompressed } from '../layers/threads/compression.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { Failure, FromWorker, PlaceOptions, Results, ToWorker, Work, WorkerData } from './messages.ts';
 import { OutgoingChunks } from './outgoing-chunks.ts';

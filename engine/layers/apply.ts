@@ -3,11 +3,11 @@ import { join } from 'node:path';
 
 import { EngineError } from '../lib/errors.ts';
 import type { KeyLock } from '../lib/key-lock.ts';
-import type { Archives } from './archives.ts';
 import type { Blobs } from './blobs.ts';
 import { chainIds } from './chain-id.ts';
 import type { Layers } from './layers.ts';
 import type { Layer } from './records.ts';
+import type { Archives } from './threads/archives.ts';
 
 type Needs = { layers: Layers; blobs: Blobs; archives: Archives; locks: KeyLock };
 

@@ -1,9 +1,9 @@
 import type { Clock } from '../lib/clock.ts';
+import { ATTEMPTS, delayOf, pause } from './connection/retry.ts';
+import type { Answer } from './connection/transport.ts';
 import { RegistryError } from './errors.ts';
 import type { Descriptor } from './manifests.ts';
 import type { Repository } from './repository.ts';
-import { ATTEMPTS, delayOf, pause } from './retry.ts';
-import type { Answer } from './transport.ts';
 
 export type Transfer = {
   clock: Clock;

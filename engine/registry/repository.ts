@@ -1,9 +1,9 @@
+import { readBody } from './connection/read-body.ts';
+import type { RegistrySession } from './connection/session.ts';
 import { sha256 } from './digest.ts';
 import { downloadBlob, type Transfer } from './download.ts';
 import { RegistryError } from './errors.ts';
 import { ACCEPTED, MANIFEST_BYTES, parseManifest, type Descriptor, type Manifest } from './manifests.ts';
-import { readBody } from './read-body.ts';
-import type { RegistrySession } from './session.ts';
 
 const CONFIG_BYTES = 8 * 1024 * 1024;
 const TAGS_BYTES = 16 * 1024 * 1024;

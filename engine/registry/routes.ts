@@ -3,8 +3,8 @@ import { Type } from 'typebox';
 
 import type { Engine } from '../engine.ts';
 import { clientGone } from '../http/client-gone.ts';
-import { credentialsOf } from './credentials.ts';
-import { login } from './login.ts';
+import { credentialsOf } from './auth/credentials.ts';
+import { login } from './auth/login.ts';
 
 const text = (description: string) => Type.Optional(Type.Union([Type.String(), Type.Null()], { description }));
 

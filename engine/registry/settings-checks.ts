@@ -1,5 +1,5 @@
 import type { SettingsChecks } from '../config/check.ts';
-import { checkInsecure, parseMirror } from './endpoints.ts';
+import { checkInsecure, parseMirror } from './connection/endpoints.ts';
 
 export const registrySettingsChecks: SettingsChecks = {
   'insecure-registries': (settings) => {

@@ -1,11 +1,11 @@
 import { createReadStream } from 'node:fs';
 
 import type { Clock } from '../lib/clock.ts';
+import { ATTEMPTS, delayOf, pause } from './connection/retry.ts';
+import type { RegistrySession } from './connection/session.ts';
+import type { Answer } from './connection/transport.ts';
 import { RegistryError } from './errors.ts';
 import { DOCKER_MANIFEST, type Descriptor } from './manifests.ts';
-import { ATTEMPTS, delayOf, pause } from './retry.ts';
-import type { RegistrySession } from './session.ts';
-import type { Answer } from './transport.ts';
 
 const READ_BYTES = 256 * 1024;
 

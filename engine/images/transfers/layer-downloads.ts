@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 
-import type { Archives } from '../../layers/archives.ts';
 import type { Blobs } from '../../layers/blobs.ts';
+import type { Archives } from '../../layers/threads/archives.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { RegistryError } from '../../registry/errors.ts';
 import type { Descriptor } from '../../registry/manifests.ts';

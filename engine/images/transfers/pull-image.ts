@@ -1,6 +1,6 @@
-import type { Archives } from '../../layers/archives.ts';
 import type { Blobs } from '../../layers/blobs.ts';
 import type { Layers } from '../../layers/layers.ts';
+import type { Archives } from '../../layers/threads/archives.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { KeyLock } from '../../lib/key-lock.ts';
 import { RegistryError } from '../../registry/errors.ts';

@@ -2,10 +2,10 @@ import { link } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { applyLayer } from '../../layers/apply.ts';
-import type { Archives } from '../../layers/archives.ts';
 import type { Blobs } from '../../layers/blobs.ts';
 import { chainIds } from '../../layers/chain-id.ts';
 import type { Layers } from '../../layers/layers.ts';
+import type { Archives } from '../../layers/threads/archives.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { hasCode } from '../../lib/errors.ts';
 import { shortId } from '../../lib/ids.ts';

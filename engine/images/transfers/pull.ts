@@ -1,10 +1,10 @@
 import type { Config } from '../../config/daemon-config.ts';
 import type { Events } from '../../events/events.ts';
 import { EngineError } from '../../lib/errors.ts';
-import type { Credentials } from '../../registry/credentials.ts';
+import type { Credentials } from '../../registry/auth/credentials.ts';
+import { withRegistry } from '../../registry/connection/session.ts';
 import { RegistryError } from '../../registry/errors.ts';
 import { Repository } from '../../registry/repository.ts';
-import { withRegistry } from '../../registry/session.ts';
 import type { Report } from '../progress.ts';
 import { familiarName, familiarReference, hostAndPath, type Reference } from '../reference.ts';
 import { pullImage, type Needs as NeedsOfImage } from './pull-image.ts';

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 
-import type { Archives } from '../../layers/archives.ts';
 import type { Blobs } from '../../layers/blobs.ts';
-import { compressionOf, decompressed } from '../../layers/compression.ts';
 import type { Layer } from '../../layers/records.ts';
+import type { Archives } from '../../layers/threads/archives.ts';
+import { compressionOf, decompressed } from '../../layers/threads/compression.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { DOCKER_LAYER, type Descriptor } from '../../registry/manifests.ts';
 import type { PushTarget } from '../../registry/upload.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import type { ImageConfig } from '../image-config.ts';
 import { applyChanges } from './changes.ts';
-import type { ImageConfig } from './image-config.ts';
 
 const understood: readonly (readonly [changes: string, config: Partial<ImageConfig>])[] = [
   ['CMD ["sh", "-c", "a b"]', { Cmd: ['sh', '-c', 'a b'] }],

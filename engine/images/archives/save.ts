@@ -2,16 +2,16 @@ import { createReadStream, createWriteStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 
-import type { Events } from '../events/events.ts';
-import type { Blobs } from '../layers/blobs.ts';
-import { sha256 } from '../layers/chain-id.ts';
-import { compressionOf, decompressed } from '../layers/compression.ts';
-import type { Layers } from '../layers/layers.ts';
-import type { Layer } from '../layers/records.ts';
-import { TAR_END, tarHeader, tarPadding } from '../layers/tar/tar-write.ts';
-import { emitImageEvent } from './event.ts';
-import { familiarName, familiarReference, parseReference, type Reference } from './reference.ts';
-import type { Image, ImageStore } from './store.ts';
+import type { Events } from '../../events/events.ts';
+import type { Blobs } from '../../layers/blobs.ts';
+import { sha256 } from '../../layers/chain-id.ts';
+import type { Layers } from '../../layers/layers.ts';
+import type { Layer } from '../../layers/records.ts';
+import { TAR_END, tarHeader, tarPadding } from '../../layers/tar/tar-write.ts';
+import { compressionOf, decompressed } from '../../layers/threads/compression.ts';
+import { emitImageEvent } from '../event.ts';
+import { familiarName, familiarReference, parseReference, type Reference } from '../reference.ts';
+import type { Image, ImageStore } from '../store.ts';
 
 type Needs = { images: ImageStore; layers: Layers; blobs: Blobs; events: Events };
 

@@ -1,10 +1,10 @@
 import { Worker } from 'node:worker_threads';
 
-import { collectYoung, giveBackMemory } from '../host/memory.ts';
-import type { Background } from '../lib/background.ts';
-import { EngineError } from '../lib/errors.ts';
+import { collectYoung, giveBackMemory } from '../../host/memory.ts';
+import type { Background } from '../../lib/background.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { DEFAULT_LIMITS, type ArchiveLimits } from '../tar/tar-reader.ts';
 import type { Extracted, FromWorker, Received, Results, ToWorker, Unpacked, Work } from './archive-messages.ts';
-import { DEFAULT_LIMITS, type ArchiveLimits } from './tar/tar-reader.ts';
 
 const THREADS = 2;
 /** A thread takes a few megabytes, so an idle one ends. */

@@ -1,11 +1,11 @@
-import type { Config } from '../config/daemon-config.ts';
-import type { Clock } from '../lib/clock.ts';
-import { Authorizer } from './authorizer.ts';
+import type { Config } from '../../config/daemon-config.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { Authorizer } from '../auth/authorizer.ts';
+import { parseChallenges } from '../auth/challenge.ts';
+import type { Credentials } from '../auth/credentials.ts';
+import { refusalOf, RegistryError, Unreachable } from '../errors.ts';
 import { certificatesOf } from './certificates.ts';
-import { parseChallenges } from './challenge.ts';
-import type { Credentials } from './credentials.ts';
 import { endpointsOf, type Endpoint } from './endpoints.ts';
-import { refusalOf, RegistryError, Unreachable } from './errors.ts';
 import { readText } from './read-body.ts';
 import { ATTEMPTS, delayOf, isTransient, LONGEST_WAIT_MS, pause } from './retry.ts';
 import { Transport, type Answer, type Sent } from './transport.ts';

@@ -1,4 +1,4 @@
-import { EngineError } from '../lib/errors.ts';
+import { EngineError } from '../../lib/errors.ts';
 
 /**
  * Chunks that arrive by messages, read as a stream. Consumed chunks go back to the sender, which waits for them and

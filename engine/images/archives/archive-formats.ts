@@ -1,12 +1,12 @@
 import { Type, type Static } from 'typebox';
 
-import { sha256 } from '../layers/chain-id.ts';
-import { badArchive } from '../layers/tar/tar-header.ts';
-import { goArchitecture } from './architecture.ts';
+import { sha256 } from '../../layers/chain-id.ts';
+import { badArchive } from '../../layers/tar/tar-header.ts';
+import { goArchitecture } from '../architecture.ts';
+import { parseImage } from '../image-json.ts';
+import { parseReference, withDefaultTag, type Reference } from '../reference.ts';
 import { parseJson, type ArchiveFile, type ArchiveFiles } from './archive-files.ts';
-import { parseImage } from './image-json.ts';
 import { readLegacyImages } from './legacy-archive.ts';
-import { parseReference, withDefaultTag, type Reference } from './reference.ts';
 
 /** An image of an archive: its configuration byte for byte, and the files of its layers, base first. */
 export type ArchivedImage = {

@@ -4,8 +4,8 @@ import { Readable, type Transform, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, createGunzip, createZstdDecompress } from 'node:zlib';
 
-import { EngineError, hasCode } from '../lib/errors.ts';
-import { badArchive } from './tar/tar-header.ts';
+import { EngineError, hasCode } from '../../lib/errors.ts';
+import { badArchive } from '../tar/tar-header.ts';
 
 export type Compression = 'none' | 'gzip' | 'bzip2' | 'xz' | 'zstd';
 

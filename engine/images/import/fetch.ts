@@ -1,5 +1,5 @@
-import { EngineError } from '../lib/errors.ts';
-import type { Report } from './progress.ts';
+import { EngineError } from '../../lib/errors.ts';
+import type { Report } from '../progress.ts';
 
 const CONNECT_MILLISECONDS = 30_000;
 const REDIRECTIONS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);

@@ -3,8 +3,8 @@ import { readFile } from 'node:fs/promises';
 import type { Static, Type } from 'typebox';
 import Schema from 'typebox/schema';
 
-import type { Unpacked } from '../layers/archive-messages.ts';
-import { badArchive } from '../layers/tar/tar-header.ts';
+import { badArchive } from '../../layers/tar/tar-header.ts';
+import type { Unpacked } from '../../layers/threads/archive-messages.ts';
 
 const METADATA_BYTES = 8 * 1024 * 1024;
 const LINKS = 16;

@@ -4,12 +4,12 @@ import { pipeline } from 'node:stream/promises';
 
 import { Type } from 'typebox';
 
-import { sha256 } from '../layers/chain-id.ts';
-import { compressionOf, decompressed } from '../layers/compression.ts';
-import { badArchive } from '../layers/tar/tar-header.ts';
+import { sha256 } from '../../layers/chain-id.ts';
+import { badArchive } from '../../layers/tar/tar-header.ts';
+import { compressionOf, decompressed } from '../../layers/threads/compression.ts';
+import { parseReference } from '../reference.ts';
 import { parseJson, type ArchiveFile, type ArchiveFiles } from './archive-files.ts';
 import type { ArchivedImage } from './archive-formats.ts';
-import { parseReference } from './reference.ts';
 
 const Repositories = Type.Record(Type.String(), Type.Record(Type.String(), Type.String()));
 

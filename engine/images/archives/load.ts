@@ -1,17 +1,17 @@
-import type { Events } from '../events/events.ts';
-import { applyLayer } from '../layers/apply.ts';
-import type { Archives } from '../layers/archives.ts';
-import type { Blobs } from '../layers/blobs.ts';
-import type { Layers } from '../layers/layers.ts';
-import type { Clock } from '../lib/clock.ts';
-import { shortId } from '../lib/ids.ts';
-import type { KeyLock } from '../lib/key-lock.ts';
+import type { Events } from '../../events/events.ts';
+import { applyLayer } from '../../layers/apply.ts';
+import type { Blobs } from '../../layers/blobs.ts';
+import type { Layers } from '../../layers/layers.ts';
+import type { Archives } from '../../layers/threads/archives.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { shortId } from '../../lib/ids.ts';
+import type { KeyLock } from '../../lib/key-lock.ts';
+import { emitImageEvent } from '../event.ts';
+import { progressLine, type Report } from '../progress.ts';
+import { familiarReference } from '../reference.ts';
+import type { ImageStore } from '../store.ts';
 import { ArchiveFiles } from './archive-files.ts';
 import { readImages, type ArchivedImage } from './archive-formats.ts';
-import { emitImageEvent } from './event.ts';
-import { progressLine, type Report } from './progress.ts';
-import { familiarReference } from './reference.ts';
-import type { ImageStore } from './store.ts';
 
 type Needs = {
   images: ImageStore;

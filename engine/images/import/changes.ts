@@ -1,5 +1,5 @@
-import { EngineError } from '../lib/errors.ts';
-import type { ImageConfig } from './image-config.ts';
+import { EngineError } from '../../lib/errors.ts';
+import type { ImageConfig } from '../image-config.ts';
 import { expandWord, splitWords } from './instruction-words.ts';
 
 type Draft = { -readonly [Key in keyof ImageConfig]: ImageConfig[Key] };

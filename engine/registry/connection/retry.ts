@@ -1,4 +1,4 @@
-import type { Clock } from '../lib/clock.ts';
+import type { Clock } from '../../lib/clock.ts';
 
 export const ATTEMPTS = 5;
 const FIRST_MS = 1000;

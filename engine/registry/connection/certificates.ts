@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 
-import { EngineError, hasCode } from '../lib/errors.ts';
+import { EngineError, hasCode } from '../../lib/errors.ts';
 
 /** What a connection to one registry trusts and shows. */
 export type Certificates = Readonly<{ ca?: string[]; cert?: string; key?: string }>;

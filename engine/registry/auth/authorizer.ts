@@ -1,13 +1,13 @@
 import { Type } from 'typebox';
 import Schema from 'typebox/schema';
 
-import type { Clock } from '../lib/clock.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { readText } from '../connection/read-body.ts';
+import type { Transport } from '../connection/transport.ts';
+import { refusalOf, RegistryError } from '../errors.ts';
 import type { Challenge } from './challenge.ts';
 import { parseChallenges } from './challenge.ts';
 import type { Credentials } from './credentials.ts';
-import { refusalOf, RegistryError } from './errors.ts';
-import { readText } from './read-body.ts';
-import type { Transport } from './transport.ts';
 
 const TokenAnswer = Schema.Compile(
   Type.Object({

@@ -2,8 +2,8 @@ import { isIP } from 'node:net';
 
 import type * as Undici from 'undici';
 
+import { reasonOf, RegistryError, Unreachable } from '../errors.ts';
 import type { Certificates } from './certificates.ts';
-import { reasonOf, RegistryError, Unreachable } from './errors.ts';
 
 export type Sent = {
   method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';

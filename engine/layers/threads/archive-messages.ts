@@ -1,5 +1,5 @@
-import type { ErrorKind } from '../lib/errors.ts';
-import type { ArchiveLimits } from './tar/tar-reader.ts';
+import type { ErrorKind } from '../../lib/errors.ts';
+import type { ArchiveLimits } from '../tar/tar-reader.ts';
 
 /** Work that a worker thread does for the daemon. Streams follow as `chunk` messages. */
 export type Work =

@@ -1,12 +1,12 @@
 import { STATUS_CODES } from 'node:http';
 
-import type { Config } from '../config/daemon-config.ts';
-import type { Clock } from '../lib/clock.ts';
-import { EngineError } from '../lib/errors.ts';
+import type { Config } from '../../config/daemon-config.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { DEFAULT_REGISTRY } from '../connection/endpoints.ts';
+import { withRegistry } from '../connection/session.ts';
+import { RegistryError } from '../errors.ts';
 import type { Credentials } from './credentials.ts';
-import { DEFAULT_REGISTRY } from './endpoints.ts';
-import { RegistryError } from './errors.ts';
-import { withRegistry } from './session.ts';
 
 type Needs = { config: Config; clock: Clock };
 

@@ -1,4 +1,4 @@
-import { RegistryError } from './errors.ts';
+import { RegistryError } from '../errors.ts';
 import type { Answer } from './transport.ts';
 
 /** A whole body that must not be larger than this; `what` names it in the refusal. */

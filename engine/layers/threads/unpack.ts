@@ -1,11 +1,11 @@
 import { join, posix } from 'node:path';
 
-import { readable } from '../host/openat.ts';
+import { readable } from '../../host/openat.ts';
+import { innerPath } from '../tar/entry-names.ts';
+import { badArchive, type TarEntry } from '../tar/tar-header.ts';
+import type { TarSink } from '../tar/tar-reader.ts';
 import type { Unpacked } from './archive-messages.ts';
 import { FileWriter } from './file-writer.ts';
-import { innerPath } from './tar/entry-names.ts';
-import { badArchive, type TarEntry } from './tar/tar-header.ts';
-import type { TarSink } from './tar/tar-reader.ts';
 
 /**
  * Writes the files of an image archive into a folder under numbers, so that names of the archive have no effect on the

@@ -1,4 +1,4 @@
-import { EngineError } from '../lib/errors.ts';
+import { EngineError } from '../../lib/errors.ts';
 
 /** Splits at blanks outside of quotes; keeps quotes and backslashes for `expandWord`. */
 export function splitWords(text: string): string[] {

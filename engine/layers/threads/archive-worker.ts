@@ -3,14 +3,14 @@ import { readSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { parentPort } from 'node:worker_threads';
 
-import { EngineError } from '../lib/errors.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { LayerExtractor } from '../tar/extract.ts';
+import { badArchive } from '../tar/tar-header.ts';
+import { TarReader, type ArchiveLimits } from '../tar/tar-reader.ts';
 import type { Extracted, FromWorker, Received, Results, ToWorker, Unpacked, Work } from './archive-messages.ts';
 import { ArrivingStream } from './arriving-stream.ts';
 import { decompressed, detectCompression, MAGIC_BYTES } from './compression.ts';
 import { FileWriter } from './file-writer.ts';
-import { LayerExtractor } from './tar/extract.ts';
-import { badArchive } from './tar/tar-header.ts';
-import { TarReader, type ArchiveLimits } from './tar/tar-reader.ts';
 import { Unpacker } from './unpack.ts';
 
 const READ_BYTES = 1024 * 1024;

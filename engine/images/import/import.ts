@@ -1,19 +1,19 @@
-import type { Database } from '../db/database.ts';
-import type { Events } from '../events/events.ts';
-import { applyLayer } from '../layers/apply.ts';
-import type { Archives } from '../layers/archives.ts';
-import type { Blobs } from '../layers/blobs.ts';
-import { sha256 } from '../layers/chain-id.ts';
-import type { Layers } from '../layers/layers.ts';
-import type { Clock } from '../lib/clock.ts';
-import type { KeyLock } from '../lib/key-lock.ts';
-import { VERSION } from '../version.ts';
-import { goArchitecture } from './architecture.ts';
-import { emitImageEvent } from './event.ts';
-import type { ImageConfig } from './image-config.ts';
-import type { Reference } from './reference.ts';
-import type { Image, ImageStore } from './store.ts';
-import { giveName } from './tag.ts';
+import type { Database } from '../../db/database.ts';
+import type { Events } from '../../events/events.ts';
+import { applyLayer } from '../../layers/apply.ts';
+import type { Blobs } from '../../layers/blobs.ts';
+import { sha256 } from '../../layers/chain-id.ts';
+import type { Layers } from '../../layers/layers.ts';
+import type { Archives } from '../../layers/threads/archives.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { KeyLock } from '../../lib/key-lock.ts';
+import { VERSION } from '../../version.ts';
+import { goArchitecture } from '../architecture.ts';
+import { emitImageEvent } from '../event.ts';
+import type { ImageConfig } from '../image-config.ts';
+import type { Reference } from '../reference.ts';
+import type { Image, ImageStore } from '../store.ts';
+import { giveName } from '../tag.ts';
 
 type Needs = {
   db: Database;

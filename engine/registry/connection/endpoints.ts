@@ -1,8 +1,8 @@
 import { lookup } from 'node:dns/promises';
 import { BlockList, isIP } from 'node:net';
 
-import type { Config } from '../config/daemon-config.ts';
-import { EngineError } from '../lib/errors.ts';
+import type { Config } from '../../config/daemon-config.ts';
+import { EngineError } from '../../lib/errors.ts';
 
 type Settings = Pick<Config, 'insecureRegistries' | 'registryMirrors'>;
 
