@@ -22,7 +22,7 @@ import type { KeyLock } from './lib/key-lock.ts';
 import type { Deliveries } from './logs/delivery/deliveries.ts';
 import type { Networks } from './networks/networks.ts';
 import type { Runtimes } from './runtime/runtimes.ts';
-import type { Shim } from './runtime/shim.ts';
+import type { Shim } from './runtime/shim/shim.ts';
 import type { SetAside } from './trees/set-aside.ts';
 import type { VolumeClaims } from './volumes/claims.ts';
 import type { VolumeDrivers } from './volumes/drivers.ts';

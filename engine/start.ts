@@ -22,11 +22,11 @@ import type { Engine } from './engine.ts';
 import { eventParts } from './events/parts.ts';
 import { execParts } from './exec/parts.ts';
 import { reconcileExecs } from './exec/reconcile.ts';
-import { privateMount } from './host/private-mount.ts';
-import { openListeners } from './http/listeners.ts';
+import { privateMount } from './host/mounts/private-mount.ts';
+import { openListeners } from './http/listening/listeners.ts';
+import type { TcpLimits } from './http/listening/tcp-limits.ts';
+import { UnderWay } from './http/listening/under-way.ts';
 import { buildServer, listenerOf } from './http/server.ts';
-import type { TcpLimits } from './http/tcp-limits.ts';
-import { UnderWay } from './http/under-way.ts';
 import { warmUp } from './http/warm-up.ts';
 import { tellLostLayers } from './images/lost.ts';
 import { imageParts } from './images/parts.ts';
@@ -38,7 +38,7 @@ import { newId } from './lib/ids.ts';
 import { KeyLock } from './lib/key-lock.ts';
 import { Deliveries } from './logs/delivery/deliveries.ts';
 import { networkParts } from './networks/parts.ts';
-import { loadUsualProfile } from './oci/apparmor.ts';
+import { loadUsualProfile } from './oci/security/apparmor.ts';
 import { routes } from './routes.ts';
 import { Runtimes } from './runtime/runtimes.ts';
 import { Pidfile } from './system/pidfile.ts';
@@ -171,7 +171,7 @@ function usualRequests(containers: ContainerStore): string[] {
 /** Loaded only where it is wanted: the limiter takes memory. */
 async function tcpLimits({ apiRateLimit }: Config): Promise<TcpLimits | undefined> {
   if (apiRateLimit === undefined) return undefined;
-  const { TcpLimits } = await import('./http/tcp-limits.ts');
+  const { TcpLimits } = await import('./http/listening/tcp-limits.ts');
   return new TcpLimits(apiRateLimit);
 }
 

@@ -5,10 +5,10 @@ import { setImmediate } from 'node:timers/promises';
 
 import { Database } from '@gantry/engine/db/database.ts';
 import { Events } from '@gantry/engine/events/events.ts';
-import { addAddress, addRoute } from '@gantry/engine/host/addresses.ts';
-import { changeLink, createVeth, getLink } from '@gantry/engine/host/links.ts';
 import { newNetns, unshare, withNetns } from '@gantry/engine/host/namespaces.ts';
-import { Netlink } from '@gantry/engine/host/netlink.ts';
+import { addAddress, addRoute } from '@gantry/engine/host/network/addresses.ts';
+import { changeLink, createVeth, getLink } from '@gantry/engine/host/network/links.ts';
+import { Netlink } from '@gantry/engine/host/network/netlink.ts';
 import { Background } from '@gantry/engine/lib/background.ts';
 import { systemClock } from '@gantry/engine/lib/clock.ts';
 import type { Endpoint } from '@gantry/engine/networks/endpoint.ts';

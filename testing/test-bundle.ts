@@ -6,11 +6,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 
-import { mountBind, setPropagation, unmount } from '@gantry/engine/host/mount.ts';
+import { mountBind, setPropagation, unmount } from '@gantry/engine/host/mounts/mount.ts';
 import { newId } from '@gantry/engine/lib/ids.ts';
-import { shimArguments, type RootFs, type ShimLog } from '@gantry/engine/runtime/shim-options.ts';
-import { SHIM_PROGRAM } from '@gantry/engine/runtime/shim-program.ts';
-import { Shim, type AttachOptions, type ShimOptions } from '@gantry/engine/runtime/shim.ts';
+import { shimArguments, type RootFs, type ShimLog } from '@gantry/engine/runtime/shim/shim-options.ts';
+import { SHIM_PROGRAM } from '@gantry/engine/runtime/shim/shim-program.ts';
+import { Shim, type AttachOptions, type ShimOptions } from '@gantry/engine/runtime/shim/shim.ts';
 
 type Wanted = Partial<Pick<ShimOptions, 'tty' | 'openStdin' | 'stdinOnce' | 'runtimeSeconds'>> & {
   /** False: none. */

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
-import { usualCgroupDriver } from '@gantry/engine/host/cgroup-driver.ts';
+import { usualCgroupDriver } from '@gantry/engine/host/cgroups/cgroup-driver.ts';
 import { TarWriter } from '@gantry/testing/tar-writer.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 

@@ -1,4 +1,4 @@
-import { isSlice, isSystemdRunning, usualCgroupDriver, type CgroupDriver } from '../host/cgroup-driver.ts';
+import { isSlice, isSystemdRunning, usualCgroupDriver, type CgroupDriver } from '../host/cgroups/cgroup-driver.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { SettingsChecks } from './check.ts';
 import type { ConfigFile } from './schema.ts';

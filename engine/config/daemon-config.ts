@@ -1,4 +1,4 @@
-import { usualCgroupDriver, type CgroupDriver } from '../host/cgroup-driver.ts';
+import { usualCgroupDriver, type CgroupDriver } from '../host/cgroups/cgroup-driver.ts';
 import { chosenCgroupDriver } from './cgroup-driver.ts';
 import { type RateLimits, readRateLimits } from './rate-limits.ts';
 import type { ConfigFile, LogLevel } from './schema.ts';

@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { SandboxOwners } from '../networks/parts.ts';
 import type { VolumeUsage } from '../volumes/remove.ts';
 import { HealthStore } from './health/store.ts';
-import { volumeUsers } from './list.ts';
+import { volumeUsers } from './queries/list.ts';
 import { Runs } from './runs/runs.ts';
 import { isAlive } from './state.ts';
 import { Samplers } from './stats/samplers.ts';

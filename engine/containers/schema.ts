@@ -2,7 +2,7 @@ import { Type, type Static } from 'typebox';
 
 import { Endpoints, NetworkSettings } from '../networks/schema.ts';
 import { ContainerConfig, ContainerConfigBody } from './settings/container-config-schema.ts';
-import { HostConfig, HostConfigBody } from './settings/host-config-schema.ts';
+import { HostConfig, HostConfigBody } from './settings/host-config/host-config-schema.ts';
 
 const orNull = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) => Type.Union([schema, Type.Null()]);
 

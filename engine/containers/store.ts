@@ -7,7 +7,7 @@ import { RecordTable } from '../db/table.ts';
 import { EngineError } from '../lib/errors.ts';
 import { NetworkingConfig } from './schema.ts';
 import { ContainerConfig } from './settings/container-config-schema.ts';
-import { HostConfig } from './settings/host-config-schema.ts';
+import { HostConfig } from './settings/host-config/host-config-schema.ts';
 import { ContainerState } from './state.ts';
 
 /** A mount of the container. */

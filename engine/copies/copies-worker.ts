@@ -1,7 +1,7 @@
 import { closeSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
 
-import { cloneMount, ThreadMounts } from '../host/mount-tree.ts';
+import { cloneMount, ThreadMounts } from '../host/mounts/mount-tree.ts';
 import { changesOf } from '../layers/pack/changes.ts';
 import { pack } from '../layers/pack/pack.ts';
 import { TarReader } from '../layers/tar/tar-reader.ts';

@@ -1,4 +1,4 @@
-import type { BytePath } from '../host/openat.ts';
+import type { BytePath } from '../host/files/openat.ts';
 
 /** A client's path, as dockerd reads it: absolute, cleaned, but what says that it is a folder stays. */
 export type InnerPath = Readonly<{

@@ -1,6 +1,6 @@
 import { accessSync, closeSync, constants, fstatSync, ftruncateSync, writeSync } from 'node:fs';
 
-import { holdAt, mountIdOf, setOwnerAndMode } from '../host/look-at.ts';
+import { holdAt, mountIdOf, setOwnerAndMode } from '../host/files/look-at.ts';
 import {
   chownAt,
   createFileAt,
@@ -14,7 +14,7 @@ import {
   typeAt,
   type BytePath,
   type Timespec,
-} from '../host/openat.ts';
+} from '../host/files/openat.ts';
 import { makeNode, setXattrs, TYPE } from '../layers/tar/node-attributes.ts';
 import { badArchive, type TarEntry } from '../layers/tar/tar-header.ts';
 import type { TarSink } from '../layers/tar/tar-reader.ts';

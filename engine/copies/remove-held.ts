@@ -1,7 +1,7 @@
 import { closeSync, fstatSync } from 'node:fs';
 
-import { holdOnSameMount, namesIn } from '../host/look-at.ts';
-import { rmdirAt, unlinkAt, type BytePath } from '../host/openat.ts';
+import { holdOnSameMount, namesIn } from '../host/files/look-at.ts';
+import { rmdirAt, unlinkAt, type BytePath } from '../host/files/openat.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
 
 const DEEPEST = 2000;

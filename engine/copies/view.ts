@@ -1,8 +1,8 @@
 import { closeSync, fstatSync } from 'node:fs';
 
-import { holdAt, targetOf } from '../host/look-at.ts';
-import { attachMount, cloneMount, detachMount, restrictMount, type ThreadMounts } from '../host/mount-tree.ts';
-import { chmodAt, createFileAt, holdInRoot, mkdirAt, type BytePath } from '../host/openat.ts';
+import { holdAt, targetOf } from '../host/files/look-at.ts';
+import { chmodAt, createFileAt, holdInRoot, mkdirAt, type BytePath } from '../host/files/openat.ts';
+import { attachMount, cloneMount, detachMount, restrictMount, type ThreadMounts } from '../host/mounts/mount-tree.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
 import type { PathStat, ViewMount, ViewRequest } from './messages.ts';
 import { innerPathOf, type InnerPath } from './paths.ts';

@@ -1,9 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 
 import type { Engine } from '../engine.ts';
-import { parseFilters } from '../http/filters.ts';
-import { openStream } from '../http/stream.ts';
-import { parseTime } from '../http/times.ts';
+import { openStream } from '../http/streams/stream.ts';
+import { parseFilters } from '../http/values/filters.ts';
+import { parseTime } from '../http/values/times.ts';
 import { EngineError } from '../lib/errors.ts';
 import { EventMessage, EventsQuery } from './schema.ts';
 import { EVENT_FILTERS } from './select.ts';

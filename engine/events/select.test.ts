@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { parseFilters } from '../http/filters.ts';
+import { parseFilters } from '../http/values/filters.ts';
 import type { EngineEvent } from './events.ts';
 import { EVENT_FILTERS, passes } from './select.ts';
 

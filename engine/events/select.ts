@@ -1,4 +1,4 @@
-import { labelsMatch, type Filters } from '../http/filters.ts';
+import { labelsMatch, type Filters } from '../http/values/filters.ts';
 import type { EngineEvent } from './events.ts';
 
 /** Kinds of objects. A filter named after a kind selects objects by id or name. */

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 
 import { Database } from '../db/database.ts';
-import { ResponseStream } from '../http/stream.ts';
+import { ResponseStream } from '../http/streams/stream.ts';
 import { systemClock } from '../lib/clock.ts';
 import { Events } from './events.ts';
 import { sendEvents } from './send.ts';

@@ -1,5 +1,5 @@
-import type { Filters } from '../http/filters.ts';
-import type { ResponseStream } from '../http/stream.ts';
+import type { ResponseStream } from '../http/streams/stream.ts';
+import type { Filters } from '../http/values/filters.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Events } from './events.ts';
 import { presentEvent } from './present.ts';

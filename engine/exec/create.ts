@@ -5,7 +5,7 @@ import type { ContainerStore } from '../containers/store.ts';
 import { parseDetachKeys } from '../containers/streams/detach-keys.ts';
 import type { Database } from '../db/database.ts';
 import type { Events } from '../events/events.ts';
-import { prepareMoves } from '../host/cgroup-moves.ts';
+import { prepareMoves } from '../host/cgroups/cgroup-moves.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Config } from '../config/daemon-config.ts';
 import { cgroupPathOf, shimFolder } from '../containers/runs/places.ts';
 import type { ContainerStore } from '../containers/store.ts';
-import { detectCgroups, processesIn } from '../host/cgroups.ts';
+import { detectCgroups, processesIn } from '../host/cgroups/cgroups.ts';
 import type { Background } from '../lib/background.ts';
 import { hasCode } from '../lib/errors.ts';
 import type { ExecStore } from './store.ts';

@@ -1,5 +1,5 @@
 import type { Database } from '../db/database.ts';
-import type { Shim } from '../runtime/shim.ts';
+import type { Shim } from '../runtime/shim/shim.ts';
 import { ExecStore } from './store.ts';
 
 type ExecParts = { execs: ExecStore; execShims: Map<string, Shim> };

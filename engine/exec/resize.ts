@@ -1,6 +1,6 @@
-import type { Size } from '../containers/resize.ts';
+import type { Size } from '../containers/lifecycle/resize.ts';
 import { EngineError } from '../lib/errors.ts';
-import type { Shim } from '../runtime/shim.ts';
+import type { Shim } from '../runtime/shim/shim.ts';
 import type { ExecStore } from './store.ts';
 
 type Needs = { execs: ExecStore; execShims: ReadonlyMap<string, Shim> };

@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 
 import { ContainerRef, ResizeQuery } from '../containers/schema.ts';
 import type { Engine } from '../engine.ts';
-import { hijack } from '../http/hijack.ts';
+import { hijack } from '../http/streams/hijack.ts';
 import { createExec } from './create.ts';
 import { presentExec } from './present.ts';
 import { resizeExec } from './resize.ts';

@@ -3,7 +3,7 @@ import { Transform, type Duplex } from 'node:stream';
 import { emitIfThere } from '../containers/container-events.ts';
 import { parseDetachKeys } from '../containers/streams/detach-keys.ts';
 import type { Relay } from '../containers/streams/relay.ts';
-import { encodeFrame, FrameDecoder, STDOUT } from '../http/frames.ts';
+import { encodeFrame, FrameDecoder, STDOUT } from '../http/streams/frames.ts';
 import { EngineError } from '../lib/errors.ts';
 import { runExec, type Claimed, type ExecNeeds } from './start.ts';
 

@@ -5,8 +5,8 @@ import { systemClock } from '../lib/clock.ts';
 import { openLog } from '../log.ts';
 import { readSettings } from '../settings.ts';
 import type { Endpoint } from './endpoints.ts';
+import { UnderWay } from './listening/under-way.ts';
 import { buildServer } from './server.ts';
-import { UnderWay } from './under-way.ts';
 import type { Steps } from './versions/steps.ts';
 
 const ENDPOINTS: readonly Endpoint[] = [

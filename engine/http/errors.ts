@@ -1,7 +1,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 
 import { EngineError, type ErrorKind } from '../lib/errors.ts';
-import { ClientGone } from './client-gone.ts';
+import { ClientGone } from './streams/client-gone.ts';
 import { COMPLETE, isBelow, type ApiVersion } from './versions/api-version.ts';
 
 declare module 'fastify' {

@@ -12,17 +12,17 @@ import Fastify, {
 import type { Config } from '../config/daemon-config.ts';
 import { EngineError } from '../lib/errors.ts';
 import { addRoutes } from './add-routes.ts';
-import { addBodyParser } from './body.ts';
 import { ENDPOINTS, type Endpoint } from './endpoints.ts';
 import { answerError, answerOutsideOfRoutes, refuse } from './errors.ts';
 import { answerHeaders, engineHeaders, type Headers } from './headers.ts';
-import { createServer } from './node-http.ts';
-import { refusalOf } from './origins.ts';
+import { createServer } from './listening/node-http.ts';
+import { refusalOf } from './listening/origins.ts';
+import type { TcpLimits } from './listening/tcp-limits.ts';
+import type { UnderWay } from './listening/under-way.ts';
 import { rewriteUrl, UNSUPPORTED } from './rewrite.ts';
-import type { TcpLimits } from './tcp-limits.ts';
-import type { UnderWay } from './under-way.ts';
-import { lazyValidator } from './validators.ts';
-import { readBody, readQuery, type ValueSchema } from './values.ts';
+import { addBodyParser } from './streams/body.ts';
+import { lazyValidator } from './values/validators.ts';
+import { readBody, readQuery, type ValueSchema } from './values/values.ts';
 import {
   apiVersionsOf,
   COMPLETE,
@@ -35,7 +35,7 @@ import {
 
 type Needs = { config: Config; log: FastifyBaseLogger };
 
-/** All routes behind one request listener; `listeners.ts` opens the sockets. */
+/** All routes behind one request listener; `listening/listeners.ts` opens the sockets. */
 export async function buildServer(
   engine: Needs,
   plugins: readonly FastifyPluginAsyncTypebox[],

@@ -1,4 +1,4 @@
-import { booleanFilter, labelsMatch, type Filters } from '../http/filters.ts';
+import { booleanFilter, labelsMatch, type Filters } from '../http/values/filters.ts';
 import { nameFilter } from './name-pattern.ts';
 import { familiarReference } from './reference.ts';
 import type { Image, ImageStore } from './store.ts';

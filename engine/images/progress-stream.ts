@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
 import { messageOf } from '../http/errors.ts';
-import { openStream, type ResponseStream } from '../http/stream.ts';
+import { openStream, type ResponseStream } from '../http/streams/stream.ts';
 import type { Report } from './progress.ts';
 
 /**

@@ -5,9 +5,9 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 
 import type { Engine } from '../engine.ts';
-import { clientGone } from '../http/client-gone.ts';
-import { parseFilters } from '../http/filters.ts';
-import { openStream, type ResponseStream } from '../http/stream.ts';
+import { clientGone } from '../http/streams/client-gone.ts';
+import { openStream, type ResponseStream } from '../http/streams/stream.ts';
+import { parseFilters } from '../http/values/filters.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
 import { credentialsIn, parseRegistryAuth } from '../registry/auth/credentials.ts';
 import { loadImages } from './archives/load.ts';

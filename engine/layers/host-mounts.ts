@@ -1,9 +1,9 @@
 import { closeSync, existsSync, realpathSync } from 'node:fs';
 
-import { holdAt } from '../host/look-at.ts';
-import { mountTable } from '../host/mount-table.ts';
-import { attachMount } from '../host/mount-tree.ts';
-import { mountOverlay, unmount, unmountInBackground } from '../host/mount.ts';
+import { holdAt } from '../host/files/look-at.ts';
+import { mountTable } from '../host/mounts/mount-table.ts';
+import { attachMount } from '../host/mounts/mount-tree.ts';
+import { mountOverlay, unmount, unmountInBackground } from '../host/mounts/mount.ts';
 import { hasCode } from '../lib/errors.ts';
 import { KeyLock } from '../lib/key-lock.ts';
 import type { Overlay } from './layers.ts';

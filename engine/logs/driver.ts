@@ -1,5 +1,5 @@
 import type { Container } from '../containers/store.ts';
-import type { ShimLog } from '../runtime/shim-options.ts';
+import type { ShimLog } from '../runtime/shim/shim-options.ts';
 import type { Sender, SenderContext } from './delivery/sender.ts';
 import type { Follow, LogQuery } from './log-file.ts';
 

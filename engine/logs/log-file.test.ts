@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
-import { FrameDecoder } from '../http/frames.ts';
+import { FrameDecoder } from '../http/streams/frames.ts';
 import { type LogQuery, readLog } from './log-file.ts';
 
 const everything: LogQuery = {

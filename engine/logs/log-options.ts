@@ -1,4 +1,4 @@
-import type { HostConfig, HostConfigBody } from '../containers/settings/host-config-schema.ts';
+import type { HostConfig, HostConfigBody } from '../containers/settings/host-config/host-config-schema.ts';
 import { EngineError } from '../lib/errors.ts';
 import { CACHE_OPTIONS, cacheIsDisabled } from './cache-options.ts';
 import type { LogOptions } from './driver.ts';

@@ -1,4 +1,4 @@
-import { anyValue, booleanFilter, labelsMatch, textFilter, type Filters } from '../http/filters.ts';
+import { anyValue, booleanFilter, labelsMatch, textFilter, type Filters } from '../http/values/filters.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { Networks } from './networks.ts';
 import type { NetworkRecord } from './store.ts';

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 
-import { changeLink } from '../host/links.ts';
 import { newNetns } from '../host/namespaces.ts';
-import { Netlink } from '../host/netlink.ts';
+import { changeLink } from '../host/network/links.ts';
+import { Netlink } from '../host/network/netlink.ts';
 import { hasCode } from '../lib/errors.ts';
 
 /** A namespace with only loopback, for the network `none` and for containers without a network. */

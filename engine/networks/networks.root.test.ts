@@ -3,7 +3,7 @@ import { test } from 'node:test';
 
 import { becomeTestHost, TestDaemon } from '@gantry/testing/network-host.ts';
 
-import { parseFilters } from '../http/filters.ts';
+import { parseFilters } from '../http/values/filters.ts';
 import { listNetworks, NETWORK_FILTERS } from './list.ts';
 import { networkModeOf } from './mode.ts';
 import { networkSettings, presentNetwork, type Member } from './present.ts';

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 
 import type { Database } from '../db/database.ts';
-import { Netlink } from '../host/netlink.ts';
+import { Netlink } from '../host/network/netlink.ts';
 import type { Background } from '../lib/background.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 
-import { parseFilters } from '../http/filters.ts';
+import { parseFilters } from '../http/values/filters.ts';
 import { EngineError } from '../lib/errors.ts';
 import { listNetworks, NETWORK_FILTERS } from './list.ts';
 import type { Networks } from './networks.ts';

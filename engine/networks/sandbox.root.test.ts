@@ -7,11 +7,11 @@ import { test } from 'node:test';
 import { becomeTestHost, HOST_IP, TestDaemon } from '@gantry/testing/network-host.ts';
 import { Peer } from '@gantry/testing/peer.ts';
 
-import { addAddress, listAddresses } from '../host/addresses.ts';
-import { changeLink, createBridge, deleteLink, getLink, listLinks } from '../host/links.ts';
 import { withNetns } from '../host/namespaces.ts';
-import { Netlink } from '../host/netlink.ts';
-import { Nftables } from '../host/nftables.ts';
+import { addAddress, listAddresses } from '../host/network/addresses.ts';
+import { changeLink, createBridge, deleteLink, getLink, listLinks } from '../host/network/links.ts';
+import { Netlink } from '../host/network/netlink.ts';
+import { Nftables } from '../host/network/nftables.ts';
 import { checkBridgeName } from './bridge/bridge-link.ts';
 import { networkModeOf } from './mode.ts';
 import { closeSandbox } from './sandbox.ts';

@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 
-import { CGROUP_ROOT, detectCgroups } from '../host/cgroups.ts';
+import { CGROUP_ROOT, detectCgroups } from '../host/cgroups/cgroups.ts';
 import type { DescribedMount, SpecDescription } from './description.ts';
 import { INIT_PATH } from './init-program.ts';
 import { tmpfsOptions } from './tmpfs-options.ts';

@@ -1,10 +1,10 @@
 import { readdirSync, realpathSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { blkioWeights, prepareBfqWeights } from '../host/blkio-weights.ts';
-import { detectCgroups } from '../host/cgroups.ts';
-import { deviceMajor, deviceMinor } from '../host/device-nodes.ts';
-import { limitSupport } from '../host/limit-support.ts';
+import { blkioWeights, prepareBfqWeights } from '../host/cgroups/blkio-weights.ts';
+import { detectCgroups } from '../host/cgroups/cgroups.ts';
+import { limitSupport } from '../host/cgroups/limit-support.ts';
+import { deviceMajor, deviceMinor } from '../host/files/device-nodes.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
 import type { Limits, SpecDescription, ThrottledDevice } from './description.ts';
 

@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 
-import { holdInRoot, openRoot } from '../host/openat.ts';
+import { holdInRoot, openRoot } from '../host/files/openat.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
 
 /** Where the root of a container is that this shim has mounted, as its processes see it but for their volumes. */

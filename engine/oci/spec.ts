@@ -1,9 +1,8 @@
-import { detectCgroups } from '../host/cgroups.ts';
+import { detectCgroups } from '../host/cgroups/cgroups.ts';
 import { effectiveCapabilities, hardLimits } from '../host/privileges.ts';
 import type { SeccompFilter } from '../host/seccomp.ts';
 import { tooLong } from '../runtime/start-failure.ts';
 import { isTooLong } from './argument-space.ts';
-import { wantedCapabilities } from './capabilities.ts';
 import type {
   DescribedMount,
   ProcessDescription,
@@ -11,11 +10,12 @@ import type {
   Ulimits,
   WantedCapabilities,
 } from './description.ts';
-import { hiddenPaths } from './hidden-paths.ts';
 import { INIT_PATH, initProgram } from './init-program.ts';
 import { ociMounts } from './mounts.ts';
 import { ociDevices, ociResources } from './resources.ts';
-import { compiledSeccomp, customSeccomp, defaultSeccomp } from './seccomp.ts';
+import { wantedCapabilities } from './security/capabilities.ts';
+import { hiddenPaths } from './security/hidden-paths.ts';
+import { compiledSeccomp, customSeccomp, defaultSeccomp } from './security/seccomp.ts';
 import { systemdAnnotations } from './systemd-properties.ts';
 import type { ContainerUser } from './user.ts';
 

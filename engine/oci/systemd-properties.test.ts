@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { propertyWords } from '../host/systemd.ts';
+import { propertyWords } from '../host/cgroups/systemd.ts';
 import type { Limits } from './description.ts';
 import { systemdAnnotations, systemdProperties } from './systemd-properties.ts';
 

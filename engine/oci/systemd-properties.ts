@@ -1,5 +1,5 @@
-import { cpuWeight, ioWeight } from '../host/cgroup-limits.ts';
-import type { UnitProperties } from '../host/systemd.ts';
+import { cpuWeight, ioWeight } from '../host/cgroups/cgroup-limits.ts';
+import type { UnitProperties } from '../host/cgroups/systemd.ts';
 import type { Limits } from './description.ts';
 import { cpuTime } from './resources.ts';
 

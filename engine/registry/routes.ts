@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 
 import type { Engine } from '../engine.ts';
-import { clientGone } from '../http/client-gone.ts';
+import { clientGone } from '../http/streams/client-gone.ts';
 import { credentialsOf } from './auth/credentials.ts';
 import { login } from './auth/login.ts';
 

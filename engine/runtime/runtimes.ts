@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { basename, delimiter, join } from 'node:path';
 
 import type { Config, RuntimeConfig } from '../config/daemon-config.ts';
-import { detectCgroups } from '../host/cgroups.ts';
+import { detectCgroups } from '../host/cgroups/cgroups.ts';
 import { EngineError } from '../lib/errors.ts';
 
 /**

@@ -5,7 +5,7 @@ import type { Config, RuntimeConfig } from '../config/daemon-config.ts';
 import { isAlive } from '../containers/state.ts';
 import type { ContainerStore } from '../containers/store.ts';
 import type { Events } from '../events/events.ts';
-import { filesystemOf } from '../host/statfs.ts';
+import { filesystemOf } from '../host/files/statfs.ts';
 import type { ImageStore } from '../images/store.ts';
 import type { Clock } from '../lib/clock.ts';
 import { LOG_DRIVERS } from '../logs/drivers.ts';

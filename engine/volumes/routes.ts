@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 
 import type { Engine } from '../engine.ts';
-import { anyValue, booleanFilter, labelsMatch, parseFilters, textFilter } from '../http/filters.ts';
+import { anyValue, booleanFilter, labelsMatch, parseFilters, textFilter } from '../http/values/filters.ts';
 import { createVolume } from './create.ts';
 import { removeVolume } from './remove.ts';
 import { CreateVolumeBody, RemoveVolumeQuery, VolumeList, VolumeName, VolumesQuery, VolumeWire } from './schema.ts';

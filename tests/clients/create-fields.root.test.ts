@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 
 import { unframe } from '@gantry/client/frames.ts';
-import { detectCgroups, removeCgroup } from '@gantry/engine/host/cgroups.ts';
+import { detectCgroups, removeCgroup } from '@gantry/engine/host/cgroups/cgroups.ts';
 
 import { BothEngines, normalised, placed, type Side } from './both-engines.ts';
 import { besides, configFields, hostConfigFields, PARENT, type Probe } from './create-fields.ts';

@@ -10,7 +10,7 @@ import { CACHE, checkoutDisk, machineImage, modulesDisk, SUITES, type Suite } fr
 
 /** Those whose result the kernel, the cgroups and systemd decide. */
 const DEFAULT_PLACES = [
-  ...['demo', 'tests/vm/', 'engine/runtime/shim-oom', 'engine/system/system.root', 'tests/docker-cli'],
+  ...['demo', 'tests/vm/', 'engine/runtime/shim/shim-oom', 'engine/system/system.root', 'tests/docker-cli'],
   ...['GANTRY_CRASHES=5', 'tests/crash.root'],
 ];
 

@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 
 import type { TakeChunk } from '../../copies/copies.ts';
 import type { Engine } from '../../engine.ts';
-import { openStream, type ResponseStream } from '../../http/stream.ts';
+import { openStream, type ResponseStream } from '../../http/streams/stream.ts';
 import { EngineError } from '../../lib/errors.ts';
 import * as wire from '../schema.ts';
 import { containerChanges } from './changes.ts';

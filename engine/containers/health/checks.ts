@@ -8,7 +8,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { newId } from '../../lib/ids.ts';
 import { PROBE_FILE, type ProbeEnd } from '../../runtime/probe.ts';
-import { ShimLost, type Shim } from '../../runtime/shim.ts';
+import { ShimLost, type Shim } from '../../runtime/shim/shim.ts';
 import { StartFailed } from '../../runtime/start-failure.ts';
 import { emitContainer } from '../container-events.ts';
 import { enteredProcess, type EnteredNeeds } from '../runs/entered-process.ts';

@@ -6,7 +6,7 @@ import { hasAddress } from '../../networks/endpoint.ts';
 import { isDefaultNetwork, networkModeOf } from '../../networks/mode.ts';
 import type { Networks } from '../../networks/networks.ts';
 import { etcFilesOf } from '../runs/preparation/etc-files.ts';
-import type { HostConfig } from '../settings/host-config-schema.ts';
+import type { HostConfig } from '../settings/host-config/host-config-schema.ts';
 import { isAlive } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';
 import { linkVariables } from './link-environment.ts';

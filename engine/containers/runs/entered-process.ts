@@ -1,8 +1,8 @@
 import type { Config } from '../../config/daemon-config.ts';
 import type { Layers } from '../../layers/layers.ts';
 import type { Networks } from '../../networks/networks.ts';
-import { ensureProfile } from '../../oci/apparmor.ts';
 import { rootSeenBy } from '../../oci/root-files.ts';
+import { ensureProfile } from '../../oci/security/apparmor.ts';
 import { hasHome, ociProcess } from '../../oci/spec.ts';
 import { resolveUser } from '../../oci/user.ts';
 import { linkEnvironment } from '../links/links.ts';

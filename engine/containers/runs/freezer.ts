@@ -1,4 +1,4 @@
-import { detectCgroups, freezeCgroup } from '../../host/cgroups.ts';
+import { detectCgroups, freezeCgroup } from '../../host/cgroups/cgroups.ts';
 import type { Container } from '../store.ts';
 import { cgroupPathOf } from './places.ts';
 

@@ -1,5 +1,5 @@
 import type { Limits, ThrottledDevice } from '../../oci/description.ts';
-import type { HostConfig, ThrottleDevice } from '../settings/host-config-schema.ts';
+import type { HostConfig, ThrottleDevice } from '../settings/host-config/host-config-schema.ts';
 
 /** The limits of a HostConfig as a description of a process has them. */
 export function limitsOf(hostConfig: HostConfig): Limits {

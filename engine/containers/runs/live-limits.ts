@@ -7,12 +7,12 @@ import {
   revertLimits,
   type LimitValues,
   type LimitWrite,
-} from '../../host/cgroup-limits.ts';
-import { detectCgroups, hasCgroup } from '../../host/cgroups.ts';
-import { propertyWords, setUnitProperties } from '../../host/systemd.ts';
+} from '../../host/cgroups/cgroup-limits.ts';
+import { detectCgroups, hasCgroup } from '../../host/cgroups/cgroups.ts';
+import { propertyWords, setUnitProperties } from '../../host/cgroups/systemd.ts';
 import { cpuTime } from '../../oci/resources.ts';
 import { systemdProperties } from '../../oci/systemd-properties.ts';
-import type { HostConfig } from '../settings/host-config-schema.ts';
+import type { HostConfig } from '../settings/host-config/host-config-schema.ts';
 import { isAlive } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';
 import { limitsOf } from './limits-of.ts';

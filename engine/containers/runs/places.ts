@@ -1,7 +1,12 @@
 import { join } from 'node:path';
 
 import type { Config } from '../../config/daemon-config.ts';
-import { cgroupPath, runtimeCgroupPath, usualCgroupParent, type CgroupPlace } from '../../host/cgroup-driver.ts';
+import {
+  cgroupPath,
+  runtimeCgroupPath,
+  usualCgroupParent,
+  type CgroupPlace,
+} from '../../host/cgroups/cgroup-driver.ts';
 import type { Container } from '../store.ts';
 
 type Roots = Pick<Config, 'dataRoot' | 'execRoot'>;

@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
-import { detectCgroups, freezeCgroup, hasCgroup, processesIn, removeCgroup } from '../../host/cgroups.ts';
+import { detectCgroups, freezeCgroup, hasCgroup, processesIn, removeCgroup } from '../../host/cgroups/cgroups.ts';
 import { hasCode } from '../../lib/errors.ts';
 import type { Runtime } from '../../runtime/runtimes.ts';
-import { runtimeEnvironment } from '../../runtime/shim-program.ts';
+import { runtimeEnvironment } from '../../runtime/shim/shim-program.ts';
 
 const execute = promisify(execFile);
 /** A killed process leaves its cgroup when its parent, which is not the daemon any more, has reaped it. */

@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
-import { ShimLost, type Shim } from '../../runtime/shim.ts';
+import { ShimLost, type Shim } from '../../runtime/shim/shim.ts';
 import { exitCodeOf, isOver } from '../state.ts';
 import type { ContainerStore } from '../store.ts';
 

@@ -1,20 +1,20 @@
 import { closeSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-import { prepareMoves } from '../../host/cgroup-moves.ts';
+import { prepareMoves } from '../../host/cgroups/cgroup-moves.ts';
 import type { Layers } from '../../layers/layers.ts';
 import { nextTurn, settlesWithin } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { KeyLock } from '../../lib/key-lock.ts';
 import { hasAddress, NO_PLACE } from '../../networks/endpoint.ts';
 import { openSandbox } from '../../networks/sandbox.ts';
-import { appArmorProfile, ensureProfile } from '../../oci/apparmor.ts';
 import { prepareResources } from '../../oci/resources.ts';
 import { rootSeenBy } from '../../oci/root-files.ts';
+import { appArmorProfile, ensureProfile } from '../../oci/security/apparmor.ts';
 import { hasHome, ociSpec } from '../../oci/spec.ts';
 import { resolveUser, type ContainerUser } from '../../oci/user.ts';
-import { removeShimFolder } from '../../runtime/shim-folder.ts';
-import { Shim, type ShimOptions } from '../../runtime/shim.ts';
+import { removeShimFolder } from '../../runtime/shim/shim-folder.ts';
+import { Shim, type ShimOptions } from '../../runtime/shim/shim.ts';
 import { StartFailed } from '../../runtime/start-failure.ts';
 import { emitContainer, emitMounts } from '../container-events.ts';
 import { linkEnvironment, linkHosts, tellLinkedAddress } from '../links/links.ts';

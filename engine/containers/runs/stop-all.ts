@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 
 import { EngineError } from '../../lib/errors.ts';
+import { stopContainer, type StopNeeds } from '../lifecycle/stop.ts';
 import { isAlive } from '../state.ts';
-import { stopContainer, type StopNeeds } from '../stop.ts';
 
 /**
  * Stops every container that runs, all at once, at the end of a daemon without live-restore. One that cannot be stopped

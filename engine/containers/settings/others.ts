@@ -2,7 +2,7 @@ import { EngineError } from '../../lib/errors.ts';
 import { sharedWith, sharing } from '../../lib/shared-namespace.ts';
 import { storedLinks } from '../links/links.ts';
 import type { Container, ContainerStore } from '../store.ts';
-import type { HostConfig } from './host-config-schema.ts';
+import type { HostConfig } from './host-config/host-config-schema.ts';
 
 /** Replaces names of other containers by their ids, because a name may change. */
 export function withOthersById(containers: ContainerStore, hostConfig: HostConfig): HostConfig {

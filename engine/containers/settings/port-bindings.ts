@@ -1,5 +1,5 @@
 import { EngineError } from '../../lib/errors.ts';
-import type { HostConfig, HostConfigBody } from './host-config-schema.ts';
+import type { HostConfig, HostConfigBody } from './host-config/host-config-schema.ts';
 
 /** A client's bindings by their ports in one form. Throws `invalid`. */
 export function portBindingsOf({ PortBindings = {} }: HostConfigBody): HostConfig['PortBindings'] {

@@ -1,4 +1,4 @@
-import type { HostConfig } from './host-config-schema.ts';
+import type { HostConfig } from './host-config/host-config-schema.ts';
 
 /** The value of a `SecurityOpt` such as `seccomp=unconfined` or `no-new-privileges`; '' where it has none. */
 export function securityOption({ SecurityOpt }: HostConfig, name: string): string | undefined {

@@ -1,8 +1,8 @@
-import type { LimitSupport } from '../../host/limit-support.ts';
+import type { LimitSupport } from '../../host/cgroups/limit-support.ts';
 import { EngineError, refuseIf } from '../../lib/errors.ts';
-import { checkRestartPolicy } from './host-config-checks.ts';
-import { DEFAULTS } from './host-config-defaults.ts';
-import type { HostConfig } from './host-config-schema.ts';
+import { checkRestartPolicy } from './host-config/host-config-checks.ts';
+import { DEFAULTS } from './host-config/host-config-defaults.ts';
+import type { HostConfig } from './host-config/host-config-schema.ts';
 import { checkLimits } from './limits/limits.ts';
 import { withoutUnsupported } from './limits/supported-limits.ts';
 

@@ -1,5 +1,5 @@
-import type { CgroupStats, DeviceCounter } from '../../host/cgroup-stats.ts';
-import type { InterfaceCounters } from '../../host/interface-counters.ts';
+import type { CgroupStats, DeviceCounter } from '../../host/cgroups/cgroup-stats.ts';
+import type { InterfaceCounters } from '../../host/network/interface-counters.ts';
 import type { Sample, Usage } from './sample.ts';
 import type { BlkioEntry, CpuStats, NetworkCounters, Stats } from './schema.ts';
 

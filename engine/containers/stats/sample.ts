@@ -1,9 +1,9 @@
 import { totalmem } from 'node:os';
 
-import { readCgroupStats, type CgroupStats } from '../../host/cgroup-stats.ts';
-import type { Cgroups } from '../../host/cgroups.ts';
+import { readCgroupStats, type CgroupStats } from '../../host/cgroups/cgroup-stats.ts';
+import type { Cgroups } from '../../host/cgroups/cgroups.ts';
 import { readCpuTime, type CpuTime } from '../../host/cpu-time.ts';
-import { interfaceCounters, type InterfaceCounters } from '../../host/interface-counters.ts';
+import { interfaceCounters, type InterfaceCounters } from '../../host/network/interface-counters.ts';
 import { cgroupPathOf } from '../runs/places.ts';
 import { isAlive } from '../state.ts';
 import type { Container } from '../store.ts';

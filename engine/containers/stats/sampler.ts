@@ -1,4 +1,4 @@
-import type { Cgroups } from '../../host/cgroups.ts';
+import type { Cgroups } from '../../host/cgroups/cgroups.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ContainerStore } from '../store.ts';
 import { readSample, type Sample } from './sample.ts';

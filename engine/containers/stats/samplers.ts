@@ -1,4 +1,4 @@
-import { detectCgroups } from '../../host/cgroups.ts';
+import { detectCgroups } from '../../host/cgroups/cgroups.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ContainerStore } from '../store.ts';
 import type { Sample } from './sample.ts';

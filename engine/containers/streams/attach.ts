@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import type { Events } from '../../events/events.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { logDriverOf } from '../../logs/drivers.ts';
-import { ShimLost, type AttachOptions, type Shim } from '../../runtime/shim.ts';
+import { ShimLost, type AttachOptions, type Shim } from '../../runtime/shim/shim.ts';
 import { emitIfThere } from '../container-events.ts';
 import type { Runs } from '../runs/runs.ts';
 import type { Container, ContainerStore } from '../store.ts';

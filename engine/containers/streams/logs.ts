@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-import { parseTime } from '../../http/times.ts';
+import { parseTime } from '../../http/values/times.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { LogReader } from '../../logs/driver.ts';
 import { logDriverOf } from '../../logs/drivers.ts';

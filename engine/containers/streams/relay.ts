@@ -2,7 +2,7 @@ import { Socket } from 'node:net';
 import type { Duplex, Transform } from 'node:stream';
 
 import { ReusedBuffers } from '../../runtime/reused-buffers.ts';
-import type { AttachOptions, Shim } from '../../runtime/shim.ts';
+import type { AttachOptions, Shim } from '../../runtime/shim/shim.ts';
 import { DetachDetector } from './detach-keys.ts';
 
 /** The output ended, the client typed its detach keys, or it left. */

@@ -8,7 +8,7 @@ import type { Inspect } from '@gantry/engine/containers/schema.ts';
 import { Session } from '@gantry/testing/session.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
-import { FrameDecoder } from '../../http/frames.ts';
+import { FrameDecoder } from '../../http/streams/frames.ts';
 
 type Message = { message: string };
 

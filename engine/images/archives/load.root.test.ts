@@ -11,7 +11,7 @@ import { busyboxArchive, busyboxLayer, imageArchive } from '@gantry/testing/busy
 import { TarWriter, type TarEntry } from '@gantry/testing/tar-writer.ts';
 import { TestImages } from '@gantry/testing/test-images.ts';
 
-import { mountTmpfs, unmount } from '../../host/mount.ts';
+import { mountTmpfs, unmount } from '../../host/mounts/mount.ts';
 import { chainIds, sha256 } from '../../layers/chain-id.ts';
 import { SetAside } from '../../trees/set-aside.ts';
 import { goArchitecture } from '../architecture.ts';

@@ -1,8 +1,8 @@
 import { closeSync, fstatSync, readSync, type Stats } from 'node:fs';
 
-import { deviceMajor, deviceMinor } from '../../host/device-nodes.ts';
-import { dataOf, holdAt, namesIn, openHeld, targetOf, xattrNamesOf, xattrOf } from '../../host/look-at.ts';
-import type { BytePath } from '../../host/openat.ts';
+import { deviceMajor, deviceMinor } from '../../host/files/device-nodes.ts';
+import { dataOf, holdAt, namesIn, openHeld, targetOf, xattrNamesOf, xattrOf } from '../../host/files/look-at.ts';
+import type { BytePath } from '../../host/files/openat.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { BLOCK_BYTES, type EntryType, type Segment } from '../tar/tar-header.ts';
 import { TAR_END } from '../tar/tar-write.ts';

@@ -1,4 +1,4 @@
-import type { BytePath } from '../../host/openat.ts';
+import type { BytePath } from '../../host/files/openat.ts';
 import { BLOCK_BYTES, type EntryType, type Segment } from '../tar/tar-header.ts';
 
 /** An entry to write: names of any length and any bytes, owners and sizes of any height. */

@@ -1,4 +1,4 @@
-import { readable, type BytePath } from '../../host/openat.ts';
+import { readable, type BytePath } from '../../host/files/openat.ts';
 import { badArchive } from './tar-header.ts';
 
 /** A name of the archive relative to its root, without `.` and doubled slashes. Throws for a name that leads out. */

@@ -26,7 +26,7 @@ import { test } from 'node:test';
 
 import { TarWriter, type TarEntry } from '@gantry/testing/tar-writer.ts';
 
-import { getXattr, setXattr } from '../../host/xattr.ts';
+import { getXattr, setXattr } from '../../host/files/xattr.ts';
 import { LayerExtractor } from './extract.ts';
 import { DEFAULT_LIMITS, TarReader, type ArchiveLimits } from './tar-reader.ts';
 

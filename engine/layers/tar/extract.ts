@@ -18,7 +18,7 @@ import {
   unlinkAt,
   type BytePath,
   type Timespec,
-} from '../../host/openat.ts';
+} from '../../host/files/openat.ts';
 import { hasCode } from '../../lib/errors.ts';
 import { explained } from './entry-errors.ts';
 import { innerPath, shown } from './entry-names.ts';

@@ -1,4 +1,4 @@
-import { chmodAt, chownAt, mknodAt, readable, setXattrAt, type BytePath } from '../../host/openat.ts';
+import { chmodAt, chownAt, mknodAt, readable, setXattrAt, type BytePath } from '../../host/files/openat.ts';
 import { hasCode } from '../../lib/errors.ts';
 import { shown } from './entry-names.ts';
 import { badArchive, type TarEntry } from './tar-header.ts';

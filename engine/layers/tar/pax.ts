@@ -1,4 +1,4 @@
-import type { BytePath, Timespec } from '../../host/openat.ts';
+import type { BytePath, Timespec } from '../../host/files/openat.ts';
 import { badArchive, type Segment } from './tar-header.ts';
 
 /** The values of pax records for an entry; undefined if not given. */

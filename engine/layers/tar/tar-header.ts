@@ -1,4 +1,4 @@
-import type { BytePath, Timespec } from '../../host/openat.ts';
+import type { BytePath, Timespec } from '../../host/files/openat.ts';
 import { EngineError } from '../../lib/errors.ts';
 
 export const BLOCK_BYTES = 512;

@@ -1,4 +1,4 @@
-import type { BytePath } from '../../host/openat.ts';
+import type { BytePath } from '../../host/files/openat.ts';
 import { readPax, segmentsFrom, type PaxValues } from './pax.ts';
 import { checkSegments, refuseLongMap, SegmentCursor, SparseMap } from './sparse.ts';
 import {

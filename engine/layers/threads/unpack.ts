@@ -1,6 +1,6 @@
 import { join, posix } from 'node:path';
 
-import { readable } from '../../host/openat.ts';
+import { readable } from '../../host/files/openat.ts';
 import { innerPath } from '../tar/entry-names.ts';
 import { badArchive, type TarEntry } from '../tar/tar-header.ts';
 import type { TarSink } from '../tar/tar-reader.ts';

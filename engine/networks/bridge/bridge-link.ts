@@ -2,10 +2,18 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { addAddress, deleteAddress, listAddresses, listRoutes } from '../../host/addresses.ts';
 import { SystemError } from '../../host/libc.ts';
-import { changeLink, createBridge, deleteLink, getLink, listLinks, macText, type Link } from '../../host/links.ts';
-import type { Netlink } from '../../host/netlink.ts';
+import { addAddress, deleteAddress, listAddresses, listRoutes } from '../../host/network/addresses.ts';
+import {
+  changeLink,
+  createBridge,
+  deleteLink,
+  getLink,
+  listLinks,
+  macText,
+  type Link,
+} from '../../host/network/links.ts';
+import type { Netlink } from '../../host/network/netlink.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { ipText, parseIp, rangeOf, type Cidr } from '../cidr.ts';
 

@@ -1,11 +1,11 @@
 import type { Logger } from 'pino';
 
-import { addAddress, addNeighbour, addRoute, pinToPort } from '../../host/addresses.ts';
-import { forgetUdpFlows } from '../../host/conntrack.ts';
-import { legacyFilterLayout } from '../../host/iptables.ts';
 import { SystemError } from '../../host/libc.ts';
-import { changeLink, listLinks } from '../../host/links.ts';
-import { Netlink } from '../../host/netlink.ts';
+import { addAddress, addNeighbour, addRoute, pinToPort } from '../../host/network/addresses.ts';
+import { forgetUdpFlows } from '../../host/network/conntrack.ts';
+import { legacyFilterLayout } from '../../host/network/iptables.ts';
+import { changeLink, listLinks } from '../../host/network/links.ts';
+import { Netlink } from '../../host/network/netlink.ts';
 import type { Background } from '../../lib/background.ts';
 import { AddressLeases, macOf } from '../address-leases.ts';
 import { parseCidr, type Cidr } from '../cidr.ts';

@@ -1,5 +1,5 @@
-import { Netlink } from '../../host/netlink.ts';
-import { NftError, Nftables, ruleGeneration } from '../../host/nftables.ts';
+import { Netlink } from '../../host/network/netlink.ts';
+import { NftError, Nftables, ruleGeneration } from '../../host/network/nftables.ts';
 import { admitForwarding, dropForwarding } from './forwarding.ts';
 import { addText, deleteText, tableText, type BridgeRules, type Published } from './ruleset.ts';
 

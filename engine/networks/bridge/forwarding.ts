@@ -1,4 +1,4 @@
-import type { Nftables, NftObject, NftRule } from '../../host/nftables.ts';
+import type { Nftables, NftObject, NftRule } from '../../host/network/nftables.ts';
 import type { BridgeRules } from './ruleset.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 
 import { SystemError } from '../../host/libc.ts';
-import { reservePort } from '../../host/sockets.ts';
+import { reservePort } from '../../host/network/sockets.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { Protocol, PublishedPort, WantedPort } from '../ports.ts';
 

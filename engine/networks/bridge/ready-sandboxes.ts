@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { closeSync } from 'node:fs';
 
-import { changeLink, createVeth, getLink } from '../../host/links.ts';
 import { newNetns } from '../../host/namespaces.ts';
-import { Netlink } from '../../host/netlink.ts';
+import { changeLink, createVeth, getLink } from '../../host/network/links.ts';
+import { Netlink } from '../../host/network/netlink.ts';
 import type { Background } from '../../lib/background.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { LOOPBACK, prepareNetns } from '../namespace.ts';

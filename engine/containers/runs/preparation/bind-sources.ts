@@ -1,6 +1,6 @@
 import { existsSync, realpathSync } from 'node:fs';
 
-import { mountOf } from '../../../host/mount-table.ts';
+import { mountOf } from '../../../host/mounts/mount-table.ts';
 import { EngineError } from '../../../lib/errors.ts';
 import { makeFolders } from '../../../lib/folders.ts';
 import type { Container, MountPoint } from '../../store.ts';

@@ -1,6 +1,6 @@
 import type { ProcessDescription, SpecDescription, Ulimits, WantedCapabilities } from '../../../oci/description.ts';
 import type { ContainerUser } from '../../../oci/user.ts';
-import type { HostConfig } from '../../settings/host-config-schema.ts';
+import type { HostConfig } from '../../settings/host-config/host-config-schema.ts';
 import { securityOption } from '../../settings/security-option.ts';
 import type { Container } from '../../store.ts';
 import { limitsOf } from '../limits-of.ts';

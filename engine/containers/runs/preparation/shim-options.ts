@@ -1,7 +1,7 @@
 import type { Layers } from '../../../layers/layers.ts';
 import { logDriverOf } from '../../../logs/drivers.ts';
 import type { Runtimes } from '../../../runtime/runtimes.ts';
-import type { ShimOptions } from '../../../runtime/shim.ts';
+import type { ShimOptions } from '../../../runtime/shim/shim.ts';
 import type { Container } from '../../store.ts';
 import { cgroupPathOf, runtimeCgroupOf } from '../places.ts';
 import type { SharedMemory } from './namespaces.ts';

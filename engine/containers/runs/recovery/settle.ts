@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 
-import { Shim, type Started } from '../../../runtime/shim.ts';
-import { finishRemoval, type RemoveNeeds } from '../../remove.ts';
+import { Shim, type Started } from '../../../runtime/shim/shim.ts';
+import { finishRemoval, type RemoveNeeds } from '../../lifecycle/remove.ts';
+import { stopContainer, type StopNeeds } from '../../lifecycle/stop.ts';
 import { transition } from '../../state.ts';
-import { stopContainer, type StopNeeds } from '../../stop.ts';
 import type { Container } from '../../store.ts';
 import { followRun, recordEnd, recordLost } from '../end.ts';
 import { thaw } from '../freezer.ts';

@@ -11,7 +11,7 @@ import type { Inspect } from '@gantry/engine/containers/schema.ts';
 import { shimOf } from '@gantry/testing/shim-of.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
-import { SHIM_PROGRAM } from '../../../runtime/shim-program.ts';
+import { SHIM_PROGRAM } from '../../../runtime/shim/shim-program.ts';
 
 const UNTIL_STOPPED = ['sh', '-c', 'trap "echo bye; exit 3" TERM; echo hello; while :; do sleep 0.05; done'];
 

@@ -5,8 +5,8 @@ import { test } from 'node:test';
 
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
-import { blkioWeights } from '../../../host/blkio-weights.ts';
-import { detectCgroups } from '../../../host/cgroups.ts';
+import { blkioWeights } from '../../../host/cgroups/blkio-weights.ts';
+import { detectCgroups } from '../../../host/cgroups/cgroups.ts';
 import type { Inspect } from '../../schema.ts';
 
 const cgroups = detectCgroups();

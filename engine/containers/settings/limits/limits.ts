@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { cpus } from 'node:os';
 
 import { EngineError, hasCode, refuseIf } from '../../../lib/errors.ts';
-import type { HostConfig } from '../host-config-schema.ts';
+import type { HostConfig } from '../host-config/host-config-schema.ts';
 
 const MINIMUM_MEMORY_BYTES = 6 * 1024 * 1024;
 const BILLION = 1_000_000_000;

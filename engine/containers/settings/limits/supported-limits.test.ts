@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import type { HostConfigBody } from '../host-config-schema.ts';
-import { completeHostConfig } from '../host-config.ts';
+import type { HostConfigBody } from '../host-config/host-config-schema.ts';
+import { completeHostConfig } from '../host-config/host-config.ts';
 import { withoutUnsupported, type WeightSupport } from './supported-limits.ts';
 
 const all = {

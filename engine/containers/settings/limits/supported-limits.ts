@@ -1,8 +1,8 @@
-import { blkioWeights, isScheduledByBfq } from '../../../host/blkio-weights.ts';
-import { detectCgroups } from '../../../host/cgroups.ts';
-import type { LimitSupport } from '../../../host/limit-support.ts';
+import { blkioWeights, isScheduledByBfq } from '../../../host/cgroups/blkio-weights.ts';
+import { detectCgroups } from '../../../host/cgroups/cgroups.ts';
+import type { LimitSupport } from '../../../host/cgroups/limit-support.ts';
 import { blockDevice } from '../../../oci/resources.ts';
-import type { HostConfig } from '../host-config-schema.ts';
+import type { HostConfig } from '../host-config/host-config-schema.ts';
 
 type Support = Omit<LimitSupport, 'kernelMemoryTcp' | 'blkioWeight'>;
 

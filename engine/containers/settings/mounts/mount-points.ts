@@ -3,7 +3,7 @@ import { posix } from 'node:path';
 
 import { EngineError, refuseIf } from '../../../lib/errors.ts';
 import type { MountPoint } from '../../store.ts';
-import type { MountSpec } from '../host-config-schema.ts';
+import type { MountSpec } from '../host-config/host-config-schema.ts';
 
 const PROPAGATIONS = new Set(['private', 'rprivate', 'shared', 'rshared', 'slave', 'rslave']);
 const KNOWN_MODES = new Set(['ro', 'rw', 'z', 'Z', 'nocopy', 'cached', 'delegated', 'consistent', ...PROPAGATIONS]);

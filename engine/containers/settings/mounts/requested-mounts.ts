@@ -3,7 +3,7 @@ import { claimVolume } from '../../../volumes/claims.ts';
 import { createVolume, type CreateVolumeNeeds } from '../../../volumes/create.ts';
 import type { VolumeDrivers } from '../../../volumes/drivers.ts';
 import type { ContainerStore, MountPoint } from '../../store.ts';
-import type { HostConfig, MountSpec } from '../host-config-schema.ts';
+import type { HostConfig, MountSpec } from '../host-config/host-config-schema.ts';
 import { otherContainer } from '../others.ts';
 import { checkedDestination, parseBind, parseMount, volumeMount } from './mount-points.ts';
 

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, readdirSync } from 'node:fs';
 
-import { openDirectoryBeneath, openRoot } from '../../../host/openat.ts';
+import { openDirectoryBeneath, openRoot } from '../../../host/files/openat.ts';
 import type { Layers } from '../../../layers/layers.ts';
 import { EngineError, hasCode } from '../../../lib/errors.ts';
 import { mountVolumes, unmountVolumes, type VolumeMountNeeds } from '../../runs/preparation/volume-mounts.ts';

@@ -1,0 +1,130 @@
+import { hostname as hostName } from 'node:os';
+
+import type { Config } from '../../config/daemon-config.ts';
+import { detectCgroups } from '../../host/cgroups/cgroups.ts';
+import { limitSupport } from '../../host/cgroups/limit-support.ts';
+import type { Image, ImageStore } from '../../images/store.ts';
+import type { Layers } from '../../layers/layers.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { newId } from '../../lib/ids.ts';
+import { logDriver } from '../../logs/drivers.ts';
+import { checkAttributes } from '../../logs/log-attributes.ts';
+import type { Networks } from '../../networks/networks.ts';
+import { checkUser } from '../../oci/user.ts';
+import type { Runtimes } from '../../runtime/runtimes.ts';
+import type { CreateVolumeNeeds } from '../../volumes/create.ts';
+import type { RemoveVolumeNeeds } from '../../volumes/remove.ts';
+import { emitContainer } from '../container-events.ts';
+import { containerFolder } from '../runs/places.ts';
+import type { VolumeMountNeeds } from '../runs/preparation/volume-mounts.ts';
+import type { CreateBody } from '../schema.ts';
+import { checkAgainstModes, commandOf, completeConfig } from '../settings/container-config.ts';
+import { containerName } from '../settings/container-name.ts';
+import { checkEndpoints } from '../settings/endpoints.ts';
+import type { HostConfigBody } from '../settings/host-config/host-config-schema.ts';
+import { completeHostConfig } from '../settings/host-config/host-config.ts';
+import { withoutUnsupported } from '../settings/limits/supported-limits.ts';
+import { requestedMounts, withSource } from '../settings/mounts/requested-mounts.ts';
+import { copyUpVolumes } from '../settings/mounts/volume-copy-up.ts';
+import { withOthersById } from '../settings/others.ts';
+import { randomName } from '../settings/random-name.ts';
+import { nameTaken, type Container, type ContainerStore, type MountPoint } from '../store.ts';
+import { removeAnonymousVolumes } from './remove.ts';
+
+type Needs = CreateVolumeNeeds &
+  RemoveVolumeNeeds &
+  VolumeMountNeeds & {
+    config: Config;
+    containers: ContainerStore;
+    images: ImageStore;
+    layers: Layers;
+    networks: Networks;
+    runtimes: Runtimes;
+  };
+
+/**
+ * Creates a container that is ready to start. All checks come before the first change.
+ *
+ * Throws `invalid`, `notFound` (the image), `conflict` (the name). Specification, endpoint 2.
+ */
+export async function createContainer(
+  engine: Needs,
+  body: CreateBody,
+  name?: string,
+): Promise<{ container: Container; warnings: string[] }> {
+  const id = newId();
+  const image = findImage(engine.images, body.Image ?? '');
+  const asked = completeHostConfig(withNetworkByName(engine.networks, body.HostConfig ?? {}), {
+    logDriver: engine.config.logDriver,
+    logOpts: engine.config.logOpts,
+    runtime: engine.runtimes.defaultName,
+    cgroupDriver: engine.config.cgroupDriver,
+  });
+  checkAgainstModes(body, asked.NetworkMode, asked.UTSMode);
+  engine.runtimes.get(asked.Runtime);
+  const support = limitSupport(detectCgroups());
+  const { hostConfig, warnings } = withoutUnsupported(withOthersById(engine.containers, asked), support);
+  warnings.push(...checkEndpoints(body.NetworkingConfig ?? {}, asked.NetworkMode));
+  const hostname = hostConfig.NetworkMode === 'host' ? hostName() : '';
+  const config = completeConfig(id, body, image.config, hostname);
+  const { path, args } = commandOf(config);
+  checkUser({ user: config.User, groupAdd: hostConfig.GroupAdd ?? [] });
+  const requested = requestedMounts(engine, hostConfig, Object.keys(config.Volumes ?? {}));
+
+  await using undo = new AsyncDisposableStack();
+  const mounts: MountPoint[] = [];
+  undo.defer(async () => await removeAnonymousVolumes(engine, mounts));
+  undo.defer(() => engine.volumeClaims.release(id)); // before that removal
+  for (const mount of requested) mounts.push(await withSource(engine, id, mount));
+  const container: Container = {
+    id,
+    name: nameOf(engine.containers, name),
+    createdAt: engine.clock.now(),
+    imageId: image.id,
+    imageName: body.Image ?? '',
+    config,
+    hostConfig,
+    networkingConfig: body.NetworkingConfig ?? {},
+    path,
+    args,
+    state: { status: 'created', exitCode: 0 },
+    error: '',
+    oomKilled: false,
+    restartCount: 0,
+    stoppedByUser: false,
+    mounts,
+    logPath: logDriver(hostConfig.LogConfig.Type).path?.(containerFolder(engine.config, id), id) ?? '',
+  };
+  checkAttributes(container);
+  await engine.layers.prepare(id, image.id);
+  undo.defer(async () => await engine.layers.remove(id));
+  await copyUpVolumes(engine, container);
+  // Throws if another create has taken the name meanwhile.
+  engine.containers.together(() => {
+    engine.containers.insert(container);
+    emitContainer(engine.events, 'create', container);
+  });
+  undo.move();
+  engine.volumeClaims.release(id);
+  return { container, warnings };
+}
+
+function findImage(images: ImageStore, ref: string): Image {
+  if (ref === '') throw new EngineError('invalid', 'No image was specified');
+  return images.find(ref);
+}
+
+function nameOf(containers: ContainerStore, wanted: string | undefined): string {
+  if (wanted === undefined || wanted === '') return randomName((name) => containers.named(name) !== undefined);
+  const name = containerName(wanted);
+  const holder = containers.named(name);
+  if (holder !== undefined) throw nameTaken(name, holder.id);
+  return name;
+}
+
+/** Replaces a network's id by its name, because modes are compared by name. */
+function withNetworkByName(networks: Networks, body: HostConfigBody): HostConfigBody {
+  const { NetworkMode = '' } = body;
+  const isId = NetworkMode !== '' && networks.list().some(({ id }) => id.startsWith(NetworkMode));
+  return isId ? { ...body, NetworkMode: networks.find(NetworkMode).name } : body;
+}

@@ -1,0 +1,49 @@
+import type { Events } from '../../events/events.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { emitContainer } from '../container-events.ts';
+import type { HealthChecks } from '../health/checks.ts';
+import { notRunning } from '../runs/alive.ts';
+import { freeze, thaw } from '../runs/freezer.ts';
+import { isAlive, transition } from '../state.ts';
+import type { ContainerStore } from '../store.ts';
+
+type Needs = { containers: ContainerStore; events: Events; health: HealthChecks };
+
+/** Throws `conflict` when it does not run or is paused already. */
+export function pauseContainer(engine: Needs, ref: string): void {
+  const { id } = engine.containers.find(ref);
+  using undo = new DisposableStack();
+  engine.containers.together(() => {
+    const paused = engine.containers.change(id, (current) => {
+      const { state } = current;
+      if (!isAlive(state)) throw notRunning(id);
+      if (state.status === 'paused') throw new EngineError('conflict', `Container ${id} is already paused`);
+      const next = transition(state, { ...state, status: 'paused' });
+      undo.defer(() => thaw(current)); // also if the state cannot be stored
+      freeze(current); // the last check: a frozen process gets no signals
+      return { ...current, state: next };
+    });
+    emitContainer(engine.events, 'pause', paused);
+    engine.health.end(id);
+  });
+  undo.move();
+}
+
+/** Throws `conflict` when it is not paused. */
+export function unpauseContainer(engine: Needs, ref: string): void {
+  const { id } = engine.containers.find(ref);
+  using undo = new DisposableStack();
+  engine.containers.together(() => {
+    const running = engine.containers.change(id, (current) => {
+      const { state } = current;
+      if (state.status !== 'paused') throw new EngineError('conflict', `Container ${id} is not paused`);
+      const next = transition(state, { ...state, status: 'running' });
+      undo.defer(() => freeze(current));
+      thaw(current);
+      return { ...current, state: next };
+    });
+    emitContainer(engine.events, 'unpause', running);
+    engine.health.resume(running);
+  });
+  undo.move();
+}

@@ -1,0 +1,141 @@
+import { rm } from 'node:fs/promises';
+
+import type { Config } from '../../config/daemon-config.ts';
+import type { ExecStore } from '../../exec/store.ts';
+import type { Layers } from '../../layers/layers.ts';
+import type { Background } from '../../lib/background.ts';
+import { settlesWithin, type Clock } from '../../lib/clock.ts';
+import { EngineError } from '../../lib/errors.ts';
+import type { Deliveries } from '../../logs/delivery/deliveries.ts';
+import { removeIfAnonymous, type RemoveVolumeNeeds } from '../../volumes/remove.ts';
+import { emitContainer } from '../container-events.ts';
+import type { HealthChecks } from '../health/checks.ts';
+import { startOver } from '../runs/alive.ts';
+import { containerFolder } from '../runs/places.ts';
+import type { Runs } from '../runs/runs.ts';
+import { isAlive, transition, exitCodeOf } from '../state.ts';
+import type { Samplers } from '../stats/samplers.ts';
+import type { Container, ContainerStore, MountPoint } from '../store.ts';
+import { killContainer } from './kill.ts';
+
+export type RemoveNeeds = RemoveVolumeNeeds & {
+  background: Background;
+  config: Config;
+  containers: ContainerStore;
+  clock: Clock;
+  deliveries: Deliveries;
+  execs: ExecStore;
+  health: HealthChecks;
+  layers: Layers;
+  runs: Runs;
+  samplers: Samplers;
+};
+
+/** For this long a removal waits until what the last run has left is gone, its mounted volumes above all. */
+const CLEANING_SECONDS = 10;
+
+/**
+ * Removes a container: the claim, its volumes, its record with the event `destroy`, and its files in the background.
+ * Throws `conflict` for one that runs, or is about to again, without `force`.
+ */
+export async function removeContainer(
+  engine: RemoveNeeds,
+  ref: string,
+  { force = false, volumes = false }: { force?: boolean; volumes?: boolean } = {},
+): Promise<void> {
+  const { id } = engine.containers.find(ref);
+  if (force) await endIfAlive(engine, id);
+  using _lock = await engine.locks.hold(id);
+  // One commit: a refused removal has changed nothing, and one that was cut off keeps the volumes that were to stay.
+  const claimed = engine.containers.together(() => {
+    const container = claim(engine.containers, id);
+    if (!volumes) keepVolumes(engine, container);
+    return container;
+  });
+  await finishRemoval(engine, claimed);
+}
+
+/** Finishes a removal that this daemon or an earlier one has claimed. */
+export async function finishRemoval(engine: RemoveNeeds, container: Container): Promise<void> {
+  const { background, clock } = engine;
+  const { id, mounts } = container;
+  const about = { container: id };
+  const run = engine.runs.of(id);
+  const copied = run.endCopies();
+  if (mounts.some(({ type }) => type === 'volume')) {
+    await settlesWithin(Promise.all([run.cleaned(), copied]), CLEANING_SECONDS, clock);
+    // The next daemon removes volumes that cannot be removed now: they are still anonymous.
+    await background.run('remove the volumes of a container', about, async () => {
+      await removeAnonymousVolumes(engine, mounts);
+    }).done;
+  }
+  deleteRecords(engine, container);
+  run.tellSettled(); // a removal can end the wait for the next run of a restart policy
+  run.cancelClients();
+  engine.samplers.forget(id);
+  background.untilDone('remove the files of a container', about, async () => {
+    await run.cleaned();
+    await engine.deliveries.remove(container);
+    await copied;
+    engine.runs.forget(id);
+    await rm(containerFolder(engine.config, id), { recursive: true, force: true });
+    await engine.layers.remove(id); // the last step: until then the next daemon knows that the rest is to be removed
+  });
+  // Clients wait for the event on another connection, and must not get it before the answer.
+  background.after(0, 'tell that a container is removed', about, () => engine.events.wake());
+}
+
+function deleteRecords({ containers, db, events, execs, health }: RemoveNeeds, container: Container): void {
+  db.transaction(() => {
+    health.forget(container.id);
+    execs.deleteOf(container.id);
+    containers.delete(container.id);
+    emitContainer(events, 'destroy', container, {}, { wake: false });
+  });
+}
+
+/** They become ordinary volumes, which a user removes. */
+function keepVolumes({ volumes }: RemoveNeeds, { mounts }: Container): void {
+  for (const { type, name = '' } of mounts) if (type === 'volume') volumes.keep(name);
+}
+
+async function endIfAlive(engine: RemoveNeeds, id: string): Promise<void> {
+  try {
+    await startOver(engine, id);
+    const state = engine.containers.get(id)?.state;
+    const canRun = state !== undefined && (isAlive(state) || state.status === 'restarting');
+    if (canRun) await killContainer(engine, id);
+  } catch (error) {
+    // It ended meanwhile.
+    if (!(error instanceof EngineError) || error.kind !== 'conflict') throw error;
+    await engine.runs.of(id).settled();
+  }
+}
+
+function claim(containers: ContainerStore, id: string): Container {
+  return containers.change(id, (current) => {
+    const { state } = current;
+    if (state.status === 'paused') throw refusal(id, 'paused', 'Unpause and then stop');
+    if (state.status === 'restarting') throw refusal(id, 'restarting', 'Stop');
+    if (isAlive(state)) throw refusal(id, 'running', 'Stop');
+    if (state.status === 'removing') return current; // who holds the lock goes on with a removal that failed half way
+    return { ...current, state: transition(state, { status: 'removing', exitCode: exitCodeOf(state) }) };
+  });
+}
+
+function refusal(id: string, kind: string, advice: string): EngineError {
+  return new EngineError(
+    'conflict',
+    `You cannot remove a ${kind} container ${id}. ${advice} the container before attempting removal or force remove`,
+  );
+}
+
+/** Removes volumes made for this container only, unless another one uses them. */
+export async function removeAnonymousVolumes(engine: RemoveVolumeNeeds, mounts: readonly MountPoint[]): Promise<void> {
+  for (const { type, name = '' } of mounts) if (type === 'volume') await removeIfAnonymous(engine, name);
+}
+
+/** At the daemon's start: removes anonymous volumes of interrupted creations and removals. */
+export async function removeVolumesOfNobody(engine: RemoveVolumeNeeds): Promise<void> {
+  for (const { name } of engine.volumes.all()) await removeIfAnonymous(engine, name);
+}

@@ -1,0 +1,21 @@
+import type { Events } from '../../events/events.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { emitContainer } from '../container-events.ts';
+import { containerName } from '../settings/container-name.ts';
+import type { ContainerStore } from '../store.ts';
+
+type Needs = { containers: ContainerStore; events: Events };
+
+/** Throws `invalid` and `conflict` (the name is taken, or its own). Specification, endpoint 15. */
+export function renameContainer(engine: Needs, ref: string, wanted = ''): void {
+  const { id, name: before } = engine.containers.find(ref);
+  if (wanted === '') throw new EngineError('invalid', 'Neither old nor new names may be empty');
+  const name = containerName(wanted);
+  if (name === before) {
+    throw new EngineError('conflict', 'Renaming a container with the same name as its current name');
+  }
+  engine.containers.together(() => {
+    const renamed = engine.containers.change(id, (current) => ({ ...current, name }));
+    emitContainer(engine.events, 'rename', renamed, { oldName: `/${before}` });
+  });
+}

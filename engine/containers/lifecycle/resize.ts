@@ -1,0 +1,15 @@
+import type { Events } from '../../events/events.ts';
+import { emitIfThere } from '../container-events.ts';
+import { findAlive } from '../runs/alive.ts';
+import type { Runs } from '../runs/runs.ts';
+import type { ContainerStore } from '../store.ts';
+
+type Needs = { containers: ContainerStore; events: Events; runs: Runs };
+export type Size = { width: number; height: number };
+
+/** Sets the terminal's size, in characters. Throws `conflict` when it does not run. */
+export async function resizeContainer(engine: Needs, ref: string, { width, height }: Size): Promise<void> {
+  const { container, shim } = findAlive(engine, ref);
+  await shim.resize(width, height);
+  emitIfThere(engine, 'resize', container.id, { height: String(height), width: String(width) });
+}

@@ -1,0 +1,24 @@
+import { EngineError } from '../../lib/errors.ts';
+import { emitIfThere } from '../container-events.ts';
+import { startContainer, type StartNeeds } from '../runs/start.ts';
+import { stopContainer, type StopNeeds } from './stop.ts';
+
+/** Stops it where it runs, and starts it. Specification, endpoint 12. */
+export async function restartContainer(
+  engine: StartNeeds & StopNeeds,
+  ref: string,
+  graceSeconds?: number,
+): Promise<void> {
+  const { id } = engine.containers.find(ref);
+  await unlessSoAlready(async () => await stopContainer(engine, id, graceSeconds));
+  await unlessSoAlready(async () => await startContainer(engine, id)); // another client may have been faster
+  emitIfThere(engine, 'restart', id);
+}
+
+async function unlessSoAlready(work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof EngineError) || error.kind !== 'notModified') throw error;
+  }
+}

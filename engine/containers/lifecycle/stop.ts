@@ -1,0 +1,89 @@
+import type { Config } from '../../config/daemon-config.ts';
+import type { Events } from '../../events/events.ts';
+import { settlesWithin, type Clock } from '../../lib/clock.ts';
+import { EngineError } from '../../lib/errors.ts';
+import type { KeyLock } from '../../lib/key-lock.ts';
+import { emitContainer, emitIfThere } from '../container-events.ts';
+import { refuseUnclear, startOver } from '../runs/alive.ts';
+import { thaw } from '../runs/freezer.ts';
+import type { Runs } from '../runs/runs.ts';
+import { signalNumber } from '../settings/signals.ts';
+import { isAlive, transition } from '../state.ts';
+import type { Container, ContainerStore } from '../store.ts';
+
+export type StopNeeds = {
+  clock: Clock;
+  config: Config;
+  containers: ContainerStore;
+  events: Events;
+  locks: KeyLock;
+  runs: Runs;
+};
+
+export const DEFAULT_GRACE_SECONDS = 10;
+const SIGKILL = 9;
+
+/** Who stops: a container that a user has stopped stays stopped when the next daemon starts. */
+export type Stopper = 'user' | 'daemon';
+
+/**
+ * Sends the stop signal, and SIGKILL to what is still alive after `graceSeconds`; a negative number waits for ever.
+ *
+ * It continues when the client hangs up, so that no container is left half-stopped.
+ */
+export async function stopContainer(
+  engine: StopNeeds,
+  ref: string,
+  graceSeconds?: number,
+  by: Stopper = 'user',
+): Promise<void> {
+  const { id } = engine.containers.find(ref);
+  await startOver(engine, id);
+  refuseUnclear(engine, engine.containers.find(id));
+  const container = beginStop(engine, id, by);
+  const { config, state } = container;
+  if (state.status === 'exited') {
+    // Between two runs of its restart policy there is no process to signal.
+    engine.runs.of(id).tellSettled();
+    return;
+  }
+  const run = engine.runs.of(id);
+  const exited = run.settled(); // waits until the exit is stored, so that an inspect after the stop agrees
+  thaw(container);
+  await run.signal(stopSignalOf(container));
+  const grace = graceSeconds ?? config.StopTimeout ?? DEFAULT_GRACE_SECONDS;
+  if (grace >= 0 && !(await settlesWithin(exited, grace, engine.clock))) {
+    emitContainer(engine.events, 'kill', container, { signal: String(SIGKILL) });
+    await run.signal(SIGKILL);
+  }
+  await exited;
+  emitIfThere(engine, 'stop', id);
+}
+
+function stopSignalOf({ config }: Container): number {
+  return signalNumber(config.StopSignal ?? 'SIGTERM');
+}
+
+/** One commit: the state, and the event of the signal that is sent next. */
+function beginStop({ containers, events }: StopNeeds, id: string, by: Stopper): Container {
+  return containers.together(() => {
+    const changed = claimStop(containers, id, by);
+    if (changed.state.status === 'stopping') {
+      emitContainer(events, 'kill', changed, { signal: String(stopSignalOf(changed)) });
+    }
+    return changed;
+  });
+}
+
+function claimStop(containers: ContainerStore, id: string, by: Stopper): Container {
+  return containers.change(id, (current) => {
+    const { state } = current;
+    const stoppedByUser = current.stoppedByUser || by === 'user';
+    if (state.status === 'restarting') {
+      return { ...current, stoppedByUser, state: transition(state, { ...state, status: 'exited' }) };
+    }
+    if (!isAlive(state)) throw new EngineError('notModified', `Container ${current.id} is already stopped`);
+    if (state.status === 'stopping') return current; // another stop is under way: wait with it
+    return { ...current, stoppedByUser, state: transition(state, { ...state, status: 'stopping' }) };
+  });
+}

@@ -1,0 +1,124 @@
+import { join } from 'node:path';
+
+import type { Config } from '../../config/daemon-config.ts';
+import type { ExecStore } from '../../exec/store.ts';
+import type { ImageStore } from '../../images/store.ts';
+import type { Layers } from '../../layers/layers.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { EngineError } from '../../lib/errors.ts';
+import type { Deliveries } from '../../logs/delivery/deliveries.ts';
+import { networkModeOf, networkOfMode } from '../../networks/mode.ts';
+import type { Networks } from '../../networks/networks.ts';
+import type { HealthChecks } from '../health/checks.ts';
+import { presentLinks } from '../links/links.ts';
+import { networkOwner } from '../links/network-owner.ts';
+import { presentInspect, type Around } from '../present.ts';
+import type { Container, ContainerStore } from '../store.ts';
+
+export type InspectNeeds = {
+  clock: Clock;
+  config: Config;
+  containers: ContainerStore;
+  deliveries: Deliveries;
+  execs: ExecStore;
+  health: HealthChecks;
+  images: ImageStore;
+  layers: Layers;
+  networks: Networks;
+};
+
+/** The last inspect of a container, with the data of other records that it used. */
+type Said = Readonly<{ around: Around; text: string }>;
+
+/** Records are immutable, so an inspect stays valid while the record and the other data are the same. */
+const said = new WeakMap<Container, Said>();
+
+/** Everything about one container, as cached JSON text, because clients repeat inspects. Specification, endpoint 3. */
+export async function inspectContainer(engine: InspectNeeds, ref: string, withSize: boolean): Promise<string> {
+  const container = engine.containers.find(ref);
+  const around = aroundOf(engine, container, true);
+  if (withSize) {
+    // Read before the wait, during which the container may be removed.
+    const shown = presentInspect(container, around, graphDriverOf(engine.layers, container.id));
+    const { writableBytes, rootBytes } = await engine.layers.size(container.id);
+    return JSON.stringify({ ...shown, SizeRw: writableBytes, SizeRootFs: rootBytes });
+  }
+  const before = said.get(container);
+  if (before !== undefined && isSame(before.around, around)) return before.text;
+  const text = JSON.stringify(presentInspect(container, around, graphDriverOf(engine.layers, container.id)));
+  said.set(container, { around, text });
+  return text;
+}
+
+function isSame(one: Around, other: Around): boolean {
+  return (
+    one.endpoints === other.endpoints &&
+    one.health === other.health &&
+    one.networkId === other.networkId &&
+    one.imageName === other.imageName &&
+    one.filesOf === other.filesOf &&
+    one.delivery === other.delivery &&
+    one.config.dataRoot === other.config.dataRoot &&
+    String(one.execIds) === String(other.execIds) &&
+    String(one.links) === String(other.links)
+  );
+}
+
+/** Data of other records that is shown with a container; execs and links only in an inspect. */
+export function aroundOf(
+  engine: InspectNeeds,
+  container: Container,
+  whole: boolean,
+  linkNames: readonly string[] = [],
+): Around {
+  const endpoints = engine.networks.endpointsOf(container.id);
+  return {
+    config: engine.config,
+    now: engine.clock.now(),
+    endpoints,
+    networkId: endpoints[0]?.networkId ?? lastNetworkId(engine.networks, container),
+    imageName: imageNameOf(engine.images, container),
+    health: engine.health.of(container.id),
+    execIds: whole ? engine.execs.runningIn(container.id) : [],
+    filesOf: whole ? filesOwner(engine.containers, container) : container.id,
+    links: whole ? presentLinks(engine.containers, container) : null,
+    linkNames,
+    delivery: whole ? engine.deliveries.statusOf(container.id) : undefined,
+  };
+}
+
+/** The other container may have been removed. */
+function filesOwner(containers: ContainerStore, container: Container): string {
+  try {
+    return networkOwner(container, (ref) => containers.find(ref)).id;
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    return container.id;
+  }
+}
+
+/** Only for an existing network: a daemon without a bridge has no network `bridge`. */
+function lastNetworkId(networks: Networks, { state, hostConfig }: Container): string {
+  const name = state.status === 'created' ? undefined : networkOfMode(networkModeOf(hostConfig.NetworkMode));
+  return networks.list().find((network) => network.name === name)?.id ?? '';
+}
+
+/** If the name belongs to another image now, the id is shown, as in docker. */
+function imageNameOf(images: ImageStore, { imageName, imageId }: Container): string {
+  const known = images.get(imageId);
+  if (known === undefined) return imageId;
+  const tags = images.tagsOf(imageId);
+  const named = imageName.includes(':') || imageName.includes('@') ? imageName : `${imageName}:latest`;
+  return tags.includes(named) || images.isId(known, imageName) || imageName.includes('@') ? imageName : imageId;
+}
+
+/** A container's layers never change. */
+function graphDriverOf(layers: Layers, id: string): Record<string, string> {
+  const { base, lower, upper, work, target } = layers.overlay(id);
+  return {
+    LowerDir: lower.map((folder) => join(base, folder)).join(':'),
+    MergedDir: target,
+    UpperDir: upper,
+    WorkDir: work,
+  };
+}

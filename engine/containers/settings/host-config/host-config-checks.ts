@@ -1,0 +1,103 @@
+import { isIP } from 'node:net';
+
+import { isSlice, type CgroupDriver } from '../../../host/cgroups/cgroup-driver.ts';
+import { EngineError, refuseIf } from '../../../lib/errors.ts';
+import { sharedWith } from '../../../lib/shared-namespace.ts';
+import { wantedPorts } from '../../../networks/ports.ts';
+import { deviceRule } from '../../../oci/resources.ts';
+import { wantedCapabilities } from '../../../oci/security/capabilities.ts';
+import { tmpfsOptions } from '../../../oci/tmpfs-options.ts';
+import { checkLimits } from '../limits/limits.ts';
+import { checkedDestination } from '../mounts/mount-points.ts';
+import type { HostConfig } from './host-config-schema.ts';
+
+type Around = Readonly<{ usesCgroups2: boolean; cgroupDriver: CgroupDriver | undefined }>;
+
+/** Throws `invalid`, or `failed` for what this machine cannot do, with the reason. */
+export function checkHostConfig(hostConfig: HostConfig, { usesCgroups2, cgroupDriver }: Around): void {
+  checkLimits(hostConfig);
+  checkModes(hostConfig);
+  checkNetwork(hostConfig);
+  checkSecurity(hostConfig, usesCgroups2);
+  refuseIf(
+    cgroupDriver === 'systemd' && hostConfig.CgroupParent !== '' && !isSlice(hostConfig.CgroupParent),
+    'cgroup-parent for systemd cgroup should be a valid slice named as "xxx.slice"',
+  );
+  wantedPorts(hostConfig.PortBindings, false, []);
+  wantedCapabilities({ add: hostConfig.CapAdd, drop: hostConfig.CapDrop, privileged: hostConfig.Privileged });
+}
+
+function checkModes({ RestartPolicy, UsernsMode, IpcMode, ConsoleSize, Tmpfs }: HostConfig): void {
+  checkRestartPolicy(RestartPolicy);
+  refuseIf(!/^(private|shareable|host|none|container:.+)$/s.test(IpcMode), `invalid IPC mode: ${IpcMode}`);
+  refuseIf(!['', 'host'].includes(UsernsMode), `invalid user namespace mode: ${UsernsMode}`);
+  refuseIf(
+    ConsoleSize.some((size) => size < 0 || size > 65_535),
+    `invalid console size: ${ConsoleSize.join('x')}`,
+  );
+  for (const [path, options] of Object.entries(Tmpfs ?? {})) {
+    checkedDestination(path);
+    tmpfsOptions(options);
+  }
+}
+
+/** Throws `invalid`. */
+export function checkRestartPolicy({ Name, MaximumRetryCount }: HostConfig['RestartPolicy']): void {
+  refuseIf(!['', 'no', 'always', 'unless-stopped', 'on-failure'].includes(Name), `invalid restart policy '${Name}'`);
+  refuseIf(
+    MaximumRetryCount !== 0 && Name !== 'on-failure',
+    `maximum retry count cannot be used with restart policy '${Name}'`,
+  );
+  refuseIf(MaximumRetryCount < 0, 'maximum retry count cannot be negative');
+}
+
+function checkNetwork({ NetworkMode, PortBindings, Links, ExtraHosts, Dns }: HostConfig): void {
+  for (const host of ExtraHosts ?? []) checkExtraHost(host);
+  refuseIf(
+    NetworkMode === 'host' && (Links ?? []).length > 0,
+    "conflicting options: host type networking can't be used with links. This would result in undefined behavior",
+  );
+  const other = sharedWith(NetworkMode);
+  if (other === undefined) return;
+  refuseIf(other === '', 'Invalid network mode: invalid container format container:<name|id>');
+  refuseIf(
+    Object.keys(PortBindings).length > 0,
+    'conflicting options: port publishing and the container type network mode',
+  );
+  refuseIf((Links ?? []).length > 0, 'conflicting options: container type network can’t be used with links');
+  refuseIf((Dns ?? []).length > 0, 'conflicting options: dns and the network mode');
+  refuseIf((ExtraHosts ?? []).length > 0, 'conflicting options: custom host-to-IP mapping and the network mode');
+}
+
+function checkExtraHost(entry: string): void {
+  const match = /^[^:]+:(.+)$/.exec(entry);
+  if (match === null) throw new EngineError('invalid', `bad format for add-host: "${entry}"`);
+  const [, address = ''] = match;
+  refuseIf(address !== 'host-gateway' && isIP(address) === 0, `invalid IP address in add-host: "${address}"`);
+}
+
+function checkSecurity({ SecurityOpt, StorageOpt, Isolation, ...more }: HostConfig, usesCgroups2: boolean): void {
+  const { CgroupnsMode, Privileged, DeviceCgroupRules, DeviceRequests } = more;
+  refuseIf(!['host', 'private'].includes(CgroupnsMode ?? 'host'), `invalid cgroup namespace mode: ${CgroupnsMode}`);
+  refuseIf(
+    CgroupnsMode === 'private' && Privileged && !usesCgroups2,
+    'privileged mode is incompatible with private cgroup namespaces. You must run the container in the host cgroup namespace when running privileged mode',
+  );
+  for (const rule of DeviceCgroupRules ?? []) deviceRule(rule);
+  for (const { Driver = '', Capabilities } of DeviceRequests ?? []) {
+    const wanted = (Capabilities ?? []).map((names) => `[${names.join(' ')}]`).join(' ');
+    throw new EngineError('failed', `could not select device driver "${Driver}" with capabilities: [${wanted}]`);
+  }
+  for (const option of SecurityOpt ?? []) {
+    const known = /^(no-new-privileges([=:](true|false))?|(seccomp|apparmor|label)[=:].+)$/s.test(option);
+    refuseIf(!known, `invalid --security-opt ${/[=:]/.test(option) ? 2 : 1}: "${option}"`);
+  }
+  refuseIf(!['', 'default'].includes(Isolation), `Invalid isolation: "${Isolation}" - linux only supports 'default'`);
+  for (const key of Object.keys(StorageOpt ?? {})) {
+    const reason =
+      key === 'size'
+        ? "--storage-opt is supported only for overlay over xfs with 'pquota' mount option"
+        : `Unknown option ${key}`;
+    throw new EngineError('failed', reason);
+  }
+}

@@ -1,0 +1,206 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { hasCode } from '../../lib/errors.ts';
+import type { Cgroups, Controller } from './cgroups.ts';
+
+/** Limits to set; what is missing stays as it is. Of memory, quota and processes, 0 or less is no limit. */
+export type LimitValues = Readonly<{
+  cpuShares?: number;
+  cpuTime?: Readonly<{ quotaUs: number; periodUs: number }>;
+  cpusetCpus?: string;
+  cpusetMems?: string;
+  /** `withSwapBytes` is the sum of both. */
+  memory?: Readonly<{ bytes: number; withSwapBytes: number }>;
+  reservationBytes?: number;
+  pids?: number;
+  /** 10 to 1000. */
+  blkioWeight?: number;
+}>;
+
+/** One write into a file of a cgroup, with the text that was there before. */
+export type LimitWrite = Readonly<{ path: string; before: string; after: string }>;
+
+type Wanted = Readonly<{ controller: Controller; file: string; text: string }>;
+
+const DEFAULT_PERIOD_US = 100_000;
+
+/** The writes that set these limits of the cgroup `path`, in an order that the kernel takes; none for what is so already. */
+export async function planLimits(cgroups: Cgroups, path: string, values: LimitValues): Promise<LimitWrite[]> {
+  const at = (controller: Controller, file: string): string | undefined => {
+    const mount = cgroups.controllers.get(controller);
+    return mount === undefined ? undefined : join(mount, path, file);
+  };
+  const wanted = cgroups.version === 1 ? version1(values) : version2(values);
+  const writes: LimitWrite[] = [];
+  for (const { controller, file, text } of wanted) {
+    const place = at(controller, file);
+    const before = place === undefined ? undefined : await textOf(place);
+    if (place !== undefined && before !== undefined) writes.push({ path: place, before, after: text });
+  }
+  return inOrder(writes).filter(({ before, after }) => before !== after);
+}
+
+/** Writes all or nothing: a failure takes back what was written, and is thrown as `LimitRefused`. */
+export async function applyLimits(writes: readonly LimitWrite[]): Promise<void> {
+  const done: LimitWrite[] = [];
+  for (const write of writes) {
+    try {
+      await put(write.path, write.after);
+    } catch (error) {
+      await revertLimits(done);
+      throw new LimitRefused(write, error);
+    }
+    done.push(write);
+  }
+}
+
+/** Takes writes back; of a cgroup that is gone there is nothing to take back. */
+export async function revertLimits(writes: readonly LimitWrite[]): Promise<void> {
+  for (const { path, before } of writes.toReversed()) {
+    try {
+      await put(path, before);
+    } catch (error) {
+      if (!isGone(error)) throw error;
+    }
+  }
+}
+
+/** The kernel has refused a limit. */
+export class LimitRefused extends Error {
+  /** Whether there is no such cgroup any more. */
+  readonly isGone: boolean;
+
+  constructor({ path, after }: LimitWrite, cause: unknown) {
+    super(`failed to write "${after}" to ${path}: ${reasonOf(cause)}`, { cause });
+    this.name = 'LimitRefused';
+    this.isGone = isGone(cause);
+  }
+}
+
+/** Of `EINVAL: invalid argument, write` the middle. */
+function reasonOf(cause: unknown): string {
+  const message = cause instanceof Error ? cause.message : String(cause);
+  return /^\w+: (.+), \w+/.exec(message)?.[1] ?? message;
+}
+
+function version1(values: LimitValues): Wanted[] {
+  const { cpuShares, cpuTime, memory, reservationBytes, blkioWeight } = values;
+  const wanted: Wanted[] = [...inBoth(values)];
+  if (cpuShares !== undefined) wanted.push({ controller: 'cpu', file: 'cpu.shares', text: String(cpuShares) });
+  if (cpuTime !== undefined) {
+    wanted.push(
+      { controller: 'cpu', file: 'cpu.cfs_period_us', text: String(cpuTime.periodUs || DEFAULT_PERIOD_US) },
+      { controller: 'cpu', file: 'cpu.cfs_quota_us', text: orNone(cpuTime.quotaUs, '-1') },
+    );
+  }
+  if (memory !== undefined) {
+    wanted.push(
+      { controller: 'memory', file: 'memory.limit_in_bytes', text: orNone(memory.bytes, '-1') },
+      { controller: 'memory', file: 'memory.memsw.limit_in_bytes', text: orNone(memory.withSwapBytes, '-1') },
+    );
+  }
+  if (reservationBytes !== undefined) {
+    wanted.push({ controller: 'memory', file: 'memory.soft_limit_in_bytes', text: orNone(reservationBytes, '-1') });
+  }
+  if (blkioWeight !== undefined) {
+    // A kernel has one of them, by its scheduler.
+    for (const file of ['blkio.weight', 'blkio.bfq.weight']) {
+      wanted.push({ controller: 'blkio', file, text: String(blkioWeight) });
+    }
+  }
+  return wanted;
+}
+
+function version2(values: LimitValues): Wanted[] {
+  const { cpuShares, cpuTime, memory, reservationBytes, blkioWeight } = values;
+  const wanted: Wanted[] = [...inBoth(values)];
+  if (cpuShares !== undefined) wanted.push({ controller: 'cpu', file: 'cpu.weight', text: cpuWeight(cpuShares) });
+  if (cpuTime !== undefined) {
+    const text = `${orNone(cpuTime.quotaUs, 'max')} ${cpuTime.periodUs || DEFAULT_PERIOD_US}`;
+    wanted.push({ controller: 'cpu', file: 'cpu.max', text });
+  }
+  if (memory !== undefined) {
+    const { bytes, withSwapBytes } = memory;
+    const swap = bytes > 0 && withSwapBytes > 0 ? String(withSwapBytes - bytes) : 'max';
+    wanted.push(
+      { controller: 'memory', file: 'memory.swap.max', text: swap },
+      { controller: 'memory', file: 'memory.max', text: orNone(bytes, 'max') },
+    );
+  }
+  if (reservationBytes !== undefined) {
+    wanted.push({ controller: 'memory', file: 'memory.low', text: orNone(reservationBytes, '0') });
+  }
+  if (blkioWeight !== undefined) {
+    wanted.push(
+      { controller: 'blkio', file: 'io.bfq.weight', text: `default ${blkioWeight}` },
+      { controller: 'blkio', file: 'io.weight', text: `default ${ioWeight(blkioWeight)}` },
+    );
+  }
+  return wanted;
+}
+
+/** The files that have the same name in both versions. */
+function inBoth({ cpusetCpus, cpusetMems, pids }: LimitValues): Wanted[] {
+  const wanted: Wanted[] = [];
+  if (cpusetCpus !== undefined) wanted.push({ controller: 'cpuset', file: 'cpuset.cpus', text: cpusetCpus });
+  if (cpusetMems !== undefined) wanted.push({ controller: 'cpuset', file: 'cpuset.mems', text: cpusetMems });
+  if (pids !== undefined) wanted.push({ controller: 'pids', file: 'pids.max', text: orNone(pids, 'max') });
+  return wanted;
+}
+
+/** Version 1 keeps memory below memory with swap, and a quota below that of the parent, at every moment. */
+function inOrder(writes: readonly LimitWrite[]): LimitWrite[] {
+  const named = (name: string): LimitWrite | undefined => writes.find(({ path }) => path.endsWith(`/${name}`));
+  const [memory, both] = [named('memory.limit_in_bytes'), named('memory.memsw.limit_in_bytes')];
+  const [period, quota] = [named('cpu.cfs_period_us'), named('cpu.cfs_quota_us')];
+  const ordered = writes.filter((write) => ![memory, both, period, quota].includes(write));
+  if (memory !== undefined) {
+    const grows = both !== undefined && bytesOf(memory.after) > bytesOf(both.before);
+    ordered.push(...(grows ? [both, memory] : [memory, ...(both === undefined ? [] : [both])]));
+  }
+  if (period !== undefined && quota !== undefined) {
+    const isSame = period.before === period.after;
+    if (isSame) ordered.push(quota);
+    else ordered.push({ ...quota, after: '-1' }, period, { ...quota, before: '-1' });
+  }
+  return ordered;
+}
+
+function bytesOf(text: string): number {
+  return text === '-1' ? Infinity : Number(text);
+}
+
+function orNone(value: number, none: string): string {
+  return value > 0 ? String(value) : none;
+}
+
+/** As the runtimes convert: 2 to 262144 become 1 to 10000. */
+export function cpuWeight(shares: number): string {
+  return String(1 + Math.floor(((shares - 2) * 9999) / 262_142));
+}
+
+/** As the runtimes convert: 10 to 1000 become 1 to 10000. */
+export function ioWeight(weight: number): number {
+  return 1 + Math.floor(((weight - 10) * 9999) / 990);
+}
+
+/** Undefined where this kernel has no such file. Of a list by device only the default counts. */
+async function textOf(path: string): Promise<string | undefined> {
+  try {
+    const [line = ''] = (await readFile(path, 'utf8')).split('\n', 1);
+    return line.trim();
+  } catch (error) {
+    if (isGone(error)) return undefined;
+    throw error;
+  }
+}
+
+/** One write, never an empty one: the kernel does not see those. */
+async function put(path: string, text: string): Promise<void> {
+  await writeFile(path, `${text}\n`, { flag: 'r+' });
+}
+
+function isGone(error: unknown): boolean {
+  return hasCode(error, 'ENOENT') || hasCode(error, 'ENODEV');
+}

@@ -1,0 +1,132 @@
+import { closeSync, constants, openSync, realpathSync } from 'node:fs';
+
+import { bind, check } from '../libc.ts';
+import { enter, unshare } from '../namespaces.ts';
+import { mountTable } from './mount-table.ts';
+
+const SYS_OPEN_TREE = 428;
+const SYS_MOVE_MOUNT = 429;
+const OPEN_TREE_CLONE = 1;
+const CLOSE_ON_EXEC = 0o2000000;
+const AT_RECURSIVE = 0x8000;
+const HERE = -100;
+/** Both ends are descriptors, not paths. */
+const MOVE_BY_DESCRIPTORS = 0x04 | 0x40;
+const SYS_MOUNT_SETATTR = 442;
+const AT_EMPTY_PATH = 0x1000;
+const ATTRIBUTES = { ro: 1, nosuid: 2, nodev: 4, noexec: 8, noatime: 0x10 } as const;
+/** All kinds of access times: one kind can only be set where the others are cleared. */
+const ACCESS_TIMES = 0x70;
+const MS_PRIVATE = 1 << 18;
+const MS_SLAVE_ALL = (1 << 19) | 0x4000;
+const MNT_DETACH = 2;
+
+const openTreeCall = bind<[number, number, string, number], number>(
+  'long syscall(long number, int dirfd, const char *path, unsigned int flags)',
+);
+const moveMountCall = bind<[number, number, string, number, string, number], number>(
+  'long syscall(long number, int from, const char *path, int to, const char *target, unsigned int flags)',
+);
+const mount = bind<[string, string, null, bigint, null], number>(
+  'int mount(const char *source, const char *target, const char *type, uint64_t flags, const char *options)',
+);
+const mountSetAttributes = bind<[number, number, string, number, BigUint64Array, number], number>(
+  'long syscall(long number, int dirfd, const char *path, unsigned int flags, const uint64_t *attributes, size_t size)',
+);
+const umount2 = bind<[string, number], number>('int umount2(const char *target, int flags)');
+const fchdir = bind<[number], number>('int fchdir(int fd)');
+const chroot = bind<[string], number>('int chroot(const char *path)');
+
+export type TreeFlag = keyof typeof ATTRIBUTES;
+
+/** A copy of a mount of this thread's namespace, mounted nowhere yet; gone when the descriptor is closed before that. */
+export function cloneMount(path: string, { recursive = false } = {}): number {
+  const flags = OPEN_TREE_CLONE | CLOSE_ON_EXEC | (recursive ? AT_RECURSIVE : 0);
+  return check(openTreeCall(SYS_OPEN_TREE, HERE, path, flags), 'open_tree', [path]);
+}
+
+/** Mounts a copy on an open file or folder. The descriptor stays that of the mount. */
+export function attachMount(tree: number, place: number): void {
+  check(moveMountCall(SYS_MOVE_MOUNT, tree, '', place, '', MOVE_BY_DESCRIPTORS), 'move_mount', [tree, place]);
+}
+
+/**
+ * Adds flags to a mount and all below it, by its descriptor, and takes it out of the group of its peers: nothing that is
+ * mounted or unmounted on it shows elsewhere.
+ */
+export function restrictMount(tree: number, flags: readonly TreeFlag[], { recursive = true } = {}): void {
+  const set = flags.reduce((all, flag) => all | ATTRIBUTES[flag], 0);
+  const cleared = flags.includes('noatime') ? ACCESS_TIMES : 0;
+  const attributes = new BigUint64Array([BigInt(set), BigInt(cleared), BigInt(MS_PRIVATE), 0n]);
+  const how = AT_EMPTY_PATH | (recursive ? AT_RECURSIVE : 0);
+  const result = mountSetAttributes(SYS_MOUNT_SETATTR, tree, '', how, attributes, attributes.byteLength);
+  check(result, 'mount_setattr', [tree, flags.join(',')]);
+}
+
+/** Unmounts a mount by its descriptor, with what is mounted below. */
+export function detachMount(tree: number): void {
+  check(umount2(descriptorPath(tree), MNT_DETACH), 'umount2', [tree, 'detach']);
+}
+
+function descriptorPath(fd: number): string {
+  return `/proc/self/fd/${fd}`;
+}
+
+/**
+ * A mount namespace of this thread alone, from which it can visit others for a moment. Not for the main thread, whose
+ * namespace is that of the process.
+ */
+export class ThreadMounts {
+  readonly #processNamespace: number;
+  readonly #processRoot: number;
+  readonly #ownNamespace: number;
+  readonly #ownRoot: number;
+
+  /** Mounts below `hidden` are dropped from the copy, so that this thread does not keep them busy. */
+  constructor(hidden: string) {
+    const folder = constants.O_RDONLY | constants.O_DIRECTORY;
+    this.#processNamespace = openSync('/proc/self/ns/mnt', 'r');
+    this.#processRoot = openSync('/', folder);
+    unshare('mount');
+    // Unmounts of the host reach us, ours do not reach the host.
+    check(mount('none', '/', null, BigInt(MS_SLAVE_ALL), null), 'mount', ['/', 'slave']);
+    this.#ownNamespace = openSync('/proc/thread-self/ns/mnt', 'r');
+    this.#ownRoot = openSync('/', folder);
+    const below = `${realpathSync(hidden)}/`;
+    for (const { path } of mountTable('/proc/thread-self/mountinfo').toReversed()) {
+      if (path.startsWith(below)) check(umount2(path, MNT_DETACH), 'umount2', [path, 'detach']);
+    }
+  }
+
+  /** Runs `work` where the rest of the process is. */
+  inProcess<T>(work: () => T): T {
+    return this.#visit(this.#processNamespace, work, this.#processRoot);
+  }
+
+  /** Runs `work` in the mount namespace of another process. Throws `ENOENT` when there is no such process. */
+  inNamespaceOf<T>(pid: number, work: () => T): T {
+    const namespace = openSync(`/proc/${pid}/ns/mnt`, 'r');
+    try {
+      return this.#visit(namespace, work);
+    } finally {
+      closeSync(namespace);
+    }
+  }
+
+  #visit<T>(namespace: number, work: () => T, root?: number): T {
+    go(namespace, root);
+    try {
+      return work();
+    } finally {
+      go(this.#ownNamespace, this.#ownRoot);
+    }
+  }
+}
+
+/** Entering a namespace leads to its outermost root, which in a chroot is not the root that we had. */
+function go(namespace: number, root: number | undefined): void {
+  enter(namespace, 'mount');
+  if (root === undefined) return;
+  check(fchdir(root), 'fchdir', [root]);
+  check(chroot('.'), 'chroot', ['.']);
+}

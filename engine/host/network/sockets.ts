@@ -1,0 +1,43 @@
+import { closeSync } from 'node:fs';
+
+import { bind as foreign, check } from '../libc.ts';
+
+const AF_INET = 2;
+const SOCK = { tcp: 1, udp: 2 } as const;
+const SOCK_CLOEXEC = 0o2000000;
+const SOL_SOCKET = 1;
+const SO_REUSEADDR = 2;
+
+const socket = foreign<[number, number, number], number>('int socket(int domain, int type, int protocol)');
+const setsockopt = foreign<[number, number, number, Buffer, number], number>(
+  'int setsockopt(int fd, int level, int name, const void *value, uint32_t length)',
+);
+const bind = foreign<[number, Buffer, number], number>('int bind(int fd, const void *address, uint32_t length)');
+const listen = foreign<[number, number], number>('int listen(int fd, int backlog)');
+
+/**
+ * Reserves an IPv4 port without serving it, so that no other program can take it; disposing frees it.
+ *
+ * Throws `EADDRINUSE` when the port is taken, `EADDRNOTAVAIL` when the address is not this machine's.
+ */
+export function reservePort(protocol: 'tcp' | 'udp', ip: string, port: number): Disposable {
+  const values = [protocol, ip, port];
+  const fd = check(socket(AF_INET, SOCK[protocol] | SOCK_CLOEXEC, 0), 'socket', values);
+  try {
+    const address = Buffer.alloc(16);
+    address.writeUInt16LE(AF_INET, 0);
+    address.writeUInt16BE(port, 2);
+    Buffer.from(ip.split('.').map(Number)).copy(address, 4);
+    if (protocol === 'tcp') {
+      // With SO_REUSEADDR, closing connections of a former listener do not block the port; another listener does.
+      check(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, Buffer.from([1, 0, 0, 0]), 4), 'setsockopt', values);
+    }
+    check(bind(fd, address, address.length), 'bind', values);
+    // Without it, another program that sets SO_REUSEADDR could bind and listen beside us.
+    if (protocol === 'tcp') check(listen(fd, 1), 'listen', values);
+    return { [Symbol.dispose]: () => closeSync(fd) };
+  } catch (error) {
+    closeSync(fd);
+    throw error;
+  }
+}

@@ -1,0 +1,72 @@
+import type { RequestListener, Server } from 'node:http';
+import type { Socket } from 'node:net';
+import { Server as TlsServer } from 'node:tls';
+
+import { HangUps } from '../../host/hang-ups.ts';
+import { rawRefusal } from '../headers.ts';
+import { serveUpgrades } from '../streams/upgrades.ts';
+import { COMPLETE, type ApiVersion } from '../versions/api-version.ts';
+
+/** The first byte of a TLS handshake; no HTTP request begins with it. */
+const TLS_HANDSHAKE = 22;
+const FIRST_BYTE_TIMEOUT_MS = 60_000;
+/** Over TCP as in Go: after silence, this many unanswered probes mean that the client is gone. */
+const [KEEP_ALIVE_MS, PROBES] = [15_000, 9];
+
+/** Passes the requests of all connections to the listener. Returns the open connections. */
+export function serve(server: Server, listener: RequestListener, newest = COMPLETE): ReadonlySet<Socket> {
+  const open = new Set<Socket>();
+  const hangUps = new HangUps();
+  const isTls = server instanceof TlsServer;
+  if (isTls) refusePlainText(server, newest);
+  server.on('connection', (socket: Socket) => {
+    if (open.has(socket)) return; // its next request is read
+    open.add(socket);
+    socket.on('close', () => open.delete(socket));
+    socket.setKeepAlive(true, KEEP_ALIVE_MS, KEEP_ALIVE_MS, PROBES);
+  });
+  const accepted = isTls ? 'secureConnection' : 'connection';
+  const known = new WeakSet<Socket>();
+  server.on(accepted, (socket: Socket) => {
+    if (known.has(socket)) return;
+    known.add(socket);
+    // An error handler is needed even when a route has taken the connection over: a reset must not end the daemon.
+    socket.on('error', () => socket.destroy());
+    socket.on('end', () => {
+      if (!socket.writableEnded) hangUps.watch(socket);
+    });
+  });
+  server.on('request', listener);
+  // What a client expects beyond `100-continue` is none of the API's: it gets the answer of the request.
+  server.on('checkExpectation', listener);
+  server.on('clientError', (error: Error & { reason?: string }, socket) => {
+    if (socket.writable) socket.end(rawRefusal(`malformed HTTP request: ${error.reason ?? error.message}`, newest));
+    else socket.destroy();
+  });
+  serveUpgrades(server, accepted, listener);
+  // The writable side stays open when a client has sent its last byte.
+  Object.assign(server, { httpAllowHalfOpen: true });
+  return open;
+}
+
+/** A client without TLS gets a message instead of a closed connection. */
+function refusePlainText(server: Server, newest: ApiVersion): void {
+  const accept = server.listeners('connection');
+  server.removeAllListeners('connection');
+  server.on('connection', (socket: Socket) => {
+    const giveUp = (): void => void socket.destroy();
+    socket.on('error', giveUp);
+    socket.setTimeout(FIRST_BYTE_TIMEOUT_MS, giveUp);
+    socket.once('readable', () => {
+      const first = socket.read(1) as Buffer | null;
+      if (first === null) return giveUp();
+      if (first[0] !== TLS_HANDSHAKE) {
+        socket.end(rawRefusal('Client sent an HTTP request to an HTTPS server.', newest));
+        return socket.resume(); // unread bytes would reset the connection, and lose the answer
+      }
+      socket.setTimeout(0, giveUp);
+      socket.unshift(first);
+      return accept.forEach((listener) => listener.call(server, socket));
+    });
+  });
+}

@@ -1,0 +1,133 @@
+import { once } from 'node:events';
+import { chmodSync, chownSync, readFileSync, rmSync } from 'node:fs';
+import type { RequestListener, Server } from 'node:http';
+import { connect, type AddressInfo, type Socket } from 'node:net';
+import { dirname } from 'node:path';
+
+import type { Config } from '../../config/daemon-config.ts';
+import { parseHost } from '../../config/hosts.ts';
+import { groupId } from '../../host/groups.ts';
+import { EngineError, hasCode } from '../../lib/errors.ts';
+import { makeFolders } from '../../lib/folders.ts';
+import { apiVersionsOf } from '../versions/api-version.ts';
+import { serve } from './connections.ts';
+import { createServer } from './node-http.ts';
+import { overPlainTcp } from './origins.ts';
+import type { UnderWay } from './under-way.ts';
+
+export const SERVER_OPTIONS = {
+  allowHalfOpen: true, // a client that has half-closed still reads; without TLS this is the default
+  requireHostHeader: false, // server.ts answers these with JSON
+  keepAliveTimeout: 60_000,
+  requestTimeout: 0, // archives may take any time
+  // As Go's: some clients repeat a whole create body in the query, others send all their credentials in a header.
+  maxHeaderSize: 1024 * 1024,
+};
+/** How long the daemon's end waits for answers under way. */
+const LAST_ANSWERS_SECONDS = 10;
+
+/** The open hosts as clients reach them, with the kernel's choice for port 0. */
+export type Listeners = AsyncDisposable & { readonly hosts: readonly string[] };
+type Listening = AsyncDisposable & { readonly host: string };
+
+/**
+ * Opens every host of the configuration, or none if one fails. Disposing accepts no more clients, and closes the
+ * connections when the requests under way have their answers.
+ */
+export async function openListeners(
+  config: Config,
+  listener: RequestListener,
+  underWay: UnderWay,
+  tcpListener: RequestListener = listener,
+): Promise<Listeners> {
+  await using undo = new AsyncDisposableStack();
+  const hosts = config.hosts.map((text) => parseHost(text, config.tls));
+  const open: string[] = [];
+  for (const host of hosts) {
+    if (host.kind === 'tcp')
+      open.push(undo.use(await openTcp(config, host.address, host.port, tcpListener, underWay)).host);
+  }
+  // A socket's file is created last, so that all are open when it appears.
+  for (const host of hosts) {
+    if (host.kind === 'unix') open.push(undo.use(await openUnix(config, host.path, listener, underWay)).host);
+  }
+  const parts = undo.move();
+  return { hosts: open, [Symbol.asyncDispose]: async () => await parts.disposeAsync() };
+}
+
+async function openTcp(
+  config: Config,
+  address: string,
+  port: number,
+  listener: RequestListener,
+  underWay: UnderWay,
+): Promise<Listening> {
+  const server = config.tls ? createTlsServer(config) : createServer(SERVER_OPTIONS);
+  const connections = serve(server, config.tls ? listener : overPlainTcp(listener), apiVersionsOf(config).max);
+  server.listen({ host: address, port });
+  await once(server, 'listening');
+  const bound = server.address() as AddressInfo;
+  const host = `tcp://${bound.family === 'IPv6' ? `[${bound.address}]` : bound.address}:${bound.port}`;
+  return { host, [Symbol.asyncDispose]: async () => await close(server, underWay, connections) };
+}
+
+async function openUnix(
+  config: Config,
+  path: string,
+  listener: RequestListener,
+  underWay: UnderWay,
+): Promise<Listening> {
+  makeFolders(dirname(path), 0o755);
+  const gid = config.group === '' ? undefined : groupId(config.group);
+  if (await answers(path)) throw new EngineError('conflict', `unix://${path}: another daemon listens there`);
+  rmSync(path, { force: true });
+  const server = createServer(SERVER_OPTIONS);
+  const connections = serve(server, listener, apiVersionsOf(config).max);
+  server.listen(path);
+  await once(server, 'listening');
+  chmodSync(path, 0o660);
+  if (gid !== undefined) chownSync(path, 0, gid);
+  return {
+    host: `unix://${path}`,
+    [Symbol.asyncDispose]: async () => {
+      rmSync(path, { force: true });
+      await close(server, underWay, connections);
+    },
+  };
+}
+
+/** Ends a server with its connections, also those that were taken over, or had no request yet. */
+async function close(server: Server, underWay: UnderWay, connections: Iterable<Socket>): Promise<void> {
+  const closed = once(server, 'close');
+  server.close();
+  await underWay.answered(LAST_ANSWERS_SECONDS);
+  for (const socket of connections) socket.destroy();
+  await closed;
+}
+
+/** Whether a process accepts connections on an existing socket. */
+async function answers(path: string): Promise<boolean> {
+  const socket = connect(path);
+  try {
+    await once(socket, 'connect');
+    return true;
+  } catch (error) {
+    if (hasCode(error, 'ENOENT') || hasCode(error, 'ECONNREFUSED') || hasCode(error, 'ENOTSOCK')) return false;
+    throw error;
+  } finally {
+    socket.destroy();
+  }
+}
+
+function createTlsServer(config: Config): Server {
+  const https = process.getBuiltinModule('node:https'); // TLS takes memory, so it is loaded only if used
+  return https.createServer({ ...SERVER_OPTIONS, ...certificates(config) });
+}
+
+function certificates({ tlscacert, tlscert, tlskey, tlsverify }: Config): object {
+  return {
+    cert: readFileSync(tlscert),
+    key: readFileSync(tlskey),
+    ...(tlsverify && { ca: readFileSync(tlscacert), requestCert: true, rejectUnauthorized: true }),
+  };
+}

@@ -1,0 +1,81 @@
+import { overlayFolders } from '../../host/mounts/mount.ts';
+
+/** The overlay that the shim mounts. Lower folders may be relative to `base`, topmost first. */
+export type RootFs = Readonly<{ base: string; lower: readonly string[]; upper: string; work: string; target: string }>;
+
+/** The log file for the output. Without `maxBytes`, or with 0, the file is never rotated. */
+export type ShimLog = Readonly<{
+  path: string;
+  maxBytes?: number;
+  maxFiles?: number;
+  /** JSON of the labels and variables that the log's options select, written into every line. Up to 100 KB. */
+  attributes?: string;
+  /** Lines are numbered (`"seq":1`) from here on, or from the number after the last one of the file. */
+  firstNumber?: number;
+}>;
+
+export type ShimOptions = Readonly<{
+  /** Of the container, or of the exec. */
+  id: string;
+  /** Made by the caller. config.json (or process.json of an exec) has to be there before `start`. */
+  directory: string;
+  runtime: Readonly<{ path: string; root: string; hidden?: string }>;
+  mode:
+    | Readonly<{
+        kind: 'container';
+        rootfs?: RootFs;
+        /** A descriptor; `/proc/<pid>/fd/3` in the shim. */
+        netns?: number;
+        /** The /dev/shm of a running process, to be mounted at `target` in the shim's namespace. */
+        memory?: Readonly<{ ofPid: number; target: string }>;
+      }>
+    | Readonly<{ kind: 'exec'; container: string; oomScoreAdj?: number }>;
+  tty: boolean;
+  openStdin: boolean;
+  stdinOnce: boolean;
+  /** Without it the output is not logged. */
+  log?: ShimLog;
+  /** Inside the hierarchies, such as `/gantry/<id>`: watched for out-of-memory kills. */
+  cgroupPath?: string;
+  /** The runtime asks systemd for the cgroup. */
+  cgroupBySystemd?: boolean;
+  /** A runtime that takes longer to start or to remove a container is killed. Default: 60. */
+  runtimeSeconds?: number;
+}>;
+
+/** The command line of gantry-shim. */
+export function shimArguments(options: ShimOptions): string[] {
+  const { mode, log, runtime } = options;
+  const list = ['--id', options.id, '--directory', options.directory];
+  list.push('--runtime', runtime.path, '--runtime-root', runtime.root);
+  if (runtime.hidden !== undefined) list.push('--runtime-hide', runtime.hidden);
+  if (mode.kind === 'exec') list.push('--exec', mode.container);
+  if (mode.kind === 'exec' && mode.oomScoreAdj !== undefined) list.push('--exec-oom-score', String(mode.oomScoreAdj));
+  if (mode.kind === 'container' && mode.rootfs !== undefined) list.push(...rootFsArguments(mode.rootfs));
+  if (mode.kind === 'container' && mode.memory !== undefined) {
+    list.push('--memory-of', String(mode.memory.ofPid), '--memory-target', mode.memory.target);
+  }
+  if (mode.kind === 'container' && mode.netns !== undefined) list.push('--netns');
+  if (options.tty) list.push('--tty');
+  if (options.openStdin) list.push('--stdin');
+  if (options.stdinOnce) list.push('--stdin-once');
+  if (log !== undefined) list.push(...logArguments(log));
+  if (options.cgroupBySystemd === true) list.push('--systemd-cgroup');
+  if (options.cgroupPath !== undefined) list.push('--cgroup', options.cgroupPath);
+  if (options.runtimeSeconds !== undefined) list.push('--runtime-seconds', String(options.runtimeSeconds));
+  return list;
+}
+
+function rootFsArguments({ base, lower, upper, work, target }: RootFs): string[] {
+  const options = overlayFolders({ lower, upper, work });
+  return ['--rootfs-base', base, '--rootfs-options', options, '--rootfs-target', target];
+}
+
+function logArguments(log: ShimLog): string[] {
+  const list = ['--log', log.path];
+  if (log.maxBytes !== undefined) list.push('--log-max-size', String(log.maxBytes));
+  if (log.maxFiles !== undefined) list.push('--log-max-files', String(log.maxFiles));
+  if (log.firstNumber !== undefined) list.push('--log-number', String(log.firstNumber));
+  if (log.attributes) list.push('--log-attributes', log.attributes);
+  return list;
+}
