@@ -1,7 +1,10 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempDisposable, open, readFile, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
-import { run } from 'node:test';
-import { spec } from 'node:test/reporters';
+
+import type { TestResult } from './test-results.ts';
 
 /** What became of the tests of one file; those that failed and were skipped by their names. */
 export type FileResult = Readonly<{
@@ -11,34 +14,61 @@ export type FileResult = Readonly<{
   skipped: readonly string[];
 }>;
 
-export type Run = Readonly<{ print: (said: string) => void; timeoutMs: number }>;
+/** The time limit is the file's; `stop` ends it sooner. */
+export type Run = Readonly<{ print: (said: string) => void; timeoutMs: number; stop?: AbortSignal }>;
 
-/** What a run tells of all its files: here it is one, of many. */
-const OWN_SUMMARY = /^(tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) /;
-
-/** Runs one file in a process of its own, and prints all it said at its end. The time limit is the file's and each test's. */
-export async function runTestFile(root: string, file: string, { print, timeoutMs }: Run): Promise<FileResult> {
-  const [failed, skipped]: [string[], string[]] = [[], []];
-  let passed = 0;
-  const events = run({ cwd: root, files: [join(root, file)], timeout: timeoutMs });
-  events.on('test:pass', ({ name, details, skip, todo }) => {
-    if (details.type === 'suite') return;
-    if (skip === undefined && todo === undefined) passed += 1;
-    else skipped.push(name);
+/**
+ * Runs one file in a process group of its own, and prints all it said at its end.
+ *
+ * What it says goes into a file: a pipe would stay open as long as any process that a test has left behind, and the run
+ * with it.
+ */
+export async function runTestFile(root: string, file: string, run: Run): Promise<FileResult> {
+  if (run.stop?.aborted === true) return { file, passed: 0, failed: [`not begun: ${run.stop.reason}`], skipped: [] };
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'gantry-test-file-'));
+  const [saidPath, resultsPath] = [join(folder.path, 'said'), join(folder.path, 'results')];
+  const reporters = [
+    ...['--test-reporter', join(import.meta.dirname, 'test-reporter.ts'), '--test-reporter-destination', 'stdout'],
+    ...['--test-reporter', join(import.meta.dirname, 'test-results.ts'), '--test-reporter-destination', resultsPath],
+  ];
+  await using said = await open(saidPath, 'w');
+  await writeFile(resultsPath, ''); // the process may end before it has a reporter
+  const child = spawn(process.execPath, [...reporters, join(root, file)], {
+    cwd: root,
+    detached: true,
+    stdio: ['ignore', said.fd, said.fd],
   });
-  events.on('test:fail', ({ name, details }) => {
-    if (details.type !== 'suite') failed.push(name);
-  });
-  print(await text(events.compose(withoutSummary).compose(new spec())));
-  return { file, passed, failed, skipped };
+  const ending = await endOf(child, run);
+  run.print(await readFile(saidPath, 'utf8'));
+  return { file, ...counted(await resultsOf(resultsPath), ending) };
 }
 
-type TestEvent = { type: string; data: object };
-
-async function* withoutSummary(events: AsyncIterable<TestEvent>): AsyncGenerator<TestEvent> {
-  for await (const event of events) if (!isSummary(event)) yield event;
+/** Why the process ended that did not end well. */
+async function endOf(child: ReturnType<typeof spawn>, { timeoutMs, stop }: Run): Promise<string | undefined> {
+  const tooLong = AbortSignal.timeout(timeoutMs);
+  const signal = stop === undefined ? tooLong : AbortSignal.any([tooLong, stop]);
+  const kill = (): void => killGroup(child.pid);
+  signal.addEventListener('abort', kill);
+  const [code, endedBy] = (await once(child, 'exit')) as [number | null, string | null];
+  signal.removeEventListener('abort', kill);
+  if (tooLong.aborted) return `it was ended after ${timeoutMs / 1000} s`;
+  if (stop?.aborted === true) return String(stop.reason);
+  return code === 0 ? undefined : `it ended with ${code ?? endedBy}`;
 }
 
-function isSummary({ type, data }: TestEvent): boolean {
-  return type === 'test:diagnostic' && 'message' in data && OWN_SUMMARY.test(String(data.message));
+function killGroup(pid: number | undefined): void {
+  if (pid !== undefined) process.kill(-pid, 'SIGKILL');
+}
+
+async function resultsOf(path: string): Promise<TestResult[]> {
+  const lines = (await readFile(path, 'utf8')).split('\n').slice(0, -1);
+  return lines.map((line) => JSON.parse(line) as TestResult);
+}
+
+function counted(results: readonly TestResult[], ending: string | undefined): Omit<FileResult, 'file'> {
+  const named = (as: TestResult['as']): string[] => results.filter((each) => each.as === as).map(({ name }) => name);
+  const failed = named('failed');
+  // A file with failed tests ends with 1 anyhow.
+  if (ending !== undefined && (failed.length === 0 || ending !== 'it ended with 1')) failed.push(ending);
+  return { passed: named('passed').length, failed, skipped: named('skipped') };
 }

@@ -33,24 +33,25 @@ const BUSY = `test('busy', async () => {
 const LEAVES = `writeFileSync(here('left-' + Date.now()), '');`;
 
 /** What becomes of these test files; what they leave are the files that begin with `left`. */
-async function outcomeOf(files: Record<string, string>): Promise<Outcome & { printed: string }> {
+async function outcomeOf(
+  files: Record<string, string>,
+  limits: Partial<Record<'timeoutMs' | 'wholeMs', number>> = {},
+): Promise<Outcome & { printed: string }> {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'gantry-runner-'));
   const names = Object.keys(files);
   for (const name of names) await writeFile(join(folder.path, name), HEAD + files[name]);
   const program = `
     import { readdirSync } from 'node:fs';
     import { runTestFiles } from ${JSON.stringify(join(import.meta.dirname, 'test-files.ts'))};
-    const [root, files] = JSON.parse(process.argv[2]);
+    const [root, files, limits] = JSON.parse(process.argv[2]);
     let printed = '';
     const leftovers = () => readdirSync(root).filter((name) => name.startsWith('left'));
-    const outcome = await runTestFiles(root, files, { atOnce: 2, timeoutMs: 600_000, print: (said) => (printed += said), leftovers, patienceMs: 0 });
+    const outcome = await runTestFiles(root, files, { atOnce: 2, timeoutMs: 600_000, wholeMs: 600_000, ...limits, print: (said) => (printed += said), leftovers, patienceMs: 0 });
     console.log(JSON.stringify({ ...outcome, printed }));
   `;
-  // Within a test Node runs no others, and it finds out by this variable.
-  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   await writeFile(join(folder.path, 'run.mjs'), program);
-  const words = [join(folder.path, 'run.mjs'), JSON.stringify([folder.path, names])];
-  const child = spawn(process.execPath, words, { env, stdio: ['ignore', 'pipe', 'inherit'] });
+  const words = [join(folder.path, 'run.mjs'), JSON.stringify([folder.path, names, limits])];
+  const child = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'inherit'] });
   return JSON.parse(await text(child.stdout)) as Outcome & { printed: string };
 }
 
@@ -84,7 +85,7 @@ test('a file that ends before its tests has failed', async () => {
   const { failed, told } = await outcomeOf({ 'a.test.mjs': PASSES, 'b.test.mjs': `process.exit(3);` });
 
   assert.equal(failed, 1);
-  assert.match(told.join(), /^FAILED: b\.test\.mjs: .*b\.test\.mjs$/);
+  assert.deepEqual(told, ['FAILED: b.test.mjs: it ended with 3']);
 });
 
 test('more than three failed files are not tried again, and neither is the only file', async () => {
@@ -117,4 +118,48 @@ test('a skipped test is named', async () => {
   const { skipped, told } = await outcomeOf({ 'a.test.mjs': `${PASSES} test.skip('later', () => {});` });
 
   assert.deepEqual([skipped, told], [1, ['SKIPPED: later (a.test.mjs)']]);
+});
+
+test('a file that hangs is ended with its children, whatever it catches, and tells what passed', async () => {
+  const { passed, failed, told, printed } = await outcomeOf(
+    {
+      'a.test.mjs': `process.on('SIGTERM', () => {}); test('fine', () => {});
+        test('hangs', async () => { for (;;) await setTimeout(1000); });`,
+    },
+    { timeoutMs: 10_000 },
+  );
+
+  assert.deepEqual([passed, failed], [1, 1]);
+  assert.deepEqual(told, ['FAILED: a.test.mjs: it was ended after 10 s']);
+  assert.match(printed, /✔ fine/);
+});
+
+test('a process that a test leaves behind does not hold up the run', async () => {
+  const started = performance.now();
+  const { passed, failed, printed } = await outcomeOf({
+    'a.test.mjs': `import { spawn } from 'node:child_process'; test('leaves', () => {
+      const child = spawn('sleep', ['120'], { stdio: 'inherit', detached: true });
+      child.unref();
+      console.log('left', child.pid);
+    });`,
+  });
+  process.kill(Number(/left (\d+)/.exec(printed)![1]));
+
+  assert.deepEqual([passed, failed], [1, 0]);
+  assert.ok(performance.now() - started < 110_000);
+});
+
+test('when the time of the whole run is over, the rest fails and is named', async () => {
+  const hangs = `test('hangs', async () => { for (;;) await setTimeout(1000); });`;
+  const { failed, told } = await outcomeOf(
+    { 'a.test.mjs': hangs, 'b.test.mjs': hangs, 'c.test.mjs': PASSES },
+    { wholeMs: 5000 },
+  );
+
+  assert.equal(failed, 3);
+  assert.deepEqual(told, [
+    'FAILED: a.test.mjs: the whole run was ended after 5 s',
+    'FAILED: b.test.mjs: the whole run was ended after 5 s',
+    'FAILED: c.test.mjs: not begun: the whole run was ended after 5 s',
+  ]);
 });

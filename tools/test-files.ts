@@ -1,8 +1,10 @@
 import { type FileResult, type Run, runTestFile } from './test-file.ts';
 
-type Options = Run &
+type Options = Omit<Run, 'stop'> &
   Readonly<{
     atOnce: number;
+    /** The whole run is ended after that: a run that hangs tells nobody what hangs. */
+    wholeMs: number;
     /** What is on the machine that tests have to remove. */
     leftovers: () => readonly string[];
     /** So long it may take to go. */
@@ -20,19 +22,21 @@ const MOST_TRIED_AGAIN = 3;
  * passes then has failed by chance, which is a defect of the test, and said as such.
  */
 export async function runTestFiles(root: string, files: readonly string[], options: Options): Promise<Outcome> {
-  const { atOnce, print, leftovers } = options;
+  const { atOnce, print, leftovers, wholeMs } = options;
+  const stop = after(wholeMs);
+  const run = { ...options, stop };
   const before = new Set(leftovers());
   const results = new Map<string, FileResult>();
   const waiting = [...files];
   const runNext = async (): Promise<void> => {
     for (let file = waiting.shift(); file !== undefined; file = waiting.shift())
-      results.set(file, await runTestFile(root, file, options));
+      results.set(file, await runTestFile(root, file, run));
   };
   await Promise.all(Array.from({ length: atOnce }, runNext));
 
   const told: string[] = [];
   const unlucky = [...results.values()].filter(({ failed }) => failed.length > 0);
-  if (files.length > 1 && unlucky.length > 0 && unlucky.length <= MOST_TRIED_AGAIN) {
+  if (files.length > 1 && unlucky.length > 0 && unlucky.length <= MOST_TRIED_AGAIN && !stop.aborted) {
     // A test that fails does not clean up: what it left is no second failure.
     for (const left of await whatStays(before, options)) {
       told.push(`left behind beside a failure: ${left}`);
@@ -40,12 +44,12 @@ export async function runTestFiles(root: string, files: readonly string[], optio
     }
     for (const { file, failed } of unlucky) {
       print(`\nonce more, alone: ${file}\n`);
-      const again = await runTestFile(root, file, options);
+      const again = await runTestFile(root, file, run);
       results.set(file, again);
       if (again.failed.length === 0) told.push(`failed beside others, passed alone: ${file}: ${failed.join('; ')}`);
     }
   }
-  const all = [...results.values()];
+  const all = files.flatMap((file) => results.get(file) ?? []);
   for (const { file, failed } of all) if (failed.length > 0) told.push(`FAILED: ${file}: ${failed.join('; ')}`);
   for (const { file, skipped } of all) told.push(...skipped.map((name) => `SKIPPED: ${name} (${file})`));
   const left = await whatStays(before, options);
@@ -56,6 +60,12 @@ export async function runTestFiles(root: string, files: readonly string[], optio
     skipped: all.reduce((sum, { skipped }) => sum + skipped.length, 0),
     told,
   };
+}
+
+function after(wholeMs: number): AbortSignal {
+  const stop = new AbortController();
+  setTimeout(() => stop.abort(`the whole run was ended after ${wholeMs / 1000} s`), wholeMs).unref();
+  return stop.signal;
 }
 
 /** What was not there before and does not go, as what the kernel or an ending process removes a moment later. */
