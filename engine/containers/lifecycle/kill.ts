@@ -89,7 +89,9 @@ function endRestarting(engine: Needs, ref: string): boolean {
     stoppedByUser: true,
     state: transition(current.state, { ...state, status: 'exited' }),
   }));
-  engine.runs.of(id).tellSettled();
+  const run = engine.runs.of(id);
+  run.forgetRestarts();
+  run.tellSettled();
   return true;
 }
 

@@ -44,7 +44,9 @@ export async function stopContainer(
   const { config, state } = container;
   if (state.status === 'exited') {
     // Between two runs of its restart policy there is no process to signal.
-    engine.runs.of(id).tellSettled();
+    const ended = engine.runs.of(id);
+    ended.forgetRestarts();
+    ended.tellSettled();
     return;
   }
   const run = engine.runs.of(id);
@@ -64,13 +66,14 @@ function stopSignalOf({ config }: Container): number {
   return signalNumber(config.StopSignal ?? 'SIGTERM');
 }
 
-/** One commit: the state, and the event of the signal that is sent next. */
+/** One commit: the state, and the event of the signal that is sent next, or of the stop where there is no process. */
 function beginStop({ containers, events }: StopNeeds, id: string, by: Stopper): Container {
   return containers.together(() => {
     const changed = claimStop(containers, id, by);
     if (changed.state.status === 'stopping') {
       emitContainer(events, 'kill', changed, { signal: String(stopSignalOf(changed)) });
     }
+    if (changed.state.status === 'exited') emitContainer(events, 'stop', changed);
     return changed;
   });
 }

@@ -40,7 +40,7 @@ const KILLED_CODE = 137;
 const PATIENCE_SECONDS = 2;
 
 /** What came of a start. `byPolicy`: no user asked for it. */
-export type FailedStart = Readonly<{ exitCode: number; message: string; restartCount: number; byPolicy: boolean }>;
+export type FailedStart = Readonly<{ exitCode: number; message: string; byPolicy: boolean }>;
 
 /** Records the end of the run that this shim watches, whenever it comes; on a full disk as soon as there is space. */
 export function followRun(engine: EndNeeds, id: string, shim: Shim): void {
@@ -87,11 +87,7 @@ export function recordEnd(engine: EndNeeds, id: string, status: ExitStatus): voi
 }
 
 /** Stores that a start came to nothing: the container is what it was before, with the code and the reason. */
-export function recordFailedStart(
-  engine: EndNeeds,
-  id: string,
-  { exitCode, message, restartCount, byPolicy }: FailedStart,
-): void {
+export function recordFailedStart(engine: EndNeeds, id: string, { exitCode, message, byPolicy }: FailedStart): void {
   const { containers, db, events, runs } = engine;
   if (containers.get(id)?.state.status !== 'starting') return;
   db.transaction(() => {
@@ -102,7 +98,6 @@ export function recordFailedStart(
       const back = from.status === 'restarting' ? ({ ...from, status: 'exited' } as const) : from;
       return {
         ...current,
-        restartCount,
         state: transition(current.state, { ...back, exitCode }),
         error: message,
       };

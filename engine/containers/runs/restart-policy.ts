@@ -12,7 +12,7 @@ const STEADY_SECONDS = 10;
 
 /**
  * Called in the transaction that stores the end of a run, or that a start by the policy has failed: decides whether there
- * is a next run, which begins after twice the last delay.
+ * is a next run, which counts from now on, and begins after twice the last delay.
  */
 export function applyRestartPolicy(engine: Needs, container: Container, { ran }: { ran: boolean }): void {
   const { id, state } = container;
@@ -25,6 +25,7 @@ export function applyRestartPolicy(engine: Needs, container: Container, { ran }:
   const ranSeconds = ran ? state.startedAt.until(state.finishedAt).total('seconds') : 0;
   engine.containers.change(id, (current) => ({
     ...current,
+    restartCount: current.restartCount + 1,
     state: transition(state, { ...state, status: 'restarting' }),
   }));
   engine.db.afterCommit(() => restartLater(engine, id, { isSteady: ranSeconds >= STEADY_SECONDS }));

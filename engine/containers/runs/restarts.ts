@@ -15,7 +15,9 @@ export class Restarts implements AsyncDisposable {
 
   /** Begins the starts, at the daemon's start and from then on whenever one is due. */
   begin(): void {
-    this.#engine.runs.onDue((id) => this.#start(id));
+    this.#engine.runs.onDue((id) => {
+      if (this.#engine.containers.get(id)?.state.status === 'restarting') this.#start(id);
+    });
     for (const { id } of this.#engine.containers.all()) this.startWithDaemon(id);
   }
 
@@ -42,7 +44,7 @@ export class Restarts implements AsyncDisposable {
     if (runs.areLast || container === undefined || container.state !== due) return;
     if (due.status !== 'restarting' && due.status !== 'exited') return;
     try {
-      await startHeld(this.#engine, id, { restartCount: container.restartCount + 1, byPolicy: true });
+      await startHeld(this.#engine, id, { byPolicy: true });
     } finally {
       // The claim could not be stored; the next attempt may have more space.
       const isStill = containers.get(id)?.state.status === 'restarting';

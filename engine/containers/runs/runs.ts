@@ -215,6 +215,12 @@ export class Run {
     return this.#restart !== undefined;
   }
 
+  /** A user has stopped or started it: nothing is due, and the next delay is the first one again. */
+  forgetRestarts(): void {
+    this.cancelRestart();
+    this.restartDelayMs = undefined;
+  }
+
   cancelRestart(): void {
     this.#restart?.[Symbol.dispose]();
     this.#restart = undefined;

@@ -36,46 +36,53 @@ export type StartNeeds = EndNeeds & { layers: Layers; locks: KeyLock };
 /** A start waits this long for what the last run has left. */
 const CLEANING_SECONDS = 30;
 
-/** Throws `notModified` when it runs already, `failed` when the runtime cannot start it. Specification, endpoint 10. */
+/**
+ * Throws `notModified` when it runs already or its restart policy is about to start it, `failed` when the runtime cannot
+ * start it. Specification, endpoint 10.
+ */
 export async function startContainer(engine: StartNeeds, ref: string): Promise<void> {
   const { id } = engine.containers.find(ref);
   using _lock = await engine.locks.hold(id);
-  await startHeld(engine, id, { restartCount: 0 });
+  await startHeld(engine, id);
 }
 
 /** The same for a caller that holds the container's lock. */
 export async function startHeld(
   engine: StartNeeds,
   id: string,
-  { restartCount, byPolicy = false }: { restartCount: number; byPolicy?: boolean },
+  { byPolicy = false }: { byPolicy?: boolean } = {},
 ): Promise<void> {
-  const claimed = claim(engine, id);
+  const claimed = claim(engine, id, byPolicy);
+  if (!byPolicy) engine.runs.of(id).forgetRestarts();
   prepareMoves();
   try {
-    await launch(engine, claimed, restartCount);
+    await launch(engine, claimed);
   } catch (error) {
     const exitCode = error instanceof StartFailed ? error.exitCode : 128;
     const message = error instanceof Error ? error.message : String(error);
     engine.background.untilDone('record a start that failed', { container: id }, () =>
-      recordFailedStart(engine, id, { exitCode, message, restartCount, byPolicy }),
+      recordFailedStart(engine, id, { exitCode, message, byPolicy }),
     );
     await nextTurn(engine.clock); // clients that follow the events hear of it before the answer
     throw error instanceof StartFailed ? new EngineError('failed', error.message, { cause: error }) : error;
   }
 }
 
-function claim({ config, containers }: StartNeeds, id: string): Container {
+function claim({ config, containers }: StartNeeds, id: string, byPolicy: boolean): Container {
   return containers.change(id, (current) => {
     const { state } = current;
     if (state.status === 'paused') {
       throw new EngineError('conflict', 'cannot start a paused container, try unpause instead');
     }
-    if (isAlive(state)) throw new EngineError('notModified', `container ${id} is already started`);
+    if (isAlive(state) || (state.status === 'restarting' && !byPolicy)) {
+      throw new EngineError('notModified', `container ${id} is already started`);
+    }
     if (state.status === 'starting' || state.status === 'removing') {
       throw new EngineError('conflict', `container ${id} is ${state.status}`);
     }
     return {
       ...current,
+      restartCount: state.status === 'restarting' ? current.restartCount : 0,
       limitWrites: undefined,
       cgroup: cgroupPlace(config, current),
       appArmorProfile: profileOf(current),
@@ -84,7 +91,7 @@ function claim({ config, containers }: StartNeeds, id: string): Container {
   });
 }
 
-async function launch(engine: StartNeeds, claimed: Container, restartCount: number): Promise<void> {
+async function launch(engine: StartNeeds, claimed: Container): Promise<void> {
   const { id } = claimed;
   if (!(await settlesWithin(engine.runs.of(id).cleaned(), CLEANING_SECONDS, engine.clock))) {
     throw new EngineError('failed', `what the last run of container ${id} has left could not be removed yet`);
@@ -130,7 +137,7 @@ async function launch(engine: StartNeeds, claimed: Container, restartCount: numb
   if (!description.cgroup.bySystemd) prepareResources(description.limits, description.cgroup.path);
   const { pid, startedAt } = await shim.start();
 
-  recordRun(engine, id, { status: 'running', pid, startedAt }, restartCount);
+  recordRun(engine, id, { status: 'running', pid, startedAt });
   undo.move();
   followRun(engine, id, shim);
   engine.background.untilDone('tell linked containers of an address', { container: id }, () =>
@@ -154,14 +161,13 @@ function profileOf({ hostConfig }: Container): string {
 }
 
 /** One commit with its events: nothing comes after it that could fail. */
-export function recordRun(engine: StartNeeds, id: string, state: Alive, restartCount: number): void {
+export function recordRun(engine: StartNeeds, id: string, state: Alive): void {
   engine.containers.together(() => {
     const running = engine.containers.change(id, (current) => ({
       ...current,
       state: transition(current.state, state),
       error: '',
       oomKilled: false,
-      restartCount,
       stoppedByUser: false,
     }));
     emitMounts(engine.events, running);

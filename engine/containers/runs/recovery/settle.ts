@@ -40,7 +40,7 @@ async function finishStart(engine: SettleNeeds, container: Container, shim: Shim
     await settle(engine, container);
     return false;
   }
-  recordRun(engine, container.id, { status: 'running', ...started }, 0);
+  recordRun(engine, container.id, { status: 'running', ...started });
   return true;
 }
 
@@ -90,7 +90,7 @@ async function undoStart(engine: SettleNeeds, container: Container, folder: stri
   const status = Shim.readStatus(folder);
   const { id, state } = container;
   if (status !== undefined) {
-    recordRun(engine, id, { status: 'running', pid: 0, startedAt: status.finishedAt }, 0);
+    recordRun(engine, id, { status: 'running', pid: 0, startedAt: status.finishedAt });
     recordEnd(engine, id, status);
   } else if (state.status === 'starting') {
     engine.containers.change(id, (current) => ({ ...current, state: transition(current.state, state.from) }));
