@@ -156,6 +156,11 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'Send an image to a registry',
     load: async () => (await import('./registry/push.ts')).push,
   },
+  search: {
+    section: 'Images',
+    summary: 'Search an index for images',
+    load: async () => (await import('./registry/search.ts')).search,
+  },
   login: {
     section: 'Images',
     summary: 'Log in to a registry',
@@ -312,7 +317,6 @@ export const GROUPS: Readonly<Record<string, { summary: string; commands: Readon
 export const NOT_YET: Readonly<Record<string, string>> = {
   build:
     'Build with another builder and load the result, such as: buildah build -t NAME . && buildah push NAME docker-archive:image.tar:NAME, then gantry load -i image.tar',
-  search: 'Search on the web page of the registry.',
   commit: 'Import a root file system instead: gantry import.',
   swarm: 'There is no cluster yet.',
   node: 'There is no cluster yet.',

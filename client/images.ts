@@ -97,6 +97,23 @@ export async function pushImage(
   await watch(await engine.stream('POST', `/images/${name}/push`, { headers }), show);
 }
 
+export type SearchResult = {
+  star_count: number;
+  is_official: boolean;
+  name: string;
+  is_automated: boolean;
+  description: string;
+};
+
+/** GET /images/search. `filters` in JSON. */
+export async function searchImages(
+  engine: Connection,
+  query: { term: string; limit?: number; filters?: string },
+  headers: Record<string, string>,
+): Promise<SearchResult[]> {
+  return await engine.call('GET', '/images/search', { query, headers });
+}
+
 /** POST /auth. */
 export async function logIn(
   engine: Connection,

@@ -9,7 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 
 import { endProcess } from './daemon-process.ts';
-import type { Fault, FromWorker, Seen, ToWorker } from './registry-worker.ts';
+import type { Fault, FromWorker, Hit, Seen, ToWorker } from './registry-worker.ts';
 
 type Message = ToWorker extends infer M ? (M extends { id: number } ? Omit<M, 'id'> : never) : never;
 type Answer = { status: number; headers: Record<string, string>; body: Buffer };
@@ -95,6 +95,11 @@ export class Registries implements AsyncDisposable {
   /** The proxy on another port before one of the registries. */
   async proxy(port: number, upstream: number, token?: { user: string; password: string }): Promise<void> {
     await this.#call({ kind: 'listen', port, upstream, ...(token && { token }) });
+  }
+
+  /** An index of version 1, to be searched, on this port of all addresses. */
+  async index(port: number, hits: readonly Hit[]): Promise<void> {
+    await this.#call({ kind: 'index', port, hits });
   }
 
   async faults(...faults: Fault[]): Promise<void> {

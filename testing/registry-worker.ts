@@ -25,9 +25,19 @@ export type Fault = {
 
 export type Seen = { method: string; path: string; authorization: string; range: string };
 
+/** A repository that an index of version 1 knows. */
+export type Hit = {
+  name: string;
+  description?: string | null;
+  star_count?: number;
+  is_official?: boolean;
+  is_automated?: boolean;
+};
+
 export type ToWorker = { id: number } & (
   | { kind: 'request'; method: string; url: string; headers: Record<string, string>; body: string }
   | { kind: 'listen'; port: number; upstream: number; token?: { user: string; password: string } }
+  | { kind: 'index'; port: number; hits: readonly Hit[] }
   | { kind: 'faults'; faults: Fault[] }
   | { kind: 'seen' }
   | { kind: 'release' }
@@ -55,6 +65,8 @@ async function perform(message: ToWorker): Promise<unknown> {
     }
     case 'listen':
       return await listen(message);
+    case 'index':
+      return await index(message);
     case 'faults':
       faults.splice(0, faults.length, ...message.faults);
       return undefined;
@@ -79,6 +91,28 @@ async function listen(options: Extract<ToWorker, { kind: 'listen' }>): Promise<v
     answer(request, response, options).catch((error: unknown) => response.destroy(error as Error));
   });
   server.once('error', reject).listen(options.port, '127.0.0.1', resolve);
+  await promise;
+}
+
+/** An index of version 1: finds names that contain the words. `redirect` and `broken` are words with an effect. */
+async function index({ port, hits }: Extract<ToWorker, { kind: 'index' }>): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const server = http.createServer(({ method = '', url: path = '', headers }, response) => {
+    const { authorization = '', range = '' } = headers;
+    seen.push({ method, path, authorization, range });
+    const { pathname, searchParams } = new URL(path, 'http://x');
+    const [words, count] = [searchParams.get('q') ?? '', Number(searchParams.get('n'))];
+    if (pathname === '/v1/_ping') response.writeHead(200, { 'content-type': 'application/json' }).end('true');
+    else if (words === 'broken') response.writeHead(503).end();
+    else if (words === 'garbage') response.end('{"results": 7}');
+    else if (words === 'redirect')
+      response.writeHead(302, { location: `http://127.0.0.2:${port}/v1/search?q=a` }).end();
+    else {
+      const results = hits.filter(({ name }) => name.includes(words)).slice(0, count);
+      response.end(JSON.stringify({ num_results: results.length, query: words, results }));
+    }
+  });
+  server.once('error', reject).listen(port, '0.0.0.0', resolve);
   await promise;
 }
 

@@ -33,6 +33,8 @@ export type Config = Readonly<{
   /** Hosts and CIDRs. */
   insecureRegistries: readonly string[];
   registryMirrors: readonly string[];
+  /** The URL of the index that is searched. */
+  searchIndex: string;
   /** A folder as dockerd's `certs.d`. */
   registryCertificates: string;
   maxConcurrentDownloads: number;
@@ -80,6 +82,7 @@ export function toConfig(file: ConfigFile): Config {
     defaultApiVersion: file['default-api-version'] || file['max-api-version'],
     insecureRegistries: file['insecure-registries'],
     registryMirrors: file['registry-mirrors'],
+    searchIndex: file['search-index'],
     registryCertificates: file['registry-certs-dir'],
     maxConcurrentDownloads: file['max-concurrent-downloads'],
     maxConcurrentUploads: file['max-concurrent-uploads'],

@@ -26,6 +26,7 @@ const FLAGS: Readonly<Record<string, Flag>> = {
   'default-api-version': { key: 'default-api-version', kind: 'text' },
   'insecure-registry': { key: 'insecure-registries', kind: 'list' },
   'registry-mirror': { key: 'registry-mirrors', kind: 'list' },
+  'search-index': { key: 'search-index', kind: 'text' },
   'registry-certs-dir': { key: 'registry-certs-dir', kind: 'text' },
   'max-concurrent-downloads': { key: 'max-concurrent-downloads', kind: 'number' },
   'max-concurrent-uploads': { key: 'max-concurrent-uploads', kind: 'number' },

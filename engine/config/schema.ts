@@ -46,6 +46,7 @@ export const ConfigFile = Type.Object(
       'registries, by host or CIDR, whose certificates are not checked and that may speak plain HTTP; loopback always may',
     ),
     'registry-mirrors': strings('URLs that are asked for images of docker.io first'),
+    'search-index': text('URL of the index that is searched for images', 'https://index.docker.io'),
     'registry-certs-dir': text(
       'folder with a folder per registry: authorities and client certificates',
       '/etc/docker/certs.d',

@@ -30,6 +30,7 @@ suite('the statuses of the specification', { concurrency: false }, () => {
   before(async () => {
     engine = await TestEngine.start();
     registries = await Registries.start(join(engine.directory, 'netns'));
+    await registries.index(5010, []);
     await registries.registry(5000);
     await makeWorld(engine, ids);
   });

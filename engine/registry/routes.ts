@@ -3,8 +3,11 @@ import { Type } from 'typebox';
 
 import type { Engine } from '../engine.ts';
 import { clientGone } from '../http/streams/client-gone.ts';
-import { credentialsOf } from './auth/credentials.ts';
+import { parseFilters, type Filters } from '../http/values/filters.ts';
+import { EngineError } from '../lib/errors.ts';
+import { credentialsOf, parseRegistryAuth } from './auth/credentials.ts';
 import { login } from './auth/login.ts';
+import { searchIndex } from './search.ts';
 
 const text = (description: string) => Type.Optional(Type.Union([Type.String(), Type.Null()], { description }));
 
@@ -22,10 +25,52 @@ const LoginAnswer = Type.Object({
   IdentityToken: Type.String({ description: 'May take the place of the password; empty if the registry has none' }),
 });
 
+const SearchQuery = Type.Object({
+  term: Type.Optional(Type.String({ description: 'What to look for, with or without the host of an index before it' })),
+  limit: Type.Optional(Type.String({ description: 'How many results at most, 25 by default' })),
+  filters: Type.Optional(Type.String({ description: 'JSON map: stars, is-official, is-automated' })),
+});
+
+const SearchResult = Type.Object({
+  star_count: Type.Integer(),
+  is_official: Type.Boolean(),
+  name: Type.String(),
+  is_automated: Type.Boolean(),
+  description: Type.String(),
+});
+
+const DEFAULT_LIMIT = '25';
+
 export const registryRoutes =
   (engine: Engine): FastifyPluginAsyncTypebox =>
   // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
   async (http) => {
+    http.get('/images/search', {
+      schema: { querystring: SearchQuery, response: { 200: Type.Array(SearchResult) } },
+      handler: async ({ query, headers }, reply) => {
+        const filters = parseFilters(query.filters, ['is-automated', 'is-official', 'stars']);
+        const wanted = {
+          isAutomated: exactBoolean(filters, 'is-automated'),
+          isOfficial: exactBoolean(filters, 'is-official'),
+          stars: Math.max(0, ...[...(filters.get('stars') ?? [])].map(starsOf)),
+        };
+        const hits = await searchIndex(engine, {
+          term: query.term ?? '',
+          limit: limitOf(query.limit || DEFAULT_LIMIT),
+          wanted,
+          credentials: parseRegistryAuth(headers['x-registry-auth']),
+          signal: clientGone(reply.raw),
+        });
+        return hits.map(({ name, description, stars, isOfficial, isAutomated }) => ({
+          star_count: stars,
+          is_official: isOfficial,
+          name,
+          is_automated: isAutomated,
+          description,
+        }));
+      },
+    });
+
     http.post('/auth', {
       schema: { body: LoginRequest, response: { 200: LoginAnswer } },
       handler: async ({ body }, reply) => {
@@ -35,3 +80,24 @@ export const registryRoutes =
       },
     });
   };
+
+function limitOf(text: string): number {
+  if (/^[+-]?\d+$/.test(text)) return Number(text);
+  throw new EngineError('invalid', `query parameter limit: ${JSON.stringify(text)} is not a whole number`);
+}
+
+function starsOf(text: string): number {
+  if (/^[+-]?\d+$/.test(text)) return Number(text);
+  throw new EngineError('invalid', `Invalid filter 'stars=${text}'`);
+}
+
+/** Only the words themselves: not `1`, and not both. */
+function exactBoolean(filters: Filters, key: string): boolean | undefined {
+  const values = [...(filters.get(key) ?? [])];
+  if (values.length === 0) return undefined;
+  const [value] = values;
+  if (values.length > 1 || (value !== 'true' && value !== 'false')) {
+    throw new EngineError('invalid', `Invalid filter '${key}=[${values.join(' ')}]'`);
+  }
+  return value === 'true';
+}

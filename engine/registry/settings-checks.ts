@@ -1,5 +1,5 @@
 import type { SettingsChecks } from '../config/check.ts';
-import { checkInsecure, parseMirror } from './connection/endpoints.ts';
+import { checkInsecure, parseMirror, parsePlainUrl } from './connection/endpoints.ts';
 
 export const registrySettingsChecks: SettingsChecks = {
   'insecure-registries': (settings) => {
@@ -7,5 +7,8 @@ export const registrySettingsChecks: SettingsChecks = {
   },
   'registry-mirrors': (settings) => {
     for (const mirror of settings['registry-mirrors']) parseMirror(mirror);
+  },
+  'search-index': (settings) => {
+    parsePlainUrl(settings['search-index'], 'search index');
   },
 };

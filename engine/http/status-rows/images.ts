@@ -71,8 +71,13 @@ export const imageRows = {
   },
   'GET /images/search': {
     statuses: [200, 500],
-    never: NOT_BUILT,
-    cases: [missing('/images/search?term=busybox')],
+    cases: [
+      [200, 'repositories', '/images/search?term=127.0.0.1:5010/busybox'],
+      [400, 'no whole number', '/images/search?term=x&limit=many'],
+      [400, 'too many', '/images/search?term=x&limit=101'],
+      [400, 'no such filter', '/images/search?term=x&filters={"nope":["1"]}'],
+      [500, 'no index answers there', '/images/search?term=127.0.0.1:9/x'],
+    ],
   },
   'GET /images/{name}/get': {
     statuses: [200, 500],

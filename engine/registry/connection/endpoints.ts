@@ -34,14 +34,19 @@ export async function endpointsOf(host: string, settings: Settings, useMirrors: 
   return isVerified ? [https] : [https, { ...https, url: parseAddress(`http://${host}/`) }];
 }
 
-/** A mirror's address. Throws `invalid` for one with a path, a query or credentials. */
+/** A mirror's address. */
 export function parseMirror(text: string): URL {
+  return parsePlainUrl(text, 'mirror');
+}
+
+/** An address of http or https. Throws `invalid` for one with a path, a query or credentials. */
+export function parsePlainUrl(text: string, what: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isPlain = url !== undefined && ['http:', 'https:'].includes(url.protocol);
   if (!isPlain)
-    throw new EngineError('invalid', `invalid mirror: ${JSON.stringify(text)} is not a URL of http or https`);
+    throw new EngineError('invalid', `invalid ${what}: ${JSON.stringify(text)} is not a URL of http or https`);
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '' || url.pathname !== '/') {
-    throw new EngineError('invalid', 'invalid mirror: only scheme, host and port are allowed');
+    throw new EngineError('invalid', `invalid ${what}: only scheme, host and port are allowed`);
   }
   return url;
 }
