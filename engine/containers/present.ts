@@ -8,7 +8,7 @@ import type { Health } from './health/store.ts';
 import { humanDuration } from './queries/durations.ts';
 import { etcFilesOf } from './runs/preparation/etc-files.ts';
 import type { Inspect, Mount, Summary } from './schema.ts';
-import { securityOption } from './settings/security-option.ts';
+import { securityOptions } from './settings/security-option.ts';
 import { exitCodeOf, isAlive, type ContainerState } from './state.ts';
 import type { Container, MountPoint } from './store.ts';
 
@@ -94,7 +94,7 @@ export function presentInspect(container: Container, around: Around, graphDriver
     Platform: 'linux',
     MountLabel: '',
     ProcessLabel: '',
-    AppArmorProfile: container.appArmorProfile ?? securityOption(container.hostConfig, 'apparmor') ?? '',
+    AppArmorProfile: container.appArmorProfile ?? securityOptions(container.hostConfig).apparmor,
     ExecIDs: around.execIds.length === 0 ? null : [...around.execIds],
     HostConfig: { ...hostConfig, Links: around.links },
     GraphDriver: { Data: graphDriver, Name: 'overlay2' },

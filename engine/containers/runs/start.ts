@@ -18,7 +18,7 @@ import { Shim, type ShimOptions } from '../../runtime/shim/shim.ts';
 import { StartFailed } from '../../runtime/start-failure.ts';
 import { emitContainer, emitMounts } from '../container-events.ts';
 import { linkEnvironment, linkHosts, tellLinkedAddress } from '../links/links.ts';
-import { securityOption } from '../settings/security-option.ts';
+import { securityOptions } from '../settings/security-option.ts';
 import { isAlive, transition, type Alive } from '../state.ts';
 import type { Container } from '../store.ts';
 import { followRun, recordFailedStart, type EndNeeds } from './end.ts';
@@ -157,7 +157,7 @@ async function userOf({ config, hostConfig }: Container, root: string): Promise<
 }
 
 function profileOf({ hostConfig }: Container): string {
-  return appArmorProfile({ wanted: securityOption(hostConfig, 'apparmor'), privileged: hostConfig.Privileged });
+  return appArmorProfile({ wanted: securityOptions(hostConfig).apparmor, privileged: hostConfig.Privileged });
 }
 
 /** One commit with its events: nothing comes after it that could fail. */

@@ -12,10 +12,10 @@ export function confinesByAppArmor(): boolean {
   return supported;
 }
 
-/** The profile of a container, empty where the kernel has no AppArmor. */
-export function appArmorProfile({ wanted, privileged }: { wanted: string | undefined; privileged: boolean }): string {
+/** The profile of a container, empty where the kernel has no AppArmor; `wanted` is '' for the usual one. */
+export function appArmorProfile({ wanted, privileged }: { wanted: string; privileged: boolean }): string {
   if (!confinesByAppArmor()) return '';
-  return wanted ?? (privileged ? UNCONFINED : DEFAULT_PROFILE);
+  return wanted || (privileged ? UNCONFINED : DEFAULT_PROFILE);
 }
 
 /** At the daemon's start, in the place of that of an older daemon. */

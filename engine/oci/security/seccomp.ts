@@ -19,7 +19,7 @@ type Profile = {
   defaultErrnoRet?: number;
   architectures?: string[];
   archMap?: { architecture: string; subArchitectures?: string[] | null }[];
-  syscalls: Rule[];
+  syscalls?: Rule[] | null;
 };
 
 const ARCHITECTURE: Readonly<Record<string, { name: string; scmp: string }>> = {
@@ -50,7 +50,8 @@ export function customSeccomp(json: string, capabilities: readonly string[]): Se
   try {
     return toOci(JSON.parse(json) as Profile, capabilities);
   } catch (error) {
-    throw new EngineError('invalid', `Decoding seccomp profile failed: ${String(error)}`, { cause: error });
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new EngineError('invalid', `Decoding seccomp profile failed: ${reason}`, { cause: error });
   }
 }
 
@@ -103,7 +104,7 @@ function toOci(profile: Profile, capabilities: readonly string[]): SeccompFilter
     defaultAction: profile.defaultAction,
     ...(profile.defaultErrnoRet !== undefined && { defaultErrnoRet: profile.defaultErrnoRet }),
     ...(architectures !== undefined && { architectures }),
-    syscalls: profile.syscalls.filter((rule) => applies(rule, capabilities, own?.name ?? '')).map(toOciRule),
+    syscalls: (profile.syscalls ?? []).filter((rule) => applies(rule, capabilities, own?.name ?? '')).map(toOciRule),
   };
 }
 

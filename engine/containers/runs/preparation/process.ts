@@ -1,7 +1,7 @@
 import type { ProcessDescription, SpecDescription, Ulimits, WantedCapabilities } from '../../../oci/description.ts';
 import type { ContainerUser } from '../../../oci/user.ts';
 import type { HostConfig } from '../../settings/host-config/host-config-schema.ts';
-import { securityOption } from '../../settings/security-option.ts';
+import { securityOptions } from '../../settings/security-option.ts';
 import type { Container } from '../../store.ts';
 import { limitsOf } from '../limits-of.ts';
 
@@ -20,7 +20,7 @@ export function processOf(
     ...(height > 0 && width > 0 && { size: { height, width } }),
     user,
     capabilities: capabilitiesOf(hostConfig),
-    noNewPrivileges: securityOption(hostConfig, 'no-new-privileges') !== undefined,
+    noNewPrivileges: securityOptions(hostConfig).noNewPrivileges,
     appArmorProfile,
     oomScoreAdj: hostConfig.OomScoreAdj,
     ulimits: ulimitsOf(hostConfig, defaultUlimits),
@@ -70,7 +70,7 @@ export function describeContainer(container: Container, around: Around): SpecDes
     sysctls: hostConfig.Sysctls ?? {},
     maskedPaths: hostConfig.MaskedPaths ?? undefined,
     readonlyPaths: hostConfig.ReadonlyPaths ?? undefined,
-    seccomp: securityOption(hostConfig, 'seccomp'),
+    seccomp: securityOptions(hostConfig).seccomp || undefined,
   };
 }
 

@@ -9,6 +9,7 @@ import { wantedCapabilities } from '../../../oci/security/capabilities.ts';
 import { tmpfsOptions } from '../../../oci/tmpfs-options.ts';
 import { checkLimits } from '../limits/limits.ts';
 import { checkedDestination } from '../mounts/mount-points.ts';
+import { securityOptions } from '../security-option.ts';
 import type { HostConfig } from './host-config-schema.ts';
 
 type Around = Readonly<{ usesCgroups2: boolean; cgroupDriver: CgroupDriver | undefined }>;
@@ -88,11 +89,11 @@ function checkSecurity({ SecurityOpt, StorageOpt, Isolation, ...more }: HostConf
     const wanted = (Capabilities ?? []).map((names) => `[${names.join(' ')}]`).join(' ');
     throw new EngineError('failed', `could not select device driver "${Driver}" with capabilities: [${wanted}]`);
   }
-  for (const option of SecurityOpt ?? []) {
-    const known = /^(no-new-privileges([=:](true|false))?|(seccomp|apparmor|label)[=:].+)$/s.test(option);
-    refuseIf(!known, `invalid --security-opt ${/[=:]/.test(option) ? 2 : 1}: "${option}"`);
-  }
-  refuseIf(!['', 'default'].includes(Isolation), `Invalid isolation: "${Isolation}" - linux only supports 'default'`);
+  securityOptions({ SecurityOpt });
+  refuseIf(
+    !['', 'default'].includes(Isolation.toLowerCase()),
+    `Invalid isolation: "${Isolation}" - linux only supports 'default'`,
+  );
   for (const key of Object.keys(StorageOpt ?? {})) {
     const reason =
       key === 'size'

@@ -73,9 +73,14 @@ function checkCpus({ CpuPeriod, CpuQuota, NanoCpus = 0, CpusetCpus, CpusetMems, 
     'CPU cfs period can not be less than 1ms (i.e. 1000) or larger than 1s (i.e. 1000000)',
   );
   refuseIf(CpuQuota > 0 && CpuQuota < 1000, 'CPU cfs quota can not be less than 1ms (i.e. 1000)');
+  const { CpuRealtimePeriod = 0, CpuRealtimeRuntime = 0 } = limits;
+  refuseIf(
+    CpuRealtimePeriod !== 0 && CpuRealtimeRuntime > CpuRealtimePeriod,
+    'cpu real-time runtime cannot be higher than cpu real-time period',
+  );
   // Kernels of distributions have no group scheduling of real-time tasks.
-  refuseIf((limits.CpuRealtimePeriod ?? 0) !== 0, 'Your kernel does not support CPU real-time period');
-  refuseIf((limits.CpuRealtimeRuntime ?? 0) !== 0, 'Your kernel does not support CPU real-time runtime');
+  refuseIf(CpuRealtimePeriod !== 0, 'Your kernel does not support CPU real-time period');
+  refuseIf(CpuRealtimeRuntime !== 0, 'Your kernel does not support CPU real-time runtime');
   checkSet('cpuset cpus', 'CPUs', CpusetCpus, count);
   checkSet('cpuset mems', 'memory nodes', CpusetMems, memoryNodes());
 }
