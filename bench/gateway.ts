@@ -15,7 +15,7 @@ import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
-import { TestRedis } from '@gantry/limiter/redis/test-redis.ts';
+import { TestRedis } from '@gantry/limiter/redis/testing/test-redis.ts';
 
 import { compareLatency } from './gateway-latency.ts';
 import { startNginx } from './gateway-peers/nginx.ts';

@@ -15,7 +15,7 @@ import { RateLimiter } from '@gantry/limiter/limiter.ts';
 import { MemoryStore } from '@gantry/limiter/memory/store.ts';
 import { callerFrom } from '@gantry/limiter/primary.ts';
 import { RedisStore } from '@gantry/limiter/redis/store.ts';
-import { TestRedis } from '@gantry/limiter/redis/test-redis.ts';
+import { TestRedis } from '@gantry/limiter/redis/testing/test-redis.ts';
 import { limitRules } from '@gantry/limiter/rules.ts';
 import type { Caller, LimitStore } from '@gantry/limiter/types.ts';
 import { Redis } from 'ioredis';

@@ -6,8 +6,8 @@ import type { TopCallers } from './admin/top-callers.ts';
 import type { GatewayLog } from './log.ts';
 import type { Counts } from './metrics.ts';
 import type { Policy } from './policy.ts';
-import type { Connection } from './proxy/connection.ts';
-import type { ConnectionsByAddress } from './proxy/connections-by-address.ts';
+import type { Connection } from './proxy/connections/connection.ts';
+import type { ConnectionsByAddress } from './proxy/connections/connections-by-address.ts';
 import type { Upstream } from './proxy/upstream.ts';
 
 /** The parts of a running gateway. */

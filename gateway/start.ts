@@ -11,8 +11,8 @@ import type { GatewayLog } from './log.ts';
 import { newCounts } from './metrics.ts';
 import type { Service } from './operator.ts';
 import { buildPolicy } from './policy.ts';
-import { ConnectionsByAddress } from './proxy/connections-by-address.ts';
-import { Listeners } from './proxy/listeners.ts';
+import { ConnectionsByAddress } from './proxy/connections/connections-by-address.ts';
+import { Listeners } from './proxy/connections/listeners.ts';
 import { openUpstream, sameUpstream } from './proxy/upstream.ts';
 
 /** A gateway in this process. */

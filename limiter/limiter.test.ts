@@ -3,12 +3,12 @@ import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
+import { TestClock } from './contract/store.fixture.ts';
 import { RateLimiter } from './limiter.ts';
 import { MemoryStore } from './memory/store.ts';
 import { headersOf, refusalOf, statusBody } from './present.ts';
 import { callerFrom } from './primary.ts';
 import { limitRules, type RuleChanges } from './rules.ts';
-import { TestClock } from './store.fixture.ts';
 import type { Caller, Refusal } from './types.ts';
 
 const caller = { ...callerFrom({ kind: 'user', userId: '42' }), limit: 1 };

@@ -1,12 +1,12 @@
-import { AdmittedRequest, NOTHING_SHADOWED, type Origin } from './admitted-request.ts';
+import { AdmittedRequest, NOTHING_SHADOWED, type Origin } from './decision/admitted-request.ts';
+import { LimitedCallers } from './decision/limited.ts';
+import { type LimiterCounts, newCounts } from './decision/limiter-counts.ts';
+import { RunningRequests } from './decision/running.ts';
+import { rateStatus, statusOf } from './decision/shown-limits.ts';
 import { defineEndpoint, limitsIn } from './endpoints.ts';
 import { endOfHour } from './hour.ts';
-import { LimitedCallers } from './limited.ts';
-import { type LimiterCounts, newCounts } from './limiter-counts.ts';
 import { MemoryStore } from './memory/store.ts';
 import { defaultRules } from './rules.ts';
-import { RunningRequests } from './running.ts';
-import { rateStatus, statusOf } from './shown-limits.ts';
 import {
   type Ask,
   type Caller,

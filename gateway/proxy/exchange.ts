@@ -6,7 +6,7 @@ import type { Caller, Category, Decision, LimitName, RateStatus } from '@gantry/
 import type { Gateway } from '../gateway.ts';
 import type { Policy } from '../policy.ts';
 import type { Target } from '../routes/path.ts';
-import type { Connection } from './connection.ts';
+import type { Connection } from './connections/connection.ts';
 import type { RequestBody } from './request-body.ts';
 
 /** What the headers of every answer say. */

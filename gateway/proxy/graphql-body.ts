@@ -1,7 +1,7 @@
 import type { Exchange } from './exchange.ts';
 import type { Body } from './forward.ts';
-import { isMetered } from './graphql-socket.ts';
 import { bodyOf } from './request-body.ts';
+import { isMetered } from './upgrades/graphql-socket.ts';
 
 export type ReadGraphql = Readonly<{ points: number; body: Body }>;
 

@@ -8,7 +8,7 @@ import { withOverride } from '../policy.ts';
 import { canonicalTarget, type PathParameters, type Target } from '../routes/path.ts';
 import { answerMessage, answerRefusal } from './answer.ts';
 import { answerUnavailable, askForge, type Found } from './ask-forge.ts';
-import { Connection, endLingering } from './connection.ts';
+import { Connection, endLingering } from './connections/connection.ts';
 import type { Exchange } from './exchange.ts';
 import { forward } from './forward.ts';
 import { pointsByHead, readGraphql } from './graphql-body.ts';
@@ -16,7 +16,7 @@ import { peerOf } from './headers.ts';
 import { problemOf } from './problem.ts';
 import { answerRateLimit } from './rate-limit.ts';
 import { bodyOf } from './request-body.ts';
-import { forwardUpgrade } from './upgrade.ts';
+import { forwardUpgrade } from './upgrades/upgrade.ts';
 
 const unread: Target = { path: '/', query: '' };
 

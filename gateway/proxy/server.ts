@@ -11,7 +11,7 @@ import { certificateOf } from '../config/tls.ts';
 import type { Gateway } from '../gateway.ts';
 import { countAnswer } from '../metrics.ts';
 import { anonymousCaller } from '../policy.ts';
-import { Connection, endLingering } from './connection.ts';
+import { Connection, endLingering } from './connections/connection.ts';
 import { closeExchange, handleRequest } from './handle.ts';
 import { hasBody, peerOf } from './headers.ts';
 

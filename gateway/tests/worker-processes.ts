@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-import type { TestRedis } from '@gantry/limiter/redis/test-redis.ts';
+import type { TestRedis } from '@gantry/limiter/redis/testing/test-redis.ts';
 
 import { askCaller } from '../admin/client.ts';
 import { type RawAnswer, RawClient } from '../tests/raw-client.ts';

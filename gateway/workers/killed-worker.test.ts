@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 
-import { TestRedis } from '@gantry/limiter/redis/test-redis.ts';
+import { TestRedis } from '@gantry/limiter/redis/testing/test-redis.ts';
 
 import { eventually } from '../tests/eventually.ts';
 import { RawClient } from '../tests/raw-client.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { TestRedis } from '@gantry/limiter/redis/test-redis.ts';
+import { TestRedis } from '@gantry/limiter/redis/testing/test-redis.ts';
 
 import { askCaller } from '../admin/client.ts';
 import { eventually } from '../tests/eventually.ts';

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { storeContract } from '../contract/store.contract.ts';
+import { TestClock } from '../contract/store.fixture.ts';
+import { storeModelContract } from '../contract/store.model.contract.ts';
 import { RateLimiter } from '../limiter.ts';
 import { callerFrom } from '../primary.ts';
-import { storeContract } from '../store.contract.ts';
-import { TestClock } from '../store.fixture.ts';
-import { storeModelContract } from '../store.model.contract.ts';
 import { MemoryStore } from './store.ts';
 
 storeContract('memory', async (now) => new MemoryStore({ now }));

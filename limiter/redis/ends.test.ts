@@ -5,10 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { RateLimiter } from '../limiter.ts';
 import { limitRules } from '../rules.ts';
 import type { Caller, Decision } from '../types.ts';
-import { connectionTo } from './connection.ts';
+import { connectionTo } from './links/connection.ts';
 import type { RedisStoreOptions } from './options.ts';
 import { RedisStore } from './store.ts';
-import { TestRedis } from './test-redis.ts';
+import { TestRedis } from './testing/test-redis.ts';
 
 /** Ends of requests go to the server with other operations, so another gateway learns of them a little later. */
 

@@ -3,9 +3,9 @@ import { test } from 'node:test';
 
 import { RateLimiter } from '../limiter.ts';
 import type { Caller } from '../types.ts';
-import { connectionTo } from './connection.ts';
+import { connectionTo } from './links/connection.ts';
 import { RedisStore } from './store.ts';
-import { TestRedis } from './test-redis.ts';
+import { TestRedis } from './testing/test-redis.ts';
 
 function callerOf(id: string): Caller {
   return { kind: 'user', key: `user:${id}`, limit: 100, label: `user ID ${id}` };

@@ -1,7 +1,7 @@
-import { ClusterLink } from './cluster-link.ts';
-import type { Link, LinkEvents } from './link.ts';
-import { SentinelLink } from './sentinel-link.ts';
-import { SingleLink } from './single-link.ts';
+import { ClusterLink } from './links/cluster-link.ts';
+import type { Link, LinkEvents } from './links/link.ts';
+import { SentinelLink } from './links/sentinel-link.ts';
+import { SingleLink } from './links/single-link.ts';
 
 export type RedisStoreOptions = Readonly<{
   /** `redis://…`, `rediss://…`, or the path of a socket. With `sentinels` its host is the name of the master. */

@@ -6,7 +6,7 @@ import { RateLimiter } from '../limiter.ts';
 import { limitRules } from '../rules.ts';
 import type { Caller, Decision } from '../types.ts';
 import { RedisStore } from './store.ts';
-import { TestRedis } from './test-redis.ts';
+import { TestRedis } from './testing/test-redis.ts';
 
 const user: Caller = { kind: 'user', key: 'user:42', limit: 1_000_000, label: 'user ID 42' };
 const plenty = { limit: 1_000_000, windowSeconds: 3600 };

@@ -4,15 +4,15 @@ import { once } from 'node:events';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { storeContract } from '../contract/store.contract.ts';
+import { TestClock } from '../contract/store.fixture.ts';
+import { storeModelContract } from '../contract/store.model.contract.ts';
 import { RateLimiter, type RateLimiterOptions } from '../limiter.ts';
 import { limitRules } from '../rules.ts';
-import { storeContract } from '../store.contract.ts';
-import { TestClock } from '../store.fixture.ts';
-import { storeModelContract } from '../store.model.contract.ts';
 import type { Caller } from '../types.ts';
 import type { RedisStoreOptions } from './options.ts';
 import { RedisStore } from './store.ts';
-import { TestRedis } from './test-redis.ts';
+import { TestRedis } from './testing/test-redis.ts';
 
 const shared = await TestRedis.start();
 after(async () => await shared[Symbol.asyncDispose]());

@@ -4,7 +4,7 @@ import { type Ask, type CallerState, type LimitRules, LIMITS, type LimitStore, t
 import { Batch } from './batch.ts';
 import { addEnd, addTime, hasEnds, type CallerHere, KnownCallers, takeEnds } from './callers.ts';
 import { KnownRefusals } from './known-refusals.ts';
-import type { Link } from './link.ts';
+import type { Link } from './links/link.ts';
 import { linkTo, type RedisStoreOptions, type Settings } from './options.ts';
 import { NoAnswer, Patience } from './patience.ts';
 import { SCRIPT } from './script.ts';

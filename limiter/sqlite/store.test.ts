@@ -8,11 +8,11 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
 
+import { storeContract } from '../contract/store.contract.ts';
+import { TestClock } from '../contract/store.fixture.ts';
+import { storeModelContract } from '../contract/store.model.contract.ts';
 import { RateLimiter } from '../limiter.ts';
 import { callerFrom } from '../primary.ts';
-import { storeContract } from '../store.contract.ts';
-import { TestClock } from '../store.fixture.ts';
-import { storeModelContract } from '../store.model.contract.ts';
 import { SqliteStore } from './store.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'gantry-limits-'));

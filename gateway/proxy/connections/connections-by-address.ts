@@ -2,8 +2,8 @@ import type { Socket } from 'node:net';
 
 import { addressGroup } from '@gantry/limiter/primary.ts';
 
-import type { Policy } from '../policy.ts';
-import { peerOf } from './headers.ts';
+import type { Policy } from '../../policy.ts';
+import { peerOf } from '../headers.ts';
 
 /** Without a number of its own an address may have a quarter of all, and so many in any case. */
 const FEWEST = 32;

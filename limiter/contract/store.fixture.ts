@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 
-import { RateLimiter } from './limiter.ts';
-import { callerFrom } from './primary.ts';
+import { RateLimiter } from '../limiter.ts';
+import { callerFrom } from '../primary.ts';
 import {
   type Admission,
   type Caller,
@@ -11,7 +11,7 @@ import {
   LIMITS,
   type LimitStore,
   type Refusal,
-} from './types.ts';
+} from '../types.ts';
 
 /** Time that only moves when a test says so. It begins in the middle of a second. */
 export class TestClock {

@@ -1,4 +1,4 @@
-import type { Caller, Category, LimitRules, RateStatus } from './types.ts';
+import type { Caller, Category, LimitRules, RateStatus } from '../types.ts';
 
 /** The limit that headers show; for a category that is off it is the core limit. */
 export function shownLimit(rules: LimitRules, caller: Caller, category: Category): number {

@@ -1,6 +1,3 @@
-import type { LimiterCounts } from './limiter-counts.ts';
-import type { RunningRequests } from './running.ts';
-import { enforcedLimit, shownLimit } from './shown-limits.ts';
 import type {
   Admission,
   Ask,
@@ -11,7 +8,10 @@ import type {
   LimitRules,
   LimitStore,
   Verdict,
-} from './types.ts';
+} from '../types.ts';
+import type { LimiterCounts } from './limiter-counts.ts';
+import type { RunningRequests } from './running.ts';
+import { enforcedLimit, shownLimit } from './shown-limits.ts';
 
 export const NOTHING_SHADOWED: readonly LimitName[] = [];
 

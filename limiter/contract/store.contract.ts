@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 
-import { limitRules, type RuleChanges } from './rules.ts';
+import { limitRules, type RuleChanges } from '../rules.ts';
+import type { LimitStore } from '../types.ts';
 import { admitted, anonymous, Fixture, refused, TestClock, user } from './store.fixture.ts';
-import type { LimitStore } from './types.ts';
 
 /** What every store promises. `open` gives an empty one that lives by `now`. */
 export function storeContract(name: string, open: (now: () => number) => Promise<LimitStore>): void {

@@ -7,7 +7,7 @@ import {
   type LimitStore,
   type LimitWindow,
   type Verdict,
-} from './types.ts';
+} from '../types.ts';
 
 /** What was spent, and until when it counts. */
 type Spent = { used: number; end: number; slides: boolean };

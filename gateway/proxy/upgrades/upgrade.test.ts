@@ -5,12 +5,12 @@ import type { Duplex } from 'node:stream';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { askCaller } from '../admin/client.ts';
-import { eventually } from '../tests/eventually.ts';
-import { RawClient } from '../tests/raw-client.ts';
-import { RawUpstream } from '../tests/raw-upstream.ts';
-import { type Settings, TestGateway } from '../tests/test-gateway.ts';
-import { TestUpstream } from '../tests/test-upstream.ts';
+import { askCaller } from '../../admin/client.ts';
+import { eventually } from '../../tests/eventually.ts';
+import { RawClient } from '../../tests/raw-client.ts';
+import { RawUpstream } from '../../tests/raw-upstream.ts';
+import { type Settings, TestGateway } from '../../tests/test-gateway.ts';
+import { TestUpstream } from '../../tests/test-upstream.ts';
 
 const settings: Settings = {
   limits: { anonymous: 10_000 },

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 
-import { RateLimiter } from './limiter.ts';
-import { limitRules, type RuleChanges } from './rules.ts';
+import { RateLimiter } from '../limiter.ts';
+import { limitRules, type RuleChanges } from '../rules.ts';
+import type { Admission, Decision, Endpoint, LimitStore, LimitWindow } from '../types.ts';
 import { anonymous, Fixture, TestClock, user } from './store.fixture.ts';
 import { ModelStore } from './store.model.ts';
-import type { Admission, Decision, Endpoint, LimitStore, LimitWindow } from './types.ts';
 
 /** What every store promises down to the last number, when each answer comes from the counts themselves. */
 export function storeModelContract(name: string, open: (now: () => number) => Promise<LimitStore>): void {

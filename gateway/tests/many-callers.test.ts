@@ -5,10 +5,10 @@ import { test, type TestContext } from 'node:test';
 
 import { MemoryStore } from '@gantry/limiter/memory/store.ts';
 
-import { readConfig } from './config/read.ts';
-import { GatewayLog } from './log.ts';
-import { startGateway } from './start.ts';
-import { bytesInUse } from './tests/bytes-in-use.ts';
+import { readConfig } from '../config/read.ts';
+import { GatewayLog } from '../log.ts';
+import { startGateway } from '../start.ts';
+import { bytesInUse } from './bytes-in-use.ts';
 
 const CALLERS = 100_000;
 const CONNECTIONS = 8;

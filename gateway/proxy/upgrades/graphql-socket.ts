@@ -2,9 +2,9 @@ import { Transform, type TransformCallback } from 'node:stream';
 
 import type { Refusal } from '@gantry/limiter/types.ts';
 
-import { requestIn } from '../routes/graphql.ts';
-import { objectIn, stringIn } from '../routes/outermost-json.ts';
-import type { Exchange } from './exchange.ts';
+import { requestIn } from '../../routes/graphql.ts';
+import { objectIn, stringIn } from '../../routes/outermost-json.ts';
+import type { Exchange } from '../exchange.ts';
 import { type Frame, frameAt, type InsertingMessages, isControl, textFrame, unmasked } from './websocket-frames.ts';
 
 /** GraphQL over WebSocket: the protocol of graphql-ws, and that of the older subscriptions-transport-ws. */

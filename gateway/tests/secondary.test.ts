@@ -4,10 +4,10 @@ import { text } from 'node:stream/consumers';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { askCaller } from './admin/client.ts';
-import { eventually } from './tests/eventually.ts';
-import { type Answer, type Request, TestGateway } from './tests/test-gateway.ts';
-import { TestUpstream } from './tests/test-upstream.ts';
+import { askCaller } from '../admin/client.ts';
+import { eventually } from './eventually.ts';
+import { type Answer, type Request, TestGateway } from './test-gateway.ts';
+import { TestUpstream } from './test-upstream.ts';
 
 const upstream = await TestUpstream.start();
 after(async () => await upstream[Symbol.asyncDispose]());

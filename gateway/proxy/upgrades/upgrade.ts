@@ -3,11 +3,11 @@ import { request as requestByHttps } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
-import { countAnswer, countSeconds } from '../metrics.ts';
-import { answerMessage } from './answer.ts';
-import type { Exchange } from './exchange.ts';
+import { countAnswer, countSeconds } from '../../metrics.ts';
+import { answerMessage } from '../answer.ts';
+import type { Exchange } from '../exchange.ts';
+import { pushRateHeaders, requestHeaders, responseHeaders } from '../headers.ts';
 import { isMetered, MeteredMessages } from './graphql-socket.ts';
-import { pushRateHeaders, requestHeaders, responseHeaders } from './headers.ts';
 import { InsertingMessages } from './websocket-frames.ts';
 
 type Upgrade = NonNullable<Exchange['upgrade']>;

@@ -1,4 +1,4 @@
-import { type LimitName, LIMITS } from './types.ts';
+import { type LimitName, LIMITS } from '../types.ts';
 
 /** What was decided since the start, for metrics. */
 export type LimiterCounts = {

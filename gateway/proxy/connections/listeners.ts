@@ -4,11 +4,11 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as timeout } from 'node:timers/promises';
 
-import { listenAddresses } from '../config/listen.ts';
-import type { Config } from '../config/schema.ts';
-import type { Gateway } from '../gateway.ts';
-import { claimSocketPath } from '../unix-socket.ts';
-import { applyTimeouts, createProxyServer } from './server.ts';
+import { listenAddresses } from '../../config/listen.ts';
+import type { Config } from '../../config/schema.ts';
+import type { Gateway } from '../../gateway.ts';
+import { claimSocketPath } from '../../unix-socket.ts';
+import { applyTimeouts, createProxyServer } from '../server.ts';
 
 /** The open doors of a gateway. Disposing ends them at once; `drain` waits for the requests under way. */
 export class Listeners implements AsyncDisposable {

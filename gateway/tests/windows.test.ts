@@ -5,9 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { CATEGORIES } from '@gantry/limiter/types.ts';
 
-import { askCaller } from './admin/client.ts';
-import { type Answer, TestGateway } from './tests/test-gateway.ts';
-import { TestUpstream } from './tests/test-upstream.ts';
+import { askCaller } from '../admin/client.ts';
+import { type Answer, TestGateway } from './test-gateway.ts';
+import { TestUpstream } from './test-upstream.ts';
 
 const upstream = await TestUpstream.start();
 after(async () => await upstream[Symbol.asyncDispose]());

@@ -2,8 +2,8 @@ import type { Socket } from 'node:net';
 
 import type { Caller } from '@gantry/limiter/types.ts';
 
-import { anonymousCaller, type Policy } from '../policy.ts';
-import type { Exchange } from './exchange.ts';
+import { anonymousCaller, type Policy } from '../../policy.ts';
+import type { Exchange } from '../exchange.ts';
 
 /** How long a client may still send after it was told that nothing more is wanted of it. */
 const LINGER_MS = 2000;

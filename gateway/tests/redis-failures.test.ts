@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { TestRedis } from '@gantry/limiter/redis/test-redis.ts';
-import { startSentinels } from '@gantry/limiter/redis/test-topology.ts';
+import { TestRedis } from '@gantry/limiter/redis/testing/test-redis.ts';
+import { startSentinels } from '@gantry/limiter/redis/testing/test-topology.ts';
 
-import { askCaller } from './admin/client.ts';
-import { eventually } from './tests/eventually.ts';
-import { type Answer, runGatewayCommand, type Settings, TestGateway } from './tests/test-gateway.ts';
-import { TestUpstream } from './tests/test-upstream.ts';
+import { askCaller } from '../admin/client.ts';
+import { eventually } from './eventually.ts';
+import { type Answer, runGatewayCommand, type Settings, TestGateway } from './test-gateway.ts';
+import { TestUpstream } from './test-upstream.ts';
 
 /** What was logged since then, by the clock of this machine: lines arrive later than answers. */
 function linesSince({ log }: TestGateway, epochMs: number): string[] {

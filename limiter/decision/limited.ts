@@ -1,4 +1,4 @@
-import type { Caller, Endpoint, LimitedCaller, LimitName, RateStatus, Refusal, RefusalNote } from './types.ts';
+import type { Caller, Endpoint, LimitedCaller, LimitName, RateStatus, Refusal, RefusalNote } from '../types.ts';
 
 type Entry = {
   note: RefusalNote;

@@ -7,12 +7,12 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { TestRedis } from '@gantry/limiter/redis/test-redis.ts';
+import { TestRedis } from '@gantry/limiter/redis/testing/test-redis.ts';
 
-import { askCaller } from './admin/client.ts';
-import { eventually } from './tests/eventually.ts';
-import { type Answer, type Settings, TestGateway } from './tests/test-gateway.ts';
-import { TestUpstream } from './tests/test-upstream.ts';
+import { askCaller } from '../admin/client.ts';
+import { eventually } from './eventually.ts';
+import { type Answer, type Settings, TestGateway } from './test-gateway.ts';
+import { TestUpstream } from './test-upstream.ts';
 
 /** What a killed gateway may lose, as the documentation says. */
 const FLUSH_MS = 200;

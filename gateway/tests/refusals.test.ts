@@ -4,9 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { LimitedCaller } from '@gantry/limiter/types.ts';
 
-import { askCaller, askLimited } from './admin/client.ts';
-import { sha256, type Settings, TestGateway } from './tests/test-gateway.ts';
-import { TestUpstream } from './tests/test-upstream.ts';
+import { askCaller, askLimited } from '../admin/client.ts';
+import { sha256, type Settings, TestGateway } from './test-gateway.ts';
+import { TestUpstream } from './test-upstream.ts';
 
 const upstream = await TestUpstream.start();
 after(async () => await upstream[Symbol.asyncDispose]());
