@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 
 import { containerFileRoutes } from './containers/archive/routes.ts';
+import { commitRoutes } from './containers/commit/routes.ts';
 import { containerRoutes } from './containers/routes.ts';
 import type { Engine } from './engine.ts';
 import { eventRoutes } from './events/routes.ts';
@@ -18,6 +19,7 @@ export function routes(engine: Engine): FastifyPluginAsyncTypebox[] {
     containerFileRoutes(engine),
     execRoutes(engine),
     imageRoutes(engine),
+    commitRoutes(engine),
     registryRoutes(engine),
     systemRoutes(engine),
     eventRoutes(engine),

@@ -3,13 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 
+import { applyChanges } from '@gantry/engine/buildfile/changes.ts';
 import { Database } from '@gantry/engine/db/database.ts';
 import { Events, type EngineEvent } from '@gantry/engine/events/events.ts';
 import { loadImages } from '@gantry/engine/images/archives/load.ts';
-import { applyChanges } from '@gantry/engine/images/import/changes.ts';
 import { importImage } from '@gantry/engine/images/import/import.ts';
 import type { Progress } from '@gantry/engine/images/progress.ts';
 import { parseImportName } from '@gantry/engine/images/reference.ts';
+import { EMPTY_CONFIG } from '@gantry/engine/images/run-config.ts';
 import { ImageStore, type Image } from '@gantry/engine/images/store.ts';
 import { Blobs } from '@gantry/engine/layers/blobs.ts';
 import { Layers } from '@gantry/engine/layers/layers.ts';
@@ -61,7 +62,7 @@ export class TestImages implements AsyncDisposable {
 
   async import(archive: Uint8Array, name?: string, changes: readonly string[] = []): Promise<Image> {
     return await importImage(this, chunked(archive), {
-      config: applyChanges(changes),
+      config: applyChanges(changes, EMPTY_CONFIG),
       message: 'a test',
       name: parseImportName(name),
     });

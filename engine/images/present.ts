@@ -4,31 +4,11 @@ import type { Layer } from '../layers/records.ts';
 import type { Removal } from './delete.ts';
 import type { HistoryStep } from './history.ts';
 import type { Listed } from './list.ts';
+import { EMPTY_CONFIG } from './run-config.ts';
 import type * as wire from './schema.ts';
 import type { Image } from './store.ts';
 
 const NEVER = '0001-01-01T00:00:00Z';
-
-/** The default values of a container configuration; an inspect shows all fields. */
-const EMPTY_CONFIG = {
-  Hostname: '',
-  Domainname: '',
-  User: '',
-  AttachStdin: false,
-  AttachStdout: false,
-  AttachStderr: false,
-  Tty: false,
-  OpenStdin: false,
-  StdinOnce: false,
-  Env: null,
-  Cmd: null,
-  Image: '',
-  Volumes: null,
-  WorkingDir: '',
-  Entrypoint: null,
-  OnBuild: null,
-  Labels: null,
-};
 
 export function imageSummary({ image, tags, digests }: Listed): wire.ImageSummary {
   const hasName = tags.length > 0 || digests.length > 0;

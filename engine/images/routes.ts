@@ -4,6 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 
+import { applyChanges } from '../buildfile/changes.ts';
 import type { Engine } from '../engine.ts';
 import { clientGone } from '../http/streams/client-gone.ts';
 import { openStream, type ResponseStream } from '../http/streams/stream.ts';
@@ -14,7 +15,6 @@ import { loadImages } from './archives/load.ts';
 import { chooseImages, saveImages } from './archives/save.ts';
 import { deleteImage } from './delete.ts';
 import { imageHistory } from './history.ts';
-import { applyChanges } from './import/changes.ts';
 import { fetchArchive } from './import/fetch.ts';
 import { importImage } from './import/import.ts';
 import { IMAGE_FILTERS, listImages } from './list.ts';
@@ -22,6 +22,7 @@ import { checkArchives } from './lost.ts';
 import { deleteResult, historyStep, imageInspect, imageSummary } from './present.ts';
 import { streamProgress } from './progress-stream.ts';
 import { parseImportName, parsePulled } from './reference.ts';
+import { EMPTY_CONFIG } from './run-config.ts';
 import * as wire from './schema.ts';
 import { tagImage } from './tag.ts';
 import { pullImages } from './transfers/pull.ts';
@@ -58,7 +59,7 @@ export const imageRoutes =
           throw new EngineError('invalid', 'fromImage or fromSrc is required');
         }
         const options = {
-          config: applyChanges([changes].flat()),
+          config: applyChanges([changes].flat(), EMPTY_CONFIG),
           message: message || `Imported from ${fromSrc}`,
           name: parseImportName(repo, tag),
         };

@@ -114,6 +114,13 @@ export class Layers implements AsyncDisposable {
     return overlay;
   }
 
+  /** Where the changes of a container are, and what they are changes of. Throws `failed` when a folder is missing. */
+  changesPlace(containerId: string): { upper: string; parent: string | undefined; lower: string[] } {
+    const { upper } = this.wholeOverlay(containerId);
+    const { top: parent } = this.#ownerOf(containerId);
+    return { upper, parent, lower: this.chain(parent).map(({ folder }) => join(this.#directory, folder)) };
+  }
+
   /** Whether a layer's files still exist. */
   isWhole(layer: Layer): boolean {
     return existsSync(join(this.#directory, layer.folder));

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { goDurationText } from '../../lib/go-duration.ts';
 import { checkOf } from './check.ts';
-import { goDuration } from './go-duration.ts';
 
 test('a check has dockerd’s defaults', () => {
   assert.deepEqual(checkOf({ Healthcheck: { Test: ['CMD', 'a', 'b c'] } }), {
@@ -42,5 +42,5 @@ for (const [milliseconds, text] of [
   [90_500, '1m30.5s'],
   [3_600_000, '1h0m0s'],
 ] as const) {
-  test(`Go writes ${text}`, () => assert.equal(goDuration(milliseconds), text));
+  test(`Go writes ${text}`, () => assert.equal(goDurationText(milliseconds * 1e6), text));
 }

@@ -6,6 +6,7 @@ import type { Events } from '../../events/events.ts';
 import type { Background } from '../../lib/background.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { goDurationText } from '../../lib/go-duration.ts';
 import { newId } from '../../lib/ids.ts';
 import { PROBE_FILE, type ProbeEnd } from '../../runtime/probe.ts';
 import { ShimLost, type Shim } from '../../runtime/shim/shim.ts';
@@ -16,7 +17,6 @@ import type { Runs } from '../runs/runs.ts';
 import { isAlive } from '../state.ts';
 import type { Container } from '../store.ts';
 import { checkOf, type Check } from './check.ts';
-import { goDuration } from './go-duration.ts';
 import { afterResult, atStart, unchecked } from './outcome.ts';
 import type { CheckResult, Health, HealthStore } from './store.ts';
 
@@ -162,7 +162,7 @@ export class HealthChecks implements Disposable {
     let isLate = false;
     const tooLate = (): void => {
       isLate = true;
-      const output = `Health check exceeded timeout (${goDuration(watch.check.timeoutMs)})`;
+      const output = `Health check exceeded timeout (${goDurationText(watch.check.timeoutMs * 1e6)})`;
       this.#record(watch, { start, end: clock.now(), exitCode: FAILED_CODE, output });
     };
     const execId = newId();

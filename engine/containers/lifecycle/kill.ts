@@ -1,12 +1,12 @@
 import type { Events } from '../../events/events.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { KeyLock } from '../../lib/key-lock.ts';
+import { signalNumber } from '../../lib/signal-number.ts';
 import { emitContainer } from '../container-events.ts';
 import type { HealthChecks } from '../health/checks.ts';
 import { findAlive, notRunning, refuseUnclear, startOver } from '../runs/alive.ts';
 import { thaw } from '../runs/freezer.ts';
 import type { Runs } from '../runs/runs.ts';
-import { signalNumber } from '../settings/signals.ts';
 import { isAlive, transition } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';
 import { unpauseContainer } from './pause.ts';

@@ -7,10 +7,10 @@ import { freeze, thaw } from '../runs/freezer.ts';
 import { isAlive, transition } from '../state.ts';
 import type { ContainerStore } from '../store.ts';
 
-type Needs = { containers: ContainerStore; events: Events; health: HealthChecks };
+export type PauseNeeds = { containers: ContainerStore; events: Events; health: HealthChecks };
 
-/** Throws `conflict` when it does not run or is paused already. */
-export function pauseContainer(engine: Needs, ref: string): void {
+/** Throws `conflict` when it does not run or is paused already. `pausedFor`: the engine's own work, not a user. */
+export function pauseContainer(engine: PauseNeeds, ref: string, pausedFor?: 'commit'): void {
   const { id } = engine.containers.find(ref);
   using undo = new DisposableStack();
   engine.containers.together(() => {
@@ -18,7 +18,7 @@ export function pauseContainer(engine: Needs, ref: string): void {
       const { state } = current;
       if (!isAlive(state)) throw notRunning(id);
       if (state.status === 'paused') throw new EngineError('conflict', `Container ${id} is already paused`);
-      const next = transition(state, { ...state, status: 'paused' });
+      const next = transition(state, { ...state, status: 'paused', ...(pausedFor !== undefined && { pausedFor }) });
       undo.defer(() => thaw(current)); // also if the state cannot be stored
       freeze(current); // the last check: a frozen process gets no signals
       return { ...current, state: next };
@@ -30,14 +30,15 @@ export function pauseContainer(engine: Needs, ref: string): void {
 }
 
 /** Throws `conflict` when it is not paused. */
-export function unpauseContainer(engine: Needs, ref: string): void {
+export function unpauseContainer(engine: PauseNeeds, ref: string): void {
   const { id } = engine.containers.find(ref);
   using undo = new DisposableStack();
   engine.containers.together(() => {
     const running = engine.containers.change(id, (current) => {
       const { state } = current;
       if (state.status !== 'paused') throw new EngineError('conflict', `Container ${id} is not paused`);
-      const next = transition(state, { ...state, status: 'running' });
+      const { pausedFor: _over, ...alive } = state;
+      const next = transition(state, { ...alive, status: 'running' });
       undo.defer(() => freeze(current));
       thaw(current);
       return { ...current, state: next };

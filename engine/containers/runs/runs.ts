@@ -79,6 +79,8 @@ export class Run {
   #restart: Disposable | undefined;
   /** Of the last restart; undefined after a run that was a success. */
   restartDelayMs: number | undefined;
+  /** Those under way that share a pause. */
+  commits = 0;
   /** Whether it is not known, since the daemon's start, what became of the container. */
   isUnclear = false;
 

@@ -2,10 +2,10 @@ import type { ImageConfig } from '../../images/image-config.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { shortId } from '../../lib/ids.ts';
 import { sharedWith } from '../../lib/shared-namespace.ts';
+import { signalNumber } from '../../lib/signal-number.ts';
 import type { ContainerConfig, ContainerConfigBody, Healthcheck } from './container-config-schema.ts';
 import { checkedDestination } from './mounts/mount-points.ts';
 import { portKey } from './port-bindings.ts';
-import { signalNumber } from './signals.ts';
 
 const LEAST_NS = 1_000_000;
 /** RFC 1123, and the underscores of many compose files. */

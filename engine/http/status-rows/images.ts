@@ -98,8 +98,13 @@ export const imageRows = {
   },
   'POST /commit': {
     statuses: [201, 404, 500],
-    never: NOT_BUILT,
-    cases: [missing('/commit?container=running', { body: {} })],
+    cases: [
+      [201, 'committed', '/commit?container=running&pause=0', { body: {} }],
+      [400, 'a name that is none', '/commit?container=running&repo=UPPER'],
+      [400, 'an instruction that there is not', '/commit?container=running&changes=JUMP'],
+      [400, 'no text', '/commit?container=running', { body: { Image: 1 } }],
+      unknown('/commit?container=nope'),
+    ],
   },
   'POST /auth': {
     statuses: [200, 204, 500],

@@ -10,8 +10,8 @@ import type { KeyLock } from '../../lib/key-lock.ts';
 import { VERSION } from '../../version.ts';
 import { goArchitecture } from '../architecture.ts';
 import { emitImageEvent } from '../event.ts';
-import type { ImageConfig } from '../image-config.ts';
 import type { Reference } from '../reference.ts';
+import { runConfigOf, type RunConfig } from '../run-config.ts';
 import type { Image, ImageStore } from '../store.ts';
 import { giveName } from '../tag.ts';
 
@@ -28,7 +28,7 @@ type Needs = {
 
 type Options = {
   /** Settings from the client's instructions. */
-  config: ImageConfig;
+  config: RunConfig;
   message: string;
   name: Reference | undefined;
 };
@@ -53,7 +53,7 @@ export async function importImage(
   const json = JSON.stringify({
     architecture: goArchitecture(),
     comment: message,
-    config: wireConfig(config),
+    config: runConfigOf(config),
     created,
     docker_version: VERSION,
     history: [{ created, comment: message }],
@@ -64,13 +64,4 @@ export async function importImage(
     if (name !== undefined) giveName(engine, image.id, name);
     emitImageEvent(engine, 'import', image);
   });
-}
-
-/** Only fields that are set, as other engines write them. */
-function wireConfig(config: ImageConfig): Partial<ImageConfig> {
-  return Object.fromEntries(
-    Object.entries(config).filter(([, value]) =>
-      typeof value === 'string' ? value !== '' : Object.keys(value as object).length > 0,
-    ),
-  );
 }

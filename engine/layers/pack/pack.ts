@@ -6,6 +6,7 @@ import type { BytePath } from '../../host/files/openat.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { BLOCK_BYTES, type EntryType, type Segment } from '../tar/tar-header.ts';
 import { TAR_END } from '../tar/tar-write.ts';
+import { isOpaque, isWhiteout, opaqueMark, whiteout, type LayerRules } from './layer-rules.ts';
 import { entryHeader, type NewEntry } from './tar-entry.ts';
 
 /** What is packed: a held entry, and its name in the archive; a folder without one is packed without its own entry. */
@@ -32,9 +33,11 @@ const TYPES: Readonly<Record<number, EntryType>> = {
  *
  * Others may change the tree meanwhile: every entry is held before it is looked at, links are never followed, nothing but
  * files is opened. What disappears is left out; a file that shrinks is filled up with zero bytes.
+ *
+ * With `rules` the tree is a writable layer, and the archive that of an image's layer.
  */
-export function* pack(root: PackRoot, fresh: () => Buffer): Generator<Buffer> {
-  const packer = new Packer(fresh);
+export function* pack(root: PackRoot, fresh: () => Buffer, rules?: LayerRules): Generator<Buffer> {
+  const packer = new Packer(fresh, rules);
   yield* packer.entry(root.held, root.name, 0);
   yield* packer.write(TAR_END);
   yield* packer.rest();
@@ -43,11 +46,15 @@ export function* pack(root: PackRoot, fresh: () => Buffer): Generator<Buffer> {
 class Packer {
   readonly #fresh: () => Buffer;
   readonly #seen = new Map<string, BytePath>();
+  readonly #rules: LayerRules | undefined;
+  /** Headers of folders that are only told of with what is in them. */
+  readonly #waiting: Buffer[] = [];
   #chunk: Buffer;
   #used = 0;
 
-  constructor(fresh: () => Buffer) {
+  constructor(fresh: () => Buffer, rules: LayerRules | undefined) {
     this.#fresh = fresh;
+    this.#rules = rules;
     this.#chunk = fresh();
   }
 
@@ -56,7 +63,14 @@ class Packer {
     const type = TYPES[stat.mode & 0o170000];
     if (type === undefined) return; // a socket has no form in an archive
     if (type === 'directory') yield* this.#folder(held, name, stat, depth);
-    else if (name !== undefined) yield* this.#other(held, name, type, stat);
+    else if (name === undefined) return;
+    else if (this.#rules !== undefined && isWhiteout(stat)) yield* this.#header(whiteout(name, stat));
+    else if (this.#rules?.isOwnFile(name, stat) !== true) yield* this.#other(held, name, type, stat);
+  }
+
+  *#header(entry: NewEntry): Generator<Buffer> {
+    for (const waiting of this.#waiting.splice(0)) yield* this.write(waiting);
+    yield* this.write(entryHeader(entry));
   }
 
   *write(bytes: Buffer): Generator<Buffer> {
@@ -82,7 +96,13 @@ class Packer {
   *#folder(held: number, name: BytePath | undefined, stat: Stats, depth: number): Generator<Buffer> {
     if (depth > DEEPEST) throw new EngineError('failed', `there are more than ${DEEPEST} folders in each other`);
     const inside = name === undefined || name.endsWith('/') ? (name ?? '') : `${name}/`;
-    if (name !== undefined) yield* this.write(entryHeader({ ...common(held, stat), path: inside, type: 'directory' }));
+    const entry: NewEntry = { ...common(held, stat), path: inside, type: 'directory' };
+    const waits = name !== undefined && this.#rules?.isOwnFolder(name) === true;
+    const waiting = this.#waiting.length;
+    if (waits) this.#waiting.push(entryHeader(entry));
+    else if (name !== undefined) yield* this.#header(entry);
+    if (name !== undefined && this.#rules !== undefined && isOpaque(held))
+      yield* this.#header(opaqueMark(inside, stat));
     for (const entry of namesIn(held)) {
       const inner = holdIfThere(held, entry);
       if (inner === undefined) continue;
@@ -92,16 +112,17 @@ class Packer {
         closeSync(inner);
       }
     }
+    if (waits && this.#waiting.length > waiting) this.#waiting.length = waiting; // there was nothing in it
   }
 
   *#other(held: number, path: BytePath, type: EntryType, stat: Stats): Generator<Buffer> {
     const first = stat.nlink > 1 ? this.#firstName(held, path) : undefined;
     if (first !== undefined) {
-      yield* this.write(entryHeader({ ...common(held, stat, false), path, type: 'link', linkPath: first }));
+      yield* this.#header({ ...common(held, stat, false), path, type: 'link', linkPath: first });
     } else if (type === 'file') {
       yield* this.#file(held, path, stat);
     } else {
-      yield* this.write(entryHeader({ ...common(held, stat), ...details(held, type, stat), path, type }));
+      yield* this.#header({ ...common(held, stat), ...details(held, type, stat), path, type });
     }
   }
 
@@ -118,13 +139,13 @@ class Packer {
     const { size: sizeBytes } = stat;
     const entry: NewEntry = { ...common(held, stat), path, type: 'file', sizeBytes };
     if (sizeBytes === 0) {
-      yield* this.write(entryHeader(entry));
+      yield* this.#header(entry);
       return;
     }
     const fd = openHeld(held);
     try {
       const segments = segmentsOf(fd, stat);
-      yield* this.write(entryHeader({ ...entry, ...(segments !== undefined && { segments }) }));
+      yield* this.#header({ ...entry, ...(segments !== undefined && { segments }) });
       let stored = 0;
       for (const { offset, bytes } of segments ?? [{ offset: 0, bytes: sizeBytes }]) {
         yield* this.#content(fd, offset, bytes);

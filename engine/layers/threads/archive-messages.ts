@@ -8,7 +8,15 @@ export type Work =
   /** Unpacks an archive; its files are written into `directory` under numbers. */
   | { kind: 'unpack'; directory: string; limits: ArchiveLimits }
   /** Extracts a layer's archive from the open file `fd`, whose digest is known. */
-  | { kind: 'extract'; fd: number; digest: string; target: string; lower: readonly string[]; limits: ArchiveLimits };
+  | { kind: 'extract'; fd: number; digest: string; target: string; lower: readonly string[]; limits: ArchiveLimits }
+  /** Packs what a writable layer has changed into one file. */
+  | {
+      kind: 'packLayer';
+      upper: string;
+      lower: readonly string[];
+      file: string;
+      mountPoints: readonly string[];
+    };
 
 export type Received = { digest: string; sizeBytes: number };
 
@@ -20,7 +28,7 @@ export type Unpacked =
 
 export type Extracted = { diffId: string; sizeBytes: number };
 
-export type Results = { receive: Received; unpack: Unpacked[]; extract: Extracted };
+export type Results = { receive: Received; unpack: Unpacked[]; extract: Extracted; packLayer: Received };
 
 export type ToWorker =
   | { id: number; start: Work }

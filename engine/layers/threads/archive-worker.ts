@@ -1,9 +1,12 @@
 import { createHash } from 'node:crypto';
-import { readSync } from 'node:fs';
+import { closeSync, readSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { parentPort } from 'node:worker_threads';
 
+import { holdAt } from '../../host/files/look-at.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { LayerRules } from '../pack/layer-rules.ts';
+import { pack } from '../pack/pack.ts';
 import { LayerExtractor } from '../tar/extract.ts';
 import { badArchive } from '../tar/tar-header.ts';
 import { TarReader, type ArchiveLimits } from '../tar/tar-reader.ts';
@@ -48,6 +51,8 @@ async function resultOf(id: number, work: Work, stream: ArrivingStream): Promise
       return await unpack(stream, work.directory, work.limits);
     case 'extract':
       return await extract(id, work);
+    case 'packLayer':
+      return await packLayer(work);
   }
 }
 
@@ -83,6 +88,19 @@ async function extract(id: number, work: Extract<Work, { kind: 'extract' }>): Pr
   extractor.complete();
   const diffId = hash === undefined ? work.digest : `sha256:${hash.digest('hex')}`;
   return { diffId, sizeBytes: extractor.sizeBytes };
+}
+
+async function packLayer(work: Extract<Work, { kind: 'packLayer' }>): Promise<Received> {
+  using held = new DisposableStack();
+  const root = held.adopt(holdAt(-1, Buffer.from(work.upper).toString('latin1')), closeSync);
+  const writer = held.use(new FileWriter(work.file));
+  const buffer = Buffer.allocUnsafeSlow(READ_BYTES); // written before the next chunk is asked for
+  const rules = new LayerRules(work.lower, work.mountPoints);
+  for (const chunk of pack({ held: root, name: undefined }, () => buffer, rules)) {
+    writer.write(chunk, writer.sizeBytes);
+    await setImmediate(); // yields to other work of this thread
+  }
+  return { digest: writer.digest(), sizeBytes: writer.sizeBytes };
 }
 
 /** Reads a file from its beginning, regardless of its position; each chunk reuses the memory of the one before. */

@@ -65,6 +65,19 @@ export class Archives implements AsyncDisposable {
     return (await this.#perform(work, undefined, onProgress)) as Extracted;
   }
 
+  /**
+   * Writes what a writable layer has changed of the folders below, topmost first, as an archive into a new file.
+   * `mountPoints`: places that were mounted on, beside the usual ones.
+   */
+  async packLayer(
+    upper: string,
+    lower: readonly string[],
+    file: string,
+    mountPoints: readonly string[] = [],
+  ): Promise<Received> {
+    return (await this.#perform({ kind: 'packLayer', upper, lower, file, mountPoints })) as Received;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#threads.splice(0).map(async (thread) => await thread.terminate()));
   }

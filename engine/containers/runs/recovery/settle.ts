@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 
 import { Shim, type Started } from '../../../runtime/shim/shim.ts';
+import { unpauseContainer } from '../../lifecycle/pause.ts';
 import { finishRemoval, type RemoveNeeds } from '../../lifecycle/remove.ts';
 import { stopContainer, type StopNeeds } from '../../lifecycle/stop.ts';
 import { transition } from '../../state.ts';
@@ -25,7 +26,8 @@ export async function resume(engine: SettleNeeds, container: Container, shim: Sh
   if (state.status === 'starting' && !(await finishStart(engine, container, shim))) return;
   await revertCutOffUpdate(engine, container);
   followRun(engine, id, shim);
-  if (state.status !== 'paused') engine.health.resume(container);
+  if (state.status === 'paused' && state.pausedFor !== undefined) unpauseContainer(engine, id);
+  else if (state.status !== 'paused') engine.health.resume(container);
   if (state.status === 'running') thaw(container); // a pause may have been cut off
   if (state.status === 'stopping') {
     engine.background.run('finish a stop', { container: id }, async () => await stopContainer(engine, id));

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import type { ImageConfig } from '../image-config.ts';
+import { EMPTY_CONFIG, type RunConfig } from '../images/run-config.ts';
 import { applyChanges } from './changes.ts';
 
-const understood: readonly (readonly [changes: string, config: Partial<ImageConfig>])[] = [
+const understood: readonly (readonly [changes: string, config: Partial<RunConfig>])[] = [
   ['CMD ["sh", "-c", "a b"]', { Cmd: ['sh', '-c', 'a b'] }],
   ['cmd echo "hi there" $X', { Cmd: ['/bin/sh', '-c', 'echo "hi there" $X'] }],
   ['CMD [not json]', { Cmd: ['/bin/sh', '-c', '[not json]'] }],
@@ -33,47 +33,51 @@ const understood: readonly (readonly [changes: string, config: Partial<ImageConf
     'HEALTHCHECK --interval=1m30s --timeout=500ms --retries=3 CMD ["/check"]',
     { Healthcheck: { Test: ['CMD', '/check'], Interval: 90e9, Timeout: 5e8, Retries: 3 } },
   ],
-  ['HEALTHCHECK --start-period=0 CMD curl -f x', { Healthcheck: { Test: ['CMD-SHELL', 'curl -f x'], StartPeriod: 0 } }],
+  [
+    'HEALTHCHECK --start-period=2s CMD curl -f x',
+    { Healthcheck: { Test: ['CMD-SHELL', 'curl -f x'], StartPeriod: 2e9 } },
+  ],
+  ['CMD', { Cmd: ['/bin/sh', '-c'] }],
+  ['USER a b', { User: 'a b' }],
   ['HEALTHCHECK NONE', { Healthcheck: { Test: ['NONE'] } }],
   ['CMD a \\\n b\n\n# a remark\nUSER u', { Cmd: ['/bin/sh', '-c', 'a  b'], User: 'u' }],
 ];
 
 for (const [changes, config] of understood) {
   test(`${JSON.stringify(changes)} changes what it says`, () => {
-    const changed = applyChanges([changes]);
+    const changed = applyChanges([changes], EMPTY_CONFIG);
 
-    for (const [key, value] of Object.entries(config)) assert.deepEqual(changed[key as keyof ImageConfig], value);
+    for (const [key, value] of Object.entries(config)) assert.deepEqual(changed[key as keyof RunConfig], value);
   });
 }
 
 const refused: readonly (readonly [changes: string, message: RegExp])[] = [
   ['RUN x', /^run is not a valid change command$/],
   ['constructor x', /constructor is not a valid change command/],
-  ['CMD', /CMD requires arguments/],
   ['ENV A', /must have two arguments/],
   ['ENV A=b C', /can't find = in "C"/],
   ['ENV =b', /names can not be blank/],
-  ['ENV A="b', /looking for matching "/],
+  ['ENV A="b', /looking for matching double-quote/],
   ['EXPOSE http', /Invalid containerPort: http/],
   ['EXPOSE 90000', /Invalid containerPort/],
   ['EXPOSE 80-70', /Invalid containerPort/],
-  ['USER a b', /USER requires exactly one argument/],
+  ['USER', /USER requires exactly one argument/],
   ['ONBUILD FROM x', /isn't allowed as an ONBUILD trigger/],
-  ['HEALTHCHECK --interval=1us CMD x', /invalid duration "1us"/],
+  ['HEALTHCHECK --interval=1us CMD x', /Interval "interval" cannot be less than 1ms/],
   ['HEALTHCHECK --interval=soon CMD x', /invalid duration "soon"/],
   ['HEALTHCHECK --what=1 CMD x', /Unknown flag/],
-  ['HEALTHCHECK x', /Unknown type "x"/],
+  ['HEALTHCHECK x', /Unknown type "X"/],
   ['HEALTHCHECK CMD', /Missing command/],
 ];
 
 for (const [changes, message] of refused) {
   test(`${JSON.stringify(changes)} is refused`, () => {
-    assert.throws(() => applyChanges([changes]), { kind: 'invalid', message });
+    assert.throws(() => applyChanges([changes], EMPTY_CONFIG), { kind: 'invalid', message });
   });
 }
 
 test('changes build on the settings that were there', () => {
-  const base = applyChanges(['ENV A=1\nLABEL a=b\nCMD ["x"]']);
+  const base = applyChanges(['ENV A=1\nLABEL a=b\nCMD ["x"]'], EMPTY_CONFIG);
 
   const changed = applyChanges(['ENV B=$A', 'LABEL c=d'], base);
 

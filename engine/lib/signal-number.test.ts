@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { signalNumber } from './signals.ts';
+import { signalNumber } from './signal-number.ts';
 
 const cases: [string, number][] = [
   ['KILL', 9],

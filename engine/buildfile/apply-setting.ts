@@ -1,0 +1,132 @@
+import { posix } from 'node:path';
+
+import type { Healthcheck } from '../containers/settings/container-config-schema.ts';
+import type { RunConfig } from '../images/run-config.ts';
+import { EngineError } from '../lib/errors.ts';
+import { goDurationText } from '../lib/go-duration.ts';
+import { signalNumber } from '../lib/signal-number.ts';
+import { exposedPorts } from './expose.ts';
+import { quoted, quotedList, quotedNumber } from './go-text.ts';
+import type { CommandWords, Pair, Setting } from './instruction.ts';
+
+export type Settings = Readonly<{
+  config: RunConfig;
+  /** The author of what follows. */
+  maintainer: string;
+  /** The file has a command of its own, which a new entrypoint does not remove. */
+  hasCommand: boolean;
+}>;
+
+type Applied = Readonly<{
+  settings: Settings;
+  /** What the history says, in docker's words. */
+  comment: string;
+  /** For the one who builds. */
+  note?: string;
+}>;
+
+const DEFAULT_SHELL = ['/bin/sh', '-c'];
+
+/**
+ * Applies an instruction whose variables are put in; `toWords` does it for ports, which may be several in one variable.
+ *
+ * Throws `invalid`.
+ */
+export function applySetting(settings: Settings, step: Setting, toWords: (word: string) => string[]): Applied {
+  const { config } = settings;
+  const changed = (change: Partial<RunConfig>, comment: string): Applied => ({
+    settings: { ...settings, config: { ...config, ...change } },
+    comment,
+  });
+  switch (step.kind) {
+    case 'env':
+      return changed({ Env: withPairs(config.Env ?? [], step.pairs) }, `ENV${shown(step.pairs)}`);
+    case 'label': {
+      const own = Object.fromEntries(step.pairs.map(({ name, value }) => [name, value]));
+      return changed({ Labels: { ...config.Labels, ...own } }, `LABEL${shown(step.pairs)}`);
+    }
+    case 'maintainer':
+      return { settings: { ...settings, maintainer: step.maintainer }, comment: `MAINTAINER ${step.maintainer}` };
+    case 'onbuild':
+      return changed({ OnBuild: [...(config.OnBuild ?? []), step.trigger] }, `ONBUILD ${step.trigger}`);
+    case 'workdir': {
+      const path = workingDirectory(config.WorkingDir, step.path);
+      return changed({ WorkingDir: path }, `WORKDIR ${path}`);
+    }
+    case 'cmd': {
+      const words = commandLine(config, step.command) ?? [];
+      const applied = changed({ Cmd: words }, `CMD ${quotedList(words)}`);
+      const hasCommand = settings.hasCommand || step.command.words.length > 0;
+      return { ...applied, settings: { ...applied.settings, hasCommand } };
+    }
+    case 'entrypoint': {
+      const words = step.command.words.length === 0 ? null : commandLine(config, step.command);
+      const change = { Entrypoint: words, ...(!settings.hasCommand && { Cmd: null }) };
+      return changed(change, `ENTRYPOINT ${quotedList(words)}`);
+    }
+    case 'healthcheck':
+      return { ...changed({ Healthcheck: step.healthcheck }, shownCheck(step.healthcheck)), ...noteOf(config) };
+    case 'expose': {
+      const words = step.ports.flatMap(toWords);
+      const ports = Object.fromEntries(exposedPorts(words).map((port) => [port, {}]));
+      return changed({ ExposedPorts: { ...config.ExposedPorts, ...ports } }, `EXPOSE ${words.join(' ')}`);
+    }
+    case 'user':
+      return changed({ User: step.user }, `USER ${step.user}`);
+    case 'volume': {
+      if (step.paths.includes('')) throw new EngineError('invalid', 'VOLUME specified can not be an empty string');
+      const paths = Object.fromEntries(step.paths.map((path) => [path, {}]));
+      return changed({ Volumes: { ...config.Volumes, ...paths } }, `VOLUME [${step.paths.join(' ')}]`);
+    }
+    case 'stopsignal':
+      signalNumber(step.signal);
+      return changed({ StopSignal: step.signal }, `STOPSIGNAL ${step.signal}`);
+    case 'shell':
+      return changed({ Shell: step.words }, `SHELL [${step.words.join(' ')}]`);
+  }
+}
+
+/** What runs texts that are meant for a shell. */
+export function shellOf({ Shell = [] }: RunConfig): readonly string[] {
+  return Shell.length > 0 ? Shell : DEFAULT_SHELL;
+}
+
+/** The words to run. */
+export function commandLine(config: RunConfig, { words, isForShell }: CommandWords): string[] {
+  return isForShell ? [...shellOf(config), ...words] : [...words];
+}
+
+function withPairs(env: readonly string[], pairs: readonly Pair[]): string[] {
+  const entries = [...env];
+  for (const { name, value } of pairs) {
+    const at = entries.findIndex((entry) => entry.split('=', 1)[0] === name);
+    entries[at < 0 ? entries.length : at] = `${name}=${value}`;
+  }
+  return entries;
+}
+
+function shown(pairs: readonly Pair[]): string {
+  return pairs.map(({ name, value }) => ` ${name}=${value}`).join('');
+}
+
+/** A relative path counts from the one before. */
+export function workingDirectory(before: string, path: string): string {
+  if (path === '') throw new EngineError('invalid', 'cannot normalize nothing');
+  return path.startsWith('/') ? path : withoutEndSlash(posix.join('/', before, path));
+}
+
+function withoutEndSlash(path: string): string {
+  return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
+}
+
+/** As Go shows the fields of a check. */
+function shownCheck({ Test = [], Interval = 0, Timeout = 0, StartPeriod = 0, Retries = 0 }: Healthcheck): string {
+  const times = [Interval, Timeout, StartPeriod].map((ns) => quoted(goDurationText(ns))).join(' ');
+  return `HEALTHCHECK &{${quotedList(Test)} ${times} ${quotedNumber(Retries)}}`;
+}
+
+function noteOf({ Healthcheck: before }: RunConfig): { note?: string } {
+  const test = before?.Test ?? [];
+  if (test.length === 0 || test[0] === 'NONE') return {};
+  return { note: `Note: overriding previous HEALTHCHECK: [${test.join(' ')}]` };
+}

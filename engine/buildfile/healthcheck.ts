@@ -1,0 +1,53 @@
+import type { Healthcheck } from '../containers/settings/container-config-schema.ts';
+import { EngineError } from '../lib/errors.ts';
+import { goDurationNs } from '../lib/go-duration.ts';
+import { flag, readFlags } from './flags.ts';
+import { quoted } from './go-text.ts';
+import type { Line } from './parse.ts';
+
+const MIN_NS = 1_000_000;
+
+/** `HEALTHCHECK NONE`, or `HEALTHCHECK --interval=5s CMD …`. Throws `invalid`. */
+export function healthcheckOf({ args, flags: written, isJson }: Line): Healthcheck {
+  if (args.length === 0) throw new EngineError('invalid', 'HEALTHCHECK requires at least one argument');
+  const [kind, ...command] = [args[0]!.toUpperCase(), ...args.slice(1)];
+  if (kind === 'NONE') {
+    if (command.length > 0) throw new EngineError('invalid', 'HEALTHCHECK NONE takes no arguments');
+    return { Test: ['NONE'] };
+  }
+  const flags = readFlags(written, ['interval', 'timeout', 'start-period', 'retries']);
+  if (kind !== 'CMD') {
+    throw new EngineError('invalid', `Unknown type ${quoted(kind)} in HEALTHCHECK (try CMD)`);
+  }
+  if (command.length === 0) throw new EngineError('invalid', 'Missing command after HEALTHCHECK CMD');
+  const retries = retriesOf(flag(flags, 'retries'));
+  const times = {
+    Interval: durationOf('interval', flag(flags, 'interval')),
+    Timeout: durationOf('timeout', flag(flags, 'timeout')),
+    StartPeriod: durationOf('start-period', flag(flags, 'start-period')),
+    Retries: retries,
+  };
+  // As Go leaves out what is zero.
+  const given = Object.fromEntries(Object.entries(times).filter(([, value]) => value !== 0));
+  return { Test: [isJson ? 'CMD' : 'CMD-SHELL', ...command], ...given };
+}
+
+function durationOf(name: string, text: string): number {
+  if (text === '') return 0;
+  const ns = goDurationNs(text);
+  if (ns < MIN_NS) throw new EngineError('invalid', `Interval ${quoted(name)} cannot be less than 1ms`);
+  return ns;
+}
+
+function retriesOf(text: string): number {
+  if (text === '') return 0;
+  if (!/^[+-]?\d+$/.test(text)) {
+    throw new EngineError('invalid', `strconv.ParseInt: parsing ${quoted(text)}: invalid syntax`);
+  }
+  const retries = Number(text);
+  if (retries < 1) throw new EngineError('invalid', `--retries must be at least 1 (not ${retries})`);
+  if (retries > 2 ** 31 - 1) {
+    throw new EngineError('invalid', `strconv.ParseInt: parsing ${quoted(text)}: value out of range`);
+  }
+  return retries;
+}

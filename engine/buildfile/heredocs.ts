@@ -1,0 +1,51 @@
+import { EngineError } from '../lib/errors.ts';
+import { expandWord } from './expand.ts';
+import type { Line } from './parse.ts';
+import { splitWords } from './words.ts';
+
+/** Lines of the file that are content: `<<EOF` up to `EOF`. */
+export type Heredoc = Readonly<{
+  name: string;
+  content: string;
+  /** Variables in it are expanded: its name has no quotes. */
+  isExpanded: boolean;
+  /** `<<-`: tabs in front of its lines do not count. */
+  cutsTabs: boolean;
+  /** As the word is written in the instruction. */
+  word: string;
+}>;
+
+type Asked = Omit<Heredoc, 'content'>;
+
+const KEYWORDS: ReadonlySet<string> = new Set(['add', 'copy', 'run']);
+const WORD = /^\d*<<(-?)([^<\s]+)$/u;
+
+/** What an instruction wants to have from the lines behind it. */
+export function heredocsIn({ keyword, original }: Pick<Line, 'keyword' | 'original'>, escape: string): Asked[] {
+  if (!KEYWORDS.has(keyword) || !original.includes('<<')) return [];
+  return splitWords(original, escape).flatMap((word) => heredocOf(word, escape) ?? []);
+}
+
+/** The same for a single word. */
+export function heredocOf(word: string, escape: string): Asked | undefined {
+  const [, dash = '', written = ''] = WORD.exec(word) ?? [];
+  if (written === '') return undefined;
+  const name = expandWord(written.replaceAll('$', `${escape}$`), new Map(), escape);
+  return name === '' ? undefined : { name, isExpanded: name === written, cutsTabs: dash !== '', word };
+}
+
+/** Reads their contents in turn. Throws `invalid` for one without an end. */
+export function readHeredocs(asked: readonly Asked[], next: () => string | undefined, line: Line): Heredoc[] {
+  return asked.map((heredoc) => {
+    const lines: string[] = [];
+    for (;;) {
+      const read = next();
+      if (read === undefined) {
+        throw new EngineError('invalid', `unterminated heredoc ${heredoc.name} of line ${line.number}`);
+      }
+      const text = heredoc.cutsTabs ? read.replace(/^\t+/, '') : read;
+      if (text === heredoc.name) return { ...heredoc, content: lines.map((one) => `${one}\n`).join('') };
+      lines.push(text);
+    }
+  });
+}

@@ -1,0 +1,64 @@
+import type { Healthcheck } from '../containers/settings/container-config-schema.ts';
+import type { Heredoc } from './heredocs.ts';
+import type { MountOption } from './mount-option.ts';
+
+/** A command that is a list of words, or a text for the shell. */
+export type CommandWords = Readonly<{ words: readonly string[]; isForShell: boolean }>;
+export type Pair = Readonly<{ name: string; value: string }>;
+
+/** Of every instruction: as it is written, and the line of its beginning. */
+type Written = Readonly<{ code: string; number: number }>;
+
+export type From = Written & Readonly<{ kind: 'from'; base: string; name: string; platform: string }>;
+
+export type Copy = Written &
+  Readonly<{
+    kind: 'copy' | 'add';
+    sources: readonly string[];
+    destination: string;
+    /** A stage or an image; empty for the context. */
+    from: string;
+    chown: string;
+    chmod: string;
+    heredocs: readonly Heredoc[];
+  }>;
+
+export type Run = Written &
+  Readonly<{
+    kind: 'run';
+    command: CommandWords;
+    mounts: readonly MountOption[];
+    network: 'default' | 'none' | 'host';
+    heredocs: readonly Heredoc[];
+  }>;
+
+/** What changes the settings of an image only. */
+export type Setting = Written &
+  (
+    | Readonly<{ kind: 'env'; pairs: readonly Pair[] }>
+    /** `isLiteral`: of the client, not of the file. */
+    | Readonly<{ kind: 'label'; pairs: readonly Pair[]; isLiteral: boolean }>
+    | Readonly<{ kind: 'maintainer'; maintainer: string }>
+    | Readonly<{ kind: 'onbuild'; trigger: string }>
+    | Readonly<{ kind: 'workdir'; path: string }>
+    | Readonly<{ kind: 'cmd' | 'entrypoint'; command: CommandWords }>
+    | Readonly<{ kind: 'healthcheck'; healthcheck: Healthcheck }>
+    | Readonly<{ kind: 'expose'; ports: readonly string[] }>
+    | Readonly<{ kind: 'user'; user: string }>
+    | Readonly<{ kind: 'volume'; paths: readonly string[] }>
+    | Readonly<{ kind: 'stopsignal'; signal: string }>
+    | Readonly<{ kind: 'shell'; words: readonly string[] }>
+  );
+
+/** A variable that a client may set. */
+export type Arg = Written &
+  Readonly<{ kind: 'arg'; args: readonly Readonly<{ name: string; value: string | undefined }>[] }>;
+
+/** A step of a stage. */
+export type Step = Copy | Run | Setting | Arg;
+export type Instruction = From | Step;
+
+/** Whether an instruction only changes the settings of the image. */
+export function isSetting(instruction: Instruction): instruction is Setting {
+  return !['from', 'run', 'copy', 'add', 'arg'].includes(instruction.kind);
+}

@@ -1,0 +1,44 @@
+import { EngineError } from '../lib/errors.ts';
+
+/**
+ * The words of an instruction's JSON form, `["a", "b"]`; undefined for what is no JSON, which is then meant for a shell.
+ * As in docker, what follows the closing bracket does not count.
+ *
+ * Throws `invalid` for a list of anything but texts.
+ */
+export function jsonWords(text: string): string[] | undefined {
+  const list = listIn(text.trimStart());
+  if (list === undefined) return undefined;
+  if (!list.every((word) => typeof word === 'string')) {
+    throw new EngineError('invalid', 'when using JSON array syntax, arrays must be comprised of strings only');
+  }
+  return list;
+}
+
+function listIn(text: string): unknown[] | undefined {
+  if (!text.startsWith('[')) return undefined;
+  try {
+    const parsed: unknown = JSON.parse(text.slice(0, endOfList(text)));
+    return Array.isArray(parsed) ? parsed : undefined;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+/** Behind the bracket that closes the first one. */
+function endOfList(text: string): number {
+  let depth = 0;
+  let isText = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const sign = text[at];
+    if (isText) {
+      if (sign === '\\') at += 1;
+      else if (sign === '"') isText = false;
+    } else if (sign === '"') isText = true;
+    else if (sign === '[' || sign === '{') depth += 1;
+    else if (sign === ']' || sign === '}') depth -= 1;
+    if (depth === 0) return at + 1;
+  }
+  return text.length;
+}

@@ -1,0 +1,186 @@
+import { EngineError } from '../lib/errors.ts';
+import { Directives } from './directives.ts';
+import { heredocsIn, readHeredocs, type Heredoc } from './heredocs.ts';
+import { jsonWords } from './json-words.ts';
+import { splitAtBlanks, splitAtFirstBlank, splitCommand, splitWords } from './words.ts';
+
+/** An instruction as it is written, before anybody has asked what it means. */
+export type Line = Readonly<{
+  /** In lower case. */
+  keyword: string;
+  flags: readonly string[];
+  args: readonly string[];
+  /** Its arguments are a list in JSON. */
+  isJson: boolean;
+  heredocs: readonly Heredoc[];
+  /** The whole instruction, continued lines put together. */
+  original: string;
+  /** Of its first line, from 1. */
+  number: number;
+}>;
+
+export type ParsedFile = Readonly<{
+  lines: readonly Line[];
+  /** The sign that escapes, and continues a line. */
+  escape: string;
+  warnings: readonly string[];
+}>;
+
+/** As in docker, in bytes. */
+const LONGEST_LINE = 65_535;
+
+/**
+ * Reads a Buildfile into its instructions. What an instruction means is not looked at, and an unknown one is no error yet.
+ *
+ * Throws `invalid`.
+ */
+export function parseFile(text: string): ParsedFile {
+  const directives = new Directives();
+  const lines: Line[] = [];
+  const warnings: string[] = [];
+  const source = new SourceLines(text);
+  for (;;) {
+    const first = source.next();
+    if (first === undefined) break;
+    const start = source.number;
+    directives.look(first.trimStart());
+    const whole = joined(first, source, directives);
+    if (whole.text === '') continue;
+    if (whole.hasEmptyLine) warnings.push(`[WARNING]: Empty continuation line found in:\n    ${whole.text}`);
+    lines.push(withHeredocs(parseLine(whole.text, directives.escape, start), source, directives.escape));
+  }
+  if (lines.length === 0) throw new EngineError('invalid', 'file with no instructions');
+  if (warnings.length > 0) {
+    warnings.push('[WARNING]: Empty continuation lines will become errors in a future release.');
+  }
+  return { lines, escape: directives.escape, warnings };
+}
+
+/** Reads one instruction, such as a trigger of ONBUILD. */
+export function parseLine(text: string, escape: string, number: number): Line {
+  const { keyword, flags, rest } = splitCommand(text);
+  return { keyword, flags, original: text, number, heredocs: [], isJson: false, ...argumentsOf(keyword, rest, escape) };
+}
+
+class SourceLines {
+  readonly #lines: readonly string[];
+  number = 0;
+
+  constructor(text: string) {
+    const whole = text.startsWith('\ufeff') ? text.slice(1) : text;
+    const lines = whole.split('\n');
+    if (lines.at(-1) === '') lines.pop();
+    this.#lines = lines;
+  }
+
+  /** Without a carriage return at its end. */
+  next(): string | undefined {
+    const line = this.#lines[this.number];
+    if (line === undefined) return undefined;
+    this.number += 1;
+    if (Buffer.byteLength(line) > LONGEST_LINE) {
+      throw new EngineError('invalid', `dockerfile line greater than max allowed size of ${LONGEST_LINE}`);
+    }
+    return line.endsWith('\r') ? line.slice(0, -1) : line;
+  }
+}
+
+/** A line with those that continue it. Comments between them are left out, and empty ones, which docker warns of. */
+function joined(first: string, source: SourceLines, directives: Directives): { text: string; hasEmptyLine: boolean } {
+  let { text, isContinued } = directives.continued(withoutComment(first.trimStart()));
+  if (!isContinued && text === '') return { text, hasEmptyLine: false };
+  let hasEmptyLine = false;
+  while (isContinued) {
+    const next = source.next();
+    if (next === undefined) break;
+    if (next.trimStart().startsWith('#')) continue;
+    if (next.trim() === '') {
+      hasEmptyLine = true;
+      continue;
+    }
+    const more = directives.continued(next);
+    text += more.text;
+    isContinued = more.isContinued;
+  }
+  return { text, hasEmptyLine };
+}
+
+function withoutComment(line: string): string {
+  return line.startsWith('#') ? '' : line;
+}
+
+function withHeredocs(line: Line, source: SourceLines, escape: string): Line {
+  const asked = line.isJson ? [] : heredocsIn(line, escape);
+  return asked.length === 0 ? line : { ...line, heredocs: readHeredocs(asked, () => source.next(), line) };
+}
+
+type Arguments = Pick<Line, 'args'> & Partial<Line>;
+
+/** Each keyword has its own way to write arguments. */
+function argumentsOf(keyword: string, rest: string, escape: string): Arguments {
+  switch (keyword) {
+    case 'env':
+    case 'label':
+      return { args: namesAndValues(keyword.toUpperCase(), rest, escape) };
+    case 'arg':
+      return { args: splitWords(rest, escape) };
+    case 'expose':
+    case 'from':
+      return { args: splitAtBlanks(rest) };
+    case 'add':
+    case 'copy':
+    case 'volume':
+      return jsonOr(rest, splitAtBlanks(rest));
+    case 'cmd':
+    case 'entrypoint':
+    case 'run':
+    case 'shell':
+      return jsonOr(rest, rest === '' ? [] : [rest]);
+    case 'healthcheck':
+      return healthcheckArguments(rest);
+    case 'maintainer':
+    case 'stopsignal':
+    case 'user':
+    case 'workdir':
+      return { args: rest === '' ? [] : [rest] };
+    case 'onbuild':
+      return triggerArguments(rest, escape);
+    default:
+      return { args: [] };
+  }
+}
+
+function jsonOr(rest: string, words: readonly string[]): Arguments {
+  const list = jsonWords(rest);
+  return list === undefined ? { args: words } : { args: list, isJson: true };
+}
+
+/** `A=b C=d`, or, in the old form, `A the rest of the line`: names and values in turn. */
+function namesAndValues(keyword: string, rest: string, escape: string): string[] {
+  const words = splitWords(rest, escape);
+  if (words.length === 0) return [];
+  if (!words[0]!.includes('=')) {
+    const parts = splitAtFirstBlank(rest);
+    if (parts === undefined) throw new EngineError('invalid', `${keyword} must have two arguments`);
+    return parts;
+  }
+  return words.flatMap((word) => {
+    const equals = word.indexOf('=');
+    if (equals >= 0) return [word.slice(0, equals), word.slice(equals + 1)];
+    const shown = JSON.stringify(word);
+    throw new EngineError('invalid', `Syntax error - can't find = in ${shown}. Must be of the form: name=value`);
+  });
+}
+
+function healthcheckArguments(rest: string): Arguments {
+  const [, kind = '', command = ''] = /^(\S*)\s*([^]*)$/u.exec(rest) ?? [];
+  if (kind === '') return { args: [] };
+  const { args, ...json } = jsonOr(command, command === '' ? [] : [command]);
+  return { args: [kind, ...args], ...json };
+}
+
+function triggerArguments(rest: string, escape: string): Arguments {
+  if (rest === '') return { args: [] };
+  const { keyword, args } = parseLine(rest, escape, 0);
+  return { args: [keyword, ...args] };
+}

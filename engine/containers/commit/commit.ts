@@ -1,0 +1,80 @@
+import { applyChanges } from '../../buildfile/changes.ts';
+import type { Database } from '../../db/database.ts';
+import { childImage } from '../../images/child-image.ts';
+import { familiarReference, type Reference } from '../../images/reference.ts';
+import { runConfigOf } from '../../images/run-config.ts';
+import type { Image, ImageStore } from '../../images/store.ts';
+import { giveName } from '../../images/tag.ts';
+import type { Blobs } from '../../layers/blobs.ts';
+import { commitLayer } from '../../layers/commit.ts';
+import type { Layers } from '../../layers/layers.ts';
+import type { Archives } from '../../layers/threads/archives.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { EngineError } from '../../lib/errors.ts';
+import type { KeyLock } from '../../lib/key-lock.ts';
+import { emitIfThere } from '../container-events.ts';
+import type { ContainerConfigBody } from '../settings/container-config-schema.ts';
+import type { Container } from '../store.ts';
+import { holdStill, type HoldNeeds } from './hold-still.ts';
+import { mergeConfig } from './merge-config.ts';
+
+export type CommitNeeds = HoldNeeds & {
+  archives: Archives;
+  blobs: Blobs;
+  clock: Clock;
+  db: Database;
+  images: ImageStore;
+  layers: Layers;
+  locks: KeyLock;
+};
+
+export type CommitRequest = Readonly<{
+  name: Reference | undefined;
+  author: string;
+  comment: string;
+  pause: boolean;
+  changes: readonly string[];
+  /** Instead of the container's own settings. */
+  config: ContainerConfigBody | undefined;
+}>;
+
+/**
+ * Makes an image of a container: its writable layer on top of its image. It goes on when the client hangs up. Specification,
+ * endpoint 41.
+ *
+ * Throws `notFound`, `invalid` for changes, `conflict` for one that is being removed.
+ */
+export async function commitContainer(engine: CommitNeeds, ref: string, request: CommitRequest): Promise<Image> {
+  const container = engine.containers.find(ref);
+  const { id, imageId } = container;
+  if (container.state.status === 'removing') {
+    throw new EngineError('conflict', `You cannot commit container ${id} which is being removed`);
+  }
+  const own = runConfigOf(container.config);
+  const asked = request.config === undefined ? own : runConfigOf(request.config);
+  const config = mergeConfig(applyChanges(request.changes, asked), own);
+  const parent = imageId === '' ? undefined : parentOf(engine.images, imageId);
+  using leases = new DisposableStack();
+  const layer = await changesOf(engine, container, request.pause, leases);
+  const { author, comment } = request;
+  const child = childImage(engine, { parent, layer, config, containerConfig: own, containerId: id, author, comment });
+  return engine.images.insert(child.id, child.json, (image) => {
+    if (parent !== undefined) engine.images.setParent(image.id, parent.id);
+    if (request.name !== undefined) giveName(engine, image.id, request.name);
+    const imageRef = request.name === undefined ? '' : familiarReference(request.name);
+    emitIfThere(engine, 'commit', id, { comment, imageID: image.id, imageRef });
+  });
+}
+
+/** Its files stay while they are read, also when it is removed meanwhile. */
+async function changesOf(engine: CommitNeeds, { id }: Container, pause: boolean, leases: DisposableStack) {
+  using _copy = engine.runs.of(id).addCopy(() => undefined);
+  using _still = pause ? holdStill(engine, id) : undefined;
+  return await commitLayer(engine, id, leases);
+}
+
+function parentOf(images: ImageStore, imageId: string): Image {
+  const parent = images.get(imageId);
+  if (parent === undefined) throw new EngineError('notFound', `No such image: ${imageId}`);
+  return parent;
+}

@@ -1,0 +1,64 @@
+import { sha256 } from '../layers/chain-id.ts';
+import type { Layer } from '../layers/records.ts';
+import type { Clock } from '../lib/clock.ts';
+import { VERSION } from '../version.ts';
+import { goArchitecture } from './architecture.ts';
+import { runConfigOf, type RunConfig } from './run-config.ts';
+import type { Image, ImageStore } from './store.ts';
+
+type Needs = { images: ImageStore; clock: Clock };
+
+export type Child = Readonly<{
+  /** Undefined: it begins with nothing. */
+  parent: Image | undefined;
+  /** Undefined: no files have changed. */
+  layer: Layer | undefined;
+  config: RunConfig;
+  /** Of the container that it comes from; its command is what the history shows. */
+  containerConfig: RunConfig;
+  containerId?: string;
+  author: string;
+  comment?: string;
+}>;
+
+type ParentJson = Partial<{
+  architecture: string;
+  variant: string;
+  'os.version': string;
+  'os.features': string[];
+  rootfs: { diff_ids?: string[] | null };
+  history: unknown[] | null;
+}>;
+
+/** The configuration of an image that is made of another one, byte for byte as it is stored; its digest is the id. */
+export function childImage(engine: Needs, child: Child): { id: string; json: string } {
+  const { parent, layer, author, comment, containerId } = child;
+  const before = parent === undefined ? {} : (JSON.parse(engine.images.jsonOf(parent.id)) as ParentJson);
+  const created = engine.clock.now().toString();
+  const entry = {
+    created,
+    ...given({ author, created_by: (child.containerConfig.Cmd ?? []).join(' '), comment }),
+    ...(layer === undefined && { empty_layer: true }),
+  };
+  const diffIds = [...(before.rootfs?.diff_ids ?? []), ...(layer === undefined ? [] : [layer.diffId])];
+  // In the order of the names, as dockerd writes them.
+  const json = JSON.stringify({
+    architecture: before.architecture || goArchitecture(),
+    ...given({ author, comment }),
+    config: runConfigOf(child.config),
+    ...given({ container: containerId }),
+    container_config: runConfigOf(child.containerConfig),
+    created,
+    docker_version: VERSION,
+    history: [...(before.history ?? []), entry],
+    os: 'linux',
+    ...given({ 'os.features': before['os.features'], 'os.version': before['os.version'] }),
+    rootfs: { type: 'layers', ...(diffIds.length > 0 && { diff_ids: diffIds }) },
+    ...given({ variant: before.variant }),
+  });
+  return { id: sha256(json), json };
+}
+
+function given(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== ''));
+}

@@ -1,0 +1,30 @@
+import { applyLayer } from './apply.ts';
+import type { Layer } from './records.ts';
+
+type Needs = Parameters<typeof applyLayer>[0];
+
+/** The digest of an archive without entries. */
+const EMPTY = 'sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef';
+
+/**
+ * Makes a layer of what a container has changed of its image; undefined when nothing has changed. Only the writable layer is
+ * read. The layer lives as long as `leases`, or longer if it gets an owner.
+ *
+ * `mountPoints`: places that were mounted on, which are left out where the image does not have them.
+ */
+export async function commitLayer(
+  engine: Needs,
+  containerId: string,
+  leases: DisposableStack,
+  mountPoints: readonly string[] = [],
+): Promise<Layer | undefined> {
+  const { archives, blobs, layers } = engine;
+  const { upper, parent, lower } = layers.changesPlace(containerId);
+  await using arrivals = blobs.arrivals();
+  const file = `${arrivals.path}/layer`;
+  const { digest } = await archives.packLayer(upper, lower, file, mountPoints);
+  if (digest === EMPTY) return undefined;
+  const layer = await applyLayer(engine, { file, digest, diffId: digest, parent }, leases);
+  await blobs.sync();
+  return layer;
+}
