@@ -74,6 +74,8 @@ const Container = Type.Object({
   limitWrites: Type.Optional(
     Type.Immutable(Type.Array(Type.Object({ path: Type.String(), before: Type.String(), after: Type.String() }))),
   ),
+  /** Of the same update: the words of `systemctl set-property` that take it back. */
+  unitWords: Type.Optional(Type.Immutable(Type.Array(Type.String()))),
 });
 export type Container = Readonly<Static<typeof Container>>;
 

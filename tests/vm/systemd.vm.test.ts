@@ -72,6 +72,35 @@ suite('systemd as the owner of the cgroups', { concurrency: false }, () => {
     });
   }
 
+  test('an update that a SIGKILL of the daemon cuts off counts wholly or not at all, for systemd too', async () => {
+    const id = await engine.run(['sleep', '1000'], { HostConfig: { ...HOST.HostConfig, CpuShares: 512 } });
+    const scope = `gantry-${id}.scope`;
+    for (let round = 0; round < 10; round += 1) {
+      const updates = Array.from({ length: 20 }, (_, index) =>
+        engine.post(`/containers/${id}/update`, {
+          Memory: (70 + index + round) << 20,
+          MemorySwap: -1,
+          CpuShares: 2000 + 1000 * index,
+        }),
+      );
+      const answered = Promise.allSettled(updates);
+      await setTimeout(100 * round); // cuts each time at another place
+      await engine.kill();
+      await answered;
+      await engine.startAgain();
+
+      const { body } = await engine.get<{ HostConfig: { Memory: number } }>(`/containers/${id}/json`);
+      const expected = String(body.HostConfig.Memory);
+      await becomes(expected, () => filesOf(scope)['memory.max']);
+      await systemctl('daemon-reload');
+      const { 'memory.max': memory, 'cpu.weight': weight } = filesOf(scope);
+      assert.deepEqual([memory, await property(scope, 'MemoryMax')], [expected, expected]);
+      assert.equal(await property(scope, 'CPUWeight'), weight);
+    }
+    await engine.delete(`/containers/${id}?force=1`);
+    await isGone(scope);
+  });
+
   test('a slice can be named, and nothing else', async () => {
     const HostConfig = { ...HOST.HostConfig, CgroupParent: 'gantrytest-inner.slice' };
     const id = await engine.run(['sleep', '1000'], { HostConfig });
@@ -199,6 +228,11 @@ async function isGone(scope: string): Promise<void> {
   while ((await property(scope, 'LoadState')) !== 'not-found' || existsSync(`/sys/fs/cgroup${PLACE}/${scope}`)) {
     await setTimeout(100);
   }
+}
+
+async function becomes(expected: string, read: () => string | undefined): Promise<void> {
+  for (const deadline = Date.now() + 300_000; read() !== expected && Date.now() < deadline;) await setTimeout(100);
+  assert.equal(read(), expected);
 }
 
 async function pidOf(api: Api, id: string): Promise<number> {

@@ -30,7 +30,7 @@ export async function updateContainer(engine: Needs, ref: string, wanted: Wanted
     throw new EngineError('failed', `Cannot update container ${id}: ${error.message}`, { cause: error });
   });
   containers.together(() => {
-    const updated = containers.change(id, ({ limitWrites: _done, ...current }): Container => ({
+    const updated = containers.change(id, ({ limitWrites: _written, unitWords: _told, ...current }): Container => ({
       ...current,
       hostConfig,
     }));

@@ -35,34 +35,59 @@ export async function changeLiveLimits(
     isAlive(state) && Object.keys(values).length > 0
       ? await planLimits(detectCgroups(), cgroupPathOf(container), values)
       : [];
+  const back = unitWords(container, after, hostConfig);
+  const revert = async (): Promise<void> => {
+    await tellSystemd(container, back);
+    await revertLimits(writes);
+    forget(engine, id);
+  };
   if (writes.length > 0) {
-    engine.containers.change(id, (current) => ({ ...current, limitWrites: writes }));
-    await tellSystemd(container, hostConfig, after);
-    await applied(engine, id, writes);
+    engine.containers.change(id, (current) => ({ ...current, limitWrites: writes, unitWords: back }));
+    try {
+      await apply(container, writes, unitWords(container, hostConfig, after));
+    } catch (error) {
+      await revert();
+      throw error;
+    }
   }
   let isKept = false;
   return {
     keep: () => (isKept = true),
     [Symbol.asyncDispose]: async () => {
-      if (isKept || writes.length === 0) return;
-      await tellSystemd(container, after, hostConfig);
-      await revertLimits(writes);
-      forget(engine, id);
+      if (!isKept && writes.length > 0) await revert();
     },
   };
 }
 
 /** What a daemon that was killed had written for an update that nobody was told of. */
-export async function revertCutOffUpdate(engine: Needs, { id, limitWrites = [] }: Container): Promise<void> {
+export async function revertCutOffUpdate(engine: Needs, container: Container): Promise<void> {
+  const { id, limitWrites = [], unitWords: back = [] } = container;
   if (limitWrites.length === 0) return;
+  await tellSystemd(container, back);
   await revertLimits(limitWrites);
   forget(engine, id);
 }
 
-/** It would take the old limits from what it knows at its next reload. It rounds, so the files are written after it. */
-async function tellSystemd(container: Container, before: HostConfig, after: HostConfig): Promise<void> {
-  if (!runtimeCgroupOf(container).bySystemd) return;
-  const words = propertyWords(systemdProperties(limitsOf(before)), systemdProperties(limitsOf(after)));
+/** systemd rounds what it is told, and writes it into the files: they have the exact limits after that. */
+async function apply(container: Container, writes: readonly LimitWrite[], words: readonly string[]): Promise<void> {
+  try {
+    await applyLimits(writes);
+    if (words.length === 0) return;
+    await tellSystemd(container, words);
+    await applyLimits(writes);
+  } catch (error) {
+    // Its run is over: the next one has the new limits.
+    if (!(error instanceof LimitRefused && error.isGone)) throw error;
+  }
+}
+
+/** What systemd is not told it takes away at its next reload. */
+function unitWords(container: Container, before: HostConfig, after: HostConfig): string[] {
+  if (!runtimeCgroupOf(container).bySystemd) return [];
+  return propertyWords(systemdProperties(limitsOf(before)), systemdProperties(limitsOf(after)));
+}
+
+async function tellSystemd(container: Container, words: readonly string[]): Promise<void> {
   const path = cgroupPathOf(container);
   try {
     await setUnitProperties(basename(path), words);
@@ -71,20 +96,9 @@ async function tellSystemd(container: Container, before: HostConfig, after: Host
   }
 }
 
-async function applied(engine: Needs, id: string, writes: readonly LimitWrite[]): Promise<void> {
-  try {
-    await applyLimits(writes);
-  } catch (error) {
-    // Its run is over: the next one has the new limits.
-    if (error instanceof LimitRefused && error.isGone) return;
-    forget(engine, id);
-    throw error;
-  }
-}
-
 function forget({ containers }: Needs, id: string): void {
   if (containers.get(id)?.limitWrites === undefined) return;
-  containers.change(id, ({ limitWrites: _done, ...current }) => current);
+  containers.change(id, ({ limitWrites: _written, unitWords: _told, ...current }) => current);
 }
 
 function changed(before: HostConfig, after: HostConfig): LimitValues {

@@ -84,6 +84,7 @@ function claim({ config, containers }: StartNeeds, id: string, byPolicy: boolean
       ...current,
       restartCount: state.status === 'restarting' ? current.restartCount : 0,
       limitWrites: undefined,
+      unitWords: undefined,
       cgroup: cgroupPlace(config, current),
       appArmorProfile: profileOf(current),
       state: transition(state, { status: 'starting', from: state }),
