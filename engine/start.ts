@@ -92,7 +92,7 @@ function openRoots(config: Config, log: Logger, undo: AsyncDisposableStack): Dat
   undo.use(new FolderLock(config.dataRoot, 'data root'));
   if (config.execRoot !== config.dataRoot) undo.use(new FolderLock(config.execRoot, 'exec root'));
   undo.use(new Pidfile(config.pidfile));
-  undo.use(privateMount(config.dataRoot));
+  undo.use(privateMount(config.dataRoot, { kept: join(config.dataRoot, 'volumes') }));
   const restoredFrom = checkDatabase(config.dataRoot);
   if (restoredFrom !== undefined) log.warn({ from: restoredFrom }, 'the database is a backup that was restored');
   const db = undo.use(new Database(join(config.dataRoot, 'gantry.db')));
@@ -142,9 +142,9 @@ function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDis
 
 /** Brings records, containers and folders together after the end of the last daemon, however it ended. */
 async function findSurvivors(engine: Engine, restarts: Restarts): Promise<void> {
-  const { containers, db, images, layers, log, setAside, volumeDrivers, volumes } = engine;
+  const { containers, db, images, layers, log, setAside, volumeDrivers, volumeUsage, volumes } = engine;
   log.debug('looking for what survived the last daemon');
-  await volumeDrivers.reconcile(volumes);
+  await volumeDrivers.reconcile(volumes, (volume) => volumeUsage.runningUsersOf(volume));
   await reconcileContainers(engine, (id) => restarts.startWithDaemon(id));
   deliverRemains(engine);
   await reconcileExecs(engine);

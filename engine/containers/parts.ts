@@ -34,6 +34,11 @@ export function containerParts({ clock, db }: Needs): Built {
   };
   const volumeUsage: VolumeUsage = {
     usersOf: (volume) => volumeUsers(containers, volume),
+    runningUsersOf: (volume) =>
+      volumeUsers(containers, volume).filter((id) => {
+        const state = containers.get(id)?.state;
+        return state !== undefined && (isAlive(state) || state.status === 'starting');
+      }),
     isIncomplete: () => containers.idsSetAside().length > 0,
   };
   const sandboxOwners: SandboxOwners = {

@@ -1,6 +1,7 @@
 import { posix } from 'node:path';
 
 import { CGROUP_ROOT, detectCgroups } from '../host/cgroups/cgroups.ts';
+import { flagsOfMount } from '../host/mounts/mount-flags.ts';
 import type { DescribedMount, SpecDescription } from './description.ts';
 import { INIT_PATH } from './init-program.ts';
 import { tmpfsOptions } from './tmpfs-options.ts';
@@ -75,8 +76,9 @@ function readOnlyCgroups(mounts: readonly OciMount[]): OciMount[] {
 
 function userMount({ type, destination, source, writable, propagation, ...mount }: DescribedMount): OciMount {
   if (type === 'tmpfs') return tmpfs(destination, mount.options ?? '');
-  const access = writable ? 'rw' : 'ro';
-  const options = [mount.recursive === false ? 'bind' : 'rbind', access, propagation || 'rprivate'];
+  // A bind takes on what it shows; crun would make it anew, without the flags of the source, such as `noexec`.
+  const flags = new Set([...(writable ? [] : ['ro']), ...flagsOfMount(source)]);
+  const options = [mount.recursive === false ? 'bind' : 'rbind', ...flags, propagation || 'rprivate'];
   return { destination, type: 'bind', source, options };
 }
 

@@ -38,17 +38,22 @@ export async function createVolume(engine: CreateVolumeNeeds, wanted: Wanted): P
   const driver = checkedDriver(engine, wanted);
   const name = wanted.name === undefined || wanted.name === '' ? newId() : wanted.name;
   using _lock = await holdVolume(engine, name);
-  const volume = engine.volumes.get(name) ?? (await make(engine, driver, name, wanted));
+  const known = engine.volumes.get(name);
+  if (known !== undefined && (wanted.driver ?? '') !== '' && known.driver !== driver.name) {
+    throw new EngineError('conflict', `create ${name}: volume name must be unique: its driver is "${known.driver}"`);
+  }
+  const volume = known ?? (await make(engine, driver, name, wanted));
   if (wanted.claimedBy !== undefined) engine.volumeClaims.add(name, wanted.claimedBy);
   return volume;
 }
 
 async function make(engine: CreateVolumeNeeds, driver: VolumeDriver, name: string, wanted: Wanted): Promise<Volume> {
-  const { labels = {}, anonymous = false } = wanted;
+  const { labels = {}, anonymous = false, options } = wanted;
   if (engine.volumes.isKnown(name)) {
     throw new EngineError('conflict', `create ${name}: the record of this volume cannot be read`);
   }
-  const volume = { name, driver: driver.name, createdAt: engine.clock.now(), labels, anonymous };
+  const made = { name, driver: driver.name, createdAt: engine.clock.now(), labels, anonymous };
+  const volume = options === undefined ? made : { ...made, options: { ...options } };
   await driver.create(volume);
   // A daemon that dies before the commit leaves a volume of the driver's: the next create of this name finds it.
   engine.db.transaction(() => {

@@ -2,6 +2,9 @@ import type { Volume } from './store.ts';
 
 export type VolumeOptions = Readonly<Record<string, string>>;
 
+/** The containers whose last run had the volume of this name, and may not be over. */
+export type UsersOf = (volume: string) => readonly string[];
+
 /**
  * A kind of volume: where its files are, and who keeps them.
  *
@@ -22,15 +25,17 @@ export type VolumeDriver = Readonly<{
    * throws, everything is where it was, as far as the driver can do that. What is gone already is no error.
    */
   remove(volume: Volume, forget: () => void): Promise<void>;
-  /** Makes the files available for one run of a container, and says where they are. */
-  mount(volume: Volume, containerId: string): Promise<string>;
+  /** Whether the files are at their path only while somebody has them mounted. */
+  needsMount(volume: Volume): boolean;
+  /** Makes the files available for one user, such as the run of a container, and says where they are. */
+  mount(volume: Volume, user: string): Promise<string>;
   /** The run is over. What is not mounted is no error: a daemon that starts does not know how far the last one came. */
-  unmount(volume: Volume, containerId: string): Promise<void>;
+  unmount(volume: Volume, user: string): Promise<void>;
   /** Where the machine has the files; empty if it has them only while they are mounted. */
   path(volume: Volume): Promise<string>;
   /**
    * At the daemon's start, with all volumes of this driver: finishes what a killed daemon has left half done. `isKnown`
-   * also knows the names of records that cannot be read: what is theirs stays.
+   * also knows the names of records that cannot be read: what is theirs stays. `usersOf`: who may have a volume mounted.
    */
-  reconcile(volumes: readonly Volume[], isKnown: (name: string) => boolean): Promise<void>;
+  reconcile(volumes: readonly Volume[], isKnown: (name: string) => boolean, usersOf: UsersOf): Promise<void>;
 }>;

@@ -1,5 +1,5 @@
 import { EngineError } from '../lib/errors.ts';
-import type { VolumeDriver } from './driver.ts';
+import type { UsersOf, VolumeDriver } from './driver.ts';
 import type { Volume } from './store.ts';
 
 /** The volume drivers by their names; the first is the default. */
@@ -24,10 +24,13 @@ export class VolumeDrivers {
   }
 
   /** At the daemon's start, before anybody uses a volume. */
-  async reconcile(volumes: Readonly<{ all(): readonly Volume[]; isKnown(name: string): boolean }>): Promise<void> {
+  async reconcile(
+    volumes: Readonly<{ all(): readonly Volume[]; isKnown(name: string): boolean }>,
+    usersOf: UsersOf,
+  ): Promise<void> {
     for (const driver of this.#byName.values()) {
       const own = volumes.all().filter((volume) => volume.driver === driver.name);
-      await driver.reconcile(own, (name) => volumes.isKnown(name));
+      await driver.reconcile(own, (name) => volumes.isKnown(name), usersOf);
     }
   }
 }

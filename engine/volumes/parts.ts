@@ -2,7 +2,7 @@ import type { Config } from '../config/daemon-config.ts';
 import type { Database } from '../db/database.ts';
 import { VolumeClaims } from './claims.ts';
 import { VolumeDrivers } from './drivers.ts';
-import { LocalVolumes } from './local.ts';
+import { LocalVolumes } from './local/local.ts';
 import { VolumeStore } from './store.ts';
 
 type FailureLog = ConstructorParameters<typeof LocalVolumes>[1];

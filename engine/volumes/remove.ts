@@ -9,6 +9,8 @@ import type { Volume, VolumeStore } from './store.ts';
 /** Which containers mount a volume: a function of the containers domain. */
 export type VolumeUsage = Readonly<{
   usersOf(volume: string): readonly string[];
+  /** Those of them that run, or did when the last daemon ended. */
+  runningUsersOf(volume: string): readonly string[];
   /** Whether a container's record cannot be decoded: then no volume is removed unless a client asks for it. */
   isIncomplete(): boolean;
 }>;

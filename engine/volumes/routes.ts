@@ -73,14 +73,14 @@ async function present({ volumeDrivers }: Engine, volume: Volume): Promise<Volum
   return wire(volume, await driver.path(volume), driver.scope);
 }
 
-function wire({ name, driver, createdAt, labels }: Volume, mountpoint: string, scope: string): VolumeWire {
+function wire({ name, driver, createdAt, labels, options }: Volume, mountpoint: string, scope: string): VolumeWire {
   return {
     CreatedAt: createdAt.round('second').toString(),
     Driver: driver,
     Labels: Object.keys(labels).length === 0 ? null : { ...labels },
     Mountpoint: mountpoint,
     Name: name,
-    Options: null,
+    Options: options === undefined ? null : { ...options },
     Scope: scope,
   };
 }

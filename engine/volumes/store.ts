@@ -12,6 +12,8 @@ const Volume = Type.Object({
   driver: Type.String(),
   createdAt: Instant,
   labels: Type.Record(Type.String(), Type.String()),
+  /** Of the driver, as the client gave them. */
+  options: Type.Optional(Type.Record(Type.String(), Type.String())),
   /**
    * Made for one container without a name of the user's, and not left behind by its removal: without a container it is
    * what a creation that was cut off has left.

@@ -22,6 +22,9 @@ class WaitingDriver implements VolumeDriver {
   #called = Promise.withResolvers<void>();
 
   check(): void {}
+  needsMount(): boolean {
+    return true;
+  }
 
   async create({ name }: Volume): Promise<void> {
     await this.#asked(`create ${name}`);
@@ -79,7 +82,7 @@ function volumesEngine() {
     volumes: new VolumeStore(db),
     volumeClaims: new VolumeClaims(),
     volumeDrivers: new VolumeDrivers(driver),
-    volumeUsage: { usersOf: () => users, isIncomplete: () => false },
+    volumeUsage: { usersOf: () => users, runningUsersOf: () => users, isIncomplete: () => false },
     told: () => events.after(0).map(({ action, id }) => `${action} ${id}`),
     [Symbol.dispose]: () => db[Symbol.dispose](),
   };

@@ -6,15 +6,17 @@ import type { ViewMount, ViewRequest } from '../../copies/messages.ts';
 import type { Layers } from '../../layers/layers.ts';
 import { settlesWithin, type Clock } from '../../lib/clock.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
+import { newId } from '../../lib/ids.ts';
 import type { KeyLock } from '../../lib/key-lock.ts';
 import { networkOwner } from '../links/network-owner.ts';
 import { refuseUnclear } from '../runs/alive.ts';
 import { etcFilesOf } from '../runs/preparation/etc-files.ts';
+import { mountVolumes, unmountVolumes, type VolumeMountNeeds } from '../runs/preparation/volume-mounts.ts';
 import type { Runs } from '../runs/runs.ts';
 import { isAlive } from '../state.ts';
-import type { Container, ContainerStore } from '../store.ts';
+import type { Container, ContainerStore, MountPoint } from '../store.ts';
 
-export type FilesNeeds = {
+export type FilesNeeds = VolumeMountNeeds & {
   clock: Clock;
   config: Config;
   containers: ContainerStore;
@@ -79,7 +81,8 @@ async function openOnce(
   const { target } = engine.layers.overlay(id);
   const borrow = shim === undefined ? undefined : async () => await engine.copies.borrow(shim.pid, target);
   const root = undo.use(await engine.layers.mountOnHost(id, borrow));
-  const mounts = withMounts ? mountsOf(engine, container) : [];
+  const shown = withMounts ? await mountsOfUser(engine, container, undo) : [];
+  const mounts = withMounts ? mountsOf(engine, { ...container, mounts: shown }) : [];
   const view = undo.use(await engine.copies.open({ root: root.path, mounts, readOnly }));
   const parts = undo.move();
   return {
@@ -89,6 +92,17 @@ async function openOnce(
     removed: removed.signal,
     [Symbol.asyncDispose]: async () => await parts.disposeAsync(),
   };
+}
+
+/** A copy is a user of the volumes like a run: they stay mounted until both are over. */
+async function mountsOfUser(
+  engine: FilesNeeds,
+  { id, mounts }: Container,
+  undo: AsyncDisposableStack,
+): Promise<MountPoint[]> {
+  const user = { id: `${id}-${newId()}`, mounts };
+  undo.defer(async () => await unmountVolumes(engine, user).done);
+  return await mountVolumes(engine, user);
 }
 
 function isAliveNow({ containers }: FilesNeeds, id: string): boolean {

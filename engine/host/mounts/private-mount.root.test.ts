@@ -8,8 +8,10 @@ import { mountTmpfs, unmount } from './mount.ts';
 import { privateMount } from './private-mount.ts';
 
 let folder: string;
+let kept: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'gantry private '));
+  kept = join(folder, 'kept');
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
@@ -21,9 +23,9 @@ function mountsHere(): number {
 }
 
 test('a folder is mounted once, also when a killed daemon has left its mount', () => {
-  const left = privateMount(folder);
+  const left = privateMount(folder, { kept });
   {
-    using _again = privateMount(folder);
+    using _again = privateMount(folder, { kept });
     assert.equal(mountsHere(), 1);
   }
   assert.equal(mountsHere(), 0);
@@ -37,7 +39,7 @@ test("somebody's own mount stays when ours goes", () => {
   try {
     writeFileSync(join(disk, 'file'), '');
     {
-      using _mount = privateMount(disk);
+      using _mount = privateMount(disk, { kept });
       assert.equal(mountsHere(), 2);
       assert.equal(existsSync(join(disk, 'file')), true);
     }
@@ -45,4 +47,19 @@ test("somebody's own mount stays when ours goes", () => {
   } finally {
     unmount(disk);
   }
+});
+
+test('it stays as long as something is mounted in the folder that is kept', () => {
+  {
+    using _mount = privateMount(folder, { kept });
+    mkdirSync(join(kept, 'used'), { recursive: true });
+    mountTmpfs(join(kept, 'used'), 1024 * 1024);
+  }
+  assert.equal(mountsHere(), 2);
+  const again = privateMount(folder, { kept });
+  unmount(join(kept, 'used'));
+
+  again[Symbol.dispose]();
+
+  assert.equal(mountsHere(), 0);
 });

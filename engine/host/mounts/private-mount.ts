@@ -1,4 +1,4 @@
-import { realpathSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { posix } from 'node:path';
 
 import { mountTable } from './mount-table.ts';
@@ -7,13 +7,23 @@ import { mountBind, setPropagation, unmount } from './mount.ts';
 /**
  * Bind-mounts a folder on itself with private propagation: mounts below it stay out of the host's table, and shims
  * clone our namespace. A folder that is already a mount point gets our mount on top, and only that is unmounted at the
- * end.
+ * end; not while something is mounted in the folder `kept`, which goes on without us.
  */
-export function privateMount(folder: string): Disposable {
+export function privateMount(folder: string, { kept }: { kept: string }): Disposable {
   // Left by a killed daemon: another one on top would leak it.
   if (!isMountedOnItself(folder)) mountBind(folder, folder);
   setPropagation(folder, 'private');
-  return { [Symbol.dispose]: () => unmount(folder, { lazy: true }) };
+  return {
+    [Symbol.dispose]: () => {
+      if (!isMountedBelow(kept)) unmount(folder, { lazy: true });
+    },
+  };
+}
+
+function isMountedBelow(folder: string): boolean {
+  if (!existsSync(folder)) return false;
+  const below = `${realpathSync(folder)}/`;
+  return mountTable().some(({ path }) => path.startsWith(below));
 }
 
 /** Whether the uppermost mount of this folder is a bind mount of the folder itself. */

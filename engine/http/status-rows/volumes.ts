@@ -19,7 +19,7 @@ export const volumeRows = {
       [400, 'a name that is none', '/volumes/create', { body: { Name: '../x' } }],
       [
         400,
-        'an option that the driver has not',
+        'an option without another one that it needs',
         '/volumes/create',
         { body: { Name: 'x', DriverOpts: { type: 'nfs' } } },
       ],

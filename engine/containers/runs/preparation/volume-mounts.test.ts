@@ -24,6 +24,7 @@ function driverThatTells(calls: string[], refused: string[]): VolumeDriver {
     name: 'telling',
     scope: 'local',
     check: () => undefined,
+    needsMount: () => false,
     create: later,
     remove: async (_volume, forget) => {
       await later();

@@ -1,12 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, readdirSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
 
 import { openDirectoryBeneath, openRoot } from '../../../host/files/openat.ts';
 import type { Layers } from '../../../layers/layers.ts';
 import { EngineError, hasCode } from '../../../lib/errors.ts';
 import { mountVolumes, unmountVolumes, type VolumeMountNeeds } from '../../runs/preparation/volume-mounts.ts';
-import type { Container } from '../../store.ts';
+import type { Container, MountPoint } from '../../store.ts';
 
 type Needs = VolumeMountNeeds & { layers: Layers };
 
@@ -15,13 +16,31 @@ export async function copyUpVolumes(engine: Needs, container: Container): Promis
   const { id } = container;
   const mounts = container.mounts.filter(({ type, copyUp }) => type === 'volume' && copyUp);
   if (mounts.length === 0) return;
+  const wanted = mounts.filter((mount) => needsMount(engine, mount) || isEmpty(mount.source));
+  if (wanted.length === 0) return;
   await using undo = new AsyncDisposableStack();
-  undo.defer(async () => await unmountVolumes(engine, { id, mounts }).done);
-  const mounted = await mountVolumes(engine, { id, mounts });
-  const empty = mounted.filter(({ source }) => readdirSync(source).length === 0);
-  if (empty.length === 0) return;
   const root = undo.use(await engine.layers.mountOnHost(id));
-  for (const { destination, source } of empty) await copyFolder(root.path, destination, source);
+  // What has nothing to be filled with is not mounted: a server that is away is an error of the start.
+  const filled = wanted.filter(({ destination }) => isInside(root.path, destination));
+  undo.defer(async () => await unmountVolumes(engine, { id, mounts: filled }).done);
+  for (const { destination, source } of await mountVolumes(engine, { id, mounts: filled })) {
+    if ((await readdir(source)).length === 0) await copyFolder(root.path, destination, source);
+  }
+}
+
+function needsMount({ volumes, volumeDrivers }: Needs, { name = '' }: MountPoint): boolean {
+  const volume = volumes.get(name);
+  return volume !== undefined && volumeDrivers.find(volume.driver).needsMount(volume);
+}
+
+function isEmpty(folder: string): boolean {
+  return readdirSync(folder).length === 0;
+}
+
+function isInside(root: string, path: string): boolean {
+  const folder = openInside(root, path);
+  if (folder !== undefined) closeSync(folder);
+  return folder !== undefined;
 }
 
 async function copyFolder(root: string, path: string, target: string): Promise<void> {

@@ -1,12 +1,14 @@
-/* oxlint-disable require-await -- a driver may wait; this one never does, so that a removal is one step */
+/* oxlint-disable require-await -- a driver may wait; this one does only for what it mounts */
 import { readdirSync, rmdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { hasCode, refuseIf } from '../lib/errors.ts';
-import { makeFolders } from '../lib/folders.ts';
-import { Trash } from '../trees/trash.ts';
-import type { VolumeDriver, VolumeOptions } from './driver.ts';
-import type { Volume } from './store.ts';
+import { hasCode, refuseIf } from '../../lib/errors.ts';
+import { makeFolders } from '../../lib/folders.ts';
+import { Trash } from '../../trees/trash.ts';
+import type { UsersOf, VolumeDriver, VolumeOptions } from '../driver.ts';
+import type { Volume } from '../store.ts';
+import { LocalMounts } from './mounts.ts';
+import { checkOptions, mountRequest } from './options.ts';
 
 type FailureLog = { warn(details: object, message: string): void; error(details: object, message: string): void };
 
@@ -20,12 +22,16 @@ const TRASH = '.trash';
 /** How earlier versions named the folders of volumes that were on their way out. */
 const OLD_TRASH = '.trash-';
 
-/** Folders below `<data-root>/volumes`; those of removed volumes disappear in the background. */
+/**
+ * Folders below `<data-root>/volumes`, with the mount on them that a volume's options ask for; those of removed volumes
+ * disappear in the background.
+ */
 export class LocalVolumes implements VolumeDriver, AsyncDisposable {
   readonly name = 'local';
   readonly scope = 'local';
   readonly #directory: string;
   readonly #trash: Trash;
+  readonly #mounts: LocalMounts;
   readonly #log: FailureLog;
 
   constructor(dataRoot: string, log: FailureLog) {
@@ -34,33 +40,39 @@ export class LocalVolumes implements VolumeDriver, AsyncDisposable {
     this.#trash = new Trash(join(this.#directory, TRASH), (error, path) =>
       log.warn({ err: error, path }, 'a removed volume is still there; the next start tries again'),
     );
+    this.#mounts = new LocalMounts(this.#directory);
   }
 
   check(name: string, options: VolumeOptions): void {
-    const [option] = Object.keys(options);
-    refuseIf(option !== undefined, `the driver options of "${this.name}" are not supported yet: "${option}"`);
     refuseIf(
       name !== '' && !NAME.test(name),
       `"${name}" includes invalid characters for a local volume name, only "[a-zA-Z0-9][a-zA-Z0-9_.-]" are allowed. If you intended to pass a host directory, use absolute path`,
     );
     refuseIf(name.length > LONGEST_NAME, `a volume name of ${name.length} bytes: ${LONGEST_NAME} is the most`);
+    checkOptions(options);
   }
 
   async create({ name }: Volume): Promise<void> {
     makeFolders(this.#folderOf(name), 0o755); // as containers see it, whatever user they run as
   }
 
-  async remove({ name }: Volume, forget: () => void): Promise<void> {
+  async remove({ name, options }: Volume, forget: () => void): Promise<void> {
+    if (this.needsMount({ options })) await this.#mounts.drop(name);
     this.#trash.take(join(this.#directory, name), forget);
   }
 
-  /** The folder is always there. */
-  async mount({ name }: Volume): Promise<string> {
+  needsMount({ options = {} }: Pick<Volume, 'options'>): boolean {
+    return mountRequest(options) !== undefined;
+  }
+
+  async mount({ name, options = {} }: Volume, user: string): Promise<string> {
+    const request = mountRequest(options);
+    if (request !== undefined) await this.#mounts.hold(name, request, user);
     return this.#folderOf(name);
   }
 
-  async unmount(): Promise<void> {
-    // The folder stays where it is.
+  async unmount({ name, options }: Volume, user: string): Promise<void> {
+    if (this.needsMount({ options })) await this.#mounts.leave(name, user);
   }
 
   async path({ name }: Volume): Promise<string> {
@@ -68,10 +80,10 @@ export class LocalVolumes implements VolumeDriver, AsyncDisposable {
   }
 
   /**
-   * Finishes removals, and gives every record its folder. A folder without a record that has files in it stays: it may be
-   * all that is left of somebody's data.
+   * Finishes removals, gives every record its folder, and unmounts what nobody has any more. A folder without a record
+   * that has files in it stays: it may be all that is left of somebody's data.
    */
-  async reconcile(volumes: readonly Volume[], isKnown: (name: string) => boolean): Promise<void> {
+  async reconcile(volumes: readonly Volume[], isKnown: (name: string) => boolean, usersOf: UsersOf): Promise<void> {
     for (const name of readdirSync(this.#directory)) {
       if (name === TRASH || isKnown(name)) continue;
       try {
@@ -83,6 +95,7 @@ export class LocalVolumes implements VolumeDriver, AsyncDisposable {
     }
     for (const volume of volumes) {
       try {
+        if (this.needsMount(volume)) await this.#mounts.adopt(volume.name, usersOf(volume.name));
         await this.create(volume);
       } catch (error) {
         const message = 'a volume has no folder: containers with it will not start';

@@ -1,0 +1,103 @@
+import { realpathSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { mountByWords, type MountRequest } from '../../host/mounts/mount-by-words.ts';
+import { mountTable } from '../../host/mounts/mount-table.ts';
+import { mountBind, setPropagation, unmount, unmountInBackground } from '../../host/mounts/mount.ts';
+import { EngineError, hasCode } from '../../lib/errors.ts';
+import { KeyLock } from '../../lib/key-lock.ts';
+import { withAddress } from './options.ts';
+
+/**
+ * What is mounted for volumes with options: one mount for all containers with the volume, from the first to the last.
+ *
+ * The mounts outlive the daemon, as the containers do. Each shim has a copy of all that was mounted at its start, so the
+ * folder of the volumes is a shared mount: what is unmounted here is unmounted in all of them.
+ */
+export class LocalMounts {
+  readonly #usersByPath = new Map<string, Set<string>>();
+  readonly #locks = new KeyLock();
+  readonly #directory: string;
+
+  /** `directory` holds the folders of all volumes. */
+  constructor(directory: string) {
+    this.#directory = realpathSync(directory);
+  }
+
+  /** Throws `failed`, with the kernel's reason, if it cannot be mounted. */
+  async hold(name: string, request: MountRequest, user: string): Promise<void> {
+    const path = this.#pathOf(name);
+    using _lock = await this.#locks.hold(path);
+    const users = this.#usersByPath.get(path) ?? new Set();
+    if (users.size === 0) await this.#mount(path, request);
+    this.#usersByPath.set(path, users.add(user));
+  }
+
+  /** Unmounts it after its last user. */
+  async leave(name: string, user: string): Promise<void> {
+    const path = this.#pathOf(name);
+    using _lock = await this.#locks.hold(path);
+    const users = this.#usersByPath.get(path) ?? new Set();
+    users.delete(user);
+    if (users.size > 0) return;
+    await unmountAll(path);
+    this.#usersByPath.delete(path);
+  }
+
+  /** At the daemon's start: who has it from the last one. Without a user it is unmounted. */
+  async adopt(name: string, users: readonly string[]): Promise<void> {
+    const path = this.#pathOf(name);
+    if (users.length > 0 && isMounted(path)) this.#usersByPath.set(path, new Set(users));
+    else await unmountAll(path);
+  }
+
+  /** Before its folder is removed: what is mounted there is somebody's, and is not removed with it. */
+  async drop(name: string): Promise<void> {
+    const path = this.#pathOf(name);
+    using _lock = await this.#locks.hold(path);
+    const users = this.#usersByPath.get(path)?.size ?? 0;
+    if (users > 0) throw new EngineError('conflict', 'volume has active mounts');
+    await unmountAll(path);
+  }
+
+  async #mount(path: string, request: MountRequest): Promise<void> {
+    try {
+      if (request.device === '') throw new Error('missing device in volume options');
+      this.#share();
+      const known = await withAddress(request);
+      await mountByWords(known, path).catch((error: unknown) => {
+        throw new Error(`failed to mount local volume: ${(error as Error).message}`, { cause: error });
+      });
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      const message = `error while mounting volume '${path}': ${reason}`;
+      throw new EngineError('failed', message, { cause: error });
+    }
+  }
+
+  #share(): void {
+    if (!isMounted(this.#directory)) mountBind(this.#directory, this.#directory);
+    setPropagation(this.#directory, 'shared');
+  }
+
+  #pathOf(name: string): string {
+    return join(this.#directory, name, '_data');
+  }
+}
+
+/** Several, where somebody else has mounted on top. A process that looks at it keeps it busy: then it goes when that is done. */
+async function unmountAll(path: string): Promise<void> {
+  while (isMounted(path)) {
+    try {
+      await unmountInBackground(path);
+    } catch (error) {
+      if (!hasCode(error, 'EBUSY')) throw error;
+      unmount(path, { lazy: true });
+    }
+  }
+}
+
+/** By the kernel's table alone: to look at the folder could wait for a server. */
+function isMounted(path: string): boolean {
+  return mountTable().some((mount) => mount.path === path);
+}
