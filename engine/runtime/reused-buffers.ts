@@ -28,9 +28,9 @@ export class ReusedBuffers {
   /** From here on pieces go only to `take`; the socket's `end` still follows the last one. */
   flow(socket: Socket, take: Take): void {
     this.#socket = socket;
-    const early: Buffer | null = socket.read();
+    // One piece at a time; they are few, because nothing is read ahead of the stream's own limit.
+    for (let early: Buffer | null; (early = socket.read()) !== null;) take(early, () => undefined);
     this.#take = take;
-    if (early !== null) take(early, () => undefined);
     socket.resume();
   }
 
