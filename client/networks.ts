@@ -1,4 +1,4 @@
-import type { EndpointSettings } from '@gantry/engine/containers/schema.ts';
+import type { EndpointSettings } from '@gantry/engine/networks/schema.ts';
 import type { NetworkWire } from '@gantry/engine/networks/schema.ts';
 
 import type { Connection, Query } from './connection.ts';

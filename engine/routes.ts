@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 
 import { containerFileRoutes } from './containers/archive/routes.ts';
 import { commitRoutes } from './containers/commit/routes.ts';
+import { attachmentRoutes } from './containers/networks/routes.ts';
 import { containerRoutes } from './containers/routes.ts';
 import type { Engine } from './engine.ts';
 import { eventRoutes } from './events/routes.ts';
@@ -25,5 +26,6 @@ export function routes(engine: Engine): FastifyPluginAsyncTypebox[] {
     eventRoutes(engine),
     volumeRoutes(engine),
     networkRoutes(engine),
+    attachmentRoutes(engine),
   ];
 }

@@ -11,10 +11,15 @@ import { changeLink, createVeth, getLink } from '@gantry/engine/host/network/lin
 import { Netlink } from '@gantry/engine/host/network/netlink.ts';
 import { Background } from '@gantry/engine/lib/background.ts';
 import { systemClock } from '@gantry/engine/lib/clock.ts';
-import type { Endpoint } from '@gantry/engine/networks/endpoint.ts';
+import type { Endpoint } from '@gantry/engine/networks/endpoints/endpoint.ts';
+import {
+  closeSandbox,
+  openSandbox,
+  reconcile,
+  type SandboxRequest,
+} from '@gantry/engine/networks/endpoints/sandbox.ts';
 import { networkModeOf } from '@gantry/engine/networks/mode.ts';
 import { Networks, type NetworkSettings } from '@gantry/engine/networks/networks.ts';
-import { closeSandbox, openSandbox, reconcile, type SandboxRequest } from '@gantry/engine/networks/sandbox.ts';
 import { pino } from 'pino';
 
 import { Peer } from './peer.ts';
@@ -111,7 +116,7 @@ export class TestDaemon implements AsyncDisposable {
 
   /** Waits until a ready sandbox is in stock. */
   async stocked(): Promise<void> {
-    while (this.networks.bridge().ready === 0) await setImmediate();
+    while (this.networks.bridges().ready === 0) await setImmediate();
   }
 
   /** The network events so far: action, container, name and type of the network. */
@@ -157,6 +162,7 @@ export class TestDaemon implements AsyncDisposable {
       bridge: 'gantry0',
       bip: '',
       mtu: 0,
+      pools: [],
       nameOf: (id) => id,
       ...this.#settings,
       ...settings,

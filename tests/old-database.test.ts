@@ -65,7 +65,7 @@ function plain(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value));
 }
 
-type OldRecord = { mounts?: { type: string }[] };
+type OldRecord = { mounts?: { type: string }[]; networkingConfig?: object; hostConfig?: { NetworkMode: string } };
 
 function records(rows: readonly Row[]): OldRecord[] {
   return rows.map(({ record }) => JSON.parse(String(record)) as OldRecord);
@@ -76,6 +76,14 @@ function withDriver(mount: { type: string }): object {
   return mount.type === 'volume' ? { ...mount, driver: 'local' } : mount;
 }
 
+/** A container was in the network of its mode. */
+function inNow({ networkingConfig: _none, ...container }: OldRecord): object {
+  const { NetworkMode } = container.hostConfig!;
+  const attachment = { ipam: null, links: null, aliases: null, macAddress: '', networkId: '' };
+  const attachments = { [NetworkMode === 'default' ? 'bridge' : NetworkMode]: attachment };
+  return { ...container, attachments, mounts: container.mounts?.map(withDriver) };
+}
+
 function byId<T>(list: readonly T[], idOf: (item: T) => string): T[] {
   return list.toSorted((a, b) => (idOf(a) < idOf(b) ? -1 : 1));
 }
@@ -84,10 +92,7 @@ test('all of a database of earlier daemons is there, to the last field', async (
   await using root = new OldRoot();
 
   assert.deepEqual(root.db.badRecords.all(), []);
-  assert.deepEqual(
-    plain(byId(root.containers.all(), ({ id }) => id)),
-    records(root.rows('containers')).map((container) => ({ ...container, mounts: container.mounts?.map(withDriver) })),
-  );
+  assert.deepEqual(plain(byId(root.containers.all(), ({ id }) => id)), records(root.rows('containers')).map(inNow));
   assert.deepEqual(plain(byId(root.execs.all(), ({ id }) => id)), records(root.rows('execs')));
   assert.deepEqual(
     byId(root.layers.all(), ({ chainId }) => chainId).map((layer) => [
@@ -170,7 +175,7 @@ test('order, times and what hangs together are as before', async () => {
   assert.ok(createdAt instanceof Temporal.Instant);
   assert.ok('startedAt' in state && state.startedAt instanceof Temporal.Instant);
   assert.equal(root.networks.endpointsOf(id)[0]?.networkName, 'bridge');
-  assert.equal(root.networks.networkNamed('bridge')?.bridge, 'gantry0');
+  assert.equal(root.networks.networksNamed('bridge')[0]?.bridge, 'gantry0');
   assert.equal(root.execs.runningIn(id).length, 2);
   assert.equal(root.layers.overlay(id).lower.length, 2);
 });

@@ -17,6 +17,8 @@ export type Config = Readonly<{
   bridge: string;
   /** Such as `172.30.0.1/16`; empty: chosen by the daemon. */
   bip: string;
+  /** Such as `base=10.10.0.0/16,size=24`; empty: the usual private ranges. */
+  defaultAddressPools: readonly string[];
   /** 0: chosen by the daemon. */
   mtu: number;
   tls: boolean;
@@ -69,6 +71,7 @@ export function toConfig(file: ConfigFile): Config {
     group: file.group,
     bridge: file.bridge,
     bip: file.bip,
+    defaultAddressPools: file['default-address-pools'],
     mtu: file.mtu,
     tls: file.tls || file.tlsverify,
     tlsverify: file.tlsverify,

@@ -13,6 +13,7 @@ const FLAGS: Readonly<Record<string, Flag>> = {
   group: { key: 'group', kind: 'text' },
   bridge: { key: 'bridge', kind: 'text' },
   bip: { key: 'bip', kind: 'text' },
+  'default-address-pool': { key: 'default-address-pools', kind: 'list' },
   mtu: { key: 'mtu', kind: 'number' },
   tls: { key: 'tls', kind: 'flag' },
   tlsverify: { key: 'tlsverify', kind: 'flag' },

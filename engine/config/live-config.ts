@@ -9,6 +9,7 @@ const FIXED = [
   'group',
   'bridge',
   'bip',
+  'defaultAddressPools',
   'mtu',
   'tls',
   'tlsverify',

@@ -29,6 +29,9 @@ export const ConfigFile = Type.Object(
     group: text('group of the Unix sockets; empty: that of the daemon'),
     bridge: text('bridge of the containers; none: no container network', 'gantry0'),
     bip: text('address and prefix of the bridge, such as 172.30.0.1/16; empty: the first free range'),
+    'default-address-pools': strings(
+      'where subnets of networks are chosen, as base=10.10.0.0/16,size=24; default: 172.17.0.0/16 to 172.31.0.0/16, then 192.168.0.0/16 in parts of /20',
+    ),
     mtu: Type.Integer({ default: 0, minimum: 0, maximum: 65535, description: 'MTU of the containers; 0: automatic' }),
     tls: flag('use TLS on tcp hosts'),
     tlsverify: flag('use TLS on tcp hosts and accept only clients with a certificate of the CA'),

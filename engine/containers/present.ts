@@ -1,7 +1,7 @@
 import type { Config } from '../config/daemon-config.ts';
 import type { DeliveryStatus } from '../logs/delivery/delivery.ts';
 import { logDriverOf } from '../logs/drivers.ts';
-import type { Endpoint } from '../networks/endpoint.ts';
+import type { Endpoint } from '../networks/endpoints/endpoint.ts';
 import { networkModeOf } from '../networks/mode.ts';
 import { listedPorts, networkSettings, presentEndpoints, type Member } from '../networks/present.ts';
 import type { Health } from './health/store.ts';
@@ -19,8 +19,6 @@ export type Around = {
   config: Config;
   now: Temporal.Instant;
   endpoints: readonly Endpoint[];
-  /** The id of the network that it was in last; empty before the first start. */
-  networkId: string;
   /** The image's name if it still belongs to the container's image, otherwise the id. */
   imageName: string;
   /** Undefined if it was never checked. */
@@ -176,10 +174,10 @@ function presentMount(mount: MountPoint): Mount {
   };
 }
 
-function memberOf({ config, hostConfig, state }: Container, { endpoints, networkId }: Around): Member {
+function memberOf({ attachments, config, hostConfig, state }: Container, { endpoints }: Around): Member {
   return {
     endpoints,
-    networkId,
+    attachments,
     mode: networkModeOf(hostConfig.NetworkMode),
     isDisabled: config.NetworkDisabled === true,
     exposed: Object.keys(config.ExposedPorts ?? {}),

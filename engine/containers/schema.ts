@@ -1,27 +1,12 @@
 import { Type, type Static } from 'typebox';
 
-import { Endpoints, NetworkSettings } from '../networks/schema.ts';
+import { Endpoints, EndpointSettings, NetworkSettings } from '../networks/schema.ts';
 import { ContainerConfig, ContainerConfigBody } from './settings/container-config-schema.ts';
 import { HostConfig, HostConfigBody } from './settings/host-config/host-config-schema.ts';
 
 const orNull = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) => Type.Union([schema, Type.Null()]);
 
 export const ContainerRef = Type.Object({ ref: Type.String({ description: 'Id, name, or unique prefix of an id' }) });
-
-export const EndpointSettings = Type.Object({
-  IPAMConfig: Type.Optional(
-    orNull(
-      Type.Object({
-        IPv4Address: Type.Optional(Type.String()),
-        IPv6Address: Type.Optional(Type.String()),
-        LinkLocalIPs: Type.Optional(Type.Array(Type.String())),
-      }),
-    ),
-  ),
-  Links: Type.Optional(orNull(Type.Array(Type.String()))),
-  Aliases: Type.Optional(orNull(Type.Array(Type.String()))),
-});
-export type EndpointSettings = Static<typeof EndpointSettings>;
 
 export const NetworkingConfig = Type.Object({
   EndpointsConfig: Type.Optional(Type.Record(Type.String(), orNull(EndpointSettings))),

@@ -5,7 +5,6 @@ import { Instant, type Upgrade } from '../db/decode.ts';
 import { createTable } from '../db/migration-sql.ts';
 import { RecordTable } from '../db/table.ts';
 import { EngineError } from '../lib/errors.ts';
-import { NetworkingConfig } from './schema.ts';
 import { ContainerConfig } from './settings/container-config-schema.ts';
 import { HostConfig } from './settings/host-config/host-config-schema.ts';
 import { ContainerState } from './state.ts';
@@ -37,6 +36,27 @@ const MountPoint = Type.Object({
 });
 export type MountPoint = Readonly<Static<typeof MountPoint>>;
 
+/** What a container asks of a network, and is in it. */
+const Attachment = Type.Object({
+  /** As the client wrote it. */
+  ipam: Type.Union([
+    Type.Object({
+      IPv4Address: Type.Optional(Type.String()),
+      IPv6Address: Type.Optional(Type.String()),
+      LinkLocalIPs: Type.Optional(Type.Union([Type.Immutable(Type.Array(Type.String())), Type.Null()])),
+    }),
+    Type.Null(),
+  ]),
+  /** Such as `web:alias`. */
+  links: Type.Union([Type.Immutable(Type.Array(Type.String())), Type.Null()]),
+  aliases: Type.Union([Type.Immutable(Type.Array(Type.String())), Type.Null()]),
+  /** Empty: made from the address. */
+  macAddress: Type.String(),
+  /** Of the network that it was in last; empty before the first start. */
+  networkId: Type.String(),
+});
+export type Attachment = Readonly<Static<typeof Attachment>>;
+
 const Container = Type.Object({
   id: Type.String(),
   /** Without the leading slash. */
@@ -47,7 +67,8 @@ const Container = Type.Object({
   imageName: Type.String(),
   config: ContainerConfig,
   hostConfig: HostConfig,
-  networkingConfig: NetworkingConfig,
+  /** By the name of the network. */
+  attachments: Type.Record(Type.String(), Attachment),
   path: Type.String(),
   args: Type.Immutable(Type.Array(Type.String())),
   state: ContainerState,
@@ -99,6 +120,16 @@ const withVolumeDrivers: Upgrade = (old) => ({
   ),
 });
 
+/** Version 3: the networks of a container by name. Until then there was the one of its mode. */
+const withAttachments: Upgrade = ({ networkingConfig: _asked, ...old }) => {
+  const mode = (old.hostConfig as { NetworkMode: string }).NetworkMode;
+  const { NetworkDisabled } = old.config as { NetworkDisabled?: boolean };
+  const name = mode === 'default' || mode === '' ? 'bridge' : mode;
+  const isIn = !mode.startsWith('container:') && (NetworkDisabled !== true || mode === 'host');
+  const attachment: Attachment = { ipam: null, links: null, aliases: null, macAddress: '', networkId: '' };
+  return { ...old, attachments: isIn ? { [name]: attachment } : {} };
+};
+
 /** The containers' records, all in memory; a change is committed before it is visible. */
 export class ContainerStore {
   readonly #db: Database;
@@ -111,7 +142,7 @@ export class ContainerStore {
       name: 'containers',
       schema: Container,
       id: ({ id }) => id,
-      upgrades: [withVolumeDrivers],
+      upgrades: [withVolumeDrivers, withAttachments],
       unique: { name: ({ name }) => name },
     });
   }

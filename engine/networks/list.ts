@@ -12,18 +12,18 @@ export function listNetworks(engine: { networks: Networks }, filters: Filters): 
   }
   const hasName = textFilter(filters, 'name');
   const hasId = textFilter(filters, 'id');
-  // All networks are predefined so far, and predefined networks are never dangling.
-  if (isDangling(filters) === true) return [];
+  const dangling = isDangling(filters);
   return engine.networks
     .list()
     .filter(
-      ({ id, name, driver }) =>
+      ({ id, name, driver, custom }) =>
+        (dangling === undefined || dangling === (custom !== undefined && engine.networks.membersOf(id).length === 0)) &&
         anyValue(filters, 'driver', (wanted) => driver === wanted) &&
         anyValue(filters, 'scope', (scope) => scope === 'local') &&
-        anyValue(filters, 'type', (type) => type === 'builtin') &&
+        anyValue(filters, 'type', (type) => (type === 'builtin') === (custom === undefined)) &&
         hasId(id) &&
         hasName(name) &&
-        labelsMatch(filters.get('label'), {}),
+        labelsMatch(filters.get('label'), custom?.labels ?? {}),
     );
 }
 

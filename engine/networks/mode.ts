@@ -13,6 +13,13 @@ export type NetworkMode =
 
 export const DEFAULT_NETWORK = 'bridge';
 
+const PREDEFINED_NAMES: ReadonlySet<string> = new Set([DEFAULT_NETWORK, 'host', 'none', 'default']);
+
+/** Whether no client can make a network of that name. */
+export function isPredefinedName(name: string): boolean {
+  return PREDEFINED_NAMES.has(name);
+}
+
 export function networkModeOf(text: string): NetworkMode {
   const other = sharedWith(text);
   if (other !== undefined) return { kind: 'container', ref: other };

@@ -4,10 +4,10 @@ import { test } from 'node:test';
 import { becomeTestHost, TestDaemon } from '@gantry/testing/network-host.ts';
 
 import { parseFilters } from '../http/values/filters.ts';
+import { closeSandbox } from './endpoints/sandbox.ts';
 import { listNetworks, NETWORK_FILTERS } from './list.ts';
 import { networkModeOf } from './mode.ts';
 import { networkSettings, presentNetwork, type Member } from './present.ts';
-import { closeSandbox } from './sandbox.ts';
 
 becomeTestHost();
 
@@ -106,7 +106,9 @@ test('a stopped container shows the name of its network and no address', async (
   closeSandbox(daemon, 'web');
 
   const networkId = daemon.networks.predefined('bridge').id;
-  const shown = networkSettings(member(daemon, 'web', { mode: networkModeOf(''), networkId, exposed: ['80/tcp'] }));
+  const shown = networkSettings(
+    member(daemon, 'web', { attachments: { bridge: attached(networkId) }, exposed: ['80/tcp'] }),
+  );
 
   assert.deepEqual(shown.Ports, {});
   assert.equal(shown.SandboxKey, '');
@@ -126,10 +128,15 @@ test('a container in the network of the host has an endpoint there, in that of a
   assert.deepEqual([joined.Networks, joined.SandboxKey], [{}, '']);
 });
 
+function attached(networkId: string): Member['attachments'][string] {
+  return { ipam: null, links: null, aliases: null, networkId };
+}
+
 function member({ networks }: TestDaemon, containerId: string, fields: Partial<Member>): Member {
+  const endpoints = networks.endpointsOf(containerId);
   return {
-    endpoints: networks.endpointsOf(containerId),
-    networkId: '',
+    endpoints,
+    attachments: Object.fromEntries(endpoints.map(({ networkName }) => [networkName, attached('')])),
     mode: networkModeOf('default'),
     isDisabled: false,
     exposed: [],

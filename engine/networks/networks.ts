@@ -6,16 +6,18 @@ import type { Background } from '../lib/background.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
+import { cidrText, ipText, parseCidr, parseIp, rangeOf, type Cidr } from './addresses/cidr.ts';
+import { addressesOf } from './addresses/pools.ts';
+import { chooseSubnet, parseBip } from './addresses/subnets.ts';
 import { addressOf, automaticMtu, checkBridgeName, findBridge, gatewayOf, rangesInUse } from './bridge/bridge-link.ts';
-import { BridgeNetwork, removeBridgeNetwork } from './bridge/bridge-network.ts';
+import { bridgeNameOf, bridgeSettings, checkBridgeOptions } from './bridge/bridge-settings.ts';
+import { Bridges, removeFromMachine } from './bridge/bridges.ts';
 import { bridgeDriver } from './bridge/driver.ts';
-import { cidrText, ipText, parseIp, rangeOf } from './cidr.ts';
-import type { NetworkDriver } from './driver.ts';
-import { hasAddress, type Endpoint } from './endpoint.ts';
-import { DEFAULT_NETWORK, networkOfMode, type NetworkMode } from './mode.ts';
-import { hostDriver, nullDriver } from './plain-drivers.ts';
+import type { NetworkDriver } from './drivers/driver.ts';
+import { hostDriver, nullDriver } from './drivers/plain-drivers.ts';
+import { hasAddress, type Endpoint } from './endpoints/endpoint.ts';
+import { DEFAULT_NETWORK } from './mode.ts';
 import { NetworkStore, type NetworkRecord } from './store.ts';
-import { chooseSubnet, parseBip } from './subnets.ts';
 
 export type NetworkSettings = Readonly<{
   background: Background;
@@ -29,6 +31,8 @@ export type NetworkSettings = Readonly<{
   bip: string;
   /** 0: chosen. */
   mtu: number;
+  /** Where subnets of new networks are chosen; empty: in the usual private ranges. */
+  pools: readonly Cidr[];
   /** The current name of a container without the slash, for network inspect. */
   nameOf: (containerId: string) => string | undefined;
 }>;
@@ -44,68 +48,82 @@ export class Networks implements Disposable {
   readonly settings: NetworkSettings;
   readonly store: NetworkStore;
   readonly #drivers: ReadonlyMap<string, NetworkDriver>;
-  #bridge: BridgeNetwork | undefined;
+  #bridges: Bridges | undefined;
 
   constructor(settings: NetworkSettings) {
     if (settings.bridge !== 'none') checkBridgeName(settings.bridge);
     if (settings.bip !== '') parseBip(settings.bip);
     this.settings = settings;
     this.store = new NetworkStore(settings.db);
-    const bridge = bridgeDriver(
-      () => this.bridge(),
-      () => this.#bridge,
-    );
+    const bridge = bridgeDriver({
+      bridges: () => this.#bridges,
+      create: (network) => this.#createBridge(network),
+    });
     this.#drivers = new Map([bridge, hostDriver, nullDriver].map((driver) => [driver.name, driver]));
     for (const { name, driver } of PREDEFINED) {
-      if (this.store.networkNamed(name) !== undefined) continue;
+      if (this.#predefined(name) !== undefined) continue;
       this.store.saveNetwork({ id: newId(), name, driver, createdAt: settings.clock.now() });
     }
   }
 
-  /** Sets up the bridge for the stored endpoints; those of dead containers must already be removed. */
+  /** Sets up the bridges for the stored endpoints; those of dead containers must already be removed. */
   async start(): Promise<void> {
     const { background, dataRoot, log, bridge: name } = this.settings;
     const stored = this.predefined('bridge');
     const place = this.#place();
     this.#refuseMove(stored, { bridge: name, ...place });
-    if (stored.bridge !== undefined && stored.bridge !== name) await removeBridgeNetwork(stored.bridge, dataRoot);
-    if (place === undefined) return;
-    this.store.saveNetwork({ ...this.predefined('bridge'), bridge: name, ...place });
-    this.#bridge = new BridgeNetwork({ name, ...place, mtu: this.mtu(), background, dataRoot, log }, () =>
-      this.store.endpoints().filter(hasAddress),
+    if (stored.bridge !== undefined && stored.bridge !== name) {
+      await removeFromMachine(`gantry-${stored.bridge}`, [stored.bridge], dataRoot);
+    }
+    if (place !== undefined) {
+      this.store.saveNetwork({ ...this.predefined('bridge'), bridge: name, ...place });
+    }
+    const table = `gantry-${name === 'none' ? this.predefined('host').id.slice(0, 12) : name}`;
+    const endpoints = (): Endpoint[] => this.store.endpoints().filter(hasAddress);
+    this.#bridges = new Bridges({ table, dataRoot, background, log, endpoints });
+    const usualMtu = this.mtu();
+    const networks = this.list().filter(({ driver }) => driver === 'bridge');
+    this.#bridges.restore(
+      networks.map((network) => bridgeSettings(network, usualMtu)),
+      place === undefined ? undefined : stored.id,
     );
   }
 
-  /** The bridge network. Throws if the daemon has none. */
-  bridge(): BridgeNetwork {
-    if (this.#bridge === undefined) throw new EngineError('notFound', 'network bridge not found');
-    return this.#bridge;
+  /** The networks with a bridge. Throws before the start. */
+  bridges(): Bridges {
+    if (this.#bridges === undefined) throw new EngineError('notFound', 'network bridge not found');
+    return this.#bridges;
   }
 
   predefined(name: 'bridge' | 'host' | 'none'): NetworkRecord {
-    const network = this.store.networkNamed(name);
+    const network = this.#predefined(name);
     if (network === undefined) throw new Error(`the predefined network ${name} has no record`);
     return network;
   }
 
+  #predefined(name: string): NetworkRecord | undefined {
+    return this.store.networksNamed(name).find(({ custom }) => custom === undefined);
+  }
+
   /** All networks of this daemon; without a bridge there is no network `bridge`. */
   list(): NetworkRecord[] {
-    return this.store.networks().filter(({ driver }) => driver !== 'bridge' || this.settings.bridge !== 'none');
+    const hasBridge = this.settings.bridge !== 'none';
+    return this.store
+      .networks()
+      .filter(({ driver, custom }) => driver !== 'bridge' || custom !== undefined || hasBridge);
   }
 
   /** Finds a network by its id, its name, or a unique prefix of its id. */
   find(ref: string): NetworkRecord {
     const networks = this.list();
-    const exact = networks.find(({ id }) => id === ref) ?? networks.find(({ name }) => name === ref);
-    if (exact !== undefined) return exact;
+    const byId = networks.find(({ id }) => id === ref);
+    if (byId !== undefined) return byId;
+    const named = networks.filter(({ name }) => name === ref);
+    if (named.length > 1) throw ambiguous(ref, named.length, 'name');
+    if (named[0] !== undefined) return named[0];
     const [first, ...more] = ref === '' ? [] : networks.filter(({ id }) => id.startsWith(ref));
     if (first === undefined) throw new EngineError('notFound', `network ${ref} not found`);
-    if (more.length > 0) {
-      throw new EngineError(
-        'invalid',
-        `network ${ref} is ambiguous (${more.length + 1} matches found based on ID prefix)`,
-      );
-    }
+    if (more.length > 0) throw ambiguous(ref, more.length + 1, 'ID prefix');
     return first;
   }
 
@@ -117,18 +135,26 @@ export class Networks implements Disposable {
   }
 
   /**
-   * The network that a mode names. Undefined for a default mode on a daemon without a bridge: the container then has
-   * loopback only. Throws `notFound`.
+   * The network of an endpoint, by id or name. Undefined for the default one on a daemon without a bridge: the container
+   * then has loopback only. Throws `notFound`.
    */
-  forMode(mode: NetworkMode): NetworkRecord | undefined {
-    const ref = networkOfMode(mode);
-    if (ref === undefined || (ref === DEFAULT_NETWORK && this.settings.bridge === 'none')) return undefined;
+  forEndpoint(ref: string): NetworkRecord | undefined {
+    if (ref === DEFAULT_NETWORK && this.settings.bridge === 'none') return undefined;
     return this.find(ref);
   }
 
+  /** The driver of that name, which makes networks. Throws `notFound` and, for host and null, `forbidden`. */
+  makingDriver(name: string): Required<Pick<NetworkDriver, 'create'>> {
+    const driver = this.#drivers.get(name);
+    if (driver === undefined) throw new EngineError('notFound', `plugin "${name}" not found`);
+    const { create } = driver;
+    if (create === undefined) throw new EngineError('forbidden', `only one instance of "${name}" network is allowed`);
+    return { create };
+  }
+
   /** The containers that are in a network now. */
-  membersOf(networkId: string): Endpoint[] {
-    return this.store.endpoints().filter((endpoint) => endpoint.networkId === networkId);
+  membersOf(networkId: string): readonly Endpoint[] {
+    return this.store.endpointsIn(networkId);
   }
 
   /** A container's endpoints while it runs: the same array as long as nothing changes. */
@@ -150,23 +176,56 @@ export class Networks implements Disposable {
 
   /** The MTU of the containers' links: the setting, or the machine's. */
   mtu(): number {
-    if (this.#bridge !== undefined) return this.#bridge.settings.mtu;
     if (this.settings.mtu !== 0) return this.settings.mtu;
     using route = new Netlink();
     return automaticMtu(route);
   }
 
-  /** Removes bridge and rules from the machine, when a daemon ends without running containers. */
+  /** Removes bridges and rules from the machine, when a daemon ends without running containers. */
   async removeAll(): Promise<void> {
-    const bridge = this.#bridge;
-    this.#bridge = undefined;
-    await bridge?.remove();
+    const bridges = this.#bridges;
+    this.#bridges = undefined;
+    await bridges?.removeAll();
   }
 
   /** Closes sockets and ready sandboxes; containers keep their network. */
   [Symbol.dispose](): void {
-    this.#bridge?.[Symbol.dispose]();
-    this.#bridge = undefined;
+    this.#bridges?.[Symbol.dispose]();
+    this.#bridges = undefined;
+  }
+
+  /** Chooses what the client left open for a network with a bridge, and sets it up. */
+  #createBridge(network: NetworkRecord): NetworkRecord {
+    const { custom, name } = network;
+    const options = custom?.options ?? {};
+    const pools = custom?.ipam.pools ?? [];
+    checkBridgeOptions(options);
+    const bridge = bridgeNameOf(network);
+    checkBridgeName(bridge);
+    const addresses = pools.map((pool, position) =>
+      addressesOf(
+        name,
+        pool,
+        this.#around(pools.slice(0, position).flatMap(({ subnet }) => parseCidr(subnet)?.range ?? [])),
+      ),
+    );
+    if (addresses.length > 1) throw new EngineError('forbidden', "bridge driver doesn't support multiple subnets");
+    const { subnet, gateway } = addresses[0] ?? addressesOf(name, undefined, this.#around([]));
+    const complete = { ...network, bridge, subnet: cidrText(subnet), gateway };
+    this.bridges().create(bridgeSettings(complete, this.mtu()));
+    return complete;
+  }
+
+  #around(more: readonly Cidr[]): Parameters<typeof addressesOf>[2] {
+    const stored = this.list().flatMap(({ subnet }) => (subnet === undefined ? [] : [subnet]));
+    return {
+      networks: [...stored.flatMap((subnet) => parseCidr(subnet)?.range ?? []), ...more],
+      machine: () => {
+        using route = new Netlink();
+        return rangesInUse(route);
+      },
+      pools: this.settings.pools,
+    };
   }
 
   /**
@@ -189,7 +248,7 @@ export class Networks implements Disposable {
     if (found !== undefined) {
       return { subnet: cidrText(rangeOf(parseIp(found.ip) ?? 0, found.prefixLength)), gateway: found.ip };
     }
-    const subnet = chooseSubnet(rangesInUse(route));
+    const subnet = chooseSubnet(rangesInUse(route), this.settings.pools);
     return { subnet: cidrText(subnet), gateway: gatewayOf(subnet) };
   }
 
@@ -205,4 +264,8 @@ export class Networks implements Disposable {
         `${wanted.bridge} (${wanted.subnet ?? 'no addresses'})`,
     );
   }
+}
+
+function ambiguous(ref: string, count: number, by: string): EngineError {
+  return new EngineError('invalid', `network ${ref} is ambiguous (${count} matches found based on ${by})`);
 }

@@ -1,4 +1,5 @@
 import type { Config } from '../config/daemon-config.ts';
+import { parsePool } from './addresses/subnets.ts';
 import { Networks, type NetworkSettings } from './networks.ts';
 
 type Needs = Pick<NetworkSettings, 'background' | 'clock' | 'db' | 'log'> & {
@@ -22,8 +23,9 @@ export function networkParts(
   undo: AsyncDisposableStack,
 ): NetworkParts {
   const { bip, bridge, dataRoot, mtu } = config;
+  const pools = config.defaultAddressPools.flatMap(parsePool);
   const { nameOf } = sandboxOwners;
-  const networks = undo.use(new Networks({ background, bip, bridge, clock, dataRoot, db, log, mtu, nameOf }));
+  const networks = undo.use(new Networks({ background, bip, bridge, clock, dataRoot, db, log, mtu, nameOf, pools }));
   // With the last container its bridge and its rules go too; the next start makes them in milliseconds.
   undo.defer(async () => (sandboxOwners.isAnyAlive() ? undefined : await networks.removeAll()));
   return { networks };

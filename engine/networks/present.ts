@@ -1,13 +1,13 @@
-import { hasAddress, NO_PLACE, type Endpoint, type Place } from './endpoint.ts';
-import { networkOfMode, type NetworkMode } from './mode.ts';
+import { hasAddress, NO_PLACE, type Endpoint, type Place } from './endpoints/endpoint.ts';
+import { parsePort, type PublishedPort } from './endpoints/ports.ts';
+import { DEFAULT_NETWORK, networkOfMode, type NetworkMode } from './mode.ts';
 import type { Networks } from './networks.ts';
-import { parsePort, type PublishedPort } from './ports.ts';
 import type { EndpointWire, Endpoints, NetworkSettings, NetworkWire, PortMap } from './schema.ts';
 import type { NetworkRecord } from './store.ts';
 
 /** A network with the containers that are in it now. */
 export function presentNetwork(networks: Networks, network: NetworkRecord): NetworkWire {
-  const { id, name, driver, createdAt, subnet, gateway } = network;
+  const { id, name, driver, createdAt, custom } = network;
   const { nameOf } = networks.settings;
   return {
     Name: name,
@@ -15,14 +15,14 @@ export function presentNetwork(networks: Networks, network: NetworkRecord): Netw
     Created: createdAt.toString(),
     Scope: 'local',
     Driver: driver,
-    EnableIPv6: false,
+    EnableIPv6: custom?.enableIPv6 ?? false,
     IPAM: {
-      Driver: 'default',
-      Options: null,
-      Config: subnet === undefined ? [] : [{ Subnet: subnet, Gateway: gateway }],
+      Driver: custom?.ipam.driver ?? 'default',
+      Options: custom?.ipam.options ?? null,
+      Config: presentPools(network),
     },
-    Internal: false,
-    Attachable: false,
+    Internal: custom?.internal ?? false,
+    Attachable: custom?.attachable ?? false,
     Ingress: false,
     ConfigFrom: { Network: '' },
     ConfigOnly: false,
@@ -39,16 +39,36 @@ export function presentNetwork(networks: Networks, network: NetworkRecord): Netw
       ]),
     ),
     Options: networks.driverOf(network).options(network),
-    Labels: {},
+    Labels: custom?.labels ?? {},
   };
 }
+
+/** As the client wrote them, or what was chosen. */
+function presentPools({ custom, subnet, gateway }: NetworkRecord): NetworkWire['IPAM']['Config'] {
+  const pools = custom?.ipam.pools ?? [];
+  if (pools.length === 0) return subnet === undefined ? [] : [{ Subnet: subnet, Gateway: gateway }];
+  return pools.map((pool) => ({
+    Subnet: pool.subnet,
+    ...(pool.range !== undefined && { IPRange: pool.range }),
+    ...(pool.gateway !== undefined && { Gateway: pool.gateway }),
+    ...(pool.auxiliary !== undefined && { AuxiliaryAddresses: pool.auxiliary }),
+  }));
+}
+
+/** What a container asks of a network, as it is stored. */
+type Attached = Readonly<{
+  ipam: EndpointWire['IPAMConfig'];
+  links: readonly string[] | null;
+  aliases: readonly string[] | null;
+  networkId: string;
+}>;
 
 /** The fields of a container that its networks need. */
 export type Member = Readonly<{
   /** Its endpoints while it runs; none without a network, or with another container's. */
   endpoints: readonly Endpoint[];
-  /** The id of the network that it was in last; empty before the first start. */
-  networkId: string;
+  /** Its networks by name, also while it does not run. */
+  attachments: Readonly<Record<string, Attached>>;
   mode: NetworkMode;
   /** Config.NetworkDisabled */
   isDisabled: boolean;
@@ -63,7 +83,7 @@ export function networkSettings(member: Member): NetworkSettings {
   const { endpoints, pid } = member;
   const hasSandbox = pid !== undefined && !member.isDisabled && networkOfMode(member.mode) !== undefined;
   // The top level repeats only the endpoint of the default bridge; it is older than networks.
-  const bridged = endpoints.find(hasAddress);
+  const bridged = endpoints.find(({ networkName }) => networkName === DEFAULT_NETWORK);
   return {
     Bridge: '',
     SandboxID: endpoints[0]?.sandboxId ?? '',
@@ -88,20 +108,25 @@ export function networkSettings(member: Member): NetworkSettings {
 }
 
 /** The endpoints of a container by network name, as lists and inspect show them. */
-export function presentEndpoints({ endpoints, networkId, mode, isDisabled }: Member): Endpoints {
-  if (endpoints.length > 0) {
-    return Object.fromEntries(endpoints.map((endpoint) => [endpoint.networkName, presentEndpoint(endpoint)]));
-  }
-  const name = networkOfMode(mode);
-  if (name === undefined || isDisabled) return {};
-  return { [name]: presentEndpoint({ ...NO_PLACE, id: '', networkId }) };
+export function presentEndpoints({ endpoints, attachments }: Pick<Member, 'endpoints' | 'attachments'>): Endpoints {
+  const names = Object.keys(attachments).toSorted();
+  return Object.fromEntries(
+    names.map((name) => {
+      const attached = attachments[name]!;
+      const endpoint = endpoints.find(({ networkName }) => networkName === name);
+      return [name, presentEndpoint(attached, endpoint ?? { ...NO_PLACE, id: '', networkId: attached.networkId })];
+    }),
+  );
 }
 
-function presentEndpoint(endpoint: Place & Pick<Endpoint, 'id' | 'networkId'>): EndpointWire {
+function presentEndpoint(
+  { ipam, links, aliases }: Attached,
+  endpoint: Place & Pick<Endpoint, 'id' | 'networkId'>,
+): EndpointWire {
   return {
-    IPAMConfig: null,
-    Links: null,
-    Aliases: null,
+    IPAMConfig: ipam,
+    Links: links === null ? null : [...links],
+    Aliases: aliases === null ? null : [...aliases],
     NetworkID: endpoint.networkId,
     EndpointID: endpoint.id,
     Gateway: endpoint.gateway,

@@ -13,6 +13,16 @@ const IpamConfig = Type.Object({
   Subnet: Type.Optional(Type.String()),
   IPRange: Type.Optional(Type.String()),
   Gateway: Type.Optional(Type.String()),
+  AuxiliaryAddresses: Type.Optional(Texts),
+});
+
+/** One range of a new network; `AuxAddress` is an older name. */
+const NewIpamConfig = Type.Object({
+  Subnet: Type.Optional(Type.String()),
+  IPRange: Type.Optional(Type.String()),
+  Gateway: Type.Optional(Type.String()),
+  AuxiliaryAddresses: Type.Optional(orNull(Texts)),
+  AuxAddress: Type.Optional(orNull(Texts)),
 });
 
 /** A network as lists and inspects show it. */
@@ -50,11 +60,44 @@ export const CreateNetworkBody = Type.Object({
   Driver: Type.Optional(Type.String({ default: 'bridge' })),
   Internal: Type.Optional(Type.Boolean({ default: false })),
   EnableIPv6: Type.Optional(Type.Boolean({ default: false })),
+  Attachable: Type.Optional(Type.Boolean({ default: false })),
+  IPAM: Type.Optional(
+    orNull(
+      Type.Object({
+        Driver: Type.Optional(Type.String()),
+        Options: Type.Optional(orNull(Texts)),
+        Config: Type.Optional(orNull(Type.Array(orNull(NewIpamConfig)))),
+      }),
+    ),
+  ),
   Options: Type.Optional(orNull(Texts)),
   Labels: Type.Optional(orNull(Texts)),
 });
+export type CreateNetworkBody = Static<typeof CreateNetworkBody>;
 
-export const ConnectBody = Type.Object({ Container: Type.Optional(Type.String()) });
+export const CreatedNetwork = Type.Object({ Id: Type.String(), Warning: Type.String() });
+
+/** What a client asks of one endpoint. */
+export const EndpointSettings = Type.Object({
+  IPAMConfig: Type.Optional(
+    orNull(
+      Type.Object({
+        IPv4Address: Type.Optional(Type.String()),
+        IPv6Address: Type.Optional(Type.String()),
+        LinkLocalIPs: Type.Optional(orNull(Type.Array(Type.String()))),
+      }),
+    ),
+  ),
+  Links: Type.Optional(orNull(Type.Array(Type.String()))),
+  Aliases: Type.Optional(orNull(Type.Array(Type.String()))),
+  MacAddress: Type.Optional(Type.String()),
+});
+export type EndpointSettings = Static<typeof EndpointSettings>;
+
+export const ConnectBody = Type.Object({
+  Container: Type.Optional(Type.String()),
+  EndpointConfig: Type.Optional(orNull(EndpointSettings)),
+});
 export const DisconnectBody = Type.Object({
   Container: Type.Optional(Type.String()),
   Force: Type.Optional(Type.Boolean({ default: false })),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { Database } from '../db/database.ts';
-import { NO_PLACE, type Endpoint } from './endpoint.ts';
+import { NO_PLACE, type Endpoint } from './endpoints/endpoint.ts';
 import { NetworkStore } from './store.ts';
 
 const endpoint: Endpoint = {

@@ -4,7 +4,34 @@ import type { Database } from '../db/database.ts';
 import { Instant } from '../db/decode.ts';
 import { createTable, instantOf, jsonOf, recordOf } from '../db/migration-sql.ts';
 import { RecordTable } from '../db/table.ts';
-import { Endpoint } from './endpoint.ts';
+import { Endpoint } from './endpoints/endpoint.ts';
+
+/** One range of addresses, as the client wrote it. */
+export const PoolConfig = Type.Object({
+  subnet: Type.String(),
+  range: Type.Optional(Type.String()),
+  gateway: Type.Optional(Type.String()),
+  auxiliary: Type.Optional(Type.Record(Type.String(), Type.String())),
+});
+export type PoolConfig = Readonly<Static<typeof PoolConfig>>;
+
+const texts = Type.Record(Type.String(), Type.String());
+
+/** What a client asked of a network. Option names are docker's, whatever prefix the client used. */
+const Custom = Type.Object({
+  internal: Type.Boolean(),
+  attachable: Type.Boolean(),
+  enableIPv6: Type.Boolean(),
+  options: texts,
+  labels: texts,
+  ipam: Type.Object({
+    driver: Type.String(),
+    options: Type.Union([texts, Type.Null()]),
+    /** Empty: the addresses were chosen. */
+    pools: Type.Immutable(Type.Array(PoolConfig)),
+  }),
+});
+export type Custom = Readonly<Static<typeof Custom>>;
 
 /** A network. `bridge`, `subnet` and `gateway` exist only for the driver `bridge`, once the bridge was set up. */
 const NetworkRecord = Type.Object({
@@ -16,6 +43,8 @@ const NetworkRecord = Type.Object({
   bridge: Type.Optional(Type.String()),
   subnet: Type.Optional(Type.String()),
   gateway: Type.Optional(Type.String()),
+  /** Only of a network that a client has made. */
+  custom: Type.Optional(Custom),
 });
 export type NetworkRecord = Readonly<Static<typeof NetworkRecord>>;
 
@@ -106,7 +135,7 @@ export class NetworkStore {
       name: 'networks',
       schema: NetworkRecord,
       id: ({ id }) => id,
-      unique: { name: ({ name }) => name },
+      groups: { name: ({ name }) => name },
     });
     this.#endpoints = new RecordTable(db, {
       name: 'endpoints',
@@ -116,7 +145,7 @@ export class NetworkStore {
         place: ({ containerId, networkId }) => `${containerId} ${networkId}`,
         address: ({ networkId, ipAddress }) => (ipAddress === '' ? undefined : `${networkId} ${ipAddress}`),
       },
-      groups: { container: ({ containerId }) => containerId },
+      groups: { container: ({ containerId }) => containerId, network: ({ networkId }) => networkId },
     });
   }
 
@@ -124,8 +153,9 @@ export class NetworkStore {
     return this.#networks.all();
   }
 
-  networkNamed(name: string): NetworkRecord | undefined {
-    return this.#networks.by('name', name);
+  /** The networks of a name, the oldest first: a name may be taken twice. */
+  networksNamed(name: string): readonly NetworkRecord[] {
+    return this.#networks.in('name', name);
   }
 
   network(id: string): NetworkRecord | undefined {
@@ -134,6 +164,10 @@ export class NetworkStore {
 
   saveNetwork(network: NetworkRecord): void {
     this.#networks.put(network);
+  }
+
+  deleteNetwork({ id }: NetworkRecord): void {
+    this.#networks.delete(id);
   }
 
   endpoints(): readonly Endpoint[] {
@@ -145,8 +179,18 @@ export class NetworkStore {
     return this.#endpoints.in('container', containerId);
   }
 
+  /** The same array as long as nothing changes. */
+  endpointsIn(networkId: string): readonly Endpoint[] {
+    return this.#endpoints.in('network', networkId);
+  }
+
   insertEndpoint(endpoint: Endpoint): void {
     this.#endpoints.insert(endpoint);
+  }
+
+  /** Replaces the record of an endpoint whose ports have moved. */
+  saveEndpoint(endpoint: Endpoint): void {
+    this.#endpoints.put(endpoint);
   }
 
   deleteEndpoint({ id }: Endpoint): void {

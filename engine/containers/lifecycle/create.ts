@@ -15,12 +15,12 @@ import type { Runtimes } from '../../runtime/runtimes.ts';
 import type { CreateVolumeNeeds } from '../../volumes/create.ts';
 import type { RemoveVolumeNeeds } from '../../volumes/remove.ts';
 import { emitContainer } from '../container-events.ts';
+import { requestedAttachments } from '../networks/attachments.ts';
 import { containerFolder } from '../runs/places.ts';
 import type { VolumeMountNeeds } from '../runs/preparation/volume-mounts.ts';
 import type { CreateBody } from '../schema.ts';
 import { checkAgainstModes, commandOf, completeConfig } from '../settings/container-config.ts';
 import { containerName } from '../settings/container-name.ts';
-import { checkEndpoints } from '../settings/endpoints.ts';
 import type { HostConfigBody } from '../settings/host-config/host-config-schema.ts';
 import { completeHostConfig } from '../settings/host-config/host-config.ts';
 import { withoutUnsupported } from '../settings/limits/supported-limits.ts';
@@ -64,7 +64,11 @@ export async function createContainer(
   engine.runtimes.get(asked.Runtime);
   const support = limitSupport(detectCgroups());
   const { hostConfig, warnings } = withoutUnsupported(withOthersById(engine.containers, asked), support);
-  warnings.push(...checkEndpoints(body.NetworkingConfig ?? {}, asked.NetworkMode));
+  const requestedNetworks = requestedAttachments(engine.networks, body.NetworkingConfig ?? {}, {
+    networkMode: asked.NetworkMode,
+    isDisabled: body.NetworkDisabled === true,
+  });
+  warnings.push(...requestedNetworks.warnings);
   const hostname = hostConfig.NetworkMode === 'host' ? hostName() : '';
   const config = completeConfig(id, body, image.config, hostname);
   const { path, args } = commandOf(config);
@@ -84,7 +88,7 @@ export async function createContainer(
     imageName: body.Image ?? '',
     config,
     hostConfig,
-    networkingConfig: body.NetworkingConfig ?? {},
+    attachments: requestedNetworks.attachments,
     path,
     args,
     state: { status: 'created', exitCode: 0 },

@@ -1,11 +1,8 @@
-import { closeSync, openSync, readSync, writeFileSync } from 'node:fs';
-
 import type { Config } from '../../config/daemon-config.ts';
 import { EngineError } from '../../lib/errors.ts';
-import { hasAddress } from '../../networks/endpoint.ts';
-import { isDefaultNetwork, networkModeOf } from '../../networks/mode.ts';
+import { DEFAULT_NETWORK, isDefaultNetwork, networkModeOf } from '../../networks/mode.ts';
 import type { Networks } from '../../networks/networks.ts';
-import { etcFilesOf } from '../runs/preparation/etc-files.ts';
+import { rewriteHosts } from '../runs/preparation/etc-files.ts';
 import type { HostConfig } from '../settings/host-config/host-config-schema.ts';
 import { isAlive } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';
@@ -13,8 +10,6 @@ import { linkVariables } from './link-environment.ts';
 import { networkOwner } from './network-owner.ts';
 
 type Needs = { config: Config; containers: ContainerStore; networks: Networks };
-
-const HOSTS_LIMIT_BYTES = 1024 * 1024;
 
 /** A link to a container under an `alias`. In the record it is `<id>:<alias>`, because a name may change. */
 type Link = Readonly<{ alias: string; target: Container }>;
@@ -102,7 +97,7 @@ export function tellLinkedAddress(engine: Needs, id: string): void {
     if (!isAlive(other.state) || !usesLinks(other)) continue;
     for (const { alias, target } of linksOf(engine.containers, other)) {
       if (target.id !== id) continue;
-      changeAddress(etcFilesOf(engine.config, other.id).hosts, alias, address);
+      rewriteHosts(engine.config, other.id, (lines) => lines.map((line) => withAddress(line, alias, address)));
     }
   }
 }
@@ -136,26 +131,7 @@ function usesLinks({ hostConfig }: { hostConfig: HostConfig }): boolean {
 }
 
 function addressOf({ networks }: Pick<Needs, 'networks'>, { id }: Pick<Container, 'id'>): string {
-  return networks.endpointsOf(id).find(hasAddress)?.ipAddress ?? '';
-}
-
-/** Written in place, because the file is mounted into the container, which may have changed it. */
-function changeAddress(path: string, alias: string, address: string): void {
-  const bytes = firstBytes(path, HOSTS_LIMIT_BYTES + 1);
-  if (bytes.length > HOSTS_LIMIT_BYTES) return;
-  const lines = bytes.toString().split('\n');
-  writeFileSync(path, lines.map((line) => withAddress(line, alias, address)).join('\n'));
-}
-
-/** Reads up to a limit instead of asking for the size, which may change before the read. */
-function firstBytes(path: string, limit: number): Buffer {
-  const file = openSync(path, 'r');
-  try {
-    const buffer = Buffer.alloc(limit);
-    return buffer.subarray(0, readSync(file, buffer));
-  } finally {
-    closeSync(file);
-  }
+  return networks.endpointsOf(id).find(({ networkName }) => networkName === DEFAULT_NETWORK)?.ipAddress ?? '';
 }
 
 function withAddress(line: string, alias: string, address: string): string {

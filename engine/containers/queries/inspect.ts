@@ -7,7 +7,6 @@ import type { Layers } from '../../layers/layers.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { Deliveries } from '../../logs/delivery/deliveries.ts';
-import { networkModeOf, networkOfMode } from '../../networks/mode.ts';
 import type { Networks } from '../../networks/networks.ts';
 import type { HealthChecks } from '../health/checks.ts';
 import { presentLinks } from '../links/links.ts';
@@ -54,7 +53,6 @@ function isSame(one: Around, other: Around): boolean {
   return (
     one.endpoints === other.endpoints &&
     one.health === other.health &&
-    one.networkId === other.networkId &&
     one.imageName === other.imageName &&
     one.filesOf === other.filesOf &&
     one.delivery === other.delivery &&
@@ -76,7 +74,6 @@ export function aroundOf(
     config: engine.config,
     now: engine.clock.now(),
     endpoints,
-    networkId: endpoints[0]?.networkId ?? lastNetworkId(engine.networks, container),
     imageName: imageNameOf(engine.images, container),
     health: engine.health.of(container.id),
     execIds: whole ? engine.execs.runningIn(container.id) : [],
@@ -95,12 +92,6 @@ function filesOwner(containers: ContainerStore, container: Container): string {
     if (!(error instanceof EngineError)) throw error;
     return container.id;
   }
-}
-
-/** Only for an existing network: a daemon without a bridge has no network `bridge`. */
-function lastNetworkId(networks: Networks, { state, hostConfig }: Container): string {
-  const name = state.status === 'created' ? undefined : networkOfMode(networkModeOf(hostConfig.NetworkMode));
-  return networks.list().find((network) => network.name === name)?.id ?? '';
 }
 
 /** If the name belongs to another image now, the id is shown, as in docker. */

@@ -1,6 +1,5 @@
 import { anyValue, booleanFilter, labelsMatch, textFilter, type Filters } from '../../http/values/filters.ts';
 import { EngineError } from '../../lib/errors.ts';
-import { networkModeOf, networkOfMode } from '../../networks/mode.ts';
 import { listedPorts } from '../../networks/present.ts';
 import { wireStatus } from '../present.ts';
 import type { ListQuery } from '../schema.ts';
@@ -107,12 +106,15 @@ function ancestorsOf(
   return found;
 }
 
-function isIn({ networks }: InspectNeeds, { id, hostConfig }: Container, wanted: string): boolean {
-  const isNamed = networkOfMode(networkModeOf(hostConfig.NetworkMode)) === wanted;
-  const endpoints = networks.endpointsOf(id);
+function isIn({ networks }: InspectNeeds, { id, attachments }: Container, wanted: string): boolean {
   return (
-    isNamed || endpoints.some(({ networkName, networkId }) => networkName === wanted || networkId.startsWith(wanted))
+    Object.entries(attachments).some(([name, { networkId }]) => name === wanted || isId(networkId, wanted)) ||
+    networks.endpointsOf(id).some(({ networkName, networkId }) => networkName === wanted || isId(networkId, wanted))
   );
+}
+
+function isId(networkId: string, wanted: string): boolean {
+  return networkId !== '' && networkId.startsWith(wanted);
 }
 
 /** As in dockerd: a port of either filter is enough, and only ports count that a list of containers shows. */

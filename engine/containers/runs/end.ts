@@ -3,7 +3,7 @@ import type { Database } from '../../db/database.ts';
 import type { ExecStore } from '../../exec/store.ts';
 import { settlesWithin, type Clock } from '../../lib/clock.ts';
 import type { Deliveries } from '../../logs/delivery/deliveries.ts';
-import { closeSandbox, type NetworkNeeds } from '../../networks/sandbox.ts';
+import { closeSandbox, type NetworkNeeds } from '../../networks/endpoints/sandbox.ts';
 import type { ExitStatus } from '../../runtime/exit-status.ts';
 import type { Runtimes } from '../../runtime/runtimes.ts';
 import { removeShimFolder } from '../../runtime/shim/shim-folder.ts';

@@ -6,8 +6,8 @@ import type { Layers } from '../../layers/layers.ts';
 import { nextTurn, settlesWithin } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { KeyLock } from '../../lib/key-lock.ts';
-import { hasAddress, NO_PLACE } from '../../networks/endpoint.ts';
-import { openSandbox } from '../../networks/sandbox.ts';
+import { hasAddress, type Endpoint } from '../../networks/endpoints/endpoint.ts';
+import { openSandbox } from '../../networks/endpoints/sandbox.ts';
 import { prepareResources } from '../../oci/resources.ts';
 import { rootSeenBy } from '../../oci/root-files.ts';
 import { appArmorProfile, ensureProfile } from '../../oci/security/apparmor.ts';
@@ -18,6 +18,7 @@ import { Shim, type ShimOptions } from '../../runtime/shim/shim.ts';
 import { StartFailed } from '../../runtime/start-failure.ts';
 import { emitContainer, emitMounts } from '../container-events.ts';
 import { linkEnvironment, linkHosts, tellLinkedAddress } from '../links/links.ts';
+import { asOfNow } from '../networks/attachments.ts';
 import { securityOptions } from '../settings/security-option.ts';
 import { isAlive, transition, type Alive } from '../state.ts';
 import type { Container } from '../store.ts';
@@ -113,7 +114,6 @@ async function launch(engine: StartNeeds, claimed: Container): Promise<void> {
   const container = { ...withOwnersHostname(engine.containers, claimed), mounts };
   const links = linkHosts(engine, container);
   const { netns, endpoints } = await openSandbox(engine, sandboxRequest(container));
-  const place = endpoints.find(hasAddress) ?? NO_PLACE;
   mkdirSync(containerFolder(engine.config, id), { recursive: true, mode: 0o710 });
   if (container.logPath !== '') mkdirSync(dirname(container.logPath), { recursive: true, mode: 0o710 });
   const memory = sharedMemoryOf(engine, container);
@@ -125,7 +125,7 @@ async function launch(engine: StartNeeds, claimed: Container): Promise<void> {
     root: overlay.target,
     user: await userOf(container, rootSeenBy(shim.pid, overlay)),
     namespaces: namespacesOf(engine, container, netns === undefined ? undefined : shim.pid),
-    files: filesFor(engine, container, { ...place, links }),
+    files: filesFor(engine, container, { ...addressesOf(endpoints), links }),
     shm: memory?.target,
     linkVariables: linkEnvironment(engine, container),
     cgroup: runtimeCgroupOf(container),
@@ -144,6 +144,12 @@ async function launch(engine: StartNeeds, claimed: Container): Promise<void> {
   engine.background.untilDone('tell linked containers of an address', { container: id }, () =>
     tellLinkedAddress(engine, id),
   );
+}
+
+/** What the hosts file says of the container itself. */
+function addressesOf(endpoints: readonly Endpoint[]): { addresses: string[]; gateway: string } {
+  const addressed = endpoints.filter(hasAddress);
+  return { addresses: addressed.map(({ ipAddress }) => ipAddress), gateway: addressed[0]?.gateway ?? '' };
 }
 
 /** The next start waits for it, and it for the end of the processes. */
@@ -170,6 +176,7 @@ export function recordRun(engine: StartNeeds, id: string, state: Alive): void {
       error: '',
       oomKilled: false,
       stoppedByUser: false,
+      attachments: asOfNow(current, engine.networks.endpointsOf(id)),
     }));
     emitMounts(engine.events, running);
     emitContainer(engine.events, 'start', running);

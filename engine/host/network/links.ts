@@ -26,6 +26,7 @@ const IFLA_INFO_DATA = 2;
 const IFLA_INFO_SLAVE_KIND = 4;
 const IFLA_INFO_SLAVE_DATA = 5;
 const IFLA_BRPORT_MODE = 4;
+const IFLA_BRPORT_ISOLATED = 33;
 const VETH_INFO_PEER = 1;
 const IFF_UP = 1;
 const HEADER_BYTES = 16;
@@ -120,6 +121,8 @@ export type LinkChange = Readonly<{
   name?: string;
   /** For a port of a bridge: whether packets may leave by the port they came in. */
   hairpin?: boolean;
+  /** For a port of a bridge: whether it exchanges packets with the bridge alone, not with other such ports. */
+  isolated?: boolean;
   /** Moves the link into another namespace. */
   netns?: number;
 }>;
@@ -132,13 +135,17 @@ export function changeLink(index: number, change: LinkChange): Message {
   if (change.mtu !== undefined) parts.push(attribute(IFLA.mtu, u32(change.mtu)));
   if (change.master !== undefined) parts.push(attribute(IFLA.master, u32(change.master)));
   if (change.alias !== undefined) parts.push(attribute(IFLA.alias, text(change.alias)));
-  if (change.hairpin !== undefined) {
-    const mode = attribute(IFLA_BRPORT_MODE, Buffer.from([change.hairpin ? 1 : 0]));
+  const ofPort = [...flag(IFLA_BRPORT_MODE, change.hairpin), ...flag(IFLA_BRPORT_ISOLATED, change.isolated)];
+  if (ofPort.length > 0) {
     const kind = attribute(IFLA_INFO_SLAVE_KIND, text('bridge'));
-    parts.push(nested(IFLA.linkInfo, kind, nested(IFLA_INFO_SLAVE_DATA, mode)));
+    parts.push(nested(IFLA.linkInfo, kind, nested(IFLA_INFO_SLAVE_DATA, ...ofPort)));
   }
   if (change.netns !== undefined) parts.push(attribute(IFLA.netnsFd, u32(change.netns)));
   return linkMessage(RTM.newLink, { index, up: change.up }, 'RTM_NEWLINK', [index, change], parts);
+}
+
+function flag(attributeType: number, value: boolean | undefined): Buffer[] {
+  return value === undefined ? [] : [attribute(attributeType, Buffer.from([value ? 1 : 0]))];
 }
 
 /** Removes a link. For a veth the kernel blocks the caller for some 15 ms: drop its namespace instead. */

@@ -68,7 +68,25 @@ export class Netlink implements Disposable {
    */
   apply(...messages: readonly Message[]): void {
     const first = this.#sequence + 1;
-    this.#send(messages.map((message) => encode(message, NLM_F.request | NLM_F.ack, ++this.#sequence)));
+    this.#send(this.#encoded(messages));
+    this.#takeAnswers(messages, first);
+  }
+
+  /** The same for changes that the kernel is slow with: another thread waits for it. Nothing else may use the socket. */
+  async applyInBackground(...messages: readonly Message[]): Promise<void> {
+    const first = this.#sequence + 1;
+    const bytes = Buffer.concat(this.#encoded(messages));
+    const { promise, resolve, reject } = Promise.withResolvers<number>();
+    send.async(this.#fd, bytes, bytes.length, 0, (error, sent) => (error === null ? resolve(sent) : reject(error)));
+    check(await promise, 'send', ['netlink', bytes.length]);
+    this.#takeAnswers(messages, first);
+  }
+
+  #encoded(messages: readonly Message[]): Buffer[] {
+    return messages.map((message) => encode(message, NLM_F.request | NLM_F.ack, ++this.#sequence));
+  }
+
+  #takeAnswers(messages: readonly Message[], first: number): void {
     const errors: SystemError[] = [];
     for (let open = messages.length; open > 0;) {
       for (const { type, flags, sequence, body } of this.#receive(messages[0]!)) {

@@ -1,4 +1,4 @@
-import { filters, unknown, missing, NOT_BUILT, type StatusRows } from './row.ts';
+import { filters, unknown, type StatusRows } from './row.ts';
 
 export const networkRows = {
   'GET /networks': {
@@ -15,34 +15,39 @@ export const networkRows = {
   },
   'POST /networks/create': {
     statuses: [201, 403, 404, 500],
-    never: NOT_BUILT,
     cases: [
-      missing('/networks/create', { body: { Name: 'mine' } }),
+      [201, 'made', '/networks/create', { body: { Name: 'mine' } }],
       [403, 'a predefined name', '/networks/create', { body: { Name: 'bridge' } }],
+      [404, 'an unknown driver', '/networks/create', { body: { Name: 'other', Driver: 'nope' } }],
       [400, 'no name', '/networks/create', { body: {} }],
+      [409, 'the name is taken', '/networks/create', { body: { Name: 'mine', CheckDuplicate: true } }],
     ],
   },
   'POST /networks/{id}/connect': {
     statuses: [200, 403, 404, 500],
-    never: NOT_BUILT,
     cases: [
-      missing('/networks/bridge/connect', { body: { Container: 'running' } }),
+      [200, 'connected', '/networks/mine/connect', { body: { Container: 'running' }, type: '' }],
+      [403, 'it is in it', '/networks/mine/connect', { body: { Container: 'running' } }],
       [403, 'no containers join it so', '/networks/host/connect', { body: { Container: 'running' } }],
       unknown('/networks/nope/connect', { body: { Container: 'running' } }),
+      unknown('/networks/mine/connect', { body: { Container: 'nope' } }),
     ],
   },
   'POST /networks/{id}/disconnect': {
     statuses: [200, 403, 404, 500],
-    never: NOT_BUILT,
     cases: [
-      missing('/networks/bridge/disconnect', { body: { Container: 'running' } }),
+      [200, 'disconnected', '/networks/mine/disconnect', { body: { Container: 'running' }, type: '' }],
+      [500, 'it is not in it', '/networks/mine/disconnect', { body: { Container: 'running' } }],
       [403, 'no containers leave it so', '/networks/host/disconnect', { body: { Container: 'running' } }],
       unknown('/networks/nope/disconnect', { body: { Container: 'running' } }),
     ],
   },
   'DELETE /networks/{id}': {
     statuses: [204, 403, 404, 500],
-    never: { 204: 'there are only the predefined ones yet' },
-    cases: [[403, 'a predefined one', '/networks/bridge'], unknown('/networks/nope')],
+    cases: [
+      [204, 'removed', '/networks/mine'],
+      [403, 'a predefined one', '/networks/bridge'],
+      unknown('/networks/nope'),
+    ],
   },
 } as const satisfies StatusRows;

@@ -3,7 +3,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { SystemError } from '../../host/libc.ts';
-import { addAddress, deleteAddress, listAddresses, listRoutes } from '../../host/network/addresses.ts';
+import { addAddress, deleteAddress, listAddresses, listRoutes, type Address } from '../../host/network/addresses.ts';
 import {
   changeLink,
   createBridge,
@@ -15,7 +15,7 @@ import {
 } from '../../host/network/links.ts';
 import type { Netlink } from '../../host/network/netlink.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
-import { ipText, parseIp, rangeOf, type Cidr } from '../cidr.ts';
+import { ipText, parseIp, rangeOf, type Cidr } from '../addresses/cidr.ts';
 
 const OWNER_PREFIX = 'gantry ';
 const ALIAS_MAX_BYTES = 250;
@@ -29,8 +29,8 @@ export function checkBridgeName(name: string): void {
 }
 
 /** The bridge of that name, if it exists and this daemon may use it. */
-export function findBridge(route: Netlink, name: string, dataRoot: string): Link | undefined {
-  const link = findLink(route, name);
+export function findBridge(route: Netlink, name: string, dataRoot: string, known?: KnownLinks): Link | undefined {
+  const link = known === undefined ? findLink(route, name) : known.links.get(name);
   if (link === undefined) return undefined;
   if (link.kind !== 'bridge') throw new EngineError('invalid', `bridge: the link ${name} is not a bridge`);
   const owner = ownerOf(link);
@@ -46,34 +46,74 @@ export function findBridge(route: Netlink, name: string, dataRoot: string): Link
 
 type BridgeSpec = Readonly<{ name: string; dataRoot: string; gateway: string; prefixLength: number; mtu: number }>;
 
+/** The machine's links and addresses, read once for many networks. */
+export type KnownLinks = Readonly<{ links: ReadonlyMap<string, Link>; addresses: readonly Address[] }>;
+
+export function knownLinks(route: Netlink): KnownLinks {
+  return {
+    links: new Map(listLinks(route).map((link) => [link.name, link])),
+    addresses: listAddresses(route),
+  };
+}
+
 /** Creates the bridge, or completes an existing one, and enables forwarding. */
-export function ensureBridge(route: Netlink, spec: BridgeSpec): Link {
-  const existing = findBridge(route, spec.name, spec.dataRoot);
-  if (existing === undefined) {
-    // A MAC address of its own; otherwise the bridge uses the lowest of its ports', which changes with every container.
-    const mac = macText(Buffer.concat([Buffer.from([0x02, 0x42]), randomBytes(4)]));
-    route.apply(createBridge({ name: spec.name, mac, mtu: spec.mtu }));
+export function ensureBridge(route: Netlink, spec: BridgeSpec, known?: KnownLinks): Link {
+  const existing = findBridge(route, spec.name, spec.dataRoot, known);
+  if (existing === undefined) return makeBridge(route, spec);
+  const ours = ownerOf(existing) !== undefined;
+  const alias = aliasOf(spec.dataRoot);
+  if (!existing.up || (ours && existing.alias !== alias)) {
+    route.apply(changeLink(existing.index, { up: true, ...(ours ? { alias } : {}) }));
   }
-  const link = existing ?? getLink(route, spec.name);
-  const ours = existing === undefined || ownerOf(existing) !== undefined;
-  route.apply(changeLink(link.index, { up: true, ...(ours ? { alias: aliasOf(spec.dataRoot) } : {}) }));
-  const addresses = listAddresses(route).filter((address) => address.link === link.index);
+  const addresses = (known?.addresses ?? listAddresses(route)).filter((address) => address.link === existing.index);
   // Addresses of an earlier --bip. On a foreign bridge other addresses are left alone.
   const old = ours ? addresses.filter(({ ip }) => ip !== spec.gateway) : [];
   if (old.length > 0) route.apply(...old.map(deleteAddress));
   if (!addresses.some(({ ip }) => ip === spec.gateway)) {
-    route.apply(addAddress({ link: link.index, ip: spec.gateway, prefixLength: spec.prefixLength }));
+    route.apply(addAddress({ link: existing.index, ip: spec.gateway, prefixLength: spec.prefixLength }));
   }
-  writeFileSync(`/proc/sys/net/ipv4/conf/${spec.name}/route_localnet`, '1');
+  enableForwarding(spec.name);
+  return existing;
+}
+
+function makeBridge(route: Netlink, { name, mtu, dataRoot, gateway, prefixLength }: BridgeSpec): Link {
+  // A MAC address of its own; otherwise the bridge uses the lowest of its ports', which changes with every container.
+  const mac = macText(Buffer.concat([Buffer.from([0x02, 0x42]), randomBytes(4)]));
+  route.apply(createBridge({ name, mac, mtu }));
+  const link = getLink(route, name);
+  try {
+    route.apply(
+      changeLink(link.index, { up: true, alias: aliasOf(dataRoot) }),
+      addAddress({ link: link.index, ip: gateway, prefixLength }),
+    );
+    enableForwarding(name);
+  } catch (error) {
+    route.apply(deleteLink(link.index));
+    throw error;
+  }
+  return link;
+}
+
+function enableForwarding(bridge: string): void {
+  writeFileSync(`/proc/sys/net/ipv4/conf/${bridge}/route_localnet`, '1');
   writeFileSync('/proc/sys/net/ipv4/ip_forward', '1');
-  return getLink(route, link.index);
+}
+
+/** Whether this daemon has made a bridge of that name, which is there. */
+export function isOwnBridge(route: Netlink, name: string, dataRoot: string): boolean {
+  const link = findLink(route, name);
+  return link !== undefined && ownerOf(link) === ownerOf({ alias: aliasOf(dataRoot) });
+}
+
+/** The bridges that this daemon has made, by name. */
+export function ownBridges({ links }: KnownLinks, dataRoot: string): string[] {
+  const alias = aliasOf(dataRoot);
+  return [...links.values()].filter((link) => link.kind === 'bridge' && link.alias === alias).map(({ name }) => name);
 }
 
 /** Removes a bridge of this daemon; does nothing for foreign and missing ones. */
 export function removeBridge(route: Netlink, name: string, dataRoot: string): void {
-  const link = findLink(route, name);
-  if (link === undefined || ownerOf(link) !== ownerOf({ alias: aliasOf(dataRoot) })) return;
-  route.apply(deleteLink(link.index));
+  if (isOwnBridge(route, name, dataRoot)) route.apply(deleteLink(getLink(route, name).index));
 }
 
 /** The first IPv4 address of a link, for a foreign bridge. */

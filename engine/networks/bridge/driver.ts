@@ -1,24 +1,44 @@
-import type { NetworkDriver } from '../driver.ts';
-import type { BridgeNetwork } from './bridge-network.ts';
+import { EngineError } from '../../lib/errors.ts';
+import type { NetworkDriver } from '../drivers/driver.ts';
+import { OPTION_PREFIXES } from '../options.ts';
+import type { NetworkRecord } from '../store.ts';
+import type { Bridges } from './bridges.ts';
 
-/** `bridge` exists from the daemon's start to its end. */
-export function bridgeDriver(bridge: () => BridgeNetwork, started: () => BridgeNetwork | undefined): NetworkDriver {
+type Hooks = Readonly<{
+  /** Undefined before the daemon's start and after its end. */
+  bridges: () => Bridges | undefined;
+  create: (network: NetworkRecord) => NetworkRecord;
+}>;
+
+/** The driver `bridge`, over the bridges that exist from the daemon's start to its end. */
+export function bridgeDriver({ bridges, create }: Hooks): NetworkDriver {
+  const started = (): Bridges => {
+    const all = bridges();
+    if (all === undefined) throw new EngineError('notFound', 'network bridge not found');
+    return all;
+  };
   return {
     name: 'bridge',
-    prepare: async () => await bridge().admit(),
-    join: (_network, wanted) => bridge().join(wanted),
-    leave: (_network, { ipAddress }) => started()?.leave(ipAddress),
-    publish: (_network, { ipAddress }, wanted) => bridge().publish(ipAddress, wanted),
-    unpublish: (_network, { ipAddress }, ports) => started()?.unpublish(ipAddress, ports),
-    options: ({ bridge: name }) => {
-      const on = started();
-      return name === undefined || on === undefined ? {} : optionsOf(name, on.settings.mtu);
+    create,
+    remove: ({ id }) => bridges()?.remove(id),
+    prepare: async ({ id }) => await started().admit(id),
+    join: ({ id }, wanted) => started().join(id, wanted),
+    joinInto: ({ id }, wanted, within) => started().joinInto(id, wanted, within),
+    leave: ({ id }, place, within) => bridges()?.leave(id, place, within),
+    publish: ({ id }, place, wanted) => started().publish(id, place, wanted),
+    unpublish: (_network, place, ports) => bridges()?.unpublish(place, ports),
+    movePorts: (from, to, ports) => started().movePorts(from, to, ports),
+    leadsOut: ({ custom }) => custom?.internal !== true,
+    options: (network) => {
+      if (network.custom !== undefined) return { ...network.custom.options };
+      const all = bridges();
+      return all?.has(network.id) === true ? usualOptions(network.bridge!, all.get(network.id).settings.mtu) : {};
     },
   };
 }
 
 /** Under the specification's names, and under those of dockerd. */
-function optionsOf(bridge: string, mtu: number): Record<string, string> {
+function usualOptions(bridge: string, mtu: number): Record<string, string> {
   const options = {
     'bridge.default_bridge': 'true',
     'bridge.enable_icc': 'true',
@@ -28,8 +48,6 @@ function optionsOf(bridge: string, mtu: number): Record<string, string> {
     'driver.mtu': String(mtu),
   };
   return Object.fromEntries(
-    ['com.docker.network', 'com.engine.network'].flatMap((prefix) =>
-      Object.entries(options).map(([key, value]) => [`${prefix}.${key}`, value]),
-    ),
+    OPTION_PREFIXES.flatMap((prefix) => Object.entries(options).map(([key, value]) => [`${prefix}.${key}`, value])),
   );
 }

@@ -1,4 +1,5 @@
 import type { Nftables, NftObject, NftRule } from '../../host/network/nftables.ts';
+import { USER_BRIDGE_PREFIX } from './bridge-settings.ts';
 import type { BridgeRules } from './ruleset.ts';
 
 /**
@@ -12,11 +13,20 @@ export function admitForwarding(nft: Nftables, owner: string, networks: readonly
   const chain = nft.list('list chain ip filter FORWARD');
   const present = new Set(rulesOf(chain ?? []).map(({ comment }) => comment));
   const commands = chain === undefined ? CHAIN : [];
-  const missing = networks
-    .flatMap(({ bridge }) => [`iifname "${bridge}"`, `oifname "${bridge}"`])
+  const missing = [...new Set(networks.map(({ bridge }) => patternOf(bridge)))]
+    .flatMap((bridge) => [`iifname "${bridge}"`, `oifname "${bridge}"`])
     .filter((match) => !present.has(commentOf(owner, match)))
     .map((match) => `insert rule ip filter FORWARD ${match} counter accept comment "${commentOf(owner, match)}"`);
   if (missing.length > 0) nft.run([...commands, ...missing].join('\n'));
+}
+
+/** Removes the accepting rules of one network. False: they are those of others as well. */
+export function dropForwardingOf(nft: Nftables, owner: string, { bridge }: BridgeRules): boolean {
+  if (patternOf(bridge) !== bridge) return false;
+  const own = new Set([`iifname "${bridge}"`, `oifname "${bridge}"`].map((match) => commentOf(owner, match)));
+  const rules = rulesOf(nft.list('list chain ip filter FORWARD') ?? []).filter(({ comment }) => own.has(comment ?? ''));
+  if (rules.length > 0) nft.run(rules.map(deleteRule).join('\n'));
+  return true;
 }
 
 /** Removes the accepting rules, and the chain if its table is otherwise empty. */
@@ -25,11 +35,20 @@ export function dropForwarding(nft: Nftables, owner: string): void {
     comment?.startsWith(`${owner} `),
   );
   if (ours.length === 0) return;
-  nft.run(ours.map(({ handle }) => `delete rule ip filter FORWARD handle ${handle}`).join('\n'));
+  nft.run(ours.map(deleteRule).join('\n'));
   const left = nft.list('list table ip filter') ?? [];
   const chains = left.flatMap(({ chain }) => (chain === undefined ? [] : [chain]));
   const bare = rulesOf(left).length === 0 && chains.every((chain) => chain.name === 'FORWARD');
   if (bare && chains[0]?.policy === 'accept') nft.run('delete table ip filter');
+}
+
+/** One pattern for all user networks, so that their number does not lengthen the chain. */
+export function patternOf(bridge: string): string {
+  return bridge.startsWith(USER_BRIDGE_PREFIX) ? `${USER_BRIDGE_PREFIX}*` : bridge;
+}
+
+function deleteRule({ handle }: NftRule): string {
+  return `delete rule ip filter FORWARD handle ${handle}`;
 }
 
 const CHAIN: readonly string[] = [

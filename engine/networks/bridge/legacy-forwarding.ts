@@ -1,6 +1,8 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
+import { USER_BRIDGE_PREFIX } from './bridge-settings.ts';
+
 const execute = promisify(execFile);
 
 /**
@@ -19,7 +21,8 @@ export async function dropLegacyForwarding(bridge: string): Promise<void> {
   for (const rule of rules(bridge)) await iptables('-D', rule);
 }
 
-function rules(bridge: string): string[][] {
+function rules(name: string): string[][] {
+  const bridge = name.startsWith(USER_BRIDGE_PREFIX) ? `${USER_BRIDGE_PREFIX}+` : name;
   return [
     ['FORWARD', '-i', bridge, '-j', 'ACCEPT'],
     ['FORWARD', '-o', bridge, '-j', 'ACCEPT'],

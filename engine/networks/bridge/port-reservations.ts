@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { SystemError } from '../../host/libc.ts';
 import { reservePort } from '../../host/network/sockets.ts';
 import { EngineError } from '../../lib/errors.ts';
-import type { Protocol, PublishedPort, WantedPort } from '../ports.ts';
+import type { Protocol, PublishedPort, WantedPort } from '../endpoints/ports.ts';
 
 const TAKEN = 'address already in use';
 const ALLOCATED = 'port is already allocated';

@@ -6,7 +6,7 @@ import { after, test } from 'node:test';
 import { becomeTestHost, HOST_IP, TestDaemon } from '@gantry/testing/network-host.ts';
 import { Peer } from '@gantry/testing/peer.ts';
 
-import { closeSandbox } from '../sandbox.ts';
+import { closeSandbox } from '../endpoints/sandbox.ts';
 
 const BRIDGED_FILTERING = '/proc/sys/net/bridge/bridge-nf-call-iptables';
 

@@ -6,7 +6,7 @@ import { changeLink, createVeth, getLink } from '../../host/network/links.ts';
 import { Netlink } from '../../host/network/netlink.ts';
 import type { Background } from '../../lib/background.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
-import { LOOPBACK, prepareNetns } from '../namespace.ts';
+import { LOOPBACK, prepareNetns } from '../endpoints/namespace.ts';
 
 /** The usual stock; grows while starts come faster than new sandboxes are made. */
 const MINIMUM_READY = 4;
@@ -15,18 +15,19 @@ const MAXIMUM_READY = 32;
 const REFILL_AFTER_MS = 5;
 const SHRINK_AFTER_MS = 60_000;
 
-/** A network namespace whose `eth0` is a port of the bridge; loopback is up, addresses are not set. */
+/** A network namespace with `eth0`, whose other end is a port of the bridge; loopback is up, addresses are not set. */
 export type Sandbox = Readonly<{
   netns: number;
   /** A netlink socket inside the namespace. */
   inside: Netlink;
   /** Index of `eth0` inside. */
   eth0: number;
-  /** The other end, on the bridge. */
+  /** The other end. */
   port: Readonly<{ index: number; name: string }>;
 }>;
 
-type BridgePort = Readonly<{ route: Netlink; bridge: number; mtu: number }>;
+/** `bridge`: undefined for a stock that serves several; leaving a bridge is slow, joining one is not. */
+type BridgePort = Readonly<{ route: Netlink; bridge: number | undefined; mtu: number }>;
 
 /** A stock of sandboxes: making one takes 1.5 ms, setting the address of a ready one 0.3 ms. */
 export class Sandboxes implements Disposable {
@@ -115,7 +116,7 @@ function makeSandbox({ route, bridge, mtu }: BridgePort): Sandbox {
   inside.apply(changeLink(LOOPBACK, { up: true }), changeLink(eth0, { up: true }));
   const port = getLink(route, name).index;
   // With br_netfilter, a container that calls its own published port gets the answer through the port it came from.
-  route.apply(changeLink(port, { hairpin: true }));
+  if (bridge !== undefined) route.apply(changeLink(port, { hairpin: true }));
   const sandbox = { netns, inside, eth0, port: { index: port, name } };
   undo.move();
   return sandbox;

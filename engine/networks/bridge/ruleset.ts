@@ -1,25 +1,38 @@
-import type { PublishedPort } from '../ports.ts';
+import type { PublishedPort } from '../endpoints/ports.ts';
 
-export type BridgeRules = Readonly<{ bridge: string; subnet: string }>;
+export type BridgeRules = Readonly<{
+  bridge: string;
+  subnet: string;
+  isInternal: boolean;
+  allowsTraffic: boolean;
+  isMasqueraded: boolean;
+}>;
 export type Published = Readonly<{ ipAddress: string; port: PublishedPort }>;
 
 /**
  * All packet rules of one daemon as one nft table, written anew in one transaction: a packet meets the old rules or
- * the new ones, never a half.
+ * the new ones, never a half. Networks and ports are elements of sets, so the thousandth costs a packet what the first
+ * did.
  *
  * - `publish` translates a published port. It serves packets from outside and from containers (`prerouting`) and the
- *   host's own (`output`), there also those to 127.0.0.1: the bridge has route_localnet for that.
+ *   host's own (`output`), there also those to 127.0.0.1: the bridges have route_localnet for that.
  * - route_localnet would open the host's loopback to containers: `loopback` drops what comes from a bridge with such
  *   an address, and nothing that arrives for 127.0.0.0/8 is translated.
  * - A container that reaches a neighbour, or itself, by a published port must see the bridge as its peer, otherwise
  *   the answer would take the short way past the translation.
- * - From outside only what was published, or what belongs to a connection of a container, gets to a container.
+ * - From outside and from other networks only what was published, or what belongs to a connection of a container, gets
+ *   to a container. Of an internal network nothing leaves, and nothing gets in.
  */
 export function tableText(table: string, networks: readonly BridgeRules[], published: readonly Published[]): string {
   return `
 add table ip ${table}
 delete table ip ${table}
 table ip ${table} {
+  set bridges { type ifname; }
+  set internal { type ifname; }
+  set joined { type ifname . ifname; }
+  set own { type ifname . ipv4_addr; flags interval; }
+  set masqueraded { type ipv4_addr; flags interval; }
   map published { type inet_proto . inet_service : ipv4_addr . inet_service; ${elements(published.filter(isAny))} }
   map published_at {
     type ipv4_addr . inet_proto . inet_service : ipv4_addr . inet_service
@@ -31,8 +44,8 @@ table ip ${table} {
   }
   chain loopback {
     type filter hook prerouting priority raw; policy accept;
-    ${lines(networks, ({ bridge }) => `iifname "${bridge}" ip saddr 127.0.0.0/8 drop`)}
-    ${lines(networks, ({ bridge }) => `iifname "${bridge}" ip daddr 127.0.0.0/8 drop`)}
+    iifname @bridges ip saddr 127.0.0.0/8 drop
+    iifname @bridges ip daddr 127.0.0.0/8 drop
   }
   chain prerouting {
     type nat hook prerouting priority dstnat; policy accept;
@@ -45,19 +58,48 @@ table ip ${table} {
   }
   chain postrouting {
     type nat hook postrouting priority srcnat; policy accept;
-    ${lines(networks, ({ bridge }) => `oifname "${bridge}" ip saddr 127.0.0.0/8 masquerade`)}
-    ${lines(networks, ({ bridge, subnet }) => `oifname "${bridge}" ip saddr ${subnet} ct status dnat masquerade`)}
-    ${lines(networks, ({ bridge, subnet }) => `oifname != "${bridge}" ip saddr ${subnet} masquerade`)}
+    oifname @bridges ip saddr 127.0.0.0/8 masquerade
+    oifname . ip saddr @own ct status dnat masquerade
+    ip saddr @masqueraded oifname . ip saddr != @own masquerade
   }
   chain forward {
     type filter hook forward priority filter; policy accept;
-    ${lines(networks, ({ bridge }) => `iifname "${bridge}" oifname "${bridge}" accept`)}
-    ${lines(networks, ({ bridge }) => `oifname "${bridge}" ct state established,related accept`)}
-    ${lines(networks, ({ bridge }) => `oifname "${bridge}" ct status dnat accept`)}
-    ${lines(networks, ({ bridge }) => `oifname "${bridge}" drop`)}
+    oifname @bridges jump inwards
+    iifname @internal drop
+  }
+  chain inwards {
+    iifname . oifname @joined accept
+    iifname @internal drop
+    oifname @internal drop
+    ct state established,related accept
+    ct status dnat accept
+    drop
   }
 }
+${networks.map((network) => addBridgeText(table, network)).join('\n')}
 `;
+}
+
+/** The commands that admit a network. */
+export function addBridgeText(table: string, network: BridgeRules): string {
+  return elementsOf(network)
+    .map(([set, element]) => `add element ip ${table} ${set} { ${element} }`)
+    .join('\n');
+}
+
+/** The commands that forget a network, each for itself. */
+export function deleteBridgeTexts(table: string, network: BridgeRules): string[] {
+  return elementsOf(network).map(([set, element]) => `delete element ip ${table} ${set} { ${element} }`);
+}
+
+function elementsOf({ bridge, subnet, isInternal, allowsTraffic, isMasqueraded }: BridgeRules): [string, string][] {
+  return [
+    ['bridges', `"${bridge}"`],
+    ['own', `"${bridge}" . ${subnet}`],
+    ...(allowsTraffic ? [['joined', `"${bridge}" . "${bridge}"`] as [string, string]] : []),
+    ...(isInternal ? [['internal', `"${bridge}"`] as [string, string]] : []),
+    ...(isMasqueraded && !isInternal ? [['masqueraded', subnet] as [string, string]] : []),
+  ];
 }
 
 /** The commands that publish ports, as one transaction. */
@@ -90,8 +132,4 @@ function valueOf({ ipAddress, port }: Published): string {
 
 function isAny({ port }: Published): boolean {
   return port.hostIp === '0.0.0.0';
-}
-
-function lines(networks: readonly BridgeRules[], line: (network: BridgeRules) => string): string {
-  return networks.map(line).join('\n    ');
 }

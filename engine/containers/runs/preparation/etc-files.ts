@@ -1,4 +1,13 @@
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  chmodSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 
 import type { Config } from '../../../config/daemon-config.ts';
@@ -26,8 +35,8 @@ export function etcFilesOf(config: Config, id: string): EtcFiles {
   return { hostname: join(folder, 'hostname'), hosts: join(folder, 'hosts'), resolvConf: join(folder, 'resolv.conf') };
 }
 
-/** The container's place in its network, without addresses where it has none; `links` are lines for the hosts file. */
-export type Place = Readonly<{ ipAddress: string; gateway: string; links: readonly string[] }>;
+/** The container's place in its networks, without addresses where it has none; `links` are lines for the hosts file. */
+export type Place = Readonly<{ addresses: readonly string[]; gateway: string; links: readonly string[] }>;
 
 /** In another one's network a container is known by that one's name, which is the one in the files that they share. */
 export function withOwnersHostname(containers: ContainerStore, container: Container): Container {
@@ -68,11 +77,54 @@ function hostsOfHost({ hostConfig }: Container): string {
   );
 }
 
-function hostsText({ config, hostConfig }: Container, { ipAddress, gateway, links }: Place): string {
-  const { Hostname, Domainname } = config;
-  const names = Domainname === '' ? Hostname : `${Hostname}.${Domainname} ${Hostname}`;
+/** Adds the line of a network that a running container has joined. */
+export function addHostsAddress(config: Config, container: Container, address: string): void {
+  if (address !== '') appendFileSync(etcFilesOf(config, container.id).hosts, `${ownLine(container, address)}\n`);
+}
+
+/** Takes it away again. */
+export function dropHostsAddress(config: Config, container: Container, address: string): void {
+  if (address === '') return;
+  const own = ownLine(container, address);
+  rewriteHosts(config, container.id, (lines) => lines.filter((line) => line !== own));
+}
+
+const HOSTS_LIMIT_BYTES = 1024 * 1024;
+
+/**
+ * Changes the lines of a container's hosts file. Written in place, because the file is mounted into the container, which
+ * may have changed it: one that is too large is left alone.
+ */
+export function rewriteHosts(
+  config: Config,
+  id: string,
+  change: (lines: readonly string[]) => readonly string[],
+): void {
+  const { hosts } = etcFilesOf(config, id);
+  const bytes = firstBytes(hosts, HOSTS_LIMIT_BYTES + 1);
+  if (bytes.length > HOSTS_LIMIT_BYTES) return;
+  writeFileSync(hosts, change(bytes.toString().split('\n')).join('\n'));
+}
+
+/** Reads up to a limit instead of asking for the size, which may change before the read. */
+function firstBytes(path: string, limit: number): Buffer {
+  const file = openSync(path, 'r');
+  try {
+    const buffer = Buffer.alloc(limit);
+    return buffer.subarray(0, readSync(file, buffer));
+  } finally {
+    closeSync(file);
+  }
+}
+
+function ownLine({ config: { Hostname, Domainname } }: Container, address: string): string {
+  return `${address}\t${Domainname === '' ? Hostname : `${Hostname}.${Domainname} ${Hostname}`}`;
+}
+
+function hostsText(container: Container, { addresses, gateway, links }: Place): string {
+  const { hostConfig } = container;
   const extra = extraHosts(hostConfig.ExtraHosts, gateway);
-  const own = ipAddress === '' ? [] : [`${ipAddress}\t${names}`];
+  const own = addresses.map((address) => ownLine(container, address));
   return `${[...LOCAL, ...extra, ...links, ...own].join('\n')}\n`;
 }
 

@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import type { Config } from '../../../config/daemon-config.ts';
 import { EngineError } from '../../../lib/errors.ts';
 import { sharedWith } from '../../../lib/shared-namespace.ts';
+import type { PortRequest, SandboxRequest } from '../../../networks/endpoints/sandbox.ts';
 import { networkModeOf } from '../../../networks/mode.ts';
-import type { SandboxRequest } from '../../../networks/sandbox.ts';
 import type { Namespaces } from '../../../oci/description.ts';
+import { wantedEndpoints } from '../../networks/attachments.ts';
 import { isAlive } from '../../state.ts';
 import type { Container, ContainerStore } from '../../store.ts';
 import { containerFolder } from '../places.ts';
@@ -14,13 +15,22 @@ import { containerFolder } from '../places.ts';
 type Needs = { config: Config; containers: ContainerStore };
 
 /** What the container asks of the network. */
-export function sandboxRequest({ id, name, config, hostConfig }: Container): SandboxRequest {
+export function sandboxRequest(container: Container): SandboxRequest {
+  const { config, hostConfig } = container;
   return {
-    containerId: id,
-    containerName: name,
+    ...portRequest(container),
     mode: networkModeOf(hostConfig.NetworkMode),
     isDisabled: config.NetworkDisabled === true,
     mac: config.MacAddress,
+    endpoints: wantedEndpoints(container),
+  };
+}
+
+/** The ports that it wants to be reached by. */
+export function portRequest({ id, name, config, hostConfig }: Container): PortRequest {
+  return {
+    containerId: id,
+    containerName: name,
     portBindings: hostConfig.PortBindings,
     publishAll: hostConfig.PublishAllPorts,
     exposed: Object.keys(config.ExposedPorts ?? {}),

@@ -7,7 +7,7 @@ import { settlesWithin, type Clock } from '../../../lib/clock.ts';
 import { EngineError, hasCode } from '../../../lib/errors.ts';
 import { bufferPath } from '../../../logs/delivery/buffer-path.ts';
 import { tellUndelivered } from '../../../logs/delivery/deliveries.ts';
-import { reconcile as reconcileNetworks } from '../../../networks/sandbox.ts';
+import { reconcile as reconcileNetworks } from '../../../networks/endpoints/sandbox.ts';
 import { ForeignShim } from '../../../runtime/shim/handshake.ts';
 import { Shim } from '../../../runtime/shim/shim.ts';
 import type { SetAside } from '../../../trees/set-aside.ts';

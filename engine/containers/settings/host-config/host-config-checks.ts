@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import { isSlice, type CgroupDriver } from '../../../host/cgroups/cgroup-driver.ts';
 import { EngineError, refuseIf } from '../../../lib/errors.ts';
 import { sharedWith } from '../../../lib/shared-namespace.ts';
-import { wantedPorts } from '../../../networks/ports.ts';
+import { wantedPorts } from '../../../networks/endpoints/ports.ts';
 import { deviceRule } from '../../../oci/resources.ts';
 import { wantedCapabilities } from '../../../oci/security/capabilities.ts';
 import { tmpfsOptions } from '../../../oci/tmpfs-options.ts';

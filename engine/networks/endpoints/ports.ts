@@ -1,7 +1,7 @@
 import { Type, type Static } from 'typebox';
 
-import { EngineError } from '../lib/errors.ts';
-import { parseIp } from './cidr.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { parseIp } from '../addresses/cidr.ts';
 
 export type Protocol = 'tcp' | 'udp';
 
@@ -22,6 +22,7 @@ export type PortBindings = Readonly<
 export type WantedPort = Readonly<{
   containerPort: number;
   protocol: Protocol;
+  /** Empty: the address that the network publishes on. */
   hostIp: string;
   range?: Readonly<{ first: number; last: number }>;
 }>;
@@ -39,7 +40,7 @@ export function wantedPorts(bindings: PortBindings, publishAll: boolean, exposed
   if (!publishAll) return wanted;
   const bound = new Set(wanted.map(({ containerPort, protocol }) => `${containerPort}/${protocol}`));
   const more = exposed.map(parsePort).filter((port) => !bound.has(`${port.containerPort}/${port.protocol}`));
-  return [...wanted, ...more.map((port) => ({ ...port, hostIp: ANY }))];
+  return [...wanted, ...more.map((port) => ({ ...port, hostIp: '' }))];
 }
 
 export const ANY = '0.0.0.0';
@@ -55,7 +56,7 @@ export function parsePort(key: string): { containerPort: number; protocol: Proto
 }
 
 function parseHostIp(text: string): string {
-  if (text === '') return ANY;
+  if (text === '') return text;
   if (parseIp(text) === undefined) {
     throw new EngineError('invalid', `invalid host IP of a published port: "${text}" is not an IPv4 address`);
   }

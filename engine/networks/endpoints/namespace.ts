@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs';
 
-import { newNetns } from '../host/namespaces.ts';
-import { changeLink } from '../host/network/links.ts';
-import { Netlink } from '../host/network/netlink.ts';
-import { hasCode } from '../lib/errors.ts';
+import { newNetns } from '../../host/namespaces.ts';
+import { changeLink } from '../../host/network/links.ts';
+import { Netlink } from '../../host/network/netlink.ts';
+import { hasCode } from '../../lib/errors.ts';
 
 /** A namespace with only loopback, for the network `none` and for containers without a network. */
 export function loopbackNetns(): number {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 
 import { AddressLeases, macOf } from './address-leases.ts';
 import { cidrText, parseCidr, type Cidr } from './cidr.ts';
-import { chooseSubnet, parseBip } from './subnets.ts';
+import { chooseSubnet, parseBip, parsePool } from './subnets.ts';
 
 const range = (text: string): Cidr => parseCidr(text)!.range;
 
@@ -25,7 +25,31 @@ test('the first range that overlaps nothing is chosen', () => {
 });
 
 test('a machine that uses every private range is told to name one', () => {
-  assert.throws(() => chooseSubnet([range('172.16.0.0/12'), range('192.168.0.0/16')]), /--bip/);
+  assert.throws(() => chooseSubnet([range('172.16.0.0/12'), range('192.168.0.0/16')]), /available, non-overlapping/);
+});
+
+test('the subnets of a setting are taken one after the other', () => {
+  const pools = parsePool('base=10.9.0.0/16,size=24');
+
+  assert.equal(pools.length, 256);
+  assert.equal(cidrText(chooseSubnet([range('10.9.0.0/23')], pools)), '10.9.2.0/24');
+  for (const text of ['', 'base=10.9.0.0/16', 'base=x,size=24', 'base=10.9.0.0/16,size=8', 'base=10.0.0.0/8,size=31']) {
+    assert.throws(() => parsePool(text), { kind: 'invalid' });
+  }
+});
+
+test('addresses are chosen in the range, static ones in the whole subnet', () => {
+  const leases = new AddressLeases(range('10.0.0.0/24'), ['10.0.0.1'], range('10.0.0.252/30'));
+
+  const chosen = [leases.take(), leases.take(), leases.take()];
+
+  assert.deepEqual(chosen, ['10.0.0.252', '10.0.0.253', '10.0.0.254']);
+  assert.throws(() => leases.take(), { kind: 'failed' });
+  assert.equal(leases.take('10.0.0.9'), '10.0.0.9');
+  leases.release('10.0.0.9');
+  assert.throws(() => leases.take(), { kind: 'failed' });
+  leases.release('10.0.0.253');
+  assert.equal(leases.take(), '10.0.0.253');
 });
 
 test('bip gives the gateway and its range', () => {
@@ -75,7 +99,8 @@ test('an address of one’s own choice is inside, free and no name of the range'
 
   assert.equal(leases.take('10.0.0.5'), '10.0.0.5');
   assert.throws(() => leases.take('10.0.0.5'), { kind: 'forbidden' });
-  for (const ip of ['10.0.0.0', '10.0.0.7', '10.0.0.8', 'x']) assert.throws(() => leases.take(ip), { kind: 'invalid' });
+  for (const ip of ['10.0.0.0', '10.0.0.7']) assert.throws(() => leases.take(ip), { kind: 'forbidden' });
+  for (const ip of ['10.0.0.8', 'x']) assert.throws(() => leases.take(ip), { kind: 'invalid' });
 });
 
 test('the MAC address spells the address', () => {

@@ -7,13 +7,13 @@ import { test } from 'node:test';
 import { becomeTestHost, HOST_IP, TestDaemon } from '@gantry/testing/network-host.ts';
 import { Peer } from '@gantry/testing/peer.ts';
 
-import { withNetns } from '../host/namespaces.ts';
-import { addAddress, listAddresses } from '../host/network/addresses.ts';
-import { changeLink, createBridge, deleteLink, getLink, listLinks } from '../host/network/links.ts';
-import { Netlink } from '../host/network/netlink.ts';
-import { Nftables } from '../host/network/nftables.ts';
-import { checkBridgeName } from './bridge/bridge-link.ts';
-import { networkModeOf } from './mode.ts';
+import { withNetns } from '../../host/namespaces.ts';
+import { addAddress, listAddresses } from '../../host/network/addresses.ts';
+import { changeLink, createBridge, deleteLink, getLink, listLinks } from '../../host/network/links.ts';
+import { Netlink } from '../../host/network/netlink.ts';
+import { Nftables } from '../../host/network/nftables.ts';
+import { checkBridgeName } from '../bridge/bridge-link.ts';
+import { networkModeOf } from '../mode.ts';
 import { closeSandbox } from './sandbox.ts';
 
 const machine = becomeTestHost();

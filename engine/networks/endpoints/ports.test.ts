@@ -17,10 +17,10 @@ test('bindings are read in every form that clients send', () => {
 
   assert.deepEqual(wantedPorts(bindings, false, ['99/tcp']), [
     // Keys that are whole numbers come first in JavaScript's order of keys.
-    { containerPort: 81, protocol: 'tcp', hostIp: '0.0.0.0', range: undefined },
-    { containerPort: 80, protocol: 'tcp', hostIp: '0.0.0.0', range: { first: 8080, last: 8080 } },
+    { containerPort: 81, protocol: 'tcp', hostIp: '', range: undefined },
+    { containerPort: 80, protocol: 'tcp', hostIp: '', range: { first: 8080, last: 8080 } },
     { containerPort: 80, protocol: 'tcp', hostIp: '127.0.0.1', range: { first: 8000, last: 8010 } },
-    { containerPort: 53, protocol: 'udp', hostIp: '0.0.0.0', range: undefined },
+    { containerPort: 53, protocol: 'udp', hostIp: '', range: undefined },
   ]);
 });
 

@@ -1,16 +1,18 @@
-import { EngineError } from '../lib/errors.ts';
+import { EngineError } from '../../lib/errors.ts';
 import { cidrText, contains, ipText, lastOf, parseIp, type Cidr } from './cidr.ts';
 
 /** The addresses in use of a network. The lowest free one is taken first, as in dockerd. */
 export class AddressLeases {
+  readonly #subnet: Cidr;
   readonly #range: Cidr;
   readonly #used = new Set<number>();
   #lowest: number;
 
-  /** `used` counts the gateway. */
-  constructor(range: Cidr, used: readonly string[]) {
+  /** `used` counts the gateway; `range`: where addresses are chosen, if not in the whole subnet. */
+  constructor(subnet: Cidr, used: readonly string[], range = subnet) {
+    this.#subnet = subnet;
     this.#range = range;
-    this.#lowest = range.base + 1;
+    this.#lowest = this.#first;
     for (const ip of used) {
       const address = parseIp(ip);
       if (address !== undefined) this.#used.add(address);
@@ -28,11 +30,15 @@ export class AddressLeases {
   release(ip: string): void {
     const address = parseIp(ip);
     if (address === undefined || !this.#used.delete(address)) return;
-    this.#lowest = Math.min(this.#lowest, address);
+    if (contains(this.#range, address)) this.#lowest = Math.max(this.#first, Math.min(this.#lowest, address));
+  }
+
+  get #first(): number {
+    return Math.max(this.#range.base, this.#subnet.base + 1);
   }
 
   #next(): number {
-    const last = lastOf(this.#range);
+    const last = Math.min(lastOf(this.#range) + 1, lastOf(this.#subnet));
     while (this.#lowest < last && this.#used.has(this.#lowest)) this.#lowest += 1;
     if (this.#lowest >= last) {
       throw new EngineError(
@@ -46,10 +52,12 @@ export class AddressLeases {
   #checked(wanted: string): number {
     const address = parseIp(wanted);
     if (address === undefined) throw new EngineError('invalid', `invalid IPv4 address: ${wanted}`);
-    const inside = contains(this.#range, address) && address !== this.#range.base && address !== lastOf(this.#range);
-    if (!inside)
-      throw new EngineError('invalid', `${wanted} is not an address of the network ${cidrText(this.#range)}`);
-    if (this.#used.has(address)) throw new EngineError('forbidden', 'Address already in use');
+    if (!contains(this.#subnet, address)) {
+      const reason = "It does not belong to any of this network's subnets";
+      throw new EngineError('invalid', `Invalid address ${wanted}: ${reason}`);
+    }
+    const isEdge = address === this.#subnet.base || address === lastOf(this.#subnet);
+    if (isEdge || this.#used.has(address)) throw new EngineError('forbidden', 'Address already in use');
     return address;
   }
 }

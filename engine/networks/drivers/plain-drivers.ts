@@ -1,6 +1,6 @@
+import { NO_PLACE } from '../endpoints/endpoint.ts';
+import { loopbackNetns } from '../endpoints/namespace.ts';
 import type { NetworkDriver } from './driver.ts';
-import { NO_PLACE } from './endpoint.ts';
-import { loopbackNetns } from './namespace.ts';
 
 /** The machine's own network: no namespace to create, only a record of the endpoint. */
 export const hostDriver: NetworkDriver = {

@@ -1,0 +1,126 @@
+import { isIPv4 } from 'node:net';
+
+import { EngineError, refuseIf } from '../../lib/errors.ts';
+import type { Endpoint } from '../../networks/endpoints/endpoint.ts';
+import type { WantedEndpoint } from '../../networks/endpoints/sandbox.ts';
+import { isPredefinedName, networkModeOf, networkOfMode } from '../../networks/mode.ts';
+import type { Networks } from '../../networks/networks.ts';
+import type { EndpointSettings } from '../../networks/schema.ts';
+import type { NetworkingConfig } from '../schema.ts';
+import type { Attachment, Container } from '../store.ts';
+
+type Attachments = Readonly<Record<string, Attachment>>;
+
+const SHORT_ID_LETTERS = 12;
+
+/**
+ * The networks of a new container by their names, and warnings for settings that docker ignores. Throws `invalid` for
+ * settings that the network cannot fulfil.
+ */
+export function requestedAttachments(
+  networks: Networks,
+  { EndpointsConfig }: NetworkingConfig,
+  { networkMode, isDisabled }: { networkMode: string; isDisabled: boolean },
+): { attachments: Attachments; warnings: string[] } {
+  const mode = networkModeOf(networkMode);
+  const own = networkOfMode(mode);
+  const wanted = new Map<string, EndpointSettings>();
+  for (const [ref, settings] of Object.entries(EndpointsConfig ?? {}))
+    wanted.set(nameOf(networks, ref), settings ?? {});
+  const names = [...wanted.keys()].toSorted();
+  // Host and none cannot be had beside others, and without a network of its own a container can have none.
+  if (mode.kind !== 'network') {
+    const others = names.filter((name) => name !== own);
+    refuseIf(others.length > 0, severalNetworks(own === undefined ? names : [own, ...others]));
+  }
+  const alone = names.filter((name) => name === 'host' || name === 'none');
+  refuseIf(alone.length > 0 && names.length > 1, severalNetworks(names));
+  if (own === undefined || (isDisabled && mode.kind !== 'host')) return { attachments: {}, warnings: [] };
+  // As in dockerd the network of one endpoint stands for that of the mode; several come beside it.
+  if (names.length !== 1 && (names.length === 0 || networkMode !== 'default')) wanted.set(own, wanted.get(own) ?? {});
+  const warnings = [...wanted].flatMap(([name, settings]) => checkSettings(name, settings));
+  const attachments = [...wanted].map(([name, settings]) => [name, attachmentOf(settings)] as const);
+  return { attachments: Object.fromEntries(attachments), warnings };
+}
+
+function nameOf(networks: Networks, ref: string): string {
+  if (ref === 'default') return 'bridge';
+  const known = networks.list().some(({ id, name }) => name === ref || id.startsWith(ref));
+  return known ? networks.find(ref).name : ref;
+}
+
+function severalNetworks(names: readonly string[]): string {
+  return `Container cannot be connected to network endpoints: ${names.join(', ')}`;
+}
+
+/** Checks what does not depend on the network as it is at the start. Returns warnings. */
+export function checkSettings(name: string, { IPAMConfig, Aliases, Links }: EndpointSettings): string[] {
+  const { IPv4Address = '', IPv6Address = '', LinkLocalIPs } = IPAMConfig ?? {};
+  if (!isPredefinedName(name)) {
+    refuseIf(IPv4Address !== '' && !isIPv4(IPv4Address), `invalid IPv4 address: ${IPv4Address}`);
+    refuseIf(IPv6Address !== '' && !IPv6Address.includes(':'), `invalid IPv6 address: ${IPv6Address}`);
+    return [];
+  }
+  refuseIf(
+    IPv4Address !== '' || IPv6Address !== '',
+    'user specified IP address is supported on user defined networks only',
+  );
+  refuseIf(
+    (Aliases ?? []).length > 0,
+    'network-scoped alias is supported only for containers in user defined networks',
+  );
+  return [
+    ...((LinkLocalIPs ?? []).length === 0
+      ? []
+      : ['Link-local addresses count on user defined networks only. Discarded.']),
+    ...((Links ?? []).length === 0 ? [] : ['Links of an endpoint count on user defined networks only. Discarded.']),
+  ];
+}
+
+/** The settings of a client as they are stored, before the container has been in the network. */
+export function attachmentOf({ IPAMConfig, Links, Aliases, MacAddress }: EndpointSettings): Attachment {
+  const aliases = Aliases ?? [];
+  return {
+    ipam: IPAMConfig ?? null,
+    links: Links == null || Links.length === 0 ? null : Links,
+    aliases: aliases.length === 0 ? null : aliases,
+    macAddress: MacAddress ?? '',
+    networkId: '',
+  };
+}
+
+/** With the names that every container has in a user network: its short id, and its hostname if that is another. */
+export function withOwnNames(container: Pick<Container, 'id' | 'name' | 'config'>, attachment: Attachment): Attachment {
+  const { id, name, config } = container;
+  const own = [id.slice(0, SHORT_ID_LETTERS), ...(config.Hostname === name ? [] : [config.Hostname])];
+  return { ...attachment, aliases: [...new Set([...(attachment.aliases ?? []), ...own.filter((one) => one !== '')])] };
+}
+
+/** The attachments of a running container: with the ids of its networks, and its own names there. */
+export function asOfNow(container: Container, endpoints: readonly Endpoint[]): Attachments {
+  const joined = endpoints.map(({ networkId, networkName }): [string, Attachment] => {
+    const attachment = { ...(container.attachments[networkName] ?? attachmentOf({})), networkId };
+    return [networkName, isPredefinedName(networkName) ? attachment : withOwnNames(container, attachment)];
+  });
+  return { ...container.attachments, ...Object.fromEntries(joined) };
+}
+
+/** What a start asks of the networks: the network of the mode first, which becomes `eth0`, the others by name. */
+export function wantedEndpoints({ attachments, hostConfig }: Container): WantedEndpoint[] {
+  const first = networkOfMode(networkModeOf(hostConfig.NetworkMode));
+  const entries = Object.entries(attachments).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return [...entries.filter(([name]) => name === first), ...entries.filter(([name]) => name !== first)].map(
+    ([name, { ipam, macAddress, networkId }]) => ({
+      // A user network of the same name that was made since is another one, as in dockerd.
+      ref: networkId === '' || isPredefinedName(name) ? name : networkId,
+      ip: ipam?.IPv4Address,
+      mac: macAddress,
+    }),
+  );
+}
+
+/** The name under which a container is attached to a network. Throws `failed` if it is not. */
+export function attachedName({ id, attachments }: Container, network: string): string {
+  if (Object.hasOwn(attachments, network)) return network;
+  throw new EngineError('failed', `container ${id} is not connected to network ${network}`);
+}

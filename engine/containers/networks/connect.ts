@@ -1,0 +1,118 @@
+import { closeSync, openSync } from 'node:fs';
+
+import type { Config } from '../../config/daemon-config.ts';
+import { EngineError, hasCode, refuseIf } from '../../lib/errors.ts';
+import type { KeyLock } from '../../lib/key-lock.ts';
+import { joinRunning, leaveRunning } from '../../networks/endpoints/connect.ts';
+import { cannotShare, type NetworkNeeds } from '../../networks/endpoints/sandbox.ts';
+import { isPredefinedName, networkModeOf } from '../../networks/mode.ts';
+import type { EndpointSettings } from '../../networks/schema.ts';
+import type { NetworkRecord } from '../../networks/store.ts';
+import { addHostsAddress, dropHostsAddress } from '../runs/preparation/etc-files.ts';
+import { portRequest } from '../runs/preparation/namespaces.ts';
+import { isAlive } from '../state.ts';
+import type { Container, ContainerStore } from '../store.ts';
+import { attachedName, attachmentOf, checkSettings, withOwnNames } from './attachments.ts';
+
+export type ConnectNeeds = NetworkNeeds & { config: Config; containers: ContainerStore; locks: KeyLock };
+
+type Wanted = Readonly<{ network: string; container: string }>;
+
+/**
+ * Puts a container into one more network: at once if it runs, otherwise with its next start. Specification, endpoint 54.
+ *
+ * Throws `notFound`, `forbidden`, and `invalid` where the networks do not go together.
+ */
+export async function connectContainer(
+  engine: ConnectNeeds,
+  { network: networkRef, container: ref }: Wanted,
+  settings: EndpointSettings,
+): Promise<void> {
+  const network = engine.networks.find(networkRef);
+  refuseHost(network);
+  refuseIf(ref === '', 'invalid name or ID supplied: ""');
+  const { id } = engine.containers.find(ref);
+  using _lock = await engine.locks.hold(id);
+  const container = engine.containers.find(id);
+  checkModes(container, network);
+  checkSettings(network.name, settings);
+  const { name } = network;
+  const attach = (networkId: string): void => {
+    engine.containers.change(id, (current) => {
+      const asked = attachmentOf(settings);
+      const attachment = isPredefinedName(name) ? asked : withOwnNames(current, asked);
+      return { ...current, attachments: { ...current.attachments, [name]: { ...attachment, networkId } } };
+    });
+  };
+  if (!isAlive(container.state)) {
+    attach('');
+    return;
+  }
+  using within = enter(container.state.pid);
+  const endpoint = await joinRunning(
+    engine,
+    { ref: network.id, ip: settings.IPAMConfig?.IPv4Address, mac: settings.MacAddress },
+    { within, request: portRequest(container), commit: () => attach(network.id) },
+  );
+  addHostsAddress(engine.config, container, endpoint.ipAddress);
+}
+
+/**
+ * Takes a container out of a network. `force` makes no difference: nothing but the records can be in the way here.
+ * Specification, endpoint 55.
+ */
+export async function disconnectContainer(
+  engine: ConnectNeeds,
+  { network: networkRef, container: ref }: Wanted,
+): Promise<void> {
+  const network = engine.networks.find(networkRef);
+  refuseHost(network);
+  refuseIf(ref === '', 'invalid name or ID supplied: ""');
+  const { id } = engine.containers.find(ref);
+  using _lock = await engine.locks.hold(id);
+  const container = engine.containers.find(id);
+  const name = attachedName(container, network.name);
+  const detach = (): void => {
+    engine.containers.change(id, (current) => {
+      const { [name]: _left, ...rest } = current.attachments;
+      return { ...current, attachments: rest };
+    });
+  };
+  const endpoint = engine.networks.endpointsOf(id).find(({ networkId }) => networkId === network.id);
+  if (!isAlive(container.state) || endpoint === undefined) {
+    detach();
+    return;
+  }
+  using within = enter(container.state.pid);
+  leaveRunning(engine, endpoint, { within, request: portRequest(container), commit: detach });
+  dropHostsAddress(engine.config, container, endpoint.ipAddress);
+}
+
+function refuseHost(network: NetworkRecord): void {
+  if (network.custom !== undefined || network.name !== 'host') return;
+  throw new EngineError('forbidden', cannotShare(network).message);
+}
+
+function checkModes({ attachments, hostConfig, state }: Container, network: NetworkRecord): void {
+  const { kind } = networkModeOf(hostConfig.NetworkMode);
+  const shares = kind === 'host' || (kind === 'container' && isAlive(state));
+  refuseIf(
+    shares,
+    'container sharing network namespace with another container or host cannot be connected to any other network',
+  );
+  const isNone = network.custom === undefined && network.name === 'none';
+  if ((isNone && Object.keys(attachments).length > 0) || Object.hasOwn(attachments, 'none')) {
+    throw cannotShare({ ...network, name: 'none' });
+  }
+}
+
+/** The network namespace of a process. */
+function enter(pid: number): Disposable & { netns: number } {
+  try {
+    const netns = openSync(`/proc/${pid}/ns/net`, 'r');
+    return { netns, [Symbol.dispose]: () => closeSync(netns) };
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT') && !hasCode(error, 'ESRCH')) throw error;
+    throw new EngineError('failed', 'the container has just ended', { cause: error });
+  }
+}

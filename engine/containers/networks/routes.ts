@@ -1,0 +1,28 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+
+import type { Engine } from '../../engine.ts';
+import { ConnectBody, DisconnectBody, NetworkRef } from '../../networks/schema.ts';
+import { connectContainer, disconnectContainer } from './connect.ts';
+
+/** Endpoints 54 and 55: what networks and containers have to do with each other. */
+export const attachmentRoutes =
+  (engine: Engine): FastifyPluginAsyncTypebox =>
+  // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
+  async (http) => {
+    http.post('/networks/:ref/connect', {
+      schema: { params: NetworkRef, body: ConnectBody },
+      handler: async ({ params, body }, reply) => {
+        const wanted = { network: params.ref, container: body.Container ?? '' };
+        await connectContainer(engine, wanted, body.EndpointConfig ?? {});
+        return await reply.code(200).send();
+      },
+    });
+
+    http.post('/networks/:ref/disconnect', {
+      schema: { params: NetworkRef, body: DisconnectBody },
+      handler: async ({ params, body }, reply) => {
+        await disconnectContainer(engine, { network: params.ref, container: body.Container ?? '' });
+        return await reply.code(200).send();
+      },
+    });
+  };

@@ -1,0 +1,99 @@
+import { EngineError, refuseIf } from '../../lib/errors.ts';
+import type { PoolConfig } from '../store.ts';
+import { cidrText, contains, ipText, lastOf, overlaps, parseCidr, parseIp, type Cidr } from './cidr.ts';
+import { chooseSubnet } from './subnets.ts';
+
+/** The addresses of a network. */
+export type Addresses = Readonly<{
+  subnet: Cidr;
+  /** Where addresses are chosen; static ones may be anywhere in the subnet. */
+  range: Cidr;
+  gateway: string;
+  /** Never given to containers. */
+  auxiliary: readonly string[];
+}>;
+
+/** What a network may not overlap, and where addresses are chosen. */
+export type Surroundings = Readonly<{
+  /** Of the other networks. */
+  networks: readonly Cidr[];
+  /** Of the machine's links and routes: only chosen subnets avoid them, as in dockerd. */
+  machine: () => readonly Cidr[];
+  /** Of the setting; empty: the usual ones. */
+  pools: readonly Cidr[];
+}>;
+
+/** Reads and checks a client's range, or chooses one. Throws `invalid` and `forbidden` in dockerd's words. */
+export function addressesOf(name: string, pool: PoolConfig | undefined, around: Surroundings): Addresses {
+  if (pool === undefined) {
+    const subnet = chooseSubnet([...around.networks, ...around.machine()], around.pools);
+    return { subnet, range: subnet, gateway: ipText(subnet.base + 1), auxiliary: [] };
+  }
+  const subnet = parseCidr(pool.subnet)?.range;
+  if (subnet === undefined) {
+    throw new EngineError('invalid', `Invalid subnet ${pool.subnet} : invalid CIDR address: ${pool.subnet}`);
+  }
+  if (around.networks.some((other) => overlaps(other, subnet))) {
+    throw new EngineError('forbidden', 'Pool overlaps with other one on this address space');
+  }
+  const range = rangeWithin(subnet, pool);
+  const auxiliary = auxiliaryOf(name, subnet, pool.auxiliary ?? {});
+  const gateway = gatewayOf(subnet, range, pool.gateway, auxiliary);
+  return { subnet, range, gateway, auxiliary };
+}
+
+function rangeWithin(subnet: Cidr, { subnet: pool, range: text }: PoolConfig): Cidr {
+  if (text === undefined) return subnet;
+  const range = parseCidr(text)?.range;
+  const request = `failed to parse pool request for address space "LocalDefault" pool "${pool}" subpool "${text}"`;
+  if (range === undefined) throw new EngineError('invalid', `${request}: Invalid Address SubPool`);
+  refuseIf(range.base < subnet.base || lastOf(range) > lastOf(subnet), `${request}: it is not within the pool`);
+  return range;
+}
+
+function auxiliaryOf(network: string, subnet: Cidr, named: Readonly<Record<string, string>>): string[] {
+  const taken = new Set<string>();
+  for (const [name, text] of Object.entries(named)) {
+    const address = parseIp(text);
+    refuseIf(
+      address === undefined,
+      `non parsable secondary ip address (${name}:${text}) passed for network ${network}`,
+    );
+    if (!contains(subnet, address!)) {
+      const place = `must belong to the master pool: ${cidrText(subnet)}`;
+      throw new EngineError('forbidden', `auxiliary address: (${name}:${text}) ${place}`);
+    }
+    refuseIf(
+      taken.has(text) || isEdge(subnet, address!),
+      `failed to allocate secondary ip address (${name}:${text}): Address already in use`,
+    );
+    taken.add(text);
+  }
+  return [...taken];
+}
+
+function gatewayOf(subnet: Cidr, range: Cidr, wanted: string | undefined, auxiliary: readonly string[]): string {
+  if (wanted !== undefined) return checkedGateway(subnet, wanted, auxiliary);
+  const taken = new Set(auxiliary.map((ip) => parseIp(ip)));
+  for (let address = Math.max(range.base, subnet.base + 1); address <= lastOf(range); address += 1) {
+    if (address === lastOf(subnet)) break;
+    if (!taken.has(address)) return ipText(address);
+  }
+  throw new EngineError('invalid', 'failed to allocate gateway (): No available addresses on this pool');
+}
+
+function checkedGateway(subnet: Cidr, text: string, auxiliary: readonly string[]): string {
+  const address = parseIp(text);
+  refuseIf(address === undefined, `invalid gateway address ${text} in Ipam configuration`);
+  const refusal = `failed to allocate gateway (${text})`;
+  refuseIf(!contains(subnet, address!), `${refusal}: Requested address is out of range`);
+  refuseIf(isEdge(subnet, address!), `${refusal}: Address already in use`);
+  const same = auxiliary.includes(text);
+  refuseIf(same, `failed to allocate secondary ip address (${text}): Address already in use`);
+  return text;
+}
+
+/** The first and the last address of a subnet belong to nobody. */
+function isEdge(subnet: Cidr, address: number): boolean {
+  return address === subnet.base || address === lastOf(subnet);
+}

@@ -1,0 +1,261 @@
+import type { Logger } from 'pino';
+
+import { SystemError } from '../../host/libc.ts';
+import { withNetns } from '../../host/namespaces.ts';
+import { forgetUdpFlows } from '../../host/network/conntrack.ts';
+import { legacyFilterLayout } from '../../host/network/iptables.ts';
+import { LinkRemoval } from '../../host/network/link-removal.ts';
+import { listLinks } from '../../host/network/links.ts';
+import { Netlink } from '../../host/network/netlink.ts';
+import type { Background } from '../../lib/background.ts';
+import { EngineError } from '../../lib/errors.ts';
+import type { Joined, WantedPlace, Within } from '../drivers/driver.ts';
+import { hasAddress, type Endpoint, type Place } from '../endpoints/endpoint.ts';
+import { dropAddress } from '../endpoints/interfaces.ts';
+import type { PublishedPort, WantedPort } from '../endpoints/ports.ts';
+import { ensureBridge, isOwnBridge, knownLinks, ownBridges, removeBridge, type KnownLinks } from './bridge-link.ts';
+import type { BridgeSettings } from './bridge-settings.ts';
+import { Bridge, linksByName } from './bridge.ts';
+import { Firewall } from './firewall.ts';
+import { admitLegacyForwarding, dropLegacyForwarding } from './legacy-forwarding.ts';
+import { PortReservations } from './port-reservations.ts';
+import { Sandboxes } from './ready-sandboxes.ts';
+
+export type BridgesSettings = Readonly<{
+  /** Of this daemon's rules. */
+  table: string;
+  dataRoot: string;
+  background: Background;
+  log: Logger;
+  /** The endpoints of all networks with a bridge. */
+  endpoints: () => readonly Endpoint[];
+}>;
+
+/** The networks with a bridge: their links, their rules, their published ports, and the stock of ready sandboxes. */
+export class Bridges implements Disposable {
+  readonly #settings: BridgesSettings;
+  readonly #route = new Netlink();
+  readonly #netfilter = new Netlink('netfilter');
+  readonly #removal = new LinkRemoval();
+  readonly #ports = new PortReservations();
+  readonly #bridges = new Map<string, Bridge>();
+  readonly #firewall: Firewall;
+  /** For all networks but the default one, which has a stock of its own; made when the first is used. */
+  #stock: Sandboxes | undefined;
+  #ofDefault: { networkId: string; stock: Sandboxes } | undefined;
+  // The state of the legacy tables when our rules were last seen there.
+  #legacyLayout: string | undefined;
+
+  constructor(settings: BridgesSettings) {
+    this.#settings = settings;
+    this.#firewall = new Firewall(settings.table, () => ({
+      networks: [...this.#bridges.values()].map(({ rules }) => rules),
+      published: settings
+        .endpoints()
+        .filter(({ networkId }) => this.#bridges.has(networkId))
+        .flatMap(({ ipAddress, ports }) => ports.map((port) => ({ ipAddress, port }))),
+    }));
+  }
+
+  /**
+   * At the daemon's start: sets up all networks and rules for the attached containers, without interrupting them.
+   *
+   * A user network that cannot be set up is told and left out; the default one throws.
+   */
+  restore(networks: readonly BridgeSettings[], defaultId: string | undefined): void {
+    const known = knownLinks(this.#route);
+    for (const settings of networks) {
+      try {
+        this.#open(settings, settings.networkId === defaultId, known);
+      } catch (error) {
+        if (settings.networkId === defaultId) throw error;
+        this.#settings.log.error({ err: error, network: settings.networkId }, 'a network cannot be set up');
+      }
+    }
+    this.#bringBack();
+    this.#firewall.write();
+    // Of creations and removals that were cut off.
+    const names = new Set(networks.map(({ name }) => name));
+    for (const name of ownBridges(known, this.#settings.dataRoot)) if (!names.has(name)) this.#removeLink(name);
+  }
+
+  has(networkId: string): boolean {
+    return this.#bridges.has(networkId);
+  }
+
+  /** The network with a bridge. Throws if the daemon could not set it up. */
+  get(networkId: string): Bridge {
+    const bridge = this.#bridges.get(networkId);
+    if (bridge === undefined) throw new EngineError('notFound', `network ${networkId} not found`);
+    return bridge;
+  }
+
+  /** Sandboxes in stock of the default network. */
+  get ready(): number {
+    return this.#ofDefault?.stock.ready ?? 0;
+  }
+
+  /** Sets up a new network. Throws `forbidden` when another has its bridge. */
+  create(settings: BridgeSettings): void {
+    const other = this.#bridges.values().find((bridge) => bridge.settings.name === settings.name);
+    if (other !== undefined) {
+      const [mine, theirs] = [settings, other.settings].map(({ networkId, name }) => `${networkId} (${name})`);
+      const reason = 'networks have same bridge name';
+      throw new EngineError('forbidden', `cannot create network ${mine}: conflicts with network ${theirs}: ${reason}`);
+    }
+    this.#open(settings, false);
+    try {
+      this.#firewall.addBridge(this.get(settings.networkId).rules);
+    } catch (error) {
+      this.remove(settings.networkId);
+      throw error;
+    }
+  }
+
+  /** Takes a network from the machine; its link goes in the background. A missing one is not an error. */
+  remove(networkId: string): void {
+    const bridge = this.#bridges.get(networkId);
+    if (bridge === undefined) return;
+    this.#bridges.delete(networkId);
+    this.#firewall.deleteBridge(bridge.rules);
+    const { name } = bridge.settings;
+    if (isOwnBridge(this.#route, name, this.#settings.dataRoot)) this.#removeLink(name);
+  }
+
+  /** Restores the rules if other programs changed them. Nearly free if they did not. */
+  async admit(networkId: string): Promise<void> {
+    this.#firewall.verify();
+    const layout = legacyFilterLayout();
+    if (layout === undefined || layout === this.#legacyLayout) return;
+    for (const { settings } of this.#bridges.values()) {
+      if (settings.networkId === networkId) await admitLegacyForwarding(settings.name);
+    }
+    this.#legacyLayout = legacyFilterLayout();
+  }
+
+  join(networkId: string, wanted: WantedPlace): Joined {
+    return this.get(networkId).join(wanted);
+  }
+
+  joinInto(networkId: string, wanted: WantedPlace, within: Within): Place {
+    return this.get(networkId).joinInto(wanted, within);
+  }
+
+  /** `within`: the namespace stays, so the address goes at once and the link in the background. */
+  leave(networkId: string, { ipAddress, link }: Place, within: Within | undefined): void {
+    if (within !== undefined) {
+      using inside = withNetns(within.netns, () => new Netlink());
+      dropAddress(inside, ipAddress);
+      this.#removeLink(link);
+    }
+    this.#bridges.get(networkId)?.leave(ipAddress);
+  }
+
+  /** Reserves the host ports and publishes them. All or none; none of an internal network. */
+  publish(networkId: string, { ipAddress }: Place, wanted: readonly WantedPort[]): PublishedPort[] {
+    const { isInternal, hostBinding } = this.get(networkId).settings;
+    if (wanted.length === 0 || isInternal) return [];
+    using undo = new DisposableStack();
+    const ports = wanted.map((one) => {
+      const port = this.#ports.reserve({ ...one, hostIp: one.hostIp || hostBinding });
+      undo.defer(() => this.#ports.release(port));
+      return port;
+    });
+    this.#firewall.publish(ports.map((port) => ({ ipAddress, port })));
+    undo.move();
+    return ports;
+  }
+
+  /** Unpublishes and frees the host ports; missing ones are not an error. */
+  unpublish({ ipAddress }: Place, ports: readonly PublishedPort[]): void {
+    this.#firewall.unpublish(ports.map((port) => ({ ipAddress, port })));
+    for (const port of ports) this.#ports.release(port);
+    if (ports.some(({ protocol }) => protocol === 'udp')) this.#forgetFlows(ipAddress);
+  }
+
+  /** Leads published ports to another endpoint. */
+  movePorts(from: Place, to: Place, ports: readonly PublishedPort[]): void {
+    const at = ({ ipAddress }: Place) => ports.map((port) => ({ ipAddress, port }));
+    this.#firewall.movePorts(at(from), at(to));
+    if (ports.some(({ protocol }) => protocol === 'udp')) this.#forgetFlows(from.ipAddress);
+  }
+
+  /** Removes bridges and rules; attached containers lose their network. */
+  async removeAll(): Promise<void> {
+    const names = [...this.#bridges.values()].map(({ settings }) => settings.name);
+    this[Symbol.dispose]();
+    await removeFromMachine(this.#settings.table, names, this.#settings.dataRoot);
+  }
+
+  /** Closes sockets and ready sandboxes. Bridges and rules stay for the containers that still run. */
+  [Symbol.dispose](): void {
+    this.#bridges.clear();
+    this.#ofDefault?.stock[Symbol.dispose]();
+    this.#ofDefault = undefined;
+    this.#stock?.[Symbol.dispose]();
+    this.#stock = undefined;
+    this.#ports[Symbol.dispose]();
+    this.#firewall[Symbol.dispose]();
+    this.#removal[Symbol.dispose]();
+    this.#route[Symbol.dispose]();
+    this.#netfilter[Symbol.dispose]();
+  }
+
+  #open(settings: BridgeSettings, isDefault: boolean, known?: KnownLinks): void {
+    const { networkId, name, gateway, mtu } = settings;
+    const { prefixLength } = settings.subnet;
+    const spec = { name, gateway, prefixLength, mtu, dataRoot: this.#settings.dataRoot };
+    const { index } = ensureBridge(this.#route, spec, known);
+    const used = this.#settings.endpoints().filter((endpoint) => endpoint.networkId === networkId);
+    if (isDefault) {
+      const stock = new Sandboxes({ route: this.#route, bridge: index, mtu }, this.#settings.background);
+      this.#ofDefault = { networkId, stock };
+    }
+    const own = isDefault ? this.#ofDefault?.stock : undefined;
+    const parts = { route: this.#route, index, stock: () => own ?? this.#commonStock(mtu), isStockOwn: isDefault };
+    const addresses = used.map(({ ipAddress }) => ipAddress);
+    this.#bridges.set(networkId, new Bridge(settings, addresses, parts));
+  }
+
+  #commonStock(mtu: number): Sandboxes {
+    this.#stock ??= new Sandboxes({ route: this.#route, bridge: undefined, mtu }, this.#settings.background);
+    return this.#stock;
+  }
+
+  /** After a restart: reserves the ports again, and attaches containers again whose bridge was removed. */
+  #bringBack(): void {
+    const attached = this.#settings.endpoints().filter(hasAddress);
+    if (attached.length === 0) return;
+    const lost = attached.flatMap(({ ports }) => ports.filter((port) => !this.#ports.retake(port)));
+    for (const port of lost) this.#settings.log.warn({ port }, 'another program has taken a published port');
+    const links = linksByName(this.#route);
+    for (const [networkId, endpoints] of Map.groupBy(attached, (endpoint) => endpoint.networkId)) {
+      this.#bridges.get(networkId)?.reattach(endpoints, links);
+    }
+  }
+
+  #removeLink(name: string): void {
+    const { background } = this.#settings;
+    background.run('remove a link', { link: name }, async () => await this.#removal.remove(name));
+  }
+
+  #forgetFlows(ipAddress: string): void {
+    try {
+      forgetUdpFlows(this.#netfilter, ipAddress);
+    } catch (error) {
+      // Kernels before 6.10 cannot: there a client that never pauses waits until the flow times out.
+      if (!(error instanceof SystemError)) throw error;
+    }
+  }
+}
+
+/** Removes bridges and rules of this daemon from the machine; missing ones are not an error. */
+export async function removeFromMachine(table: string, bridges: readonly string[], dataRoot: string): Promise<void> {
+  using route = new Netlink();
+  using firewall = new Firewall(table, () => ({ networks: [], published: [] }));
+  firewall.remove();
+  const there = new Set(listLinks(route).map(({ name }) => name));
+  for (const name of bridges.filter((one) => there.has(one))) removeBridge(route, name, dataRoot);
+  if (legacyFilterLayout() === undefined) return;
+  for (const name of bridges) await dropLegacyForwarding(name);
+}

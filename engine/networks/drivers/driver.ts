@@ -1,0 +1,53 @@
+import type { Place } from '../endpoints/endpoint.ts';
+import type { PublishedPort, WantedPort } from '../endpoints/ports.ts';
+import type { NetworkRecord } from '../store.ts';
+
+/** What a client requests for an endpoint. */
+export type WantedPlace = Readonly<{
+  /** Default: chosen by the driver. */
+  ip?: string;
+  /** Default: made from the address. */
+  mac?: string;
+}>;
+
+/** `netns` is an open file descriptor that belongs to the caller; undefined: the machine's own namespace. */
+export type Joined = Readonly<{ netns: number | undefined; place: Place }>;
+
+/** A container's namespace, in which an endpoint is set up or given up; `netns` stays the caller's. */
+export type Within = Readonly<{ netns: number }>;
+
+/**
+ * A kind of network. The order of calls for a container: `prepare`, then `join` or `joinInto`, and `publish` in one
+ * synchronous step; later `unpublish` and `leave`.
+ *
+ * All but `prepare` are synchronous, so that two starts cannot interleave. `unpublish`, `leave` and `remove` may be
+ * repeated.
+ */
+export type NetworkDriver = Readonly<{
+  /** The driver's name in inspects. */
+  name: string;
+  /**
+   * Sets up a new network, and returns its record with what was chosen for it. A driver without it has only the
+   * predefined network. Throws to refuse.
+   */
+  create?(network: NetworkRecord): NetworkRecord;
+  /** Takes a network without endpoints from the machine; what the kernel is slow with goes on afterwards. */
+  remove?(network: NetworkRecord): void;
+  /** Restores what other programs changed on the machine, so that packets get through. */
+  prepare?(network: NetworkRecord): Promise<void>;
+  /** Creates a namespace for a container, with an endpoint in the network. */
+  join(network: NetworkRecord, wanted: WantedPlace): Joined;
+  /** Adds an endpoint to a container's namespace. A driver without it cannot share a namespace with others. */
+  joinInto?(network: NetworkRecord, wanted: WantedPlace, within: Within): Place;
+  /** Frees the addresses. `within`: the namespace, when it stays and the endpoint's link has to go. */
+  leave(network: NetworkRecord, place: Place, within?: Within): void;
+  /** Publishes the machine's ports to the endpoint: all or none. A driver without it publishes none. */
+  publish?(network: NetworkRecord, place: Place, wanted: readonly WantedPort[]): PublishedPort[];
+  unpublish?(network: NetworkRecord, place: Place, ports: readonly PublishedPort[]): void;
+  /** Leads published ports to another endpoint of the container, which may be in another network of the driver. */
+  movePorts?(from: Place, to: Place, ports: readonly PublishedPort[]): void;
+  /** Whether an endpoint leads out of the network, by its gateway. */
+  leadsOut?(network: NetworkRecord): boolean;
+  /** Options of the network that only its driver knows. */
+  options(network: NetworkRecord): Record<string, string>;
+}>;

@@ -1,0 +1,25 @@
+import { isIPv4 } from 'node:net';
+
+import { EngineError, refuseIf } from '../../lib/errors.ts';
+import type { NetworkRecord } from '../store.ts';
+
+/** Whether a network can give an address that the client chose. Throws `invalid` in dockerd's words. */
+export function checkPlace({ custom }: NetworkRecord, ip: string | undefined): void {
+  if (ip === undefined || ip === '') return;
+  refuseIf(custom === undefined, 'user specified IP address is supported on user defined networks only');
+  refuseIf(!isIPv4(ip), `Invalid IPv4 address: ${ip})`);
+  refuseIf(
+    custom!.ipam.pools.length === 0,
+    'user specified IP address is supported only when connecting to networks with user configured subnets',
+  );
+}
+
+/** The address as the kernel writes it. Throws `invalid`. */
+export function checkedMac(mac: string): string {
+  const text = mac.toLowerCase().replaceAll('-', ':');
+  // The lowest bit of the first byte marks a multicast address, which no link can have.
+  if (!/^[0-9a-f][02468ace](:[0-9a-f]{2}){5}$/.test(text)) {
+    throw new EngineError('invalid', `invalid MAC address: ${mac}`);
+  }
+  return text;
+}

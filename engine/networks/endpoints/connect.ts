@@ -1,0 +1,103 @@
+import { EngineError } from '../../lib/errors.ts';
+import { newId } from '../../lib/ids.ts';
+import type { Within } from '../drivers/driver.ts';
+import type { Endpoint } from './endpoint.ts';
+import { gatewayEndpoint, leadOutBy } from './gateway.ts';
+import {
+  cannotShare,
+  entryOf,
+  publishAt,
+  tell,
+  unpublishAt,
+  type NetworkNeeds,
+  type PortRequest,
+  type WantedEndpoint,
+} from './sandbox.ts';
+
+type Running = Readonly<{ within: Within; request: PortRequest; commit: (endpoint: Endpoint) => void }>;
+
+/**
+ * Connects a running container with one more network. `commit` stores what the container's own record has of it, in one
+ * transaction with the endpoint. A failure changes nothing.
+ */
+export async function joinRunning(
+  engine: NetworkNeeds,
+  wanted: WantedEndpoint,
+  { within, request, commit }: Running,
+): Promise<Endpoint> {
+  const { networks } = engine;
+  const entry = entryOf(networks, wanted);
+  if (entry === undefined) throw new EngineError('notFound', `network ${wanted.ref} not found`);
+  const { network, driver } = entry;
+  await driver.prepare?.(network);
+  // Synchronous from here to the end.
+  const { containerId } = request;
+  const others = networks.endpointsOf(containerId);
+  if (others.some(({ networkId }) => networkId === network.id)) {
+    const message = `endpoint with name ${request.containerName} already exists in network ${network.name}`;
+    throw new EngineError('forbidden', message);
+  }
+  if (driver.joinInto === undefined) throw cannotShare(network);
+  using undo = new DisposableStack();
+  const place = driver.joinInto(network, entry.wanted, within);
+  undo.defer(() => driver.leave(network, place, within));
+  const names = { id: newId(), sandboxId: others[0]?.sandboxId ?? newId(), containerId };
+  const endpoint: Endpoint = { ...names, networkId: network.id, networkName: network.name, ...place, ports: [] };
+  networks.settings.db.transaction(() => {
+    networks.store.insertEndpoint(endpoint);
+    commit(endpoint);
+    tell(engine, 'connect', network, containerId);
+  });
+  undo.move();
+  settleGateway(engine, within, request);
+  return endpoint;
+}
+
+/** Takes a running container out of a network. */
+export function leaveRunning(engine: NetworkNeeds, endpoint: Endpoint, { within, request, commit }: Running): void {
+  const { networks } = engine;
+  const { containerId } = request;
+  const network = networks.store.network(endpoint.networkId);
+  if (network === undefined) return;
+  const driver = networks.driverOf(network);
+  const rest = networks.endpointsOf(containerId).filter(({ id }) => id !== endpoint.id);
+  moveAway(engine, endpoint, gatewayEndpoint(networks, rest));
+  networks.settings.db.transaction(() => {
+    networks.store.deleteEndpoint(endpoint);
+    commit(endpoint);
+    tell(engine, 'disconnect', network, containerId);
+  });
+  driver.leave(network, endpoint, within);
+  settleGateway(engine, within, request);
+}
+
+/** The endpoint that is next takes over the ports, so that they are never somebody else's. */
+function moveAway({ networks }: NetworkNeeds, from: Endpoint, to: Endpoint | undefined): void {
+  if (from.ports.length === 0) return;
+  const network = to === undefined ? undefined : networks.store.network(to.networkId);
+  const old = networks.store.network(from.networkId);
+  const driver = network === undefined ? undefined : networks.driverOf(network);
+  if (to === undefined || driver?.movePorts === undefined || old?.driver !== network?.driver) {
+    unpublishAt(networks, from);
+    return;
+  }
+  driver.movePorts(from, to, from.ports);
+  networks.store.saveEndpoint({ ...from, ports: [] });
+  networks.store.saveEndpoint({ ...to, ports: from.ports });
+}
+
+/** Gives default route and published ports to the endpoint that leads out now. */
+function settleGateway(engine: NetworkNeeds, { netns }: Within, request: PortRequest): void {
+  const { networks } = engine;
+  const endpoints = networks.endpointsOf(request.containerId);
+  const gateway = gatewayEndpoint(networks, endpoints);
+  leadOutBy(netns, gateway);
+  const publisher = endpoints.find(({ ports }) => ports.length > 0);
+  if (gateway === undefined || publisher?.id === gateway.id) return;
+  if (publisher !== undefined) {
+    moveAway(engine, publisher, gateway);
+    return;
+  }
+  const ports = publishAt(engine, gateway, request);
+  if (ports.length > 0) networks.store.saveEndpoint({ ...gateway, ports });
+}

@@ -1,0 +1,212 @@
+import { closeSync } from 'node:fs';
+
+import type { Events } from '../../events/events.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { newId } from '../../lib/ids.ts';
+import type { NetworkDriver, WantedPlace } from '../drivers/driver.ts';
+import { networkOfMode, type NetworkMode } from '../mode.ts';
+import type { Networks } from '../networks.ts';
+import type { NetworkRecord } from '../store.ts';
+import { checkedMac, checkPlace } from './checks.ts';
+import type { Endpoint } from './endpoint.ts';
+import { gatewayEndpoint, leadOutBy } from './gateway.ts';
+import { loopbackNetns } from './namespace.ts';
+import { wantedPorts, type PortBindings, type PublishedPort } from './ports.ts';
+
+export type NetworkNeeds = { networks: Networks; events: Events };
+
+/** An endpoint that a container wants in the network `ref`, by id or name. */
+export type WantedEndpoint = WantedPlace & Readonly<{ ref: string }>;
+
+/** A container as it asks for published ports. */
+export type PortRequest = Readonly<{
+  containerId: string;
+  /** Without the leading slash; error messages name it. */
+  containerName: string;
+  /** Keys such as `80/tcp`; a missing or empty HostPort takes a free one of the kernel's ephemeral range. */
+  portBindings: PortBindings;
+  /** Publishes every port of `exposed` that has no binding. */
+  publishAll: boolean;
+  /** Keys such as `80/tcp`. */
+  exposed: readonly string[];
+}>;
+
+/** What the start of a container requests from the network. */
+export type SandboxRequest = PortRequest &
+  Readonly<{
+    mode: NetworkMode;
+    /** Config.NetworkDisabled: a namespace with only loopback, in no network. */
+    isDisabled: boolean;
+    /** Of the first endpoint. Default: made from the address. */
+    mac?: string;
+    /** Of the first endpoint, without `endpoints`. Default: the lowest free address. */
+    ip?: string;
+    /** Default: one in the network of the mode. The first becomes `eth0`. */
+    endpoints?: readonly WantedEndpoint[];
+  }>;
+
+/**
+ * A container's network namespace with its endpoints. `netns` is an open file descriptor that the caller closes when
+ * the shim has inherited it; undefined if the container has no namespace of its own.
+ */
+export type Sandbox = Readonly<{ netns: number | undefined; endpoints: readonly Endpoint[] }>;
+
+/**
+ * Prepares the namespace of a starting container: leased, addressed, ports published. A failure changes nothing.
+ *
+ * The caller frees everything with `closeSandbox`, also when the start fails later. Throws `notFound` for an unknown
+ * network, `failed` for unavailable ports or addresses.
+ */
+export async function openSandbox(engine: NetworkNeeds, request: SandboxRequest): Promise<Sandbox> {
+  const { mode, containerId } = request;
+  if (mode.kind === 'container') return { netns: undefined, endpoints: [] };
+  const entries = entriesOf(engine.networks, request);
+  for (const { network, driver } of entries) await driver.prepare?.(network);
+  closeSandbox(engine, containerId);
+  if (entries.length === 0) return { netns: loopbackNetns(), endpoints: [] };
+  // Synchronous from here to the end, so that two starts cannot interleave.
+  return joinAll(engine, entries, request);
+}
+
+/** A network that a container is about to join. */
+export type Entry = Readonly<{ network: NetworkRecord; driver: NetworkDriver; wanted: WantedPlace }>;
+
+/** Finds the network of an endpoint, and checks whether it can give the wanted place. */
+export function entryOf(networks: Networks, { ref, ip, mac }: WantedEndpoint): Entry | undefined {
+  const network = networks.forEndpoint(ref);
+  if (network === undefined) return undefined;
+  checkPlace(network, ip);
+  const wanted = { ip: ip || undefined, mac: mac === undefined || mac === '' ? undefined : checkedMac(mac) };
+  return { network, driver: networks.driverOf(network), wanted };
+}
+
+function entriesOf(networks: Networks, { mode, isDisabled, endpoints, ip, mac }: SandboxRequest): Entry[] {
+  if (isDisabled && mode.kind !== 'host') return [];
+  const ref = networkOfMode(mode);
+  const wanted = endpoints ?? (ref === undefined ? [] : [{ ref, ip }]);
+  return wanted.flatMap((one, position) => {
+    const entry = entryOf(networks, position === 0 ? { ...one, mac: one.mac || mac } : one);
+    return entry === undefined ? [] : [entry];
+  });
+}
+
+function joinAll(engine: NetworkNeeds, entries: readonly Entry[], request: SandboxRequest): Sandbox {
+  const { networks } = engine;
+  const { containerId } = request;
+  const names = { sandboxId: newId(), containerId };
+  using undo = new DisposableStack();
+  let netns: number | undefined;
+  const endpoints = entries.map((entry, position): Endpoint => {
+    const joined = join(entry, position === 0 ? 'first' : netns);
+    undo.defer(() => entry.driver.leave(entry.network, joined.place));
+    if (position === 0 && joined.netns !== undefined) undo.defer(() => closeSync(joined.netns!));
+    netns = joined.netns ?? netns;
+    const { id, name } = entry.network;
+    return { ...names, id: newId(), networkId: id, networkName: name, ...joined.place, ports: [] };
+  });
+  const gateway = gatewayEndpoint(networks, endpoints);
+  if (netns !== undefined && gateway !== undefined && gateway !== endpoints[0]) leadOutBy(netns, gateway);
+  const ports = gateway === undefined ? [] : publishAt(engine, gateway, request);
+  undo.defer(() => gateway !== undefined && unpublishAt(networks, { ...gateway, ports }));
+  const complete = endpoints.map((endpoint) => (endpoint === gateway ? { ...endpoint, ports } : endpoint));
+  for (const endpoint of complete) networks.store.insertEndpoint(endpoint);
+  undo.move();
+  for (const { network } of entries) tell(engine, 'connect', network, containerId);
+  return { netns, endpoints: complete };
+}
+
+/** `netns`: that of the endpoints before it; a driver that cannot share one is refused. */
+function join(
+  { network, driver, wanted }: Entry,
+  netns: number | 'first' | undefined,
+): ReturnType<NetworkDriver['join']> {
+  if (netns === 'first') return driver.join(network, wanted);
+  if (netns === undefined || driver.joinInto === undefined) throw cannotShare(network);
+  return { netns: undefined, place: driver.joinInto(network, wanted, { netns }) };
+}
+
+/** The error for networks that do not go with others, in dockerd's words. */
+export function cannotShare({ name }: NetworkRecord): EngineError {
+  const text =
+    name === 'host'
+      ? 'container cannot be disconnected from host network or connected to host network'
+      : 'container cannot be connected to multiple networks with one of the networks in private (none) mode';
+  return new EngineError('invalid', text);
+}
+
+/** Publishes what the container asks for at one of its endpoints. */
+export function publishAt(engine: NetworkNeeds, endpoint: Endpoint, request: PortRequest): PublishedPort[] {
+  const network = engine.networks.store.network(endpoint.networkId);
+  if (network === undefined) return [];
+  const driver = engine.networks.driverOf(network);
+  return publish(engine, network, request, endpoint.id, (wanted) => driver.publish?.(network, endpoint, wanted) ?? []);
+}
+
+export function unpublishAt(networks: Networks, endpoint: Endpoint): void {
+  const network = networks.store.network(endpoint.networkId);
+  if (network !== undefined) networks.driverOf(network).unpublish?.(network, endpoint, endpoint.ports);
+}
+
+/** Rewords a failure to publish as in dockerd, and emits the disconnect event that dockerd emits then. */
+function publish(
+  engine: NetworkNeeds,
+  network: NetworkRecord,
+  { containerId, containerName, portBindings, publishAll, exposed }: PortRequest,
+  endpointId: string,
+  work: (wanted: ReturnType<typeof wantedPorts>) => PublishedPort[],
+): PublishedPort[] {
+  const wanted = wantedPorts(portBindings, publishAll, exposed);
+  try {
+    return work(wanted);
+  } catch (error) {
+    tell(engine, 'disconnect', network, containerId);
+    if (!(error instanceof EngineError)) throw error;
+    const where = `driver failed programming external connectivity on endpoint ${containerName} (${endpointId})`;
+    throw new EngineError(error.kind, `${where}: ${error.message}`, { cause: error });
+  }
+}
+
+/**
+ * Unpublishes, and frees ports and addresses; within a transaction after its commit, so that an endpoint that is rolled
+ * back keeps them. Synchronous and cheap. A container without a sandbox is not an error.
+ *
+ * The kernel removes namespace and links with the last process that holds them.
+ */
+export function closeSandbox(engine: NetworkNeeds, containerId: string): void {
+  const { networks } = engine;
+  for (const endpoint of networks.endpointsOf(containerId)) {
+    networks.store.deleteEndpoint(endpoint);
+    const network = networks.store.network(endpoint.networkId);
+    if (network === undefined) continue;
+    networks.giveBack(network, endpoint);
+    tell(engine, 'disconnect', network, containerId);
+  }
+}
+
+/**
+ * At the daemon's start: removes the endpoints of dead containers, then sets up the bridge with the rules and ports of
+ * the living.
+ *
+ * Rules are written as a whole, which also replaces half-written rules of a killed daemon.
+ */
+export async function reconcile(engine: NetworkNeeds, liveContainerIds: Iterable<string>): Promise<void> {
+  const live = new Set(liveContainerIds);
+  const { store } = engine.networks;
+  for (const endpoint of store.endpoints()) {
+    if (live.has(endpoint.containerId)) continue;
+    store.deleteEndpoint(endpoint);
+    const network = store.network(endpoint.networkId);
+    if (network !== undefined) tell(engine, 'disconnect', network, endpoint.containerId);
+  }
+  await engine.networks.start();
+}
+
+/** The event that a container has joined or left a network. */
+export function tell(
+  engine: NetworkNeeds,
+  action: 'connect' | 'disconnect',
+  network: NetworkRecord,
+  container: string,
+): void {
+  engine.events.emit('network', action, network.id, { container, name: network.name, type: network.driver });
+}

@@ -1,0 +1,40 @@
+import { EngineError } from '../lib/errors.ts';
+
+/** Options of networks have the specification's prefix or docker's. */
+export const OPTION_PREFIXES = ['com.docker.network', 'com.engine.network'] as const;
+
+export type Options = Readonly<Record<string, string>>;
+
+/** The value of an option such as `bridge.name` under one of the prefixes, with the key as it was written. */
+export function optionOf(options: Options, name: string): { key: string; value: string } | undefined {
+  for (const prefix of OPTION_PREFIXES) {
+    const key = `${prefix}.${name}`;
+    const value = options[key];
+    if (value !== undefined) return { key, value };
+  }
+  return undefined;
+}
+
+/** Throws `invalid` for what is no boolean of Go. */
+export function booleanOption(options: Options, name: string, otherwise: boolean): boolean {
+  const found = optionOf(options, name);
+  if (found === undefined) return otherwise;
+  if (/^(1|t|T|true|TRUE|True)$/.test(found.value)) return true;
+  if (/^(0|f|F|false|FALSE|False)$/.test(found.value)) return false;
+  throw unreadable(found, `strconv.ParseBool: parsing "${found.value}": invalid syntax`);
+}
+
+/** Throws `invalid` for what is no whole number. */
+export function numberOption(options: Options, name: string): number | undefined {
+  const found = optionOf(options, name);
+  if (found === undefined) return undefined;
+  if (!/^[+-]?\d{1,9}$/.test(found.value)) {
+    throw unreadable(found, `strconv.Atoi: parsing "${found.value}": invalid syntax`);
+  }
+  return Number(found.value);
+}
+
+/** The error for an option that cannot be read, in dockerd's words. */
+export function unreadable({ key, value }: { key: string; value: string }, reason: string): EngineError {
+  return new EngineError('invalid', `failed to parse ${key} value: ${value} (${reason})`);
+}
