@@ -83,8 +83,10 @@ async function cycle(engine: TestEngine, CgroupParent: string): Promise<void> {
 /** After what the daemon does behind its answers has come to its end. */
 async function held(engine: TestEngine, parent: string): Promise<Held> {
   const cgroups = (): number => globSync([`/sys/fs/cgroup${parent}/*/`, `/sys/fs/cgroup/*${parent}/*/`]).length;
-  const shims = `${engine.directory}/exec/shims`;
-  for (let waits = 0; readdirSync(shims).length + cgroups() > 0 && waits < 200; waits += 1) await sleep(25);
+  for (let waits = 0; beingRemoved(engine).length + cgroups() > 0; waits += 1) {
+    if (waits > 1200) throw new Error(`not removed after 30 seconds: ${beingRemoved(engine).join(', ')}`);
+    await sleep(25);
+  }
   const ours = `/proc/${engine.pid}`;
   return {
     memoryMb: Math.round(Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`${ours}/status`, 'utf8'))?.[1]) / 1024),
@@ -98,6 +100,16 @@ async function held(engine: TestEngine, parent: string): Promise<Held> {
     files: globSync(`${engine.directory}/{data,exec}/**`).length,
     databaseMb: Math.round(readFileSync(`${engine.dataRoot}/gantry.db`).length / 1e6),
   };
+}
+
+/** What is there of containers in the moment: between two parts of the soak there are none. */
+function beingRemoved({ directory }: TestEngine): string[] {
+  return globSync([
+    `${directory}/exec/shims/*`,
+    `${directory}/data/containers/*`,
+    `${directory}/data/writable/*`, // without `.trash`, which begins with a dot
+    `${directory}/data/{writable,volumes}/.trash/*`,
+  ]);
 }
 
 function growthOf(first: Held, last: Held): string[] {

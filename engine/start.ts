@@ -7,7 +7,7 @@ import type { Config } from './config/daemon-config.ts';
 import { LiveConfig } from './config/live-config.ts';
 import { healthParts } from './containers/health/parts.ts';
 import { containerParts } from './containers/parts.ts';
-import { reconcileContainers } from './containers/runs/recovery/reconcile.ts';
+import { containerFolders, reconcileContainers } from './containers/runs/recovery/reconcile.ts';
 import { Restarts } from './containers/runs/restarts.ts';
 import { stopAllContainers } from './containers/runs/stop-all.ts';
 import { isAlive } from './containers/state.ts';
@@ -142,7 +142,7 @@ function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDis
 
 /** Brings records, containers and folders together after the end of the last daemon, however it ended. */
 async function findSurvivors(engine: Engine, restarts: Restarts): Promise<void> {
-  const { containers, db, images, layers, log, setAside, volumeDrivers, volumeUsage, volumes } = engine;
+  const { config, containers, db, images, layers, log, setAside, volumeDrivers, volumeUsage, volumes } = engine;
   log.debug('looking for what survived the last daemon');
   await volumeDrivers.reconcile(volumes, (volume) => volumeUsage.runningUsersOf(volume));
   await reconcileContainers(engine, (id) => restarts.startWithDaemon(id));
@@ -150,7 +150,8 @@ async function findSurvivors(engine: Engine, restarts: Restarts): Promise<void> 
   await reconcileExecs(engine);
   tellBadRecords(db, log);
   setAside.tellEarlier();
-  layers.reconcile(containers.ids(), images.ids(), setAside);
+  // One whose folder is still being removed gives up its layers after it.
+  layers.reconcile(containers.ids().union(containerFolders(config)), images.ids(), setAside);
   engine.layerSources.prune();
   tellLostLayers(engine, log);
 }

@@ -52,9 +52,12 @@ export async function applyLayer(
   const twin = leased(engine.layers, chainId, leases);
   if (twin !== undefined && isComplete(engine, twin)) return twin;
 
-  engine.blobs.adopt(file, digest);
-  if (twin !== undefined) return engine.layers.restore(workspace.path, twin, digest);
-  return engine.layers.register(workspace.path, { chainId, parent, blob: digest, ...extracted });
+  const layer =
+    twin === undefined
+      ? engine.layers.register(workspace.path, { chainId, parent, blob: digest, ...extracted })
+      : engine.layers.restore(workspace.path, twin, digest);
+  engine.blobs.adopt(file, digest); // last, because a blob without a record would be set aside after a crash
+  return layer;
 }
 
 /** Whether both parts of a layer exist: its files, and the archive that they came from. */

@@ -28,7 +28,6 @@ const NEW = 'new-';
  * above it, or work in progress needs it.
  */
 export class Layers implements AsyncDisposable {
-  readonly #db: Database;
   readonly #blobs: Blobs;
   readonly #directory: string;
   readonly #writable: WritableLayers;
@@ -40,7 +39,6 @@ export class Layers implements AsyncDisposable {
   readonly #log: FailureLog;
 
   constructor(db: Database, blobs: Blobs, dataRoot: string, log: FailureLog) {
-    this.#db = db;
     this.#blobs = blobs;
     this.#log = log;
     this.#directory = join(dataRoot, 'layers');
@@ -142,8 +140,7 @@ export class Layers implements AsyncDisposable {
   /** Removes a container's writable layer, its files in the background. May be called twice. */
   // oxlint-disable-next-line require-await -- a promise by contract, so that errors come one way
   async remove(containerId: string): Promise<void> {
-    this.release(containerId);
-    this.#writable.remove(containerId);
+    this.#writable.remove(containerId, () => this.release(containerId));
   }
 
   /** The size of the container's own files (−1 if unknown), and of its whole root file system. */
@@ -167,22 +164,29 @@ export class Layers implements AsyncDisposable {
   }
 
   /**
-   * Turns an extracted folder into a layer, under a lease of the caller.
+   * Turns an extracted folder into a layer, under a lease of the caller, who then adds its blob.
    *
-   * The folder gets its final name before the record exists; a crash in between leaves a folder without an owner.
+   * The record comes before the files: a crash in between leaves a layer that nobody owns, which the next start removes.
+   * Files without a record would be set aside.
    */
   register(path: string, layer: Omit<Layer, 'folder'>): Layer {
     const registered = { ...layer, folder: shortId(newId()) };
-    renameSync(path, join(this.#directory, registered.folder));
     this.#layers.put(registered);
+    try {
+      renameSync(path, join(this.#directory, registered.folder));
+    } catch (error) {
+      this.#layers.delete(layer.chainId);
+      throw error;
+    }
     return registered;
   }
 
-  /** Replaces the lost files and blob of a layer. */
+  /** Replaces the lost files of a layer, and names the blob that the caller then adds. */
   restore(path: string, known: Layer, blob: string): Layer {
     const place = join(this.#directory, known.folder);
     this.#trash.take(place);
     renameSync(path, place);
+    if (known.blob !== blob) this.#removeBlobOf(known);
     return this.#layers.change(known.chainId, (current) => ({ ...current, blob }));
   }
 
@@ -229,8 +233,8 @@ export class Layers implements AsyncDisposable {
   reconcile(containers: ReadonlySet<string>, images: ReadonlySet<string>, setAside: SetAside): void {
     for (const { owner, kind } of this.#owners.all()) {
       if ((kind === 'image' ? images : containers).has(owner)) continue;
-      if (kind === 'container') this.#orGoOn(owner, () => this.#writable.remove(owner));
-      this.release(owner);
+      if (kind === 'container') this.#orGoOn(owner, () => this.#writable.remove(owner, () => this.release(owner)));
+      else this.release(owner);
     }
     for (const { chainId } of this.#layers.all()) this.#collect(chainId);
     // What a record says that cannot be read, nobody knows: any folder and any blob may be its.
@@ -274,21 +278,28 @@ export class Layers implements AsyncDisposable {
 
   /** Removes a layer that is not needed, and then those below it. */
   #collect(top: string | undefined): string[] {
-    const removed: Layer[] = [];
-    this.#db.transaction(() => {
-      for (let id = top; id !== undefined && !this.#isNeeded(id);) {
-        const layer = this.#layers.get(id);
-        if (layer === undefined) return;
-        this.#layers.delete(id);
-        removed.push(layer);
-        id = layer.parent;
-      }
-    });
-    for (const { folder, blob } of removed) {
-      this.#trash.take(join(this.#directory, folder));
-      if (!this.#layers.values().some((layer) => layer.blob === blob)) this.#blobs.remove(blob);
+    const removed: string[] = [];
+    for (let id = top; id !== undefined && !this.#isNeeded(id);) {
+      const layer = this.#layers.get(id);
+      if (layer === undefined) break;
+      this.#discard(layer);
+      removed.push(id);
+      id = layer.parent;
     }
-    return removed.map((layer) => layer.chainId);
+    return removed;
+  }
+
+  /** The record goes last: a crash leaves a record whose removal goes on, not files that would be set aside. */
+  #discard(layer: Layer): void {
+    this.#trash.take(join(this.#directory, layer.folder), () => {
+      this.#removeBlobOf(layer);
+      this.#layers.delete(layer.chainId);
+    });
+  }
+
+  #removeBlobOf({ chainId, blob }: Layer): void {
+    const isShared = this.#layers.values().some((other) => other.chainId !== chainId && other.blob === blob);
+    if (!isShared) this.#blobs.remove(blob);
   }
 
   /** Where a record cannot be read, any layer may be what it needs. */

@@ -49,9 +49,9 @@ export class WritableLayers implements AsyncDisposable {
     if (!existsSync(upper)) throw new EngineError('failed', `the container's own files are missing: ${upper}`);
   }
 
-  /** Removes the files in the background. May be called twice. */
-  remove(containerId: string): void {
-    this.#trash.take(join(this.#directory, containerId));
+  /** Removes the files in the background; `forget` removes the record that names them. May be called twice. */
+  remove(containerId: string, forget: () => void): void {
+    this.#trash.take(join(this.#directory, containerId), forget);
   }
 
   /** The size of the container's own files. */

@@ -9,8 +9,13 @@ type Needs = { containers: ContainerStore; copies: Copies; layers: Layers };
 export async function containerChanges(engine: Needs, ref: string): Promise<Change[]> {
   const { id } = engine.containers.find(ref);
   const { base, lower, upper } = engine.layers.wholeOverlay(id);
-  return await engine.copies.changes(
-    upper,
-    lower.map((folder) => `${base}/${folder}`),
-  );
+  try {
+    return await engine.copies.changes(
+      upper,
+      lower.map((folder) => `${base}/${folder}`),
+    );
+  } catch (error) {
+    engine.containers.find(id); // its files have gone with it: that it does not exist is the answer
+    throw error;
+  }
 }

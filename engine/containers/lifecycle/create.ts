@@ -80,7 +80,7 @@ export async function createContainer(
   undo.defer(async () => await removeAnonymousVolumes(engine, mounts));
   undo.defer(() => engine.volumeClaims.release(id)); // before that removal
   for (const mount of requested) mounts.push(await withSource(engine, id, mount));
-  const container: Container = {
+  const described: Container = {
     id,
     name: nameOf(engine.containers, name),
     createdAt: engine.clock.now(),
@@ -99,18 +99,24 @@ export async function createContainer(
     mounts,
     logPath: logDriver(hostConfig.LogConfig.Type).path?.(containerFolder(engine.config, id), id) ?? '',
   };
-  checkAttributes(container);
+  checkAttributes(described);
   await engine.layers.prepare(id, image.id);
   undo.defer(async () => await engine.layers.remove(id));
-  await copyUpVolumes(engine, container);
-  // Throws if another create has taken the name meanwhile.
-  engine.containers.together(() => {
-    engine.containers.insert(container);
-    emitContainer(engine.events, 'create', container);
-  });
+  await copyUpVolumes(engine, described);
+  const container = insert(engine, described, name);
   undo.move();
   engine.volumeClaims.release(id);
   return { container, warnings };
+}
+
+/** Throws `conflict` if another creation has taken the name meanwhile; a name that nobody has asked for is drawn again. */
+function insert({ containers, events }: Needs, described: Container, wanted: string | undefined): Container {
+  return containers.together(() => {
+    const container = isWanted(wanted) ? described : { ...described, name: nameOf(containers, wanted) };
+    containers.insert(container);
+    emitContainer(events, 'create', container);
+    return container;
+  });
 }
 
 function findImage(images: ImageStore, ref: string): Image {
@@ -119,11 +125,15 @@ function findImage(images: ImageStore, ref: string): Image {
 }
 
 function nameOf(containers: ContainerStore, wanted: string | undefined): string {
-  if (wanted === undefined || wanted === '') return randomName((name) => containers.named(name) !== undefined);
+  if (!isWanted(wanted)) return randomName((name) => containers.named(name) !== undefined);
   const name = containerName(wanted);
   const holder = containers.named(name);
   if (holder !== undefined) throw nameTaken(name, holder.id);
   return name;
+}
+
+function isWanted(name: string | undefined): name is string {
+  return name !== undefined && name !== '';
 }
 
 /** Replaces a network's id by its name, because modes are compared by name. */

@@ -1,6 +1,7 @@
 import { constants } from 'node:os';
 
 import { loadLibrary, SystemError } from '../libc.ts';
+import { withoutSignals } from '../signals.ts';
 import { readAttributes, type Netlink } from './netlink.ts';
 
 /** Address of a `struct nft_ctx`. */
@@ -44,8 +45,13 @@ export class Nftables implements Disposable {
    */
   run(commands: string): string {
     if (this.#context === null) throw new Error('nftables is closed');
-    if (runCommand(this.#context, commands) !== 0) throw new NftError(commands, errorBuffer(this.#context));
-    return outputBuffer(this.#context);
+    const context = this.#context;
+    // A signal would interrupt its wait for the kernel's answer, and it would call a transaction failed that is committed.
+    const isDone = withoutSignals(() => runCommand(context, commands) === 0);
+    // Both are read in any case: what stays in a buffer would be part of the next answer.
+    const [output, errors] = [outputBuffer(context), errorBuffer(context)];
+    if (!isDone) throw new NftError(commands, errors);
+    return output;
   }
 
   /** The answer of a `list` command, in the schema of libnftables-json(5). `undefined` if the object does not exist. */

@@ -64,7 +64,7 @@ async function openTcp(
 ): Promise<Listening> {
   const server = config.tls ? createTlsServer(config) : createServer(SERVER_OPTIONS);
   const connections = serve(server, config.tls ? listener : overPlainTcp(listener), apiVersionsOf(config).max);
-  server.listen({ host: address, port });
+  server.listen({ host: address, port, backlog: longestQueue() });
   await once(server, 'listening');
   const bound = server.address() as AddressInfo;
   const host = `tcp://${bound.family === 'IPv6' ? `[${bound.address}]` : bound.address}:${bound.port}`;
@@ -83,7 +83,7 @@ async function openUnix(
   rmSync(path, { force: true });
   const server = createServer(SERVER_OPTIONS);
   const connections = serve(server, listener, apiVersionsOf(config).max);
-  server.listen(path);
+  server.listen({ path, backlog: longestQueue() });
   await once(server, 'listening');
   chmodSync(path, 0o660);
   if (gid !== undefined) chownSync(path, 0, gid);
@@ -94,6 +94,14 @@ async function openUnix(
       await close(server, underWay, connections);
     },
   };
+}
+
+/**
+ * How many clients may wait until a busy daemon accepts them: as many as the kernel allows, as in Go. Node's 511 is soon
+ * reached, and on a unix socket the next client is refused with EAGAIN.
+ */
+function longestQueue(): number {
+  return Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8'));
 }
 
 /** Ends a server with its connections, also those that were taken over, or had no request yet. */

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -188,4 +189,30 @@ test('a daemon that is killed while it works leaves nothing half done', async ()
     const left = existsSync(path) ? readdirSync(path).filter((name) => name !== '.trash') : [];
     assert.deepEqual(left, [], folder);
   }
+});
+
+test('a removal that a daemon could not finish keeps its layers, and the next daemon goes on', async () => {
+  await using engine = await TestEngine.start();
+  const id = await engine.create(['true']);
+  const folder = join(engine.dataRoot, 'containers', id);
+  const layer = join(engine.dataRoot, 'writable', id);
+  const stubborn = join(folder, 'stubborn');
+
+  await engine.kill('SIGTERM');
+  const db = new DatabaseSync(join(engine.dataRoot, 'gantry.db'));
+  db.exec('DELETE FROM containers');
+  db.close();
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(stubborn, '');
+  await execute('chattr', ['+i', stubborn]);
+  await engine.startAgain();
+  assert.deepEqual([existsSync(folder), existsSync(layer)], [true, true]);
+  await engine.kill('SIGTERM');
+  await execute('chattr', ['-i', stubborn]);
+  await engine.startAgain();
+
+  assert.equal(existsSync(join(engine.dataRoot, 'lost-and-found')), false, engine.log);
+  const end = Date.now() + 60_000;
+  while ((existsSync(folder) || existsSync(layer)) && Date.now() < end) await setTimeout(20);
+  assert.deepEqual([existsSync(folder), existsSync(layer)], [false, false]);
 });

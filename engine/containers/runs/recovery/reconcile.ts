@@ -2,6 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
+import type { Config } from '../../../config/daemon-config.ts';
 import type { Task } from '../../../lib/background.ts';
 import { settlesWithin, type Clock } from '../../../lib/clock.ts';
 import { EngineError, hasCode } from '../../../lib/errors.ts';
@@ -139,11 +140,16 @@ async function answered(shim: Promise<Shim | undefined>, clock: Clock): Promise<
   throw new EngineError('failed', 'its shim does not answer');
 }
 
+/** The containers of which there is a folder: with a record, or with a removal under way. */
+export function containerFolders({ dataRoot }: Pick<Config, 'dataRoot'>): ReadonlySet<string> {
+  return new Set(list(join(dataRoot, 'containers')));
+}
+
 /** What lies there of containers without a record: their removal was cut off, or their record was lost. */
 function removeOrphans(engine: Needs): Task[] {
   const { background, config, layers, setAside } = engine;
   const known = engine.containers.ids();
-  const folders = list(join(config.dataRoot, 'containers')).filter((id) => !known.has(id));
+  const folders = [...containerFolders(config)].filter((id) => !known.has(id));
   // Its layer is given up last: who still has one was being removed.
   for (const id of folders) if (!layers.isOwner(id)) setAside.take(containerFolder(config, id));
   const removed = folders.filter((id) => layers.isOwner(id));
@@ -156,6 +162,7 @@ function removeOrphans(engine: Needs): Task[] {
       background.run('remove the files of a container', { container: id }, async () => {
         tellUndelivered(engine, id, bufferPath(containerFolder(config, id)));
         await rm(containerFolder(config, id), { recursive: true, force: true });
+        await layers.remove(id);
       }),
     ),
     ...shims.map((id) =>
