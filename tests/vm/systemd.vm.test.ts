@@ -50,7 +50,6 @@ suite('systemd as the owner of the cgroups', { concurrency: false }, () => {
       const update = {
         Memory: 80 << 20,
         MemorySwap: 90 << 20,
-        PidsLimit: 66,
         CpuQuota: 33_333,
         CpuShares: 2048,
         CpusetCpus: '0-1',
@@ -60,7 +59,7 @@ suite('systemd as the owner of the cgroups', { concurrency: false }, () => {
       const updated = filesOf(scope);
       assert.deepEqual(updated, {
         ...atStart,
-        ...{ 'memory.max': `${80 << 20}`, 'memory.swap.max': `${10 << 20}`, 'pids.max': '66' },
+        ...{ 'memory.max': `${80 << 20}`, 'memory.swap.max': `${10 << 20}` },
         ...{ 'cpu.max': '33333 50000', 'cpu.weight': '79', 'cpuset.cpus': '0-1' },
       });
       await systemctl('daemon-reload');

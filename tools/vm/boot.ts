@@ -7,11 +7,8 @@ import type { Image } from './image.ts';
 type Accelerator = 'kvm' | 'tcg,thread=multi';
 
 const MEMORY = '2G';
-/**
- * Without cmpxchg16b, which qemu 7.2 emulates so that kernels of 6.12 crash, and without protection keys, with which V8
- * finds its own compiled WebAssembly no more and aborts.
- */
-const EMULATED_CPU = 'max,cx16=off,pku=off';
+/** Without cmpxchg16b, which qemu 7.2 emulates so that kernels of 6.12 crash. */
+const EMULATED_CPU = 'max,cx16=off';
 const PROBE = 'gantry.probe';
 const PROBE_SECONDS = 30;
 /** A machine in which nothing is said for so long hangs. */
