@@ -73,7 +73,7 @@ export class TestImages implements AsyncDisposable {
     return join(this.layers.directory, this.layers.get(image.layers.at(-1)!)!.folder);
   }
 
-  happened(): EngineEvent[] {
+  happened(): readonly EngineEvent[] {
     return this.events.after(0, 1000);
   }
 

@@ -42,3 +42,76 @@ test('an event that stands alone and cannot be stored is logged, and fails nobod
 
   assert.equal(logged.length, 1);
 });
+
+/** The sequence of what is kept, oldest first. */
+function kept(events: Events): number[] {
+  return events.after(events.start, 100_000).map(({ sequence }) => sequence);
+}
+
+test('the last events are kept, and of many at least as many as asked for', () => {
+  using db = new Database(':memory:');
+  const events = new Events(db, systemClock, console, { events: 1000, bytes: 1e9 });
+
+  for (let n = 1; n <= 3700; n += 1) events.emit('container', 'start', String(n));
+
+  const sequences = kept(events);
+  assert.equal(sequences.at(-1), 3700);
+  assert.ok(sequences.length >= 1000 && sequences.length < 1500, String(sequences.length));
+});
+
+test('events that take too many bytes are fewer, also for the next daemon', () => {
+  using db = new Database(':memory:');
+  const bounds = { events: 100_000, bytes: 1_000_000 };
+  const first = new Events(db, systemClock, console, bounds);
+  for (let n = 0; n < 1250; n += 1) first.emit('container', 'start', String(n), { text: 'x'.repeat(900) });
+  const second = new Events(db, systemClock, console, bounds);
+
+  for (let n = 0; n < 750; n += 1) second.emit('container', 'start', String(n), { text: 'x'.repeat(900) });
+
+  const sequences = kept(second);
+  assert.equal(sequences.at(-1), 2000);
+  assert.ok(sequences.length > 900 && sequences.length < 1000, String(sequences.length));
+});
+
+test('times rise with every event, also when the clock goes back, and over a restart', () => {
+  using db = new Database(':memory:');
+  let now = 5_000_000n;
+  const clock = { ...systemClock, now: () => new Temporal.Instant(now) };
+  const first = new Events(db, clock, console);
+  first.emit('volume', 'create', 'a');
+  now = 1_000_000n;
+  first.emit('volume', 'create', 'b');
+  const second = new Events(db, clock, console);
+  second.emit('volume', 'create', 'c');
+
+  const times = second.after(0).map(({ time }) => time.epochNanoseconds);
+
+  assert.deepEqual(times, [5_000_000n, 5_000_001n, 5_000_002n]);
+});
+
+test('listeners who want the same events read them once', () => {
+  using db = new Database(':memory:');
+  const events = new Events(db, systemClock, console);
+  const { cursor } = events;
+  events.emit('volume', 'create', 'a');
+  const first = events.after(cursor);
+
+  assert.equal(events.after(cursor), first);
+  events.emit('volume', 'create', 'b');
+  assert.deepEqual(
+    events.after(cursor).map(({ id }) => id),
+    ['a', 'b'],
+  );
+  assert.throws(() =>
+    db.transaction(() => {
+      events.emit('volume', 'create', 'never');
+      events.after(cursor);
+      throw new Error('no space');
+    }),
+  );
+  events.emit('volume', 'create', 'c');
+  assert.deepEqual(
+    events.after(cursor).map(({ id }) => id),
+    ['a', 'b', 'c'],
+  );
+});

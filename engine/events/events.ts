@@ -17,9 +17,12 @@ export type EngineEvent = Readonly<{
 }>;
 
 type Log = { error(details: object, message: string): void };
-type Bounds = { events: number; days: number };
+/** `events`: of them so many are kept at least, unless they take more than `bytes`. */
+type Bounds = { events: number; bytes: number };
 
-const DEFAULT_BOUNDS: Bounds = { events: 20_000, days: 30 };
+const DEFAULT_BOUNDS: Bounds = { events: 100_000, bytes: 256 * 1024 * 1024 };
+/** What an event takes beside its texts. */
+const ROW_BYTES = 100;
 const PRUNE_EVERY = 500;
 
 const STEPS = [
@@ -32,6 +35,8 @@ const STEPS = [
      attributes TEXT NOT NULL
    ) STRICT;
    CREATE INDEX events_by_time ON events (time_ns);`,
+  // The bytes of this event and of all before it: what is between two events is a subtraction.
+  `ALTER TABLE events ADD COLUMN bytes_so_far INTEGER NOT NULL DEFAULT 0`,
 ];
 
 /**
@@ -50,8 +55,13 @@ export class Events {
   readonly #after: StatementSync;
   readonly #firstSince: StatementSync;
   readonly #prune: StatementSync;
+  readonly #oldest: StatementSync;
+  readonly #beyond: StatementSync;
   #last: number;
   #lastTimeNs: bigint;
+  #bytesSoFar: number;
+  /** What was read last: of a thousand listeners, who all want the same, the first one reads. */
+  #batch: { cursor: number; last: number; limit: number; events: readonly EngineEvent[] } | undefined;
 
   constructor(db: Database, clock: Clock, log: Log, bounds: Bounds = DEFAULT_BOUNDS) {
     this.#db = db;
@@ -60,13 +70,18 @@ export class Events {
     this.#bounds = bounds;
     db.migrate('events', STEPS);
     this.#insert = db.sql.prepare(
-      'INSERT INTO events (time_ns, type, action, object_id, attributes) VALUES (?, ?, ?, ?, ?)',
+      'INSERT INTO events (time_ns, type, action, object_id, attributes, bytes_so_far) VALUES (?, ?, ?, ?, ?, ?)',
     );
     this.#after = bigints(db.sql.prepare('SELECT * FROM events WHERE sequence > ? ORDER BY sequence LIMIT ?'));
     this.#firstSince = db.sql.prepare('SELECT min(sequence) AS first FROM events WHERE time_ns >= ?');
-    this.#prune = db.sql.prepare('DELETE FROM events WHERE sequence <= ? OR time_ns < ?');
-    const newest = bigints(db.sql.prepare('SELECT sequence, time_ns FROM events ORDER BY sequence DESC LIMIT 1')).get();
+    this.#prune = db.sql.prepare('DELETE FROM events WHERE sequence <= ?');
+    this.#oldest = db.sql.prepare('SELECT sequence, bytes_so_far FROM events ORDER BY sequence LIMIT 1');
+    this.#beyond = db.sql.prepare('SELECT max(sequence) AS last FROM events WHERE bytes_so_far < ?');
+    const newest = bigints(
+      db.sql.prepare('SELECT sequence, time_ns, bytes_so_far FROM events ORDER BY sequence DESC LIMIT 1'),
+    ).get();
     this.#last = Number(newest?.sequence ?? 0);
+    this.#bytesSoFar = Number(newest?.bytes_so_far ?? 0);
     this.#lastTimeNs = BigInt((newest?.time_ns ?? 0) as bigint | number);
   }
 
@@ -101,12 +116,19 @@ export class Events {
     const now = this.#clock.now().epochNanoseconds;
     // Clients sort by time and resume from the last event that they saw, so no two events share a time.
     this.#lastTimeNs = now > this.#lastTimeNs ? now : this.#lastTimeNs + 1n;
-    const { lastInsertRowid } = this.#insert.run(this.#lastTimeNs, type, action, id, JSON.stringify(attributes));
-    const before = this.#last;
+    const text = JSON.stringify(attributes);
+    const bytes = this.#bytesSoFar + ROW_BYTES + id.length + action.length + Buffer.byteLength(text);
+    const { lastInsertRowid } = this.#insert.run(this.#lastTimeNs, type, action, id, text, bytes);
+    const before = { last: this.#last, bytes: this.#bytesSoFar };
     this.#last = Number(lastInsertRowid);
-    // The next event gets the same number, so a cursor that counted this one would miss it.
-    this.#db.onRollback(() => (this.#last = before));
-    if (this.#last % PRUNE_EVERY === 0) this.#pruneOld(now);
+    this.#bytesSoFar = bytes;
+    this.#db.onRollback(() => {
+      // The next event gets the same number, so a cursor that counted this one would miss it.
+      this.#last = before.last;
+      this.#bytesSoFar = before.bytes;
+      this.#batch = undefined;
+    });
+    if (this.#last % PRUNE_EVERY === 0) this.#pruneOld();
   }
 
   /** The cursor behind the newest event: reading from here gives only later events. */
@@ -120,8 +142,23 @@ export class Events {
     return typeof first === 'number' ? first - 1 : this.#last;
   }
 
+  /** The cursor before the oldest event that is kept. */
+  get start(): number {
+    const { sequence } = this.#oldest.get() ?? {};
+    return typeof sequence === 'number' ? sequence - 1 : this.#last;
+  }
+
   /** The next events behind a cursor, oldest first, at most `limit`. */
-  after(cursor: number, limit = 100): EngineEvent[] {
+  after(cursor: number, limit = 100): readonly EngineEvent[] {
+    if (cursor >= this.#last) return [];
+    const known = this.#batch;
+    if (known?.cursor === cursor && known.last === this.#last && known.limit === limit) return known.events;
+    const events = this.#read(cursor, limit);
+    this.#batch = { cursor, last: this.#last, limit, events };
+    return events;
+  }
+
+  #read(cursor: number, limit: number): EngineEvent[] {
     return this.#after.all(cursor, limit).map((row) => ({
       sequence: Number(row.sequence),
       type: row.type as EventType,
@@ -142,9 +179,12 @@ export class Events {
     return this.#listeners.size;
   }
 
-  #pruneOld(nowNs: bigint): void {
-    const oldest = nowNs - BigInt(this.#bounds.days) * 86_400_000_000_000n;
-    this.#prune.run(this.#last - this.#bounds.events, oldest);
+  #pruneOld(): void {
+    const oldest = this.#oldest.get();
+    if (oldest === undefined) return;
+    const excess = this.#bytesSoFar - Number(oldest.bytes_so_far) - this.#bounds.bytes;
+    const last = excess > 0 ? this.#beyond.get(this.#bytesSoFar - this.#bounds.bytes)?.last : undefined;
+    this.#prune.run(Math.max(this.#last - this.#bounds.events, typeof last === 'number' ? last : 0));
   }
 }
 

@@ -9,8 +9,6 @@ import { EventMessage, EventsQuery } from './schema.ts';
 import { EVENT_FILTERS } from './select.ts';
 import { sendEvents } from './send.ts';
 
-const BEFORE_ALL = 0;
-
 /** Endpoint 46. */
 export const eventRoutes =
   (engine: Engine): FastifyPluginAsyncTypebox =>
@@ -29,7 +27,11 @@ export const eventRoutes =
         }
         // `until` without `since` asks for all events before it.
         const cursor =
-          from !== undefined ? engine.events.cursorAt(from) : to === undefined ? engine.events.cursor : BEFORE_ALL;
+          from !== undefined
+            ? engine.events.cursorAt(from)
+            : to === undefined
+              ? engine.events.cursor
+              : engine.events.start;
         await sendEvents(engine, openStream(request, reply), { cursor, until: to, filters });
         return await reply;
       },

@@ -84,3 +84,34 @@ test('a client that has gone is forgotten, also when it left with its events unr
 
   assert.equal(events.listenerCount, 0);
 });
+
+test('a client that has fallen behind what is kept is dropped, and holds up nobody', async () => {
+  using db = new Database(':memory:');
+  const events = new Events(db, systemClock, { error: console.error }, { events: 1000, bytes: 1e9 });
+  const sent = Promise.withResolvers<void>();
+  const listening = Promise.withResolvers<void>();
+  using client = await connect(events, (_response, done) => {
+    listening.resolve();
+    done.then(sent.resolve, sent.reject);
+  });
+  await listening.promise;
+  for (let n = 0; n < 8000; n += 1) {
+    events.emit('container', 'start', String(n), { text: 'x'.repeat(2000) });
+    if (n % 100 === 0) await new Promise(setImmediate);
+  }
+
+  let text = '';
+  const reading = async (): Promise<void> => {
+    for await (const chunk of client.answer.setEncoding('utf8') as AsyncIterable<string>) text += chunk;
+  };
+
+  await assert.rejects(reading(), { code: 'ECONNRESET' });
+  await sent.promise;
+  const whole = text.split('\n').slice(0, -1);
+  assert.ok(whole.length < 8000);
+  assert.deepEqual(
+    whole.map((line) => (JSON.parse(line) as { id: string }).id),
+    whole.map((_, n) => String(n)),
+  );
+  assert.equal(events.listenerCount, 0);
+});

@@ -1,15 +1,19 @@
 import type { ResponseStream } from '../http/streams/stream.ts';
 import type { Filters } from '../http/values/filters.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Events } from './events.ts';
+import type { EngineEvent, Events } from './events.ts';
 import { presentEvent } from './present.ts';
 import { passes } from './select.ts';
 
 type Needs = { clock: Clock; events: Events };
 
+/** Their line, made once for all who hear of it. */
+const lines = new WeakMap<EngineEvent, string>();
+
 /**
  * Sends all events behind the cursor, then new ones, until the client leaves or `until` is reached. Only one batch is
- * in memory: the next one is read from the table when the client has taken it.
+ * in memory: the next one is read from the table when the client has taken it. A client that is so slow that its next
+ * events are not kept any more is dropped: what it would read from there on were a gap that it does not know of.
  */
 export async function sendEvents(
   engine: Needs,
@@ -33,15 +37,25 @@ export async function sendEvents(
     wake = Promise.withResolvers<void>();
     const last = over;
     for (let batch = engine.events.after(cursor); batch.length > 0; batch = engine.events.after(cursor)) {
+      if (batch[0]!.sequence !== cursor + 1) {
+        stream.output.destroy();
+        return;
+      }
       cursor = batch.at(-1)!.sequence;
       const wanted = batch.filter(
         (event) => (until === undefined || Temporal.Instant.compare(event.time, until) <= 0) && passes(filters, event),
       );
-      if (wanted.length > 0) await stream.write(wanted.map(presentEvent).join(''));
+      if (wanted.length > 0) await stream.write(wanted.map(lineOf).join(''));
       if (stream.signal.aborted) return;
     }
     if (last || stream.signal.aborted) break;
     await wake.promise;
   }
   stream.end();
+}
+
+function lineOf(event: EngineEvent): string {
+  let line = lines.get(event);
+  if (line === undefined) lines.set(event, (line = presentEvent(event)));
+  return line;
 }
