@@ -362,7 +362,7 @@ function filesLeft(engine: TestEngine): string[] {
 
 /** Layers, blobs, and the mounts that the daemon sees. */
 function belongings(engine: TestEngine): Record<string, string[]> {
-  const folders = ['layers', 'blobs/sha256', 'blobs/arriving'];
+  const folders = ['layers', 'blobs/sha256', 'blobs/skeletons', 'blobs/arriving'];
   const mounts = readFileSync(`/proc/${engine.pid}/mountinfo`, 'utf8').split('\n');
   return {
     ...Object.fromEntries(folders.map((name) => [name, readdirSync(join(engine.dataRoot, name)).toSorted()])),

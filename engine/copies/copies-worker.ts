@@ -7,9 +7,9 @@ import { pack } from '../layers/pack/pack.ts';
 import { TarReader } from '../layers/tar/tar-reader.ts';
 import { ArrivingStream } from '../layers/threads/arriving-stream.ts';
 import { decompressed } from '../layers/threads/compression.ts';
+import { OutgoingChunks } from '../layers/threads/outgoing-chunks.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { Failure, FromWorker, PlaceOptions, Results, ToWorker, Work, WorkerData } from './messages.ts';
-import { OutgoingChunks } from './outgoing-chunks.ts';
 import { Placer } from './place.ts';
 import { View } from './view.ts';
 

@@ -80,7 +80,7 @@ test('what may belong to a record that cannot be read is taken away by nobody', 
   writeFileSync(precious, 'precious');
   const { body: image } = await engine.get<{ RootFS: { Layers: string[] } }>('/images/other:1/json');
   const layer = image.RootFS.Layers[0]!;
-  const places = ['layers', 'writable', 'blobs/sha256', 'volumes'];
+  const places = ['layers', 'writable', 'blobs/sha256', 'blobs/skeletons', 'volumes'];
   const listed = (): string[][] => places.map((place) => readdirSync(join(engine.dataRoot, place)));
   await engine.kill('SIGTERM');
   const before = listed();

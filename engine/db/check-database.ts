@@ -14,6 +14,7 @@ const BELONGINGS = new Map([
   ['containers', /^$/],
   ['volumes', /^\.trash/],
   ['blobs/sha256', /^$/],
+  ['blobs/skeletons', /^$/],
 ]);
 
 /**

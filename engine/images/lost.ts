@@ -1,3 +1,4 @@
+import { archiveSource } from '../layers/archive-source.ts';
 import type { Blobs } from '../layers/blobs.ts';
 import type { Layers } from '../layers/layers.ts';
 import type { Layer } from '../layers/records.ts';
@@ -21,8 +22,8 @@ export function tellLostLayers(engine: Needs, log: Log): void {
 export function checkArchives(engine: Needs, image: Image): void {
   for (const chainId of image.layers) {
     const layer = engine.layers.get(chainId);
-    if (layer !== undefined && engine.blobs.has(layer.blob)) continue;
-    const what = layer === undefined ? chainId : engine.blobs.path(layer.blob);
+    if (layer !== undefined && archiveSource(engine, layer) !== undefined) continue;
+    const what = layer === undefined ? chainId : missingOf(engine, layer).join(', ');
     throw new EngineError('failed', `a layer of the image ${image.id} is missing: ${what}. Load the image again`);
   }
 }

@@ -1,18 +1,20 @@
 import { open } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 import { EngineError } from '../lib/errors.ts';
+import { newId } from '../lib/ids.ts';
 import type { KeyLock } from '../lib/key-lock.ts';
 import type { Blobs } from './blobs.ts';
 import { chainIds } from './chain-id.ts';
 import type { Layers } from './layers.ts';
 import type { Layer } from './records.ts';
 import type { Archives } from './threads/archives.ts';
+import { compressionOf } from './threads/compression.ts';
 
 type Needs = { layers: Layers; blobs: Blobs; archives: Archives; locks: KeyLock };
 
 type Arrival = {
-  /** The archive as received, and its digest. */
+  /** The archive as received, in a folder of arrivals, and its digest. */
   file: string;
   digest: string;
   /** The digest that the image states; undefined if it states none. */
@@ -41,10 +43,13 @@ export async function applyLayer(
   using workspace = engine.layers.workspace();
   await using archive = await open(file, 'r');
   const lower = engine.layers.chain(parent).map((layer) => join(engine.layers.directory, layer.folder));
-  const [extracted] = await both(
-    engine.archives.extract({ fd: archive.fd, digest }, workspace.path, lower, onProgress),
-    archive.sync(), // the disk syncs while the thread extracts
+  const skeleton = join(dirname(file), `skeleton-${newId()}`);
+  const isPlain = (await compressionOf(file)) === 'none';
+  const [{ hasSkeleton, ...extracted }] = await both(
+    engine.archives.extract({ fd: archive.fd, digest }, { target: workspace.path, lower, skeleton }, onProgress),
+    isPlain ? Promise.resolve() : archive.sync(), // the disk syncs while the thread extracts
   );
+  if (isPlain && !hasSkeleton) await archive.sync();
   if (diffId !== undefined && extracted.diffId !== diffId) {
     throw new EngineError('invalid', `a layer has the digest ${extracted.diffId}, but its image states ${diffId}`);
   }
@@ -56,7 +61,9 @@ export async function applyLayer(
     twin === undefined
       ? engine.layers.register(workspace.path, { chainId, parent, blob: digest, ...extracted })
       : engine.layers.restore(workspace.path, twin, digest);
-  engine.blobs.adopt(file, digest); // last, because a blob without a record would be set aside after a crash
+  // Last, because a blob without a record would be set aside after a crash.
+  if (hasSkeleton) engine.blobs.adopt(skeleton, digest, 'skeleton');
+  else engine.blobs.adopt(file, digest, 'whole');
   return layer;
 }
 

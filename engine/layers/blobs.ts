@@ -1,4 +1,4 @@
-import { linkSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -9,34 +9,42 @@ import type { SetAside } from '../trees/set-aside.ts';
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 
 /**
- * Layer archives as received, by their digest, so that a later save or push gives the same bytes.
+ * Layer archives by their digest, so that a later save or push gives the same bytes: whole, as received, or as a skeleton
+ * that gives the archive together with the layer's files.
  *
- * A blob appears whole (written beside, synced, renamed) and never changes.
+ * A file appears whole (written beside, synced, renamed) and never changes.
  */
 export class Blobs {
-  readonly #directory: string;
+  readonly #whole: string;
+  readonly #skeletons: string;
   readonly #arriving: string;
 
   constructor(dataRoot: string) {
-    this.#directory = join(dataRoot, 'blobs', 'sha256');
+    this.#whole = join(dataRoot, 'blobs', 'sha256');
+    this.#skeletons = join(dataRoot, 'blobs', 'skeletons');
     this.#arriving = join(dataRoot, 'blobs', 'arriving');
-    mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
+    for (const folder of [this.#whole, this.#skeletons]) mkdirSync(folder, { recursive: true, mode: 0o700 });
     // Uploads that were interrupted by the daemon's death cannot continue.
     rmSync(this.#arriving, { recursive: true, force: true });
     mkdirSync(this.#arriving, { mode: 0o700 });
   }
 
+  /** Where the archive is, or would be, if it is kept whole. */
   path(digest: string): string {
-    if (!DIGEST.test(digest)) throw new EngineError('invalid', `invalid checksum digest format: ${digest}`);
-    return join(this.#directory, digest.slice('sha256:'.length));
+    return join(this.#whole, nameOf(digest));
+  }
+
+  /** The same for a skeleton. */
+  skeletonPath(digest: string): string {
+    return join(this.#skeletons, nameOf(digest));
   }
 
   has(digest: string): boolean {
-    return statSync(this.path(digest), { throwIfNoEntry: false }) !== undefined;
+    return this.isWhole(digest) || existsSync(this.skeletonPath(digest));
   }
 
-  sizeBytes(digest: string): number {
-    return statSync(this.path(digest)).size;
+  isWhole(digest: string): boolean {
+    return existsSync(this.path(digest));
   }
 
   /** A folder for incoming files; disposing removes it with every file that was not adopted. */
@@ -52,13 +60,13 @@ export class Blobs {
   }
 
   /**
-   * Turns a file into a blob; it was synced, and its digest was checked while it was written. Synchronous, so that the
-   * owner's record can be written in the same step. The file keeps its old name too, because an image may have the layer
-   * twice.
+   * Turns a file into a blob, or into the skeleton of one; it was synced, and its digest was checked. Synchronous, so that
+   * the owner's record can be written in the same step. The file keeps its old name too, because an image may have the
+   * layer twice.
    */
-  adopt(file: string, digest: string): void {
+  adopt(file: string, digest: string, form: 'whole' | 'skeleton'): void {
     try {
-      linkSync(file, this.path(digest));
+      linkSync(file, form === 'whole' ? this.path(digest) : this.skeletonPath(digest));
     } catch (error) {
       if (!hasCode(error, 'EEXIST')) throw error; // the same bytes
     }
@@ -66,19 +74,26 @@ export class Blobs {
 
   /** Syncs the blobs' names to the disk. */
   async sync(): Promise<void> {
-    await using handle = await open(this.#directory, 'r');
-    await handle.sync();
+    for (const folder of [this.#whole, this.#skeletons]) {
+      await using handle = await open(folder, 'r');
+      await handle.sync();
+    }
   }
 
-  /** Removes a blob; a missing one is not an error. */
+  /** Removes a blob in both forms; a missing one is not an error. */
   remove(digest: string): void {
-    rmSync(this.path(digest), { force: true });
+    for (const path of [this.path(digest), this.skeletonPath(digest)]) rmSync(path, { force: true });
   }
 
   /** Sets aside blobs without a record. */
   setAsideAllBut(owned: ReadonlySet<string>, setAside: SetAside): void {
-    for (const name of readdirSync(this.#directory)) {
-      if (!owned.has(`sha256:${name}`)) setAside.take(join(this.#directory, name));
+    for (const folder of [this.#whole, this.#skeletons]) {
+      for (const name of readdirSync(folder)) if (!owned.has(`sha256:${name}`)) setAside.take(join(folder, name));
     }
   }
+}
+
+function nameOf(digest: string): string {
+  if (!DIGEST.test(digest)) throw new EngineError('invalid', `invalid checksum digest format: ${digest}`);
+  return digest.slice('sha256:'.length);
 }

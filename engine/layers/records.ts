@@ -13,10 +13,12 @@ const Layer = Type.Object({
   parent: Type.Optional(Type.String()),
   /** The name of its folder, short, so that the overlay options of many layers fit into one page. */
   folder: Type.String(),
-  /** Digest of the archive as received. */
+  /** Digest of the archive as received, which is kept whole or as a skeleton. */
   blob: Type.String(),
   /** The size of its files. */
   sizeBytes: Type.Integer(),
+  /** The size of the uncompressed archive; layers of older versions do not say it. */
+  archiveBytes: Type.Optional(Type.Integer()),
 });
 export type Layer = Readonly<Static<typeof Layer>>;
 

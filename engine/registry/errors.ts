@@ -1,18 +1,20 @@
 import { EngineError } from '../lib/errors.ts';
 
+type Details = { code?: string; status?: number; retryAfter?: string | undefined; cause?: unknown };
+
 /** A refusal by a registry, with its code such as `MANIFEST_UNKNOWN`; the text is dockerd's. */
 export class RegistryError extends EngineError {
   readonly code: string;
   readonly status: number;
+  /** When the registry wants to be asked again, as it says it. */
+  readonly retryAfter: string | undefined;
 
-  constructor(
-    message: string,
-    { code = '', status = 0, cause }: { code?: string; status?: number; cause?: unknown } = {},
-  ) {
+  constructor(message: string, { code = '', status = 0, retryAfter, cause }: Details = {}) {
     super('failed', message, { cause });
     this.name = 'RegistryError';
     this.code = code;
     this.status = status;
+    this.retryAfter = retryAfter;
   }
 }
 
@@ -31,31 +33,33 @@ type Refused = {
   status: number;
   statusText: string;
   body: string;
+  retryAfter?: string | undefined;
   challenge: Readonly<Record<string, string>> | undefined;
 };
 
 /** The error of an answer with a status of 400 or more. */
-export function refusalOf({ status, statusText, body, challenge }: Refused): RegistryError {
+export function refusalOf({ status, statusText, body, challenge, retryAfter }: Refused): RegistryError {
   if (status >= 500) {
-    return new RegistryError(`received unexpected HTTP status: ${status} ${statusText}`, { status });
+    return new RegistryError(`received unexpected HTTP status: ${status} ${statusText}`, { status, retryAfter });
   }
   const told = { invalid_token: 'UNAUTHORIZED', insufficient_scope: 'DENIED' }[challenge?.error ?? ''];
-  if (told !== undefined) return coded(told, challenge?.error_description, status);
+  if (told !== undefined) return coded(told, challenge?.error_description, { status, retryAfter });
   const json = parsed(body);
   const [first] = Array.isArray(json.errors) ? (json.errors as unknown[]) : [];
   if (typeof first === 'object' && first !== null && 'code' in first) {
     const { code, message } = first as { code: unknown; message?: unknown };
-    return coded(String(code), typeof message === 'string' ? message : undefined, status);
+    return coded(String(code), typeof message === 'string' ? message : undefined, { status, retryAfter });
   }
   const known = CODES[status];
-  if (known !== undefined) return coded(known, typeof json.details === 'string' ? json.details : undefined, status);
+  if (known !== undefined)
+    return coded(known, typeof json.details === 'string' ? json.details : undefined, { status, retryAfter });
   const shown = JSON.stringify(body.slice(0, SHOWN_BYTES));
-  return new RegistryError(`error parsing HTTP ${status} response body: ${shown}`, { status });
+  return new RegistryError(`error parsing HTTP ${status} response body: ${shown}`, { status, retryAfter });
 }
 
-function coded(code: string, message: string | undefined, status: number): RegistryError {
+function coded(code: string, message: string | undefined, details: Details): RegistryError {
   const words = code.toLowerCase().replaceAll('_', ' ');
-  return new RegistryError(`${words}: ${message || (DEFAULT_TEXTS[code] ?? words)}`, { code, status });
+  return new RegistryError(`${words}: ${message || (DEFAULT_TEXTS[code] ?? words)}`, { ...details, code });
 }
 
 function parsed(body: string): Record<string, unknown> {

@@ -39,7 +39,7 @@ test(`${ARCHIVES} damaged archives are loaded or refused, and leave nothing of w
   assert.deepEqual(errors, []);
   const { body: images } = await engine.get<{ Id: string }[]>('/images/json?all=1');
   for (const { Id } of images) assert.equal((await engine.delete(`/images/${Id}?force=1`)).status, 200);
-  for (const folder of ['layers', 'blobs/sha256', 'blobs/arriving']) {
+  for (const folder of ['layers', 'blobs/sha256', 'blobs/skeletons', 'blobs/arriving']) {
     const names = readdirSync(join(engine.dataRoot, folder)).filter((name) => !['.trash', 'common'].includes(name));
     assert.deepEqual(names, [], `${folder} is empty without an image`);
   }

@@ -1,4 +1,4 @@
-import { closeSync, fstatSync } from 'node:fs';
+import { closeSync, fstatSync, openSync } from 'node:fs';
 
 import { bind, check, SystemError } from '../libc.ts';
 import { deviceNumber } from './device-nodes.ts';
@@ -74,6 +74,20 @@ export function openRoot(path: string): number {
  */
 export function openDirectoryBeneath(root: number, path: BytePath): number {
   return openResolved(root, path, O.path | O.directory, RESOLVE.beneath);
+}
+
+/**
+ * Opens a plain file below `root` for reading, as `openDirectoryBeneath` resolves it. What is none is refused before it
+ * is opened: to open a device has effects.
+ */
+export function openFileBeneath(root: number, path: BytePath): number {
+  const held = openResolved(root, path, O.path | O.nofollow, RESOLVE.beneath);
+  try {
+    if (!fstatSync(held).isFile()) throw new Error(`no plain file: ${readable(path)}`);
+    return openSync(`/proc/self/fd/${held}`, 'r');
+  } finally {
+    closeSync(held);
+  }
 }
 
 /**

@@ -135,7 +135,7 @@ test('the same image loaded four times at once is there once', async () => {
 
   assert.equal(engine.images.all().length, 1);
   assert.equal(foldersOf(engine).length, 1);
-  assert.equal(readdirSync(join(engine.directory, 'blobs/sha256')).length, 1);
+  assert.equal(readdirSync(join(engine.directory, 'blobs/skeletons')).length, 1);
   assert.deepEqual(readdirSync(join(engine.directory, 'blobs/arriving')), []);
 });
 
@@ -425,7 +425,7 @@ test('what a crash left behind is removed at the next start, and what no record 
     mkdirSync(join(directory, 'layers/.trash/half/dir'), { recursive: true });
     mkdirSync(join(directory, 'writable/orphan/upper'), { recursive: true });
     mkdirSync(join(directory, 'blobs/arriving/half'), { recursive: true });
-    execFileSync('touch', [join(directory, `blobs/sha256/${'0'.repeat(64)}`)]);
+    for (const name of unknownBlobs) execFileSync('touch', [join(directory, name)]);
   }
   await using engine = new TestImages({ directory });
 
@@ -450,16 +450,18 @@ test('what a crash left behind is removed at the next start, and what no record 
   assert.deepEqual(readdirSync(join(directory, 'writable')).toSorted(), ['.trash', 'c'.repeat(64)]);
   assert.deepEqual(readdirSync(join(directory, 'blobs/arriving')), []);
   assert.deepEqual(
-    readdirSync(join(directory, 'blobs/sha256')).toSorted(),
+    readdirSync(join(directory, 'blobs/skeletons')).toSorted(),
     [base, upper].map((layer) => sha256(layer).slice(7)).toSorted(),
   );
-  const unknown = ['layers/orphan', 'writable/orphan', `blobs/sha256/${'0'.repeat(64)}`];
+  const unknown = ['layers/orphan', 'writable/orphan', ...unknownBlobs];
   assert.deepEqual(
     told,
     unknown.map((name) => join(directory, name)),
   );
   for (const name of unknown) assert.ok(existsSync(join(directory, 'lost-and-found/2026-11-22T06:00:00Z', name)), name);
 });
+
+const unknownBlobs = [`blobs/sha256/${'0'.repeat(64)}`, `blobs/skeletons/${'0'.repeat(64)}`];
 
 async function collect(chunks: AsyncIterable<Buffer>): Promise<Buffer> {
   return Buffer.concat(await Array.fromAsync(chunks));
@@ -478,5 +480,6 @@ async function assertEmpty(engine: TestImages): Promise<void> {
   assert.deepEqual(foldersOf(engine), []);
   assert.deepEqual(readdirSync(join(engine.directory, 'layers/.trash')), []);
   assert.deepEqual(readdirSync(join(engine.directory, 'blobs/sha256')), []);
+  assert.deepEqual(readdirSync(join(engine.directory, 'blobs/skeletons')), []);
   assert.deepEqual(readdirSync(join(engine.directory, 'blobs/arriving')), []);
 }

@@ -13,7 +13,7 @@ suite('an image whose files are lost', { concurrency: false }, () => {
   after(async () => await engine[Symbol.asyncDispose]());
 
   const layers = (): string => join(engine.dataRoot, 'layers');
-  const blobs = (): string => join(engine.dataRoot, 'blobs/sha256');
+  const blobs = (): string => join(engine.dataRoot, 'blobs/skeletons');
   const folders = (): string[] => readdirSync(layers()).filter((name) => name !== 'common' && name !== '.trash');
 
   async function runs(id: string): Promise<void> {

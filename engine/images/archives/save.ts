@@ -1,24 +1,21 @@
-import { createReadStream, createWriteStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
-import { pipeline } from 'node:stream/promises';
-
 import type { Events } from '../../events/events.ts';
+import { archiveSource } from '../../layers/archive-source.ts';
 import type { Blobs } from '../../layers/blobs.ts';
 import { sha256 } from '../../layers/chain-id.ts';
 import type { Layers } from '../../layers/layers.ts';
 import type { Layer } from '../../layers/records.ts';
 import { TAR_END, tarHeader, tarPadding } from '../../layers/tar/tar-write.ts';
-import { compressionOf, decompressed } from '../../layers/threads/compression.ts';
+import type { Archives } from '../../layers/threads/archives.ts';
+import { EngineError } from '../../lib/errors.ts';
 import { emitImageEvent } from '../event.ts';
 import { familiarName, familiarReference, parseReference, type Reference } from '../reference.ts';
 import type { Image, ImageStore } from '../store.ts';
 
-type Needs = { images: ImageStore; layers: Layers; blobs: Blobs; events: Events };
+type Needs = { images: ImageStore; layers: Layers; blobs: Blobs; archives: Archives; events: Events };
 
 /** An image with the names that go into the archive. */
 type Chosen = { image: Image; names: Reference[] };
 
-const READ_BYTES = 1024 * 1024;
 const VERSION = '1.0';
 const EPOCH = new Temporal.Instant(0n);
 
@@ -65,7 +62,6 @@ function namesInRepository(images: ImageStore, ref: string): [Image, Reference][
 export async function* saveImages(engine: Needs, chosen: readonly Chosen[]): AsyncGenerator<Buffer> {
   using leases = new DisposableStack();
   for (const { image } of chosen) for (const chainId of image.layers) leases.use(engine.layers.lease(chainId));
-  await using scratch = engine.blobs.arrivals();
   const written = new Set<string>();
   const manifest = [];
   const repositories: Record<string, Record<string, string>> = {};
@@ -77,7 +73,7 @@ export async function* saveImages(engine: Needs, chosen: readonly Chosen[]): Asy
       const layer = engine.layers.get(image.layers[index]!)!;
       const isTop = index === folders.length - 1;
       const json = layerJson(folder, folders[index - 1], isTop ? image : undefined);
-      yield* layerFolder(engine, { folder, json, layer, image, scratch: scratch.path });
+      yield* layerFolder(engine, { folder, json, layer, image });
     }
     const config = `${image.id.slice('sha256:'.length)}.json`;
     yield* file(config, engine.images.jsonOf(image.id), image.createdAt);
@@ -121,28 +117,26 @@ function layerJson(id: string, parent: string | undefined, image: Image | undefi
   });
 }
 
-type LayerFolder = { folder: string; json: string; layer: Layer; image: Image; scratch: string };
+type LayerFolder = { folder: string; json: string; layer: Layer; image: Image };
 
-async function* layerFolder(
-  engine: Needs,
-  { folder, json, layer, image, scratch }: LayerFolder,
-): AsyncGenerator<Buffer> {
+async function* layerFolder(engine: Needs, { folder, json, layer, image }: LayerFolder): AsyncGenerator<Buffer> {
   const modifiedAt = image.createdAt ?? EPOCH;
   yield tarHeader({ name: `${folder}/`, type: 'directory', modifiedAt });
   yield* file(`${folder}/VERSION`, VERSION, modifiedAt);
   yield* file(`${folder}/json`, json, modifiedAt);
-  const path = await plainLayer(engine.blobs.path(layer.blob), `${scratch}/${folder}`);
-  const { size: sizeBytes } = await stat(path);
+  const source = archiveSource(engine, layer);
+  if (source === undefined) throw new EngineError('failed', `a layer of the image ${image.id} was lost meanwhile`);
+  const sizeBytes = layer.archiveBytes ?? (await bytesOf(engine.archives.read(source)));
   yield tarHeader({ name: `${folder}/layer.tar`, type: 'file', sizeBytes, modifiedAt });
-  for await (const chunk of createReadStream(path, { highWaterMark: READ_BYTES })) yield chunk as Buffer;
+  yield* engine.archives.read(source); // plain, because the format knows no compression
   yield tarPadding(sizeBytes);
 }
 
-/** The layer uncompressed, because the format knows no compression; the header needs its size beforehand. */
-async function plainLayer(blob: string, scratch: string): Promise<string> {
-  if ((await compressionOf(blob)) === 'none') return blob;
-  await pipeline(decompressed(createReadStream(blob, { highWaterMark: READ_BYTES })), createWriteStream(scratch));
-  return scratch;
+/** Of a layer that an older version received: the header needs the size beforehand. */
+async function bytesOf(archive: AsyncIterable<Buffer>): Promise<number> {
+  let bytes = 0;
+  for await (const chunk of archive) bytes += chunk.length;
+  return bytes;
 }
 
 function* file(name: string, content: string, modifiedAt: Temporal.Instant = EPOCH): Generator<Buffer> {

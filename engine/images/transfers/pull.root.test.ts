@@ -79,6 +79,7 @@ suite('pull', { concurrency: false }, () => {
     for (const { Id } of body) await engine.delete(`/images/${Id}?force=1`);
     const left = (): string[] => [
       ...readdirSync(join(engine.dataRoot, 'blobs/sha256')),
+      ...readdirSync(join(engine.dataRoot, 'blobs/skeletons')),
       ...readdirSync(join(engine.dataRoot, 'blobs/arriving')),
       ...readdirSync(join(engine.dataRoot, 'layers')).filter((name) => !/^(\.trash$|common)/.test(name)),
     ];

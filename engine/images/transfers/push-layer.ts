@@ -1,21 +1,23 @@
-import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
-import { createGzip } from 'node:zlib';
 
+import { archiveSource } from '../../layers/archive-source.ts';
 import type { Blobs } from '../../layers/blobs.ts';
+import type { Layers } from '../../layers/layers.ts';
 import type { Layer } from '../../layers/records.ts';
+import type { ArchiveSource } from '../../layers/threads/archive-messages.ts';
 import type { Archives } from '../../layers/threads/archives.ts';
-import { compressionOf, decompressed } from '../../layers/threads/compression.ts';
+import { compressionOf } from '../../layers/threads/compression.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { EngineError } from '../../lib/errors.ts';
 import { DOCKER_LAYER, type Descriptor } from '../../registry/manifests.ts';
-import type { PushTarget } from '../../registry/upload.ts';
+import { GrowingFile } from '../../registry/upload/growing-file.ts';
+import type { PushTarget } from '../../registry/upload/push-target.ts';
 import { hostAndPath } from '../reference.ts';
 import type { LayerSource, LayerSources } from './layer-sources.ts';
 import { retrying, type LayerLines } from './transfer-lines.ts';
 
-export type Needs = { archives: Archives; blobs: Blobs; clock: Clock; layerSources: LayerSources };
+export type Needs = { archives: Archives; blobs: Blobs; clock: Clock; layers: Layers; layerSources: LayerSources };
 
 type Options = {
   target: PushTarget;
@@ -25,16 +27,19 @@ type Options = {
   signal: AbortSignal;
 };
 
-const READ_BYTES = 1024 * 1024;
-/** Half the time of level 6, for 3 % more bytes of a program. The same at each push, so that the registry knows the blob. */
-const GZIP_LEVEL = 4;
-
 /** Sees to it that a repository has a layer, with the least work; what the manifest says about it. */
 export async function pushLayer(engine: Needs, layer: Layer, options: Options): Promise<Descriptor> {
   const { repository, lines } = options;
+  const source = archiveSource(engine, layer);
+  if (source === undefined) throw new EngineError('failed', `the layer ${layer.diffId} was lost meanwhile`);
   const known = engine.layerSources.of(layer.diffId);
-  const present = await presentOf(engine, layer, known, options);
-  const pushed = present ?? (await mounted(known, options)) ?? (await uploaded(engine, layer, options));
+  const isGzip = source.kind === 'whole' && (await compressionOf(source.file)) === 'gzip';
+  const digests = known.filter((each) => each.repository === repository).map(({ digest }) => digest);
+  const present = await presentOf(isGzip ? [...digests, layer.blob] : digests, options);
+  const pushed =
+    present ??
+    (await mounted(known, options)) ??
+    (isGzip ? await uploadedAsIs(engine, layer, options) : await compressed(engine, source, options));
   engine.layerSources.remember(layer.diffId, { repository, digest: pushed.digest, sizeBytes: pushed.size });
   lines.say(pushed.how);
   return { mediaType: DOCKER_LAYER, size: pushed.size, digest: pushed.digest };
@@ -43,14 +48,7 @@ export async function pushLayer(engine: Needs, layer: Layer, options: Options): 
 type Pushed = { digest: string; size: number; how: string };
 
 /** A blob with this content that the repository has: one that went there before, or the one that we received. */
-async function presentOf(
-  { blobs }: Needs,
-  layer: Layer,
-  known: readonly LayerSource[],
-  { target, repository, signal }: Options,
-): Promise<Pushed | undefined> {
-  const digests = known.filter((source) => source.repository === repository).map(({ digest }) => digest);
-  if ((await compressionOf(blobs.path(layer.blob))) === 'gzip') digests.push(layer.blob);
+async function presentOf(digests: readonly string[], { target, signal }: Options): Promise<Pushed | undefined> {
   for (const digest of new Set(digests)) {
     const size = await target.sizeOf(digest, signal);
     if (size !== undefined) return { digest, size, how: 'Layer already exists' };
@@ -73,45 +71,39 @@ async function mounted(
   return undefined;
 }
 
-/** As it was received, if that is gzip, else compressed. */
-async function uploaded(engine: Needs, layer: Layer, { target, lines, signal }: Options): Promise<Pushed> {
+/** As it was received, so that its digest stays. */
+async function uploadedAsIs(engine: Needs, { blob }: Layer, options: Options): Promise<Pushed> {
+  const file = engine.blobs.path(blob);
+  const { size } = await stat(file);
+  await upload(engine, new GrowingFile(file, { digest: blob, size }), options);
+  return { digest: blob, size, how: 'Pushed' };
+}
+
+/** Compressed on its way: the registry gets what is there while a thread compresses the rest. */
+async function compressed(engine: Needs, source: ArchiveSource, options: Options): Promise<Pushed> {
   await using arrivals = engine.blobs.arrivals();
-  const { file, digest, size } = await compressed(engine, layer, arrivals.path);
-  signal.throwIfAborted();
-  if (digest !== layer.blob && (await target.sizeOf(digest, signal)) !== undefined) {
-    return { digest, size, how: 'Layer already exists' };
+  const path = join(arrivals.path, 'layer.tar.gz');
+  const file = new GrowingFile(path);
+  const work = engine.archives
+    .compress(source, path, (bytes) => file.grow(bytes))
+    .then(
+      ({ digest, sizeBytes }) => file.end({ digest, size: sizeBytes }),
+      (error: unknown) => file.fail(error),
+    );
+  try {
+    await upload(engine, file, options);
+    return { ...(await file.whole), how: 'Pushed' };
+  } finally {
+    await work; // it writes into the folder that goes now
   }
-  lines.total = size;
-  await target.upload(
-    file,
-    { digest, size },
-    {
-      clock: engine.clock,
-      signal,
-      onProgress: (bytes) => lines.bytes('Pushing', bytes),
-      onRetry: (seconds) => lines.say(retrying(seconds)),
-    },
-  );
-  return { digest, size, how: 'Pushed' };
 }
 
-async function compressed(
-  { archives, blobs }: Needs,
-  { blob }: Layer,
-  folder: string,
-): Promise<{ file: string; digest: string; size: number }> {
-  const path = blobs.path(blob);
-  if ((await compressionOf(path)) === 'gzip') return { file: path, digest: blob, size: (await stat(path)).size };
-  const file = join(folder, 'layer.tar.gz');
-  const plain = copies(decompressed(createReadStream(path, { highWaterMark: READ_BYTES })));
-  const source = Readable.from(plain, { objectMode: false });
-  const zipped = createGzip({ chunkSize: READ_BYTES, level: GZIP_LEVEL });
-  source.once('error', (error) => zipped.destroy(error));
-  const { digest, sizeBytes } = await archives.receive(source.pipe(zipped), file);
-  return { file, digest, size: sizeBytes };
-}
-
-/** The decompressor reuses its memory. */
-async function* copies(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  for await (const piece of source) yield Buffer.from(piece);
+async function upload({ clock }: Needs, file: GrowingFile, { target, lines, signal }: Options): Promise<void> {
+  file.whole.then(({ size }) => (lines.total = size)).catch(() => undefined); // the upload throws it
+  await target.upload(file, {
+    clock,
+    signal,
+    onProgress: (bytes) => lines.bytes('Pushing', bytes),
+    onRetry: (seconds) => lines.say(retrying(seconds)),
+  });
 }

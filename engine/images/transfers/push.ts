@@ -8,7 +8,7 @@ import type { Credentials } from '../../registry/auth/credentials.ts';
 import { withRegistry } from '../../registry/connection/session.ts';
 import { RegistryError } from '../../registry/errors.ts';
 import { DOCKER_CONFIG, writeManifest, type Descriptor } from '../../registry/manifests.ts';
-import { PushTarget } from '../../registry/upload.ts';
+import { PushTarget } from '../../registry/upload/push-target.ts';
 import { checkArchives } from '../lost.ts';
 import type { Report } from '../progress.ts';
 import { familiarName, familiarReference, hostAndPath, type Reference } from '../reference.ts';

@@ -4,7 +4,16 @@ import { collectYoung, giveBackMemory } from '../../host/memory.ts';
 import type { Background } from '../../lib/background.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { DEFAULT_LIMITS, type ArchiveLimits } from '../tar/tar-reader.ts';
-import type { Extracted, FromWorker, Received, Results, ToWorker, Unpacked, Work } from './archive-messages.ts';
+import type {
+  ArchiveSource,
+  Extracted,
+  FromWorker,
+  Received,
+  Results,
+  ToWorker,
+  Unpacked,
+  Work,
+} from './archive-messages.ts';
 
 const THREADS = 2;
 /** A thread takes a few megabytes, so an idle one ends. */
@@ -27,6 +36,7 @@ type Task = {
   /** Memory of consumed chunks, to be reused. */
   spare: ArrayBuffer[];
   wake: (() => void) | undefined;
+  onOutput: (chunk: Uint8Array<ArrayBuffer>) => void;
 };
 
 /** Reads and writes archives in worker threads; the event loop only passes bytes on. */
@@ -52,16 +62,15 @@ export class Archives implements AsyncDisposable {
 
   /**
    * Extracts a layer's archive, an open file with this digest, compressed or not, into the empty folder `target`.
-   * `lower` are the folders of the layers below, topmost first. `onProgress` gets the number of bytes read from the
-   * file.
+   * `lower` are the folders of the layers below, topmost first; `skeleton` is a new file, which has the result if it says
+   * so. `onProgress` gets the number of bytes read from the file.
    */
   async extract(
     { fd, digest }: { fd: number; digest: string },
-    target: string,
-    lower: readonly string[],
+    { target, lower, skeleton }: { target: string; lower: readonly string[]; skeleton: string },
     onProgress: (bytes: number) => void = () => undefined,
   ): Promise<Extracted> {
-    const work: Work = { kind: 'extract', fd, digest, target, lower, limits: this.limits };
+    const work: Work = { kind: 'extract', fd, digest, target, lower, skeleton, limits: this.limits };
     return (await this.#perform(work, undefined, onProgress)) as Extracted;
   }
 
@@ -76,6 +85,19 @@ export class Archives implements AsyncDisposable {
     mountPoints: readonly string[] = [],
   ): Promise<Received> {
     return (await this.#perform({ kind: 'packLayer', upper, lower, file, mountPoints })) as Received;
+  }
+
+  /**
+   * Writes the archive of a layer into a new file with gzip. `onProgress` gets the size of the file as it grows; what is
+   * told may be read.
+   */
+  async compress(source: ArchiveSource, file: string, onProgress: (bytes: number) => void): Promise<Received> {
+    return (await this.#perform({ kind: 'compress', source, file }, undefined, onProgress)) as Received;
+  }
+
+  /** The plain archive of a layer. Throws at its end when the files of a rebuilt one were changed. */
+  read(source: ArchiveSource): AsyncGenerator<Buffer> {
+    return this.#leastBusy().read(source);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -132,33 +154,75 @@ class ArchiveThread {
     stream: AsyncIterable<Uint8Array> | undefined,
     onProgress: (bytes: number) => void,
   ): Promise<Results[Work['kind']]> {
-    this.#idle?.[Symbol.dispose]();
-    this.#worker.ref();
-    this.#nextId += 1;
-    const id = this.#nextId;
-    const task: Task = {
-      work,
-      onProgress,
-      settle: Promise.withResolvers(),
-      sent: 0,
-      ahead: 0,
-      spare: [],
-      wake: undefined,
-    };
-    this.#tasks.set(id, task);
-    this.#send({ id, start: work });
+    const { id, task } = this.#begin({ work, onProgress });
     try {
       if (stream !== undefined) await this.#feed(id, task, stream);
       return await task.settle.promise;
     } finally {
-      this.#tasks.delete(id);
-      if (this.#tasks.size === 0) this.#rest();
+      this.#end(id);
+    }
+  }
+
+  async *read(source: ArchiveSource): AsyncGenerator<Buffer> {
+    const arrived: Uint8Array<ArrayBuffer>[] = [];
+    const { id, task } = this.#begin({
+      work: { kind: 'read', source },
+      onOutput: (chunk) => {
+        arrived.push(chunk);
+        task.wake?.();
+      },
+    });
+    const settled = task.settle.promise.then(() => 'done' as const);
+    let taken = 0;
+    try {
+      for (;;) {
+        const chunk = arrived.shift();
+        if (chunk !== undefined) {
+          yield Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+          this.#send({ id, taken: true });
+          taken += 1;
+          if (taken % CHUNKS_PER_COLLECTION === 0) collectYoung();
+          continue;
+        }
+        const more = new Promise<void>((resolve) => (task.wake = resolve));
+        if ((await Promise.race([more, settled])) === 'done' && arrived.length === 0) return;
+      }
+    } finally {
+      settled.catch(() => undefined); // who left does not hear of it
+      this.#send({ id, stop: true });
+      this.#end(id);
     }
   }
 
   async terminate(): Promise<void> {
     this.#idle?.[Symbol.dispose]();
     await this.#worker.terminate();
+  }
+
+  #begin({ work, ...given }: { work: Work } & Partial<Task>): { id: number; task: Task } {
+    this.#idle?.[Symbol.dispose]();
+    this.#worker.ref();
+    this.#nextId += 1;
+    const id = this.#nextId;
+    const task: Task = {
+      work,
+      onProgress: () => undefined,
+      settle: Promise.withResolvers(),
+      sent: 0,
+      ahead: 0,
+      spare: [],
+      wake: undefined,
+      onOutput: () => undefined,
+      ...given,
+    };
+    this.#tasks.set(id, task);
+    this.#send({ id, start: work });
+    return { id, task };
+  }
+
+  #end(id: number): void {
+    this.#tasks.delete(id);
+    if (this.#tasks.size === 0) this.#rest();
   }
 
   /** Sends the stream in chunks of a good size, and waits when the thread is behind. */
@@ -217,6 +281,8 @@ class ArchiveThread {
       task.ahead -= 1;
       task.spare.push(message.consumed);
       task.wake?.();
+    } else if ('output' in message) {
+      task.onOutput(message.output);
     } else if ('progress' in message) {
       task.onProgress(message.progress);
     } else if ('result' in message) {

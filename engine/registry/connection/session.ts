@@ -102,7 +102,7 @@ export class RegistrySession implements Disposable {
     url: URL,
     ask: Ask,
     isLast: boolean,
-  ): Promise<{ answer: Answer } | { error: unknown; retryAfter?: string }> {
+  ): Promise<{ answer: Answer } | { error: unknown; retryAfter?: string | undefined }> {
     let answer;
     try {
       answer = await this.#authorized(url, ask);
@@ -111,10 +111,9 @@ export class RegistrySession implements Disposable {
       return { error };
     }
     if (answer.statusCode < 400) return { answer };
-    const retryAfter = answer.headers['retry-after'];
     const error = await this.#refusal(answer);
     if (!isTransient(answer.statusCode) || isLast) throw error;
-    return { error, ...(retryAfter !== undefined && { retryAfter: String(retryAfter) }) };
+    return { error, retryAfter: error.retryAfter };
   }
 
   /** A challenge in the answer is met once: a token may have ended, or be wanted for this path only. */
@@ -167,7 +166,8 @@ export class RegistrySession implements Disposable {
     const body = await readText(answer, ERROR_BYTES, 'the refusal of the registry');
     const bearer = parseChallenges(answer.headers['www-authenticate']).find(({ scheme }) => scheme === 'bearer');
     const { statusCode: status, statusText } = answer;
-    return refusalOf({ status, statusText, body, challenge: bearer?.parameters });
+    const retryAfter = [answer.headers['retry-after']].flat()[0];
+    return refusalOf({ status, statusText, body, challenge: bearer?.parameters, retryAfter });
   }
 
   async #ping(signal: AbortSignal): Promise<void> {

@@ -1,13 +1,10 @@
-import { createReadStream } from 'node:fs';
-
-import type { Clock } from '../lib/clock.ts';
-import { ATTEMPTS, delayOf, pause } from './connection/retry.ts';
-import type { RegistrySession } from './connection/session.ts';
-import type { Answer } from './connection/transport.ts';
-import { RegistryError } from './errors.ts';
-import { DOCKER_MANIFEST, type Descriptor } from './manifests.ts';
-
-const READ_BYTES = 256 * 1024;
+import type { Clock } from '../../lib/clock.ts';
+import { ATTEMPTS, delayOf, isTransient, LONGEST_WAIT_MS, pause } from '../connection/retry.ts';
+import type { RegistrySession } from '../connection/session.ts';
+import type { Answer } from '../connection/transport.ts';
+import { RegistryError, Unreachable } from '../errors.ts';
+import { DOCKER_MANIFEST } from '../manifests.ts';
+import type { GrowingFile } from './growing-file.ts';
 
 export type Upload = {
   clock: Clock;
@@ -15,6 +12,9 @@ export type Upload = {
   onProgress: (bytes: number) => void;
   onRetry: (seconds: number) => void;
 };
+
+/** Where an upload goes on, and how many bytes are there. */
+type Place = { url: URL; at: number };
 
 /** A repository of a registry, to be written. */
 export class PushTarget {
@@ -57,18 +57,28 @@ export class PushTarget {
     }
   }
 
-  /** Sends a file, from its beginning again after a cut. */
-  async upload(file: string, { digest, size }: Descriptor, upload: Upload): Promise<void> {
+  /**
+   * Sends a file while it grows. After a cut it goes on where the registry has got to, or from its beginning where the
+   * registry does not tell; only attempts that brought nothing count as failed.
+   */
+  async upload(file: GrowingFile, upload: Upload): Promise<void> {
+    let place: Place | undefined;
+    let reached = 0;
     for (let attempt = 1; ; attempt += 1) {
+      place ??= { url: this.#next(await this.#begin(upload.signal), this.#address('blobs/uploads/')), at: 0 };
       try {
-        await this.#send({ digest, size }, (onProgress) => read(file, onProgress), upload);
+        await this.#send(file, place, upload);
         return;
       } catch (error) {
         upload.signal.throwIfAborted();
-        const mayPass =
-          !(error instanceof RegistryError) || error.status === 0 || error.status === 401 || error.status >= 500;
-        if (!mayPass || attempt === ATTEMPTS || isOfToken(error)) throw error;
-        const delay = delayOf(attempt, undefined, upload.clock.now());
+        if (file.failure !== undefined) throw file.failure.error;
+        if (!mayPass(error)) throw error;
+        place = await this.#reached(place, upload.signal);
+        if ((place?.at ?? 0) > reached) attempt = 1;
+        reached = place?.at ?? reached;
+        const retryAfter = error instanceof RegistryError ? error.retryAfter : undefined;
+        const delay = delayOf(attempt, retryAfter, upload.clock.now());
+        if (attempt === ATTEMPTS || delay > LONGEST_WAIT_MS) throw error;
         upload.onRetry(Math.ceil(delay / 1000));
         await pause(upload.clock, delay, upload.signal);
       }
@@ -91,18 +101,25 @@ export class PushTarget {
     });
   }
 
-  async #send(
-    { digest, size }: { digest: string; size: number },
-    open: (onProgress: (bytes: number) => void) => AsyncIterable<Uint8Array>,
-    { signal, onProgress }: Upload,
-  ): Promise<void> {
-    const first = this.#address('blobs/uploads/');
-    const place = this.#next(await this.#begin(signal), first);
-    const headers = { 'content-type': 'application/octet-stream', 'content-length': String(size) };
-    const sent = await this.#ask('PATCH', place, { signal, body: open(onProgress), headers });
-    const last = this.#next(sent, place);
-    last.searchParams.set('digest', digest);
+  async #send(file: GrowingFile, { url, at }: Place, { signal, onProgress }: Upload): Promise<void> {
+    const headers = { 'content-type': 'application/octet-stream', ...(at > 0 && (await rest(file, at))) };
+    const sent = await this.#ask('PATCH', url, { signal, body: file.read(at, onProgress), headers });
+    const last = this.#next(sent, url);
+    last.searchParams.set('digest', (await file.whole).digest);
     await this.#ask('PUT', last, { signal, body: Buffer.alloc(0) });
+  }
+
+  /** How far an upload has got; undefined if the registry does not tell, or has forgotten it. */
+  async #reached({ url }: Place, signal: AbortSignal): Promise<Place | undefined> {
+    try {
+      const answer = await this.#ask('GET', url, { signal });
+      const end = Number(/^0-(\d+)$/.exec(String(answer.headers.range ?? ''))?.[1] ?? 0);
+      // `0-0` is one byte, or none.
+      return end === 0 ? undefined : { url: this.#next(answer, url), at: end + 1 };
+    } catch (error) {
+      if (!(error instanceof RegistryError)) throw error;
+      return undefined; // the upload begins anew
+    }
   }
 
   async #begin(signal: AbortSignal): Promise<Answer> {
@@ -119,7 +136,7 @@ export class PushTarget {
   }
 
   async #ask(
-    method: 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE',
+    method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE',
     url: URL,
     {
       scopes = [this.#scope],
@@ -147,15 +164,16 @@ export class PushTarget {
   }
 }
 
-function isOfToken(error: unknown): boolean {
-  return error instanceof RegistryError && error.code.startsWith('TOKEN_');
+/** What a registry wants to know of bytes that go on where others have ended. */
+async function rest(file: GrowingFile, at: number): Promise<Record<string, string>> {
+  const { size } = await file.whole;
+  return { 'content-range': `${at}-${size - 1}`, 'content-length': String(size - at) };
 }
 
-async function* read(file: string, onProgress: (bytes: number) => void): AsyncGenerator<Uint8Array> {
-  let bytes = 0;
-  for await (const piece of createReadStream(file, { highWaterMark: READ_BYTES })) {
-    yield piece as Buffer;
-    bytes += (piece as Buffer).length;
-    onProgress(bytes);
-  }
+/** Not what the registry refuses for good, nor its token server. */
+function mayPass(error: unknown): boolean {
+  if (!(error instanceof RegistryError)) return true;
+  if (error.code.startsWith('TOKEN_')) return false;
+  // A token may have ended in the middle.
+  return error instanceof Unreachable || error.status === 401 || isTransient(error.status);
 }

@@ -1,0 +1,16 @@
+import { join } from 'node:path';
+
+import type { Blobs } from './blobs.ts';
+import type { Layers } from './layers.ts';
+import type { Layer } from './records.ts';
+import type { ArchiveSource } from './threads/archive-messages.ts';
+
+type Needs = { blobs: Blobs; layers: Layers };
+
+/** Where the archive of a layer is; undefined if it is lost, or the files that give it. */
+export function archiveSource({ blobs, layers }: Needs, layer: Layer): ArchiveSource | undefined {
+  const digest = layer.blob;
+  if (blobs.isWhole(digest)) return { kind: 'whole', file: blobs.path(digest) };
+  if (!blobs.has(digest) || !layers.isWhole(layer)) return undefined;
+  return { kind: 'skeleton', file: blobs.skeletonPath(digest), folder: join(layers.directory, layer.folder), digest };
+}

@@ -1,0 +1,53 @@
+import { createHash } from 'node:crypto';
+import { rmSync } from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
+
+import type { TarSink } from '../tar/tar-reader.ts';
+import { rebuild } from './rebuild.ts';
+import { SkeletonRecorder } from './recorder.ts';
+import { SkeletonWriter } from './skeleton-file.ts';
+
+const CHUNK_BYTES = 256 * 1024;
+
+/** The skeleton of an archive that is being extracted. */
+export class SkeletonAttempt implements Disposable {
+  readonly recorder: SkeletonRecorder;
+  readonly #writer: SkeletonWriter;
+  readonly #file: string;
+
+  constructor(sink: TarSink, file: string) {
+    this.#file = file;
+    this.#writer = new SkeletonWriter(file);
+    this.recorder = new SkeletonRecorder(sink, this.#writer);
+  }
+
+  /**
+   * Whether the archive of this digest can be made again of the skeleton and the extracted files: it is tried. Of hostile
+   * archives, such as one that has a name twice, it cannot. A skeleton of no use is removed.
+   */
+  async gives(folder: string, digest: string, archiveBytes: number): Promise<boolean> {
+    this.#writer.end();
+    if (this.#writer.sizeBytes < archiveBytes / 2 && (await digestOf(this.#file, folder)) === digest) return true;
+    rmSync(this.#file);
+    return false;
+  }
+
+  [Symbol.dispose](): void {
+    this.#writer[Symbol.dispose]();
+  }
+}
+
+/** Undefined where the files cannot be read as the skeleton says: a later entry made something else of one. */
+async function digestOf(skeleton: string, folder: string): Promise<string | undefined> {
+  const hash = createHash('sha256');
+  const memory = Buffer.allocUnsafeSlow(CHUNK_BYTES);
+  try {
+    for (const chunk of rebuild(skeleton, folder, () => memory)) {
+      hash.update(chunk);
+      await setImmediate(); // yields to other work of this thread
+    }
+  } catch {
+    return undefined; // the archive is kept whole
+  }
+  return `sha256:${hash.digest('hex')}`;
+}

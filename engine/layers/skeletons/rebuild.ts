@@ -1,0 +1,72 @@
+import { closeSync, readSync } from 'node:fs';
+
+import { openFileBeneath, openRoot, readable, type BytePath } from '../../host/files/openat.ts';
+import { partsOf } from './skeleton-file.ts';
+
+/**
+ * The archive that a skeleton and the extracted files give. `fresh` gives memory for a chunk; a chunk is full but for the
+ * last one. Throws when a file is missing or too short; whether the bytes are right only their digest tells.
+ */
+export function* rebuild<Memory extends Buffer>(
+  skeleton: string,
+  folder: string,
+  fresh: () => Memory,
+): Generator<Memory> {
+  using files = new LayerFiles(folder);
+  let chunk = fresh();
+  let used = 0;
+  for (const part of partsOf(skeleton)) {
+    if (part.kind === 'file') {
+      files.open(part.path);
+      continue;
+    }
+    const total = part.kind === 'run' ? part.length : part.bytes.length;
+    for (let done = 0; done < total;) {
+      if (used === chunk.length) {
+        yield chunk;
+        chunk = fresh();
+        used = 0;
+      }
+      const count = Math.min(total - done, chunk.length - used);
+      if (part.kind === 'run') files.read(chunk, used, count, part.offset + done);
+      else part.bytes.copy(chunk, used, done, done + count);
+      used += count;
+      done += count;
+    }
+  }
+  if (used > 0) yield chunk.subarray(0, used) as Memory;
+}
+
+class LayerFiles implements Disposable {
+  readonly #root: number;
+  #open: { fd: number; path: BytePath } | undefined;
+
+  constructor(folder: string) {
+    this.#root = openRoot(folder);
+  }
+
+  open(path: BytePath): void {
+    this.#close();
+    this.#open = { fd: openFileBeneath(this.#root, path), path };
+  }
+
+  read(target: Buffer, at: number, count: number, offset: number): void {
+    if (this.#open === undefined) throw new Error('a skeleton has a run of no file');
+    const { fd, path } = this.#open;
+    for (let done = 0; done < count;) {
+      const bytes = readSync(fd, target, at + done, count - done, offset + done);
+      if (bytes === 0) throw new Error(`a file of a layer is too short: ${readable(path)}`);
+      done += bytes;
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#close();
+    closeSync(this.#root);
+  }
+
+  #close(): void {
+    if (this.#open !== undefined) closeSync(this.#open.fd);
+    this.#open = undefined;
+  }
+}

@@ -1,0 +1,137 @@
+import { closeSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
+import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
+
+import type { BytePath } from '../../host/files/openat.ts';
+
+/**
+ * What is left of a plain archive when the content of its files lies elsewhere: bytes as they are, and runs of bytes of
+ * files. In blocks, each compressed for itself: the length of the compressed block, the length of the block, the block.
+ */
+export type Part =
+  | { kind: 'bytes'; bytes: Buffer }
+  /** Of this file, of which runs follow. */
+  | { kind: 'file'; path: BytePath }
+  | { kind: 'run'; offset: number; length: number };
+
+const MAGIC = Buffer.from('gskel\0\0\x01', 'latin1');
+const TAG = { bytes: 0, file: 1, run: 2 } as const;
+const BLOCK_BYTES = 256 * 1024;
+const MOST_BYTES = 64 * 1024;
+/** A tag, two numbers of six bytes. */
+const RUN_BYTES = 13;
+const LENGTHS_BYTES = 8;
+
+/** Writes a new skeleton; synchronous, for worker threads. */
+export class SkeletonWriter implements Disposable {
+  readonly #fd: number;
+  readonly #block = Buffer.allocUnsafeSlow(BLOCK_BYTES + MOST_BYTES + RUN_BYTES);
+  #used = 0;
+  #sizeBytes = MAGIC.length;
+
+  constructor(file: string) {
+    this.#fd = openSync(file, 'wx', 0o600);
+    writeSync(this.#fd, MAGIC);
+  }
+
+  /** The size of the skeleton so far, as it will be on the disk. */
+  get sizeBytes(): number {
+    return this.#sizeBytes;
+  }
+
+  bytes(bytes: Buffer): void {
+    for (let at = 0; at < bytes.length; at += MOST_BYTES) {
+      this.#text(TAG.bytes, bytes.subarray(at, at + MOST_BYTES));
+    }
+  }
+
+  file(path: BytePath): void {
+    this.#text(TAG.file, Buffer.from(path, 'latin1'));
+  }
+
+  run(offset: number, length: number): void {
+    this.#block[this.#used] = TAG.run;
+    this.#block.writeUIntLE(offset, this.#used + 1, 6);
+    this.#block.writeUIntLE(length, this.#used + 7, 6);
+    this.#grow(RUN_BYTES);
+  }
+
+  /** Ends it, on the disk. */
+  end(): void {
+    this.#flush();
+    fsyncSync(this.#fd);
+  }
+
+  [Symbol.dispose](): void {
+    closeSync(this.#fd);
+  }
+
+  #text(tag: number, bytes: Buffer): void {
+    this.#block[this.#used] = tag;
+    this.#block.writeUInt32LE(bytes.length, this.#used + 1);
+    bytes.copy(this.#block, this.#used + 5);
+    this.#grow(5 + bytes.length);
+  }
+
+  #grow(bytes: number): void {
+    this.#used += bytes;
+    if (this.#used >= BLOCK_BYTES) this.#flush();
+  }
+
+  #flush(): void {
+    if (this.#used === 0) return;
+    const packed = zstdCompressSync(this.#block.subarray(0, this.#used));
+    const lengths = Buffer.alloc(LENGTHS_BYTES);
+    lengths.writeUInt32LE(packed.length, 0);
+    lengths.writeUInt32LE(this.#used, 4);
+    writeSync(this.#fd, Buffer.concat([lengths, packed]));
+    this.#sizeBytes += lengths.length + packed.length;
+    this.#used = 0;
+  }
+}
+
+/** The parts of a skeleton, in their order; `bytes` are valid until the next part. Throws for what is none. */
+export function* partsOf(file: string): Generator<Part> {
+  const fd = openSync(file, 'r');
+  try {
+    if (!read(fd, MAGIC.length)?.equals(MAGIC)) throw damaged(file);
+    for (let lengths = read(fd, LENGTHS_BYTES); lengths !== undefined; lengths = read(fd, LENGTHS_BYTES)) {
+      const packed = read(fd, lengths.readUInt32LE(0));
+      if (packed === undefined) throw damaged(file);
+      const block = zstdDecompressSync(packed, { maxOutputLength: BLOCK_BYTES + MOST_BYTES + RUN_BYTES });
+      if (block.length !== lengths.readUInt32LE(4)) throw damaged(file);
+      yield* partsIn(block);
+    }
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function* partsIn(block: Buffer): Generator<Part> {
+  for (let at = 0; at < block.length;) {
+    if (block[at] === TAG.run) {
+      yield { kind: 'run', offset: block.readUIntLE(at + 1, 6), length: block.readUIntLE(at + 7, 6) };
+      at += RUN_BYTES;
+      continue;
+    }
+    const end = at + 5 + block.readUInt32LE(at + 1);
+    const bytes = block.subarray(at + 5, end);
+    yield block[at] === TAG.file ? { kind: 'file', path: bytes.toString('latin1') } : { kind: 'bytes', bytes };
+    at = end;
+  }
+}
+
+/** So many bytes from the file's position on; undefined at its end. */
+function read(fd: number, length: number): Buffer | undefined {
+  const buffer = Buffer.allocUnsafe(length);
+  let filled = 0;
+  while (filled < length) {
+    const bytes = readSync(fd, buffer, filled, length - filled, null);
+    if (bytes === 0) break;
+    filled += bytes;
+  }
+  return filled === length ? buffer : undefined;
+}
+
+function damaged(file: string): Error {
+  return new Error(`${file} is damaged`);
+}
