@@ -20,7 +20,7 @@ export async function askForge(exchange: Exchange, question: Question): Promise<
   if (exchange.closed) deposit.end(0); // gone while the store was asked
   if (exchange.closed) return undefined;
   exchange.decision = deposit;
-  exchange.whenClosed = () => deposit.end(0); // waiting for the forge is no time of the upstream's
+  exchange.whenClosed = { clientClosed: () => deposit.end(0) }; // waiting for the forge is no time of the upstream's
   const found = await answerTo(exchange, question, deposit.allowed ? 'normal' : 'slow');
   if (exchange.closed) return undefined;
   if (found === 'unavailable' && !deposit.allowed) {

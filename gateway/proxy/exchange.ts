@@ -34,5 +34,5 @@ export type Exchange = {
   /** The client has its answer, or is gone. */
   closed: boolean;
   /** Told when the client's connection is done, after the whole answer or in the middle of it. */
-  whenClosed: (() => void) | undefined;
+  whenClosed: { clientClosed(): void } | undefined;
 };

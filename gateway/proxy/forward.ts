@@ -51,7 +51,7 @@ class Forwarding implements Dispatcher.DispatchHandler {
     this.#exchange = exchange;
     this.#options = options;
     this.#repeatable = options.body === null && REPEATABLE.has(options.method);
-    exchange.whenClosed = () => this.#clientClosed();
+    exchange.whenClosed = this;
     if (exchange.decision?.allowed === true) exchange.decision.begin();
   }
 
@@ -130,7 +130,7 @@ class Forwarding implements Dispatcher.DispatchHandler {
     else answerMessage(this.#exchange, 502, 'The upstream server cannot be reached.');
   }
 
-  #clientClosed(): void {
+  clientClosed(): void {
     if (this.#over) return;
     this.#exchange.gateway.counts.clientsGone += 1;
     this.#finish();
@@ -152,11 +152,13 @@ let heads: Forwarding[] = [];
 function flushSoon(forwarding: Forwarding): void {
   heads.push(forwarding);
   if (heads.length > 1) return;
-  setImmediate(() => {
-    const waiting = heads;
-    heads = [];
-    for (const one of waiting) one.flushHead();
-  });
+  setImmediate(flushHeads);
+}
+
+function flushHeads(): void {
+  const waiting = heads;
+  heads = [];
+  for (const one of waiting) one.flushHead();
 }
 
 function connectionWasLost(error: Error): boolean {

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 
 import type { Decision, Endpoint } from '@gantry/limiter/types.ts';
 
@@ -8,6 +8,7 @@ import { withOverride } from '../policy.ts';
 import { canonicalTarget, type PathParameters, type Target } from '../routes/path.ts';
 import { answerMessage, answerRefusal } from './answer.ts';
 import { answerUnavailable, askForge, type Found } from './ask-forge.ts';
+import type { ClientResponse } from './client-response.ts';
 import { Connection, endLingering } from './connections/connection.ts';
 import type { Exchange } from './exchange.ts';
 import { forward } from './forward.ts';
@@ -27,7 +28,7 @@ const unread: Target = { path: '/', query: '' };
 export function handleRequest(
   gateway: Gateway,
   req: IncomingMessage,
-  res: ServerResponse,
+  res: ClientResponse,
   extra: { expectsContinue?: boolean; upgrade?: Exchange['upgrade'] } = {},
 ): void {
   const { policy } = gateway;
@@ -51,12 +52,21 @@ export function handleRequest(
     whenClosed: undefined,
   };
   gateway.counts.underWay += 1;
-  connection.exchanges.add(exchange);
-  res.once('close', () => closeExchange(exchange));
-  guarded(exchange, () => {
-    const identity = identify(policy, req.headers, req.url ?? '/');
-    return identity instanceof Question ? identifiedLater(exchange, identity) : identified(exchange, identity);
-  });
+  connection.exchanges.push(exchange);
+  res.exchange = exchange;
+  res.on('close', closed);
+  try {
+    const later = begin(exchange);
+    if (later instanceof Promise) later.catch((error: unknown) => failed(exchange, error));
+  } catch (error) {
+    failed(exchange, error);
+  }
+}
+
+function begin(exchange: Exchange): void | Promise<void> {
+  const { policy, req } = exchange;
+  const identity = identify(policy, req.headers, req.url ?? '/');
+  return identity instanceof Question ? identifiedLater(exchange, identity) : identified(exchange, identity);
 }
 
 async function identifiedLater(exchange: Exchange, question: Question): Promise<void> {
@@ -65,15 +75,6 @@ async function identifiedLater(exchange: Exchange, question: Question): Promise<
 }
 
 /** Anything unforeseen is our bug: 500, logged once, and the place among the concurrent requests is given back. */
-function guarded(exchange: Exchange, work: () => void | Promise<void>): void {
-  try {
-    const later = work();
-    if (later instanceof Promise) later.catch((error: unknown) => failed(exchange, error));
-  } catch (error) {
-    failed(exchange, error);
-  }
-}
-
 function failed(exchange: Exchange, error: unknown): void {
   exchange.gateway.log.bug(error);
   answerMessage(exchange, 500, 'The gateway has failed.');
@@ -156,7 +157,7 @@ function admitGraphql(exchange: Exchange, endpoint: Endpoint): void | Promise<vo
   const readAndForward = async (): Promise<void> => {
     const { res, decision } = exchange;
     if (exchange.expectsContinue) res.writeContinue();
-    exchange.whenClosed = () => decision?.end(0); // sending is no time of the upstream's
+    exchange.whenClosed = { clientClosed: () => decision?.end(0) }; // sending is no time of the upstream's
     const read = await readGraphql(exchange, graphqlScanBytes);
     if (read === undefined || exchange.closed) return;
     const { points } = read;
@@ -189,17 +190,21 @@ function pass(exchange: Exchange): void {
   else forwardUpgrade(exchange, exchange.upgrade);
 }
 
+function closed(this: ClientResponse): void {
+  if (this.exchange !== undefined) closeExchange(this.exchange);
+}
+
 /** Every request comes by here in the end, whatever happened to it. */
 export function closeExchange(exchange: Exchange): void {
   if (exchange.closed) return;
   exchange.closed = true;
   const { gateway, connection, decision, res, req, caller, address, target } = exchange;
-  connection.exchanges.delete(exchange);
+  connection.leave(exchange);
   gateway.counts.underWay -= 1;
-  exchange.whenClosed?.();
+  exchange.whenClosed?.clientClosed();
   exchange.body?.destroy(); // nobody else will read it to its end
   decision?.end();
   gateway.log.request(req, res, caller, address, target === unread ? undefined : target.path);
   // Draining: a client that was promised another request before the end came.
-  if ((gateway.draining || connection.ending) && connection.exchanges.size === 0) endLingering(connection.socket);
+  if ((gateway.draining || connection.ending) && connection.exchanges.length === 0) endLingering(connection.socket);
 }

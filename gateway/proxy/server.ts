@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, STATUS_CODES, ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -11,6 +11,7 @@ import { certificateOf } from '../config/tls.ts';
 import type { Gateway } from '../gateway.ts';
 import { countAnswer } from '../metrics.ts';
 import { anonymousCaller } from '../policy.ts';
+import { ClientResponse } from './client-response.ts';
 import { Connection, endLingering } from './connections/connection.ts';
 import { closeExchange, handleRequest } from './handle.ts';
 import { hasBody, peerOf } from './headers.ts';
@@ -23,6 +24,7 @@ const TLS = { ALPNProtocols: ['http/1.1'], minVersion: 'TLSv1.2' } as const;
 export function createProxyServer(gateway: Gateway, isTls = false): Server | TlsServer {
   const { timeouts, sizes, tls } = gateway.policy.config;
   const options = {
+    ServerResponse: ClientResponse,
     insecureHTTPParser: false,
     requireHostHeader: false, // answered like other bad requests, with the headers of the limits
     maxHeaderSize: sizes.headerBytes,
@@ -40,9 +42,9 @@ export function createProxyServer(gateway: Gateway, isTls = false): Server | Tls
       : createServer(options);
   applyTimeouts(server, gateway.policy.config);
   server.maxHeadersCount = 0; // beyond a count they would be left out silently; `maxHeaderSize` is the limit
-  const handle = (req: IncomingMessage, res: ServerResponse): void => handleRequest(gateway, req, res);
+  const handle = (req: IncomingMessage, res: ClientResponse): void => handleRequest(gateway, req, res);
   server.on('request', handle);
-  server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) =>
+  server.on('checkContinue', (req: IncomingMessage, res: ClientResponse) =>
     handleRequest(gateway, req, res, { expectsContinue: true }),
   );
   server.on('checkExpectation', handle);
@@ -74,7 +76,7 @@ function opened(gateway: Gateway, socket: Socket): void {
     gateway.counts.openConnections -= 1;
     gateway.connections.delete(socket);
     // Not every request has a response that hears of it: those that wait for their turn, those upgraded.
-    for (const exchange of connection.exchanges) closeExchange(exchange);
+    for (const exchange of [...connection.exchanges]) closeExchange(exchange);
   });
 }
 
@@ -90,7 +92,7 @@ export function applyTimeouts(server: Server | TlsServer, { timeouts, sizes, tls
 
 function handleUpgrade(gateway: Gateway, req: IncomingMessage, head: Buffer): void {
   const { socket } = req;
-  const res = new ServerResponse(req);
+  const res = new ClientResponse(req);
   socket.on('error', () => socket.destroy()); // the server no longer listens to it
   res.assignSocket(socket);
   res.once('finish', () => {
@@ -118,7 +120,7 @@ function clientError(gateway: Gateway, error: ParseError, socket: Socket): void 
   }
   if (connection.ending) return; // the parser complains about everything that follows
   gateway.counts.unreadable += 1;
-  const broken = [...connection.exchanges].find(({ req }) => !req.complete);
+  const broken = connection.exchanges.find(({ req }) => !req.complete);
   if (broken?.res.headersSent === true) {
     socket.destroy();
     return;
@@ -138,7 +140,7 @@ async function tellWhenDecided(
   try {
     const decided = await decision;
     decided.end(0);
-    if (exchanges.size === 0) tell(gateway, socket, decided, status);
+    if (exchanges.length === 0) tell(gateway, socket, decided, status);
   } catch (error) {
     gateway.log.bug(error);
     socket.destroy();

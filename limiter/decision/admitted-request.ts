@@ -37,6 +37,8 @@ export class AdmittedRequest implements Admission, Ask {
   used = 0;
   reset = 0;
   shadowed = NOTHING_SHADOWED;
+  /** Its place among those that go on. */
+  runningAt = -1;
   #startedMs = 0;
   /** Of its time, what was charged in steps. Below 0: work on it has not begun; most of the time nobody asks. */
   #chargedSeconds = -1;
@@ -90,7 +92,7 @@ export class AdmittedRequest implements Admission, Ask {
     this.#ticket = -1;
     let rest = cpuSeconds;
     if (this.#chargedSeconds >= 0) {
-      this.#origin.running.delete(this); // costs a fifth of a decision
+      this.#origin.running.delete(this);
       rest -= this.#chargedSeconds;
     }
     // Not a number would poison the count for a whole window, and a clock that was set back gives less than nothing.

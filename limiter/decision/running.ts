@@ -1,20 +1,32 @@
 /** How often the time of requests is charged that go on. */
 const STEP_MS = 500;
 
-type Running = { chargeSoFar(): void };
+/** `runningAt`: its place in the list, -1 while it is in none. */
+type Running = { runningAt: number; chargeSoFar(): void };
 
-/** Requests that are worked on: a long one is charged while it goes on, and not only when it is too late. */
+/**
+ * Requests that are worked on: a long one is charged while it goes on, and not only when it is too late.
+ *
+ * A list in which the last one takes the place of one that leaves: a `Set` makes a new table for every few of them, and
+ * each old table names the next, so that none of these is collected with the young objects.
+ */
 export class RunningRequests implements Disposable {
-  readonly #requests = new Set<Running>();
+  readonly #requests: Running[] = [];
   #timer: NodeJS.Timeout | undefined;
 
   add(request: Running): void {
-    this.#requests.add(request);
+    request.runningAt = this.#requests.push(request) - 1;
     this.#timer ??= setInterval(() => this.#step(), STEP_MS).unref();
   }
 
   delete(request: Running): void {
-    this.#requests.delete(request);
+    const at = request.runningAt;
+    if (at < 0) return;
+    request.runningAt = -1;
+    const last = this.#requests.pop();
+    if (last === undefined || last === request) return;
+    this.#requests[at] = last;
+    last.runningAt = at;
   }
 
   charge(): void {
@@ -27,7 +39,7 @@ export class RunningRequests implements Disposable {
   }
 
   #step(): void {
-    if (this.#requests.size === 0) this[Symbol.dispose]();
+    if (this.#requests.length === 0) this[Symbol.dispose]();
     else this.charge();
   }
 }

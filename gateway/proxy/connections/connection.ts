@@ -11,14 +11,20 @@ const LINGER_MS = 2000;
 /** A client's connection. Its requests end with it, in whatever state they are. */
 export class Connection {
   readonly socket: Socket;
-  /** More than one when the client does not wait for answers. */
-  readonly exchanges = new Set<Exchange>();
+  /** More than one when the client does not wait for answers. A `Set` would leave a table behind with every request. */
+  readonly exchanges: Exchange[] = [];
   /** Nothing more is read from it; it ends after the answers that are still owed. */
   ending = false;
   #address: { policy: Policy; text: string; caller: Caller } | undefined;
 
   constructor(socket: Socket) {
     this.socket = socket;
+  }
+
+  leave(exchange: Exchange): void {
+    const at = this.exchanges.indexOf(exchange);
+    if (at === this.exchanges.length - 1) this.exchanges.pop();
+    else if (at >= 0) this.exchanges.splice(at, 1);
   }
 
   /** The caller that an address is; the requests of one connection mostly have one. */

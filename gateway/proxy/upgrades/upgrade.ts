@@ -37,16 +37,17 @@ export function forwardUpgrade(exchange: Exchange, { socket, head }: Upgrade): v
     return seconds;
   };
   const timer = setTimeout(() => outgoing.destroy(new LateAnswer()), timeouts.upstreamHeadersMs);
-  exchange.whenClosed = () => {
+  const clientClosed = (): void => {
     if (!over) gateway.counts.clientsGone += 1;
     exchange.decision?.end(answered()); // does nothing when it was ended before
     outgoing.destroy();
   };
+  exchange.whenClosed = { clientClosed };
   outgoing.once('upgrade', (incoming, upstreamSocket: Socket, first) => {
     const seconds = answered();
     gateway.counts.upgrades += 1;
     countAnswer(gateway.counts.upstreamAnswers, 101);
-    exchange.whenClosed = () => exchange.decision?.end(seconds);
+    exchange.whenClosed = { clientClosed: () => exchange.decision?.end(seconds) };
     if (exchange.decision?.allowed === true) exchange.decision.stop(seconds);
     exchange.res.detachSocket(socket);
     socket.write(switchingHead(incoming, exchange), 'latin1');
