@@ -17,7 +17,7 @@ import { promisify } from 'node:util';
 
 import { TestRedis } from '@gantry/limiter/redis/testing/test-redis.ts';
 
-import { compareLatency } from './gateway-latency.ts';
+import { buildLatencyClient, compareLatency } from './gateway-latency.ts';
 import { startNginx } from './gateway-peers/nginx.ts';
 import { median } from './measure.ts';
 
@@ -37,15 +37,18 @@ type Budget = Readonly<{ against: string; atLeast: number }>;
 const BARE = 'bare proxy on undici';
 const PAIR = '@fastify/http-proxy with @fastify/rate-limit';
 
-/** `only`: part of the names to run beside the bare proxy; `latency`: only what is added at half load; `workers`: how several processes on one port scale. */
-export async function main(only?: string): Promise<void> {
+/**
+ * `only`: part of the names to run beside the bare proxy; `latency`: only what is added at half load, with a part of the
+ * names for one of the two; `workers`: how several processes on one port scale.
+ */
+export async function main(only?: string, timed = ''): Promise<void> {
   if (only === 'workers') return await compareWorkers();
   await using undo = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'gantry-bench-'));
   undo.defer(async () => await rm(folder, { recursive: true, force: true }));
   const all = await startAll(folder, undo);
   const chosen = all.filter(({ name }) => {
-    if (only === 'latency') return TIMED.includes(name);
+    if (only === 'latency') return TIMED.some((one) => one === name && one.includes(timed));
     return only === undefined || name === BARE || name.includes(only);
   });
   const script = join(folder, 'callers.lua');
@@ -63,7 +66,9 @@ export async function main(only?: string): Promise<void> {
   }
   const medians = new Map([...figures].map(([name, values]) => [name, median(values)]));
   if (only !== 'latency') report(chosen, medians);
-  if (only === undefined || only === 'latency') await reportLatency(all, medians);
+  if (only === undefined || only === 'latency') {
+    await reportLatency(await buildLatencyClient(folder), all, medians);
+  }
 }
 
 const MEMORY = 'gateway, memory';
@@ -73,22 +78,22 @@ const UPSTREAM = 'the upstream itself';
 const TIMED = [MEMORY, REDIS];
 
 /** Each gateway at half of what it can do, and nginx at the same rate. */
-async function reportLatency(all: readonly Contender[], medians: ReadonlyMap<string, number>): Promise<void> {
+async function reportLatency(
+  client: string,
+  all: readonly Contender[],
+  medians: ReadonlyMap<string, number>,
+): Promise<void> {
   const portOf = (name: string): number => all.find((one) => one.name === name)!.port;
   for (const [name, atMostMs] of [
     [MEMORY, 1.5],
     [REDIS, 3],
   ] as const) {
+    const most = medians.get(name);
+    if (most === undefined) continue;
     const others = [NGINX, UPSTREAM].map((other) => ({ name: other, port: portOf(other) }));
     const timed = [{ name, port: portOf(name), atMostMs }, ...others];
-    await compareLatency(`half of ${name}`, medians.get(name)! / 2, timed, latencyRequests());
+    await compareLatency(client, `half of ${name}`, most / 2, CALLERS, timed);
   }
-}
-
-function latencyRequests(): string[] {
-  return Array.from({ length: CALLERS }, (_, n) => {
-    return `GET /repos/gantry/r${n % 50} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer token-of-${n}\r\n\r\n`;
-  });
 }
 
 function report(contenders: readonly Contender[], medians: ReadonlyMap<string, number>): void {
