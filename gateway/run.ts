@@ -69,5 +69,7 @@ export async function runGateway(config: Config, read: () => Config): Promise<Ru
 
 /** The gateway without its admin socket: in this process, or in as many as the configuration wants. */
 export async function startService(config: Config, log: GatewayLog): Promise<Service> {
-  return config.workers > 1 ? await startWorkers(config, log) : await startGateway(config, log, openStore(config, log));
+  return config.workers > 1
+    ? await startWorkers(config, log)
+    : await startGateway(config, log, await openStore(config, log));
 }

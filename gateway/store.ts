@@ -1,5 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { setTimeout as timeout } from 'node:timers/promises';
 
 import { MemoryStore } from '@gantry/limiter/memory/store.ts';
 import { RedisStore } from '@gantry/limiter/redis/store.ts';
@@ -13,14 +14,27 @@ type Settings = Pick<Config, 'store'>;
 /** A store whose counts are in one process, which decides at once. */
 export type LocalStore = MemoryStore | SqliteStore;
 
-/** Opens the store that the configuration names. The log hears of troubles that no request is waiting for. */
-export function openStore({ store }: Settings, log: GatewayLog): LocalStore | RedisStore {
+/** A gateway whose Redis says nothing starts all the same; `store.onFailure` decides until it is there. */
+const MOST_WAIT_MS = 2000;
+
+/**
+ * Opens the store that the configuration names. The log hears of troubles that no request is waiting for.
+ *
+ * Resolves when a Redis is there: whoever comes first would be told that there is none.
+ */
+export async function openStore({ store }: Settings, log: GatewayLog): Promise<LocalStore | RedisStore> {
   if (store.kind !== 'redis') return openLocalStore({ store }, log);
   const { url, sentinels, cluster, prefix, timeoutMs, leaseSeconds } = store;
   const servers = { ...(url && { url }), ...(sentinels && { sentinels }), ...(cluster && { cluster }) };
   const reportError = (error: unknown): void => log.storeAway(error);
   const reportBack = (): void => log.storeBack();
-  return new RedisStore({ ...servers, prefix, timeoutMs, leaseSeconds, reportError, reportBack });
+  const opened = new RedisStore({ ...servers, prefix, timeoutMs, leaseSeconds, reportError, reportBack });
+  const enough = new AbortController();
+  // Why it is not there was reported.
+  const ready = opened.ready().catch(() => undefined);
+  await Promise.race([ready, timeout(MOST_WAIT_MS, undefined, { signal: enough.signal }).catch(() => undefined)]);
+  enough.abort();
+  return opened;
 }
 
 export function openLocalStore({ store }: Settings, log: GatewayLog): LocalStore {

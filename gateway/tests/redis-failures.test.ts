@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -76,6 +78,43 @@ for (const onFailure of ['open', 'closed'] as const) {
       return status === 200 && (state?.windows.length ?? 0) > 0;
     });
   });
+}
+
+test('Redis: a gateway takes requests when the connection is there, and not before', async () => {
+  await using upstream = await TestUpstream.start();
+  await using redis = await TestRedis.start();
+  await using way = await slowWayTo(redis.url);
+  await using gateway = await TestGateway.start({
+    upstream: upstream.url,
+    store: { kind: 'redis', url: way.url, timeoutMs: 5000 },
+  });
+
+  const first = await gateway.request('/user');
+
+  assert.equal(first.status, 200);
+  assert.equal(first.headers['x-ratelimit-used'], '1');
+});
+
+/** Each connection is passed on a quarter of a second after it was opened. */
+async function slowWayTo(socketPath: string): Promise<AsyncDisposable & { url: string }> {
+  const server = createServer((near) => {
+    near.on('error', () => near.destroy()).pause();
+    setTimeout(() => {
+      const far = connect(socketPath);
+      far.on('error', () => near.destroy()).on('close', () => near.destroy());
+      near.on('close', () => far.destroy());
+      near.pipe(far).pipe(near);
+    }, 250);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    [Symbol.asyncDispose]: async () => {
+      const closed = once(server, 'close');
+      server.close();
+      await closed;
+    },
+  };
 }
 
 test('Redis: nobody is refused because the gateway stood still', async () => {

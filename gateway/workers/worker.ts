@@ -16,7 +16,7 @@ let running: LocalService | undefined;
 const channel: Channel = new Channel(process as Port, {
   start: async (config: Config) => {
     const log = new GatewayLog(config.log);
-    const store = config.store.kind === 'redis' ? openStore(config, log) : shared;
+    const store = config.store.kind === 'redis' ? await openStore(config, log) : shared;
     running = await startGateway(config, log, store, (note) => channel.notify('refused', note));
     return running.addresses;
   },

@@ -89,7 +89,7 @@ export class RedisStore implements LimitStore {
     this.#renewal = setInterval(() => this.#renew(), (leaseSeconds * 1000) / 3).unref();
   }
 
-  /** Resolves when the first connection is there. A gateway need not wait for it. */
+  /** Resolves when the first connection is there. Until then every decision rejects. */
   async ready(): Promise<void> {
     await this.#connected;
   }
