@@ -32,6 +32,10 @@ function build(folder: string): void {
   const own = join(everything, relative(root, folder));
   cpSync(own, target, { recursive: true });
   for (const file of globSync('**/*.{js,d.ts}', { cwd: own })) rewrite(join(target, file), file, target, everything);
+  // What the compiler does not see, and the program reads beside itself.
+  for (const file of globSync('**/*.lua', { cwd: folder, exclude: ['node_modules/**', 'build/**'] })) {
+    cpSync(join(folder, file), join(target, file));
+  }
   rmSync(everything, { recursive: true });
 }
 
