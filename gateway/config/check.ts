@@ -7,7 +7,7 @@ import { callerKey } from '../identity/caller-key.ts';
 import { rangesOf } from '../identity/networks.ts';
 import { templateProblem } from '../routes/table.ts';
 import { listenAddress } from './listen.ts';
-import type { Path, Problem } from './read.ts';
+import type { Path, Problem } from './problem.ts';
 import { rulesFrom } from './rules.ts';
 import type { Config, IdentitySettings } from './schema.ts';
 import { secureContextOf } from './tls.ts';

@@ -6,6 +6,7 @@ import { Value } from 'typebox/value';
 import { isMap, isNode, isScalar, LineCounter, type Document, parseDocument } from 'yaml';
 
 import { crossCheck } from './check.ts';
+import type { Path, Problem } from './problem.ts';
 import { Config } from './schema.ts';
 
 /** Everything that is wrong with the settings, each with its place. */
@@ -18,13 +19,6 @@ export class ConfigError extends Error {
     this.problems = problems;
   }
 }
-
-export type Path = readonly (string | number)[];
-export type Problem = Readonly<{
-  path: Path;
-  message: string;
-  /** The key itself is wrong, not its value. */ key?: boolean;
-}>;
 
 /** What was set by flags, under the keys of the file: `store.kind` → value. */
 export type FlagValues = ReadonlyMap<string, Readonly<{ flag: string; value: unknown }>>;

@@ -1,6 +1,6 @@
 import type { LimitRules } from '../types.ts';
 import type { CallerHere, Share } from './callers.ts';
-import type { Operation } from './wire.ts';
+import type { Operation } from './operation.ts';
 
 /** What one call of the script will do. A caller has one share of it: the script reads and writes each key once. */
 export class Batch {

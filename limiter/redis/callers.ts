@@ -1,5 +1,5 @@
 import type { Batch } from './batch.ts';
-import type { Operation } from './wire.ts';
+import type { Operation } from './operation.ts';
 
 /** A caller, as long as this process has something under way for it. */
 export type CallerHere = {

@@ -5,20 +5,12 @@ import { Batch } from './batch.ts';
 import { addEnd, addTime, hasEnds, type CallerHere, KnownCallers, takeEnds } from './callers.ts';
 import { KnownRefusals } from './known-refusals.ts';
 import type { Link } from './links/link.ts';
+import type { Operation } from './operation.ts';
 import { linkTo, type RedisStoreOptions, type Settings } from './options.ts';
 import { NoAnswer, Patience } from './patience.ts';
 import { SCRIPT } from './script.ts';
 import { ENDS_SENT_WITHIN_MS, WaitingEnds } from './waiting-ends.ts';
-import {
-  decodeState,
-  decodeVerdicts,
-  encodeCall,
-  FOREIGN,
-  ForeignValue,
-  isOurs,
-  type MarkedVerdict,
-  type Operation,
-} from './wire.ts';
+import { decodeState, decodeVerdicts, encodeCall, FOREIGN, ForeignValue, isOurs, type MarkedVerdict } from './wire.ts';
 
 const SCRIPT_SHA = createHash('sha1').update(SCRIPT).digest('hex');
 

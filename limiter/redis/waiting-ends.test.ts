@@ -4,8 +4,8 @@ import { test } from 'node:test';
 import { defaultRules } from '../rules.ts';
 import { Batch } from './batch.ts';
 import { addEnd, type CallerHere, KnownCallers } from './callers.ts';
+import type { Operation } from './operation.ts';
 import { ENDS_SENT_WITHIN_MS, WaitingEnds } from './waiting-ends.ts';
-import type { Operation } from './wire.ts';
 
 const renewal: Operation = { kind: 'renewal', count: 0, amount: 1 };
 

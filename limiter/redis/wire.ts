@@ -10,27 +10,7 @@ import {
 } from '../types.ts';
 import { withoutSteps } from '../window-form.ts';
 import type { Batch } from './batch.ts';
-
-/** What is done to a caller besides decisions; the script knows these numbers, and decisions follow them. */
-const KINDS = ['end', 'graphql-end', 'content', 'renewal', 'forget'] as const;
-
-export type Operation = {
-  /** The last two change what a decision has spent. */
-  kind: (typeof KINDS)[number] | 'decision' | 'points' | 'give-back';
-  /** Of ended requests. */
-  count: number;
-  /** Microseconds of CPU time, pieces of content, requests under way, or points. */
-  amount: number;
-  /** Of a decision, or that which is changed. */
-  ask?: Ask;
-  verdict?: Verdict;
-  /** Why there is none. */
-  error?: Error;
-  resolve?: (verdict: Verdict) => void;
-  reject?: (error: unknown) => void;
-  /** It was refused for requests of other gateways that may have ended, and asked again. */
-  asked?: boolean;
-};
+import { KINDS, type Operation } from './operation.ts';
 
 /** A kind of decision, or of what changes one. */
 type Decision = Readonly<{ ask: Ask; change: number }>;
