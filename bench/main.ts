@@ -1,10 +1,11 @@
-/** `./gantry bench [engine|start|limiter|gateway|soak] [part of a name]`: every budget with its ratio. */
+/** `./gantry bench [engine|registry|start|limiter|gateway|soak] [part of a name]`: every budget with its ratio. */
 const [name = 'engine', ...more] = process.argv.slice(2);
 const benches: Record<string, () => Promise<{ main: (...more: string[]) => Promise<void> }>> = {
   engine: async () => await import('./engine.ts'),
   limiter: async () => await import('./limiter.ts'),
   gateway: async () => await import('./gateway.ts'),
   start: async () => await import('./start.ts'),
+  registry: async () => await import('./registry.ts'),
   soak: async () => await import('./soak.ts'),
 };
 

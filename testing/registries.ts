@@ -92,9 +92,19 @@ export class Registries implements AsyncDisposable {
     }
   }
 
+  /** Takes all that a registry has away. */
+  async wipe(port: number, address = '127.0.0.1'): Promise<void> {
+    await rm(join(this.#directory, `store-${address}-${port}`, 'docker'), { recursive: true, force: true });
+  }
+
   /** The proxy on another port before one of the registries. */
   async proxy(port: number, upstream: number, token?: { user: string; password: string }): Promise<void> {
     await this.#call({ kind: 'listen', port, upstream, ...(token && { token }) });
+  }
+
+  /** A proxy as the environment names one. */
+  async forwarder(port: number): Promise<void> {
+    await this.#call({ kind: 'forward', port });
   }
 
   /** An index of version 1, to be searched, on this port of all addresses. */

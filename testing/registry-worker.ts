@@ -3,6 +3,7 @@
  * proxy before a registry that does what registries do on bad days, and that asks for tokens if told so.
  */
 import http from 'node:http';
+import net from 'node:net';
 import { buffer } from 'node:stream/consumers';
 
 /** What happens to requests whose method and path match, so many times. */
@@ -37,6 +38,7 @@ export type Hit = {
 export type ToWorker = { id: number } & (
   | { kind: 'request'; method: string; url: string; headers: Record<string, string>; body: string }
   | { kind: 'listen'; port: number; upstream: number; token?: { user: string; password: string } }
+  | { kind: 'forward'; port: number }
   | { kind: 'index'; port: number; hits: readonly Hit[] }
   | { kind: 'faults'; faults: Fault[] }
   | { kind: 'seen' }
@@ -65,6 +67,8 @@ async function perform(message: ToWorker): Promise<unknown> {
     }
     case 'listen':
       return await listen(message);
+    case 'forward':
+      return await forward(message.port);
     case 'index':
       return await index(message);
     case 'faults':
@@ -91,6 +95,30 @@ async function listen(options: Extract<ToWorker, { kind: 'listen' }>): Promise<v
     answer(request, response, options).catch((error: unknown) => response.destroy(error as Error));
   });
   server.once('error', reject).listen(options.port, '127.0.0.1', resolve);
+  await promise;
+}
+
+/** A proxy as the environment names one: for tunnels, and for plain requests with a whole address. */
+async function forward(port: number): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const server = http.createServer((request, response) => {
+    const { method = '', url: path = '', headers } = request;
+    seen.push({ method, path, authorization: headers.authorization ?? '', range: '' });
+    const onward = http.request(path, { method, headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(response);
+    });
+    onward.once('error', (error) => response.destroy(error));
+    request.pipe(onward);
+  });
+  server.on('connect', ({ url: path = '' }, socket) => {
+    seen.push({ method: 'CONNECT', path, authorization: '', range: '' });
+    const [host = '', target = ''] = path.split(':');
+    const onward = net.connect(Number(target), host, () => socket.write('HTTP/1.1 200 OK\r\n\r\n'));
+    onward.on('error', () => socket.destroy()).pipe(socket);
+    socket.on('error', () => onward.destroy()).pipe(onward);
+  });
+  server.once('error', reject).listen(port, '127.0.0.1', resolve);
   await promise;
 }
 

@@ -34,13 +34,19 @@ export class TestEngine extends Api implements AsyncDisposable {
   readonly directory: string;
   readonly #flags: readonly string[];
   readonly #netns: string;
+  readonly #within: readonly string[];
   #process: ChildProcess;
 
-  private constructor(directory: string, flags: readonly string[], netns: string, process: ChildProcess) {
+  private constructor(
+    directory: string,
+    { flags, netns, within }: { flags: readonly string[]; netns: string; within: readonly string[] },
+    process: ChildProcess,
+  ) {
     super(join(directory, 'gantry.sock'));
     this.directory = directory;
     this.#flags = flags;
     this.#netns = netns;
+    this.#within = within;
     this.#process = process;
   }
 
@@ -56,7 +62,7 @@ export class TestEngine extends Api implements AsyncDisposable {
     const place = netns ?? ownNetns(directory);
     const daemon = launch(directory, flags, place, within);
     daemon.catch(() => netns ?? execFileSync('umount', [place]));
-    const engine = new TestEngine(directory, flags, place, await daemon);
+    const engine = new TestEngine(directory, { flags, netns: place, within }, await daemon);
     if (image) await engine.loadBusybox();
     return engine;
   }
@@ -142,7 +148,7 @@ export class TestEngine extends Api implements AsyncDisposable {
 
   /** Starts the daemon again after `kill`. */
   async startAgain(): Promise<void> {
-    this.#process = await launch(this.directory, this.#flags, this.#netns);
+    this.#process = await launch(this.directory, this.#flags, this.#netns, this.#within);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -44,6 +44,29 @@ export function collectYoung(): void {
   collector({ type: 'minor' });
 }
 
+const BYTES_PER_YOUNG = 4 * 1024 * 1024;
+const BYTES_PER_WHOLE = 32 * 1024 * 1024;
+
+/**
+ * Collects garbage as bytes go by, each in new memory: V8 left alone lets them grow by a hundred megabytes. What lives for
+ * two young collections waits for one of the whole heap.
+ */
+export class PassingBytes {
+  #young = 0;
+  #whole = 0;
+
+  passed(bytes: number): void {
+    this.#young += bytes;
+    this.#whole += bytes;
+    if (this.#young < BYTES_PER_YOUNG) return;
+    this.#young = 0;
+    collector ??= exposedCollector();
+    const isWhole = this.#whole >= BYTES_PER_WHOLE;
+    if (isWhole) this.#whole = 0;
+    collector({ type: isWhole ? 'major' : 'minor' });
+  }
+}
+
 /** V8 exposes `gc` only to contexts that are created under this flag. */
 function exposedCollector(): Collect {
   setFlagsFromString('--expose-gc');

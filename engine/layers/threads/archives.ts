@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 
-import { collectYoung, giveBackMemory } from '../../host/memory.ts';
+import { giveBackMemory, PassingBytes } from '../../host/memory.ts';
 import type { Background } from '../../lib/background.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { DEFAULT_LIMITS, type ArchiveLimits } from '../tar/tar-reader.ts';
@@ -21,16 +21,11 @@ const IDLE_MILLISECONDS = 10_000;
 const CHUNK_BYTES = 256 * 1024;
 /** The number of chunks on their way to a thread at which the sender waits, and with it the client. */
 const CHUNKS_AHEAD = 8;
-/**
- * Node allocates new memory for every 64 KB of a request; left alone, the collector would scan the whole heap for it.
- */
-const CHUNKS_PER_COLLECTION = 16;
 
 type Task = {
   work: Work;
   onProgress: (bytes: number) => void;
   settle: PromiseWithResolvers<Results[Work['kind']]>;
-  sent: number;
   /** Chunks sent but not yet consumed. */
   ahead: number;
   /** Memory of consumed chunks, to be reused. */
@@ -131,6 +126,7 @@ class ArchiveThread {
   readonly #tasks = new Map<number, Task>();
   #nextId = 0;
   #idle: Disposable | undefined;
+  readonly #passing = new PassingBytes();
 
   constructor(background: Background, onGone: () => void) {
     this.#background = background;
@@ -173,15 +169,13 @@ class ArchiveThread {
       },
     });
     const settled = task.settle.promise.then(() => 'done' as const);
-    let taken = 0;
     try {
       for (;;) {
         const chunk = arrived.shift();
         if (chunk !== undefined) {
           yield Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
           this.#send({ id, taken: true });
-          taken += 1;
-          if (taken % CHUNKS_PER_COLLECTION === 0) collectYoung();
+          this.#passing.passed(CHUNK_BYTES);
           continue;
         }
         const more = new Promise<void>((resolve) => (task.wake = resolve));
@@ -208,7 +202,6 @@ class ArchiveThread {
       work,
       onProgress: () => undefined,
       settle: Promise.withResolvers(),
-      sent: 0,
       ahead: 0,
       spare: [],
       wake: undefined,
@@ -266,9 +259,8 @@ class ArchiveThread {
   /** Sends a chunk, and waits until there is room for the next one. */
   async #pass(id: number, task: Task, chunk: Uint8Array<ArrayBuffer>, settled: Promise<void>): Promise<void> {
     this.#worker.postMessage({ id, chunk } satisfies ToWorker, [chunk.buffer]);
-    task.sent += 1;
     task.ahead += 1;
-    if (task.sent % CHUNKS_PER_COLLECTION === 0) collectYoung();
+    this.#passing.passed(CHUNK_BYTES);
     if (task.ahead < CHUNKS_AHEAD) return;
     const room = new Promise<void>((resolve) => (task.wake = resolve));
     await Promise.race([room, settled]);

@@ -4,6 +4,7 @@ import { Readable, type Transform, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, createGunzip, createZstdDecompress } from 'node:zlib';
 
+import { PassingBytes } from '../../host/memory.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { badArchive } from '../tar/tar-header.ts';
 
@@ -16,7 +17,7 @@ const MAGIC: readonly (readonly [Compression, readonly number[]])[] = [
   ['zstd', [0x28, 0xb5, 0x2f, 0xfd]],
 ];
 export const MAGIC_BYTES = 6;
-const CHUNK_BYTES = 512 * 1024;
+const CHUNK_BYTES = 256 * 1024;
 /** A frame may ask for a window of gigabytes; no tool writes more than this by default. */
 const ZSTD_WINDOW_LOG = 27;
 
@@ -63,7 +64,11 @@ async function* through(
   const feeding = pipeline(Readable.from(copies(source), { objectMode: false }), input);
   const settled = Promise.allSettled([feeding, ended]);
   try {
-    for await (const chunk of output) yield chunk as Buffer;
+    const passing = new PassingBytes();
+    for await (const chunk of output as AsyncIterable<Buffer>) {
+      yield chunk;
+      passing.passed(chunk.length);
+    }
   } catch (error) {
     // A tool that is missing or fails only breaks its pipes; `ended` has the reason.
     stop();
