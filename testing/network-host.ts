@@ -163,6 +163,8 @@ export class TestDaemon implements AsyncDisposable {
       bip: '',
       mtu: 0,
       pools: [],
+      dnsFolder: join(this.directory, 'dns'),
+      served: () => [],
       nameOf: (id) => id,
       ...this.#settings,
       ...settings,

@@ -4,6 +4,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { SandboxOwners } from '../networks/parts.ts';
 import type { VolumeUsage } from '../volumes/remove.ts';
 import { HealthStore } from './health/store.ts';
+import { servedNow } from './networks/served.ts';
 import { volumeUsers } from './queries/list.ts';
 import { Runs } from './runs/runs.ts';
 import { isAlive } from './state.ts';
@@ -43,6 +44,7 @@ export function containerParts({ clock, db }: Needs): Built {
   };
   const sandboxOwners: SandboxOwners = {
     nameOf: (id) => containers.get(id)?.name,
+    served: (config, networks) => servedNow({ config, containers, networks }),
     isAnyAlive: () => containers.all().some(({ state }) => isAlive(state) || state.status === 'starting'),
   };
   const runs = new Runs({ clock, containers });

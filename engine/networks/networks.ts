@@ -13,6 +13,8 @@ import { addressOf, automaticMtu, checkBridgeName, findBridge, gatewayOf, ranges
 import { bridgeNameOf, bridgeSettings, checkBridgeOptions } from './bridge/bridge-settings.ts';
 import { Bridges, removeFromMachine } from './bridge/bridges.ts';
 import { bridgeDriver } from './bridge/driver.ts';
+import { Dns } from './dns/dns.ts';
+import type { Served } from './dns/served.ts';
 import type { NetworkDriver } from './drivers/driver.ts';
 import { hostDriver, nullDriver } from './drivers/plain-drivers.ts';
 import { hasAddress, type Endpoint } from './endpoints/endpoint.ts';
@@ -25,6 +27,10 @@ export type NetworkSettings = Readonly<{
   clock: Clock;
   log: Logger;
   dataRoot: string;
+  /** Of the process that answers the containers' questions for names. */
+  dnsFolder: string;
+  /** All containers that it has to serve now. */
+  served: (networks: Networks) => readonly Served[];
   /** Name of the bridge, or `none`. */
   bridge: string;
   /** Such as `172.30.0.1/16`; empty: chosen. */
@@ -48,6 +54,7 @@ export class Networks implements Disposable {
   readonly settings: NetworkSettings;
   readonly store: NetworkStore;
   readonly #drivers: ReadonlyMap<string, NetworkDriver>;
+  readonly dns: Dns;
   #bridges: Bridges | undefined;
 
   constructor(settings: NetworkSettings) {
@@ -55,6 +62,8 @@ export class Networks implements Disposable {
     if (settings.bip !== '') parseBip(settings.bip);
     this.settings = settings;
     this.store = new NetworkStore(settings.db);
+    const { background, dnsFolder: folder } = settings;
+    this.dns = new Dns({ background, folder, served: () => settings.served(this) });
     const bridge = bridgeDriver({
       bridges: () => this.#bridges,
       create: (network) => this.#createBridge(network),
@@ -87,6 +96,7 @@ export class Networks implements Disposable {
       networks.map((network) => bridgeSettings(network, usualMtu)),
       place === undefined ? undefined : stored.id,
     );
+    this.dns.restore();
   }
 
   /** The networks with a bridge. Throws before the start. */
@@ -185,11 +195,13 @@ export class Networks implements Disposable {
   async removeAll(): Promise<void> {
     const bridges = this.#bridges;
     this.#bridges = undefined;
+    await this.dns.end();
     await bridges?.removeAll();
   }
 
   /** Closes sockets and ready sandboxes; containers keep their network. */
   [Symbol.dispose](): void {
+    this.dns[Symbol.dispose]();
     this.#bridges?.[Symbol.dispose]();
     this.#bridges = undefined;
   }

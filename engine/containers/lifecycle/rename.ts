@@ -1,10 +1,14 @@
+import type { Config } from '../../config/daemon-config.ts';
 import type { Events } from '../../events/events.ts';
 import { EngineError } from '../../lib/errors.ts';
+import type { Networks } from '../../networks/networks.ts';
 import { emitContainer } from '../container-events.ts';
+import { holderOf, servedOf } from '../networks/served.ts';
 import { containerName } from '../settings/container-name.ts';
+import { isAlive } from '../state.ts';
 import type { ContainerStore } from '../store.ts';
 
-type Needs = { containers: ContainerStore; events: Events };
+type Needs = { config: Config; containers: ContainerStore; events: Events; networks: Networks };
 
 /** Throws `invalid` and `conflict` (the name is taken, or its own). Specification, endpoint 15. */
 export function renameContainer(engine: Needs, ref: string, wanted = ''): void {
@@ -18,4 +22,7 @@ export function renameContainer(engine: Needs, ref: string, wanted = ''): void {
     const renamed = engine.containers.change(id, (current) => ({ ...current, name }));
     emitContainer(engine.events, 'rename', renamed, { oldName: `/${before}` });
   });
+  const renamed = engine.containers.find(id);
+  if (!isAlive(renamed.state) || !engine.networks.dns.isServed(id)) return;
+  engine.networks.dns.change(servedOf(engine, renamed, holderOf(renamed.state.pid)));
 }

@@ -8,11 +8,12 @@ import { cannotShare, type NetworkNeeds } from '../../networks/endpoints/sandbox
 import { isPredefinedName, networkModeOf } from '../../networks/mode.ts';
 import type { EndpointSettings } from '../../networks/schema.ts';
 import type { NetworkRecord } from '../../networks/store.ts';
-import { addHostsAddress, dropHostsAddress } from '../runs/preparation/etc-files.ts';
+import { addHostsAddress, dropHostsAddress, useResolver } from '../runs/preparation/etc-files.ts';
 import { portRequest } from '../runs/preparation/namespaces.ts';
 import { isAlive } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';
 import { attachedName, attachmentOf, checkSettings, withOwnNames } from './attachments.ts';
+import { holderOf, servedOf, usesResolver } from './served.ts';
 
 export type ConnectNeeds = NetworkNeeds & { config: Config; containers: ContainerStore; locks: KeyLock };
 
@@ -55,6 +56,10 @@ export async function connectContainer(
     { within, request: portRequest(container), commit: () => attach(network.id) },
   );
   addHostsAddress(engine.config, container, endpoint.ipAddress);
+  const { networks } = engine;
+  if (!usesResolver(networks.endpointsOf(id))) return;
+  if (!networks.dns.isServed(id)) useResolver(engine.config, container);
+  await networks.dns.serve(servedOf(engine, engine.containers.find(id), holderOf(container.state.pid)));
 }
 
 /**
@@ -86,6 +91,8 @@ export async function disconnectContainer(
   using within = enter(container.state.pid);
   leaveRunning(engine, endpoint, { within, request: portRequest(container), commit: detach });
   dropHostsAddress(engine.config, container, endpoint.ipAddress);
+  if (!engine.networks.dns.isServed(id)) return;
+  await engine.networks.dns.serve(servedOf(engine, engine.containers.find(id), holderOf(container.state.pid)));
 }
 
 function refuseHost(network: NetworkRecord): void {

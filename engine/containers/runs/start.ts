@@ -19,6 +19,7 @@ import { StartFailed } from '../../runtime/start-failure.ts';
 import { emitContainer, emitMounts } from '../container-events.ts';
 import { linkEnvironment, linkHosts, tellLinkedAddress } from '../links/links.ts';
 import { asOfNow } from '../networks/attachments.ts';
+import { servedOf, usesResolver } from '../networks/served.ts';
 import { securityOptions } from '../settings/security-option.ts';
 import { isAlive, transition, type Alive } from '../state.ts';
 import type { Container } from '../store.ts';
@@ -119,13 +120,16 @@ async function launch(engine: StartNeeds, claimed: Container): Promise<void> {
   const memory = sharedMemoryOf(engine, container);
   const shim = await spawnShim(shimOptions(engine, container, { directory: folder, netns, memory }), netns);
   undo.defer(async () => await endShim(engine, container, shim));
+  const isServed = usesResolver(endpoints);
+  const named = isServed ? serve(engine, container, shim) : undefined;
+  named?.catch(() => undefined); // awaited below, when the rest is prepared
 
   const overlay = engine.layers.overlay(id);
   const description = describeContainer(container, {
     root: overlay.target,
     user: await userOf(container, rootSeenBy(shim.pid, overlay)),
     namespaces: namespacesOf(engine, container, netns === undefined ? undefined : shim.pid),
-    files: filesFor(engine, container, { ...addressesOf(endpoints), links }),
+    files: filesFor(engine, container, { ...addressesOf(endpoints), links, usesResolver: isServed }),
     shm: memory?.target,
     linkVariables: linkEnvironment(engine, container),
     cgroup: runtimeCgroupOf(container),
@@ -136,6 +140,7 @@ async function launch(engine: StartNeeds, claimed: Container): Promise<void> {
   const [height = 0, width = 0] = container.hostConfig.ConsoleSize;
   if (container.config.Tty && height > 0 && width > 0) await shim.resize(width, height);
   if (!description.cgroup.bySystemd) prepareResources(description.limits, description.cgroup.path);
+  await named;
   const { pid, startedAt } = await shim.start();
 
   recordRun(engine, id, { status: 'running', pid, startedAt });
@@ -144,6 +149,11 @@ async function launch(engine: StartNeeds, claimed: Container): Promise<void> {
   engine.background.untilDone('tell linked containers of an address', { container: id }, () =>
     tellLinkedAddress(engine, id),
   );
+}
+
+/** The shim holds the namespace before there is a process in it. */
+async function serve(engine: StartNeeds, container: Container, { pid }: Shim): Promise<void> {
+  await engine.networks.dns.serve(servedOf(engine, container, { pid, netns: `/proc/${pid}/fd/3` }));
 }
 
 /** What the hosts file says of the container itself. */

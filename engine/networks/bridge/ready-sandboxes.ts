@@ -6,6 +6,7 @@ import { changeLink, createVeth, getLink } from '../../host/network/links.ts';
 import { Netlink } from '../../host/network/netlink.ts';
 import type { Background } from '../../lib/background.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
+import { addDnsRules } from '../dns/rules.ts';
 import { LOOPBACK, prepareNetns } from '../endpoints/namespace.ts';
 
 /** The usual stock; grows while starts come faster than new sandboxes are made. */
@@ -103,6 +104,7 @@ function makeSandbox({ route, bridge, mtu }: BridgePort): Sandbox {
   let inside: Netlink | undefined;
   const netns = newNetns(() => {
     prepareNetns();
+    if (bridge === undefined) addDnsRules(); // of user networks
     inside = new Netlink();
   });
   using undo = new DisposableStack();

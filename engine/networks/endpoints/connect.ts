@@ -1,5 +1,6 @@
 import { EngineError } from '../../lib/errors.ts';
 import { newId } from '../../lib/ids.ts';
+import { addDnsRulesIn } from '../dns/rules.ts';
 import type { Within } from '../drivers/driver.ts';
 import type { Endpoint } from './endpoint.ts';
 import { gatewayEndpoint, leadOutBy } from './gateway.ts';
@@ -39,6 +40,7 @@ export async function joinRunning(
   }
   if (driver.joinInto === undefined) throw cannotShare(network);
   using undo = new DisposableStack();
+  if (network.custom !== undefined && !networks.dns.isServed(containerId)) addDnsRulesIn(within.netns);
   const place = driver.joinInto(network, entry.wanted, within);
   undo.defer(() => driver.leave(network, place, within));
   const names = { id: newId(), sandboxId: others[0]?.sandboxId ?? newId(), containerId };

@@ -3,6 +3,7 @@ import { closeSync } from 'node:fs';
 import type { Events } from '../../events/events.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { newId } from '../../lib/ids.ts';
+import { addDnsRulesIn } from '../dns/rules.ts';
 import type { NetworkDriver, WantedPlace } from '../drivers/driver.ts';
 import { networkOfMode, type NetworkMode } from '../mode.ts';
 import type { Networks } from '../networks.ts';
@@ -109,6 +110,8 @@ function joinAll(engine: NetworkNeeds, entries: readonly Entry[], request: Sandb
   const ports = gateway === undefined ? [] : publishAt(engine, gateway, request);
   undo.defer(() => gateway !== undefined && unpublishAt(networks, { ...gateway, ports }));
   const complete = endpoints.map((endpoint) => (endpoint === gateway ? { ...endpoint, ports } : endpoint));
+  // A stock of the default bridge has none.
+  if (netns !== undefined && entries.slice(1).some(({ network }) => network.custom !== undefined)) addDnsRulesIn(netns);
   for (const endpoint of complete) networks.store.insertEndpoint(endpoint);
   undo.move();
   for (const { network } of entries) tell(engine, 'connect', network, containerId);
@@ -174,6 +177,7 @@ function publish(
  */
 export function closeSandbox(engine: NetworkNeeds, containerId: string): void {
   const { networks } = engine;
+  networks.settings.db.afterCommit(() => networks.dns.forget(containerId));
   for (const endpoint of networks.endpointsOf(containerId)) {
     networks.store.deleteEndpoint(endpoint);
     const network = networks.store.network(endpoint.networkId);

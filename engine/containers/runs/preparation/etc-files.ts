@@ -12,6 +12,7 @@ import { join } from 'node:path';
 
 import type { Config } from '../../../config/daemon-config.ts';
 import { hasCode } from '../../../lib/errors.ts';
+import { DNS_ADDRESS } from '../../../networks/dns/rules.ts';
 import { networkOwner } from '../../links/network-owner.ts';
 import type { Container, ContainerStore } from '../../store.ts';
 import { containerFolder } from '../places.ts';
@@ -36,7 +37,13 @@ export function etcFilesOf(config: Config, id: string): EtcFiles {
 }
 
 /** The container's place in its networks, without addresses where it has none; `links` are lines for the hosts file. */
-export type Place = Readonly<{ addresses: readonly string[]; gateway: string; links: readonly string[] }>;
+export type Place = Readonly<{
+  addresses: readonly string[];
+  gateway: string;
+  links: readonly string[];
+  /** Whether it is in a user network: then the resolver of the daemon answers it. */
+  usesResolver: boolean;
+}>;
 
 /** In another one's network a container is known by that one's name, which is the one in the files that they share. */
 export function withOwnersHostname(containers: ContainerStore, container: Container): Container {
@@ -60,7 +67,7 @@ function writeEtcFiles(config: Config, container: Container, place: Place): EtcF
   const isHost = container.hostConfig.NetworkMode === 'host';
   writeForAll(files.hostname, `${container.config.Hostname}\n`);
   writeForAll(files.hosts, isHost ? hostsOfHost(container) : hostsText(container, place));
-  writeForAll(files.resolvConf, resolvText(config, container, isHost));
+  writeForAll(files.resolvConf, resolvText(config, container, { isHost, usesResolver: place.usesResolver }));
   return files;
 }
 
@@ -138,10 +145,22 @@ function extraHosts(entries: readonly string[] | null, gateway: string): string[
   });
 }
 
+type WhichResolver = Readonly<{ isHost: boolean; usesResolver: boolean }>;
+
+/**
+ * Changes the file of a running container that has joined its first user network, unless somebody else has changed it.
+ */
+export function useResolver(config: Config, container: Container): void {
+  const { resolvConf } = etcFilesOf(config, container.id);
+  const before = resolvText(config, container, { isHost: false, usesResolver: false });
+  if (firstBytes(resolvConf, before.length * 4 + 1).toString() !== before) return;
+  writeFileSync(resolvConf, resolvText(config, container, { isHost: false, usesResolver: true }));
+}
+
 /** The host's resolver, without servers on its loopback, which is not the container's; the client's own settings win. */
-function resolvText(config: Config, { hostConfig }: Container, isHost: boolean): string {
+function resolvText(config: Config, { hostConfig }: Container, { isHost, usesResolver }: WhichResolver): string {
   const host = readHost('/etc/resolv.conf').split('\n');
-  const servers = firstGiven(hostConfig.Dns, config.dns);
+  const servers = usesResolver ? [DNS_ADDRESS] : firstGiven(hostConfig.Dns, config.dns);
   const search = firstGiven(hostConfig.DnsSearch, config.dnsSearch);
   const options = firstGiven(hostConfig.DnsOptions, config.dnsOpts);
   const kept = host.filter((line) => {
@@ -155,6 +174,8 @@ function resolvText(config: Config, { hostConfig }: Container, isHost: boolean):
     ...(servers ?? []).map((server) => `nameserver ${server}`),
     ...(options === undefined ? [] : [`options ${options.join(' ')}`]),
     ...kept,
+    // So that a name without a dot is asked as it is, before the search domains.
+    ...(usesResolver && !/\bndots:/.test([...kept, ...(options ?? [])].join(' ')) ? ['options ndots:0'] : []),
   ];
   const hasServer = lines.some((line) => own(line, 'nameserver'));
   return `${(hasServer ? lines : ['nameserver 8.8.8.8', 'nameserver 8.8.4.4', ...lines]).join('\n')}\n`;

@@ -1,0 +1,78 @@
+import type { Background } from '../../lib/background.ts';
+import { Resolver } from './resolver.ts';
+import { forgottenLines, servedLines, unnamedLine, type Served } from './served.ts';
+
+export type DnsSettings = Readonly<{
+  background: Background;
+  /** Of the resolver's socket and journal. */
+  folder: string;
+  /** All containers that have to be served now. */
+  served: () => readonly Served[];
+}>;
+
+/** The names of containers on user networks: what the resolver is told, and when. */
+export class Dns implements Disposable {
+  readonly #settings: DnsSettings;
+  readonly #resolver: Resolver;
+  /** The networks in which the resolver knows names of a container. */
+  readonly #known = new Map<string, readonly string[]>();
+
+  constructor(settings: DnsSettings) {
+    this.#settings = settings;
+    this.#resolver = new Resolver(settings.folder, () => settings.served().flatMap((one) => this.#linesOf(one)));
+  }
+
+  /** At the daemon's start: tells the resolver what has changed while there was no daemon. */
+  restore(): void {
+    if (this.#settings.served().length === 0) return;
+    this.#settings.background.untilDone(
+      'restore the names of containers',
+      {},
+      async () => await this.#resolver.tell([]),
+    );
+  }
+
+  /** Serves a container, before its first process starts, and makes its names known. Throws `failed`. */
+  async serve(served: Served): Promise<void> {
+    await this.#resolver.tell(this.#linesOf(served));
+  }
+
+  /** The same in the background, for changes of a container that is served. */
+  change(served: Served): void {
+    const { background } = this.#settings;
+    background.untilDone('tell names of a container', { container: served.containerId }, async () => {
+      await this.serve(served);
+    });
+  }
+
+  isServed(containerId: string): boolean {
+    return this.#known.has(containerId);
+  }
+
+  /** Forgets a container that has ended. One that was never served is not an error. */
+  forget(containerId: string): void {
+    const networks = this.#known.get(containerId);
+    if (networks === undefined) return;
+    this.#known.delete(containerId);
+    this.#settings.background.untilDone('forget the names of a container', { container: containerId }, async () => {
+      await this.#resolver.tellIfThere(forgottenLines(containerId, networks));
+    });
+  }
+
+  /** Ends the resolver, when no container is left. */
+  async end(): Promise<void> {
+    await this.#resolver.end();
+  }
+
+  [Symbol.dispose](): void {
+    this.#resolver[Symbol.dispose]();
+  }
+
+  #linesOf(served: Served): string[] {
+    const { containerId } = served;
+    const now = served.networks.map(({ id }) => id);
+    const left = (this.#known.get(containerId) ?? []).filter((id) => !now.includes(id));
+    this.#known.set(containerId, now);
+    return [...servedLines(served), ...left.map((id) => unnamedLine(containerId, id))];
+  }
+}

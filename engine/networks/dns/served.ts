@@ -1,0 +1,60 @@
+import { DNS_PORT } from './rules.ts';
+
+/** A container as the resolver knows it. */
+export type Served = Readonly<{
+  containerId: string;
+  /** Its end is that of the service. */
+  pid: number;
+  /** Path of its network namespace. */
+  netns: string;
+  /** The networks that it asks in, in this order, with its own names there: the first is what its address leads to. */
+  networks: readonly Readonly<{ id: string; label: string; ip: string; names: readonly string[] }>[];
+  /** Names that stand for others, for this container alone. */
+  links: readonly Readonly<{ alias: string; target: string }>[];
+  /** Who is asked for other names; none: such questions fail. */
+  upstreams: readonly Upstream[];
+}>;
+
+/** `inside`: asked from within the container's namespace, because the address is that of its own loopback. */
+export type Upstream = Readonly<{ ip: string; inside: boolean }>;
+
+/** The commands that make the resolver serve a container, and know its names. */
+export function servedLines({ containerId, pid, netns, networks, links, upstreams }: Served): string[] {
+  const box = [
+    ...['box', containerId, String(pid), netns, String(DNS_PORT)],
+    list(networks.map(({ id }) => id)),
+    list(upstreams.map(({ ip, inside }) => `${inside ? 'c' : 'h'}:${ip}`)),
+    list(links.filter(({ alias, target }) => isName(alias) && isName(target)).map(linkWord)),
+    '0',
+  ];
+  return [
+    ...networks.flatMap(({ id, label, ip, names }) => [
+      `net ${id} ${label.replaceAll(/\s/g, '_').toLowerCase()}`,
+      `name ${id} ${containerId} ${ip || '-'} - ${names.filter(isName).join(' ')}`,
+    ]),
+    box.join(' '),
+  ];
+}
+
+/** The commands that forget a container. */
+export function forgottenLines(containerId: string, networkIds: readonly string[]): string[] {
+  return [`unbox ${containerId}`, ...networkIds.map((id) => unnamedLine(containerId, id))];
+}
+
+/** The command that forgets a container's names in a network. */
+export function unnamedLine(containerId: string, networkId: string): string {
+  return `unname ${networkId} ${containerId}`;
+}
+
+function list(words: readonly string[]): string {
+  return words.length === 0 ? '-' : words.join(',');
+}
+
+function linkWord({ alias, target }: { alias: string; target: string }): string {
+  return `${alias.toLowerCase()}=${target.toLowerCase()}`;
+}
+
+/** Nobody can ask for others: the daemon's lines are words, and a list of them has commas. */
+function isName(text: string): boolean {
+  return /^[^\s,=]{1,253}$/.test(text);
+}

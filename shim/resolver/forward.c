@@ -1,0 +1,246 @@
+// Questions that others have to answer: the servers of the container's settings, one after the other.
+#include "resolver.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define QUESTIONS_MAX 8192
+#define QUESTIONS_OF_A_BOX 512
+#define QUERY_MAX 1500
+#define ATTEMPT_MS 2000
+#define ROUNDS 2
+#define SHUNNED_MS 30000
+#define SHUNNED_COUNT 64
+
+#define SERVER_FAILURE 2
+#define REFUSED 5
+
+// A question that is under way to a server.
+struct pending {
+  struct watch watch;
+  struct client client;
+  struct question question;
+  int fd;
+  unsigned attempts;
+  size_t server, filled;
+  uint16_t id;
+  uint64_t deadline;
+  bool by_tcp;
+  uint8_t *received; // by TCP
+  size_t length;
+  uint8_t query[2 + QUERY_MAX]; // after its length, which is sent by TCP alone
+  struct pending *previous, *next;
+};
+
+// In the order of their deadlines, because every attempt takes as long.
+static struct pending *first, *last;
+static size_t count;
+
+// Servers that have not answered lately are asked after the others.
+static struct {
+  struct sockaddr_storage address;
+  uint64_t until;
+} shunned[SHUNNED_COUNT];
+
+static bool is_shunned(const struct upstream *upstream) {
+  for (size_t n = 0; n < SHUNNED_COUNT; n += 1)
+    if (shunned[n].until > now_ms && memcmp(&shunned[n].address, &upstream->address, sizeof upstream->address) == 0)
+      return true;
+  return false;
+}
+
+static void shun(const struct upstream *upstream) {
+  size_t place = 0;
+  for (size_t n = 0; n < SHUNNED_COUNT; n += 1) {
+    if (memcmp(&shunned[n].address, &upstream->address, sizeof upstream->address) == 0) {
+      place = n;
+      break;
+    }
+    if (shunned[n].until < shunned[place].until) place = n;
+  }
+  shunned[place].address = upstream->address;
+  shunned[place].until = now_ms + SHUNNED_MS;
+}
+
+static void unlink_pending(struct pending *one) {
+  *(one->previous == NULL ? &first : &one->previous->next) = one->next;
+  *(one->next == NULL ? &last : &one->next->previous) = one->previous;
+}
+
+static void append_pending(struct pending *one) {
+  one->deadline = now_ms + ATTEMPT_MS;
+  one->previous = last;
+  one->next = NULL;
+  *(last == NULL ? &first : &last->next) = one;
+  last = one;
+}
+
+static void drop(struct pending *one) {
+  unlink_pending(one);
+  if (one->fd >= 0) close(one->fd);
+  one->client.box->questions -= 1;
+  count -= 1;
+  free(one->received);
+  free(one);
+}
+
+static void fail(const struct client *client, const struct question *question, const uint8_t *query, unsigned code) {
+  uint8_t answer[NAME_MAX_BYTES * 2 + 64];
+  size_t length = begin_answer(answer, query, question, code);
+  reply(client, answer, finish_answer(answer, length, question));
+}
+
+static void received(struct watch *watch, uint32_t events);
+
+// The server of the next attempt: in the order of the list, those that are shunned at the end.
+static size_t next_server(const struct box *box, unsigned attempt) {
+  size_t order[UPSTREAMS_MAX], used = 0;
+  for (int late = 0; late < 2; late += 1)
+    for (size_t n = 0; n < box->upstream_count; n += 1)
+      if (is_shunned(&box->upstreams[n]) == (late == 1)) order[used++] = n;
+  return order[attempt % box->upstream_count];
+}
+
+static bool send_query(struct pending *one) {
+  const struct box *box = one->client.box;
+  one->server = next_server(box, one->attempts);
+  const struct upstream *upstream = &box->upstreams[one->server];
+  one->fd = socket_for(box, upstream, one->by_tcp ? SOCK_STREAM : SOCK_DGRAM);
+  if (one->fd < 0) return false;
+  one->id = (uint16_t)random();
+  put16(one->query + 2, one->id);
+  one->filled = 0;
+  bool connected = connect(one->fd, (const struct sockaddr *)&upstream->address, upstream->length) == 0;
+  if (!connected && errno != EINPROGRESS) return false;
+  watch_fd(one->fd, one->by_tcp ? EPOLLOUT : EPOLLIN, &one->watch);
+  return one->by_tcp || send(one->fd, one->query + 2, one->length, 0) == (ssize_t)one->length;
+}
+
+// Asks the next server, or gives up.
+static void attempt(struct pending *one) {
+  for (;;) {
+    if (one->fd >= 0) close(one->fd);
+    one->fd = -1;
+    if (one->attempts >= one->client.box->upstream_count * ROUNDS) break;
+    bool sent = send_query(one);
+    one->attempts += 1;
+    if (!sent) continue;
+    unlink_pending(one);
+    append_pending(one);
+    return;
+  }
+  put16(one->query + 2, one->client.id);
+  fail(&one->client, &one->question, one->query + 2, SERVER_FAILURE);
+  drop(one);
+}
+
+// Whether an answer is to the question that was sent: number, and name as it was written.
+static bool fits(const struct pending *one, const uint8_t *answer, size_t length) {
+  size_t end = one->question.end;
+  if (length < end || get16(answer) != one->id || (answer[2] & 0x80) == 0 || get16(answer + 4) != 1) return false;
+  for (size_t at = 12; at < end; at += 1)
+    if (tolower(answer[at]) != tolower(one->query[2 + at])) return false;
+  return true;
+}
+
+static void settle(struct pending *one, uint8_t *answer, size_t length) {
+  unsigned code = answer[3] & 15;
+  bool others = one->attempts < one->client.box->upstream_count;
+  if ((code == SERVER_FAILURE || code == REFUSED) && others) {
+    attempt(one);
+    return;
+  }
+  keep(one->client.box->upstream_hash, &one->question, answer, length);
+  put16(answer, one->client.id);
+  memcpy(answer + 12, one->query + 14, one->question.end - 12); // as the client wrote it
+  if (length > one->client.limit) {
+    answer[2] |= 2;
+    memset(answer + 6, 0, 6);
+    length = one->question.end;
+  }
+  reply(&one->client, answer, length);
+  drop(one);
+}
+
+// By TCP: sends the query as soon as it is connected, then reads.
+static void received_by_tcp(struct pending *one, uint32_t events) {
+  if (one->received == NULL) {
+    if ((events & EPOLLOUT) == 0 || send(one->fd, one->query, one->length + 2, MSG_NOSIGNAL) != (ssize_t)one->length + 2) {
+      attempt(one);
+      return;
+    }
+    one->received = malloc(MESSAGE_MAX + 2);
+    rewatch_fd(one->fd, EPOLLIN, &one->watch);
+    return;
+  }
+  ssize_t size = recv(one->fd, one->received + one->filled, MESSAGE_MAX + 2 - one->filled, 0);
+  if (size < 0 && errno == EAGAIN) return;
+  one->filled += size > 0 ? (size_t)size : 0;
+  bool whole = one->filled >= 2 && one->filled >= (size_t)get16(one->received) + 2;
+  if (whole && fits(one, one->received + 2, get16(one->received))) {
+    settle(one, one->received + 2, get16(one->received));
+  } else if (whole || size <= 0) {
+    free(one->received);
+    one->received = NULL;
+    attempt(one);
+  }
+}
+
+static void received(struct watch *watch, uint32_t events) {
+  static uint8_t answer[MESSAGE_MAX];
+  struct pending *one = (struct pending *)watch;
+  if (one->by_tcp) {
+    received_by_tcp(one, events);
+    return;
+  }
+  ssize_t length = recv(one->fd, answer, sizeof answer, 0);
+  if (length < 0 && errno == EAGAIN) return;
+  if (length < 0) attempt(one); // nobody listens there
+  else if (fits(one, answer, (size_t)length)) settle(one, answer, (size_t)length);
+}
+
+void forward(const struct client *client, const struct question *question, const uint8_t *query, size_t length) {
+  struct box *box = client->box;
+  bool possible = box->upstream_count > 0 && length <= QUERY_MAX;
+  bool crowded = count >= QUESTIONS_MAX || box->questions >= QUESTIONS_OF_A_BOX;
+  struct pending *one = possible && !crowded ? calloc(1, sizeof *one) : NULL;
+  if (one == NULL) {
+    fail(client, question, query, crowded ? REFUSED : SERVER_FAILURE);
+    return;
+  }
+  one->watch.ready = received;
+  one->client = *client;
+  one->question = *question;
+  one->fd = -1;
+  one->by_tcp = client->connection != NULL;
+  one->length = length;
+  put16(one->query, (uint16_t)length);
+  memcpy(one->query + 2, query, length);
+  box->questions += 1;
+  count += 1;
+  append_pending(one);
+  attempt(one);
+}
+
+// Of a container that is gone, or of one connection.
+void forget_questions(const struct box *box, const struct connection *connection) {
+  for (struct pending *one = first, *next; one != NULL; one = next) {
+    next = one->next;
+    if (one->client.box == box && (connection == NULL || one->client.connection == connection)) drop(one);
+  }
+}
+
+void expire_questions(void) {
+  while (first != NULL && first->deadline <= now_ms) {
+    struct pending *one = first;
+    shun(&one->client.box->upstreams[one->server]);
+    free(one->received);
+    one->received = NULL;
+    attempt(one);
+  }
+}

@@ -1,0 +1,104 @@
+// gantry-resolver FOLDER: see README.md. The process that is called ends when its descendant answers.
+#include "resolver.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TICK_MS 250
+#define IDLE_MS 30000
+#define PAUSE_MS 100
+
+int poll_fd;
+uint64_t now_ms;
+
+static uint64_t clock_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+void watch_fd(int fd, uint32_t events, struct watch *watch) {
+  struct epoll_event event = {.events = events, .data.ptr = watch};
+  epoll_ctl(poll_fd, EPOLL_CTL_ADD, fd, &event);
+}
+
+void rewatch_fd(int fd, uint32_t events, struct watch *watch) {
+  struct epoll_event event = {.events = events, .data.ptr = watch};
+  epoll_ctl(poll_fd, EPOLL_CTL_MOD, fd, &event);
+}
+
+static void work(const char *folder, int ready) {
+  unsigned seed = 0;
+  if (getrandom(&seed, sizeof seed, 0) == sizeof seed) srandom(seed);
+  poll_fd = epoll_create1(EPOLL_CLOEXEC);
+  now_ms = clock_ms();
+  open_control(folder);
+  if (ready >= 0) close(ready);
+  for (uint64_t used = now_ms, tick = now_ms;;) {
+    struct epoll_event event; // one at a time: what it does may end what others are about
+    int count = epoll_wait(poll_fd, &event, 1, TICK_MS);
+    now_ms = clock_ms();
+    if (count == 1) ((struct watch *)event.data.ptr)->ready(event.data.ptr, event.events);
+    if (must_quit) exit(0);
+    if (now_ms - tick >= TICK_MS) {
+      tick = now_ms;
+      expire_questions();
+      close_idle_connections();
+    }
+    if (boxes != NULL || is_controlled()) used = now_ms;
+    if (now_ms - used > IDLE_MS) exit(0); // the daemon is gone, and so are its containers
+  }
+}
+
+// Begins anew as long as the work fails. It does next to nothing, so that it has no reason to fail itself.
+static void supervise(const char *folder, int ready) {
+  for (;;) {
+    pid_t child = fork();
+    if (child == 0) {
+      work(folder, ready);
+      _exit(1);
+    }
+    if (ready >= 0) close(ready);
+    ready = -1;
+    int status = 0;
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+    if (child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0) exit(0);
+    nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000l}, NULL);
+  }
+}
+
+int main(int argc, char **argv) {
+  if (argc != 2 || argv[1][0] != '/') {
+    fprintf(stderr, "usage: gantry-resolver FOLDER\n");
+    return 2;
+  }
+  signal(SIGPIPE, SIG_IGN);
+  char path[512];
+  snprintf(path, sizeof path, "%s/lock", argv[1]);
+  int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) != 0) {
+    fprintf(stderr, "%s: %s\n", path, strerror(errno));
+    return 1;
+  }
+  int ready[2];
+  if (pipe2(ready, O_CLOEXEC) != 0) return 1;
+  pid_t supervisor = fork();
+  if (supervisor < 0) return 1;
+  if (supervisor == 0) {
+    close(ready[0]);
+    setsid();
+    supervise(argv[1], ready[1]);
+  }
+  close(ready[1]);
+  char byte;
+  return read(ready[0], &byte, 1) == 0 ? 0 : 1;
+}
