@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 
+import { buildRoutes } from './build/routes.ts';
 import { containerFileRoutes } from './containers/archive/routes.ts';
 import { commitRoutes } from './containers/commit/routes.ts';
 import { attachmentRoutes } from './containers/networks/routes.ts';
@@ -20,6 +21,7 @@ export function routes(engine: Engine): FastifyPluginAsyncTypebox[] {
     containerFileRoutes(engine),
     execRoutes(engine),
     imageRoutes(engine),
+    buildRoutes(engine),
     commitRoutes(engine),
     registryRoutes(engine),
     systemRoutes(engine),

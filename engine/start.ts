@@ -3,6 +3,7 @@ import { join } from 'node:path';
 
 import type { Logger } from 'pino';
 
+import { removeBuilds } from './build/recovery.ts';
 import type { Config } from './config/daemon-config.ts';
 import { LiveConfig } from './config/live-config.ts';
 import { healthParts } from './containers/health/parts.ts';
@@ -148,6 +149,7 @@ async function findSurvivors(engine: Engine, restarts: Restarts): Promise<void> 
   await reconcileContainers(engine, (id) => restarts.startWithDaemon(id));
   deliverRemains(engine);
   await reconcileExecs(engine);
+  removeBuilds(engine);
   tellBadRecords(db, log);
   setAside.tellEarlier();
   // One whose folder is still being removed gives up its layers after it.

@@ -91,6 +91,8 @@ const Container = Type.Object({
   mounts: Type.Immutable(Type.Array(MountPoint)),
   /** Empty before the first start, and with the log driver none. */
   logPath: Type.String(),
+  /** Of a step of a build that is under way: the next daemon removes it. */
+  ofBuild: Type.Optional(Type.Literal(true)),
   /** Of an update of the running container that is under way. */
   limitWrites: Type.Optional(
     Type.Immutable(Type.Array(Type.Object({ path: Type.String(), before: Type.String(), after: Type.String() }))),

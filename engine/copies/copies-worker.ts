@@ -11,6 +11,10 @@ import { OutgoingChunks } from '../layers/threads/outgoing-chunks.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { Failure, FromWorker, PlaceOptions, Results, ToWorker, Work, WorkerData } from './messages.ts';
 import { Placer } from './place.ts';
+import { pathMatches } from './transfer/path-pattern.ts';
+import { findSources } from './transfer/sources.ts';
+import { makeFolder, transfer } from './transfer/transfer.ts';
+import { viewTree } from './transfer/view-tree.ts';
 import { View } from './view.ts';
 
 /** The disk is the limit; these only end what has no end. */
@@ -68,6 +72,19 @@ async function resultOf(id: number, work: Work): Promise<Results[Work['kind']]> 
       closeSync(held);
       return stat;
     }
+    case 'findSources': {
+      using view = new View(mounts, { root: work.root, mounts: [], readOnly: 'everything' });
+      return findSources(viewTree(view), work.sources, pathMatches);
+    }
+    case 'transfer': {
+      const target = viewOf(work.view);
+      using source = new View(mounts, { root: work.transfer.from, mounts: [], readOnly: 'everything' });
+      await transfer(source, target, work.transfer);
+      return undefined;
+    }
+    case 'makeFolder':
+      makeFolder(viewOf(work.view), work.path);
+      return undefined;
     case 'pack':
       await sendPacked(viewOf(work.view), work.path, outgoing.get(id)!);
       return undefined;

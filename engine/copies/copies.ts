@@ -16,6 +16,8 @@ import type {
   Work,
   WorkerData,
 } from './messages.ts';
+import type { SourceFound } from './transfer/sources.ts';
+import type { Transfer } from './transfer/transfer.ts';
 
 /** Several, because one may wait for a file system that does not answer. */
 const THREADS = 3;
@@ -54,6 +56,11 @@ export class Copies implements AsyncDisposable {
   /** What a writable layer changes of the layers below, topmost first. */
   async changes(upper: string, lower: readonly string[]): Promise<Change[]> {
     return (await this.#leastBusy().perform({ kind: 'changes', upper, lower })) as Change[];
+  }
+
+  /** What the sources of a COPY mean in this root, with their checksums. Throws `invalid`. */
+  async findSources(root: string, sources: readonly string[]): Promise<SourceFound[]> {
+    return (await this.#leastBusy().perform({ kind: 'findSources', root, sources })) as SourceFound[];
   }
 
   async open(view: ViewRequest): Promise<OpenView> {
@@ -95,6 +102,16 @@ export class OpenView implements AsyncDisposable {
   /** A path as an archive, or the whole root; `signal` ends it early, and then it throws. */
   async pack(path: string | undefined, take: TakeChunk, signal: AbortSignal): Promise<void> {
     await this.#thread.perform({ kind: 'pack', view: this.#view, path }, { take, signal });
+  }
+
+  /** Copies files of another root. */
+  async transfer(transfer: Transfer): Promise<void> {
+    await this.#thread.perform({ kind: 'transfer', view: this.#view, transfer });
+  }
+
+  /** Makes a folder with its parents, unless it is there. */
+  async makeFolder(path: string): Promise<void> {
+    await this.#thread.perform({ kind: 'makeFolder', view: this.#view, path });
   }
 
   /** Puts the files of an archive, compressed or not, into a folder. */

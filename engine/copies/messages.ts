@@ -1,5 +1,7 @@
 import type { Change } from '../layers/pack/changes.ts';
 import type { ErrorKind } from '../lib/errors.ts';
+import type { SourceFound } from './transfer/sources.ts';
+import type { Transfer } from './transfer/transfer.ts';
 
 /** A mount of the container, as the view shows it. */
 export type ViewMount = Readonly<{ source: string; destination: string; recursive: boolean; writable: boolean }>;
@@ -42,6 +44,12 @@ export type Work =
   | { kind: 'stat'; view: number; path: string }
   /** A path of a view as an archive; the whole root without its own entry where there is no path. */
   | { kind: 'pack'; view: number; path: string | undefined }
+  /** What the sources of a COPY mean in a root. */
+  | { kind: 'findSources'; root: string; sources: readonly string[] }
+  /** Files of another root into a view. */
+  | { kind: 'transfer'; view: number; transfer: Transfer }
+  /** A folder of a view, with its parents. */
+  | { kind: 'makeFolder'; view: number; path: string }
   /** An archive, which follows as chunks, into a folder of a view. */
   | { kind: 'place'; view: number; options: PlaceOptions };
 
@@ -51,6 +59,9 @@ export type Results = {
   open: number;
   close: undefined;
   stat: PathStat;
+  findSources: SourceFound[];
+  transfer: undefined;
+  makeFolder: undefined;
   pack: undefined;
   place: undefined;
 };

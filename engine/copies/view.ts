@@ -65,7 +65,7 @@ export class View implements Disposable {
       const { mode, size, mtimeNs } = fstatSync(held, { bigint: true });
       const type = Number(mode) & TYPE.mask;
       if (inner.isFolder && type !== TYPE.directory) throw new EngineError('invalid', `${path} is not a directory`);
-      const linkTarget = type === TYPE.symlink ? this.#endOf(inner.parts) : '';
+      const linkTarget = type === TYPE.symlink ? `/${readable(this.endOf(inner.parts))}` : '';
       const name = Buffer.from(inner.base, 'latin1').toString();
       return { held, stat: { name, sizeBytes: Number(size), mode: Number(mode), mtimeNs, linkTarget } };
     } catch (error) {
@@ -74,8 +74,8 @@ export class View implements Disposable {
     }
   }
 
-  /** Where a path leads when all links are followed, also when there is nothing. For people: nothing is opened by it. */
-  #endOf(parts: readonly BytePath[]): string {
+  /** Where a path leads when all links are followed, also when there is nothing. Nothing is opened by it. */
+  endOf(parts: readonly BytePath[]): BytePath[] {
     const done: BytePath[] = [];
     const left = [...parts].toReversed();
     for (let links = 0; left.length > 0;) {
@@ -92,7 +92,7 @@ export class View implements Disposable {
       if (target.startsWith('/')) done.length = 0;
       left.push(...target.split('/').toReversed());
     }
-    return `/${readable(done)}`;
+    return done;
   }
 
   #linkIn(folder: readonly BytePath[], name: BytePath): BytePath | undefined {

@@ -64,7 +64,13 @@ const migrations = [
 export function openImages(db: Database, check: (record: ImageRecord) => void) {
   db.migrate('images', migrations);
   return {
-    images: new RecordTable(db, { name: 'images', schema: ImageRecord, id: ({ id }) => id, check }),
+    images: new RecordTable(db, {
+      name: 'images',
+      schema: ImageRecord,
+      id: ({ id }) => id,
+      check,
+      groups: { parent: ({ parentId = '' }) => parentId },
+    }),
     names: new RecordTable(db, {
       name: 'image_names',
       schema: NameRecord,

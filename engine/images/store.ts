@@ -115,8 +115,9 @@ export class ImageStore {
     return this.#images.get(id)?.taggedAt;
   }
 
-  childrenOf(id: string): Image[] {
-    return this.all().filter((image) => image.parentId === id);
+  /** The images that were made of this one; of undefined: those that were made of none. */
+  childrenOf(id: string | undefined): Image[] {
+    return this.#images.in('parent', id ?? '').map((record) => this.#imageOf(record));
   }
 
   /**

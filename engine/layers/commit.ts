@@ -10,13 +10,13 @@ const EMPTY = 'sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ac
  * Makes a layer of what a container has changed of its image; undefined when nothing has changed. Only the writable layer is
  * read. The layer lives as long as `leases`, or longer if it gets an owner.
  *
- * `mountPoints`: places that were mounted on, which are left out where the image does not have them.
+ * `mountPoints`: places that were mounted on, which are left out where the image does not have them; `none` where nothing has run.
  */
 export async function commitLayer(
   engine: Needs,
   containerId: string,
   leases: DisposableStack,
-  mountPoints: readonly string[] = [],
+  mountPoints: readonly string[] | 'none' = [],
 ): Promise<Layer | undefined> {
   const { archives, blobs, layers } = engine;
   const { upper, parent, lower } = layers.changesPlace(containerId);

@@ -132,6 +132,13 @@ export class Layers implements AsyncDisposable {
     return await this.#mounts.mount(this.wholeOverlay(containerId), borrow);
   }
 
+  /** The same without the files that every container has: an image's own alone. */
+  async mountImageOnHost(containerId: string): Promise<AsyncDisposable & { path: string }> {
+    const overlay = this.wholeOverlay(containerId);
+    const own = overlay.lower.filter((folder) => folder !== COMMON);
+    return await this.#mounts.mount(own.length === 0 ? overlay : { ...overlay, lower: own });
+  }
+
   /** The folder of the writable layers, in which roots are mounted. */
   get writable(): string {
     return this.#writable.directory;

@@ -51,6 +51,7 @@ export async function createContainer(
   engine: Needs,
   body: CreateBody,
   name?: string,
+  { ofBuild = false } = {},
 ): Promise<{ container: Container; warnings: string[] }> {
   const id = newId();
   const image = findImage(engine.images, body.Image ?? '');
@@ -84,6 +85,7 @@ export async function createContainer(
     id,
     name: nameOf(engine.containers, name),
     createdAt: engine.clock.now(),
+    ...(ofBuild && { ofBuild }),
     imageId: image.id,
     imageName: body.Image ?? '',
     config,

@@ -1,4 +1,16 @@
-import { filters, TAR, unknown, missing, NOT_BUILT, type StatusRows } from './row.ts';
+import { filters, TAR, unknown, type StatusRows } from './row.ts';
+
+/** A context with nothing but a Buildfile: one block of a header, one of content. */
+function contextOf(file: string): Buffer {
+  const archive = Buffer.alloc(4 * 512);
+  archive.write('Dockerfile');
+  archive.write('0000644\0' + '0000000\0'.repeat(2), 100);
+  archive.write(`${file.length.toString(8).padStart(11, '0')}\0${'0'.repeat(11)}\0${' '.repeat(8)}0`, 124);
+  const sum = archive.reduce((total, byte) => total + byte, 0);
+  archive.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148);
+  archive.write(file, 512);
+  return archive;
+}
 
 export const imageRows = {
   'GET /images/json': {
@@ -13,8 +25,14 @@ export const imageRows = {
   },
   'POST /build': {
     statuses: [200, 500],
-    never: NOT_BUILT,
-    cases: [missing('/build', { body: Buffer.alloc(1024) })],
+    cases: [
+      [200, 'said in the stream', '/build', { body: contextOf('FROM busybox\nRUN exit 3') }],
+      [400, 'no Buildfile', '/build', { body: Buffer.alloc(1024) }],
+      [400, 'no archive', '/build', { body: Buffer.alloc(1024, 'x') }],
+      [400, 'an instruction that there is not', '/build', { body: contextOf('FROM busybox\nJUMP') }],
+      [400, 'a name that is none', '/build?t=UPPER', { body: contextOf('FROM busybox') }],
+      [400, 'no map', '/build?buildargs=1', { body: contextOf('FROM busybox') }],
+    ],
   },
   'POST /images/create': {
     statuses: [200, 404, 500],

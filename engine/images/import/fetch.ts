@@ -5,17 +5,29 @@ const CONNECT_MILLISECONDS = 30_000;
 const REDIRECTIONS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 const LIMIT = 10;
 
+/** An answer of a web server, whose redirections were followed. */
+export type Fetched = Readonly<{
+  url: URL;
+  headers: Readonly<Record<string, string>>;
+  body: AsyncIterable<Uint8Array>;
+}>;
+
 /** An archive from a web server, as a stream. */
 export async function fetchArchive(source: string, report: Report): Promise<AsyncIterable<Uint8Array>> {
+  const { url, body } = await fetchFile(source);
+  report({ status: `Downloading from ${url.href}` });
+  return body;
+}
+
+/** The same with what the server says of it; `signal` ends the download. */
+export async function fetchFile(source: string, signal?: AbortSignal): Promise<Fetched> {
   let url = urlOf(source);
   try {
     const { request } = await import('undici'); // takes 12 MB, which most daemons never need
     for (let redirections = 0; ; redirections += 1) {
-      const { statusCode, headers, body } = await request(url, { headersTimeout: CONNECT_MILLISECONDS });
-      if (statusCode === 200) {
-        report({ status: `Downloading from ${url.href}` });
-        return body;
-      }
+      const options = { headersTimeout: CONNECT_MILLISECONDS, ...(signal !== undefined && { signal }) };
+      const { statusCode, headers, body } = await request(url, options);
+      if (statusCode === 200) return { url, headers: textsOf(headers), body };
       await body.dump();
       const next = REDIRECTIONS.has(statusCode) ? headers.location : undefined;
       if (next === undefined) throw new EngineError('failed', `${url.href} answers ${statusCode}`);
@@ -26,6 +38,10 @@ export async function fetchArchive(source: string, report: Report): Promise<Asyn
     if (error instanceof EngineError) throw error;
     throw new EngineError('failed', `${url.href} cannot be downloaded: ${reasonOf(error)}`, { cause: error });
   }
+}
+
+function textsOf(headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value ?? ''].flat().join(', ')]));
 }
 
 /** The URL in `fromSrc`; the scheme may be missing: `example.com/root.tar`. */

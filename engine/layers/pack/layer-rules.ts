@@ -9,6 +9,9 @@ import type { NewEntry } from './tar-entry.ts';
 const OPAQUE = 'trusted.overlay.opaque';
 const TYPE = { mask: 0o170000, charDevice: 0o020000, file: 0o100000 } as const;
 
+/** How a writable layer is packed. */
+export type Rules = Pick<LayerRules, 'isOwnFile' | 'isOwnFolder'>;
+
 /** What of a writable layer is not the container's: the runtime's mount points, unless an image has them already. */
 export class LayerRules {
   readonly #lower: readonly string[];
@@ -22,24 +25,41 @@ export class LayerRules {
 
   /** An empty file that was made to be mounted on. */
   isOwnFile(path: BytePath, { mode, size }: Stats): boolean {
-    return (mode & TYPE.mask) === TYPE.file && size === 0 && this.#isMadeHere(path);
+    if ((mode & TYPE.mask) !== TYPE.file || size !== 0 || !this.#isPlace(path)) return false;
+    return this.#below(path) === undefined;
   }
 
-  /** A folder that counts only if something is in it. */
-  isOwnFolder(path: BytePath): boolean {
-    return this.#isMadeHere(path);
+  /** A folder that counts only if something is in it: it was made, or is here because something was made in it. */
+  isOwnFolder(path: BytePath, { mode, uid, gid }: Stats): boolean {
+    if (!this.#isPlace(path)) return false;
+    const below = this.#below(path);
+    return below === undefined || (below.mode === mode && below.uid === uid && below.gid === gid);
   }
 
-  #isMadeHere(path: BytePath): boolean {
-    const absolute = `/${readable(path).replace(/\/$/, '')}`;
-    if (!isMountPoint(absolute) && !this.#more.has(absolute)) return false;
+  #isPlace(path: BytePath): boolean {
+    const absolute = absoluteOf(path);
+    return isMountPoint(absolute) || this.#more.has(absolute);
+  }
+
+  /** What the layers below have there. */
+  #below(path: BytePath): Stats | undefined {
     for (const folder of this.#lower) {
-      const below = lstatSync(join(folder, absolute), { throwIfNoEntry: false });
-      if (below !== undefined) return isWhiteout(below);
+      const below = lstatSync(join(folder, absoluteOf(path)), { throwIfNoEntry: false });
+      if (below !== undefined) return isWhiteout(below) ? undefined : below;
     }
-    return true;
+    return undefined;
   }
 }
+
+function absoluteOf(path: BytePath): string {
+  return `/${readable(path).replace(/\/$/, '')}`;
+}
+
+/** Everything counts: nothing has run. */
+export const ALL: Rules = {
+  isOwnFile: () => false,
+  isOwnFolder: () => false,
+};
 
 /** A removed file, in overlayfs's form. */
 export function isWhiteout({ mode, rdev }: Stats): boolean {

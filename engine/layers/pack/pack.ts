@@ -6,7 +6,7 @@ import type { BytePath } from '../../host/files/openat.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { BLOCK_BYTES, type EntryType, type Segment } from '../tar/tar-header.ts';
 import { TAR_END } from '../tar/tar-write.ts';
-import { isOpaque, isWhiteout, opaqueMark, whiteout, type LayerRules } from './layer-rules.ts';
+import { isOpaque, isWhiteout, opaqueMark, whiteout, type Rules } from './layer-rules.ts';
 import { entryHeader, type NewEntry } from './tar-entry.ts';
 
 /** What is packed: a held entry, and its name in the archive; a folder without one is packed without its own entry. */
@@ -36,7 +36,7 @@ const TYPES: Readonly<Record<number, EntryType>> = {
  *
  * With `rules` the tree is a writable layer, and the archive that of an image's layer.
  */
-export function* pack(root: PackRoot, fresh: () => Buffer, rules?: LayerRules): Generator<Buffer> {
+export function* pack(root: PackRoot, fresh: () => Buffer, rules?: Rules): Generator<Buffer> {
   const packer = new Packer(fresh, rules);
   yield* packer.entry(root.held, root.name, 0);
   yield* packer.write(TAR_END);
@@ -46,13 +46,13 @@ export function* pack(root: PackRoot, fresh: () => Buffer, rules?: LayerRules): 
 class Packer {
   readonly #fresh: () => Buffer;
   readonly #seen = new Map<string, BytePath>();
-  readonly #rules: LayerRules | undefined;
+  readonly #rules: Rules | undefined;
   /** Headers of folders that are only told of with what is in them. */
   readonly #waiting: Buffer[] = [];
   #chunk: Buffer;
   #used = 0;
 
-  constructor(fresh: () => Buffer, rules: LayerRules | undefined) {
+  constructor(fresh: () => Buffer, rules: Rules | undefined) {
     this.#fresh = fresh;
     this.#rules = rules;
     this.#chunk = fresh();
@@ -97,7 +97,7 @@ class Packer {
     if (depth > DEEPEST) throw new EngineError('failed', `there are more than ${DEEPEST} folders in each other`);
     const inside = name === undefined || name.endsWith('/') ? (name ?? '') : `${name}/`;
     const entry: NewEntry = { ...common(held, stat), path: inside, type: 'directory' };
-    const waits = name !== undefined && this.#rules?.isOwnFolder(name) === true;
+    const waits = name !== undefined && this.#rules?.isOwnFolder(name, stat) === true;
     const waiting = this.#waiting.length;
     if (waits) this.#waiting.push(entryHeader(entry));
     else if (name !== undefined) yield* this.#header(entry);

@@ -41,6 +41,7 @@ const OPAQUE_XATTR = 'trusted.overlay.opaque';
 export class LayerExtractor implements TarSink, Disposable {
   readonly #root: number;
   readonly #lower: readonly string[];
+  readonly #hasMarks: boolean;
   /** The times of folders, set after everything in them is written. */
   readonly #times = new Map<BytePath, Timespec>();
   /** Names that this layer removes, unless the layer itself has an entry of that name. */
@@ -50,10 +51,14 @@ export class LayerExtractor implements TarSink, Disposable {
   #file: { entry: TarEntry; fd: number; directory: number; name: BytePath; endBytes: number } | undefined;
   #sizeBytes = 0;
 
-  /** `lower` are the folders of the layers below, topmost first: an implied folder takes its attributes from there. */
-  constructor(target: string, lower: readonly string[] = []) {
+  /**
+   * `lower` are the folders of the layers below, topmost first: an implied folder takes its attributes from there.
+   * `hasMarks`: names that begin with `.wh.` remove something; else they are names like others.
+   */
+  constructor(target: string, lower: readonly string[] = [], { hasMarks = true } = {}) {
     this.#root = openRoot(target);
     this.#lower = lower;
+    this.#hasMarks = hasMarks;
   }
 
   /** The size of the files written so far. */
@@ -68,7 +73,7 @@ export class LayerExtractor implements TarSink, Disposable {
     const name = path.slice(slash + 1);
     try {
       if (path === '') this.#addRoot(entry);
-      else if (name.startsWith(WHITEOUT)) this.#whiteOut(parent, name);
+      else if (this.#hasMarks && name.startsWith(WHITEOUT)) this.#whiteOut(parent, name);
       else this.#add(entry, this.#directory(parent), name, path);
     } catch (error) {
       throw explained(error, entry);

@@ -13,6 +13,8 @@ export type TarEntry = {
   path: BytePath;
   type: EntryType;
   mode: number;
+  /** As it is written: some writers put the bits of the type in. */
+  fullMode: number;
   uid: number;
   gid: number;
   /** The size of the file, holes included. */

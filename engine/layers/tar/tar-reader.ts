@@ -245,6 +245,7 @@ export class TarReader {
       path,
       type,
       mode: header.mode & 0o7777,
+      fullMode: header.mode,
       uid: idOf(pax.uid ?? header.uid),
       gid: idOf(pax.gid ?? header.gid),
       sizeBytes: type === 'file' ? (header.sparse?.realBytes ?? pax.sparse?.realBytes ?? storedBytes) : 0,

@@ -26,8 +26,10 @@ export type Work =
       upper: string;
       lower: readonly string[];
       file: string;
-      mountPoints: readonly string[];
+      mountPoints: readonly string[] | 'none';
     }
+  /** Extracts the context of a build, with the checksums of its entries. */
+  | { kind: 'unpackContext'; directory: string; limits: ArchiveLimits }
   /** Sends the plain archive of a layer, as `output` messages. */
   | { kind: 'read'; source: ArchiveSource }
   /** Writes the archive of a layer into a new file with gzip; tells how many bytes it has, as it grows. */
@@ -56,6 +58,9 @@ export type Extracted = {
   hasSkeleton: boolean;
 };
 
+/** An entry of a context: what it is, and its checksum as docker's builder computes it. */
+export type ContextEntry = { path: string; type: 'folder' | 'file' | 'link' | 'other'; sum: string; target: string };
+
 export type Results = {
   receive: Received;
   unpack: Unpacked[];
@@ -63,6 +68,7 @@ export type Results = {
   read: undefined;
   compress: Received;
   packLayer: Received;
+  unpackContext: ContextEntry[];
 };
 
 export type ToWorker =

@@ -15,6 +15,7 @@ import { FileWriter } from './file-writer.ts';
 import { OutgoingChunks } from './outgoing-chunks.ts';
 import { packLayer } from './pack-layer.ts';
 import { chunksOf, readPlain } from './plain-archive.ts';
+import { unpackContext } from './unpack-context.ts';
 import { Unpacker } from './unpack.ts';
 
 // The body of the worker thread: messages bring work, several pieces at a time, which yield to each other at each
@@ -54,6 +55,8 @@ async function resultOf(id: number, work: Work, stream: ArrivingStream): Promise
       return await unpack(stream, work.directory, work.limits);
     case 'extract':
       return await extract(id, work);
+    case 'unpackContext':
+      return await unpackContext(stream, work.directory, work.limits);
     case 'packLayer':
       return await packLayer(work);
     case 'compress':

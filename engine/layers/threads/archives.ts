@@ -6,6 +6,7 @@ import { EngineError } from '../../lib/errors.ts';
 import { DEFAULT_LIMITS, type ArchiveLimits } from '../tar/tar-reader.ts';
 import type {
   ArchiveSource,
+  ContextEntry,
   Extracted,
   FromWorker,
   Received,
@@ -69,15 +70,20 @@ export class Archives implements AsyncDisposable {
     return (await this.#perform(work, undefined, onProgress)) as Extracted;
   }
 
+  /** Extracts the context of a build, compressed or not, into an empty folder. */
+  async unpackContext(stream: AsyncIterable<Uint8Array>, directory: string): Promise<ContextEntry[]> {
+    return (await this.#perform({ kind: 'unpackContext', directory, limits: this.limits }, stream)) as ContextEntry[];
+  }
+
   /**
    * Writes what a writable layer has changed of the folders below, topmost first, as an archive into a new file.
-   * `mountPoints`: places that were mounted on, beside the usual ones.
+   * `mountPoints`: places that were mounted on, beside the usual ones; `none` where nothing has run.
    */
   async packLayer(
     upper: string,
     lower: readonly string[],
     file: string,
-    mountPoints: readonly string[] = [],
+    mountPoints: readonly string[] | 'none' = [],
   ): Promise<Received> {
     return (await this.#perform({ kind: 'packLayer', upper, lower, file, mountPoints })) as Received;
   }

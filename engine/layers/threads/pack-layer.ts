@@ -2,7 +2,7 @@ import { closeSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 
 import { holdAt } from '../../host/files/look-at.ts';
-import { LayerRules } from '../pack/layer-rules.ts';
+import { ALL, LayerRules } from '../pack/layer-rules.ts';
 import { pack } from '../pack/pack.ts';
 import type { Received, Work } from './archive-messages.ts';
 import { FileWriter } from './file-writer.ts';
@@ -15,7 +15,7 @@ export async function packLayer(work: Extract<Work, { kind: 'packLayer' }>): Pro
   const root = held.adopt(holdAt(-1, Buffer.from(work.upper).toString('latin1')), closeSync);
   const writer = held.use(new FileWriter(work.file));
   const buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES); // written before the next chunk is asked for
-  const rules = new LayerRules(work.lower, work.mountPoints);
+  const rules = work.mountPoints === 'none' ? ALL : new LayerRules(work.lower, work.mountPoints);
   for (const chunk of pack({ held: root, name: undefined }, () => buffer, rules)) {
     writer.write(chunk, writer.sizeBytes);
     await setImmediate(); // yields to other work of this thread

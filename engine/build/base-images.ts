@@ -1,0 +1,46 @@
+import type { Config } from '../config/daemon-config.ts';
+import type { Engine } from '../engine.ts';
+import type { Events } from '../events/events.ts';
+import { hostAndPath, parseReference, withDefaultTag } from '../images/reference.ts';
+import type { Image, ImageStore } from '../images/store.ts';
+import { pullImages } from '../images/transfers/pull.ts';
+import { EngineError } from '../lib/errors.ts';
+import { ANONYMOUS, type Credentials } from '../registry/auth/credentials.ts';
+import type { BuildOutput } from './output.ts';
+
+type Needs = Engine & { config: Config; events: Events; images: ImageStore };
+
+type How = Readonly<{
+  /** Even if it is there. */
+  pulls: boolean;
+  credentials: ReadonlyMap<string, Credentials>;
+  output: BuildOutput;
+  signal: AbortSignal;
+}>;
+
+/** The image of a FROM or of a `--from`: pulled when it is not there. */
+export async function baseImage(engine: Needs, name: string, how: How): Promise<Image> {
+  const { pulls, credentials, output, signal } = how;
+  if (!pulls) {
+    const local = localImage(engine.images, name);
+    if (local !== undefined) return local;
+  }
+  const reference = withDefaultTag(parseReference(name));
+  const { host } = hostAndPath(reference.repository);
+  await pullImages(engine, {
+    reference,
+    credentials: credentials.get(host) ?? ANONYMOUS,
+    report: output.report,
+    signal,
+  });
+  return engine.images.find(name);
+}
+
+function localImage(images: ImageStore, name: string): Image | undefined {
+  try {
+    return images.find(name);
+  } catch (error) {
+    if (error instanceof EngineError && error.kind === 'notFound') return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,61 @@
+import { parseFile, type ParsedFile } from '../buildfile/parse.ts';
+import { planOf, type Plan } from '../buildfile/stages.ts';
+import type { Engine } from '../engine.ts';
+import type { Report } from '../images/progress.ts';
+import type { Image } from '../images/store.ts';
+import { EngineError } from '../lib/errors.ts';
+import { Build } from './build.ts';
+import { BuildContext, buildFolder } from './context/context.ts';
+import { remoteContext } from './context/remote.ts';
+import type { BuildOptions } from './options.ts';
+
+type Request = Readonly<{
+  options: BuildOptions;
+  /** The context, unless it is somewhere else. */
+  body: AsyncIterable<Uint8Array>;
+  report: Report;
+  signal: AbortSignal;
+  wantsAux: boolean;
+}>;
+
+/**
+ * Builds an image. Everything that can be refused is, before the first step. It ends with its client, and leaves the images
+ * of finished steps, which later builds find. Specification, endpoint 30.
+ */
+export async function buildFromRequest(engine: Engine, request: Request): Promise<Image> {
+  const { options, body, report, signal, wantsAux } = request;
+  await using folder = await buildFolder(engine);
+  const { context, text, name } = await inputOf(engine, request, folder.path, body);
+  const plan = planIn(name, text);
+  return await new Build(engine, { options, plan, context, folder: folder.path, report, signal, wantsAux }).run();
+}
+
+type Input = Readonly<{ context: BuildContext | undefined; name: string; text: string }>;
+
+async function inputOf(
+  engine: Engine,
+  { options, report, signal }: Request,
+  folder: string,
+  body: AsyncIterable<Uint8Array>,
+): Promise<Input> {
+  const remote =
+    options.remote === '' ? undefined : await remoteContext(engine, options.remote, { folder, report, signal });
+  if (remote !== undefined && 'text' in remote) return { context: undefined, name: 'Dockerfile', text: remote.text };
+  const context = await BuildContext.receive(engine, remote?.archive ?? body, folder);
+  const { name, text } = context.instructions(options.file);
+  context.applyIgnoreFile();
+  return { context, name, text };
+}
+
+function planIn(name: string, text: string): Plan {
+  return planOf(parsed(name, text));
+}
+
+function parsed(name: string, text: string): ParsedFile {
+  try {
+    return parseFile(text);
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    throw new EngineError('invalid', `failed to parse ${name}: ${error.message}`, { cause: error });
+  }
+}

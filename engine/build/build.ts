@@ -1,0 +1,213 @@
+import { expandWord, variablesOf } from '../buildfile/expand.ts';
+import type { Plan, Stage } from '../buildfile/stages.ts';
+import type { Engine } from '../engine.ts';
+import type { Report } from '../images/progress.ts';
+import { familiarReference } from '../images/reference.ts';
+import type { Image } from '../images/store.ts';
+import { giveName } from '../images/tag.ts';
+import { EngineError } from '../lib/errors.ts';
+import { shortId } from '../lib/ids.ts';
+import { baseImage } from './base-images.ts';
+import { BuildArgs, unusedArgs } from './build-args.ts';
+import type { BuildContext } from './context/context.ts';
+import type { BuildOptions } from './options.ts';
+import { BuildOutput, OrderedOutputs } from './output.ts';
+import { stagesNamed } from './stage-names.ts';
+import { buildStage, StageState } from './stage.ts';
+import { downloaded } from './steps/download.ts';
+
+type Request = Readonly<{
+  options: BuildOptions;
+  plan: Plan;
+  context: BuildContext | undefined;
+  /** For files that go with the build. */
+  folder: string;
+  report: Report;
+  signal: AbortSignal;
+  wantsAux: boolean;
+}>;
+
+/** One build: its stages, each of which is built when it is needed, and at most once. */
+export class Build {
+  readonly engine: Engine;
+  readonly options: BuildOptions;
+  readonly plan: Plan;
+  readonly context: BuildContext | undefined;
+  readonly folder: string;
+  readonly wantsAux: boolean;
+  readonly args: BuildArgs;
+  /** Aborted when the client has left, or when a stage has failed. */
+  readonly signal: AbortSignal;
+  /** Of the whole file. */
+  readonly steps: number;
+  readonly #failed = new AbortController();
+  readonly #output: BuildOutput;
+  readonly #outputs: OrderedOutputs;
+  readonly #stages: readonly Stage[];
+  readonly #firstSteps: readonly number[];
+  readonly #running = new Map<number, Promise<StageState>>();
+
+  constructor(engine: Engine, request: Request) {
+    this.engine = engine;
+    this.options = request.options;
+    this.plan = request.plan;
+    this.context = request.context;
+    this.folder = request.folder;
+    this.wantsAux = request.wantsAux;
+    this.args = new BuildArgs(request.options.args);
+    this.signal = AbortSignal.any([request.signal, this.#failed.signal]);
+    this.#stages = stagesNamed(request.plan.stages, request.options);
+    this.#output = new BuildOutput(request.report);
+    this.#outputs = new OrderedOutputs(request.report, this.#stages.length);
+    this.#firstSteps = firstStepsOf(this.#stages, request.plan.globalArgs.length + 1);
+    this.steps = this.#firstSteps.at(-1)! + this.#stages.at(-1)!.steps.length;
+  }
+
+  /** Builds the last stage with those that it needs, and gives the image its names. */
+  async run(): Promise<Image> {
+    const { warnings } = this.plan;
+    if (warnings.length > 0) this.#output.errorText(`${warnings.join('\n')}\n`);
+    this.#takeGlobalArgs();
+    const last = this.#stages.length - 1;
+    this.#skipUnneeded(last);
+    try {
+      const { image } = await this.#stage(last);
+      if (image === undefined) throw new EngineError('failed', 'No image was generated. Is your Dockerfile empty?');
+      this.#tellUnusedArgs();
+      this.#output.text(`Successfully built ${shortId(image.id.replace('sha256:', ''))}\n`);
+      for (const name of this.options.names) {
+        giveName(this.engine, image.id, name);
+        this.#output.text(`Successfully tagged ${familiarReference(name)}\n`);
+      }
+      return image;
+    } catch (error) {
+      this.#failed.abort(error);
+      await Promise.allSettled(this.#running.values()); // nothing of it goes on behind the answer
+      throw error;
+    }
+  }
+
+  /** The image of a FROM: that of an earlier stage, or one of the store or a registry. */
+  async imageOf(name: string, state: StageState, platform = ''): Promise<Image | undefined> {
+    const index = this.#stages.findLastIndex(
+      ({ from }, at) => at < state.index && from.name !== '' && from.name === name.toLowerCase(),
+    );
+    if (index >= 0) return (await this.#stage(index)).image;
+    const { credentials, pulls } = this.options;
+    const image = await baseImage(this.engine, name, { pulls, credentials, output: state.output, signal: this.signal });
+    checkPlatform(image, name, platform);
+    return image;
+  }
+
+  /** That of a `--from`, where a stage has a number as well. */
+  async imageFrom(from: string, state: StageState): Promise<Image> {
+    const isNumber = /^\d+$/.test(from) && !this.#stages.some(({ from: { name } }) => name === from);
+    const refuse = (why: string): never => {
+      throw new EngineError('invalid', `invalid from flag value ${from}: ${why}`);
+    };
+    if (isNumber && Number(from) === state.index) return refuse('refers to current build stage');
+    if (isNumber && Number(from) > state.index) return refuse('index out of bounds');
+    const image = isNumber ? (await this.#stage(Number(from))).image : await this.#imageNamed(from, state);
+    return image ?? refuse('the stage is empty');
+  }
+
+  /** ADD of an address. */
+  async download(state: StageState, url: string, destination: string): ReturnType<typeof downloaded> {
+    return await downloaded(this, state.output, url, destination);
+  }
+
+  async #imageNamed(from: string, state: StageState): Promise<Image | undefined> {
+    try {
+      return await this.imageOf(from, state);
+    } catch (error) {
+      if (!(error instanceof EngineError)) throw error;
+      throw new EngineError(error.kind, `invalid from flag value ${from}: ${error.message}`, { cause: error });
+    }
+  }
+
+  /** Begins with a stage, and with those that it will need, unless that has been done. */
+  #stage(index: number): Promise<StageState> {
+    const known = this.#running.get(index);
+    if (known !== undefined) return known;
+    const { promise, resolve, reject } = Promise.withResolvers<StageState>();
+    promise.catch((error: unknown) => this.#failed.abort(error));
+    this.#running.set(index, promise);
+    for (const each of this.#neededBy(index)) this.#stage(each).catch(() => undefined);
+    this.#build(index).then(resolve, reject);
+    return promise;
+  }
+
+  async #build(index: number): Promise<StageState> {
+    const state = new StageState(this, index, this.#outputs.at(index));
+    try {
+      await buildStage(state, this.#stages[index]!, this.#firstSteps[index]!);
+      return state;
+    } finally {
+      this.#outputs.end(index);
+    }
+  }
+
+  /** The stages in front of it that its lines name. */
+  #neededBy(index: number): number[] {
+    const { from, steps } = this.#stages[index]!;
+    const variables = variablesOf(this.args.globals());
+    const names = [
+      expandWord(from.base, variables, this.plan.escape),
+      ...steps.flatMap((step) => (step.kind === 'copy' ? [step.from] : [])),
+      ...steps.flatMap((step) => (step.kind === 'run' ? step.mounts.map((mount) => mount.from) : [])),
+    ];
+    return this.#stages.slice(0, index).flatMap(({ from: { name } }, at) => {
+      const isNamed = names.some((each) => (name !== '' && each.toLowerCase() === name) || each === String(at));
+      return isNamed ? [at] : [];
+    });
+  }
+
+  /** Outputs wait for those of the stages before them, but not for what is never built. */
+  #skipUnneeded(last: number): void {
+    const needed = new Set([last]);
+    for (const index of needed) for (const each of this.#neededBy(index)) needed.add(each);
+    for (const index of this.#stages.keys()) if (!needed.has(index)) this.#outputs.end(index);
+  }
+
+  #takeGlobalArgs(): void {
+    for (const [index, { code, args }] of this.plan.globalArgs.entries()) {
+      this.#output.text(`Step ${index + 1}/${this.steps} : ${code}`);
+      this.#output.text('\n');
+      for (const { name, value } of args) {
+        const variables = variablesOf(this.args.visible([]));
+        const expand = (word: string): string => expandWord(word, variables, this.plan.escape);
+        this.args.add(expand(name), value === undefined ? undefined : expand(value));
+      }
+    }
+  }
+
+  #tellUnusedArgs(): void {
+    const steps = [...this.plan.globalArgs, ...this.#stages.flatMap((stage) => stage.steps)];
+    const asked = new Set(steps.flatMap((step) => (step.kind === 'arg' ? step.args.map(({ name }) => name) : [])));
+    const unused = unusedArgs(this.options.args, asked);
+    if (unused.length === 0) return;
+    this.#output.text(`[Warning] One or more build-args [${unused.join(' ')}] were not consumed\n`);
+  }
+}
+
+function firstStepsOf(stages: readonly Stage[], first: number): number[] {
+  let next = first;
+  return stages.map(({ steps }) => {
+    const own = next;
+    next += steps.length + 1;
+    return own;
+  });
+}
+
+function checkPlatform(image: Image, name: string, platform: string): void {
+  if (platform === '') return;
+  const [os = '', architecture = ''] = platform.toLowerCase().split('/');
+  const names: Readonly<Record<string, string>> = { x86_64: 'amd64', 'x86-64': 'amd64', aarch64: 'arm64' };
+  const wanted = names[architecture] ?? architecture;
+  if (os === image.os && (wanted === '' || wanted === image.architecture)) return;
+  const own = `${image.os}/${image.architecture}`;
+  throw new EngineError(
+    'notFound',
+    `image with reference ${name} was found but does not match the specified platform: wanted ${platform}, actual: ${own}`,
+  );
+}

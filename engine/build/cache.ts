@@ -1,0 +1,67 @@
+import type { RunConfig } from '../images/run-config.ts';
+import { runConfigOf } from '../images/run-config.ts';
+import type { Image, ImageStore } from '../images/store.ts';
+
+/**
+ * Earlier steps: the newest child of an image that was made with the same settings and the same command. After the first
+ * step that is not found, none of its stage is.
+ */
+export class StepCache {
+  readonly #images: ImageStore;
+  readonly #isOff: boolean;
+  #isOver = false;
+
+  constructor(images: ImageStore, { isOff }: { isOff: boolean }) {
+    this.#images = images;
+    this.#isOff = isOff;
+  }
+
+  /** `parentId`: undefined for what begins with nothing. */
+  find(parentId: string | undefined, config: RunConfig): Image | undefined {
+    if (this.#isOff || this.#isOver) return undefined;
+    const found = this.#images
+      .childrenOf(parentId)
+      .filter(({ wireContainerConfig }) => isSame(runConfigOf(wireContainerConfig), config))
+      .reduce<Image | undefined>(
+        (best, image) => (best === undefined || isNewer(image, best) ? image : best),
+        undefined,
+      );
+    this.#isOver = found === undefined;
+    return found;
+  }
+}
+
+function isNewer(image: Image, other: Image): boolean {
+  return (image.createdAt?.epochNanoseconds ?? 0n) > (other.createdAt?.epochNanoseconds ?? 0n);
+}
+
+/** As docker compares: what a step cannot change does not count. */
+function isSame(a: RunConfig, b: RunConfig): boolean {
+  return (
+    !a.OpenStdin &&
+    !b.OpenStdin &&
+    a.AttachStdout === b.AttachStdout &&
+    a.AttachStderr === b.AttachStderr &&
+    a.User === b.User &&
+    a.Tty === b.Tty &&
+    isSameList(a.Cmd, b.Cmd) &&
+    isSameList(a.Env, b.Env) &&
+    isSameList(a.Entrypoint, b.Entrypoint) &&
+    isSameMap(a.Labels, b.Labels) &&
+    isSameMap(a.ExposedPorts, b.ExposedPorts) &&
+    isSameMap(a.Volumes, b.Volumes)
+  );
+}
+
+function isSameList(a: readonly string[] | null, b: readonly string[] | null): boolean {
+  return (a ?? []).length === (b ?? []).length && (a ?? []).every((word, index) => word === b?.[index]);
+}
+
+/** Of sets the keys. */
+function isSameMap(a: object | null | undefined, b: object | null | undefined): boolean {
+  const [one, other] = [Object.entries(a ?? {}), new Map(Object.entries(b ?? {}))];
+  return (
+    one.length === other.size &&
+    one.every(([key, value]) => other.has(key) && (typeof value !== 'string' || other.get(key) === value))
+  );
+}

@@ -1,0 +1,49 @@
+import { createReadStream } from 'node:fs';
+import { open, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { fetchFile } from '../../images/import/fetch.ts';
+import type { Report } from '../../images/progress.ts';
+import type { Archives } from '../../layers/threads/archives.ts';
+import { compressionOf } from '../../layers/threads/compression.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { gitArchive } from './git.ts';
+
+type Needs = { archives: Archives };
+type How = Readonly<{ folder: string; report: Report; signal: AbortSignal }>;
+
+/** A context that is not in the request: an archive, or a Buildfile alone. */
+export type RemoteContext = Readonly<{ archive: AsyncIterable<Uint8Array> } | { text: string }>;
+
+/** Far above any Buildfile. */
+const LONGEST_TEXT = 8 * 1024 * 1024;
+const TYPES = /^(?:application\/(?:(?:x-)?tar|octet-stream|(?:x-)?(?:gzip|bzip2?|xz|zstd))|text\/plain)\s*(?:;|$)/i;
+
+/** A Git repository or a file of a web server. Throws `invalid` for what is neither. */
+export async function remoteContext(engine: Needs, remote: string, how: How): Promise<RemoteContext> {
+  if (isGit(remote)) return { archive: await gitArchive(engine, remote, how) };
+  if (!/^https?:\/\//i.test(remote)) {
+    throw new EngineError('invalid', `remoteURL (${remote}) could not be recognized as URL`);
+  }
+  const { body, headers, url } = await fetchFile(remote, how.signal);
+  const type = headers['content-type'] ?? '';
+  if (type !== '' && !TYPES.test(type)) {
+    throw new EngineError('invalid', `cannot build from ${url.href}: unsupported Content-Type ${JSON.stringify(type)}`);
+  }
+  const file = join(how.folder, 'remote');
+  const { sizeBytes } = await engine.archives.receive(body, file);
+  if (await isArchive(file)) return { archive: createReadStream(file) };
+  if (sizeBytes > LONGEST_TEXT) throw new EngineError('invalid', `${url.href} is neither an archive nor a Buildfile`);
+  return { text: await readFile(file, 'utf8') };
+}
+
+function isGit(remote: string): boolean {
+  return /^https?:\/\/[^#]*\.git(?:#|$)/i.test(remote) || /^(?:git:\/\/|github\.com\/|git@)/.test(remote);
+}
+
+async function isArchive(path: string): Promise<boolean> {
+  if ((await compressionOf(path)) !== 'none') return true;
+  await using file = await open(path, 'r');
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(5), 0, 5, 257);
+  return bytesRead === 5 && buffer.toString('latin1') === 'ustar';
+}

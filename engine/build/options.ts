@@ -1,0 +1,135 @@
+import type { HostConfigBody } from '../containers/settings/host-config/host-config-schema.ts';
+import { familiarReference, parseReference, withDefaultTag, type Reference } from '../images/reference.ts';
+import { EngineError } from '../lib/errors.ts';
+import { credentialsIn, type Credentials } from '../registry/auth/credentials.ts';
+import type { GivenArgs } from './build-args.ts';
+import type { BuildQuery } from './schema.ts';
+
+/** What a client asks for, checked. */
+export type BuildOptions = Readonly<{
+  names: readonly Reference[];
+  /** In the context. */
+  file: string;
+  remote: string;
+  isQuiet: boolean;
+  usesCache: boolean;
+  /** Images are pulled even if they are there. */
+  pulls: boolean;
+  /** Containers of steps go after a success; `always`: also after a failure. */
+  removes: boolean;
+  removesAlways: boolean;
+  args: GivenArgs;
+  labels: Readonly<Record<string, string>>;
+  target: string;
+  cacheFrom: readonly string[];
+  /** Of each step's container. */
+  hostConfig: HostConfigBody;
+  /** By the name of the registry. */
+  credentials: ReadonlyMap<string, Credentials>;
+}>;
+
+/** Throws `invalid`. */
+export function buildOptions(query: BuildQuery, registries: string | undefined): BuildOptions {
+  if (query.securityopt !== undefined) {
+    throw new EngineError('invalid', 'The daemon on this platform does not support setting security options on build');
+  }
+  if (query.squash === true) throw new EngineError('invalid', 'squash is only supported with experimental mode');
+  if (query.version === '2')
+    throw new EngineError('invalid', 'BuildKit is not supported: build with DOCKER_BUILDKIT=0');
+  if (query.version !== undefined && query.version !== '' && query.version !== '1') {
+    throw new EngineError('invalid', `invalid version ${JSON.stringify(query.version)}`);
+  }
+  return {
+    names: namesOf([query.t ?? []].flat()),
+    file: query.dockerfile || query.buildfile || '',
+    remote: query.remote ?? '',
+    isQuiet: query.q ?? false,
+    usesCache: query.nocache !== true,
+    pulls: query.pull ?? false,
+    removes: query.forcerm === true || query.rm !== false,
+    removesAlways: query.forcerm ?? false,
+    args: textMap(query.buildargs, 'build args', true),
+    labels: textMap(query.labels, 'labels', false) as Readonly<Record<string, string>>,
+    target: query.target ?? '',
+    cacheFrom: listOf(query.cachefrom),
+    hostConfig: hostConfigOf(query),
+    credentials: credentialsOf(registries),
+  };
+}
+
+function namesOf(written: readonly string[]): Reference[] {
+  const byName = new Map<string, Reference>();
+  for (const name of written) {
+    if (name === '') continue;
+    const reference = withDefaultTag(parseReference(name));
+    if (reference.digest !== undefined) throw new EngineError('invalid', 'build tag cannot contain a digest');
+    byName.set(familiarReference(reference), reference);
+  }
+  return [...byName.values()];
+}
+
+function parsed(text: string | undefined, what: string): unknown {
+  if (text === undefined || text === '') return undefined;
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    throw new EngineError('invalid', `error reading ${what}: ${String(error)}`, { cause: error });
+  }
+}
+
+function textMap(text: string | undefined, what: string, takesNull: boolean): GivenArgs {
+  const value = parsed(text, what) ?? {};
+  const isMap =
+    typeof value === 'object' &&
+    !Array.isArray(value) &&
+    Object.values(value).every((each) => typeof each === 'string' || (takesNull && each === null));
+  if (!isMap) throw new EngineError('invalid', `error reading ${what}: it is no map of texts`);
+  return value as GivenArgs;
+}
+
+function listOf(text: string | undefined): string[] {
+  const value = parsed(text, 'cachefrom') ?? [];
+  if (Array.isArray(value) && value.every((each) => typeof each === 'string')) return value;
+  throw new EngineError('invalid', 'error reading cachefrom: it is no list of texts');
+}
+
+function hostConfigOf(query: BuildQuery): HostConfigBody {
+  const ulimits = parsed(query.ulimits, 'ulimit settings');
+  if (ulimits !== undefined && !Array.isArray(ulimits)) {
+    throw new EngineError('invalid', 'error reading ulimit settings: it is no list');
+  }
+  return {
+    LogConfig: { Type: 'none', Config: {} },
+    ...(query.memory !== undefined && { Memory: query.memory }),
+    ...(query.memswap !== undefined && { MemorySwap: query.memswap }),
+    ...(query.cpushares !== undefined && { CpuShares: query.cpushares }),
+    ...(query.cpuperiod !== undefined && { CpuPeriod: query.cpuperiod }),
+    ...(query.cpuquota !== undefined && { CpuQuota: query.cpuquota }),
+    ...(query.cpusetcpus !== undefined && { CpusetCpus: query.cpusetcpus }),
+    ...(query.cpusetmems !== undefined && { CpusetMems: query.cpusetmems }),
+    ...(query.cgroupparent !== undefined && { CgroupParent: query.cgroupparent }),
+    ...(query.shmsize !== undefined && { ShmSize: query.shmsize }),
+    ...(query.networkmode !== undefined && query.networkmode !== '' && { NetworkMode: query.networkmode }),
+    ...(query.extrahosts !== undefined && { ExtraHosts: [query.extrahosts].flat() }),
+    ...(ulimits !== undefined && { Ulimits: ulimits as HostConfigBody['Ulimits'] }),
+  };
+}
+
+/** What cannot be read counts as none, as in dockerd. */
+function credentialsOf(header: string | undefined): Map<string, Credentials> {
+  if (header === undefined || header === '') return new Map();
+  try {
+    const value: unknown = JSON.parse(Buffer.from(header, 'base64').toString());
+    if (typeof value !== 'object' || value === null) return new Map();
+    return new Map(Object.entries(value).map(([name, config]) => [hostOf(name), credentialsIn(config)]));
+  } catch (error) {
+    if (error instanceof SyntaxError) return new Map();
+    throw error;
+  }
+}
+
+/** `https://index.docker.io/v1/` is docker.io. */
+function hostOf(name: string): string {
+  const host = name.replace(/^https?:\/\//, '').replace(/\/.*$/, '');
+  return host === 'index.docker.io' || host === 'registry-1.docker.io' ? 'docker.io' : host;
+}

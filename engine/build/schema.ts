@@ -1,0 +1,39 @@
+import { Type, type Static } from 'typebox';
+
+const text = (description: string) => Type.Optional(Type.String({ description }));
+const flag = (description: string) => Type.Optional(Type.Boolean({ description }));
+const number = (description: string) => Type.Optional(Type.Integer({ description }));
+const texts = (description: string) =>
+  Type.Optional(Type.Union([Type.String(), Type.Array(Type.String())], { description }));
+
+export const BuildQuery = Type.Object({
+  buildfile: text('Path of the instruction file in the context'),
+  dockerfile: text("The same under docker's name"),
+  t: texts('Name of the image, with or without a tag; may be repeated'),
+  remote: text('A Git repository, or a text or archive of a web server, as the context'),
+  q: flag('Only the id of the image'),
+  nocache: flag('No step is taken from an earlier build'),
+  pull: flag('Pull images even if they are there'),
+  rm: flag('Remove the containers of steps after a success: true without it'),
+  forcerm: flag('Remove them in any case'),
+  memory: number('Bytes, of each step'),
+  memswap: number('Bytes; -1: unlimited swap'),
+  cpushares: number('Of each step'),
+  cpusetcpus: text('Such as `0-3`'),
+  cpusetmems: text('Such as `0`'),
+  cpuperiod: number('Microseconds'),
+  cpuquota: number('Microseconds'),
+  shmsize: number('Bytes of /dev/shm'),
+  buildargs: text('JSON map of names to texts'),
+  labels: text('JSON map of names to texts'),
+  target: text('The last stage to build: its name or number'),
+  networkmode: text('Of each step'),
+  cachefrom: text('JSON list of images whose history serves as a cache'),
+  cgroupparent: text('Of each step'),
+  extrahosts: texts('`name:address`; may be repeated'),
+  ulimits: text('JSON list'),
+  securityopt: texts('Refused'),
+  squash: flag('Refused'),
+  version: text('`1`: this builder'),
+});
+export type BuildQuery = Static<typeof BuildQuery>;

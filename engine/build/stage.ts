@@ -1,0 +1,157 @@
+import { applySetting, commandLine, shellOf, type Settings } from '../buildfile/apply-setting.ts';
+import { expandStep } from '../buildfile/expand-instruction.ts';
+import { expandToWords, expandWord, variablesOf } from '../buildfile/expand.ts';
+import { isSetting, type Setting, type Step } from '../buildfile/instruction.ts';
+import { readTrigger } from '../buildfile/read-instruction.ts';
+import type { Stage } from '../buildfile/stages.ts';
+import { EMPTY_CONFIG, runConfigOf, type RunConfig } from '../images/run-config.ts';
+import type { Image } from '../images/store.ts';
+import { EngineError } from '../lib/errors.ts';
+import { shortId } from '../lib/ids.ts';
+import type { BuildArgs } from './build-args.ts';
+import type { Build } from './build.ts';
+import { StepCache } from './cache.ts';
+import type { BuildOutput } from './output.ts';
+import { copyStep } from './steps/copy-step.ts';
+import { runStep } from './steps/run-step.ts';
+import { settingStep, workingDirectoryStep } from './steps/setting-step.ts';
+
+const DEFAULT_PATH = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+/** What a stage has come to: changed by its steps, one after the other. */
+export class StageState {
+  readonly build: Build;
+  readonly index: number;
+  readonly output: BuildOutput;
+  readonly args: BuildArgs;
+  readonly cache: StepCache;
+  settings: Settings = { config: EMPTY_CONFIG, maintainer: '', hasCommand: false };
+  /** Undefined: it begins with nothing. */
+  image: Image | undefined;
+
+  constructor(build: Build, index: number, output: BuildOutput) {
+    this.build = build;
+    this.index = index;
+    this.output = output;
+    this.args = build.args.forStage();
+    this.cache = new StepCache(build.engine.images, { isOff: !build.options.usesCache });
+  }
+
+  get config(): RunConfig {
+    return this.settings.config;
+  }
+
+  /** The settings with which a step that runs nothing is known again. */
+  withComment(...words: string[]): RunConfig {
+    return { ...this.config, Cmd: [...shellOf(this.config), ...words] };
+  }
+
+  /** A step has made this image, or has found it. */
+  goOn(image: Image): void {
+    this.image = image;
+    this.settings = { ...this.settings, config: { ...this.config, Image: image.id } };
+  }
+
+  /** Whether an earlier build has made this step. */
+  takeFromCache(config: RunConfig): boolean {
+    const found = this.cache.find(this.image?.id, config);
+    if (found === undefined) return false;
+    this.output.text(' ---> Using cache\n');
+    this.goOn(found);
+    return true;
+  }
+}
+
+/** Builds a stage from its FROM to its last step. `firstStep` is the number of its FROM. */
+export async function buildStage(state: StageState, stage: Stage, firstStep: number): Promise<void> {
+  const { build, output } = state;
+  tellStep(state, firstStep, stage.from.code);
+  await begin(state, stage);
+  output.text(` ---> ${shownId(state.image)}\n`);
+  for (const [index, step] of stage.steps.entries()) {
+    build.signal.throwIfAborted();
+    tellStep(state, firstStep + 1 + index, step.code);
+    await takeStep(state, step);
+    output.text(` ---> ${shownId(state.image)}\n`);
+  }
+  if (build.wantsAux && state.image !== undefined) output.report({ aux: { ID: state.image.id } });
+}
+
+function tellStep({ build, output }: StageState, number: number, code: string): void {
+  output.text(`Step ${number}/${build.steps} : ${code}`);
+  output.text('\n');
+}
+
+function shownId(image: Image | undefined): string {
+  return image === undefined ? '' : shortId(image.id.replace('sha256:', ''));
+}
+
+async function begin(state: StageState, { from }: Stage): Promise<void> {
+  const { build } = state;
+  const globals = variablesOf(build.args.globals());
+  const expand = (word: string): string => expandWord(word, globals, build.plan.escape);
+  const name = expand(from.base);
+  if (name === '') throw new EngineError('invalid', `base name (${from.base}) should not be blank`);
+  const platform = expand(from.platform);
+  const image = name === 'scratch' ? undefined : await build.imageOf(name, state, platform);
+  const inherited = image === undefined ? EMPTY_CONFIG : runConfigOf(image.wireConfig);
+  const env = inherited.Env ?? [];
+  const config = {
+    ...inherited,
+    Env: env.some((entry) => entry.startsWith('PATH=')) ? env : [...env, DEFAULT_PATH],
+    OpenStdin: false,
+    StdinOnce: false,
+    Image: image?.id ?? '',
+  };
+  state.image = image;
+  state.settings = { config, maintainer: '', hasCommand: false };
+  await takeTriggers(state, config.OnBuild ?? []);
+}
+
+/** What an image has kept for those who build on it. */
+async function takeTriggers(state: StageState, triggers: readonly string[]): Promise<void> {
+  if (triggers.length === 0) return;
+  state.settings = { ...state.settings, config: { ...state.config, OnBuild: null } };
+  state.output.text(`# Executing ${triggers.length} build trigger${triggers.length > 1 ? 's' : ''}\n`);
+  for (const trigger of triggers) await takeStep(state, readTrigger(trigger));
+}
+
+async function takeStep(state: StageState, step: Step): Promise<void> {
+  const { escape } = state.build.plan;
+  const env = state.config.Env ?? [];
+  const variables = variablesOf([...state.args.visible(env), ...env]);
+  const expanded = expandStep(step, (word) => expandWord(word, variables, escape));
+  if (isSetting(expanded)) {
+    await takeSetting(state, expanded, (word) => expandToWords(word, variables, escape));
+    return;
+  }
+  switch (expanded.kind) {
+    case 'arg': {
+      for (const { name, value } of expanded.args) state.args.add(name, value);
+      const shown = expanded.args.map(({ name, value }) => (value === undefined ? name : `${name}=${value}`));
+      await settingStep(state, `ARG ${shown.join(' ')}`);
+      return;
+    }
+    case 'run':
+      await runStep(state, expanded, commandLine(state.config, expanded.command));
+      return;
+    case 'copy':
+    case 'add':
+      await copyStep(state, expanded, (text) => expandWord(text, variables, escape));
+      return;
+  }
+}
+
+async function takeSetting(state: StageState, step: Setting, toWords: (word: string) => string[]): Promise<void> {
+  const { settings, comment, note } = applySetting(state.settings, step, toWords);
+  if (note !== undefined) state.output.text(`${note}\n`);
+  state.settings = step.kind === 'healthcheck' ? withEarlierCheck(settings, state.config) : settings;
+  if (step.kind === 'workdir') await workingDirectoryStep(state, comment);
+  else await settingStep(state, comment);
+}
+
+/** What a new check leaves open, docker takes from the one before. */
+function withEarlierCheck(settings: Settings, { Healthcheck: before }: RunConfig): Settings {
+  const { config } = settings;
+  return { ...settings, config: { ...config, Healthcheck: { ...before, ...config.Healthcheck } } };
+}

@@ -1,0 +1,154 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { posix } from 'node:path';
+import { join } from 'node:path';
+
+import type { Copy } from '../../buildfile/instruction.ts';
+import { pathMatches } from '../../copies/transfer/path-pattern.ts';
+import { findSources, sumOfAll, type SourceFound } from '../../copies/transfer/sources.ts';
+import type { Transfer } from '../../copies/transfer/transfer.ts';
+import { sha256 } from '../../layers/chain-id.ts';
+import { commitLayer } from '../../layers/commit.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { newId, shortId } from '../../lib/ids.ts';
+import type { StageState } from '../stage.ts';
+import { ownerOf } from './owner.ts';
+import { imageRoot, scratchRoot } from './scratch-root.ts';
+import { storeStep } from './store-step.ts';
+
+/** Files to copy: a root for this process, what is in it, and whether archives are extracted. */
+type Source = Readonly<{ root: string; found: readonly SourceFound[]; extracts: boolean }>;
+
+/** COPY and ADD. `expand` puts variables into here-documents. */
+export async function copyStep(state: StageState, step: Copy, expand: (text: string) => string): Promise<void> {
+  const { build } = state;
+  const name = step.kind.toUpperCase();
+  await using resources = new AsyncDisposableStack();
+  const sources = await sourcesOf(state, step, expand, resources);
+  const found = sources.flatMap((source) => source.found);
+  if (found.length > 1 && !step.destination.endsWith('/')) {
+    const rule = 'the destination must be a directory and end with a /';
+    throw new EngineError('invalid', `When using ${name} with more than one source file, ${rule}`);
+  }
+  const flags = [step.chown && `--chown=${step.chown}`, step.chmod && `--chmod=${step.chmod}`].filter(Boolean);
+  const config = state.withComment(`#(nop) ${name} ${flags.join(' ')}${sumOfAll(found)} in ${step.destination} `);
+  if (state.takeFromCache(config)) return;
+  const { engine } = build;
+  await using root = await scratchRoot(engine, state.image?.id);
+  {
+    await using files = await root.open();
+    const owner = await ownerOf(step, files.path);
+    const destination = absolute(state.config.WorkingDir, step.destination);
+    for (const { root: from, found: inThis, extracts } of sources) {
+      const paths = inThis.map(({ path }) => path);
+      const work: Transfer = { from, paths, destination, extracts, ...owner, ...modeOf(step.chmod) };
+      await failingWords(async () => await files.view.transfer(work));
+    }
+  }
+  using leases = new DisposableStack();
+  const layer = await commitLayer(engine, root.id, leases, 'none');
+  storeStep(state, { layer, containerConfig: config });
+}
+
+async function failingWords(work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    throw new EngineError(error.kind, `failed to copy files: ${error.message}`, { cause: error });
+  }
+}
+
+async function sourcesOf(
+  state: StageState,
+  step: Copy,
+  expand: (text: string) => string,
+  resources: AsyncDisposableStack,
+): Promise<Source[]> {
+  const words = step.sources.filter((source) => !step.heredocs.some(({ word }) => word === source));
+  const sources: Source[] = [];
+  try {
+    const plain = words.filter((word) => !(step.kind === 'add' && isUrl(word)));
+    if (plain.length > 0) sources.push(await filesOf(state, step, plain, resources));
+    if (step.heredocs.length > 0) sources.push(await documentsOf(state, step, expand));
+  } catch (error) {
+    if (!(error instanceof EngineError) || step.from !== '') throw error;
+    throw new EngineError(error.kind, `${step.kind.toUpperCase()} failed: ${error.message}`, { cause: error });
+  }
+  for (const word of words) {
+    if (step.kind === 'add' && isUrl(word)) sources.push(await state.build.download(state, word, step.destination));
+  }
+  return sources;
+}
+
+function isUrl(source: string): boolean {
+  return /^https?:\/\//.test(source);
+}
+
+async function filesOf(
+  state: StageState,
+  step: Copy,
+  words: readonly string[],
+  resources: AsyncDisposableStack,
+): Promise<Source> {
+  const { build } = state;
+  const extracts = step.kind === 'add';
+  if (words.some(isUrl)) throw new EngineError('invalid', "source can't be a URL for COPY");
+  if (step.from === '') {
+    if (build.context === undefined) throw new EngineError('invalid', 'missing build context');
+    return { root: build.context.root, found: findSources(build.context.tree, words, pathMatches), extracts };
+  }
+  const image = await build.imageFrom(step.from, state);
+  const { path } = resources.use(await imageRoot(build.engine, image.id));
+  const found = await named(step, async () => await build.engine.copies.findSources(path, words));
+  return { root: path, found, extracts };
+}
+
+async function named<T>(step: Copy, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    throw new EngineError(error.kind, `${step.kind.toUpperCase()} failed: ${error.message}`, { cause: error });
+  }
+}
+
+/** Here-documents as files of their names. */
+async function documentsOf(
+  { build }: StageState,
+  { heredocs }: Copy,
+  expand: (text: string) => string,
+): Promise<Source> {
+  const root = join(build.folder, shortId(newId()));
+  await mkdir(root, { mode: 0o755 });
+  const found: SourceFound[] = [];
+  for (const { name, content, isExpanded } of heredocs) {
+    if (name.includes('/') || name === '.' || name === '..') {
+      throw new EngineError('invalid', `a here-document cannot be called ${JSON.stringify(name)}`);
+    }
+    const text = isExpanded ? expandLines(content, expand) : content;
+    await writeFile(join(root, name), text, { mode: 0o644, flag: 'w' });
+    found.push({ path: name, sum: `file:${sha256(`${name}\0${text}`).replace('sha256:', '')}` });
+  }
+  return { root, found, extracts: false };
+}
+
+/** Quotes in a document are signs like others; only variables count. */
+function expandLines(content: string, expand: (text: string) => string): string {
+  return expand(content.replaceAll(/["']|\\(?!\$)/g, (sign) => `\\${sign}`));
+}
+
+function absolute(workingDirectory: string, destination: string): string {
+  if (destination.startsWith('/')) return destination;
+  const path = posix.join('/', workingDirectory, destination);
+  return destination.endsWith('/') && !path.endsWith('/') ? `${path}/` : path;
+}
+
+function modeOf(chmod: string): { mode?: number } {
+  if (chmod === '') return {};
+  if (!/^[0-7]{1,4}$/.test(chmod))
+    throw new EngineError(
+      'invalid',
+      `invalid chmod parameter: '${chmod}'. it should be octal string and between 0 and 07777`,
+    );
+  return { mode: Number.parseInt(chmod, 8) };
+}

@@ -1,0 +1,30 @@
+import type { Copy } from '../../buildfile/instruction.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { resolveUser } from '../../oci/user.ts';
+
+type Owner = { owner?: { uid: number; gid: number } };
+
+const ROOT = { uid: 0, gid: 0 };
+
+/**
+ * Whom the copied files belong to: who `--chown` names, by the files below `root`; root, or, from another stage, their
+ * own owners. A user alone is also the name of the group.
+ */
+export async function ownerOf({ chown, from }: Copy, root: string): Promise<Owner> {
+  if (chown === '') return from === '' ? { owner: ROOT } : {};
+  const parts = chown.split(':');
+  if (parts.length > 2) throw failed(`invalid chown string format: ${chown}`);
+  const [user = '', group = user] = parts;
+  try {
+    const { uid, gid } = await resolveUser({ user: `${user}:${group}`, groupAdd: [] }, root, { needsHome: false });
+    return { owner: { uid, gid } };
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    const what = error.message.includes('find group') ? ['gid', 'group', group] : ['uid', 'user', user];
+    throw failed(`can't find ${what[0]} for ${what[1]} ${what[2]}: no such ${what[1]}: ${what[2]}`, error);
+  }
+}
+
+function failed(why: string, cause?: unknown): EngineError {
+  return new EngineError('invalid', `unable to convert uid/gid chown string to host mapping: ${why}`, { cause });
+}

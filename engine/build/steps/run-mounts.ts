@@ -1,0 +1,116 @@
+import { chmod, chown, mkdir } from 'node:fs/promises';
+import { join, posix } from 'node:path';
+
+import type { MountOption } from '../../buildfile/mount-option.ts';
+import { pathMatches } from '../../copies/transfer/path-pattern.ts';
+import { findSources, sumOfAll } from '../../copies/transfer/sources.ts';
+import { sha256 } from '../../layers/chain-id.ts';
+import { EngineError } from '../../lib/errors.ts';
+import type { StageState } from '../stage.ts';
+import { imageRoot } from './scratch-root.ts';
+
+type Spec = Readonly<{
+  Type: 'bind' | 'tmpfs';
+  Source?: string;
+  Target: string;
+  ReadOnly?: boolean;
+  TmpfsOptions?: { SizeBytes?: number };
+}>;
+type Mounts = Readonly<{
+  specs: readonly Spec[];
+  /** In the container, so that nothing of them gets into the layer. */
+  places: readonly string[];
+  /** What the step depends on by them, for the cache. */
+  sums: readonly string[];
+}>;
+
+/** The mounts of `RUN --mount`. They go with the step; the folders of caches stay. */
+export async function runMounts(
+  state: StageState,
+  options: readonly MountOption[],
+  resources: AsyncDisposableStack,
+): Promise<Mounts> {
+  const specs: Spec[] = [];
+  const places: string[] = [];
+  const sums: string[] = [];
+  for (const option of options) {
+    const target = option.target.startsWith('/')
+      ? option.target
+      : posix.join('/', state.config.WorkingDir, option.target);
+    const mount = await mountOf(state, option, target, resources);
+    if (mount === undefined) continue;
+    specs.push(mount.spec);
+    for (let at = target.indexOf('/', 1); at > 0; at = target.indexOf('/', at + 1)) places.push(target.slice(0, at));
+    places.push(target);
+    sums.push(`--mount=type=${option.type},target=${target}${mount.sum}`);
+  }
+  return { specs, places, sums };
+}
+
+type OneMount = Readonly<{ spec: Spec; sum: string }>;
+
+async function mountOf(
+  state: StageState,
+  option: MountOption,
+  target: string,
+  resources: AsyncDisposableStack,
+): Promise<OneMount | undefined> {
+  switch (option.type) {
+    case 'tmpfs': {
+      const size = option.sizeBytes === undefined ? {} : { TmpfsOptions: { SizeBytes: option.sizeBytes } };
+      return { spec: { Type: 'tmpfs', Target: target, ...size }, sum: '' };
+    }
+    case 'cache':
+      return { spec: bind(await cacheFolder(state, option, target), target, option.isReadOnly), sum: '' };
+    case 'secret':
+      // The API of this builder has no way to hand secrets over.
+      if (!option.isRequired) return undefined;
+      throw new EngineError('invalid', `secret ${option.id}: not found`);
+    case 'bind':
+      return await boundFiles(state, option, target, resources);
+  }
+}
+
+function bind(source: string, target: string, isReadOnly: boolean): Spec {
+  return { Type: 'bind', Source: source, Target: target, ReadOnly: isReadOnly };
+}
+
+/** One for each id: builds at the same time share it. */
+async function cacheFolder({ build }: StageState, option: MountOption, target: string): Promise<string> {
+  if (option.from !== '')
+    throw new EngineError('invalid', 'a cache that begins with files of a stage is not supported');
+  const name = sha256(option.id || target)
+    .replace('sha256:', '')
+    .slice(0, 32);
+  const path = join(build.engine.config.dataRoot, 'build-caches', name);
+  const isNew = (await mkdir(path, { recursive: true, mode: 0o700 })) !== undefined;
+  if (isNew) {
+    await chown(path, option.uid, option.gid);
+    await chmod(path, option.mode ?? 0o755);
+  }
+  return path;
+}
+
+async function boundFiles(
+  state: StageState,
+  option: MountOption,
+  target: string,
+  resources: AsyncDisposableStack,
+): Promise<OneMount> {
+  const { build } = state;
+  const source = option.source === '' ? '/' : option.source;
+  const inner = posix.join('/', source);
+  if (option.from !== '') {
+    const image = await build.imageFrom(option.from, state);
+    const { path } = resources.use(await imageRoot(build.engine, image.id));
+    await build.engine.copies.findSources(path, [inner]);
+    return { spec: bind(join(path, inner), target, option.isReadOnly), sum: `,from=${image.id}${inner}` };
+  }
+  if (build.context === undefined) throw new EngineError('invalid', 'missing build context');
+  const found = findSources(build.context.tree, [inner], pathMatches);
+  const resolved = build.context.tree.resolve(inner);
+  return {
+    spec: bind(join(build.context.root, resolved?.path ?? ''), target, option.isReadOnly),
+    sum: `,${sumOfAll(found)}`,
+  };
+}

@@ -1,0 +1,167 @@
+import { Duplex } from 'node:stream';
+import { StringDecoder } from 'node:string_decoder';
+
+import type { Run } from '../../buildfile/instruction.ts';
+import { createContainer } from '../../containers/lifecycle/create.ts';
+import { killContainer } from '../../containers/lifecycle/kill.ts';
+import { removeContainer } from '../../containers/lifecycle/remove.ts';
+import { startContainer } from '../../containers/runs/start.ts';
+import { exitCodeOf } from '../../containers/state.ts';
+import { attachContainer, prepareAttach } from '../../containers/streams/attach.ts';
+import { FrameDecoder, STDOUT } from '../../http/streams/frames.ts';
+import { commitLayer } from '../../layers/commit.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { shortId } from '../../lib/ids.ts';
+import type { BuildOutput } from '../output.ts';
+import type { StageState } from '../stage.ts';
+import { runMounts } from './run-mounts.ts';
+import { runScript } from './run-script.ts';
+import { StepFailed } from './step-failed.ts';
+import { storeStep } from './store-step.ts';
+
+/** RUN: a container of the image so far, whose changes become a layer. */
+export async function runStep(state: StageState, step: Run, commandLine: readonly string[]): Promise<void> {
+  const { build, config } = state;
+  await using resources = new AsyncDisposableStack();
+  const { words, binds } = await runScript(build, step, commandLine);
+  const mounts = await runMounts(state, step.mounts, resources);
+  const visible = state.args.visible(config.Env ?? []);
+  const hasMore = visible.length > 0 || mounts.sums.length > 0;
+  const recorded = [...state.args.recorded(visible), ...mounts.sums];
+  const known = { ...config, Cmd: hasMore ? [`|${recorded.length}`, ...recorded, ...words] : words, Entrypoint: null };
+  if (state.takeFromCache(known)) return;
+  const body = {
+    ...config,
+    Image: imageOf(state),
+    Cmd: words,
+    Env: [...(config.Env ?? []), ...visible],
+    Entrypoint: [''],
+    Healthcheck: { Test: ['NONE'] },
+    HostConfig: {
+      ...build.options.hostConfig,
+      ...(step.network !== 'default' && { NetworkMode: step.network }),
+      ...(mounts.specs.length > 0 && { Mounts: mounts.specs }),
+      ...(binds.length > 0 && { Binds: binds }),
+    },
+  } as Parameters<typeof createContainer>[1];
+  const id = await runContainer(state, body, words);
+  using leases = new DisposableStack();
+  const layer = await commitLayer(build.engine, id, leases, [...mounts.places, '/dev/pipes']);
+  storeStep(state, { layer, containerConfig: known, containerId: id });
+  if (build.options.removes) await tellRemoval(state, id);
+  else keep(state, id);
+}
+
+function imageOf({ image }: StageState): string {
+  if (image !== undefined) return image.id;
+  throw new EngineError('invalid', 'there is nothing to run in an empty stage: FROM scratch needs a COPY or ADD first');
+}
+
+/** Runs it to its end. What has failed stays for the user, unless the client wants it gone or has left. */
+async function runContainer(
+  state: StageState,
+  body: Parameters<typeof createContainer>[1],
+  words: readonly string[],
+): Promise<string> {
+  const { engine, options, signal } = state.build;
+  signal.throwIfAborted();
+  const { container, warnings } = await createContainer(engine, body, undefined, { ofBuild: true });
+  const { id } = container;
+  for (const warning of warnings) state.output.text(` ---> [Warning] ${warning}\n`);
+  state.output.text(` ---> Running in ${shortId(id)}\n`);
+  try {
+    const exitCode = await exitCodeOfRun(state, id);
+    if (exitCode === 0) return id;
+    throw new StepFailed(`The command '${words.join(' ')}' returned a non-zero code: ${exitCode}`, exitCode);
+  } catch (error) {
+    if (signal.aborted) await removeContainer(engine, id, { force: true, volumes: true });
+    else if (options.removesAlways) await tellRemoval(state, id);
+    else keep(state, id);
+    throw error;
+  }
+}
+
+async function exitCodeOfRun({ build, output }: StageState, id: string): Promise<number> {
+  const { engine, signal } = build;
+  const attach = prepareAttach(engine, id, { stream: true, stdout: true, stderr: true });
+  const client = new OutputClient(output);
+  const attached = attachContainer(engine, attach, () => client);
+  attached.catch(() => undefined); // a start that fails is the error to tell
+  const end = (): void =>
+    void engine.background.run('end a step of a build', { container: id }, async () => await kill());
+  const kill = async (): Promise<void> => {
+    try {
+      await killContainer(engine, id);
+    } catch (error) {
+      // It has ended by itself.
+      if (!(error instanceof EngineError) || (error.kind !== 'conflict' && error.kind !== 'notFound')) throw error;
+    }
+  };
+  signal.addEventListener('abort', end, { once: true });
+  try {
+    await startContainer(engine, id);
+    if (signal.aborted) end();
+    await attached;
+    await engine.runs.of(id).settled();
+  } finally {
+    signal.removeEventListener('abort', end);
+    client.destroy();
+  }
+  client.flush();
+  signal.throwIfAborted();
+  const state = engine.containers.get(id)?.state;
+  if (state === undefined) throw new EngineError('failed', `the container ${shortId(id)} of a step was removed`);
+  return exitCodeOf(state);
+}
+
+async function tellRemoval({ build, output }: StageState, id: string): Promise<void> {
+  await removeContainer(build.engine, id, { force: true, volumes: true });
+  output.text(`Removing intermediate container ${shortId(id)}\n`);
+}
+
+/** From now on it is a container like others. */
+function keep({ build }: StageState, id: string): void {
+  if (build.engine.containers.get(id) === undefined) return;
+  build.engine.containers.change(id, ({ ofBuild: _over, ...container }) => container);
+}
+
+/** Takes a container's output instead of a client. */
+class OutputClient extends Duplex {
+  readonly #frames: FrameDecoder;
+  readonly #texts = { out: new StringDecoder('utf8'), err: new StringDecoder('utf8') };
+  readonly #output: BuildOutput;
+
+  constructor(output: BuildOutput) {
+    super({ allowHalfOpen: true });
+    this.#output = output;
+    this.#frames = new FrameDecoder((type, payload) => {
+      if (type === STDOUT) this.#tell(this.#texts.out.write(payload), false);
+      else this.#tell(this.#texts.err.write(payload), true);
+    });
+  }
+
+  override _read(): void {
+    // It never says anything.
+  }
+
+  override _write(chunk: Buffer, _encoding: string, done: (error?: Error | null) => void): void {
+    try {
+      this.#frames.push(chunk);
+      done();
+    } catch (error) {
+      done(error as Error);
+    }
+  }
+
+  /** What is left of a cut character. */
+  flush(): void {
+    this.#tell(this.#texts.out.end(), false);
+    this.#tell(this.#texts.err.end(), true);
+  }
+
+  #tell(text: string, isError: boolean): void {
+    if (text === '') return;
+    if (isError) this.#output.errorText(text);
+    else this.#output.text(text);
+  }
+}

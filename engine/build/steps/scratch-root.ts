@@ -1,0 +1,42 @@
+import type { Copies, OpenView } from '../../copies/copies.ts';
+import type { Layers } from '../../layers/layers.ts';
+import { newId } from '../../lib/ids.ts';
+
+type Needs = { copies: Copies; layers: Layers };
+
+/** The root of an image with a writable layer on it, in which nothing runs. */
+export type ScratchRoot = AsyncDisposable &
+  Readonly<{
+    /** Of the writable layer. */
+    id: string;
+    /** Its files, until that is disposed. */
+    open: () => Promise<AsyncDisposable & { path: string; view: OpenView }>;
+  }>;
+
+/** Undefined: an empty root. What a killed daemon has left belongs to no container, and is removed at the next start. */
+export async function scratchRoot(engine: Needs, imageId: string | undefined): Promise<ScratchRoot> {
+  const id = newId();
+  await engine.layers.prepare(id, imageId);
+  return {
+    id,
+    open: async () => {
+      await using undo = new AsyncDisposableStack();
+      const { path } = undo.use(await engine.layers.mountOnHost(id));
+      const view = undo.use(await engine.copies.open({ root: path, mounts: [], readOnly: 'nothing' }));
+      const parts = undo.move();
+      return { path, view, [Symbol.asyncDispose]: async () => await parts.disposeAsync() };
+    },
+    [Symbol.asyncDispose]: async () => await engine.layers.remove(id),
+  };
+}
+
+/** The files of an image alone, mounted for reading. */
+export async function imageRoot(engine: Needs, imageId: string): Promise<AsyncDisposable & { path: string }> {
+  await using undo = new AsyncDisposableStack();
+  const id = newId();
+  await engine.layers.prepare(id, imageId);
+  undo.defer(async () => await engine.layers.remove(id));
+  const { path } = undo.use(await engine.layers.mountImageOnHost(id));
+  const parts = undo.move();
+  return { path, [Symbol.asyncDispose]: async () => await parts.disposeAsync() };
+}

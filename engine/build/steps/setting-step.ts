@@ -1,0 +1,64 @@
+import { mergeConfig } from '../../containers/commit/merge-config.ts';
+import { createContainer } from '../../containers/lifecycle/create.ts';
+import { EMPTY_CONFIG, runConfigOf, type RunConfig } from '../../images/run-config.ts';
+import { commitLayer } from '../../layers/commit.ts';
+import { newId, shortId } from '../../lib/ids.ts';
+import type { StageState } from '../stage.ts';
+import { scratchRoot } from './scratch-root.ts';
+import { storeStep } from './store-step.ts';
+
+/** A step that changes settings only. */
+export async function settingStep(state: StageState, comment: string): Promise<void> {
+  const config = state.withComment('#(nop) ', comment);
+  if (state.takeFromCache(config)) return;
+  const containerId = await tellContainer(state, config);
+  storeStep(state, { layer: undefined, containerConfig: asOfContainer(state, config, containerId), containerId });
+  tellRemoval(state, containerId);
+}
+
+/** WORKDIR makes its folder. */
+export async function workingDirectoryStep(state: StageState, comment: string): Promise<void> {
+  const config = state.withComment(`#(nop) ${comment}`);
+  if (state.takeFromCache(config)) return;
+  const { engine } = state.build;
+  const containerId = await tellContainer(state, config);
+  await using root = await scratchRoot(engine, state.image?.id);
+  {
+    await using files = await root.open();
+    await files.view.makeFolder(state.config.WorkingDir);
+  }
+  using leases = new DisposableStack();
+  const layer = await commitLayer(engine, root.id, leases, 'none');
+  storeStep(state, { layer, containerConfig: asOfContainer(state, config, containerId), containerId });
+  tellRemoval(state, containerId);
+}
+
+/**
+ * The container of a step in which nothing runs. It exists only where the client wants to keep the containers of steps; else
+ * there is its id alone.
+ */
+async function tellContainer(state: StageState, config: RunConfig): Promise<string> {
+  const { engine, options } = state.build;
+  const isKept = !options.removes && state.image !== undefined;
+  const id = isKept ? await keptContainer(state, config) : newId();
+  engine.log.debug({ container: id }, 'a step of a build');
+  state.output.text(` ---> Running in ${shortId(id)}\n`);
+  return id;
+}
+
+async function keptContainer({ build, image }: StageState, config: RunConfig): Promise<string> {
+  const { engine, options } = build;
+  const body = { ...config, Image: image!.id, HostConfig: options.hostConfig } as Parameters<typeof createContainer>[1];
+  const { container } = await createContainer(engine, body);
+  return container.id;
+}
+
+function tellRemoval({ build, output }: StageState, id: string): void {
+  if (build.options.removes) output.text(`Removing intermediate container ${shortId(id)}\n`);
+}
+
+/** A container's own settings, as docker shows them of a step: completed by what its image has. */
+function asOfContainer({ image }: StageState, config: RunConfig, id: string): RunConfig {
+  const merged = mergeConfig(config, image === undefined ? EMPTY_CONFIG : runConfigOf(image.wireConfig));
+  return { ...merged, Hostname: merged.Hostname || shortId(id) };
+}

@@ -1,0 +1,18 @@
+import { childImage } from '../../images/child-image.ts';
+import type { RunConfig } from '../../images/run-config.ts';
+import type { Layer } from '../../layers/records.ts';
+import type { StageState } from '../stage.ts';
+
+type Made = Readonly<{ layer: Layer | undefined; containerConfig: RunConfig; containerId?: string }>;
+
+/** Stores what a step has made as an image without a name, which later builds find. */
+export function storeStep(state: StageState, made: Made): void {
+  const { engine } = state.build;
+  const { config, maintainer: author } = state.settings;
+  const parent = state.image;
+  const child = childImage(engine, { parent, config, author, ...made });
+  const image = engine.images.insert(child.id, child.json, ({ id }) => {
+    if (parent !== undefined) engine.images.setParent(id, parent.id);
+  });
+  state.goOn(engine.images.get(image.id) ?? image);
+}

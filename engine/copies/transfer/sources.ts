@@ -1,0 +1,76 @@
+import { createHash } from 'node:crypto';
+
+import { EngineError } from '../../lib/errors.ts';
+
+/** Files to copy from: the context of a build, or the root of an image. Paths are relative, without `.` and `..`. */
+export type SourceTree = Readonly<{
+  /** What the path leads to in the end, links followed; undefined when there is nothing. */
+  resolve: (path: string) => { path: string; isFolder: boolean } | undefined;
+  /** The checksum of what is at a path itself; undefined for what has none. */
+  sumOf: (path: string) => string | undefined;
+  /** All paths below a folder, in the order of their names, folders before what is in them; links are not followed. */
+  below: (folder: string) => Iterable<string>;
+  /** Said of what is not there. */
+  missing: string;
+}>;
+
+/** One thing to copy, and the checksum that stands for it in the history. */
+export type SourceFound = Readonly<{ path: string; sum: string }>;
+
+/** What the sources of a COPY mean. `matches` is for patterns. Throws `invalid`. */
+export function findSources(
+  tree: SourceTree,
+  sources: readonly string[],
+  matches: (pattern: string, path: string) => boolean,
+): SourceFound[] {
+  const found = sources.flatMap((source) => {
+    if (leadsOut(source)) {
+      throw new EngineError('invalid', `forbidden path outside the build context: ${source} ()`);
+    }
+    const path = source.replace(/^\//, '').replace(/^\.\//, '');
+    if (!hasWildcards(path)) return [findOne(tree, path)];
+    return [...tree.below('')].filter((each) => matches(path, each)).map((each) => findOne(tree, each));
+  });
+  if (found.length === 0) throw new EngineError('invalid', 'no source files were specified');
+  return found;
+}
+
+/** The checksum of all sources together. */
+export function sumOfAll(found: readonly SourceFound[]): string {
+  return found.length === 1 ? found[0]!.sum : `multi:${sha256(found.map(({ sum }) => sum).join(','))}`;
+}
+
+function findOne(tree: SourceTree, path: string): SourceFound {
+  const target = tree.resolve(path);
+  if (target === undefined) throw new EngineError('invalid', `${tree.missing}stat ${path}: file does not exist`);
+  if (!target.isFolder) return { path, sum: `file:${tree.sumOf(target.path) ?? path}` };
+  const inside = [...tree.below(target.path)];
+  const all = target.path === '' ? inside : [target.path, ...inside];
+  const sums = all.map((each) => {
+    const end = tree.resolve(each)?.path ?? each;
+    return tree.sumOf(end) ?? each;
+  });
+  return { path, sum: `dir:${sha256(sums.toSorted(byBytes).join(','))}` };
+}
+
+function leadsOut(path: string): boolean {
+  let depth = 0;
+  for (const part of path.split('/')) {
+    if (part === '..') depth -= 1;
+    else if (part !== '' && part !== '.') depth += 1;
+    if (depth < 0) return true;
+  }
+  return false;
+}
+
+function hasWildcards(path: string): boolean {
+  return /(?:^|[^\\])(?:\\\\)*[*?[]/.test(path);
+}
+
+function byBytes(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}

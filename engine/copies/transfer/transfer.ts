@@ -1,0 +1,188 @@
+import { closeSync, fstatSync, readSync } from 'node:fs';
+
+import { holdAt, openHeld, setOwnerAndMode } from '../../host/files/look-at.ts';
+import { holdInRoot, mkdirAt, readable, type BytePath } from '../../host/files/openat.ts';
+import { pack } from '../../layers/pack/pack.ts';
+import type { TarEntry } from '../../layers/tar/tar-header.ts';
+import { TarReader, type TarSink } from '../../layers/tar/tar-reader.ts';
+import { decompressed } from '../../layers/threads/compression.ts';
+import { EngineError, hasCode } from '../../lib/errors.ts';
+import { innerPathOf } from '../paths.ts';
+import { Placer } from '../place.ts';
+import type { View } from '../view.ts';
+
+/** Files of one root that are copied into another, as COPY and ADD do. */
+export type Transfer = Readonly<{
+  /** Of the root to copy from, for this process: a context or an image's mounted root. */
+  from: string;
+  /** In it; links in front of the last part, and at it, are followed. */
+  paths: readonly string[];
+  /** Absolute. With a slash at its end it is a folder. */
+  destination: string;
+  /** Archives are extracted. */
+  extracts: boolean;
+  /** Everybody's owner, and that of folders that are made on the way; without one, the files keep theirs. */
+  owner?: Readonly<{ uid: number; gid: number }>;
+  /** Of everything that is copied. */
+  mode?: number;
+}>;
+
+const LIMITS = { bytes: 2 ** 46, entries: 2 ** 28 };
+const CHUNK_BYTES = 1024 * 1024;
+const ROOT = { uid: 0, gid: 0 };
+
+/** Copies within this thread. Throws `invalid` for an archive that is bad in the middle. */
+export async function transfer(source: View, target: View, work: Transfer): Promise<void> {
+  for (const path of work.paths) {
+    const held = holdInRoot(source.root, bytesOf(path));
+    try {
+      if (fstatSync(held).isDirectory()) copyFolder(held, target, work);
+      else if (!(work.extracts && (await extractArchive(held, target, work)))) copyFile(held, path, target, work);
+    } finally {
+      closeSync(held);
+    }
+  }
+}
+
+/** Makes a folder with its parents, links followed; what is there stays as it is. Throws `invalid` for what is no folder. */
+export function makeFolder(target: View, path: string, owner: { uid: number; gid: number } = ROOT): void {
+  const parts = target.endOf(innerPathOf(path).parts);
+  for (let length = 1; length <= parts.length; length += 1) {
+    makeOne(target.root, parts.slice(0, length), path, owner);
+  }
+}
+
+function makeOne(root: number, parts: readonly BytePath[], whole: string, owner: { uid: number; gid: number }): void {
+  const above = holdInRoot(root, parts.slice(0, -1).join('/'));
+  const name = parts.at(-1)!;
+  try {
+    mkdirAt(above, name, 0o755);
+    const made = holdAt(above, name);
+    try {
+      setOwnerAndMode(made, { ...owner, mode: 0o755 });
+    } finally {
+      closeSync(made);
+    }
+  } catch (error) {
+    if (hasCode(error, 'ENOTDIR')) throw notFolder(whole);
+    if (!hasCode(error, 'EEXIST')) throw error;
+    const there = holdAt(above, name);
+    try {
+      if (!fstatSync(there).isDirectory()) throw notFolder(whole);
+    } finally {
+      closeSync(there);
+    }
+  } finally {
+    closeSync(above);
+  }
+}
+
+function notFolder(path: string): EngineError {
+  return new EngineError('invalid', `Cannot mkdir: ${path} is not a directory`);
+}
+
+function copyFolder(held: number, target: View, { destination, owner, mode }: Transfer): void {
+  // Folders on the way are root's, as docker has it.
+  makeFolder(target, `${destination}/..`);
+  makeFolder(target, destination, owner);
+  place(held, undefined, target, { path: destination, owner, mode });
+}
+
+function copyFile(held: number, path: string, target: View, { destination, owner, mode }: Transfer): void {
+  const { parts, isFolder } = innerPathOf(destination);
+  const isInside = isFolder || isExistingFolder(target, destination);
+  const folder = isInside ? parts : parts.slice(0, -1);
+  const name = isInside
+    ? bytesOf(path)
+        .split('/')
+        .findLast((part) => part !== '' && part !== '.')!
+    : parts.at(-1)!;
+  const parent = `/${readable(folder.join('/'))}`;
+  makeFolder(target, parent, owner);
+  const end = isInside ? undefined : target.endOf(parts);
+  if (end === undefined) place(held, name, target, { path: parent, owner, mode });
+  else place(held, end.at(-1), target, { path: `/${readable(end.slice(0, -1).join('/'))}`, owner, mode });
+}
+
+type Where = Readonly<{ path: string; owner: Transfer['owner'] | undefined; mode: number | undefined }>;
+
+function place(held: number, name: BytePath | undefined, target: View, { path, owner, mode }: Where): void {
+  const options = { path, keepsKinds: false, ...(owner !== undefined && { owner }) };
+  using placer = new Placer(target.root, options);
+  const sink = mode === undefined ? placer : withMode(placer, mode);
+  const reader = new TarReader(sink, LIMITS);
+  const buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES); // read before the next chunk is asked for
+  for (const chunk of pack({ held, name }, () => buffer)) reader.push(chunk);
+  reader.end();
+  placer.complete();
+}
+
+function withMode(placer: Placer, mode: number): TarSink {
+  return {
+    begin: (entry: TarEntry) => placer.begin({ ...entry, mode }),
+    data: (chunk, position) => placer.data(chunk, position),
+    finish: () => placer.finish(),
+  };
+}
+
+function isExistingFolder(target: View, path: string): boolean {
+  try {
+    const held = holdInRoot(target.root, innerPathOf(path).parts.join('/'));
+    try {
+      return fstatSync(held).isDirectory();
+    } finally {
+      closeSync(held);
+    }
+  } catch (error) {
+    if (hasCode(error, 'ENOENT') || hasCode(error, 'ENOTDIR')) return false;
+    throw error;
+  }
+}
+
+/** Whether it was one: its first header is looked at before anything is written. */
+async function extractArchive(held: number, target: View, { destination }: Transfer): Promise<boolean> {
+  if (!fstatSync(held).isFile()) return false;
+  const fd = openHeld(held);
+  try {
+    if (!(await isArchive(fd))) return false;
+    makeFolder(target, destination);
+    using placer = new Placer(target.root, { path: destination, keepsKinds: false });
+    const reader = new TarReader(placer, LIMITS);
+    for await (const chunk of decompressed(chunksOf(fd))) reader.push(chunk);
+    reader.end();
+    placer.complete();
+    return true;
+  } finally {
+    closeSync(fd);
+  }
+}
+
+class FirstEntry extends Error {}
+
+function stopAtFirst(): never {
+  throw new FirstEntry();
+}
+
+async function isArchive(fd: number): Promise<boolean> {
+  const reader = new TarReader({ begin: stopAtFirst, data: stopAtFirst, finish: stopAtFirst }, LIMITS);
+  try {
+    for await (const chunk of decompressed(chunksOf(fd))) reader.push(chunk);
+  } catch (error) {
+    return error instanceof FirstEntry;
+  }
+  return false; // without an entry it is no archive
+}
+
+async function* chunksOf(fd: number): AsyncGenerator<Buffer> {
+  const buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES);
+  for (let position = 0; ;) {
+    const read = readSync(fd, buffer, 0, CHUNK_BYTES, position);
+    if (read === 0) return;
+    position += read;
+    yield buffer.subarray(0, read);
+  }
+}
+
+function bytesOf(path: string): BytePath {
+  return Buffer.from(path).toString('latin1');
+}

@@ -1,0 +1,133 @@
+import { closeSync, fstatSync, readSync, type Stats } from 'node:fs';
+
+import { deviceMajor, deviceMinor } from '../../host/files/device-nodes.ts';
+import { holdAt, namesIn, openHeld, targetOf, xattrOf } from '../../host/files/look-at.ts';
+import { holdInRoot, readable, type BytePath } from '../../host/files/openat.ts';
+import type { EntryType } from '../../layers/tar/tar-header.ts';
+import { beginSum } from '../../layers/threads/context-sums.ts';
+import { EngineError, hasCode } from '../../lib/errors.ts';
+import type { View } from '../view.ts';
+import { groupName, userName } from './owner-names.ts';
+import type { SourceTree } from './sources.ts';
+
+const DEEPEST = 2000;
+const READ_BYTES = 1024 * 1024;
+const CAPABILITY = 'security.capability';
+const TYPES: Readonly<Record<number, EntryType>> = {
+  0o100000: 'file',
+  0o040000: 'directory',
+  0o120000: 'symlink',
+  0o020000: 'charDevice',
+  0o060000: 'blockDevice',
+  0o010000: 'fifo',
+};
+
+/** The files of an image. Checksums are computed when they are asked for. */
+export function viewTree(view: View): SourceTree {
+  const { root } = view;
+  return {
+    missing: '',
+    resolve(path) {
+      const parts = view.endOf(bytesOf(path).split('/'));
+      const held = holdIfThere(root, parts.join('/'));
+      if (held === undefined) return undefined;
+      try {
+        return { path: readable(parts.join('/')), isFolder: fstatSync(held).isDirectory() };
+      } finally {
+        closeSync(held);
+      }
+    },
+    sumOf: (path) => sumAt(root, bytesOf(path)),
+    *below(folder) {
+      const held = holdInRoot(root, bytesOf(folder));
+      try {
+        yield* namesBelow(held, bytesOf(folder), 0);
+      } finally {
+        closeSync(held);
+      }
+    },
+  };
+}
+
+function bytesOf(path: string): BytePath {
+  return Buffer.from(path).toString('latin1');
+}
+
+function* namesBelow(held: number, folder: BytePath, depth: number): Generator<string> {
+  if (depth > DEEPEST) throw new EngineError('failed', `there are more than ${DEEPEST} folders in each other`);
+  for (const name of namesIn(held)) {
+    const path = folder === '' ? name : `${folder}/${name}`;
+    yield readable(path);
+    const inner = holdAt(held, name);
+    try {
+      if (fstatSync(inner).isDirectory()) yield* namesBelow(inner, path, depth + 1);
+    } finally {
+      closeSync(inner);
+    }
+  }
+}
+
+function holdIfThere(root: number, path: BytePath): number | undefined {
+  try {
+    return holdInRoot(root, path);
+  } catch (error) {
+    if (hasCode(error, 'ENOENT') || hasCode(error, 'ENOTDIR')) return undefined;
+    throw error;
+  }
+}
+
+function sumAt(root: number, path: BytePath): string | undefined {
+  const slash = path.lastIndexOf('/');
+  const parent = holdIfThere(root, slash < 0 ? '' : path.slice(0, slash));
+  if (parent === undefined || path === '') return undefined;
+  try {
+    const held = holdAt(parent, path.slice(slash + 1));
+    try {
+      return sumOfHeld(held, path);
+    } finally {
+      closeSync(held);
+    }
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return undefined;
+    throw error;
+  } finally {
+    closeSync(parent);
+  }
+}
+
+function sumOfHeld(held: number, path: BytePath): string | undefined {
+  const stat = fstatSync(held);
+  const type = TYPES[stat.mode & 0o170000];
+  if (type === undefined) return undefined;
+  const hash = beginSum({
+    name: type === 'directory' ? `${path}/` : path,
+    type,
+    fullMode: stat.mode,
+    uid: stat.uid,
+    gid: stat.gid,
+    sizeBytes: type === 'file' ? stat.size : 0,
+    linkPath: type === 'symlink' ? targetOf(held) : '',
+    owners: { user: userName(stat.uid), group: groupName(stat.gid) },
+    ...deviceOf(type, stat),
+    xattrs: capabilityOf(held),
+  });
+  if (type !== 'file' || stat.size === 0) return hash.digest('hex');
+  const fd = openHeld(held);
+  try {
+    const buffer = Buffer.allocUnsafe(READ_BYTES);
+    for (let read = readSync(fd, buffer); read > 0; read = readSync(fd, buffer)) hash.update(buffer.subarray(0, read));
+  } finally {
+    closeSync(fd);
+  }
+  return hash.digest('hex');
+}
+
+function deviceOf(type: EntryType, { rdev }: Stats): { major: number; minor: number } {
+  if (type !== 'charDevice' && type !== 'blockDevice') return { major: 0, minor: 0 };
+  return { major: deviceMajor(BigInt(rdev)), minor: deviceMinor(BigInt(rdev)) };
+}
+
+function capabilityOf(held: number): [string, Buffer][] {
+  const value = xattrOf(held, CAPABILITY);
+  return value === undefined ? [] : [[CAPABILITY, value]];
+}
