@@ -1,4 +1,4 @@
-import { pino, type Logger } from 'pino';
+import { pino, stdSerializers, type Logger } from 'pino';
 
 /** What waits for a disk with space, at most. */
 const WAITING_BYTES = 256 * 1024;
@@ -10,5 +10,17 @@ const WAITING_BYTES = 256 * 1024;
 export function openLog(level: string): Logger {
   const destination = pino.destination({ dest: 1, sync: true, maxLength: WAITING_BYTES });
   destination.on('error', () => undefined);
-  return pino({ level }, destination);
+  return pino({ level, serializers: { err: described } }, destination);
+}
+
+/** Of a failure in undoing after another failure both are named. */
+export function described(error: unknown): unknown {
+  if (error instanceof SuppressedError) {
+    return { ...serialized(error), error: described(error.error), suppressed: described(error.suppressed) };
+  }
+  return serialized(error);
+}
+
+function serialized(error: unknown): object {
+  return error instanceof Error ? stdSerializers.err(error) : { message: String(error) };
 }

@@ -71,9 +71,11 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
   undo.use(restarts);
   const underWay = new UnderWay(engine.clock);
   const limits = await tcpLimits(config);
-  const listener = listenerOf(await buildServer(engine, routes(engine), underWay, limits));
-  await warmUp(listener, usualRequests(engine.containers), engine.clock);
-  const { hosts } = undo.use(await openListeners(config, listener, underWay, limits?.overTcp(listener)));
+  const { http, atOnce } = await buildServer(engine, routes(engine), underWay, limits);
+  const listener = listenerOf(http);
+  const local = atOnce.before(listener, underWay);
+  await warmUp(local, usualRequests(engine.containers), engine.clock);
+  const { hosts } = undo.use(await openListeners(config, local, underWay, limits?.overTcp(listener) ?? listener));
   restarts.begin();
   const parts = undo.move();
   return {

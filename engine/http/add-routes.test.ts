@@ -21,7 +21,7 @@ const steps: Steps<unknown, { names: string[] }> = [
 
 const config = readSettings(['--max-api-version=1.40', '--default-api-version=1.25']);
 const parts = { config, log: openLog('error') };
-const http = await buildServer(
+const { http } = await buildServer(
   parts,
   [
     // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type

@@ -35,7 +35,8 @@ const statusOf: Readonly<Record<ErrorKind, number | Required<StatusByVersion>>> 
 };
 
 /** The status of an error on a route; what is neither an `EngineError` nor a refusal of the server itself is 500. */
-export function errorStatus(error: unknown, apiVersion: ApiVersion, overrides: ErrorStatuses = {}): number {
+export function errorStatus(failure: unknown, apiVersion: ApiVersion, overrides: ErrorStatuses = {}): number {
+  const error = firstOf(failure);
   if (!(error instanceof EngineError)) return isRefusal(error) ? error.statusCode : 500;
   const { kind } = error;
   return statusAt(overrides[kind], apiVersion) ?? statusAt(statusOf[kind], apiVersion)!;
@@ -56,7 +57,8 @@ export function answerError(error: unknown, request: FastifyRequest, reply: Fast
   }
   // The client aborted its own request.
   const isAbort = error instanceof ClientGone || (error !== undefined && error === request.raw.errored);
-  if (status >= 500 && !(error instanceof EngineError) && !isAbort) {
+  const isFailedUndo = error instanceof SuppressedError; // whatever the answer is
+  if (isFailedUndo || (status >= 500 && !(error instanceof EngineError) && !isAbort)) {
     request.log.error({ err: error, method: request.method, url: request.url }, 'a request failed unexpectedly');
   }
   refuse(reply.code(status), messageOf(error), isBelow(request.apiVersion, '1.24'));
@@ -73,8 +75,14 @@ export function answerOutsideOfRoutes(error: unknown, reply: FastifyReply): void
   reply.code(errorStatus(error, COMPLETE)).send(Buffer.from(JSON.stringify({ message: messageOf(error) })));
 }
 
+/** What failed first, when undoing it failed too. */
+function firstOf(error: unknown): unknown {
+  return error instanceof SuppressedError ? firstOf(error.suppressed) : error;
+}
+
 /** The message of an error, also for error objects inside of streams. */
-export function messageOf(error: unknown): string {
+export function messageOf(failure: unknown): string {
+  const error = firstOf(failure);
   return error instanceof Error ? error.message : String(error);
 }
 

@@ -12,6 +12,7 @@ import Fastify, {
 import type { Config } from '../config/daemon-config.ts';
 import { EngineError } from '../lib/errors.ts';
 import { addRoutes } from './add-routes.ts';
+import { AtOnce } from './at-once.ts';
 import { ENDPOINTS, type Endpoint } from './endpoints.ts';
 import { answerError, answerOutsideOfRoutes, refuse } from './errors.ts';
 import { answerHeaders, engineHeaders, type Headers } from './headers.ts';
@@ -35,6 +36,9 @@ import {
 
 type Needs = { config: Config; log: FastifyBaseLogger };
 
+/** `atOnce` comes before it where clients are neither counted nor kept out: on Unix sockets. */
+export type Server = Readonly<{ http: FastifyInstance; atOnce: AtOnce }>;
+
 /** All routes behind one request listener; `listening/listeners.ts` opens the sockets. */
 export async function buildServer(
   engine: Needs,
@@ -42,7 +46,7 @@ export async function buildServer(
   underWay: UnderWay,
   limits: TcpLimits | undefined,
   endpoints: readonly Endpoint[] = ENDPOINTS,
-): Promise<FastifyInstance> {
+): Promise<Server> {
   const versions = apiVersionsOf(engine.config);
   if (isBelow(COMPLETE, versions.max)) {
     engine.log.warn({ newest: versions.max }, `versions of the API above ${COMPLETE} are served, but not complete`);
@@ -68,9 +72,10 @@ export async function buildServer(
     });
   }
   addCommonHooks(http);
-  await addRoutes(http, plugins, endpoints);
+  const atOnce = new AtOnce(versions, headers);
+  await addRoutes(http, plugins, endpoints, atOnce);
   await http.ready();
-  return http;
+  return { http, atOnce };
 }
 
 /** `refuseEarly` answers requests that fail before routing. */

@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { request, type IncomingHttpHeaders } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { after, before, suite, test } from 'node:test';
+
+import type { Inspect } from '@gantry/engine/containers/schema.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
+
+type Answer = Readonly<{ status: number; headers: IncomingHttpHeaders; body: string }>;
+
+/** Headers that the short way does not take; what they ask for is nothing here. */
+const THE_LONG_WAY = { origin: 'http://localhost' };
+
+suite('an inspect that is answered at once', () => {
+  let engine: TestEngine;
+  let id: string;
+  before(async () => {
+    engine = await TestEngine.start({ flags: ['--api-cors-header=*'] });
+    id = await engine.create(['true'], {}, 'here');
+  });
+  after(async () => await engine[Symbol.asyncDispose]());
+
+  async function ask(path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Answer> {
+    const sent = request({ socketPath: engine.socketPath, path, method, headers: { host: 'x', ...headers } }).end();
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    sent.on('error', reject).on('response', (response) => {
+      text(response).then((body) => resolve({ status: response.statusCode!, headers: response.headers, body }), reject);
+    });
+    return await promise;
+  }
+
+  const paths = ['/containers/ID/json', '/v1.24/containers/ID/json', '/v1.20/containers/here/json', '/v1.24/x'];
+  for (const path of [
+    ...paths,
+    '/v1.24/containers/nope/json',
+    '/v9.99/containers/ID/json',
+    '/containers//json',
+    '/containers/here/x/json',
+    '/containers/%68ere/json',
+    '/containers/here/json?size=1',
+  ]) {
+    test(`${path} has the answer and the headers that it has the usual way`, async () => {
+      const whole = path.replace('ID', id);
+
+      const [short, usual] = [await ask(whole), await ask(whole, THE_LONG_WAY)];
+
+      delete short.headers.date;
+      delete usual.headers.date;
+      assert.deepEqual(short, usual);
+    });
+  }
+
+  test('it is never older than a change', async () => {
+    for (const name of ['one', 'two', 'three']) {
+      await engine.post(`/containers/${id}/rename?name=${name}`);
+      const { body } = await ask(`/containers/${id}/json`);
+      assert.equal((JSON.parse(body) as Inspect).Name, `/${name}`);
+    }
+    await engine.post(`/containers/${id}/rename?name=here`);
+  });
+
+  test('HEAD is no GET, and the docker command line reads it', async () => {
+    assert.equal((await ask(`/containers/${id}/json`, {}, 'HEAD')).status, 404);
+    const inspected = await engine.docker('inspect', 'here');
+    assert.equal(inspected.code, 0, inspected.stderr);
+  });
+});

@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { EngineError } from '../lib/errors.ts';
+import { described } from '../log.ts';
+import { errorStatus, messageOf } from './errors.ts';
+
+/** What `await using` throws when both the work and its undoing fail. */
+const both = new SuppressedError(
+  new Error('not unmounted'),
+  new EngineError('notFound', 'No such container: x'),
+  'An error was suppressed during disposal',
+);
+
+test('a client is told what failed first, not that undoing it failed too', () => {
+  assert.equal(errorStatus(both, '1.24'), 404);
+  assert.equal(messageOf(both), 'No such container: x');
+});
+
+test('the log names both', () => {
+  const { error, suppressed } = described(both) as Record<string, { message: string }>;
+
+  assert.equal(error?.message, 'not unmounted');
+  assert.equal(suppressed?.message, 'No such container: x');
+});
