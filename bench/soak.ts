@@ -46,11 +46,17 @@ export async function main(only?: string): Promise<void> {
     const client = async (): Promise<void> => {
       while (begun < until) {
         begun += 1;
-        await cycle(engine, parent);
+        try {
+          await cycle(engine, parent);
+        } catch (error) {
+          begun = until; // the others end too, so that nothing is left
+          throw error;
+        }
         done += 1;
       }
     };
-    await Promise.all(Array.from({ length: AT_A_TIME }, client));
+    const clients = await Promise.allSettled(Array.from({ length: AT_A_TIME }, client));
+    for (const outcome of clients) if (outcome.status === 'rejected') throw outcome.reason;
     await sample();
   }
   const grown = growthOf(samples[0]!, samples.at(-1)!);
@@ -68,7 +74,7 @@ async function cycle(engine: TestEngine, CgroupParent: string): Promise<void> {
   });
   const { raw } = await engine.post(`/exec/${created.body.Id}/start`, { Detach: false, Tty: false });
   if (!raw.toString().endsWith('x\n')) throw new Error(`exec answered ${raw.toString()}`);
-  const { stdout } = await engine.output(id);
+  const stdout = await logOf(engine, id);
   if (stdout !== 'begun\n') throw new Error(`the log is ${JSON.stringify(stdout)}`);
   for (const [method, path, status] of [
     ['POST', `/containers/${id}/stop?t=1`, 204],
@@ -77,6 +83,16 @@ async function cycle(engine: TestEngine, CgroupParent: string): Promise<void> {
     const answer = await engine.request(method, path);
     if (answer.status !== status)
       throw new Error(`${method} ${path} answered ${answer.status}: ${answer.raw.toString()}`);
+  }
+}
+
+/** The log, when something is in it: the container runs, but may have written nothing yet. */
+async function logOf(engine: TestEngine, id: string): Promise<string> {
+  const end = performance.now() + 60_000;
+  for (;;) {
+    const { stdout } = await engine.output(id);
+    if (stdout !== '' || performance.now() > end) return stdout;
+    await sleep(5);
   }
 }
 
