@@ -101,8 +101,9 @@ function report(contenders: readonly Contender[], medians: ReadonlyMap<string, n
   console.log(`| | requests/s | to the bare proxy | budget |\n|---|---|---|---|`);
   for (const { name, budgets } of contenders) {
     const mine = medians.get(name)!;
-    const judged = budgets.map(({ against, atLeast }) => {
-      const ratio = mine / (medians.get(against) ?? Number.NaN);
+    const measured = budgets.filter(({ against }) => medians.has(against));
+    const judged = measured.map(({ against, atLeast }) => {
+      const ratio = mine / medians.get(against)!;
       const to = against === BARE ? '' : ` × ${against}: ${ratio.toFixed(2)}`;
       return `≥ ${atLeast}${to} ${ratio >= atLeast ? 'met' : 'NOT MET'}`;
     });
