@@ -7,14 +7,14 @@
 struct options options = {.log_max_files = 1, .runtime_seconds = RUNTIME_SECONDS};
 
 enum name { ID = 1, DIRECTORY, RUNTIME, ROOT, SECONDS, EXEC, BASE, MOUNT, TARGET, MEMORY, SHARED, LOG, SIZE, FILES,
-            ATTRIBUTES, NUMBER, CGROUP, HIDE, SCORE, NETNS, TTY, INPUT, ONCE, SYSTEMD };
+            ATTRIBUTES, NUMBER, COMPRESS, CGROUP, HIDE, SCORE, NETNS, TTY, INPUT, ONCE, SYSTEMD };
 
 static const struct option names[] = {
     {"id", 1, 0, ID}, {"directory", 1, 0, DIRECTORY}, {"runtime", 1, 0, RUNTIME}, {"runtime-root", 1, 0, ROOT},
     {"runtime-seconds", 1, 0, SECONDS}, {"exec", 1, 0, EXEC}, {"rootfs-base", 1, 0, BASE},
     {"rootfs-options", 1, 0, MOUNT}, {"rootfs-target", 1, 0, TARGET}, {"memory-of", 1, 0, MEMORY},
     {"memory-target", 1, 0, SHARED}, {"log", 1, 0, LOG}, {"log-max-size", 1, 0, SIZE}, {"log-max-files", 1, 0, FILES},
-    {"log-attributes", 1, 0, ATTRIBUTES}, {"log-number", 1, 0, NUMBER},
+    {"log-attributes", 1, 0, ATTRIBUTES}, {"log-number", 1, 0, NUMBER}, {"log-compress", 0, 0, COMPRESS},
     {"cgroup", 1, 0, CGROUP}, {"exec-oom-score", 1, 0, SCORE},
     {"runtime-hide", 1, 0, HIDE}, {"netns", 0, 0, NETNS}, {"tty", 0, 0, TTY}, {"stdin", 0, 0, INPUT}, {"stdin-once", 0, 0, ONCE},
     {"systemd-cgroup", 0, 0, SYSTEMD}, {0, 0, 0, 0}};
@@ -38,6 +38,7 @@ static void take(enum name name, const char *value)
     case FILES: options.log_max_files = atoi(value); break;
     case ATTRIBUTES: options.log_attributes = value; break;
     case NUMBER: options.log_number = atoll(value); break;
+    case COMPRESS: options.log_compress = true; break;
     case CGROUP: options.cgroup = value; break;
     case HIDE: options.runtime_hidden = value; break;
     case SCORE: options.exec_oom_score = value; break;

@@ -149,7 +149,7 @@ void output_ended(void)
 
 void child_ended(pid_t pid, int status)
 {
-    if (runtime_child_ended(pid, status) || probe_child_ended(pid, status)) return;
+    if (runtime_child_ended(pid, status) || probe_child_ended(pid, status) || compressor_ended(pid, status)) return;
     if (pid == process_pid && phase == RUNNING) {
         process_ended(status);
     } else if (phase == STARTING && early_count < sizeof early / sizeof *early) {

@@ -14,6 +14,7 @@
 
 struct generation *current_log;
 
+static off_t rotate_at; /* the length of the present file at which the next one is begun */
 static off_t retired_bytes;
 static int retired_files;
 static char now[40]; /* when the chunk at hand was read */
@@ -60,10 +61,11 @@ static struct generation *new_generation(int fd)
     return made;
 }
 
-static void rotated_name(char *name, int number)
+/* `ending`: ".gz" for a compressed one. */
+void rotated_name(char *name, int number, const char *ending)
 {
-    if (number == 0) snprintf(name, PATH_MAX, "%s", options.log_path);
-    else snprintf(name, PATH_MAX, "%s.%d", options.log_path, number);
+    if (number == 0) snprintf(name, PATH_MAX, "%s%s", options.log_path, ending);
+    else snprintf(name, PATH_MAX, "%s.%d%s", options.log_path, number, ending);
 }
 
 static struct generation *open_current(void)
@@ -108,11 +110,25 @@ void open_log(void)
     }
     current_log = open_current();
     if (current_log == NULL) fail("open the log");
+    rotate_at = options.log_max_bytes;
     /* The next line must not be appended to a line that a crash truncated. */
     char last = '\n';
     if (current_log->end > 0 && pread(current_log->fd, &last, 1, current_log->end - 1) == 1 && last != '\n')
         if (write(current_log->fd, "\n", 1) == 1) current_log->end++;
     if (options.log_number > 0) continue_numbers();
+    compress_rotated(); /* what the last run has left plain */
+}
+
+static struct generation *open_rotated(int number)
+{
+    char name[PATH_MAX];
+    rotated_name(name, number, "");
+    struct generation *plain = new_generation(open(name, O_RDONLY | O_CLOEXEC));
+    if (plain != NULL || !options.log_compress) return plain;
+    rotated_name(name, number, ".gz");
+    struct generation *packed = new_generation(open(name, O_RDONLY | O_CLOEXEC));
+    if (packed != NULL) packed->packed = true;
+    return packed;
 }
 
 /* The files of the log from the oldest on, chained up to the present one; the caller lets the first one go. */
@@ -120,9 +136,7 @@ struct generation *oldest_log(void)
 {
     struct generation *first = hold(current_log);
     for (int number = 1; number < options.log_max_files; number++) {
-        char name[PATH_MAX];
-        rotated_name(name, number);
-        struct generation *older = new_generation(open(name, O_RDONLY | O_CLOEXEC));
+        struct generation *older = open_rotated(number);
         if (older == NULL) break;
         older->next = first;
         first = older;
@@ -144,25 +158,46 @@ static void flush(void)
     json_length = 0;
 }
 
-/* With one file only, it is removed and not emptied: a client that still reads it keeps it. */
+/* A file is plain or compressed; of one that was just being replaced there are both, and the plain one counts. */
+static void shift(int number)
+{
+    char from[PATH_MAX], to[PATH_MAX], packed_from[PATH_MAX], packed_to[PATH_MAX];
+    rotated_name(from, number - 1, "");
+    rotated_name(to, number, "");
+    if (!options.log_compress) {
+        rename(from, to);
+        return;
+    }
+    rotated_name(packed_from, number - 1, ".gz");
+    rotated_name(packed_to, number, ".gz");
+    if (rename(from, to) == 0) unlink(packed_to);
+    else if (rename(packed_from, packed_to) == 0) unlink(to);
+}
+
+/*
+ * With one file only, it is replaced and not emptied: a client that still reads it keeps it. Where there is no room for a
+ * new file the old one goes on, as long again.
+ */
 static void rotate(void)
 {
     flush();
-    char from[PATH_MAX], to[PATH_MAX];
-    for (int number = options.log_max_files - 1; number > 0; number--) {
-        rotated_name(from, number - 1);
-        rotated_name(to, number);
-        rename(from, to);
+    char fresh[PATH_MAX];
+    snprintf(fresh, sizeof fresh, "%s.new", options.log_path);
+    struct generation *next = new_generation(open(fresh, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600));
+    if (next == NULL) {
+        rotate_at = current_log->end + options.log_max_bytes;
+        return;
     }
-    if (options.log_max_files <= 1) unlink(options.log_path);
-    struct generation *next = open_current();
-    if (next == NULL) return; /* no room for a new file: go on in the old one */
+    for (int number = options.log_max_files - 1; number > 0; number--) shift(number);
+    rename(fresh, options.log_path);
+    rotate_at = options.log_max_bytes;
     current_log->next = hold(next);
     current_log->retired = true;
     retired_files++;
     retired_bytes += current_log->end;
     let_go(current_log);
     current_log = next;
+    compress_rotated();
 }
 
 /* RFC 3339 with nanoseconds, without trailing zeros, as Go prints it. */
@@ -182,7 +217,7 @@ static void take_time(void)
 
 static void entry(enum stream stream, const unsigned char *bytes, size_t length, const char *time)
 {
-    if (options.log_max_bytes > 0 && current_log->end + (off_t)json_length >= options.log_max_bytes) rotate();
+    if (options.log_max_bytes > 0 && current_log->end + (off_t)json_length >= rotate_at) rotate();
     if (json_length > JSON_BATCH) flush();
     PUT("{\"log\":\"");
     bool valid = put_escaped(bytes, length);

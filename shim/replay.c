@@ -176,8 +176,18 @@ static size_t take_entries(struct client *client, size_t length)
     return (size_t)(line - buffers->block);
 }
 
+/* One that cannot be read is passed over. */
+static void unpack(struct generation *generation)
+{
+    int plain = unpacked(generation->fd);
+    close(generation->fd);
+    generation->fd = plain;
+    generation->packed = false;
+}
+
 static size_t read_entries(struct client *client)
 {
+    if (client->replay->packed) unpack(client->replay);
     for (size_t size = USUAL_BLOCK;; size = sizeof buffers->block) { /* one entry may be longer than the usual block */
         ssize_t length = pread(client->replay->fd, buffers->block, size, client->replay_offset);
         size_t taken = length > 0 ? take_entries(client, (size_t)length) : 0;

@@ -38,6 +38,7 @@ struct options {
     int64_t log_max_bytes; /* 0: no rotation */
     int64_t log_number;    /* of the next line, at least; 0: lines have no numbers */
     int log_max_files, runtime_seconds;
+    bool log_compress; /* rotated files */
     bool tty, stdin_open, stdin_once, netns, systemd_cgroup;
 };
 extern struct options options;
@@ -148,6 +149,7 @@ struct generation { /* one file of it; rotation starts a new one, clients that s
     off_t end;
     int references;
     bool retired;
+    bool packed; /* compressed: `unpacked` before it is read */
     struct generation *next;
 };
 extern struct generation *current_log;
@@ -159,6 +161,12 @@ struct generation *oldest_log(void);
 struct generation *hold(struct generation *generation);
 void let_go(struct generation *generation);
 bool log_is_held_up(void);
+void rotated_name(char *name, int number, const char *ending);
+
+/* compress.c: rotated files */
+void compress_rotated(void);
+bool compressor_ended(pid_t pid, int status);
+int unpacked(int packed); /* -1: it cannot be read */
 
 /* json.c: the text of log entries, before it is written */
 #define ATTRIBUTES_LIMIT (100 * 1024)

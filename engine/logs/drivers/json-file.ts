@@ -7,6 +7,7 @@ import { attributesText } from '../log-attributes.ts';
 import { readLog } from '../log-file.ts';
 import { bytesOf } from '../size.ts';
 import { checkTag } from '../tag.ts';
+import { isTrue } from '../truth.ts';
 
 /** Lines of JSON in a file that the shim writes and rotates, byte for byte as dockerd. */
 export const jsonFile: LogDriver = {
@@ -17,6 +18,7 @@ export const jsonFile: LogDriver = {
   shimLog: (container) => ({
     path: container.logPath,
     ...logSizes(container.hostConfig.LogConfig.Config),
+    compress: isTrue(container.hostConfig.LogConfig.Config['compress']),
     attributes: attributesText(container),
   }),
   reader:
@@ -39,7 +41,8 @@ export function logSizes(options: LogOptions): { maxBytes: number; maxFiles: num
 function checkOptions(options: LogOptions): void {
   const { maxBytes, maxFiles } = logSizes(options);
   const compress = options['compress'] ?? 'false';
-  if (!/^(1|0|t|f|true|false)$/i.test(compress)) throw new EngineError('invalid', `invalid compress: '${compress}'`);
+  if (!/^(1|0|t|f|T|F|true|false|True|False|TRUE|FALSE)$/.test(compress))
+    throw new EngineError('invalid', `invalid compress: '${compress}'`);
   if (/^[1t]/i.test(compress) && (maxFiles < 2 || maxBytes === 0)) {
     throw new EngineError('invalid', 'compress cannot be true when max-file is less than 2 or max-size is not set');
   }

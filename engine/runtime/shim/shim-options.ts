@@ -8,6 +8,8 @@ export type ShimLog = Readonly<{
   path: string;
   maxBytes?: number;
   maxFiles?: number;
+  /** Rotated files are compressed, as `.1.gz` and so on. */
+  compress?: boolean;
   /** JSON of the labels and variables that the log's options select, written into every line. Up to 100 KB. */
   attributes?: string;
   /** Lines are numbered (`"seq":1`) from here on, or from the number after the last one of the file. */
@@ -75,6 +77,7 @@ function logArguments(log: ShimLog): string[] {
   const list = ['--log', log.path];
   if (log.maxBytes !== undefined) list.push('--log-max-size', String(log.maxBytes));
   if (log.maxFiles !== undefined) list.push('--log-max-files', String(log.maxFiles));
+  if (log.compress === true) list.push('--log-compress');
   if (log.firstNumber !== undefined) list.push('--log-number', String(log.firstNumber));
   if (log.attributes) list.push('--log-attributes', log.attributes);
   return list;

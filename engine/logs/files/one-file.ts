@@ -1,0 +1,140 @@
+import { closeSync, fstatSync, openSync, read, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+import type { LogLines } from '../log-line.ts';
+import { inodeBefore, PACKED, unpacked } from './packed.ts';
+
+const CHUNK_BYTES = 512 * 1024;
+/** Enough for 100 usual lines: a short tail then costs one read. */
+const TAIL_BYTES = 16 * 1024;
+const NEWLINE = 0x0a;
+
+/** One open file of the log; it stays readable when it is renamed or removed meanwhile. */
+export class LogFile implements Disposable {
+  #descriptor: number;
+  readonly #name: string;
+  #isPacked: boolean;
+  #size: number;
+  #position = 0;
+  #rest: Buffer = Buffer.alloc(0);
+
+  readonly inode: number;
+  /** That of the plain file that this compressed one has replaced. */
+  readonly #inodeBefore: number | undefined;
+
+  constructor(name: string) {
+    this.#name = name;
+    this.#descriptor = openSync(name, 'r');
+    const { ino, size } = fstatSync(this.#descriptor);
+    this.inode = ino;
+    this.#size = size;
+    this.#isPacked = name.endsWith(PACKED);
+    if (this.#isPacked) this.#inodeBefore = inodeBefore(this.#descriptor);
+  }
+
+  /** At the time of opening; of a compressed file only when it is ready. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Whether its name has not become another file's. */
+  get isStillThere(): boolean {
+    return statSync(this.#name, { throwIfNoEntry: false })?.ino === this.inode;
+  }
+
+  /** Whether both are the same part of the log: one that is open has its inode for itself. */
+  isSame(other: LogFile): boolean {
+    return this.inode === other.inode || (other.#inodeBefore === undefined && this.#inodeBefore === other.inode);
+  }
+
+  /** Before its lines are read: they are unpacked into a file without a name. */
+  async ready(): Promise<void> {
+    if (!this.#isPacked) return;
+    const plain = await unpacked(this.#descriptor, dirname(this.#name));
+    closeSync(this.#descriptor);
+    this.#descriptor = plain;
+    this.#size = fstatSync(plain).size;
+    this.#isPacked = false;
+  }
+
+  async *drain(lines: LogLines, limit: number): AsyncGenerator<Buffer> {
+    await this.ready();
+    for (;;) {
+      if (limit === Infinity) this.#restartWhenTruncated();
+      const wanted = Math.min(CHUNK_BYTES, limit - this.#position);
+      if (wanted <= 0) return;
+      const chunk = Buffer.allocUnsafe(this.#rest.length + Math.min(wanted, this.#expected()));
+      this.#rest.copy(chunk);
+      const bytes = await readAt(this.#descriptor, chunk, this.#rest.length, this.#position);
+      if (bytes === 0) return;
+      this.#position += bytes;
+      const data = chunk.subarray(0, this.#rest.length + bytes);
+      const { rest, frames } = lines.decode(data, 0);
+      this.#rest = data.subarray(rest);
+      if (frames.length > 0) yield frames;
+      if (lines.ended) return;
+    }
+  }
+
+  /** Moves to the start of the last `count` lines; returns how many of them are not in this file. */
+  async seekBack(count: number): Promise<number> {
+    await this.ready();
+    let missing = count;
+    let from = this.size;
+    let blockBytes = TAIL_BYTES;
+    let isEnd = true;
+    while (from > 0) {
+      const length = Math.min(blockBytes, from);
+      from -= length;
+      const block = Buffer.allocUnsafe(length);
+      await readAt(this.#descriptor, block, 0, from);
+      let at = length;
+      // The newline of the last line ends it; every one before is the start of a wanted line.
+      while ((at = at === 0 ? -1 : block.lastIndexOf(NEWLINE, at - 1)) !== -1) {
+        if (isEnd) {
+          isEnd = false;
+          continue;
+        }
+        missing -= 1;
+        if (missing === 0) {
+          this.#position = from + at + 1;
+          return 0;
+        }
+      }
+      blockBytes = Math.min(2 * blockBytes, CHUNK_BYTES);
+    }
+    this.#position = 0;
+    return isEnd ? missing : missing - 1;
+  }
+
+  async seekEnd(): Promise<void> {
+    await this.ready();
+    this.#position = this.size;
+  }
+
+  /** The shim replaces a rotated file, but an operator or a tool may truncate it: then reading starts over. */
+  #restartWhenTruncated(): void {
+    if (fstatSync(this.#descriptor).size >= this.#position) return;
+    this.#position = 0;
+    this.#rest = Buffer.alloc(0);
+  }
+
+  /** Bytes worth a buffer: what is there, and a little for what comes meanwhile. */
+  #expected(): number {
+    return Math.max(fstatSync(this.#descriptor).size - this.#position, 4096);
+  }
+
+  [Symbol.dispose](): void {
+    closeSync(this.#descriptor);
+  }
+}
+
+/** The callback form: a promise of `node:fs/promises` costs twice as much, which a short tail would feel. */
+async function readAt(descriptor: number, buffer: Buffer, offset: number, position: number): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  read(descriptor, buffer, offset, buffer.length - offset, position, (error, bytes) => {
+    if (error) reject(error);
+    else resolve(bytes);
+  });
+  return await promise;
+}
