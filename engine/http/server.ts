@@ -22,6 +22,7 @@ import type { TcpLimits } from './listening/tcp-limits.ts';
 import type { UnderWay } from './listening/under-way.ts';
 import { rewriteUrl, UNSUPPORTED } from './rewrite.ts';
 import { addBodyParser } from './streams/body.ts';
+import { dropUnread } from './streams/unread-body.ts';
 import { lazyValidator } from './values/validators.ts';
 import { readBody, readQuery, type ValueSchema } from './values/values.ts';
 import {
@@ -122,6 +123,10 @@ function addCommonHooks(http: FastifyInstance): void {
     // Whatever the path: a browser asks before it sends the request itself.
     if (request.method === 'OPTIONS') void reply.code(200).send();
     else done();
+  });
+  http.addHook('onResponse', (request, _reply, done) => {
+    dropUnread(request.raw);
+    done();
   });
   // Exactly this, or docker's clients show an error's JSON instead of its message.
   http.addHook('onSend', (_request, reply, payload, done) => {
