@@ -9,7 +9,8 @@ const LONGEST_REST_MS = 60_000;
  * wait for ever, its next request behind bytes that nobody reads.
  */
 export function dropUnread(request: IncomingMessage): void {
-  if (request.readableEnded || request.destroyed) return;
+  const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers;
+  if (request.readableEnded || request.destroyed || (length === '0' && coding === undefined)) return;
   const { socket } = request;
   let left = LONGEST_REST_BYTES;
   const late = AbortSignal.timeout(LONGEST_REST_MS);
