@@ -81,5 +81,6 @@ export function deleteResult(removal: Removal): wire.DeleteResult {
 }
 
 function labelsOf(image: Image): Record<string, string> | null {
-  return Object.keys(image.config.Labels).length > 0 ? { ...image.config.Labels } : null;
+  // An empty map that the configuration has is shown as such.
+  return image.wireConfig.Labels === undefined || image.wireConfig.Labels === null ? null : { ...image.config.Labels };
 }

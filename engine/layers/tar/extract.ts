@@ -146,6 +146,7 @@ export class LayerExtractor implements TarSink, Disposable {
         // leads out.
         if (entry.linkPath === '') throw badArchive(`the link ${shown(entry.path)} has no target`);
         symlinkAt(entry.linkPath, directory, name);
+        this.#sizeBytes += entry.linkPath.length; // as the kernel counts it, and dockerd
         chownAt(directory, name, entry.uid, entry.gid);
         setXattrs(directory, name, entry);
         setTimesAt(directory, name, entry.mtime);

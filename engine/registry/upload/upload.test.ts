@@ -100,7 +100,7 @@ suite('upload', { concurrency: false }, () => {
   async function send(faults: Faults, growing = new GrowingFile(file, { digest, size: content.length })) {
     await using uploads = new Uploads(faults);
     const endpoint = { url: new URL(`http://${await uploads.listen()}/`), isVerified: false, isMirror: false };
-    const signal = AbortSignal.timeout(60_000);
+    const signal = AbortSignal.timeout(300_000);
     using session = await RegistrySession.open({ config, clock: systemClock }, endpoint, ANONYMOUS, signal);
     const waits: number[] = [];
     const upload = { clock: systemClock, signal, onProgress: () => undefined, onRetry: (s: number) => waits.push(s) };
