@@ -55,7 +55,9 @@ function processes(): string[] {
     .filter((name) => /^\d+$/.test(name) && name !== String(process.pid))
     .flatMap((pid) => {
       const command = commandOf(pid);
-      return /gantry-shim|engine\/main\.ts|dockerd|docker-registry|redis-server|containerd/.test(command)
+      return /gantry-shim|gantry-resolver|engine\/main\.ts|dockerd|docker-registry|redis-server|containerd/.test(
+        command,
+      )
         ? [`process ${pid} ${command.slice(0, 80)}`]
         : [];
     });

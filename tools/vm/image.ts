@@ -135,7 +135,17 @@ export async function checkoutDisk(job: readonly string[], work: string): Promis
   const left = ['node_modules', '.node', '.git', 'build'].map((name) => `--exclude=./${name}`);
   const options = ['--create', `--file=${disk}`, '--owner=0', '--group=0', '--anchored', ...left];
   await run('tar', [...options, '-C', repository, '.']);
-  await run('tar', ['--append', `--file=${disk}`, '-C', repository, './build/gantry-shim', '-C', work, 'vm-job']);
+  await run('tar', [
+    '--append',
+    `--file=${disk}`,
+    '-C',
+    repository,
+    './build/gantry-shim',
+    './build/gantry-resolver',
+    '-C',
+    work,
+    'vm-job',
+  ]);
   return disk;
 }
 
