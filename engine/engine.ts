@@ -21,6 +21,7 @@ import type { Clock } from './lib/clock.ts';
 import type { KeyLock } from './lib/key-lock.ts';
 import type { Deliveries } from './logs/delivery/deliveries.ts';
 import type { Networks } from './networks/networks.ts';
+import type { Plugins } from './plugins/plugins.ts';
 import type { Runtimes } from './runtime/runtimes.ts';
 import type { Shim } from './runtime/shim/shim.ts';
 import type { SetAside } from './trees/set-aside.ts';
@@ -68,6 +69,8 @@ export type Engine = Readonly<{
   execShims: Map<string, Shim>;
   runtimes: Runtimes;
   networks: Networks;
+  /** Of other programs. */
+  plugins: Plugins;
   volumes: VolumeStore;
   volumeDrivers: VolumeDrivers;
   /** Of containers that are being created. */

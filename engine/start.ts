@@ -40,6 +40,8 @@ import { KeyLock } from './lib/key-lock.ts';
 import { Deliveries } from './logs/delivery/deliveries.ts';
 import { networkParts } from './networks/parts.ts';
 import { loadUsualProfile } from './oci/security/apparmor.ts';
+import { Authorization } from './plugins/authorization.ts';
+import { Plugins } from './plugins/plugins.ts';
 import { routes } from './routes.ts';
 import { Runtimes } from './runtime/runtimes.ts';
 import { Pidfile } from './system/pidfile.ts';
@@ -71,10 +73,19 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
   undo.use(restarts);
   const underWay = new UnderWay(engine.clock);
   const limits = await tcpLimits(config);
-  const { http, atOnce } = await buildServer(engine, routes(engine), underWay, limits);
+  const authorization = await authorizationOf(engine);
+  const needs = {
+    get config() {
+      return live.current;
+    },
+    log,
+    authorization,
+  };
+  const { http, atOnce } = await buildServer(needs, routes(engine), underWay, limits);
   const listener = listenerOf(http);
-  const local = atOnce.before(listener, underWay);
-  await warmUp(local, usualRequests(engine.containers), engine.clock);
+  // What is answered at once comes past the plugins; and each request of the warm-up would be put before them.
+  const local = authorization === undefined ? atOnce.before(listener, underWay) : listener;
+  if (authorization === undefined) await warmUp(local, usualRequests(engine.containers), engine.clock);
   const { hosts } = undo.use(await openListeners(config, local, underWay, limits?.overTcp(listener) ?? listener));
   restarts.begin();
   const parts = undo.move();
@@ -108,6 +119,7 @@ function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDis
   const config = live.current;
   const clock = systemClock;
   const background = new Background(clock, log);
+  const plugins = new Plugins(clock, config.pluginFolders);
   const ofEvents = eventParts({ clock, db, log });
   const ofImages = imageParts({ config, db, log }, undo);
   const ofContainers = containerParts({ clock, db });
@@ -139,7 +151,8 @@ function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDis
     ...execParts({ db }),
     ...ofImages,
     ...ofNetworks,
-    ...volumeParts({ config, db, log }, undo),
+    plugins,
+    ...volumeParts({ config, db, log, plugins }, undo),
   };
 }
 
@@ -171,6 +184,14 @@ function usualRequests(containers: ContainerStore): string[] {
   if (container === undefined) return ['/_ping', '/version'];
   const path = `/containers/${container.id}`;
   return ['/_ping', `${path}/json`, `${path}/logs?stdout=1&stderr=1&tail=10`];
+}
+
+/** None where no plugin is asked. */
+async function authorizationOf({ config, plugins }: Engine): Promise<Authorization | undefined> {
+  if (config.authorizationPlugins.length === 0) return undefined;
+  const authorization = new Authorization(plugins, config.authorizationPlugins);
+  await authorization.check();
+  return authorization;
 }
 
 /** Loaded only where it is wanted: the limiter takes memory. */

@@ -50,6 +50,8 @@ export type Config = Readonly<{
   dnsOpts: readonly string[];
   dnsSearch: readonly string[];
   defaultUlimits: Readonly<Record<string, Ulimit>>;
+  authorizationPlugins: readonly string[];
+  pluginFolders: readonly string[];
   labels: readonly string[];
   runtimes: Readonly<Record<string, RuntimeConfig>>;
   /** Empty: chosen by the daemon. */
@@ -98,6 +100,8 @@ export function toConfig(file: ConfigFile): Config {
     dnsOpts: file['dns-opts'],
     dnsSearch: file['dns-search'],
     defaultUlimits: mapValues(file['default-ulimits'], ({ Soft, Hard }) => ({ soft: Soft, hard: Hard })),
+    authorizationPlugins: file['authorization-plugins'],
+    pluginFolders: file['plugin-folders'],
     labels: file.labels,
     runtimes: mapValues(file.runtimes, ({ path, runtimeArgs = [] }) => ({ path, runtimeArgs })),
     defaultRuntime: file['default-runtime'],

@@ -40,6 +40,8 @@ const FLAGS: Readonly<Record<string, Flag>> = {
   'dns-opt': { key: 'dns-opts', kind: 'list' },
   'dns-search': { key: 'dns-search', kind: 'list' },
   'default-ulimit': { key: 'default-ulimits', kind: 'ulimits' },
+  'authorization-plugin': { key: 'authorization-plugins', kind: 'list' },
+  'plugin-folder': { key: 'plugin-folders', kind: 'list' },
   label: { key: 'labels', kind: 'list' },
   runtime: { key: 'runtimes', kind: 'runtimes' },
   'add-runtime': { key: 'runtimes', kind: 'runtimes' },

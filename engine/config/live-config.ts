@@ -8,6 +8,8 @@ const FIXED = [
   'pidfile',
   'group',
   'bridge',
+  'authorizationPlugins',
+  'pluginFolders',
   'bip',
   'defaultAddressPools',
   'mtu',

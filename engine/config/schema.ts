@@ -78,6 +78,12 @@ export const ConfigFile = Type.Object(
       default: {},
       description: 'limits of containers that bring none, such as nofile=1024:2048',
     }),
+    'authorization-plugins': strings('plugins that have to agree to every request'),
+    'plugin-folders': strings('folders in which plugins are found by name', [
+      '/run/docker/plugins',
+      '/etc/docker/plugins',
+      '/usr/lib/docker/plugins',
+    ]),
     labels: strings('labels of the daemon, key=value'),
     runtimes: Type.Record(Type.String(), Runtime, {
       default: {},

@@ -11,8 +11,10 @@ import Fastify, {
 
 import type { Config } from '../config/daemon-config.ts';
 import { EngineError } from '../lib/errors.ts';
+import type { Authorization } from '../plugins/authorization.ts';
 import { addRoutes } from './add-routes.ts';
 import { AtOnce } from './at-once.ts';
+import { addAuthorization } from './authorize.ts';
 import { ENDPOINTS, type Endpoint } from './endpoints.ts';
 import { answerError, answerOutsideOfRoutes, refuse } from './errors.ts';
 import { answerHeaders, engineHeaders, type Headers } from './headers.ts';
@@ -35,7 +37,7 @@ import {
   type ApiVersions,
 } from './versions/api-version.ts';
 
-type Needs = { config: Config; log: FastifyBaseLogger };
+type Needs = { config: Config; log: FastifyBaseLogger; authorization?: Authorization | undefined };
 
 /** `atOnce` comes before it where clients are neither counted nor kept out: on Unix sockets. */
 export type Server = Readonly<{ http: FastifyInstance; atOnce: AtOnce }>;
@@ -72,6 +74,7 @@ export async function buildServer(
       await limits.admit(request, reply, `${request.method} ${request.routeOptions.url ?? '*'}`);
     });
   }
+  if (engine.authorization !== undefined) addAuthorization(http, engine.authorization);
   addCommonHooks(http);
   const atOnce = new AtOnce(versions, headers);
   await addRoutes(http, plugins, endpoints, atOnce);

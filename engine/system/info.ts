@@ -68,7 +68,7 @@ export function infoOf(engine: Needs): Info {
     Plugins: {
       Volume: engine.volumeDrivers.names,
       Network: ['bridge', 'host', 'null'],
-      Authorization: null,
+      Authorization: config.authorizationPlugins.length === 0 ? null : [...config.authorizationPlugins],
       Log: [...LOG_DRIVERS],
     },
     Debug: config.debug,

@@ -54,7 +54,12 @@ async function make(engine: CreateVolumeNeeds, driver: VolumeDriver, name: strin
   }
   const made = { name, driver: driver.name, createdAt: engine.clock.now(), labels, anonymous };
   const volume = options === undefined ? made : { ...made, options: { ...options } };
-  await driver.create(volume);
+  try {
+    await driver.create(volume);
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    throw new EngineError(error.kind, `create ${name}: ${error.message}`, { cause: error });
+  }
   // A daemon that dies before the commit leaves a volume of the driver's: the next create of this name finds it.
   engine.db.transaction(() => {
     engine.volumes.insert(volume);

@@ -33,6 +33,8 @@ export type VolumeDriver = Readonly<{
   unmount(volume: Volume, user: string): Promise<void>;
   /** Where the machine has the files; empty if it has them only while they are mounted. */
   path(volume: Volume): Promise<string>;
+  /** What the driver tells of it beside that, in words of its own. */
+  status?(volume: Volume): Promise<Readonly<Record<string, unknown>> | undefined>;
   /**
    * At the daemon's start, with all volumes of this driver: finishes what a killed daemon has left half done. `isKnown`
    * also knows the names of records that cannot be read: what is theirs stays. `usersOf`: who may have a volume mounted.

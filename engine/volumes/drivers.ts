@@ -1,26 +1,39 @@
 import { EngineError } from '../lib/errors.ts';
+import type { Plugins } from '../plugins/plugins.ts';
 import type { UsersOf, VolumeDriver } from './driver.ts';
+import { PluginVolumes } from './plugin-volumes.ts';
 import type { Volume } from './store.ts';
 
 /** The volume drivers by their names; the first is the default. */
 export class VolumeDrivers {
   readonly #byName: ReadonlyMap<string, VolumeDriver>;
   readonly #default: VolumeDriver;
+  readonly #plugins: Plugins | undefined;
+  readonly #ofPlugins = new Map<string, VolumeDriver>();
 
-  constructor(first: VolumeDriver, ...more: readonly VolumeDriver[]) {
+  /** Other names are those of plugins, where there are any. */
+  constructor(first: VolumeDriver, plugins?: Plugins, ...more: readonly VolumeDriver[]) {
+    this.#plugins = plugins;
     this.#byName = new Map([first, ...more].map((driver) => [driver.name, driver]));
     this.#default = first;
   }
 
   get names(): string[] {
-    return [...this.#byName.keys()];
+    return [...this.#byName.keys(), ...this.#ofPlugins.keys()];
   }
 
   /** Throws `notFound`. An empty name means the default. */
   find(name: string): VolumeDriver {
     const found = name === '' ? this.#default : this.#byName.get(name);
     if (found !== undefined) return found;
+    if (this.#plugins?.has(name) === true) return this.#ofPlugin(this.#plugins, name);
     throw new EngineError('notFound', `error looking up volume plugin ${name}: plugin "${name}" not found`);
+  }
+
+  #ofPlugin(plugins: Plugins, name: string): VolumeDriver {
+    const driver = this.#ofPlugins.get(name) ?? new PluginVolumes(plugins, name);
+    this.#ofPlugins.set(name, driver);
+    return driver;
   }
 
   /** At the daemon's start, before anybody uses a volume. */

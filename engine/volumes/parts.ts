@@ -1,16 +1,21 @@
 import type { Config } from '../config/daemon-config.ts';
 import type { Database } from '../db/database.ts';
+import type { Plugins } from '../plugins/plugins.ts';
 import { VolumeClaims } from './claims.ts';
 import { VolumeDrivers } from './drivers.ts';
 import { LocalVolumes } from './local/local.ts';
 import { VolumeStore } from './store.ts';
 
 type FailureLog = ConstructorParameters<typeof LocalVolumes>[1];
-type Needs = { config: Config; db: Database; log: FailureLog };
+type Needs = { config: Config; db: Database; log: FailureLog; plugins: Plugins };
 type VolumeParts = { volumes: VolumeStore; volumeDrivers: VolumeDrivers; volumeClaims: VolumeClaims };
 
 /** What this domain adds to the engine. The stack ends it. */
-export function volumeParts({ config, db, log }: Needs, undo: AsyncDisposableStack): VolumeParts {
+export function volumeParts({ config, db, log, plugins }: Needs, undo: AsyncDisposableStack): VolumeParts {
   const local = undo.use(new LocalVolumes(config.dataRoot, log));
-  return { volumes: new VolumeStore(db), volumeDrivers: new VolumeDrivers(local), volumeClaims: new VolumeClaims() };
+  return {
+    volumes: new VolumeStore(db),
+    volumeDrivers: new VolumeDrivers(local, plugins),
+    volumeClaims: new VolumeClaims(),
+  };
 }

@@ -46,7 +46,11 @@ export const volumeRoutes =
 
     http.get('/volumes/:name', {
       schema: { params: VolumeName, response: { 200: VolumeWire } },
-      handler: async ({ params }) => await present(engine, engine.volumes.find(params.name)),
+      handler: async ({ params }) => {
+        const volume = engine.volumes.find(params.name);
+        const status = await engine.volumeDrivers.find(volume.driver).status?.(volume);
+        return { ...(await present(engine, volume)), ...(status !== undefined && { Status: status }) };
+      },
     });
 
     http.delete('/volumes/:name', {

@@ -19,6 +19,7 @@ export const VolumeWire = Type.Object({
   CreatedAt: Type.String(),
   Labels: Type.Union([Type.Record(Type.String(), Type.String()), Type.Null()]),
   Scope: Type.String(),
+  Status: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
   Options: Type.Union([Type.Record(Type.String(), Type.String()), Type.Null()]),
 });
 export type VolumeWire = Static<typeof VolumeWire>;

@@ -14,6 +14,13 @@ declare module 'fastify' {
   }
 }
 
+const bodies = new WeakMap<IncomingMessage, Buffer>();
+
+/** The bytes of a body of JSON, once it is read. */
+export function rawBodyOf(request: IncomingMessage): Buffer | undefined {
+  return bodies.get(request);
+}
+
 /** Reads JSON where the route has a body schema, whatever the content type says; leaves the stream alone elsewhere. */
 export function addBodyParser(http: FastifyInstance): void {
   // One that is malformed Fastify would refuse with 415 whatever the route reads; `checkContentType` looks at it instead.
@@ -26,7 +33,9 @@ export function addBodyParser(http: FastifyInstance): void {
   http.addContentTypeParser('*', async (request: FastifyRequest, payload: IncomingMessage) => {
     if (request.routeOptions.schema?.body === undefined) return undefined;
     checkContentType(request);
-    const text = await readText(payload);
+    const bytes = await readAll(payload);
+    bodies.set(request.raw, bytes);
+    const text = bytes.toString('utf8');
     if (text.trim() === '') return undefined;
     try {
       return JSON.parse(text) as unknown;
@@ -44,7 +53,7 @@ function checkContentType({ headers, raw }: FastifyRequest): void {
   throw new EngineError('invalid', `Content-Type specified (${type}) must be 'application/json'`);
 }
 
-async function readText(payload: IncomingMessage): Promise<string> {
+async function readAll(payload: IncomingMessage): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let length = 0;
   // Its end must not close the connection, which still carries the refusal.
@@ -54,5 +63,5 @@ async function readText(payload: IncomingMessage): Promise<string> {
       throw new EngineError('tooLarge', `the body is larger than ${JSON_LIMIT_BYTES} bytes`);
     pieces.push(piece);
   }
-  return Buffer.concat(pieces).toString('utf8');
+  return Buffer.concat(pieces);
 }

@@ -1,0 +1,84 @@
+import { Type } from 'typebox';
+
+import { EngineError } from '../lib/errors.ts';
+import type { Plugins } from './plugins.ts';
+
+const Verdict = Type.Object({ Allow: Type.Optional(Type.Boolean()), Msg: Type.Optional(Type.String()) });
+
+/** What a client asks, as its plugins see it. */
+export type AuthorizedRequest = Readonly<{
+  /** The name in the client's certificate; empty without TLS. */
+  user: string;
+  method: string;
+  uri: string;
+  headers: Readonly<Record<string, string>>;
+  /** JSON; undefined where it is a stream, or has secrets. */
+  body: Buffer | undefined;
+  /** Of the client's chain, in PEM. */
+  certificates: readonly string[];
+}>;
+
+export type AuthorizedAnswer = Readonly<{
+  status: number;
+  headers: Readonly<Record<string, string>>;
+  /** Undefined where it is a stream. */
+  body: Buffer | undefined;
+}>;
+
+/**
+ * Asks the authorization plugins, one after the other, about every request and its answer: all of them have to agree. A
+ * plugin that does not answer refuses.
+ */
+export class Authorization {
+  readonly #plugins: Plugins;
+  readonly #names: readonly string[];
+
+  constructor(plugins: Plugins, names: readonly string[]) {
+    this.#plugins = plugins;
+    this.#names = [...new Set(names)];
+  }
+
+  /** At the daemon's start: a plugin that is not there would refuse everything. Throws `notFound` or `failed`. */
+  async check(): Promise<void> {
+    for (const name of this.#names) await this.#plugins.get(name, 'authz');
+  }
+
+  /** Throws `forbidden` with the plugin's message, or `failed`. */
+  async admit(request: AuthorizedRequest): Promise<void> {
+    for (const name of this.#names) await this.#ask(name, 'AuthZPlugin.AuthZReq', requestWire(request));
+  }
+
+  /** The same for the answer, before the client gets it; the last plugin is asked first, as in docker. */
+  async release(request: AuthorizedRequest, { status, headers, body }: AuthorizedAnswer): Promise<void> {
+    const wire = {
+      ...requestWire(request),
+      ResponseStatusCode: status,
+      ResponseHeaders: headers,
+      ...(body !== undefined && { ResponseBody: body.toString('base64') }),
+    };
+    for (const name of this.#names.toReversed()) await this.#ask(name, 'AuthZPlugin.AuthZRes', wire);
+  }
+
+  async #ask(name: string, method: string, wire: object): Promise<void> {
+    let verdict: { Allow?: boolean; Msg?: string };
+    try {
+      verdict = await (await this.#plugins.get(name, 'authz')).call(method, wire, Verdict);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new EngineError('failed', `plugin ${name} failed with error: ${reason}`, { cause: error });
+    }
+    if (verdict.Allow === true) return;
+    throw new EngineError('forbidden', `authorization denied by plugin ${name}: ${verdict.Msg ?? ''}`);
+  }
+}
+
+function requestWire({ user, method, uri, headers, body, certificates }: AuthorizedRequest): object {
+  return {
+    ...(user !== '' && { User: user, UserAuthNMethod: 'TLS' }),
+    RequestMethod: method,
+    RequestUri: uri,
+    RequestHeaders: headers,
+    ...(body !== undefined && { RequestBody: body.toString('base64') }),
+    ...(certificates.length > 0 && { RequestPeerCertificates: certificates }),
+  };
+}

@@ -1,0 +1,99 @@
+import { readFileSync } from 'node:fs';
+import type { ClientRequest, IncomingMessage } from 'node:http';
+
+import type { Clock } from '../lib/clock.ts';
+import { hasCode } from '../lib/errors.ts';
+import type { PluginAddress } from './find.ts';
+
+export type Answer = Readonly<{ status: number; text: string }>;
+
+type How = Readonly<{
+  clock: Clock;
+  /** For the whole answer of one attempt. */
+  timeoutMs: number;
+  /** How long a plugin that does not accept connections is tried again. */
+  patienceMs: number;
+}>;
+
+const MEDIA_TYPE = 'application/vnd.docker.plugins.v1.2+json';
+/** A plugin's answer is small; more than this is none. */
+const LARGEST_ANSWER = 16 * 1024 * 1024;
+const FIRST_DELAY_MS = 100;
+const LONGEST_DELAY_MS = 4000;
+/** The plugin has not seen the request: it starts, or is replaced. */
+const NOT_THERE = ['ENOENT', 'ECONNREFUSED', 'EAGAIN'];
+
+/** Asks a plugin: `POST /Method`, repeated while nobody listens at its address. Throws what the system says. */
+export async function callPlugin(address: PluginAddress, method: string, body: unknown, how: How): Promise<Answer> {
+  const text = JSON.stringify(body);
+  const end = how.clock.now().add({ milliseconds: how.patienceMs });
+  for (let delayMs = FIRST_DELAY_MS; ; delayMs = Math.min(delayMs * 2, LONGEST_DELAY_MS)) {
+    try {
+      return await ask(address, method, text, how);
+    } catch (error) {
+      const isOver = Temporal.Instant.compare(how.clock.now().add({ milliseconds: delayMs }), end) > 0;
+      if (isOver || !NOT_THERE.some((code) => hasCode(error, code))) throw error;
+    }
+    const { promise, resolve } = Promise.withResolvers<void>();
+    using _timer = how.clock.after(delayMs, resolve);
+    await promise;
+  }
+}
+
+async function ask(address: PluginAddress, method: string, text: string, { clock, timeoutMs }: How): Promise<Answer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  const request = open(address, method, text, (response) => {
+    readAll(response).then((read) => resolve({ status: response.statusCode ?? 0, text: read }), reject);
+  });
+  using _timer = clock.after(timeoutMs, () =>
+    request.destroy(new Error(`${method}: no answer within ${timeoutMs / 1000} seconds`)),
+  );
+  request.on('error', reject);
+  request.end(text);
+  return await promise;
+}
+
+function open(
+  address: PluginAddress,
+  method: string,
+  text: string,
+  answered: (response: IncomingMessage) => void,
+): ClientRequest {
+  const options = {
+    method: 'POST',
+    path: `/${method}`,
+    agent: false,
+    headers: { accept: MEDIA_TYPE, 'content-type': MEDIA_TYPE, 'content-length': Buffer.byteLength(text) },
+  } as const;
+  const http = process.getBuiltinModule('node:http');
+  if (address.kind === 'unix') return http.request({ ...options, socketPath: address.socketPath }, answered);
+  const { host, port, tls } = address;
+  if (tls === undefined) return http.request({ ...options, host, port }, answered);
+  return process.getBuiltinModule('node:https').request(
+    {
+      ...options,
+      host,
+      port,
+      rejectUnauthorized: tls.InsecureSkipVerify !== true,
+      ca: contentOf(tls.CAFile),
+      cert: contentOf(tls.CertFile),
+      key: contentOf(tls.KeyFile),
+    },
+    answered,
+  );
+}
+
+function contentOf(path = ''): Buffer | undefined {
+  return path === '' ? undefined : readFileSync(path);
+}
+
+async function readAll(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > LARGEST_ANSWER) throw new Error(`the plugin's answer has more than ${LARGEST_ANSWER} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}

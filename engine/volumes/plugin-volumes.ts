@@ -1,0 +1,119 @@
+import { Type, type TSchema, type Static } from 'typebox';
+
+import { EngineError } from '../lib/errors.ts';
+import type { Plugin, Plugins } from '../plugins/plugins.ts';
+import type { VolumeDriver, VolumeOptions } from './driver.ts';
+import type { Volume } from './store.ts';
+
+const Nothing = Type.Object({});
+const Place = Type.Object({ Mountpoint: Type.Optional(Type.String()) });
+const Got = Type.Object({
+  Volume: Type.Optional(
+    Type.Union([
+      Type.Object({
+        Name: Type.String(),
+        Mountpoint: Type.Optional(Type.String()),
+        Status: Type.Optional(Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()])),
+      }),
+      Type.Null(),
+    ]),
+  ),
+});
+const Capabilities = Type.Object({ Capabilities: Type.Object({ Scope: Type.Optional(Type.String()) }) });
+
+/** A list of volumes is not held up by a plugin that has gone. */
+const SHORT = { patienceMs: 2000 };
+
+/** Volumes that a plugin keeps: its protocol is that of docker's volume plugins. */
+export class PluginVolumes implements VolumeDriver {
+  readonly name: string;
+  readonly #plugins: Plugins;
+  #scope: 'local' | 'global' | undefined;
+
+  constructor(plugins: Plugins, name: string) {
+    this.#plugins = plugins;
+    this.name = name;
+  }
+
+  /** As the plugin says; known from its first answer on. */
+  get scope(): 'local' | 'global' {
+    return this.#scope ?? 'local';
+  }
+
+  check(_name: string, _options: VolumeOptions): void {
+    // The plugin knows what it takes.
+  }
+
+  /** One that the plugin has already is taken as it is. */
+  async create({ name, options = {} }: Volume): Promise<void> {
+    const plugin = await this.#plugin();
+    if (await isThere(plugin, name)) return;
+    await plugin.call('VolumeDriver.Create', { Name: name, Opts: options }, Nothing);
+  }
+
+  async remove({ name }: Volume, forget: () => void): Promise<void> {
+    const plugin = await this.#plugin();
+    if (await isThere(plugin, name)) await plugin.call('VolumeDriver.Remove', { Name: name }, Nothing);
+    forget();
+  }
+
+  needsMount(): boolean {
+    return true;
+  }
+
+  async mount({ name }: Volume, user: string): Promise<string> {
+    const { Mountpoint = '' } = await this.#call('VolumeDriver.Mount', { Name: name, ID: user }, Place);
+    if (Mountpoint !== '') return Mountpoint;
+    throw new EngineError('failed', `VolumeDriver.Mount: plugin "${this.name}" did not say where volume ${name} is`);
+  }
+
+  async unmount({ name }: Volume, user: string): Promise<void> {
+    await this.#call('VolumeDriver.Unmount', { Name: name, ID: user }, Nothing);
+  }
+
+  async path({ name }: Volume): Promise<string> {
+    const plugin = await this.#plugin(SHORT);
+    return (await plugin.call('VolumeDriver.Path', { Name: name }, Place, SHORT)).Mountpoint ?? '';
+  }
+
+  async status({ name }: Volume): Promise<Readonly<Record<string, unknown>> | undefined> {
+    const plugin = await this.#plugin(SHORT);
+    return (await plugin.call('VolumeDriver.Get', { Name: name }, Got, SHORT)).Volume?.Status ?? undefined;
+  }
+
+  /** The plugin outlives us, and knows its mounts. */
+  async reconcile(): Promise<void> {
+    await Promise.resolve();
+  }
+
+  async #call<T extends TSchema>(method: string, body: unknown, answer: T): Promise<Static<T>> {
+    return await (await this.#plugin()).call(method, body, answer);
+  }
+
+  async #plugin(limits: { patienceMs?: number } = {}): Promise<Plugin> {
+    const plugin = await this.#plugins.get(this.name, 'VolumeDriver', limits);
+    this.#scope ??= await scopeOf(plugin);
+    return plugin;
+  }
+}
+
+/** Older plugins do not know the question. */
+async function scopeOf(plugin: Plugin): Promise<'local' | 'global'> {
+  try {
+    const { Scope = '' } = (await plugin.call('VolumeDriver.Capabilities', {}, Capabilities)).Capabilities;
+    return Scope.toLowerCase() === 'global' ? 'global' : 'local';
+  } catch (error) {
+    if (error instanceof EngineError) return 'local';
+    throw error;
+  }
+}
+
+/** A plugin says no by an error. */
+async function isThere(plugin: Plugin, name: string): Promise<boolean> {
+  try {
+    return (await plugin.call('VolumeDriver.Get', { Name: name }, Got)).Volume?.Name === name;
+  } catch (error) {
+    if (error instanceof EngineError) return false;
+    throw error;
+  }
+}
