@@ -121,6 +121,16 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'Write the root file system of a container to an archive or stdout',
     load: async () => (await import('./containers/files.ts')).exportCommand,
   },
+  build: {
+    section: 'Images',
+    summary: 'Build an image of a Buildfile',
+    load: async () => (await import('./images/build.ts')).build,
+  },
+  commit: {
+    section: 'Images',
+    summary: 'Make an image of a container',
+    load: async () => (await import('./containers/commit.ts')).commit,
+  },
   import: {
     section: 'Images',
     summary: 'Make an image of the archive of a root file system',
@@ -267,7 +277,7 @@ export const GROUPS: Readonly<Record<string, { summary: string; commands: Readon
     summary: 'The commands for containers',
     commands: {
       ...asItself(
-        'attach cp create diff exec export kill logs pause port ps rename restart rm run start stats stop top unpause update wait',
+        'attach commit cp create diff exec export kill logs pause port ps rename restart rm run start stats stop top unpause update wait',
       ),
       ls: 'ps',
       list: 'ps',
@@ -278,7 +288,7 @@ export const GROUPS: Readonly<Record<string, { summary: string; commands: Readon
   image: {
     summary: 'The commands for images',
     commands: {
-      ...asItself('history import load pull push save tag'),
+      ...asItself('build history import load pull push save tag'),
       ls: 'images',
       list: 'images',
       rm: 'rmi',
@@ -315,9 +325,6 @@ export const GROUPS: Readonly<Record<string, { summary: string; commands: Readon
 
 /** Commands of docker that the engine does not have yet, each with an alternative. */
 export const NOT_YET: Readonly<Record<string, string>> = {
-  build:
-    'Build with another builder and load the result, such as: buildah build -t NAME . && buildah push NAME docker-archive:image.tar:NAME, then gantry load -i image.tar',
-  commit: 'Import a root file system instead: gantry import.',
   swarm: 'There is no cluster yet.',
   node: 'There is no cluster yet.',
   service: 'There is no cluster yet.',

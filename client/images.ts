@@ -77,6 +77,25 @@ export async function importImage(
   return last;
 }
 
+/** POST /build. `show` gets the texts of the steps, as they come. */
+export async function buildImage(
+  engine: Connection,
+  { query, headers, body }: { query: Query; headers: Record<string, string>; body?: Readable },
+  show: (text: string) => void,
+): Promise<void> {
+  const progress = await engine.stream('POST', '/build', { query, headers, ...(body !== undefined && { body }) });
+  await watch(progress, ({ stream, status, id }) => {
+    if (stream !== undefined) show(stream);
+    else if (status !== undefined) show(`${id === undefined ? '' : `${id}: `}${status}\n`);
+  });
+}
+
+/** POST /commit: makes an image of a container; returns its id. */
+export async function commitContainer(engine: Connection, query: Query): Promise<string> {
+  const { Id } = await engine.call<{ Id: string }>('POST', '/commit', { query });
+  return Id;
+}
+
 /** POST /images/create?fromImage=…: pulls an image, or all tags of a name without one. */
 export async function pullImage(
   engine: Connection,

@@ -7,14 +7,15 @@ import { EXIT, Exit } from '../exit-codes.ts';
 /** An archive that the system's tar writes, and how it ended. */
 export type LocalArchive = { stream: Readable; ended: Promise<void> };
 
-/** Packs `name` of a folder, under another name if given; `.` is the folder's content. */
+/** Packs `name` of a folder, under another name if given; `.` is the folder's content; `more`: words for tar. */
 export function packLocal(
   folder: string,
   name: string,
   newName: string | undefined,
   followLinks: boolean,
+  more: readonly string[] = [],
 ): LocalArchive {
-  const words = ['-c', '-C', folder, '--format=pax', '--sparse', '--numeric-owner', ...renaming(newName)];
+  const words = ['-c', '-C', folder, '--format=pax', '--sparse', '--numeric-owner', ...more, ...renaming(newName)];
   if (followLinks) words.push('--hard-dereference');
   const tar = spawn('tar', [...words, `--add-file=${name}`], { stdio: ['ignore', 'pipe', 'pipe'] });
   return { stream: tar.stdout, ended: ended(tar) };

@@ -76,9 +76,21 @@ export async function authHeader(image: string): Promise<Record<string, string>>
   const registry = registryOf(image);
   const login = await readLogin(registry);
   const value = login === undefined ? {} : { ...login, serveraddress: keyOf(registry) };
-  // In docker's alphabet, with padding.
-  const encoded = Buffer.from(JSON.stringify(value)).toString('base64').replaceAll('+', '-').replaceAll('/', '_');
-  return { 'X-Registry-Auth': encoded };
+  return { 'X-Registry-Auth': encoded(value) };
+}
+
+/** In docker's alphabet, with padding. */
+function encoded(value: object): string {
+  return Buffer.from(JSON.stringify(value)).toString('base64').replaceAll('+', '-').replaceAll('/', '_');
+}
+
+/** The header that carries all logins: a build may need images of several registries. */
+export async function allLogins(): Promise<Record<string, string>> {
+  const { auths = {}, credHelpers = {} } = await readConfig();
+  const names = [...new Set([...Object.keys(auths), ...Object.keys(credHelpers)])];
+  const logins = await Promise.all(names.map(async (name) => [name, await readLogin(name)] as const));
+  const known = logins.filter(([, login]) => login !== undefined);
+  return { 'X-Registry-Config': encoded(Object.fromEntries(known)) };
 }
 
 export function keyOf(registry: string): string {

@@ -148,7 +148,7 @@ function copyOf(line: Line, kind: 'copy' | 'add'): Omit<Copy, 'code' | 'number'>
   const chmod = flag(flags, 'chmod');
   return {
     kind,
-    sources: args.slice(0, -1),
+    sources: args.slice(0, -1).filter((source) => !heredocs.some(({ word }) => word === source)),
     destination: args.at(-1)!,
     from: flag(flags, 'from'),
     chown: flag(flags, 'chown'),

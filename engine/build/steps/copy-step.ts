@@ -64,7 +64,7 @@ async function sourcesOf(
   expand: (text: string) => string,
   resources: AsyncDisposableStack,
 ): Promise<Source[]> {
-  const words = step.sources.filter((source) => !step.heredocs.some(({ word }) => word === source));
+  const words = step.sources;
   const sources: Source[] = [];
   try {
     const plain = words.filter((word) => !(step.kind === 'add' && isUrl(word)));

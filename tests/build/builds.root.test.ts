@@ -1,0 +1,198 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, suite, test } from 'node:test';
+import { gzipSync, zstdCompressSync } from 'node:zlib';
+
+import { TarWriter } from '@gantry/testing/tar-writer.ts';
+import { TestEngine } from '@gantry/testing/test-engine.ts';
+
+import { build, contextOf, type Files } from './compared.ts';
+
+suite('builds', { concurrency: false }, () => {
+  let engine: TestEngine;
+  before(async () => {
+    engine = await TestEngine.start();
+  });
+  after(async () => await engine[Symbol.asyncDispose]());
+
+  async function said(file: string, files: Files = {}, query = ''): Promise<string> {
+    const { lines, message } = await build(engine, query, contextOf({ Dockerfile: file, ...files }));
+    return message ?? lines.map(({ stream = '', error = '' }) => stream + error).join('');
+  }
+
+  test('take here-documents as scripts, as parts of commands and as files', async () => {
+    const file = [
+      'FROM busybox',
+      'ENV NAME=me',
+      'RUN <<EOF',
+      'echo one',
+      'echo "two $NAME"',
+      'EOF',
+      'RUN cat <<EOF | tr a-z A-Z',
+      'upper',
+      'EOF',
+      'RUN <<SCRIPT',
+      '#!/bin/cat',
+      'shown as it is',
+      'SCRIPT',
+      'COPY <<EOF <<"RAW" /files/',
+      'hello $NAME "quoted"',
+      'EOF',
+      'raw $NAME',
+      'RAW',
+      'RUN cat /files/EOF /files/RAW',
+    ].join('\n');
+
+    const text = await said(file);
+
+    for (const line of ['one\n', 'two me\n', 'UPPER\n', 'shown as it is\n', 'hello me "quoted"\n', 'raw $NAME\n']) {
+      assert.ok(text.includes(line), `${line} in ${text}`);
+    }
+  });
+
+  test('mount caches, files and memory for a step, which leave nothing in the image', async () => {
+    const mounts = '--mount=type=cache,target=/cache --mount=target=/in,source=d --mount=type=tmpfs,target=/scratch';
+    const file = `FROM busybox\nARG N\nRUN ${mounts} cat /in/x; echo $N >> /cache/n; cat /cache/n; grep -c " /scratch tmpfs" /proc/mounts\nRUN ls -d /cache /in /scratch || true`;
+    const files = { 'd/x': 'bound\n' };
+
+    const first = await said(file, files, `buildargs=${encodeURIComponent('{"N":"first"}')}`);
+    const second = await said(file, files, `buildargs=${encodeURIComponent('{"N":"second"}')}`);
+
+    assert.match(first, /bound\nfirst\n1\n/);
+    assert.match(second, /bound\nfirst\nsecond\n1\n/);
+    assert.match(second, /ls: \/cache: No such file/);
+    const other = await said(file, { 'd/x': 'changed\n' }, `buildargs=${encodeURIComponent('{"N":"second"}')}`);
+    assert.match(other, /changed\n/);
+  });
+
+  test('set modes of what they copy', async () => {
+    const text = await said('FROM busybox\nCOPY --chmod=0750 d /d\nRUN stat -c "%a %n" /d/x', { 'd/x': 'x' });
+
+    assert.match(text, /750 \/d\/x\n/);
+  });
+
+  test('leave out stages that nobody needs, and build the others at the same time', async () => {
+    const file = [
+      'FROM busybox AS unneeded',
+      'RUN exit 1',
+      'FROM busybox AS one',
+      'RUN --mount=type=cache,target=/c touch /c/one; until test -e /c/two; do usleep 10000; done; echo > /1',
+      'FROM busybox AS two',
+      'RUN --mount=type=cache,target=/c touch /c/two; until test -e /c/one; do usleep 10000; done; echo > /2',
+      'FROM busybox',
+      'COPY --from=one /1 /',
+      'COPY --from=two /2 /',
+    ].join('\n');
+
+    const text = await said(file);
+
+    assert.match(text, /^Step 3\/9[\s\S]*Step 5\/9[\s\S]*Step 9\/9[\s\S]*Successfully built/);
+  });
+
+  test('take contexts of every compression', async () => {
+    const plain = contextOf({ Buildfile: 'FROM busybox\nCOPY x /\n', x: 'x' });
+    const forms = [
+      gzipSync(plain),
+      zstdCompressSync(plain),
+      execFileSync('xz', ['-c'], { input: plain }),
+      execFileSync('bzip2', ['-c'], { input: plain }),
+    ];
+
+    const results = [];
+    for (const form of forms) results.push(await build(engine, '', form)); // each from the cache of the one before
+
+    for (const { id } of results) assert.equal(id, results[0]!.id);
+    assert.ok(results[0]!.id);
+  });
+
+  test('refuse hostile contexts, and leave nothing of them', async () => {
+    const hostile = [
+      new TarWriter().add({ name: '../out', content: 'x' }).end(),
+      new TarWriter().add({ name: '/tmp/absolute', content: 'x' }).end(),
+      new TarWriter()
+        .add({ name: 'link', type: 'symlink', linkName: '/tmp' })
+        .add({ name: 'link/x', content: 'x' })
+        .end(),
+      contextOf({ Dockerfile: 'FROM busybox\n' }).subarray(0, 700),
+    ];
+
+    for (const context of hostile) assert.equal((await build(engine, '', context)).status, 400);
+
+    assert.equal(
+      existsSync(join(engine.dataRoot, 'builds')) ? readdirSync(join(engine.dataRoot, 'builds')).length : 0,
+      0,
+    );
+  });
+
+  test('follow links of a context only within it', async () => {
+    const files: Files = {
+      'etc/passwd': 'own\n',
+      absolute: { type: 'symlink', linkName: '/etc/passwd' },
+      climbing: { type: 'symlink', linkName: '../../../etc/passwd' },
+    };
+
+    const text = await said('FROM busybox\nCOPY absolute climbing /x/\nRUN cat /x/absolute /x/climbing', files);
+
+    assert.match(text, /own\nown\n/);
+  });
+
+  test('leave out what the ignore file names', async () => {
+    const files = {
+      '.buildignore': '# no\n**/*.log\n!keep/*.log\n/secret\nd?r\n',
+      'a.log': '',
+      'keep/b.log': '',
+      'deep/er/c.log': '',
+      'secret/x': '',
+      'dir/y': '',
+      'stays/z': '',
+    };
+
+    const text = await said('FROM busybox\nCOPY . /c\nRUN cd /c && find . -type f | sort | tr "\\n" " "', files);
+
+    assert.match(text, /\.\/\.buildignore \.\/Dockerfile \.\/keep\/b\.log \.\/stays\/z /);
+  });
+
+  test('end with their client at once', async () => {
+    const context = contextOf({ Dockerfile: 'FROM busybox\nRUN echo begun; sleep 1000\n' });
+    const stream = await engine.stream('POST', '/build', {
+      body: context,
+      headers: { 'Content-Type': 'application/x-tar' },
+    });
+    for await (const chunk of stream) if (String(chunk).includes('begun')) break;
+    stream.destroy();
+
+    await untilNoContainer(engine);
+
+    assert.equal(readdirSync(join(engine.dataRoot, 'builds')).length, 0);
+  });
+
+  test('of a killed daemon leave nothing', async () => {
+    const context = contextOf({ Dockerfile: 'FROM busybox\nRUN echo begun; sleep 1000\n' });
+    const stream = await engine.stream('POST', '/build', {
+      body: context,
+      headers: { 'Content-Type': 'application/x-tar' },
+    });
+    stream.on('error', () => undefined);
+    for await (const chunk of stream) if (String(chunk).includes('begun')) break;
+    await engine.kill();
+    await engine.startAgain();
+
+    await untilNoContainer(engine);
+
+    assert.equal(existsSync(join(engine.dataRoot, 'builds')), false);
+  });
+});
+
+async function untilNoContainer(engine: TestEngine): Promise<void> {
+  const deadline = Date.now() + 60_000;
+  for (;;) {
+    const { body } = await engine.get<unknown[]>('/containers/json?all=1');
+    const folder = join(engine.dataRoot, 'builds');
+    const left = existsSync(folder) ? readdirSync(folder).length : 0;
+    if (body.length === 0 && left === 0) return;
+    if (Date.now() > deadline) throw new Error(`${body.length} containers and ${left} folders are left`);
+    await new Promise<void>((resolve) => setTimeout(resolve, 50));
+  }
+}
