@@ -95,6 +95,7 @@ class Clients {
       async () => await this.#post(`${path}/update`, { CpuShares: 512 + seconds }),
       async () => await this.#exec(path, dice),
       async () => await this.#exec(path, dice),
+      async () => await this.#post(`/commit?container=${name}&repo=of-${name}&pause=${seconds}`),
       async () => await this.#read('POST', `${path}/wait`, dice),
       async () => await this.#read('GET', `${path}/logs?follow=1&stdout=1&stderr=1&tail=5`, dice),
       async () => await this.#read('GET', `${path}/stats`, dice),
