@@ -112,7 +112,7 @@ test('an authorization plugin is asked about each request and its answer, and re
   assert.equal((await engine.output(id)).stdout, 'streams pass\n');
   await engine.get(`/containers/${id}/json`); // has a short way of its own
   const last = plugin.calls.findLast(({ method }) => method === 'AuthZPlugin.AuthZReq')!.body;
-  assert.equal(last.RequestUri, `/containers/${id}/json`);
+  assert.equal(last.RequestUri, `/v1.24/containers/${id}/json`);
 });
 
 test('a daemon whose authorization plugin is not there does not start', () => {
