@@ -10,6 +10,7 @@ import type { Blobs } from './blobs.ts';
 import { COMMON, makeCommonLayer, OLD_COMMON } from './common-layer.ts';
 import { HostMounts, type Borrow } from './host-mounts.ts';
 import { openLayers, type Layer, type Owner } from './records.ts';
+import { SizeLimits } from './size-limits.ts';
 import { WritableLayers } from './writable-layers.ts';
 
 /** The parameters of an overlay mount; `lower` is relative to `base`, topmost first. */
@@ -31,6 +32,7 @@ export class Layers implements AsyncDisposable {
   readonly #blobs: Blobs;
   readonly #directory: string;
   readonly #writable: WritableLayers;
+  readonly #limits: SizeLimits;
   readonly #trash: Trash;
   readonly #layers;
   readonly #owners;
@@ -52,6 +54,8 @@ export class Layers implements AsyncDisposable {
     this.#trash = new Trash(join(this.#directory, TRASH), onFailure);
     this.#mounts.clear(WritableLayers.folder(dataRoot)); // before anything below it is removed
     this.#writable = new WritableLayers(dataRoot, onFailure);
+    const used = this.#owners.all().flatMap(({ project = [] }) => project);
+    this.#limits = new SizeLimits(this.#writable.trash, used);
   }
 
   /** The folder of all layers; `Layer.folder` is relative to it. */
@@ -81,17 +85,23 @@ export class Layers implements AsyncDisposable {
 
   /**
    * Creates a container's writable layer, and makes it an owner of the image's layers, which stay even when the image
-   * is removed by force.
+   * is removed by force. `limitBytes` is the most that the writable layer may hold, where `checkLimits` allows one.
    */
-  async prepare(containerId: string, imageId: string | undefined): Promise<void> {
+  async prepare(containerId: string, imageId: string | undefined, limitBytes?: number): Promise<void> {
     const top = imageId === undefined ? undefined : this.#ownerOf(imageId).top;
-    this.#owners.put({ owner: containerId, kind: 'container', top });
+    const limit = limitBytes === undefined ? undefined : this.#limits.plan(limitBytes);
+    this.#owners.put({ owner: containerId, kind: 'container', top, ...(limit && { project: limit.project }) });
     try {
-      this.#writable.make(containerId);
+      this.#writable.make(containerId, limit?.put);
     } catch (error) {
       await this.remove(containerId);
       throw error;
     }
+  }
+
+  /** Throws `invalid` where the file system cannot limit writable layers. */
+  checkLimits(): void {
+    this.#limits.check();
   }
 
   /** The overlay of the container's root file system. */
@@ -147,7 +157,15 @@ export class Layers implements AsyncDisposable {
   /** Removes a container's writable layer, its files in the background. May be called twice. */
   // oxlint-disable-next-line require-await -- a promise by contract, so that errors come one way
   async remove(containerId: string): Promise<void> {
-    this.#writable.remove(containerId, () => this.release(containerId));
+    this.#removeWritable(containerId);
+  }
+
+  #removeWritable(containerId: string): void {
+    const project = this.#owners.get(containerId)?.project;
+    this.#writable.remove(containerId, () => {
+      if (project !== undefined) this.#limits.forget(project);
+      this.release(containerId);
+    });
   }
 
   /** The size of the container's own files (−1 if unknown), and of its whole root file system. */
@@ -240,7 +258,7 @@ export class Layers implements AsyncDisposable {
   reconcile(containers: ReadonlySet<string>, images: ReadonlySet<string>, setAside: SetAside): void {
     for (const { owner, kind } of this.#owners.all()) {
       if ((kind === 'image' ? images : containers).has(owner)) continue;
-      if (kind === 'container') this.#orGoOn(owner, () => this.#writable.remove(owner, () => this.release(owner)));
+      if (kind === 'container') this.#orGoOn(owner, () => this.#removeWritable(owner));
       else this.release(owner);
     }
     for (const { chainId } of this.#layers.all()) this.#collect(chainId);

@@ -26,14 +26,22 @@ export class WritableLayers implements AsyncDisposable {
     this.#trash = new Trash(join(this.#directory, TRASH), onFailure);
   }
 
+  /** For folders that nobody misses. */
+  get trash(): string {
+    return join(this.#directory, TRASH);
+  }
+
   get directory(): string {
     return this.#directory;
   }
 
-  make(containerId: string): void {
+  /** `prepare` is called with the new folder before anything is in it. */
+  make(containerId: string, prepare: (folder: string) => void = () => undefined): void {
     const { upper, work, target } = this.places(containerId);
-    mkdirSync(join(this.#directory, containerId), { mode: 0o710 });
-    for (const folder of [upper, work, target]) mkdirSync(folder);
+    const folder = join(this.#directory, containerId);
+    mkdirSync(folder, { mode: 0o710 });
+    prepare(folder);
+    for (const part of [upper, work, target]) mkdirSync(part);
     // The mode of the container's root folder, set regardless of the daemon's umask.
     chmodSync(upper, 0o755);
   }

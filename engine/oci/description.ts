@@ -106,4 +106,6 @@ export type SpecDescription = Readonly<{
   readonlyPaths: readonly string[] | undefined;
   /** JSON of a filter, `unconfined`, or undefined for the usual one. */
   seccomp: string | undefined;
+  /** The usual filter keeps files in the project that limits their size. */
+  keepsProject: boolean;
 }>;

@@ -120,11 +120,11 @@ function rootPropagation(mounts: readonly DescribedMount[]): object {
 }
 
 function seccompOf(
-  { privileged, seccomp: wanted }: SpecDescription,
+  { privileged, seccomp: wanted, keepsProject }: SpecDescription,
   capabilities: readonly string[],
 ): SeccompFilter | undefined {
   if (privileged || wanted === 'unconfined') return undefined;
-  return wanted === undefined ? defaultSeccomp(capabilities) : customSeccomp(wanted, capabilities);
+  return wanted === undefined ? defaultSeccomp(capabilities, keepsProject) : customSeccomp(wanted, capabilities);
 }
 
 function namespaceList({ namespaces, ownCgroupNamespace }: SpecDescription): object[] {

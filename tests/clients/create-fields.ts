@@ -118,7 +118,7 @@ export const hostConfigFields: Readonly<Record<string, readonly Probe[]>> = {
     value(['seccomp=odd'], 'true', 'refused with another text'),
     value(['apparmor=odd', 'apparmor=unconfined'], 'true'),
   ],
-  StorageOpt: [value({ size: '1g' }), value({ odd: '1' })],
+  StorageOpt: [value({ size: '1g' }, undefined, 'refused as a bad parameter'), value({ odd: '1' })],
   Tmpfs: [value({ '/t': 'exec,size=1m' }, 'grep " /t " /proc/mounts | cut -d" " -f4'), value({ t: '' })],
   UTSMode: [value('host'), value('odd')],
   UsernsMode: [value('host'), value('odd', undefined, 'refused at once')],

@@ -23,6 +23,7 @@ import { checkAgainstModes, commandOf, completeConfig } from '../settings/contai
 import { containerName } from '../settings/container-name.ts';
 import type { HostConfigBody } from '../settings/host-config/host-config-schema.ts';
 import { completeHostConfig } from '../settings/host-config/host-config.ts';
+import { writableLimit } from '../settings/host-config/writable-limit.ts';
 import { withoutUnsupported } from '../settings/limits/supported-limits.ts';
 import { requestedMounts, withSource } from '../settings/mounts/requested-mounts.ts';
 import { copyUpVolumes } from '../settings/mounts/volume-copy-up.ts';
@@ -73,6 +74,8 @@ export async function createContainer(
   const hostname = hostConfig.NetworkMode === 'host' ? hostName() : '';
   const config = completeConfig(id, body, image.config, hostname);
   const { path, args } = commandOf(config);
+  const limitBytes = writableLimit(hostConfig.StorageOpt);
+  if (limitBytes !== undefined) engine.layers.checkLimits();
   checkUser({ user: config.User, groupAdd: hostConfig.GroupAdd ?? [] });
   const requested = requestedMounts(engine, hostConfig, Object.keys(config.Volumes ?? {}));
 
@@ -102,7 +105,7 @@ export async function createContainer(
     logPath: logDriver(hostConfig.LogConfig.Type).path?.(containerFolder(engine.config, id), id) ?? '',
   };
   checkAttributes(described);
-  await engine.layers.prepare(id, image.id);
+  await engine.layers.prepare(id, image.id, limitBytes);
   undo.defer(async () => await engine.layers.remove(id));
   await copyUpVolumes(engine, described);
   const container = insert(engine, described, name);

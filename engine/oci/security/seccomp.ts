@@ -1,5 +1,6 @@
 import { arch, constants, release } from 'node:os';
 
+import { FS_IOC_FSSETXATTR } from '../../host/files/project-quota.ts';
 import { compileSeccomp, type SeccompArgument, type SeccompFilter, type SeccompRule } from '../../host/seccomp.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { ALWAYS, NAMESPACE_FLAGS, PERSONALITIES, WITH_CAPABILITY } from './seccomp-profile.ts';
@@ -35,12 +36,15 @@ const ARCHITECTURES = [
 const made = new Map<string, SeccompFilter>();
 const compiled = new WeakMap<SeccompFilter, Buffer | undefined>();
 
-/** The default filter for a container with these capabilities, in the form of the OCI runtime specification. */
-export function defaultSeccomp(capabilities: readonly string[]): SeccompFilter {
-  const key = capabilities.toSorted().join();
+/**
+ * The default filter for a container with these capabilities, in the form of the OCI runtime specification; `keepsProject`
+ * refuses to take files out of the project whose quota limits them.
+ */
+export function defaultSeccomp(capabilities: readonly string[], keepsProject = false): SeccompFilter {
+  const key = [...capabilities.toSorted(), ...(keepsProject ? ['keepsProject'] : [])].join();
   const known = made.get(key);
   if (known !== undefined) return known;
-  const filter = toOci(dockerdsProfile(capabilities), capabilities);
+  const filter = toOci(dockerdsProfile(capabilities, keepsProject), capabilities);
   made.set(key, filter);
   return filter;
 }
@@ -71,9 +75,10 @@ const allow = (names: readonly string[], args?: SeccompArgument[]): Rule => ({
   ...(args !== undefined && { args }),
 });
 /** What is not named is refused with EPERM; what is newer than all that is named, as if the kernel did not have it. */
-function dockerdsProfile(capabilities: readonly string[]): Profile {
+function dockerdsProfile(capabilities: readonly string[], keepsProject: boolean): Profile {
   const granted = Object.entries(WITH_CAPABILITY).filter(([capability]) => capabilities.includes(capability));
   const allowed = new Set([...ALWAYS, ...granted.flatMap(([, names]) => names)]);
+  if (keepsProject) allowed.delete('ioctl');
   return {
     defaultAction: 'SCMP_ACT_ERRNO',
     archMap: ARCHITECTURES,
@@ -81,8 +86,18 @@ function dockerdsProfile(capabilities: readonly string[]): Profile {
       allow([...allowed]),
       ...PERSONALITIES.map((value) => allow(['personality'], [{ index: 0, value, op: 'SCMP_CMP_EQ' }])),
       ...(allowed.has('clone') ? [] : cloneWithoutNamespaces()),
+      ...(keepsProject ? ioctlBut(FS_IOC_FSSETXATTR) : []),
     ],
   };
+}
+
+/** A request is 32 bits of a 64-bit argument: it is another one when any of these bits differs. */
+function ioctlBut(request: number): Rule[] {
+  return Array.from({ length: 32 }, (_, bit) => {
+    const mask = 2 ** bit;
+    const isSet = Math.floor(request / mask) % 2 === 1;
+    return allow(['ioctl'], [{ index: 1, value: mask, valueTwo: isSet ? 0 : mask, op: 'SCMP_CMP_MASKED_EQ' }]);
+  });
 }
 
 /** clone3 has its flags in memory, where no filter can look: the C library takes clone then. */

@@ -1,6 +1,7 @@
 import type { ProcessDescription, SpecDescription, Ulimits, WantedCapabilities } from '../../../oci/description.ts';
 import type { ContainerUser } from '../../../oci/user.ts';
 import type { HostConfig } from '../../settings/host-config/host-config-schema.ts';
+import { writableLimit } from '../../settings/host-config/writable-limit.ts';
 import { securityOptions } from '../../settings/security-option.ts';
 import type { Container } from '../../store.ts';
 import { limitsOf } from '../limits-of.ts';
@@ -71,6 +72,7 @@ export function describeContainer(container: Container, around: Around): SpecDes
     maskedPaths: hostConfig.MaskedPaths ?? undefined,
     readonlyPaths: hostConfig.ReadonlyPaths ?? undefined,
     seccomp: securityOptions(hostConfig).seccomp || undefined,
+    keepsProject: writableLimit(hostConfig.StorageOpt) !== undefined,
   };
 }
 

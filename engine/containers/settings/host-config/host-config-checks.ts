@@ -11,6 +11,7 @@ import { checkLimits } from '../limits/limits.ts';
 import { checkedDestination } from '../mounts/mount-points.ts';
 import { securityOptions } from '../security-option.ts';
 import type { HostConfig } from './host-config-schema.ts';
+import { writableLimit } from './writable-limit.ts';
 
 type Around = Readonly<{ usesCgroups2: boolean; cgroupDriver: CgroupDriver | undefined }>;
 
@@ -94,11 +95,5 @@ function checkSecurity({ SecurityOpt, StorageOpt, Isolation, ...more }: HostConf
     !['', 'default'].includes(Isolation.toLowerCase()),
     `Invalid isolation: "${Isolation}" - linux only supports 'default'`,
   );
-  for (const key of Object.keys(StorageOpt ?? {})) {
-    const reason =
-      key === 'size'
-        ? "--storage-opt is supported only for overlay over xfs with 'pquota' mount option"
-        : `Unknown option ${key}`;
-    throw new EngineError('failed', reason);
-  }
+  writableLimit(StorageOpt);
 }
