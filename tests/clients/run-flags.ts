@@ -51,7 +51,6 @@ const noIPv6 = chosen('published ports are IPv4', 'code', 'stdout', 'stderr', 'i
 const noMtab = chosen('no /etc/mtab where the image has none', 'stdout');
 const noFolder = chosen('the working directory is made at the start', 'stderr', 'inspect');
 const noLabels = chosen('there is no SELinux to disable', 'HostConfig.SecurityOpt');
-const noOptions = chosen('no options of the local driver', 'code', 'stdout', 'stderr', 'inspect');
 const linkOrder = chosen('the state is looked at before the network', 'stderr', 'State', 'NetworkSettings');
 /** dockerd 20.10 knows no weights of BFQ on version 1 of cgroups. */
 const bfqWeights = existsSync('/sys/fs/cgroup/blkio/blkio.bfq.io_serviced')
@@ -181,7 +180,7 @@ export const runFlags: Readonly<Record<string, readonly Row[]>> = {
     made('--mount dst=/m'),
     made('--mount type=volume,src=labelled,dst=/m,volume-label=a=b'),
     made('--mount type=volume,src=driven3,dst=/m,volume-driver=local'),
-    made('--mount type=volume,src=optioned,dst=/m,volume-opt=type=tmpfs,volume-opt=device=tmpfs', noOptions),
+    made('--mount type=volume,src=optioned,dst=/m,volume-opt=type=tmpfs,volume-opt=device=tmpfs'),
     made('--mount type=volume,src=a/b,dst=/m'),
     made('--mount type=volume,src=/abs,dst=/m'),
     row('--mount type=tmpfs,dst=/m,tmpfs-size=1m,tmpfs-mode=0700', `${mounted('/m')}; ls -ld /m | cut -c1-10`),
