@@ -26,6 +26,9 @@ export type PluginAddress = Readonly<
   | { kind: 'tcp'; host: string; port: number; tls: Static<typeof JsonPlugin>['TLSConfig'] }
 >;
 
+/** No path, which could lead out of the folders, and with its extension no longer than a file's name may be. */
+const NAME = /^\w[\w.:-]{0,249}$/;
+
 const EXTENSIONS = ['.sock', '.spec', '.json'] as const;
 
 /**
@@ -33,7 +36,7 @@ const EXTENSIONS = ['.sock', '.spec', '.json'] as const;
  * `NAME.json`, each also in a folder `NAME`; sockets first. Throws `failed` for a file that cannot be understood.
  */
 export function findPlugin(folders: readonly string[], name: string): PluginAddress | undefined {
-  if (!/^[\w][\w.:-]*$/.test(name)) return undefined; // no path: it leads out of the folders
+  if (!NAME.test(name)) return undefined;
   for (const extension of EXTENSIONS) {
     for (const folder of folders) {
       for (const path of [join(folder, name + extension), join(folder, name, name + extension)]) {

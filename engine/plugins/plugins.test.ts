@@ -34,7 +34,8 @@ test('plugins are found as files of every kind, sockets first, also in a folder 
   assert.deepEqual(findPlugin(folders, 'c'), { kind: 'unix', socketPath: '/somewhere/c.sock' });
   const tls = { InsecureSkipVerify: true };
   assert.deepEqual(findPlugin(folders, 'd'), { kind: 'tcp', host: '::1', port: 8443, tls });
-  for (const name of ['e', 'f', 'g', '../a', '']) assert.equal(findPlugin(folders, name), undefined);
+  for (const name of ['e', 'f', 'g', '../a', '', 'x'.repeat(250), 'x'.repeat(5000)])
+    assert.equal(findPlugin(folders, name), undefined);
   assert.deepEqual(pluginNames([...folders, '/nowhere']), ['a', 'b', 'c', 'd', 'e']);
 });
 
