@@ -29,7 +29,8 @@ export function projectOf(folder: string): number {
 export function setProject(folder: string, project: number): void {
   onFolder(folder, (fd) => {
     const attributes = attributesOf(fd, folder);
-    attributes.writeUInt32LE(attributes.readUInt32LE(ATTRIBUTES.flags) | INHERIT_PROJECT, ATTRIBUTES.flags);
+    const flags = attributes.readUInt32LE(ATTRIBUTES.flags) | INHERIT_PROJECT;
+    attributes.writeUInt32LE(flags >>> 0, ATTRIBUTES.flags); // the highest bit is one of them
     attributes.writeUInt32LE(project, ATTRIBUTES.project);
     check(ioctl(fd, FS_IOC_FSSETXATTR, attributes), 'ioctl', ['FS_IOC_FSSETXATTR', folder, project]);
   });
