@@ -192,7 +192,9 @@ mv /deep/c /deep/b/${part}/c; mv /deep/b /deep/a/${part}/b`;
     const id = await engine.create(['true'], { HostConfig: { Binds: ['files:/v'] } }, 'told');
     const since = Date.now() / 1000;
     await archive(id, '/v');
-    const answer = await engine.get(`/events?since=${since}&until=${Date.now() / 1000 + 1}`);
+    // The creation can be of the same millisecond.
+    const filters = encodeURIComponent(JSON.stringify({ container: [id], event: ['archive-path'] }));
+    const answer = await engine.get(`/events?since=${since}&until=${Date.now() / 1000 + 1}&filters=${filters}`);
 
     const lines = answer.raw.toString().trim().split('\n');
     const events = lines.map((line) => JSON.parse(line) as { Action: string; Actor: object });

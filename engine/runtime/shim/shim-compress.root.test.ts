@@ -7,6 +7,8 @@ import { gunzipSync } from 'node:zlib';
 
 import { OUTPUT, payload, seen, TestBundle } from '@gantry/testing/test-bundle.ts';
 
+import { hasCode } from '../../lib/errors.ts';
+
 const LOG = { maxBytes: 50_000, maxFiles: 20, compress: true };
 
 function numbers(from: number, to: number): string {
@@ -22,11 +24,23 @@ function linesOf(text: string): string {
   return lines.map((line) => (JSON.parse(line) as { log: string }).log).join('');
 }
 
-/** All but the present file, when each is compressed. */
-async function compressed(bundle: TestBundle): Promise<string[]> {
+/** Its text; empty while a rotation is about to give the next file its name. */
+function presentFile({ logPath }: TestBundle): string {
+  try {
+    return readFileSync(logPath, 'utf8');
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return '';
+    throw error;
+  }
+}
+
+/** All but the present file, when the present one ends with `last` and each other is compressed. */
+async function compressed(bundle: TestBundle, last: string): Promise<string[]> {
   const deadline = Date.now() + 120_000;
   const isLeft = (name: string): boolean => name !== basename(bundle.logPath) && !/\.\d+\.gz$/.test(name);
-  while (filesOf(bundle).some(isLeft)) {
+  const isWritten = (): boolean => linesOf(presentFile(bundle)).endsWith(`${last}\n`);
+  // In this order: after the last line nothing more is rotated.
+  while (!isWritten() || filesOf(bundle).some(isLeft)) {
     assert.ok(Date.now() < deadline, filesOf(bundle).join());
     await setTimeout(20);
   }
@@ -41,7 +55,7 @@ test('rotated files are compressed, and who attaches to the log gets their lines
   await shim.start();
   await seen(live, 'ready');
 
-  const packed = await compressed(bundle);
+  const packed = await compressed(bundle, 'ready');
   const logged = await payload(await bundle.attach(shim, { ...OUTPUT, logs: true, stream: false }));
 
   const kept = [
@@ -62,7 +76,7 @@ test('files beyond the wanted number go, compressed or not', async () => {
   await shim.start();
   await seen(live, '7000');
 
-  const packed = await compressed(bundle);
+  const packed = await compressed(bundle, '7000');
 
   assert.equal(packed.length, 2);
   const kept = [
@@ -85,7 +99,7 @@ test('what a shim that was killed has left by half is compressed by the next one
   const live = await bundle.attach(shim, { ...OUTPUT, stdin: true });
   await shim.start();
 
-  assert.deepEqual(await compressed(bundle), [`${bundle.logPath}.1.gz`]);
+  assert.deepEqual(await compressed(bundle, '2'), [`${bundle.logPath}.1.gz`]);
   assert.equal(gunzipSync(readFileSync(`${bundle.logPath}.1.gz`)).toString(), entry);
   live.end('\n');
   await shim.exited;
