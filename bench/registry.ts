@@ -18,7 +18,7 @@ import { promisify } from 'node:util';
 import type { Api } from '@gantry/testing/api.ts';
 import { imageArchive } from '@gantry/testing/busybox-image.ts';
 import { Dockerd, unmountBelow } from '@gantry/testing/dockerd.ts';
-import { Registries } from '@gantry/testing/registries.ts';
+import { Registries } from '@gantry/testing/registries/registries.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { median } from './measure.ts';

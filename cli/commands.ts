@@ -94,7 +94,7 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   stats: {
     section: 'Containers',
     summary: 'Show what containers use, again and again',
-    load: async () => (await import('./containers/stats.ts')).stats,
+    load: async () => (await import('./containers/stats/stats.ts')).stats,
   },
   update: {
     section: 'Containers',

@@ -143,7 +143,7 @@ bool was_oom_killed(void);
 void forget_last_run(void);
 bool write_status(const char *text);
 
-/* log.c: the json-file log */
+/* log/log.c: the json-file log */
 struct generation { /* one file of it; rotation starts a new one, clients that still read the old one keep it open */
     int fd;
     off_t end;
@@ -163,12 +163,12 @@ void let_go(struct generation *generation);
 bool log_is_held_up(void);
 void rotated_name(char *name, int number, const char *ending);
 
-/* compress.c: rotated files */
+/* log/compress.c: rotated files */
 void compress_rotated(void);
 bool compressor_ended(pid_t pid, int status);
 int unpacked(int packed); /* -1: it cannot be read */
 
-/* json.c: the text of log entries, before it is written */
+/* log/json.c: the text of log entries, before it is written */
 #define ATTRIBUTES_LIMIT (100 * 1024)
 #define ENTRY_LIMIT (LINE_LIMIT * 8 + ATTRIBUTES_LIMIT + 512) /* all escaped, and once more as base64 */
 #define JSON_BATCH (64 * 1024)
@@ -180,7 +180,7 @@ bool put_escaped(const unsigned char *s, size_t length);
 void put_base64(const unsigned char *s, size_t length);
 size_t whole_sequences(const unsigned char *s, size_t length);
 
-/* clients.c: connections */
+/* clients/clients.c: connections */
 struct client {
     struct watch watch; /* first: a watch is its client */
     enum { HANDSHAKE, CONTROL, ATTACHED } kind;
@@ -205,7 +205,7 @@ bool has_clients(bool control);
 void tell_controls(const char *text);
 void client_attach(struct client *client, bool logs);
 
-/* client-output.c: what one of them has not taken yet */
+/* clients/client-output.c: what one of them has not taken yet */
 void client_tell(struct client *client, const char *text);
 size_t client_room(const struct client *client);
 void client_queue(struct client *client, enum stream stream, const unsigned char *bytes, size_t length, bool push);
@@ -218,7 +218,7 @@ extern bool released;
 void handle_line(struct client *client);
 void greet_control(struct client *client);
 
-/* replay.c */
+/* clients/replay.c */
 bool replay(struct client *client);
 void end_replays(void);
 

@@ -7,7 +7,7 @@ import type { NetworkWire } from '@gantry/engine/networks/schema.ts';
 import type { Api } from '@gantry/testing/api.ts';
 import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
 import { Dockerd } from '@gantry/testing/dockerd.ts';
-import { becomeTestHost } from '@gantry/testing/network-host.ts';
+import { becomeTestHost } from '@gantry/testing/networks/network-host.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const machine = becomeTestHost();

@@ -7,8 +7,8 @@ import type { Inspect } from '@gantry/engine/containers/schema.ts';
 import type { Api } from '@gantry/testing/api.ts';
 import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
 import { Dockerd } from '@gantry/testing/dockerd.ts';
-import { becomeTestHost, HOST_IP, OUTSIDE_IP } from '@gantry/testing/network-host.ts';
-import { Peer } from '@gantry/testing/peer.ts';
+import { becomeTestHost, HOST_IP, OUTSIDE_IP } from '@gantry/testing/networks/network-host.ts';
+import { Peer } from '@gantry/testing/networks/peer.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 /** A container of one of the daemons, with somebody in its network namespace who serves on TCP port 80 and UDP 53. */

@@ -7,7 +7,7 @@ import { after, before, suite, test } from 'node:test';
 import { promisify } from 'node:util';
 
 import { gantry, ownClient } from '@gantry/testing/own-client.ts';
-import { Registries } from '@gantry/testing/registries.ts';
+import { Registries } from '@gantry/testing/registries/registries.ts';
 import { TarWriter } from '@gantry/testing/tar-writer.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 

@@ -1,7 +1,7 @@
 import type { Config } from '../config/daemon-config.ts';
 import type { Engine } from '../engine.ts';
 import type { Events } from '../events/events.ts';
-import { hostAndPath, parseReference, withDefaultTag } from '../images/reference.ts';
+import { hostAndPath, parseReference, withDefaultTag } from '../images/names/reference.ts';
 import type { Image, ImageStore } from '../images/store.ts';
 import { pullImages } from '../images/transfers/pull.ts';
 import { EngineError } from '../lib/errors.ts';

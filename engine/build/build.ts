@@ -1,10 +1,10 @@
 import { expandWord, variablesOf } from '../buildfile/expand.ts';
 import type { Plan, Stage } from '../buildfile/stages.ts';
 import type { Engine } from '../engine.ts';
+import { familiarReference } from '../images/names/reference.ts';
+import { giveName } from '../images/names/tag.ts';
 import type { Report } from '../images/progress.ts';
-import { familiarReference } from '../images/reference.ts';
 import type { Image } from '../images/store.ts';
-import { giveName } from '../images/tag.ts';
 import { EngineError } from '../lib/errors.ts';
 import { shortId } from '../lib/ids.ts';
 import { baseImage } from './base-images.ts';

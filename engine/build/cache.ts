@@ -1,5 +1,5 @@
-import type { RunConfig } from '../images/run-config.ts';
-import { runConfigOf } from '../images/run-config.ts';
+import type { RunConfig } from '../images/configuration/run-config.ts';
+import { runConfigOf } from '../images/configuration/run-config.ts';
 import type { Image, ImageStore } from '../images/store.ts';
 
 /**

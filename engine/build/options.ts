@@ -1,5 +1,5 @@
 import type { HostConfigBody } from '../containers/settings/host-config/host-config-schema.ts';
-import { familiarReference, parseReference, withDefaultTag, type Reference } from '../images/reference.ts';
+import { familiarReference, parseReference, withDefaultTag, type Reference } from '../images/names/reference.ts';
 import { EngineError } from '../lib/errors.ts';
 import { credentialsIn, type Credentials } from '../registry/auth/credentials.ts';
 import type { GivenArgs } from './build-args.ts';

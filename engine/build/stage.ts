@@ -4,7 +4,7 @@ import { expandToWords, expandWord, variablesOf } from '../buildfile/expand.ts';
 import { isSetting, type Setting, type Step } from '../buildfile/instruction.ts';
 import { readTrigger } from '../buildfile/read-instruction.ts';
 import type { Stage } from '../buildfile/stages.ts';
-import { EMPTY_CONFIG, runConfigOf, type RunConfig } from '../images/run-config.ts';
+import { EMPTY_CONFIG, runConfigOf, type RunConfig } from '../images/configuration/run-config.ts';
 import type { Image } from '../images/store.ts';
 import { EngineError } from '../lib/errors.ts';
 import { shortId } from '../lib/ids.ts';

@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 
 import type { Healthcheck } from '../containers/settings/container-config-schema.ts';
-import type { RunConfig } from '../images/run-config.ts';
+import type { RunConfig } from '../images/configuration/run-config.ts';
 import { EngineError } from '../lib/errors.ts';
 import { goDurationText } from '../lib/go-duration.ts';
 import { signalNumber } from '../lib/signal-number.ts';

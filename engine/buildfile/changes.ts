@@ -1,4 +1,4 @@
-import type { RunConfig } from '../images/run-config.ts';
+import type { RunConfig } from '../images/configuration/run-config.ts';
 import { EngineError } from '../lib/errors.ts';
 import { applySetting, type Settings } from './apply-setting.ts';
 import { expandStep } from './expand-instruction.ts';

@@ -6,7 +6,7 @@ import { buffer } from 'node:stream/consumers';
 import { after, before, suite, test } from 'node:test';
 
 import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
-import { Registries } from '@gantry/testing/registries.ts';
+import { Registries } from '@gantry/testing/registries/registries.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { ENDPOINTS } from './endpoints.ts';

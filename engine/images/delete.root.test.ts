@@ -6,9 +6,9 @@ import { TarWriter } from '@gantry/testing/tar-writer.ts';
 import { TestImages } from '@gantry/testing/test-images.ts';
 
 import { deleteImage } from './delete.ts';
-import { parseReference } from './reference.ts';
+import { parseReference } from './names/reference.ts';
+import { tagImage } from './names/tag.ts';
 import type { Image } from './store.ts';
-import { tagImage } from './tag.ts';
 
 const CONTAINER = 'c0ffee'.padEnd(64, '0');
 const GENTLE = { force: false, noprune: false };

@@ -3,7 +3,7 @@ import type { Events } from '../events/events.ts';
 import { EngineError } from '../lib/errors.ts';
 import { shortId } from '../lib/ids.ts';
 import { emitImageEvent } from './event.ts';
-import { familiarReference, parseReference, withDefaultTag, type Reference } from './reference.ts';
+import { familiarReference, parseReference, withDefaultTag, type Reference } from './names/reference.ts';
 import type { Image, ImageStore } from './store.ts';
 import type { ImageUsage } from './usage.ts';
 

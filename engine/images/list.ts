@@ -1,6 +1,6 @@
 import { booleanFilter, labelsMatch, type Filters } from '../http/values/filters.ts';
-import { nameFilter } from './name-pattern.ts';
-import { familiarReference } from './reference.ts';
+import { nameFilter } from './names/name-pattern.ts';
+import { familiarReference } from './names/reference.ts';
 import type { Image, ImageStore } from './store.ts';
 
 type Needs = { images: ImageStore };

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 
 import type { Layer } from '../layers/records.ts';
+import type { HistoryStep } from './configuration/history.ts';
+import { EMPTY_CONFIG } from './configuration/run-config.ts';
 import type { Removal } from './delete.ts';
-import type { HistoryStep } from './history.ts';
 import type { Listed } from './list.ts';
-import { EMPTY_CONFIG } from './run-config.ts';
 import type * as wire from './schema.ts';
 import type { Image } from './store.ts';
 

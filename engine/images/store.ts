@@ -1,10 +1,10 @@
 import type { Database } from '../db/database.ts';
 import type { Layers } from '../layers/layers.ts';
 import { EngineError } from '../lib/errors.ts';
-import type { HistoryEntry, ImageConfig } from './image-config.ts';
-import { parseImage } from './image-json.ts';
+import type { HistoryEntry, ImageConfig } from './configuration/image-config.ts';
+import { parseImage } from './configuration/image-json.ts';
+import { familiarReference, parseReference, withDefaultTag, type Reference } from './names/reference.ts';
 import { openImages, type ImageRecord } from './records.ts';
-import { familiarReference, parseReference, withDefaultTag, type Reference } from './reference.ts';
 
 export type Image = Readonly<{
   /** Digest of the configuration: `sha256:…`. */

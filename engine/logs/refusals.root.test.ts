@@ -3,7 +3,7 @@ import { after, before, test } from 'node:test';
 
 import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
 import { Dockerd } from '@gantry/testing/dockerd.ts';
-import { NO_NETWORK, NO_NETWORK_DOCKERD, OWN_NETNS } from '@gantry/testing/log-receivers.ts';
+import { NO_NETWORK, NO_NETWORK_DOCKERD, OWN_NETNS } from '@gantry/testing/receivers/log-receivers.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const DEFAULTS = ['--log-opt', 'max-size=1m', '--log-opt', 'cache-max-size=7m'];

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { becomeTestHost, TestDaemon } from '@gantry/testing/network-host.ts';
+import { becomeTestHost, TestDaemon } from '@gantry/testing/networks/network-host.ts';
 
 import { parseFilters } from '../http/values/filters.ts';
 import { closeSandbox } from './endpoints/sandbox.ts';

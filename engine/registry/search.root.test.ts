@@ -4,7 +4,7 @@ import { after, before, suite, test } from 'node:test';
 
 import { Dockerd } from '@gantry/testing/dockerd.ts';
 import { gantry } from '@gantry/testing/own-client.ts';
-import { Registries } from '@gantry/testing/registries.ts';
+import { Registries } from '@gantry/testing/registries/registries.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const INDEX = '127.0.0.1:5010';

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 
 import { busyboxArchive, imageArchive } from '@gantry/testing/busybox-image.ts';
 import { gantry } from '@gantry/testing/own-client.ts';
-import { Registries } from '@gantry/testing/registries.ts';
+import { Registries } from '@gantry/testing/registries/registries.ts';
 import { TarWriter } from '@gantry/testing/tar-writer.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 

@@ -1,6 +1,6 @@
 import { mergeConfig } from '../../containers/commit/merge-config.ts';
 import { createContainer } from '../../containers/lifecycle/create.ts';
-import { EMPTY_CONFIG, runConfigOf, type RunConfig } from '../../images/run-config.ts';
+import { EMPTY_CONFIG, runConfigOf, type RunConfig } from '../../images/configuration/run-config.ts';
 import { commitLayer } from '../../layers/commit.ts';
 import { newId, shortId } from '../../lib/ids.ts';
 import type { StageState } from '../stage.ts';

@@ -1,5 +1,5 @@
-import { childImage } from '../../images/child-image.ts';
-import type { RunConfig } from '../../images/run-config.ts';
+import { childImage } from '../../images/configuration/child-image.ts';
+import type { RunConfig } from '../../images/configuration/run-config.ts';
 import type { Layer } from '../../layers/records.ts';
 import type { StageState } from '../stage.ts';
 

@@ -1,10 +1,10 @@
 import { applyChanges } from '../../buildfile/changes.ts';
 import type { Database } from '../../db/database.ts';
-import { childImage } from '../../images/child-image.ts';
-import { familiarReference, type Reference } from '../../images/reference.ts';
-import { runConfigOf } from '../../images/run-config.ts';
+import { childImage } from '../../images/configuration/child-image.ts';
+import { runConfigOf } from '../../images/configuration/run-config.ts';
+import { familiarReference, type Reference } from '../../images/names/reference.ts';
+import { giveName } from '../../images/names/tag.ts';
 import type { Image, ImageStore } from '../../images/store.ts';
-import { giveName } from '../../images/tag.ts';
 import type { Blobs } from '../../layers/blobs.ts';
 import { commitLayer } from '../../layers/commit.ts';
 import type { Layers } from '../../layers/layers.ts';

@@ -1,4 +1,4 @@
-import { runConfigOf, type RunConfig } from '../../images/run-config.ts';
+import { runConfigOf, type RunConfig } from '../../images/configuration/run-config.ts';
 
 type Maps = Readonly<Record<string, object>>;
 

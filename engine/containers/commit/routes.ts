@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 
 import type { Engine } from '../../engine.ts';
-import { parseImportName } from '../../images/reference.ts';
+import { parseImportName } from '../../images/names/reference.ts';
 import { ContainerConfigBody } from '../settings/container-config-schema.ts';
 import { commitContainer } from './commit.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import type { ImageConfig } from '../../images/image-config.ts';
+import type { ImageConfig } from '../../images/configuration/image-config.ts';
 import type { ContainerConfigBody } from './container-config-schema.ts';
 import { commandOf, completeConfig } from './container-config.ts';
 

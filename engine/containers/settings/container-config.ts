@@ -1,4 +1,4 @@
-import type { ImageConfig } from '../../images/image-config.ts';
+import type { ImageConfig } from '../../images/configuration/image-config.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { shortId } from '../../lib/ids.ts';
 import { sharedWith } from '../../lib/shared-namespace.ts';

@@ -2,9 +2,9 @@ import { Type, type Static } from 'typebox';
 
 import { sha256 } from '../../layers/chain-id.ts';
 import { badArchive } from '../../layers/tar/tar-header.ts';
-import { goArchitecture } from '../architecture.ts';
-import { parseImage } from '../image-json.ts';
-import { parseReference, withDefaultTag, type Reference } from '../reference.ts';
+import { goArchitecture } from '../configuration/architecture.ts';
+import { parseImage } from '../configuration/image-json.ts';
+import { parseReference, withDefaultTag, type Reference } from '../names/reference.ts';
 import { parseJson, type ArchiveFile, type ArchiveFiles } from './archive-files.ts';
 import { readLegacyImages } from './legacy-archive.ts';
 

@@ -7,7 +7,7 @@ import { Type } from 'typebox';
 import { sha256 } from '../../layers/chain-id.ts';
 import { badArchive } from '../../layers/tar/tar-header.ts';
 import { compressionOf, decompressed } from '../../layers/threads/compression.ts';
-import { parseReference } from '../reference.ts';
+import { parseReference } from '../names/reference.ts';
 import { parseJson, type ArchiveFile, type ArchiveFiles } from './archive-files.ts';
 import type { ArchivedImage } from './archive-formats.ts';
 

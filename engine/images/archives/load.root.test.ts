@@ -14,7 +14,7 @@ import { TestImages } from '@gantry/testing/test-images.ts';
 import { mountTmpfs, unmount } from '../../host/mounts/mount.ts';
 import { chainIds, sha256 } from '../../layers/chain-id.ts';
 import { SetAside } from '../../trees/set-aside.ts';
-import { goArchitecture } from '../architecture.ts';
+import { goArchitecture } from '../configuration/architecture.ts';
 import { chooseImages, saveImages } from './save.ts';
 
 const base = layerOf({ name: 'etc/', type: 'directory' }, { name: 'etc/name', content: 'base' });

@@ -8,7 +8,7 @@ import { TAR_END, tarHeader, tarPadding } from '../../layers/tar/tar-write.ts';
 import type { Archives } from '../../layers/threads/archives.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { emitImageEvent } from '../event.ts';
-import { familiarName, familiarReference, parseReference, type Reference } from '../reference.ts';
+import { familiarName, familiarReference, parseReference, type Reference } from '../names/reference.ts';
 import type { Image, ImageStore } from '../store.ts';
 
 type Needs = { images: ImageStore; layers: Layers; blobs: Blobs; archives: Archives; events: Events };

@@ -8,12 +8,12 @@ import type { Archives } from '../../layers/threads/archives.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { KeyLock } from '../../lib/key-lock.ts';
 import { VERSION } from '../../version.ts';
-import { goArchitecture } from '../architecture.ts';
+import { goArchitecture } from '../configuration/architecture.ts';
+import { runConfigOf, type RunConfig } from '../configuration/run-config.ts';
 import { emitImageEvent } from '../event.ts';
-import type { Reference } from '../reference.ts';
-import { runConfigOf, type RunConfig } from '../run-config.ts';
+import type { Reference } from '../names/reference.ts';
+import { giveName } from '../names/tag.ts';
 import type { Image, ImageStore } from '../store.ts';
-import { giveName } from '../tag.ts';
 
 type Needs = {
   db: Database;

@@ -1,7 +1,7 @@
 import { RegistryError } from '../../registry/errors.ts';
 import type { ImageManifest, IndexEntry, Manifest } from '../../registry/manifests.ts';
 import type { Repository } from '../../registry/repository.ts';
-import { goArchitecture } from '../architecture.ts';
+import { goArchitecture } from '../configuration/architecture.ts';
 
 const DEPTH = 4;
 

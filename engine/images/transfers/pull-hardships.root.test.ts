@@ -6,7 +6,7 @@ import { after, before, suite, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
 import { imageArchive } from '@gantry/testing/busybox-image.ts';
-import { Registries } from '@gantry/testing/registries.ts';
+import { Registries } from '@gantry/testing/registries/registries.ts';
 import { TarWriter } from '@gantry/testing/tar-writer.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 

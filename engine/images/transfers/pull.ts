@@ -5,8 +5,8 @@ import type { Credentials } from '../../registry/auth/credentials.ts';
 import { withRegistry } from '../../registry/connection/session.ts';
 import { RegistryError } from '../../registry/errors.ts';
 import { Repository } from '../../registry/repository.ts';
+import { familiarName, familiarReference, hostAndPath, type Reference } from '../names/reference.ts';
 import type { Report } from '../progress.ts';
-import { familiarName, familiarReference, hostAndPath, type Reference } from '../reference.ts';
 import { pullImage, type Needs as NeedsOfImage } from './pull-image.ts';
 
 type Needs = NeedsOfImage & { config: Config; events: Events };

@@ -13,7 +13,7 @@ import { EngineError } from '../../lib/errors.ts';
 import { DOCKER_LAYER, type Descriptor } from '../../registry/manifests.ts';
 import { GrowingFile } from '../../registry/upload/growing-file.ts';
 import type { PushTarget } from '../../registry/upload/push-target.ts';
-import { hostAndPath } from '../reference.ts';
+import { hostAndPath } from '../names/reference.ts';
 import type { LayerSource, LayerSources } from './layer-sources.ts';
 import { retrying, type LayerLines } from './transfer-lines.ts';
 

@@ -7,7 +7,7 @@ import { zstdCompressSync } from 'node:zlib';
 
 import { imageArchive } from '@gantry/testing/busybox-image.ts';
 import { Dockerd } from '@gantry/testing/dockerd.ts';
-import { Registries } from '@gantry/testing/registries.ts';
+import { Registries } from '@gantry/testing/registries/registries.ts';
 import { TarWriter } from '@gantry/testing/tar-writer.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 
-import { NO_NETWORK, OWN_NETNS, StreamReceiver, UdpReceiver } from '@gantry/testing/log-receivers.ts';
+import { NO_NETWORK, OWN_NETNS, StreamReceiver, UdpReceiver } from '@gantry/testing/receivers/log-receivers.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 let engine: TestEngine;

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import type { Api } from '@gantry/testing/api.ts';
 import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
 import { Dockerd } from '@gantry/testing/dockerd.ts';
-import { NO_NETWORK, NO_NETWORK_DOCKERD, OWN_NETNS } from '@gantry/testing/log-receivers.ts';
+import { NO_NETWORK, NO_NETWORK_DOCKERD, OWN_NETNS } from '@gantry/testing/receivers/log-receivers.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const execute = promisify(execFile);

@@ -6,14 +6,14 @@ import { gunzipSync, inflateSync } from 'node:zlib';
 import type { Api } from '@gantry/testing/api.ts';
 import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
 import { Dockerd } from '@gantry/testing/dockerd.ts';
-import { HttpRecorder, type Asked } from '@gantry/testing/http-recorder.ts';
+import { HttpRecorder, type Asked } from '@gantry/testing/receivers/http-recorder.ts';
 import {
   NO_NETWORK,
   NO_NETWORK_DOCKERD,
   OWN_NETNS,
   StreamReceiver,
   UdpReceiver,
-} from '@gantry/testing/log-receivers.ts';
+} from '@gantry/testing/receivers/log-receivers.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 import { decodeMulti, type ExtData } from '@msgpack/msgpack';
 

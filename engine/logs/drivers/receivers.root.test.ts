@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
-import { HttpRecorder } from '@gantry/testing/http-recorder.ts';
-import { NO_NETWORK, OWN_NETNS, StreamReceiver } from '@gantry/testing/log-receivers.ts';
+import { HttpRecorder } from '@gantry/testing/receivers/http-recorder.ts';
+import { NO_NETWORK, OWN_NETNS, StreamReceiver } from '@gantry/testing/receivers/log-receivers.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 import { decodeMulti, encode } from '@msgpack/msgpack';
 

@@ -9,8 +9,8 @@ import { after, test } from 'node:test';
 
 import { Api } from '@gantry/testing/api.ts';
 import { unmountBelow } from '@gantry/testing/dockerd.ts';
-import { becomeTestHost, HOST_IP, TestDaemon } from '@gantry/testing/network-host.ts';
-import { Peer } from '@gantry/testing/peer.ts';
+import { becomeTestHost, HOST_IP, TestDaemon } from '@gantry/testing/networks/network-host.ts';
+import { Peer } from '@gantry/testing/networks/peer.ts';
 
 const machine = becomeTestHost();
 const outside = new Peer(machine.outside);

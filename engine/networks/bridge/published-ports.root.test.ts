@@ -3,8 +3,8 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { after, test } from 'node:test';
 
-import { becomeTestHost, HOST_IP, TestDaemon } from '@gantry/testing/network-host.ts';
-import { Peer } from '@gantry/testing/peer.ts';
+import { becomeTestHost, HOST_IP, TestDaemon } from '@gantry/testing/networks/network-host.ts';
+import { Peer } from '@gantry/testing/networks/peer.ts';
 
 import { closeSandbox } from '../endpoints/sandbox.ts';
 

@@ -33,7 +33,7 @@ suite('names in user networks', { concurrency: false }, () => {
   before(async () => {
     engine = await TestEngine.start({ flags: [`--dns=${UPSTREAM}`] });
     await engine.onHost(['ip', 'address', 'add', `${UPSTREAM}/32`, 'dev', 'lo']);
-    const program = join(import.meta.dirname, '../../../testing/name-server.ts');
+    const program = join(import.meta.dirname, '../../../testing/networks/name-server.ts');
     const netns = `--net=${join(engine.directory, 'netns')}`;
     upstream = spawn('nsenter', [netns, process.execPath, program, UPSTREAM], { stdio: ['ignore', 'pipe', 'ignore'] });
     const lines = createInterface(upstream.stdout!);

@@ -4,8 +4,8 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
-import { becomeTestHost, HOST_IP, TestDaemon } from '@gantry/testing/network-host.ts';
-import { Peer } from '@gantry/testing/peer.ts';
+import { becomeTestHost, HOST_IP, TestDaemon } from '@gantry/testing/networks/network-host.ts';
+import { Peer } from '@gantry/testing/networks/peer.ts';
 
 import { withNetns } from '../../host/namespaces.ts';
 import { addAddress, listAddresses } from '../../host/network/addresses.ts';

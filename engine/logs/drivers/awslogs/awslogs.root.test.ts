@@ -3,9 +3,9 @@ import { after, before, test } from 'node:test';
 
 import type { Api } from '@gantry/testing/api.ts';
 import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
-import { CloudWatch, KEY_ID, refusal, SECRET } from '@gantry/testing/cloudwatch.ts';
 import { Dockerd } from '@gantry/testing/dockerd.ts';
-import { NO_NETWORK, NO_NETWORK_DOCKERD, OWN_NETNS } from '@gantry/testing/log-receivers.ts';
+import { CloudWatch, KEY_ID, refusal, SECRET } from '@gantry/testing/receivers/cloudwatch.ts';
+import { NO_NETWORK, NO_NETWORK_DOCKERD, OWN_NETNS } from '@gantry/testing/receivers/log-receivers.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 let engine: TestEngine;

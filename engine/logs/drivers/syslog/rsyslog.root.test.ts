@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 
-import { NO_NETWORK, OWN_NETNS, StreamReceiver } from '@gantry/testing/log-receivers.ts';
+import { NO_NETWORK, OWN_NETNS, StreamReceiver } from '@gantry/testing/receivers/log-receivers.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'gantry-rsyslog-'));

@@ -1,10 +1,10 @@
-import { sha256 } from '../layers/chain-id.ts';
-import type { Layer } from '../layers/records.ts';
-import type { Clock } from '../lib/clock.ts';
-import { VERSION } from '../version.ts';
+import { sha256 } from '../../layers/chain-id.ts';
+import type { Layer } from '../../layers/records.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { VERSION } from '../../version.ts';
+import type { Image, ImageStore } from '../store.ts';
 import { goArchitecture } from './architecture.ts';
 import { runConfigOf, type RunConfig } from './run-config.ts';
-import type { Image, ImageStore } from './store.ts';
 
 type Needs = { images: ImageStore; clock: Clock };
 

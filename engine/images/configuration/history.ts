@@ -1,6 +1,6 @@
-import type { Layers } from '../layers/layers.ts';
+import type { Layers } from '../../layers/layers.ts';
+import type { Image, ImageStore } from '../store.ts';
 import type { HistoryEntry } from './image-config.ts';
-import type { Image, ImageStore } from './store.ts';
 
 type Needs = { images: ImageStore; layers: Layers };
 

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "shim.h"
+#include "../shim.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
-import type { Database } from '../db/database.ts';
-import type { Events } from '../events/events.ts';
-import type { Clock } from '../lib/clock.ts';
-import { emitImageEvent } from './event.ts';
+import type { Database } from '../../db/database.ts';
+import type { Events } from '../../events/events.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { emitImageEvent } from '../event.ts';
+import type { ImageStore } from '../store.ts';
 import { familiarReference, parseRepoAndTag, type Reference } from './reference.ts';
-import type { ImageStore } from './store.ts';
 
 type Needs = { db: Database; images: ImageStore; clock: Clock; events: Events };
 

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 
-import { endProcess } from './daemon-process.ts';
+import { endProcess } from '../daemon-process.ts';
 import type { Fault, FromWorker, Hit, Seen, ToWorker } from './registry-worker.ts';
 
 type Message = ToWorker extends infer M ? (M extends { id: number } ? Omit<M, 'id'> : never) : never;

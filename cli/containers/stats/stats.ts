@@ -3,10 +3,10 @@ import * as containers from '@gantry/client/containers.ts';
 import { jsonLines } from '@gantry/client/json-lines.ts';
 import * as system from '@gantry/client/system.ts';
 
-import { command, MANY } from '../command-line/command.ts';
-import { UsageError } from '../exit-codes.ts';
-import { listTexts } from '../output/format.ts';
-import { NO_TRUNC } from '../output/list-flags.ts';
+import { command, MANY } from '../../command-line/command.ts';
+import { UsageError } from '../../exit-codes.ts';
+import { listTexts } from '../../output/format.ts';
+import { NO_TRUNC } from '../../output/list-flags.ts';
 import { COLUMNS, figuresOf, ORDERS, rowOf, TITLES, type Watched } from './stats-row.ts';
 
 /** How often a table is drawn; the engine has new figures once a second. */

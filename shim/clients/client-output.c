@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "shim.h"
+#include "../shim.h"
 
 #include <errno.h>
 #include <stdlib.h>

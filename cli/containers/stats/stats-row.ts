@@ -1,7 +1,7 @@
 import type { Stats } from '@gantry/client/containers.ts';
 
-import type { Row } from '../output/format.ts';
-import { memoryText, shortId, sizeText } from '../output/human.ts';
+import type { Row } from '../../output/format.ts';
+import { memoryText, shortId, sizeText } from '../../output/human.ts';
 
 /** The figures of one container; undefined before the first sample, and while it does not run. */
 export type Figures = {

@@ -1,10 +1,10 @@
 import { Type, type Static } from 'typebox';
 import Schema from 'typebox/schema';
 
-import { chainIds } from '../layers/chain-id.ts';
-import { EngineError } from '../lib/errors.ts';
+import { chainIds } from '../../layers/chain-id.ts';
+import { EngineError } from '../../lib/errors.ts';
+import type { Image } from '../store.ts';
 import type { HistoryEntry, ImageConfig } from './image-config.ts';
-import type { Image } from './store.ts';
 
 const maybe = <T extends Type.TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 const Words = Type.Union([Type.Array(Type.String()), Type.String()]);

@@ -1,4 +1,4 @@
-import { EngineError } from '../lib/errors.ts';
+import { EngineError } from '../../lib/errors.ts';
 
 /** A parsed image name. `repository` is complete: `docker.io/library/busybox`. */
 export type Reference = Readonly<{ repository: string; tag?: string; digest?: string }>;

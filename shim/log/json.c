@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "shim.h"
+#include "../shim.h"
 
 #include <stdio.h>
 #include <string.h>
