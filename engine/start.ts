@@ -143,7 +143,7 @@ function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDis
     setAside: new SetAside(config.dataRoot, clock.now(), log),
     archives: undo.use(new Archives(background)),
     deliveries: undo.use(new Deliveries({ background, clock, log })),
-    copies: undo.use(new Copies(background, ofImages.layers.writable)),
+    copies: undo.use(new Copies(background, ofImages.layers.writable.directory)),
     runtimes: new Runtimes(config),
     ...ofEvents,
     ...ofContainers.parts,

@@ -70,7 +70,7 @@ export class TestImages implements AsyncDisposable {
 
   /** The folder of an image's topmost layer. */
   topFolder(image: Image): string {
-    return join(this.layers.directory, this.layers.get(image.layers.at(-1)!)!.folder);
+    return join(this.layers.folders.directory, this.layers.get(image.layers.at(-1)!)!.folder);
   }
 
   happened(): readonly EngineEvent[] {

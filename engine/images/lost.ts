@@ -31,7 +31,7 @@ export function checkArchives(engine: Needs, image: Image): void {
 function missingOf({ blobs, layers }: Needs, layer: Layer | undefined): string[] {
   if (layer === undefined) return ['a record of a layer'];
   return [
-    ...(layers.isWhole(layer) ? [] : [`${layers.directory}/${layer.folder}`]),
+    ...(layers.folders.isWhole(layer) ? [] : [`${layers.folders.directory}/${layer.folder}`]),
     ...(blobs.has(layer.blob) ? [] : [blobs.path(layer.blob)]),
   ];
 }

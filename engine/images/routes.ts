@@ -78,7 +78,10 @@ export const imageRoutes =
         const image = images.find(params.ref);
         const { id } = image;
         const names = { tags: images.tagsOf(id), digests: images.digestsOf(id), taggedAt: images.taggedAt(id) };
-        return imageInspect(image, names, { chain: layers.chain(image.layers.at(-1)), directory: layers.directory });
+        return imageInspect(image, names, {
+          chain: layers.chain(image.layers.at(-1)),
+          directory: layers.folders.directory,
+        });
       },
     });
 

@@ -40,9 +40,9 @@ export async function applyLayer(
   const known = diffId === undefined ? undefined : leased(engine.layers, chainOn(parent, diffId), leases);
   if (known !== undefined && isComplete(engine, known)) return known;
 
-  using workspace = engine.layers.workspace();
+  using workspace = engine.layers.folders.workspace();
   await using archive = await open(file, 'r');
-  const lower = engine.layers.chain(parent).map((layer) => join(engine.layers.directory, layer.folder));
+  const lower = engine.layers.chain(parent).map((layer) => join(engine.layers.folders.directory, layer.folder));
   const skeleton = join(dirname(file), `skeleton-${newId()}`);
   const isPlain = (await compressionOf(file)) === 'none';
   const [{ hasSkeleton, ...extracted }] = await both(
@@ -69,7 +69,7 @@ export async function applyLayer(
 
 /** Whether both parts of a layer exist: its files, and the archive that they came from. */
 function isComplete({ layers, blobs }: Pick<Needs, 'layers' | 'blobs'>, layer: Layer): boolean {
-  return layers.isWhole(layer) && blobs.has(layer.blob);
+  return layers.folders.isWhole(layer) && blobs.has(layer.blob);
 }
 
 /** The layer with this chain id, if it exists; a lease keeps it in any case. */

@@ -11,6 +11,11 @@ type Needs = { blobs: Blobs; layers: Layers };
 export function archiveSource({ blobs, layers }: Needs, layer: Layer): ArchiveSource | undefined {
   const digest = layer.blob;
   if (blobs.isWhole(digest)) return { kind: 'whole', file: blobs.path(digest) };
-  if (!blobs.has(digest) || !layers.isWhole(layer)) return undefined;
-  return { kind: 'skeleton', file: blobs.skeletonPath(digest), folder: join(layers.directory, layer.folder), digest };
+  if (!blobs.has(digest) || !layers.folders.isWhole(layer)) return undefined;
+  return {
+    kind: 'skeleton',
+    file: blobs.skeletonPath(digest),
+    folder: join(layers.folders.directory, layer.folder),
+    digest,
+  };
 }

@@ -85,7 +85,7 @@ test('what a container writes is counted, and stays out of the image', async () 
   const image = engine.images.find('a:1');
   assert.deepEqual(await engine.layers.size(ID), { writableBytes: 1008, rootBytes: 1008 + image.sizeBytes });
   assert.equal(
-    readFileSync(join(engine.layers.directory, engine.layers.get(image.layers[0]!)!.folder, 'keep'), 'utf8'),
+    readFileSync(join(engine.layers.folders.directory, engine.layers.get(image.layers[0]!)!.folder, 'keep'), 'utf8'),
     'keep',
   );
 });

@@ -1,26 +1,18 @@
-import { existsSync, mkdirSync, readdirSync, renameSync } from 'node:fs';
-import { join } from 'node:path';
-
 import type { Database } from '../db/database.ts';
 import { EngineError } from '../lib/errors.ts';
 import { newId, shortId } from '../lib/ids.ts';
 import type { SetAside } from '../trees/set-aside.ts';
-import { Trash } from '../trees/trash.ts';
 import type { Blobs } from './blobs.ts';
-import { COMMON, makeCommonLayer, OLD_COMMON } from './common-layer.ts';
+import { COMMON } from './common-layer.ts';
 import { HostMounts, type Borrow } from './host-mounts.ts';
+import { LayerFolders } from './layer-folders.ts';
 import { openLayers, type Layer, type Owner } from './records.ts';
-import { SizeLimits } from './size-limits.ts';
 import { WritableLayers } from './writable-layers.ts';
 
 /** The parameters of an overlay mount; `lower` is relative to `base`, topmost first. */
 export type Overlay = { base: string; lower: string[]; upper: string; work: string; target: string };
 
 type FailureLog = { warn(details: object, message: string): void };
-
-const TRASH = '.trash';
-/** The name prefix of folders whose layer is incomplete. */
-const NEW = 'new-';
 
 /**
  * The extracted layers with their owners, and the containers' writable layers.
@@ -29,11 +21,9 @@ const NEW = 'new-';
  * above it, or work in progress needs it.
  */
 export class Layers implements AsyncDisposable {
+  readonly folders: LayerFolders;
+  readonly writable: WritableLayers;
   readonly #blobs: Blobs;
-  readonly #directory: string;
-  readonly #writable: WritableLayers;
-  readonly #limits: SizeLimits;
-  readonly #trash: Trash;
   readonly #layers;
   readonly #owners;
   readonly #leases = new Map<string, number>();
@@ -43,24 +33,15 @@ export class Layers implements AsyncDisposable {
   constructor(db: Database, blobs: Blobs, dataRoot: string, log: FailureLog) {
     this.#blobs = blobs;
     this.#log = log;
-    this.#directory = join(dataRoot, 'layers');
     const { layers, owners } = openLayers(db);
     this.#layers = layers;
     this.#owners = owners;
-    mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
-    makeCommonLayer(this.#directory);
     const onFailure = (error: unknown, path: string): void =>
       log.warn({ err: error, path }, 'cannot remove a folder; the next start of the daemon tries again');
-    this.#trash = new Trash(join(this.#directory, TRASH), onFailure);
+    this.folders = new LayerFolders(dataRoot, onFailure);
     this.#mounts.clear(WritableLayers.folder(dataRoot)); // before anything below it is removed
-    this.#writable = new WritableLayers(dataRoot, onFailure);
-    const used = this.#owners.all().flatMap(({ project = [] }) => project);
-    this.#limits = new SizeLimits(this.#writable.trash, used);
-  }
-
-  /** The folder of all layers; `Layer.folder` is relative to it. */
-  get directory(): string {
-    return this.#directory;
+    const projects = this.#owners.all().flatMap(({ project = [] }) => project);
+    this.writable = new WritableLayers(dataRoot, projects, onFailure);
   }
 
   get(chainId: string): Layer | undefined {
@@ -85,40 +66,35 @@ export class Layers implements AsyncDisposable {
 
   /**
    * Creates a container's writable layer, and makes it an owner of the image's layers, which stay even when the image
-   * is removed by force. `limitBytes` is the most that the writable layer may hold, where `checkLimits` allows one.
+   * is removed by force. `limitBytes` is the most that the writable layer may hold, where `writable.limits.check` allows one.
    */
   async prepare(containerId: string, imageId: string | undefined, limitBytes?: number): Promise<void> {
     const top = imageId === undefined ? undefined : this.#ownerOf(imageId).top;
-    const limit = limitBytes === undefined ? undefined : this.#limits.plan(limitBytes);
+    const limit = limitBytes === undefined ? undefined : this.writable.limits.plan(limitBytes);
     this.#owners.put({ owner: containerId, kind: 'container', top, ...(limit && { project: limit.project }) });
     try {
-      this.#writable.make(containerId, limit?.put);
+      this.writable.make(containerId, limit?.put);
     } catch (error) {
       await this.remove(containerId);
       throw error;
     }
   }
 
-  /** Throws `invalid` where the file system cannot limit writable layers. */
-  checkLimits(): void {
-    this.#limits.check();
-  }
-
   /** The overlay of the container's root file system. */
   overlay(containerId: string): Overlay {
     const lower = this.chain(this.#ownerOf(containerId).top).map((layer) => layer.folder);
-    return { base: this.#directory, lower: [COMMON, ...lower], ...this.#writable.places(containerId) };
+    return { base: this.folders.directory, lower: [COMMON, ...lower], ...this.writable.places(containerId) };
   }
 
   /** The same for a mount. Throws `failed` when a folder of it is missing. */
   wholeOverlay(containerId: string): Overlay {
     const overlay = this.overlay(containerId);
-    const lost = this.chain(this.#ownerOf(containerId).top).find((layer) => !this.isWhole(layer));
+    const lost = this.chain(this.#ownerOf(containerId).top).find((layer) => !this.folders.isWhole(layer));
     if (lost !== undefined) {
-      const path = join(this.#directory, lost.folder);
+      const path = this.folders.pathOf(lost);
       throw new EngineError('failed', `a layer of its image is missing: ${path}. Load the image again`);
     }
-    this.#writable.check(containerId);
+    this.writable.check(containerId);
     return overlay;
   }
 
@@ -126,12 +102,7 @@ export class Layers implements AsyncDisposable {
   changesPlace(containerId: string): { upper: string; parent: string | undefined; lower: string[] } {
     const { upper } = this.wholeOverlay(containerId);
     const { top: parent } = this.#ownerOf(containerId);
-    return { upper, parent, lower: this.chain(parent).map(({ folder }) => join(this.#directory, folder)) };
-  }
-
-  /** Whether a layer's files still exist. */
-  isWhole(layer: Layer): boolean {
-    return existsSync(join(this.#directory, layer.folder));
+    return { upper, parent, lower: this.chain(parent).map((layer) => this.folders.pathOf(layer)) };
   }
 
   /**
@@ -149,11 +120,6 @@ export class Layers implements AsyncDisposable {
     return await this.#mounts.mount(own.length === 0 ? overlay : { ...overlay, lower: own });
   }
 
-  /** The folder of the writable layers, in which roots are mounted. */
-  get writable(): string {
-    return this.#writable.directory;
-  }
-
   /** Removes a container's writable layer, its files in the background. May be called twice. */
   // oxlint-disable-next-line require-await -- a promise by contract, so that errors come one way
   async remove(containerId: string): Promise<void> {
@@ -162,8 +128,8 @@ export class Layers implements AsyncDisposable {
 
   #removeWritable(containerId: string): void {
     const project = this.#owners.get(containerId)?.project;
-    this.#writable.remove(containerId, () => {
-      if (project !== undefined) this.#limits.forget(project);
+    this.writable.remove(containerId, () => {
+      if (project !== undefined) this.writable.limits.forget(project);
       this.release(containerId);
     });
   }
@@ -173,19 +139,12 @@ export class Layers implements AsyncDisposable {
     const chain = this.chain(this.#ownerOf(containerId).top);
     const imageBytes = chain.reduce((sum, layer) => sum + layer.sizeBytes, 0);
     try {
-      const writableBytes = await this.#writable.bytes(containerId);
+      const writableBytes = await this.writable.bytes(containerId);
       return { writableBytes, rootBytes: imageBytes + writableBytes };
     } catch (error) {
       this.#log.warn({ err: error, container: containerId }, 'cannot measure the size of a container');
       return { writableBytes: -1, rootBytes: imageBytes };
     }
-  }
-
-  /** A folder to extract into; disposing removes what was not registered. */
-  workspace(): Disposable & { path: string } {
-    const path = join(this.#directory, `${NEW}${shortId(newId())}`);
-    mkdirSync(path, { mode: 0o755 });
-    return { path, [Symbol.dispose]: () => this.#trash.take(path) };
   }
 
   /**
@@ -198,7 +157,7 @@ export class Layers implements AsyncDisposable {
     const registered = { ...layer, folder: shortId(newId()) };
     this.#layers.put(registered);
     try {
-      renameSync(path, join(this.#directory, registered.folder));
+      this.folders.adopt(path, registered);
     } catch (error) {
       this.#layers.delete(layer.chainId);
       throw error;
@@ -208,9 +167,7 @@ export class Layers implements AsyncDisposable {
 
   /** Replaces the lost files of a layer, and names the blob that the caller then adds. */
   restore(path: string, known: Layer, blob: string): Layer {
-    const place = join(this.#directory, known.folder);
-    this.#trash.take(place);
-    renameSync(path, place);
+    this.folders.adopt(path, known);
     if (known.blob !== blob) this.#removeBlobOf(known);
     return this.#layers.change(known.chainId, (current) => ({ ...current, blob }));
   }
@@ -264,15 +221,10 @@ export class Layers implements AsyncDisposable {
     for (const { chainId } of this.#layers.all()) this.#collect(chainId);
     // What a record says that cannot be read, nobody knows: any folder and any blob may be its.
     const areKnown = this.#layers.idsSetAside().length === 0;
-    const folders = new Set([COMMON, TRASH, ...this.all().map(({ folder }) => folder)]);
-    for (const name of readdirSync(this.#directory)) {
-      const path = join(this.#directory, name);
-      if (name.startsWith(NEW) || name === OLD_COMMON) this.#orGoOn(path, () => this.#trash.take(path));
-      else if (areKnown && !folders.has(name)) setAside.take(path);
-    }
+    this.folders.reconcile(areKnown ? this.all() : undefined, setAside, (path, work) => this.#orGoOn(path, work));
     const unread = this.#owners.idsSetAside();
     const isOwned = (name: string): boolean => this.#owners.get(name)?.kind === 'container' || unread.includes(name);
-    this.#writable.setAsideAllBut(isOwned, setAside);
+    this.writable.setAsideAllBut(isOwned, setAside);
     if (areKnown) this.#blobs.setAsideAllBut(new Set(this.all().map(({ blob }) => blob)), setAside);
   }
 
@@ -287,12 +239,12 @@ export class Layers implements AsyncDisposable {
 
   /** Resolves when all removals so far are done. */
   async settled(): Promise<void> {
-    await Promise.all([this.#trash.emptied(), this.#writable.settled()]);
+    await Promise.all([this.folders.settled(), this.writable.settled()]);
   }
 
   /** Stops removals in the background; the next start continues them. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all([this.#trash[Symbol.asyncDispose](), this.#writable[Symbol.asyncDispose]()]);
+    await Promise.all([this.folders[Symbol.asyncDispose](), this.writable[Symbol.asyncDispose]()]);
   }
 
   #ownerOf(id: string): Owner {
@@ -316,7 +268,7 @@ export class Layers implements AsyncDisposable {
 
   /** The record goes last: a crash leaves a record whose removal goes on, not files that would be set aside. */
   #discard(layer: Layer): void {
-    this.#trash.take(join(this.#directory, layer.folder), () => {
+    this.folders.remove(layer, () => {
       this.#removeBlobOf(layer);
       this.#layers.delete(layer.chainId);
     });

@@ -15,7 +15,7 @@ export class SizeLimits {
   #last: number;
   #isPossible = false;
 
-  /** `directory` is on the file system in question; `used` are the projects of folders that exist. */
+  /** `directory` is on the file system in question, for folders that nobody misses; `used` are the projects of folders that exist. */
   constructor(directory: string, used: Iterable<number>) {
     this.#directory = directory;
     this.#last = Math.max(FIRST_PROJECT, ...used);

@@ -5,6 +5,7 @@ import { EngineError } from '../lib/errors.ts';
 import type { SetAside } from '../trees/set-aside.ts';
 import { bytesBelow } from '../trees/size.ts';
 import { Trash } from '../trees/trash.ts';
+import { SizeLimits } from './size-limits.ts';
 
 const TRASH = '.trash';
 
@@ -13,32 +14,28 @@ type Places = { upper: string; work: string; target: string };
 
 /** The containers' writable layers: a folder each, `<data-root>/writable/<id>`. */
 export class WritableLayers implements AsyncDisposable {
-  readonly #directory: string;
+  /** In which roots are mounted. */
+  readonly directory: string;
+  readonly limits: SizeLimits;
   readonly #trash: Trash;
 
   static folder(dataRoot: string): string {
     return join(dataRoot, 'writable');
   }
 
-  constructor(dataRoot: string, onFailure: (error: unknown, path: string) => void) {
-    this.#directory = WritableLayers.folder(dataRoot);
-    mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
-    this.#trash = new Trash(join(this.#directory, TRASH), onFailure);
-  }
-
-  /** For folders that nobody misses. */
-  get trash(): string {
-    return join(this.#directory, TRASH);
-  }
-
-  get directory(): string {
-    return this.#directory;
+  /** `projects`: those that limit folders of containers that exist. */
+  constructor(dataRoot: string, projects: Iterable<number>, onFailure: (error: unknown, path: string) => void) {
+    this.directory = WritableLayers.folder(dataRoot);
+    mkdirSync(this.directory, { recursive: true, mode: 0o700 });
+    const trash = join(this.directory, TRASH);
+    this.#trash = new Trash(trash, onFailure);
+    this.limits = new SizeLimits(trash, projects);
   }
 
   /** `prepare` is called with the new folder before anything is in it. */
   make(containerId: string, prepare: (folder: string) => void = () => undefined): void {
     const { upper, work, target } = this.places(containerId);
-    const folder = join(this.#directory, containerId);
+    const folder = join(this.directory, containerId);
     mkdirSync(folder, { mode: 0o710 });
     prepare(folder);
     for (const part of [upper, work, target]) mkdirSync(part);
@@ -47,7 +44,7 @@ export class WritableLayers implements AsyncDisposable {
   }
 
   places(containerId: string): Places {
-    const folder = join(this.#directory, containerId);
+    const folder = join(this.directory, containerId);
     return { upper: join(folder, 'upper'), work: join(folder, 'work'), target: join(folder, 'merged') };
   }
 
@@ -59,7 +56,7 @@ export class WritableLayers implements AsyncDisposable {
 
   /** Removes the files in the background; `forget` removes the record that names them. May be called twice. */
   remove(containerId: string, forget: () => void): void {
-    this.#trash.take(join(this.#directory, containerId), forget);
+    this.#trash.take(join(this.directory, containerId), forget);
   }
 
   /** The size of the container's own files. */
@@ -69,8 +66,8 @@ export class WritableLayers implements AsyncDisposable {
 
   /** Sets aside what no container has. */
   setAsideAllBut(isOwned: (name: string) => boolean, setAside: SetAside): void {
-    for (const name of readdirSync(this.#directory)) {
-      if (name !== TRASH && !isOwned(name)) setAside.take(join(this.#directory, name));
+    for (const name of readdirSync(this.directory)) {
+      if (name !== TRASH && !isOwned(name)) setAside.take(join(this.directory, name));
     }
   }
 

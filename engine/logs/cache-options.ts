@@ -1,6 +1,6 @@
+import { bytesOf } from '../lib/bytes-of.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { LogOptions } from './driver.ts';
-import { bytesOf } from './size.ts';
 import { isTrue } from './truth.ts';
 
 /** For drivers with a receiver: what stays here to be read back. Other drivers take them too, and need none. */

@@ -1,9 +1,9 @@
 import type { HostConfig, HostConfigBody } from '../containers/settings/host-config/host-config-schema.ts';
+import { bytesOf } from '../lib/bytes-of.ts';
 import { EngineError } from '../lib/errors.ts';
 import { CACHE_OPTIONS, cacheIsDisabled } from './cache-options.ts';
 import type { LogOptions } from './driver.ts';
 import { logDriver } from './drivers.ts';
-import { bytesOf } from './size.ts';
 
 type Defaults = Readonly<{ logDriver: string; logOpts: LogOptions }>;
 

@@ -75,7 +75,7 @@ export async function createContainer(
   const config = completeConfig(id, body, image.config, hostname);
   const { path, args } = commandOf(config);
   const limitBytes = writableLimit(hostConfig.StorageOpt);
-  if (limitBytes !== undefined) engine.layers.checkLimits();
+  if (limitBytes !== undefined) engine.layers.writable.limits.check();
   checkUser({ user: config.User, groupAdd: hostConfig.GroupAdd ?? [] });
   const requested = requestedMounts(engine, hostConfig, Object.keys(config.Volumes ?? {}));
 

@@ -67,7 +67,7 @@ function wholeImage({ blobs, images, layers }: Needs, reference: Reference): Ima
   const image = images.named(reference);
   const isWhole = image?.layers.every((chainId) => {
     const layer = layers.get(chainId);
-    return layer !== undefined && layers.isWhole(layer) && blobs.has(layer.blob);
+    return layer !== undefined && layers.folders.isWhole(layer) && blobs.has(layer.blob);
   });
   return isWhole === true ? image : undefined;
 }

@@ -78,7 +78,7 @@ export async function pullLayers(
 
 function isHere({ blobs, layers }: Needs, chainId: string): boolean {
   const layer = layers.get(chainId);
-  return layer !== undefined && layers.isWhole(layer) && blobs.has(layer.blob);
+  return layer !== undefined && layers.folders.isWhole(layer) && blobs.has(layer.blob);
 }
 
 /** A blob that another chain of layers has is not downloaded again. */

@@ -113,8 +113,8 @@ test('a loaded image costs the disk its files and little more, and so does a pul
     await engine.import(archive, 'a:1');
     await engine.layers.settled();
 
-    const files = diskBytes(join(engine.layers.directory, engine.layers.all()[0]!.folder));
-    const all = diskBytes(engine.layers.directory) + diskBytes(join(engine.directory, 'blobs'));
+    const files = diskBytes(join(engine.layers.folders.directory, engine.layers.all()[0]!.folder));
+    const all = diskBytes(engine.layers.folders.directory) + diskBytes(join(engine.directory, 'blobs'));
     assert.ok(all <= most * files, `${all} bytes for ${files} bytes of files`);
   }
 });
@@ -123,7 +123,7 @@ test('a file of a layer that was changed breaks the archive off, and says so', a
   await using engine = new TestImages();
   await engine.load(imageArchive([archiveOf({ name: 'a', content: noise }, { name: 'b', content: noise })], ['a:1']));
   const [layer] = engine.layers.all();
-  const file = join(engine.layers.directory, layer!.folder, 'a');
+  const file = join(engine.layers.folders.directory, layer!.folder, 'a');
   const save = async (): Promise<unknown> => await Array.fromAsync(saveImages(engine, chooseImages(engine, ['a:1'])));
 
   await save();

@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 
+import { bytesOf } from '../../lib/bytes-of.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { parsePattern } from '../../lib/pattern.ts';
 import type { LogDriver, LogOptions } from '../driver.ts';
 import { attributesText } from '../log-attributes.ts';
 import { readLog } from '../log-file.ts';
-import { bytesOf } from '../size.ts';
 import { checkTag } from '../tag.ts';
 import { isTrue } from '../truth.ts';
 

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 
+import { bytesOf } from '../../lib/bytes-of.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { LogDriver, LogOptions } from '../driver.ts';
 import { readLog } from '../log-file.ts';
-import { bytesOf } from '../size.ts';
 import { isTrue } from '../truth.ts';
 
 const DEFAULT_BYTES = 20 * 1024 * 1024;

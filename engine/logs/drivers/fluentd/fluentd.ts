@@ -1,7 +1,7 @@
+import { bytesOf } from '../../../lib/bytes-of.ts';
 import { EngineError } from '../../../lib/errors.ts';
 import type { LogOptions } from '../../driver.ts';
 import { hostAndPort, transportUrl, withoutBrackets, type HostAndPort } from '../../receivers/address.ts';
-import { bytesOf } from '../../size.ts';
 import { checkTag } from '../../tag.ts';
 import { isTrue } from '../../truth.ts';
 import { deliveringDriver } from '../delivering.ts';

@@ -1,9 +1,9 @@
-import { EngineError } from '../lib/errors.ts';
+import { EngineError } from './errors.ts';
 
 const SIZE = /^(?<number>\d+(?:\.\d+)?) ?(?<unit>[kmgtp]?)(?:i?b)?$/i;
 const UNITS = ['', 'k', 'm', 'g', 't', 'p'];
 
-/** The bytes that a log option such as `10m` names. Throws `invalid`. */
+/** The bytes that an option such as `10m` names, in units of 1024. Throws `invalid`. */
 export function bytesOf(option: string, text: string): number {
   const match = SIZE.exec(text)?.groups;
   if (match === undefined) throw new EngineError('invalid', `invalid ${option}: '${text}'`);

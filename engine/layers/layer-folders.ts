@@ -1,0 +1,76 @@
+import { existsSync, mkdirSync, readdirSync, renameSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { newId, shortId } from '../lib/ids.ts';
+import type { SetAside } from '../trees/set-aside.ts';
+import { Trash } from '../trees/trash.ts';
+import { COMMON, makeCommonLayer, OLD_COMMON } from './common-layer.ts';
+import type { Layer } from './records.ts';
+
+type Folder = Pick<Layer, 'folder'>;
+
+const TRASH = '.trash';
+/** The name prefix of folders whose layer is incomplete. */
+const NEW = 'new-';
+
+/** The files of the extracted layers: a folder each, `<data-root>/layers/<folder>`. */
+export class LayerFolders implements AsyncDisposable {
+  readonly directory: string;
+  readonly #trash: Trash;
+
+  constructor(dataRoot: string, onFailure: (error: unknown, path: string) => void) {
+    this.directory = join(dataRoot, 'layers');
+    mkdirSync(this.directory, { recursive: true, mode: 0o700 });
+    makeCommonLayer(this.directory);
+    this.#trash = new Trash(join(this.directory, TRASH), onFailure);
+  }
+
+  pathOf({ folder }: Folder): string {
+    return join(this.directory, folder);
+  }
+
+  isWhole(layer: Folder): boolean {
+    return existsSync(this.pathOf(layer));
+  }
+
+  /** A folder to extract into; disposing removes it, unless it has become a layer's. */
+  workspace(): Disposable & { path: string } {
+    const path = join(this.directory, `${NEW}${shortId(newId())}`);
+    mkdirSync(path, { mode: 0o755 });
+    return { path, [Symbol.dispose]: () => this.#trash.take(path) };
+  }
+
+  /** Makes a workspace the folder of a layer, in the place of what is left of an earlier one. */
+  adopt(path: string, layer: Folder): void {
+    this.#trash.take(this.pathOf(layer));
+    renameSync(path, this.pathOf(layer));
+  }
+
+  /** Removes the files in the background; `forget` removes the record that names them. */
+  remove(layer: Folder, forget: () => void): void {
+    this.#trash.take(this.pathOf(layer), forget);
+  }
+
+  /** Removes what is incomplete, and sets aside what is no layer's; nothing of that while the layers are unknown. */
+  reconcile(
+    known: readonly Layer[] | undefined,
+    setAside: SetAside,
+    orGoOn: (path: string, work: () => void) => void,
+  ): void {
+    const folders = known && new Set([COMMON, TRASH, ...known.map(({ folder }) => folder)]);
+    for (const name of readdirSync(this.directory)) {
+      const path = join(this.directory, name);
+      if (name.startsWith(NEW) || name === OLD_COMMON) orGoOn(path, () => this.#trash.take(path));
+      else if (folders?.has(name) === false) setAside.take(path);
+    }
+  }
+
+  /** Resolves when all removals so far are done. */
+  async settled(): Promise<void> {
+    await this.#trash.emptied();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#trash[Symbol.asyncDispose]();
+  }
+}
