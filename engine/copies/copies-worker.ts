@@ -56,7 +56,7 @@ async function perform(id: number, work: Work): Promise<void> {
 async function resultOf(id: number, work: Work): Promise<Results[Work['kind']]> {
   switch (work.kind) {
     case 'changes':
-      return changesOf(work.upper, work.lower);
+      return mounts.inProcess(() => changesOf(work.upper, work.lower));
     case 'borrow':
       return mounts.inNamespaceOf(work.pid, () => cloneMount(work.path));
     case 'open':

@@ -2,7 +2,7 @@ import { closeSync, fstatSync } from 'node:fs';
 
 import { holdAt, targetOf } from '../host/files/look-at.ts';
 import { chmodAt, createFileAt, holdInRoot, mkdirAt, type BytePath } from '../host/files/openat.ts';
-import { attachMount, cloneMount, detachMount, restrictMount, type ThreadMounts } from '../host/mounts/mount-tree.ts';
+import { attachMount, cloneMount, restrictMount, type ThreadMounts } from '../host/mounts/mount-tree.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
 import type { PathStat, ViewMount, ViewRequest } from './messages.ts';
 import { innerPathOf, type InnerPath } from './paths.ts';
@@ -17,23 +17,18 @@ const MOST_LINKS = 40;
  */
 export class View implements Disposable {
   readonly #root: number;
+  readonly #held: DisposableStack;
 
   /** Has to be called in the namespace of the thread. */
   constructor(mounts: ThreadMounts, { root, mounts: shown, readOnly }: ViewRequest) {
-    using undo = new DisposableStack();
-    const copies = mounts.inProcess(() => copiesOf(root, shown, undo));
-    const place = holdRoot(root);
-    try {
-      attachMount(copies.root, place);
-    } finally {
-      closeSync(place);
-    }
-    undo.defer(() => detachMount(copies.root));
+    using held = new DisposableStack();
+    using trees = new DisposableStack();
+    const copies = mounts.inProcess(() => copiesOf(root, shown, held, trees));
+    attachMount(copies.root, held.use(mounts.makePlace()).held);
     for (const { mount, tree } of copies.mounts) attachInside(copies.root, mount, tree);
     if (readOnly !== 'nothing') restrictMount(copies.root, ['ro'], { recursive: readOnly === 'everything' });
-    undo.move();
-    for (const { tree } of copies.mounts) closeSync(tree);
     this.#root = copies.root;
+    this.#held = held.move();
   }
 
   get root(): number {
@@ -41,8 +36,7 @@ export class View implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    detachMount(this.#root);
-    closeSync(this.#root);
+    this.#held.dispose();
   }
 
   /** Holds what a path leads to; a link at its end is held itself, unless the path says that it is a folder. */
@@ -113,12 +107,12 @@ const HARMLESS = ['nosuid', 'nodev', 'noexec', 'noatime'] as const;
 type Copies = { root: number; mounts: { mount: ViewMount; tree: number }[] };
 
 /** Copies of the mounts, outer ones first. A source that is not there any more is not shown. */
-function copiesOf(root: string, shown: readonly ViewMount[], undo: DisposableStack): Copies {
-  const copies: Copies = { root: undo.adopt(cloneMount(root), closeSync), mounts: [] };
+function copiesOf(root: string, shown: readonly ViewMount[], held: DisposableStack, trees: DisposableStack): Copies {
+  const copies: Copies = { root: held.adopt(cloneMount(root), closeSync), mounts: [] };
   restrictMount(copies.root, HARMLESS);
   for (const mount of shown.toSorted((a, b) => depth(a) - depth(b))) {
     try {
-      const tree = undo.adopt(cloneMount(mount.source, { recursive: mount.recursive }), closeSync);
+      const tree = trees.adopt(cloneMount(mount.source, { recursive: mount.recursive }), closeSync);
       restrictMount(tree, mount.writable ? HARMLESS : [...HARMLESS, 'ro']);
       copies.mounts.push({ mount, tree });
     } catch (error) {
@@ -130,10 +124,6 @@ function copiesOf(root: string, shown: readonly ViewMount[], undo: DisposableSta
 
 function depth({ destination }: ViewMount): number {
   return innerPathOf(destination).parts.length;
-}
-
-function holdRoot(path: string): number {
-  return holdAt(-1, Buffer.from(path).toString('latin1'));
 }
 
 function attachInside(root: number, { destination }: ViewMount, tree: number): void {

@@ -1,8 +1,10 @@
-import { closeSync, constants, openSync, realpathSync } from 'node:fs';
+import { closeSync, constants, mkdirSync, openSync, realpathSync, rmdirSync } from 'node:fs';
 
+import { hasCode } from '../../lib/errors.ts';
 import { bind, check } from '../libc.ts';
 import { enter, unshare } from '../namespaces.ts';
 import { mountTable } from './mount-table.ts';
+import { mountTmpfs } from './mount.ts';
 
 const SYS_OPEN_TREE = 428;
 const SYS_MOVE_MOUNT = 429;
@@ -20,6 +22,8 @@ const ACCESS_TIMES = 0x70;
 const MS_PRIVATE = 1 << 18;
 const MS_SLAVE_ALL = (1 << 19) | 0x4000;
 const MNT_DETACH = 2;
+/** For empty folders. */
+const PLACES_BYTES = 64 * 1024;
 
 const openTreeCall = bind<[number, number, string, number], number>(
   'long syscall(long number, int dirfd, const char *path, unsigned int flags)',
@@ -63,15 +67,6 @@ export function restrictMount(tree: number, flags: readonly TreeFlag[], { recurs
   check(result, 'mount_setattr', [tree, flags.join(',')]);
 }
 
-/** Unmounts a mount by its descriptor, with what is mounted below. */
-export function detachMount(tree: number): void {
-  check(umount2(descriptorPath(tree), MNT_DETACH), 'umount2', [tree, 'detach']);
-}
-
-function descriptorPath(fd: number): string {
-  return `/proc/self/fd/${fd}`;
-}
-
 /**
  * A mount namespace of this thread alone, from which it can visit others for a moment. Not for the main thread, whose
  * namespace is that of the process.
@@ -81,8 +76,13 @@ export class ThreadMounts {
   readonly #processRoot: number;
   readonly #ownNamespace: number;
   readonly #ownRoot: number;
+  readonly #places: string;
+  #lastPlace = 0;
 
-  /** Mounts below `hidden` are dropped from the copy, so that this thread does not keep them busy. */
+  /**
+   * Mounts below `hidden` are dropped from the copy, so that this thread does not keep them busy; the folder itself is
+   * covered by that of the places.
+   */
   constructor(hidden: string) {
     const folder = constants.O_RDONLY | constants.O_DIRECTORY;
     this.#processNamespace = openSync('/proc/self/ns/mnt', 'r');
@@ -96,6 +96,27 @@ export class ThreadMounts {
     for (const { path } of mountTable('/proc/thread-self/mountinfo').toReversed()) {
       if (path.startsWith(below)) check(umount2(path, MNT_DETACH), 'umount2', [path, 'detach']);
     }
+    this.#places = hidden;
+    mountTmpfs(hidden, PLACES_BYTES, 0o700);
+  }
+
+  /**
+   * An empty folder for a mount, as a descriptor. Disposing it unmounts all that was mounted there. Nobody else has the
+   * same: `umount2` takes what lies on top, also by a descriptor of what lies below.
+   */
+  makePlace(): Disposable & { held: number } {
+    this.#lastPlace += 1;
+    const path = `${this.#places}/${this.#lastPlace}`;
+    mkdirSync(path);
+    const held = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);
+    return {
+      held,
+      [Symbol.dispose]: () => {
+        closeSync(held);
+        unmountAllOf(path);
+        rmdirSync(path);
+      },
+    };
   }
 
   /** Runs `work` where the rest of the process is. */
@@ -120,6 +141,14 @@ export class ThreadMounts {
     } finally {
       go(this.#ownNamespace, this.#ownRoot);
     }
+  }
+}
+
+function unmountAllOf(path: string): void {
+  try {
+    for (;;) check(umount2(path, MNT_DETACH), 'umount2', [path, 'detach']);
+  } catch (error) {
+    if (!hasCode(error, 'EINVAL')) throw error; // nothing is mounted there any more
   }
 }
 
