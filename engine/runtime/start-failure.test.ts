@@ -135,16 +135,15 @@ for (const [name, cut] of [
   ['a line that is no message', '{"level":"error","msg":7}\nnull\n7\n'],
   ['a part of a character', '{"level":"error","msg":"\u{1F4A5}'],
 ] as const) {
-  test(`${name} in the runtime's log is passed over`, () => {
-    using place = folder({ 'runtime.log': `{"level":"error","msg":"the reason"}\n${cut}` });
-    using only = folder({ 'runtime.log': cut, 'config.json': '{"process":{"ar' });
+  for (const kind of ['container', 'exec'] as const) {
+    test(`${name} in the runtime's log is passed over, of a start of a ${kind}`, () => {
+      using place = folder({ 'runtime.log': `{"level":"error","msg":"the reason"}\n${cut}` });
+      using only = folder({ 'runtime.log': cut, 'config.json': '{"process":{"ar', 'process.json': '{"ar' });
 
-    assert.match(
-      startFailure(place.path, 'container', 'the runtime ended with code 1').message,
-      /: the reason: unknown$/,
-    );
-    assert.match(startFailure(only.path, 'container', 'the runtime ended with code 1').message, /ended with code 1/);
-  });
+      assert.match(startFailure(place.path, kind, 'the runtime ended with code 1').message, /: the reason: unknown$/);
+      assert.match(startFailure(only.path, kind, 'the runtime ended with code 1').message, /ended with code 1/);
+    });
+  }
 }
 
 test('a log that cannot be read hides the failure from nobody', () => {
