@@ -14,13 +14,13 @@ export type FileResult = Readonly<{
   skipped: readonly string[];
 }>;
 
-/** The time limit is the file's; `stop` ends it sooner. */
-export type Run = Readonly<{ print: (said: string) => void; timeoutMs: number; stop?: AbortSignal }>;
+/** The time limit is the file's; `stop` ends it sooner. Without `print` it says all at once what it says. */
+export type Run = Readonly<{ print?: (said: string) => void; timeoutMs: number; stop?: AbortSignal }>;
 
 /**
- * Runs one file in a process group of its own, and prints all it said at its end.
+ * Runs one file in a process group of its own, and prints all it said at its end, or as it says it.
  *
- * What it says goes into a file: a pipe would stay open as long as any process that a test has left behind, and the run
+ * What is printed at the end goes into a file: a pipe would stay open as long as any process that a test has left behind, and the run
  * with it.
  */
 export async function runTestFile(root: string, file: string, run: Run): Promise<FileResult> {
@@ -36,10 +36,10 @@ export async function runTestFile(root: string, file: string, run: Run): Promise
   const child = spawn(process.execPath, [...reporters, join(root, file)], {
     cwd: root,
     detached: true,
-    stdio: ['ignore', said.fd, said.fd],
+    stdio: run.print === undefined ? ['ignore', 'inherit', 'inherit'] : ['ignore', said.fd, said.fd],
   });
   const ending = await endOf(child, run);
-  run.print(await readFile(saidPath, 'utf8'));
+  run.print?.(await readFile(saidPath, 'utf8'));
   return { file, ...counted(await resultsOf(resultsPath), ending) };
 }
 

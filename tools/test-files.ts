@@ -43,7 +43,7 @@ export async function runTestFiles(root: string, files: readonly string[], optio
       before.add(left);
     }
     for (const { file, failed } of unlucky) {
-      print(`\nonce more, alone: ${file}\n`);
+      print?.(`\nonce more, alone: ${file}\n`);
       const again = await runTestFile(root, file, run);
       results.set(file, again);
       if (again.failed.length === 0) told.push(`failed beside others, passed alone: ${file}: ${failed.join('; ')}`);

@@ -3,8 +3,7 @@
  *
  * `--no-root` leaves out the files named `*.root.test.ts` and says so. Arguments name files or folders to run alone,
  * without the checks. A skipped test counts as failed in the full run. A file that failed beside others is tried once
- * more by itself (`test-files.ts`). Files named `*.vm.test.ts` are for the machines of `./gantry test vm`, which calls
- * this with `--vm`.
+ * more by itself (`test-files.ts`). Files named `*.vm.test.ts` are for the machines of `./gantry test vm`.
  */
 import { spawnSync } from 'node:child_process';
 import { globSync } from 'node:fs';
@@ -15,14 +14,13 @@ import { findLeftovers } from './leftovers.ts';
 import { runTestFiles } from './test-files.ts';
 
 const root = dirname(import.meta.dirname);
-const inMachine = process.argv.includes('--vm');
 const noRoot = process.argv.includes('--no-root');
 const places = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
 const folders = ['engine', 'client', 'cli', 'limiter', 'gateway', 'tests', 'tools', 'bench'];
 
 const allFiles = globSync(
   folders.map((folder) => `${folder}/**/*.test.ts`),
-  { cwd: root, exclude: ['**/node_modules/**', ...(inMachine ? [] : ['**/*.vm.test.ts'])] },
+  { cwd: root, exclude: ['**/node_modules/**', '**/*.vm.test.ts'] },
 ).toSorted();
 const chosen =
   places.length === 0 ? allFiles : allFiles.filter((file) => places.some((place) => file.startsWith(place)));
@@ -31,10 +29,10 @@ const files = chosen.filter((file) => !left.includes(file));
 
 const wrong = (places.length === 0 ? ['format:check', 'lint', 'types'] : []).filter((name) => !passes(name));
 const { passed, failed, skipped, told } = await runTestFiles(root, files, {
-  atOnce: inMachine ? 1 : availableParallelism() + 1,
+  atOnce: availableParallelism() + 1,
   // So long that only what hangs meets it.
-  timeoutMs: inMachine ? 3_600_000 : 720_000,
-  wholeMs: inMachine ? 86_400_000 : 2_400_000,
+  timeoutMs: 720_000,
+  wholeMs: 2_400_000,
   print: (said) => process.stdout.write(said),
   leftovers: noRoot ? () => [] : findLeftovers,
 });

@@ -3,35 +3,57 @@ import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 import type { Image } from './image.ts';
+import { markIn, Results } from './marks.ts';
 
 type Accelerator = 'kvm' | 'tcg,thread=multi';
 
 const MEMORY = '2G';
 /** Without cmpxchg16b, which qemu 7.2 emulates so that kernels of 6.12 crash. */
 const EMULATED_CPU = 'max,cx16=off';
+/** What systemd takes until its version 257, which wants the second word for it. */
+const CGROUPS_1 =
+  'systemd.unified_cgroup_hierarchy=0 systemd.legacy_systemd_cgroup_controller=1 SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1';
 const PROBE = 'gantry.probe';
 const PROBE_SECONDS = 30;
 /** A machine in which nothing is said for so long hangs. */
 const SILENCE_SECONDS = 900;
 
-/** Boots and prints what the job prints. Returns its exit code; a machine that ends without one has failed. */
-export async function bootMachine(image: Image, disks: readonly string[]): Promise<number> {
+/** Boots and prints what the job prints, then a table of its parts. False when one failed or has not ended. */
+export async function bootMachine(image: Image, disks: readonly string[], version: 1 | 2): Promise<boolean> {
   const accelerator = await findAccelerator(image);
   console.log(`booting with ${accelerator === 'kvm' ? 'KVM' : 'software emulation'}`);
-  let begun = false;
-  let code: number | undefined;
-  const seen: string[] = [];
-  await runMachine(image, { accelerator, disks: [image.disk, ...disks], silenceSeconds: SILENCE_SECONDS }, (line) => {
-    const result = /^@@gantry ends (\d+)$/.exec(line)?.[1];
-    if (result !== undefined) code = Number(result);
-    // systemd 257 writes marks of its own before the first line.
-    else if (line.includes('@@gantry begins')) begun = true;
-    else if (begun && code === undefined) console.log(line);
-    else seen.push(line);
-  });
-  if (begun && code !== undefined) return code;
-  console.log(`${begun ? '' : seen.slice(-40).join('\n')}\nFAILED: the machine ended without a result`);
-  return 1;
+  const job = new Job();
+  const options = {
+    ...{ accelerator, disks: [image.disk, ...disks], silenceSeconds: SILENCE_SECONDS },
+    words: version === 1 ? CGROUPS_1 : '',
+  };
+  await runMachine(image, options, (line) => job.take(line));
+  return job.end();
+}
+
+/** The job as its lines on the console tell of it: what people read is printed when it comes. */
+class Job {
+  readonly #results = new Results();
+  readonly #seenAtBoot: string[] = [];
+  #hasBegun = false;
+  #code: number | undefined;
+
+  take(line: string): void {
+    const told = markIn(line);
+    if (told === undefined && !this.#hasBegun) this.#seenAtBoot.push(line);
+    else if (told === undefined) console.log(line);
+    else if (told === 'begins') this.#hasBegun = true;
+    else if (typeof told === 'object' && 'ends' in told) this.#code = told.ends;
+    else this.#results.add(told);
+  }
+
+  /** Prints the table; whether all is good. */
+  end(): boolean {
+    if (!this.#hasBegun) console.log(this.#seenAtBoot.slice(-40).join('\n'));
+    console.log(`\n${this.#results.table()}`);
+    if (this.#code === undefined) console.log('FAILED: the machine ended before its job');
+    return this.#code === 0 && this.#results.isGood;
+  }
 }
 
 /** Where /dev/kvm is there it may still not work, so a boot tells; software emulation takes ten times as long. */
@@ -49,11 +71,11 @@ type Options = Readonly<{
   disks: readonly string[];
   silenceSeconds: number;
   /** More words for the kernel. */
-  words?: string;
+  words: string;
 }>;
 
 async function runMachine(image: Image, options: Options, onLine: (line: string) => void): Promise<void> {
-  const { accelerator, disks, silenceSeconds, words = '' } = options;
+  const { accelerator, disks, silenceSeconds, words } = options;
   const command = ['--pdeathsig=KILL', 'qemu-system-x86_64', '-accel', accelerator];
   command.push('-cpu', accelerator === 'kvm' ? 'host' : EMULATED_CPU, '-smp', '2', '-m', MEMORY);
   command.push('-nodefaults', '-display', 'none', '-no-reboot', '-serial', 'stdio', '-monitor', 'none');

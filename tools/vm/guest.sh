@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs in the machine: the words of the job, then the result, which the host waits for.
+# Runs in the machine: makes it ready, then the job, then tells its end, which the host waits for.
 set -u
 cd /gantry || exit 1
 stty -F /dev/ttyS0 -onlcr
@@ -29,18 +29,9 @@ warm_up() {
 warm_up || warm_up || warm_up
 rm -rf /tmp/warm
 
-echo "@@gantry begins"
+echo '@@gantry "begins"'
 . /etc/os-release
 echo "$PRETTY_NAME, kernel $(uname -r), systemd $(systemctl --version | sed -n '1s/systemd \([0-9]*\).*/\1/p'), $(runc --version | head -n 1), $(crun --version | head -n 1)"
 status=0
-tests=''
-while read -r word; do
-  case "$word" in
-    demo) ./gantry demo || status=1 ;;
-    *=*) export "${word?}" ;;
-    *) tests="$tests $word" ;;
-  esac
-done <vm-job
-# shellcheck disable=SC2086
-[ -z "$tests" ] || node tools/test.ts --vm $tests || status=1
-echo "@@gantry ends $status"
+NO_COLOR=1 node tools/vm/guest.ts || status=$?
+echo "@@gantry {\"ends\":$status}"

@@ -1,0 +1,55 @@
+/**
+ * The job of the machine, in it: the demo and test files, one after another, as the words in `vm-job` say. What they say
+ * goes straight to the console, so that it is seen also when the machine is cut off; the host counts by the marks.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { globSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+import { findLeftovers } from '../leftovers.ts';
+import { runTestFiles } from '../test-files.ts';
+import { DEMO, mark, type Result } from './marks.ts';
+
+type Counts = Pick<Result, 'passed' | 'failed'>;
+
+/** So long that only what hangs meets it. */
+const FILE_MS = 3_600_000;
+/** Of a test that is silent; the host ends a machine that says nothing. */
+const ALIVE_MS = 60_000;
+
+const root = dirname(dirname(import.meta.dirname));
+const words = readFileSync(join(root, 'vm-job'), 'utf8').split('\n').slice(0, -1);
+const places = words.filter((word) => word !== DEMO && !word.includes('='));
+for (const [name, value] of words.filter((word) => word.includes('=')).map((word) => word.split('=', 2)))
+  process.env[name!] = value;
+
+const parts = new Set([...(words.includes(DEMO) ? [DEMO] : []), ...places.flatMap(filesOf)]);
+for (const part of parts) console.log(mark({ planned: part }));
+const alive = setInterval(() => console.log(mark('alive')), ALIVE_MS);
+for (const part of parts) {
+  console.log(`\n${part}`);
+  const started = performance.now();
+  const result = await (part === DEMO ? runDemo() : runFile(part));
+  console.log(mark({ part, ...result, seconds: Math.round((performance.now() - started) / 1000) }));
+}
+clearInterval(alive);
+
+function filesOf(place: string): string[] {
+  const files = globSync('{engine,client,cli,limiter,gateway,tests,tools,bench}/**/*.test.ts', { cwd: root });
+  const found = files.filter((file) => file.startsWith(place)).toSorted();
+  return found.length === 0 ? [place] : found; // fails as a file that is not there
+}
+
+async function runDemo(): Promise<Counts> {
+  const demo = spawn('./gantry', ['demo'], { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] });
+  const [code] = (await once(demo, 'exit')) as [number | null];
+  return code === 0 ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 };
+}
+
+async function runFile(file: string): Promise<Counts> {
+  const options = { atOnce: 1, timeoutMs: FILE_MS, wholeMs: FILE_MS, leftovers: findLeftovers };
+  const { passed, failed, skipped, told } = await runTestFiles(root, [file], options);
+  for (const line of told) console.log(line);
+  return { passed, failed: failed + skipped + (passed + failed + skipped === 0 ? 1 : 0) };
+}
