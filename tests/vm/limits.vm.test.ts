@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { after, before, suite, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 
 import type { Api } from '@gantry/testing/api.ts';
 
@@ -97,6 +98,46 @@ suite('limits of version 2', { concurrency: false }, () => {
     }
   });
 
+  test('what is beyond the memory goes into swap, up to its limit', async () => {
+    const hold = 'head -c 24m /dev/zero | tail -c 24m | wc -c; cat /sys/fs/cgroup/memory.events | grep oom_kill';
+    const amounts: Fields[] = [
+      { Memory: 12 * MB, MemorySwap: 12 * MB },
+      { Memory: 12 * MB, MemorySwap: 64 * MB },
+    ];
+    for (const HostConfig of amounts) {
+      const { ours, theirs } = await engines.both(async (side) => await said(side, hold, HostConfig));
+
+      assert.deepEqual([HostConfig, ours], [HostConfig, theirs]);
+      assert.match(ours, HostConfig['MemorySwap'] === 12 * MB ? /oom_kill 1\n/ : /^25165824\noom_kill 0\n/);
+    }
+  });
+
+  test('a container that divides its own cgroup is still one to execs, limits and the end', async () => {
+    // Version 2 has no processes in an inner cgroup whose controllers are shared out.
+    const divide = `cd /sys/fs/cgroup && mkdir inner && for p in $(cat cgroup.procs); do echo $p >inner/cgroup.procs; done
+      echo +memory +pids >cgroup.subtree_control && cat cgroup.subtree_control; exec sleep 1000`;
+    const { ours, theirs } = await engines.both(async ({ api }) => {
+      const id = await started(api, divide, { NetworkMode: 'none', Privileged: true, Memory: 48 * MB });
+      await lines(api, id, /memory/);
+      const exec = await execOutput(api, id, [
+        'sh',
+        '-c',
+        'cat /proc/self/cgroup >/dev/null; cat /sys/fs/cgroup/memory.max',
+      ]);
+      const { body } = await api.get<{ Processes: string[][] }>(`/containers/${id}/top`);
+      const update = await api.post(`/containers/${id}/update`, { Memory: 40 * MB, MemorySwap: 40 * MB });
+      const updated = await execOutput(api, id, ['cat', '/sys/fs/cgroup/memory.max']);
+      const stats = await api.get<{ pids_stats: { current: number } }>(`/containers/${id}/stats?stream=0`);
+      const removed = await api.delete(`/containers/${id}?force=1`);
+      return {
+        ...{ exec, processes: body.Processes.length, update: update.status, updated, removed: removed.status },
+        pids: stats.body.pids_stats.current,
+      };
+    });
+
+    assert.deepEqual(ours, theirs);
+  });
+
   test('a paused container is frozen, and an exec is in its cgroup', async () => {
     const { ours, theirs } = await engines.both(async ({ api }) => {
       const id = await started(api, 'sleep 1000', { NetworkMode: 'none', Memory: 48 * MB });
@@ -132,6 +173,14 @@ async function started(api: Api, script: string, HostConfig: Fields): Promise<st
   const { Id } = (await api.post<{ Id: string }>('/containers/create', body)).body;
   await api.post(`/containers/${Id}/start`);
   return Id;
+}
+
+/** Waits until it has written such a line. */
+async function lines(api: Api, id: string, such: RegExp): Promise<void> {
+  for (const deadline = Date.now() + 300_000; Date.now() < deadline; await setTimeout(200)) {
+    if (such.test((await api.get(`/containers/${id}/logs?stdout=1&stderr=1`)).raw.toString())) return;
+  }
+  throw new Error(`${id} has not said ${such}`);
 }
 
 async function endOf(api: Api, script: string, HostConfig: Fields): Promise<unknown> {
