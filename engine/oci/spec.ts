@@ -109,8 +109,7 @@ export function hasHome(environment: readonly string[]): boolean {
 
 /** crun puts the processes one cgroup deeper unless it is told, where nothing of ours and no tool looks for them. */
 function annotationsForSystemd({ limits }: SpecDescription): Record<string, string> {
-  const properties = detectCgroups().version === 2 ? systemdAnnotations(limits) : {};
-  return { 'run.oci.systemd.subgroup': '', ...properties };
+  return { 'run.oci.systemd.subgroup': '', ...systemdAnnotations(limits, detectCgroups().version) };
 }
 
 function rootPropagation(mounts: readonly DescribedMount[]): object {

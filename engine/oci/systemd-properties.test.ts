@@ -26,14 +26,14 @@ const SOME: Limits = {
 };
 
 test('a container without limits has no properties', () => {
-  assert.deepEqual(systemdAnnotations(NONE), {});
+  assert.deepEqual(systemdAnnotations(NONE, 2), {});
 });
 
 test('limits are told in the units of systemd', () => {
-  assert.deepEqual(systemdAnnotations(SOME), {
-    'org.systemd.property.CPUWeight': 'uint64 20',
+  assert.deepEqual(systemdAnnotations(SOME, 2), {
     'org.systemd.property.CPUQuotaPerSecUSec': 'uint64 670000',
     'org.systemd.property.CPUQuotaPeriodUSec': 'uint64 50000',
+    'org.systemd.property.CPUWeight': 'uint64 20',
     'org.systemd.property.MemoryMax': `uint64 ${64 * MB}`,
     'org.systemd.property.MemorySwapMax': `uint64 ${32 * MB}`,
     'org.systemd.property.MemoryLow': `uint64 ${32 * MB}`,
@@ -42,16 +42,32 @@ test('limits are told in the units of systemd', () => {
   });
 });
 
+test('on version 1 they have the names and units of version 1', () => {
+  assert.deepEqual(systemdAnnotations(SOME, 1), {
+    'org.systemd.property.CPUQuotaPerSecUSec': 'uint64 670000',
+    'org.systemd.property.CPUQuotaPeriodUSec': 'uint64 50000',
+    'org.systemd.property.CPUShares': 'uint64 512',
+    'org.systemd.property.MemoryLimit': `uint64 ${64 * MB}`,
+    'org.systemd.property.TasksMax': 'uint64 55',
+    'org.systemd.property.BlockIOWeight': 'uint64 300',
+  });
+  const changed = { ...SOME, memoryBytes: 0, memorySwapBytes: -1, cpuShares: 1024 };
+  assert.deepEqual(propertyWords(systemdProperties(SOME, 1), systemdProperties(changed, 1)), [
+    'CPUShares=1024',
+    'MemoryLimit=infinity',
+  ]);
+});
+
 test('an update tells what differs, and takes back what is gone', () => {
   const changed = { ...SOME, memoryBytes: 0, memorySwapBytes: -1, pids: 66, nanoCpus: 1_500_000_000, cpusetCpus: '1' };
 
-  assert.deepEqual(propertyWords(systemdProperties(SOME), systemdProperties(changed)), [
+  assert.deepEqual(propertyWords(systemdProperties(SOME, 2), systemdProperties(changed, 2)), [
     'CPUQuota=150%',
     'CPUQuotaPeriodSec=100000us',
+    'TasksMax=66',
     'AllowedCPUs=1',
     'MemoryMax=infinity',
     'MemorySwapMax=infinity',
-    'TasksMax=66',
   ]);
-  assert.deepEqual(propertyWords(systemdProperties(SOME), systemdProperties(SOME)), []);
+  assert.deepEqual(propertyWords(systemdProperties(SOME, 2), systemdProperties(SOME, 2)), []);
 });

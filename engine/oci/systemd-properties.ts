@@ -1,4 +1,5 @@
 import { cpuWeight, ioWeight } from '../host/cgroups/cgroup-limits.ts';
+import type { Cgroups } from '../host/cgroups/cgroups.ts';
 import type { UnitProperties } from '../host/cgroups/systemd.ts';
 import type { Limits } from './description.ts';
 import { cpuTime } from './resources.ts';
@@ -8,29 +9,41 @@ const DEFAULT_PERIOD_US = 100_000;
 const PERCENT_US = 10_000;
 
 /**
- * Limits as systemd names them, on version 2. What systemd does not know of a scope it takes away with its next
- * `daemon-reload`; of the runtimes crun tells it nearly nothing, and runc not the weight of input and output.
+ * Limits as systemd names them, which differs by the version of cgroups. What systemd does not know of a scope it takes
+ * away with its next `daemon-reload`; of the runtimes crun tells it nearly nothing, and runc not the weight of input and
+ * output. What systemd has no name for it leaves alone: on version 1 that is swap, reservation and sets of processors.
  */
-export function systemdProperties(limits: Limits): UnitProperties {
+export function systemdProperties(limits: Limits, version: Cgroups['version']): UnitProperties {
   const { cpuShares, memoryBytes, memorySwapBytes, memoryReservationBytes, pids, blkioWeight } = limits;
   const { quota, period } = cpuTime(limits);
   const perSecondUs = (quota * 1_000_000) / (period || DEFAULT_PERIOD_US);
-  return {
-    CPUWeight: cpuShares > 0 ? Number(cpuWeight(cpuShares)) : undefined,
+  const inBoth: UnitProperties = {
     CPUQuotaPerSecUSec: quota > 0 ? Math.ceil(perSecondUs / PERCENT_US) * PERCENT_US : undefined,
     CPUQuotaPeriodUSec: period > 0 ? period : undefined,
+    TasksMax: pids > 0 ? pids : undefined,
+  };
+  if (version === 1) {
+    return {
+      ...inBoth,
+      CPUShares: cpuShares > 0 ? cpuShares : undefined,
+      MemoryLimit: memoryBytes > 0 ? memoryBytes : undefined,
+      BlockIOWeight: blkioWeight > 0 ? blkioWeight : undefined,
+    };
+  }
+  return {
+    ...inBoth,
+    CPUWeight: cpuShares > 0 ? Number(cpuWeight(cpuShares)) : undefined,
     AllowedCPUs: limits.cpusetCpus || undefined,
     AllowedMemoryNodes: limits.cpusetMems || undefined,
     MemoryMax: memoryBytes > 0 ? memoryBytes : undefined,
     MemorySwapMax: memoryBytes > 0 && memorySwapBytes > 0 ? memorySwapBytes - memoryBytes : undefined,
     MemoryLow: memoryReservationBytes > 0 ? memoryReservationBytes : undefined,
-    TasksMax: pids > 0 ? pids : undefined,
     IOWeight: blkioWeight > 0 ? ioWeight(blkioWeight) : undefined,
   };
 }
 
 /** For both runtimes, which pass them on. Lists of processors have no form here; a reload leaves those alone. */
-export function systemdAnnotations(limits: Limits): Record<string, string> {
-  const numbers = Object.entries(systemdProperties(limits)).filter(([, value]) => typeof value === 'number');
+export function systemdAnnotations(limits: Limits, version: Cgroups['version']): Record<string, string> {
+  const numbers = Object.entries(systemdProperties(limits, version)).filter(([, value]) => typeof value === 'number');
   return Object.fromEntries(numbers.map(([name, value]) => [`org.systemd.property.${name}`, `uint64 ${value}`]));
 }

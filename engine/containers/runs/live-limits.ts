@@ -84,7 +84,8 @@ async function apply(container: Container, writes: readonly LimitWrite[], words:
 /** What systemd is not told it takes away at its next reload. */
 function unitWords(container: Container, before: HostConfig, after: HostConfig): string[] {
   if (!runtimeCgroupOf(container).bySystemd) return [];
-  return propertyWords(systemdProperties(limitsOf(before)), systemdProperties(limitsOf(after)));
+  const { version } = detectCgroups();
+  return propertyWords(systemdProperties(limitsOf(before), version), systemdProperties(limitsOf(after), version));
 }
 
 async function tellSystemd(container: Container, words: readonly string[]): Promise<void> {

@@ -15,6 +15,7 @@ const NONE: Readonly<Record<string, string>> = {
   CPUQuotaPerSecUSec: 'CPUQuota=',
   CPUQuotaPeriodUSec: 'CPUQuotaPeriodSec=',
   MemoryMax: 'MemoryMax=infinity',
+  MemoryLimit: 'MemoryLimit=infinity',
   MemorySwapMax: 'MemorySwapMax=infinity',
   MemoryLow: 'MemoryLow=0',
   TasksMax: 'TasksMax=infinity',
