@@ -11,13 +11,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
+import type { LimitStore } from '@gantry/limiter/limit-store.ts';
 import { RateLimiter } from '@gantry/limiter/limiter.ts';
 import { MemoryStore } from '@gantry/limiter/memory/store.ts';
 import { callerFrom } from '@gantry/limiter/primary.ts';
 import { RedisStore } from '@gantry/limiter/redis/store.ts';
 import { TestRedis } from '@gantry/limiter/redis/testing/test-redis.ts';
 import { limitRules } from '@gantry/limiter/rules.ts';
-import type { Caller, LimitStore } from '@gantry/limiter/types.ts';
+import type { Caller } from '@gantry/limiter/types.ts';
 import { Redis } from 'ioredis';
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterUnion } from 'rate-limiter-flexible';
 

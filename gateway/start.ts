@@ -1,6 +1,7 @@
+import type { LimitStore } from '@gantry/limiter/limit-store.ts';
 import { RateLimiter } from '@gantry/limiter/limiter.ts';
 import { ForeignValue } from '@gantry/limiter/redis/wire.ts';
-import type { LimitStore, RefusalNote } from '@gantry/limiter/types.ts';
+import type { RefusalNote } from '@gantry/limiter/types.ts';
 
 import { TopCallers } from './admin/top-callers.ts';
 import { overriddenRules, rulesFrom } from './config/rules.ts';

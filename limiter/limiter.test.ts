@@ -223,3 +223,20 @@ test('limiters that tell each other what they refuse ban a caller together', asy
     [[['ban', 3]], [['ban', 3]]],
   );
 });
+
+test('each store numbers its endpoints by itself, and takes no others', async () => {
+  const [one, other] = [start().limiter, start().limiter];
+  for (let n = 0; n < 19_999; n += 1) one.endpoint({ name: `GET /${n}` });
+  const here = other.endpoint({ name: 'GET /y' });
+
+  const decision = await other.admit(caller, here);
+  const { windows } = await other.explainCaller(caller.key);
+
+  assert.equal(decision.allowed, true);
+  assert.deepEqual(windows.map(({ name }) => name).toSorted(), ['core', 'cpu', 'graphql-cpu', 'points GET /y']);
+  assert.throws(() => one.endpoint({ name: 'GET /one/more' }), /more than 20000 endpoints/);
+  assert.throws(() => one.admit(caller, here), {
+    name: 'TypeError',
+    message: 'GET /y is an endpoint of another store',
+  });
+});

@@ -3,8 +3,9 @@ import { LimitedCallers } from './decision/limited.ts';
 import { type LimiterCounts, newCounts } from './decision/limiter-counts.ts';
 import { RunningRequests } from './decision/running.ts';
 import { rateStatus, statusOf } from './decision/shown-limits.ts';
-import { defineEndpoint, limitsIn } from './endpoints.ts';
+import { limitsIn } from './endpoints.ts';
 import { endOfHour } from './hour.ts';
+import type { LimitStore } from './limit-store.ts';
 import { MemoryStore } from './memory/store.ts';
 import { defaultRules } from './rules.ts';
 import {
@@ -20,7 +21,6 @@ import {
   type LimitName,
   type LimitRules,
   LIMITS,
-  type LimitStore,
   type RateStatus,
   type Refusal,
   type RefusalNote,
@@ -94,9 +94,12 @@ export class RateLimiter implements AsyncDisposable {
     this.#overrides = overrides;
   }
 
-  /** Makes a route known, once at start or reload. The same name means the same counts of points. */
+  /**
+   * Makes a route known, once at start or reload. The same name means the same counts of points. It is this limiter's:
+   * `admit` of one with another store throws a `TypeError`.
+   */
   endpoint(definition: EndpointDefinition): Endpoint {
-    return defineEndpoint(definition);
+    return this.#store.endpoints.define(definition);
   }
 
   /**
@@ -105,6 +108,8 @@ export class RateLimiter implements AsyncDisposable {
    * `points` other than the endpoint's own are for GraphQL: 1 for a query, 5 with a mutation.
    */
   admit(caller: Caller, endpoint: Endpoint, points: number = endpoint.points): Decision | Promise<Decision> {
+    // Its windows would be another's there.
+    if (endpoint.of !== this.#store.endpoints) throw new TypeError(`${endpoint.name} is an endpoint of another store`);
     const rules = this.#overrides.size === 0 ? this.#rules : (this.#overrides.get(caller.key) ?? this.#rules);
     if (rules.ban !== undefined && this.#limited.size > 0) {
       const banned = this.#banned(caller, endpoint);
@@ -187,7 +192,7 @@ export class RateLimiter implements AsyncDisposable {
       this.#reportFailure(error);
     }
     if (this.#onStoreFailure === 'open') {
-      this.#own ??= new MemoryStore({ now: () => this.#store.nowMs() });
+      this.#own ??= new MemoryStore({ now: () => this.#store.nowMs(), endpoints: this.#store.endpoints });
       const { caller, endpoint, points, rules } = request;
       const origin = { ...this.#origin, store: this.#own, unchecked: true };
       const unchecked = new AdmittedRequest(caller, endpoint, points, rules, origin);

@@ -84,7 +84,7 @@ test('explain with a caller shows every count', async () => {
   assert.match(shown.output, /\ncore +2 /);
   assert.match(shown.output, /\npoints POST \/repos\/\{\}\/\{\}\/issues +5 /);
   assert.match(shown.output, /\ncontent-hour +1 /);
-  assert.match(shown.output, /\ncpu +\d\.\d{3} s /);
+  assert.match(shown.output, /\ncpu +\d+\.\d{3} s /);
   assert.equal(byConfig.output.split('\n')[0], 'user:43: 1 under way');
   assert.equal((JSON.parse(json.output) as CallerState).underWay, 1);
   assert.deepEqual(unknown, { code: 0, output: 'user:nobody: 0 under way, no open window\n' });

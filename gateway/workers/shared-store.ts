@@ -1,13 +1,6 @@
-import { limitsIn } from '@gantry/limiter/endpoints.ts';
-import type {
-  Ask,
-  CallerState,
-  Endpoint,
-  EndpointDefinition,
-  LimitRules,
-  LimitStore,
-  Verdict,
-} from '@gantry/limiter/types.ts';
+import { Endpoints, limitsIn } from '@gantry/limiter/endpoints.ts';
+import type { LimitStore } from '@gantry/limiter/limit-store.ts';
+import type { Ask, CallerState, Endpoint, EndpointDefinition, LimitRules, Verdict } from '@gantry/limiter/types.ts';
 
 import { type Questions, CHARGE, decodeVerdicts, END, GIVE_BACK } from './batch.ts';
 import type { Channel } from './channel.ts';
@@ -21,6 +14,7 @@ type Waiting = (verdict: Verdict) => void;
  * being gone, and then this one ends as well.
  */
 export class SharedStore implements LimitStore {
+  readonly endpoints = new Endpoints();
   readonly #channel: Channel;
   readonly #numbers = new WeakMap<Endpoint, number>();
   readonly #numberByDefinition = new Map<string, number>();

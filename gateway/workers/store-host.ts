@@ -1,4 +1,3 @@
-import { defineEndpoint } from '@gantry/limiter/endpoints.ts';
 import type { Ask, Endpoint, LimitRules, Verdict } from '@gantry/limiter/types.ts';
 
 import type { LocalStore } from '../store.ts';
@@ -20,7 +19,7 @@ export class StoreHost {
 
   /** The verdicts on the asks, in their order. */
   batch({ endpoints, asks, changes }: Questions): number[] {
-    for (const definition of endpoints) this.#endpoints.push(defineEndpoint(definition));
+    for (const definition of endpoints) this.#endpoints.push(this.#store.endpoints.define(definition));
     for (let at = 0; at < changes.length; at += 4) {
       this.#change(changes[at]!, changes[at + 1]!, changes[at + 2]!, changes[at + 3]!);
     }

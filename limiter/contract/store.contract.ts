@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 
+import type { LimitStore } from '../limit-store.ts';
 import { limitRules, type RuleChanges } from '../rules.ts';
-import type { LimitStore } from '../types.ts';
 import { admitted, anonymous, Fixture, refused, TestClock, user } from './store.fixture.ts';
 
 /** What every store promises. `open` gives an empty one that lives by `now`. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 
+import type { LimitStore } from '../limit-store.ts';
 import { RateLimiter } from '../limiter.ts';
 import { callerFrom } from '../primary.ts';
 import {
@@ -9,7 +10,6 @@ import {
   type Endpoint,
   type LimitRules,
   LIMITS,
-  type LimitStore,
   type Refusal,
 } from '../types.ts';
 

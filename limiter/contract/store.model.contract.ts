@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 
+import type { LimitStore } from '../limit-store.ts';
 import { RateLimiter } from '../limiter.ts';
 import { limitRules, type RuleChanges } from '../rules.ts';
-import type { Admission, Decision, Endpoint, LimitStore, LimitWindow } from '../types.ts';
+import type { Admission, Decision, Endpoint, LimitWindow } from '../types.ts';
 import { anonymous, Fixture, TestClock, user } from './store.fixture.ts';
 import { ModelStore } from './store.model.ts';
 
@@ -27,8 +28,9 @@ export function storeModelContract(name: string, open: (now: () => number) => Pr
           shadow: seed === 4 ? ['content-minute', 'concurrent'] : [],
         };
         const clock = new TestClock();
-        await using limits = new Fixture(clock, await open(clock.now), limitRules(rules));
-        const model = new RateLimiter({ store: new ModelStore(limits.clock.now), rules: limitRules(rules) });
+        const store = await open(clock.now);
+        await using limits = new Fixture(clock, store, limitRules(rules));
+        const model = new RateLimiter({ store: new ModelStore(clock.now, store.endpoints), rules: limitRules(rules) });
 
         await replay(limits, model, random(seed), 1500);
       });

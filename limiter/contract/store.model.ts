@@ -1,10 +1,11 @@
+import type { Endpoints } from '../endpoints.ts';
+import type { LimitStore } from '../limit-store.ts';
 import {
   type Ask,
   type CallerState,
   LIMITS,
   type LimitName,
   type LimitRules,
-  type LimitStore,
   type LimitWindow,
   type Verdict,
 } from '../types.ts';
@@ -21,12 +22,14 @@ const PARTS = 12;
  * property test holds the real stores against it.
  */
 export class ModelStore implements LimitStore {
+  readonly endpoints: Endpoints;
   readonly #now: () => number;
   readonly #windows = new Map<string, readonly Spent[]>();
   readonly #underWay = new Map<string, number>();
 
-  constructor(now: () => number) {
+  constructor(now: () => number, endpoints: Endpoints) {
     this.#now = now;
+    this.endpoints = endpoints;
   }
 
   nowMs(): number {

@@ -1,14 +1,5 @@
-import type {
-  Admission,
-  Ask,
-  Caller,
-  Category,
-  Endpoint,
-  LimitName,
-  LimitRules,
-  LimitStore,
-  Verdict,
-} from '../types.ts';
+import type { LimitStore } from '../limit-store.ts';
+import type { Admission, Ask, Caller, Category, Endpoint, LimitName, LimitRules, Verdict } from '../types.ts';
 import type { LimiterCounts } from './limiter-counts.ts';
 import type { RunningRequests } from './running.ts';
 import { enforcedLimit, shownLimit } from './shown-limits.ts';

@@ -1,4 +1,4 @@
-import { windowIdOf, windowName } from '../endpoints.ts';
+import type { Endpoints } from '../endpoints.ts';
 import type { CallerState, WindowState } from '../types.ts';
 import { withoutSteps } from '../window-form.ts';
 import { addressOf, CallerTable } from './caller-table.ts';
@@ -14,6 +14,7 @@ export type StoredCaller = Readonly<{ key: string; windows: readonly StoredWindo
 
 /** The callers that are remembered. */
 export class CallerRecords {
+  readonly #endpoints: Endpoints;
   readonly #slab = new Slab();
   readonly windows = new Windows(this.#slab);
   readonly #records = new CallerTable();
@@ -21,7 +22,8 @@ export class CallerRecords {
   /** Goes round through the numbers of the records, in search of those that are over. */
   #hand = 0;
 
-  constructor(trackChanges: boolean) {
+  constructor(endpoints: Endpoints, trackChanges: boolean) {
+    this.#endpoints = endpoints;
     this.#changed = trackChanges ? [] : undefined;
   }
 
@@ -89,7 +91,7 @@ export class CallerRecords {
         words[at + slot.end] = end;
         continue;
       }
-      const id = slot?.id ?? windowIdOf(name);
+      const id = slot?.id ?? this.#endpoints.windowId(name);
       if (id !== undefined) this.windows.put(record, id, Math.round(used * (slot?.scale ?? 1)), end, now);
     }
   }
@@ -124,7 +126,7 @@ export class CallerRecords {
     for (const { id, used, end } of this.windows.chain(words, at, now)) {
       const reset = end + EPOCH_SECONDS;
       const slot = SLOTS.find((one) => one.id === id);
-      if (slot === undefined) windows.push({ name: windowName(id), used, reset });
+      if (slot === undefined) windows.push({ name: this.#endpoints.windowName(id), used, reset });
       else windows.push({ name: slot.name, used: used / slot.scale, reset, step: true });
     }
     return windows;

@@ -1,14 +1,8 @@
+import { Endpoints } from '../endpoints.ts';
 import { endOfHour } from '../hour.ts';
+import type { LimitStore } from '../limit-store.ts';
 import { defaultRules } from '../rules.ts';
-import {
-  type Ask,
-  type CallerState,
-  type Endpoint,
-  type LimitRules,
-  LIMITS,
-  type LimitStore,
-  type Verdict,
-} from '../types.ts';
+import { type Ask, type CallerState, type Endpoint, type LimitRules, LIMITS, type Verdict } from '../types.ts';
 import { CallerRecords, type StoredCaller } from './caller-records.ts';
 import { type FlatRules, flatten, type Span } from './flat-rules.ts';
 import {
@@ -39,6 +33,8 @@ export type MemoryStoreOptions = Readonly<{
   now?: () => number;
   /** Remember whose counts have changed, for `takeChanged`. */
   trackChanges?: boolean;
+  /** Those of the store that this one stands in for. Default: none yet. */
+  endpoints?: Endpoints;
 }>;
 
 /**
@@ -48,6 +44,7 @@ export type MemoryStoreOptions = Readonly<{
  * No timers: each new caller makes the store look at two others and forget those whose windows are all over.
  */
 export class MemoryStore implements LimitStore {
+  readonly endpoints: Endpoints;
   readonly #clock: () => number;
   readonly #records: CallerRecords;
   readonly #tracking: boolean;
@@ -61,9 +58,10 @@ export class MemoryStore implements LimitStore {
   #rules = defaultRules;
   #flat = flatten(defaultRules);
 
-  constructor({ now = Date.now, trackChanges = false }: MemoryStoreOptions = {}) {
+  constructor({ now = Date.now, trackChanges = false, endpoints = new Endpoints() }: MemoryStoreOptions = {}) {
     this.#clock = now;
-    this.#records = new CallerRecords(trackChanges);
+    this.endpoints = endpoints;
+    this.#records = new CallerRecords(endpoints, trackChanges);
     this.#tracking = trackChanges;
   }
 

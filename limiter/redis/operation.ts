@@ -20,3 +20,8 @@ export type Operation = {
   /** It was refused for requests of other gateways that may have ended, and asked again. */
   asked?: boolean;
 };
+
+/** The script answers these; the others it just does. */
+export function hasVerdict({ kind }: Operation): boolean {
+  return kind === 'decision' || kind === 'content' || kind === 'forget';
+}

@@ -28,12 +28,6 @@ export type RedisStoreOptions = Readonly<{
   reportBack?: () => void;
 }>;
 
-/** What is left of them beside the way to the servers. */
-export type Settings = Readonly<
-  Required<Pick<RedisStoreOptions, 'prefix' | 'timeoutMs' | 'leaseSeconds' | 'batch' | 'reportError' | 'reportBack'>>
-> &
-  Readonly<{ now: (() => number) | undefined }>;
-
 export function linkTo(
   { url = 'redis://127.0.0.1:6379', sentinels, cluster }: RedisStoreOptions,
   events: LinkEvents,

@@ -1,33 +1,21 @@
-import { createHash, randomInt } from 'node:crypto';
-
-import { type Ask, type CallerState, type LimitRules, LIMITS, type LimitStore, type Verdict } from '../types.ts';
-import { Batch } from './batch.ts';
+import { Endpoints } from '../endpoints.ts';
+import type { LimitStore } from '../limit-store.ts';
+import { type Ask, type CallerState, type LimitRules, LIMITS, type Verdict } from '../types.ts';
+import { Answers } from './answers.ts';
+import type { Batch } from './batch.ts';
 import { addEnd, addTime, hasEnds, type CallerHere, KnownCallers, takeEnds } from './callers.ts';
+import { Calls, FEWEST_IN_CALL, MOST_CALLS } from './calls.ts';
 import { KnownRefusals } from './known-refusals.ts';
-import type { Link } from './links/link.ts';
-import type { Operation } from './operation.ts';
-import { linkTo, type RedisStoreOptions, type Settings } from './options.ts';
-import { NoAnswer, Patience } from './patience.ts';
-import { SCRIPT } from './script.ts';
+import { hasVerdict, type Operation } from './operation.ts';
+import type { RedisStoreOptions } from './options.ts';
+import { Renewal } from './renewal.ts';
+import { Server } from './server.ts';
 import { ENDS_SENT_WITHIN_MS, WaitingEnds } from './waiting-ends.ts';
-import { decodeState, decodeVerdicts, encodeCall, FOREIGN, ForeignValue, isOurs, type MarkedVerdict } from './wire.ts';
+import { decodeState, FOREIGN, ForeignValue, isOurs, type MarkedVerdict } from './wire.ts';
 
-const SCRIPT_SHA = createHash('sha1').update(SCRIPT).digest('hex');
-
-/**
- * Requests that wait for a decision are spread over so many calls: while the server works on one, the next lies ready
- * there, and this process sees to the answers of another. With fewer they wait for each other in turn.
- */
-const MOST_CALLS = 4;
-/** So many operations are a call of their own while two are under way. */
-const FEWEST_IN_CALL = 8;
-const CALLS_TO_STAY_AWAKE = 3;
-/** And only while answers come: a server that stands still is not looked for. */
-const AWAKE_MS = 2;
 /** A gateway that would refuse for requests of others asks again when it knows of all that have ended now. */
 const ASK_AGAIN_MS = ENDS_SENT_WITHIN_MS + 50;
-/** Where each caller is a call of its own, so many may be under way. */
-const MOST_SINGLE_CALLS = 256;
+const CONCURRENT = LIMITS.indexOf('concurrent');
 
 /**
  * The counts in a Redis 7, for several gateways: each caller is one key, the server's clock counts, and what arrives
@@ -37,57 +25,44 @@ const MOST_SINGLE_CALLS = 256;
  * rejects. It may still have been spent; never the other way round.
  */
 export class RedisStore implements LimitStore {
-  readonly #link: Link;
-  readonly #options: Settings;
-  readonly #gateway = randomInt(1, 2 ** 32 - 1);
-  readonly #refusals: KnownRefusals | undefined;
-  readonly #connected: Promise<unknown>;
-  readonly #patience: Patience;
-  readonly #renewal: NodeJS.Timeout;
+  readonly endpoints = new Endpoints();
+  readonly #prefix: string;
+  readonly #server: Server;
+  readonly #calls: Calls;
+  readonly #answers: Answers;
   readonly #callers: KnownCallers;
   readonly #ends: WaitingEnds;
-  #queue: Batch[] = [];
-  /** Decisions that were asked for and not told. */
-  #waiting = 0;
-  /** Decisions that have come and were not told. */
-  #answered: Operation[] = [];
-  #telling = false;
-  #calls = 0;
-  #scheduled = false;
-  #awake = false;
-  #renewalDue = false;
+  readonly #renewal: Renewal;
+  readonly #refusals: KnownRefusals | undefined;
   #rules: LimitRules | undefined;
-  #clockOffsetMs = 0;
-  #answeredAt = 0;
-  /** There were troubles, and since then no answer; or none but refusals to work. */
-  #troubled: 'lost' | 'refusing' | undefined;
-  #idle: (() => void) | undefined;
 
   constructor(options: RedisStoreOptions) {
-    const { prefix = 'gantry:', timeoutMs = 500, leaseSeconds = 30, now } = options;
+    const { prefix = 'gantry:', timeoutMs = 500, leaseSeconds = 30, now, rememberRefusals = true } = options;
     const { reportError = ignore, reportBack = ignore, cluster } = options;
-    const batch = cluster === undefined ? (options.batch ?? 256) : 1;
-    this.#options = { prefix, timeoutMs, leaseSeconds, batch, now, reportError, reportBack };
-    this.#refusals = options.rememberRefusals === false ? undefined : new KnownRefusals();
+    const most = cluster === undefined ? (options.batch ?? 256) : 1;
+    this.#prefix = prefix;
+    this.#refusals = rememberRefusals ? new KnownRefusals() : undefined;
     this.#callers = new KnownCallers(prefix);
-    this.#ends = new WaitingEnds(batch, (caller) => this.#sendEnds(caller));
-    this.#patience = new Patience(timeoutMs);
-    this.#link = linkTo(options, {
-      heard: () => this.#heard('lost'),
-      troubled: (error) => this.#trouble(error),
+    this.#ends = new WaitingEnds(most, (caller) => this.#sendEnds(caller));
+    this.#server = new Server(options, { timeoutMs, leaseSeconds, reportError, reportBack, ...(now && { now }) });
+    this.#calls = new Calls(this.#server, most, {
+      leaves: (batch) => this.#ends.goAlong(batch),
+      decided: (batch, verdicts) => this.#note(batch, verdicts),
+      failed: (batch, error) => this.#drop(batch, error),
+      over: () => this.#answers.tell(),
     });
-    this.#connected = this.#link.connect();
-    this.#connected.catch((error: unknown) => this.#trouble(error));
-    this.#renewal = setInterval(() => this.#renew(), (leaseSeconds * 1000) / 3).unref();
+    this.#answers = new Answers(MOST_CALLS, FEWEST_IN_CALL, () => this.#calls.pump());
+    const rules = (): LimitRules | undefined => this.#rules;
+    this.#renewal = new Renewal(this.#callers, this.#server, this.#calls, { leaseSeconds, most, rules });
   }
 
   /** Resolves when the first connection is there. Until then every decision rejects. */
   async ready(): Promise<void> {
-    await this.#connected;
+    await this.#server.ready();
   }
 
   nowMs(): number {
-    return this.#options.now?.() ?? Date.now() + this.#clockOffsetMs;
+    return this.#server.nowMs();
   }
 
   decide(ask: Ask): Verdict | Promise<Verdict> {
@@ -95,19 +70,12 @@ export class RedisStore implements LimitStore {
     if (known !== undefined) return known;
     return new Promise((resolve, reject) => {
       const caller = this.#callers.find(ask.key);
-      if (this.#isAway(caller)) {
-        this.#troubled ??= 'lost';
+      if (this.#server.isAway(caller)) {
+        this.#server.noteMissed();
         return reject(new Error('redis is not there'));
       }
-      this.#waiting += 1;
-      this.#add(caller, ask.rules, {
-        kind: 'decision',
-        count: 0,
-        amount: 0,
-        ask,
-        resolve,
-        reject,
-      });
+      this.#answers.expect();
+      this.#add(caller, ask.rules, { kind: 'decision', count: 0, amount: 0, ask, resolve, reject });
     });
   }
 
@@ -116,7 +84,7 @@ export class RedisStore implements LimitStore {
     caller.underWay -= 1;
     addEnd(caller, ask.endpoint.graphql, cpuSeconds);
     // Near the limit the others should know at once, and without a server nobody can.
-    if (caller.crowded || this.#isAway(caller)) this.#sendEnds(caller, ask.rules);
+    if (caller.crowded || this.#server.isAway(caller)) this.#sendEnds(caller, ask.rules);
     else this.#ends.add(caller);
   }
 
@@ -126,7 +94,7 @@ export class RedisStore implements LimitStore {
       addTime(caller, ask.endpoint.graphql, cpuSeconds);
       this.#ends.add(caller);
     }
-    if (points > 0 && !this.#isAway(caller))
+    if (points > 0 && !this.#server.isAway(caller))
       this.#add(caller, ask.rules, { kind: 'points', count: 0, amount: points, ask });
   }
 
@@ -134,7 +102,7 @@ export class RedisStore implements LimitStore {
     const caller = this.#callers.find(ask.key);
     caller.underWay -= 1;
     this.#refusals?.forget(ask.key);
-    if (this.#isAway(caller)) caller.uncertain = true;
+    if (this.#server.isAway(caller)) caller.uncertain = true;
     else this.#add(caller, ask.rules, { kind: 'give-back', count: 0, amount: 0, ask });
   }
 
@@ -144,54 +112,30 @@ export class RedisStore implements LimitStore {
 
   async forget(key: string, rules: LimitRules): Promise<void> {
     await this.#operate(key, rules, 'forget', 0);
-    await this.#patience.within(this.#link.publish(this.#forgotten, key));
+    await this.#server.publish(this.#forgotten, key);
   }
 
   onForgotten(listener: (key: string) => void): void {
-    this.#link.subscribe(this.#forgotten, (key) => {
+    this.#server.subscribe(this.#forgotten, (key) => {
       this.#refusals?.forget(key);
       listener(key);
     });
   }
 
-  async #operate(key: string, rules: LimitRules, kind: 'content' | 'forget', amount: number): Promise<void> {
-    const caller = this.#callers.find(key);
-    if (this.#isAway(caller)) throw new Error('redis is not there');
-    const done = Promise.withResolvers<unknown>();
-    this.#waiting += 1;
-    this.#add(caller, rules, {
-      kind,
-      count: 0,
-      amount,
-      resolve: done.resolve,
-      reject: done.reject,
-    });
-    await done.promise;
-  }
-
-  /** Told here to all processes: whose refusals are not to be remembered any more. */
-  get #forgotten(): string {
-    return `${this.#options.prefix}forgotten`;
-  }
-
   async peek(key: string): Promise<CallerState> {
     this.#sendEnds(this.#callers.find(key)); // so that what was decided and ended before is seen
-    this.#pump();
+    this.#calls.pump();
     const redisKey = this.#callers.redisKey(key);
-    const value = await this.#patience.within(this.#link.send(redisKey, ['GET', redisKey]));
+    const value = await this.#server.value(redisKey);
     if (value !== null && !isOurs(value)) throw new ForeignValue(redisKey);
-    return decodeState(key, value, this.nowMs());
+    return decodeState(key, value, this.nowMs(), this.endpoints);
   }
 
   async *scan(): AsyncGenerator<CallerState> {
-    const { prefix } = this.#options;
-    const pages = this.#link.entries(`${escapeGlob(prefix)}{*}`);
-    for (;;) {
-      const { done, value: page } = await this.#patience.within(pages.next());
-      if (done === true) return;
+    for await (const page of this.#server.entries(this.#prefix)) {
       for (const [key, value] of page) {
         if (value === null || !isOurs(value)) continue;
-        const state = decodeState(key.slice(prefix.length + 1, -1), value, this.nowMs());
+        const state = decodeState(key.slice(this.#prefix.length + 1, -1), value, this.nowMs(), this.endpoints);
         if (state.windows.length > 0 || state.underWay > 0) yield state;
       }
     }
@@ -199,153 +143,37 @@ export class RedisStore implements LimitStore {
 
   /** Sends what is left, as far as there is a server, and closes the connection. */
   async [Symbol.asyncDispose](): Promise<void> {
-    clearInterval(this.#renewal);
+    this.#renewal[Symbol.dispose]();
     this.#ends.finish();
-    this.#pump();
-    if (this.#calls > 0 || this.#queue.length > 0) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      this.#idle = resolve;
-      await promise;
-    }
-    this.#patience[Symbol.dispose]();
-    this.#link[Symbol.dispose]();
+    await this.#calls.drained();
+    this.#server[Symbol.dispose]();
   }
 
-  #isAway({ redisKey }: CallerHere): boolean {
-    return !this.#link.isThere(redisKey);
+  /** Told here to all processes: whose refusals are not to be remembered any more. */
+  get #forgotten(): string {
+    return `${this.#prefix}forgotten`;
   }
 
-  #trouble(error: unknown): void {
-    this.#troubled ??= 'lost';
-    this.#options.reportError(error);
+  async #operate(key: string, rules: LimitRules, kind: 'content' | 'forget', amount: number): Promise<void> {
+    const caller = this.#callers.find(key);
+    if (this.#server.isAway(caller)) throw new Error('redis is not there');
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    this.#answers.expect();
+    this.#add(caller, rules, { kind, count: 0, amount, resolve, reject });
+    await promise;
   }
 
-  /** Something has come from a server, however late; a script that was run ends all troubles. */
-  #heard(ended: 'lost' | 'all'): void {
-    this.#answeredAt = performance.now();
-    if (this.#troubled === undefined || (ended === 'lost' && this.#troubled === 'refusing')) return;
-    this.#troubled = undefined;
-    this.#options.reportBack();
+  #add(caller: CallerHere, rules: LimitRules, operation?: Operation): void {
+    this.#rules = rules;
+    this.#calls.add(caller, rules, operation);
   }
 
   #sendEnds(caller: CallerHere, rules = this.#rules): void {
     if (rules === undefined || !hasEnds(caller)) return;
-    if (!this.#isAway(caller)) return this.#add(caller, rules);
+    if (!this.#server.isAway(caller)) return this.#add(caller, rules);
     // The lease runs out there, or the next renewal says how many are under way.
     takeEnds(caller);
     caller.uncertain = true;
-  }
-
-  /** Puts the ends that wait, and an operation after them, into the next call. */
-  #add(caller: CallerHere, rules: LimitRules, operation?: Operation): void {
-    this.#rules = rules;
-    let batch = this.#queue.at(-1);
-    if (batch === undefined || batch.rules !== rules || !batch.hasRoom(caller, this.#options.batch)) {
-      batch = new Batch(rules);
-      this.#queue.push(batch);
-    }
-    if (hasEnds(caller)) for (const end of takeEnds(caller)) batch.add(caller, end);
-    if (operation !== undefined) batch.add(caller, operation);
-    if (this.#scheduled) return;
-    this.#scheduled = true;
-    // After everything that has arrived in this turn: requests that came together are decided together.
-    setImmediate(() => {
-      this.#scheduled = false;
-      this.#pump();
-    });
-  }
-
-  #pump(): void {
-    if (this.#renewalDue) {
-      if (this.#calls > 0) return; // what is under way there must be known here, or the renewal would be wrong
-      this.#sendRenewal();
-    }
-    const single = this.#options.batch === 1;
-    while (this.#calls < (single ? MOST_SINGLE_CALLS : MOST_CALLS)) {
-      const batch = this.#queue[0];
-      // A few operations among many that wait are no call of their own while two are under way.
-      if (batch === undefined || (!single && this.#calls > 1 && batch.size < FEWEST_IN_CALL)) break;
-      this.#queue.shift();
-      if (batch.size === 0) continue; // a renewal took all of it
-      this.#ends.goAlong(batch);
-      void this.#send(batch);
-    }
-    this.#stayAwake();
-    if (this.#calls === 0 && this.#queue.length === 0) this.#idle?.();
-  }
-
-  /**
-   * While many calls are under way this process looks for their answers and does not sleep: to wake it costs the server
-   * as much as two requests, and it comes late. Its other work goes on; with fewer calls another process may need the core.
-   */
-  #stayAwake(): void {
-    if (this.#awake || this.#calls < CALLS_TO_STAY_AWAKE) return;
-    if (performance.now() - this.#answeredAt > AWAKE_MS) return;
-    this.#awake = true;
-    setImmediate(() => {
-      this.#awake = false;
-      this.#stayAwake();
-    });
-  }
-
-  async #send(batch: Batch): Promise<void> {
-    this.#calls += 1;
-    batch.begin();
-    try {
-      const sentAt = Date.now();
-      const { nowMs, verdicts } = decodeVerdicts(await this.#patience.within(this.#call(batch)));
-      if (this.#options.now === undefined) this.#clockOffsetMs = nowMs - (sentAt + Date.now()) / 2;
-      this.#note(batch, verdicts);
-    } catch (error) {
-      this.#fail(batch, error);
-    }
-    batch.end();
-    this.#calls -= 1;
-    this.#pump();
-    this.#tell();
-  }
-
-  /**
-   * Tells requests their answers, so many in a turn as there are to a call.
-   *
-   * Who is told may ask again at once. All that are told together would ask together, and then server and process wait
-   * for each other in turn; so what these ask is on its way before the next are told.
-   */
-  #tell(): void {
-    if (this.#telling || this.#answered.length === 0) return;
-    this.#telling = true;
-    const told = this.#answered.splice(0, Math.max(1, Math.ceil(this.#waiting / MOST_CALLS)));
-    this.#waiting -= told.length;
-    for (const { resolve, reject, verdict, error } of told) {
-      if (error === undefined) resolve?.(verdict ?? NO_VERDICT);
-      else reject?.(error);
-    }
-    process.nextTick(() => {
-      this.#pump(); // they have asked by now
-      setImmediate(() => {
-        this.#telling = false;
-        this.#tell();
-      });
-    });
-  }
-
-  async #call(batch: Batch): Promise<Buffer> {
-    const keys = batch.shares.map(({ caller }) => caller.redisKey);
-    const [first = ''] = keys;
-    if (!this.#link.isThere(first)) throw new Error('redis is not there');
-    const { now, leaseSeconds } = this.#options;
-    const args = [String(keys.length), ...keys, encodeCall(batch, now?.() ?? 0, this.#gateway, leaseSeconds)];
-    let reply: Buffer | null;
-    try {
-      reply = await this.#link.send(first, ['EVALSHA', SCRIPT_SHA, ...args]);
-    } catch (error) {
-      // A server that was restarted does not know the script, and has not run it.
-      if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
-      reply = await this.#link.send(first, ['EVAL', SCRIPT, ...args]);
-    }
-    if (reply === null) throw new Error('redis has answered nothing');
-    this.#heard('all');
-    return reply;
   }
 
   /** Remembers what was decided, before anything else is asked. */
@@ -353,54 +181,41 @@ export class RedisStore implements LimitStore {
     let next = 0;
     for (const { caller, operations } of batch.shares) {
       for (const operation of operations) {
-        const { ask, kind } = operation;
-        if (kind === 'decision' || kind === 'content' || kind === 'forget') {
-          const verdict = verdicts[next];
-          next += 1;
-          if (verdict === undefined) throw new Error('redis has answered less than it was asked');
-          if (verdict.refusedBy === FOREIGN) operation.error = new ForeignValue(caller.redisKey);
-          if (ask === undefined || operation.error !== undefined) {
-            this.#answered.push(operation);
-            continue;
-          }
+        if (!hasVerdict(operation)) continue;
+        const verdict = verdicts[next];
+        next += 1;
+        if (verdict === undefined) throw new Error('redis has answered less than it was asked');
+        if (verdict.refusedBy === FOREIGN) operation.error = new ForeignValue(caller.redisKey);
+        else if (operation.ask !== undefined) {
           if (verdict.refusedBy === CONCURRENT && verdict.crowded && operation.asked !== true) {
             this.#askAgain(operation);
             continue;
           }
-          caller.crowded = verdict.crowded;
-          if (verdict.refusedBy < 0) caller.underWay += 1;
-          this.#refusals?.learn(ask, verdict);
+          this.#noteVerdict(caller, operation.ask, verdict);
           operation.verdict = verdict;
         }
-        if (operation.resolve !== undefined) this.#answered.push(operation);
+        this.#answers.add(operation);
       }
     }
+  }
+
+  #noteVerdict(caller: CallerHere, ask: Ask, verdict: MarkedVerdict): void {
+    caller.crowded = verdict.crowded;
+    if (verdict.refusedBy < 0) caller.underWay += 1;
+    this.#refusals?.learn(ask, verdict);
   }
 
   /** Of the requests for which this one is refused some are other gateways', and their ends may be on their way. */
   #askAgain(operation: Operation): void {
     operation.asked = true;
     setTimeout(() => {
-      const { ask, reject } = operation;
+      const { ask } = operation;
       const caller = ask && this.#callers.find(ask.key);
-      if (ask !== undefined && caller !== undefined && !this.#isAway(caller)) {
+      if (ask !== undefined && caller !== undefined && !this.#server.isAway(caller)) {
         return this.#add(caller, ask.rules, operation);
       }
-      this.#waiting -= 1;
-      reject?.(new Error('redis is not there'));
+      this.#answers.reject(operation, new Error('redis is not there'));
     }, ASK_AGAIN_MS);
-  }
-
-  #fail(batch: Batch, error: unknown): void {
-    this.#troubled = error instanceof NoAnswer ? 'lost' : 'refusing';
-    if (error instanceof NoAnswer) {
-      this.#link.noAnswer(batch.shares[0]?.caller.redisKey ?? '');
-      // Those that wait for their turn there would have to wait as long again.
-      const waiting = this.#queue;
-      this.#queue = waiting.filter(({ shares }) => shares.every(({ caller }) => !this.#isAway(caller)));
-      for (const other of waiting) if (!this.#queue.includes(other)) this.#drop(other, error);
-    }
-    this.#drop(batch, error);
   }
 
   #drop(batch: Batch, error: unknown): void {
@@ -408,49 +223,9 @@ export class RedisStore implements LimitStore {
       const { caller, operations } = share;
       caller.uncertain = true;
       if (caller.share === share) caller.share = undefined;
-      for (const { reject } of operations) {
-        if (reject === undefined) continue;
-        this.#waiting -= 1;
-        reject(error);
-      }
+      for (const operation of operations) this.#answers.reject(operation, error);
     }
-  }
-
-  #renew(): void {
-    if (this.#rules === undefined || this.#toRenew().length === 0) return;
-    this.#renewalDue = true;
-    this.#pump();
-  }
-
-  #toRenew(): CallerHere[] {
-    return this.#callers.toRenew().filter((caller) => !this.#isAway(caller));
-  }
-
-  /** Says how many requests each caller really has under way here. Its ends that still wait go before that. */
-  #sendRenewal(): void {
-    this.#renewalDue = false;
-    const rules = this.#rules;
-    if (rules === undefined) return;
-    const callers = new Set(this.#toRenew());
-    const ends = this.#queue.map((waiting) => waiting.takeEnds(callers));
-    let batch = new Batch(rules);
-    for (const caller of callers) {
-      const before = [...ends.flatMap((taken) => taken.get(caller) ?? []), ...takeEnds(caller)];
-      caller.uncertain = false;
-      batch.put(caller, [...before, { kind: 'renewal', count: 0, amount: caller.underWay }]);
-      if (batch.size < this.#options.batch) continue;
-      void this.#send(batch);
-      batch = new Batch(rules);
-    }
-    if (batch.size > 0) void this.#send(batch);
   }
 }
-
-const CONCURRENT = LIMITS.indexOf('concurrent');
-const NO_VERDICT: Verdict = { refusedBy: -1, until: 0, shadowed: 0, used: 0, reset: 0, nowMs: 0, ticket: 0 };
 
 function ignore(): void {}
-
-function escapeGlob(text: string): string {
-  return text.replace(/[\\*?[\]]/g, String.raw`\$&`);
-}

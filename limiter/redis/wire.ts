@@ -1,4 +1,4 @@
-import { bitsOf, endpointNames, hashOf } from '../endpoints.ts';
+import { bitsOf, type Endpoints } from '../endpoints.ts';
 import {
   CATEGORIES,
   type Ask,
@@ -197,7 +197,7 @@ export function isOurs(value: Buffer): boolean {
 }
 
 /** A caller's value as the script wrote it. */
-export function decodeState(key: string, value: Buffer | null, nowMs: number): CallerState {
+export function decodeState(key: string, value: Buffer | null, nowMs: number, endpoints: Endpoints): CallerState {
   const now = Math.floor(nowMs / 1000);
   if (value === null) return { key, underWay: 0, windows: [] };
   const windows: WindowState[] = [];
@@ -212,7 +212,7 @@ export function decodeState(key: string, value: Buffer | null, nowMs: number): C
     if (reset <= now) continue;
     const id = value.readUIntLE(at.id, 6);
     const scale = STEPS[id]?.scale ?? 1;
-    windows.push({ name: windowName(id), used: value.readUInt32LE(at.used) / scale, reset });
+    windows.push({ name: windowName(id, endpoints), used: value.readUInt32LE(at.used) / scale, reset });
   }
   const moreLeases = places(FIXED_BYTES, value.readUInt16LE(MORE_LEASES), LEASE_BYTES);
   let underWay = 0;
@@ -226,16 +226,12 @@ function places(start: number, count: number, bytes: number): number[] {
   return Array.from({ length: count }, (_, n) => start + n * bytes);
 }
 
-const nameByHash = new Map<number, string>();
-
-function windowName(id: number): string {
+/** What an endpoint is called here; another gateway may have routes that this one has not. */
+function windowName(id: number, endpoints: Endpoints): string {
   if (id < CATEGORIES.length) return CATEGORIES[id] ?? '';
   const step = STEPS[id];
   if (step !== undefined) return step.name;
-  const names = endpointNames();
-  for (let n = nameByHash.size; n < names.length; n += 1) nameByHash.set(hashOf(names[n]!), names[n]!);
   const kind = ['points', 'content-minute', 'content-hour'][id % WINDOW_KINDS] ?? 'window';
   const hash = Math.floor(id / WINDOW_KINDS);
-  // Another gateway may have routes that this one has not.
-  return `${kind} ${nameByHash.get(hash) ?? `endpoint ${hash.toString(16)}`}`;
+  return `${kind} ${endpoints.nameOf(hash) ?? `endpoint ${hash.toString(16)}`}`;
 }

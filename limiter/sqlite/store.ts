@@ -1,8 +1,10 @@
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 
+import type { Endpoints } from '../endpoints.ts';
+import type { LimitStore } from '../limit-store.ts';
 import type { StoredCaller } from '../memory/caller-records.ts';
 import { MemoryStore } from '../memory/store.ts';
-import type { Ask, CallerState, LimitRules, LimitStore, Verdict } from '../types.ts';
+import type { Ask, CallerState, LimitRules, Verdict } from '../types.ts';
 
 /** Written by this version; another one is refused, since its counts could mean something else. */
 const SCHEMA_VERSION = 1;
@@ -61,6 +63,10 @@ export class SqliteStore implements LimitStore {
     this.#purge = this.#database.prepare('DELETE FROM callers WHERE over_at <= ?');
     this.#load();
     this.#flushing = setInterval(() => this.#flushReporting(), flushMs).unref();
+  }
+
+  get endpoints(): Endpoints {
+    return this.#memory.endpoints;
   }
 
   get size(): number {
