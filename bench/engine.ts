@@ -3,6 +3,7 @@ import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
 import { Dockerd } from '@gantry/testing/dockerd.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
+import { buildBudgets } from './builds.ts';
 import { FOLLOWED, followersCpu, HEALTH_CHECKS, healthCheckCpu } from './cpu.ts';
 import { filesBudgets } from './files.ts';
 import { Fresh, freshBudgets } from './fresh.ts';
@@ -80,6 +81,7 @@ export async function engineBudgets(only?: string): Promise<Row[]> {
   await engine.loadBusybox();
   await dockerd.api.post('/images/load?quiet=1', await busyboxArchive());
   for (const row of await filesBudgets(engine, dockerd.api, wanted)) add(row);
+  for (const row of await buildBudgets(engine, dockerd.api, wanted)) add(row);
   const ours = new Subject(engine);
   const theirs = new Subject(dockerd.api);
   await Promise.all([ours.prepare(), theirs.prepare()]);

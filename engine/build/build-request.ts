@@ -42,8 +42,8 @@ async function inputOf(
     options.remote === '' ? undefined : await remoteContext(engine, options.remote, { folder, report, signal });
   if (remote !== undefined && 'text' in remote) return { context: undefined, name: 'Dockerfile', text: remote.text };
   const context = await BuildContext.receive(engine, remote?.archive ?? body, folder);
-  const { name, text } = context.instructions(options.file);
-  context.applyIgnoreFile();
+  const { name, text } = await context.instructions(options.file);
+  await context.applyIgnoreFile();
   return { context, name, text };
 }
 

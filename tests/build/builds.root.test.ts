@@ -115,6 +115,8 @@ suite('builds', { concurrency: false }, () => {
         .add({ name: 'link', type: 'symlink', linkName: '/tmp' })
         .add({ name: 'link/x', content: 'x' })
         .end(),
+      new TarWriter().add({ name: 'x', type: 'link', linkName: 'nothing' }).end(),
+      new TarWriter().add({ name: 'x', type: 'link', linkName: '../out' }).end(),
       contextOf({ Dockerfile: 'FROM busybox\n' }).subarray(0, 700),
     ];
 
@@ -136,6 +138,16 @@ suite('builds', { concurrency: false }, () => {
     const text = await said('FROM busybox\nCOPY absolute climbing /x/\nRUN cat /x/absolute /x/climbing', files);
 
     assert.match(text, /own\nown\n/);
+  });
+
+  test('make files of their context when a step needs them, and not before', async () => {
+    const files = { d: 'd', ['n'.repeat(300)]: 'a name that no file system takes' };
+
+    const without = await build(engine, '', contextOf({ ...files, Dockerfile: 'FROM busybox\nLABEL a=lazy' }));
+    const withFile = await build(engine, '', contextOf({ ...files, Dockerfile: 'FROM busybox\nCOPY d /lazy' }));
+
+    assert.ok(without.id);
+    assert.match(withFile.lines.at(-1)?.error ?? '', /is too long/);
   });
 
   test('leave out what the ignore file names', async () => {

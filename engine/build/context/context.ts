@@ -1,6 +1,6 @@
-import { readFileSync, rmSync } from 'node:fs';
-import { mkdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { rmSync } from 'node:fs';
+import { mkdir, open, rm } from 'node:fs/promises';
+import { join, posix } from 'node:path';
 
 import type { Config } from '../../config/daemon-config.ts';
 import type { SourceTree } from '../../copies/transfer/sources.ts';
@@ -10,10 +10,12 @@ import { EngineError } from '../../lib/errors.ts';
 import { newId, shortId } from '../../lib/ids.ts';
 import { ignorePatterns, ignores } from './ignore.ts';
 
-type Needs = { archives: Archives; config: Config };
-type Entry = Pick<ContextEntry, 'type' | 'sum' | 'target'>;
+type Needs = { archives: Archives };
+type Entry = Omit<ContextEntry, 'path'>;
 
 const MOST_LINKS = 255;
+/** Of a Buildfile or an ignore file: far above any. */
+const LONGEST_TEXT = 16 * 1024 * 1024;
 const DEFAULT_FILES: readonly string[] = ['Buildfile', 'Dockerfile', 'dockerfile'];
 const IGNORE_FILES: readonly string[] = ['.buildignore', '.dockerignore'];
 
@@ -33,33 +35,37 @@ export async function buildFolder(engine: { config: Config }): Promise<AsyncDisp
   return { path, [Symbol.asyncDispose]: async () => await rm(path, { recursive: true, force: true }) };
 }
 
-/** The files that a client sends with a build, as they were in its archive: nothing follows links on this machine. */
+/**
+ * The files that a client sends with a build, as they were in its archive: nothing follows links on this machine. They stay
+ * in one file until a step needs them, because a build whose steps are all known needs none.
+ */
 export class BuildContext {
-  /** For this process. */
+  /** For this process; the files are there after `extract`. */
   readonly root: string;
+  readonly #archives: Archives;
+  readonly #spool: string;
   readonly #entries: Map<string, Entry>;
+  readonly #ignored: string[] = [];
+  #extracted: Promise<void> | undefined;
 
-  private constructor(root: string, entries: Map<string, Entry>) {
-    this.root = root;
+  private constructor(archives: Archives, folder: string, entries: Map<string, Entry>) {
+    this.#archives = archives;
+    this.#spool = spoolIn(folder);
+    this.root = join(folder, 'context');
     this.#entries = entries;
   }
 
-  /** Reads an archive, compressed or not, into a folder. Throws `invalid` for a bad one. */
-  static async receive(engine: Needs, archive: AsyncIterable<Uint8Array>, folder: string): Promise<BuildContext> {
-    const root = join(folder, 'context');
-    await mkdir(root, { mode: 0o755 });
-    const received = await engine.archives.unpackContext(archive, root);
+  /** Reads an archive, compressed or not. Throws `invalid` for a bad one. */
+  static async receive({ archives }: Needs, archive: AsyncIterable<Uint8Array>, folder: string): Promise<BuildContext> {
     const entries = new Map<string, Entry>();
-    for (const { path, ...entry } of received) {
-      // A later entry that is no folder takes the place of a folder.
-      if (entry.type !== 'folder') for (const other of below(entries, path)) entries.delete(other);
-      for (let at = path.indexOf('/'); at > 0; at = path.indexOf('/', at + 1)) {
-        const parent = path.slice(0, at);
-        if (entries.get(parent)?.type !== 'folder') entries.set(parent, { type: 'folder', sum: '', target: '' });
-      }
-      entries.set(path, entry);
-    }
-    return new BuildContext(root, entries);
+    for (const { path, ...entry } of await archives.spoolContext(archive, spoolIn(folder))) add(entries, path, entry);
+    return new BuildContext(archives, folder, entries);
+  }
+
+  /** Makes the files. Throws `invalid` for what no file system takes. */
+  async extract(): Promise<void> {
+    this.#extracted ??= this.#extract();
+    await this.#extracted;
   }
 
   get tree(): SourceTree {
@@ -67,27 +73,27 @@ export class BuildContext {
       missing: 'file not found in build context or excluded by .dockerignore: ',
       resolve: (path) => this.#resolve(path),
       sumOf: (path) => this.#entries.get(path)?.sum || undefined,
-      below: (folder) => [...below(this.#entries, folder)].toSorted(byParts),
+      below: (folder) => inOrder(below(this.#entries, folder)),
     };
   }
 
   /** The text of the instruction file, by its path or one of the usual names. Throws `invalid`. */
-  instructions(file: string): { name: string; text: string } {
+  async instructions(file: string): Promise<{ name: string; text: string }> {
     const names = file === '' ? DEFAULT_FILES : [file];
     const name = names.find((each) => this.#resolve(each)?.isFolder === false);
     if (name === undefined) {
       throw new EngineError('invalid', `Cannot locate specified Dockerfile: ${file === '' ? 'Dockerfile' : file}`);
     }
-    const text = this.#read(name);
+    const text = await this.#read(name);
     if (text === '') throw new EngineError('invalid', `the Dockerfile (${name}) cannot be empty`);
     return { name, text };
   }
 
   /** Leaves out what the ignore file names; `Dockerfile` and the ignore file themselves can be named too. */
-  applyIgnoreFile(): void {
+  async applyIgnoreFile(): Promise<void> {
     const name = IGNORE_FILES.find((each) => this.#resolve(each)?.isFolder === false);
     if (name === undefined) return;
-    const patterns = ignorePatterns(this.#read(name));
+    const patterns = ignorePatterns(await this.#read(name));
     if (patterns.length === 0) return;
     const paths = [...this.#entries.keys()];
     const kept = new Set<string>();
@@ -98,12 +104,25 @@ export class BuildContext {
     for (const path of paths) {
       if (kept.has(path)) continue;
       this.#entries.delete(path);
-      rmSync(join(this.root, path), { recursive: true, force: true });
+      this.#ignored.push(path);
     }
   }
 
-  #read(name: string): string {
-    return readFileSync(join(this.root, this.#resolve(name)!.path), 'utf8');
+  async #extract(): Promise<void> {
+    await mkdir(this.root, { mode: 0o755 });
+    await this.#archives.extractContext(this.#spool, this.root);
+    await rm(this.#spool);
+    for (const path of this.#ignored) await rm(join(this.root, path), { recursive: true, force: true });
+  }
+
+  async #read(name: string): Promise<string> {
+    const { path } = this.#resolve(name)!;
+    const { content } = this.#entries.get(path)!;
+    if (content === undefined) throw new EngineError('invalid', `${name} is no plain file`);
+    if (content.bytes > LONGEST_TEXT) throw new EngineError('invalid', `${name} has more than ${LONGEST_TEXT} bytes`);
+    await using file = await open(this.#spool, 'r');
+    const { buffer } = await file.read(Buffer.alloc(content.bytes), 0, content.bytes, content.offset);
+    return buffer.toString('utf8');
   }
 
   /** By the links of the archive alone, as if the context were the root of a file system. */
@@ -132,13 +151,40 @@ export class BuildContext {
   }
 }
 
+function spoolIn(folder: string): string {
+  return join(folder, 'context.tar');
+}
+
+/** Throws `invalid` for what cannot be told without following links. */
+function add(entries: Map<string, Entry>, path: string, entry: Entry): void {
+  const refuse = (why: string): never => {
+    throw new EngineError('invalid', `bad archive: ${JSON.stringify(path)} ${why}`);
+  };
+  for (let at = path.indexOf('/'); at > 0; at = path.indexOf('/', at + 1)) {
+    const parent = path.slice(0, at);
+    const type = entries.get(parent)?.type;
+    if (type === 'link') refuse('lies below a link');
+    if (type !== 'folder') entries.set(parent, { type: 'folder', sum: '', target: '' });
+  }
+  // A later entry that is no folder takes the place of a folder.
+  const replacesFolder = entry.type !== 'folder' && entries.get(path)?.type === 'folder';
+  if (replacesFolder) for (const other of below(entries, path)) entries.delete(other);
+  if (entry.type !== 'file' || entry.target === '') {
+    entries.set(path, entry);
+    return;
+  }
+  const first = entries.get(posix.normalize(entry.target));
+  if (first === undefined || first.type === 'folder') refuse(`is a further name of ${entry.target}, which is no file`);
+  entries.set(path, { ...entry, ...(first?.content && { content: first.content }) });
+}
+
 function* below(entries: ReadonlyMap<string, Entry>, folder: string): Generator<string> {
   const prefix = folder === '' ? '' : `${folder}/`;
   for (const path of entries.keys()) if (path.startsWith(prefix)) yield path;
 }
 
 /** Folder by folder, names in the order of their bytes. */
-function byParts(a: string, b: string): number {
-  const [one, other] = [a.replaceAll('/', '\0'), b.replaceAll('/', '\0')];
-  return one < other ? -1 : 1;
+function inOrder(paths: Iterable<string>): string[] {
+  const keys = Array.from(paths, (path) => path.replaceAll('/', '\0'));
+  return keys.toSorted().map((key) => key.replaceAll('\0', '/'));
 }

@@ -32,7 +32,8 @@ export async function copyStep(state: StageState, step: Copy, expand: (text: str
   const flags = [step.chown && `--chown=${step.chown}`, step.chmod && `--chmod=${step.chmod}`].filter(Boolean);
   const config = state.withComment(`#(nop) ${name} ${flags.join(' ')}${sumOfAll(found)} in ${step.destination} `);
   if (state.takeFromCache(config)) return;
-  const { engine } = build;
+  const { engine, context } = build;
+  if (sources.some(({ root }) => root === context?.root)) await context!.extract();
   await using root = await scratchRoot(engine, state.image?.id);
   {
     await using files = await root.open();

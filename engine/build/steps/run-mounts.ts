@@ -22,6 +22,8 @@ type Mounts = Readonly<{
   places: readonly string[];
   /** What the step depends on by them, for the cache. */
   sums: readonly string[];
+  /** To be called before the files of the mounts are used. */
+  prepare: () => Promise<void>;
 }>;
 
 /** The mounts of `RUN --mount`. They go with the step; the folders of caches stay. */
@@ -44,7 +46,10 @@ export async function runMounts(
     places.push(target);
     sums.push(`--mount=type=${option.type},target=${target}${mount.sum}`);
   }
-  return { specs, places, sums };
+  const prepare = async (): Promise<void> => {
+    if (options.some(({ type, from }) => type === 'bind' && from === '')) await state.build.context?.extract();
+  };
+  return { specs, places, sums, prepare };
 }
 
 type OneMount = Readonly<{ spec: Spec; sum: string }>;

@@ -30,6 +30,7 @@ export async function runStep(state: StageState, step: Run, commandLine: readonl
   const recorded = [...state.args.recorded(visible), ...mounts.sums];
   const known = { ...config, Cmd: hasMore ? [`|${recorded.length}`, ...recorded, ...words] : words, Entrypoint: null };
   if (state.takeFromCache(known)) return;
+  await mounts.prepare();
   const body = {
     ...config,
     Image: imageOf(state),

@@ -28,8 +28,10 @@ export type Work =
       file: string;
       mountPoints: readonly string[] | 'none';
     }
-  /** Extracts the context of a build, with the checksums of its entries. */
-  | { kind: 'unpackContext'; directory: string; limits: ArchiveLimits }
+  /** Writes the context of a build, which follows, as a plain archive into a new file, and tells what is in it. */
+  | { kind: 'spoolContext'; file: string; limits: ArchiveLimits }
+  /** Extracts such a file into an empty folder. */
+  | { kind: 'extractContext'; file: string; directory: string; limits: ArchiveLimits }
   /** Sends the plain archive of a layer, as `output` messages. */
   | { kind: 'read'; source: ArchiveSource }
   /** Writes the archive of a layer into a new file with gzip; tells how many bytes it has, as it grows. */
@@ -59,7 +61,15 @@ export type Extracted = {
 };
 
 /** An entry of a context: what it is, and its checksum as docker's builder computes it. */
-export type ContextEntry = { path: string; type: 'folder' | 'file' | 'link' | 'other'; sum: string; target: string };
+export type ContextEntry = {
+  path: string;
+  type: 'folder' | 'file' | 'link' | 'other';
+  sum: string;
+  /** Of a link; of a file that is a further name of another, that one. */
+  target: string;
+  /** Where in the plain archive the file is, unless it is stored in pieces. */
+  content?: { offset: number; bytes: number };
+};
 
 export type Results = {
   receive: Received;
@@ -68,7 +78,8 @@ export type Results = {
   read: undefined;
   compress: Received;
   packLayer: Received;
-  unpackContext: ContextEntry[];
+  spoolContext: ContextEntry[];
+  extractContext: undefined;
 };
 
 export type ToWorker =

@@ -15,7 +15,7 @@ import { FileWriter } from './file-writer.ts';
 import { OutgoingChunks } from './outgoing-chunks.ts';
 import { packLayer } from './pack-layer.ts';
 import { chunksOf, readPlain } from './plain-archive.ts';
-import { unpackContext } from './unpack-context.ts';
+import { extractContext, spoolContext } from './spool-context.ts';
 import { Unpacker } from './unpack.ts';
 
 // The body of the worker thread: messages bring work, several pieces at a time, which yield to each other at each
@@ -55,8 +55,10 @@ async function resultOf(id: number, work: Work, stream: ArrivingStream): Promise
       return await unpack(stream, work.directory, work.limits);
     case 'extract':
       return await extract(id, work);
-    case 'unpackContext':
-      return await unpackContext(stream, work.directory, work.limits);
+    case 'spoolContext':
+      return await spoolContext(stream, work.file, work.limits);
+    case 'extractContext':
+      return await extractContext(work.file, work.directory, work.limits);
     case 'packLayer':
       return await packLayer(work);
     case 'compress':

@@ -40,9 +40,14 @@ export class Archives implements AsyncDisposable {
     return (await this.#perform(work, undefined, onProgress)) as Extracted;
   }
 
-  /** Extracts the context of a build, compressed or not, into an empty folder. */
-  async unpackContext(stream: AsyncIterable<Uint8Array>, directory: string): Promise<ContextEntry[]> {
-    return (await this.#perform({ kind: 'unpackContext', directory, limits: this.limits }, stream)) as ContextEntry[];
+  /** Writes the context of a build, compressed or not, as a plain archive into a new file, and tells what is in it. */
+  async spoolContext(stream: AsyncIterable<Uint8Array>, file: string): Promise<ContextEntry[]> {
+    return (await this.#perform({ kind: 'spoolContext', file, limits: this.limits }, stream)) as ContextEntry[];
+  }
+
+  /** Extracts such a file into an empty folder. */
+  async extractContext(file: string, directory: string): Promise<void> {
+    await this.#perform({ kind: 'extractContext', file, directory, limits: this.limits });
   }
 
   /**

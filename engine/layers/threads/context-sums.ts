@@ -1,6 +1,7 @@
 import { createHash, type Hash } from 'node:crypto';
 
 import { readable } from '../../host/files/openat.ts';
+import { innerPath } from '../tar/entry-names.ts';
 import type { EntryType, TarEntry } from '../tar/tar-header.ts';
 import type { TarSink } from '../tar/tar-reader.ts';
 import type { ContextEntry } from './archive-messages.ts';
@@ -48,42 +49,62 @@ export function beginSum(entry: Sum): Hash {
   return hash;
 }
 
-/** Passes entries on, and computes their checksums. */
-export class ContextSums implements TarSink {
-  readonly #inner: TarSink;
-  readonly #byPath = new Map<string, ContextEntry>();
-  #current: { entry: TarEntry; hash: Hash } | undefined;
+type Current = {
+  entry: TarEntry;
+  hash: Hash;
+  /** Where its content begins, and how much of it lies there in one piece. */
+  offset: number;
+  bytes: number;
+};
 
-  constructor(inner: TarSink) {
-    this.#inner = inner;
-  }
+/** The entries of a context with their checksums, and where in its plain archive their content is. */
+export class ContextSums implements TarSink {
+  readonly #byPath = new Map<string, ContextEntry>();
+  #current: Current | undefined;
+  #chunk: Buffer = Buffer.alloc(0);
+  /** Where in the archive the chunk begins. */
+  #offset = 0;
 
   /** In the order of the archive; of two with one name the last. */
   get entries(): ContextEntry[] {
     return [...this.#byPath.values()];
   }
 
-  begin(entry: TarEntry): void {
-    this.#inner.begin(entry);
-    const linkPath = entry.type === 'link' || entry.type === 'symlink' ? entry.linkPath : '';
-    this.#current = { entry, hash: beginSum({ ...entry, name: entry.path, linkPath }) };
+  /** Passes a chunk of the archive to its reader, which calls this sink for parts of this very memory. */
+  through(chunk: Buffer, push: (chunk: Buffer) => void): void {
+    this.#offset += this.#chunk.length;
+    this.#chunk = chunk;
+    push(chunk);
   }
 
-  data(chunk: Buffer, position: number): void {
-    this.#inner.data(chunk, position);
-    this.#current?.hash.update(chunk);
+  begin(entry: TarEntry): void {
+    innerPath(entry.path, 'the name');
+    const isLink = entry.type === 'link';
+    if (isLink) innerPath(entry.linkPath, 'the link');
+    const linkPath = isLink || entry.type === 'symlink' ? entry.linkPath : '';
+    this.#current = { entry, hash: beginSum({ ...entry, name: entry.path, linkPath }), offset: 0, bytes: 0 };
+  }
+
+  data(part: Buffer, position: number): void {
+    const current = this.#current!;
+    current.hash.update(part);
+    if (position === 0) current.offset = this.#offset + part.byteOffset - this.#chunk.byteOffset;
+    if (position === current.bytes) current.bytes += part.length; // else there is a hole in front of it
   }
 
   finish(): void {
-    this.#inner.finish();
-    if (this.#current === undefined) return;
-    const { entry, hash } = this.#current;
-    this.#current = undefined;
+    const { entry, hash, offset, bytes } = this.#current!;
     const path = cleaned(readable(entry.path));
     if (path === '') return;
-    const target = entry.type === 'symlink' ? readable(entry.linkPath) : '';
+    const isWhole = entry.type === 'file' && bytes === entry.sizeBytes;
     this.#byPath.delete(path);
-    this.#byPath.set(path, { path, type: TYPES[entry.type], sum: hash.digest('hex'), target });
+    this.#byPath.set(path, {
+      path,
+      type: TYPES[entry.type],
+      sum: hash.digest('hex'),
+      target: entry.type === 'symlink' || entry.type === 'link' ? readable(entry.linkPath) : '',
+      ...(isWhole && { content: { offset, bytes } }),
+    });
   }
 }
 
