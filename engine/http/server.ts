@@ -11,6 +11,7 @@ import Fastify, {
 
 import type { Config } from '../config/daemon-config.ts';
 import { EngineError } from '../lib/errors.ts';
+import { createServer } from '../lib/node-http.ts';
 import type { Authorization } from '../plugins/authorization.ts';
 import { addRoutes } from './add-routes.ts';
 import { AtOnce } from './at-once.ts';
@@ -18,7 +19,6 @@ import { addAuthorization } from './authorize.ts';
 import { ENDPOINTS, type Endpoint } from './endpoints.ts';
 import { answerError, answerOutsideOfRoutes, refuse } from './errors.ts';
 import { answerHeaders, engineHeaders, type Headers } from './headers.ts';
-import { createServer } from './listening/node-http.ts';
 import { refusalOf } from './listening/origins.ts';
 import type { TcpLimits } from './listening/tcp-limits.ts';
 import type { UnderWay } from './listening/under-way.ts';

@@ -3,9 +3,9 @@ import { Socket } from 'node:net';
 
 import { connectedSockets } from '../host/spawn.ts';
 import { settlesWithin, type Clock } from '../lib/clock.ts';
+import { createServer } from '../lib/node-http.ts';
 import { serve } from './listening/connections.ts';
 import { SERVER_OPTIONS } from './listening/listeners.ts';
-import { createServer } from './listening/node-http.ts';
 
 const ROUNDS = 24;
 /** A start does not wait longer for it, whatever the answers are. */

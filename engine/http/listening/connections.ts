@@ -1,6 +1,6 @@
 import type { RequestListener, Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { Server as TlsServer } from 'node:tls';
+import type { Server as TlsServer } from 'node:tls';
 
 import { HangUps } from '../../host/hang-ups.ts';
 import { rawRefusal } from '../headers.ts';
@@ -17,7 +17,7 @@ const [KEEP_ALIVE_MS, PROBES] = [15_000, 9];
 export function serve(server: Server, listener: RequestListener, newest = COMPLETE): ReadonlySet<Socket> {
   const open = new Set<Socket>();
   const hangUps = new HangUps();
-  const isTls = server instanceof TlsServer;
+  const isTls = isTlsServer(server);
   if (isTls) refusePlainText(server, newest);
   server.on('connection', (socket: Socket) => {
     if (open.has(socket)) return; // its next request is read
@@ -47,6 +47,11 @@ export function serve(server: Server, listener: RequestListener, newest = COMPLE
   // The writable side stays open when a client has sent its last byte.
   Object.assign(server, { httpAllowHalfOpen: true });
   return open;
+}
+
+/** Without the class: see `lib/node-http.ts`. */
+function isTlsServer(server: Server): server is Server & TlsServer {
+  return 'setSecureContext' in server;
 }
 
 /** A client without TLS gets a message instead of a closed connection. */

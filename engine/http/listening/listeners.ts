@@ -9,9 +9,9 @@ import { parseHost } from '../../config/hosts.ts';
 import { groupId } from '../../host/groups.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { makeFolders } from '../../lib/folders.ts';
+import { createServer } from '../../lib/node-http.ts';
 import { apiVersionsOf } from '../versions/api-version.ts';
 import { serve } from './connections.ts';
-import { createServer } from './node-http.ts';
 import { overPlainTcp } from './origins.ts';
 import type { UnderWay } from './under-way.ts';
 

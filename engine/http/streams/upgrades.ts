@@ -8,8 +8,8 @@ import type {
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
+import { ServerResponse } from '../../lib/node-http.ts';
 import { ENDPOINTS } from '../endpoints.ts';
-import { ServerResponse } from '../listening/node-http.ts';
 
 /** Requests behind which the client's stream begins, also where they ask for no upgrade; with or without a version. */
 const TAKEN_OVER_UNASKED = new RegExp(

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { createSecureContext, getCACertificates, type SecureContextOptions } from 'node:tls';
+import type { SecureContextOptions } from 'node:tls';
 
 import { EngineError, hasCode } from '../../lib/errors.ts';
 
@@ -8,6 +8,7 @@ type Files = Readonly<{ ca: string; cert?: string; key?: string }>;
 
 /** What TLS needs, read from the files. Throws `invalid` for a file that is missing or is none of the kind. */
 export function tlsFiles({ ca, cert = '', key = '' }: Files): SecureContextOptions {
+  const { createSecureContext, getCACertificates } = process.getBuiltinModule('node:tls');
   const system = [...getCACertificates('default'), ...getCACertificates('system')];
   const made: SecureContextOptions = {
     minVersion: 'TLSv1.2',

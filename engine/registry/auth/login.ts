@@ -1,8 +1,7 @@
-import { STATUS_CODES } from 'node:http';
-
 import type { Config } from '../../config/daemon-config.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { STATUS_CODES } from '../../lib/node-http.ts';
 import { DEFAULT_REGISTRY } from '../connection/endpoints.ts';
 import { withRegistry } from '../connection/session.ts';
 import { RegistryError } from '../errors.ts';

@@ -1,6 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { rootCertificates } from 'node:tls';
 
 import { EngineError, hasCode } from '../../lib/errors.ts';
 
@@ -25,7 +24,7 @@ export function certificatesOf(folder: string, host: string): Certificates {
     );
   }
   return {
-    ...(authorities.length > 0 && { ca: [...rootCertificates, ...authorities] }),
+    ...(authorities.length > 0 && { ca: [...process.getBuiltinModule('node:tls').rootCertificates, ...authorities] }),
     ...(cert !== undefined && { cert: read(cert), key: read(key!) }),
   };
 }
