@@ -57,11 +57,10 @@ function tellNetwork(events: Events, action: 'create' | 'destroy', { id, name, d
 
 function customOf(body: CreateNetworkBody): Custom {
   const { Driver, Options, Config } = body.IPAM ?? {};
-  if (body.EnableIPv6 === true) throw new EngineError('notImplemented', 'networks with IPv6 are not supported yet');
   return {
     internal: body.Internal ?? false,
     attachable: body.Attachable ?? false,
-    enableIPv6: false,
+    enableIPv6: body.EnableIPv6 ?? false,
     options: body.Options ?? {},
     labels: body.Labels ?? {},
     ipam: { driver: Driver || 'default', options: Options ?? null, pools: (Config ?? []).map(poolOf) },

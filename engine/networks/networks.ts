@@ -6,8 +6,10 @@ import type { Background } from '../lib/background.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
-import { cidrText, ipText, parseCidr, parseIp, rangeOf, type Cidr } from './addresses/cidr.ts';
-import { addressesOf } from './addresses/pools.ts';
+import { ipText, parseIp } from '../lib/ip-address.ts';
+import { chooseAddresses } from './addresses/choose.ts';
+import { cidrText, parseCidr, rangeOf, type Cidr } from './addresses/cidr.ts';
+import type { Surroundings } from './addresses/pools.ts';
 import { chooseSubnet, parseBip } from './addresses/subnets.ts';
 import { addressOf, automaticMtu, checkBridgeName, findBridge, gatewayOf, rangesInUse } from './bridge/bridge-link.ts';
 import { bridgeNameOf, bridgeSettings, checkBridgeOptions } from './bridge/bridge-settings.ts';
@@ -208,28 +210,16 @@ export class Networks implements Disposable {
 
   /** Chooses what the client left open for a network with a bridge, and sets it up. */
   #createBridge(network: NetworkRecord): NetworkRecord {
-    const { custom, name } = network;
-    const options = custom?.options ?? {};
-    const pools = custom?.ipam.pools ?? [];
-    checkBridgeOptions(options);
+    checkBridgeOptions(network.custom?.options ?? {});
     const bridge = bridgeNameOf(network);
     checkBridgeName(bridge);
-    const addresses = pools.map((pool, position) =>
-      addressesOf(
-        name,
-        pool,
-        this.#around(pools.slice(0, position).flatMap(({ subnet }) => parseCidr(subnet)?.range ?? [])),
-      ),
-    );
-    if (addresses.length > 1) throw new EngineError('forbidden', "bridge driver doesn't support multiple subnets");
-    const { subnet, gateway } = addresses[0] ?? addressesOf(name, undefined, this.#around([]));
-    const complete = { ...network, bridge, subnet: cidrText(subnet), gateway };
+    const complete = { ...network, bridge, ...chooseAddresses(network, (more) => this.#around(more)) };
     this.bridges().create(bridgeSettings(complete, this.mtu()));
     return complete;
   }
 
-  #around(more: readonly Cidr[]): Parameters<typeof addressesOf>[2] {
-    const stored = this.list().flatMap(({ subnet }) => (subnet === undefined ? [] : [subnet]));
+  #around(more: readonly Cidr[]): Surroundings {
+    const stored = this.list().flatMap(({ subnet, ipv6 }) => [subnet ?? [], ipv6?.subnet ?? []].flat());
     return {
       networks: [...stored.flatMap((subnet) => parseCidr(subnet)?.range ?? []), ...more],
       machine: () => {
@@ -258,7 +248,7 @@ export class Networks implements Disposable {
     }
     const found = link === undefined ? undefined : addressOf(route, link);
     if (found !== undefined) {
-      return { subnet: cidrText(rangeOf(parseIp(found.ip) ?? 0, found.prefixLength)), gateway: found.ip };
+      return { subnet: cidrText(rangeOf(parseIp(found.ip)!, found.prefixLength)), gateway: found.ip };
     }
     const subnet = chooseSubnet(rangesInUse(route), this.settings.pools);
     return { subnet: cidrText(subnet), gateway: gatewayOf(subnet) };

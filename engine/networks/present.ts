@@ -1,3 +1,4 @@
+import { poolsByFamily } from './addresses/pools.ts';
 import { hasAddress, NO_PLACE, type Endpoint, type Place } from './endpoints/endpoint.ts';
 import { parsePort, type PublishedPort } from './endpoints/ports.ts';
 import { DEFAULT_NETWORK, networkOfMode, type NetworkMode } from './mode.ts';
@@ -34,7 +35,7 @@ export function presentNetwork(networks: Networks, network: NetworkRecord): Netw
           EndpointID: member.id,
           MacAddress: member.macAddress,
           IPv4Address: !hasAddress(member) ? '' : `${member.ipAddress}/${member.prefixLength}`,
-          IPv6Address: '',
+          IPv6Address: member.ipv6 === undefined ? '' : `${member.ipv6.ipAddress}/${member.ipv6.prefixLength}`,
         },
       ]),
     ),
@@ -45,14 +46,15 @@ export function presentNetwork(networks: Networks, network: NetworkRecord): Netw
 
 /** As the client wrote them, or what was chosen. */
 function presentPools({ custom, subnet, gateway }: NetworkRecord): NetworkWire['IPAM']['Config'] {
-  const pools = custom?.ipam.pools ?? [];
-  if (pools.length === 0) return subnet === undefined ? [] : [{ Subnet: subnet, Gateway: gateway }];
-  return pools.map((pool) => ({
+  const { four, six } = poolsByFamily(custom?.ipam.pools ?? []);
+  const chosen = four.length > 0 || subnet === undefined ? [] : [{ Subnet: subnet, Gateway: gateway }];
+  const written = [...four, ...six].map((pool) => ({
     Subnet: pool.subnet,
     ...(pool.range !== undefined && { IPRange: pool.range }),
     ...(pool.gateway !== undefined && { Gateway: pool.gateway }),
     ...(pool.auxiliary !== undefined && { AuxiliaryAddresses: pool.auxiliary }),
   }));
+  return [...chosen, ...written];
 }
 
 /** What a container asks of a network, as it is stored. */
@@ -132,9 +134,9 @@ function presentEndpoint(
     Gateway: endpoint.gateway,
     IPAddress: endpoint.ipAddress,
     IPPrefixLen: endpoint.prefixLength,
-    IPv6Gateway: '',
-    GlobalIPv6Address: '',
-    GlobalIPv6PrefixLen: 0,
+    IPv6Gateway: endpoint.ipv6?.gateway ?? '',
+    GlobalIPv6Address: endpoint.ipv6?.ipAddress ?? '',
+    GlobalIPv6PrefixLen: endpoint.ipv6?.prefixLength ?? 0,
     MacAddress: endpoint.macAddress,
     DriverOpts: null,
   };

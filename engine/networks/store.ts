@@ -43,6 +43,8 @@ const NetworkRecord = Type.Object({
   bridge: Type.Optional(Type.String()),
   subnet: Type.Optional(Type.String()),
   gateway: Type.Optional(Type.String()),
+  /** Where a client has asked for IPv6. */
+  ipv6: Type.Optional(Type.Immutable(Type.Object({ subnet: Type.String(), gateway: Type.String() }))),
   /** Only of a network that a client has made. */
   custom: Type.Optional(Custom),
 });
@@ -144,6 +146,7 @@ export class NetworkStore {
       unique: {
         place: ({ containerId, networkId }) => `${containerId} ${networkId}`,
         address: ({ networkId, ipAddress }) => (ipAddress === '' ? undefined : `${networkId} ${ipAddress}`),
+        address6: ({ networkId, ipv6 }) => (ipv6 === undefined ? undefined : `${networkId} ${ipv6.ipAddress}`),
       },
       groups: { container: ({ containerId }) => containerId, network: ({ networkId }) => networkId },
     });

@@ -75,23 +75,51 @@ static size_t add_addresses(uint8_t *answer, size_t at, const struct found *foun
   return at;
 }
 
-static const struct member *member_at(const struct box *box, struct in_addr ip, const struct network **of) {
+// An address that is asked for its name.
+struct reverse {
+  bool is_six;
+  struct in_addr ip4;
+  struct in6_addr ip6;
+};
+
+static bool has_address(const struct member *member, const struct reverse *reverse) {
+  if (reverse->is_six) return member->has6 && memcmp(&member->ip6, &reverse->ip6, sizeof reverse->ip6) == 0;
+  return member->has4 && member->ip4.s_addr == reverse->ip4.s_addr;
+}
+
+static const struct member *member_at(const struct box *box, const struct reverse *reverse, const struct network **of) {
   for (size_t n = 0; n < box->network_count; n += 1)
     for (const struct member *one = box->networks[n]->members; one != NULL; one = one->next)
-      if (one->has4 && one->ip4.s_addr == ip.s_addr) {
+      if (has_address(one, reverse)) {
         *of = box->networks[n];
         return one;
       }
   return NULL;
 }
 
-// `4.3.2.1.in-addr.arpa`
-static bool read_reverse(const char *name, struct in_addr *ip) {
+// 32 hexadecimal digits, the last of the address first, each with a dot after it, and `ip6.arpa`
+static bool read_reverse6(const char *name, struct in6_addr *ip) {
+  static const char digits[] = "0123456789abcdef";
+  if (strlen(name) != 64 + 8 || strcmp(name + 64, "ip6.arpa") != 0) return false;
+  for (int n = 0; n < 32; n += 1) {
+    const char *digit = strchr(digits, name[2 * n]);
+    if (digit == NULL || name[2 * n + 1] != '.') return false;
+    unsigned value = (unsigned)(digit - digits);
+    uint8_t *byte = &ip->s6_addr[15 - n / 2];
+    *byte = (uint8_t)(n % 2 == 0 ? value : *byte | value << 4);
+  }
+  return true;
+}
+
+// `4.3.2.1.in-addr.arpa`, or the same of IPv6
+static bool read_reverse(const char *name, struct reverse *reverse) {
   unsigned a, b, c, d;
   int end = 0;
+  reverse->is_six = read_reverse6(name, &reverse->ip6);
+  if (reverse->is_six) return true;
   if (sscanf(name, "%3u.%3u.%3u.%3u.in-addr.arpa%n", &d, &c, &b, &a, &end) != 4 || end == 0 || name[end] != 0) return false;
   if (a > 255 || b > 255 || c > 255 || d > 255) return false;
-  ip->s_addr = htonl(a << 24 | b << 16 | c << 8 | d);
+  reverse->ip4.s_addr = htonl(a << 24 | b << 16 | c << 8 | d);
   return true;
 }
 
@@ -110,10 +138,10 @@ static size_t encode_name(uint8_t *to, const char *name) {
 }
 
 static bool answer_reverse(const struct box *box, const struct question *question, uint8_t *answer, size_t *length) {
-  struct in_addr ip;
+  struct reverse reverse;
   const struct network *network;
-  if (!read_reverse(question->name, &ip)) return false;
-  const struct member *member = member_at(box, ip, &network);
+  if (!read_reverse(question->name, &reverse)) return false;
+  const struct member *member = member_at(box, &reverse, &network);
   if (member == NULL || member->name_count == 0) return false;
   char name[NAME_MAX_BYTES * 2];
   uint8_t encoded[NAME_MAX_BYTES];

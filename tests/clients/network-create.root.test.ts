@@ -14,6 +14,7 @@ type Said = { status: number; message: string; shown: Partial<NetworkWire> };
 const DIFFERENCES: Readonly<Record<string, string>> = {
   'no name': 'dockerd looks for a network without a name first',
   'a range outside': 'dockerd takes it, and gives addresses that lead nowhere',
+  'a range of IPv6 outside': 'dockerd takes it, and gives addresses that lead nowhere',
   'a range larger than the subnet': 'dockerd takes it, and gives addresses that lead nowhere',
   'an auxiliary address that is the gateway': 'refused with the name of the gateway in dockerd’s words for the other',
 };

@@ -1,6 +1,5 @@
-import { isIPv4 } from 'node:net';
-
 import { EngineError, refuseIf } from '../../lib/errors.ts';
+import { parseIp } from '../../lib/ip-address.ts';
 import type { Endpoint } from '../../networks/endpoints/endpoint.ts';
 import type { WantedEndpoint } from '../../networks/endpoints/sandbox.ts';
 import { isPredefinedName, networkModeOf, networkOfMode } from '../../networks/mode.ts';
@@ -57,8 +56,8 @@ function severalNetworks(names: readonly string[]): string {
 export function checkSettings(name: string, { IPAMConfig, Aliases, Links }: EndpointSettings): string[] {
   const { IPv4Address = '', IPv6Address = '', LinkLocalIPs } = IPAMConfig ?? {};
   if (!isPredefinedName(name)) {
-    refuseIf(IPv4Address !== '' && !isIPv4(IPv4Address), `invalid IPv4 address: ${IPv4Address}`);
-    refuseIf(IPv6Address !== '' && !IPv6Address.includes(':'), `invalid IPv6 address: ${IPv6Address}`);
+    refuseIf(IPv4Address !== '' && parseIp(IPv4Address)?.family !== 4, `invalid IPv4 address: ${IPv4Address}`);
+    refuseIf(IPv6Address !== '' && parseIp(IPv6Address)?.family !== 6, `invalid IPv6 address: ${IPv6Address}`);
     return [];
   }
   refuseIf(
@@ -114,6 +113,7 @@ export function wantedEndpoints({ attachments, hostConfig }: Container): WantedE
       // A user network of the same name that was made since is another one, as in dockerd.
       ref: networkId === '' || isPredefinedName(name) ? name : networkId,
       ip: ipam?.IPv4Address,
+      ip6: ipam?.IPv6Address,
       mac: macAddress,
     }),
   );

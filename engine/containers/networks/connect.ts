@@ -4,11 +4,12 @@ import type { Config } from '../../config/daemon-config.ts';
 import { EngineError, hasCode, refuseIf } from '../../lib/errors.ts';
 import type { KeyLock } from '../../lib/key-lock.ts';
 import { joinRunning, leaveRunning } from '../../networks/endpoints/connect.ts';
+import { addressesOf } from '../../networks/endpoints/endpoint.ts';
 import { cannotShare, type NetworkNeeds } from '../../networks/endpoints/sandbox.ts';
 import { isPredefinedName, networkModeOf } from '../../networks/mode.ts';
 import type { EndpointSettings } from '../../networks/schema.ts';
 import type { NetworkRecord } from '../../networks/store.ts';
-import { addHostsAddress, dropHostsAddress, useResolver } from '../runs/preparation/etc-files.ts';
+import { addHostsAddresses, dropHostsAddresses, useResolver } from '../runs/preparation/etc-files.ts';
 import { portRequest } from '../runs/preparation/namespaces.ts';
 import { isAlive } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';
@@ -52,10 +53,15 @@ export async function connectContainer(
   using within = enter(container.state.pid);
   const endpoint = await joinRunning(
     engine,
-    { ref: network.id, ip: settings.IPAMConfig?.IPv4Address, mac: settings.MacAddress },
+    {
+      ref: network.id,
+      ip: settings.IPAMConfig?.IPv4Address,
+      ip6: settings.IPAMConfig?.IPv6Address,
+      mac: settings.MacAddress,
+    },
     { within, request: portRequest(container), commit: () => attach(network.id) },
   );
-  addHostsAddress(engine.config, container, endpoint.ipAddress);
+  addHostsAddresses(engine.config, container, addressesOf(endpoint));
   const { networks } = engine;
   if (!usesResolver(networks.endpointsOf(id))) return;
   if (!networks.dns.isServed(id)) useResolver(engine.config, container);
@@ -90,7 +96,7 @@ export async function disconnectContainer(
   }
   using within = enter(container.state.pid);
   leaveRunning(engine, endpoint, { within, request: portRequest(container), commit: detach });
-  dropHostsAddress(engine.config, container, endpoint.ipAddress);
+  dropHostsAddresses(engine.config, container, addressesOf(endpoint));
   if (!engine.networks.dns.isServed(id)) return;
   await engine.networks.dns.serve(servedOf(engine, engine.containers.find(id), holderOf(container.state.pid)));
 }

@@ -33,10 +33,11 @@ export function servedOf(engine: Needs, container: Container, { pid, netns }: Ho
     netns,
     networks: user
       .toSorted((a, b) => (a.networkName < b.networkName ? -1 : 1))
-      .map(({ networkId, networkName, ipAddress }) => ({
+      .map(({ networkId, networkName, ipAddress, ipv6 }) => ({
         id: networkId,
         label: networkName,
         ip: ipAddress,
+        ip6: ipv6?.ipAddress ?? '',
         names: [name, ...namesIn(container, networkName)],
       })),
     links: links.map((link) => {

@@ -6,7 +6,7 @@ import type { Layers } from '../../layers/layers.ts';
 import { nextTurn, settlesWithin } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { KeyLock } from '../../lib/key-lock.ts';
-import { hasAddress, type Endpoint } from '../../networks/endpoints/endpoint.ts';
+import { addressesOf, hasAddress, type Endpoint } from '../../networks/endpoints/endpoint.ts';
 import { openSandbox } from '../../networks/endpoints/sandbox.ts';
 import { prepareResources } from '../../oci/resources.ts';
 import { rootSeenBy } from '../../oci/root-files.ts';
@@ -129,7 +129,7 @@ async function launch(engine: StartNeeds, claimed: Container): Promise<void> {
     root: overlay.target,
     user: await userOf(container, rootSeenBy(shim.pid, overlay)),
     namespaces: namespacesOf(engine, container, netns === undefined ? undefined : shim.pid),
-    files: filesFor(engine, container, { ...addressesOf(endpoints), links, usesResolver: isServed }),
+    files: filesFor(engine, container, { ...hostsOf(endpoints), links, usesResolver: isServed }),
     shm: memory?.target,
     linkVariables: linkEnvironment(engine, container),
     cgroup: runtimeCgroupOf(container),
@@ -157,9 +157,9 @@ async function serve(engine: StartNeeds, container: Container, { pid }: Shim): P
 }
 
 /** What the hosts file says of the container itself. */
-function addressesOf(endpoints: readonly Endpoint[]): { addresses: string[]; gateway: string } {
+function hostsOf(endpoints: readonly Endpoint[]): { addresses: string[]; gateway: string } {
   const addressed = endpoints.filter(hasAddress);
-  return { addresses: addressed.map(({ ipAddress }) => ipAddress), gateway: addressed[0]?.gateway ?? '' };
+  return { addresses: addressed.flatMap(addressesOf), gateway: addressed[0]?.gateway ?? '' };
 }
 
 /** The next start waits for it, and it for the end of the processes. */

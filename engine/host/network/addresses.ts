@@ -1,3 +1,4 @@
+import { ipBytes, ipOfBytes, type Family } from '../../lib/ip-address.ts';
 import { macBytes, macText } from './links.ts';
 import { attribute, NLM_F, readAttributes, u32, type Message, type Netlink } from './netlink.ts';
 
@@ -13,8 +14,11 @@ const RTM = {
   getNeighbour: 30,
 } as const;
 const AF_INET = 2;
+const AF_INET6 = 10;
 const AF_BRIDGE = 7;
+const IFA_ADDRESS = 1;
 const IFA_LOCAL = 2;
+const IFA_F_NODAD = 2;
 const IFA_BROADCAST = 4;
 const RTA = { destination: 1, outInterface: 4, gateway: 5, preferredSource: 7, table: 15 } as const;
 const RT_TABLE_MAIN = 254;
@@ -29,7 +33,7 @@ const NTF_STICKY = 0x40;
 export type Address = Readonly<{ link: number; ip: string; prefixLength: number }>;
 
 export type Route = Readonly<{
-  /** `0.0.0.0` with prefix length 0 is the default route. */
+  /** `0.0.0.0` or `::` with prefix length 0 is the default route. */
   destination: string;
   prefixLength: number;
   gateway?: string;
@@ -38,15 +42,19 @@ export type Route = Readonly<{
 
 export type Neighbour = Readonly<{ link: number; ip: string; mac: string }>;
 
-/** Gives a link an IPv4 address, with the broadcast address of its prefix. */
+/**
+ * Gives a link an address: of IPv4 with the broadcast address of its prefix, of IPv6 without the search for others that
+ * have it, so that it counts at once.
+ */
 export function addAddress({ link, ip, prefixLength }: Address): Message {
   const address = ipBytes(ip);
-  const broadcast = u32(0);
-  broadcast.writeUInt32BE(
-    (address.readUInt32BE() | (prefixLength === 0 ? -1 : (2 ** (32 - prefixLength) - 1) | 0)) >>> 0,
-  );
   const parts = [attribute(IFA_LOCAL, address)];
-  if (prefixLength < 31) parts.push(attribute(IFA_BROADCAST, broadcast));
+  if (address.length === 4 && prefixLength < 31) {
+    const broadcast = u32(0);
+    const host = prefixLength === 0 ? -1 : (2 ** (32 - prefixLength) - 1) | 0;
+    broadcast.writeUInt32BE((address.readUInt32BE() | host) >>> 0);
+    parts.push(attribute(IFA_BROADCAST, broadcast));
+  }
   return addressMessage(RTM.newAddress, 'RTM_NEWADDR', CREATE, { link, ip, prefixLength }, parts);
 }
 
@@ -54,19 +62,23 @@ export function deleteAddress(address: Address): Message {
   return addressMessage(RTM.deleteAddress, 'RTM_DELADDR', 0, address, [attribute(IFA_LOCAL, ipBytes(address.ip))]);
 }
 
-/** The IPv4 addresses of all links in the socket's namespace. */
-export function listAddresses(route: Netlink): Address[] {
+/** The addresses of one family of all links in the socket's namespace. */
+export function listAddresses(route: Netlink, family: Family = 4): Address[] {
   const body = Buffer.alloc(8);
-  body.writeUInt8(AF_INET);
+  body.writeUInt8(kernelFamily(family));
   const query = { type: RTM.getAddress, flags: NLM_F.dump, body, call: 'RTM_GETADDR', values: [] };
-  return route.query(query).map((answer) => ({
-    link: answer.readUInt32LE(4),
-    ip: ipText(readAttributes(answer, 8).get(IFA_LOCAL)),
-    prefixLength: answer.readUInt8(1),
-  }));
+  const answers = route.query(query).filter((answer) => answer.readUInt8(0) === kernelFamily(family));
+  return answers.map((answer) => {
+    const found = readAttributes(answer, 8);
+    return {
+      link: answer.readUInt32LE(4),
+      ip: ipOfBytes(found.get(IFA_LOCAL) ?? found.get(IFA_ADDRESS)!),
+      prefixLength: answer.readUInt8(1),
+    };
+  });
 }
 
-/** Adds an IPv4 route to the main table: over a gateway, or straight onto a link. */
+/** Adds a route to the main table: over a gateway, or straight onto a link. */
 export function addRoute(route: Route): Message {
   return routeMessage(RTM.newRoute, 'RTM_NEWROUTE', CREATE, route);
 }
@@ -75,35 +87,36 @@ export function deleteRoute(route: Route): Message {
   return routeMessage(RTM.deleteRoute, 'RTM_DELROUTE', 0, route);
 }
 
-/** The IPv4 unicast routes of the main table. */
-export function listRoutes(route: Netlink): Route[] {
+/** The unicast routes of one family in the main table. */
+export function listRoutes(route: Netlink, family: Family = 4): Route[] {
   const body = Buffer.alloc(12);
-  body.writeUInt8(AF_INET);
+  body.writeUInt8(kernelFamily(family));
   const query = { type: RTM.getRoute, flags: NLM_F.dump, body, call: 'RTM_GETROUTE', values: [] };
   return route
     .query(query)
+    .filter((answer) => answer.readUInt8(0) === kernelFamily(family)) // a kernel without IPv6 answers with IPv4
     .filter((answer) => answer.readUInt8(4) === RT_TABLE_MAIN && answer.readUInt8(7) === RTN_UNICAST)
     .map((answer) => {
       const found = readAttributes(answer, 12);
       const gateway = found.get(RTA.gateway);
       return {
-        destination: ipText(found.get(RTA.destination)),
+        destination: destinationOf(found.get(RTA.destination), family),
         prefixLength: answer.readUInt8(1),
-        gateway: gateway === undefined ? undefined : ipText(gateway),
+        gateway: gateway === undefined ? undefined : ipOfBytes(gateway),
         link: found.get(RTA.outInterface)?.readUInt32LE(),
       };
     });
 }
 
-/** Sets the hardware address of an IPv4 neighbour as if the neighbour had just answered; the entry ages. */
+/** Sets the hardware address of a neighbour as if the neighbour had just answered; the entry ages. */
 export function addNeighbour({ link, ip, mac }: Neighbour): Message {
   const parts = [attribute(NDA.destination, ipBytes(ip)), attribute(NDA.linkAddress, macBytes(mac))];
-  const head = neighbourHead(AF_INET, link, NUD.reachable, 0);
+  const head = neighbourHead(familyOf(ip), link, NUD.reachable, 0);
   return neighbourMessage(RTM.newNeighbour, 'RTM_NEWNEIGH', REPLACE, [link, ip, mac], [head, ...parts]);
 }
 
 export function deleteNeighbour({ link, ip }: { link: number; ip: string }): Message {
-  const head = neighbourHead(AF_INET, link, 0, 0);
+  const head = neighbourHead(familyOf(ip), link, 0, 0);
   const parts = [head, attribute(NDA.destination, ipBytes(ip))];
   return neighbourMessage(RTM.deleteNeighbour, 'RTM_DELNEIGH', 0, [link, ip], parts);
 }
@@ -116,7 +129,7 @@ export function listNeighbours(route: Netlink): Neighbour[] {
     const found = readAttributes(answer, 12);
     const mac = found.get(NDA.linkAddress);
     if (mac === undefined) return [];
-    return [{ link: answer.readInt32LE(4), ip: ipText(found.get(NDA.destination)), mac: macText(mac) }];
+    return [{ link: answer.readInt32LE(4), ip: ipOfBytes(found.get(NDA.destination)!), mac: macText(mac) }];
   });
 }
 
@@ -156,15 +169,16 @@ function addressMessage(
   parts: readonly Buffer[],
 ): Message {
   const head = Buffer.alloc(8);
-  head.writeUInt8(AF_INET, 0);
+  head.writeUInt8(familyOf(ip), 0);
   head.writeUInt8(prefixLength, 1);
+  if (familyOf(ip) === AF_INET6) head.writeUInt8(IFA_F_NODAD, 2);
   head.writeUInt32LE(link, 4);
   return { type, flags, body: Buffer.concat([head, ...parts]), call, values: [link, `${ip}/${prefixLength}`] };
 }
 
 function routeMessage(type: number, call: string, flags: number, route: Route): Message {
   const head = Buffer.alloc(12);
-  head.writeUInt8(AF_INET, 0);
+  head.writeUInt8(familyOf(route.destination), 0);
   head.writeUInt8(route.prefixLength, 1);
   head.writeUInt8(RT_TABLE_MAIN, 4);
   head.writeUInt8(RTPROT_BOOT, 5);
@@ -196,10 +210,15 @@ function neighbourMessage(
   return { type, flags, body: Buffer.concat(parts), call, values };
 }
 
-function ipBytes(ip: string): Buffer {
-  return Buffer.from(ip.split('.').map(Number));
+function kernelFamily(family: Family): number {
+  return family === 4 ? AF_INET : AF_INET6;
 }
 
-function ipText(bytes: Buffer | undefined): string {
-  return bytes === undefined ? '0.0.0.0' : [...bytes].join('.');
+function familyOf(ip: string): number {
+  return kernelFamily(ip.includes(':') ? 6 : 4);
+}
+
+/** A default route has none. */
+function destinationOf(bytes: Buffer | undefined, family: Family): string {
+  return ipOfBytes(bytes ?? Buffer.alloc(family === 4 ? 4 : 16));
 }

@@ -1,12 +1,15 @@
+import { ipBytes } from '../../lib/ip-address.ts';
 import { attribute, nested, NLM_F, u32, type Netlink } from './netlink.ts';
 
 const IPCTNL_DELETE = (1 << 8) | 2;
 const NLA_NESTED = 0x8000;
 const AF_INET = 2;
+const AF_INET6 = 10;
 const CTA = { tupleReply: 2, filter: 25 } as const;
 const CTA_TUPLE_IP = 1;
 const CTA_TUPLE_PROTO = 2;
 const CTA_IP_V4_SRC = 1;
+const CTA_IP_V6_SRC = 3;
 const CTA_PROTO_NUM = 1;
 const CTA_FILTER_ORIG_FLAGS = 1;
 const CTA_FILTER_REPLY_FLAGS = 2;
@@ -20,11 +23,12 @@ const IPPROTO_UDP = 17;
  * minutes. Kernels before 6.10 cannot filter here and answer `EINVAL` or `ENOENT`.
  */
 export function forgetUdpFlows(netfilter: Netlink, ip: string): void {
-  const head = Buffer.from([AF_INET, 0, 0, 0]);
-  const address = Buffer.from(ip.split('.').map(Number));
+  const address = ipBytes(ip);
+  const isSix = address.length === 16;
+  const head = Buffer.from([isSix ? AF_INET6 : AF_INET, 0, 0, 0]);
   const tuple = nested(
     CTA.tupleReply | NLA_NESTED,
-    nested(CTA_TUPLE_IP | NLA_NESTED, attribute(CTA_IP_V4_SRC, address)),
+    nested(CTA_TUPLE_IP | NLA_NESTED, attribute(isSix ? CTA_IP_V6_SRC : CTA_IP_V4_SRC, address)),
     nested(CTA_TUPLE_PROTO | NLA_NESTED, attribute(CTA_PROTO_NUM, Buffer.from([IPPROTO_UDP]))),
   );
   const filter = nested(

@@ -1,12 +1,16 @@
 import { closeSync } from 'node:fs';
 
+import { ipBytes } from '../../lib/ip-address.ts';
 import { bind as foreign, check } from '../libc.ts';
 
 const AF_INET = 2;
+const AF_INET6 = 10;
 const SOCK = { tcp: 1, udp: 2 } as const;
 const SOCK_CLOEXEC = 0o2000000;
 const SOL_SOCKET = 1;
 const SO_REUSEADDR = 2;
+const IPPROTO_IPV6 = 41;
+const IPV6_V6ONLY = 26;
 
 const socket = foreign<[number, number, number], number>('int socket(int domain, int type, int protocol)');
 const setsockopt = foreign<[number, number, number, Buffer, number], number>(
@@ -16,18 +20,23 @@ const bind = foreign<[number, Buffer, number], number>('int bind(int fd, const v
 const listen = foreign<[number, number], number>('int listen(int fd, int backlog)');
 
 /**
- * Reserves an IPv4 port without serving it, so that no other program can take it; disposing frees it.
+ * Reserves a port of one address without serving it, so that no other program can take it; disposing frees it.
  *
  * Throws `EADDRINUSE` when the port is taken, `EADDRNOTAVAIL` when the address is not this machine's.
  */
 export function reservePort(protocol: 'tcp' | 'udp', ip: string, port: number): Disposable {
   const values = [protocol, ip, port];
-  const fd = check(socket(AF_INET, SOCK[protocol] | SOCK_CLOEXEC, 0), 'socket', values);
+  const bytes = ipBytes(ip);
+  const isSix = bytes.length === 16;
+  const fd = check(socket(isSix ? AF_INET6 : AF_INET, SOCK[protocol] | SOCK_CLOEXEC, 0), 'socket', values);
   try {
-    const address = Buffer.alloc(16);
-    address.writeUInt16LE(AF_INET, 0);
+    // `struct sockaddr_in` and `struct sockaddr_in6`
+    const address = Buffer.alloc(isSix ? 28 : 16);
+    address.writeUInt16LE(isSix ? AF_INET6 : AF_INET, 0);
     address.writeUInt16BE(port, 2);
-    Buffer.from(ip.split('.').map(Number)).copy(address, 4);
+    bytes.copy(address, isSix ? 8 : 4);
+    // The port of IPv4 is reserved for itself.
+    if (isSix) check(setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, Buffer.from([1, 0, 0, 0]), 4), 'setsockopt', values);
     if (protocol === 'tcp') {
       // With SO_REUSEADDR, closing connections of a former listener do not block the port; another listener does.
       check(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, Buffer.from([1, 0, 0, 0]), 4), 'setsockopt', values);

@@ -1,12 +1,13 @@
 import { EngineError } from '../../lib/errors.ts';
-import { cidrText, contains, ipText, lastOf, parseIp, type Cidr } from './cidr.ts';
+import { ipText, parseIp } from '../../lib/ip-address.ts';
+import { cidrText, contains, isEdge, lastOf, type Cidr } from './cidr.ts';
 
-/** The addresses in use of a network. The lowest free one is taken first, as in dockerd. */
+/** The addresses of one family in use of a network. The lowest free one is taken first, as in dockerd. */
 export class AddressLeases {
   readonly #subnet: Cidr;
   readonly #range: Cidr;
-  readonly #used = new Set<number>();
-  #lowest: number;
+  readonly #used = new Set<bigint>();
+  #lowest: bigint;
 
   /** `used` counts the gateway; `range`: where addresses are chosen, if not in the whole subnet. */
   constructor(subnet: Cidr, used: readonly string[], range = subnet) {
@@ -15,50 +16,56 @@ export class AddressLeases {
     this.#lowest = this.#first;
     for (const ip of used) {
       const address = parseIp(ip);
-      if (address !== undefined) this.#used.add(address);
+      if (address !== undefined) this.#used.add(address.value);
     }
   }
 
   /** Takes `wanted`, or the lowest free address. */
   take(wanted?: string): string {
-    const address = wanted === undefined ? this.#next() : this.#checked(wanted);
-    this.#used.add(address);
-    return ipText(address);
+    const value = wanted === undefined ? this.#next() : this.#checked(wanted);
+    this.#used.add(value);
+    return ipText({ family: this.#subnet.family, value });
   }
 
   /** Frees an address; a free one is not an error. */
   release(ip: string): void {
     const address = parseIp(ip);
-    if (address === undefined || !this.#used.delete(address)) return;
-    if (contains(this.#range, address)) this.#lowest = Math.max(this.#first, Math.min(this.#lowest, address));
+    if (address === undefined || !this.#used.delete(address.value) || !contains(this.#range, address)) return;
+    if (address.value < this.#lowest && address.value >= this.#first) this.#lowest = address.value;
   }
 
-  get #first(): number {
-    return Math.max(this.#range.base, this.#subnet.base + 1);
+  get #first(): bigint {
+    const { base } = this.#subnet;
+    return this.#range.base > base ? this.#range.base : base + 1n;
   }
 
-  #next(): number {
-    const last = Math.min(lastOf(this.#range) + 1, lastOf(this.#subnet));
-    while (this.#lowest < last && this.#used.has(this.#lowest)) this.#lowest += 1;
-    if (this.#lowest >= last) {
+  #next(): bigint {
+    const { family } = this.#subnet;
+    const last = lastOf(this.#range);
+    const isFree = (value: bigint): boolean => !this.#used.has(value) && !isEdge(this.#subnet, { family, value });
+    while (this.#lowest <= last && !isFree(this.#lowest)) this.#lowest += 1n;
+    if (this.#lowest > last) {
       throw new EngineError(
         'failed',
-        `no available IPv4 addresses on this network's address pools: ${cidrText(this.#range)}`,
+        `no available IPv${family} addresses on this network's address pools: ${cidrText(this.#range)}`,
       );
     }
     return this.#lowest;
   }
 
-  #checked(wanted: string): number {
+  #checked(wanted: string): bigint {
     const address = parseIp(wanted);
-    if (address === undefined) throw new EngineError('invalid', `invalid IPv4 address: ${wanted}`);
+    if (address === undefined) {
+      throw new EngineError('invalid', `invalid IPv${this.#subnet.family} address: ${wanted}`);
+    }
     if (!contains(this.#subnet, address)) {
       const reason = "It does not belong to any of this network's subnets";
       throw new EngineError('invalid', `Invalid address ${wanted}: ${reason}`);
     }
-    const isEdge = address === this.#subnet.base || address === lastOf(this.#subnet);
-    if (isEdge || this.#used.has(address)) throw new EngineError('forbidden', 'Address already in use');
-    return address;
+    if (isEdge(this.#subnet, address) || this.#used.has(address.value)) {
+      throw new EngineError('forbidden', 'Address already in use');
+    }
+    return address.value;
   }
 }
 

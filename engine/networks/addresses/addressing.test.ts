@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { ipText } from '../../lib/ip-address.ts';
 import { AddressLeases, macOf } from './address-leases.ts';
 import { cidrText, parseCidr, type Cidr } from './cidr.ts';
 import { chooseSubnet, parseBip, parsePool } from './subnets.ts';
@@ -56,7 +57,7 @@ test('bip gives the gateway and its range', () => {
   const { subnet, gateway } = parseBip('10.1.2.3/24');
 
   assert.equal(cidrText(subnet), '10.1.2.0/24');
-  assert.equal(gateway, 0x0a010203);
+  assert.equal(ipText(gateway), '10.1.2.3');
 });
 
 test('a bip that is no address of a usable range is refused', () => {

@@ -1,46 +1,46 @@
-/** A range of IPv4 addresses. `base` is its first address, as a number. */
-export type Cidr = Readonly<{ base: number; prefixLength: number }>;
+import { ADDRESS_BITS, ipText, parseIp, type Family, type Ip } from '../../lib/ip-address.ts';
+
+/** A range of addresses of one family. `base` is its first address, as a number. */
+export type Cidr = Readonly<{ family: Family; base: bigint; prefixLength: number }>;
 
 /** Reads `172.17.0.1/16`; the host part is dropped from the range and returned beside it. `undefined`: not that form. */
-export function parseCidr(text: string): { range: Cidr; address: number } | undefined {
+export function parseCidr(text: string): { range: Cidr; address: Ip } | undefined {
   const [ip, length, ...rest] = text.split('/');
-  if (ip === undefined || length === undefined || rest.length > 0 || !/^\d{1,2}$/.test(length)) return undefined;
+  if (ip === undefined || length === undefined || rest.length > 0 || !/^\d{1,3}$/.test(length)) return undefined;
   const prefixLength = Number(length);
   const address = parseIp(ip);
-  if (address === undefined || prefixLength > 32) return undefined;
+  if (address === undefined || prefixLength > ADDRESS_BITS[address.family]) return undefined;
   return { range: rangeOf(address, prefixLength), address };
 }
 
-/** `undefined` if it is not four numbers below 256. */
-export function parseIp(text: string): number | undefined {
-  if (!/^\d{1,3}(\.\d{1,3}){3}$/.test(text)) return undefined;
-  const parts = text.split('.').map(Number);
-  if (parts.some((part) => part > 255)) return undefined;
-  return parts.reduce((all, part) => all * 256 + part, 0);
+export function cidrText({ family, base, prefixLength }: Cidr): string {
+  return `${ipText({ family, value: base })}/${prefixLength}`;
 }
 
-export function ipText(address: number): string {
-  return [address >>> 24, (address >>> 16) & 255, (address >>> 8) & 255, address & 255].join('.');
+/** The address at a place of the range, from its base on. */
+export function addressAt({ family, base }: Cidr, place: number): string {
+  return ipText({ family, value: base + BigInt(place) });
 }
 
-export function cidrText({ base, prefixLength }: Cidr): string {
-  return `${ipText(base)}/${prefixLength}`;
+export function rangeOf({ family, value }: Ip, prefixLength: number): Cidr {
+  const shift = BigInt(ADDRESS_BITS[family] - prefixLength);
+  return { family, base: (value >> shift) << shift, prefixLength };
 }
 
-export function rangeOf(address: number, prefixLength: number): Cidr {
-  const size = 2 ** (32 - prefixLength);
-  return { base: Math.floor(address / size) * size, prefixLength };
+/** The last address of a range, which in IPv4 is its broadcast address. */
+export function lastOf({ family, base, prefixLength }: Cidr): bigint {
+  return base + (1n << BigInt(ADDRESS_BITS[family] - prefixLength)) - 1n;
 }
 
-/** The last address of a range, which is its broadcast address. */
-export function lastOf({ base, prefixLength }: Cidr): number {
-  return base + 2 ** (32 - prefixLength) - 1;
-}
-
-export function contains(range: Cidr, address: number): boolean {
-  return address >= range.base && address <= lastOf(range);
+export function contains(range: Cidr, { family, value }: Ip): boolean {
+  return family === range.family && value >= range.base && value <= lastOf(range);
 }
 
 export function overlaps(a: Cidr, b: Cidr): boolean {
-  return a.base <= lastOf(b) && b.base <= lastOf(a);
+  return a.family === b.family && a.base <= lastOf(b) && b.base <= lastOf(a);
+}
+
+/** Whether an address of a subnet belongs to nobody: its first one, and in IPv4 the last. */
+export function isEdge(subnet: Cidr, { value }: Ip): boolean {
+  return value === subnet.base || (subnet.family === 4 && value === lastOf(subnet));
 }

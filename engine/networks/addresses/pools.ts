@@ -1,6 +1,7 @@
 import { EngineError, refuseIf } from '../../lib/errors.ts';
+import { ipText, parseIp } from '../../lib/ip-address.ts';
 import type { PoolConfig } from '../store.ts';
-import { cidrText, contains, ipText, lastOf, overlaps, parseCidr, parseIp, type Cidr } from './cidr.ts';
+import { addressAt, cidrText, contains, isEdge, lastOf, overlaps, parseCidr, type Cidr } from './cidr.ts';
 import { chooseSubnet } from './subnets.ts';
 
 /** The addresses of a network. */
@@ -23,11 +24,19 @@ export type Surroundings = Readonly<{
   pools: readonly Cidr[];
 }>;
 
+/** A client's ranges, by their family. What is no range at all is among those of IPv4, where it is refused. */
+export function poolsByFamily(pools: readonly PoolConfig[]): { four: PoolConfig[]; six: PoolConfig[] } {
+  return {
+    four: pools.filter(({ subnet }) => !subnet.includes(':')),
+    six: pools.filter(({ subnet }) => subnet.includes(':')),
+  };
+}
+
 /** Reads and checks a client's range, or chooses one. Throws `invalid` and `forbidden` in dockerd's words. */
 export function addressesOf(name: string, pool: PoolConfig | undefined, around: Surroundings): Addresses {
   if (pool === undefined) {
     const subnet = chooseSubnet([...around.networks, ...around.machine()], around.pools);
-    return { subnet, range: subnet, gateway: ipText(subnet.base + 1), auxiliary: [] };
+    return { subnet, range: subnet, gateway: addressAt(subnet, 1), auxiliary: [] };
   }
   const subnet = parseCidr(pool.subnet)?.range;
   if (subnet === undefined) {
@@ -74,10 +83,10 @@ function auxiliaryOf(network: string, subnet: Cidr, named: Readonly<Record<strin
 
 function gatewayOf(subnet: Cidr, range: Cidr, wanted: string | undefined, auxiliary: readonly string[]): string {
   if (wanted !== undefined) return checkedGateway(subnet, wanted, auxiliary);
-  const taken = new Set(auxiliary.map((ip) => parseIp(ip)));
-  for (let address = Math.max(range.base, subnet.base + 1); address <= lastOf(range); address += 1) {
-    if (address === lastOf(subnet)) break;
-    if (!taken.has(address)) return ipText(address);
+  const { family } = subnet;
+  const taken = new Set(auxiliary.map((ip) => parseIp(ip)?.value));
+  for (let value = range.base; value <= lastOf(range); value += 1n) {
+    if (!isEdge(subnet, { family, value }) && !taken.has(value)) return ipText({ family, value });
   }
   throw new EngineError('invalid', 'failed to allocate gateway (): No available addresses on this pool');
 }
@@ -91,9 +100,4 @@ function checkedGateway(subnet: Cidr, text: string, auxiliary: readonly string[]
   const same = auxiliary.includes(text);
   refuseIf(same, `failed to allocate secondary ip address (${text}): Address already in use`);
   return text;
-}
-
-/** The first and the last address of a subnet belong to nobody. */
-function isEdge(subnet: Cidr, address: number): boolean {
-  return address === subnet.base || address === lastOf(subnet);
 }

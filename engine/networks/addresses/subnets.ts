@@ -1,10 +1,11 @@
 import { EngineError } from '../../lib/errors.ts';
-import { overlaps, parseCidr, type Cidr } from './cidr.ts';
+import type { Ip } from '../../lib/ip-address.ts';
+import { lastOf, overlaps, parseCidr, type Cidr } from './cidr.ts';
 
 // dockerd's ranges in dockerd's order, so that addresses are the usual ones.
 const POOLS: readonly Cidr[] = [
-  ...Array.from({ length: 15 }, (_, n) => ({ base: ip(172, 17 + n), prefixLength: 16 })),
-  ...Array.from({ length: 16 }, (_, n) => ({ base: ip(192, 168, n * 16), prefixLength: 20 })),
+  ...Array.from({ length: 15 }, (_, n) => ({ family: 4 as const, base: ip(172, 17 + n), prefixLength: 16 })),
+  ...Array.from({ length: 16 }, (_, n) => ({ family: 4 as const, base: ip(192, 168, n * 16), prefixLength: 20 })),
 ];
 
 /** The first range that overlaps none in use. `pools`: those of the setting; without any, the usual private ones. */
@@ -27,29 +28,29 @@ export function parsePool(text: string): Cidr[] {
   const range = parseCidr(base)?.range;
   const prefixLength = Number(size);
   const bits = prefixLength - (range?.prefixLength ?? 0);
-  if (range === undefined || size === '' || bits < 0 || bits > LARGEST_POOL_BITS || prefixLength > 30) {
+  if (range?.family !== 4 || size === '' || bits < 0 || bits > LARGEST_POOL_BITS || prefixLength > 30) {
     const form = 'is not of the form base=10.10.0.0/16,size=24, with at most 65536 subnets of 4 addresses or more';
     throw new EngineError('invalid', `default-address-pools: ${text} ${form}`);
   }
-  const step = 2 ** (32 - prefixLength);
-  return Array.from({ length: 2 ** bits }, (_, n) => ({ base: range.base + n * step, prefixLength }));
+  const step = 1n << BigInt(32 - prefixLength);
+  return Array.from({ length: 2 ** bits }, (_, n) => ({ ...range, base: range.base + BigInt(n) * step, prefixLength }));
 }
 
 /** Reads `--bip`: the bridge's own address with the prefix length of the network. */
-export function parseBip(bip: string): { subnet: Cidr; gateway: number } {
+export function parseBip(bip: string): { subnet: Cidr; gateway: Ip } {
   const parsed = parseCidr(bip);
-  if (parsed === undefined) throw new EngineError('invalid', `bip: ${bip} is not an address such as 172.30.0.1/16`);
+  if (parsed?.range.family !== 4)
+    throw new EngineError('invalid', `bip: ${bip} is not an address such as 172.30.0.1/16`);
   const { range, address } = parsed;
   if (range.prefixLength > 30 || range.prefixLength < 8) {
     throw new EngineError('invalid', `bip: the prefix length of ${bip} is not between 8 and 30`);
   }
-  const size = 2 ** (32 - range.prefixLength);
-  if (address === range.base || address === range.base + size - 1) {
+  if (address.value === range.base || address.value === lastOf(range)) {
     throw new EngineError('invalid', `bip: ${bip} is the base of the range, not an address in it`);
   }
   return { subnet: range, gateway: address };
 }
 
-function ip(a: number, b: number, c = 0): number {
-  return ((a * 256 + b) * 256 + c) * 256;
+function ip(a: number, b: number, c = 0): bigint {
+  return BigInt(((a * 256 + b) * 256 + c) * 256);
 }

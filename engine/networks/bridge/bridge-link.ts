@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { SystemError } from '../../host/libc.ts';
@@ -15,7 +15,8 @@ import {
 } from '../../host/network/links.ts';
 import type { Netlink } from '../../host/network/netlink.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
-import { ipText, parseIp, rangeOf, type Cidr } from '../addresses/cidr.ts';
+import { parseIp } from '../../lib/ip-address.ts';
+import { addressAt, rangeOf, type Cidr } from '../addresses/cidr.ts';
 
 const OWNER_PREFIX = 'gantry ';
 const ALIAS_MAX_BYTES = 250;
@@ -44,7 +45,13 @@ export function findBridge(route: Netlink, name: string, dataRoot: string, known
   return link;
 }
 
-type BridgeSpec = Readonly<{ name: string; dataRoot: string; gateway: string; prefixLength: number; mtu: number }>;
+type BridgeSpec = Readonly<{
+  name: string;
+  dataRoot: string;
+  /** Its own: one of IPv4, and perhaps one of IPv6. */
+  addresses: readonly Readonly<{ ip: string; prefixLength: number }>[];
+  mtu: number;
+}>;
 
 /** The machine's links and addresses, read once for many networks. */
 export type KnownLinks = Readonly<{ links: ReadonlyMap<string, Link>; addresses: readonly Address[] }>;
@@ -52,7 +59,7 @@ export type KnownLinks = Readonly<{ links: ReadonlyMap<string, Link>; addresses:
 export function knownLinks(route: Netlink): KnownLinks {
   return {
     links: new Map(listLinks(route).map((link) => [link.name, link])),
-    addresses: listAddresses(route),
+    addresses: allAddresses(route),
   };
 }
 
@@ -65,28 +72,29 @@ export function ensureBridge(route: Netlink, spec: BridgeSpec, known?: KnownLink
   if (!existing.up || (ours && existing.alias !== alias)) {
     route.apply(changeLink(existing.index, { up: true, ...(ours ? { alias } : {}) }));
   }
-  const addresses = (known?.addresses ?? listAddresses(route)).filter((address) => address.link === existing.index);
+  const there = (known?.addresses ?? allAddresses(route)).filter((address) => address.link === existing.index);
+  const isOwn = (address: string): boolean => spec.addresses.some(({ ip }) => ip === address);
   // Addresses of an earlier --bip. On a foreign bridge other addresses are left alone.
-  const old = ours ? addresses.filter(({ ip }) => ip !== spec.gateway) : [];
+  const old = ours ? there.filter(({ ip }) => !isOwn(ip) && !isLinkLocal(ip)) : [];
   if (old.length > 0) route.apply(...old.map(deleteAddress));
-  if (!addresses.some(({ ip }) => ip === spec.gateway)) {
-    route.apply(addAddress({ link: existing.index, ip: spec.gateway, prefixLength: spec.prefixLength }));
-  }
-  enableForwarding(spec.name);
+  enableForwarding(spec);
+  const missing = spec.addresses.filter(({ ip }) => !there.some((address) => address.ip === ip));
+  if (missing.length > 0) route.apply(...missing.map((address) => addAddress({ link: existing.index, ...address })));
   return existing;
 }
 
-function makeBridge(route: Netlink, { name, mtu, dataRoot, gateway, prefixLength }: BridgeSpec): Link {
+function makeBridge(route: Netlink, spec: BridgeSpec): Link {
+  const { name, mtu, dataRoot, addresses } = spec;
   // A MAC address of its own; otherwise the bridge uses the lowest of its ports', which changes with every container.
   const mac = macText(Buffer.concat([Buffer.from([0x02, 0x42]), randomBytes(4)]));
   route.apply(createBridge({ name, mac, mtu }));
   const link = getLink(route, name);
   try {
+    enableForwarding(spec);
     route.apply(
       changeLink(link.index, { up: true, alias: aliasOf(dataRoot) }),
-      addAddress({ link: link.index, ip: gateway, prefixLength }),
+      ...addresses.map((address) => addAddress({ link: link.index, ...address })),
     );
-    enableForwarding(name);
   } catch (error) {
     route.apply(deleteLink(link.index));
     throw error;
@@ -94,9 +102,37 @@ function makeBridge(route: Netlink, { name, mtu, dataRoot, gateway, prefixLength
   return link;
 }
 
-function enableForwarding(bridge: string): void {
-  writeFileSync(`/proc/sys/net/ipv4/conf/${bridge}/route_localnet`, '1');
+function enableForwarding({ name, addresses }: BridgeSpec): void {
+  writeFileSync(`/proc/sys/net/ipv4/conf/${name}/route_localnet`, '1');
   writeFileSync('/proc/sys/net/ipv4/ip_forward', '1');
+  if (!addresses.some(({ ip }) => ip.includes(':'))) return;
+  try {
+    enableForwardingOfSix(name);
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT')) throw error;
+    throw new EngineError('failed', 'the kernel has no IPv6', { cause: error });
+  }
+}
+
+const CONF_OF_SIX = '/proc/sys/net/ipv6/conf';
+
+/** A machine that forwards takes no routes from routers any more; those links that did go on doing so. */
+function enableForwardingOfSix(bridge: string): void {
+  writeFileSync(`${CONF_OF_SIX}/${bridge}/disable_ipv6`, '0');
+  if (readFileSync(`${CONF_OF_SIX}/all/forwarding`, 'utf8').trim() === '1') return;
+  for (const link of readdirSync(CONF_OF_SIX)) {
+    const path = `${CONF_OF_SIX}/${link}/accept_ra`;
+    if (link !== 'all' && readFileSync(path, 'utf8').trim() === '1') writeFileSync(path, '2');
+  }
+  writeFileSync(`${CONF_OF_SIX}/all/forwarding`, '1');
+}
+
+function allAddresses(route: Netlink): Address[] {
+  return [...listAddresses(route), ...listAddresses(route, 6)];
+}
+
+function isLinkLocal(ip: string): boolean {
+  return ip.startsWith('fe80:');
 }
 
 /** Whether this daemon has made a bridge of that name, which is there. */
@@ -127,7 +163,7 @@ export function rangesInUse(route: Netlink): Cidr[] {
   const routes = listRoutes(route)
     .filter(({ prefixLength }) => prefixLength > 0)
     .map(({ destination, prefixLength }) => ({ ip: destination, prefixLength }));
-  return [...addresses, ...routes].map(({ ip, prefixLength }) => rangeOf(parseIp(ip) ?? 0, prefixLength));
+  return [...addresses, ...routes].map(({ ip, prefixLength }) => rangeOf(parseIp(ip)!, prefixLength));
 }
 
 /** The MTU of the link with the default route, at most Ethernet's: larger packets would be fragmented on the way. */
@@ -140,7 +176,7 @@ export function automaticMtu(route: Netlink): number {
 
 /** The first address of a range, which is the bridge's. */
 export function gatewayOf(range: Cidr): string {
-  return ipText(range.base + 1);
+  return addressAt(range, 1);
 }
 
 function findLink(route: Netlink, name: string): Link | undefined {

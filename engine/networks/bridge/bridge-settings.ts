@@ -1,30 +1,28 @@
 import { EngineError, refuseIf } from '../../lib/errors.ts';
-import { parseCidr, parseIp, type Cidr } from '../addresses/cidr.ts';
+import { parseIp } from '../../lib/ip-address.ts';
+import { parseCidr } from '../addresses/cidr.ts';
+import { poolsByFamily, type Addresses } from '../addresses/pools.ts';
 import { ANY } from '../endpoints/ports.ts';
 import { booleanOption, numberOption, optionOf, unreadable, type Options } from '../options.ts';
-import type { NetworkRecord } from '../store.ts';
+import type { NetworkRecord, PoolConfig } from '../store.ts';
 
 /** A network of the driver `bridge`, ready to be set up. */
-export type BridgeSettings = Readonly<{
-  networkId: string;
-  /** Of the link. */
-  name: string;
-  subnet: Cidr;
-  /** Where addresses are chosen. */
-  range: Cidr;
-  gateway: string;
-  /** Addresses that no container gets. */
-  auxiliary: readonly string[];
-  mtu: number;
-  /** Without a way out of the network, and without published ports. */
-  isInternal: boolean;
-  /** Whether its containers may talk to each other. */
-  allowsTraffic: boolean;
-  /** Whether its containers get out under the machine's address. */
-  isMasqueraded: boolean;
-  /** Where ports are published that name no address. */
-  hostBinding: string;
-}>;
+export type BridgeSettings = Addresses &
+  Readonly<{
+    networkId: string;
+    /** Of the link. */
+    name: string;
+    ipv6: Addresses | undefined;
+    mtu: number;
+    /** Without a way out of the network, and without published ports. */
+    isInternal: boolean;
+    /** Whether its containers may talk to each other. */
+    allowsTraffic: boolean;
+    /** Whether its containers get out under the machine's address. */
+    isMasqueraded: boolean;
+    /** Where ports are published that name no address. */
+    hostBinding: string;
+  }>;
 
 /**
  * The beginning of the links of user networks. A pattern with it admits all of them in the machine's FORWARD chain at
@@ -41,26 +39,33 @@ export function bridgeNameOf({ id, custom }: Pick<NetworkRecord, 'id' | 'custom'
 
 /** The settings of a network whose addresses are known. Throws `invalid` for options that cannot be read. */
 export function bridgeSettings(network: NetworkRecord, usualMtu: number): BridgeSettings {
-  const { id, bridge, subnet: text, gateway, custom } = network;
-  const subnet = text === undefined ? undefined : parseCidr(text)?.range;
+  const { id, bridge, subnet, gateway, ipv6, custom } = network;
   if (bridge === undefined || subnet === undefined || gateway === undefined) {
     throw new Error(`the stored network ${id} has no usable addresses`);
   }
   const options = custom?.options ?? {};
-  const pool = custom?.ipam.pools.find((one) => !one.subnet.includes(':'));
+  const { four, six } = poolsByFamily(custom?.ipam.pools ?? []);
   return {
     networkId: id,
     name: bridge,
-    subnet,
-    range: pool?.range === undefined ? subnet : (parseCidr(pool.range)?.range ?? subnet),
-    gateway,
-    auxiliary: Object.values(pool?.auxiliary ?? {}),
+    ...storedAddresses({ subnet, gateway }, four[0]),
+    ipv6: ipv6 === undefined ? undefined : storedAddresses(ipv6, six[0]),
     mtu: mtuOption(options) || usualMtu,
     isInternal: custom?.internal ?? false,
     allowsTraffic: booleanOption(options, 'bridge.enable_icc', true),
     isMasqueraded: booleanOption(options, 'bridge.enable_ip_masquerade', true),
     hostBinding: hostBinding(options),
   };
+}
+
+function storedAddresses(
+  { subnet: text, gateway }: { subnet: string; gateway: string },
+  pool: PoolConfig | undefined,
+): Addresses {
+  const subnet = parseCidr(text)?.range;
+  if (subnet === undefined) throw new Error(`the stored range ${text} cannot be read`);
+  const range = pool?.range === undefined ? subnet : (parseCidr(pool.range)?.range ?? subnet);
+  return { subnet, range, gateway, auxiliary: Object.values(pool?.auxiliary ?? {}) };
 }
 
 /** Throws `invalid` for options that no network can have. */
@@ -82,6 +87,6 @@ function mtuOption(options: Options): number {
 function hostBinding(options: Options): string {
   const found = optionOf(options, 'bridge.host_binding_ipv4');
   if (found === undefined) return ANY;
-  if (parseIp(found.value) === undefined) throw unreadable(found, 'nil ip');
+  if (parseIp(found.value)?.family !== 4) throw unreadable(found, 'nil ip');
   return found.value;
 }

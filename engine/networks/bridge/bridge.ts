@@ -3,12 +3,13 @@ import { randomBytes } from 'node:crypto';
 import { withNetns } from '../../host/namespaces.ts';
 import { addAddress, addNeighbour, addRoute, pinToPort } from '../../host/network/addresses.ts';
 import { changeLink, createVeth, getLink, listLinks } from '../../host/network/links.ts';
-import { Netlink } from '../../host/network/netlink.ts';
+import { Netlink, type Message } from '../../host/network/netlink.ts';
 import { AddressLeases, macOf } from '../addresses/address-leases.ts';
 import { cidrText } from '../addresses/cidr.ts';
+import type { Addresses } from '../addresses/pools.ts';
 import type { Joined, WantedPlace, Within } from '../drivers/driver.ts';
-import type { Endpoint, Place } from '../endpoints/endpoint.ts';
-import { freeInterfaceName } from '../endpoints/interfaces.ts';
+import { addressesOf, type Endpoint, type Place } from '../endpoints/endpoint.ts';
+import { enableIPv6, freeInterfaceName } from '../endpoints/interfaces.ts';
 import type { BridgeSettings } from './bridge-settings.ts';
 import { disposeSandbox, type Sandbox, type Sandboxes } from './ready-sandboxes.ts';
 import type { BridgeRules } from './ruleset.ts';
@@ -28,13 +29,16 @@ export class Bridge {
   readonly settings: BridgeSettings;
   readonly #parts: BridgeParts;
   readonly #addresses: AddressLeases;
+  readonly #ipv6: AddressLeases | undefined;
 
   /** `used`: the addresses of the endpoints that are there already. */
   constructor(settings: BridgeSettings, used: readonly string[], parts: BridgeParts) {
     this.settings = settings;
     this.#parts = parts;
-    const { subnet, range, gateway, auxiliary } = settings;
-    this.#addresses = new AddressLeases(subnet, [gateway, ...auxiliary, ...used], range);
+    const leases = ({ subnet, range, gateway, auxiliary }: Addresses): AddressLeases =>
+      new AddressLeases(subnet, [gateway, ...auxiliary, ...used], range);
+    this.#addresses = leases(settings);
+    this.#ipv6 = settings.ipv6 === undefined ? undefined : leases(settings.ipv6);
   }
 
   get index(): number {
@@ -42,27 +46,30 @@ export class Bridge {
   }
 
   get rules(): BridgeRules {
-    const { name, subnet, isInternal, allowsTraffic, isMasqueraded } = this.settings;
-    return { bridge: name, subnet: cidrText(subnet), isInternal, allowsTraffic, isMasqueraded };
+    const { name, subnet, ipv6, isInternal, allowsTraffic, isMasqueraded } = this.settings;
+    const subnets = { subnet: cidrText(subnet), subnet6: ipv6 === undefined ? undefined : cidrText(ipv6.subnet) };
+    return { bridge: name, ...subnets, isInternal, allowsTraffic, isMasqueraded };
   }
 
   /** Leases a sandbox and an address, and sets the address. */
   join(wanted: WantedPlace): Joined {
     using undo = new DisposableStack();
-    const { ipAddress, macAddress } = this.#lease(wanted, undo);
+    const lease = this.#lease(wanted, undo);
     const sandbox = this.#parts.stock().take();
     undo.defer(() => disposeSandbox(sandbox));
     if (!this.#parts.isStockOwn) this.#attach(sandbox.port.index);
-    this.#address(sandbox, ipAddress, macAddress);
+    const place = { ...lease, link: sandbox.port.name };
+    if (place.ipv6 !== undefined) withNetns(sandbox.netns, () => enableIPv6('eth0'));
+    this.#address(sandbox, place);
     undo.move();
     sandbox.inside[Symbol.dispose](); // it would keep the namespace alive
-    return { netns: sandbox.netns, place: this.#place(sandbox.port.name, ipAddress, macAddress) };
+    return { netns: sandbox.netns, place };
   }
 
   /** The same in a namespace that is there already, without a default route. */
   joinInto(wanted: WantedPlace, { netns }: Within): Place {
     using undo = new DisposableStack();
-    const { ipAddress, macAddress } = this.#lease(wanted, undo);
+    const lease = this.#lease(wanted, undo);
     using inside = withNetns(netns, () => new Netlink());
     const name = `veth${randomBytes(4).toString('hex').slice(0, 7)}`;
     const peer = { name: freeInterfaceName(inside), netns };
@@ -72,14 +79,17 @@ export class Bridge {
     undo.defer(() => route.apply(changeLink(port, { master: 0, up: false })));
     this.#configurePort(port);
     const eth = getLink(inside, peer.name).index;
-    this.#address({ inside, eth0: eth, port: { index: port, name } }, ipAddress, macAddress, false);
+    const place = { ...lease, link: name };
+    if (place.ipv6 !== undefined) withNetns(netns, () => enableIPv6(peer.name));
+    this.#address({ inside, eth0: eth, port: { index: port, name } }, place, false);
     undo.move();
-    return this.#place(name, ipAddress, macAddress);
+    return place;
   }
 
-  /** Gives the address back. */
-  leave(ipAddress: string): void {
+  /** Gives the addresses back. */
+  leave({ ipAddress, ipv6 }: Place): void {
     this.#addresses.release(ipAddress);
+    if (ipv6 !== undefined) this.#ipv6?.release(ipv6.ipAddress);
   }
 
   /** Brings containers back whose bridge was removed. */
@@ -92,15 +102,18 @@ export class Bridge {
     }
   }
 
-  #lease({ ip, mac }: WantedPlace, undo: DisposableStack): { ipAddress: string; macAddress: string } {
+  #lease({ ip, ip6, mac }: WantedPlace, undo: DisposableStack): Omit<Place, 'link'> {
+    const { subnet, gateway, ipv6 } = this.settings;
     const ipAddress = this.#addresses.take(ip);
     undo.defer(() => this.#addresses.release(ipAddress));
-    return { ipAddress, macAddress: mac ?? macOf(ipAddress) };
-  }
-
-  #place(link: string, ipAddress: string, macAddress: string): Place {
-    const { subnet, gateway } = this.settings;
-    return { link, ipAddress, prefixLength: subnet.prefixLength, gateway, macAddress };
+    const place = { ipAddress, prefixLength: subnet.prefixLength, gateway, macAddress: mac ?? macOf(ipAddress) };
+    if (this.#ipv6 === undefined || ipv6 === undefined) return place;
+    const six = this.#ipv6.take(ip6);
+    undo.defer(() => this.#ipv6?.release(six));
+    return {
+      ...place,
+      ipv6: { ipAddress: six, prefixLength: ipv6.subnet.prefixLength, gateway: ipv6.gateway },
+    };
   }
 
   #attach(port: number): void {
@@ -114,16 +127,32 @@ export class Bridge {
     this.#parts.route.apply(changeLink(port, { hairpin: true, isolated: !this.settings.allowsTraffic }));
   }
 
-  #address(place: Pick<Sandbox, 'inside' | 'eth0' | 'port'>, ip: string, mac: string, leadsOut?: boolean): void {
-    const { inside, eth0, port } = place;
-    const { subnet, gateway, isInternal, mtu } = this.settings;
+  #address({ inside, eth0, port }: Pick<Sandbox, 'inside' | 'eth0' | 'port'>, place: Place, leadsOut = true): void {
+    const { isInternal, mtu } = this.settings;
+    const { macAddress: mac, ipv6 } = place;
+    const routed = leadsOut && !isInternal;
     inside.apply(
       changeLink(eth0, { mac, up: true, ...(!this.#parts.isStockOwn && { mtu }) }),
-      addAddress({ link: eth0, ip, prefixLength: subnet.prefixLength }),
-      ...(leadsOut === false || isInternal ? [] : [addRoute({ destination: '0.0.0.0', prefixLength: 0, gateway })]),
+      ...addressing(eth0, place, routed ? '0.0.0.0' : undefined),
+      ...(ipv6 === undefined ? [] : addressing(eth0, ipv6, routed ? '::' : undefined)),
+      // Tells the neighbours, which may know another owner of the address.
+      ...(ipv6 === undefined ? [] : [changeLink(eth0, { mac })]),
     );
-    this.#parts.route.apply(pinToPort(port.index, mac), addNeighbour({ link: this.index, ip, mac }));
+    const neighbours = addressesOf(place).map((ip) => addNeighbour({ link: this.index, ip, mac }));
+    this.#parts.route.apply(pinToPort(port.index, mac), ...neighbours);
   }
+}
+
+type Addressed = Readonly<{ ipAddress: string; prefixLength: number; gateway: string }>;
+
+/** `destination`: of the default route over the gateway, where there is to be one. */
+function addressing(
+  link: number,
+  { ipAddress: ip, prefixLength, gateway }: Addressed,
+  destination: string | undefined,
+): Message[] {
+  const route = destination === undefined ? [] : [addRoute({ destination, prefixLength: 0, gateway })];
+  return [addAddress({ link, ip, prefixLength }), ...route];
 }
 
 /** The machine's links by name. */

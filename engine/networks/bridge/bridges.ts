@@ -8,11 +8,11 @@ import { LinkRemoval } from '../../host/network/link-removal.ts';
 import { listLinks } from '../../host/network/links.ts';
 import { Netlink } from '../../host/network/netlink.ts';
 import type { Background } from '../../lib/background.ts';
-import { EngineError } from '../../lib/errors.ts';
+import { EngineError, refuseIf } from '../../lib/errors.ts';
 import type { Joined, WantedPlace, Within } from '../drivers/driver.ts';
-import { hasAddress, type Endpoint, type Place } from '../endpoints/endpoint.ts';
-import { dropAddress } from '../endpoints/interfaces.ts';
-import type { PublishedPort, WantedPort } from '../endpoints/ports.ts';
+import { addressesOf, hasAddress, type Endpoint, type Place } from '../endpoints/endpoint.ts';
+import { dropAddresses } from '../endpoints/interfaces.ts';
+import { ANY, ANY_SIX, isSix, type PublishedPort, type WantedPort } from '../endpoints/ports.ts';
 import { ensureBridge, isOwnBridge, knownLinks, ownBridges, removeBridge, type KnownLinks } from './bridge-link.ts';
 import type { BridgeSettings } from './bridge-settings.ts';
 import { Bridge, linksByName } from './bridge.ts';
@@ -20,6 +20,7 @@ import { Firewall } from './firewall.ts';
 import { admitLegacyForwarding, dropLegacyForwarding } from './legacy-forwarding.ts';
 import { PortReservations } from './port-reservations.ts';
 import { Sandboxes } from './ready-sandboxes.ts';
+import type { Published } from './ruleset.ts';
 
 export type BridgesSettings = Readonly<{
   /** Of this daemon's rules. */
@@ -53,7 +54,7 @@ export class Bridges implements Disposable {
       published: settings
         .endpoints()
         .filter(({ networkId }) => this.#bridges.has(networkId))
-        .flatMap(({ ipAddress, ports }) => ports.map((port) => ({ ipAddress, port }))),
+        .flatMap((endpoint) => publishedAt(endpoint, endpoint.ports)),
     }));
   }
 
@@ -142,42 +143,44 @@ export class Bridges implements Disposable {
   }
 
   /** `within`: the namespace stays, so the address goes at once and the link in the background. */
-  leave(networkId: string, { ipAddress, link }: Place, within: Within | undefined): void {
+  leave(networkId: string, place: Place, within: Within | undefined): void {
     if (within !== undefined) {
       using inside = withNetns(within.netns, () => new Netlink());
-      dropAddress(inside, ipAddress);
-      this.#removeLink(link);
+      dropAddresses(inside, place);
+      this.#removeLink(place.link);
     }
-    this.#bridges.get(networkId)?.leave(ipAddress);
+    this.#bridges.get(networkId)?.leave(place);
   }
 
   /** Reserves the host ports and publishes them. All or none; none of an internal network. */
-  publish(networkId: string, { ipAddress }: Place, wanted: readonly WantedPort[]): PublishedPort[] {
+  publish(networkId: string, place: Place, wanted: readonly WantedPort[]): PublishedPort[] {
     const { isInternal, hostBinding } = this.get(networkId).settings;
     if (wanted.length === 0 || isInternal) return [];
     using undo = new DisposableStack();
-    const ports = wanted.map((one) => {
-      const port = this.#ports.reserve({ ...one, hostIp: one.hostIp || hostBinding });
-      undo.defer(() => this.#ports.release(port));
-      return port;
+    const usual = hostBinding === ANY && place.ipv6 !== undefined ? [ANY, ANY_SIX] : [hostBinding];
+    const ports = wanted.flatMap((one) => {
+      const hostIps = one.hostIp === '' ? usual : [one.hostIp];
+      for (const ip of hostIps) checkHostIp(ip, place);
+      const reserved = this.#ports.reserve(one, hostIps);
+      for (const port of reserved) undo.defer(() => this.#ports.release(port));
+      return reserved;
     });
-    this.#firewall.publish(ports.map((port) => ({ ipAddress, port })));
+    this.#firewall.publish(publishedAt(place, ports));
     undo.move();
     return ports;
   }
 
   /** Unpublishes and frees the host ports; missing ones are not an error. */
-  unpublish({ ipAddress }: Place, ports: readonly PublishedPort[]): void {
-    this.#firewall.unpublish(ports.map((port) => ({ ipAddress, port })));
+  unpublish(place: Place, ports: readonly PublishedPort[]): void {
+    this.#firewall.unpublish(publishedAt(place, ports));
     for (const port of ports) this.#ports.release(port);
-    if (ports.some(({ protocol }) => protocol === 'udp')) this.#forgetFlows(ipAddress);
+    this.#forgetFlows(place, ports);
   }
 
-  /** Leads published ports to another endpoint. */
+  /** Leads published ports to another endpoint, which has addresses of the same families. */
   movePorts(from: Place, to: Place, ports: readonly PublishedPort[]): void {
-    const at = ({ ipAddress }: Place) => ports.map((port) => ({ ipAddress, port }));
-    this.#firewall.movePorts(at(from), at(to));
-    if (ports.some(({ protocol }) => protocol === 'udp')) this.#forgetFlows(from.ipAddress);
+    this.#firewall.movePorts(publishedAt(from, ports), publishedAt(to, ports));
+    this.#forgetFlows(from, ports);
   }
 
   /** Removes bridges and rules; attached containers lose their network. */
@@ -202,9 +205,12 @@ export class Bridges implements Disposable {
   }
 
   #open(settings: BridgeSettings, isDefault: boolean, known?: KnownLinks): void {
-    const { networkId, name, gateway, mtu } = settings;
-    const { prefixLength } = settings.subnet;
-    const spec = { name, gateway, prefixLength, mtu, dataRoot: this.#settings.dataRoot };
+    const { networkId, name, mtu, ipv6 } = settings;
+    const addresses = [settings, ...(ipv6 === undefined ? [] : [ipv6])].map(({ gateway, subnet }) => ({
+      ip: gateway,
+      prefixLength: subnet.prefixLength,
+    }));
+    const spec = { name, addresses, mtu, dataRoot: this.#settings.dataRoot };
     const { index } = ensureBridge(this.#route, spec, known);
     const used = this.#settings.endpoints().filter((endpoint) => endpoint.networkId === networkId);
     if (isDefault) {
@@ -213,8 +219,7 @@ export class Bridges implements Disposable {
     }
     const own = isDefault ? this.#ofDefault?.stock : undefined;
     const parts = { route: this.#route, index, stock: () => own ?? this.#commonStock(mtu), isStockOwn: isDefault };
-    const addresses = used.map(({ ipAddress }) => ipAddress);
-    this.#bridges.set(networkId, new Bridge(settings, addresses, parts));
+    this.#bridges.set(networkId, new Bridge(settings, used.flatMap(addressesOf), parts));
   }
 
   #commonStock(mtu: number): Sandboxes {
@@ -239,14 +244,29 @@ export class Bridges implements Disposable {
     background.run('remove a link', { link: name }, async () => await this.#removal.remove(name));
   }
 
-  #forgetFlows(ipAddress: string): void {
+  #forgetFlows(place: Place, ports: readonly PublishedPort[]): void {
+    if (!ports.some(({ protocol }) => protocol === 'udp')) return;
     try {
-      forgetUdpFlows(this.#netfilter, ipAddress);
+      for (const ip of addressesOf(place)) forgetUdpFlows(this.#netfilter, ip);
     } catch (error) {
       // Kernels before 6.10 cannot: there a client that never pauses waits until the flow times out.
       if (!(error instanceof SystemError)) throw error;
     }
   }
+}
+
+/** What the rules are told of published ports: each leads to the address of its own family. */
+function publishedAt({ ipAddress, ipv6 }: Place, ports: readonly PublishedPort[]): Published[] {
+  return ports.flatMap((port): Published[] => {
+    if (!isSix(port.hostIp)) return [{ ipAddress, port }];
+    return ipv6 === undefined ? [] : [{ ipAddress: ipv6.ipAddress, port }];
+  });
+}
+
+/** Throws `invalid` where the address of a published port leads to none of the container's. */
+function checkHostIp(ip: string, { ipv6 }: Place): void {
+  if (!isSix(ip)) return;
+  refuseIf(ipv6 === undefined, `ports cannot be published on ${ip}: the network has no IPv6`);
 }
 
 /** Removes bridges and rules of this daemon from the machine; missing ones are not an error. */

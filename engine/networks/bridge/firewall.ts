@@ -1,11 +1,14 @@
 import { Netlink } from '../../host/network/netlink.ts';
 import { NftError, Nftables, ruleGeneration } from '../../host/network/nftables.ts';
+import type { Family } from '../../lib/ip-address.ts';
 import { admitForwarding, dropForwarding, dropForwardingOf, patternOf } from './forwarding.ts';
 import {
   addBridgeText,
   addText,
   deleteBridgeTexts,
   deleteText,
+  familiesOf,
+  NFT_FAMILY,
   tableText,
   type BridgeRules,
   type Published,
@@ -26,7 +29,8 @@ export class Firewall implements Disposable {
   readonly #netfilter = new Netlink('netfilter');
   // The kernel's generation number when all rules were last seen in force; any change of a rule raises it.
   #known: number | undefined;
-  /** The patterns that FORWARD accepts, as of then. */
+  /** The families that have a table, as of then, and the patterns that their FORWARD accepts. */
+  #families: readonly Family[] = [];
   readonly #admitted = new Set<string>();
 
   /** `table` is this daemon's own, so that several can share a machine. */
@@ -42,7 +46,10 @@ export class Firewall implements Disposable {
   /** Writes all rules, replacing earlier ones. */
   write(): void {
     const { networks, published } = this.#state();
-    this.#nft.run(tableText(this.#table, networks, published));
+    const families = familiesIn(networks);
+    this.#nft.run(families.map((family) => tableText(family, this.#table, networks, published)).join('\n'));
+    this.#families = families;
+    this.#admitted.clear();
     this.#admit(networks);
     this.#known = ruleGeneration(this.#netfilter);
   }
@@ -51,19 +58,28 @@ export class Firewall implements Disposable {
   verify(): void {
     const generation = ruleGeneration(this.#netfilter);
     if (generation === this.#known) return;
-    if (this.#nft.list(`list chain ip ${this.#table} forward`) === undefined) {
+    const { networks } = this.#state();
+    const has = (family: Family): boolean =>
+      this.#nft.list(`list chain ${NFT_FAMILY[family]} ${this.#table} forward`) !== undefined;
+    if (!familiesIn(networks).every(has)) {
       this.write();
       return;
     }
-    this.#admit(this.#state().networks);
+    this.#admit(networks);
     this.#known = ruleGeneration(this.#netfilter);
   }
 
   /** Admits a network that `state` does not know yet. */
   addBridge(network: BridgeRules): void {
     this.verify();
-    this.#add(addBridgeText(this.#table, network));
-    if (this.#admitted.has(patternOf(network.bridge))) return;
+    const families = familiesOf(network);
+    const isFirst = families.some((family) => !this.#families.includes(family));
+    if (isFirst) {
+      this.#nft.run(tableText(6, this.#table, [], []));
+      this.#families = families;
+    }
+    this.#add(families.map((family) => addBridgeText(family, this.#table, network)).join('\n'));
+    if (families.every((family) => this.#admitted.has(admissionOf(family, network)))) return;
     this.#admit([network]);
     this.#known = ruleGeneration(this.#netfilter);
   }
@@ -71,9 +87,11 @@ export class Firewall implements Disposable {
   /** Forgets a network; a forgotten one is not an error. */
   deleteBridge(network: BridgeRules): void {
     this.#delete(deleteBridgeTexts(this.#table, network));
-    if (!dropForwardingOf(this.#nft, this.#table, network)) return;
-    this.#admitted.delete(network.bridge);
-    this.#known = undefined;
+    for (const family of familiesOf(network)) {
+      if (!dropForwardingOf(this.#nft, this.#table, family, network)) continue;
+      this.#admitted.delete(admissionOf(family, network));
+      this.#known = undefined;
+    }
   }
 
   /** Publishes ports, all or none. */
@@ -97,8 +115,11 @@ export class Firewall implements Disposable {
 
   /** Removes every rule of this daemon. */
   remove(): void {
-    this.#tryRun(`delete table ip ${this.#table}`);
-    dropForwarding(this.#nft, this.#table);
+    for (const family of [4, 6] as const) {
+      this.#tryRun(`delete table ${NFT_FAMILY[family]} ${this.#table}`);
+      dropForwarding(this.#nft, this.#table, family);
+    }
+    this.#families = [];
     this.#admitted.clear();
     this.#known = undefined;
   }
@@ -138,8 +159,11 @@ export class Firewall implements Disposable {
   }
 
   #admit(networks: readonly BridgeRules[]): void {
-    admitForwarding(this.#nft, this.#table, networks);
-    for (const { bridge } of networks) this.#admitted.add(patternOf(bridge));
+    for (const family of familiesIn(networks)) {
+      const concerned = networks.filter((network) => familiesOf(network).includes(family));
+      admitForwarding(this.#nft, this.#table, family, concerned);
+      for (const network of concerned) this.#admitted.add(admissionOf(family, network));
+    }
   }
 
   #tryRun(command: string): void {
@@ -149,6 +173,15 @@ export class Firewall implements Disposable {
       if (!isMissing(error)) throw error;
     }
   }
+}
+
+/** A machine without IPv6 gets no rules of it. */
+function familiesIn(networks: readonly BridgeRules[]): Family[] {
+  return networks.some(({ subnet6 }) => subnet6 !== undefined) ? [4, 6] : [4];
+}
+
+function admissionOf(family: Family, { bridge }: BridgeRules): string {
+  return `${family} ${patternOf(bridge)}`;
 }
 
 function isMissing(error: unknown): boolean {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { SystemError } from '../../host/libc.ts';
 import { reservePort } from '../../host/network/sockets.ts';
 import { EngineError } from '../../lib/errors.ts';
-import type { Protocol, PublishedPort, WantedPort } from '../endpoints/ports.ts';
+import { isSix, type PublishedPort, type WantedPort } from '../endpoints/ports.ts';
 
 const TAKEN = 'address already in use';
 const ALLOCATED = 'port is already allocated';
@@ -26,26 +26,29 @@ export class PortReservations implements Disposable {
   readonly #ephemeral = ephemeralRange();
   #next = this.#ephemeral.first;
 
-  /** Reserves one host port for `wanted`, in a range the first free one. Throws with dockerd's message. */
-  reserve(wanted: WantedPort): PublishedPort {
-    const { range, ...port } = wanted;
-    if (range === undefined) return { ...port, hostPort: this.#reserveAny(wanted) };
+  /**
+   * Reserves one host port for `wanted` on all of these addresses, in a range the first free one. Throws with dockerd's
+   * message.
+   */
+  reserve({ range, ...wanted }: WantedPort, hostIps: readonly string[]): PublishedPort[] {
+    const at = (hostPort: number): PublishedPort[] => hostIps.map((hostIp) => ({ ...wanted, hostIp, hostPort }));
+    if (range === undefined) return at(this.#reserveAny(at));
     for (let hostPort = range.first; hostPort < range.last; hostPort += 1) {
-      if (this.#tryReserve(wanted, hostPort) === undefined) return { ...port, hostPort };
+      if (this.#tryReserve(at(hostPort)) === undefined) return at(hostPort);
     }
-    const refusal = this.#tryReserve(wanted, range.last);
+    const refusal = this.#tryReserve(at(range.last));
     if (refusal !== undefined) throw new EngineError('failed', refusal);
-    return { ...port, hostPort: range.last };
+    return at(range.last);
   }
 
   /** Reserves a published port again after a restart. `false`: another program has it. */
   retake(port: PublishedPort): boolean {
-    return this.#tryReserve(port, port.hostPort) === undefined;
+    return this.#tryReserve([port]) === undefined;
   }
 
   /** Frees a port; a free one is not an error. */
   release(port: PublishedPort): void {
-    const key = keyOf(port, port.hostPort);
+    const key = keyOf(port);
     this.#held.get(key)?.[Symbol.dispose]();
     this.#held.delete(key);
   }
@@ -55,34 +58,47 @@ export class PortReservations implements Disposable {
     this.#held.clear();
   }
 
-  #reserveAny(wanted: WantedPort): number {
+  #reserveAny(at: (hostPort: number) => readonly PublishedPort[]): number {
     const { first, last } = this.#ephemeral;
     for (let tried = first; tried <= last; tried += 1) {
       const hostPort = this.#next;
       this.#next = hostPort >= last ? first : hostPort + 1;
-      const refusal = this.#tryReserve(wanted, hostPort);
+      const refusal = this.#tryReserve(at(hostPort));
       if (refusal === undefined) return hostPort;
       if (!refusal.endsWith(TAKEN) && !refusal.endsWith(ALLOCATED)) throw new EngineError('failed', refusal);
     }
     throw new EngineError('failed', `all ports of the ephemeral range ${first}-${last} are allocated`);
   }
 
-  #tryReserve(wanted: { protocol: Protocol; hostIp: string }, hostPort: number): string | undefined {
-    const { protocol, hostIp } = wanted;
-    const key = keyOf(wanted, hostPort);
+  /** All of them, or none: then the reason. */
+  #tryReserve(ports: readonly PublishedPort[]): string | undefined {
+    for (const [position, port] of ports.entries()) {
+      const refusal = this.#tryOne(port);
+      if (refusal === undefined) continue;
+      for (const reserved of ports.slice(0, position)) this.release(reserved);
+      return refusal;
+    }
+    return undefined;
+  }
+
+  #tryOne(port: PublishedPort): string | undefined {
+    const { protocol, hostIp, hostPort } = port;
+    const key = keyOf(port);
+    const at = isSix(hostIp) ? `[${hostIp}]:${hostPort}` : `${hostIp}:${hostPort}`;
+    // dockerd says the first without brackets.
     if (this.#held.has(key)) return `Bind for ${hostIp}:${hostPort} failed: ${ALLOCATED}`;
     try {
       this.#held.set(key, reservePort(protocol, hostIp, hostPort));
       return undefined;
     } catch (error) {
       if (!(error instanceof SystemError) || BIND_REFUSALS[error.code] === undefined) throw error;
-      const verb = protocol === 'tcp' ? 'listen tcp4' : 'listen udp4';
-      return `Error starting userland proxy: ${verb} ${hostIp}:${hostPort}: bind: ${BIND_REFUSALS[error.code]}`;
+      const verb = `listen ${protocol}${isSix(hostIp) ? 6 : 4}`;
+      return `Error starting userland proxy: ${verb} ${at}: bind: ${BIND_REFUSALS[error.code]}`;
     }
   }
 }
 
-function keyOf({ protocol, hostIp }: { protocol: Protocol; hostIp: string }, hostPort: number): string {
+function keyOf({ protocol, hostIp, hostPort }: PublishedPort): string {
   return `${protocol}/${hostIp}:${hostPort}`;
 }
 

@@ -1,16 +1,23 @@
-import type { PublishedPort } from '../endpoints/ports.ts';
+import type { Family } from '../../lib/ip-address.ts';
+import { ANY, ANY_SIX, isSix, type PublishedPort } from '../endpoints/ports.ts';
 
 export type BridgeRules = Readonly<{
   bridge: string;
   subnet: string;
+  /** Of a network with IPv6. */
+  subnet6: string | undefined;
   isInternal: boolean;
   allowsTraffic: boolean;
   isMasqueraded: boolean;
 }>;
+/** `ipAddress` is of the family of the port's `hostIp`. */
 export type Published = Readonly<{ ipAddress: string; port: PublishedPort }>;
 
+/** The family as nft calls it, which is also the word for its packets' heads. */
+export const NFT_FAMILY = { 4: 'ip', 6: 'ip6' } as const;
+
 /**
- * All packet rules of one daemon as one nft table, written anew in one transaction: a packet meets the old rules or
+ * All packet rules of one daemon for one family of addresses as one nft table, written anew in one transaction: a packet meets the old rules or
  * the new ones, never a half. Networks and ports are elements of sets, so the thousandth costs a packet what the first
  * did.
  *
@@ -22,45 +29,52 @@ export type Published = Readonly<{ ipAddress: string; port: PublishedPort }>;
  *   the answer would take the short way past the translation.
  * - From outside and from other networks only what was published, or what belongs to a connection of a container, gets
  *   to a container. Of an internal network nothing leaves, and nothing gets in.
+ *
+ * The table of IPv6 holds the networks that have it. There is no way out of ::1, so it has nothing to guard there.
  */
-export function tableText(table: string, networks: readonly BridgeRules[], published: readonly Published[]): string {
+export function tableText(
+  family: Family,
+  table: string,
+  networks: readonly BridgeRules[],
+  published: readonly Published[],
+): string {
+  const ip = NFT_FAMILY[family];
+  const address = `ipv${family}_addr`;
+  const own = published.filter((one) => familyOf(one) === family);
   return `
-add table ip ${table}
-delete table ip ${table}
-table ip ${table} {
+add table ${ip} ${table}
+delete table ${ip} ${table}
+table ${ip} ${table} {
   set bridges { type ifname; }
   set internal { type ifname; }
   set joined { type ifname . ifname; }
-  set own { type ifname . ipv4_addr; flags interval; }
-  set masqueraded { type ipv4_addr; flags interval; }
-  map published { type inet_proto . inet_service : ipv4_addr . inet_service; ${elements(published.filter(isAny))} }
+  set own { type ifname . ${address}; flags interval; }
+  set masqueraded { type ${address}; flags interval; }
+  map published { type inet_proto . inet_service : ${address} . inet_service; ${elements(own.filter(isAny))} }
   map published_at {
-    type ipv4_addr . inet_proto . inet_service : ipv4_addr . inet_service
-    ${elements(published.filter((one) => !isAny(one)))}
+    type ${address} . inet_proto . inet_service : ${address} . inet_service
+    ${elements(own.filter((one) => !isAny(one)))}
   }
   chain publish {
-    dnat ip to ip daddr . meta l4proto . th dport map @published_at
-    dnat ip to meta l4proto . th dport map @published
+    dnat ${ip} to ${ip} daddr . meta l4proto . th dport map @published_at
+    dnat ${ip} to meta l4proto . th dport map @published
   }
-  chain loopback {
-    type filter hook prerouting priority raw; policy accept;
-    iifname @bridges ip saddr 127.0.0.0/8 drop
-    iifname @bridges ip daddr 127.0.0.0/8 drop
-  }
+  ${family === 4 ? LOOPBACK_GUARD : ''}
   chain prerouting {
     type nat hook prerouting priority dstnat; policy accept;
-    ip daddr 127.0.0.0/8 return
+    ${family === 4 ? 'ip daddr 127.0.0.0/8 return' : ''}
     fib daddr type local jump publish
   }
   chain output {
     type nat hook output priority -100; policy accept;
+    ${family === 6 ? 'ip6 daddr ::1 return' : ''}
     fib daddr type local jump publish
   }
   chain postrouting {
     type nat hook postrouting priority srcnat; policy accept;
-    oifname @bridges ip saddr 127.0.0.0/8 masquerade
-    oifname . ip saddr @own ct status dnat masquerade
-    ip saddr @masqueraded oifname . ip saddr != @own masquerade
+    ${family === 4 ? 'oifname @bridges ip saddr 127.0.0.0/8 masquerade' : ''}
+    oifname . ${ip} saddr @own ct status dnat masquerade
+    ${ip} saddr @masqueraded oifname . ${ip} saddr != @own masquerade
   }
   chain forward {
     type filter hook forward priority filter; policy accept;
@@ -76,23 +90,41 @@ table ip ${table} {
     drop
   }
 }
-${networks.map((network) => addBridgeText(table, network)).join('\n')}
+${networks.map((network) => addBridgeText(family, table, network)).join('\n')}
 `;
 }
 
+const LOOPBACK_GUARD = `chain loopback {
+    type filter hook prerouting priority raw; policy accept;
+    iifname @bridges ip saddr 127.0.0.0/8 drop
+    iifname @bridges ip daddr 127.0.0.0/8 drop
+  }`;
+
+/** The families that a network has. */
+export function familiesOf({ subnet6 }: BridgeRules): Family[] {
+  return subnet6 === undefined ? [4] : [4, 6];
+}
+
 /** The commands that admit a network. */
-export function addBridgeText(table: string, network: BridgeRules): string {
-  return elementsOf(network)
-    .map(([set, element]) => `add element ip ${table} ${set} { ${element} }`)
+export function addBridgeText(family: Family, table: string, network: BridgeRules): string {
+  return elementsOf(family, network)
+    .map(([set, element]) => `add element ${NFT_FAMILY[family]} ${table} ${set} { ${element} }`)
     .join('\n');
 }
 
 /** The commands that forget a network, each for itself. */
 export function deleteBridgeTexts(table: string, network: BridgeRules): string[] {
-  return elementsOf(network).map(([set, element]) => `delete element ip ${table} ${set} { ${element} }`);
+  return familiesOf(network).flatMap((family) =>
+    elementsOf(family, network).map(
+      ([set, element]) => `delete element ${NFT_FAMILY[family]} ${table} ${set} { ${element} }`,
+    ),
+  );
 }
 
-function elementsOf({ bridge, subnet, isInternal, allowsTraffic, isMasqueraded }: BridgeRules): [string, string][] {
+function elementsOf(family: Family, network: BridgeRules): [string, string][] {
+  const { bridge, isInternal, allowsTraffic, isMasqueraded } = network;
+  const subnet = family === 4 ? network.subnet : network.subnet6;
+  if (subnet === undefined) return [];
   return [
     ['bridges', `"${bridge}"`],
     ['own', `"${bridge}" . ${subnet}`],
@@ -104,12 +136,12 @@ function elementsOf({ bridge, subnet, isInternal, allowsTraffic, isMasqueraded }
 
 /** The commands that publish ports, as one transaction. */
 export function addText(table: string, published: readonly Published[]): string {
-  return published.map((one) => `add element ip ${table} ${mapOf(one)} { ${keyOf(one)} : ${valueOf(one)} }`).join('\n');
+  return published.map((one) => `add element ${placeOf(table, one)} { ${keyOf(one)} : ${valueOf(one)} }`).join('\n');
 }
 
 /** The command that unpublishes one port. */
 export function deleteText(table: string, one: Published): string {
-  return `delete element ip ${table} ${mapOf(one)} { ${keyOf(one)} }`;
+  return `delete element ${placeOf(table, one)} { ${keyOf(one)} }`;
 }
 
 function elements(published: readonly Published[]): string {
@@ -117,8 +149,8 @@ function elements(published: readonly Published[]): string {
   return `elements = { ${published.map((one) => `${keyOf(one)} : ${valueOf(one)}`).join(', ')} };`;
 }
 
-function mapOf(one: Published): string {
-  return isAny(one) ? 'published' : 'published_at';
+function placeOf(table: string, one: Published): string {
+  return `${NFT_FAMILY[familyOf(one)]} ${table} ${isAny(one) ? 'published' : 'published_at'}`;
 }
 
 function keyOf({ port, ...one }: Published): string {
@@ -131,5 +163,9 @@ function valueOf({ ipAddress, port }: Published): string {
 }
 
 function isAny({ port }: Published): boolean {
-  return port.hostIp === '0.0.0.0';
+  return port.hostIp === ANY || port.hostIp === ANY_SIX;
+}
+
+function familyOf({ port }: Published): Family {
+  return isSix(port.hostIp) ? 6 : 4;
 }

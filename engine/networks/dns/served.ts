@@ -8,7 +8,7 @@ export type Served = Readonly<{
   /** Path of its network namespace. */
   netns: string;
   /** The networks that it asks in, in this order, with its own names there: the first is what its address leads to. */
-  networks: readonly Readonly<{ id: string; label: string; ip: string; names: readonly string[] }>[];
+  networks: readonly Readonly<{ id: string; label: string; ip: string; ip6: string; names: readonly string[] }>[];
   /** Names that stand for others, for this container alone. */
   links: readonly Readonly<{ alias: string; target: string }>[];
   /** Who is asked for other names; none: such questions fail. */
@@ -28,9 +28,9 @@ export function servedLines({ containerId, pid, netns, networks, links, upstream
     '0',
   ];
   return [
-    ...networks.flatMap(({ id, label, ip, names }) => [
+    ...networks.flatMap(({ id, label, ip, ip6, names }) => [
       `net ${id} ${label.replaceAll(/\s/g, '_').toLowerCase()}`,
-      `name ${id} ${containerId} ${ip || '-'} - ${names.filter(isName).join(' ')}`,
+      `name ${id} ${containerId} ${ip || '-'} ${ip6 || '-'} ${names.filter(isName).join(' ')}`,
     ]),
     box.join(' '),
   ];

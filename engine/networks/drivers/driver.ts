@@ -6,6 +6,8 @@ import type { NetworkRecord } from '../store.ts';
 export type WantedPlace = Readonly<{
   /** Default: chosen by the driver. */
   ip?: string;
+  /** The same of IPv6; without IPv6 in the network it does not count. */
+  ip6?: string;
   /** Default: made from the address. */
   mac?: string;
 }>;

@@ -1,15 +1,16 @@
-import { isIPv4 } from 'node:net';
-
 import { EngineError, refuseIf } from '../../lib/errors.ts';
+import { parseIp, type Family } from '../../lib/ip-address.ts';
+import { poolsByFamily } from '../addresses/pools.ts';
 import type { NetworkRecord } from '../store.ts';
 
 /** Whether a network can give an address that the client chose. Throws `invalid` in dockerd's words. */
-export function checkPlace({ custom }: NetworkRecord, ip: string | undefined): void {
+export function checkPlace({ custom }: NetworkRecord, family: Family, ip: string | undefined): void {
   if (ip === undefined || ip === '') return;
   refuseIf(custom === undefined, 'user specified IP address is supported on user defined networks only');
-  refuseIf(!isIPv4(ip), `Invalid IPv4 address: ${ip})`);
+  refuseIf(parseIp(ip)?.family !== family, `Invalid IPv${family} address: ${ip})`);
+  const { four, six } = poolsByFamily(custom!.ipam.pools);
   refuseIf(
-    custom!.ipam.pools.length === 0,
+    (family === 4 ? four : six).length === 0,
     'user specified IP address is supported only when connecting to networks with user configured subnets',
   );
 }

@@ -3,7 +3,7 @@ import { newId } from '../../lib/ids.ts';
 import { addDnsRulesIn } from '../dns/rules.ts';
 import type { Within } from '../drivers/driver.ts';
 import type { Endpoint } from './endpoint.ts';
-import { gatewayEndpoint, leadOutBy } from './gateway.ts';
+import { gatewayEndpoint, settleRoutes } from './gateway.ts';
 import {
   cannotShare,
   entryOf,
@@ -73,14 +73,19 @@ export function leaveRunning(engine: NetworkNeeds, endpoint: Endpoint, { within,
   settleGateway(engine, within, request);
 }
 
-/** The endpoint that is next takes over the ports, so that they are never somebody else's. */
+/**
+ * The endpoint that is next takes over the ports, so that they are never somebody else's. One of another driver, or with
+ * addresses of other families, gets them anew.
+ */
 function moveAway({ networks }: NetworkNeeds, from: Endpoint, to: Endpoint | undefined): void {
   if (from.ports.length === 0) return;
   const network = to === undefined ? undefined : networks.store.network(to.networkId);
   const old = networks.store.network(from.networkId);
   const driver = network === undefined ? undefined : networks.driverOf(network);
-  if (to === undefined || driver?.movePorts === undefined || old?.driver !== network?.driver) {
+  const isAlike = old?.driver === network?.driver && (from.ipv6 === undefined) === (to?.ipv6 === undefined);
+  if (to === undefined || driver?.movePorts === undefined || !isAlike) {
     unpublishAt(networks, from);
+    networks.store.saveEndpoint({ ...from, ports: [] });
     return;
   }
   driver.movePorts(from, to, from.ports);
@@ -93,13 +98,11 @@ function settleGateway(engine: NetworkNeeds, { netns }: Within, request: PortReq
   const { networks } = engine;
   const endpoints = networks.endpointsOf(request.containerId);
   const gateway = gatewayEndpoint(networks, endpoints);
-  leadOutBy(netns, gateway);
+  settleRoutes(networks, netns, endpoints);
   const publisher = endpoints.find(({ ports }) => ports.length > 0);
   if (gateway === undefined || publisher?.id === gateway.id) return;
-  if (publisher !== undefined) {
-    moveAway(engine, publisher, gateway);
-    return;
-  }
+  if (publisher !== undefined) moveAway(engine, publisher, gateway);
+  if (networks.endpointsOf(request.containerId).some(({ ports }) => ports.length > 0)) return;
   const ports = publishAt(engine, gateway, request);
   if (ports.length > 0) networks.store.saveEndpoint({ ...gateway, ports });
 }

@@ -10,6 +10,10 @@ const Place = Type.Object({
   prefixLength: Type.Integer(),
   gateway: Type.String(),
   macAddress: Type.String(),
+  /** In networks that have IPv6. */
+  ipv6: Type.Optional(
+    Type.Immutable(Type.Object({ ipAddress: Type.String(), prefixLength: Type.Integer(), gateway: Type.String() })),
+  ),
 });
 export type Place = Readonly<Static<typeof Place>>;
 
@@ -27,6 +31,11 @@ export const Endpoint = Type.Object({
   ports: Type.Immutable(Type.Array(PublishedPort)),
 });
 export type Endpoint = Readonly<Static<typeof Endpoint>>;
+
+/** The addresses of an endpoint: none, that of IPv4, or both. */
+export function addressesOf({ ipAddress, ipv6 }: Place): string[] {
+  return [ipAddress, ipv6?.ipAddress ?? ''].filter((address) => address !== '');
+}
 
 /** Whether the network gives addresses: a bridge does, `host` and `none` do not. */
 export function hasAddress({ ipAddress }: Place): boolean {

@@ -9,17 +9,26 @@ import { setDefaultRoute } from './interfaces.ts';
  * in dockerd.
  */
 export function gatewayEndpoint(networks: Networks, endpoints: readonly Endpoint[]): Endpoint | undefined {
-  const [first] = endpoints
-    .filter(({ networkId, gateway }) => {
-      const network = networks.store.network(networkId);
-      return gateway !== '' && network !== undefined && networks.driverOf(network).leadsOut?.(network) === true;
-    })
-    .toSorted((a, b) => (a.networkName < b.networkName ? -1 : 1));
-  return first;
+  return leadingOut(networks, endpoints).find(({ gateway }) => gateway !== '');
 }
 
-/** Sets the default route of a container's namespace to that of the endpoint, or to none. */
-export function leadOutBy(netns: number, endpoint: Endpoint | undefined): void {
+/** The same for IPv6, which may be another one: the first that has it. */
+function gatewayOfSix(networks: Networks, endpoints: readonly Endpoint[]): Endpoint | undefined {
+  return leadingOut(networks, endpoints).find(({ ipv6 }) => ipv6 !== undefined && ipv6.gateway !== '');
+}
+
+function leadingOut(networks: Networks, endpoints: readonly Endpoint[]): Endpoint[] {
+  return endpoints
+    .filter(({ networkId }) => {
+      const network = networks.store.network(networkId);
+      return network !== undefined && networks.driverOf(network).leadsOut?.(network) === true;
+    })
+    .toSorted((a, b) => (a.networkName < b.networkName ? -1 : 1));
+}
+
+/** Sets the default routes of a container's namespace to those of the endpoints that lead out, or to none. */
+export function settleRoutes(networks: Networks, netns: number, endpoints: readonly Endpoint[]): void {
   using inside = withNetns(netns, () => new Netlink());
-  setDefaultRoute(inside, endpoint?.gateway);
+  setDefaultRoute(inside, 4, gatewayEndpoint(networks, endpoints)?.gateway);
+  setDefaultRoute(inside, 6, gatewayOfSix(networks, endpoints)?.ipv6?.gateway);
 }

@@ -1,6 +1,10 @@
+import { writeFileSync } from 'node:fs';
+
 import { addRoute, deleteRoute, deleteAddress, listAddresses, listRoutes } from '../../host/network/addresses.ts';
 import { listLinks } from '../../host/network/links.ts';
 import type { Netlink } from '../../host/network/netlink.ts';
+import type { Family } from '../../lib/ip-address.ts';
+import { addressesOf, type Place } from './endpoint.ts';
 
 /** The first of `eth0`, `eth1`, … that the socket's namespace does not have. */
 export function freeInterfaceName(inside: Netlink): string {
@@ -8,16 +12,31 @@ export function freeInterfaceName(inside: Netlink): string {
   for (let number = 0; ; number += 1) if (!names.has(`eth${number}`)) return `eth${number}`;
 }
 
-/** Takes an address from its interface, and with it the routes over it: at once, unlike the removal of the link. */
-export function dropAddress(inside: Netlink, ip: string): void {
-  const found = listAddresses(inside).filter((address) => address.ip === ip);
+/** Takes the addresses from their interface, and with them the routes over them: at once, unlike a link's removal. */
+export function dropAddresses(inside: Netlink, place: Place): void {
+  const mine = addressesOf(place);
+  const all = [...listAddresses(inside), ...(place.ipv6 === undefined ? [] : listAddresses(inside, 6))];
+  const found = all.filter(({ ip }) => mine.includes(ip));
   if (found.length > 0) inside.apply(...found.map(deleteAddress));
 }
 
-/** Leads the default route over a gateway, or over none. */
-export function setDefaultRoute(inside: Netlink, gateway: string | undefined): void {
-  const old = listRoutes(inside).filter(({ prefixLength }) => prefixLength === 0);
+const ANYWHERE: Readonly<Record<Family, string>> = { 4: '0.0.0.0', 6: '::' };
+
+/** Leads the default route of a family over a gateway, or over none. */
+export function setDefaultRoute(inside: Netlink, family: Family, gateway: string | undefined): void {
+  const old = listRoutes(inside, family).filter(({ prefixLength }) => prefixLength === 0);
   if (old.length === 1 && old[0]?.gateway === gateway) return;
   if (old.length > 0) inside.apply(...old.map(deleteRoute));
-  if (gateway !== undefined) inside.apply(addRoute({ destination: '0.0.0.0', prefixLength: 0, gateway }));
+  if (gateway !== undefined) inside.apply(addRoute({ destination: ANYWHERE[family], prefixLength: 0, gateway }));
+}
+
+/**
+ * Switches IPv6 on for an interface of a container; this thread is in its namespace, where IPv6 is off otherwise.
+ *
+ * `ndisc_notify`: neighbours are told when the hardware address is set, because another container may have had the same
+ * address under another one.
+ */
+export function enableIPv6(name: string): void {
+  for (const link of ['lo', name]) writeFileSync(`/proc/sys/net/ipv6/conf/${link}/disable_ipv6`, '0');
+  writeFileSync(`/proc/sys/net/ipv6/conf/${name}/ndisc_notify`, '1');
 }

@@ -1,7 +1,7 @@
 import { Type, type Static } from 'typebox';
 
-import { EngineError } from '../../lib/errors.ts';
-import { parseIp } from '../addresses/cidr.ts';
+import { EngineError, refuseIf } from '../../lib/errors.ts';
+import { ipText, parseIp } from '../../lib/ip-address.ts';
 
 export type Protocol = 'tcp' | 'udp';
 
@@ -44,6 +44,12 @@ export function wantedPorts(bindings: PortBindings, publishAll: boolean, exposed
 }
 
 export const ANY = '0.0.0.0';
+/** The same of IPv6. */
+export const ANY_SIX = '::';
+
+export function isSix(ip: string): boolean {
+  return ip.includes(':');
+}
 
 /** Reads `80/tcp`; no protocol means TCP. */
 export function parsePort(key: string): { containerPort: number; protocol: Protocol } {
@@ -57,10 +63,12 @@ export function parsePort(key: string): { containerPort: number; protocol: Proto
 
 function parseHostIp(text: string): string {
   if (text === '') return text;
-  if (parseIp(text) === undefined) {
-    throw new EngineError('invalid', `invalid host IP of a published port: "${text}" is not an IPv4 address`);
-  }
-  return text;
+  const ip = parseIp(text);
+  const refusal = `invalid host IP of a published port: "${text}"`;
+  if (ip === undefined) throw new EngineError('invalid', `${refusal} is no address`);
+  // There is no route_localnet for IPv6: answers to ::1 are dropped.
+  refuseIf(ipText(ip) === '::1', `${refusal}: the kernel leads nothing out of the loopback of IPv6`);
+  return ipText(ip);
 }
 
 function parseHostPort(text: string): WantedPort['range'] {

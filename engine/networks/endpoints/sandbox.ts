@@ -10,7 +10,7 @@ import type { Networks } from '../networks.ts';
 import type { NetworkRecord } from '../store.ts';
 import { checkedMac, checkPlace } from './checks.ts';
 import type { Endpoint } from './endpoint.ts';
-import { gatewayEndpoint, leadOutBy } from './gateway.ts';
+import { gatewayEndpoint, settleRoutes } from './gateway.ts';
 import { loopbackNetns } from './namespace.ts';
 import { wantedPorts, type PortBindings, type PublishedPort } from './ports.ts';
 
@@ -73,11 +73,16 @@ export async function openSandbox(engine: NetworkNeeds, request: SandboxRequest)
 export type Entry = Readonly<{ network: NetworkRecord; driver: NetworkDriver; wanted: WantedPlace }>;
 
 /** Finds the network of an endpoint, and checks whether it can give the wanted place. */
-export function entryOf(networks: Networks, { ref, ip, mac }: WantedEndpoint): Entry | undefined {
+export function entryOf(networks: Networks, { ref, ip, ip6, mac }: WantedEndpoint): Entry | undefined {
   const network = networks.forEndpoint(ref);
   if (network === undefined) return undefined;
-  checkPlace(network, ip);
-  const wanted = { ip: ip || undefined, mac: mac === undefined || mac === '' ? undefined : checkedMac(mac) };
+  checkPlace(network, 4, ip);
+  checkPlace(network, 6, ip6);
+  const wanted = {
+    ip: ip || undefined,
+    ip6: ip6 || undefined,
+    mac: mac === undefined || mac === '' ? undefined : checkedMac(mac),
+  };
   return { network, driver: networks.driverOf(network), wanted };
 }
 
@@ -106,7 +111,7 @@ function joinAll(engine: NetworkNeeds, entries: readonly Entry[], request: Sandb
     return { ...names, id: newId(), networkId: id, networkName: name, ...joined.place, ports: [] };
   });
   const gateway = gatewayEndpoint(networks, endpoints);
-  if (netns !== undefined && gateway !== undefined && gateway !== endpoints[0]) leadOutBy(netns, gateway);
+  if (netns !== undefined && endpoints.length > 1) settleRoutes(networks, netns, endpoints);
   const ports = gateway === undefined ? [] : publishAt(engine, gateway, request);
   undo.defer(() => gateway !== undefined && unpublishAt(networks, { ...gateway, ports }));
   const complete = endpoints.map((endpoint) => (endpoint === gateway ? { ...endpoint, ports } : endpoint));

@@ -84,16 +84,17 @@ function hostsOfHost({ hostConfig }: Container): string {
   );
 }
 
-/** Adds the line of a network that a running container has joined. */
-export function addHostsAddress(config: Config, container: Container, address: string): void {
-  if (address !== '') appendFileSync(etcFilesOf(config, container.id).hosts, `${ownLine(container, address)}\n`);
+/** Adds the lines of a network that a running container has joined. */
+export function addHostsAddresses(config: Config, container: Container, addresses: readonly string[]): void {
+  const lines = addresses.map((address) => `${ownLine(container, address)}\n`);
+  if (lines.length > 0) appendFileSync(etcFilesOf(config, container.id).hosts, lines.join(''));
 }
 
-/** Takes it away again. */
-export function dropHostsAddress(config: Config, container: Container, address: string): void {
-  if (address === '') return;
-  const own = ownLine(container, address);
-  rewriteHosts(config, container.id, (lines) => lines.filter((line) => line !== own));
+/** Takes them away again. */
+export function dropHostsAddresses(config: Config, container: Container, addresses: readonly string[]): void {
+  if (addresses.length === 0) return;
+  const own = new Set(addresses.map((address) => ownLine(container, address)));
+  rewriteHosts(config, container.id, (lines) => lines.filter((line) => !own.has(line)));
 }
 
 const HOSTS_LIMIT_BYTES = 1024 * 1024;

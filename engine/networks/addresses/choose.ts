@@ -1,0 +1,36 @@
+import { EngineError } from '../../lib/errors.ts';
+import type { NetworkRecord, PoolConfig } from '../store.ts';
+import { cidrText, parseCidr, type Cidr } from './cidr.ts';
+import { addressesOf, poolsByFamily, type Addresses, type Surroundings } from './pools.ts';
+
+type Chosen = Pick<NetworkRecord, 'subnet' | 'gateway' | 'ipv6'>;
+
+/**
+ * The addresses of a new network: one range of IPv4, and one of IPv6 where the client has asked for it and named one.
+ * Throws as dockerd: `invalid`, `forbidden` for several of a family, `notFound` for IPv6 without a range.
+ *
+ * @param around what they may not overlap, these ranges included
+ */
+export function chooseAddresses(network: NetworkRecord, around: (more: readonly Cidr[]) => Surroundings): Chosen {
+  const { name, driver, custom } = network;
+  const { four, six } = poolsByFamily(custom?.ipam.pools ?? []);
+  const read = (pools: readonly PoolConfig[]): Addresses[] =>
+    pools.map((pool, position) => {
+      const before = pools.slice(0, position).flatMap(({ subnet }) => parseCidr(subnet)?.range ?? []);
+      return addressesOf(name, pool, around(before));
+    });
+  const [first = addressesOf(name, undefined, around([])), ...more] = read(four);
+  const ofSix = custom?.enableIPv6 === true ? read(six) : [];
+  if (custom?.enableIPv6 === true && ofSix.length === 0) {
+    const reason = 'non-overlapping IPv6 address pool among the defaults to assign to the network';
+    throw new EngineError('notFound', `could not find an available, ${reason}`);
+  }
+  if (more.length > 0 || ofSix.length > 1) {
+    throw new EngineError('forbidden', `${driver} driver doesn't support multiple subnets`);
+  }
+  return { ...asText(first), ...(ofSix[0] !== undefined && { ipv6: asText(ofSix[0]) }) };
+}
+
+function asText({ subnet, gateway }: Addresses): { subnet: string; gateway: string } {
+  return { subnet: cidrText(subnet), gateway };
+}
