@@ -240,3 +240,18 @@ test('each store numbers its endpoints by itself, and takes no others', async ()
     message: 'GET /y is an endpoint of another store',
   });
 });
+
+test('a clock that is set is no time of the requests under way', async () => {
+  const { limiter, endpoint, clock } = start();
+  const decision = await limiter.admit({ ...caller, limit: 10 }, endpoint);
+  assert.ok(decision.allowed);
+  decision.begin();
+
+  clock.pass(3000);
+  limiter.chargeRunning();
+  decision.end();
+  const { windows } = await limiter.explainCaller(caller.key);
+
+  const cpu = windows.find(({ name }) => name === 'cpu')?.used ?? 0;
+  assert.ok(cpu < 1_000_000, `${cpu} ms`);
+});

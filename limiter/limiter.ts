@@ -1,8 +1,9 @@
 import { AdmittedRequest, NOTHING_SHADOWED, type Origin } from './decision/admitted-request.ts';
 import { LimitedCallers } from './decision/limited.ts';
 import { type LimiterCounts, newCounts } from './decision/limiter-counts.ts';
-import { RunningRequests } from './decision/running.ts';
+import { RunningRequests, type Stopwatch } from './decision/running.ts';
 import { rateStatus, statusOf } from './decision/shown-limits.ts';
+import { WorkingTime } from './decision/working-time.ts';
 import { limitsIn } from './endpoints.ts';
 import { endOfHour } from './hour.ts';
 import type { LimitStore } from './limit-store.ts';
@@ -45,6 +46,8 @@ export type RateLimiterOptions = Readonly<{
   reportShadow?: (limit: LimitName, caller: Caller, endpoint: Endpoint) => void;
   /** Called for each refusal where a ban is configured; other processes take it in with `noteRefusal`. */
   reportRefusal?: (note: RefusalNote) => void;
+  /** For tests: how the time of requests is taken. */
+  time?: Stopwatch;
 }>;
 
 const nothingToEnd = { end: () => undefined, [Symbol.dispose]: () => undefined };
@@ -66,7 +69,7 @@ export class RateLimiter implements AsyncDisposable {
   readonly #reportShadow: (limit: LimitName, caller: Caller, endpoint: Endpoint) => void;
   readonly #reportRefusal: ((note: RefusalNote) => void) | undefined;
   readonly #limited = new LimitedCallers();
-  readonly #running = new RunningRequests();
+  readonly #running: RunningRequests;
   /** Counts for `onStoreFailure: 'open'`. */
   #own: MemoryStore | undefined;
   #rules: LimitRules;
@@ -74,6 +77,7 @@ export class RateLimiter implements AsyncDisposable {
 
   constructor(options: RateLimiterOptions = {}) {
     this.#store = options.store ?? new MemoryStore();
+    this.#running = new RunningRequests(options.time ?? new WorkingTime());
     this.#origin = { store: this.#store, counts: this.counts, running: this.#running, unchecked: false };
     this.#rules = options.rules ?? defaultRules;
     this.#overrides = options.overrides ?? NO_OVERRIDES;

@@ -153,14 +153,15 @@ export type Admission = RateStatus &
     unchecked: boolean;
     /**
      * The request has ended, in whatever way: gives back its place among the concurrent ones and charges the time
-     * from its dispatch to the upstream until the end of the answer (default: the time since `begin`, or the admission).
+     * from its dispatch to the upstream until the end of the answer (default: the time since `begin` in which this process
+     * did not stand still, or since the admission).
      * Must be called once; more often does no harm.
      */
     end(cpuSeconds?: number): void;
     /** Work on it begins: from now on its time is charged in steps, and `end` settles what is left. */
     begin(): void;
-    /** It goes on, but nobody works on it any more: charges what is left of this time. */
-    stop(cpuSeconds: number): void;
+    /** It goes on, but nobody works on it any more: charges what is left of this time (default: that since `begin`). */
+    stop(cpuSeconds?: number): void;
     /** Charges points that were not known before. */
     chargePoints(points: number): void;
     /** Ends it as if it had never been: it has turned out to be another caller's. */

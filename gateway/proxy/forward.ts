@@ -140,9 +140,8 @@ class Forwarding implements Dispatcher.DispatchHandler {
   #finish(): void {
     if (this.#over) return;
     this.#over = true;
-    const seconds = (performance.now() - this.#dispatchedAt) / 1000;
-    this.#exchange.decision?.end(seconds);
-    countSeconds(this.#exchange.gateway.counts, seconds);
+    this.#exchange.decision?.end();
+    countSeconds(this.#exchange.gateway.counts, (performance.now() - this.#dispatchedAt) / 1000);
   }
 }
 

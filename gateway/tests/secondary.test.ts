@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { after, test } from 'node:test';
@@ -294,13 +295,15 @@ for (const [how, work] of ends) {
 test('an upgrade is charged for the time until its answer, not for the time that it is used', async () => {
   const from = newCaller();
   const socket = await upgraded(from, '/socket');
+  const answered = await windowsOf(narrow, from);
   await sleep(1500);
   socket.destroy();
   await untilNoneUnderWay(narrow, from);
 
-  const { cpu = 0 } = await windowsOf(narrow, from);
+  const ended = await windowsOf(narrow, from);
 
-  assert.ok(cpu < 1400, `${cpu} ms`);
+  assert.ok((ended['cpu'] ?? 0) > 0);
+  assert.equal(ended['cpu'], answered['cpu']);
 });
 
 test('an upgraded connection keeps its place until it ends', async () => {
@@ -536,4 +539,29 @@ test('by default GraphQL is refused after 2000 points', async () => {
       [403, 1],
     ],
   );
+});
+
+test('while the gateway stands still its requests under way use up no CPU time', async () => {
+  const stalledMs = 4000;
+  await using stalling = await TestGateway.start({
+    upstream: upstream.url,
+    secondary: { cpu: { totalSeconds: 1000 } },
+  });
+  const [from, path, requests] = [newCaller(), `/stalled/${randomUUID()}`, 10];
+  const held = upstream.hold(path);
+  const startedAt = performance.now();
+  const answers = Array.from({ length: requests }, async () => await stalling.request(path, { from }));
+  await upstream.until(() => held.waiting() === requests);
+
+  stalling.signal('SIGSTOP');
+  await sleep(stalledMs);
+  stalling.signal('SIGCONT');
+  held.release();
+  await Promise.all(answers);
+  await untilNoneUnderWay(stalling, from);
+  const wentOnMs = performance.now() - startedAt - stalledMs;
+  const { cpu = 0 } = await windowsOf(stalling, from);
+
+  // Of a stall a tenth of a second counts.
+  assert.ok(cpu > 0 && cpu <= requests * (wentOnMs + 150), `${cpu} ms of ${wentOnMs} ms`);
 });

@@ -22,6 +22,10 @@ export class TestClock {
     return this.ms / 1000;
   }
 
+  /** A test's process may stand still. */
+  start(): void {}
+  stop(): void {}
+
   pass(seconds: number): void {
     this.ms += seconds * 1000;
   }
@@ -33,6 +37,10 @@ export class TestClock {
 
 export const user: Caller = callerFrom({ kind: 'user', userId: '42' });
 export const anonymous: Caller = callerFrom({ kind: 'anonymous', address: '192.0.2.1' });
+
+function failTest(error: unknown): void {
+  assert.fail(String(error));
+}
 
 /** A limiter on the store under test, and the routes that the tests use. */
 export class Fixture implements AsyncDisposable {
@@ -46,7 +54,7 @@ export class Fixture implements AsyncDisposable {
 
   constructor(clock: TestClock, store: LimitStore, rules: LimitRules) {
     this.clock = clock;
-    this.limiter = new RateLimiter({ store, rules, reportFailure: (error) => assert.fail(String(error)) });
+    this.limiter = new RateLimiter({ store, rules, reportFailure: failTest, time: clock });
     this.get = this.limiter.endpoint({ name: 'GET /repos/{id}' });
     this.list = this.limiter.endpoint({ name: 'GET /issues' });
     this.create = this.limiter.endpoint({ name: 'POST /issues', content: true });

@@ -77,7 +77,7 @@ export class AdmittedRequest implements Admission, Ask {
     this.#ticket = verdict.ticket;
   }
 
-  end(cpuSeconds: number = (this.#origin.store.nowMs() - this.#startedMs) / 1000): void {
+  end(cpuSeconds: number = this.#seconds()): void {
     const ticket = this.#ticket;
     if (ticket < 0) return;
     this.#ticket = -1;
@@ -92,12 +92,12 @@ export class AdmittedRequest implements Admission, Ask {
 
   begin(): void {
     if (this.#ticket < 0) return;
-    this.#startedMs = this.#origin.store.nowMs();
-    this.#chargedSeconds = 0;
     this.#origin.running.add(this);
+    this.#startedMs = this.#origin.running.time.now();
+    this.#chargedSeconds = 0;
   }
 
-  stop(cpuSeconds: number): void {
+  stop(cpuSeconds: number = this.#seconds()): void {
     this.#origin.running.delete(this);
     this.#chargedSeconds = Math.max(0, this.#chargedSeconds);
     this.#chargeUpTo(cpuSeconds);
@@ -105,8 +105,14 @@ export class AdmittedRequest implements Admission, Ask {
 
   /** A step of its time. */
   chargeSoFar(): void {
-    const seconds = (this.#origin.store.nowMs() - this.#startedMs) / 1000;
+    const seconds = this.#seconds();
     if (seconds >= this.#chargedSeconds + SHORTEST_STEP_SECONDS) this.#chargeUpTo(seconds);
+  }
+
+  /** Since work on it began; of one on which nobody said that, since its admission. */
+  #seconds(): number {
+    const { running, store } = this.#origin;
+    return ((this.#chargedSeconds < 0 ? store.nowMs() : running.time.now()) - this.#startedMs) / 1000;
   }
 
   #chargeUpTo(cpuSeconds: number): void {

@@ -4,6 +4,9 @@ const STEP_MS = 500;
 /** `runningAt`: its place in the list, -1 while it is in none. */
 type Running = { runningAt: number; chargeSoFar(): void };
 
+/** A `WorkingTime`, or what a test has for it. */
+export type Stopwatch = Readonly<{ now(): number; start(): void; stop(): void }>;
+
 /**
  * Requests that are worked on: a long one is charged while it goes on, and not only when it is too late.
  *
@@ -11,12 +14,19 @@ type Running = { runningAt: number; chargeSoFar(): void };
  * each old table names the next, so that none of these is collected with the young objects.
  */
 export class RunningRequests implements Disposable {
+  readonly time: Stopwatch;
   readonly #requests: Running[] = [];
   #timer: NodeJS.Timeout | undefined;
 
+  constructor(time: Stopwatch) {
+    this.time = time;
+  }
+
   add(request: Running): void {
     request.runningAt = this.#requests.push(request) - 1;
-    this.#timer ??= setInterval(() => this.#step(), STEP_MS).unref();
+    if (this.#timer !== undefined) return;
+    this.#timer = setInterval(() => this.#step(), STEP_MS).unref();
+    this.time.start();
   }
 
   delete(request: Running): void {
@@ -36,6 +46,7 @@ export class RunningRequests implements Disposable {
   [Symbol.dispose](): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
+    this.time.stop();
   }
 
   #step(): void {

@@ -29,26 +29,26 @@ export function forwardUpgrade(exchange: Exchange, { socket, head }: Upgrade): v
   const outgoing = upgradeRequest(exchange);
   let over = false;
   /** The upstream has answered, or never will: its time is what is charged, whatever happens later. */
-  const answered = (): number => {
-    const seconds = (performance.now() - dispatchedAt) / 1000;
-    if (!over) countSeconds(gateway.counts, seconds);
+  const answered = (): void => {
+    if (over) return;
     over = true;
+    countSeconds(gateway.counts, (performance.now() - dispatchedAt) / 1000);
+    if (exchange.decision?.allowed === true) exchange.decision.stop();
     clearTimeout(timer);
-    return seconds;
   };
   const timer = setTimeout(() => outgoing.destroy(new LateAnswer()), timeouts.upstreamHeadersMs);
   const clientClosed = (): void => {
     if (!over) gateway.counts.clientsGone += 1;
-    exchange.decision?.end(answered()); // does nothing when it was ended before
+    answered();
+    exchange.decision?.end(0); // does nothing when it was ended before
     outgoing.destroy();
   };
   exchange.whenClosed = { clientClosed };
   outgoing.once('upgrade', (incoming, upstreamSocket: Socket, first) => {
-    const seconds = answered();
+    answered();
     gateway.counts.upgrades += 1;
     countAnswer(gateway.counts.upstreamAnswers, 101);
-    exchange.whenClosed = { clientClosed: () => exchange.decision?.end(seconds) };
-    if (exchange.decision?.allowed === true) exchange.decision.stop(seconds);
+    exchange.whenClosed = { clientClosed: () => exchange.decision?.end(0) };
     exchange.res.detachSocket(socket);
     socket.write(switchingHead(incoming, exchange), 'latin1');
     const meter = isMetered(exchange) ? meterFor(exchange, socket) : undefined;
@@ -56,7 +56,10 @@ export function forwardUpgrade(exchange: Exchange, { socket, head }: Upgrade): v
     early.passTo(meter?.toUpstream ?? upstreamSocket);
     join(socket, upstreamSocket, timeouts.upgradedIdleMs, meter);
   });
-  outgoing.once('response', (incoming) => passDeclined(exchange, incoming, answered()));
+  outgoing.once('response', (incoming) => {
+    answered();
+    passDeclined(exchange, incoming);
+  });
   outgoing.once('error', (error) => {
     if (over || exchange.closed) return;
     answered();
@@ -136,7 +139,7 @@ function switchingHead(incoming: IncomingMessage, { decision, shown = decision, 
 }
 
 /** The upstream answers with something else than 101: that is the answer. */
-function passDeclined(exchange: Exchange, incoming: IncomingMessage, seconds: number): void {
+function passDeclined(exchange: Exchange, incoming: IncomingMessage): void {
   const { res, decision, gateway } = exchange;
   const headers = responseHeaders(incoming.statusCode ?? 502, incoming.headers, exchange);
   headers.push('connection', 'close');
@@ -145,7 +148,7 @@ function passDeclined(exchange: Exchange, incoming: IncomingMessage, seconds: nu
   incoming.once('error', () => res.destroy());
   incoming.once('close', () => {
     countAnswer(gateway.counts.upstreamAnswers, incoming.statusCode ?? 502);
-    decision?.end(seconds);
+    decision?.end(0);
   });
 }
 

@@ -1,0 +1,46 @@
+/** How often it is looked whether this process stands still. */
+const TICK_MS = 50;
+/** Between two looks no more than this counts. */
+const MOST_MS = 2 * TICK_MS;
+
+/**
+ * Milliseconds that go on while this process does. How long a server behind it has worked cannot be said of a time in
+ * which this process was stopped, starved, or busy with one long piece of work: an answer may have lain there.
+ *
+ * It is looked at only between `start` and `stop`; at other times all time counts. Setting the clock does not change it.
+ */
+export class WorkingTime {
+  readonly #real: () => number;
+  #countedMs = 0;
+  #lookedMs: number;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** `real`: milliseconds that never go back. */
+  constructor(real: () => number = () => performance.now()) {
+    this.#real = real;
+    this.#lookedMs = real();
+  }
+
+  now(): number {
+    const passed = this.#real() - this.#lookedMs;
+    return this.#countedMs + (this.#timer === undefined ? passed : Math.min(passed, MOST_MS));
+  }
+
+  start(): void {
+    if (this.#timer !== undefined) return;
+    this.look();
+    this.#timer = setInterval(() => this.look(), TICK_MS).unref();
+  }
+
+  stop(): void {
+    this.look();
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /** This process goes on. */
+  look(): void {
+    this.#countedMs = this.now();
+    this.#lookedMs = this.#real();
+  }
+}
