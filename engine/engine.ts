@@ -20,11 +20,14 @@ import type { Background } from './lib/background.ts';
 import type { Clock } from './lib/clock.ts';
 import type { KeyLock } from './lib/key-lock.ts';
 import type { Deliveries } from './logs/delivery/deliveries.ts';
+import type { PluginRuns } from './managed-plugins/runs.ts';
+import type { InstalledPlugins } from './managed-plugins/store.ts';
 import type { Networks } from './networks/networks.ts';
 import type { Plugins } from './plugins/plugins.ts';
 import type { Runtimes } from './runtime/runtimes.ts';
 import type { Shim } from './runtime/shim/shim.ts';
 import type { SetAside } from './trees/set-aside.ts';
+import type { Trash } from './trees/trash.ts';
 import type { VolumeClaims } from './volumes/claims.ts';
 import type { VolumeDrivers } from './volumes/drivers.ts';
 import type { VolumeUsage } from './volumes/remove.ts';
@@ -69,8 +72,12 @@ export type Engine = Readonly<{
   execShims: Map<string, Shim>;
   runtimes: Runtimes;
   networks: Networks;
-  /** Of other programs. */
+  /** All that can be asked. */
   plugins: Plugins;
+  /** The engine's own. */
+  installedPlugins: InstalledPlugins;
+  pluginRuns: PluginRuns;
+  pluginTrash: Trash;
   volumes: VolumeStore;
   volumeDrivers: VolumeDrivers;
   /** Of containers that are being created. */

@@ -9,6 +9,7 @@ import type { Engine } from './engine.ts';
 import { eventRoutes } from './events/routes.ts';
 import { execRoutes } from './exec/routes.ts';
 import { imageRoutes } from './images/routes.ts';
+import { pluginRoutes } from './managed-plugins/routes.ts';
 import { networkRoutes } from './networks/routes.ts';
 import { registryRoutes } from './registry/routes.ts';
 import { systemRoutes } from './system/routes.ts';
@@ -29,5 +30,6 @@ export function routes(engine: Engine): FastifyPluginAsyncTypebox[] {
     volumeRoutes(engine),
     networkRoutes(engine),
     attachmentRoutes(engine),
+    pluginRoutes(engine),
   ];
 }

@@ -38,6 +38,9 @@ import { hasCode } from './lib/errors.ts';
 import { newId } from './lib/ids.ts';
 import { KeyLock } from './lib/key-lock.ts';
 import { Deliveries } from './logs/delivery/deliveries.ts';
+import { endAllPlugins } from './managed-plugins/disable.ts';
+import { managedPluginParts } from './managed-plugins/parts.ts';
+import { reconcilePlugins } from './managed-plugins/reconcile.ts';
 import { networkParts } from './networks/parts.ts';
 import { loadUsualProfile } from './oci/security/apparmor.ts';
 import { Authorization } from './plugins/authorization.ts';
@@ -69,8 +72,10 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
   await findSurvivors(engine, restarts);
   engine.background.run('load the profile of AppArmor', {}, loadUsualProfile);
   // What ends first comes last here: nobody may start a container while all of them are stopped.
+  undo.defer(async () => (engine.config.liveRestore ? undefined : await endAllPlugins(engine)));
   undo.defer(async () => (engine.config.liveRestore ? undefined : await stopAllContainers(engine)));
   undo.use(restarts);
+  undo.use(engine.pluginRuns);
   const underWay = new UnderWay(engine.clock);
   const limits = await tcpLimits(config);
   const authorization = await authorizationOf(engine);
@@ -106,7 +111,7 @@ function openRoots(config: Config, log: Logger, undo: AsyncDisposableStack): Dat
   undo.use(new FolderLock(config.dataRoot, 'data root'));
   if (config.execRoot !== config.dataRoot) undo.use(new FolderLock(config.execRoot, 'exec root'));
   undo.use(new Pidfile(config.pidfile));
-  undo.use(privateMount(config.dataRoot, { kept: join(config.dataRoot, 'volumes') }));
+  undo.use(privateMount(config.dataRoot, { kept: ['volumes', 'plugins'].map((name) => join(config.dataRoot, name)) }));
   const restoredFrom = checkDatabase(config.dataRoot);
   if (restoredFrom !== undefined) log.warn({ from: restoredFrom }, 'the database is a backup that was restored');
   const db = undo.use(new Database(join(config.dataRoot, 'gantry.db')));
@@ -119,11 +124,12 @@ function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDis
   const config = live.current;
   const clock = systemClock;
   const background = new Background(clock, log);
-  const plugins = new Plugins(clock, config.pluginFolders);
   const ofEvents = eventParts({ clock, db, log });
   const ofImages = imageParts({ config, db, log }, undo);
   const ofContainers = containerParts({ clock, db });
   undo.use(background);
+  const ofPlugins = managedPluginParts({ config, db, log }, undo);
+  const plugins = new Plugins(clock, config.pluginFolders, ofPlugins.pluginRuns);
   const { sandboxOwners } = ofContainers;
   const ofNetworks = networkParts({ background, clock, config, db, log, sandboxOwners }, undo);
   const ofHealth = healthParts(
@@ -151,6 +157,7 @@ function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDis
     ...execParts({ db }),
     ...ofImages,
     ...ofNetworks,
+    ...ofPlugins,
     plugins,
     ...volumeParts({ config, db, log, plugins }, undo),
   };
@@ -160,6 +167,7 @@ function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDis
 async function findSurvivors(engine: Engine, restarts: Restarts): Promise<void> {
   const { config, containers, db, images, layers, log, setAside, volumeDrivers, volumeUsage, volumes } = engine;
   log.debug('looking for what survived the last daemon');
+  await reconcilePlugins(engine);
   await volumeDrivers.reconcile(volumes, (volume) => volumeUsage.runningUsersOf(volume));
   await reconcileContainers(engine, (id) => restarts.startWithDaemon(id));
   deliverRemains(engine);

@@ -146,9 +146,9 @@ export class TestEngine extends Api implements AsyncDisposable {
     await endProcess(this.#process, signal);
   }
 
-  /** Starts the daemon again after `kill`. */
-  async startAgain(): Promise<void> {
-    this.#process = await launch(this.directory, this.#flags, this.#netns, this.#within);
+  /** Starts the daemon again after `kill`; other flags count for this one only. */
+  async startAgain(flags: readonly string[] = this.#flags): Promise<void> {
+    this.#process = await launch(this.directory, flags, this.#netns, this.#within);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

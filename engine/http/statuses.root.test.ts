@@ -6,6 +6,7 @@ import { buffer } from 'node:stream/consumers';
 import { after, before, suite, test } from 'node:test';
 
 import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
+import { pluginConfig, pluginProgram, putPlugin } from '@gantry/testing/plugins/plugin-files.ts';
 import { Registries } from '@gantry/testing/registries/registries.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
@@ -32,6 +33,8 @@ suite('the statuses of the specification', { concurrency: false }, () => {
     registries = await Registries.start(join(engine.directory, 'netns'));
     await registries.index(5010, []);
     await registries.registry(5000);
+    const files = { plugin: pluginProgram() };
+    await putPlugin(registries, '127.0.0.1:5000/v2/plugin', pluginConfig('VolumeDriver'), files);
     await makeWorld(engine, ids);
   });
   after(async () => {

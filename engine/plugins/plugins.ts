@@ -16,10 +16,27 @@ const Failure = Type.Object({ Err: Type.Optional(Type.String()) });
 const PATIENCE_MS = 30_000;
 const CALL_MS = 120_000;
 
+/** Plugins that the engine itself runs; they come before those of other programs. */
+export type OwnPlugins = Readonly<{
+  /** Where it listens, and under which name; undefined for none of these. Throws `notFound` for one that is disabled. */
+  find(ref: string): OwnPlugin | undefined;
+  /** Whether one of these is installed, also disabled. */
+  has(ref: string): boolean;
+}>;
+
+export type OwnPlugin = Readonly<{
+  name: string;
+  address: PluginAddress;
+  /** Where the machine has what the plugin calls by this path. Throws `failed` if that is outside of its files. */
+  hostPath: (path: string) => string;
+}>;
+
 /** A plugin that has answered the handshake. */
 export type Plugin = Readonly<{
   name: string;
   implements: readonly string[];
+  /** Where the machine has what the plugin calls by this path. */
+  hostPath: (path: string) => string;
   /**
    * Calls a method such as `VolumeDriver.Mount`, and reads its answer by this schema. Throws `failed`, with the words of
    * the plugin where it has any. It is tried again for 30 seconds while nobody listens, and given up after two minutes.
@@ -30,23 +47,31 @@ export type Plugin = Readonly<{
 export type CallLimits = Readonly<{ timeoutMs?: number; patienceMs?: number }>;
 
 /**
- * The plugins of other programs, found by name in the standard folders when they are first needed.
+ * The plugins that can be asked: those that the engine runs, and those of other programs, which are found by name in the
+ * standard folders when they are first needed.
  *
  * A plugin is asked once what it implements. One that has moved to another address is found again, and asked again.
  */
 export class Plugins {
   readonly #clock: Clock;
   readonly #folders: readonly string[];
+  readonly #own: OwnPlugins | undefined;
   readonly #active = new Map<string, { address: PluginAddress; plugin: Promise<Plugin> }>();
 
-  constructor(clock: Clock, folders: readonly string[]) {
+  constructor(clock: Clock, folders: readonly string[], own?: OwnPlugins) {
     this.#clock = clock;
     this.#folders = folders;
+    this.#own = own;
   }
 
-  /** Whether there is a file of this name; nobody is asked yet. */
+  /** Whether there is one of this name; nobody is asked yet. */
   has(name: string): boolean {
-    return findPlugin(this.#folders, name) !== undefined;
+    return this.#own?.has(name) === true || findPlugin(this.#folders, name) !== undefined;
+  }
+
+  /** The whole name of one that may be called by a shorter one. Throws `notFound` for one that is disabled. */
+  nameOf(ref: string): string {
+    return this.#own?.find(ref)?.name ?? ref;
   }
 
   /** The names in the folders. */
@@ -55,12 +80,13 @@ export class Plugins {
   }
 
   /** Throws `notFound` without a plugin of this name, or if it is of another kind; `failed` if it does not answer. */
-  async get(name: string, capability: Capability, limits: CallLimits = {}): Promise<Plugin> {
-    const address = findPlugin(this.#folders, name);
-    if (address === undefined) throw new EngineError('notFound', `plugin "${name}" not found`);
+  async get(ref: string, capability: Capability, limits: CallLimits = {}): Promise<Plugin> {
+    const found = this.#find(ref);
+    if (found === undefined) throw new EngineError('notFound', `plugin "${ref}" not found`);
+    const { name, address } = found;
     let known = this.#active.get(name);
     if (known === undefined || JSON.stringify(known.address) !== JSON.stringify(address)) {
-      known = { address, plugin: this.#activate(name, address, limits) };
+      known = { address, plugin: this.activate(found, limits) };
       this.#active.set(name, known);
     }
     try {
@@ -73,11 +99,19 @@ export class Plugins {
     throw new EngineError('notFound', `plugin "${name}" does not implement ${capability}`);
   }
 
-  async #activate(name: string, address: PluginAddress, limits: CallLimits): Promise<Plugin> {
+  /** The handshake, whatever was answered to an earlier one. Throws `failed`. */
+  async activate({ name, address, hostPath }: OwnPlugin, limits: CallLimits = {}): Promise<Plugin> {
     const call: Plugin['call'] = async (method, body, answer, own = {}) =>
       await this.#call(name, address, { method, body, answer, limits: own });
     const { Implements } = await call('Plugin.Activate', {}, Activation, limits);
-    return { name, implements: Implements ?? [], call };
+    return { name, implements: Implements ?? [], hostPath, call };
+  }
+
+  #find(ref: string): OwnPlugin | undefined {
+    const own = this.#own?.find(ref);
+    if (own !== undefined) return own;
+    const address = findPlugin(this.#folders, ref);
+    return address === undefined ? undefined : { name: ref, address, hostPath: (path) => path };
   }
 
   async #call<T extends TSchema>(

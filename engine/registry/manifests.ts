@@ -61,15 +61,22 @@ const checkedIndex = Schema.Compile(ImageIndex);
 
 export type Manifest = { digest: string } & ({ image: ImageManifest } | { index: ImageIndex });
 
-/** Reads a manifest of an image or an index of several. `contentType` is what the registry calls it. */
-export function parseManifest(bytes: Buffer, contentType: string): Manifest {
+/** What a manifest may describe: the media types of its configuration. */
+export type Artifact = 'image' | 'plugin';
+const CONFIGS: Readonly<Record<Artifact, ReadonlySet<string>>> = {
+  image: CONFIG,
+  plugin: new Set(['application/vnd.docker.plugin.v1+json']),
+};
+
+/** Reads a manifest of an image or a plugin, or an index of several. `contentType` is what the registry calls it. */
+export function parseManifest(bytes: Buffer, contentType: string, wanted: Artifact = 'image'): Manifest {
   const digest = sha256(bytes);
   const json = parseJson(bytes);
   const type = typeof json.mediaType === 'string' && json.mediaType !== '' ? json.mediaType : contentType;
   if (type === DOCKER_LIST || type === OCI_INDEX) return { digest, index: checked(checkedIndex, json, digest) };
   if (type === DOCKER_MANIFEST || type === OCI_MANIFEST) {
     const image = checked(checkedManifest, json, digest);
-    checkTypes(image);
+    checkTypes(image, CONFIGS[wanted]);
     return { digest, image };
   }
   if (json.schemaVersion === 1) {
@@ -93,8 +100,8 @@ export function writeManifest(config: Descriptor, layers: readonly Descriptor[])
 }
 
 /** Artifacts of other kinds use the same manifests. */
-function checkTypes({ config, layers }: ImageManifest): void {
-  if (!CONFIG.has(config.mediaType ?? '')) {
+function checkTypes({ config, layers }: ImageManifest, configs: ReadonlySet<string>): void {
+  if (!configs.has(config.mediaType ?? '')) {
     throw new RegistryError(`unsupported media type of the configuration: ${JSON.stringify(config.mediaType)}`);
   }
   const other = layers.find(({ mediaType }) => !LAYER.test(mediaType ?? '') || mediaType!.endsWith('+encrypted'));

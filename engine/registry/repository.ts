@@ -3,7 +3,7 @@ import type { RegistrySession } from './connection/session.ts';
 import { sha256 } from './digest.ts';
 import { downloadBlob, type Transfer } from './download.ts';
 import { RegistryError } from './errors.ts';
-import { ACCEPTED, MANIFEST_BYTES, parseManifest, type Descriptor, type Manifest } from './manifests.ts';
+import { ACCEPTED, MANIFEST_BYTES, parseManifest, type Artifact, type Descriptor, type Manifest } from './manifests.ts';
 
 const CONFIG_BYTES = 8 * 1024 * 1024;
 const TAGS_BYTES = 16 * 1024 * 1024;
@@ -44,7 +44,7 @@ export class Repository {
   }
 
   /** By tag or digest; a digest is checked. */
-  async manifest(reference: string, signal: AbortSignal): Promise<Manifest> {
+  async manifest(reference: string, signal: AbortSignal, wanted: Artifact = 'image'): Promise<Manifest> {
     const answer = await this.session.ask(this.address(`manifests/${reference}`), {
       method: 'GET',
       headers: { accept: ACCEPTED },
@@ -56,7 +56,7 @@ export class Repository {
       throw new RegistryError(`manifest verification failed for digest ${reference}`);
     }
     const [contentType = ''] = String(answer.headers['content-type'] ?? '').split(';');
-    return parseManifest(bytes, contentType.trim());
+    return parseManifest(bytes, contentType.trim(), wanted);
   }
 
   /** An image's configuration to the byte. */

@@ -7,7 +7,7 @@ import { makeFolders } from '../lib/folders.ts';
 type Roots = Readonly<{ dataRoot: string; execRoot: string }>;
 
 /** Files that an earlier version left readable for everyone. */
-const FOLDERS = ['blobs', 'containers', 'layers', 'volumes', 'writable', 'runtime', 'runtimes', 'shims'];
+const FOLDERS = ['blobs', 'containers', 'layers', 'plugins', 'volumes', 'writable', 'runtime', 'runtimes', 'shims'];
 const FILES = ['daemon-id', 'database.json', 'gantry.db', 'gantry.db-wal', 'gantry.db-shm', 'lock'];
 
 /** The umask: other users may not open files that the daemon creates. Exceptions set their mode explicitly. */

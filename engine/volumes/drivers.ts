@@ -26,8 +26,15 @@ export class VolumeDrivers {
   find(name: string): VolumeDriver {
     const found = name === '' ? this.#default : this.#byName.get(name);
     if (found !== undefined) return found;
-    if (this.#plugins?.has(name) === true) return this.#ofPlugin(this.#plugins, name);
-    throw new EngineError('notFound', `error looking up volume plugin ${name}: plugin "${name}" not found`);
+    const plugins = this.#plugins;
+    if (plugins === undefined || !plugins.has(name)) throw unknown(name, `plugin "${name}" not found`);
+    const known = this.#ofPlugins.get(name);
+    if (known !== undefined) return known;
+    try {
+      return this.#ofPlugin(plugins, plugins.nameOf(name));
+    } catch (error) {
+      throw error instanceof EngineError ? unknown(name, error.message) : error;
+    }
   }
 
   #ofPlugin(plugins: Plugins, name: string): VolumeDriver {
@@ -46,4 +53,8 @@ export class VolumeDrivers {
       await driver.reconcile(own, (name) => volumes.isKnown(name), usersOf);
     }
   }
+}
+
+function unknown(name: string, why: string): EngineError {
+  return new EngineError('notFound', `error looking up volume plugin ${name}: ${why}`);
 }

@@ -1,4 +1,4 @@
-import { Type, type TSchema, type Static } from 'typebox';
+import { Type } from 'typebox';
 
 import { EngineError } from '../lib/errors.ts';
 import type { Plugin, Plugins } from '../plugins/plugins.ts';
@@ -62,18 +62,20 @@ export class PluginVolumes implements VolumeDriver {
   }
 
   async mount({ name }: Volume, user: string): Promise<string> {
-    const { Mountpoint = '' } = await this.#call('VolumeDriver.Mount', { Name: name, ID: user }, Place);
-    if (Mountpoint !== '') return Mountpoint;
+    const plugin = await this.#plugin();
+    const { Mountpoint = '' } = await plugin.call('VolumeDriver.Mount', { Name: name, ID: user }, Place);
+    if (Mountpoint !== '') return plugin.hostPath(Mountpoint);
     throw new EngineError('failed', `VolumeDriver.Mount: plugin "${this.name}" did not say where volume ${name} is`);
   }
 
   async unmount({ name }: Volume, user: string): Promise<void> {
-    await this.#call('VolumeDriver.Unmount', { Name: name, ID: user }, Nothing);
+    await (await this.#plugin()).call('VolumeDriver.Unmount', { Name: name, ID: user }, Nothing);
   }
 
   async path({ name }: Volume): Promise<string> {
     const plugin = await this.#plugin(SHORT);
-    return (await plugin.call('VolumeDriver.Path', { Name: name }, Place, SHORT)).Mountpoint ?? '';
+    const { Mountpoint = '' } = await plugin.call('VolumeDriver.Path', { Name: name }, Place, SHORT);
+    return Mountpoint === '' ? '' : plugin.hostPath(Mountpoint);
   }
 
   async status({ name }: Volume): Promise<Readonly<Record<string, unknown>> | undefined> {
@@ -84,10 +86,6 @@ export class PluginVolumes implements VolumeDriver {
   /** The plugin outlives us, and knows its mounts. */
   async reconcile(): Promise<void> {
     await Promise.resolve();
-  }
-
-  async #call<T extends TSchema>(method: string, body: unknown, answer: T): Promise<Static<T>> {
-    return await (await this.#plugin()).call(method, body, answer);
   }
 
   async #plugin(limits: { patienceMs?: number } = {}): Promise<Plugin> {

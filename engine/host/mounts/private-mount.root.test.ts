@@ -23,9 +23,9 @@ function mountsHere(): number {
 }
 
 test('a folder is mounted once, also when a killed daemon has left its mount', () => {
-  const left = privateMount(folder, { kept });
+  const left = privateMount(folder, { kept: [kept] });
   {
-    using _again = privateMount(folder, { kept });
+    using _again = privateMount(folder, { kept: [kept] });
     assert.equal(mountsHere(), 1);
   }
   assert.equal(mountsHere(), 0);
@@ -39,7 +39,7 @@ test("somebody's own mount stays when ours goes", () => {
   try {
     writeFileSync(join(disk, 'file'), '');
     {
-      using _mount = privateMount(disk, { kept });
+      using _mount = privateMount(disk, { kept: [kept] });
       assert.equal(mountsHere(), 2);
       assert.equal(existsSync(join(disk, 'file')), true);
     }
@@ -51,12 +51,12 @@ test("somebody's own mount stays when ours goes", () => {
 
 test('it stays as long as something is mounted in the folder that is kept', () => {
   {
-    using _mount = privateMount(folder, { kept });
+    using _mount = privateMount(folder, { kept: [kept] });
     mkdirSync(join(kept, 'used'), { recursive: true });
     mountTmpfs(join(kept, 'used'), 1024 * 1024);
   }
   assert.equal(mountsHere(), 2);
-  const again = privateMount(folder, { kept });
+  const again = privateMount(folder, { kept: [kept] });
   unmount(join(kept, 'used'));
 
   again[Symbol.dispose]();

@@ -7,15 +7,15 @@ import { mountBind, setPropagation, unmount } from './mount.ts';
 /**
  * Bind-mounts a folder on itself with private propagation: mounts below it stay out of the host's table, and shims
  * clone our namespace. A folder that is already a mount point gets our mount on top, and only that is unmounted at the
- * end; not while something is mounted in the folder `kept`, which goes on without us.
+ * end; not while something is mounted in one of the folders `kept`, which goes on without us.
  */
-export function privateMount(folder: string, { kept }: { kept: string }): Disposable {
+export function privateMount(folder: string, { kept }: { kept: readonly string[] }): Disposable {
   // Left by a killed daemon: another one on top would leak it.
   if (!isMountedOnItself(folder)) mountBind(folder, folder);
   setPropagation(folder, 'private');
   return {
     [Symbol.dispose]: () => {
-      if (!isMountedBelow(kept)) unmount(folder, { lazy: true });
+      if (!kept.some(isMountedBelow)) unmount(folder, { lazy: true });
     },
   };
 }

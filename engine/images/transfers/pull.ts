@@ -66,7 +66,7 @@ function tell(engine: Needs, reference: Reference): void {
 }
 
 /** What is not there is 404, with the words that clients look for. */
-function explained(error: unknown, reference: Reference): unknown {
+export function explained(error: unknown, reference: Reference): unknown {
   if (!(error instanceof RegistryError)) return error;
   const name = familiarName(reference.repository);
   const texts: Readonly<Record<string, string>> = {

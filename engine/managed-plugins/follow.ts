@@ -1,0 +1,78 @@
+import type { Background } from '../lib/background.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { KeyLock } from '../lib/key-lock.ts';
+import type { Shim } from '../runtime/shim/shim.ts';
+import { launchPlugin, removeRun, type LaunchNeeds } from './launch.ts';
+import type { PluginRuns } from './runs.ts';
+import type { InstalledPlugins } from './store.ts';
+
+export type FollowNeeds = LaunchNeeds & {
+  background: Background;
+  clock: Clock;
+  installedPlugins: InstalledPlugins;
+  locks: KeyLock;
+  log: { warn(details: object, message: string): void };
+  pluginRuns: PluginRuns;
+};
+
+const FIRST_DELAY_MS = 100;
+const LONGEST_DELAY_MS = 60_000;
+/** A plugin that ran so long is started again at once. */
+const HEALTHY_MS = 10_000;
+
+export function pluginLock(id: string): string {
+  return `plugin ${id}`;
+}
+
+/** Starts the plugin again whenever it ends, as long as it is enabled: the sooner it ended, the later. */
+export function followPlugin(engine: FollowNeeds, id: string, shim: Shim): void {
+  const { background, clock, pluginRuns } = engine;
+  const run = pluginRuns.of(id);
+  run.shim = shim;
+  const startedAt = clock.now();
+  const ended = (reason: object, wasLost: boolean): void => {
+    if (clock.now().since(startedAt).total('milliseconds') > HEALTHY_MS) run.delayMs = 0;
+    run.shim = undefined;
+    run.cleaned = background.untilDone('remove what a plugin has left', { plugin: id }, async () => {
+      shim.release();
+      await shim.gone;
+      await removeRun(engine, id, wasLost);
+    }).done;
+    background.run('see to a plugin that has ended', { plugin: id }, async () => {
+      await run.cleaned;
+      restartLater(engine, id, reason);
+    });
+  };
+  shim.exited.then(
+    ({ exitCode }) => ended({ exitCode }, false),
+    (error: unknown) => ended({ err: error }, true),
+  );
+}
+
+/** Does nothing for a plugin that was disabled meanwhile, or is started by somebody else. */
+export function restartLater(engine: FollowNeeds, id: string, reason: object): void {
+  const { background, installedPlugins, log, pluginRuns } = engine;
+  const plugin = installedPlugins.get(id);
+  if (plugin?.isEnabled !== true || pluginRuns.areLast) return;
+  const run = pluginRuns.of(id);
+  const delayMs = run.delayMs;
+  run.delayMs = Math.min(Math.max(delayMs * 2, FIRST_DELAY_MS), LONGEST_DELAY_MS);
+  log.warn({ plugin: plugin.name, id, delayMs, ...reason }, 'an enabled plugin does not run; it is started again');
+  run.restart = background.after(
+    delayMs,
+    'start a plugin again',
+    { plugin: id },
+    async () => await restart(engine, id),
+  );
+}
+
+async function restart(engine: FollowNeeds, id: string): Promise<void> {
+  using _lock = await engine.locks.hold(pluginLock(id));
+  const plugin = engine.installedPlugins.get(id);
+  if (plugin?.isEnabled !== true || engine.pluginRuns.areLast || engine.pluginRuns.of(id).shim !== undefined) return;
+  try {
+    followPlugin(engine, id, await launchPlugin(engine, plugin));
+  } catch (error) {
+    restartLater(engine, id, { err: error });
+  }
+}

@@ -1,0 +1,99 @@
+import { Type, type Static, type TSchema } from 'typebox';
+import Schema from 'typebox/schema';
+
+import { EngineError } from '../lib/errors.ts';
+
+const Nullable = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
+const Text = Nullable(Type.String());
+const Texts = Nullable(Type.Array(Type.String()));
+const Flag = Nullable(Type.Boolean());
+const Id = Nullable(Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 }));
+
+const Mount = Type.Object({
+  Name: Text,
+  Description: Text,
+  Settable: Texts,
+  Source: Text,
+  Destination: Type.String({ pattern: '^/' }),
+  Type: Text,
+  Options: Texts,
+});
+export type PluginMount = Static<typeof Mount>;
+const Device = Type.Object({ Name: Text, Description: Text, Settable: Texts, Path: Text });
+export type PluginDevice = Static<typeof Device>;
+const Variable = Type.Object({ Name: Type.String(), Description: Text, Settable: Texts, Value: Text });
+const Arguments = Type.Object({ Name: Text, Description: Text, Settable: Texts, Value: Texts });
+
+/** The configuration of a plugin as its registry has it; docker's names. */
+const PluginConfig = Type.Object({
+  Description: Text,
+  Documentation: Text,
+  Interface: Type.Object({ Types: Texts, Socket: Type.String({ pattern: '^[^/]+$' }), ProtocolScheme: Text }),
+  Entrypoint: Type.Array(Type.String(), { minItems: 1 }),
+  WorkDir: Text,
+  User: Nullable(Type.Object({ UID: Id, GID: Id })),
+  Network: Nullable(Type.Object({ Type: Text })),
+  Linux: Nullable(Type.Object({ Capabilities: Texts, AllowAllDevices: Flag, Devices: Nullable(Type.Array(Device)) })),
+  PropagatedMount: Text,
+  IpcHost: Flag,
+  PidHost: Flag,
+  Mounts: Nullable(Type.Array(Mount)),
+  Env: Nullable(Type.Array(Variable)),
+  Args: Nullable(Arguments),
+});
+export type PluginConfig = Readonly<Static<typeof PluginConfig>>;
+
+const checked = Schema.Compile(PluginConfig);
+
+/** Throws `failed` for what is no configuration of a plugin. */
+export function parsePluginConfig(text: string): PluginConfig {
+  let read: unknown;
+  try {
+    read = JSON.parse(text);
+  } catch (error) {
+    throw new EngineError('failed', 'the configuration of the plugin is no JSON', { cause: error });
+  }
+  if (checked.Check(read)) return read;
+  const [, [first]] = checked.Errors(read);
+  const where = first?.instancePath || 'it';
+  throw new EngineError('failed', `the configuration of the plugin is not valid: ${where} ${first?.message ?? ''}`);
+}
+
+export type Privilege = Readonly<{ Name: string; Description: string; Value: string[] }>;
+
+/** What a plugin may do beside what every container may: a user is shown it before the plugin is enabled. */
+export function privilegesOf(config: PluginConfig): Privilege[] {
+  const { Network, IpcHost, PidHost, Mounts, Linux } = config;
+  const network = Network?.Type ?? '';
+  const isOn = ['true'];
+  const all: Privilege[] = [
+    {
+      Name: 'network',
+      Description: 'permissions to access a network',
+      Value: ['', 'null', 'bridge'].includes(network) ? [] : [network],
+    },
+    { Name: 'host ipc namespace', Description: 'allow access to host ipc namespace', Value: IpcHost ? isOn : [] },
+    { Name: 'host pid namespace', Description: 'allow access to host pid namespace', Value: PidHost ? isOn : [] },
+    ...(Mounts ?? []).map(({ Source }) => ({
+      Name: 'mount',
+      Description: 'host path to mount',
+      Value: typeof Source === 'string' ? [Source] : [],
+    })),
+    ...(Linux?.Devices ?? []).map(({ Path }) => ({
+      Name: 'device',
+      Description: 'host device to access',
+      Value: typeof Path === 'string' ? [Path] : [],
+    })),
+    {
+      Name: 'allow-all-devices',
+      Description: "allow 'rwm' access to all devices",
+      Value: Linux?.AllowAllDevices ? isOn : [],
+    },
+    {
+      Name: 'capabilities',
+      Description: 'list of additional capabilities required',
+      Value: Linux?.Capabilities ?? [],
+    },
+  ];
+  return all.filter(({ Value }) => Value.length > 0);
+}

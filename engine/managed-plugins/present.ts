@@ -1,0 +1,53 @@
+import { isBelow, type ApiVersion } from '../http/versions/api-version.ts';
+import { parseReference } from '../images/names/reference.ts';
+import { parsePluginConfig, type PluginConfig } from './plugin-config.ts';
+import type { PluginWire } from './schema.ts';
+import type { InstalledPlugin } from './store.ts';
+
+const MANIFEST_VERSION = 'v0';
+
+/** A plugin on the wire: what its registry says of it was one thing in 1.24, and another later. */
+export function presentPlugin({ id, name, config, isEnabled }: InstalledPlugin, version: ApiVersion): PluginWire {
+  const read = parsePluginConfig(config);
+  const { tag = '' } = parseReference(name);
+  const settings = settingsOf(read);
+  const isOld = isBelow(version, '1.25');
+  return {
+    Id: id,
+    Name: isOld && tag !== '' ? name.slice(0, -`:${tag}`.length) : name,
+    Tag: tag,
+    Active: isEnabled,
+    Config: isOld ? settings : (JSON.parse(config) as unknown),
+    Manifest: manifestOf(read),
+    Enabled: isEnabled,
+    PluginReference: name,
+    Settings: settings,
+  };
+}
+
+function settingsOf({ Mounts, Env, Args, Linux }: PluginConfig): object {
+  return {
+    Mounts: Mounts ?? [],
+    Env: (Env ?? []).map(({ Name, Value }) => `${Name}=${Value ?? ''}`),
+    Args: Args?.Value ?? [],
+    Devices: Linux?.Devices ?? [],
+  };
+}
+
+function manifestOf(config: PluginConfig): object {
+  return {
+    ManifestVersion: MANIFEST_VERSION,
+    Description: config.Description ?? '',
+    Documentation: config.Documentation ?? '',
+    Interface: { Types: config.Interface.Types ?? [], Socket: config.Interface.Socket },
+    Entrypoint: config.Entrypoint,
+    Workdir: config.WorkDir ?? '',
+    User: config.User ?? {},
+    Network: { Type: config.Network?.Type ?? '' },
+    Capabilities: config.Linux?.Capabilities ?? [],
+    Mounts: config.Mounts ?? [],
+    Devices: config.Linux?.Devices ?? [],
+    Env: config.Env ?? [],
+    Args: config.Args ?? {},
+  };
+}

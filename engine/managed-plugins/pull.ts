@@ -1,0 +1,101 @@
+import { mkdirSync, renameSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import type { Config } from '../config/daemon-config.ts';
+import type { Database } from '../db/database.ts';
+import type { Events } from '../events/events.ts';
+import {
+  familiarReference,
+  hostAndPath,
+  parseReference,
+  withDefaultTag,
+  type Reference,
+} from '../images/names/reference.ts';
+import { manifestForHost } from '../images/transfers/platform.ts';
+import { explained } from '../images/transfers/pull.ts';
+import { EngineError } from '../lib/errors.ts';
+import { newId } from '../lib/ids.ts';
+import type { KeyLock } from '../lib/key-lock.ts';
+import type { Credentials } from '../registry/auth/credentials.ts';
+import { withRegistry } from '../registry/connection/session.ts';
+import { Repository } from '../registry/repository.ts';
+import { ARRIVING, pluginFolder, pluginsFolder } from './places.ts';
+import { parsePluginConfig, privilegesOf, type PluginConfig, type Privilege } from './plugin-config.ts';
+import type { InstalledPlugins } from './store.ts';
+import { unpackRoot, type UnpackNeeds } from './unpack.ts';
+
+type Needs = UnpackNeeds & {
+  config: Config;
+  db: Database;
+  events: Events;
+  installedPlugins: InstalledPlugins;
+  locks: KeyLock;
+};
+
+type Asked = { name: string; credentials: Credentials; signal: AbortSignal };
+
+/**
+ * Installs a plugin from a registry, disabled, and says what it may do once it is enabled. It ends with its client, and
+ * then leaves nothing. Throws `invalid` for a name that is none, `conflict` when there is a plugin of this name, `notFound`
+ * and `failed` with what the registry says. Specification, endpoint 58.
+ */
+export async function pullPlugin(engine: Needs, { name: asked, credentials, signal }: Asked): Promise<Privilege[]> {
+  const reference = referenceOf(asked);
+  const name = familiarReference(reference);
+  const { host, path } = hostAndPath(reference.repository);
+  using _lock = await engine.locks.hold(`plugin name ${name}`);
+  if (engine.installedPlugins.named(name) !== undefined) {
+    throw new EngineError('conflict', `plugin ${name} already exists`);
+  }
+  try {
+    return await withRegistry(engine, { host, credentials, useMirrors: true, signal }, async (session) => {
+      const config = await install(engine, new Repository(session, path), { name, reference, signal });
+      return privilegesOf(config);
+    });
+  } catch (error) {
+    throw explained(error, reference);
+  }
+}
+
+async function install(
+  engine: Needs,
+  repository: Repository,
+  { name, reference, signal }: { name: string; reference: Reference; signal: AbortSignal },
+): Promise<PluginConfig> {
+  const found = await repository.manifest(reference.digest ?? reference.tag!, signal, 'plugin');
+  const manifest = await manifestForHost(repository, found, signal);
+  const text = await repository.config(manifest.config, signal);
+  const config = parsePluginConfig(text);
+  const id = newId();
+  const folder = join(pluginsFolder(engine.config), ARRIVING, id);
+  mkdirSync(join(folder, 'plugin'), { recursive: true, mode: 0o700 });
+  await using undo = new AsyncDisposableStack();
+  undo.defer(async () => await rm(folder, { recursive: true, force: true }));
+  await unpackRoot(engine, repository, manifest.layers, { root: join(folder, 'plugin', 'rootfs'), folder, signal });
+  engine.db.transaction(() => {
+    engine.installedPlugins.insert({
+      id,
+      name,
+      digest: found.digest,
+      installedAt: engine.clock.now(),
+      config: text,
+      isEnabled: false,
+    });
+    engine.events.emit('plugin', 'pull', name, { name });
+    renameSync(join(folder, 'plugin'), pluginFolder(engine.config, id)); // last: it cannot be rolled back
+  });
+  return config;
+}
+
+function referenceOf(name: string): Reference {
+  try {
+    return withDefaultTag(parseReference(name));
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    const why = name === '' ? 'repository name must have at least one component' : error.message;
+    throw new EngineError(error.kind, `error parsing reference: "${name}" is not a valid repository/tag: ${why}`, {
+      cause: error,
+    });
+  }
+}

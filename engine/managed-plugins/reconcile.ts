@@ -1,0 +1,79 @@
+import { existsSync, readdirSync, realpathSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { mountTable } from '../host/mounts/mount-table.ts';
+import { unmount } from '../host/mounts/mount.ts';
+import { hasCode } from '../lib/errors.ts';
+import { Shim } from '../runtime/shim/shim.ts';
+import type { SetAside } from '../trees/set-aside.ts';
+import { followPlugin, restartLater, type FollowNeeds } from './follow.ts';
+import { launchPlugin, removeRun, unmountPropagated } from './launch.ts';
+import { ARRIVING, pluginFolder, pluginsFolder, pluginShimFolder, runsFolder, TRASH } from './places.ts';
+import type { InstalledPlugin } from './store.ts';
+
+/**
+ * At the daemon's start: finds the plugins that live on, starts those that are enabled and do not, and removes what the
+ * last daemon has left half done. One that does not start is tried again later.
+ */
+export async function reconcilePlugins(engine: FollowNeeds & { setAside: SetAside }): Promise<void> {
+  const { config, installedPlugins, setAside } = engine;
+  const top = pluginsFolder(config);
+  await removeArriving(join(top, ARRIVING));
+  for (const name of entries(top)) {
+    if (name !== TRASH && !installedPlugins.isKnown(name)) setAside.take(pluginFolder(config, name));
+  }
+  const runs = new Set(entries(runsFolder(config)));
+  for (const id of runs) if (!installedPlugins.isKnown(id)) await endLeft(engine, id);
+  await Promise.all(
+    installedPlugins.all().map(async (plugin) => {
+      try {
+        if (plugin.isEnabled) await findAgain(engine, plugin);
+        else if (runs.has(plugin.id)) await endLeft(engine, plugin.id);
+      } catch (error) {
+        engine.log.warn({ err: error, plugin: plugin.name }, 'what is left of a plugin cannot be removed');
+      }
+    }),
+  );
+}
+
+/** A killed daemon may have had the layers of one mounted. */
+async function removeArriving(folder: string): Promise<void> {
+  if (!existsSync(folder)) return;
+  const below = `${realpathSync(folder)}/`;
+  for (const { path } of mountTable()) if (path.startsWith(below)) unmount(path, { lazy: true });
+  await rm(folder, { recursive: true, force: true });
+}
+
+async function findAgain(engine: FollowNeeds, plugin: InstalledPlugin): Promise<void> {
+  const { id } = plugin;
+  try {
+    const shim = await Shim.reconnect(pluginShimFolder(engine.config, id));
+    if (shim?.phase === 'started') {
+      followPlugin(engine, id, shim);
+      return;
+    }
+    await shim?.end();
+    await removeRun(engine, id, true);
+    followPlugin(engine, id, await launchPlugin(engine, plugin));
+  } catch (error) {
+    restartLater(engine, id, { err: error });
+  }
+}
+
+/** Its enabling was cut off before it was recorded, or its disabling after that. */
+async function endLeft(engine: FollowNeeds, id: string): Promise<void> {
+  const shim = await Shim.reconnect(pluginShimFolder(engine.config, id));
+  await shim?.end();
+  await removeRun(engine, id, true);
+  unmountPropagated(engine, id);
+}
+
+function entries(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return [];
+    throw error;
+  }
+}

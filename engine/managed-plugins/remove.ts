@@ -1,0 +1,32 @@
+import { EngineError } from '../lib/errors.ts';
+import type { Trash } from '../trees/trash.ts';
+import { disableHeld, type DisableNeeds } from './disable.ts';
+import { pluginLock } from './follow.ts';
+import { pluginFolder } from './places.ts';
+
+/**
+ * Takes a plugin away with all its files. Throws `notFound`, and `conflict` when it is enabled, unless `force` says that
+ * it is to be disabled first. Specification, endpoint 62.
+ */
+export async function removePlugin(
+  engine: DisableNeeds & { pluginTrash: Trash },
+  ref: string,
+  { force = false } = {},
+): Promise<void> {
+  const { config, db, events, installedPlugins, locks, pluginRuns, pluginTrash } = engine;
+  const { id } = installedPlugins.find(ref);
+  using _lock = await locks.hold(pluginLock(id));
+  const plugin = installedPlugins.find(id);
+  if (plugin.isEnabled) {
+    if (!force) throw new EngineError('conflict', `plugin ${plugin.name} is enabled`);
+    await disableHeld(engine, plugin, force);
+  }
+  await pluginRuns.of(id).cleaned;
+  pluginRuns.forget(id);
+  pluginTrash.take(pluginFolder(config, id), () =>
+    db.transaction(() => {
+      installedPlugins.delete(id);
+      events.emit('plugin', 'remove', id, { name: plugin.name });
+    }),
+  );
+}

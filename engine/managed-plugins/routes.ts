@@ -1,0 +1,69 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { Type } from 'typebox';
+
+import type { Engine } from '../engine.ts';
+import { clientGone } from '../http/streams/client-gone.ts';
+import { parseRegistryAuth } from '../registry/auth/credentials.ts';
+import { disablePlugin } from './disable.ts';
+import { enablePlugin } from './enable.ts';
+import { presentPlugin } from './present.ts';
+import { pullPlugin } from './pull.ts';
+import { removePlugin } from './remove.ts';
+import { EnablePluginQuery, ForceQuery, PluginRef, PluginWire, PrivilegeWire, PullPluginQuery } from './schema.ts';
+
+/** The specification has no 409 here. */
+const CONFLICT_IS_500 = { conflict: { below: '1.25', status: 500 } } as const;
+
+/** Endpoints 57 to 62. */
+export const pluginRoutes =
+  (engine: Engine): FastifyPluginAsyncTypebox =>
+  // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
+  async (http) => {
+    http.get('/plugins', {
+      schema: { response: { 200: Type.Array(PluginWire) } },
+      handler: ({ apiVersion }) => engine.installedPlugins.all().map((plugin) => presentPlugin(plugin, apiVersion)),
+    });
+
+    http.post('/plugins/pull', {
+      schema: { querystring: PullPluginQuery, response: { 200: Type.Array(PrivilegeWire) } },
+      handler: async ({ query, headers }, reply) =>
+        await pullPlugin(engine, {
+          name: query.name ?? '',
+          credentials: parseRegistryAuth(headers['x-registry-auth']),
+          signal: clientGone(reply.raw),
+        }),
+      config: { errors: { ...CONFLICT_IS_500, invalid: 500, notFound: 500 } },
+    });
+
+    http.get('/plugins/:ref', {
+      schema: { params: PluginRef, response: { 200: PluginWire } },
+      handler: ({ params, apiVersion }) => presentPlugin(engine.installedPlugins.find(params.ref), apiVersion),
+    });
+
+    http.post('/plugins/:ref/enable', {
+      schema: { params: PluginRef, querystring: EnablePluginQuery },
+      handler: async ({ params, query }, reply) => {
+        await enablePlugin(engine, params.ref, query.timeout);
+        return await reply.type('text/plain').send('');
+      },
+      config: { errors: CONFLICT_IS_500 },
+    });
+
+    http.post('/plugins/:ref/disable', {
+      schema: { params: PluginRef, querystring: ForceQuery },
+      handler: async ({ params, query }, reply) => {
+        await disablePlugin(engine, params.ref, { force: query.force });
+        return await reply.send();
+      },
+      config: { errors: CONFLICT_IS_500 },
+    });
+
+    http.delete('/plugins/:ref', {
+      schema: { params: PluginRef, querystring: ForceQuery },
+      handler: async ({ params, query }, reply) => {
+        await removePlugin(engine, params.ref, { force: query.force });
+        return await reply.send();
+      },
+      config: { errors: CONFLICT_IS_500 },
+    });
+  };

@@ -1,0 +1,99 @@
+import { realpathSync } from 'node:fs';
+import { join, posix } from 'node:path';
+
+import type { Config } from '../config/daemon-config.ts';
+import { EngineError, hasCode } from '../lib/errors.ts';
+import type { OwnPlugin, OwnPlugins } from '../plugins/plugins.ts';
+import type { Shim } from '../runtime/shim/shim.ts';
+import { propagatedFolder, rootOf, socketFolder } from './places.ts';
+import { parsePluginConfig } from './plugin-config.ts';
+import type { InstalledPlugin, InstalledPlugins } from './store.ts';
+
+/** What is not in the record of an enabled plugin. */
+type Run = {
+  shim: Shim | undefined;
+  /** Of the next start, after a crash. */
+  restart: Disposable | undefined;
+  /** Resolves when nothing of the last process is left. */
+  cleaned: Promise<void>;
+  delayMs: number;
+};
+
+/** The plugins that run, or are about to again; and where the rest of the engine finds them. */
+export class PluginRuns implements OwnPlugins, Disposable {
+  readonly #config: Config;
+  readonly #installed: InstalledPlugins;
+  readonly #byId = new Map<string, Run>();
+  #areLast = false;
+
+  constructor(config: Config, installed: InstalledPlugins) {
+    this.#config = config;
+    this.#installed = installed;
+  }
+
+  of(id: string): Run {
+    const known = this.#byId.get(id);
+    if (known !== undefined) return known;
+    const run: Run = { shim: undefined, restart: undefined, cleaned: Promise.resolve(), delayMs: 0 };
+    this.#byId.set(id, run);
+    return run;
+  }
+
+  /** It is disabled: nothing starts it again. */
+  forget(id: string): void {
+    this.#byId.get(id)?.restart?.[Symbol.dispose]();
+    this.#byId.delete(id);
+  }
+
+  has(ref: string): boolean {
+    return this.#installed.search(ref) !== undefined;
+  }
+
+  find(ref: string): OwnPlugin | undefined {
+    const plugin = this.#installed.search(ref);
+    if (plugin === undefined) return undefined;
+    if (plugin.isEnabled) return this.addressed(plugin);
+    throw new EngineError('notFound', `plugin ${plugin.name} found but disabled`);
+  }
+
+  addressed(plugin: InstalledPlugin): OwnPlugin {
+    const { id, name } = plugin;
+    const { Interface, PropagatedMount } = parsePluginConfig(plugin.config);
+    const propagated = PropagatedMount ?? '';
+    return {
+      name,
+      address: { kind: 'unix', socketPath: join(socketFolder(this.#config, id), Interface.Socket) },
+      hostPath: (path) => {
+        const inside = posix.normalize(`/${path}`);
+        const isShown = propagated !== '' && (inside === propagated || inside.startsWith(`${propagated}/`));
+        return isShown
+          ? below(propagatedFolder(this.#config, id), inside.slice(propagated.length))
+          : below(rootOf(this.#config, id), inside);
+      },
+    };
+  }
+
+  /** Whether no plugin is started any more: the daemon ends. */
+  get areLast(): boolean {
+    return this.#areLast;
+  }
+
+  [Symbol.dispose](): void {
+    this.#areLast = true;
+    for (const { restart } of this.#byId.values()) restart?.[Symbol.dispose]();
+  }
+}
+
+/** A link in the plugin's files must not lead to those of the machine. */
+function below(folder: string, path: string): string {
+  const place = join(folder, path);
+  try {
+    const top = realpathSync(folder);
+    const real = realpathSync(place);
+    if (real === top || real.startsWith(`${top}/`)) return place;
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return place;
+    throw error;
+  }
+  throw new EngineError('failed', `the plugin's path ${path} leads out of its files`);
+}

@@ -1,0 +1,92 @@
+import { Type, type Static } from 'typebox';
+
+import type { Database } from '../db/database.ts';
+import { Instant } from '../db/decode.ts';
+import { createTable } from '../db/migration-sql.ts';
+import { RecordTable } from '../db/table.ts';
+import { familiarReference, parseReference, withDefaultTag } from '../images/names/reference.ts';
+import { EngineError } from '../lib/errors.ts';
+
+const InstalledPlugin = Type.Object({
+  id: Type.String(),
+  /** Familiar, with its tag or digest: `registry:5000/name:latest`. */
+  name: Type.String(),
+  /** Of the manifest that it came from. */
+  digest: Type.String(),
+  installedAt: Instant,
+  /** As the registry has it, to the byte. */
+  config: Type.String(),
+  isEnabled: Type.Boolean(),
+});
+export type InstalledPlugin = Readonly<Static<typeof InstalledPlugin>>;
+
+/** The plugins that the engine itself has installed; their files are in `<data-root>/plugins/<id>`. */
+export class InstalledPlugins {
+  readonly #table;
+
+  constructor(db: Database) {
+    db.migrate('plugins', [createTable('plugins')]);
+    this.#table = new RecordTable(db, {
+      name: 'plugins',
+      schema: InstalledPlugin,
+      id: ({ id }) => id,
+      unique: { name: ({ name }) => name },
+    });
+  }
+
+  all(): readonly InstalledPlugin[] {
+    return this.#table.all();
+  }
+
+  get(id: string): InstalledPlugin | undefined {
+    return this.#table.get(id);
+  }
+
+  named(name: string): InstalledPlugin | undefined {
+    return this.#table.by('name', name);
+  }
+
+  /** By its name, with or without the tag `latest`, its id, or the beginning of its id. Throws `notFound`. */
+  find(ref: string): InstalledPlugin {
+    const found = this.search(ref);
+    if (found === undefined) throw new EngineError('notFound', `plugin "${ref}" not found`);
+    return found;
+  }
+
+  /** The same; undefined without one. */
+  search(ref: string): InstalledPlugin | undefined {
+    if (this.#table.all().length === 0) return undefined;
+    const named = this.named(fullName(ref));
+    if (named !== undefined || !/^[0-9a-f]+$/.test(ref)) return named;
+    const ids = this.#table.idsFrom(ref);
+    return ids.length === 1 ? this.get(ids[0]!) : undefined;
+  }
+
+  /** Whether there is a record of this id, also one that cannot be read. */
+  isKnown(id: string): boolean {
+    return this.#table.has(id) || this.#table.idsSetAside().includes(id);
+  }
+
+  /** Throws `conflict` where one has the id whose record cannot be read. */
+  insert(plugin: InstalledPlugin): void {
+    this.#table.insert(plugin);
+  }
+
+  setEnabled(id: string, isEnabled: boolean): void {
+    this.#table.change(id, (plugin) => ({ ...plugin, isEnabled }));
+  }
+
+  delete(id: string): void {
+    this.#table.delete(id);
+  }
+}
+
+/** As it would be in a record; what is no name stays as it is, and is found nowhere. */
+function fullName(ref: string): string {
+  try {
+    return familiarReference(withDefaultTag(parseReference(ref)));
+  } catch (error) {
+    if (error instanceof EngineError) return ref;
+    throw error;
+  }
+}

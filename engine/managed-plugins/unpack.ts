@@ -1,0 +1,62 @@
+import { execFile } from 'node:child_process';
+import { mkdirSync, renameSync, rmSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+import { mountOverlay, unmount } from '../host/mounts/mount.ts';
+import type { LayerDownloads } from '../images/transfers/layer-downloads.ts';
+import type { Blobs } from '../layers/blobs.ts';
+import type { Archives } from '../layers/threads/archives.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Descriptor } from '../registry/manifests.ts';
+import type { Repository } from '../registry/repository.ts';
+
+export type UnpackNeeds = { archives: Archives; blobs: Blobs; clock: Clock; layerDownloads: LayerDownloads };
+
+const execute = promisify(execFile);
+
+/**
+ * Downloads the layers of a plugin, base first, and makes one plain tree of them at `root`, which is new; `folder` is for
+ * what is only on its way.
+ */
+export async function unpackRoot(
+  engine: UnpackNeeds,
+  repository: Repository,
+  layers: readonly Descriptor[],
+  { root, folder, signal }: { root: string; folder: string; signal: AbortSignal },
+): Promise<void> {
+  const folders: string[] = [];
+  for (const [index, descriptor] of layers.entries()) {
+    const target = join(folder, String(index));
+    mkdirSync(target, { mode: 0o755 });
+    const { digest } = descriptor;
+    await using download = await engine.layerDownloads.get(engine, repository, descriptor, {
+      signal,
+      listener: () => undefined,
+    });
+    await using archive = await open(download.file, 'r');
+    const skeleton = join(folder, 'skeleton');
+    const lower = folders.toReversed();
+    // The digest of the plain archive is not compared: `docker plugin create` states that of a part of it.
+    await engine.archives.extract({ fd: archive.fd, digest }, { target, lower, skeleton });
+    rmSync(skeleton, { force: true });
+    signal.throwIfAborted();
+    folders.push(target);
+  }
+  if (folders.length === 1) renameSync(folders[0]!, root);
+  else await copyMerged(folders, root, join(folder, 'merged'));
+}
+
+/** What overlayfs shows of them: it knows what a layer takes away from those below. */
+async function copyMerged(folders: readonly string[], root: string, view: string): Promise<void> {
+  mkdirSync(root, { mode: 0o755 });
+  if (folders.length === 0) return;
+  mkdirSync(view);
+  mountOverlay({ target: view, lower: folders.toReversed() });
+  try {
+    await execute('cp', ['-a', '--', `${view}/.`, root]);
+  } finally {
+    unmount(view, { lazy: true });
+  }
+}
