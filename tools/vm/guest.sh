@@ -16,18 +16,10 @@ PATH="$(echo "$PWD"/.node/node_modules/node-linux-*/bin):$PATH"
 NODE_COMPILE_CACHE=$PWD/.node/compile-cache
 export GANTRY_CONTAINERD PATH NODE_COMPILE_CACHE
 
-# Fills Node's compile cache. Without it each daemon takes the types out of its files anew, by WebAssembly, in which
-# Node 26 now and then aborts on a slow machine (Runtime_WasmTriggerTierUp: "it->second.Size() > offset").
-warm_up() {
-  mkdir -p /tmp/warm
-  node -- engine/main.ts --data-root=/tmp/warm/data --exec-root=/tmp/warm/exec --pidfile=/tmp/warm/pid \
-    --host=unix:///tmp/warm/sock >/tmp/warm/log 2>&1 </dev/null &
-  while kill -0 $! 2>/dev/null && ! grep -q '"msg":"ready"' /tmp/warm/log; do sleep 0.5; done
-  kill -TERM $! 2>/dev/null
-  wait $!
-}
-warm_up || warm_up || warm_up
-rm -rf /tmp/warm
+# Made by the host, where it takes seconds; its folder is named after Node.
+cache=$(node -p 'require("node:module").getCompileCacheDir()')
+mkdir -p "$cache"
+mv compile-cache/*/* "$cache"
 
 echo '@@gantry "begins"'
 . /etc/os-release

@@ -1,15 +1,8 @@
-import { execFile, execFileSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { cpSync, existsSync, globSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
-import { promisify } from 'node:util';
+import { execFileSync } from 'node:child_process';
+import { cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 
-const execute = promisify(execFile);
-const here = import.meta.dirname;
-const repository = dirname(dirname(here));
-
-/** Ignored by git: a machine's parts are made once. */
-export const CACHE = join(repository, 'build/vm');
+import { CACHE, hashOf, here, makeDisk, replace, repository, run } from './parts.ts';
 
 const MIRROR = 'http://deb.debian.org/debian';
 
@@ -113,66 +106,7 @@ function modulesFor(root: string, names: readonly string[]): string[] {
   return [...new Set(lines.flatMap((line) => /^insmod (\S+)/.exec(line)?.[1] ?? []))];
 }
 
-/** Node and the npm packages, which change less often than the rest of the checkout. */
-export async function modulesDisk(work: string): Promise<string> {
-  const node = dirname(dirname(process.execPath));
-  const disk = join(CACHE, `modules-${hashOf(node, '../../package-lock.json')}`);
-  if (existsSync(disk)) return disk;
-  const root = join(work, 'modules');
-  const inside = join(root, '.node/node_modules', basename(node), 'bin');
-  mkdirSync(inside, { recursive: true });
-  cpSync(process.execPath, join(inside, 'node'));
-  await run('cp', ['-a', join(repository, 'node_modules'), root]);
-  await makeDisk(root, join(work, 'modules-disk'), '1500M');
-  replace('modules-*', join(work, 'modules-disk'), disk);
-  return disk;
-}
-
-/** The checkout itself and the words of the job, as a disk that is an archive: made anew for every boot. */
-export async function checkoutDisk(job: readonly string[], work: string): Promise<string> {
-  const disk = join(work, 'checkout');
-  writeFileSync(join(work, 'vm-job'), job.map((word) => `${word}\n`).join(''));
-  const left = ['node_modules', '.node', '.git', 'build'].map((name) => `--exclude=./${name}`);
-  const options = ['--create', `--file=${disk}`, '--owner=0', '--group=0', '--anchored', ...left];
-  await run('tar', [...options, '-C', repository, '.']);
-  await run('tar', [
-    '--append',
-    `--file=${disk}`,
-    '-C',
-    repository,
-    './build/gantry-shim',
-    './build/gantry-resolver',
-    '-C',
-    work,
-    'vm-job',
-  ]);
-  return disk;
-}
-
-/** Puts what is ready into the cache, in the place of its older versions. */
-function replace(older: string, ready: string, place: string): void {
-  for (const old of globSync(join(CACHE, older))) rmSync(old, { recursive: true });
-  renameSync(ready, place);
-}
-
-async function makeDisk(folder: string, disk: string, size: string): Promise<void> {
-  await run('mke2fs', ['-q', '-t', 'ext4', '-O', '^has_journal', '-d', folder, disk, size]);
-}
-
-/** It ends with this process. */
-async function run(command: string, args: readonly string[]): Promise<void> {
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-  await execute('setpriv', ['--pdeathsig=KILL', command, ...args], { env, maxBuffer: 1e8 });
-}
-
 function packagesIn(list: string): string[] {
   const lines = readFileSync(join(repository, list), 'utf8').split('\n');
   return lines.map((line) => line.replace(/#.*/, '').trim()).filter((name) => name !== '');
-}
-
-/** Of a text and of files of this folder. */
-function hashOf(text: string, ...files: string[]): string {
-  const hash = createHash('sha256').update(text);
-  for (const file of files) hash.update(readFileSync(join(here, file)));
-  return hash.digest('hex').slice(0, 12);
 }

@@ -6,7 +6,9 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { bootMachine } from './boot.ts';
-import { CACHE, checkoutDisk, machineImage, modulesDisk, SUITES, type Suite } from './image.ts';
+import { checkoutDisk, modulesDisk } from './disks.ts';
+import { machineImage, SUITES, type Suite } from './image.ts';
+import { CACHE } from './parts.ts';
 
 /** Those whose result the kernel, the cgroups and systemd decide; files of `tests/vm` are for version 2. */
 const DEFAULT_PLACES = [
