@@ -44,8 +44,8 @@ export function collectYoung(): void {
   collector({ type: 'minor' });
 }
 
-const BYTES_PER_YOUNG = 4 * 1024 * 1024;
-const BYTES_PER_WHOLE = 32 * 1024 * 1024;
+const BYTES_PER_YOUNG = 8 * 1024 * 1024;
+const BYTES_PER_WHOLE = 256 * 1024 * 1024;
 
 /**
  * Collects garbage as bytes go by, each in new memory: V8 left alone lets them grow by a hundred megabytes. What lives for

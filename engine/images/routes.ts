@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import { pipeline } from 'node:stream/promises';
 
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
@@ -7,9 +6,9 @@ import { Type } from 'typebox';
 import { applyChanges } from '../buildfile/changes.ts';
 import type { Engine } from '../engine.ts';
 import { clientGone } from '../http/streams/client-gone.ts';
-import { openStream, type ResponseStream } from '../http/streams/stream.ts';
+import { ClientGone, openStream, type ResponseStream } from '../http/streams/stream.ts';
 import { parseFilters } from '../http/values/filters.ts';
-import { EngineError, hasCode } from '../lib/errors.ts';
+import { EngineError } from '../lib/errors.ts';
 import { credentialsIn, parseRegistryAuth } from '../registry/auth/credentials.ts';
 import { loadImages } from './archives/load.ts';
 import { chooseImages, saveImages } from './archives/save.ts';
@@ -171,10 +170,14 @@ function wholeImages(engine: Engine, refs: readonly string[]): ReturnType<typeof
 }
 
 /** A failure in the middle of an archive closes the connection, so that the client notices it. */
-async function sendArchive(archive: AsyncIterable<Buffer>, { output, signal }: ResponseStream): Promise<void> {
+/** A failure in the middle breaks the connection, so that nobody takes the archive for whole. */
+async function sendArchive(archive: AsyncIterable<Buffer>, stream: ResponseStream): Promise<void> {
+  const { output, signal } = stream;
   try {
-    await pipeline(archive, output);
+    for await (const chunk of archive) await stream.pass(chunk);
+    output.end();
   } catch (error) {
-    if (!signal.aborted && !hasCode(error, 'ERR_STREAM_PREMATURE_CLOSE')) throw error;
+    output.destroy();
+    if (!signal.aborted && !(error instanceof ClientGone)) throw error;
   }
 }

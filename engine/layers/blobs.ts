@@ -18,6 +18,8 @@ export class Blobs {
   readonly #whole: string;
   readonly #skeletons: string;
   readonly #arriving: string;
+  /** Skeletons whose bytes are not on the disk yet, for sure. */
+  readonly #unsynced = new Set<string>();
 
   constructor(dataRoot: string) {
     this.#whole = join(dataRoot, 'blobs', 'sha256');
@@ -60,24 +62,26 @@ export class Blobs {
   }
 
   /**
-   * Turns a file into a blob, or into the skeleton of one; it was synced, and its digest was checked. Synchronous, so that
-   * the owner's record can be written in the same step. The file keeps its old name too, because an image may have the
+   * Turns a file into a blob, or into the skeleton of one; its digest was checked, and a whole one was synced. Synchronous,
+   * so that the owner's record can be written in the same step. The file keeps its old name too, because an image may have the
    * layer twice.
    */
   adopt(file: string, digest: string, form: 'whole' | 'skeleton'): void {
+    const path = form === 'whole' ? this.path(digest) : this.skeletonPath(digest);
     try {
-      linkSync(file, form === 'whole' ? this.path(digest) : this.skeletonPath(digest));
+      linkSync(file, path);
+      if (form === 'skeleton') this.#unsynced.add(path);
     } catch (error) {
       if (!hasCode(error, 'EEXIST')) throw error; // the same bytes
     }
   }
 
-  /** Syncs the blobs' names to the disk. */
+  /** Syncs the skeletons and the names of all blobs to the disk: to be called before an image gets its record. */
   async sync(): Promise<void> {
-    for (const folder of [this.#whole, this.#skeletons]) {
-      await using handle = await open(folder, 'r');
-      await handle.sync();
-    }
+    const skeletons = [...this.#unsynced];
+    await Promise.all(skeletons.map(syncFile));
+    for (const path of skeletons) this.#unsynced.delete(path);
+    await Promise.all([this.#whole, this.#skeletons].map(syncFile));
   }
 
   /** Removes a blob in both forms; a missing one is not an error. */
@@ -90,6 +94,16 @@ export class Blobs {
     for (const folder of [this.#whole, this.#skeletons]) {
       for (const name of readdirSync(folder)) if (!owned.has(`sha256:${name}`)) setAside.take(join(folder, name));
     }
+  }
+}
+
+/** One that has gone meanwhile needs no sync. */
+async function syncFile(path: string): Promise<void> {
+  try {
+    await using file = await open(path, 'r');
+    await file.sync();
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT')) throw error;
   }
 }
 

@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 
 import type { TakeChunk } from '../../copies/copies.ts';
 import type { Engine } from '../../engine.ts';
-import { openStream, type ResponseStream } from '../../http/streams/stream.ts';
+import { ClientGone, openStream, type ResponseStream } from '../../http/streams/stream.ts';
 import { EngineError } from '../../lib/errors.ts';
 import * as wire from '../schema.ts';
 import { containerChanges } from './changes.ts';
@@ -67,26 +67,16 @@ export const containerFileRoutes =
 
 /** A failure in the middle breaks the connection, so that nobody takes the archive for whole. */
 async function sendStream(
-  { output, signal }: ResponseStream,
+  stream: ResponseStream,
   send: (take: TakeChunk, signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
-  let hasLeft = false; // a write may fail before the response tells that its client has gone
-  const take: TakeChunk = async (chunk) => {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    // The memory is used again as soon as the kernel has the bytes.
-    output.write(chunk, (error) => {
-      if (error === null || error === undefined) return resolve();
-      hasLeft = true;
-      reject(error);
-    });
-    await promise;
-  };
+  const { output, signal } = stream;
   try {
-    await send(take, signal);
+    await send(async (chunk) => await stream.pass(chunk), signal);
     output.end();
   } catch (error) {
     output.destroy();
     const isRemoved = error instanceof EngineError && error.kind === 'conflict';
-    if (!signal.aborted && !hasLeft && !isRemoved) throw error;
+    if (!signal.aborted && !(error instanceof ClientGone) && !isRemoved) throw error;
   }
 }

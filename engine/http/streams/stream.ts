@@ -5,6 +5,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 
 import { clientGone } from './client-gone.ts';
 
+/** A piece that nobody takes any more. */
+export class ClientGone extends Error {}
+
 /** A response that is written piece by piece while the client reads. */
 export class ResponseStream {
   /** Aborted when the client has gone before the end. */
@@ -30,6 +33,17 @@ export class ResponseStream {
     } finally {
       settled.abort();
     }
+  }
+
+  /** Writes a piece, and waits until the kernel has it, so that its memory can be used again. Throws `ClientGone`. */
+  async pass(piece: Uint8Array): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    // A write may fail before the response tells that its client has gone.
+    this.output.write(piece, (error) => {
+      if (error === null || error === undefined) resolve();
+      else reject(new ClientGone('the client has gone', { cause: error }));
+    });
+    await promise;
   }
 
   /** Whether the client has not taken yet what was sent. */

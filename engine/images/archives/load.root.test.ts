@@ -464,7 +464,7 @@ test('what a crash left behind is removed at the next start, and what no record 
 const unknownBlobs = [`blobs/sha256/${'0'.repeat(64)}`, `blobs/skeletons/${'0'.repeat(64)}`];
 
 async function collect(chunks: AsyncIterable<Buffer>): Promise<Buffer> {
-  return Buffer.concat(await Array.fromAsync(chunks));
+  return Buffer.concat(await Array.fromAsync(chunks, (chunk) => Buffer.from(chunk))); // valid until the next one
 }
 
 function foldersOf({ directory }: TestImages): string[] {

@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
+import { closeSync, openSync, readSync, writeSync } from 'node:fs';
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 
 import type { BytePath } from '../../host/files/openat.ts';
@@ -55,10 +55,9 @@ export class SkeletonWriter implements Disposable {
     this.#grow(RUN_BYTES);
   }
 
-  /** Ends it, on the disk. */
+  /** Ends it; whoever keeps it syncs it. */
   end(): void {
     this.#flush();
-    fsyncSync(this.#fd);
   }
 
   [Symbol.dispose](): void {

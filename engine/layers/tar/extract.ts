@@ -50,6 +50,8 @@ export class LayerExtractor implements TarSink, Disposable {
   #parent: { path: BytePath; fd: number } | undefined;
   #file: { entry: TarEntry; fd: number; directory: number; name: BytePath; endBytes: number } | undefined;
   #sizeBytes = 0;
+  readonly #links = new Set<BytePath>();
+  #isPlain = true;
 
   /**
    * `lower` are the folders of the layers below, topmost first: an implied folder takes its attributes from there.
@@ -66,6 +68,11 @@ export class LayerExtractor implements TarSink, Disposable {
     return this.#sizeBytes;
   }
 
+  /** Whether each file so far has the content of one entry, and each content a file: nothing was replaced, nor behind a link. */
+  get isPlain(): boolean {
+    return this.#isPlain;
+  }
+
   begin(entry: TarEntry): void {
     const path = innerPath(entry.path, 'the name');
     const slash = path.lastIndexOf('/');
@@ -73,8 +80,10 @@ export class LayerExtractor implements TarSink, Disposable {
     const name = path.slice(slash + 1);
     try {
       if (path === '') this.#addRoot(entry);
-      else if (this.#hasMarks && name.startsWith(WHITEOUT)) this.#whiteOut(parent, name);
-      else this.#add(entry, this.#directory(parent), name, path);
+      else if (this.#hasMarks && name.startsWith(WHITEOUT)) {
+        if (entry.sizeBytes > 0) this.#isPlain = false; // it has content that no file gets
+        this.#whiteOut(parent, name);
+      } else this.#add(entry, this.#directory(parent), name, path);
     } catch (error) {
       throw explained(error, entry);
     }
@@ -146,6 +155,7 @@ export class LayerExtractor implements TarSink, Disposable {
         // leads out.
         if (entry.linkPath === '') throw badArchive(`the link ${shown(entry.path)} has no target`);
         symlinkAt(entry.linkPath, directory, name);
+        this.#links.add(path);
         this.#sizeBytes += entry.linkPath.length; // as the kernel counts it, and dockerd
         chownAt(directory, name, entry.uid, entry.gid);
         setXattrs(directory, name, entry);
@@ -178,6 +188,7 @@ export class LayerExtractor implements TarSink, Disposable {
     } else {
       unlinkAt(directory, name);
     }
+    this.#isPlain = false;
     return 'nothing';
   }
 
@@ -229,9 +240,17 @@ export class LayerExtractor implements TarSink, Disposable {
   #directory(path: BytePath): number {
     if (this.#parent?.path === path) return this.#parent.fd;
     const fd = this.#openOrMake(path);
+    this.#isPlain &&= !this.#hasLinkIn(path);
     this.#forgetParent();
     this.#parent = { path, fd };
     return fd;
+  }
+
+  #hasLinkIn(path: BytePath): boolean {
+    for (let at = path.indexOf('/'); at > 0; at = path.indexOf('/', at + 1)) {
+      if (this.#links.has(path.slice(0, at))) return true;
+    }
+    return this.#links.has(path);
   }
 
   #openOrMake(path: BytePath): number {

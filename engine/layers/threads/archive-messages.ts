@@ -87,8 +87,8 @@ export type ToWorker =
   | { id: number; chunk: Uint8Array<ArrayBuffer> }
   /** The stream has ended, or broke off with this reason. */
   | { id: number; end: { failure?: string } }
-  /** An output was taken, and its memory kept. */
-  | { id: number; taken: true }
+  /** An output was taken; its memory comes back. */
+  | { id: number; taken: ArrayBuffer }
   /** Nobody wants the output any longer. */
   | { id: number; stop: true };
 

@@ -79,8 +79,7 @@ export class ArchiveThread {
         const chunk = arrived.shift();
         if (chunk !== undefined) {
           yield Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
-          this.#send({ id, taken: true });
-          this.#passing.passed(CHUNK_BYTES);
+          this.#worker.postMessage({ id, taken: chunk.buffer } satisfies ToWorker, [chunk.buffer]);
           continue;
         }
         const more = new Promise<void>((resolve) => (task.wake = resolve));

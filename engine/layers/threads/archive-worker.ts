@@ -28,7 +28,7 @@ port.on('message', (message: ToWorker) => {
   // oxlint-disable-next-line typescript/no-floating-promises -- what fails here ends the thread, and fails what it was at
   if ('start' in message) void perform(message.id, message.start);
   else if ('chunk' in message) streams.get(message.id)?.push(message.chunk);
-  else if ('taken' in message) outgoing.get(message.id)?.giveBack();
+  else if ('taken' in message) outgoing.get(message.id)?.giveBack(message.taken);
   else if ('stop' in message) outgoing.get(message.id)?.stop();
   else streams.get(message.id)?.end(message.end.failure);
 });
@@ -106,7 +106,8 @@ async function extract(id: number, work: Extract<Work, { kind: 'extract' }>): Pr
   }
   reader.end();
   extractor.complete();
-  const hasSkeleton = (await attempt?.gives(work.target, work.digest, archiveBytes)) ?? false;
+  const archive = { folder: work.target, digest: work.digest, bytes: archiveBytes, isPlain: extractor.isPlain };
+  const hasSkeleton = (await attempt?.gives(archive)) ?? false;
   const diffId = hash === undefined ? work.digest : `sha256:${hash.digest('hex')}`;
   return { diffId, sizeBytes: extractor.sizeBytes, archiveBytes, hasSkeleton };
 }

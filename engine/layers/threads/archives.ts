@@ -71,7 +71,10 @@ export class Archives implements AsyncDisposable {
     return (await this.#perform({ kind: 'compress', source, file }, undefined, onProgress)) as Received;
   }
 
-  /** The plain archive of a layer. Throws at its end when the files of a rebuilt one were changed. */
+  /**
+   * The plain archive of a layer, in chunks each of which is valid until the next one is asked for. Throws at its end when the
+   * files of a rebuilt one were changed.
+   */
   read(source: ArchiveSource): AsyncGenerator<Buffer> {
     return this.#leastBusy().read(source);
   }

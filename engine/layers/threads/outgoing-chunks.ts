@@ -37,10 +37,10 @@ export class OutgoingChunks {
     this.#throwIfStopped();
   }
 
-  /** A chunk was taken; its memory comes back if it was not kept. */
-  giveBack(memory?: ArrayBuffer): void {
+  /** A chunk was taken; its memory comes back. */
+  giveBack(memory: ArrayBuffer): void {
     this.#ahead -= 1;
-    if (memory?.byteLength === CHUNK_BYTES) this.#spare.push(memory);
+    if (memory.byteLength === CHUNK_BYTES) this.#spare.push(memory);
     this.#wake?.();
   }
 
