@@ -2,9 +2,9 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
 
 import { Type, type Static } from 'typebox';
-import Schema from 'typebox/schema';
 
 import { EngineError, hasCode } from '../lib/errors.ts';
+import { lazyCheck } from '../lib/lazy-check.ts';
 
 const JsonPlugin = Type.Object({
   Name: Type.Optional(Type.String()),
@@ -18,7 +18,7 @@ const JsonPlugin = Type.Object({
     }),
   ),
 });
-const jsonPlugin = Schema.Compile(JsonPlugin);
+const jsonPlugin = lazyCheck(JsonPlugin);
 
 /** Where a plugin listens: a Unix socket, or host and port, with TLS where its file has settings for that. */
 export type PluginAddress = Readonly<

@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox';
-import Schema from 'typebox/schema';
 
+import { lazyCheck } from '../lib/lazy-check.ts';
 import { sha256 } from './digest.ts';
 import { RegistryError } from './errors.ts';
 
@@ -56,8 +56,8 @@ const LAYER =
   /^application\/vnd\.(?:docker\.image\.rootfs\.(?:foreign\.)?diff\.tar|oci\.image\.layer\.(?:nondistributable\.)?v1\.tar)/;
 const CONFIG = new Set([DOCKER_CONFIG, 'application/vnd.oci.image.config.v1+json', 'text/html', '']);
 
-const checkedManifest = Schema.Compile(ImageManifest);
-const checkedIndex = Schema.Compile(ImageIndex);
+const checkedManifest = lazyCheck(ImageManifest);
+const checkedIndex = lazyCheck(ImageIndex);
 
 export type Manifest = { digest: string } & ({ image: ImageManifest } | { index: ImageIndex });
 

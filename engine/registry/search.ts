@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
-import Schema from 'typebox/schema';
 
 import type { Config } from '../config/daemon-config.ts';
 import { EngineError } from '../lib/errors.ts';
+import { lazyCheck } from '../lib/lazy-check.ts';
 import type { Credentials } from './auth/credentials.ts';
 import { certificatesOf } from './connection/certificates.ts';
 import { DEFAULT_REGISTRY, endpointsOf, type Endpoint } from './connection/endpoints.ts';
@@ -27,7 +27,7 @@ const Answer = Type.Object({
     ),
   ]),
 });
-const answer = Schema.Compile(Answer);
+const answer = lazyCheck(Answer);
 
 /** A repository that was found. */
 export type Hit = { name: string; description: string; stars: number; isOfficial: boolean; isAutomated: boolean };

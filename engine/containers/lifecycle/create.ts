@@ -54,6 +54,35 @@ export async function createContainer(
   name?: string,
   { ofBuild = false } = {},
 ): Promise<{ container: Container; warnings: string[] }> {
+  const { described: asked, requested, limitBytes, warnings } = checked(engine, body, name);
+  const { id } = asked;
+
+  await using undo = new AsyncDisposableStack();
+  const mounts: MountPoint[] = [];
+  undo.defer(async () => await removeAnonymousVolumes(engine, mounts));
+  undo.defer(() => engine.volumeClaims.release(id)); // before that removal
+  for (const mount of requested) mounts.push(await withSource(engine, id, mount));
+  const described: Container = { ...asked, ...(ofBuild && { ofBuild }), mounts };
+  await engine.layers.prepare(id, described.imageId, limitBytes);
+  undo.defer(async () => await engine.layers.remove(id));
+  await copyUpVolumes(engine, described);
+  const container = insert(engine, described, name);
+  undo.move();
+  engine.volumeClaims.release(id);
+  return { container, warnings };
+}
+
+type Checked = {
+  /** Without mounts: their volumes are still to be made. */
+  described: Container;
+  requested: ReturnType<typeof requestedMounts>;
+  /** Of the writable layer. */
+  limitBytes: number | undefined;
+  warnings: string[];
+};
+
+/** All that can be wrong with a request, before the first change. */
+function checked(engine: Needs, body: CreateBody, name: string | undefined): Checked {
   const id = newId();
   const image = findImage(engine.images, body.Image ?? '');
   const asked = completeHostConfig(withNetworkByName(engine.networks, body.HostConfig ?? {}), {
@@ -78,17 +107,10 @@ export async function createContainer(
   if (limitBytes !== undefined) engine.layers.writable.limits.check();
   checkUser({ user: config.User, groupAdd: hostConfig.GroupAdd ?? [] });
   const requested = requestedMounts(engine, hostConfig, Object.keys(config.Volumes ?? {}));
-
-  await using undo = new AsyncDisposableStack();
-  const mounts: MountPoint[] = [];
-  undo.defer(async () => await removeAnonymousVolumes(engine, mounts));
-  undo.defer(() => engine.volumeClaims.release(id)); // before that removal
-  for (const mount of requested) mounts.push(await withSource(engine, id, mount));
   const described: Container = {
     id,
     name: nameOf(engine.containers, name),
     createdAt: engine.clock.now(),
-    ...(ofBuild && { ofBuild }),
     imageId: image.id,
     imageName: body.Image ?? '',
     config,
@@ -101,17 +123,11 @@ export async function createContainer(
     oomKilled: false,
     restartCount: 0,
     stoppedByUser: false,
-    mounts,
+    mounts: [],
     logPath: logDriver(hostConfig.LogConfig.Type).path?.(containerFolder(engine.config, id), id) ?? '',
   };
   checkAttributes(described);
-  await engine.layers.prepare(id, image.id, limitBytes);
-  undo.defer(async () => await engine.layers.remove(id));
-  await copyUpVolumes(engine, described);
-  const container = insert(engine, described, name);
-  undo.move();
-  engine.volumeClaims.release(id);
-  return { container, warnings };
+  return { described, requested, limitBytes, warnings };
 }
 
 /** Throws `conflict` if another creation has taken the name meanwhile; a name that nobody has asked for is drawn again. */

@@ -27,13 +27,10 @@ type Wanted = Readonly<{ network: string; container: string }>;
  */
 export async function connectContainer(
   engine: ConnectNeeds,
-  { network: networkRef, container: ref }: Wanted,
+  wanted: Wanted,
   settings: EndpointSettings,
 ): Promise<void> {
-  const network = engine.networks.find(networkRef);
-  refuseHost(network);
-  refuseIf(ref === '', 'invalid name or ID supplied: ""');
-  const { id } = engine.containers.find(ref);
+  const { network, id } = found(engine, wanted);
   using _lock = await engine.locks.hold(id);
   const container = engine.containers.find(id);
   checkModes(container, network);
@@ -72,14 +69,8 @@ export async function connectContainer(
  * Takes a container out of a network. `force` makes no difference: nothing but the records can be in the way here.
  * Specification, endpoint 55.
  */
-export async function disconnectContainer(
-  engine: ConnectNeeds,
-  { network: networkRef, container: ref }: Wanted,
-): Promise<void> {
-  const network = engine.networks.find(networkRef);
-  refuseHost(network);
-  refuseIf(ref === '', 'invalid name or ID supplied: ""');
-  const { id } = engine.containers.find(ref);
+export async function disconnectContainer(engine: ConnectNeeds, wanted: Wanted): Promise<void> {
+  const { network, id } = found(engine, wanted);
   using _lock = await engine.locks.hold(id);
   const container = engine.containers.find(id);
   const name = attachedName(container, network.name);
@@ -101,9 +92,16 @@ export async function disconnectContainer(
   await engine.networks.dns.serve(servedOf(engine, engine.containers.find(id), holderOf(container.state.pid)));
 }
 
-function refuseHost(network: NetworkRecord): void {
-  if (network.custom !== undefined || network.name !== 'host') return;
-  throw new EngineError('forbidden', cannotShare(network).message);
+/** Throws `forbidden` for the network `host`. */
+function found(
+  { networks, containers }: ConnectNeeds,
+  { network: networkRef, container: ref }: Wanted,
+): { network: NetworkRecord; id: string } {
+  const network = networks.find(networkRef);
+  const isHost = network.custom === undefined && network.name === 'host';
+  if (isHost) throw new EngineError('forbidden', cannotShare(network).message);
+  refuseIf(ref === '', 'invalid name or ID supplied: ""');
+  return { network, id: containers.find(ref).id };
 }
 
 function checkModes({ attachments, hostConfig, state }: Container, network: NetworkRecord): void {

@@ -1,8 +1,8 @@
 import { Type, type Static } from 'typebox';
-import Schema from 'typebox/schema';
 
 import { chainIds } from '../../layers/chain-id.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { lazyCheck } from '../../lib/lazy-check.ts';
 import type { Image } from '../store.ts';
 import type { HistoryEntry, ImageConfig } from './image-config.ts';
 
@@ -61,7 +61,7 @@ const ImageJson = Type.Object({
 });
 type ImageJson = Static<typeof ImageJson>;
 
-const checked = Schema.Compile(ImageJson);
+const checked = lazyCheck(ImageJson);
 
 /** Reads an image's configuration, Docker's or OCI's. Throws `invalid` for anything else. */
 export function parseImage(json: unknown): Omit<Image, 'id' | 'parentId' | 'sizeBytes'> {

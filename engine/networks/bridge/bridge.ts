@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 
 import { withNetns } from '../../host/namespaces.ts';
 import { addAddress, addNeighbour, addRoute, pinToPort } from '../../host/network/addresses.ts';
-import { changeLink, createVeth, getLink, listLinks } from '../../host/network/links.ts';
+import { changeLink, createVeth, getLink } from '../../host/network/links.ts';
 import { Netlink, type Message } from '../../host/network/netlink.ts';
 import { AddressLeases, macOf } from '../addresses/address-leases.ts';
 import { cidrText } from '../addresses/cidr.ts';
@@ -153,9 +153,4 @@ function addressing(
 ): Message[] {
   const route = destination === undefined ? [] : [addRoute({ destination, prefixLength: 0, gateway })];
   return [addAddress({ link, ip, prefixLength }), ...route];
-}
-
-/** The machine's links by name. */
-export function linksByName(route: Netlink): Map<string, { index: number; master: number }> {
-  return new Map(listLinks(route).map((link) => [link.name, link]));
 }

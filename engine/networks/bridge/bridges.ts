@@ -15,7 +15,7 @@ import { dropAddresses } from '../endpoints/interfaces.ts';
 import { ANY, ANY_SIX, isSix, type PublishedPort, type WantedPort } from '../endpoints/ports.ts';
 import { ensureBridge, isOwnBridge, knownLinks, ownBridges, removeBridge, type KnownLinks } from './bridge-link.ts';
 import type { BridgeSettings } from './bridge-settings.ts';
-import { Bridge, linksByName } from './bridge.ts';
+import { Bridge } from './bridge.ts';
 import { Firewall } from './firewall.ts';
 import { admitLegacyForwarding, dropLegacyForwarding } from './legacy-forwarding.ts';
 import { PortReservations } from './port-reservations.ts';
@@ -73,7 +73,7 @@ export class Bridges implements Disposable {
         this.#settings.log.error({ err: error, network: settings.networkId }, 'a network cannot be set up');
       }
     }
-    this.#bringBack();
+    this.#bringBack(known);
     this.#firewall.write();
     // Of creations and removals that were cut off.
     const names = new Set(networks.map(({ name }) => name));
@@ -228,12 +228,11 @@ export class Bridges implements Disposable {
   }
 
   /** After a restart: reserves the ports again, and attaches containers again whose bridge was removed. */
-  #bringBack(): void {
+  #bringBack({ links }: KnownLinks): void {
     const attached = this.#settings.endpoints().filter(hasAddress);
     if (attached.length === 0) return;
     const lost = attached.flatMap(({ ports }) => ports.filter((port) => !this.#ports.retake(port)));
     for (const port of lost) this.#settings.log.warn({ port }, 'another program has taken a published port');
-    const links = linksByName(this.#route);
     for (const [networkId, endpoints] of Map.groupBy(attached, (endpoint) => endpoint.networkId)) {
       this.#bridges.get(networkId)?.reattach(endpoints, links);
     }

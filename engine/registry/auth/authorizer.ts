@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
-import Schema from 'typebox/schema';
 
 import type { Clock } from '../../lib/clock.ts';
+import { lazyCheck } from '../../lib/lazy-check.ts';
 import { readText } from '../connection/read-body.ts';
 import type { Transport } from '../connection/transport.ts';
 import { refusalOf, RegistryError } from '../errors.ts';
@@ -9,7 +9,7 @@ import type { Challenge } from './challenge.ts';
 import { parseChallenges } from './challenge.ts';
 import type { Credentials } from './credentials.ts';
 
-const TokenAnswer = Schema.Compile(
+const TokenAnswer = lazyCheck(
   Type.Object({
     token: Type.Optional(Type.String()),
     access_token: Type.Optional(Type.String()),

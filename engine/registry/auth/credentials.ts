@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox';
-import Schema from 'typebox/schema';
+
+import { lazyCheck } from '../../lib/lazy-check.ts';
 
 const text = Type.Optional(Type.Union([Type.String(), Type.Null()]));
 
@@ -12,7 +13,7 @@ const AuthConfig = Type.Object({
   registrytoken: text,
 });
 type AuthConfig = Static<typeof AuthConfig>;
-const checked = Schema.Compile(AuthConfig);
+const checked = lazyCheck(AuthConfig);
 
 /** What a client sends to be let into a registry. It stays in memory for one request and is never logged. */
 export type Credentials = Readonly<{

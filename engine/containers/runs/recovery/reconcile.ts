@@ -49,8 +49,9 @@ export async function reconcileContainers(engine: Needs, late: (id: string) => v
   const live = known.filter(({ id }) => searches.has(id) && searches.get(id)!.answer !== 'gone');
   await reconcileNetworks(engine, [...live.map(({ id }) => id), ...engine.containers.idsSetAside()]);
   let isOpen = false;
+  const folders = new Set(shimFolders(engine)); // of thousands of stopped containers none has one
   const tasks = known
-    .filter(({ id, state }) => searches.has(id) || state.status === 'removing' || existsSync(folderOf(engine, id)))
+    .filter(({ id, state }) => searches.has(id) || state.status === 'removing' || folders.has(id))
     .map(({ id }) => recover(engine, id, searches.get(id)?.shim, () => (isOpen ? late(id) : undefined)));
   await allDone([...orphans, ...tasks], engine.clock);
   isOpen = true;
@@ -154,7 +155,7 @@ function removeOrphans(engine: Needs): Task[] {
   for (const id of folders) if (!layers.isOwner(id)) setAside.take(containerFolder(config, id));
   const removed = folders.filter((id) => layers.isOwner(id));
   // Those of execs are their own domain's.
-  const shims = list(join(config.execRoot, 'shims')).filter(
+  const shims = shimFolders(engine).filter(
     (id) => !known.has(id) && !existsSync(join(folderOf(engine, id), 'process.json')),
   );
   return [
@@ -175,6 +176,11 @@ async function end(engine: Needs, id: string): Promise<void> {
   engine.log.warn({ container: id }, 'a container without a record is ended');
   await removeRemains(engine.runtimes.get(), id, `/gantry/${id}`);
   await rm(folderOf(engine, id), { recursive: true, force: true });
+}
+
+/** The names of the shims' folders: ids of containers and of execs. */
+function shimFolders({ config }: Needs): string[] {
+  return list(join(config.execRoot, 'shims'));
 }
 
 function folderOf({ config }: Needs, id: string): string {

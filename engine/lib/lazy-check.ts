@@ -1,0 +1,15 @@
+import type { Static, TSchema } from 'typebox';
+import Schema from 'typebox/schema';
+
+type Compiled<S extends TSchema> = ReturnType<typeof Schema.Compile<S>>;
+
+/** The check of a schema, compiled at its first use: what a start does not need, such as 20 ms for images, it need not wait for. */
+export function lazyCheck<S extends TSchema>(
+  schema: S,
+): { Check: (value: unknown) => value is Static<S>; Errors: Compiled<S>['Errors'] } {
+  let compiled: Compiled<S> | undefined;
+  return {
+    Check: (value): value is Static<S> => (compiled ??= Schema.Compile(schema)).Check(value),
+    Errors: (value) => (compiled ??= Schema.Compile(schema)).Errors(value),
+  };
+}
