@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 
@@ -22,4 +22,18 @@ test('the walk through a container opens files that exist, each of them once', (
   assert.ok(files.length > 20);
   assert.deepEqual(missing, []);
   assert.deepEqual([...new Set(files)], files);
+});
+
+test('CONTRIBUTING.md shows where a change goes by files that exist', () => {
+  const text = readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8');
+  const named = [...text.matchAll(/`([\w./-]+\.ts|engine\/[\w./-]+)`/g)].map(([, file = '']) => file);
+  const files = globSync('{engine,cli,client,tests,tools,testing}/**', { cwd: root, exclude: ['**/node_modules/**'] });
+
+  const missing = named.filter((file) => {
+    const place = file.replace(/\/$/, '');
+    return !files.some((one) => one === place || one.endsWith(`/${place}`));
+  });
+
+  assert.ok(named.length > 30);
+  assert.deepEqual(missing, []);
 });
