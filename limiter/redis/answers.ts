@@ -19,6 +19,9 @@ export class Answers {
   /** Those whose answer has come. */
   #answered: Operation[] = [];
   #telling = false;
+  /** Asked since the last were told. */
+  #asked = 0;
+  #askedAtOnce = false;
 
   /** Over so many `calls` what waits is spread, with at least `fewest` each. `sendAsked` sends what was asked in this turn. */
   constructor(calls: number, fewest: number, sendAsked: () => void) {
@@ -27,8 +30,14 @@ export class Answers {
     this.#sendAsked = sendAsked;
   }
 
+  /** All that were told last have asked again at once: there is nothing else to do here than to decide. */
+  get askedAtOnce(): boolean {
+    return this.#askedAtOnce;
+  }
+
   /** Somebody waits for one more. */
   expect(): void {
+    this.#asked += 1;
     this.#waiting += 1;
   }
 
@@ -48,16 +57,21 @@ export class Answers {
     this.#telling = true;
     const told = this.#answered.splice(0, Math.max(this.#fewest, Math.ceil(this.#waiting / this.#calls)));
     this.#waiting -= told.length;
+    this.#asked = 0;
     for (const { resolve, reject, verdict, error } of told) {
       if (error === undefined) resolve?.(verdict ?? NO_VERDICT);
       else reject?.(error);
     }
-    process.nextTick(() => {
-      this.#sendAsked(); // they have asked by now
-      setImmediate(() => {
-        this.#telling = false;
-        this.tell();
-      });
+    // After all that follows from being told, however many promises that takes.
+    queueMicrotask(() => process.nextTick(() => this.#toldLast(told.length)));
+  }
+
+  #toldLast(count: number): void {
+    this.#askedAtOnce = this.#asked >= count;
+    this.#sendAsked();
+    setImmediate(() => {
+      this.#telling = false;
+      this.tell();
     });
   }
 }

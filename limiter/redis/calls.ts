@@ -27,6 +27,8 @@ type Told = Readonly<{
   failed: (batch: Batch, error: unknown) => void;
   /** It was decided or failed, and what waited has been sent. */
   over: () => void;
+  /** Is there nothing else to do here than to wait for the server? */
+  onlyWaits: () => boolean;
 }>;
 
 /** The calls of the script: what arrives while some are under way goes into the next one together. */
@@ -115,10 +117,10 @@ export class Calls {
 
   /**
    * While many calls are under way this process looks for their answers and does not sleep: to wake it costs the server
-   * as much as two requests, and it comes late. Its other work goes on; with fewer calls another process may need the core.
+   * as much as two requests, and it comes late. Not where it has other work: that wakes it, and the others need the core.
    */
   #stayAwake(): void {
-    if (this.#awake || this.#underWay < CALLS_TO_STAY_AWAKE) return;
+    if (this.#awake || this.#underWay < CALLS_TO_STAY_AWAKE || !this.#told.onlyWaits()) return;
     if (performance.now() - this.#server.answeredAt > AWAKE_MS) return;
     this.#awake = true;
     setImmediate(() => {

@@ -50,6 +50,7 @@ export class RedisStore implements LimitStore {
       decided: (batch, verdicts) => this.#note(batch, verdicts),
       failed: (batch, error) => this.#drop(batch, error),
       over: () => this.#answers.tell(),
+      onlyWaits: () => this.#answers.askedAtOnce,
     });
     this.#answers = new Answers(MOST_CALLS, FEWEST_IN_CALL, () => this.#calls.pump());
     const rules = (): LimitRules | undefined => this.#rules;
