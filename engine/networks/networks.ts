@@ -20,6 +20,7 @@ import type { Served } from './dns/served.ts';
 import type { NetworkDriver } from './drivers/driver.ts';
 import { hostDriver, nullDriver } from './drivers/plain-drivers.ts';
 import { hasAddress, type Endpoint } from './endpoints/endpoint.ts';
+import { macvlanDriver } from './macvlan/driver.ts';
 import { DEFAULT_NETWORK } from './mode.ts';
 import { NetworkStore, type NetworkRecord } from './store.ts';
 
@@ -70,7 +71,14 @@ export class Networks implements Disposable {
       bridges: () => this.#bridges,
       create: (network) => this.#createBridge(network),
     });
-    this.#drivers = new Map([bridge, hostDriver, nullDriver].map((driver) => [driver.name, driver]));
+    const { dataRoot } = settings;
+    const macvlan = macvlanDriver({
+      ...{ background, dataRoot },
+      networks: () => this.store.networks(),
+      endpointsIn: (id) => this.store.endpointsIn(id),
+      addressed: (network) => ({ ...network, ...this.#addresses(network) }),
+    });
+    this.#drivers = new Map([bridge, macvlan, hostDriver, nullDriver].map((driver) => [driver.name, driver]));
     for (const { name, driver } of PREDEFINED) {
       if (this.#predefined(name) !== undefined) continue;
       this.store.saveNetwork({ id: newId(), name, driver, createdAt: settings.clock.now() });
@@ -213,9 +221,13 @@ export class Networks implements Disposable {
     checkBridgeOptions(network.custom?.options ?? {});
     const bridge = bridgeNameOf(network);
     checkBridgeName(bridge);
-    const complete = { ...network, bridge, ...chooseAddresses(network, (more) => this.#around(more)) };
+    const complete = { ...network, bridge, ...this.#addresses(network) };
     this.bridges().create(bridgeSettings(complete, this.mtu()));
     return complete;
+  }
+
+  #addresses(network: NetworkRecord): ReturnType<typeof chooseAddresses> {
+    return chooseAddresses(network, (more) => this.#around(more));
   }
 
   #around(more: readonly Cidr[]): Surroundings {

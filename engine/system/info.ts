@@ -67,7 +67,7 @@ export function infoOf(engine: Needs): Info {
     ],
     Plugins: {
       Volume: engine.volumeDrivers.names,
-      Network: ['bridge', 'host', 'null'],
+      Network: ['bridge', 'host', 'macvlan', 'null'],
       Authorization: config.authorizationPlugins.length === 0 ? null : [...config.authorizationPlugins],
       Log: [...LOG_DRIVERS],
     },

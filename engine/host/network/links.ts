@@ -1,3 +1,4 @@
+import { hasCode } from '../../lib/errors.ts';
 import {
   attribute,
   nested,
@@ -15,6 +16,7 @@ const IFLA = {
   address: 1,
   name: 3,
   mtu: 4,
+  link: 5,
   master: 10,
   linkInfo: 18,
   alias: 20,
@@ -28,6 +30,8 @@ const IFLA_INFO_SLAVE_DATA = 5;
 const IFLA_BRPORT_MODE = 4;
 const IFLA_BRPORT_ISOLATED = 33;
 const VETH_INFO_PEER = 1;
+const IFLA_MACVLAN_MODE = 1;
+const IFLA_VLAN_ID = 1;
 const IFF_UP = 1;
 const HEADER_BYTES = 16;
 
@@ -67,6 +71,16 @@ export function getLink(route: Netlink, which: string | number): Link {
   const parts = typeof which === 'string' ? [attribute(IFLA.name, text(which))] : [];
   const [answer] = route.query(linkMessage(RTM.getLink, head, 'RTM_GETLINK', [which], parts));
   return readLink(answer!);
+}
+
+/** The same, or undefined when there is none. */
+export function findLink(route: Netlink, name: string): Link | undefined {
+  try {
+    return getLink(route, name);
+  } catch (error) {
+    if (hasCode(error, 'ENODEV')) return undefined;
+    throw error;
+  }
 }
 
 /** A bridge without spanning tree, so that its ports forward at once. */
@@ -109,6 +123,53 @@ export function createVeth({ name, master, mtu, up, peer }: VethPair): Message {
   ];
   if (master !== undefined) parts.push(attribute(IFLA.master, u32(master)));
   return linkMessage(RTM.newLink, { flags: CREATE, up }, 'RTM_NEWLINK', ['veth', name, peer], parts);
+}
+
+/** How links over one parent reach each other. */
+export const MACVLAN_MODES = { private: 1, vepa: 2, bridge: 4, passthru: 8 } as const;
+
+type Macvlan = Readonly<{
+  name: string;
+  /** Index of the link beneath. */
+  parent: number;
+  mode: keyof typeof MACVLAN_MODES;
+  mac: string;
+  mtu?: number;
+  /** An open descriptor of the namespace that it is made in. */
+  netns: number;
+}>;
+
+/** A link with a hardware address of its own beneath which another link carries the packets. */
+export function createMacvlan({ name, parent, mode, mac, mtu, netns }: Macvlan): Message {
+  const parts = [
+    attribute(IFLA.name, text(name)),
+    attribute(IFLA.link, u32(parent)),
+    attribute(IFLA.address, macBytes(mac)),
+    attribute(IFLA.netnsFd, u32(netns)),
+    ...(mtu === undefined ? [] : [attribute(IFLA.mtu, u32(mtu))]),
+    nested(
+      IFLA.linkInfo,
+      attribute(IFLA_INFO_KIND, text('macvlan')),
+      nested(IFLA_INFO_DATA, attribute(IFLA_MACVLAN_MODE, u32(MACVLAN_MODES[mode]))),
+    ),
+  ];
+  return linkMessage(RTM.newLink, { flags: CREATE }, 'RTM_NEWLINK', ['macvlan', name, parent], parts);
+}
+
+/** The packets of one VLAN on a link, as a link. */
+export function createVlan({ name, parent, id }: { name: string; parent: number; id: number }): Message {
+  const vlan = Buffer.alloc(2);
+  vlan.writeUInt16LE(id);
+  const parts = [
+    attribute(IFLA.name, text(name)),
+    attribute(IFLA.link, u32(parent)),
+    nested(
+      IFLA.linkInfo,
+      attribute(IFLA_INFO_KIND, text('vlan')),
+      nested(IFLA_INFO_DATA, attribute(IFLA_VLAN_ID, vlan)),
+    ),
+  ];
+  return linkMessage(RTM.newLink, { flags: CREATE }, 'RTM_NEWLINK', ['vlan', name, parent, id], parts);
 }
 
 export type LinkChange = Readonly<{

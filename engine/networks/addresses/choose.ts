@@ -1,7 +1,7 @@
 import { EngineError } from '../../lib/errors.ts';
 import type { NetworkRecord, PoolConfig } from '../store.ts';
 import { cidrText, parseCidr, type Cidr } from './cidr.ts';
-import { addressesOf, poolsByFamily, type Addresses, type Surroundings } from './pools.ts';
+import { addressesOf, poolsByFamily, type Addresses, type NetworkAddresses, type Surroundings } from './pools.ts';
 
 type Chosen = Pick<NetworkRecord, 'subnet' | 'gateway' | 'ipv6'>;
 
@@ -33,4 +33,21 @@ export function chooseAddresses(network: NetworkRecord, around: (more: readonly 
 
 function asText({ subnet, gateway }: Addresses): { subnet: string; gateway: string } {
   return { subnet: cidrText(subnet), gateway };
+}
+
+/** The addresses of a network that was made. */
+export function storedAddresses({ id, subnet, gateway, ipv6, custom }: NetworkRecord): NetworkAddresses {
+  if (subnet === undefined || gateway === undefined) throw new Error(`the stored network ${id} has no addresses`);
+  const { four, six } = poolsByFamily(custom?.ipam.pools ?? []);
+  return { ...fromText({ subnet, gateway }, four[0]), ...(ipv6 !== undefined && { ipv6: fromText(ipv6, six[0]) }) };
+}
+
+function fromText(
+  { subnet: text, gateway }: { subnet: string; gateway: string },
+  pool: PoolConfig | undefined,
+): Addresses {
+  const subnet = parseCidr(text)?.range;
+  if (subnet === undefined) throw new Error(`the stored range ${text} cannot be read`);
+  const range = pool?.range === undefined ? subnet : (parseCidr(pool.range)?.range ?? subnet);
+  return { subnet, range, gateway, auxiliary: Object.values(pool?.auxiliary ?? {}) };
 }

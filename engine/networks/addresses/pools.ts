@@ -14,6 +14,9 @@ export type Addresses = Readonly<{
   auxiliary: readonly string[];
 }>;
 
+/** Those of IPv4, and of IPv6 where the network has it. */
+export type NetworkAddresses = Addresses & Readonly<{ ipv6?: Addresses }>;
+
 /** What a network may not overlap, and where addresses are chosen. */
 export type Surroundings = Readonly<{
   /** Of the other networks. */

@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { SystemError } from '../../host/libc.ts';
 import { addAddress, deleteAddress, listAddresses, listRoutes, type Address } from '../../host/network/addresses.ts';
 import {
   changeLink,
   createBridge,
   deleteLink,
+  findLink,
   getLink,
   listLinks,
   macText,
@@ -17,9 +17,8 @@ import type { Netlink } from '../../host/network/netlink.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { parseIp } from '../../lib/ip-address.ts';
 import { addressAt, rangeOf, type Cidr } from '../addresses/cidr.ts';
+import { aliasOf, ownerOf } from '../drivers/link-owner.ts';
 
-const OWNER_PREFIX = 'gantry ';
-const ALIAS_MAX_BYTES = 250;
 const DEFAULT_MTU = 1500;
 
 /** The bridge's name as the kernel and nft accept it. */
@@ -177,21 +176,4 @@ export function automaticMtu(route: Netlink): number {
 /** The first address of a range, which is the bridge's. */
 export function gatewayOf(range: Cidr): string {
   return addressAt(range, 1);
-}
-
-function findLink(route: Netlink, name: string): Link | undefined {
-  try {
-    return getLink(route, name);
-  } catch (error) {
-    if (error instanceof SystemError && hasCode(error, 'ENODEV')) return undefined;
-    throw error;
-  }
-}
-
-function aliasOf(dataRoot: string): string {
-  return `${OWNER_PREFIX}${dataRoot}`.slice(0, ALIAS_MAX_BYTES);
-}
-
-function ownerOf({ alias }: { alias: string }): string | undefined {
-  return alias.startsWith(OWNER_PREFIX) ? alias.slice(OWNER_PREFIX.length) : undefined;
 }

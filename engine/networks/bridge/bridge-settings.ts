@@ -1,18 +1,17 @@
 import { EngineError, refuseIf } from '../../lib/errors.ts';
 import { parseIp } from '../../lib/ip-address.ts';
-import { parseCidr } from '../addresses/cidr.ts';
-import { poolsByFamily, type Addresses } from '../addresses/pools.ts';
+import { storedAddresses } from '../addresses/choose.ts';
+import type { NetworkAddresses } from '../addresses/pools.ts';
 import { ANY } from '../endpoints/ports.ts';
 import { booleanOption, numberOption, optionOf, unreadable, type Options } from '../options.ts';
-import type { NetworkRecord, PoolConfig } from '../store.ts';
+import type { NetworkRecord } from '../store.ts';
 
 /** A network of the driver `bridge`, ready to be set up. */
-export type BridgeSettings = Addresses &
+export type BridgeSettings = NetworkAddresses &
   Readonly<{
     networkId: string;
     /** Of the link. */
     name: string;
-    ipv6: Addresses | undefined;
     mtu: number;
     /** Without a way out of the network, and without published ports. */
     isInternal: boolean;
@@ -39,33 +38,19 @@ export function bridgeNameOf({ id, custom }: Pick<NetworkRecord, 'id' | 'custom'
 
 /** The settings of a network whose addresses are known. Throws `invalid` for options that cannot be read. */
 export function bridgeSettings(network: NetworkRecord, usualMtu: number): BridgeSettings {
-  const { id, bridge, subnet, gateway, ipv6, custom } = network;
-  if (bridge === undefined || subnet === undefined || gateway === undefined) {
-    throw new Error(`the stored network ${id} has no usable addresses`);
-  }
+  const { id, bridge, custom } = network;
+  if (bridge === undefined) throw new Error(`the stored network ${id} has no bridge`);
   const options = custom?.options ?? {};
-  const { four, six } = poolsByFamily(custom?.ipam.pools ?? []);
   return {
     networkId: id,
     name: bridge,
-    ...storedAddresses({ subnet, gateway }, four[0]),
-    ipv6: ipv6 === undefined ? undefined : storedAddresses(ipv6, six[0]),
+    ...storedAddresses(network),
     mtu: mtuOption(options) || usualMtu,
     isInternal: custom?.internal ?? false,
     allowsTraffic: booleanOption(options, 'bridge.enable_icc', true),
     isMasqueraded: booleanOption(options, 'bridge.enable_ip_masquerade', true),
     hostBinding: hostBinding(options),
   };
-}
-
-function storedAddresses(
-  { subnet: text, gateway }: { subnet: string; gateway: string },
-  pool: PoolConfig | undefined,
-): Addresses {
-  const subnet = parseCidr(text)?.range;
-  if (subnet === undefined) throw new Error(`the stored range ${text} cannot be read`);
-  const range = pool?.range === undefined ? subnet : (parseCidr(pool.range)?.range ?? subnet);
-  return { subnet, range, gateway, auxiliary: Object.values(pool?.auxiliary ?? {}) };
 }
 
 /** Throws `invalid` for options that no network can have. */
@@ -77,7 +62,8 @@ export function checkBridgeOptions(options: Options): void {
   }
 }
 
-function mtuOption(options: Options): number {
+/** The MTU that a network asks for; 0: the usual one. Throws `invalid`. */
+export function mtuOption(options: Options): number {
   const mtu = numberOption(options, 'driver.mtu') ?? 0;
   refuseIf(mtu < 0, `invalid MTU number: ${mtu}`);
   if (mtu > 0 && (mtu < 68 || mtu > 65_535)) throw new EngineError('invalid', `invalid MTU number: ${mtu}`);

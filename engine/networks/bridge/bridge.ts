@@ -1,15 +1,14 @@
 import { randomBytes } from 'node:crypto';
 
 import { withNetns } from '../../host/namespaces.ts';
-import { addAddress, addNeighbour, addRoute, pinToPort } from '../../host/network/addresses.ts';
+import { addNeighbour, pinToPort } from '../../host/network/addresses.ts';
 import { changeLink, createVeth, getLink } from '../../host/network/links.ts';
-import { Netlink, type Message } from '../../host/network/netlink.ts';
-import { AddressLeases, macOf } from '../addresses/address-leases.ts';
+import { Netlink } from '../../host/network/netlink.ts';
 import { cidrText } from '../addresses/cidr.ts';
-import type { Addresses } from '../addresses/pools.ts';
+import { PlaceLeases } from '../addresses/place-leases.ts';
 import type { Joined, WantedPlace, Within } from '../drivers/driver.ts';
 import { addressesOf, type Endpoint, type Place } from '../endpoints/endpoint.ts';
-import { enableIPv6, freeInterfaceName } from '../endpoints/interfaces.ts';
+import { addressing, enableIPv6, freeInterfaceName } from '../endpoints/interfaces.ts';
 import type { BridgeSettings } from './bridge-settings.ts';
 import { disposeSandbox, type Sandbox, type Sandboxes } from './ready-sandboxes.ts';
 import type { BridgeRules } from './ruleset.ts';
@@ -28,17 +27,13 @@ export type BridgeParts = Readonly<{
 export class Bridge {
   readonly settings: BridgeSettings;
   readonly #parts: BridgeParts;
-  readonly #addresses: AddressLeases;
-  readonly #ipv6: AddressLeases | undefined;
+  readonly #leases: PlaceLeases;
 
   /** `used`: the addresses of the endpoints that are there already. */
   constructor(settings: BridgeSettings, used: readonly string[], parts: BridgeParts) {
     this.settings = settings;
     this.#parts = parts;
-    const leases = ({ subnet, range, gateway, auxiliary }: Addresses): AddressLeases =>
-      new AddressLeases(subnet, [gateway, ...auxiliary, ...used], range);
-    this.#addresses = leases(settings);
-    this.#ipv6 = settings.ipv6 === undefined ? undefined : leases(settings.ipv6);
+    this.#leases = new PlaceLeases(settings, used);
   }
 
   get index(): number {
@@ -54,7 +49,7 @@ export class Bridge {
   /** Leases a sandbox and an address, and sets the address. */
   join(wanted: WantedPlace): Joined {
     using undo = new DisposableStack();
-    const lease = this.#lease(wanted, undo);
+    const lease = this.#leases.take(wanted, undo);
     const sandbox = this.#parts.stock().take();
     undo.defer(() => disposeSandbox(sandbox));
     if (!this.#parts.isStockOwn) this.#attach(sandbox.port.index);
@@ -69,7 +64,7 @@ export class Bridge {
   /** The same in a namespace that is there already, without a default route. */
   joinInto(wanted: WantedPlace, { netns }: Within): Place {
     using undo = new DisposableStack();
-    const lease = this.#lease(wanted, undo);
+    const lease = this.#leases.take(wanted, undo);
     using inside = withNetns(netns, () => new Netlink());
     const name = `veth${randomBytes(4).toString('hex').slice(0, 7)}`;
     const peer = { name: freeInterfaceName(inside), netns };
@@ -87,9 +82,8 @@ export class Bridge {
   }
 
   /** Gives the addresses back. */
-  leave({ ipAddress, ipv6 }: Place): void {
-    this.#addresses.release(ipAddress);
-    if (ipv6 !== undefined) this.#ipv6?.release(ipv6.ipAddress);
+  leave(place: Place): void {
+    this.#leases.release(place);
   }
 
   /** Brings containers back whose bridge was removed. */
@@ -100,20 +94,6 @@ export class Bridge {
       this.#attach(port.index);
       this.#parts.route.apply(changeLink(port.index, { up: true }), pinToPort(port.index, macAddress));
     }
-  }
-
-  #lease({ ip, ip6, mac }: WantedPlace, undo: DisposableStack): Omit<Place, 'link'> {
-    const { subnet, gateway, ipv6 } = this.settings;
-    const ipAddress = this.#addresses.take(ip);
-    undo.defer(() => this.#addresses.release(ipAddress));
-    const place = { ipAddress, prefixLength: subnet.prefixLength, gateway, macAddress: mac ?? macOf(ipAddress) };
-    if (this.#ipv6 === undefined || ipv6 === undefined) return place;
-    const six = this.#ipv6.take(ip6);
-    undo.defer(() => this.#ipv6?.release(six));
-    return {
-      ...place,
-      ipv6: { ipAddress: six, prefixLength: ipv6.subnet.prefixLength, gateway: ipv6.gateway },
-    };
   }
 
   #attach(port: number): void {
@@ -129,28 +109,14 @@ export class Bridge {
 
   #address({ inside, eth0, port }: Pick<Sandbox, 'inside' | 'eth0' | 'port'>, place: Place, leadsOut = true): void {
     const { isInternal, mtu } = this.settings;
-    const { macAddress: mac, ipv6 } = place;
-    const routed = leadsOut && !isInternal;
+    const { macAddress: mac } = place;
     inside.apply(
       changeLink(eth0, { mac, up: true, ...(!this.#parts.isStockOwn && { mtu }) }),
-      ...addressing(eth0, place, routed ? '0.0.0.0' : undefined),
-      ...(ipv6 === undefined ? [] : addressing(eth0, ipv6, routed ? '::' : undefined)),
-      // Tells the neighbours, which may know another owner of the address.
-      ...(ipv6 === undefined ? [] : [changeLink(eth0, { mac })]),
+      ...addressing(eth0, place, leadsOut && !isInternal),
+      // Tells the neighbours, which may know another owner of the address; of IPv4 each has its hardware address.
+      ...(place.ipv6 === undefined ? [] : [changeLink(eth0, { mac })]),
     );
     const neighbours = addressesOf(place).map((ip) => addNeighbour({ link: this.index, ip, mac }));
     this.#parts.route.apply(pinToPort(port.index, mac), ...neighbours);
   }
-}
-
-type Addressed = Readonly<{ ipAddress: string; prefixLength: number; gateway: string }>;
-
-/** `destination`: of the default route over the gateway, where there is to be one. */
-function addressing(
-  link: number,
-  { ipAddress: ip, prefixLength, gateway }: Addressed,
-  destination: string | undefined,
-): Message[] {
-  const route = destination === undefined ? [] : [addRoute({ destination, prefixLength: 0, gateway })];
-  return [addAddress({ link, ip, prefixLength }), ...route];
 }

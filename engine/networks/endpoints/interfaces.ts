@@ -1,8 +1,15 @@
 import { writeFileSync } from 'node:fs';
 
-import { addRoute, deleteRoute, deleteAddress, listAddresses, listRoutes } from '../../host/network/addresses.ts';
+import {
+  addAddress,
+  addRoute,
+  deleteAddress,
+  deleteRoute,
+  listAddresses,
+  listRoutes,
+} from '../../host/network/addresses.ts';
 import { listLinks } from '../../host/network/links.ts';
-import type { Netlink } from '../../host/network/netlink.ts';
+import type { Message, Netlink } from '../../host/network/netlink.ts';
 import type { Family } from '../../lib/ip-address.ts';
 import { addressesOf, type Place } from './endpoint.ts';
 
@@ -10,6 +17,22 @@ import { addressesOf, type Place } from './endpoint.ts';
 export function freeInterfaceName(inside: Netlink): string {
   const names = new Set(listLinks(inside).map(({ name }) => name));
   for (let number = 0; ; number += 1) if (!names.has(`eth${number}`)) return `eth${number}`;
+}
+
+const ANYWHERE: Readonly<Record<Family, string>> = { 4: '0.0.0.0', 6: '::' };
+
+/** Gives a link its addresses, and where it leads out the default routes over the gateways. */
+export function addressing(link: number, place: Place, leadsOut: boolean): Message[] {
+  const six = place.ipv6 === undefined ? [] : addressAndRoute(link, place.ipv6, 6, leadsOut);
+  return [...addressAndRoute(link, place, 4, leadsOut), ...six];
+}
+
+type Addressed = Readonly<{ ipAddress: string; prefixLength: number; gateway: string }>;
+
+function addressAndRoute(link: number, address: Addressed, family: Family, leadsOut: boolean): Message[] {
+  const { ipAddress: ip, prefixLength, gateway } = address;
+  const route = { destination: ANYWHERE[family], prefixLength: 0, gateway };
+  return [addAddress({ link, ip, prefixLength }), ...(leadsOut && gateway !== '' ? [addRoute(route)] : [])];
 }
 
 /** Takes the addresses from their interface, and with them the routes over them: at once, unlike a link's removal. */
@@ -20,14 +43,17 @@ export function dropAddresses(inside: Netlink, place: Place): void {
   if (found.length > 0) inside.apply(...found.map(deleteAddress));
 }
 
-const ANYWHERE: Readonly<Record<Family, string>> = { 4: '0.0.0.0', 6: '::' };
-
 /** Leads the default route of a family over a gateway, or over none. */
 export function setDefaultRoute(inside: Netlink, family: Family, gateway: string | undefined): void {
   const old = listRoutes(inside, family).filter(({ prefixLength }) => prefixLength === 0);
   if (old.length === 1 && old[0]?.gateway === gateway) return;
   if (old.length > 0) inside.apply(...old.map(deleteRoute));
   if (gateway !== undefined) inside.apply(addRoute({ destination: ANYWHERE[family], prefixLength: 0, gateway }));
+}
+
+/** Lets an interface tell its neighbours when its hardware address is set; this thread is in its namespace. */
+export function announceAddresses(name: string): void {
+  writeFileSync(`/proc/sys/net/ipv4/conf/${name}/arp_notify`, '1');
 }
 
 /**

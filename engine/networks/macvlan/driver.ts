@@ -1,0 +1,209 @@
+import { randomBytes } from 'node:crypto';
+import { closeSync, openSync } from 'node:fs';
+
+import { newNetns, withNetns } from '../../host/namespaces.ts';
+import { listAddresses } from '../../host/network/addresses.ts';
+import { LinkRemoval } from '../../host/network/link-removal.ts';
+import { changeLink, createMacvlan, deleteLink, getLink, macText } from '../../host/network/links.ts';
+import { Netlink } from '../../host/network/netlink.ts';
+import type { Background } from '../../lib/background.ts';
+import { EngineError, hasCode } from '../../lib/errors.ts';
+import { storedAddresses } from '../addresses/choose.ts';
+import { PlaceLeases } from '../addresses/place-leases.ts';
+import { addDnsRules } from '../dns/rules.ts';
+import type { NetworkDriver, WantedPlace } from '../drivers/driver.ts';
+import { addressesOf, type Endpoint, type Place } from '../endpoints/endpoint.ts';
+import {
+  addressing,
+  announceAddresses,
+  dropAddresses,
+  enableIPv6,
+  freeInterfaceName,
+} from '../endpoints/interfaces.ts';
+import { LOOPBACK, prepareNetns } from '../endpoints/namespace.ts';
+import type { NetworkRecord } from '../store.ts';
+import { ensureParent, isOwnParent } from './parent-link.ts';
+import { macvlanSettings, ownParentName } from './settings.ts';
+
+type Parts = Readonly<{
+  dataRoot: string;
+  background: Background;
+  /** The networks of all drivers. */
+  networks: () => readonly NetworkRecord[];
+  endpointsIn: (networkId: string) => readonly Endpoint[];
+  /** The record with the addresses that are chosen for a new network. */
+  addressed: (network: NetworkRecord) => NetworkRecord;
+}>;
+
+/**
+ * The driver `macvlan`: containers have links of their own over a parent link of the machine, and are in its network as
+ * if they were machines. There are no rules for them and no published ports, and the machine itself does not reach them.
+ */
+export function macvlanDriver(parts: Parts): NetworkDriver {
+  const leases = new Map<string, PlaceLeases>();
+  const leasesOf = (network: NetworkRecord): PlaceLeases => {
+    const used = parts.endpointsIn(network.id).flatMap(addressesOf);
+    const found = leases.get(network.id) ?? new PlaceLeases(storedAddresses(network), used);
+    leases.set(network.id, found);
+    return found;
+  };
+  const place = (network: NetworkRecord, wanted: WantedPlace, netns: number, leadsOut: boolean): Place => {
+    using undo = new DisposableStack();
+    const lease = leasesOf(network).take(wanted, undo);
+    const link = addLink(parts, network, lease, netns, leadsOut);
+    undo.move();
+    return { ...lease, link };
+  };
+  return {
+    name: 'macvlan',
+    create: (network) => {
+      const { parent } = macvlanSettings(network);
+      const complete = parts.addressed(network);
+      refuseSharedParent(parts, network, parent);
+      using route = new Netlink();
+      ensureParent(route, macvlanSettings(network), parts.dataRoot);
+      return complete;
+    },
+    remove: (network) => {
+      leases.delete(network.id);
+      removeParent(parts, macvlanSettings(network).parent);
+    },
+    // After a restart of the machine it is missing.
+    prepare: async (network) => {
+      using route = new Netlink();
+      ensureParent(route, macvlanSettings(network), parts.dataRoot);
+      await Promise.resolve();
+    },
+    join: (network, wanted) => {
+      using undo = new DisposableStack();
+      const netns = newNetns(prepareSandbox);
+      undo.defer(() => closeSync(netns));
+      const placed = place(network, wanted, netns, leadsOut(network));
+      undo.move();
+      return { netns, place: placed };
+    },
+    joinInto: (network, wanted, { netns }) => place(network, wanted, netns, false),
+    leave: (network, left, within) => {
+      if (within !== undefined) dropLink(parts, left, within.netns);
+      leases.get(network.id)?.release(left);
+    },
+    leadsOut,
+    options: ({ custom }) => ({ ...custom?.options }),
+  };
+}
+
+function leadsOut(network: NetworkRecord): boolean {
+  return !macvlanSettings(network).isInternal;
+}
+
+/** This thread is in the new namespace. */
+function prepareSandbox(): void {
+  prepareNetns();
+  addDnsRules();
+  using inside = new Netlink();
+  inside.apply(changeLink(LOOPBACK, { up: true }));
+}
+
+function refuseSharedParent({ networks }: Parts, { id }: NetworkRecord, parent: string): void {
+  const others = networks().filter((other) => other.driver === 'macvlan' && other.id !== id);
+  const other = others.find((one) => macvlanSettings(one).parent === parent);
+  if (other === undefined) return;
+  const name = ownParentName(other.id);
+  throw new EngineError('failed', `network ${name} is already using parent interface ${parent}`);
+}
+
+/** Makes an endpoint's link in its namespace. Returns its name there. */
+function addLink(
+  { background, dataRoot }: Parts,
+  network: NetworkRecord,
+  lease: Omit<Place, 'link'>,
+  netns: number,
+  isWayOut: boolean,
+): string {
+  const settings = macvlanSettings(network);
+  using route = new Netlink();
+  using inside = withNetns(netns, () => new Netlink());
+  const name = freeInterfaceName(inside);
+  const parent = ensureParent(route, settings, dataRoot);
+  const { mode, mtu } = settings;
+  route.apply(createMacvlan({ name, parent, mode, mac: lease.macAddress, netns, ...(mtu > 0 && { mtu }) }));
+  const { index } = getLink(inside, name);
+  try {
+    withNetns(netns, () => {
+      announceAddresses(name);
+      if (lease.ipv6 !== undefined) enableIPv6(name);
+    });
+    bringUp(inside, index);
+    inside.apply(...addressing(index, { ...lease, link: name }, isWayOut));
+    settleMac(background, netns, index, lease.macAddress);
+  } catch (error) {
+    inside.apply(deleteLink(index));
+    throw error;
+  }
+  return name;
+}
+
+const PATIENCE_MS = 20;
+const ATTEMPTS = 500;
+
+/**
+ * No two links over a parent may have the same hardware address, and that of a container that has just ended is there
+ * until the kernel has removed its namespace. Until then the link has an address of its own.
+ */
+function bringUp(inside: Netlink, index: number): void {
+  try {
+    inside.apply(changeLink(index, { up: true }));
+  } catch (error) {
+    if (!hasCode(error, 'EADDRINUSE')) throw error;
+    const own = macText(Buffer.concat([Buffer.from([0x02, 0x42]), randomBytes(4)]));
+    inside.apply(changeLink(index, { mac: own, up: true }));
+  }
+}
+
+/** Sets the hardware address, as soon as nobody else has it; the neighbours are told. */
+function settleMac(background: Background, netns: number, index: number, mac: string): void {
+  const inside = withNetns(netns, () => new Netlink());
+  const attempt = (left: number): void => {
+    if (left === 0 || isAddressSet(inside, index, mac)) inside[Symbol.dispose]();
+    else background.after(PATIENCE_MS, 'set a hardware address', { mac }, () => attempt(left - 1));
+  };
+  attempt(ATTEMPTS);
+}
+
+function isAddressSet(there: Netlink, index: number, mac: string): boolean {
+  try {
+    there.apply(changeLink(index, { mac }));
+    return true;
+  } catch (error) {
+    if (hasCode(error, 'EADDRINUSE')) return false;
+    if (hasCode(error, 'ENODEV')) return true; // it has left meanwhile
+    throw error;
+  }
+}
+
+/** Takes an endpoint's link from a namespace that stays: its address at once, itself where nobody waits for it. */
+function dropLink({ background }: Parts, place: Place, netns: number): void {
+  using inside = withNetns(netns, () => new Netlink());
+  const link = listAddresses(inside).find(({ ip }) => ip === place.ipAddress)?.link;
+  dropAddresses(inside, place);
+  if (link === undefined) return;
+  const held = openSync(`/proc/self/fd/${netns}`, 'r');
+  background.run('remove a link', { link: place.link }, async () => {
+    try {
+      using there = withNetns(held, () => new Netlink());
+      await there.applyInBackground(deleteLink(link));
+    } finally {
+      closeSync(held);
+    }
+  });
+}
+
+/** A parent that was made for the network; the machine's own stay. */
+function removeParent({ dataRoot, background }: Parts, parent: string): void {
+  using route = new Netlink();
+  if (!isOwnParent(route, parent, dataRoot)) return;
+  background.run('remove a link', { link: parent }, async () => {
+    using removal = new LinkRemoval();
+    await removal.remove(parent);
+  });
+}

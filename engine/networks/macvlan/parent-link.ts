@@ -1,0 +1,71 @@
+import { changeLink, createVeth, createVlan, deleteLink, findLink, getLink } from '../../host/network/links.ts';
+import type { Netlink } from '../../host/network/netlink.ts';
+import { EngineError, hasCode } from '../../lib/errors.ts';
+import { aliasOf } from '../drivers/link-owner.ts';
+import type { MacvlanSettings } from './settings.ts';
+
+const LOOPBACK = 1;
+const LAST_VLAN = 4094;
+
+/**
+ * The link beneath a network, by its index. Missing ones are made: of `eth0.50` the VLAN 50 on eth0, of an internal
+ * network a link that leads nowhere. Throws `failed` in dockerd's words.
+ */
+export function ensureParent(route: Netlink, { parent, isInternal }: MacvlanSettings, dataRoot: string): number {
+  const there = findLink(route, parent);
+  if (there !== undefined) {
+    if (there.index === LOOPBACK) {
+      throw new EngineError('failed', 'loopback interface is not a valid macvlan parent link');
+    }
+    if (!there.up && there.alias === aliasOf(dataRoot)) route.apply(changeLink(there.index, { up: true }));
+    return there.index;
+  }
+  if (isInternal) makeDeadEnd(route, parent);
+  else makeVlan(route, parent);
+  const { index } = getLink(route, parent);
+  try {
+    route.apply(changeLink(index, { up: true, alias: aliasOf(dataRoot) }));
+  } catch (error) {
+    route.apply(deleteLink(index));
+    throw error;
+  }
+  return index;
+}
+
+/** Whether this daemon has made the link. */
+export function isOwnParent(route: Netlink, name: string, dataRoot: string): boolean {
+  return findLink(route, name)?.alias === aliasOf(dataRoot);
+}
+
+/** A pair of which nobody uses the other end. A dummy would do, but not every kernel has them; a pair is needed anyway. */
+function makeDeadEnd(route: Netlink, name: string): void {
+  const other = `${name.slice(0, 13)}-x`;
+  route.apply(createVeth({ name, up: true, peer: { name: other } }));
+  route.apply(changeLink(getLink(route, other).index, { up: true }));
+}
+
+function makeVlan(route: Netlink, name: string): void {
+  const { link, id } = vlanOf(name);
+  const beneath = findLink(route, link);
+  if (beneath === undefined) {
+    throw new EngineError('failed', `-o parent interface does was not found on the host: ${link}`);
+  }
+  if (id < 1 || id > LAST_VLAN) {
+    throw new EngineError('failed', `vlan id must be between 1-${LAST_VLAN}, received: ${id}`);
+  }
+  try {
+    route.apply(createVlan({ name, parent: beneath.index, id }));
+  } catch (error) {
+    if (!hasCode(error, 'EOPNOTSUPP')) throw error;
+    throw new EngineError('failed', `failed to create ${name} vlan link: operation not supported`, { cause: error });
+  }
+}
+
+function vlanOf(name: string): { link: string; id: number } {
+  const [link = '', id, ...rest] = name.split('.');
+  if (id === undefined || rest.length > 0) {
+    throw new EngineError('failed', `invalid subinterface vlan name ${name}, example formatting is eth0.10`);
+  }
+  if (/^\d{1,9}$/.test(id)) return { link, id: Number(id) };
+  throw new EngineError('failed', `unable to parse a valid vlan id from: ${id} (ex. eth0.10 for vlan 10)`);
+}
