@@ -28,7 +28,7 @@ export function folderCycles(root: string): { folders: string[]; arrows: Arrow[]
 /** Each folder that imports values of another one. */
 export function arrowsOf(root: string): Arrow[] {
   const found = new Map<string, { from: string; to: string; files: string[] }>();
-  const packages = ['engine', 'client', 'cli', 'limiter', 'gateway'];
+  const packages = ['template', 'engine', 'client', 'cli', 'limiter', 'gateway'];
   const files = globSync(
     packages.map((name) => `${name}/**/*.ts`),
     { cwd: root, exclude: ['**/node_modules/**', '**/*.test.ts', '**/test-*.ts', 'gateway/{tests,clients}/**'] },

@@ -16,7 +16,7 @@ import { runTestFiles } from './test-files.ts';
 const root = dirname(import.meta.dirname);
 const noRoot = process.argv.includes('--no-root');
 const places = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
-const folders = ['engine', 'client', 'cli', 'limiter', 'gateway', 'tests', 'tools', 'bench'];
+const folders = ['template', 'engine', 'client', 'cli', 'limiter', 'gateway', 'tests', 'tools', 'bench'];
 
 const allFiles = globSync(
   folders.map((folder) => `${folder}/**/*.test.ts`),

@@ -1,3 +1,4 @@
+import { UsageError } from '../exit-codes.ts';
 import { visibleLines } from './escape.ts';
 import { tableText } from './table.ts';
 
@@ -30,13 +31,12 @@ export async function listTexts(listing: Listing, format: string | undefined): P
     ];
   }
   if (format === 'json') return rows.map((row) => JSON.stringify(row));
-  const { compileTemplate } = await import('../template/run.ts');
   const table = /^table\s+([^]*)$/.exec(format)?.[1];
   if (table === undefined) {
-    const line = compileTemplate(unescaped(format), valueText);
+    const line = await template(format, valueText);
     return rows.map((row) => line(row));
   }
-  const cells = compileTemplate(unescaped(table));
+  const cells = await template(table);
   const head = cells({ ...titles, Label: (name: string) => name.toUpperCase() }).split('\t');
   return [
     tableText(
@@ -60,8 +60,22 @@ export async function printObject(object: unknown, format: string): Promise<void
     console.log(JSON.stringify(object));
     return;
   }
-  const { compileTemplate } = await import('../template/run.ts');
-  console.log(compileTemplate(unescaped(format), valueText)(object));
+  console.log((await template(format, valueText))(object));
+}
+
+/** A template that is wrong is a wrong command line. */
+async function template(text: string, shown?: (value: string) => string): Promise<(value: unknown) => string> {
+  const { compileTemplate } = await import('@gantry/template/run.ts');
+  const { TemplateError } = await import('@gantry/template/error.ts');
+  const usage = <T>(work: () => T): T => {
+    try {
+      return work();
+    } catch (error) {
+      throw error instanceof TemplateError ? new UsageError(error.message) : error;
+    }
+  };
+  const filled = usage(() => compileTemplate(unescaped(text), shown));
+  return (value) => usage(() => filled(value));
 }
 
 /** Programs get the bytes unchanged; on a terminal, control characters are made visible. */

@@ -11,6 +11,8 @@ function container(Config: Record<string, string>): Container {
     name: 'web',
     imageName: 'busybox',
     imageId: 'sha256:fedcba9876543210',
+    path: 'sh',
+    args: ['-c', 'true'],
     config: { Labels: { who: 'me', where: 'here', 'io.x.y': '1' }, Env: ['FOO=a=b', 'FOOD=c', 'EMPTY='] },
     hostConfig: { LogConfig: { Type: 'json-file', Config } },
   } as unknown as Container;
@@ -26,7 +28,7 @@ test('log options choose labels, variables and the tag', async (t) => {
       { 'io.x.y': '1', FOO: 'a=b' },
     ],
     [{ 'env-regex': 'FOO|EMP' }, { FOO: 'a=b', FOOD: 'c', EMPTY: '' }],
-    [{ tag: '{{.Name}}/{{.ID}} {{ .ImageName }} {{.Other}}' }, { tag: 'web/0123456789ab busybox {{.Other}}' }],
+    [{ tag: '{{.Name}}/{{.ID}} {{ .ImageName | upper }}' }, { tag: 'web/0123456789ab BUSYBOX' }],
     [{ tag: '' }, {}],
   ];
   for (const [options, expected] of cases) {
@@ -52,6 +54,13 @@ test('they are written as dockerd 20.10 writes them: sorted, and with its escape
 
 test('nothing is written where nothing was chosen', () => {
   assert.equal(attributesText(container({})), '');
+});
+
+test('a tag that names what no container has is refused', () => {
+  assert.throws(() => checkAttributes(container({ tag: '{{.Nope}}' })), {
+    kind: 'invalid',
+    message: 'invalid tag: template: unknown field .Nope',
+  });
 });
 
 test('more than the shim takes is refused', () => {

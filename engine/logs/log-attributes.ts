@@ -1,7 +1,7 @@
 import type { Container } from '../containers/store.ts';
 import { EngineError } from '../lib/errors.ts';
 import { parsePattern } from '../lib/pattern.ts';
-import { tagOf } from './tag.ts';
+import { sortedByKey, tagOf } from './tag.ts';
 
 /** The shim takes no more. */
 const LIMIT_BYTES = 100 * 1024;
@@ -30,17 +30,18 @@ export function logAttributes(container: Container): Record<string, string> {
   return { ...extraAttributes(container), ...(tag !== '' && { tag }) };
 }
 
-/** The labels and variables that the log options `labels`, `env` and their `-regex` forms choose. */
+/** The labels and variables that the log options `labels`, `env` and their `-regex` forms choose, sorted as Go's maps are. */
 export function extraAttributes({ config, hostConfig }: Container): Record<string, string> {
   const options = hostConfig.LogConfig.Config;
   const variables = config.Env.map((variable): [string, string] => {
     const [key = '', ...value] = variable.split('=');
     return [key, value.join('=')];
   });
-  return {
+  const both = {
     ...chosen(Object.entries(config.Labels ?? {}), options['labels'], options['labels-regex']),
     ...chosen(variables, options['env'], options['env-regex']),
   };
+  return sortedByKey(both);
 }
 
 function chosen(entries: [string, string][], names = '', pattern = ''): Record<string, string> {

@@ -26,9 +26,9 @@ const refused: [Record<string, string>, RegExp][] = [
   [{ mode: 'lazy' }, /^logger: logging mode not supported: lazy$/],
   [{ 'max-buffer-size': '1m' }, /^logger: max-buffer-size option is only supported with 'mode=non-blocking'$/],
   [{ mode: 'non-blocking', 'max-buffer-size': 'x' }, /^error parsing option max-buffer-size: invalid size: 'x'$/],
-  [{ tag: '{{.Nope}}' }, /^invalid tag: '\{\{\.Nope\}\}' is none of \.ID, /],
-  [{ tag: 'a {{.ID}} {{' }, /^invalid tag: '\{\{'/],
-  [{ tag: '{{.ID | upper}}' }, /^invalid tag/],
+  [{ tag: 'a {{.ID}} {{' }, /^invalid tag: template: unclosed action$/],
+  [{ tag: '{{if .ID}}' }, /^invalid tag: template: \{\{if\}\} without \{\{end\}\}$/],
+  [{ 'labels-regex': 'a(' }, /^invalid labels-regex: 'a\('$/],
 ];
 for (const [options, message] of refused) {
   test(`${JSON.stringify(options)} is refused`, () => {

@@ -1,6 +1,7 @@
 import type { HostConfig, HostConfigBody } from '../containers/settings/host-config/host-config-schema.ts';
 import { bytesOf } from '../lib/bytes-of.ts';
 import { EngineError } from '../lib/errors.ts';
+import { parsePattern } from '../lib/pattern.ts';
 import { CACHE_OPTIONS, cacheIsDisabled } from './cache-options.ts';
 import type { LogOptions } from './driver.ts';
 import { logDriver } from './drivers.ts';
@@ -36,7 +37,13 @@ function checkOptions(name: string, options: LogOptions): void {
     const unknown = driver.unknown?.(key) ?? `unknown log opt '${key}' for ${driver.name} log driver`;
     throw new EngineError('invalid', unknown);
   }
+  for (const key of ['env-regex', 'labels-regex']) checkPattern(key, options[key]);
   driver.check?.(options);
+}
+
+/** Of every driver that knows it: dockerd says so at the start only, and of syslog, which makes no use of it, never. */
+function checkPattern(option: string, pattern = ''): void {
+  if (parsePattern(pattern) === undefined) throw new EngineError('invalid', `invalid ${option}: '${pattern}'`);
 }
 
 function checkDelivery(options: LogOptions): void {

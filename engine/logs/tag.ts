@@ -1,42 +1,67 @@
+import { hostname } from 'node:os';
+
+import { TemplateError } from '@gantry/template/error.ts';
+import { compileTemplate } from '@gantry/template/run.ts';
+
 import type { Container } from '../containers/store.ts';
 import { EngineError } from '../lib/errors.ts';
-
-/** What a tag may name, as in docker: methods and fields of what it knows of a container. */
-const FIELDS: Readonly<Record<string, (container: Container) => string>> = {
-  ID: ({ id }) => id.slice(0, 12),
-  FullID: ({ id }) => id,
-  ContainerID: ({ id }) => id,
-  Name: ({ name }) => name,
-  ContainerName: ({ name }) => `/${name}`,
-  ImageID: ({ imageId }) => imageId.slice(0, 12),
-  ImageFullID: ({ imageId }) => imageId,
-  ContainerImageID: ({ imageId }) => imageId,
-  ImageName: ({ imageName }) => imageName,
-  ContainerImageName: ({ imageName }) => imageName,
-  Command: (container) => commandOf(container),
-  ContainerEntrypoint: ({ path }) => path,
-  DaemonName: () => 'docker',
-};
-
-const ACTION = /\{\{\s*\.(\w+)\s*\}\}/g;
 
 /** The program with its arguments. */
 export function commandOf({ path, args }: Container): string {
   return [path, ...args].join(' ');
 }
 
-/** The tag that the options ask for, else `usual`. */
+/** The tag that the options ask for, else `usual`. Throws `invalid` for what this container has not. */
 export function tagOf(container: Container, usual: string): string {
   const written = container.hostConfig.LogConfig.Config['tag'] || usual;
-  return written.replaceAll(ACTION, (action, field: string) => FIELDS[field]?.(container) ?? action);
+  return refusing(() => compileTemplate(written)(namesOf(container)));
 }
 
-/** Throws `invalid` for a tag with anything but fields. */
+/** Throws `invalid` for a tag that is no template; what it names is looked for when there is a container. */
 export function checkTag(tag = ''): void {
-  for (const [written] of tag.matchAll(/\{\{[^]*?(\}\}|$)/g)) {
-    const field = /^\{\{\s*\.(\w+)\s*\}\}$/.exec(written)?.[1];
-    if (field === undefined || FIELDS[field] === undefined) {
-      throw new EngineError('invalid', `invalid tag: '${written}' is none of .${Object.keys(FIELDS).join(', .')}`);
-    }
+  refusing(() => compileTemplate(tag));
+}
+
+/** What a tag may name, as in docker: methods and fields of what it knows of a container. */
+function namesOf(container: Container): Readonly<Record<string, unknown>> {
+  const { id, name, imageId, imageName, path, args, config, createdAt } = container;
+  return {
+    ID: id.slice(0, 12),
+    FullID: id,
+    Name: name,
+    // Of the whole id, which begins with its kind, as by dockerd.
+    ImageID: imageId.slice(0, 12),
+    ImageFullID: imageId,
+    ImageName: imageName,
+    Command: commandOf(container),
+    DaemonName: 'docker',
+    get Hostname() {
+      return hostname();
+    },
+    Config: container.hostConfig.LogConfig.Config,
+    ContainerID: id,
+    ContainerName: `/${name}`,
+    ContainerEntrypoint: path,
+    ContainerArgs: args,
+    ContainerImageID: imageId,
+    ContainerImageName: imageName,
+    ContainerCreated: createdAt?.toString() ?? '',
+    ContainerEnv: config.Env,
+    // In the order of a map of Go's.
+    ContainerLabels: Object.fromEntries(Object.entries(config.Labels ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1))),
+  };
+}
+
+/** The order in which Go writes a map. */
+export function sortedByKey(map: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(map).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+function refusing<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof TemplateError)) throw error;
+    throw new EngineError('invalid', `invalid tag: ${error.message}`, { cause: error });
   }
 }

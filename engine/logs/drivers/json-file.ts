@@ -2,7 +2,6 @@ import { join } from 'node:path';
 
 import { bytesOf } from '../../lib/bytes-of.ts';
 import { EngineError } from '../../lib/errors.ts';
-import { parsePattern } from '../../lib/pattern.ts';
 import type { LogDriver, LogOptions } from '../driver.ts';
 import { attributesText } from '../log-attributes.ts';
 import { readLog } from '../log-file.ts';
@@ -46,10 +45,5 @@ function checkOptions(options: LogOptions): void {
   if (/^[1t]/i.test(compress) && (maxFiles < 2 || maxBytes === 0)) {
     throw new EngineError('invalid', 'compress cannot be true when max-file is less than 2 or max-size is not set');
   }
-  for (const key of ['env-regex', 'labels-regex']) checkPattern(key, options[key]);
   checkTag(options['tag']);
-}
-
-function checkPattern(option: string, pattern = ''): void {
-  if (parsePattern(pattern) === undefined) throw new EngineError('invalid', `invalid ${option}: '${pattern}'`);
 }

@@ -138,6 +138,7 @@ const gelfOptions: Options[] = [
   { tag: TAG, labels: 'com.example/who,missing', 'env-regex': 'COL|_UND' },
   { 'gelf-compression-type': 'zlib', 'gelf-compression-level': '9' },
   { 'gelf-compression-type': 'none' },
+  { 'labels-regex': 'o', env: 'COLOR', tag: '{{join (split .ImageName ":") "/"}} {{json .ContainerLabels}}' },
 ];
 for (const options of gelfOptions) {
   test(`gelf over UDP: ${JSON.stringify(options)}`, async () => {
@@ -166,6 +167,7 @@ test('gelf over TCP', async () => {
 const fluentdOptions: Options[] = [
   { labels: 'com.example/who', env: 'COLOR' },
   { 'fluentd-sub-second-precision': 'true', tag: 'docker.{{.Name}}' },
+  { 'labels-regex': '^com\\.', 'env-regex': 'COL|_UND', tag: '{{upper .Name}}.{{index .ContainerLabels "other"}}' },
 ];
 for (const options of fluentdOptions) {
   test(`fluentd: ${JSON.stringify(options)}`, async () => {
@@ -183,6 +185,7 @@ for (const options of fluentdOptions) {
 
 const splunkOptions: Options[] = [
   { env: 'COLOR', tag: TAG },
+  { labels: 'other', 'labels-regex': 'who$', 'env-regex': '^_', tag: '{{with .Name}}{{. | printf "%-9s|"}}{{end}}' },
   {
     'splunk-format': 'json',
     'splunk-gzip': 'true',

@@ -1,4 +1,4 @@
-import { UsageError } from '../exit-codes.ts';
+import { TemplateError } from './error.ts';
 
 /** An expression of a template: a value, or a function with arguments. */
 export type Expression =
@@ -36,8 +36,8 @@ export function parseTemplate(text: string): Node[] {
   return nodes;
 }
 
-function wrong(reason: string): UsageError {
-  return new UsageError(`template: ${reason}`);
+function wrong(reason: string): TemplateError {
+  return new TemplateError(reason);
 }
 
 /** `{{-` and `-}}` trim the blanks beside them. */

@@ -1,4 +1,4 @@
-import { UsageError } from '../exit-codes.ts';
+import { TemplateError } from './error.ts';
 import { goText } from './print.ts';
 
 type TemplateFunction = (...words: unknown[]) => unknown;
@@ -48,7 +48,7 @@ function lengthOf(value: unknown): number {
 function elementOf(value: unknown, key: unknown): unknown {
   if (Array.isArray(value) || typeof value === 'string') {
     const at = Number(key);
-    if (!(at >= 0 && at < value.length)) throw new UsageError(`template: index out of range: ${goText(key)}`);
+    if (!(at >= 0 && at < value.length)) throw new TemplateError(`index out of range: ${goText(key)}`);
     return value[at];
   }
   if (typeof value !== 'object' || value === null) return '';

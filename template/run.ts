@@ -1,4 +1,4 @@
-import { UsageError } from '../exit-codes.ts';
+import { TemplateError } from './error.ts';
 import { FUNCTIONS, isTrue } from './functions.ts';
 import { parseTemplate, type Control, type Expression, type Node } from './parse.ts';
 import { goText } from './print.ts';
@@ -78,7 +78,7 @@ function entriesOf(value: unknown): [unknown, unknown][] {
 function printable(expression: Expression, scope: Scope): unknown {
   const value = evaluate(expression, scope);
   if (value === undefined && expression.kind === 'field' && /^[A-Z]/.test(expression.path.at(-1)!)) {
-    throw new UsageError(`template: unknown field .${expression.path.join('.')}`);
+    throw new TemplateError(`unknown field .${expression.path.join('.')}`);
   }
   return value;
 }
@@ -90,14 +90,13 @@ function evaluate(expression: Expression, scope: Scope): unknown {
     case 'dot':
       return scope.dot;
     case 'variable':
-      if (!scope.variables.has(expression.name))
-        throw new UsageError(`template: undefined variable "${expression.name}"`);
+      if (!scope.variables.has(expression.name)) throw new TemplateError(`undefined variable "${expression.name}"`);
       return scope.variables.get(expression.name);
     case 'field':
       return expression.path.reduce(fieldOf, evaluate(expression.of, scope));
     case 'apply': {
       const method = evaluate(expression.of, scope);
-      if (typeof method !== 'function') throw new UsageError('template: a value is used as a function');
+      if (typeof method !== 'function') throw new TemplateError('a value is used as a function');
       return (method as (...words: unknown[]) => unknown)(...expression.words.map((word) => evaluate(word, scope)));
     }
     case 'call':
@@ -116,7 +115,7 @@ function call({ name, words }: Extract<Expression, { kind: 'call' }>, scope: Sco
     return last;
   }
   const known = FUNCTIONS.get(name);
-  if (known === undefined) throw new UsageError(`template: function "${name}" not defined`);
+  if (known === undefined) throw new TemplateError(`function "${name}" not defined`);
   return known(...words.map((word) => evaluate(word, scope)));
 }
 
