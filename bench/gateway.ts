@@ -31,7 +31,8 @@ const SHARE_OF_CORE = 0.25;
 
 const root = dirname(import.meta.dirname);
 
-type Contender = Readonly<{ name: string; port: number; status: number; budgets: readonly Budget[] }>;
+/** `pid`: of a gateway with one process. */
+type Contender = Readonly<{ name: string; port: number; status: number; budgets: readonly Budget[]; pid?: number }>;
 type Budget = Readonly<{ against: string; atLeast: number }>;
 
 const BARE = 'bare proxy on undici';
@@ -83,15 +84,14 @@ async function reportLatency(
   all: readonly Contender[],
   medians: ReadonlyMap<string, number>,
 ): Promise<void> {
-  const portOf = (name: string): number => all.find((one) => one.name === name)!.port;
+  const named = (name: string): Contender => all.find((one) => one.name === name)!;
   for (const [name, atMostMs] of [
     [MEMORY, 1.5],
     [REDIS, 3],
   ] as const) {
     const most = medians.get(name);
     if (most === undefined) continue;
-    const others = [NGINX, UPSTREAM].map((other) => ({ name: other, port: portOf(other) }));
-    const timed = [{ name, port: portOf(name), atMostMs }, ...others];
+    const timed = [{ ...named(name), atMostMs }, named(NGINX), named(UPSTREAM)];
     await compareLatency(client, `half of ${name}`, most / 2, CALLERS, timed);
   }
 }
@@ -123,27 +123,33 @@ async function startAll(folder: string, undo: AsyncDisposableStack): Promise<Con
   };
   await peer('bare-proxy.ts', bare);
   await peer('fastify-proxy.ts', pair);
-  const gateway = async (name: string, port: number, settings: object): Promise<void> => {
+  const gateway = async (name: string, port: number, settings: object): Promise<number> => {
     const file = join(folder, `${name}.json`);
     const all = { ...gatewaySettings(origin), listen: `127.0.0.1:${port}`, ...settings };
     await writeFile(file, JSON.stringify({ ...all, admin: { socket: '' } }));
-    await startNode(undo, [join(root, 'gateway', 'main.ts'), '--config', file], port);
+    return await startNode(undo, [join(root, 'gateway', 'main.ts'), '--config', file], port);
   };
   const [memory = 0, sqlite = 0, shared = 0, refusing = 0, refusingShared = 0, workers = 0] = ports;
   const inRedis = { kind: 'redis', url: redis.url, timeoutMs: 5000 };
   const nothing = { limits: { user: 0 } };
-  await gateway('memory', memory, {});
+  const memoryPid = await gateway('memory', memory, {});
   await gateway('sqlite', sqlite, { store: { kind: 'sqlite', path: join(folder, 'limits.db') } });
-  await gateway('redis', shared, { store: inRedis });
+  const redisPid = await gateway('redis', shared, { store: inRedis });
   await gateway('refusing', refusing, nothing);
   await gateway('refusing-redis', refusingShared, { ...nothing, store: { ...inRedis, prefix: 'nothing:' } });
   await gateway('workers', workers, { workers: 2, store: { ...inRedis, prefix: 'workers:' } });
   const toBare = (atLeast: number): Budget => ({ against: BARE, atLeast });
   return [
     { name: BARE, port: bare, status: 200, budgets: [] },
-    { name: MEMORY, port: memory, status: 200, budgets: [toBare(0.8), { against: PAIR, atLeast: 1.5 }] },
+    {
+      name: MEMORY,
+      port: memory,
+      status: 200,
+      budgets: [toBare(0.8), { against: PAIR, atLeast: 1.5 }],
+      pid: memoryPid,
+    },
     { name: 'gateway, SQLite', port: sqlite, status: 200, budgets: [toBare(0.75)] },
-    { name: REDIS, port: shared, status: 200, budgets: [toBare(0.6)] },
+    { name: REDIS, port: shared, status: 200, budgets: [toBare(0.6)], pid: redisPid },
     { name: 'gateway, refusing, memory', port: refusing, status: 403, budgets: [toBare(1.2)] },
     { name: 'gateway, refusing, Redis', port: refusingShared, status: 403, budgets: [toBare(1.2)] },
     { name: 'gateway, Redis, 2 workers', port: workers, status: 200, budgets: [] },
