@@ -236,6 +236,36 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'Remove one or more networks',
     load: async () => (await import('./resources/networks.ts')).removeNetworks,
   },
+  'plugin ls': {
+    section: 'Volumes and networks',
+    summary: 'List plugins',
+    load: async () => (await import('./resources/plugins.ts')).listPlugins,
+  },
+  'plugin inspect': {
+    section: 'Volumes and networks',
+    summary: 'Show everything about plugins',
+    load: async () => (await import('./resources/plugins.ts')).inspectPlugins,
+  },
+  'plugin install': {
+    section: 'Volumes and networks',
+    summary: 'Install a plugin from a registry and enable it',
+    load: async () => (await import('./resources/plugins.ts')).installPlugin,
+  },
+  'plugin enable': {
+    section: 'Volumes and networks',
+    summary: 'Enable a plugin',
+    load: async () => (await import('./resources/plugins.ts')).enablePlugin,
+  },
+  'plugin disable': {
+    section: 'Volumes and networks',
+    summary: 'Disable a plugin',
+    load: async () => (await import('./resources/plugins.ts')).disablePlugin,
+  },
+  'plugin rm': {
+    section: 'Volumes and networks',
+    summary: 'Remove one or more plugins',
+    load: async () => (await import('./resources/plugins.ts')).removePlugins,
+  },
   inspect: {
     section: 'Engine',
     summary: 'Show everything about containers, images, volumes or networks',
@@ -320,6 +350,19 @@ export const GROUPS: Readonly<Record<string, { summary: string; commands: Readon
       remove: 'network rm',
     },
   },
+  plugin: {
+    summary: 'The commands for plugins',
+    commands: {
+      disable: 'plugin disable',
+      enable: 'plugin enable',
+      inspect: 'plugin inspect',
+      install: 'plugin install',
+      ls: 'plugin ls',
+      list: 'plugin ls',
+      rm: 'plugin rm',
+      remove: 'plugin rm',
+    },
+  },
   system: { summary: 'The commands for the engine itself', commands: { events: 'events', info: 'info' } },
 };
 
@@ -329,7 +372,6 @@ export const NOT_YET: Readonly<Record<string, string>> = {
   node: 'There is no cluster yet.',
   service: 'There is no cluster yet.',
   stack: 'There is no cluster yet.',
-  plugin: 'There are no plugins yet.',
   prune:
     'Use lists and filters, such as: gantry rm $(gantry ps -aq -f status=exited), gantry rmi $(gantry images -qf dangling=true), gantry volume rm $(gantry volume ls -qf dangling=true)',
   df: 'gantry ps -as and gantry images show the sizes.',

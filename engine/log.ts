@@ -1,5 +1,7 @@
 import { pino, stdSerializers, type Logger } from 'pino';
 
+import { currentRequest } from './lib/request-id.ts';
+
 /** What waits for a disk with space, at most. */
 const WAITING_BYTES = 256 * 1024;
 
@@ -10,7 +12,13 @@ const WAITING_BYTES = 256 * 1024;
 export function openLog(level: string): Logger {
   const destination = pino.destination({ dest: 1, sync: true, maxLength: WAITING_BYTES });
   destination.on('error', () => undefined);
-  return pino({ level, serializers: { err: described } }, destination);
+  return pino({ level, serializers: { err: described }, mixin: ofRequest }, destination);
+}
+
+/** Every line says which request it is due to, if any. */
+function ofRequest(): object {
+  const request = currentRequest();
+  return request === undefined ? {} : { request };
 }
 
 /** Of a failure in undoing after another failure both are named. */

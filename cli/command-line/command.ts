@@ -14,7 +14,7 @@ export type Values = {
 export type Kind = keyof Values;
 
 /** What completion offers: names of objects, fixed words, or files. */
-export type Offers = 'container' | 'image' | 'volume' | 'network' | 'file' | readonly string[];
+export type Offers = 'container' | 'image' | 'volume' | 'network' | 'plugin' | 'file' | readonly string[];
 
 export type Flag<K extends Kind = Kind> = {
   readonly kind: K;

@@ -1,6 +1,7 @@
 import { list as listContainers } from '@gantry/client/containers.ts';
 import { listImages } from '@gantry/client/images.ts';
 import { listNetworks } from '@gantry/client/networks.ts';
+import { listPlugins } from '@gantry/client/plugins.ts';
 import { listVolumes } from '@gantry/client/volumes.ts';
 
 import { COMMANDS, findCommand, GROUPS } from '../commands.ts';
@@ -141,6 +142,11 @@ async function offered(offers: Offers | undefined, start: string, { connection }
     case 'volume':
       return matching(
         (await listVolumes(connection)).map(({ Name }) => Name),
+        start,
+      );
+    case 'plugin':
+      return matching(
+        (await listPlugins(connection)).map(({ PluginReference }) => PluginReference),
         start,
       );
     case 'network':

@@ -45,7 +45,9 @@ suite('an inspect that is answered at once', () => {
       const [short, usual] = [await ask(whole), await ask(whole, THE_LONG_WAY)];
 
       delete short.headers.date;
+      delete short.headers['x-request-id'];
       delete usual.headers.date;
+      delete usual.headers['x-request-id'];
       assert.deepEqual(short, usual);
     });
   }

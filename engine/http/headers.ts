@@ -1,3 +1,4 @@
+import { currentRequest } from '../lib/request-id.ts';
 import { VERSION } from '../version.ts';
 import type { ApiVersion } from './versions/api-version.ts';
 
@@ -16,11 +17,13 @@ export function engineHeaders(newest: ApiVersion): Headers {
   };
 }
 
-/** The same, with CORS headers if the operator has named an origin. */
+/** The same, with the name of the request, and CORS headers if the operator has named an origin. */
 export function answerHeaders(ofEngine: Headers, allowedOrigin: string): Headers {
-  if (allowedOrigin === '') return ofEngine;
+  const request = currentRequest();
+  const named = request === undefined ? ofEngine : { ...ofEngine, 'X-Request-Id': request };
+  if (allowedOrigin === '') return named;
   return {
-    ...ofEngine,
+    ...named,
     'Access-Control-Allow-Origin': allowedOrigin,
     'Access-Control-Allow-Headers': CORS_HEADERS,
     'Access-Control-Allow-Methods': CORS_METHODS,

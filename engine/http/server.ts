@@ -93,6 +93,7 @@ function newServer(
     serverFactory: (handler) => createServer(handler),
     rewriteUrl: (request) => rewriteUrl(request.method ?? 'GET', request.url ?? '/', versions),
     loggerInstance: log,
+    childLoggerFactory: (logger) => logger, // each line has the request's name anyway
     logController: new LogController({ disableRequestLogging: true }),
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: 2048 },
@@ -127,7 +128,11 @@ function addCommonHooks(http: FastifyInstance): void {
     if (request.method === 'OPTIONS') void reply.code(200).send();
     else done();
   });
-  http.addHook('onResponse', (request, _reply, done) => {
+  http.addHook('onResponse', (request, reply, done) => {
+    // Without the query: builds have secrets there.
+    const [path] = request.originalUrl.split('?');
+    const milliseconds = Math.round(reply.elapsedTime);
+    request.log.debug({ method: request.method, path, status: reply.statusCode, milliseconds }, 'answered');
     dropUnread(request.raw);
     done();
   });

@@ -8,6 +8,7 @@ import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
 import { Dockerd } from '@gantry/testing/dockerd.ts';
+import { gantry, said } from '@gantry/testing/own-client.ts';
 import { pluginConfig, putPlugin, writePlugin } from '@gantry/testing/plugins/plugin-files.ts';
 import { Registries } from '@gantry/testing/registries/registries.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
@@ -163,6 +164,8 @@ suite('managed plugins', { concurrency: false }, () => {
       `plugin already enabled: plugin ${KEPT}:latest is enabled`,
     ]);
     assert.deepEqual(await asked('delete', `/plugins/${KEPT}`), [500, `plugin ${KEPT}:latest is enabled`]);
+    const { body: info } = await engine.get<{ Plugins: { Volume: string[] } }>('/info');
+    assert.deepEqual(info.Plugins.Volume, ['local', `${KEPT}:latest`]);
     const made = await engine.post<Volume>('/volumes/create', { Name: 'data', Driver: KEPT });
     assert.equal(made.status, 201, made.raw.toString());
     assert.equal(made.body.Driver, `${KEPT}:latest`);
@@ -241,6 +244,29 @@ suite('managed plugins', { concurrency: false }, () => {
       assert.equal((await inspect(`${REGISTRY}/${name}`)).Active, false);
       assert.deepEqual(await asked('delete', `/plugins/${REGISTRY}/${name}`), [200, '']);
     }
+    await gone();
+  });
+
+  test('the command line installs, shows and removes plugins, and asks before one may do what it wants', async () => {
+    const name = `${REGISTRY}/kept`;
+    const declined = await gantry(engine, ['plugin', 'install', name], { stdin: 'n\n' });
+    assert.deepEqual([declined.code, (await engine.get<unknown[]>('/plugins')).body], [1, []]);
+    assert.match(declined.stderr, /- network: \[host\]\n - mount: \[\/etc\/hostname\]\n/);
+    assert.equal((await gantry(engine, ['plugin', 'install', name])).code, 1, 'nobody to ask');
+
+    assert.equal((await gantry(engine, ['plugin', 'install', name], { stdin: 'y\n' })).stdout, `${name}\n`);
+
+    const list = await said(engine, 'plugin', 'ls', '--format', '{{.Name}} {{.Description}} {{.Enabled}}');
+    assert.equal(list, `${name}:latest a plugin for tests true`);
+    assert.match(await said(engine, 'plugin', 'ls'), /^ID +NAME +DESCRIPTION +ENABLED\n[0-9a-f]{12} /);
+    assert.equal(await said(engine, 'plugin', 'inspect', '-f', '{{.Active}} {{.Tag}}', name), 'true latest');
+    assert.match((await gantry(engine, ['plugin', 'rm', name])).stderr, /is enabled/);
+    assert.equal(await said(engine, 'plugin', 'disable', name), name);
+    assert.equal(await said(engine, 'plugin', 'enable', '--timeout', '60', name), name);
+    assert.equal(await said(engine, 'plugin', 'rm', '-f', name), name);
+    assert.equal(await said(engine, 'plugin', 'install', '--disable', '--grant-all-permissions', name), name);
+    assert.equal(await said(engine, 'plugin', 'inspect', '-f', '{{.Active}}', name), 'false');
+    assert.equal(await said(engine, 'plugin', 'rm', name), name);
     await gone();
   });
 

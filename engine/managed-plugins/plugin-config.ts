@@ -2,6 +2,7 @@ import { Type, type Static, type TSchema } from 'typebox';
 import Schema from 'typebox/schema';
 
 import { EngineError } from '../lib/errors.ts';
+import type { Privilege } from './schema.ts';
 
 const Nullable = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 const Text = Nullable(Type.String());
@@ -58,8 +59,6 @@ export function parsePluginConfig(text: string): PluginConfig {
   const where = first?.instancePath || 'it';
   throw new EngineError('failed', `the configuration of the plugin is not valid: ${where} ${first?.message ?? ''}`);
 }
-
-export type Privilege = Readonly<{ Name: string; Description: string; Value: string[] }>;
 
 /** What a plugin may do beside what every container may: a user is shown it before the plugin is enabled. */
 export function privilegesOf(config: PluginConfig): Privilege[] {

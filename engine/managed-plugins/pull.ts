@@ -21,7 +21,8 @@ import type { Credentials } from '../registry/auth/credentials.ts';
 import { withRegistry } from '../registry/connection/session.ts';
 import { Repository } from '../registry/repository.ts';
 import { ARRIVING, pluginFolder, pluginsFolder } from './places.ts';
-import { parsePluginConfig, privilegesOf, type PluginConfig, type Privilege } from './plugin-config.ts';
+import { parsePluginConfig, privilegesOf, type PluginConfig } from './plugin-config.ts';
+import type { Privilege } from './schema.ts';
 import type { InstalledPlugins } from './store.ts';
 import { unpackRoot, type UnpackNeeds } from './unpack.ts';
 

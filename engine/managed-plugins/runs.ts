@@ -49,6 +49,13 @@ export class PluginRuns implements OwnPlugins, Disposable {
     return this.#installed.search(ref) !== undefined;
   }
 
+  names(type: string): string[] {
+    return this.#installed
+      .all()
+      .filter(({ config, isEnabled }) => isEnabled && isOfType(config, type))
+      .map(({ name }) => name);
+  }
+
   find(ref: string): OwnPlugin | undefined {
     const plugin = this.#installed.search(ref);
     if (plugin === undefined) return undefined;
@@ -96,4 +103,8 @@ function below(folder: string, path: string): string {
     throw error;
   }
   throw new EngineError('failed', `the plugin's path ${path} leads out of its files`);
+}
+
+function isOfType(config: string, type: string): boolean {
+  return (parsePluginConfig(config).Interface.Types ?? []).some((each) => each.startsWith(`docker.${type}/`));
 }

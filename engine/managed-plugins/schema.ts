@@ -17,6 +17,7 @@ export const PrivilegeWire = Type.Object({
   Description: Type.String(),
   Value: Type.Array(Type.String()),
 });
+export type Privilege = Static<typeof PrivilegeWire>;
 
 /** `Config` and `Manifest` as in the specification; from 1.25 on `Config` is what the registry has. */
 export const PluginWire = Type.Object({

@@ -20,6 +20,8 @@ const CALL_MS = 120_000;
 export type OwnPlugins = Readonly<{
   /** Where it listens, and under which name; undefined for none of these. Throws `notFound` for one that is disabled. */
   find(ref: string): OwnPlugin | undefined;
+  /** Those that are enabled and say that they are of this type, such as `volumedriver`. */
+  names(type: string): string[];
   /** Whether one of these is installed, also disabled. */
   has(ref: string): boolean;
 }>;
@@ -67,6 +69,11 @@ export class Plugins {
   /** Whether there is one of this name; nobody is asked yet. */
   has(name: string): boolean {
     return this.#own?.has(name) === true || findPlugin(this.#folders, name) !== undefined;
+  }
+
+  /** The names of the engine's own of one type, such as `volumedriver`. */
+  ownNames(type: string): string[] {
+    return this.#own?.names(type) ?? [];
   }
 
   /** The whole name of one that may be called by a shorter one. Throws `notFound` for one that is disabled. */

@@ -64,6 +64,7 @@ export function infoOf(engine: Needs): Info {
       ['Backing Filesystem', backingFilesystem(config.dataRoot)],
       ['Supports d_type', 'true'],
       ['Native Overlay Diff', 'true'],
+      ['userxattr', 'false'],
     ],
     Plugins: {
       Volume: engine.volumeDrivers.names,
@@ -72,6 +73,7 @@ export function infoOf(engine: Needs): Info {
       Log: [...LOG_DRIVERS],
     },
     Debug: config.debug,
+    NGoroutines: process.getActiveResourcesInfo().length, // what waits for something, as Go's do
     NFd: readdirSync('/proc/self/fd').length,
     SystemTime: engine.clock.now().toString(),
     LoggingDriver: config.logDriver,
@@ -110,7 +112,6 @@ function registryConfig({ insecureRegistries, registryMirrors }: Config): Info['
 /** What this engine has none of, in dockerd's words for that. */
 const NOT_HERE = {
   SystemStatus: null,
-  NGoroutines: 1,
   IndexServerAddress: 'https://index.docker.io/v1/',
   InitPath: '',
   InitSha1: '',

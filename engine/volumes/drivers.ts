@@ -19,7 +19,8 @@ export class VolumeDrivers {
   }
 
   get names(): string[] {
-    return [...this.#byName.keys(), ...this.#ofPlugins.keys()];
+    const own = this.#plugins?.ownNames('volumedriver') ?? [];
+    return [...new Set([...this.#byName.keys(), ...this.#ofPlugins.keys(), ...own])];
   }
 
   /** Throws `notFound`. An empty name means the default. */

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { Server as TlsServer } from 'node:tls';
 
 import { HangUps } from '../../host/hang-ups.ts';
+import { asRequest, REQUEST_ID_HEADER, requestId } from '../../lib/request-id.ts';
 import { rawRefusal } from '../headers.ts';
 import { serveUpgrades } from '../streams/upgrades.ts';
 import { COMPLETE, type ApiVersion } from '../versions/api-version.ts';
@@ -14,7 +15,9 @@ const FIRST_BYTE_TIMEOUT_MS = 60_000;
 const [KEEP_ALIVE_MS, PROBES] = [15_000, 9];
 
 /** Passes the requests of all connections to the listener. Returns the open connections. */
-export function serve(server: Server, listener: RequestListener, newest = COMPLETE): ReadonlySet<Socket> {
+export function serve(server: Server, answering: RequestListener, newest = COMPLETE): ReadonlySet<Socket> {
+  const listener: RequestListener = (request, response) =>
+    asRequest(requestId(request.headers[REQUEST_ID_HEADER]), () => answering(request, response));
   const open = new Set<Socket>();
   const hangUps = new HangUps();
   const isTls = isTlsServer(server);
