@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import { usage } from './config/flags.ts';
 import { ConfigError } from './config/read.ts';
 import { giveBackMemory, keepMemorySmall } from './host/memory.ts';
+import { passedSockets } from './host/passed-sockets.ts';
 import { shrinkWhenQuiet } from './host/quiet.ts';
 import { systemClock } from './lib/clock.ts';
 import { EngineError } from './lib/errors.ts';
@@ -42,6 +43,7 @@ async function main(): Promise<void> {
     process.on('SIGHUP', () => {
       if (daemon !== undefined) reload(daemon, flags, log);
     });
+    passedSockets(); // before anything is started that could inherit them
     hideNewFiles();
     spareFromOom();
     keepMemorySmall();

@@ -7,7 +7,8 @@ import { after, test } from 'node:test';
 
 import { readConfig } from '@gantry/gateway/config/read.ts';
 
-import { install, quoted, uninstall } from './install.ts';
+import { install, uninstall } from './install.ts';
+import { quoted } from './systemd-units.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'gantry-install-'));
 after(() => rmSync(root, { recursive: true }));

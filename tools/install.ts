@@ -1,12 +1,15 @@
 /**
- * Makes the gateway a service of systemd, or ends that: `./gantry install gateway`, `./gantry uninstall gateway`.
+ * Makes the engine or the gateway a service of systemd, or ends that: `./gantry install`, `./gantry uninstall gateway`.
  *
  * `--root FOLDER` writes below another root, such as that of an image, and starts nothing.
  */
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
+
+import { installEngine, uninstallEngine } from './install-engine.ts';
+import { InstallError, quoted, refuseForeign, write, type Machine } from './systemd-units.ts';
 
 const UNIT = '/etc/systemd/system/gantry-gateway.service';
 const CONFIG = '/etc/gantry/gateway.yaml';
@@ -23,17 +26,12 @@ admin: { socket: /run/gantry-gateway/admin.sock }
 
 const gantry = dirname(import.meta.dirname);
 
-/** What there is to be done, where there is no `--root`. */
-type Machine = Readonly<{ isRoot: boolean; hasSystemd: boolean; systemctl: (...args: string[]) => void }>;
-
-class InstallError extends Error {}
-
 if (import.meta.main) {
   try {
-    const [action = '', , ...args] = process.argv.slice(2);
+    const [action = '', name = '', ...args] = process.argv.slice(2);
     const { values } = parseArgs({ args, options: { root: { type: 'string' } } });
-    const says = action === 'install' ? install(values.root, thisMachine()) : uninstall(values.root, thisMachine());
-    console.log(says);
+    const [add, remove] = name === 'gateway' ? [install, uninstall] : [installEngine, uninstallEngine];
+    console.log((action === 'install' ? add : remove)(values.root, thisMachine()));
   } catch (error) {
     if (!(error instanceof InstallError || (error instanceof Error && 'code' in error))) throw error;
     console.error(`gantry: ${error.message}`);
@@ -66,7 +64,7 @@ export function install(root: string | undefined, { isRoot, hasSystemd, systemct
   }
   const unit = join(root ?? '/', UNIT);
   const config = join(root ?? '/', CONFIG);
-  refuseForeign(unit);
+  refuseForeign(unit, MARK);
   const isNew = !existsSync(config);
   if (isNew) write(config, CONFIG_EXAMPLE);
   write(unit, unitText());
@@ -86,18 +84,12 @@ export function uninstall(root: string | undefined, { isRoot, hasSystemd, system
   if (root === undefined && !isRoot) throw new InstallError('to remove a service needs root (or --root FOLDER)');
   const unit = join(root ?? '/', UNIT);
   if (!existsSync(unit)) return `there is no ${unit}`;
-  refuseForeign(unit);
+  refuseForeign(unit, MARK);
   const tellsSystemd = root === undefined && hasSystemd;
   if (tellsSystemd) systemctl('disable', '--now', SERVICE);
   rmSync(unit);
   if (tellsSystemd) systemctl('daemon-reload');
   return `removed: ${unit}; ${join(root ?? '/', CONFIG)} and /var/lib/gantry-gateway stay`;
-}
-
-function refuseForeign(unit: string): void {
-  if (existsSync(unit) && !readFileSync(unit, 'utf8').startsWith(MARK)) {
-    throw new InstallError(`${unit} was not written by Gantry, and stays as it is`);
-  }
 }
 
 /** The service has a user of its own, who has to reach the program. */
@@ -106,12 +98,6 @@ function refuseHidden(folder: string): void {
     if ((statSync(path).mode & 0o005) === 0o005) continue;
     throw new InstallError(`the service could not read ${folder}: ${path} is closed to others (move it to /opt, say)`);
   }
-}
-
-/** Whole or not at all is what systemd needs of it only at the next start; a half one is written again. */
-function write(file: string, text: string): void {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o755 });
-  writeFileSync(file, text, { mode: 0o644 });
 }
 
 function unitText(): string {
@@ -153,14 +139,4 @@ SystemCallArchitectures=native
 [Install]
 WantedBy=multi-user.target
 `;
-}
-
-/** As systemd reads a word of a command line: specifiers, variables and quotes mean themselves. */
-export function quoted(word: string): string {
-  const plain = word
-    .replaceAll('%', '%%')
-    .replaceAll('$', '$$$$')
-    .replaceAll('\\', '\\\\')
-    .replaceAll('"', String.raw`\"`);
-  return /^[\w@%+=:,./-]+$/.test(plain) ? plain : `"${plain}"`;
 }

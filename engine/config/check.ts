@@ -58,7 +58,7 @@ function checkHosts(settings: ConfigFile): void {
   refuseIf(settings.hosts.length === 0, 'at least one host is required');
   for (const text of settings.hosts) {
     const host = parseHost(text, tls);
-    if (host.kind === 'unix' || tls || settings['insecure-tcp'] || isLoopback(host.address)) continue;
+    if (host.kind !== 'tcp' || tls || settings['insecure-tcp'] || isLoopback(host.address)) continue;
     throw new EngineError(
       'invalid',
       `${text}: everyone who can reach TCP without TLS gets root; use --tlsverify, a loopback address, or --insecure-tcp`,

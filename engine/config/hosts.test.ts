@@ -18,7 +18,7 @@ for (const [text, tls, expected] of [
   });
 }
 
-for (const text of ['', 'unix://', '/run/a.sock', 'fd://', 'tcp://a:b', 'tcp://a:1:2', 'tcp://a:65536', 'npipe://x']) {
+for (const text of ['', 'unix://', '/run/a.sock', 'fd://3', 'tcp://a:b', 'tcp://a:1:2', 'tcp://a:65536', 'npipe://x']) {
   test(`"${text}" is no host`, () => {
     assert.throws(() => parseHost(text, false), /is not a host/);
   });

@@ -1,16 +1,19 @@
 import { EngineError } from '../lib/errors.ts';
 
 /** An address on which the daemon listens. */
-export type Host = Readonly<{ kind: 'unix'; path: string } | { kind: 'tcp'; address: string; port: number }>;
+export type Host = Readonly<
+  { kind: 'unix'; path: string } | { kind: 'tcp'; address: string; port: number } | { kind: 'passed' }
+>;
 
 const PLAIN_PORT = 2375;
 const TLS_PORT = 2376;
 
 /**
- * Reads `unix:///path` and `tcp://address:port` as dockerd does: the default address is loopback, the default port is
+ * Reads `unix:///path`, `tcp://address:port` and `fd://`, which are the sockets that systemd passes, as dockerd does: the default address is loopback, the default port is
  * docker's, and the kernel chooses port 0. Throws `invalid`.
  */
 export function parseHost(text: string, tls: boolean): Host {
+  if (text === 'fd://') return { kind: 'passed' };
   const [, path] = /^unix:\/\/(\/.+)$/s.exec(text) ?? [];
   if (path !== undefined) return { kind: 'unix', path };
   const match = /^tcp:\/\/(\[[0-9a-f:.%]+\]|[^:/[\]]*)(?::(\d{1,5}))?\/?$/i.exec(text);

@@ -22,7 +22,9 @@ const Runtime = Type.Object(
 /** Every setting of the daemon: the keys are those of the configuration file, which are dockerd's. */
 export const ConfigFile = Type.Object(
   {
-    hosts: strings('where to listen: unix:///path or tcp://address:port', ['unix:///run/gantry/gantry.sock']),
+    hosts: strings('where to listen: unix:///path, tcp://address:port, or fd:// for the sockets of systemd', [
+      'unix:///run/gantry/gantry.sock',
+    ]),
     'data-root': text('folder of the persistent state', '/var/lib/gantry'),
     'exec-root': text('folder of the state that ends with the machine', '/run/gantry'),
     pidfile: text('file for the process id of the daemon', '/run/gantry.pid'),

@@ -5,8 +5,9 @@ import { connect, type AddressInfo, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 
 import type { Config } from '../../config/daemon-config.ts';
-import { parseHost } from '../../config/hosts.ts';
+import { isLoopback, parseHost } from '../../config/hosts.ts';
 import { groupId } from '../../host/groups.ts';
+import { passedSockets, type PassedSocket } from '../../host/passed-sockets.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { makeFolders } from '../../lib/folders.ts';
 import { createServer } from '../../lib/node-http.ts';
@@ -47,9 +48,19 @@ export async function openListeners(
     if (host.kind === 'tcp')
       open.push(undo.use(await openTcp(config, host.address, host.port, tcpListener, underWay)).host);
   }
+  const passed = passedSockets();
+  const wantsAll = hosts.some(({ kind }) => kind === 'passed');
+  if (wantsAll && passed.length === 0) throw new EngineError('invalid', 'fd://: systemd has passed no sockets');
+  const paths = hosts.flatMap((host) => (host.kind === 'unix' ? [host.path] : []));
+  const taken = passed.filter(({ path }) => wantsAll || (path !== undefined && paths.includes(path)));
+  for (const socket of taken) {
+    const answering = socket.path === undefined ? tcpListener : listener;
+    open.push(undo.use(await openPassed(config, socket, answering, underWay)).host);
+  }
   // A socket's file is created last, so that all are open when it appears.
   for (const host of hosts) {
-    if (host.kind === 'unix') open.push(undo.use(await openUnix(config, host.path, listener, underWay)).host);
+    if (host.kind === 'unix' && !taken.some(({ path }) => path === host.path))
+      open.push(undo.use(await openUnix(config, host.path, listener, underWay)).host);
   }
   const parts = undo.move();
   return { hosts: open, [Symbol.asyncDispose]: async () => await parts.disposeAsync() };
@@ -66,8 +77,33 @@ async function openTcp(
   const connections = serve(server, config.tls ? listener : overPlainTcp(listener), apiVersionsOf(config).max);
   server.listen({ host: address, port, backlog: longestQueue() });
   await once(server, 'listening');
-  const bound = server.address() as AddressInfo;
-  const host = `tcp://${bound.family === 'IPv6' ? `[${bound.address}]` : bound.address}:${bound.port}`;
+  const host = tcpHost(server.address() as AddressInfo);
+  return { host, [Symbol.asyncDispose]: async () => await close(server, underWay, connections) };
+}
+
+function tcpHost({ family, address, port }: AddressInfo): string {
+  return `tcp://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+}
+
+/** One of systemd's: it listens already, and its file and its owner are systemd's matter. */
+async function openPassed(
+  config: Config,
+  { fd, path }: PassedSocket,
+  listener: RequestListener,
+  underWay: UnderWay,
+): Promise<Listening> {
+  const isPlainTcp = path === undefined && !config.tls;
+  const server = path === undefined && config.tls ? createTlsServer(config) : createServer(SERVER_OPTIONS);
+  const connections = serve(server, isPlainTcp ? overPlainTcp(listener) : listener, apiVersionsOf(config).max);
+  server.listen({ fd, backlog: longestQueue() });
+  await once(server, 'listening');
+  const bound = server.address();
+  const address = bound === null || typeof bound === 'string' ? '' : bound.address;
+  if (isPlainTcp && !config.insecureTcp && !isLoopback(address)) {
+    server.close();
+    throw new EngineError('invalid', `fd://: ${address} without TLS is for everyone; see --insecure-tcp`);
+  }
+  const host = path === undefined ? tcpHost(bound as AddressInfo) : `unix://${path}`;
   return { host, [Symbol.asyncDispose]: async () => await close(server, underWay, connections) };
 }
 

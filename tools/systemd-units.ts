@@ -1,0 +1,31 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+/** What there is to be done, where there is no `--root`. */
+export type Machine = Readonly<{ isRoot: boolean; hasSystemd: boolean; systemctl: (...args: string[]) => void }>;
+
+/** For the user; nothing has been done. */
+export class InstallError extends Error {}
+
+/** A unit that does not begin with this line is somebody else's. */
+export function refuseForeign(unit: string, mark: string): void {
+  if (existsSync(unit) && !readFileSync(unit, 'utf8').startsWith(mark)) {
+    throw new InstallError(`${unit} was not written by Gantry, and stays as it is`);
+  }
+}
+
+/** Whole or not at all is what systemd needs of it only at the next start; a half one is written again. */
+export function write(file: string, text: string): void {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o755 });
+  writeFileSync(file, text, { mode: 0o644 });
+}
+
+/** As systemd reads a word of a command line: specifiers, variables and quotes mean themselves. */
+export function quoted(word: string): string {
+  const plain = word
+    .replaceAll('%', '%%')
+    .replaceAll('$', '$$$$')
+    .replaceAll('\\', '\\\\')
+    .replaceAll('"', String.raw`\"`);
+  return /^[\w@%+=:,./-]+$/.test(plain) ? plain : `"${plain}"`;
+}
