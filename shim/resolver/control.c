@@ -190,6 +190,10 @@ static void hear(struct watch *watch, uint32_t events) {
     }
     at = end + 1;
   }
+  if (must_quit) { // the end of the process closes it, which tells the daemon
+    free(session);
+    return;
+  }
   session->filled = strlen(at);
   memmove(session->bytes, at, session->filled);
   if (session->filled == sizeof session->bytes - 1) close_session(session);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -112,7 +113,8 @@ static bool send_query(struct pending *one) {
   const struct upstream *upstream = &box->upstreams[one->server];
   one->fd = socket_for(box, upstream, one->by_tcp ? SOCK_STREAM : SOCK_DGRAM);
   if (one->fd < 0) return false;
-  one->id = (uint16_t)random();
+  // With the port it is all that keeps others from answering: no generator that can be foretold from what a server sees.
+  if (getrandom(&one->id, sizeof one->id, 0) != sizeof one->id) return false;
   put16(one->query + 2, one->id);
   one->filled = 0;
   bool connected = connect(one->fd, (const struct sockaddr *)&upstream->address, upstream->length) == 0;
@@ -126,6 +128,8 @@ static void attempt(struct pending *one) {
   for (;;) {
     if (one->fd >= 0) close(one->fd);
     one->fd = -1;
+    free(one->received); // of the server before
+    one->received = NULL;
     if (one->attempts >= one->client.box->upstream_count * ROUNDS) break;
     bool sent = send_query(one);
     one->attempts += 1;
@@ -185,8 +189,6 @@ static void received_by_tcp(struct pending *one, uint32_t events) {
   if (whole && fits(one, one->received + 2, get16(one->received))) {
     settle(one, one->received + 2, get16(one->received));
   } else if (whole || size <= 0) {
-    free(one->received);
-    one->received = NULL;
     attempt(one);
   }
 }
@@ -239,8 +241,6 @@ void expire_questions(void) {
   while (first != NULL && first->deadline <= now_ms) {
     struct pending *one = first;
     shun(&one->client.box->upstreams[one->server]);
-    free(one->received);
-    one->received = NULL;
     attempt(one);
   }
 }
