@@ -49,6 +49,10 @@ async function ask(address: PluginAddress, method: string, text: string, { clock
     request.destroy(new Error(`${method}: no answer within ${timeoutMs / 1000} seconds`)),
   );
   request.on('error', reject);
+  request.on('upgrade', ({ statusCode }, socket) => {
+    socket.destroy(); // nothing else would tell of the end of this request
+    reject(new Error(`${method}: it answers with status ${statusCode}`));
+  });
   request.end(text);
   return await promise;
 }

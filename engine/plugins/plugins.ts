@@ -15,6 +15,7 @@ const Failure = Type.Object({ Err: Type.Optional(Type.String()) });
 /** For a plugin that starts beside us, as in docker. */
 const PATIENCE_MS = 30_000;
 const CALL_MS = 120_000;
+const LONGEST_REASON = 1000;
 
 /** Plugins that the engine itself runs; they come before those of other programs. */
 export type OwnPlugins = Readonly<{
@@ -137,14 +138,19 @@ export class Plugins {
     }
     const read = readJson(text);
     const { Err = '' } = Schema.Check(Failure, read) ? read : {};
-    if (status !== 200) throw new EngineError('failed', `${method}: ${Err === '' ? text.trim() : Err}`);
-    if (Err !== '') throw new EngineError('failed', Err);
+    if (status !== 200) throw new EngineError('failed', `${method}: ${beginningOf(Err === '' ? text.trim() : Err)}`);
+    if (Err !== '') throw new EngineError('failed', beginningOf(Err));
     if (Schema.Check(answer, read)) return read;
     throw new EngineError(
       'failed',
       `${method}: plugin "${name}" answered what its protocol does not know: ${text.slice(0, 200)}`,
     );
   }
+}
+
+/** An answer may be a page, or more than anybody wants to read. */
+function beginningOf(text: string): string {
+  return text.length > LONGEST_REASON ? `${text.slice(0, LONGEST_REASON)}…` : text;
 }
 
 function readJson(text: string): unknown {
