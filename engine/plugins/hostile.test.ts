@@ -13,7 +13,8 @@ const MEGABYTE = Buffer.alloc(1 << 20, ' ');
 const HEAD = 'HTTP/1.1 200 OK\r\n';
 
 /** Writes the same for ever, as fast as it is taken. */
-function forEver(socket: Socket, bytes: Buffer | string): void {
+function forEver(socket: Socket, bytes: Buffer | string, first = ''): void {
+  socket.write(first);
   while (!socket.destroyed && socket.write(bytes)) continue;
   if (!socket.destroyed) socket.once('drain', () => forEver(socket, bytes));
 }
@@ -24,11 +25,7 @@ const plugins: readonly [what: string, answer: (socket: Socket) => void, told: R
   ['closes the connection', (socket) => socket.end(), /socket hang up/],
   ['answers no HTTP', (socket) => socket.end('SSH-2.0-OpenSSH_9.6\r\n'), /Parse Error/],
   ['never ends its head', (socket) => forEver(socket, 'X-More: and more\r\n'), /Parse Error/],
-  [
-    'has a head without end',
-    (socket) => void (socket.write(HEAD), forEver(socket, 'X-More: and more\r\n')),
-    /Header overflow/,
-  ],
+  ['has a head without end', (socket) => forEver(socket, 'X-More: and more\r\n', HEAD), /Header overflow/],
   ['says "go on" for ever', (socket) => forEver(socket, 'HTTP/1.1 100 Continue\r\n\r\n'), /no answer within 1 seconds/],
   [
     'changes the protocol',
@@ -46,14 +43,10 @@ const plugins: readonly [what: string, answer: (socket: Socket) => void, told: R
   ],
   [
     'answers a gigabyte',
-    (socket) => void (socket.write(`${HEAD}Content-Length: 1073741824\r\n\r\n`), forEver(socket, MEGABYTE)),
+    (socket) => forEver(socket, MEGABYTE, `${HEAD}Content-Length: 1073741824\r\n\r\n`),
     /more than 16777216 bytes/,
   ],
-  [
-    'answers without end',
-    (socket) => void (socket.write(`${HEAD}\r\n`), forEver(socket, MEGABYTE)),
-    /more than 16777216/,
-  ],
+  ['answers without end', (socket) => forEver(socket, MEGABYTE, `${HEAD}\r\n`), /more than 16777216/],
   ['is cut off', (socket) => socket.end(`${HEAD}Content-Length: 100\r\n\r\n{"Impl`), /aborted/],
   ['answers garbage', (socket) => socket.end(`${HEAD}\r\n\u0000\u0001{{{`), /answered what its protocol does not know/],
   [

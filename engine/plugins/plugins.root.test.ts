@@ -135,3 +135,38 @@ test('a daemon whose authorization plugin is not there does not start', () => {
 
   assert.deepEqual([status, stderr], [1, 'gantry daemon: plugin "nobody" not found\n']);
 });
+
+test('one that goes away or falls silent holds up nobody who copies, creates, lists or removes', async () => {
+  using place = mkdtempDisposableSync(join(tmpdir(), 'gantry-plugins-'));
+  const socketPath = join(place.path, 'kept.sock');
+  await using engine = await TestEngine.start({ flags: [`--plugin-folder=${place.path}`] });
+  const body = { HostConfig: { NetworkMode: 'none', Binds: ['data:/v'] } };
+  let id: string;
+  {
+    await using _plugin = await volumePlugin(socketPath, join(place.path, 'files'));
+    await engine.post('/volumes/create', { Name: 'data', Driver: 'kept' });
+    id = await engine.create(['true'], body);
+  }
+
+  // It mounts, and then says no more.
+  const silent = Promise.withResolvers<number>();
+  await using _silent = await TestPlugin.start(socketPath, ['VolumeDriver'], {
+    'VolumeDriver.Mount': () => ({ Err: 'no disk' }),
+    'VolumeDriver.Unmount': () => ({ Err: 'no disk' }),
+    'VolumeDriver.Path': async () => await silent.promise,
+    'VolumeDriver.Get': async () => await silent.promise,
+  });
+  const copied = await engine.get<Message>(`/containers/${id}/archive?path=/v`);
+  assert.deepEqual([copied.status, copied.body.message], [500, 'VolumeDriver.Mount: no disk']);
+  const { status } = await engine.post('/containers/create', {
+    Image: 'busybox',
+    ...body,
+    HostConfig: { Binds: ['data:/bin'] },
+  });
+  assert.equal(status, 500);
+  const { body: list } = await engine.get<{ Warnings: string[] }>('/volumes');
+  assert.match(list.Warnings.join(), /^data: plugin "kept" does not answer: .*no answer within 2 seconds$/);
+  assert.equal((await engine.get('/volumes/data')).status, 500);
+  assert.equal((await engine.delete(`/containers/${id}`)).status, 204);
+  silent.resolve(404);
+});

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 
 import { EngineError } from '../lib/errors.ts';
-import type { Plugin, Plugins } from '../plugins/plugins.ts';
+import type { CallLimits, Plugin, Plugins } from '../plugins/plugins.ts';
 import type { VolumeDriver, VolumeOptions } from './driver.ts';
 import type { Volume } from './store.ts';
 
@@ -21,8 +21,8 @@ const Got = Type.Object({
 });
 const Capabilities = Type.Object({ Capabilities: Type.Object({ Scope: Type.Optional(Type.String()) }) });
 
-/** A list of volumes is not held up by a plugin that has gone. */
-const SHORT = { patienceMs: 2000 };
+/** A list of volumes is not held up by a plugin that has gone, or does not answer. */
+const SHORT = { patienceMs: 2000, timeoutMs: 2000 };
 
 /** Volumes that a plugin keeps: its protocol is that of docker's volume plugins. */
 export class PluginVolumes implements VolumeDriver {
@@ -88,17 +88,17 @@ export class PluginVolumes implements VolumeDriver {
     await Promise.resolve();
   }
 
-  async #plugin(limits: { patienceMs?: number } = {}): Promise<Plugin> {
+  async #plugin(limits: CallLimits = {}): Promise<Plugin> {
     const plugin = await this.#plugins.get(this.name, 'VolumeDriver', limits);
-    this.#scope ??= await scopeOf(plugin);
+    this.#scope ??= await scopeOf(plugin, limits);
     return plugin;
   }
 }
 
 /** Older plugins do not know the question. */
-async function scopeOf(plugin: Plugin): Promise<'local' | 'global'> {
+async function scopeOf(plugin: Plugin, limits: CallLimits): Promise<'local' | 'global'> {
   try {
-    const { Scope = '' } = (await plugin.call('VolumeDriver.Capabilities', {}, Capabilities)).Capabilities;
+    const { Scope = '' } = (await plugin.call('VolumeDriver.Capabilities', {}, Capabilities, limits)).Capabilities;
     return Scope.toLowerCase() === 'global' ? 'global' : 'local';
   } catch (error) {
     if (error instanceof EngineError) return 'local';

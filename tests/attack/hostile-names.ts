@@ -97,7 +97,7 @@ function answer(query: Buffer, largest: number): Buffer {
   const how = dice.upTo(6);
   const parts = Array.from({ length: how === 0 ? 0 : 1 + dice.upTo(how === 1 ? 30 : 3) }, () => records(head.length));
   for (const at of [6, 8, 10]) word(dice.pick([0, 1, parts.length, 65_535])).copy(head, at);
-  let whole = Buffer.concat([head, ...parts]);
+  let whole: Buffer = Buffer.concat([head, ...parts]);
   if (how === 2) whole = Buffer.concat([whole, bytes(dice.upTo(4096))]);
   if (how === 3) whole = mutated(whole, head.length);
   return whole.subarray(0, largest);

@@ -11,7 +11,7 @@ import type { KeyLock } from '../../lib/key-lock.ts';
 import { networkOwner } from '../links/network-owner.ts';
 import { refuseUnclear } from '../runs/alive.ts';
 import { etcFilesOf } from '../runs/preparation/etc-files.ts';
-import { mountVolumes, unmountVolumes, type VolumeMountNeeds } from '../runs/preparation/volume-mounts.ts';
+import { mountVolumes, releaseVolumes, type VolumeMountNeeds } from '../runs/preparation/volume-mounts.ts';
 import type { Runs } from '../runs/runs.ts';
 import { isAlive } from '../state.ts';
 import type { Container, ContainerStore, MountPoint } from '../store.ts';
@@ -101,7 +101,7 @@ async function mountsOfUser(
   undo: AsyncDisposableStack,
 ): Promise<MountPoint[]> {
   const user = { id: `${id}-${newId()}`, mounts };
-  undo.defer(async () => await unmountVolumes(engine, user).done);
+  undo.defer(async () => await releaseVolumes(engine, user));
   return await mountVolumes(engine, user);
 }
 

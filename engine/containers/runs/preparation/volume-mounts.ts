@@ -1,9 +1,12 @@
 import type { Background, Task } from '../../../lib/background.ts';
+import { settlesWithin, type Clock } from '../../../lib/clock.ts';
 import type { VolumeDrivers } from '../../../volumes/drivers.ts';
 import type { VolumeStore } from '../../../volumes/store.ts';
 import type { Container, MountPoint } from '../../store.ts';
 
 export type VolumeMountNeeds = { background: Background; volumes: VolumeStore; volumeDrivers: VolumeDrivers };
+
+const RELEASE_SECONDS = 10;
 
 type Mounting = Pick<Container, 'id' | 'mounts'>;
 
@@ -31,6 +34,14 @@ export function unmountVolumes(engine: VolumeMountNeeds, { id, mounts }: Mountin
     }).done;
   });
   return { done: Promise.all(tasks).then(() => undefined) };
+}
+
+/**
+ * The same for work that a client waits for: for a driver that does not answer it waits 10 seconds, and tries on in the
+ * background.
+ */
+export async function releaseVolumes(engine: VolumeMountNeeds & { clock: Clock }, user: Mounting): Promise<void> {
+  await settlesWithin(unmountVolumes(engine, user).done, RELEASE_SECONDS, engine.clock);
 }
 
 /** None if its record cannot be read: then the container has it where it was made. */

@@ -5,11 +5,12 @@ import { readdir } from 'node:fs/promises';
 
 import { openDirectoryBeneath, openRoot } from '../../../host/files/openat.ts';
 import type { Layers } from '../../../layers/layers.ts';
+import type { Clock } from '../../../lib/clock.ts';
 import { EngineError, hasCode } from '../../../lib/errors.ts';
-import { mountVolumes, unmountVolumes, type VolumeMountNeeds } from '../../runs/preparation/volume-mounts.ts';
+import { mountVolumes, releaseVolumes, type VolumeMountNeeds } from '../../runs/preparation/volume-mounts.ts';
 import type { Container, MountPoint } from '../../store.ts';
 
-type Needs = VolumeMountNeeds & { layers: Layers };
+type Needs = VolumeMountNeeds & { clock: Clock; layers: Layers };
 
 /** Fills empty volumes with the image's files at their path, as docker does when a container is created. */
 export async function copyUpVolumes(engine: Needs, container: Container): Promise<void> {
@@ -22,7 +23,7 @@ export async function copyUpVolumes(engine: Needs, container: Container): Promis
   const root = undo.use(await engine.layers.mountOnHost(id));
   // What has nothing to be filled with is not mounted: a server that is away is an error of the start.
   const filled = wanted.filter(({ destination }) => isInside(root.path, destination));
-  undo.defer(async () => await unmountVolumes(engine, { id, mounts: filled }).done);
+  undo.defer(async () => await releaseVolumes(engine, { id, mounts: filled }));
   for (const { destination, source } of await mountVolumes(engine, { id, mounts: filled })) {
     if ((await readdir(source)).length === 0) await copyFolder(root.path, destination, source);
   }
