@@ -41,11 +41,15 @@ function expanded(word: string, variables: Variables, escape: string): Result {
   }
 }
 
+/** Each takes a piece of the stack. */
+const DEEPEST = 200;
+
 class Expansion {
   readonly #signs: readonly string[];
   readonly #variables: Variables;
   readonly #escape: string;
   #at = 0;
+  #depth = 0;
 
   constructor(word: string, variables: Variables, escape: string) {
     this.#signs = Array.from(word);
@@ -55,6 +59,14 @@ class Expansion {
 
   /** Reads to the end, or behind `stop`. */
   upTo(stop: string | undefined): Result {
+    if (this.#depth >= DEEPEST) throw invalid(`more than ${DEEPEST} substitutions in each other`);
+    this.#depth += 1;
+    const result = this.#collected(stop);
+    this.#depth -= 1;
+    return result;
+  }
+
+  #collected(stop: string | undefined): Result {
     const collected = new Words();
     for (;;) {
       const sign = this.#next();
