@@ -5,6 +5,7 @@ import type { WantedEndpoint } from '../../networks/endpoints/sandbox.ts';
 import { isPredefinedName, networkModeOf, networkOfMode } from '../../networks/mode.ts';
 import type { Networks } from '../../networks/networks.ts';
 import type { EndpointSettings } from '../../networks/schema.ts';
+import { parseLink } from '../links/links.ts';
 import type { NetworkingConfig } from '../schema.ts';
 import type { Attachment, Container } from '../store.ts';
 
@@ -58,6 +59,11 @@ export function checkSettings(name: string, { IPAMConfig, Aliases, Links }: Endp
   if (!isPredefinedName(name)) {
     refuseIf(IPv4Address !== '' && parseIp(IPv4Address)?.family !== 4, `invalid IPv4 address: ${IPv4Address}`);
     refuseIf(IPv6Address !== '' && parseIp(IPv6Address)?.family !== 6, `invalid IPv6 address: ${IPv6Address}`);
+    for (const ip of LinkLocalIPs ?? []) {
+      refuseIf(parseIp(ip) === undefined, `Invalid link-local IP address: [${ip}]`);
+      refuseIf(!isLinkLocal(ip), `invalid link local IP address: ${ip}`);
+    }
+    for (const link of Links ?? []) parseLink(link);
     return [];
   }
   refuseIf(
@@ -74,6 +80,10 @@ export function checkSettings(name: string, { IPAMConfig, Aliases, Links }: Endp
       : ['Link-local addresses count on user defined networks only. Discarded.']),
     ...((Links ?? []).length === 0 ? [] : ['Links of an endpoint count on user defined networks only. Discarded.']),
   ];
+}
+
+function isLinkLocal(ip: string): boolean {
+  return ip.startsWith('169.254.') || /^fe[89ab][0-9a-f]:/i.test(ip);
 }
 
 /** The settings of a client as they are stored, before the container has been in the network. */
@@ -114,6 +124,7 @@ export function wantedEndpoints({ attachments, hostConfig }: Container): WantedE
       ref: networkId === '' || isPredefinedName(name) ? name : networkId,
       ip: ipam?.IPv4Address,
       ip6: ipam?.IPv6Address,
+      linkLocal: ipam?.LinkLocalIPs ?? [],
       mac: macAddress,
     }),
   );

@@ -14,6 +14,7 @@ import { portRequest } from '../runs/preparation/namespaces.ts';
 import { isAlive } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';
 import { attachedName, attachmentOf, checkSettings, withOwnNames } from './attachments.ts';
+import { leaveLostNetwork } from './lost-networks.ts';
 import { holderOf, servedOf, usesResolver } from './served.ts';
 
 export type ConnectNeeds = NetworkNeeds & { config: Config; containers: ContainerStore; locks: KeyLock };
@@ -55,21 +56,55 @@ export async function connectContainer(
       ip: settings.IPAMConfig?.IPv4Address,
       ip6: settings.IPAMConfig?.IPv6Address,
       mac: settings.MacAddress,
+      linkLocal: settings.IPAMConfig?.LinkLocalIPs ?? [],
     },
     { within, request: portRequest(container), commit: () => attach(network.id) },
   );
-  addHostsAddresses(engine.config, container, addressesOf(endpoint));
   const { networks } = engine;
-  if (!usesResolver(networks.endpointsOf(id))) return;
-  if (!networks.dns.isServed(id)) useResolver(engine.config, container);
-  await networks.dns.serve(servedOf(engine, engine.containers.find(id), holderOf(container.state.pid)));
+  const isFirst = !networks.dns.isServed(id);
+  if (usesResolver(networks.endpointsOf(id))) {
+    try {
+      await tellNames(engine, id, container.state.pid);
+    } catch (error) {
+      // Without its names the network is of no use, and the client is told that it is not there.
+      const commit = (): void => restoreAttachments(engine.containers, container);
+      leaveRunning(engine, endpoint, { within, request: portRequest(container), commit });
+      tellNamesLater(engine, id, container.state.pid);
+      throw error;
+    }
+    if (isFirst) useResolver(engine.config, container);
+  }
+  addHostsAddresses(engine.config, container, addressesOf(endpoint));
+}
+
+function restoreAttachments(containers: ContainerStore, { id, attachments }: Container): void {
+  containers.change(id, (current) => ({ ...current, attachments }));
+}
+
+async function tellNames(engine: ConnectNeeds, id: string, pid: number): Promise<void> {
+  await engine.networks.dns.serve(servedOf(engine, engine.containers.find(id), holderOf(pid)));
+}
+
+/** When it is to be told at all: the resolver takes it up as soon as it is there again. */
+function tellNamesLater(engine: ConnectNeeds, id: string, pid: number): void {
+  const { dns } = engine.networks;
+  if (usesResolver(engine.networks.endpointsOf(id))) {
+    dns.change(servedOf(engine, engine.containers.find(id), holderOf(pid)));
+  } else {
+    dns.forget(id);
+  }
 }
 
 /**
- * Takes a container out of a network. `force` makes no difference: nothing but the records can be in the way here.
+ * Takes a container out of a network; `isForced`: also out of one that is gone.
  * Specification, endpoint 55.
  */
-export async function disconnectContainer(engine: ConnectNeeds, wanted: Wanted): Promise<void> {
+export async function disconnectContainer(
+  engine: ConnectNeeds,
+  wanted: Wanted & { isForced?: boolean },
+): Promise<void> {
+  const isNamed = wanted.container !== '';
+  if (isNamed && wanted.isForced === true && (await leaveLostNetwork(engine, wanted))) return;
   const { network, id } = found(engine, wanted);
   using _lock = await engine.locks.hold(id);
   const container = engine.containers.find(id);
@@ -89,7 +124,13 @@ export async function disconnectContainer(engine: ConnectNeeds, wanted: Wanted):
   leaveRunning(engine, endpoint, { within, request: portRequest(container), commit: detach });
   dropHostsAddresses(engine.config, container, addressesOf(endpoint));
   if (!engine.networks.dns.isServed(id)) return;
-  await engine.networks.dns.serve(servedOf(engine, engine.containers.find(id), holderOf(container.state.pid)));
+  try {
+    await tellNames(engine, id, container.state.pid);
+  } catch (error) {
+    // It has left all the same.
+    if (!(error instanceof EngineError)) throw error;
+    tellNamesLater(engine, id, container.state.pid);
+  }
 }
 
 /** Throws `forbidden` for the network `host`. */

@@ -21,7 +21,11 @@ export const attachmentRoutes =
     http.post('/networks/:ref/disconnect', {
       schema: { params: NetworkRef, body: DisconnectBody },
       handler: async ({ params, body }, reply) => {
-        await disconnectContainer(engine, { network: params.ref, container: body.Container ?? '' });
+        await disconnectContainer(engine, {
+          network: params.ref,
+          container: body.Container ?? '',
+          isForced: body.Force ?? false,
+        });
         return await reply.code(200).send();
       },
     });

@@ -4,8 +4,9 @@ import type { Config } from '../../config/daemon-config.ts';
 import { hasCode } from '../../lib/errors.ts';
 import type { Served, Upstream } from '../../networks/dns/served.ts';
 import type { Endpoint } from '../../networks/endpoints/endpoint.ts';
-import { isPredefinedName } from '../../networks/mode.ts';
+import { isDefaultNetwork, isPredefinedName, networkModeOf } from '../../networks/mode.ts';
 import type { Networks } from '../../networks/networks.ts';
+import { parseLink } from '../links/links.ts';
 import { isAlive } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';
 import { withOwnNames } from './attachments.ts';
@@ -26,7 +27,10 @@ export function servedOf(engine: Needs, container: Container, { pid, netns }: Ho
   const { id, name, attachments } = container;
   const endpoints = engine.networks.endpointsOf(id);
   const user = endpoints.filter(({ networkName }) => !isPredefinedName(networkName));
-  const links = user.flatMap(({ networkName }) => attachments[networkName]?.links ?? []);
+  const links = [
+    ...user.flatMap(({ networkName }) => attachments[networkName]?.links ?? []),
+    ...(isDefaultNetwork(networkModeOf(container.hostConfig.NetworkMode)) ? [] : (container.hostConfig.Links ?? [])),
+  ];
   return {
     containerId: id,
     pid,
@@ -41,8 +45,8 @@ export function servedOf(engine: Needs, container: Container, { pid, netns }: Ho
         names: [name, ...namesIn(container, networkName)],
       })),
     links: links.map((link) => {
-      const [target = '', alias = target] = link.split(':');
-      return { alias, target: targetOf(engine.containers, target) };
+      const { ref, alias } = parseLink(link);
+      return { alias, target: targetOf(engine.containers, ref) };
     }),
     upstreams: endpoints.some((endpoint) => leadsOut(engine.networks, endpoint))
       ? upstreamsOf(engine.config, container)

@@ -8,7 +8,7 @@ import { cidrText } from '../addresses/cidr.ts';
 import { PlaceLeases } from '../addresses/place-leases.ts';
 import type { Joined, WantedPlace, Within } from '../drivers/driver.ts';
 import { addressesOf, type Endpoint, type Place } from '../endpoints/endpoint.ts';
-import { addressing, enableIPv6, freeInterfaceName } from '../endpoints/interfaces.ts';
+import { addressing, enableIPv6, freeInterfaceName, needsIPv6 } from '../endpoints/interfaces.ts';
 import type { BridgeSettings } from './bridge-settings.ts';
 import { disposeSandbox, type Sandbox, type Sandboxes } from './ready-sandboxes.ts';
 import type { BridgeRules } from './ruleset.ts';
@@ -54,8 +54,8 @@ export class Bridge {
     undo.defer(() => disposeSandbox(sandbox));
     if (!this.#parts.isStockOwn) this.#attach(sandbox.port.index);
     const place = { ...lease, link: sandbox.port.name };
-    if (place.ipv6 !== undefined) withNetns(sandbox.netns, () => enableIPv6('eth0'));
-    this.#address(sandbox, place);
+    if (needsIPv6(place, wanted)) withNetns(sandbox.netns, () => enableIPv6('eth0'));
+    this.#address(sandbox, place, { leadsOut: true, ...wanted });
     undo.move();
     sandbox.inside[Symbol.dispose](); // it would keep the namespace alive
     return { netns: sandbox.netns, place };
@@ -75,8 +75,8 @@ export class Bridge {
     this.#configurePort(port);
     const eth = getLink(inside, peer.name).index;
     const place = { ...lease, link: name };
-    if (place.ipv6 !== undefined) withNetns(netns, () => enableIPv6(peer.name));
-    this.#address({ inside, eth0: eth, port: { index: port, name } }, place, false);
+    if (needsIPv6(place, wanted)) withNetns(netns, () => enableIPv6(peer.name));
+    this.#address({ inside, eth0: eth, port: { index: port, name } }, place, { leadsOut: false, ...wanted });
     undo.move();
     return place;
   }
@@ -107,12 +107,16 @@ export class Bridge {
     this.#parts.route.apply(changeLink(port, { hairpin: true, isolated: !this.settings.allowsTraffic }));
   }
 
-  #address({ inside, eth0, port }: Pick<Sandbox, 'inside' | 'eth0' | 'port'>, place: Place, leadsOut = true): void {
+  #address(
+    { inside, eth0, port }: Pick<Sandbox, 'inside' | 'eth0' | 'port'>,
+    place: Place,
+    { leadsOut, linkLocal }: { leadsOut: boolean } & WantedPlace,
+  ): void {
     const { isInternal, mtu } = this.settings;
     const { macAddress: mac } = place;
     inside.apply(
       changeLink(eth0, { mac, up: true, ...(!this.#parts.isStockOwn && { mtu }) }),
-      ...addressing(eth0, place, leadsOut && !isInternal),
+      ...addressing(eth0, place, { leadsOut: leadsOut && !isInternal, linkLocal }),
       // Tells the neighbours, which may know another owner of the address; of IPv4 each has its hardware address.
       ...(place.ipv6 === undefined ? [] : [changeLink(eth0, { mac })]),
     );

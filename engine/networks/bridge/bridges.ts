@@ -7,6 +7,7 @@ import { legacyFilterLayout } from '../../host/network/iptables.ts';
 import { LinkRemoval } from '../../host/network/link-removal.ts';
 import { listLinks } from '../../host/network/links.ts';
 import { Netlink } from '../../host/network/netlink.ts';
+import { RuleMonitor } from '../../host/network/rule-monitor.ts';
 import type { Background } from '../../lib/background.ts';
 import { EngineError, refuseIf } from '../../lib/errors.ts';
 import type { Joined, WantedPlace, Within } from '../drivers/driver.ts';
@@ -44,6 +45,7 @@ export class Bridges implements Disposable {
   /** For all networks but the default one, which has a stock of its own; made when the first is used. */
   #stock: Sandboxes | undefined;
   #ofDefault: { networkId: string; stock: Sandboxes } | undefined;
+  #monitor: RuleMonitor | undefined;
   // The state of the legacy tables when our rules were last seen there.
   #legacyLayout: string | undefined;
 
@@ -75,6 +77,7 @@ export class Bridges implements Disposable {
     }
     this.#bringBack(known);
     this.#firewall.write();
+    this.#monitor = new RuleMonitor(() => this.#restoreRules());
     // Of creations and removals that were cut off.
     const names = new Set(networks.map(({ name }) => name));
     for (const name of ownBridges(known, this.#settings.dataRoot)) if (!names.has(name)) this.#removeLink(name);
@@ -197,6 +200,7 @@ export class Bridges implements Disposable {
     this.#ofDefault = undefined;
     this.#stock?.[Symbol.dispose]();
     this.#stock = undefined;
+    this.#monitor?.[Symbol.dispose]();
     this.#ports[Symbol.dispose]();
     this.#firewall[Symbol.dispose]();
     this.#removal[Symbol.dispose]();
@@ -236,6 +240,11 @@ export class Bridges implements Disposable {
     for (const [networkId, endpoints] of Map.groupBy(attached, (endpoint) => endpoint.networkId)) {
       this.#bridges.get(networkId)?.reattach(endpoints, links);
     }
+  }
+
+  /** Another program has changed rules: those that are missing now are written again. */
+  #restoreRules(): void {
+    this.#settings.background.run('restore the packet rules', {}, () => this.#firewall.verify());
   }
 
   #removeLink(name: string): void {

@@ -60,7 +60,9 @@ export class Firewall implements Disposable {
     if (generation === this.#known) return;
     const { networks } = this.#state();
     const has = (family: Family): boolean =>
-      this.#nft.list(`list chain ${NFT_FAMILY[family]} ${this.#table} forward`) !== undefined;
+      this.#nft
+        .list(`list chain ${NFT_FAMILY[family]} ${this.#table} forward`)
+        ?.some(({ rule }) => rule !== undefined) === true;
     if (!familiesIn(networks).every(has)) {
       this.write();
       return;

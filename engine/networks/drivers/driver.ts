@@ -10,6 +10,8 @@ export type WantedPlace = Readonly<{
   ip6?: string;
   /** Default: made from the address. */
   mac?: string;
+  /** More addresses, which count on the link alone. */
+  linkLocal?: readonly string[];
 }>;
 
 /** `netns` is an open file descriptor that belongs to the caller; undefined: the machine's own namespace. */

@@ -11,7 +11,9 @@ import {
 import { listLinks } from '../../host/network/links.ts';
 import type { Message, Netlink } from '../../host/network/netlink.ts';
 import type { Family } from '../../lib/ip-address.ts';
+import type { WantedPlace } from '../drivers/driver.ts';
 import { addressesOf, type Place } from './endpoint.ts';
+import { isSix } from './ports.ts';
 
 /** The first of `eth0`, `eth1`, … that the socket's namespace does not have. */
 export function freeInterfaceName(inside: Netlink): string {
@@ -22,9 +24,19 @@ export function freeInterfaceName(inside: Netlink): string {
 const ANYWHERE: Readonly<Record<Family, string>> = { 4: '0.0.0.0', 6: '::' };
 
 /** Gives a link its addresses, and where it leads out the default routes over the gateways. */
-export function addressing(link: number, place: Place, leadsOut: boolean): Message[] {
+export function addressing(
+  link: number,
+  place: Place,
+  { leadsOut, linkLocal = [] }: { leadsOut: boolean; linkLocal?: readonly string[] },
+): Message[] {
   const six = place.ipv6 === undefined ? [] : addressAndRoute(link, place.ipv6, 6, leadsOut);
-  return [...addressAndRoute(link, place, 4, leadsOut), ...six];
+  const more = linkLocal.map((ip) => addAddress({ link, ip, prefixLength: isSix(ip) ? 64 : 16 }));
+  return [...addressAndRoute(link, place, 4, leadsOut), ...six, ...more];
+}
+
+/** Whether an interface has to have IPv6. */
+export function needsIPv6({ ipv6 }: Pick<Place, 'ipv6'>, { linkLocal = [] }: WantedPlace): boolean {
+  return ipv6 !== undefined || linkLocal.some(isSix);
 }
 
 type Addressed = Readonly<{ ipAddress: string; prefixLength: number; gateway: string }>;

@@ -73,7 +73,7 @@ export async function openSandbox(engine: NetworkNeeds, request: SandboxRequest)
 export type Entry = Readonly<{ network: NetworkRecord; driver: NetworkDriver; wanted: WantedPlace }>;
 
 /** Finds the network of an endpoint, and checks whether it can give the wanted place. */
-export function entryOf(networks: Networks, { ref, ip, ip6, mac }: WantedEndpoint): Entry | undefined {
+export function entryOf(networks: Networks, { ref, ip, ip6, mac, linkLocal }: WantedEndpoint): Entry | undefined {
   const network = networks.forEndpoint(ref);
   if (network === undefined) return undefined;
   checkPlace(network, 4, ip);
@@ -81,6 +81,7 @@ export function entryOf(networks: Networks, { ref, ip, ip6, mac }: WantedEndpoin
   const wanted = {
     ip: ip || undefined,
     ip6: ip6 || undefined,
+    linkLocal,
     mac: mac === undefined || mac === '' ? undefined : checkedMac(mac),
   };
   return { network, driver: networks.driverOf(network), wanted };

@@ -19,6 +19,7 @@ import {
   dropAddresses,
   enableIPv6,
   freeInterfaceName,
+  needsIPv6,
 } from '../endpoints/interfaces.ts';
 import { LOOPBACK, prepareNetns } from '../endpoints/namespace.ts';
 import type { NetworkRecord } from '../store.ts';
@@ -50,7 +51,7 @@ export function macvlanDriver(parts: Parts): NetworkDriver {
   const place = (network: NetworkRecord, wanted: WantedPlace, netns: number, leadsOut: boolean): Place => {
     using undo = new DisposableStack();
     const lease = leasesOf(network).take(wanted, undo);
-    const link = addLink(parts, network, lease, netns, leadsOut);
+    const link = addLink(parts, network, lease, { netns, leadsOut, ...wanted });
     undo.move();
     return { ...lease, link };
   };
@@ -117,9 +118,9 @@ function addLink(
   { background, dataRoot }: Parts,
   network: NetworkRecord,
   lease: Omit<Place, 'link'>,
-  netns: number,
-  isWayOut: boolean,
+  wanted: WantedPlace & { netns: number; leadsOut: boolean },
 ): string {
+  const { netns } = wanted;
   const settings = macvlanSettings(network);
   using route = new Netlink();
   using inside = withNetns(netns, () => new Netlink());
@@ -131,10 +132,10 @@ function addLink(
   try {
     withNetns(netns, () => {
       announceAddresses(name);
-      if (lease.ipv6 !== undefined) enableIPv6(name);
+      if (needsIPv6(lease, wanted)) enableIPv6(name);
     });
     bringUp(inside, index);
-    inside.apply(...addressing(index, { ...lease, link: name }, isWayOut));
+    inside.apply(...addressing(index, { ...lease, link: name }, wanted));
     settleMac(background, netns, index, lease.macAddress);
   } catch (error) {
     inside.apply(deleteLink(index));
