@@ -186,6 +186,14 @@ suite('managed plugins', { concurrency: false }, () => {
     process.kill(pid!, 'SIGKILL');
     await until(async () => (await processesOf(plugin)).some((other) => other !== pid));
     assert.deepEqual(await statusOf('data'), before);
+    const [next] = await processesOf(plugin);
+    const { stdout: shim } = await execute('pgrep', ['-nf', `gantry-shim --id ${plugin}`]);
+    process.kill(Number(shim), 'SIGKILL');
+    await until(async () => {
+      const processes = await processesOf(plugin);
+      return processes.length === 1 && processes[0] !== next;
+    });
+    assert.deepEqual(await statusOf('data'), before);
     const file = join(engine.dataRoot, 'plugins', plugin, 'rootfs/data/data/file');
     await until(async () => await Promise.resolve(readFileSync(file, 'utf8') === 'hello\n'));
     assert.deepEqual(await asked('post', `/plugins/${KEPT}/disable`), [500, `plugin ${KEPT}:latest is in use`]);
