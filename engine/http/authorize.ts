@@ -3,11 +3,12 @@ import type { TLSSocket } from 'node:tls';
 
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
+import { EngineError } from '../lib/errors.ts';
 import type { Authorization, AuthorizedRequest } from '../plugins/authorization.ts';
 import { errorStatus } from './errors.ts';
 import { rawBodyOf } from './streams/body.ts';
 
-/** As in docker: what is larger a plugin does not see. */
+/** As in docker, the most that a plugin is shown. Who could add blanks to a request would hide it from the plugin. */
 const LARGEST_BODY = 1024 * 1024;
 
 /**
@@ -48,13 +49,19 @@ function requestOf(request: FastifyRequest): AuthorizedRequest {
     method: raw.method ?? '',
     uri: request.originalUrl,
     headers: textHeaders(raw.headersDistinct),
-    body: hasSecrets ? undefined : withinLimit(rawBodyOf(raw)),
+    body: hasSecrets ? undefined : wholeBody(raw),
     certificates: certificate === undefined ? [] : [certificate.toString()],
   };
 }
 
 function isTls(socket: Socket): socket is TLSSocket {
   return 'encrypted' in socket;
+}
+
+function wholeBody(raw: FastifyRequest['raw']): Buffer | undefined {
+  const body = rawBodyOf(raw);
+  if (body === undefined || body.length < LARGEST_BODY) return body;
+  throw new EngineError('forbidden', `a body of ${body.length} bytes is more than authorization plugins are shown`);
 }
 
 function withinLimit(body: Buffer | undefined): Buffer | undefined {

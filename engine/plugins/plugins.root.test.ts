@@ -136,6 +136,24 @@ test('a daemon whose authorization plugin is not there does not start', () => {
   assert.deepEqual([status, stderr], [1, 'gantry daemon: plugin "nobody" not found\n']);
 });
 
+test('what is too large to be shown to an authorization plugin is refused', async () => {
+  using place = mkdtempDisposableSync(join(tmpdir(), 'gantry-plugins-'));
+  await using plugin = await TestPlugin.start(join(place.path, 'judge.sock'), ['authz'], {
+    'AuthZPlugin.AuthZReq': () => ({ Allow: true }),
+    'AuthZPlugin.AuthZRes': () => ({ Allow: true }),
+  });
+  const flags = [`--plugin-folder=${place.path}`, '--authorization-plugin=judge'];
+  await using engine = await TestEngine.start({ flags });
+  const asked = plugin.calls.length;
+
+  const body = { Image: 'busybox', HostConfig: { Privileged: true }, Labels: { hides: ' '.repeat(1024 * 1024) } };
+  const { status, body: said } = await engine.post<Message>('/containers/create', body);
+
+  assert.equal(status, 403);
+  assert.match(said.message, /^a body of \d+ bytes is more than authorization plugins are shown$/);
+  assert.equal(plugin.calls.length, asked);
+});
+
 test('one that goes away or falls silent holds up nobody who copies, creates, lists or removes', async () => {
   using place = mkdtempDisposableSync(join(tmpdir(), 'gantry-plugins-'));
   const socketPath = join(place.path, 'kept.sock');
