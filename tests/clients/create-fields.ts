@@ -121,7 +121,7 @@ export const hostConfigFields: Readonly<Record<string, readonly Probe[]>> = {
   StorageOpt: [value({ size: '1g' }, undefined, 'refused as a bad parameter'), value({ odd: '1' })],
   Tmpfs: [value({ '/t': 'exec,size=1m' }, 'grep " /t " /proc/mounts | cut -d" " -f4'), value({ t: '' })],
   UTSMode: [value('host'), value('odd')],
-  UsernsMode: [value('host'), value('odd', undefined, 'refused at once')],
+  UsernsMode: ['host', 'private', 'odd'].map((given) => value(given, 'cat /proc/self/uid_map')),
   ShmSize: [value(3 * MB, 'df -k /dev/shm | tail -1'), value(-1)],
   Sysctls: [value({ 'net.ipv4.ip_forward': '1' }, 'cat /proc/sys/net/ipv4/ip_forward')],
   Runtime: [value('runc'), value('odd')],

@@ -29,10 +29,9 @@ export function checkHostConfig(hostConfig: HostConfig, { usesCgroups2, cgroupDr
   wantedCapabilities({ add: hostConfig.CapAdd, drop: hostConfig.CapDrop, privileged: hostConfig.Privileged });
 }
 
-function checkModes({ RestartPolicy, UsernsMode, IpcMode, ConsoleSize, Tmpfs }: HostConfig): void {
+function checkModes({ RestartPolicy, IpcMode, ConsoleSize, Tmpfs }: HostConfig): void {
   checkRestartPolicy(RestartPolicy);
   refuseIf(!/^(private|shareable|host|none|container:.+)$/s.test(IpcMode), `invalid IPC mode: ${IpcMode}`);
-  refuseIf(!['', 'host'].includes(UsernsMode), `invalid user namespace mode: ${UsernsMode}`);
   refuseIf(
     ConsoleSize.some((size) => size < 0 || size > 65_535),
     `invalid console size: ${ConsoleSize.join('x')}`,

@@ -23,7 +23,6 @@ const refused: [HostConfigBody, RegExp][] = [
   [{ Ulimits: [{ Name: 'nofile', Soft: 20, Hard: 10 }] }, /soft limit must be less/],
   [{ RestartPolicy: { Name: 'sometimes' } }, /invalid restart policy/],
   [{ RestartPolicy: { Name: 'always', MaximumRetryCount: 3 } }, /maximum retry count/],
-  [{ UsernsMode: 'private' }, /user namespace mode/],
   [{ Tmpfs: { tmp: '' } }, /must be absolute/],
   [{ ExtraHosts: ['nohost'] }, /add-host/],
   [{ CapAdd: ['FLY'] }, /unknown capability/],
