@@ -1,7 +1,7 @@
 import { Type, type Static, type TSchema } from 'typebox';
-import Schema from 'typebox/schema';
 
 import { EngineError } from '../lib/errors.ts';
+import { lazyCheck } from '../lib/lazy-check.ts';
 import type { Privilege } from './schema.ts';
 
 const Nullable = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
@@ -44,7 +44,7 @@ const PluginConfig = Type.Object({
 });
 export type PluginConfig = Readonly<Static<typeof PluginConfig>>;
 
-const checked = Schema.Compile(PluginConfig);
+const checked = lazyCheck(PluginConfig);
 
 /** Throws `failed` for what is no configuration of a plugin. */
 export function parsePluginConfig(text: string): PluginConfig {
