@@ -1,5 +1,5 @@
 import type { BytePath } from '../../host/files/openat.ts';
-import { BLOCK_BYTES, type EntryType, type Segment } from '../tar/tar-header.ts';
+import { BLOCK_BYTES, TYPE_FLAGS, type EntryType, type Segment } from '../tar/tar-header.ts';
 
 /** An entry to write: names of any length and any bytes, owners and sizes of any height. */
 export type NewEntry = Readonly<{
@@ -18,16 +18,6 @@ export type NewEntry = Readonly<{
   /** The parts of a sparse file that are stored. */
   segments?: readonly Segment[];
 }>;
-
-const FLAGS: Readonly<Record<EntryType, string>> = {
-  file: '0',
-  link: '1',
-  symlink: '2',
-  charDevice: '3',
-  blockDevice: '4',
-  directory: '5',
-  fifo: '6',
-};
 const OCTAL_7 = 0o7777777;
 const OCTAL_11 = 0o77777777777;
 
@@ -103,7 +93,7 @@ function ustarBlock(entry: NewEntry, sizeBytes: number): Buffer {
     octal(block, 329, 8, major);
     octal(block, 337, 8, minor);
   }
-  return finished(block, FLAGS[type]);
+  return finished(block, TYPE_FLAGS[type]);
 }
 
 type Numbers = Pick<NewEntry, 'mode' | 'uid' | 'gid' | 'sizeBytes' | 'mtimeSeconds'>;

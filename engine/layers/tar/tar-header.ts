@@ -6,6 +6,17 @@ export const BLOCK_BYTES = 512;
 /** The type of a tar entry. The content of `skip` is ignored. */
 export type EntryType = 'file' | 'link' | 'symlink' | 'charDevice' | 'blockDevice' | 'directory' | 'fifo';
 
+/** The type flag of an entry that is written. */
+export const TYPE_FLAGS: Readonly<Record<EntryType, string>> = {
+  file: '0',
+  link: '1',
+  symlink: '2',
+  charDevice: '3',
+  blockDevice: '4',
+  directory: '5',
+  fifo: '6',
+};
+
 export type Segment = { offset: number; bytes: number };
 
 /** One member of an archive, with the values of its extended headers. */

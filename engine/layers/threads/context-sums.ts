@@ -2,19 +2,10 @@ import { createHash, type Hash } from 'node:crypto';
 
 import { readable } from '../../host/files/openat.ts';
 import { innerPath } from '../tar/entry-names.ts';
-import type { EntryType, TarEntry } from '../tar/tar-header.ts';
+import { TYPE_FLAGS, type EntryType, type TarEntry } from '../tar/tar-header.ts';
 import type { TarSink } from '../tar/tar-reader.ts';
 import type { ContextEntry } from './archive-messages.ts';
 
-const FLAGS: Readonly<Record<EntryType, string>> = {
-  file: '0',
-  link: '1',
-  symlink: '2',
-  charDevice: '3',
-  blockDevice: '4',
-  directory: '5',
-  fifo: '6',
-};
 const TYPES: Readonly<Record<EntryType, ContextEntry['type']>> = {
   file: 'file',
   link: 'file',
@@ -43,7 +34,7 @@ export function beginSum(entry: Sum): Hash {
   const { name, type, fullMode, uid, gid, sizeBytes, linkPath, major, minor, xattrs, owners = NAMELESS } = entry;
   const hash = createHash('sha256');
   const add = (text: string): Hash => hash.update(text, 'latin1');
-  add(`name${name}mode${fullMode}uid${uid}gid${gid}size${sizeBytes}typeflag${FLAGS[type]}linkname${linkPath}`);
+  add(`name${name}mode${fullMode}uid${uid}gid${gid}size${sizeBytes}typeflag${TYPE_FLAGS[type]}linkname${linkPath}`);
   add(`uname${owners.user}gname${owners.group}devmajor${major}devminor${minor}`);
   for (const [key, value] of xattrs.toSorted(([a], [b]) => (a < b ? -1 : 1))) add(key).update(value);
   return hash;
