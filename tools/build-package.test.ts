@@ -67,7 +67,9 @@ const answer = await fetch(\`http://127.0.0.1:\${port}/\`);
 server.close();
 
 const caller = () => callerFrom({ kind: 'anonymous', address: '192.0.2.1' });
-const handler = limitFetch(new RateLimiter(), { endpoint: () => hello, caller }, () => new Response('hello'));
+const other = new RateLimiter();
+const get = other.endpoint({ name: 'GET /' });
+const handler = limitFetch(other, { endpoint: () => get, caller }, () => new Response('hello'));
 const response = await handler(new Request('http://host/'));
 
 const used = 'x-ratelimit-used';
