@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 
+import type { RunCaches } from './build/run-caches.ts';
 import type { Config } from './config/daemon-config.ts';
 import type { HealthChecks } from './containers/health/checks.ts';
 import type { Runs } from './containers/runs/runs.ts';
@@ -54,6 +55,8 @@ export type Engine = Readonly<{
   layers: Layers;
   /** Of files, out of containers and into them. */
   copies: Copies;
+  /** Folders that steps of builds share. */
+  runCaches: RunCaches;
   images: ImageStore;
   /** From registries, shared by all pulls. */
   layerDownloads: LayerDownloads;

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Logger } from 'pino';
 
 import { removeBuilds } from './build/recovery.ts';
+import { RunCaches } from './build/run-caches.ts';
 import type { Config } from './config/daemon-config.ts';
 import { LiveConfig } from './config/live-config.ts';
 import { healthParts } from './containers/health/parts.ts';
@@ -150,6 +151,7 @@ function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDis
     archives: undo.use(new Archives(background)),
     deliveries: undo.use(new Deliveries({ background, clock, log })),
     copies: undo.use(new Copies(background, ofImages.layers.writable.directory)),
+    runCaches: undo.use(new RunCaches({ background, live, log })),
     runtimes: new Runtimes(config),
     ...ofEvents,
     ...ofContainers.parts,

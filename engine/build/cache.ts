@@ -1,6 +1,7 @@
 import type { RunConfig } from '../images/configuration/run-config.ts';
 import { runConfigOf } from '../images/configuration/run-config.ts';
 import type { Image, ImageStore } from '../images/store.ts';
+import type { CacheSources } from './cache-sources.ts';
 
 /**
  * Earlier steps: the newest child of an image that was made with the same settings and the same command. After the first
@@ -9,25 +10,34 @@ import type { Image, ImageStore } from '../images/store.ts';
 export class StepCache {
   readonly #images: ImageStore;
   readonly #isOff: boolean;
+  readonly #sources: CacheSources | undefined;
   #isOver = false;
 
-  constructor(images: ImageStore, { isOff }: { isOff: boolean }) {
+  /** With `sources`, only what they came from counts of the images here. */
+  constructor(images: ImageStore, { isOff, sources }: { isOff: boolean; sources: CacheSources | undefined }) {
     this.#images = images;
     this.#isOff = isOff;
+    this.#sources = sources;
   }
 
-  /** `parentId`: undefined for what begins with nothing. */
-  find(parentId: string | undefined, config: RunConfig): Image | undefined {
+  /** `parent`: undefined for what begins with nothing. */
+  find(parent: Image | undefined, config: RunConfig): Image | undefined {
     if (this.#isOff || this.#isOver) return undefined;
-    const found = this.#images
+    const local = this.#local(parent?.id, config);
+    const isTrusted = this.#sources === undefined || (local !== undefined && this.#sources.cameFrom(local));
+    const found = isTrusted ? local : this.#sources.next(parent, config);
+    this.#isOver = found === undefined;
+    return found;
+  }
+
+  #local(parentId: string | undefined, config: RunConfig): Image | undefined {
+    return this.#images
       .childrenOf(parentId)
       .filter(({ wireContainerConfig }) => isSame(runConfigOf(wireContainerConfig), config))
       .reduce<Image | undefined>(
         (best, image) => (best === undefined || isNewer(image, best) ? image : best),
         undefined,
       );
-    this.#isOver = found === undefined;
-    return found;
   }
 }
 

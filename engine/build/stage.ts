@@ -10,6 +10,7 @@ import { EngineError } from '../lib/errors.ts';
 import { shortId } from '../lib/ids.ts';
 import type { BuildArgs } from './build-args.ts';
 import type { Build } from './build.ts';
+import { CacheSources } from './cache-sources.ts';
 import { StepCache } from './cache.ts';
 import type { BuildOutput } from './output.ts';
 import { copyStep } from './steps/copy-step.ts';
@@ -34,7 +35,9 @@ export class StageState {
     this.index = index;
     this.output = output;
     this.args = build.args.forStage();
-    this.cache = new StepCache(build.engine.images, { isOff: !build.options.usesCache });
+    const { usesCache, cacheFrom } = build.options;
+    const sources = cacheFrom.length === 0 ? undefined : new CacheSources(build.engine, cacheFrom);
+    this.cache = new StepCache(build.engine.images, { isOff: !usesCache, sources });
   }
 
   get config(): RunConfig {
@@ -54,7 +57,7 @@ export class StageState {
 
   /** Whether an earlier build has made this step. */
   takeFromCache(config: RunConfig): boolean {
-    const found = this.cache.find(this.image?.id, config);
+    const found = this.cache.find(this.image, config);
     if (found === undefined) return false;
     this.output.text(' ---> Using cache\n');
     this.goOn(found);

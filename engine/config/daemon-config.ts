@@ -60,6 +60,8 @@ export type Config = Readonly<{
   /** Of containers that name none; empty: the driver's. */
   cgroupParent: string;
   liveRestore: boolean;
+  /** Of all caches of `RUN --mount` together. */
+  buildCacheBytes: number;
   shutdownTimeoutSeconds: number;
 }>;
 
@@ -108,6 +110,7 @@ export function toConfig(file: ConfigFile): Config {
     cgroupDriver: chosenCgroupDriver(file) ?? usualCgroupDriver(),
     cgroupParent: file['cgroup-parent'],
     liveRestore: file['live-restore'],
+    buildCacheBytes: file['build-cache-size'],
     shutdownTimeoutSeconds: file['shutdown-timeout'],
   });
 }

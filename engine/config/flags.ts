@@ -50,6 +50,7 @@ const FLAGS: Readonly<Record<string, Flag>> = {
   'exec-opt': { key: 'exec-opts', kind: 'list' },
   'cgroup-parent': { key: 'cgroup-parent', kind: 'text' },
   'live-restore': { key: 'live-restore', kind: 'flag' },
+  'build-cache-size': { key: 'build-cache-size', kind: 'number' },
   'shutdown-timeout': { key: 'shutdown-timeout', kind: 'number' },
 };
 const TRUE = /^(1|t|true)$/i;

@@ -103,6 +103,11 @@ export const ConfigFile = Type.Object(
     'cgroup-parent': text(
       'cgroup of containers that name none: a path, or with systemd a slice; empty: /gantry or system.slice',
     ),
+    'build-cache-size': Type.Integer({
+      default: 10 * 2 ** 30,
+      minimum: 0,
+      description: 'bytes that the caches of RUN --mount=type=cache may have together',
+    }),
     'live-restore': flag('let containers run when the daemon ends', true),
     'shutdown-timeout': Type.Integer({
       default: 15,

@@ -210,6 +210,8 @@ export const rows: readonly BuildRow[] = [
     query: 'buildargs=x',
     differs: { why: 'the words of another reader of JSON', status: 400, says: 'error reading build args' },
   },
+  { why: 'RUN on nothing', file: 'FROM scratch\nRUN true' },
+  { why: 'RUN on settings alone', file: 'FROM scratch\nENV A=b\nRUN true' },
   { why: 'FROM scratch alone', file: 'FROM scratch' },
   { why: 'settings of nothing', file: 'FROM scratch\nENV A=b\nCMD ["x"]' },
   { why: 'a file of nothing', file: 'FROM scratch\nCOPY a.txt /\nWORKDIR /w', files: FILES },

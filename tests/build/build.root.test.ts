@@ -54,4 +54,26 @@ suite('a build', { concurrency: false }, () => {
       assert.deepEqual(await seen(engine, row), await seen(dockerd.api, row));
     }
   });
+
+  test('takes steps of images that are named as a cache, and of no others, as in dockerd', async () => {
+    const file = 'FROM busybox\nLABEL a=from\nCOPY x /from\nRUN echo from >/from2\nCMD ["x"]\n';
+    const context = (more = ''): Buffer => contextOf({ Dockerfile: file + more, x: 'x' });
+    const said = async (api: Api): Promise<unknown> => {
+      const answers = [];
+      answers.push(await told(api, await build(api, 't=from:1', context())));
+      const { raw } = await api.get('/images/from:1/get');
+      await api.delete('/images/from:1');
+      await api.post('/images/load?quiet=1', raw);
+      const from = (name: string): string => `cachefrom=${encodeURIComponent(JSON.stringify([name]))}`;
+      answers.push(
+        await told(api, await build(api, from('nothing:1'), contextOf({ Dockerfile: 'FROM busybox\nLABEL b=none' }))),
+      );
+      answers.push(await told(api, await build(api, from('from:1'), context())));
+      answers.push(await told(api, await build(api, from('from:1'), context('LABEL more=here'))));
+      answers.push(await told(api, await build(api, from('busybox'), context())));
+      return answers;
+    };
+
+    assert.deepEqual(await said(engine), await said(dockerd.api));
+  });
 });

@@ -67,6 +67,29 @@ suite('builds', { concurrency: false }, () => {
     assert.match(other, /changed\n/);
   });
 
+  test('keep caches below their limit: the least recently used go', async () => {
+    await using small = await TestEngine.start({ flags: ['--build-cache-size=3000000', '--bridge=none'] });
+    const fill = async (id: string): Promise<string | undefined> => {
+      const mount = `--mount=type=cache,id=${id},target=/c`;
+      const file = `FROM busybox\nRUN ${mount} head -c 1400000 /dev/zero >/c/x`;
+      return (await build(small, 'nocache=1&networkmode=none', contextOf({ Dockerfile: file }))).id;
+    };
+    const folder = join(small.dataRoot, 'build-caches');
+    const caches = (): string[] => readdirSync(folder).filter((name) => !name.startsWith('.'));
+
+    assert.ok(await fill('a'));
+    const [first] = caches();
+    assert.ok(await fill('b'));
+    assert.ok(await fill('a')); // it is the newest now
+    const second = caches().find((name) => name !== first)!;
+    assert.ok(await fill('c'));
+
+    const deadline = Date.now() + 60_000;
+    while (caches().length > 2 && Date.now() < deadline) await new Promise<void>((resolve) => setTimeout(resolve, 50));
+    assert.equal(caches().length, 2);
+    assert.ok(caches().includes(first!) && !caches().includes(second));
+  });
+
   test('set modes of what they copy', async () => {
     const text = await said('FROM busybox\nCOPY --chmod=0750 d /d\nRUN stat -c "%a %n" /d/x', { 'd/x': 'x' });
 

@@ -1,10 +1,8 @@
-import { chmod, chown, mkdir } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 
 import type { MountOption } from '../../buildfile/mount-option.ts';
 import { pathMatches } from '../../copies/transfer/path-pattern.ts';
 import { findSources, sumOfAll } from '../../copies/transfer/sources.ts';
-import { sha256 } from '../../layers/chain-id.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { StageState } from '../stage.ts';
 import { imageRoot } from './scratch-root.ts';
@@ -66,7 +64,7 @@ async function mountOf(
       return { spec: { Type: 'tmpfs', Target: target, ...size }, sum: '' };
     }
     case 'cache':
-      return { spec: bind(await cacheFolder(state, option, target), target, option.isReadOnly), sum: '' };
+      return { spec: bind(await cacheFolder(state, option, target, resources), target, option.isReadOnly), sum: '' };
     case 'secret':
       // The API of this builder has no way to hand secrets over.
       if (!option.isRequired) return undefined;
@@ -80,20 +78,16 @@ function bind(source: string, target: string, isReadOnly: boolean): Spec {
   return { Type: 'bind', Source: source, Target: target, ReadOnly: isReadOnly };
 }
 
-/** One for each id: builds at the same time share it. */
-async function cacheFolder({ build }: StageState, option: MountOption, target: string): Promise<string> {
+async function cacheFolder(
+  { build }: StageState,
+  option: MountOption,
+  target: string,
+  resources: AsyncDisposableStack,
+): Promise<string> {
   if (option.from !== '')
     throw new EngineError('invalid', 'a cache that begins with files of a stage is not supported');
-  const name = sha256(option.id || target)
-    .replace('sha256:', '')
-    .slice(0, 32);
-  const path = join(build.engine.config.dataRoot, 'build-caches', name);
-  const isNew = (await mkdir(path, { recursive: true, mode: 0o700 })) !== undefined;
-  if (isNew) {
-    await chown(path, option.uid, option.gid);
-    await chmod(path, option.mode ?? 0o755);
-  }
-  return path;
+  const owner = { uid: option.uid, gid: option.gid, mode: option.mode ?? 0o755 };
+  return resources.use(await build.engine.runCaches.take(option.id || target, owner)).path;
 }
 
 async function boundFiles(

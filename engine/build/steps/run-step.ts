@@ -9,6 +9,8 @@ import { startContainer } from '../../containers/runs/start.ts';
 import { exitCodeOf } from '../../containers/state.ts';
 import { attachContainer, prepareAttach } from '../../containers/streams/attach.ts';
 import { FrameDecoder, STDOUT } from '../../http/streams/frames.ts';
+import { childImage } from '../../images/configuration/child-image.ts';
+import { EMPTY_CONFIG } from '../../images/configuration/run-config.ts';
 import { commitLayer } from '../../layers/commit.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { shortId } from '../../lib/ids.ts';
@@ -33,7 +35,7 @@ export async function runStep(state: StageState, step: Run, commandLine: readonl
   await mounts.prepare();
   const body = {
     ...config,
-    Image: imageOf(state),
+    Image: imageOf(state, resources),
     Cmd: words,
     Env: [...(config.Env ?? []), ...visible],
     Entrypoint: [''],
@@ -53,9 +55,14 @@ export async function runStep(state: StageState, step: Run, commandLine: readonl
   else keep(state, id);
 }
 
-function imageOf({ image }: StageState): string {
+/** A container needs one: in front of the first layer, one of nothing, as long as the step. */
+function imageOf({ image, build: { engine } }: StageState, resources: AsyncDisposableStack): string {
   if (image !== undefined) return image.id;
-  throw new EngineError('invalid', 'there is nothing to run in an empty stage: FROM scratch needs a COPY or ADD first');
+  const none = { parent: undefined, layer: undefined, author: '' };
+  const { id, json } = childImage(engine, { ...none, config: EMPTY_CONFIG, containerConfig: EMPTY_CONFIG });
+  engine.images.insert(id, json, () => undefined);
+  resources.defer(() => void engine.images.delete(id, () => undefined));
+  return id;
 }
 
 /** Runs it to its end. What has failed stays for the user, unless the client wants it gone or has left. */

@@ -19,6 +19,8 @@ export type Child = Readonly<{
   containerId?: string;
   author: string;
   comment?: string;
+  /** The line of the history, where another image has it already. */
+  step?: Readonly<Record<string, unknown>>;
 }>;
 
 type ParentJson = Partial<{
@@ -34,8 +36,8 @@ type ParentJson = Partial<{
 export function childImage(engine: Needs, child: Child): { id: string; json: string } {
   const { parent, layer, author, comment, containerId } = child;
   const before = parent === undefined ? {} : (JSON.parse(engine.images.jsonOf(parent.id)) as ParentJson);
-  const created = engine.clock.now().toString();
-  const entry = {
+  const created = typeof child.step?.created === 'string' ? child.step.created : engine.clock.now().toString();
+  const entry = child.step ?? {
     created,
     ...given({ author, created_by: (child.containerConfig.Cmd ?? []).join(' '), comment }),
     ...(layer === undefined && { empty_layer: true }),
