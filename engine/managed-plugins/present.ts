@@ -1,4 +1,3 @@
-import { isBelow, type ApiVersion } from '../http/versions/api-version.ts';
 import { parseReference } from '../images/names/reference.ts';
 import { parsePluginConfig, type PluginConfig } from './plugin-config.ts';
 import type { PluginWire } from './schema.ts';
@@ -6,12 +5,11 @@ import type { InstalledPlugin } from './store.ts';
 
 const MANIFEST_VERSION = 'v0';
 
-/** A plugin on the wire: what its registry says of it was one thing in 1.24, and another later. */
-export function presentPlugin({ id, name, config, isEnabled }: InstalledPlugin, version: ApiVersion): PluginWire {
+/** A plugin on the wire; `isOld`: as in 1.24, where what its registry says of it was one thing. Later it is another. */
+export function presentPlugin({ id, name, config, isEnabled }: InstalledPlugin, isOld: boolean): PluginWire {
   const read = parsePluginConfig(config);
   const { tag = '' } = parseReference(name);
   const settings = settingsOf(read);
-  const isOld = isBelow(version, '1.25');
   return {
     Id: id,
     Name: isOld && tag !== '' ? name.slice(0, -`:${tag}`.length) : name,

@@ -3,6 +3,7 @@ import { Type } from 'typebox';
 
 import type { Engine } from '../engine.ts';
 import { clientGone } from '../http/streams/client-gone.ts';
+import { isBelow, type ApiVersion } from '../http/versions/api-version.ts';
 import { parseRegistryAuth } from '../registry/auth/credentials.ts';
 import { disablePlugin } from './disable.ts';
 import { enablePlugin } from './enable.ts';
@@ -21,7 +22,8 @@ export const pluginRoutes =
   async (http) => {
     http.get('/plugins', {
       schema: { response: { 200: Type.Array(PluginWire) } },
-      handler: ({ apiVersion }) => engine.installedPlugins.all().map((plugin) => presentPlugin(plugin, apiVersion)),
+      handler: ({ apiVersion }) =>
+        engine.installedPlugins.all().map((plugin) => presentPlugin(plugin, isOld(apiVersion))),
     });
 
     http.post('/plugins/pull', {
@@ -37,7 +39,7 @@ export const pluginRoutes =
 
     http.get('/plugins/:ref', {
       schema: { params: PluginRef, response: { 200: PluginWire } },
-      handler: ({ params, apiVersion }) => presentPlugin(engine.installedPlugins.find(params.ref), apiVersion),
+      handler: ({ params, apiVersion }) => presentPlugin(engine.installedPlugins.find(params.ref), isOld(apiVersion)),
     });
 
     http.post('/plugins/:ref/enable', {
@@ -67,3 +69,7 @@ export const pluginRoutes =
       config: { errors: CONFLICT_IS_500 },
     });
   };
+
+function isOld(version: ApiVersion): boolean {
+  return isBelow(version, '1.25');
+}
