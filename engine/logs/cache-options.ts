@@ -1,5 +1,5 @@
-import { bytesOf } from '../lib/bytes-of.ts';
 import { EngineError } from '../lib/errors.ts';
+import { bytesOf } from '../lib/notations/bytes-of.ts';
 import type { LogOptions } from './driver.ts';
 import { isTrue } from './truth.ts';
 

@@ -1,6 +1,6 @@
 import type { Container } from '../containers/store.ts';
 import { EngineError } from '../lib/errors.ts';
-import { parsePattern } from '../lib/pattern.ts';
+import { parsePattern } from '../lib/notations/pattern.ts';
 import { sortedByKey, tagOf } from './tag.ts';
 
 /** The shim takes no more. */

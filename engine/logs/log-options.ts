@@ -1,7 +1,7 @@
 import type { HostConfig, HostConfigBody } from '../containers/settings/host-config/host-config-schema.ts';
-import { bytesOf } from '../lib/bytes-of.ts';
 import { EngineError } from '../lib/errors.ts';
-import { parsePattern } from '../lib/pattern.ts';
+import { bytesOf } from '../lib/notations/bytes-of.ts';
+import { parsePattern } from '../lib/notations/pattern.ts';
 import { CACHE_OPTIONS, cacheIsDisabled } from './cache-options.ts';
 import type { LogOptions } from './driver.ts';
 import { logDriver } from './drivers.ts';

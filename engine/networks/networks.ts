@@ -6,7 +6,7 @@ import type { Background } from '../lib/background.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
-import { ipText, parseIp } from '../lib/ip-address.ts';
+import { ipText, parseIp } from '../lib/notations/ip-address.ts';
 import { chooseAddresses } from './addresses/choose.ts';
 import { cidrText, parseCidr, rangeOf, type Cidr } from './addresses/cidr.ts';
 import type { Surroundings } from './addresses/pools.ts';

@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 
 import { EngineError } from '../../lib/errors.ts';
-import { parsePattern, type Pattern } from '../../lib/pattern.ts';
+import { parsePattern, type Pattern } from '../../lib/notations/pattern.ts';
 
 /** A line of an ignore file. */
 export type IgnorePattern = Readonly<{ matches: Pattern; depth: number; isException: boolean }>;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { goDurationText } from '../../lib/go-duration.ts';
+import { goDurationText } from '../../lib/notations/go-duration.ts';
 import { checkOf } from './check.ts';
 
 test('a check has dockerd’s defaults', () => {

@@ -1,7 +1,7 @@
 import type { Events } from '../../events/events.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { KeyLock } from '../../lib/key-lock.ts';
-import { signalNumber } from '../../lib/signal-number.ts';
+import { signalNumber } from '../../lib/notations/signal-number.ts';
 import { emitContainer } from '../container-events.ts';
 import type { HealthChecks } from '../health/checks.ts';
 import { findAlive, notRunning, refuseUnclear, startOver } from '../runs/alive.ts';

@@ -3,7 +3,7 @@ import type { Events } from '../../events/events.ts';
 import { settlesWithin, type Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { KeyLock } from '../../lib/key-lock.ts';
-import { signalNumber } from '../../lib/signal-number.ts';
+import { signalNumber } from '../../lib/notations/signal-number.ts';
 import { emitContainer, emitIfThere } from '../container-events.ts';
 import { refuseUnclear, startOver } from '../runs/alive.ts';
 import { thaw } from '../runs/freezer.ts';

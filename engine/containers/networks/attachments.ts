@@ -1,5 +1,5 @@
 import { EngineError, refuseIf } from '../../lib/errors.ts';
-import { parseIp } from '../../lib/ip-address.ts';
+import { parseIp } from '../../lib/notations/ip-address.ts';
 import type { Endpoint } from '../../networks/endpoints/endpoint.ts';
 import type { WantedEndpoint } from '../../networks/endpoints/sandbox.ts';
 import { isPredefinedName, networkModeOf, networkOfMode } from '../../networks/mode.ts';

@@ -1,8 +1,8 @@
 import type { ImageConfig } from '../../images/configuration/image-config.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { shortId } from '../../lib/ids.ts';
+import { signalNumber } from '../../lib/notations/signal-number.ts';
 import { sharedWith } from '../../lib/shared-namespace.ts';
-import { signalNumber } from '../../lib/signal-number.ts';
 import type { ContainerConfig, ContainerConfigBody, Healthcheck } from './container-config-schema.ts';
 import { checkedDestination } from './mounts/mount-points.ts';
 import { portKey } from './port-bindings.ts';

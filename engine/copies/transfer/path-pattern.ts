@@ -1,5 +1,5 @@
 import { EngineError } from '../../lib/errors.ts';
-import { parsePattern, type Pattern } from '../../lib/pattern.ts';
+import { parsePattern, type Pattern } from '../../lib/notations/pattern.ts';
 
 /** Compiled ones are kept for the walk over a tree. */
 let last: { written: string; matches: Pattern } | undefined;

@@ -1,4 +1,4 @@
-import { ipBytes, ipOfBytes, type Family } from '../../lib/ip-address.ts';
+import { ipBytes, ipOfBytes, type Family } from '../../lib/notations/ip-address.ts';
 import { macBytes, macText } from './links.ts';
 import { attribute, NLM_F, readAttributes, u32, type Message, type Netlink } from './netlink.ts';
 

@@ -1,4 +1,4 @@
-import { ipBytes } from '../../lib/ip-address.ts';
+import { ipBytes } from '../../lib/notations/ip-address.ts';
 import { attribute, nested, NLM_F, u32, type Netlink } from './netlink.ts';
 
 const IPCTNL_DELETE = (1 << 8) | 2;

@@ -1,6 +1,6 @@
 import { closeSync } from 'node:fs';
 
-import { ipBytes } from '../../lib/ip-address.ts';
+import { ipBytes } from '../../lib/notations/ip-address.ts';
 import { bind as foreign, check } from '../libc.ts';
 
 const AF_INET = 2;

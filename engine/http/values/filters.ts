@@ -1,5 +1,5 @@
 import { EngineError } from '../../lib/errors.ts';
-import { parsePattern, type Pattern } from '../../lib/pattern.ts';
+import { parsePattern, type Pattern } from '../../lib/notations/pattern.ts';
 
 /** The values of each filter key; a missing key restricts nothing. */
 export type Filters = ReadonlyMap<string, ReadonlySet<string>>;

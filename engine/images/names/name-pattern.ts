@@ -1,5 +1,5 @@
 import { EngineError } from '../../lib/errors.ts';
-import { parsePattern, type Pattern } from '../../lib/pattern.ts';
+import { parsePattern, type Pattern } from '../../lib/notations/pattern.ts';
 import { familiarName, familiarReference, type Reference } from './reference.ts';
 
 /**

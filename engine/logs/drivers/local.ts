@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 
-import { bytesOf } from '../../lib/bytes-of.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { bytesOf } from '../../lib/notations/bytes-of.ts';
 import type { LogDriver, LogOptions } from '../driver.ts';
 import { readLog } from '../log-file.ts';
 import { isTrue } from '../truth.ts';

@@ -1,5 +1,5 @@
 import { EngineError } from '../../lib/errors.ts';
-import { ipText, parseIp } from '../../lib/ip-address.ts';
+import { ipText, parseIp } from '../../lib/notations/ip-address.ts';
 import { cidrText, contains, isEdge, lastOf, type Cidr } from './cidr.ts';
 
 /** The addresses of one family in use of a network. The lowest free one is taken first, as in dockerd. */

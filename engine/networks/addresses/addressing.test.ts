@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { ipText } from '../../lib/ip-address.ts';
+import { ipText } from '../../lib/notations/ip-address.ts';
 import { AddressLeases, macOf } from './address-leases.ts';
 import { cidrText, parseCidr, type Cidr } from './cidr.ts';
 import { chooseSubnet, parseBip, parsePool } from './subnets.ts';

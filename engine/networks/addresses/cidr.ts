@@ -1,4 +1,4 @@
-import { ADDRESS_BITS, ipText, parseIp, type Family, type Ip } from '../../lib/ip-address.ts';
+import { ADDRESS_BITS, ipText, parseIp, type Family, type Ip } from '../../lib/notations/ip-address.ts';
 
 /** A range of addresses of one family. `base` is its first address, as a number. */
 export type Cidr = Readonly<{ family: Family; base: bigint; prefixLength: number }>;

@@ -1,5 +1,5 @@
 import { EngineError, refuseIf } from '../../lib/errors.ts';
-import { ipText, parseIp } from '../../lib/ip-address.ts';
+import { ipText, parseIp } from '../../lib/notations/ip-address.ts';
 import type { PoolConfig } from '../store.ts';
 import { addressAt, cidrText, contains, isEdge, lastOf, overlaps, parseCidr, type Cidr } from './cidr.ts';
 import { chooseSubnet } from './subnets.ts';

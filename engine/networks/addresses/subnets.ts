@@ -1,5 +1,5 @@
 import { EngineError } from '../../lib/errors.ts';
-import type { Ip } from '../../lib/ip-address.ts';
+import type { Ip } from '../../lib/notations/ip-address.ts';
 import { lastOf, overlaps, parseCidr, type Cidr } from './cidr.ts';
 
 // dockerd's ranges in dockerd's order, so that addresses are the usual ones.

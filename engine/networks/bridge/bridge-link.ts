@@ -15,7 +15,7 @@ import {
 } from '../../host/network/links.ts';
 import type { Netlink } from '../../host/network/netlink.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
-import { parseIp } from '../../lib/ip-address.ts';
+import { parseIp } from '../../lib/notations/ip-address.ts';
 import { addressAt, rangeOf, type Cidr } from '../addresses/cidr.ts';
 import { aliasOf, ownerOf } from '../drivers/link-owner.ts';
 

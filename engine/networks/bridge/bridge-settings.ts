@@ -1,5 +1,5 @@
 import { EngineError, refuseIf } from '../../lib/errors.ts';
-import { parseIp } from '../../lib/ip-address.ts';
+import { parseIp } from '../../lib/notations/ip-address.ts';
 import { storedAddresses } from '../addresses/choose.ts';
 import type { NetworkAddresses } from '../addresses/pools.ts';
 import { ANY } from '../endpoints/ports.ts';

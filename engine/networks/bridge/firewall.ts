@@ -1,6 +1,6 @@
 import { Netlink } from '../../host/network/netlink.ts';
 import { NftError, Nftables, ruleGeneration } from '../../host/network/nftables.ts';
-import type { Family } from '../../lib/ip-address.ts';
+import type { Family } from '../../lib/notations/ip-address.ts';
 import { admitForwarding, dropForwarding, dropForwardingOf, patternOf } from './forwarding.ts';
 import {
   addBridgeText,

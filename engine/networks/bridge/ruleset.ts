@@ -1,4 +1,4 @@
-import type { Family } from '../../lib/ip-address.ts';
+import type { Family } from '../../lib/notations/ip-address.ts';
 import { ANY, ANY_SIX, isSix, type PublishedPort } from '../endpoints/ports.ts';
 
 export type BridgeRules = Readonly<{

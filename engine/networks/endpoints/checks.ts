@@ -1,5 +1,5 @@
 import { EngineError, refuseIf } from '../../lib/errors.ts';
-import { parseIp, type Family } from '../../lib/ip-address.ts';
+import { parseIp, type Family } from '../../lib/notations/ip-address.ts';
 import { poolsByFamily } from '../addresses/pools.ts';
 import type { NetworkRecord } from '../store.ts';
 

@@ -10,7 +10,7 @@ import {
 } from '../../host/network/addresses.ts';
 import { listLinks } from '../../host/network/links.ts';
 import type { Message, Netlink } from '../../host/network/netlink.ts';
-import type { Family } from '../../lib/ip-address.ts';
+import type { Family } from '../../lib/notations/ip-address.ts';
 import type { WantedPlace } from '../drivers/driver.ts';
 import { addressesOf, type Place } from './endpoint.ts';
 import { isSix } from './ports.ts';

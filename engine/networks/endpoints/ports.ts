@@ -1,7 +1,7 @@
 import { Type, type Static } from 'typebox';
 
 import { EngineError, refuseIf } from '../../lib/errors.ts';
-import { ipText, parseIp } from '../../lib/ip-address.ts';
+import { ipText, parseIp } from '../../lib/notations/ip-address.ts';
 
 export type Protocol = 'tcp' | 'udp';
 

@@ -1,5 +1,5 @@
-import { bytesOf } from '../../../lib/bytes-of.ts';
 import { EngineError } from '../../../lib/errors.ts';
+import { bytesOf } from '../../../lib/notations/bytes-of.ts';
 import type { HostConfig } from './host-config-schema.ts';
 
 /** The most bytes that the container's own files may take, of `StorageOpt`. Throws `invalid`, and `failed` for an unknown option. */

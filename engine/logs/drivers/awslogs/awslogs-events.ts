@@ -1,4 +1,4 @@
-import type { Pattern } from '../../../lib/pattern.ts';
+import type { Pattern } from '../../../lib/notations/pattern.ts';
 import type { Line } from '../../delivery/line.ts';
 import type { LogOptions } from '../../driver.ts';
 

@@ -1,6 +1,6 @@
 import aws4 from 'aws4';
 
-import { parsePattern, type Pattern } from '../../../lib/pattern.ts';
+import { parsePattern, type Pattern } from '../../../lib/notations/pattern.ts';
 import { VERSION } from '../../../version.ts';
 import type { Line } from '../../delivery/line.ts';
 import type { Sender, SenderContext } from '../../delivery/sender.ts';

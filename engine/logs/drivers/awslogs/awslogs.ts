@@ -1,5 +1,5 @@
 import { EngineError } from '../../../lib/errors.ts';
-import { parsePattern } from '../../../lib/pattern.ts';
+import { parsePattern } from '../../../lib/notations/pattern.ts';
 import type { LogOptions } from '../../driver.ts';
 import { checkTag } from '../../tag.ts';
 import { isTrue } from '../../truth.ts';

@@ -1,5 +1,5 @@
-import { bytesOf } from '../../../lib/bytes-of.ts';
 import { EngineError } from '../../../lib/errors.ts';
+import { bytesOf } from '../../../lib/notations/bytes-of.ts';
 import type { LogOptions } from '../../driver.ts';
 import { hostAndPort, transportUrl, withoutBrackets, type HostAndPort } from '../../receivers/address.ts';
 import { checkTag } from '../../tag.ts';

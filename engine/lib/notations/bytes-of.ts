@@ -1,4 +1,4 @@
-import { EngineError } from './errors.ts';
+import { EngineError } from '../errors.ts';
 
 const SIZE = /^(?<number>\d+(?:\.\d+)?) ?(?<unit>[kmgtp]?)(?:i?b)?$/i;
 const UNITS = ['', 'k', 'm', 'g', 't', 'p'];

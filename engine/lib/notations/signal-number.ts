@@ -1,6 +1,6 @@
 import { constants } from 'node:os';
 
-import { EngineError } from './errors.ts';
+import { EngineError } from '../errors.ts';
 
 const REALTIME_MIN = 34;
 const REALTIME_MAX = 64;

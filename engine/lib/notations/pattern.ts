@@ -1,6 +1,6 @@
 import { RE2JS, RE2JSSyntaxException } from 're2js';
 
-import { EngineError } from './errors.ts';
+import { EngineError } from '../errors.ts';
 
 /** Whether a text matches. */
 export type Pattern = (text: string) => boolean;

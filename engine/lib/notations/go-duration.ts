@@ -1,4 +1,4 @@
-import { EngineError } from './errors.ts';
+import { EngineError } from '../errors.ts';
 
 const UNIT_NS: Readonly<Record<string, number>> = {
   ns: 1,
