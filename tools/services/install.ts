@@ -24,7 +24,7 @@ store: { kind: sqlite, path: /var/lib/gantry-gateway/limits.db }
 admin: { socket: /run/gantry-gateway/admin.sock }
 `;
 
-const gantry = dirname(import.meta.dirname);
+const gantry = dirname(dirname(import.meta.dirname));
 
 if (import.meta.main) {
   try {

@@ -58,7 +58,7 @@ test('without systemd, or without root, it says what to do and writes nothing', 
 });
 
 test('the command takes a scratch root, and knows what it installs', () => {
-  const gantry = join(dirname(import.meta.dirname), 'gantry');
+  const gantry = join(dirname(dirname(import.meta.dirname)), 'gantry');
   const other = join(root, 'other');
   const run = (...args: string[]) => spawnSync(gantry, args, { encoding: 'utf8' });
 

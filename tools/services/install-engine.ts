@@ -9,7 +9,7 @@ const SERVICE = 'gantry.service';
 const UNITS = [SOCKET, SERVICE];
 const MARK = '# written by ./gantry install';
 
-const gantry = dirname(import.meta.dirname);
+const gantry = dirname(dirname(import.meta.dirname));
 
 /** Makes the container engine a service of systemd, with its socket. Returns what it has done and what is left to do. */
 export function installEngine(root: string | undefined, { isRoot, hasSystemd, systemctl }: Machine): string {

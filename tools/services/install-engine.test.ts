@@ -7,7 +7,7 @@ import { test } from 'node:test';
 
 import { installEngine, uninstallEngine } from './install-engine.ts';
 
-const gantry = join(dirname(import.meta.dirname), 'gantry');
+const gantry = join(dirname(dirname(import.meta.dirname)), 'gantry');
 const units = ['gantry.socket', 'gantry.service'];
 const below = (root: string): string[] => units.map((unit) => join(root, 'etc/systemd/system', unit));
 const machine = (asked: string[][] = []) => ({
