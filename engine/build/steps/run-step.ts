@@ -48,9 +48,15 @@ export async function runStep(state: StageState, step: Run, commandLine: readonl
     },
   } as Parameters<typeof createContainer>[1];
   const id = await runContainer(state, body, words);
-  using leases = new DisposableStack();
-  const layer = await commitLayer(build.engine, id, leases, [...mounts.places, '/dev/pipes']);
-  storeStep(state, { layer, containerConfig: known, containerId: id });
+  try {
+    using leases = new DisposableStack();
+    const layer = await commitLayer(build.engine, id, leases, [...mounts.places, '/dev/pipes']);
+    storeStep(state, { layer, containerConfig: known, containerId: id });
+  } catch (error) {
+    if (build.options.removesAlways) await tellRemoval(state, id);
+    else keep(state, id);
+    throw error;
+  }
   if (build.options.removes) await tellRemoval(state, id);
   else keep(state, id);
 }
