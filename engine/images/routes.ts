@@ -169,7 +169,6 @@ function wholeImages(engine: Engine, refs: readonly string[]): ReturnType<typeof
   return chosen;
 }
 
-/** A failure in the middle of an archive closes the connection, so that the client notices it. */
 /** A failure in the middle breaks the connection, so that nobody takes the archive for whole. */
 async function sendArchive(archive: AsyncIterable<Buffer>, stream: ResponseStream): Promise<void> {
   const { output, signal } = stream;

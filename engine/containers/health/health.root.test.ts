@@ -106,7 +106,9 @@ suite('health checks', { concurrency: false }, () => {
     await until(id, isHealthy);
 
     assert.deepEqual([first?.ExitCode, first?.Output], [-1, 'Health check exceeded timeout (200ms)']);
-    assert.deepEqual(await eventsOf(id), ['create', 'start', 'health_status: unhealthy', 'health_status: healthy']);
+    // Later checks may come too late again on a busy machine.
+    const events = (await eventsOf(id)).slice(0, 4);
+    assert.deepEqual(events, ['create', 'start', 'health_status: unhealthy', 'health_status: healthy']);
     const processes = await processesIn(id);
     assert.deepEqual(
       processes.filter((words) => words === 'sleep 1111'),
