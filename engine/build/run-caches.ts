@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { Config } from '../config/daemon-config.ts';
 import { sha256 } from '../layers/chain-id.ts';
 import type { Background } from '../lib/background.ts';
+import { KeyLock } from '../lib/key-lock.ts';
 import { bytesBelow } from '../trees/size.ts';
 import { Trash } from '../trees/trash.ts';
 
@@ -28,7 +29,7 @@ export class RunCaches implements AsyncDisposable {
   readonly #log: Needs['log'];
   readonly #users = new Map<string, number>();
   #trash: Trash | undefined;
-  #trimming: Promise<void> = Promise.resolve();
+  readonly #trimming = new KeyLock();
 
   constructor({ background, live, log }: Needs) {
     this.#background = background;
@@ -68,8 +69,8 @@ export class RunCaches implements AsyncDisposable {
     const now = new Date();
     utimesSync(join(this.#folder, name), now, now);
     this.#background.run('keep the caches of builds below their limit', {}, async () => {
-      this.#trimming = this.#trimming.then(async () => await this.#trim());
-      await this.#trimming;
+      using _lock = await this.#trimming.hold('');
+      await this.#trim();
     });
   }
 

@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdtempDisposableSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
+
+import type { Config } from '../config/daemon-config.ts';
+import { Background } from '../lib/background.ts';
+import { systemClock } from '../lib/clock.ts';
+import { RunCaches } from './run-caches.ts';
+
+const OWNER = { uid: process.getuid!(), gid: process.getgid!(), mode: 0o755 };
+
+test('the limit of caches counts again after what could not be measured once', async () => {
+  using place = mkdtempDisposableSync(join(tmpdir(), 'gantry-caches-'));
+  const failed: string[] = [];
+  const log = { error: (_details: object, message: string) => void failed.push(message), warn: () => undefined };
+  const config = { dataRoot: place.path, buildCacheBytes: 1000 } as Config;
+  await using background = new Background(systemClock, log);
+  await using caches = new RunCaches({ background, live: { current: config }, log });
+  const nowhere = join(place.path, 'build-caches', 'nowhere');
+  let large: string;
+  {
+    using cache = await caches.take('large', OWNER);
+    large = cache.path;
+    writeFileSync(join(large, 'file'), Buffer.alloc(100_000));
+    symlinkSync('missing', nowhere); // nobody can say when it was used last
+  }
+  await until(() => failed.length > 0);
+  unlinkSync(nowhere);
+
+  (await caches.take('another', OWNER))[Symbol.dispose]();
+
+  await until(() => !existsSync(large));
+  assert.equal(failed.length, 1);
+});
+
+async function until(what: () => boolean): Promise<void> {
+  const signal = AbortSignal.timeout(60_000);
+  while (!what()) await setTimeout(10, undefined, { signal });
+}
