@@ -1,4 +1,4 @@
-import { EngineError } from '../lib/errors.ts';
+import { EngineError, refuseIf } from '../lib/errors.ts';
 
 /** Options of networks have the specification's prefix or docker's. */
 export const OPTION_PREFIXES = ['com.docker.network', 'com.engine.network'] as const;
@@ -32,6 +32,13 @@ export function numberOption(options: Options, name: string): number | undefined
     throw unreadable(found, `strconv.Atoi: parsing "${found.value}": invalid syntax`);
   }
   return Number(found.value);
+}
+
+/** The MTU that a network asks for; 0: the usual one. Throws `invalid`. */
+export function mtuOption(options: Options): number {
+  const mtu = numberOption(options, 'driver.mtu') ?? 0;
+  refuseIf(mtu !== 0 && (mtu < 68 || mtu > 65_535), `invalid MTU number: ${mtu}`);
+  return mtu;
 }
 
 /** The error for an option that cannot be read, in dockerd's words. */

@@ -1,9 +1,8 @@
-import { EngineError, refuseIf } from '../../lib/errors.ts';
 import { parseIp } from '../../lib/notations/ip-address.ts';
 import { storedAddresses } from '../addresses/choose.ts';
 import type { NetworkAddresses } from '../addresses/pools.ts';
 import { ANY } from '../endpoints/ports.ts';
-import { booleanOption, numberOption, optionOf, unreadable, type Options } from '../options.ts';
+import { booleanOption, mtuOption, optionOf, unreadable, type Options } from '../options.ts';
 import type { NetworkRecord } from '../store.ts';
 
 /** A network of the driver `bridge`, ready to be set up. */
@@ -60,14 +59,6 @@ export function checkBridgeOptions(options: Options): void {
   for (const name of ['enable_icc', 'enable_ip_masquerade', 'default_bridge']) {
     booleanOption(options, `bridge.${name}`, true);
   }
-}
-
-/** The MTU that a network asks for; 0: the usual one. Throws `invalid`. */
-export function mtuOption(options: Options): number {
-  const mtu = numberOption(options, 'driver.mtu') ?? 0;
-  refuseIf(mtu < 0, `invalid MTU number: ${mtu}`);
-  if (mtu > 0 && (mtu < 68 || mtu > 65_535)) throw new EngineError('invalid', `invalid MTU number: ${mtu}`);
-  return mtu;
 }
 
 function hostBinding(options: Options): string {

@@ -17,9 +17,9 @@ export type Published = Readonly<{ ipAddress: string; port: PublishedPort }>;
 export const NFT_FAMILY = { 4: 'ip', 6: 'ip6' } as const;
 
 /**
- * All packet rules of one daemon for one family of addresses as one nft table, written anew in one transaction: a packet meets the old rules or
- * the new ones, never a half. Networks and ports are elements of sets, so the thousandth costs a packet what the first
- * did.
+ * All packet rules of one daemon for one family of addresses as one nft table, written anew in one transaction: a packet
+ * meets the old rules or the new ones, never a half. Networks and ports are elements of sets, so the thousandth costs a
+ * packet what the first did.
  *
  * - `publish` translates a published port. It serves packets from outside and from containers (`prerouting`) and the
  *   host's own (`output`), there also those to 127.0.0.1: the bridges have route_localnet for that.

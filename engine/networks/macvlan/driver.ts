@@ -163,12 +163,20 @@ function bringUp(inside: Netlink, index: number): void {
 
 /** Sets the hardware address, as soon as nobody else has it; the neighbours are told. */
 function settleMac(background: Background, netns: number, index: number, mac: string): void {
-  const inside = withNetns(netns, () => new Netlink());
+  using undo = new DisposableStack();
+  const inside = undo.use(withNetns(netns, () => new Netlink()));
+  if (isAddressSet(inside, index, mac)) return;
+  const held = undo.move();
   const attempt = (left: number): void => {
-    if (left === 0 || isAddressSet(inside, index, mac)) inside[Symbol.dispose]();
-    else background.after(PATIENCE_MS, 'set a hardware address', { mac }, () => attempt(left - 1));
+    using over = new DisposableStack();
+    over.use(held);
+    if (!isAddressSet(inside, index, mac)) {
+      if (left === 0) throw new Error(`another link keeps the hardware address ${mac}`);
+      background.after(PATIENCE_MS, 'set a hardware address', { mac }, () => attempt(left - 1));
+      over.move();
+    }
   };
-  attempt(ATTEMPTS);
+  background.after(PATIENCE_MS, 'set a hardware address', { mac }, () => attempt(ATTEMPTS));
 }
 
 function isAddressSet(there: Netlink, index: number, mac: string): boolean {

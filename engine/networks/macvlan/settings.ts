@@ -1,6 +1,6 @@
 import { MACVLAN_MODES } from '../../host/network/links.ts';
 import { EngineError } from '../../lib/errors.ts';
-import { mtuOption } from '../bridge/bridge-settings.ts';
+import { mtuOption } from '../options.ts';
 import type { NetworkRecord } from '../store.ts';
 
 /** A network of the driver `macvlan`. */
