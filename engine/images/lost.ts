@@ -31,7 +31,7 @@ export function checkArchives(engine: Needs, image: Image): void {
 function missingOf({ blobs, layers }: Needs, layer: Layer | undefined): string[] {
   if (layer === undefined) return ['a record of a layer'];
   return [
-    ...(layers.folders.isWhole(layer) ? [] : [`${layers.folders.directory}/${layer.folder}`]),
+    ...(layers.folders.isWhole(layer) ? [] : [layers.folders.pathOf(layer)]),
     ...(blobs.has(layer.blob) ? [] : [blobs.path(layer.blob)]),
   ];
 }

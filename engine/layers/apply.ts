@@ -42,7 +42,7 @@ export async function applyLayer(
 
   using workspace = engine.layers.folders.workspace();
   await using archive = await open(file, 'r');
-  const lower = engine.layers.chain(parent).map((layer) => join(engine.layers.folders.directory, layer.folder));
+  const lower = engine.layers.chain(parent).map((layer) => engine.layers.folders.pathOf(layer));
   const skeleton = join(dirname(file), `skeleton-${newId()}`);
   const isPlain = (await compressionOf(file)) === 'none';
   const [{ hasSkeleton, ...extracted }] = await both(

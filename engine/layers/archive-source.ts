@@ -1,5 +1,3 @@
-import { join } from 'node:path';
-
 import type { Blobs } from './blobs.ts';
 import type { Layers } from './layers.ts';
 import type { Layer } from './records.ts';
@@ -12,10 +10,5 @@ export function archiveSource({ blobs, layers }: Needs, layer: Layer): ArchiveSo
   const digest = layer.blob;
   if (blobs.isWhole(digest)) return { kind: 'whole', file: blobs.path(digest) };
   if (!blobs.has(digest) || !layers.folders.isWhole(layer)) return undefined;
-  return {
-    kind: 'skeleton',
-    file: blobs.skeletonPath(digest),
-    folder: join(layers.folders.directory, layer.folder),
-    digest,
-  };
+  return { kind: 'skeleton', file: blobs.skeletonPath(digest), folder: layers.folders.pathOf(layer), digest };
 }

@@ -1,10 +1,10 @@
-import { existsSync, readdirSync, realpathSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { mountTable } from '../host/mounts/mount-table.ts';
 import { unmount } from '../host/mounts/mount.ts';
-import { hasCode } from '../lib/errors.ts';
+import { namesIn } from '../lib/folders.ts';
 import { Shim } from '../runtime/shim/shim.ts';
 import type { SetAside } from '../trees/set-aside.ts';
 import { followPlugin, restartLater, type FollowNeeds } from './follow.ts';
@@ -20,10 +20,10 @@ export async function reconcilePlugins(engine: FollowNeeds & { setAside: SetAsid
   const { config, installedPlugins, setAside } = engine;
   const top = pluginsFolder(config);
   await removeArriving(join(top, ARRIVING));
-  for (const name of entries(top)) {
+  for (const name of namesIn(top)) {
     if (name !== TRASH && !installedPlugins.isKnown(name)) setAside.take(pluginFolder(config, name));
   }
-  const runs = new Set(entries(runsFolder(config)));
+  const runs = new Set(namesIn(runsFolder(config)));
   for (const id of runs) if (!installedPlugins.isKnown(id)) await endLeft(engine, id);
   await Promise.all(
     installedPlugins.all().map(async (plugin) => {
@@ -67,13 +67,4 @@ async function endLeft(engine: FollowNeeds, id: string): Promise<void> {
   await shim?.end();
   await removeRun(engine, id, true);
   unmountPropagated(engine, id);
-}
-
-function entries(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch (error) {
-    if (hasCode(error, 'ENOENT')) return [];
-    throw error;
-  }
 }

@@ -1,7 +1,8 @@
-import { mkdirSync, readdirSync, renameSync } from 'node:fs';
+import { mkdirSync, renameSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 
 import { hasCode } from '../lib/errors.ts';
+import { namesIn } from '../lib/folders.ts';
 
 type Log = { warn(details: object, message: string): void; error(details: object, message: string): void };
 
@@ -24,7 +25,7 @@ export class SetAside {
   /** Says where there is something from earlier starts: what it is, they have named. */
   tellEarlier(): void {
     const folder = dirname(this.#folder);
-    const starts = list(folder).filter((name) => name !== basename(this.#folder)).length;
+    const starts = namesIn(folder).filter((name) => name !== basename(this.#folder)).length;
     if (starts > 0) this.#log.warn({ folder, starts }, 'files that earlier starts have set aside are still there');
   }
 
@@ -40,14 +41,5 @@ export class SetAside {
       return;
     }
     this.#log.warn({ path, to: place }, 'a path without a record was set aside');
-  }
-}
-
-function list(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch (error) {
-    if (hasCode(error, 'ENOENT')) return [];
-    throw error;
   }
 }

@@ -1,7 +1,8 @@
-import { readdirSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
 import { hasCode } from '../../lib/errors.ts';
+import { namesIn } from '../../lib/folders.ts';
 import { LogFile } from './one-file.ts';
 import { PACKED } from './packed.ts';
 
@@ -87,7 +88,7 @@ function openOnce(path: string, before: LogFile | undefined): { opened: LogFile[
 function namesOf(path: string): string[] {
   const base = basename(path);
   const byNumber = new Map<number, string>();
-  for (const name of entriesOf(dirname(path))) {
+  for (const name of namesIn(dirname(path))) {
     if (!name.startsWith(base)) continue;
     const match = /^(?:\.(\d+)(\.gz)?)?$/.exec(name.slice(base.length));
     if (match === null) continue;
@@ -96,15 +97,6 @@ function namesOf(path: string): string[] {
   }
   const sorted = [...byNumber].toSorted(([a], [b]) => a - b);
   return sorted.map(([, name]) => join(dirname(path), name));
-}
-
-function entriesOf(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch (error) {
-    if (hasCode(error, 'ENOENT')) return [];
-    throw error;
-  }
 }
 
 function tryOpen(path: string): LogFile | undefined {

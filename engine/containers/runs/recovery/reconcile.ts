@@ -1,11 +1,12 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import type { Config } from '../../../config/daemon-config.ts';
 import type { Task } from '../../../lib/background.ts';
 import { settlesWithin, type Clock } from '../../../lib/clock.ts';
-import { EngineError, hasCode } from '../../../lib/errors.ts';
+import { EngineError } from '../../../lib/errors.ts';
+import { namesIn } from '../../../lib/folders.ts';
 import { bufferPath } from '../../../logs/delivery/buffer-path.ts';
 import { tellUndelivered } from '../../../logs/delivery/deliveries.ts';
 import { reconcile as reconcileNetworks } from '../../../networks/endpoints/sandbox.ts';
@@ -143,7 +144,7 @@ async function answered(shim: Promise<Shim | undefined>, clock: Clock): Promise<
 
 /** The containers of which there is a folder: with a record, or with a removal under way. */
 export function containerFolders({ dataRoot }: Pick<Config, 'dataRoot'>): ReadonlySet<string> {
-  return new Set(list(join(dataRoot, 'containers')));
+  return new Set(namesIn(join(dataRoot, 'containers')));
 }
 
 /** What lies there of containers without a record: their removal was cut off, or their record was lost. */
@@ -180,18 +181,9 @@ async function end(engine: Needs, id: string): Promise<void> {
 
 /** The names of the shims' folders: ids of containers and of execs. */
 function shimFolders({ config }: Needs): string[] {
-  return list(join(config.execRoot, 'shims'));
+  return namesIn(join(config.execRoot, 'shims'));
 }
 
 function folderOf({ config }: Needs, id: string): string {
   return shimFolder(config, id);
-}
-
-function list(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch (error) {
-    if (hasCode(error, 'ENOENT')) return [];
-    throw error;
-  }
 }
