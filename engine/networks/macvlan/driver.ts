@@ -43,10 +43,12 @@ type Parts = Readonly<{
 export function macvlanDriver(parts: Parts): NetworkDriver {
   const leases = new Map<string, PlaceLeases>();
   const leasesOf = (network: NetworkRecord): PlaceLeases => {
+    const known = leases.get(network.id);
+    if (known !== undefined) return known;
     const used = parts.endpointsIn(network.id).flatMap(addressesOf);
-    const found = leases.get(network.id) ?? new PlaceLeases(storedAddresses(network), used);
-    leases.set(network.id, found);
-    return found;
+    const made = new PlaceLeases(storedAddresses(network), used);
+    leases.set(network.id, made);
+    return made;
   };
   const place = (network: NetworkRecord, wanted: WantedPlace, netns: number, leadsOut: boolean): Place => {
     using undo = new DisposableStack();
