@@ -47,8 +47,7 @@ function namesOf(container: Container): Readonly<Record<string, unknown>> {
     ContainerImageName: imageName,
     ContainerCreated: createdAt?.toString() ?? '',
     ContainerEnv: config.Env,
-    // In the order of a map of Go's.
-    ContainerLabels: Object.fromEntries(Object.entries(config.Labels ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1))),
+    ContainerLabels: sortedByKey(config.Labels ?? {}),
   };
 }
 
