@@ -94,10 +94,10 @@ async function mayHave(name: string, privileges: readonly plugins.Privilege[]): 
 export const enablePlugin = command({
   words: 'PLUGIN',
   count: [1, 1],
-  flags: { timeout: { kind: 'text', value: 'SECONDS', help: 'So long it may take to answer (default 30)' } },
+  flags: { timeout: { kind: 'integer', value: 'SECONDS', help: 'So long it may take to answer (default 30)' } },
   offers: 'plugin',
   run: async ({ connection }, [name = ''], { timeout }) => {
-    await plugins.enablePlugin(connection, name, timeout === undefined ? undefined : Number(timeout));
+    await plugins.enablePlugin(connection, name, timeout);
     console.log(name);
   },
 });
