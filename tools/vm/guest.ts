@@ -36,7 +36,7 @@ for (const part of parts) {
 clearInterval(alive);
 
 function filesOf(place: string): string[] {
-  const files = globSync('{engine,client,cli,limiter,gateway,tests,tools,bench}/**/*.test.ts', { cwd: root });
+  const files = globSync('{template,engine,client,cli,limiter,gateway,tests,tools,bench}/**/*.test.ts', { cwd: root });
   const found = files.filter((file) => file.startsWith(place)).toSorted();
   return found.length === 0 ? [place] : found; // fails as a file that is not there
 }
