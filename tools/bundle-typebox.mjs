@@ -7,8 +7,7 @@ const folder = join(dirname(import.meta.dirname), 'node_modules/typebox');
 
 async function bundle() {
   if (existsSync(join(folder, 'build/chunks'))) return; // done before
-  const esbuild = await import('esbuild').catch(() => undefined);
-  if (esbuild === undefined) return;
+  const esbuild = await import('esbuild');
   const { exports } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   const outdir = join(folder, 'bundled');
   await esbuild.build({
@@ -28,4 +27,9 @@ async function bundle() {
   rmSync(outdir, { recursive: true });
 }
 
-await bundle();
+try {
+  await bundle();
+} catch (error) {
+  // An installation without esbuild, or without its program for this machine, is slower and otherwise the same.
+  console.error(`typebox stays as it is: ${error instanceof Error ? error.message : 'unknown'}`);
+}
