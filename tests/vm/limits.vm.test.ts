@@ -100,7 +100,8 @@ suite('limits of version 2', { concurrency: false }, () => {
 
   test('what is beyond the memory goes into swap, up to its limit', async () => {
     // Without the shell's word about what was killed, which comes at any time.
-    const hold = '(head -c 24m /dev/zero | tail -c 24m | wc -c) 2>/dev/null; grep oom_kill /sys/fs/cgroup/memory.events';
+    const hold =
+      '(head -c 24m /dev/zero | tail -c 24m | wc -c) 2>/dev/null; grep oom_kill /sys/fs/cgroup/memory.events';
     const amounts: Fields[] = [
       { Memory: 12 * MB, MemorySwap: 12 * MB },
       { Memory: 12 * MB, MemorySwap: 64 * MB },
