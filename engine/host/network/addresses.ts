@@ -1,4 +1,4 @@
-import { ipBytes, ipOfBytes, type Family } from '../../lib/notations/ip-address.ts';
+import { ipBytes, ipOfBytes, isSix, type Family } from '../../lib/notations/ip-address.ts';
 import { macBytes, macText } from './links.ts';
 import { attribute, NLM_F, readAttributes, u32, type Message, type Netlink } from './netlink.ts';
 
@@ -215,7 +215,7 @@ function kernelFamily(family: Family): number {
 }
 
 function familyOf(ip: string): number {
-  return kernelFamily(ip.includes(':') ? 6 : 4);
+  return kernelFamily(isSix(ip) ? 6 : 4);
 }
 
 /** A default route has none. */

@@ -10,10 +10,15 @@ export const ADDRESS_BITS: Readonly<Record<Family, number>> = { 4: 32, 6: 128 };
 
 const GROUP_BITS = 16n;
 
+/** Of an address that was read before, or a range of them; no more is looked at than is needed. */
+export function isSix(ip: string): boolean {
+  return ip.includes(':');
+}
+
 /** Reads `172.17.0.1` or `fd00::1`. `undefined`: it is no address, or one with a zone. */
 export function parseIp(text: string): Ip | undefined {
-  const value = text.includes(':') ? parseSix(text) : parseFour(text);
-  return value === undefined ? undefined : { family: text.includes(':') ? 6 : 4, value };
+  const value = isSix(text) ? parseSix(text) : parseFour(text);
+  return value === undefined ? undefined : { family: isSix(text) ? 6 : 4, value };
 }
 
 /** As everybody writes it; of IPv6 the form of RFC 5952. */

@@ -1,5 +1,5 @@
 import { EngineError, refuseIf } from '../../lib/errors.ts';
-import { ipText, parseIp } from '../../lib/notations/ip-address.ts';
+import { ipText, isSix, parseIp } from '../../lib/notations/ip-address.ts';
 import type { PoolConfig } from '../store.ts';
 import { addressAt, cidrText, contains, isEdge, lastOf, overlaps, parseCidr, type Cidr } from './cidr.ts';
 import { chooseSubnet } from './subnets.ts';
@@ -30,8 +30,8 @@ export type Surroundings = Readonly<{
 /** A client's ranges, by their family. What is no range at all is among those of IPv4, where it is refused. */
 export function poolsByFamily(pools: readonly PoolConfig[]): { four: PoolConfig[]; six: PoolConfig[] } {
   return {
-    four: pools.filter(({ subnet }) => !subnet.includes(':')),
-    six: pools.filter(({ subnet }) => subnet.includes(':')),
+    four: pools.filter(({ subnet }) => !isSix(subnet)),
+    six: pools.filter(({ subnet }) => isSix(subnet)),
   };
 }
 

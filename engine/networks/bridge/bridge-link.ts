@@ -15,7 +15,7 @@ import {
 } from '../../host/network/links.ts';
 import type { Netlink } from '../../host/network/netlink.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
-import { parseIp } from '../../lib/notations/ip-address.ts';
+import { isSix, parseIp } from '../../lib/notations/ip-address.ts';
 import { addressAt, rangeOf, type Cidr } from '../addresses/cidr.ts';
 import { aliasOf, ownerOf } from '../drivers/link-owner.ts';
 
@@ -104,7 +104,7 @@ function makeBridge(route: Netlink, spec: BridgeSpec): Link {
 function enableForwarding({ name, addresses }: BridgeSpec): void {
   writeFileSync(`/proc/sys/net/ipv4/conf/${name}/route_localnet`, '1');
   writeFileSync('/proc/sys/net/ipv4/ip_forward', '1');
-  if (!addresses.some(({ ip }) => ip.includes(':'))) return;
+  if (!addresses.some(({ ip }) => isSix(ip))) return;
   try {
     enableForwardingOfSix(name);
   } catch (error) {

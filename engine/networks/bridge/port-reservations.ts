@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs';
 import { SystemError } from '../../host/libc.ts';
 import { reservePort } from '../../host/network/sockets.ts';
 import { EngineError } from '../../lib/errors.ts';
-import { isSix, type PublishedPort, type WantedPort } from '../endpoints/ports.ts';
+import { isSix } from '../../lib/notations/ip-address.ts';
+import type { PublishedPort, WantedPort } from '../endpoints/ports.ts';
 
 const TAKEN = 'address already in use';
 const ALLOCATED = 'port is already allocated';

@@ -1,5 +1,5 @@
-import type { Family } from '../../lib/notations/ip-address.ts';
-import { ANY, ANY_SIX, isSix, type PublishedPort } from '../endpoints/ports.ts';
+import { isSix, type Family } from '../../lib/notations/ip-address.ts';
+import { ANY, ANY_SIX, type PublishedPort } from '../endpoints/ports.ts';
 
 export type BridgeRules = Readonly<{
   bridge: string;

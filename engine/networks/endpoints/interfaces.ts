@@ -10,10 +10,9 @@ import {
 } from '../../host/network/addresses.ts';
 import { listLinks } from '../../host/network/links.ts';
 import type { Message, Netlink } from '../../host/network/netlink.ts';
-import type { Family } from '../../lib/notations/ip-address.ts';
+import { isSix, type Family } from '../../lib/notations/ip-address.ts';
 import type { WantedPlace } from '../drivers/driver.ts';
 import { addressesOf, type Place } from './endpoint.ts';
-import { isSix } from './ports.ts';
 
 /** The first of `eth0`, `eth1`, … that the socket's namespace does not have. */
 export function freeInterfaceName(inside: Netlink): string {

@@ -47,10 +47,6 @@ export const ANY = '0.0.0.0';
 /** The same of IPv6. */
 export const ANY_SIX = '::';
 
-export function isSix(ip: string): boolean {
-  return ip.includes(':');
-}
-
 /** Reads `80/tcp`; no protocol means TCP. */
 export function parsePort(key: string): { containerPort: number; protocol: Protocol } {
   const [number = '', protocol = 'tcp', ...rest] = key.split('/');
