@@ -206,5 +206,5 @@ test('events tell a life in its order', async () => {
 
 test('what is not there yet says so', async () => {
   const answer = await engine.docker('swarm', 'init');
-  assert.match(answer.stderr, /POST \/swarm\/init is not implemented yet/);
+  assert.match(answer.stderr, /making a cluster is not implemented yet/);
 });
