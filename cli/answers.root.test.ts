@@ -63,7 +63,7 @@ test('a registry that does not answer is named, by pull and by run', async () =>
   assert.equal(missing.code, 125);
   assert.match(
     missing.stderr,
-    /^Unable to find image '127\.0\.0\.1:9\/alpine' locally\ngantry: Get "http.*connection refused/,
+    /^Unable to find image '127\.0\.0\.1:9\/alpine:latest' locally\ngantry: Get "http.*connection refused/,
   );
 });
 

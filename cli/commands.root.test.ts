@@ -150,7 +150,7 @@ test('ports, sizes and digests have their columns', async () => {
 
   assert.equal(await said('port', 'open'), '80/tcp -> 127.0.0.1:18080');
   assert.equal(await said('port', 'open', '80'), '127.0.0.1:18080');
-  assert.match((await refused('port', 'open', '81')).stderr, /No public port '81\/tcp' published for open/);
+  assert.match((await refused('port', 'open', '81')).stderr, /No public port '81' published for open/);
   assert.match(
     await said('ps', '-s', '-f', 'name=open'),
     /^CONTAINER ID +IMAGE .* +NAMES +SIZE\n.* open +\d+B \(virtual [\d.]+MB\)$/,

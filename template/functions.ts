@@ -13,7 +13,7 @@ export const FUNCTIONS: ReadonlyMap<string, TemplateFunction> = new Map<string, 
     (value, from, to) =>
       (value as string | unknown[]).slice(Number(from ?? 0), to === undefined ? undefined : Number(to)),
   ],
-  ['print', (...values) => values.map(goText).join(' ')],
+  ['print', printed],
   ['println', (...values) => `${values.map(goText).join(' ')}\n`],
   ['printf', (format, ...values) => formatted(String(format), values)],
   ['lower', (text) => goText(text).toLowerCase()],
@@ -23,6 +23,9 @@ export const FUNCTIONS: ReadonlyMap<string, TemplateFunction> = new Map<string, 
   ['join', (list, separator) => listOf(list).map(goText).join(goText(separator))],
   ['pad', (text, before, after) => ' '.repeat(Number(before)) + goText(text) + ' '.repeat(Number(after))],
   ['truncate', (text, length) => Array.from(goText(text)).slice(0, Number(length)).join('')],
+  ['html', (...values) => printed(...values).replace(/[&<>"'\0]/g, (letter) => HTML[letter]!)],
+  ['js', (...values) => printed(...values).replace(JS_SPECIAL, jsEscaped)],
+  ['urlquery', (...values) => queryText(printed(...values))],
   ['eq', (value, ...others) => others.some((other) => same(value, other))],
   ['ne', (value, other) => !same(value, other)],
   ['lt', (a, b) => compare(a, b) < 0],
@@ -31,6 +34,37 @@ export const FUNCTIONS: ReadonlyMap<string, TemplateFunction> = new Map<string, 
   ['ge', (a, b) => compare(a, b) >= 0],
   ['not', (value) => !isTrue(value)],
 ]);
+
+const HTML: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&#34;',
+  "'": '&#39;',
+  '\0': '\ufffd',
+};
+// oxlint-disable-next-line no-control-regex -- control characters are what it is about
+const JS_SPECIAL = /[\u0000-\u001f\\'"<>&=]/g;
+
+function jsEscaped(letter: string): string {
+  if (`\\'"`.includes(letter)) return `\\${letter}`;
+  return `\\u${letter.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`;
+}
+
+function queryText(text: string): string {
+  const encoded = encodeURIComponent(text.toWellFormed()).replaceAll('%20', '+');
+  return encoded.replace(/[!'()*]/g, (letter) => `%${letter.codePointAt(0)!.toString(16).toUpperCase()}`);
+}
+
+/** As Go's Sprint: a blank between two values of which neither is a text. */
+function printed(...values: unknown[]): string {
+  return values
+    .map((value, at) => {
+      const isApart = at > 0 && typeof value !== 'string' && typeof values[at - 1] !== 'string';
+      return (isApart ? ' ' : '') + goText(value);
+    })
+    .join('');
+}
 
 /** Truth in Go's templates: anything but false, 0, nil and empty values. */
 export function isTrue(value: unknown): boolean {

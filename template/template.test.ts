@@ -59,6 +59,10 @@ for (const [template, text] of [
   ['{{"}}"}} {{`raw "`}}', '}} raw "'],
   ['{{.Label "x"}}', 'label x'],
   ['{{slice .Id 0 2}}', 'ab'],
+  ['{{print 1 2 "x" 3}}', '1 2x3'],
+  [`{{html "<a href='x'>"}}`, '&lt;a href=&#39;x&#39;&gt;'],
+  [`{{js "it's <b>=1"}}`, `it\\'s \\u003Cb\\u003E\\u003D1`],
+  ['{{urlquery "a b&c!"}}', 'a+b%26c%21'],
 ] as const) {
   test(`${template} gives ${text.trim()}`, () => assert.equal(compileTemplate(template)(VALUE), text));
 }

@@ -67,10 +67,15 @@ async function createOrPull(engine: Connection, body: containers.CreateBody, fla
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404 || flags.pull === 'never' || !isMissingImage(error))
       throw error;
-    console.error(`Unable to find image '${body.Image}' locally`);
+    console.error(`Unable to find image '${taggedName(body.Image ?? '')}' locally`);
     await pullMissing(engine, body.Image ?? '', flags.quiet);
     return await createAndWarn(engine, body, flags.name);
   }
+}
+
+/** The name with the tag that is meant where it has none. */
+function taggedName(image: string): string {
+  return /@|:[^/]*$/.test(image) ? image : `${image}:latest`;
 }
 
 /** 404 can also mean a container whose volumes or network are to be shared. */

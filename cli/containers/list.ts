@@ -4,6 +4,7 @@ import { command, type Given } from '../command-line/command.ts';
 import { filtersOf } from '../command-line/values.ts';
 import { printList, type Row } from '../output/format.ts';
 import { ago, shortId, sizeText, timeText } from '../output/human.ts';
+import { labelsText } from '../output/labels.ts';
 import { LIST_FLAGS, NO_TRUNC } from '../output/list-flags.ts';
 import { portsText } from '../output/ports.ts';
 
@@ -50,7 +51,8 @@ export const ps = command({
       size: wantsSize,
       filters: filtersOf(flags.filter),
     });
-    if (flags.quiet && flags.format === undefined) {
+    if (flags.quiet) {
+      if (flags.format) console.error('WARNING: Ignoring custom format, because both --format and --quiet are set.');
       for (const { Id } of listed) console.log(flags['no-trunc'] ? Id : shortId(Id));
       return;
     }
@@ -88,9 +90,7 @@ function rowOf(container: containers.Summary, flags: PsFlags): Row {
         : `${sizeText(SizeRw)}${(SizeRootFs ?? 0) > 0 ? ` (virtual ${sizeText(SizeRootFs!)})` : ''}`,
     // Names with a slash inside are those of links.
     Names: (whole ? names : names.filter((name) => !name.includes('/'))).join(','),
-    Labels: Object.entries(Labels)
-      .map(([name, value]) => `${name}=${value}`)
-      .join(','),
+    Labels: labelsText(Labels),
     Mounts: mounts.map((each) => (whole ? each : shortened(each, 15))).join(','),
     LocalVolumes: String(container.Mounts.filter(({ Driver }) => Driver === 'local').length),
     Networks: Object.keys(container.NetworkSettings.Networks).join(','),

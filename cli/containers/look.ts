@@ -4,6 +4,9 @@ import { command, MANY } from '../command-line/command.ts';
 import { EXIT, Exit } from '../exit-codes.ts';
 import { tableText } from '../output/table.ts';
 
+/** As in docker, columns of processes are wider than others. */
+const LEAST_OF_TOP = 17;
+
 /** `gantry top`. */
 export const top = command({
   words: 'CONTAINER [PS_OPTIONS]',
@@ -18,7 +21,7 @@ export const top = command({
       ref,
       words.length === 0 ? undefined : words.join(' '),
     );
-    console.log(tableText(Titles, Processes));
+    console.log(tableText(Titles, Processes, LEAST_OF_TOP));
   },
 });
 
@@ -40,7 +43,7 @@ export const port = command({
     }
     const name = wanted.includes('/') ? wanted : `${wanted}/tcp`;
     const found = published.filter(({ inside }) => inside === name);
-    if (found.length === 0) throw new Exit(EXIT.failed, `No public port '${name}' published for ${ref}`);
+    if (found.length === 0) throw new Exit(EXIT.failed, `No public port '${wanted}' published for ${ref}`);
     for (const { outside } of found) console.log(outside);
   },
 });

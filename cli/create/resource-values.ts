@@ -88,6 +88,14 @@ export function setNoHealth({ config }: CreateRequest): void {
   config.Healthcheck = { Test: ['NONE'] };
 }
 
+/** The mode of a namespace, which the engine takes as it is: an unknown one would count as none. */
+export function namespaceMode(name: 'pid' | 'userns' | 'uts', mode: string): string {
+  const isKnown = mode === '' || mode === 'host' || (name === 'pid' && /^container:./.test(mode));
+  if (isKnown) return mode;
+  const known = name === 'pid' ? 'host or container:NAME' : 'host';
+  throw new UsageError(`invalid argument "${mode}" for "--${name}" flag: expected ${known}`);
+}
+
 /** Reads the profile's file, because the API takes its content. */
 export function securityOption(option: string): string {
   const [name, value] = splitOnce(option.replace(/^(\w+):/, '$1='), '=');

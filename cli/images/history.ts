@@ -3,7 +3,7 @@ import { imageHistory, type HistoryStep } from '@gantry/client/images.ts';
 import { command, type Given } from '../command-line/command.ts';
 import { printList, type Row } from '../output/format.ts';
 import { ago, shortId, sizeText } from '../output/human.ts';
-import { LIST_FLAGS, NO_TRUNC } from '../output/list-flags.ts';
+import { LIST_FLAGS, NO_TRUNC, wantsIds } from '../output/list-flags.ts';
 
 const FLAGS = {
   format: LIST_FLAGS.format,
@@ -31,7 +31,7 @@ export const history = command({
   about: 'Fields of templates: .ID .CreatedSince .CreatedAt .CreatedBy .Size .Comment.',
   run: async ({ connection }, [name = ''], flags) => {
     const steps = await imageHistory(connection, name);
-    if (flags.quiet && flags.format === undefined) {
+    if (wantsIds(flags)) {
       for (const { Id } of steps) console.log(flags['no-trunc'] ? Id : shortId(Id));
       return;
     }

@@ -4,7 +4,7 @@ import { command } from '../command-line/command.ts';
 import { filtersOf } from '../command-line/values.ts';
 import { printList, type Row } from '../output/format.ts';
 import { ago, shortId, sizeText, timeText } from '../output/human.ts';
-import { LIST_FLAGS, NO_TRUNC } from '../output/list-flags.ts';
+import { LIST_FLAGS, NO_TRUNC, wantsIds } from '../output/list-flags.ts';
 
 const TITLES = {
   Repository: 'REPOSITORY',
@@ -39,7 +39,7 @@ export const images = command({
     const listed = await listImages(connection, { all: flags.all, digests, filters: filtersOf(filters) });
     const columns = ['Repository', 'Tag', ...(flags.digests ? ['Digest'] : []), 'ID', 'CreatedSince', 'Size'];
     const rows = listed.flatMap((image) => rowsOf(image, digests, flags['no-trunc']));
-    if (flags.quiet && flags.format === undefined) {
+    if (wantsIds(flags)) {
       for (const { ID } of rows) console.log(ID);
       return;
     }
@@ -75,7 +75,7 @@ function rowsOf(image: ImageSummary, digests: boolean, whole: boolean): Row[] {
     Containers: image.Containers < 0 ? 'N/A' : String(image.Containers),
     SharedSize: image.SharedSize < 0 ? 'N/A' : sizeText(image.SharedSize),
     UniqueSize: 'N/A',
-    VirtualSize: sizeText(image.VirtualSize),
+    VirtualSize: sizeText(image.VirtualSize, 4),
   }));
 }
 

@@ -37,7 +37,7 @@ export async function listTexts(listing: Listing, format: string | undefined): P
     return rows.map((row) => line(row));
   }
   const cells = await template(table);
-  const head = cells({ ...titles, Label: (name: string) => name.toUpperCase() }).split('\t');
+  const head = cells({ ...titles, Label: (name: string) => name }).split('\t');
   return [
     tableText(
       head,
@@ -46,13 +46,14 @@ export async function listTexts(listing: Listing, format: string | undefined): P
   ];
 }
 
-/** Whole objects: one line of the template each, or all of them as one JSON text. */
+/** Whole objects: one line of the template each, or all of them as one JSON text, in one line for `json`. */
 export async function printObjects(objects: readonly unknown[], format: string | undefined): Promise<void> {
   if (format === undefined || format === '') {
     console.log(JSON.stringify(objects, undefined, 4));
     return;
   }
-  for (const object of objects) await printObject(object, format);
+  if (format === 'json') await printObject(objects, format);
+  else for (const object of objects) await printObject(object, format);
 }
 
 export async function printObject(object: unknown, format: string): Promise<void> {

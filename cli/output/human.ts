@@ -25,14 +25,14 @@ export function ago(unixSeconds: number, now = Date.now()): string {
   return `${durationText(Math.max(0, now / 1000 - unixSeconds))} ago`;
 }
 
-/** `2026-01-31 12:00:00 +0000 UTC`, as docker prints a time in a list. */
-export function timeText(unixSeconds: number): string {
+/** `2026-01-31 12:00:00 +0000 UTC`, as docker prints a time in a list; `fraction` of the second is such as `.25`. */
+export function timeText(unixSeconds: number, fraction = ''): string {
   const at = new Date(unixSeconds * 1000);
   const offset = -at.getTimezoneOffset();
   const local = new Date(at.getTime() + offset * 60_000).toISOString();
   const zone = `${offset < 0 ? '-' : '+'}${digits(offset / 60)}${digits(offset % 60)}`;
   const name = offset === 0 ? 'UTC' : (/\(([^)]+)\)/.exec(at.toString())?.[1] ?? zone);
-  return `${local.slice(0, 10)} ${local.slice(11, 19)} ${zone} ${name}`;
+  return `${local.slice(0, 10)} ${local.slice(11, 19)}${fraction} ${zone} ${name}`;
 }
 
 function digits(value: number): string {
@@ -40,8 +40,8 @@ function digits(value: number): string {
 }
 
 /** `12.3MB`, in powers of 1000 as docker prints sizes. */
-export function sizeText(bytes: number): string {
-  return scaled(bytes, 1000, ['B', 'kB', 'MB', 'GB', 'TB', 'PB'], 3);
+export function sizeText(bytes: number, digits = 3): string {
+  return scaled(bytes, 1000, ['B', 'kB', 'MB', 'GB', 'TB', 'PB'], digits);
 }
 
 /** `1.5GiB`, in powers of 1024 as docker prints memory. */

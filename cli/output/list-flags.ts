@@ -5,6 +5,11 @@ export const LIST_FLAGS = {
   quiet: { kind: 'boolean', short: 'q', help: 'Ids or names alone' },
 } as const;
 
+/** Whether only ids or names are wanted: as in docker, another format than the table counts more than `--quiet`. */
+export function wantsIds({ quiet, format }: { quiet: boolean; format?: string | undefined }): boolean {
+  return quiet && (format === undefined || format === '' || format === 'table');
+}
+
 export const NO_TRUNC = { kind: 'boolean', help: 'Whole ids and texts' } as const;
 
 /** The flag of commands that show whole objects. */

@@ -55,7 +55,10 @@ for (const [seconds, text] of [
 }
 
 test('sizes are in powers of 1000, memory in powers of 1024', () => {
-  assert.deepEqual([0, 999, 1000, 1_980_000, 2.5e9].map(sizeText), ['0B', '999B', '1kB', '1.98MB', '2.5GB']);
+  assert.deepEqual(
+    [0, 999, 1000, 1_980_000, 2.5e9].map((bytes) => sizeText(bytes)),
+    ['0B', '999B', '1kB', '1.98MB', '2.5GB'],
+  );
   assert.deepEqual([1023, 1536, 2 ** 30 * 23.54].map(memoryText), ['1023B', '1.5KiB', '23.54GiB']);
 });
 

@@ -6,11 +6,11 @@ const GAP = 3;
 const LEAST = 7;
 const WIDE = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}]/u;
 
-/** Columns as docker prints them: as wide as their widest cell, separated by blanks. */
-export function tableText(head: readonly string[], rows: readonly (readonly string[])[]): string {
+/** Columns as docker prints them: as wide as their widest cell and at least `least` characters, separated by blanks. */
+export function tableText(head: readonly string[], rows: readonly (readonly string[])[], least = LEAST): string {
   const shown = rows.map((row) => row.map(visible));
   const widths = head.map((title, column) =>
-    Math.max(LEAST, ...[title, ...shown.map((row) => row[column]!)].map(columnsOf)),
+    Math.max(least, ...[title, ...shown.map((row) => row[column]!)].map(columnsOf)),
   );
   const line = (cells: readonly string[]): string =>
     cells

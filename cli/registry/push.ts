@@ -19,6 +19,7 @@ export const push = command({
     const at = name.indexOf(':', name.lastIndexOf('/') + 1);
     if (isAll && at >= 0) throw new UsageError("tag can't be used with --all-tags/-a");
     const tagged = at < 0 && !isAll ? `${name}:latest` : name;
+    if (tagged !== name && !quiet) console.log('Using default tag: latest');
     const show = quiet ? (): void => undefined : progressOn(process.stdout);
     await pushImage(connection, tagged, await authHeader(name), show);
     if (quiet) console.log(tagged);

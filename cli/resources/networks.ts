@@ -6,7 +6,8 @@ import { each } from '../each.ts';
 import { UsageError } from '../exit-codes.ts';
 import { printList } from '../output/format.ts';
 import { shortId, timeText } from '../output/human.ts';
-import { LIST_FLAGS, NO_TRUNC, OBJECT_FORMAT } from '../output/list-flags.ts';
+import { labelsText } from '../output/labels.ts';
+import { LIST_FLAGS, NO_TRUNC, OBJECT_FORMAT, wantsIds } from '../output/list-flags.ts';
 import { printInspected } from '../system/inspect.ts';
 
 const UNKNOWN = 'API 1.24 has nothing for it';
@@ -82,7 +83,7 @@ export const listNetworks = command({
     const listed = await networks.listNetworks(connection, { filters: filtersOf(flags.filter) });
     const sorted = listed.toSorted((a, b) => (a.Name < b.Name ? -1 : 1));
     const idOf = (id: string): string => (flags['no-trunc'] ? id : shortId(id));
-    if (flags.quiet && flags.format === undefined) {
+    if (wantsIds(flags)) {
       for (const { Id } of sorted) console.log(idOf(Id));
       return;
     }
@@ -93,10 +94,8 @@ export const listNetworks = command({
       Scope,
       IPv6: String(EnableIPv6),
       Internal: String(Internal),
-      Labels: Object.entries(Labels)
-        .map(([label, value]) => `${label}=${value}`)
-        .join(','),
-      CreatedAt: timeText(Date.parse(Created) / 1000),
+      Labels: labelsText(Labels),
+      CreatedAt: timeText(Date.parse(Created) / 1000, /\.\d*[1-9]/.exec(Created)?.[0]),
       Label: (label: string) => Labels[label] ?? '',
     }));
     await printList({ titles: TITLES, columns: ['ID', 'Name', 'Driver', 'Scope'], rows }, flags.format);
@@ -106,7 +105,10 @@ export const listNetworks = command({
 export const inspectNetworks = command({
   words: 'NETWORK [NETWORK...]',
   count: [1, MANY],
-  flags: OBJECT_FORMAT,
+  flags: {
+    ...OBJECT_FORMAT,
+    verbose: { kind: 'boolean', short: 'v', help: 'Also what a cluster knows of it: nothing, without one' },
+  },
   offers: 'network',
   run: async ({ connection }, refs, { format }) => {
     await printInspected(refs, async (ref) => await networks.inspectNetwork(connection, ref), format);

@@ -6,7 +6,7 @@ import { command, MANY } from '../command-line/command.ts';
 import { each } from '../each.ts';
 import { EXIT, Exit } from '../exit-codes.ts';
 import { printList } from '../output/format.ts';
-import { LIST_FLAGS, NO_TRUNC, OBJECT_FORMAT } from '../output/list-flags.ts';
+import { LIST_FLAGS, NO_TRUNC, OBJECT_FORMAT, wantsIds } from '../output/list-flags.ts';
 import { authHeader } from '../registry/docker-config.ts';
 import { printInspected } from '../system/inspect.ts';
 
@@ -28,7 +28,7 @@ export const listPlugins = command({
   run: async ({ connection }, _words, { format, quiet, 'no-trunc': isWhole }) => {
     const listed = await plugins.listPlugins(connection);
     const idOf = (id: string): string => (isWhole ? id : id.slice(0, SHORT_ID));
-    if (quiet && format === undefined) {
+    if (wantsIds({ quiet, format })) {
       for (const { Id } of listed) console.log(idOf(Id));
       return;
     }

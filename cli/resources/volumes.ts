@@ -4,7 +4,8 @@ import { command, MANY } from '../command-line/command.ts';
 import { filtersOf, mapOf } from '../command-line/values.ts';
 import { each } from '../each.ts';
 import { printList } from '../output/format.ts';
-import { LIST_FLAGS, OBJECT_FORMAT } from '../output/list-flags.ts';
+import { labelsText } from '../output/labels.ts';
+import { LIST_FLAGS, OBJECT_FORMAT, wantsIds } from '../output/list-flags.ts';
 import { printInspected } from '../system/inspect.ts';
 
 export const createVolume = command({
@@ -36,6 +37,9 @@ const TITLES = {
   Labels: 'LABELS',
   Links: 'LINKS',
   Size: 'SIZE',
+  Availability: 'AVAILABILITY',
+  Group: 'GROUP',
+  Status: 'STATUS',
 };
 
 export const listVolumes = command({
@@ -47,7 +51,7 @@ export const listVolumes = command({
   run: async ({ connection }, _words, { filter, format, quiet }) => {
     const listed = await volumes.listVolumes(connection, { filters: filtersOf(filter) });
     const sorted = listed.toSorted((a, b) => (a.Name < b.Name ? -1 : 1));
-    if (quiet && format === undefined) {
+    if (wantsIds({ quiet, format })) {
       for (const { Name } of sorted) console.log(Name);
       return;
     }
@@ -56,11 +60,13 @@ export const listVolumes = command({
       Driver,
       Scope,
       Mountpoint,
-      Labels: Object.entries(Labels ?? {})
-        .map(([label, value]) => `${label}=${value}`)
-        .join(','),
+      Labels: labelsText(Labels ?? {}),
       Links: 'N/A',
       Size: 'N/A',
+      // What volumes of a cluster have.
+      Availability: 'N/A',
+      Group: 'N/A',
+      Status: 'N/A',
       Label: (label: string) => Labels?.[label] ?? '',
     }));
     await printList({ titles: TITLES, columns: ['Driver', 'Name'], rows }, format);

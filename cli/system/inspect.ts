@@ -91,7 +91,7 @@ async function inspectAny(looks: readonly Look[], engine: Connection, ref: strin
     try {
       return await look(engine, ref, size);
     } catch (error) {
-      if (!(error instanceof ApiError) || error.status !== 404) throw error;
+      if (!(error instanceof ApiError) || error.status !== 404 || looks.length === 1) throw error;
     }
   }
   throw new ApiError(404, `No such object: ${ref}`);

@@ -20,7 +20,7 @@ export const version = command({
       APIVersion: API_VERSION,
       NodeVersion: process.version,
       Os: 'linux',
-      Arch: process.arch,
+      Arch: process.arch === 'x64' ? 'amd64' : process.arch,
     };
     if (format === undefined) console.log(sectionText('Client', client));
     const server = await system.version(connection);

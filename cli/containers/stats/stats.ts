@@ -28,8 +28,7 @@ export const stats = command({
     sort: {
       kind: 'text',
       value: 'COLUMN',
-      initial: 'name',
-      help: 'Sort by name, or by cpu, memory, net, block or pids: the largest first',
+      help: 'Sort by name, or by cpu, memory, net, block or pids: the largest first; without it as named, or by name',
       offers: Object.keys(ORDERS),
     },
   },
@@ -37,8 +36,8 @@ export const stats = command({
   about: 'Fields of templates: .Container .ID .Name .CPUPerc .MemUsage .MemPerc .NetIO .BlockIO .PIDs',
   examples: ['gantry stats --sort memory', "gantry stats --no-stream --format '{{.Name}}: {{.CPUPerc}}' web"],
   run: async ({ connection }, refs, flags) => {
-    const { all, format, sort = 'name' } = flags;
-    const order = ORDERS[sort];
+    const { all, format, sort = refs.length > 0 ? 'given' : 'name' } = flags;
+    const order = sort === 'given' ? (): number => 0 : ORDERS[sort];
     if (order === undefined)
       throw new UsageError(`invalid column "${sort}": expected ${Object.keys(ORDERS).join(', ')}`);
     const text = async (watched: Iterable<Watched>): Promise<string> => {
