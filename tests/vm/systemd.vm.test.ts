@@ -115,6 +115,7 @@ suite('systemd as the owner of the cgroups', { concurrency: false }, () => {
     );
     await engine.delete(`/containers/${id}?force=1`);
     await isGone(`gantry-${id}.scope`);
+    await execute('systemctl', ['stop', 'gantrytest.slice']); // systemd keeps a slice that it has made
   });
 
   test('nothing is left of a container whose shim was killed', async () => {
