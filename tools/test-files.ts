@@ -15,7 +15,7 @@ type Options = Omit<Run, 'stop'> &
 export type Outcome = Readonly<{ passed: number; failed: number; skipped: number; told: readonly string[] }>;
 
 /** Of more files than these something else is wrong than a slow moment. */
-const MOST_TRIED_AGAIN = 3;
+const MOST_TRIED_AGAIN = 5;
 
 /**
  * Runs the files, some at once. Those that failed are run once more, alone, after all others, when they are few: what
