@@ -87,6 +87,7 @@ export type NftObject = Readonly<{
   rule?: NftRule;
   chain?: NftChain;
   table?: Readonly<{ family: string; name: string }>;
+  set?: Readonly<{ name: string; elem?: readonly unknown[] }>;
   map?: Readonly<{ name: string; elem?: readonly unknown[] }>;
 }>;
 

@@ -8,6 +8,7 @@ import {
   deleteBridgeTexts,
   deleteText,
   familiesOf,
+  isWhole,
   NFT_FAMILY,
   tableText,
   type BridgeRules,
@@ -47,28 +48,23 @@ export class Firewall implements Disposable {
   write(): void {
     const { networks, published } = this.#state();
     const families = familiesIn(networks);
+    const before = ruleGeneration(this.#netfilter);
     this.#nft.run(families.map((family) => tableText(family, this.#table, networks, published)).join('\n'));
     this.#families = families;
     this.#admitted.clear();
-    this.#admit(networks);
-    this.#known = ruleGeneration(this.#netfilter);
+    this.#knowAfter(before, 1 + this.#admit(networks));
   }
 
   /** Checks the rules and writes missing ones. Costs 0.02 ms when no rule of the machine has changed. */
   verify(): void {
     const generation = ruleGeneration(this.#netfilter);
     if (generation === this.#known) return;
-    const { networks } = this.#state();
-    const has = (family: Family): boolean =>
-      this.#nft
-        .list(`list chain ${NFT_FAMILY[family]} ${this.#table} forward`)
-        ?.some(({ rule }) => rule !== undefined) === true;
-    if (!familiesIn(networks).every(has)) {
+    const { networks, published } = this.#state();
+    if (familiesIn(networks).every((family) => this.#isWhole(family, networks, published))) {
+      this.#knowAfter(generation, this.#admit(networks));
+    } else {
       this.write();
-      return;
     }
-    this.#admit(networks);
-    this.#known = ruleGeneration(this.#netfilter);
   }
 
   /** Admits a network that `state` does not know yet. */
@@ -82,8 +78,8 @@ export class Firewall implements Disposable {
     }
     this.#add(families.map((family) => addBridgeText(family, this.#table, network)).join('\n'));
     if (families.every((family) => this.#admitted.has(admissionOf(family, network)))) return;
-    this.#admit([network]);
-    this.#known = ruleGeneration(this.#netfilter);
+    const before = this.#known;
+    this.#knowAfter(before, this.#admit([network]));
   }
 
   /** Forgets a network; a forgotten one is not an error. */
@@ -155,17 +151,33 @@ export class Firewall implements Disposable {
   #change(commands: string): void {
     const before = this.#known;
     this.#nft.run(commands);
-    // One step is our own change. More means that another program changed rules too, and the next check reads them.
-    const after = ruleGeneration(this.#netfilter);
-    this.#known = before !== undefined && after === before + 1 ? after : undefined;
+    this.#knowAfter(before, 1);
   }
 
-  #admit(networks: readonly BridgeRules[]): void {
+  /**
+   * After `steps` changes of our own since the rules were seen in force. More steps than that mean that another program
+   * has changed rules meanwhile, which the next check reads.
+   */
+  #knowAfter(before: number | undefined, steps: number): void {
+    const after = ruleGeneration(this.#netfilter);
+    this.#known = before !== undefined && after === before + steps ? after : undefined;
+  }
+
+  /** Whether nothing is missing that was written: rules of a chain, networks, or published ports. */
+  #isWhole(family: Family, networks: readonly BridgeRules[], published: readonly Published[]): boolean {
+    const listed = this.#nft.list(`list table ${NFT_FAMILY[family]} ${this.#table}`);
+    return listed !== undefined && isWhole(listed, family, networks, published);
+  }
+
+  /** Returns how many transactions it took. */
+  #admit(networks: readonly BridgeRules[]): number {
+    let steps = 0;
     for (const family of familiesIn(networks)) {
       const concerned = networks.filter((network) => familiesOf(network).includes(family));
-      admitForwarding(this.#nft, this.#table, family, concerned);
+      if (admitForwarding(this.#nft, this.#table, family, concerned)) steps += 1;
       for (const network of concerned) this.#admitted.add(admissionOf(family, network));
     }
+    return steps;
   }
 
   #tryRun(command: string): void {

@@ -47,6 +47,10 @@ suite('rules that other programs remove come back at once', { concurrency: false
     'nft delete table ip gantry-gantry0',
     'nft delete table ip6 gantry-gantry0',
     'nft flush table ip gantry-gantry0',
+    'nft flush chain ip gantry-gantry0 postrouting',
+    'nft flush chain ip6 gantry-gantry0 output',
+    'nft flush set ip gantry-gantry0 bridges',
+    'nft flush map ip gantry-gantry0 published',
     'nft flush ruleset; nft flush ruleset; nft add table ip theirs',
   ]) {
     test(command, async () => {

@@ -8,9 +8,14 @@ import { NFT_FAMILY, type BridgeRules } from './ruleset.ts';
  *
  * dockerd and firewall front ends set that chain's policy to DROP, and no other chain can accept what one chain drops.
  * A missing chain is created in the form that iptables itself uses, so that a dockerd that starts later keeps our
- * rules.
+ * rules. False: all of it was there.
  */
-export function admitForwarding(nft: Nftables, owner: string, family: Family, networks: readonly BridgeRules[]): void {
+export function admitForwarding(
+  nft: Nftables,
+  owner: string,
+  family: Family,
+  networks: readonly BridgeRules[],
+): boolean {
   const ip = NFT_FAMILY[family];
   const chain = nft.list(`list chain ${ip} filter FORWARD`);
   const present = new Set(rulesOf(chain ?? []).map(({ comment }) => comment));
@@ -20,6 +25,7 @@ export function admitForwarding(nft: Nftables, owner: string, family: Family, ne
     .filter((match) => !present.has(commentOf(owner, match)))
     .map((match) => `insert rule ${ip} filter FORWARD ${match} counter accept comment "${commentOf(owner, match)}"`);
   if (missing.length > 0) nft.run([...commands, ...missing].join('\n'));
+  return missing.length > 0;
 }
 
 /** Removes the accepting rules of one network. False: they are those of others as well. */

@@ -1,3 +1,4 @@
+import type { NftObject } from '../../host/network/nftables.ts';
 import { isSix, type Family } from '../../lib/notations/ip-address.ts';
 import { ANY, ANY_SIX, type PublishedPort } from '../endpoints/ports.ts';
 
@@ -99,6 +100,43 @@ const LOOPBACK_GUARD = `chain loopback {
     iifname @bridges ip saddr 127.0.0.0/8 drop
     iifname @bridges ip daddr 127.0.0.0/8 drop
   }`;
+
+/**
+ * Whether a table, as `list table` tells of it, has everything that `tableText` writes: the rules of each chain, the
+ * networks and the published ports. They are counted, because the kernel has its own words for most of them; what is
+ * there twice or too much is no harm.
+ */
+export function isWhole(
+  listed: readonly NftObject[],
+  family: Family,
+  networks: readonly BridgeRules[],
+  published: readonly Published[],
+): boolean {
+  const rules = Map.groupBy(
+    listed.flatMap(({ rule }) => rule ?? []),
+    ({ chain }) => chain,
+  );
+  const elementsIn = (name: string): number =>
+    listed.find(({ set, map }) => (set ?? map)?.name === name)?.[name === 'bridges' ? 'set' : 'map']?.elem?.length ?? 0;
+  const own = published.filter((one) => familyOf(one) === family);
+  const anywhere = own.filter(isAny).length;
+  return (
+    RULE_COUNTS[family].every(([chain, count]) => (rules.get(chain)?.length ?? 0) >= count) &&
+    elementsIn('bridges') >= networks.filter((network) => familiesOf(network).includes(family)).length &&
+    elementsIn('published') >= anywhere &&
+    elementsIn('published_at') >= own.length - anywhere
+  );
+}
+
+/** How many rules each chain has. */
+const RULE_COUNTS = { 4: ruleCounts(4), 6: ruleCounts(6) } as const;
+
+function ruleCounts(family: Family): [chain: string, count: number][] {
+  return [...tableText(family, 'any', [], []).matchAll(/chain (\w+) \{([^}]*)\}/g)].map(([, chain = '', body = '']) => [
+    chain,
+    body.split('\n').filter((line) => line.trim() !== '' && !line.trim().startsWith('type ')).length,
+  ]);
+}
 
 /** The families that a network has. */
 export function familiesOf({ subnet6 }: BridgeRules): Family[] {
