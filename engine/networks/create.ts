@@ -1,20 +1,26 @@
 import type { Events } from '../events/events.ts';
 import { EngineError, refuseIf } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
+import type { KeyLock } from '../lib/key-lock.ts';
 import { isPredefinedName } from './mode.ts';
 import type { Networks } from './networks.ts';
 import type { CreateNetworkBody } from './schema.ts';
 import type { Custom, NetworkRecord, PoolConfig } from './store.ts';
 
 type Needs = { networks: Networks; events: Events };
+type CreateNeeds = Needs & { locks: KeyLock };
 
 /** Creates a network. Throws `forbidden`, `notFound` (the driver), `conflict`, `invalid`. Specification, endpoint 53. */
-export function createNetwork({ networks, events }: Needs, body: CreateNetworkBody): { id: string; warning: string } {
+export async function createNetwork(
+  { locks, networks, events }: CreateNeeds,
+  body: CreateNetworkBody,
+): Promise<{ id: string; warning: string }> {
   const name = body.Name ?? '';
   refuseIf(name.trim() === '', `invalid name: ${name}`);
   if (isPredefinedName(name)) {
     throw new EngineError('forbidden', `operation is not permitted on predefined ${name} network `);
   }
+  using _lock = await locks.hold(`network name ${name}`);
   const [same] = networks.list().filter((network) => network.name === name);
   if (same !== undefined && body.CheckDuplicate === true) {
     throw new EngineError('conflict', `network with name ${name} already exists`);
@@ -24,7 +30,7 @@ export function createNetwork({ networks, events }: Needs, body: CreateNetworkBo
   const custom = customOf(body);
   if (custom.ipam.driver !== 'default') throw new EngineError('notFound', `plugin "${custom.ipam.driver}" not found`);
   const { clock, db } = networks.settings;
-  const network = create({ id: newId(), name, driver, createdAt: clock.now(), custom });
+  const network = await create({ id: newId(), name, driver, createdAt: clock.now(), custom });
   db.transaction(() => {
     networks.store.saveNetwork(network);
     tellNetwork(events, 'create', network);
@@ -34,21 +40,20 @@ export function createNetwork({ networks, events }: Needs, body: CreateNetworkBo
 }
 
 /** Removes a network. Throws `forbidden` for a predefined one, and while containers are in it. */
-export function removeNetwork({ networks, events }: Needs, ref: string): void {
+export async function removeNetwork({ networks, events }: Needs, ref: string): Promise<void> {
   const network = networks.find(ref);
-  const { id, name, custom } = network;
+  const { name, custom } = network;
   if (custom === undefined) {
     throw new EngineError('forbidden', `${name} is a pre-defined network and cannot be removed`);
   }
-  if (networks.membersOf(id).length > 0) {
-    const reason = `network ${name} id ${id} has active endpoints`;
-    throw new EngineError('forbidden', `error while removing network: ${reason}`);
-  }
+  using _removal = networks.uses.remove(network);
+  const driver = networks.driverOf(network);
+  await driver.retire?.(network);
   networks.settings.db.transaction(() => {
     networks.store.deleteNetwork(network);
     tellNetwork(events, 'destroy', network);
   });
-  networks.driverOf(network).remove?.(network);
+  driver.remove?.(network);
 }
 
 function tellNetwork(events: Events, action: 'create' | 'destroy', { id, name, driver }: NetworkRecord): void {

@@ -23,6 +23,7 @@ import { hasAddress, type Endpoint } from './endpoints/endpoint.ts';
 import { macvlanDriver } from './macvlan/driver.ts';
 import { DEFAULT_NETWORK } from './mode.ts';
 import { NetworkStore, type NetworkRecord } from './store.ts';
+import { NetworkUses } from './uses.ts';
 
 export type NetworkSettings = Readonly<{
   background: Background;
@@ -58,6 +59,7 @@ export class Networks implements Disposable {
   readonly store: NetworkStore;
   readonly #drivers: ReadonlyMap<string, NetworkDriver>;
   readonly dns: Dns;
+  readonly uses: NetworkUses;
   #bridges: Bridges | undefined;
 
   constructor(settings: NetworkSettings) {
@@ -65,6 +67,7 @@ export class Networks implements Disposable {
     if (settings.bip !== '') parseBip(settings.bip);
     this.settings = settings;
     this.store = new NetworkStore(settings.db);
+    this.uses = new NetworkUses(this.store);
     const { background, dnsFolder: folder } = settings;
     this.dns = new Dns({ background, folder, served: () => settings.served(this) });
     const bridge = bridgeDriver({
@@ -187,9 +190,11 @@ export class Networks implements Disposable {
     const { background, db } = this.settings;
     const driver = this.driverOf(network);
     db.afterCommit(() => {
-      background.untilDone('free the ports of a container', { container: endpoint.containerId }, () => {
-        driver.unpublish?.(network, endpoint, endpoint.ports);
-        driver.leave(network, endpoint);
+      background.untilDone('free the ports of a container', { container: endpoint.containerId }, async () => {
+        const unpublished = driver.unpublish?.(network, endpoint, endpoint.ports);
+        if (unpublished !== undefined) await unpublished;
+        // Without a plugin at once: the container's next start may follow in this turn.
+        await driver.leave(network, endpoint);
       });
     });
   }

@@ -3,6 +3,7 @@ import { Type } from 'typebox';
 
 import type { Events } from '../events/events.ts';
 import { parseFilters } from '../http/values/filters.ts';
+import type { KeyLock } from '../lib/key-lock.ts';
 import { createNetwork, removeNetwork } from './create.ts';
 import { listNetworks, NETWORK_FILTERS } from './list.ts';
 import type { Networks } from './networks.ts';
@@ -11,7 +12,7 @@ import { CreatedNetwork, CreateNetworkBody, NetworkRef, NetworksQuery, NetworkWi
 
 /** Endpoints 51 to 53 and 56; containers connect and disconnect in their own domain. */
 export const networkRoutes =
-  (engine: { networks: Networks; events: Events }): FastifyPluginAsyncTypebox =>
+  (engine: { networks: Networks; events: Events; locks: KeyLock }): FastifyPluginAsyncTypebox =>
   // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
   async (http) => {
     http.get('/networks', {
@@ -30,7 +31,7 @@ export const networkRoutes =
     http.post('/networks/create', {
       schema: { body: CreateNetworkBody, response: { 201: CreatedNetwork } },
       handler: async ({ body }, reply) => {
-        const { id, warning } = createNetwork(engine, body);
+        const { id, warning } = await createNetwork(engine, body);
         return await reply.code(201).send({ Id: id, Warning: warning });
       },
     });
@@ -38,7 +39,7 @@ export const networkRoutes =
     http.delete('/networks/:ref', {
       schema: { params: NetworkRef },
       handler: async ({ params }, reply) => {
-        removeNetwork(engine, params.ref);
+        await removeNetwork(engine, params.ref);
         return await reply.code(204).send();
       },
     });

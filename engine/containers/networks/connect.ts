@@ -68,7 +68,7 @@ export async function connectContainer(
     } catch (error) {
       // Without its names the network is of no use, and the client is told that it is not there.
       const commit = (): void => restoreAttachments(engine.containers, container);
-      leaveRunning(engine, endpoint, { within, request: portRequest(container), commit });
+      await leaveRunning(engine, endpoint, { within, request: portRequest(container), commit });
       tellNamesLater(engine, id, container.state.pid);
       throw error;
     }
@@ -121,7 +121,7 @@ export async function disconnectContainer(
     return;
   }
   using within = enter(container.state.pid);
-  leaveRunning(engine, endpoint, { within, request: portRequest(container), commit: detach });
+  await leaveRunning(engine, endpoint, { within, request: portRequest(container), commit: detach });
   dropHostsAddresses(engine.config, container, addressesOf(endpoint));
   if (!engine.networks.dns.isServed(id)) return;
   try {

@@ -2,6 +2,9 @@ import type { Place } from '../endpoints/endpoint.ts';
 import type { PublishedPort, WantedPort } from '../endpoints/ports.ts';
 import type { NetworkRecord } from '../store.ts';
 
+/** At once, or from a driver that has to ask another program. */
+export type Eventually<T> = T | Promise<T>;
+
 /** What a client requests for an endpoint. */
 export type WantedPlace = Readonly<{
   /** Default: chosen by the driver. */
@@ -14,6 +17,19 @@ export type WantedPlace = Readonly<{
   linkLocal?: readonly string[];
 }>;
 
+/** An endpoint that is about to be made: what its container wants of it, and what its driver may have to know. */
+export type NewEndpoint = WantedPlace &
+  Readonly<{
+    id: string;
+    /** The ports that the container publishes, wherever that will be. */
+    ports: readonly WantedPort[];
+    /** Keys such as `80/tcp`. */
+    exposed: readonly string[];
+  }>;
+
+/** An endpoint that was made. */
+export type MadeEndpoint = Place & Readonly<{ id: string }>;
+
 /** `netns` is an open file descriptor that belongs to the caller; undefined: the machine's own namespace. */
 export type Joined = Readonly<{ netns: number | undefined; place: Place }>;
 
@@ -22,10 +38,10 @@ export type Within = Readonly<{ netns: number }>;
 
 /**
  * A kind of network. The order of calls for a container: `prepare`, then `join` or `joinInto`, and `publish` in one
- * synchronous step; later `unpublish` and `leave`.
+ * step; later `unpublish` and `leave`.
  *
- * All but `prepare` are synchronous, so that two starts cannot interleave. `unpublish`, `leave` and `remove` may be
- * repeated.
+ * The engine's own drivers return at once from all but `prepare`, and their callers then wait for nothing: two starts
+ * cannot interleave. One that asks a plugin returns promises. `unpublish`, `leave` and `remove` may be repeated.
  */
 export type NetworkDriver = Readonly<{
   /** The driver's name in inspects. */
@@ -34,20 +50,22 @@ export type NetworkDriver = Readonly<{
    * Sets up a new network, and returns its record with what was chosen for it. A driver without it has only the
    * predefined network. Throws to refuse.
    */
-  create?(network: NetworkRecord): NetworkRecord;
+  create?(network: NetworkRecord): Eventually<NetworkRecord>;
+  /** Asks whoever else has to know of a removal, before the record goes. Throws to refuse. */
+  retire?(network: NetworkRecord): Promise<void>;
   /** Takes a network without endpoints from the machine; what the kernel is slow with goes on afterwards. */
   remove?(network: NetworkRecord): void;
   /** Restores what other programs changed on the machine, so that packets get through. */
   prepare?(network: NetworkRecord): Promise<void>;
   /** Creates a namespace for a container, with an endpoint in the network. */
-  join(network: NetworkRecord, wanted: WantedPlace): Joined;
+  join(network: NetworkRecord, wanted: NewEndpoint): Eventually<Joined>;
   /** Adds an endpoint to a container's namespace. A driver without it cannot share a namespace with others. */
-  joinInto?(network: NetworkRecord, wanted: WantedPlace, within: Within): Place;
+  joinInto?(network: NetworkRecord, wanted: NewEndpoint, within: Within): Eventually<Place>;
   /** Frees the addresses. `within`: the namespace, when it stays and the endpoint's link has to go. */
-  leave(network: NetworkRecord, place: Place, within?: Within): void;
+  leave(network: NetworkRecord, left: MadeEndpoint, within?: Within): Eventually<void>;
   /** Publishes the machine's ports to the endpoint: all or none. A driver without it publishes none. */
-  publish?(network: NetworkRecord, place: Place, wanted: readonly WantedPort[]): PublishedPort[];
-  unpublish?(network: NetworkRecord, place: Place, ports: readonly PublishedPort[]): void;
+  publish?(network: NetworkRecord, at: MadeEndpoint, wanted: readonly WantedPort[]): Eventually<PublishedPort[]>;
+  unpublish?(network: NetworkRecord, at: MadeEndpoint, ports: readonly PublishedPort[]): Eventually<void>;
   /** Leads published ports to another endpoint of the container, which may be in another network of the driver. */
   movePorts?(from: Place, to: Place, ports: readonly PublishedPort[]): void;
   /** Whether an endpoint leads out of the network, by its gateway. */

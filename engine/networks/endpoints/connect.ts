@@ -1,12 +1,13 @@
 import { EngineError } from '../../lib/errors.ts';
 import { newId } from '../../lib/ids.ts';
 import { addDnsRulesIn } from '../dns/rules.ts';
-import type { Within } from '../drivers/driver.ts';
+import type { Eventually, Within } from '../drivers/driver.ts';
 import type { Endpoint } from './endpoint.ts';
 import { gatewayEndpoint, settleRoutes } from './gateway.ts';
 import {
   cannotShare,
   entryOf,
+  newEndpoint,
   publishAt,
   tell,
   unpublishAt,
@@ -30,8 +31,8 @@ export async function joinRunning(
   const entry = entryOf(networks, wanted);
   if (entry === undefined) throw new EngineError('notFound', `network ${wanted.ref} not found`);
   const { network, driver } = entry;
+  using _use = networks.uses.join(network);
   await driver.prepare?.(network);
-  // Synchronous from here to the end.
   const { containerId } = request;
   const others = networks.endpointsOf(containerId);
   if (others.some(({ networkId }) => networkId === network.id)) {
@@ -39,11 +40,13 @@ export async function joinRunning(
     throw new EngineError('forbidden', message);
   }
   if (driver.joinInto === undefined) throw cannotShare(network);
-  using undo = new DisposableStack();
+  await using undo = new AsyncDisposableStack();
   if (network.custom !== undefined && !networks.dns.isServed(containerId)) addDnsRulesIn(within.netns);
-  const place = driver.joinInto(network, entry.wanted, within);
-  undo.defer(() => driver.leave(network, place, within));
-  const names = { id: newId(), sandboxId: others[0]?.sandboxId ?? newId(), containerId };
+  const id = newId();
+  const joining = driver.joinInto(network, newEndpoint(entry, id, request).wanted, within);
+  const place = joining instanceof Promise ? await joining : joining;
+  undo.defer(async () => await driver.leave(network, { id, ...place }, within));
+  const names = { id, sandboxId: others[0]?.sandboxId ?? newId(), containerId };
   const endpoint: Endpoint = { ...names, networkId: network.id, networkName: network.name, ...place, ports: [] };
   networks.settings.db.transaction(() => {
     networks.store.insertEndpoint(endpoint);
@@ -51,58 +54,66 @@ export async function joinRunning(
     tell(engine, 'connect', network, containerId);
   });
   undo.move();
-  settleGateway(engine, within, request);
+  await settleGateway(engine, within, request);
   return endpoint;
 }
 
 /** Takes a running container out of a network. */
-export function leaveRunning(engine: NetworkNeeds, endpoint: Endpoint, { within, request, commit }: Running): void {
+export async function leaveRunning(
+  engine: NetworkNeeds,
+  endpoint: Endpoint,
+  { within, request, commit }: Running,
+): Promise<void> {
   const { networks } = engine;
   const { containerId } = request;
   const network = networks.store.network(endpoint.networkId);
   if (network === undefined) return;
   const driver = networks.driverOf(network);
   const rest = networks.endpointsOf(containerId).filter(({ id }) => id !== endpoint.id);
-  moveAway(engine, endpoint, gatewayEndpoint(networks, rest));
+  const moved = moveAway(engine, endpoint, gatewayEndpoint(networks, rest));
+  if (moved !== undefined) await moved;
   networks.settings.db.transaction(() => {
     networks.store.deleteEndpoint(endpoint);
     commit(endpoint);
     tell(engine, 'disconnect', network, containerId);
   });
-  driver.leave(network, endpoint, within);
-  settleGateway(engine, within, request);
+  const left = driver.leave(network, endpoint, within);
+  if (left !== undefined) await left;
+  await settleGateway(engine, within, request);
 }
 
 /**
  * The endpoint that is next takes over the ports, so that they are never somebody else's. One of another driver, or with
  * addresses of other families, gets them anew.
  */
-function moveAway({ networks }: NetworkNeeds, from: Endpoint, to: Endpoint | undefined): void {
-  if (from.ports.length === 0) return;
+function moveAway({ networks }: NetworkNeeds, from: Endpoint, to: Endpoint | undefined): Eventually<void> {
+  if (from.ports.length === 0) return undefined;
   const network = to === undefined ? undefined : networks.store.network(to.networkId);
   const old = networks.store.network(from.networkId);
   const driver = network === undefined ? undefined : networks.driverOf(network);
   const isAlike = old?.driver === network?.driver && (from.ipv6 === undefined) === (to?.ipv6 === undefined);
   if (to === undefined || driver?.movePorts === undefined || !isAlike) {
-    unpublishAt(networks, from);
     networks.store.saveEndpoint({ ...from, ports: [] });
-    return;
+    return unpublishAt(networks, from);
   }
   driver.movePorts(from, to, from.ports);
   networks.store.saveEndpoint({ ...from, ports: [] });
   networks.store.saveEndpoint({ ...to, ports: from.ports });
+  return undefined;
 }
 
 /** Gives default route and published ports to the endpoint that leads out now. */
-function settleGateway(engine: NetworkNeeds, { netns }: Within, request: PortRequest): void {
+async function settleGateway(engine: NetworkNeeds, { netns }: Within, request: PortRequest): Promise<void> {
   const { networks } = engine;
   const endpoints = networks.endpointsOf(request.containerId);
   const gateway = gatewayEndpoint(networks, endpoints);
   settleRoutes(networks, netns, endpoints);
   const publisher = endpoints.find(({ ports }) => ports.length > 0);
   if (gateway === undefined || publisher?.id === gateway.id) return;
-  if (publisher !== undefined) moveAway(engine, publisher, gateway);
+  const moved = publisher === undefined ? undefined : moveAway(engine, publisher, gateway);
+  if (moved !== undefined) await moved;
   if (networks.endpointsOf(request.containerId).some(({ ports }) => ports.length > 0)) return;
-  const ports = publishAt(engine, gateway, request);
+  const publishing = publishAt(engine, gateway, request);
+  const ports = publishing instanceof Promise ? await publishing : publishing;
   if (ports.length > 0) networks.store.saveEndpoint({ ...gateway, ports });
 }

@@ -4,12 +4,12 @@ import type { Events } from '../../events/events.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { newId } from '../../lib/ids.ts';
 import { addDnsRulesIn } from '../dns/rules.ts';
-import type { NetworkDriver, WantedPlace } from '../drivers/driver.ts';
+import type { Eventually, Joined, NetworkDriver, NewEndpoint, WantedPlace } from '../drivers/driver.ts';
 import { networkOfMode, type NetworkMode } from '../mode.ts';
 import type { Networks } from '../networks.ts';
 import type { NetworkRecord } from '../store.ts';
 import { checkedMac, checkPlace } from './checks.ts';
-import type { Endpoint } from './endpoint.ts';
+import type { Endpoint, Place } from './endpoint.ts';
 import { gatewayEndpoint, settleRoutes } from './gateway.ts';
 import { loopbackNetns } from './namespace.ts';
 import { wantedPorts, type PortBindings, type PublishedPort } from './ports.ts';
@@ -62,11 +62,12 @@ export async function openSandbox(engine: NetworkNeeds, request: SandboxRequest)
   const { mode, containerId } = request;
   if (mode.kind === 'container') return { netns: undefined, endpoints: [] };
   const entries = entriesOf(engine.networks, request);
+  using uses = new DisposableStack();
+  for (const { network } of entries) uses.use(engine.networks.uses.join(network));
   for (const { network, driver } of entries) await driver.prepare?.(network);
   closeSandbox(engine, containerId);
   if (entries.length === 0) return { netns: loopbackNetns(), endpoints: [] };
-  // Synchronous from here to the end, so that two starts cannot interleave.
-  return joinAll(engine, entries, request);
+  return await joinAll(engine, entries, request);
 }
 
 /** A network that a container is about to join. */
@@ -97,24 +98,29 @@ function entriesOf(networks: Networks, { mode, isDisabled, endpoints, ip, mac }:
   });
 }
 
-function joinAll(engine: NetworkNeeds, entries: readonly Entry[], request: SandboxRequest): Sandbox {
+/** Without a plugin there is no wait in it, so that two starts cannot interleave. */
+async function joinAll(engine: NetworkNeeds, entries: readonly Entry[], request: SandboxRequest): Promise<Sandbox> {
   const { networks } = engine;
   const { containerId } = request;
   const names = { sandboxId: newId(), containerId };
-  using undo = new DisposableStack();
+  await using undo = new AsyncDisposableStack();
   let netns: number | undefined;
-  const endpoints = entries.map((entry, position): Endpoint => {
-    const joined = join(entry, position === 0 ? 'first' : netns);
-    undo.defer(() => entry.driver.leave(entry.network, joined.place));
+  const endpoints: Endpoint[] = [];
+  for (const [position, entry] of entries.entries()) {
+    const id = newId();
+    const joining = join(newEndpoint(entry, id, request), position === 0 ? 'first' : netns);
+    const joined = joining instanceof Promise ? await joining : joining;
+    undo.defer(async () => await entry.driver.leave(entry.network, { id, ...joined.place }));
     if (position === 0 && joined.netns !== undefined) undo.defer(() => closeSync(joined.netns!));
     netns = joined.netns ?? netns;
-    const { id, name } = entry.network;
-    return { ...names, id: newId(), networkId: id, networkName: name, ...joined.place, ports: [] };
-  });
+    const { id: networkId, name: networkName } = entry.network;
+    endpoints.push({ ...names, id, networkId, networkName, ...joined.place, ports: [] });
+  }
   const gateway = gatewayEndpoint(networks, endpoints);
   if (netns !== undefined && endpoints.length > 1) settleRoutes(networks, netns, endpoints);
-  const ports = gateway === undefined ? [] : publishAt(engine, gateway, request);
-  undo.defer(() => gateway !== undefined && unpublishAt(networks, { ...gateway, ports }));
+  const publishing = gateway === undefined ? [] : publishAt(engine, gateway, request);
+  const ports = publishing instanceof Promise ? await publishing : publishing;
+  if (gateway !== undefined) undo.defer(async () => await unpublishAt(networks, { ...gateway, ports }));
   const complete = endpoints.map((endpoint) => (endpoint === gateway ? { ...endpoint, ports } : endpoint));
   // A stock of the default bridge has none.
   if (netns !== undefined && entries.slice(1).some(({ network }) => network.custom !== undefined)) addDnsRulesIn(netns);
@@ -126,12 +132,29 @@ function joinAll(engine: NetworkNeeds, entries: readonly Entry[], request: Sandb
 
 /** `netns`: that of the endpoints before it; a driver that cannot share one is refused. */
 function join(
-  { network, driver, wanted }: Entry,
+  { network, driver, wanted }: Entry & { wanted: NewEndpoint },
   netns: number | 'first' | undefined,
-): ReturnType<NetworkDriver['join']> {
+): Eventually<Joined> {
   if (netns === 'first') return driver.join(network, wanted);
   if (netns === undefined || driver.joinInto === undefined) throw cannotShare(network);
-  return { netns: undefined, place: driver.joinInto(network, wanted, { netns }) };
+  const joining = driver.joinInto(network, wanted, { netns });
+  return joining instanceof Promise ? joining.then(within) : within(joining);
+}
+
+function within(place: Place): Joined {
+  return { netns: undefined, place };
+}
+
+/** What the driver of an endpoint is told. */
+export function newEndpoint(
+  entry: Entry,
+  id: string,
+  { portBindings, publishAll, exposed }: PortRequest,
+): Entry & { wanted: NewEndpoint } {
+  return {
+    ...entry,
+    wanted: { ...entry.wanted, id, exposed, ports: wantedPorts(portBindings, publishAll, exposed) },
+  };
 }
 
 /** The error for networks that do not go with others, in dockerd's words. */
@@ -144,16 +167,16 @@ export function cannotShare({ name }: NetworkRecord): EngineError {
 }
 
 /** Publishes what the container asks for at one of its endpoints. */
-export function publishAt(engine: NetworkNeeds, endpoint: Endpoint, request: PortRequest): PublishedPort[] {
+export function publishAt(engine: NetworkNeeds, endpoint: Endpoint, request: PortRequest): Eventually<PublishedPort[]> {
   const network = engine.networks.store.network(endpoint.networkId);
   if (network === undefined) return [];
   const driver = engine.networks.driverOf(network);
   return publish(engine, network, request, endpoint.id, (wanted) => driver.publish?.(network, endpoint, wanted) ?? []);
 }
 
-export function unpublishAt(networks: Networks, endpoint: Endpoint): void {
+export function unpublishAt(networks: Networks, endpoint: Endpoint): Eventually<void> {
   const network = networks.store.network(endpoint.networkId);
-  if (network !== undefined) networks.driverOf(network).unpublish?.(network, endpoint, endpoint.ports);
+  return network === undefined ? undefined : networks.driverOf(network).unpublish?.(network, endpoint, endpoint.ports);
 }
 
 /** Rewords a failure to publish as in dockerd, and emits the disconnect event that dockerd emits then. */
@@ -162,16 +185,20 @@ function publish(
   network: NetworkRecord,
   { containerId, containerName, portBindings, publishAll, exposed }: PortRequest,
   endpointId: string,
-  work: (wanted: ReturnType<typeof wantedPorts>) => PublishedPort[],
-): PublishedPort[] {
+  work: (wanted: ReturnType<typeof wantedPorts>) => Eventually<PublishedPort[]>,
+): Eventually<PublishedPort[]> {
   const wanted = wantedPorts(portBindings, publishAll, exposed);
-  try {
-    return work(wanted);
-  } catch (error) {
+  const failed = (error: unknown): never => {
     tell(engine, 'disconnect', network, containerId);
     if (!(error instanceof EngineError)) throw error;
     const where = `driver failed programming external connectivity on endpoint ${containerName} (${endpointId})`;
     throw new EngineError(error.kind, `${where}: ${error.message}`, { cause: error });
+  };
+  try {
+    const publishing = work(wanted);
+    return publishing instanceof Promise ? publishing.catch(failed) : publishing;
+  } catch (error) {
+    return failed(error);
   }
 }
 
