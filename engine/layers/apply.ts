@@ -5,7 +5,7 @@ import { EngineError } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
 import type { KeyLock } from '../lib/key-lock.ts';
 import type { Blobs } from './blobs.ts';
-import { chainIds } from './chain-id.ts';
+import { chainOn } from './chain-id.ts';
 import type { Layers } from './layers.ts';
 import type { Layer } from './records.ts';
 import type { Archives } from './threads/archives.ts';
@@ -76,10 +76,6 @@ function isComplete({ layers, blobs }: Pick<Needs, 'layers' | 'blobs'>, layer: L
 function leased(layers: Layers, chainId: string, leases: DisposableStack): Layer | undefined {
   leases.use(layers.lease(chainId));
   return layers.get(chainId);
-}
-
-function chainOn(parent: string | undefined, diffId: string): string {
-  return chainIds(parent === undefined ? [diffId] : [parent, diffId]).at(-1)!;
 }
 
 /** Waits for both even when one fails, because they use the same file. */

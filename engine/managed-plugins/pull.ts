@@ -19,6 +19,7 @@ import { newId } from '../lib/ids.ts';
 import type { KeyLock } from '../lib/key-lock.ts';
 import type { Credentials } from '../registry/auth/credentials.ts';
 import { withRegistry } from '../registry/connection/session.ts';
+import { RegistryError } from '../registry/errors.ts';
 import { Repository } from '../registry/repository.ts';
 import { ARRIVING, pluginFolder, pluginsFolder } from './places.ts';
 import { parsePluginConfig, privilegesOf, type PluginConfig } from './plugin-config.ts';
@@ -66,6 +67,7 @@ async function install(
 ): Promise<PluginConfig> {
   const found = await repository.manifest(reference.digest ?? reference.tag!, signal, 'plugin');
   const manifest = await manifestForHost(repository, found, signal);
+  if (!('config' in manifest)) throw new RegistryError('a manifest of schema 1 describes no plugin');
   const text = await repository.config(manifest.config, signal);
   const config = parsePluginConfig(text);
   const id = newId();

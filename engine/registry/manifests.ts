@@ -3,6 +3,7 @@ import { Type, type Static } from 'typebox';
 import { lazyCheck } from '../lib/lazy-check.ts';
 import { sha256 } from './digest.ts';
 import { RegistryError } from './errors.ts';
+import { OLD_MANIFEST, OLD_SIGNED_MANIFEST, parseOldManifest, signedPart, type OldManifest } from './old-manifest.ts';
 
 const Nullable = <T extends Type.TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 const Digest = Type.String({ pattern: '^sha256:[0-9a-f]{64}$' });
@@ -48,7 +49,7 @@ const DOCKER_LIST = 'application/vnd.docker.distribution.manifest.list.v2+json';
 const OCI_MANIFEST = 'application/vnd.oci.image.manifest.v1+json';
 const OCI_INDEX = 'application/vnd.oci.image.index.v1+json';
 
-export const ACCEPTED = [DOCKER_MANIFEST, OCI_MANIFEST, DOCKER_LIST, OCI_INDEX].join(', ');
+export const ACCEPTED = [DOCKER_MANIFEST, OCI_MANIFEST, DOCKER_LIST, OCI_INDEX, OLD_SIGNED_MANIFEST].join(', ');
 
 export const MANIFEST_BYTES = 4 * 1024 * 1024;
 
@@ -56,10 +57,14 @@ const LAYER =
   /^application\/vnd\.(?:docker\.image\.rootfs\.(?:foreign\.)?diff\.tar|oci\.image\.layer\.(?:nondistributable\.)?v1\.tar)/;
 const CONFIG = new Set([DOCKER_CONFIG, 'application/vnd.oci.image.config.v1+json', 'text/html', '']);
 
+const OLD_TYPES: ReadonlySet<string> = new Set([OLD_SIGNED_MANIFEST, OLD_MANIFEST]);
+/** What registries of that time called them. */
+const UNTYPED: ReadonlySet<string> = new Set(['', 'application/json']);
+
 const checkedManifest = lazyCheck(ImageManifest);
 const checkedIndex = lazyCheck(ImageIndex);
 
-export type Manifest = { digest: string } & ({ image: ImageManifest } | { index: ImageIndex });
+export type Manifest = { digest: string } & ({ image: ImageManifest } | { index: ImageIndex } | { old: OldManifest });
 
 /** What a manifest may describe: the media types of its configuration. */
 export type Artifact = 'image' | 'plugin';
@@ -68,9 +73,22 @@ const CONFIGS: Readonly<Record<Artifact, ReadonlySet<string>>> = {
   plugin: new Set(['application/vnd.docker.plugin.v1+json']),
 };
 
-/** Reads a manifest of an image or a plugin, or an index of several. `contentType` is what the registry calls it. */
-export function parseManifest(bytes: Buffer, contentType: string, wanted: Artifact = 'image'): Manifest {
-  const digest = sha256(bytes);
+/**
+ * Reads a manifest of an image or a plugin, or an index of several. `contentType` is what the registry calls it, `expected`
+ * the digest that it must have, if that is known.
+ */
+export function parseManifest(
+  bytes: Buffer,
+  contentType: string,
+  { expected, wanted = 'image' }: { expected?: string | undefined; wanted?: Artifact } = {},
+): Manifest {
+  const isOld = OLD_TYPES.has(contentType) || (UNTYPED.has(contentType) && parseJson(bytes).schemaVersion === 1);
+  const signed = isOld ? signedPart(bytes) : bytes;
+  const digest = sha256(signed);
+  if (expected !== undefined && digest !== expected) {
+    throw new RegistryError(`manifest verification failed for digest ${expected}`);
+  }
+  if (isOld && wanted === 'image') return { digest, old: parseOldManifest(signed, digest) };
   const json = parseJson(bytes);
   const type = typeof json.mediaType === 'string' && json.mediaType !== '' ? json.mediaType : contentType;
   if (type === DOCKER_LIST || type === OCI_INDEX) return { digest, index: checked(checkedIndex, json, digest) };
@@ -78,11 +96,6 @@ export function parseManifest(bytes: Buffer, contentType: string, wanted: Artifa
     const image = checked(checkedManifest, json, digest);
     checkTypes(image, CONFIGS[wanted]);
     return { digest, image };
-  }
-  if (json.schemaVersion === 1) {
-    throw new RegistryError(
-      'the image has a manifest of schema 1, which is not supported: push it again with a newer client',
-    );
   }
   throw new RegistryError(`unsupported manifest media type: ${JSON.stringify(type)}`);
 }

@@ -48,7 +48,7 @@ export class Registries implements AsyncDisposable {
 
   /**
    * A registry on this port of an address. `users`: names and passwords, of which one is wanted then. `tls.clients`: the
-   * authorities of certificates that clients must show.
+   * authorities of certificates that clients must show. `isOld`: it takes and makes manifests of schema 1.
    */
   async registry(
     port: number,
@@ -56,10 +56,12 @@ export class Registries implements AsyncDisposable {
       users,
       tls,
       address = '127.0.0.1',
+      isOld = false,
     }: {
       users?: Record<string, string>;
       tls?: { cert: string; key: string; clients?: string };
       address?: string;
+      isOld?: boolean;
     } = {},
   ): Promise<void> {
     const config = {
@@ -70,6 +72,7 @@ export class Registries implements AsyncDisposable {
         delete: { enabled: true },
       },
       http: { addr: `${address}:${port}`, ...(tls && { tls: tlsOf(tls) }) },
+      ...(isOld && { compatibility: { schema1: { enabled: true } } }),
       ...(users && { auth: { htpasswd: { realm: 'test', path: this.#htpasswd(port, users) } } }),
     };
     const file = join(this.#directory, `registry-${address}-${port}.json`);
@@ -175,7 +178,7 @@ export class Registries implements AsyncDisposable {
     return { mediaType, digest, size: body.length };
   }
 
-  /** Puts an image of these layers (plain tars); returns the manifest's descriptor. */
+  /** Puts an image of these layers (plain tars), with `fields` in its configuration; returns the manifest's descriptor. */
   async putImage(
     registry: string,
     tag: string,
@@ -184,7 +187,8 @@ export class Registries implements AsyncDisposable {
       config = {},
       headers = {},
       os = 'linux',
-    }: { config?: object; headers?: Record<string, string>; os?: string } = {},
+      fields = {},
+    }: { config?: object; headers?: Record<string, string>; os?: string; fields?: object } = {},
   ): Promise<Descriptor & { id: string; layers: Descriptor[] }> {
     const put: Descriptor[] = [];
     for (const layer of layers) put.push(await this.putBlob(registry, gzipSync(layer), LAYER, headers));
@@ -198,6 +202,7 @@ export class Registries implements AsyncDisposable {
         diff_ids: layers.map((layer) => `sha256:${createHash('sha256').update(layer).digest('hex')}`),
       },
       history: layers.map((_, index) => ({ created: '2024-01-01T00:00:00Z', created_by: `layer ${index}` })),
+      ...fields,
     });
     const described = await this.putBlob(registry, Buffer.from(json), CONFIG, headers);
     const manifest = { schemaVersion: 2, mediaType: MANIFEST, config: described, layers: put };

@@ -7,28 +7,17 @@ import { Type } from 'typebox';
 import { sha256 } from '../../layers/chain-id.ts';
 import { badArchive } from '../../layers/tar/tar-header.ts';
 import { compressionOf, decompressed } from '../../layers/threads/compression.ts';
+import { OldSettings, oldHistoryEntry, writeOldConfiguration } from '../configuration/old-configuration.ts';
 import { parseReference } from '../names/reference.ts';
 import { parseJson, type ArchiveFile, type ArchiveFiles } from './archive-files.ts';
 import type { ArchivedImage } from './archive-formats.ts';
 
 const Repositories = Type.Record(Type.String(), Type.Record(Type.String(), Type.String()));
 
-const LayerJson = Type.Object({
-  id: Type.String(),
-  parent: Type.Optional(Type.String()),
-  created: Type.Optional(Type.String()),
-  author: Type.Optional(Type.String()),
-  comment: Type.Optional(Type.String()),
-  container_config: Type.Optional(
-    Type.Union([
-      Type.Object({ Cmd: Type.Optional(Type.Union([Type.Array(Type.String()), Type.String(), Type.Null()])) }),
-      Type.Null(),
-    ]),
-  ),
-});
-
-/** Fields of the old format that the new one takes from elsewhere. */
-const DROPPED = new Set(['id', 'parent', 'Size', 'parent_id', 'layer_id', 'throwaway']);
+const LayerJson = Type.Intersect([
+  Type.Object({ id: Type.String(), parent: Type.Optional(Type.String()) }),
+  OldSettings,
+]);
 
 /**
  * The oldest format: a folder per layer with `json` and `layer.tar`, and `repositories` with the names. Each layer is
@@ -71,17 +60,9 @@ async function addImage(
 
   const archive = files.get(`${folder}/layer.tar`);
   const diffIds = [...(parent?.diffIds ?? []), await diffIdOf(archive)];
-  const command = layer.container_config?.Cmd ?? [];
-  const step = {
-    created: layer.created,
-    author: layer.author || undefined,
-    created_by: (Array.isArray(command) ? command : [command]).join(' ') || undefined,
-    comment: layer.comment || undefined,
-  };
-  const history = [...(parent === undefined ? [] : historyOf(parent)), step];
+  const history = [...(parent === undefined ? [] : historyOf(parent)), oldHistoryEntry(layer)];
   const fields = parseJson(await files.text(jsonFile), jsonFile.path) as Record<string, unknown>;
-  const kept = Object.entries(fields).filter(([key]) => !DROPPED.has(key));
-  const json = goJson({ ...Object.fromEntries(kept), rootfs: { type: 'layers', diff_ids: diffIds }, history });
+  const json = writeOldConfiguration(fields, diffIds, history);
   const image: ArchivedImage = {
     id: sha256(json),
     json,
@@ -104,13 +85,4 @@ async function diffIdOf(file: ArchiveFile): Promise<string> {
   const hash = createHash('sha256');
   await pipeline(decompressed(createReadStream(file.file)), hash);
   return `sha256:${hash.digest('hex')}`;
-}
-
-/** Go's JSON: top-level keys sorted, and three characters escaped as Go's encoder does. */
-function goJson(fields: Readonly<Record<string, unknown>>): string {
-  const sorted = Object.fromEntries(Object.entries(fields).toSorted(([a], [b]) => (a < b ? -1 : 1)));
-  return JSON.stringify(sorted).replaceAll(
-    /[<>&\u2028\u2029]/g,
-    (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
 }

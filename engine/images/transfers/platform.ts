@@ -1,5 +1,6 @@
 import { RegistryError } from '../../registry/errors.ts';
 import type { ImageManifest, IndexEntry, Manifest } from '../../registry/manifests.ts';
+import type { OldManifest } from '../../registry/old-manifest.ts';
 import type { Repository } from '../../registry/repository.ts';
 import { goArchitecture } from '../configuration/architecture.ts';
 
@@ -11,8 +12,9 @@ export async function manifestForHost(
   manifest: Manifest,
   signal: AbortSignal,
   seen: ReadonlySet<string> = new Set(),
-): Promise<ImageManifest> {
+): Promise<ImageManifest | OldManifest> {
   if ('image' in manifest) return manifest.image;
+  if ('old' in manifest) return manifest.old;
   if (seen.has(manifest.digest)) throw new RegistryError(`the index ${manifest.digest} contains itself`);
   if (seen.size === DEPTH) throw new RegistryError(`indexes are nested deeper than ${DEPTH}`);
   const [entry] = manifest.index.manifests.filter(fitsHost);

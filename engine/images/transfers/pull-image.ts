@@ -1,10 +1,12 @@
 import type { Blobs } from '../../layers/blobs.ts';
+import { sha256 } from '../../layers/chain-id.ts';
 import type { Layers } from '../../layers/layers.ts';
 import type { Archives } from '../../layers/threads/archives.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { KeyLock } from '../../lib/key-lock.ts';
 import { RegistryError } from '../../registry/errors.ts';
-import type { ImageManifest } from '../../registry/manifests.ts';
+import type { Descriptor, ImageManifest } from '../../registry/manifests.ts';
+import type { OldManifest } from '../../registry/old-manifest.ts';
 import type { Repository } from '../../registry/repository.ts';
 import { parseImage } from '../configuration/image-json.ts';
 import { familiarReference, type Reference } from '../names/reference.ts';
@@ -12,6 +14,7 @@ import type { Report } from '../progress.ts';
 import type { Image, ImageStore } from '../store.ts';
 import type { LayerDownloads } from './layer-downloads.ts';
 import type { LayerSources } from './layer-sources.ts';
+import { oldConfiguration, oldLayers } from './old-image.ts';
 import { manifestForHost } from './platform.ts';
 import { pullLayers } from './pull-layers.ts';
 
@@ -72,33 +75,72 @@ function wholeImage({ blobs, images, layers }: Needs, reference: Reference): Ima
   return isWhole === true ? image : undefined;
 }
 
+type Bringing = Options & { fullName: string };
+
 /** Nothing has a name before all of it is here and on the disk. */
 async function bring(
   engine: Needs,
   repository: Repository,
-  manifest: ImageManifest,
-  { report, signal, fullName }: Options & { fullName: string },
+  manifest: ImageManifest | OldManifest,
+  { report, signal, fullName }: Bringing,
   nameIt: (id: string) => boolean,
 ): Promise<boolean> {
-  const json = await repository.config(manifest.config, signal);
-  const { diffIds, os } = parseImage(parseJson(json));
-  if (os !== '' && os !== 'linux') throw new RegistryError('operating system is not supported');
-  if (diffIds.length !== manifest.layers.length) {
-    throw new RegistryError("layers from manifest don't match image configuration");
-  }
   using leases = new DisposableStack();
-  await pullLayers(engine, repository, { descriptors: manifest.layers, diffIds }, { leases, report, signal });
+  const options = { leases, report, signal };
+  const { id, json, descriptors, diffIds } = await ('config' in manifest
+    ? described(engine, repository, manifest, options)
+    : undescribed(engine, repository, manifest, options));
   await engine.blobs.sync();
   signal.throwIfAborted();
   let isNew = false;
-  for (const [index, { digest, size, mediaType }] of manifest.layers.entries()) {
+  for (const [index, { digest, size, mediaType }] of descriptors.entries()) {
     if (!mediaType?.endsWith('gzip')) continue; // a push has gzip only
     engine.layerSources.remember(diffIds[index]!, { repository: fullName, digest, sizeBytes: size });
   }
-  engine.images.insert(manifest.config.digest, json, ({ id }) => {
-    isNew = nameIt(id);
+  engine.images.insert(id, json, (image) => {
+    isNew = nameIt(image.id);
   });
   return isNew;
+}
+
+type Brought = { id: string; json: string; descriptors: readonly Descriptor[]; diffIds: readonly string[] };
+type Leasing = Options & { leases: DisposableStack };
+
+/** The layers of an image that has a configuration. */
+async function described(
+  engine: Needs,
+  repository: Repository,
+  { config, layers }: ImageManifest,
+  options: Leasing,
+): Promise<Brought> {
+  const json = await repository.config(config, options.signal);
+  const { diffIds } = checkedImage(json);
+  if (diffIds.length !== layers.length) {
+    throw new RegistryError("layers from manifest don't match image configuration");
+  }
+  await pullLayers(engine, repository, { descriptors: layers, diffIds }, options);
+  return { id: config.digest, json, descriptors: layers, diffIds };
+}
+
+/** Those of one that has none; it is written when the layers are here. */
+async function undescribed(
+  engine: Needs,
+  repository: Repository,
+  { steps }: OldManifest,
+  options: Leasing,
+): Promise<Brought> {
+  checkedImage(oldConfiguration(steps, []));
+  const descriptors = await oldLayers(repository, steps, options.signal);
+  const layers = await pullLayers(engine, repository, { descriptors, diffIds: undefined }, options);
+  const diffIds = layers.map(({ diffId }) => diffId);
+  const json = oldConfiguration(steps, diffIds);
+  return { id: sha256(json), json, descriptors, diffIds };
+}
+
+function checkedImage(json: string): ReturnType<typeof parseImage> {
+  const image = parseImage(parseJson(json));
+  if (image.os !== '' && image.os !== 'linux') throw new RegistryError('operating system is not supported');
+  return image;
 }
 
 /** Gives the image the name that was asked for, and the one with its digest; whether it had the former. */

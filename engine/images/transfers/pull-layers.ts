@@ -3,8 +3,9 @@ import { join } from 'node:path';
 
 import { applyLayer } from '../../layers/apply.ts';
 import type { Blobs } from '../../layers/blobs.ts';
-import { chainIds } from '../../layers/chain-id.ts';
+import { chainOn } from '../../layers/chain-id.ts';
 import type { Layers } from '../../layers/layers.ts';
+import type { Layer } from '../../layers/records.ts';
 import type { Archives } from '../../layers/threads/archives.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { hasCode } from '../../lib/errors.ts';
@@ -27,20 +28,23 @@ type Needs = {
   locks: KeyLock;
 };
 
-type Wanted = { descriptors: readonly Descriptor[]; diffIds: readonly string[] };
-type Job = { descriptor: Descriptor; diffId: string; chainId: string; lines: LayerLines };
+type Wanted = {
+  descriptors: readonly Descriptor[];
+  /** Unknown where the manifest has none; then they are found out. */
+  diffIds: readonly string[] | undefined;
+};
+type Job = { descriptor: Descriptor; diffId: string | undefined; index: number; lines: LayerLines };
 
 /**
- * Brings the layers of an image, base first; those that are here stay. One is unpacked while later ones still arrive.
- * They live as long as `leases`, or longer if they get an owner.
+ * Brings the layers of an image, base first, and returns them; those that are here stay. One is unpacked while later ones
+ * still arrive. They live as long as `leases`, or longer if they get an owner.
  */
 export async function pullLayers(
   engine: Needs,
   repository: Repository,
   { descriptors, diffIds }: Wanted,
   { leases, report, signal }: { leases: DisposableStack; report: Report; signal: AbortSignal },
-): Promise<void> {
-  const chain = chainIds(diffIds);
+): Promise<Layer[]> {
   const jobs = descriptors.map((descriptor, index): Job => {
     const lines = new LayerLines(
       report,
@@ -48,11 +52,10 @@ export async function pullLayers(
       shortId(descriptor.digest.slice('sha256:'.length)),
       descriptor.size,
     );
-    return { descriptor, diffId: diffIds[index]!, chainId: chain[index]!, lines };
+    return { descriptor, diffId: diffIds?.[index], index, lines };
   });
-  for (const { chainId } of jobs) leases.use(engine.layers.lease(chainId));
-  const present = jobs.findIndex(({ chainId }) => !isHere(engine, chainId));
-  const missing = present < 0 ? [] : jobs.slice(present);
+  const layers = presentLayers(engine, jobs, leases);
+  const missing = jobs.slice(layers.length);
   for (const job of jobs) job.lines.say(missing.includes(job) ? 'Pulling fs layer' : 'Already exists');
   await using arrivals = engine.blobs.arrivals();
   const stop = new AbortController();
@@ -60,12 +63,12 @@ export async function pullLayers(
   const downloads = missing.map((job) => begin(engine, repository, job, arrivals.path, either));
   for (const download of downloads) download.catch((error: unknown) => stop.abort(error)); // the first one ends the others
   try {
-    let parent = jobs[jobs.length - missing.length - 1]?.chainId;
     for (const [index, job] of missing.entries()) {
       await using downloaded = await downloads[index]!;
       either.throwIfAborted();
-      parent = await unpack(engine, job, { parent, downloaded, leases });
+      layers.push(await unpack(engine, job, { parent: layers.at(-1)?.chainId, downloaded, leases }));
     }
+    return layers;
   } catch (error) {
     stop.abort(error);
     throw signal.aborted ? signal.reason : (stop.signal.reason as unknown);
@@ -76,20 +79,31 @@ export async function pullLayers(
   }
 }
 
-function isHere({ blobs, layers }: Needs, chainId: string): boolean {
-  const layer = layers.get(chainId);
-  return layer !== undefined && layers.folders.isWhole(layer) && blobs.has(layer.blob);
+/** Those from the base up that are here, leased. */
+function presentLayers({ blobs, layers }: Needs, jobs: readonly Job[], leases: DisposableStack): Layer[] {
+  const present: Layer[] = [];
+  for (const { descriptor, diffId } of jobs) {
+    const parent = present.at(-1)?.chainId;
+    const layer =
+      diffId === undefined
+        ? layers.all().find((each) => each.parent === parent && each.blob === descriptor.digest)
+        : layers.get(chainOn(parent, diffId));
+    if (layer === undefined || !layers.folders.isWhole(layer) || !blobs.has(layer.blob)) break;
+    leases.use(layers.lease(layer.chainId));
+    present.push(layer);
+  }
+  return present;
 }
 
 /** A blob that another chain of layers has is not downloaded again. */
 async function begin(
   engine: Needs,
   repository: Repository,
-  { descriptor, chainId, lines }: Job,
+  { descriptor, index, lines }: Job,
   folder: string,
   signal: AbortSignal,
 ): Promise<Downloaded> {
-  const copy = join(folder, `blob-${chainId.slice('sha256:'.length)}`);
+  const copy = join(folder, `blob-${index}`);
   if (await linked(engine.blobs.path(descriptor.digest), copy)) {
     lines.say('Download complete');
     return { file: copy, [Symbol.asyncDispose]: async () => await Promise.resolve() };
@@ -114,12 +128,15 @@ async function unpack(
   engine: Needs,
   { descriptor, diffId, lines }: Job,
   { parent, downloaded, leases }: Place,
-): Promise<string> {
+): Promise<Layer> {
   const { file } = downloaded;
   const { digest } = descriptor;
-  const layer = await applyLayer(engine, { file, digest, diffId, parent }, leases, (bytes) =>
-    lines.bytes('Extracting', bytes),
+  const layer = await applyLayer(
+    engine,
+    { file, digest, ...(diffId !== undefined && { diffId }), parent },
+    leases,
+    (bytes) => lines.bytes('Extracting', bytes),
   );
   lines.say('Pull complete');
-  return layer.chainId;
+  return layer;
 }
