@@ -1,0 +1,239 @@
+/**
+ * The records of the cluster, as they are stored: JSON below `<kind>/<id>`. Times are RFC 3339 in UTC, sizes bytes,
+ * durations nanoseconds. `version` is the revision of the record's last change (`Version.Index` of the API); it is the
+ * store's, never part of the JSON, and 0 of what is in a draft only.
+ */
+export type Records = {
+  cluster: ClusterRecord;
+  node: NodeRecord;
+  service: ServiceRecord;
+  template: TemplateRecord;
+  task: TaskRecord;
+  network: NetworkRecord;
+  restart: RestartRecord;
+};
+export type Kind = keyof Records;
+export type Stored<K extends Kind> = Records[K] & Readonly<{ version: number }>;
+
+type Dated = { createdAt: string; updatedAt: string };
+type Labels = Readonly<Record<string, string>>;
+
+/** The only one; its key is `cluster`, its id in the store the empty text. */
+export type ClusterRecord = Readonly<
+  Dated & {
+    /** The cluster's own id. */
+    id: string;
+    spec: ClusterSpec;
+    /** PEM: certificate and key of the authority that issues the certificates of nodes. */
+    ca: Authority;
+    /** PEM: the same for the peers of etcd, where no certificate of a node opens anything. */
+    peerCa: Authority;
+    /** Serial numbers (hexadecimal) of certificates of peers that count no more, with the second in which they expire. */
+    revokedPeers: readonly Readonly<{ serial: string; expires: number; revoked: number }>[];
+    joinSecrets: Readonly<{ worker: string; manager: string }>;
+  }
+>;
+
+export type Authority = Readonly<{ certificate: string; key: string }>;
+
+export type ClusterSpec = Readonly<{
+  name: string;
+  labels: Labels;
+  taskHistoryRetentionLimit: number;
+  raft: Readonly<{
+    snapshotInterval: number;
+    keepOldSnapshots: number;
+    logEntriesForSlowFollowers: number;
+    heartbeatTick: number;
+    electionTick: number;
+  }>;
+  heartbeatPeriodNs: number;
+  nodeCertExpiryNs: number;
+  externalCas: readonly Readonly<{ protocol: string; url: string; options: Labels }>[];
+  /** Where a task says nothing of its own. */
+  logDriver?: LogDriver;
+}>;
+
+export type NodeRole = 'worker' | 'manager';
+export type Availability = 'active' | 'pause' | 'drain';
+export type NodeState = 'unknown' | 'down' | 'ready' | 'disconnected';
+
+export type NodeRecord = Readonly<
+  Dated & {
+    id: string;
+    spec: Readonly<{ name: string; labels: Labels; role: NodeRole; availability: Availability }>;
+    /** What its certificate says: follows `spec.role`. */
+    role: NodeRole;
+    /** Missing until its first session. */
+    description?: NodeDescription;
+    status: Readonly<{ state: NodeState; message: string; address: string }>;
+    /** Of a manager whose etcd is a member: where it is reached, and the member's id (hexadecimal). */
+    manager?: Readonly<{ address: string; member: string; peerSerial: string }>;
+  }
+>;
+
+export type NodeDescription = Readonly<{
+  hostname: string;
+  platform: Readonly<{ architecture: string; os: string }>;
+  resources: Resources;
+  engine: Readonly<{
+    version: string;
+    labels: Labels;
+    plugins: readonly Readonly<{ type: string; name: string }>[];
+  }>;
+}>;
+
+export type Resources = Readonly<{ nanoCpus: number; memoryBytes: number }>;
+export type LogDriver = Readonly<{ name: string; options: Labels }>;
+
+export type TaskTemplate = Readonly<{
+  container: Readonly<{
+    image: string;
+    command: readonly string[];
+    args: readonly string[];
+    env: readonly string[];
+    dir: string;
+    user: string;
+    labels: Labels;
+    stopGracePeriodNs?: number;
+    mounts: readonly TaskMount[];
+  }>;
+  logDriver?: LogDriver;
+  resources: Readonly<{ limits: Resources; reservations: Resources }>;
+  restart: Readonly<{
+    condition: 'none' | 'on-failure' | 'any';
+    delayNs: number;
+    /** 0: no limit. */
+    maxAttempts: number;
+    /** 0: since ever. */
+    windowNs: number;
+  }>;
+  constraints: readonly string[];
+}>;
+
+export type TaskMount = Readonly<{
+  type: 'bind' | 'volume';
+  source: string;
+  target: string;
+  readOnly: boolean;
+  propagation?: string;
+  noCopy?: boolean;
+  labels?: Labels;
+  driver?: Readonly<{ name: string; options: Labels }>;
+}>;
+
+export type EndpointPort = Readonly<{
+  name: string;
+  protocol: 'tcp' | 'udp';
+  targetPort: number;
+  /** 0 in a specification: one is chosen. */
+  publishedPort: number;
+}>;
+export type EndpointSpec = Readonly<{ mode: 'vip' | 'dnsrr'; ports: readonly EndpointPort[] }>;
+
+export type ServiceSpec = Readonly<{
+  name: string;
+  labels: Labels;
+  template: TaskTemplate;
+  mode: Readonly<{ kind: 'replicated'; replicas: number } | { kind: 'global' }>;
+  update?: Readonly<{ parallelism: number; delayNs: number; failureAction: 'pause' | 'continue' }>;
+  /** Ids. */
+  networks: readonly Readonly<{ target: string; aliases: readonly string[] }>[];
+  endpoint: EndpointSpec;
+}>;
+
+export type ServiceRecord = Readonly<
+  Dated & {
+    id: string;
+    spec: ServiceSpec;
+    previousSpec?: ServiceSpec;
+    /** The template of the tasks that it wants: the end of the key of a template. */
+    template: string;
+    endpoint: Readonly<{
+      ports: readonly EndpointPort[];
+      virtualIps: readonly Readonly<{ network: string; address: string }>[];
+    }>;
+    updateStatus?: Readonly<{
+      state: 'updating' | 'paused' | 'completed';
+      startedAt: string;
+      completedAt?: string;
+      message: string;
+    }>;
+    /** The header X-Registry-Auth of its last create or update, for its nodes only. */
+    registryAuth?: string;
+  }
+>;
+
+/** What makes a task dirty when it differs; the id is `<service>/<hash>`. */
+export type TemplateRecord = Readonly<{
+  service: string;
+  hash: string;
+  template: TaskTemplate;
+  networks: ServiceSpec['networks'];
+  endpoint: EndpointSpec;
+}>;
+
+/** In their order: a task never goes back. */
+export const TASK_STATES = [
+  'new',
+  'pending',
+  'assigned',
+  'accepted',
+  'preparing',
+  'ready',
+  'starting',
+  'running',
+  'complete',
+  'shutdown',
+  'failed',
+  'rejected',
+  'orphaned',
+] as const;
+export type TaskState = (typeof TASK_STATES)[number];
+export type DesiredState = 'ready' | 'running' | 'shutdown' | 'remove';
+
+export type TaskRecord = Readonly<
+  Dated & {
+    id: string;
+    service: string;
+    /** From 1; 0 of a global service's task, which has a node instead. */
+    slot: number;
+    /** Empty while it has none. */
+    node: string;
+    template: string;
+    desired: DesiredState;
+    status: Readonly<{
+      state: TaskState;
+      timestamp: string;
+      message: string;
+      error?: string;
+      container?: Readonly<{ id: string; pid: number; exitCode: number }>;
+    }>;
+    /** CIDR texts by network. */
+    addresses: readonly Readonly<{ network: string; address: string }>[];
+  }
+>;
+
+export type NetworkRecord = Readonly<
+  Dated & {
+    id: string;
+    name: string;
+    labels: Labels;
+    internal: boolean;
+    ingress: boolean;
+    encrypted: boolean;
+    options: Labels;
+    vni: number;
+    subnets: readonly Readonly<{ subnet: string; gateway: string; range?: string }>[];
+  }
+>;
+
+/** Where MaxAttempts is set; the id is `<service>/<slot or node>`. */
+export type RestartRecord = Readonly<{
+  service: string;
+  /** The slot, or the node of a global service's task. */
+  place: string;
+  template: string;
+  /** When it was started again. */
+  attempts: readonly string[];
+}>;
