@@ -45,6 +45,20 @@ test('a daemon that ends without running containers leaves no network, no rule a
   assert.equal(await engine.wait(await engine.run(['true'])), 0);
 });
 
+test('a daemon that ends while links of networks are being removed says nothing of failures', async () => {
+  await using engine = await TestEngine.start({ image: false });
+  const names = Array.from({ length: 8 }, (_, n) => `net-${n}`);
+  for (const Name of names) await engine.post('/networks/create', { Name });
+
+  const removed = names.map(async (name) => (await engine.delete(`/networks/${name}`)).status);
+  const statuses = await Promise.all(removed);
+  await engine.kill('SIGTERM');
+
+  assert.deepEqual(new Set(statuses), new Set([204]));
+  assert.doesNotMatch(engine.log, /background work/);
+  await engine.startAgain();
+});
+
 test('containers go on when the daemon ends', async () => {
   await using engine = await TestEngine.start();
   const id = await engine.run(['sleep', '1000']);

@@ -7,8 +7,7 @@ import { Netlink } from './netlink.ts';
  *
  * Links that are asked for while a removal runs are removed together in the next one. A missing link is not an error.
  */
-export class LinkRemoval implements Disposable {
-  readonly #route = new Netlink();
+export class LinkRemoval {
   readonly #wanted = new Set<string>();
   #running: Promise<void> | undefined;
 
@@ -21,24 +20,22 @@ export class LinkRemoval implements Disposable {
     }
   }
 
-  [Symbol.dispose](): void {
-    this.#route[Symbol.dispose]();
-  }
-
   async #removeWanted(): Promise<void> {
     const names = [...this.#wanted];
     this.#wanted.clear();
-    const indexes = names.flatMap((name) => this.#indexOf(name));
+    // Of each removal its own: a daemon that ends closes no socket on which a thread waits.
+    using route = new Netlink();
+    const indexes = names.flatMap((name) => indexOf(route, name));
     if (indexes.length === 0) return;
-    await this.#route.applyInBackground(...indexes.map(deleteLink));
+    await route.applyInBackground(...indexes.map(deleteLink));
   }
+}
 
-  #indexOf(name: string): number[] {
-    try {
-      return [getLink(this.#route, name).index];
-    } catch (error) {
-      if (hasCode(error, 'ENODEV')) return [];
-      throw error;
-    }
+function indexOf(route: Netlink, name: string): number[] {
+  try {
+    return [getLink(route, name).index];
+  } catch (error) {
+    if (hasCode(error, 'ENODEV')) return [];
+    throw error;
   }
 }

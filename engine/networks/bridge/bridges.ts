@@ -204,7 +204,6 @@ export class Bridges implements Disposable {
     this.#monitor?.[Symbol.dispose]();
     this.#ports[Symbol.dispose]();
     this.#firewall[Symbol.dispose]();
-    this.#removal[Symbol.dispose]();
     this.#route[Symbol.dispose]();
     this.#netfilter[Symbol.dispose]();
   }

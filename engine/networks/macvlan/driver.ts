@@ -214,7 +214,7 @@ function removeParent({ dataRoot, background }: Parts, parent: string): void {
   using route = new Netlink();
   if (!isOwnParent(route, parent, dataRoot)) return;
   background.run('remove a link', { link: parent }, async () => {
-    using removal = new LinkRemoval();
+    const removal = new LinkRemoval();
     await removal.remove(parent);
   });
 }
