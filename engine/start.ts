@@ -26,6 +26,7 @@ import { execParts } from './exec/parts.ts';
 import { reconcileExecs } from './exec/reconcile.ts';
 import { privateMount } from './host/mounts/private-mount.ts';
 import { openListeners } from './http/listening/listeners.ts';
+import type { MetricsListener } from './http/listening/metrics-listener.ts';
 import type { TcpLimits } from './http/listening/tcp-limits.ts';
 import { UnderWay } from './http/listening/under-way.ts';
 import { buildServer, listenerOf } from './http/server.ts';
@@ -93,6 +94,7 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
   const local = authorization === undefined ? atOnce.before(listener, underWay) : listener;
   if (authorization === undefined) await warmUp(local, usualRequests(engine.containers), engine.clock);
   const { hosts } = undo.use(await openListeners(config, local, underWay, limits?.overTcp(listener) ?? listener));
+  if (config.metricsAddr !== '') undo.use(await openMetrics(engine, config.metricsAddr));
   restarts.begin();
   const parts = undo.move();
   return {
@@ -104,6 +106,17 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
     },
     [Symbol.asyncDispose]: async () => await parts.disposeAsync(),
   };
+}
+
+/** Loaded only where it is wanted. */
+async function openMetrics(engine: Engine, address: string): Promise<MetricsListener> {
+  const [{ serveMetrics }, { engineMetrics }] = await Promise.all([
+    import('./http/listening/metrics-listener.ts'),
+    import('./system/metrics/engine-metrics.ts'),
+  ]);
+  const listener = await serveMetrics(address, () => engineMetrics(engine));
+  engine.log.info({ address: listener.address }, 'metrics are served');
+  return listener;
 }
 
 /** Takes the data root and the exec root for this daemon alone, and opens the database. */

@@ -4,6 +4,7 @@ import type { Engine } from '../engine.ts';
 import type { Report } from '../images/progress.ts';
 import type { Image } from '../images/store.ts';
 import { EngineError } from '../lib/errors.ts';
+import { count } from '../lib/measures.ts';
 import { Build } from './build.ts';
 import { BuildContext, buildFolder } from './context/context.ts';
 import { remoteContext } from './context/remote.ts';
@@ -24,10 +25,16 @@ type Request = Readonly<{
  */
 export async function buildFromRequest(engine: Engine, request: Request): Promise<Image> {
   const { options, body, report, signal, wantsAux } = request;
+  count('builds');
   await using folder = await buildFolder(engine);
   const { context, text, name } = await inputOf(engine, request, folder.path, body);
   const plan = planIn(name, text);
-  return await new Build(engine, { options, plan, context, folder: folder.path, report, signal, wantsAux }).run();
+  try {
+    return await new Build(engine, { options, plan, context, folder: folder.path, report, signal, wantsAux }).run();
+  } catch (error) {
+    count(signal.aborted ? 'build_canceled' : 'error_processing_commands_error');
+    throw error;
+  }
 }
 
 type Input = Readonly<{ context: BuildContext | undefined; name: string; text: string }>;
@@ -48,7 +55,12 @@ async function inputOf(
 }
 
 function planIn(name: string, text: string): Plan {
-  return planOf(parsed(name, text));
+  try {
+    return planOf(parsed(name, text));
+  } catch (error) {
+    count('dockerfile_syntax_error');
+    throw error;
+  }
 }
 
 function parsed(name: string, text: string): ParsedFile {

@@ -8,6 +8,7 @@ import { EMPTY_CONFIG, runConfigOf, type RunConfig } from '../images/configurati
 import type { Image } from '../images/store.ts';
 import { EngineError } from '../lib/errors.ts';
 import { shortId } from '../lib/ids.ts';
+import { measure } from '../lib/measures.ts';
 import type { BuildArgs } from './build-args.ts';
 import type { Build } from './build.ts';
 import { CacheSources } from './cache-sources.ts';
@@ -120,6 +121,12 @@ async function takeTriggers(state: StageState, triggers: readonly string[]): Pro
 }
 
 async function takeStep(state: StageState, step: Step): Promise<void> {
+  const measured = measure('buildStep', step.kind.toUpperCase());
+  await take(state, step);
+  measured();
+}
+
+async function take(state: StageState, step: Step): Promise<void> {
   const { escape } = state.build.plan;
   const env = state.config.Env ?? [];
   const variables = variablesOf([...state.args.visible(env), ...env]);

@@ -4,7 +4,7 @@ import { isIP } from 'node:net';
 import { groupId } from '../host/groups.ts';
 import { EngineError } from '../lib/errors.ts';
 import { cgroupSettingsChecks } from './cgroup-driver.ts';
-import { isLoopback, parseHost } from './hosts.ts';
+import { isLoopback, parseHost, parseMetricsAddress } from './hosts.ts';
 import { readRateLimits } from './rate-limits.ts';
 import type { ConfigFile, ConfigKey } from './schema.ts';
 
@@ -29,6 +29,7 @@ const CHECKS: SettingsChecks = {
   tlscert: checkCertificate,
   tlscacert: checkAuthority,
   'api-rate-limit': (settings) => settings['api-rate-limit'] !== '' && void readRateLimits(settings['api-rate-limit']),
+  'metrics-addr': (settings) => settings['metrics-addr'] !== '' && void parseMetricsAddress(settings['metrics-addr']),
   dns: ({ dns }) => {
     for (const server of dns) refuseIf(isIP(server) === 0, `${server} is not an ip address`);
   },

@@ -29,6 +29,8 @@ export type Config = Readonly<{
   insecureTcp: boolean;
   /** Undefined: clients over TCP are not limited. */
   apiRateLimit: RateLimits | undefined;
+  /** Such as `127.0.0.1:9323`; empty: none. */
+  metricsAddr: string;
   minApiVersion: string;
   maxApiVersion: string;
   defaultApiVersion: string;
@@ -84,6 +86,7 @@ export function toConfig(file: ConfigFile): Config {
     tlskey: file.tlskey,
     insecureTcp: file['insecure-tcp'],
     apiRateLimit: file['api-rate-limit'] === '' ? undefined : readRateLimits(file['api-rate-limit']),
+    metricsAddr: file['metrics-addr'],
     minApiVersion: file['min-api-version'],
     maxApiVersion: file['max-api-version'],
     defaultApiVersion: file['default-api-version'] || file['max-api-version'],

@@ -22,6 +22,7 @@ const FLAGS: Readonly<Record<string, Flag>> = {
   tlskey: { key: 'tlskey', kind: 'text' },
   'insecure-tcp': { key: 'insecure-tcp', kind: 'flag' },
   'api-rate-limit': { key: 'api-rate-limit', kind: 'text' },
+  'metrics-addr': { key: 'metrics-addr', kind: 'text' },
   'min-api-version': { key: 'min-api-version', kind: 'text' },
   'max-api-version': { key: 'max-api-version', kind: 'text' },
   'default-api-version': { key: 'default-api-version', kind: 'text' },

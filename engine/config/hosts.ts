@@ -25,6 +25,15 @@ export function parseHost(text: string, tls: boolean): Host {
   return { kind: 'tcp', address: address === '' || address === 'localhost' ? '127.0.0.1' : address, port };
 }
 
+/** Reads `address:port`, of which the address is loopback when it is left out. Throws `invalid`. */
+export function parseMetricsAddress(text: string): { host: string; port: number } {
+  const wrong = new EngineError('invalid', `"${text}" is no address for metrics; expected address:port`);
+  if (!/:\d{1,5}$/.test(text) || text.includes('/')) throw wrong;
+  const host = parseHost(`tcp://${text}`, false);
+  if (host.kind !== 'tcp') throw wrong;
+  return { host: host.address, port: host.port };
+}
+
 /** Whether only this machine can reach the address. */
 export function isLoopback(address: string): boolean {
   return /^127\.\d+\.\d+\.\d+$/.test(address) || address === '::1';

@@ -19,6 +19,7 @@ const FIXED = [
   'tlscert',
   'tlskey',
   'insecureTcp',
+  'metricsAddr',
   'minApiVersion',
   'maxApiVersion',
   'defaultApiVersion',

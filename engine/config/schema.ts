@@ -44,6 +44,9 @@ export const ConfigFile = Type.Object(
       'allow tcp hosts without TLS on addresses other than loopback; everyone who can reach them gets root',
     ),
     'api-rate-limit': text('JSON file with the tokens and the limits of clients over tcp; empty: no limits'),
+    'metrics-addr': text(
+      'address:port at which metrics for Prometheus are served, as /metrics, to all who reach it; empty: none',
+    ),
     'min-api-version': text('oldest version of the API that is served', '1.12'),
     'max-api-version': text('newest version of the API that is served; what is newer than 1.24 is incomplete', '1.24'),
     'default-api-version': text('version of requests that name none; empty: the newest'),

@@ -60,6 +60,7 @@ export class Events {
   #last: number;
   #lastTimeNs: bigint;
   #bytesSoFar: number;
+  #emitted = 0;
   /** What was read last: of a thousand listeners, who all want the same, the first one reads. */
   #batch: { cursor: number; last: number; limit: number; events: readonly EngineEvent[] } | undefined;
 
@@ -122,10 +123,12 @@ export class Events {
     const before = { last: this.#last, bytes: this.#bytesSoFar };
     this.#last = Number(lastInsertRowid);
     this.#bytesSoFar = bytes;
+    this.#emitted += 1;
     this.#db.onRollback(() => {
       // The next event gets the same number, so a cursor that counted this one would miss it.
       this.#last = before.last;
       this.#bytesSoFar = before.bytes;
+      this.#emitted -= 1;
       this.#batch = undefined;
     });
     if (this.#last % PRUNE_EVERY === 0) this.#pruneOld();
@@ -173,6 +176,11 @@ export class Events {
   listen(listener: () => void): Disposable {
     this.#listeners.add(listener);
     return { [Symbol.dispose]: () => void this.#listeners.delete(listener) };
+  }
+
+  /** How many were stored since this daemon's start. */
+  get emitted(): number {
+    return this.#emitted;
   }
 
   get listenerCount(): number {

@@ -16,6 +16,7 @@ import type { Layers } from '../layers/layers.ts';
 import type { Background, Task } from '../lib/background.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
+import { measure } from '../lib/measures.ts';
 import type { Networks } from '../networks/networks.ts';
 import type { Runtimes } from '../runtime/runtimes.ts';
 import { removeShimFolder } from '../runtime/shim/shim-folder.ts';
@@ -79,6 +80,7 @@ export async function runExec(
   { exec, container }: Claimed,
   connect?: (relay: Relay) => void,
 ): Promise<{ recorded: Promise<void> }> {
+  const measured = measure('container', 'exec');
   await using undo = new AsyncDisposableStack();
   try {
     const directory = shimFolder(engine.config, exec.id);
@@ -106,6 +108,7 @@ export async function runExec(
     const { pid } = await shim.start();
     engine.execs.change(exec.id, (current) => ({ ...current, state: { status: 'running', pid } }));
     undo.move();
+    measured();
     return followExec(engine, exec.id, shim);
   } catch (error) {
     engine.execShims.delete(exec.id);

@@ -15,7 +15,7 @@ import type { VolumeDrivers } from '../volumes/drivers.ts';
 import { machineInfo } from './machine.ts';
 import type { Info, Version } from './schema.ts';
 
-type Needs = {
+export type InfoNeeds = {
   clock: Clock;
   config: Config;
   containers: ContainerStore;
@@ -29,7 +29,7 @@ type Needs = {
 const GO_ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
 
 /** GET /version. */
-export function versionOf({ config }: Pick<Needs, 'config'>): Version {
+export function versionOf({ config }: Pick<InfoNeeds, 'config'>): Version {
   const facts = {
     ApiVersion: config.maxApiVersion,
     MinAPIVersion: config.minApiVersion,
@@ -50,7 +50,7 @@ export function versionOf({ config }: Pick<Needs, 'config'>): Version {
 }
 
 /** GET /info: the specification's fields, and those that the docker command line prints. */
-export function infoOf(engine: Needs): Info {
+export function infoOf(engine: InfoNeeds): Info {
   const { config, runtimes } = engine;
   return {
     ...NOT_HERE,

@@ -12,6 +12,7 @@ import type { Archives } from '../../layers/threads/archives.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { KeyLock } from '../../lib/key-lock.ts';
+import { measure } from '../../lib/measures.ts';
 import { emitIfThere } from '../container-events.ts';
 import type { ContainerConfigBody } from '../settings/container-config-schema.ts';
 import type { Container } from '../store.ts';
@@ -45,6 +46,7 @@ export type CommitRequest = Readonly<{
  * Throws `notFound`, `invalid` for changes, `conflict` for one that is being removed.
  */
 export async function commitContainer(engine: CommitNeeds, ref: string, request: CommitRequest): Promise<Image> {
+  const measured = measure('container', 'commit');
   const container = engine.containers.find(ref);
   const { id, imageId } = container;
   if (container.state.status === 'removing') {
@@ -58,12 +60,14 @@ export async function commitContainer(engine: CommitNeeds, ref: string, request:
   const layer = await changesOf(engine, container, request.pause, leases);
   const { author, comment } = request;
   const child = childImage(engine, { parent, layer, config, containerConfig: own, containerId: id, author, comment });
-  return engine.images.insert(child.id, child.json, (image) => {
-    if (parent !== undefined) engine.images.setParent(image.id, parent.id);
-    if (request.name !== undefined) giveName(engine, image.id, request.name);
+  const image = engine.images.insert(child.id, child.json, (made) => {
+    if (parent !== undefined) engine.images.setParent(made.id, parent.id);
+    if (request.name !== undefined) giveName(engine, made.id, request.name);
     const imageRef = request.name === undefined ? '' : familiarReference(request.name);
-    emitIfThere(engine, 'commit', id, { comment, imageID: image.id, imageRef });
+    emitIfThere(engine, 'commit', id, { comment, imageID: made.id, imageRef });
   });
+  measured();
+  return image;
 }
 
 /** Its files stay while they are read, also when it is removed meanwhile. */

@@ -7,6 +7,7 @@ import type { Background } from '../../lib/background.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { newId } from '../../lib/ids.ts';
+import { count } from '../../lib/measures.ts';
 import { goDurationText } from '../../lib/notations/go-duration.ts';
 import { PROBE_FILE, type ProbeEnd } from '../../runtime/probe.ts';
 import { ShimLost, type Shim } from '../../runtime/shim/shim.ts';
@@ -227,6 +228,8 @@ export class HealthChecks implements Disposable {
     const before = healthStore.get(watch.id);
     const container = containers.get(watch.id);
     if (!this.#isCurrent(watch) || before === undefined || container === undefined || !isAlive(container.state)) return;
+    count('healthChecks');
+    if (result.exitCode !== 0) count('healthChecksFailed');
     const after = afterResult(before, result, watch.check, container.state.startedAt);
     db.transaction(() => {
       healthStore.put(after);

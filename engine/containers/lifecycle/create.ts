@@ -7,6 +7,7 @@ import type { Image, ImageStore } from '../../images/store.ts';
 import type { Layers } from '../../layers/layers.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { newId } from '../../lib/ids.ts';
+import { measure } from '../../lib/measures.ts';
 import { logDriver } from '../../logs/drivers.ts';
 import { checkAttributes } from '../../logs/log-attributes.ts';
 import type { Networks } from '../../networks/networks.ts';
@@ -54,6 +55,7 @@ export async function createContainer(
   name?: string,
   { ofBuild = false } = {},
 ): Promise<{ container: Container; warnings: string[] }> {
+  const measured = measure('container', 'create');
   const { described: asked, requested, limitBytes, warnings } = checked(engine, body, name);
   const { id } = asked;
 
@@ -69,6 +71,7 @@ export async function createContainer(
   const container = insert(engine, described, name);
   undo.move();
   engine.volumeClaims.release(id);
+  measured();
   return { container, warnings };
 }
 

@@ -6,6 +6,7 @@ import type { Layers } from '../../layers/layers.ts';
 import type { Background } from '../../lib/background.ts';
 import { settlesWithin, type Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { measure } from '../../lib/measures.ts';
 import type { Deliveries } from '../../logs/delivery/deliveries.ts';
 import { removeIfAnonymous, type RemoveVolumeNeeds } from '../../volumes/remove.ts';
 import { emitContainer } from '../container-events.ts';
@@ -43,6 +44,7 @@ export async function removeContainer(
   ref: string,
   { force = false, volumes = false }: { force?: boolean; volumes?: boolean } = {},
 ): Promise<void> {
+  const measured = measure('container', 'delete');
   const { id } = engine.containers.find(ref);
   if (force) await endIfAlive(engine, id);
   using _lock = await engine.locks.hold(id);
@@ -53,6 +55,7 @@ export async function removeContainer(
     return container;
   });
   await finishRemoval(engine, claimed);
+  measured();
 }
 
 /** Finishes a removal that this daemon or an earlier one has claimed. */

@@ -3,6 +3,7 @@ import type { Events } from '../../events/events.ts';
 import { settlesWithin, type Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { KeyLock } from '../../lib/key-lock.ts';
+import { measure } from '../../lib/measures.ts';
 import { signalNumber } from '../../lib/notations/signal-number.ts';
 import { emitContainer, emitIfThere } from '../container-events.ts';
 import { refuseUnclear, startOver } from '../runs/alive.ts';
@@ -37,6 +38,7 @@ export async function stopContainer(
   graceSeconds?: number,
   by: Stopper = 'user',
 ): Promise<void> {
+  const measured = measure('container', 'stop');
   const { id } = engine.containers.find(ref);
   await startOver(engine, id);
   refuseUnclear(engine, engine.containers.find(id));
@@ -60,6 +62,7 @@ export async function stopContainer(
   }
   await exited;
   emitIfThere(engine, 'stop', id);
+  measured();
 }
 
 function stopSignalOf({ config }: Container): number {

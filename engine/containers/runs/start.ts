@@ -6,6 +6,7 @@ import type { Layers } from '../../layers/layers.ts';
 import { nextTurn, settlesWithin } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { KeyLock } from '../../lib/key-lock.ts';
+import { measure } from '../../lib/measures.ts';
 import { addressesOf, hasAddress, type Endpoint } from '../../networks/endpoints/endpoint.ts';
 import { openSandbox } from '../../networks/endpoints/sandbox.ts';
 import { prepareResources } from '../../oci/resources.ts';
@@ -54,11 +55,13 @@ export async function startHeld(
   id: string,
   { byPolicy = false }: { byPolicy?: boolean } = {},
 ): Promise<void> {
+  const measured = measure('container', 'start');
   const claimed = claim(engine, id, byPolicy);
   if (!byPolicy) engine.runs.of(id).forgetRestarts();
   prepareMoves();
   try {
     await launch(engine, claimed);
+    measured();
   } catch (error) {
     const exitCode = error instanceof StartFailed ? error.exitCode : 128;
     const message = error instanceof Error ? error.message : String(error);

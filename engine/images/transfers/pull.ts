@@ -1,6 +1,7 @@
 import type { Config } from '../../config/daemon-config.ts';
 import type { Events } from '../../events/events.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { measure } from '../../lib/measures.ts';
 import type { Credentials } from '../../registry/auth/credentials.ts';
 import { withRegistry } from '../../registry/connection/session.ts';
 import { RegistryError } from '../../registry/errors.ts';
@@ -21,6 +22,7 @@ type Request = {
 
 /** Pulls an image, or all tags of a repository. It ends with its client, and then leaves nothing. */
 export async function pullImages(engine: Needs, { reference, credentials, report, signal }: Request): Promise<void> {
+  const measured = measure('image', 'pull');
   const { host, path } = hostAndPath(reference.repository);
   if (path === 'library/scratch' && host === 'docker.io') {
     throw new EngineError('invalid', "'scratch' is a reserved name");
@@ -38,6 +40,7 @@ export async function pullImages(engine: Needs, { reference, credentials, report
     const name = familiarReference(reference);
     report({ status: `Status: ${isNew ? 'Downloaded newer image' : 'Image is up to date'} for ${name}` });
     tell(engine, reference);
+    measured();
   } catch (error) {
     throw explained(error, reference);
   }

@@ -4,6 +4,7 @@ import { sha256 } from '../../layers/chain-id.ts';
 import type { Layers } from '../../layers/layers.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { shortId } from '../../lib/ids.ts';
+import { measure } from '../../lib/measures.ts';
 import type { Credentials } from '../../registry/auth/credentials.ts';
 import { withRegistry } from '../../registry/connection/session.ts';
 import { RegistryError } from '../../registry/errors.ts';
@@ -29,6 +30,7 @@ type Request = {
 
 /** Pushes an image, or all tags of a repository. It ends with its client. */
 export async function pushImages(engine: Needs, { reference, credentials, report, signal }: Request): Promise<void> {
+  const measured = measure('image', 'push');
   const { repository } = reference;
   const { host, path } = hostAndPath(repository);
   report({ status: `The push refers to repository [${repository}]` });
@@ -45,6 +47,7 @@ export async function pushImages(engine: Needs, { reference, credentials, report
   }
   const labels = tagged.length === 1 ? tagged[0]!.image.config.Labels : {};
   engine.events.emit('image', 'push', familiarReference(reference), { ...labels, name: familiarName(repository) });
+  measured();
 }
 
 function chosen({ images }: Needs, reference: Reference): { tag: string; image: Image }[] {

@@ -1,5 +1,6 @@
 import { EngineError } from '../../lib/errors.ts';
 import { newId } from '../../lib/ids.ts';
+import { measure } from '../../lib/measures.ts';
 import { addDnsRulesIn } from '../dns/rules.ts';
 import type { Eventually, Within } from '../drivers/driver.ts';
 import type { Endpoint } from './endpoint.ts';
@@ -27,6 +28,7 @@ export async function joinRunning(
   wanted: WantedEndpoint,
   { within, request, commit }: Running,
 ): Promise<Endpoint> {
+  const measured = measure('network', 'connect');
   const { networks } = engine;
   const entry = entryOf(networks, wanted);
   if (entry === undefined) throw new EngineError('notFound', `network ${wanted.ref} not found`);
@@ -55,6 +57,7 @@ export async function joinRunning(
   });
   undo.move();
   await settleGateway(engine, within, request);
+  measured();
   return endpoint;
 }
 

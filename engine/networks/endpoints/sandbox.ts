@@ -3,6 +3,7 @@ import { closeSync } from 'node:fs';
 import type { Events } from '../../events/events.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { newId } from '../../lib/ids.ts';
+import { measure } from '../../lib/measures.ts';
 import { addDnsRulesIn } from '../dns/rules.ts';
 import type { Eventually, Joined, NetworkDriver, NewEndpoint, WantedPlace } from '../drivers/driver.ts';
 import { networkOfMode, type NetworkMode } from '../mode.ts';
@@ -61,13 +62,16 @@ export type Sandbox = Readonly<{ netns: number | undefined; endpoints: readonly 
 export async function openSandbox(engine: NetworkNeeds, request: SandboxRequest): Promise<Sandbox> {
   const { mode, containerId } = request;
   if (mode.kind === 'container') return { netns: undefined, endpoints: [] };
+  const measured = measure('network', 'allocate');
   const entries = entriesOf(engine.networks, request);
   using uses = new DisposableStack();
   for (const { network } of entries) uses.use(engine.networks.uses.join(network));
   for (const { network, driver } of entries) await driver.prepare?.(network);
   closeSandbox(engine, containerId);
   if (entries.length === 0) return { netns: loopbackNetns(), endpoints: [] };
-  return await joinAll(engine, entries, request);
+  const sandbox = await joinAll(engine, entries, request);
+  measured();
+  return sandbox;
 }
 
 /** A network that a container is about to join. */
@@ -209,15 +213,18 @@ function publish(
  * The kernel removes namespace and links with the last process that holds them.
  */
 export function closeSandbox(engine: NetworkNeeds, containerId: string): void {
+  const measured = measure('network', 'release');
   const { networks } = engine;
   networks.settings.db.afterCommit(() => networks.dns.forget(containerId));
-  for (const endpoint of networks.endpointsOf(containerId)) {
+  const endpoints = networks.endpointsOf(containerId);
+  for (const endpoint of endpoints) {
     networks.store.deleteEndpoint(endpoint);
     const network = networks.store.network(endpoint.networkId);
     if (network === undefined) continue;
     networks.giveBack(network, endpoint);
     tell(engine, 'disconnect', network, containerId);
   }
+  if (endpoints.length > 0) measured();
 }
 
 /**
