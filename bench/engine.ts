@@ -7,6 +7,7 @@ import { buildBudgets } from './builds.ts';
 import { FOLLOWED, followersCpu, HEALTH_CHECKS, healthCheckCpu } from './cpu.ts';
 import { filesBudgets } from './files.ts';
 import { Fresh, freshBudgets } from './fresh.ts';
+import { manyBudgets } from './many.ts';
 import { compare, tableOf, type Budget, type Row } from './measure.ts';
 import { AFTER_WORK, idleMemory, memoryAfterWork, monitorMemory } from './memory.ts';
 import { runtimeFloor } from './runtime-floor.ts';
@@ -82,6 +83,7 @@ export async function engineBudgets(only?: string): Promise<Row[]> {
   await dockerd.api.post('/images/load?quiet=1', await busyboxArchive());
   for (const row of await filesBudgets(engine, dockerd.api, wanted)) add(row);
   for (const row of await buildBudgets(engine, dockerd.api, wanted)) add(row);
+  for (const row of await manyBudgets(engine, dockerd.api, wanted)) add(row);
   const ours = new Subject(engine);
   const theirs = new Subject(dockerd.api);
   await Promise.all([ours.prepare(), theirs.prepare()]);

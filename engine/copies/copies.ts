@@ -30,6 +30,7 @@ const CHUNKS_PER_COLLECTION = 64;
 export type TakeChunk = (chunk: Uint8Array) => Promise<void>;
 
 type Task = {
+  kind: Work['kind'];
   settle: PromiseWithResolvers<Results[Work['kind']]>;
   take: TakeChunk | undefined;
   taking: Promise<void>;
@@ -152,8 +153,11 @@ class CopyThread {
     this.#worker.once('exit', () => this.#failAll(new Error('the thread for copies has ended')));
   }
 
+  /** A view that is being closed counts no more: a warm thread is faster than a new one. */
   get load(): number {
-    return this.#tasks.size + this.views;
+    let load = this.views;
+    for (const { kind } of this.#tasks.values()) if (kind !== 'close') load += 1;
+    return load;
   }
 
   async perform(work: Work, { take, archive, signal }: Streams = {}): Promise<Results[Work['kind']]> {
@@ -164,7 +168,7 @@ class CopyThread {
     const id = this.#lastId;
     const feed =
       archive === undefined ? undefined : new Feed((message, memory) => this.#send({ id, ...message }, memory));
-    const task: Task = { settle: Promise.withResolvers(), take, taking: Promise.resolve(), feed };
+    const task: Task = { kind: work.kind, settle: Promise.withResolvers(), take, taking: Promise.resolve(), feed };
     const stop = (): void => this.#send({ id, stop: true });
     signal?.addEventListener('abort', stop, { once: true });
     this.#tasks.set(id, task);
@@ -177,7 +181,7 @@ class CopyThread {
     } finally {
       signal?.removeEventListener('abort', stop);
       this.#tasks.delete(id);
-      if (this.load === 0) this.#rest();
+      if (this.#tasks.size === 0 && this.views === 0) this.#rest();
     }
   }
 

@@ -112,7 +112,7 @@ function finished(block: Buffer, flag: string): Buffer {
   block.write('ustar\u000000', 257, 'latin1');
   block.fill(0x20, 148, 156);
   let sum = 0;
-  for (const byte of block) sum += byte;
+  for (let at = 0; at < BLOCK_BYTES; at += 1) sum += block[at]!; // a third of the time of for-of
   block.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'latin1');
   return block;
 }
