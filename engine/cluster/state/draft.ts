@@ -1,5 +1,4 @@
 import { EngineError } from '../../lib/errors.ts';
-import { keyOf } from './keys.ts';
 import type { Kind, Records, Stored } from './records.ts';
 import { TaskIndex } from './task-index.ts';
 import type { Change, View } from './view.ts';
@@ -10,7 +9,8 @@ import type { Change, View } from './view.ts';
  */
 export class Draft implements View {
   readonly #base: View;
-  readonly #changes = new Map<string, Change>();
+  readonly #changes = new Map<Kind, Map<string, Change>>();
+  readonly #touched: [kind: Kind, id: string][] = [];
   readonly #tasks = new TaskIndex();
 
   constructor(base: View) {
@@ -19,24 +19,23 @@ export class Draft implements View {
 
   /** The last change of each record, in the order in which they were first touched. */
   get changes(): IteratorObject<Change> {
-    return this.#changes.values();
+    return this.#touched.values().map(([kind, id]) => this.#changes.get(kind)!.get(id)!);
   }
 
   get isEmpty(): boolean {
-    return this.#changes.size === 0;
+    return this.#touched.length === 0;
   }
 
   get<K extends Kind>(kind: K, id: string): Stored<K> | undefined {
-    const change = this.#changes.get(keyOf(kind, id));
+    const change = this.#changes.get(kind)?.get(id);
     return change === undefined ? this.#base.get(kind, id) : seen<K>(change);
   }
 
   *all<K extends Kind>(kind: K): Generator<Stored<K>, undefined> {
-    for (const record of this.#base.all(kind)) {
-      if (!this.#changes.has(keyOf(kind, idOf(kind, record)))) yield record;
-    }
-    for (const change of this.#changes.values()) {
-      const record = change.kind === kind ? seen<K>(change) : undefined;
+    const changed = this.#changes.get(kind);
+    for (const record of this.#base.all(kind)) if (changed?.has(idOf(kind, record)) !== true) yield record;
+    for (const change of changed?.values() ?? []) {
+      const record = seen<K>(change);
       if (record !== undefined) yield record;
     }
   }
@@ -67,16 +66,18 @@ export class Draft implements View {
   }
 
   #set(change: Change): void {
-    const key = keyOf(change.kind, change.id);
-    if (change.kind === 'task') {
-      const before = this.#changes.get(key);
-      this.#tasks.replace(before?.kind === 'task' ? before.record : undefined, change.record);
-    }
-    this.#changes.set(key, change);
+    const { kind, id } = change;
+    let changed = this.#changes.get(kind);
+    if (changed === undefined) this.#changes.set(kind, (changed = new Map()));
+    const before = changed.get(id);
+    if (before === undefined) this.#touched.push([kind, id]);
+    if (kind === 'task') this.#tasks.replace(before?.kind === 'task' ? before.record : undefined, change.record);
+    changed.set(id, change);
   }
 
   *#tasksIn(base: IteratorObject<Stored<'task'>>, changed: ReadonlySet<string>): Generator<Stored<'task'>, undefined> {
-    for (const task of base) if (!this.#changes.has(keyOf('task', task.id))) yield task;
+    const own = this.#changes.get('task');
+    for (const task of base) if (own?.has(task.id) !== true) yield task;
     for (const id of changed) yield this.get('task', id)!;
   }
 }

@@ -207,6 +207,8 @@ export type TaskRecord = Readonly<
       timestamp: string;
       message: string;
       error?: string;
+      /** When it came to run; kept at its end. */
+      startedAt?: string;
       container?: Readonly<{ id: string; pid: number; exitCode: number }>;
     }>;
     /** CIDR texts by network. */

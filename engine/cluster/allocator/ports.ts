@@ -1,0 +1,76 @@
+import { EngineError } from '../../lib/errors.ts';
+import type { EndpointPort, ServiceRecord, ServiceSpec } from '../state/records.ts';
+import type { View } from '../state/view.ts';
+
+const FIRST_PORT = 30_000;
+const LAST_PORT = 32_767;
+
+/** The ports that services have published on all nodes. */
+export class PublishedPorts {
+  readonly #owners = new Map<string, string>();
+
+  constructor(view: View) {
+    for (const { id, endpoint, spec } of view.all('service')) {
+      for (const port of [...endpoint.ports, ...spec.endpoint.ports]) {
+        if (port.publishedPort !== 0) this.#owners.set(keyOf(port), id);
+      }
+    }
+  }
+
+  /** The service that has a port. */
+  ownerOf(port: Pick<EndpointPort, 'protocol' | 'publishedPort'>): string | undefined {
+    return this.#owners.get(keyOf(port));
+  }
+
+  /** The lowest free port of those that nobody asks for by number. */
+  choose(protocol: EndpointPort['protocol'], service: string): number {
+    for (let publishedPort = FIRST_PORT; publishedPort <= LAST_PORT; publishedPort += 1) {
+      const key = keyOf({ protocol, publishedPort });
+      if (this.#owners.has(key)) continue;
+      this.#owners.set(key, service);
+      return publishedPort;
+    }
+    throw new EngineError('failed', `all ports from ${FIRST_PORT} to ${LAST_PORT} of ${protocol} are published`);
+  }
+}
+
+/** The ports of a service's specification with their numbers; those that it has stay as they are. */
+export function endpointPorts({ id, spec, endpoint }: ServiceRecord, ports: PublishedPorts): EndpointPort[] {
+  const had = [...endpoint.ports];
+  return spec.endpoint.ports.map((port) => {
+    if (port.publishedPort !== 0) return port;
+    const at = had.findIndex(
+      (other) =>
+        other.protocol === port.protocol &&
+        other.targetPort === port.targetPort &&
+        !spec.endpoint.ports.some(
+          ({ protocol, publishedPort }) => protocol === other.protocol && publishedPort === other.publishedPort,
+        ),
+    );
+    const [same] = at === -1 ? [] : had.splice(at, 1);
+    return { ...port, publishedPort: same?.publishedPort ?? ports.choose(port.protocol, id) };
+  });
+}
+
+/** Throws where a port is published already: by another service, or twice by this one. */
+export function refuseTakenPorts(view: View, spec: ServiceSpec, own: string | undefined): void {
+  const ports = new PublishedPorts(view);
+  const seen = new Set<string>();
+  for (const port of spec.endpoint.ports) {
+    if (port.publishedPort === 0) continue;
+    const owner = ports.ownerOf(port);
+    if (owner !== undefined && owner !== own) {
+      const name = view.get('service', owner)?.spec.name ?? '';
+      const message = `port '${port.publishedPort}' is already in use by service '${name}' (${owner})`;
+      throw new EngineError('invalid', message);
+    }
+    if (seen.has(keyOf(port))) {
+      throw new EngineError('invalid', `EndpointSpec: duplicate published ports provided`);
+    }
+    seen.add(keyOf(port));
+  }
+}
+
+function keyOf({ protocol, publishedPort }: Pick<EndpointPort, 'protocol' | 'publishedPort'>): string {
+  return `${publishedPort}/${protocol}`;
+}

@@ -1,0 +1,24 @@
+import type { Draft } from '../state/draft.ts';
+import type { Stored } from '../state/records.ts';
+import { compareStates, hasEnded, isWanted } from '../state/task-states.ts';
+import { Places } from './places.ts';
+
+/**
+ * Deletes the tasks of a service that nobody asks for any more: those to be removed once they have ended, and of each
+ * place the oldest ones that are over, but for as many as the history keeps (below 0: all).
+ */
+export function reap(draft: Draft, service: string, kept: number): void {
+  for (const [, tasks] of new Places(draft.tasksOf(service))) {
+    for (const task of tasks) if (task.desired === 'remove' && isOver(draft, task)) draft.delete('task', task.id);
+    if (kept < 0) continue;
+    const history = tasks.filter((task) => task.desired === 'shutdown' && isOver(draft, task));
+    for (const task of history.slice(0, Math.max(history.length - kept, 0))) draft.delete('task', task.id);
+  }
+}
+
+/** Nothing of it runs: it has ended, no node has it, or its node is no member any more. */
+function isOver(draft: Draft, { status, node, desired }: Stored<'task'>): boolean {
+  if (hasEnded(status.state)) return true;
+  if (isWanted(desired)) return false;
+  return compareStates(status.state, 'assigned') < 0 || draft.get('node', node) === undefined;
+}

@@ -1,0 +1,44 @@
+import type { Draft } from '../state/draft.ts';
+import type { Stored } from '../state/records.ts';
+import { Places } from './places.ts';
+import { promote } from './promote.ts';
+import { reap } from './reap.ts';
+import { fill } from './restart.ts';
+import { Earliest, type Turn } from './turn.ts';
+import { update } from './update.ts';
+import { globalPlaces, replicatedPlaces } from './wanted.ts';
+
+/**
+ * Brings the tasks of a service nearer to what its record wants, as far as can be done now. All that it goes by is in the
+ * records, so a new leader goes on where the last one ended.
+ *
+ * Returns when to look again though nothing has changed: a delay is over then.
+ */
+export function reconcile(draft: Draft, id: string, turn: Turn): Temporal.Instant | undefined {
+  const service = draft.get('service', id);
+  if (service === undefined) {
+    for (const task of draft.tasksOf(id)) turn.want(draft, task, 'remove');
+    reap(draft, id, 0);
+    return undefined;
+  }
+  const places = new Places(draft.tasksOf(id));
+  const wanted = service.spec.mode.kind === 'global' ? globalPlaces(draft, service) : replicatedPlaces(service, places);
+  for (const [place, tasks] of places) if (!wanted.has(place)) release(draft, service, tasks, turn);
+  for (const place of wanted) fill(draft, service, place, places.at(place), turn);
+
+  const look = new Earliest(turn.now);
+  look.at(update(draft, service, wanted, turn));
+  const after = new Places(draft.tasksOf(id));
+  for (const place of wanted) look.at(promote(draft, service, after.at(place), turn));
+  reap(draft, id, draft.get('cluster', '')?.spec.taskHistoryRetentionLimit ?? 5);
+  return look.value;
+}
+
+/** A slot that is too many goes with its tasks; a node that a global service has no place on keeps their history. */
+function release(draft: Draft, service: Stored<'service'>, tasks: readonly Stored<'task'>[], turn: Turn): void {
+  const isGlobal = service.spec.mode.kind === 'global';
+  for (const task of tasks) {
+    const nodeIsGone = draft.get('node', task.node) === undefined;
+    turn.want(draft, task, isGlobal && !nodeIsGone ? 'shutdown' : 'remove');
+  }
+}

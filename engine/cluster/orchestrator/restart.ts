@@ -1,0 +1,58 @@
+import type { Draft } from '../state/draft.ts';
+import type { Stored } from '../state/records.ts';
+import { hasEnded } from '../state/task-states.ts';
+import { endedByItself, finishedOf, wantedOf } from './places.ts';
+import type { Turn } from './turn.ts';
+
+type Service = Stored<'service'>;
+type Task = Stored<'task'>;
+
+/** Sees to it that a place of a service has its task: its first one, or the next where the last is over. */
+export function fill(draft: Draft, service: Service, place: string, tasks: readonly Task[], turn: Turn): void {
+  const task = wantedOf(tasks);
+  for (const other of tasks) if (other !== task) turn.want(draft, other, 'shutdown');
+  if (task === undefined) {
+    const finished = finishedOf(service, tasks);
+    if (finished === undefined || finished.template !== service.template) turn.add(draft, service, place, open(tasks));
+    return;
+  }
+  if (!hasEnded(task.status.state) && !isHomeless(draft, task)) return;
+  turn.want(draft, task, 'shutdown');
+  if (!mayStartAgain(draft, service, place, task, turn)) return;
+  // Also after a task that has ended: the next one is to wait for the delay.
+  turn.add(draft, service, place, [task]);
+}
+
+/** The node of the task is lost, or is to be empty. */
+export function isHomeless(draft: Draft, task: Task): boolean {
+  return task.node !== '' && (isLost(draft, task) || draft.get('node', task.node)?.spec.availability === 'drain');
+}
+
+/** Nothing is heard of the node of the task. */
+export function isLost(draft: Draft, task: Task): boolean {
+  const node = draft.get('node', task.node);
+  return node === undefined || node.status.state === 'down';
+}
+
+function open(tasks: readonly Task[]): Task[] {
+  return tasks.filter(({ status, node }) => !hasEnded(status.state) && node !== '');
+}
+
+/** By the service's restart policy; counts what it allows. */
+function mayStartAgain(draft: Draft, service: Service, place: string, task: Task, turn: Turn): boolean {
+  const { condition, maxAttempts, windowNs } = service.spec.template.restart;
+  // An update may have come meanwhile: its task is the first of a new template.
+  if (task.template !== service.template) return true;
+  if (condition === 'none') return false;
+  if (condition === 'on-failure' && task.status.state === 'complete') return false;
+  if (maxAttempts === 0 || !endedByItself(task)) return true;
+  const before = draft.get('restart', `${service.id}/${place}`);
+  const since = windowNs === 0 ? undefined : turn.now.subtract({ nanoseconds: windowNs });
+  const attempts = (before?.template === service.template ? before.attempts : []).filter(
+    (at) => since === undefined || Temporal.Instant.compare(at, since) > 0,
+  );
+  if (attempts.length >= maxAttempts) return false;
+  const record = { service: service.id, place, template: service.template };
+  draft.put('restart', { ...record, attempts: [...attempts, turn.now.toString()] });
+  return true;
+}

@@ -1,0 +1,181 @@
+import { createHash } from 'node:crypto';
+
+import type { Clock } from '../../lib/clock.ts';
+import { allocate } from '../allocator/allocate.ts';
+import { schedule } from '../scheduler/schedule.ts';
+import { Draft } from '../state/draft.ts';
+import type { NodeRecord, ServiceSpec, Stored, TaskRecord, TaskTemplate } from '../state/records.ts';
+import { Replica } from '../state/replica.ts';
+import { hasEnded, isWanted, placeOf } from '../state/task-states.ts';
+import { enforce } from './enforce.ts';
+import { reconcile } from './reconcile.ts';
+import { Turn } from './turn.ts';
+
+const RESTART = { condition: 'any', delayNs: 5e9, maxAttempts: 0, windowNs: 0 } as const;
+const PLAIN: TaskTemplate = {
+  container: { image: 'busybox', command: [], args: [], env: [], dir: '', user: '', labels: {}, mounts: [] },
+  resources: { limits: { nanoCpus: 0, memoryBytes: 0 }, reservations: { nanoCpus: 0, memoryBytes: 0 } },
+  restart: RESTART,
+  constraints: [],
+};
+
+type Task = Stored<'task'>;
+type Template = Partial<Omit<TaskTemplate, 'restart'>> & { restart?: Partial<TaskTemplate['restart']>; image?: string };
+type Spec = Partial<Omit<ServiceSpec, 'template'>> & { template?: Template };
+
+/** A leader over records in memory, with its own time and nodes that do as they are told when a test says so. */
+export class SimulatedCluster {
+  readonly replica: Replica;
+  now = Temporal.Instant.from('2026-01-01T00:00:00Z');
+  #revision = 0;
+  #ids = 0;
+
+  constructor() {
+    const clock: Clock = { now: () => this.now, after: () => ({ [Symbol.dispose]: () => undefined }) };
+    this.replica = new Replica(clock);
+  }
+
+  node(id: string, over: Partial<NodeRecord> & { availability?: NodeRecord['spec']['availability'] } = {}): void {
+    const { availability = 'active', ...rest } = over;
+    this.change((draft) =>
+      draft.put('node', {
+        ...this.#dates,
+        id,
+        spec: { name: '', labels: {}, role: 'worker', availability },
+        role: 'worker',
+        description: {
+          hostname: `host-${id}`,
+          platform: { architecture: 'x86_64', os: 'linux' },
+          resources: { nanoCpus: 4e9, memoryBytes: 8e9 },
+          engine: { version: '1', labels: {}, plugins: [] },
+        },
+        status: { state: 'ready', message: '', address: '10.9.0.1' },
+        ...rest,
+      }),
+    );
+  }
+
+  setNode(id: string, state: NodeRecord['status']['state'], availability?: NodeRecord['spec']['availability']): void {
+    this.change((draft) => {
+      const node = draft.get('node', id)!;
+      const spec = { ...node.spec, availability: availability ?? node.spec.availability };
+      draft.put('node', { ...node, spec, status: { ...node.status, state } });
+    });
+  }
+
+  service(name: string, { template = {}, ...over }: Spec = {}): void {
+    const { image = 'busybox', restart, ...rest } = template;
+    const container = { ...PLAIN.container, image, ...rest.container };
+    const whole: TaskTemplate = { ...PLAIN, ...rest, container, restart: { ...RESTART, ...restart } };
+    const spec: ServiceSpec = {
+      name,
+      labels: {},
+      template: whole,
+      mode: { kind: 'replicated', replicas: 1 },
+      networks: [],
+      endpoint: { mode: 'vip', ports: [] },
+      ...over,
+    };
+    const hash = createHash('sha256')
+      .update(JSON.stringify({ ...whole, constraints: [] }))
+      .digest('hex')
+      .slice(0, 8);
+    this.change((draft) => {
+      const before = draft.get('service', name);
+      const { networks, endpoint } = spec;
+      draft.put('template', { service: name, hash, template: whole, networks, endpoint });
+      draft.put('service', {
+        ...this.#dates,
+        ...(before === undefined ? {} : { previousSpec: before.spec }),
+        id: name,
+        spec,
+        template: hash,
+        endpoint: before?.endpoint ?? { ports: [], virtualIps: [] },
+      });
+    });
+  }
+
+  remove(name: string): void {
+    this.change((draft) => draft.delete('service', name));
+  }
+
+  /** One turn of the leader over everything; returns when to look again. */
+  turn(): Temporal.Instant[] {
+    const looks: Temporal.Instant[] = [];
+    this.change((draft) => {
+      const turn = new Turn(this.now, () => `task-${String((this.#ids += 1)).padStart(6, '0')}`);
+      for (const { id } of [...draft.all('node')]) enforce(draft, id, turn);
+      const services = new Set([
+        ...draft.all('service').map(({ id }) => id),
+        ...draft.all('task').map((t) => t.service),
+      ]);
+      for (const id of services) looks.push(...[reconcile(draft, id, turn) ?? []].flat());
+      allocate(draft, this.now);
+      schedule(draft, this.now);
+    });
+    return looks;
+  }
+
+  /** Turns and obedient nodes, until nothing changes within this time. */
+  settle(seconds = 60): void {
+    const end = this.now.add({ seconds });
+    for (;;) {
+      const before = this.#revision;
+      const looks = this.turn();
+      for (const task of this.tasks()) this.obey(task);
+      if (this.#revision !== before) continue;
+      const next = looks.toSorted((a, b) => Temporal.Instant.compare(a, b))[0];
+      if (next === undefined || Temporal.Instant.compare(next, end) > 0) return;
+      this.now = next;
+    }
+  }
+
+  pass(seconds: number): void {
+    this.now = this.now.add({ seconds });
+  }
+
+  tasks(service?: string): Task[] {
+    const all = service === undefined ? this.replica.all('task') : this.replica.tasksOf(service);
+    return [...all].toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  }
+
+  /** The tasks that are to run and do. */
+  running(service: string): Task[] {
+    return this.tasks(service).filter(({ status, desired }) => status.state === 'running' && desired === 'running');
+  }
+
+  /** The node of a task does its next step, if it lives. */
+  obey(task: Task): void {
+    const { status, desired, node } = task;
+    if (hasEnded(status.state) || node === '' || this.replica.get('node', node)?.status.state !== 'ready') return;
+    if (!isWanted(desired)) this.report(task, 'shutdown');
+    else if (status.state === 'assigned') this.report(task, 'ready');
+    else if (status.state === 'ready' && desired === 'running') this.report(task, 'running');
+  }
+
+  report(task: Task, state: TaskRecord['status']['state']): void {
+    const timestamp = this.now.toString();
+    const startedAt = state === 'running' ? timestamp : task.status.startedAt;
+    const status = { state, timestamp, message: state, ...(startedAt === undefined ? {} : { startedAt }) };
+    this.change((draft) => draft.put('task', { ...task, status }));
+  }
+
+  change(work: (draft: Draft) => void): void {
+    const draft = new Draft(this.replica);
+    work(draft);
+    if (draft.isEmpty) return;
+    this.#revision += 1;
+    this.replica.apply({ revision: this.#revision, changes: [...draft.changes] });
+  }
+
+  /** No place has two tasks that are to run. */
+  get doubled(): string[] {
+    const wanted = this.tasks().filter(({ desired }) => desired === 'running');
+    const places = Map.groupBy(wanted, (task) => `${task.service} ${placeOf(task)}`);
+    return [...places].filter(([, tasks]) => tasks.length > 1).map(([place]) => place);
+  }
+
+  get #dates(): { createdAt: string; updatedAt: string } {
+    return { createdAt: this.now.toString(), updatedAt: this.now.toString() };
+  }
+}

@@ -1,0 +1,74 @@
+import type { TemplateRecord } from '../state/records.ts';
+import { parseConstraint, satisfies } from './constraint.ts';
+import type { NodeLoad } from './node-load.ts';
+
+/** What a node must be for the tasks of a template; `reason` is for the error of a task that finds no node. */
+type Filter = Readonly<{ reason: (nodes: number) => string; admits: (load: NodeLoad) => boolean }>;
+
+/** The filters of a template, in the order in which they are asked: of a node, the first that refuses is told. */
+export function filtersOf(record: TemplateRecord): readonly Filter[] {
+  const { resources, constraints } = record.template;
+  const parsed = constraints.map(parseConstraint);
+  const plugins = pluginsOf(record);
+  return [
+    {
+      reason: (nodes) => `${counted(nodes)} not available for new tasks`,
+      admits: ({ node }) => node.status.state === 'ready' && node.spec.availability === 'active',
+    },
+    {
+      reason: (nodes) => `insufficient resources on ${counted(nodes)}`,
+      admits: (load) => load.has(resources.reservations),
+    },
+    {
+      reason: (nodes) => `missing plugin on ${counted(nodes)}`,
+      admits: ({ node }) =>
+        plugins.every(({ type, name }) =>
+          node.description?.engine.plugins.some((plugin) => plugin.type === type && plugin.name === name),
+        ),
+    },
+    {
+      reason: (nodes) => `scheduling constraints not satisfied on ${counted(nodes)}`,
+      admits: ({ node }) => parsed.every((constraint) => satisfies(node, constraint)),
+    },
+  ];
+}
+
+/** The nodes that all filters admit, and why the others are none. */
+export function suitable(
+  loads: Iterable<NodeLoad>,
+  filters: readonly Filter[],
+): { nodes: NodeLoad[]; refusal: string } {
+  const nodes: NodeLoad[] = [];
+  const refused = filters.map(() => 0);
+  for (const load of loads) {
+    const at = filters.findIndex(({ admits }) => !admits(load));
+    if (at === -1) nodes.push(load);
+    else refused[at]! += 1;
+  }
+  return { nodes, refusal: refusalOf(filters, refused) };
+}
+
+/** The error of a task without a node: `no suitable node (…)`, the commonest reason first. */
+function refusalOf(filters: readonly Filter[], refused: readonly number[]): string {
+  const reasons = refused
+    .map((nodes, at) => ({ nodes, at }))
+    .filter(({ nodes }) => nodes > 0)
+    .toSorted((a, b) => b.nodes - a.nodes)
+    .map(({ nodes, at }) => filters[at]!.reason(nodes));
+  return reasons.length === 0 ? 'no suitable node' : `no suitable node (${reasons.join('; ')})`;
+}
+
+function counted(nodes: number): string {
+  return nodes === 1 ? '1 node' : `${nodes} nodes`;
+}
+
+/** Volume and log drivers of plugins; the built-in ones are everywhere. */
+function pluginsOf({ template }: TemplateRecord): { type: string; name: string }[] {
+  const volumes = template.container.mounts.flatMap(({ driver }) =>
+    driver === undefined || driver.name === '' || driver.name === 'local'
+      ? []
+      : [{ type: 'Volume', name: driver.name }],
+  );
+  const log = template.logDriver?.name ?? '';
+  return log === '' || log === 'none' ? volumes : [...volumes, { type: 'Log', name: log }];
+}
