@@ -55,7 +55,7 @@ function processes(): string[] {
     .filter((name) => /^\d+$/.test(name) && name !== String(process.pid))
     .flatMap((pid) => {
       const command = commandOf(pid);
-      return /gantry-shim|gantry-resolver|engine\/main\.ts|dockerd|docker-registry|redis-server|containerd/.test(
+      return /gantry-shim|gantry-resolver|gantry-proxy|engine\/main\.ts|dockerd|docker-registry|redis-server|containerd/.test(
         command,
       )
         ? [`process ${pid} ${command.slice(0, 80)}`]

@@ -33,6 +33,8 @@ export type NetworkSettings = Readonly<{
   dataRoot: string;
   /** Of the process that answers the containers' questions for names. */
   dnsFolder: string;
+  /** Of the processes that serve ports on the loopback of IPv6. */
+  proxyFolder: string;
   /** All containers that it has to serve now. */
   served: (networks: Networks) => readonly Served[];
   /** Name of the bridge, or `none`. */
@@ -90,7 +92,7 @@ export class Networks implements Disposable {
 
   /** Sets up the bridges for the stored endpoints; those of dead containers must already be removed. */
   async start(): Promise<void> {
-    const { background, dataRoot, log, bridge: name } = this.settings;
+    const { background, dataRoot, log, bridge: name, proxyFolder } = this.settings;
     const stored = this.predefined('bridge');
     const place = this.#place();
     this.#refuseMove(stored, { bridge: name, ...place });
@@ -102,7 +104,7 @@ export class Networks implements Disposable {
     }
     const table = `gantry-${name === 'none' ? this.predefined('host').id.slice(0, 12) : name}`;
     const endpoints = (): Endpoint[] => this.store.endpoints().filter(hasAddress);
-    this.#bridges = new Bridges({ table, dataRoot, background, log, endpoints });
+    this.#bridges = new Bridges({ table, dataRoot, proxyFolder, background, log, endpoints });
     const usualMtu = this.mtu();
     const networks = this.list().filter(({ driver }) => driver === 'bridge');
     this.#bridges.restore(

@@ -32,6 +32,7 @@ export function networkParts(
   const { nameOf } = sandboxOwners;
   const ofDns = {
     dnsFolder: join(execRoot, 'dns'),
+    proxyFolder: join(execRoot, 'proxies'),
     served: (all: Networks) => sandboxOwners.served(config, all),
   };
   const networks = undo.use(

@@ -164,6 +164,7 @@ export class TestDaemon implements AsyncDisposable {
       mtu: 0,
       pools: [],
       dnsFolder: join(this.directory, 'dns'),
+      proxyFolder: join(this.directory, 'proxies'),
       served: () => [],
       nameOf: (id) => id,
       ...this.#settings,

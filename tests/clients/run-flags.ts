@@ -47,7 +47,6 @@ const strictPaths = chosen('a path of a volume is absolute', 'code', 'stdout', '
 const strictLimits = chosen('checked also where the kernel has no such limit', 'code', 'stdout', 'stderr', 'inspect');
 const twice = chosen('two mounts on one path', 'code', 'stdout', 'stderr', 'inspect');
 const warned = chosen('warned of, where dockerd is silent', 'stderr', 'NetworkSettings.Networks');
-const noIPv6 = chosen('published ports are IPv4', 'code', 'stdout', 'stderr', 'inspect');
 const noMtab = chosen('no /etc/mtab where the image has none', 'stdout');
 const noFolder = chosen('the working directory is made at the start', 'stderr', 'inspect');
 const noLabels = chosen('there is no SELinux to disable', 'HostConfig.SecurityOpt');
@@ -220,7 +219,7 @@ export const runFlags: Readonly<Record<string, readonly Row[]>> = {
     row('--network bridge -p 8080:80 -p 127.0.0.1:8081:80/udp -p 8090-8092:90-92'),
     row('--network bridge -p 8190-8192:90'),
     row('--network bridge -p 1.2.3.4:8083:80'),
-    made('--network bridge -p [::1]:8084:80', noIPv6),
+    row('--network bridge -p [::1]:8084:80'),
     made('--network bridge -p 8085:80/sctp', early),
     made('--network bridge -p 0:80'),
     made('--network bridge -p 70000:80'),

@@ -19,12 +19,15 @@ const setsockopt = foreign<[number, number, number, Buffer, number], number>(
 const bind = foreign<[number, Buffer, number], number>('int bind(int fd, const void *address, uint32_t length)');
 const listen = foreign<[number, number], number>('int listen(int fd, int backlog)');
 
+/** `fd`: its socket, which for TCP listens. */
+export type ReservedPort = Disposable & Readonly<{ fd: number }>;
+
 /**
  * Reserves a port of one address without serving it, so that no other program can take it; disposing frees it.
  *
  * Throws `EADDRINUSE` when the port is taken, `EADDRNOTAVAIL` when the address is not this machine's.
  */
-export function reservePort(protocol: 'tcp' | 'udp', ip: string, port: number): Disposable {
+export function reservePort(protocol: 'tcp' | 'udp', ip: string, port: number): ReservedPort {
   const values = [protocol, ip, port];
   const bytes = ipBytes(ip);
   const isSix = bytes.length === 16;
@@ -44,7 +47,7 @@ export function reservePort(protocol: 'tcp' | 'udp', ip: string, port: number): 
     check(bind(fd, address, address.length), 'bind', values);
     // Without it, another program that sets SO_REUSEADDR could bind and listen beside us.
     if (protocol === 'tcp') check(listen(fd, 1), 'listen', values);
-    return { [Symbol.dispose]: () => closeSync(fd) };
+    return { fd, [Symbol.dispose]: () => closeSync(fd) };
   } catch (error) {
     closeSync(fd);
     throw error;

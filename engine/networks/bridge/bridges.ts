@@ -14,12 +14,13 @@ import { isSix } from '../../lib/notations/ip-address.ts';
 import type { Joined, WantedPlace, Within } from '../drivers/driver.ts';
 import { addressesOf, hasAddress, type Endpoint, type Place } from '../endpoints/endpoint.ts';
 import { dropAddresses } from '../endpoints/interfaces.ts';
-import { ANY, ANY_SIX, type PublishedPort, type WantedPort } from '../endpoints/ports.ts';
+import { ANY, ANY_SIX, LOOPBACK_SIX, type PublishedPort, type WantedPort } from '../endpoints/ports.ts';
 import { ensureBridge, isOwnBridge, knownLinks, ownBridges, removeBridge, type KnownLinks } from './bridge-link.ts';
 import type { BridgeSettings } from './bridge-settings.ts';
 import { Bridge } from './bridge.ts';
 import { Firewall } from './firewall.ts';
 import { admitLegacyForwarding, dropLegacyForwarding } from './legacy-forwarding.ts';
+import { LoopbackProxies, proxied } from './loopback-proxies.ts';
 import { PortReservations } from './port-reservations.ts';
 import { Sandboxes } from './ready-sandboxes.ts';
 import type { Published } from './ruleset.ts';
@@ -28,6 +29,8 @@ export type BridgesSettings = Readonly<{
   /** Of this daemon's rules. */
   table: string;
   dataRoot: string;
+  /** For the locks of processes that serve ports. */
+  proxyFolder: string;
   background: Background;
   log: Logger;
   /** The endpoints of all networks with a bridge. */
@@ -43,6 +46,7 @@ export class Bridges implements Disposable {
   readonly #ports = new PortReservations();
   readonly #bridges = new Map<string, Bridge>();
   readonly #firewall: Firewall;
+  readonly #proxies: LoopbackProxies;
   /** For all networks but the default one, which has a stock of its own; made when the first is used. */
   #stock: Sandboxes | undefined;
   #ofDefault: { networkId: string; stock: Sandboxes } | undefined;
@@ -52,6 +56,7 @@ export class Bridges implements Disposable {
 
   constructor(settings: BridgesSettings) {
     this.#settings = settings;
+    this.#proxies = new LoopbackProxies(settings.proxyFolder, settings.background);
     this.#firewall = new Firewall(settings.table, () => ({
       networks: [...this.#bridges.values()].map(({ rules }) => rules),
       published: settings
@@ -170,6 +175,8 @@ export class Bridges implements Disposable {
       return reserved;
     });
     this.#firewall.publish(publishedAt(place, ports));
+    undo.defer(() => this.#firewall.unpublish(publishedAt(place, ports)));
+    this.#serve(place, ports);
     undo.move();
     return ports;
   }
@@ -177,6 +184,7 @@ export class Bridges implements Disposable {
   /** Unpublishes and frees the host ports; missing ones are not an error. */
   unpublish(place: Place, ports: readonly PublishedPort[]): void {
     this.#firewall.unpublish(publishedAt(place, ports));
+    this.#proxies.end(proxied(ports));
     for (const port of ports) this.#ports.release(port);
     this.#forgetFlows(place, ports);
   }
@@ -184,6 +192,8 @@ export class Bridges implements Disposable {
   /** Leads published ports to another endpoint, which has addresses of the same families. */
   movePorts(from: Place, to: Place, ports: readonly PublishedPort[]): void {
     this.#firewall.movePorts(publishedAt(from, ports), publishedAt(to, ports));
+    this.#proxies.end(proxied(ports));
+    this.#serve(to, ports);
     this.#forgetFlows(from, ports);
   }
 
@@ -231,11 +241,32 @@ export class Bridges implements Disposable {
     return this.#stock;
   }
 
+  /** Serves those of the ports that rules do not lead to the container. */
+  #serve(place: Place, ports: readonly PublishedPort[]): void {
+    const served = proxied(ports);
+    for (const port of served) if (this.#ports.socketOf(port) === undefined) this.#ports.takeBack(port);
+    this.#proxies.start(
+      place,
+      served.flatMap((port) => {
+        const fd = this.#ports.socketOf(port);
+        return fd === undefined ? [] : [{ port, fd }];
+      }),
+    );
+  }
+
   /** After a restart: reserves the ports again, and attaches containers again whose bridge was removed. */
   #bringBack({ links }: KnownLinks): void {
     const attached = this.#settings.endpoints().filter(hasAddress);
+    this.#proxies.prune(attached.map(({ ports }) => proxied(ports)));
     if (attached.length === 0) return;
-    const lost = attached.flatMap(({ ports }) => ports.filter((port) => !this.#ports.retake(port)));
+    const lost = attached.flatMap(({ ports }) => {
+      const served = proxied(ports);
+      if (this.#proxies.isServing(served)) for (const port of served) this.#ports.leaveToProxy(port);
+      return ports.filter((port) => !this.#ports.isHeld(port) && !this.#ports.retake(port));
+    });
+    for (const endpoint of attached) {
+      if (!this.#proxies.isServing(proxied(endpoint.ports))) this.#serve(endpoint, endpoint.ports);
+    }
     for (const port of lost) this.#settings.log.warn({ port }, 'another program has taken a published port');
     for (const [networkId, endpoints] of Map.groupBy(attached, (endpoint) => endpoint.networkId)) {
       this.#bridges.get(networkId)?.reattach(endpoints, links);
@@ -266,6 +297,7 @@ export class Bridges implements Disposable {
 /** What the rules are told of published ports: each leads to the address of its own family. */
 function publishedAt({ ipAddress, ipv6 }: Place, ports: readonly PublishedPort[]): Published[] {
   return ports.flatMap((port): Published[] => {
+    if (port.hostIp === LOOPBACK_SIX) return [];
     if (!isSix(port.hostIp)) return [{ ipAddress, port }];
     return ipv6 === undefined ? [] : [{ ipAddress: ipv6.ipAddress, port }];
   });
@@ -273,7 +305,7 @@ function publishedAt({ ipAddress, ipv6 }: Place, ports: readonly PublishedPort[]
 
 /** Throws `invalid` where the address of a published port leads to none of the container's. */
 function checkHostIp(ip: string, { ipv6 }: Place): void {
-  if (!isSix(ip)) return;
+  if (!isSix(ip) || ip === LOOPBACK_SIX) return;
   refuseIf(ipv6 === undefined, `ports cannot be published on ${ip}: the network has no IPv6`);
 }
 

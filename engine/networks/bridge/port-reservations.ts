@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 
 import { SystemError } from '../../host/libc.ts';
-import { reservePort } from '../../host/network/sockets.ts';
+import { reservePort, type ReservedPort } from '../../host/network/sockets.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { isSix } from '../../lib/notations/ip-address.ts';
 import type { PublishedPort, WantedPort } from '../endpoints/ports.ts';
@@ -23,7 +23,8 @@ const BIND_REFUSALS: Readonly<Record<string, string>> = {
  * and detects a port that is already taken.
  */
 export class PortReservations implements Disposable {
-  readonly #held = new Map<string, Disposable>();
+  /** Undefined: a process that an earlier daemon has started holds it. */
+  readonly #held = new Map<string, ReservedPort | undefined>();
   readonly #ephemeral = ephemeralRange();
   #next = this.#ephemeral.first;
 
@@ -47,6 +48,26 @@ export class PortReservations implements Disposable {
     return this.#tryReserve([port]) === undefined;
   }
 
+  /** Counts a port as reserved that another process of ours holds. */
+  leaveToProxy(port: PublishedPort): void {
+    this.#held.set(keyOf(port), undefined);
+  }
+
+  isHeld(port: PublishedPort): boolean {
+    return this.#held.has(keyOf(port));
+  }
+
+  /** Reserves a port again that another process of ours held. `false`: another program has it. */
+  takeBack(port: PublishedPort): boolean {
+    this.#held.delete(keyOf(port));
+    return this.retake(port);
+  }
+
+  /** The socket of a reserved port; undefined where another process of ours holds it. */
+  socketOf(port: PublishedPort): number | undefined {
+    return this.#held.get(keyOf(port))?.fd;
+  }
+
   /** Frees a port; a free one is not an error. */
   release(port: PublishedPort): void {
     const key = keyOf(port);
@@ -55,7 +76,7 @@ export class PortReservations implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    for (const socket of this.#held.values()) socket[Symbol.dispose]();
+    for (const socket of this.#held.values()) socket?.[Symbol.dispose]();
     this.#held.clear();
   }
 

@@ -50,7 +50,7 @@ test('what is no port, range or address is refused', () => {
     { '80/tcp': [{ HostPort: '0-5' }] },
     { '80/tcp': [{ HostPort: 'http' }] },
     { '80/tcp': [{ HostIp: 'localhost' }] },
-    { '80/tcp': [{ HostIp: '::1' }] },
+    { '80/tcp': [{ HostIp: '::g' }] },
   ];
 
   for (const bindings of refused) {

@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox';
 
-import { EngineError, refuseIf } from '../../lib/errors.ts';
+import { EngineError } from '../../lib/errors.ts';
 import { ipText, parseIp } from '../../lib/notations/ip-address.ts';
 
 export type Protocol = 'tcp' | 'udp';
@@ -46,6 +46,8 @@ export function wantedPorts(bindings: PortBindings, publishAll: boolean, exposed
 export const ANY = '0.0.0.0';
 /** The same of IPv6. */
 export const ANY_SIX = '::';
+/** Out of it rules lead nothing: the kernel has no route_localnet for IPv6. */
+export const LOOPBACK_SIX = '::1';
 
 /** Reads `80/tcp`; no protocol means TCP. */
 export function parsePort(key: string): { containerPort: number; protocol: Protocol } {
@@ -60,10 +62,8 @@ export function parsePort(key: string): { containerPort: number; protocol: Proto
 function parseHostIp(text: string): string {
   if (text === '') return text;
   const ip = parseIp(text);
-  const refusal = `invalid host IP of a published port: "${text}"`;
-  if (ip === undefined) throw new EngineError('invalid', `${refusal} is no address`);
-  // There is no route_localnet for IPv6: answers to ::1 are dropped.
-  refuseIf(ipText(ip) === '::1', `${refusal}: the kernel leads nothing out of the loopback of IPv6`);
+  if (ip === undefined)
+    throw new EngineError('invalid', `invalid host IP of a published port: "${text}" is no address`);
   return ipText(ip);
 }
 

@@ -1,0 +1,31 @@
+// gantry-proxy: published ports on the loopback of IPv6, see README.md.
+#pragma once
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+// What is to be done when a descriptor is ready; the first member of what waits for it.
+struct watch {
+  void (*ready)(struct watch *watch, uint32_t events);
+};
+
+// Where a published port leads.
+struct target {
+  struct sockaddr_storage address;
+  socklen_t length;
+};
+
+extern int poll_fd;
+extern uint64_t now_ms;
+
+bool watch_fd(int fd, uint32_t events, struct watch *watch);
+
+// Serves a listening or bound socket from now on.
+void serve_tcp(int fd, const struct target *target);
+void serve_udp(int fd, const struct target *target);
+
+// Called in each turn of the loop. `go_on_tcp` returns whether there is still work that waits for nothing.
+bool go_on_tcp(void);
+void expire_udp(void);
