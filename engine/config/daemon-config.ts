@@ -61,6 +61,8 @@ export type Config = Readonly<{
   cgroupDriver: CgroupDriver;
   /** Of containers that name none; empty: the driver's. */
   cgroupParent: string;
+  /** What the cgroups above those of containers get for real-time processes; 0: as they are. */
+  realtime: Readonly<{ periodUs: number; runtimeUs: number }>;
   liveRestore: boolean;
   /** Of all caches of `RUN --mount` together. */
   buildCacheBytes: number;
@@ -112,6 +114,7 @@ export function toConfig(file: ConfigFile): Config {
     defaultRuntime: file['default-runtime'],
     cgroupDriver: chosenCgroupDriver(file) ?? usualCgroupDriver(),
     cgroupParent: file['cgroup-parent'],
+    realtime: { periodUs: file['cpu-rt-period'], runtimeUs: file['cpu-rt-runtime'] },
     liveRestore: file['live-restore'],
     buildCacheBytes: file['build-cache-size'],
     shutdownTimeoutSeconds: file['shutdown-timeout'],

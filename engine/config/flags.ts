@@ -50,6 +50,8 @@ const FLAGS: Readonly<Record<string, Flag>> = {
   'cgroup-driver': { key: 'cgroup-driver', kind: 'text' },
   'exec-opt': { key: 'exec-opts', kind: 'list' },
   'cgroup-parent': { key: 'cgroup-parent', kind: 'text' },
+  'cpu-rt-period': { key: 'cpu-rt-period', kind: 'number' },
+  'cpu-rt-runtime': { key: 'cpu-rt-runtime', kind: 'number' },
   'live-restore': { key: 'live-restore', kind: 'flag' },
   'build-cache-size': { key: 'build-cache-size', kind: 'number' },
   'shutdown-timeout': { key: 'shutdown-timeout', kind: 'number' },

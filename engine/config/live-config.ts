@@ -25,6 +25,7 @@ const FIXED = [
   'defaultApiVersion',
   'cgroupDriver',
   'cgroupParent',
+  'realtime',
   'maxConcurrentDownloads',
 ] as const satisfies readonly (keyof Config)[];
 

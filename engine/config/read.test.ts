@@ -34,6 +34,7 @@ test('every flag of dockerd has its effect, in each way of writing it', () => {
   argv.push('--log-opt=max-file=3', '--dns=9.9.9.9', '--dns=::1', '--dns-opt', 'ndots:1', '--dns-search=a.b');
   argv.push('--default-ulimit=nofile=1:2', '--default-ulimit', 'core=0', '--label=a=b', '--label', 'c=d=e');
   argv.push('--cgroup-driver=cgroupfs', '--exec-opt=native.cgroupdriver=cgroupfs', '--cgroup-parent=/own');
+  argv.push('--cpu-rt-period=1000000', '--cpu-rt-runtime', '5000');
   argv.push('--runtime=other=/bin/true', '--default-runtime=other', '--live-restore=0', '--mtu=1400', '--tls=f');
 
   const config = readSettings(argv);
@@ -44,6 +45,7 @@ test('every flag of dockerd has its effect, in each way of writing it', () => {
   assert.deepEqual([config.apiCorsHeader, config.logLevel, config.debug], ['*', 'warn', false]);
   assert.deepEqual(config.logOpts, { 'max-size': '1m', 'max-file': '3' });
   assert.deepEqual([config.cgroupDriver, config.cgroupParent], ['cgroupfs', '/own']);
+  assert.deepEqual(config.realtime, { periodUs: 1_000_000, runtimeUs: 5000 });
   assert.deepEqual([config.dns, config.dnsOpts, config.dnsSearch], [['9.9.9.9', '::1'], ['ndots:1'], ['a.b']]);
   assert.deepEqual(config.defaultUlimits, { nofile: { soft: 1, hard: 2 }, core: { soft: 0, hard: 0 } });
   assert.deepEqual(config.labels, ['a=b', 'c=d=e']);

@@ -106,6 +106,16 @@ export const ConfigFile = Type.Object(
     'cgroup-parent': text(
       'cgroup of containers that name none: a path, or with systemd a slice; empty: /gantry or system.slice',
     ),
+    'cpu-rt-period': Type.Integer({
+      default: 0,
+      minimum: 0,
+      description: 'microseconds in which real-time processes of all containers get cpu-rt-runtime; 0: as it is',
+    }),
+    'cpu-rt-runtime': Type.Integer({
+      default: 0,
+      minimum: 0,
+      description: 'microseconds that real-time processes of all containers get together; 0: as it is, mostly none',
+    }),
     'build-cache-size': Type.Integer({
       default: 10 * 2 ** 30,
       minimum: 0,

@@ -20,6 +20,8 @@ const UNLIMITED: Limits = {
   cpuShares: 0,
   cpuQuotaUs: 0,
   cpuPeriodUs: 0,
+  realtimePeriodUs: 0,
+  realtimeRuntimeUs: 0,
   nanoCpus: 0,
   cpusetCpus: '',
   cpusetMems: '',

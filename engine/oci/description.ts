@@ -59,6 +59,8 @@ export type Limits = Readonly<{
   /** Microseconds in each period; a negative one is none. */
   cpuQuotaUs: number;
   cpuPeriodUs: number;
+  realtimePeriodUs: number;
+  realtimeRuntimeUs: number;
   /** Billionths of a CPU, instead of quota and period. */
   nanoCpus: number;
   cpusetCpus: string;

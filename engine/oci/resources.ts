@@ -39,6 +39,8 @@ export function ociResources(limits: Limits, rules: readonly DeviceRule[]): obje
     cpu: dropEmpty({
       shares: limits.cpuShares,
       ...cpuTime(limits),
+      realtimePeriod: limits.realtimePeriodUs,
+      realtimeRuntime: limits.realtimeRuntimeUs,
       cpus: limits.cpusetCpus,
       mems: limits.cpusetMems,
     }),

@@ -13,6 +13,8 @@ export function limitsOf(hostConfig: HostConfig): Limits {
     cpuShares: hostConfig.CpuShares,
     cpuQuotaUs: hostConfig.CpuQuota,
     cpuPeriodUs: hostConfig.CpuPeriod,
+    realtimePeriodUs: hostConfig.CpuRealtimePeriod ?? 0,
+    realtimeRuntimeUs: hostConfig.CpuRealtimeRuntime ?? 0,
     nanoCpus: hostConfig.NanoCpus ?? 0,
     cpusetCpus: hostConfig.CpusetCpus,
     cpusetMems: hostConfig.CpusetMems,

@@ -109,6 +109,9 @@ function changed(before: HostConfig, after: HostConfig): LimitValues {
   return {
     ...(differs('cpuShares') && { cpuShares: now.cpuShares }),
     ...(differs('nanoCpus', 'cpuQuotaUs', 'cpuPeriodUs') && { cpuTime: { quotaUs: quota, periodUs: period } }),
+    ...(differs('realtimePeriodUs', 'realtimeRuntimeUs') && {
+      realtime: { periodUs: now.realtimePeriodUs, runtimeUs: now.realtimeRuntimeUs },
+    }),
     ...(differs('cpusetCpus') && { cpusetCpus: now.cpusetCpus }),
     ...(differs('cpusetMems') && { cpusetMems: now.cpusetMems }),
     ...(differs('memoryBytes', 'memorySwapBytes') && {

@@ -2,6 +2,8 @@ import { closeSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 import { prepareMoves } from '../../host/cgroups/cgroup-moves.ts';
+import { detectCgroups } from '../../host/cgroups/cgroups.ts';
+import { prepareRealtime } from '../../host/cgroups/realtime.ts';
 import type { Layers } from '../../layers/layers.ts';
 import { nextTurn, settlesWithin } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
@@ -143,6 +145,7 @@ async function launch(engine: StartNeeds, claimed: Container): Promise<void> {
   const [height = 0, width = 0] = container.hostConfig.ConsoleSize;
   if (container.config.Tty && height > 0 && width > 0) await shim.resize(width, height);
   if (!description.cgroup.bySystemd) prepareResources(description.limits, description.cgroup.path);
+  prepareRealtime(detectCgroups(), dirname(cgroupPathOf(container)), engine.config.realtime);
   await named;
   const { pid, startedAt } = await shim.start();
 

@@ -3,7 +3,7 @@ import { EngineError, refuseIf } from '../../lib/errors.ts';
 import { checkRestartPolicy } from './host-config/host-config-checks.ts';
 import { DEFAULTS } from './host-config/host-config-defaults.ts';
 import type { HostConfig } from './host-config/host-config-schema.ts';
-import { checkLimits } from './limits/limits.ts';
+import { checkLimits, checkRealtime } from './limits/limits.ts';
 import { withoutUnsupported } from './limits/supported-limits.ts';
 
 const NUMBERS = [
@@ -66,6 +66,8 @@ export function updatedHostConfig(before: HostConfig, update: WantedUpdate): Hos
     after.Memory === 0 && after.MemorySwap > 0,
     'You should always set the Memory limit when using Memoryswap limit, see usage',
   );
+  const { CpuRealtimePeriod = 0, CpuRealtimeRuntime = 0 } = update;
+  if (CpuRealtimePeriod !== 0 || CpuRealtimeRuntime !== 0) checkRealtime(after);
   const { Name = '', MaximumRetryCount = 0 } = RestartPolicy ?? {};
   if (Name === '') return after;
   if (before.AutoRemove && Name !== 'no') {

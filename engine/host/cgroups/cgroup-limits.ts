@@ -8,6 +8,8 @@ import type { Cgroups, Controller } from './cgroups.ts';
 export type LimitValues = Readonly<{
   cpuShares?: number;
   cpuTime?: Readonly<{ quotaUs: number; periodUs: number }>;
+  /** Of version 1 alone. 0 stays as it is. */
+  realtime?: Readonly<{ periodUs: number; runtimeUs: number }>;
   cpusetCpus?: string;
   cpusetMems?: string;
   /** `withSwapBytes` is the sum of both. */
@@ -85,8 +87,14 @@ function reasonOf(cause: unknown): string {
 }
 
 function version1(values: LimitValues): Wanted[] {
-  const { cpuShares, cpuTime, memory, reservationBytes, blkioWeight } = values;
+  const { cpuShares, cpuTime, realtime, memory, reservationBytes, blkioWeight } = values;
   const wanted: Wanted[] = [...inBoth(values)];
+  for (const [file, value] of [
+    ['cpu.rt_period_us', realtime?.periodUs ?? 0],
+    ['cpu.rt_runtime_us', realtime?.runtimeUs ?? 0],
+  ] as const) {
+    if (value !== 0) wanted.push({ controller: 'cpu', file, text: String(value) });
+  }
   if (cpuShares !== undefined) wanted.push({ controller: 'cpu', file: 'cpu.shares', text: String(cpuShares) });
   if (cpuTime !== undefined) {
     wanted.push(
@@ -154,7 +162,13 @@ function inOrder(writes: readonly LimitWrite[]): LimitWrite[] {
   const named = (name: string): LimitWrite | undefined => writes.find(({ path }) => path.endsWith(`/${name}`));
   const [memory, both] = [named('memory.limit_in_bytes'), named('memory.memsw.limit_in_bytes')];
   const [period, quota] = [named('cpu.cfs_period_us'), named('cpu.cfs_quota_us')];
-  const ordered = writes.filter((write) => ![memory, both, period, quota].includes(write));
+  const [rtPeriod, rtRuntime] = [named('cpu.rt_period_us'), named('cpu.rt_runtime_us')];
+  const ordered = writes.filter((write) => ![memory, both, period, quota, rtPeriod, rtRuntime].includes(write));
+  // Neither step asks for a larger share than one of the ends.
+  const isLonger = Number(rtPeriod?.after) > Number(rtPeriod?.before);
+  for (const write of isLonger ? [rtPeriod, rtRuntime] : [rtRuntime, rtPeriod]) {
+    if (write !== undefined) ordered.push(write);
+  }
   if (memory !== undefined) {
     const grows = both !== undefined && bytesOf(memory.after) > bytesOf(both.before);
     ordered.push(...(grows ? [both, memory] : [memory, ...(both === undefined ? [] : [both])]));

@@ -24,7 +24,13 @@ test('version 2 has its limits where the root shows none', () => {
   const mount = tree({ 'cgroup.controllers': 'cpuset cpu io memory pids\n', ...below('system.slice', SCOPE) });
   const cgroups = unified(mount, ['cpu', 'cpuset', 'memory', 'pids', 'blkio']);
 
-  assert.deepEqual(wanting(limitSupport(cgroups)), ['swappiness', 'oomKillDisable', 'kernelMemory', 'kernelMemoryTcp']);
+  assert.deepEqual(wanting(limitSupport(cgroups)), [
+    'swappiness',
+    'oomKillDisable',
+    'kernelMemory',
+    'kernelMemoryTcp',
+    'realtime',
+  ]);
 });
 
 test('version 2 of a kernel that does not count swap cannot limit it', () => {
@@ -61,6 +67,7 @@ test('version 1 tells by its files', () => {
     'kernelMemory',
     'kernelMemoryTcp',
     'cpuTime',
+    'realtime',
     'cpuset',
     'throttling',
     'blkioWeight',

@@ -13,6 +13,8 @@ export type LimitSupport = Readonly<{
   kernelMemoryTcp: boolean;
   cpuTime: boolean;
   cpuShares: boolean;
+  /** Shares of real-time processes: kernels of distributions have none. */
+  realtime: boolean;
   cpuset: boolean;
   pids: boolean;
   throttling: boolean;
@@ -38,6 +40,7 @@ function supportOfVersion1({ controllers }: Cgroups): LimitSupport {
     kernelMemoryTcp: has('memory', 'memory.kmem.tcp.limit_in_bytes'),
     cpuTime: has('cpu', 'cpu.cfs_quota_us'),
     cpuShares: has('cpu', 'cpu.shares'),
+    realtime: has('cpu', 'cpu.rt_period_us'),
     cpuset: has('cpuset', 'cpuset.cpus'),
     pids: controllers.has('pids'),
     throttling: has('blkio', 'blkio.throttle.read_bps_device'),
@@ -57,6 +60,7 @@ function supportOfVersion2({ controllers }: Cgroups): LimitSupport {
     kernelMemoryTcp: false,
     cpuTime: controllers.has('cpu'),
     cpuShares: controllers.has('cpu'),
+    realtime: false,
     cpuset: controllers.has('cpuset'),
     pids: controllers.has('pids'),
     throttling: controllers.has('blkio'),

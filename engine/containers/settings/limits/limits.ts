@@ -1,6 +1,8 @@
 import { readdirSync } from 'node:fs';
 import { cpus } from 'node:os';
 
+import { detectCgroups } from '../../../host/cgroups/cgroups.ts';
+import { limitSupport } from '../../../host/cgroups/limit-support.ts';
 import { EngineError, hasCode, refuseIf } from '../../../lib/errors.ts';
 import type { HostConfig } from '../host-config/host-config-schema.ts';
 
@@ -73,16 +75,18 @@ function checkCpus({ CpuPeriod, CpuQuota, NanoCpus = 0, CpusetCpus, CpusetMems, 
     'CPU cfs period can not be less than 1ms (i.e. 1000) or larger than 1s (i.e. 1000000)',
   );
   refuseIf(CpuQuota > 0 && CpuQuota < 1000, 'CPU cfs quota can not be less than 1ms (i.e. 1000)');
-  const { CpuRealtimePeriod = 0, CpuRealtimeRuntime = 0 } = limits;
-  refuseIf(
-    CpuRealtimePeriod !== 0 && CpuRealtimeRuntime > CpuRealtimePeriod,
-    'cpu real-time runtime cannot be higher than cpu real-time period',
-  );
-  // Kernels of distributions have no group scheduling of real-time tasks.
-  refuseIf(CpuRealtimePeriod !== 0, 'Your kernel does not support CPU real-time period');
-  refuseIf(CpuRealtimeRuntime !== 0, 'Your kernel does not support CPU real-time runtime');
+  checkRealtime(limits);
   checkSet('cpuset cpus', 'CPUs', CpusetCpus, count);
   checkSet('cpuset mems', 'memory nodes', CpusetMems, memoryNodes());
+}
+
+/** Throws `invalid` also where this kernel has no such limits, as dockerd does. */
+export function checkRealtime(limits: Pick<HostConfig, 'CpuRealtimePeriod' | 'CpuRealtimeRuntime'>): void {
+  const { CpuRealtimePeriod: period = 0, CpuRealtimeRuntime: runtime = 0 } = limits;
+  if (period === 0 && runtime === 0) return;
+  refuseIf(!limitSupport(detectCgroups()).realtime, 'Your kernel does not support CPU real-time scheduler');
+  refuseIf(period < 0 || runtime < 0, 'cpu real-time period and runtime cannot be negative');
+  refuseIf(period !== 0 && runtime > period, 'cpu real-time runtime cannot be higher than cpu real-time period');
 }
 
 /** Checks lists such as `0-3,5` against what this machine has. */

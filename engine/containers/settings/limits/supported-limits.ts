@@ -4,7 +4,7 @@ import type { LimitSupport } from '../../../host/cgroups/limit-support.ts';
 import { blockDevice } from '../../../oci/resources.ts';
 import type { HostConfig } from '../host-config/host-config-schema.ts';
 
-type Support = Omit<LimitSupport, 'kernelMemoryTcp' | 'blkioWeight'>;
+type Support = Omit<LimitSupport, 'kernelMemoryTcp' | 'blkioWeight' | 'realtime'>;
 
 /** Asked only for what is wanted: the answer may need a cgroup to look at. */
 export type WeightSupport = Readonly<{
