@@ -52,6 +52,8 @@ const Attachment = Type.Object({
   aliases: Type.Union([Type.Immutable(Type.Array(Type.String())), Type.Null()]),
   /** Empty: made from the address. */
   macAddress: Type.String(),
+  /** For the driver of the network, which may know some of them. */
+  driverOptions: Type.Optional(Type.Record(Type.String(), Type.String())),
   /** Of the network that it was in last; empty before the first start. */
   networkId: Type.String(),
 });

@@ -62,6 +62,7 @@ type Attached = Readonly<{
   ipam: EndpointWire['IPAMConfig'];
   links: readonly string[] | null;
   aliases: readonly string[] | null;
+  driverOptions?: Readonly<Record<string, string>>;
   networkId: string;
 }>;
 
@@ -122,7 +123,7 @@ export function presentEndpoints({ endpoints, attachments }: Pick<Member, 'endpo
 }
 
 function presentEndpoint(
-  { ipam, links, aliases }: Attached,
+  { ipam, links, aliases, driverOptions }: Attached,
   endpoint: Place & Pick<Endpoint, 'id' | 'networkId'>,
 ): EndpointWire {
   return {
@@ -138,7 +139,7 @@ function presentEndpoint(
     GlobalIPv6Address: endpoint.ipv6?.ipAddress ?? '',
     GlobalIPv6PrefixLen: endpoint.ipv6?.prefixLength ?? 0,
     MacAddress: endpoint.macAddress,
-    DriverOpts: null,
+    DriverOpts: driverOptions === undefined ? null : { ...driverOptions },
   };
 }
 

@@ -91,6 +91,7 @@ export const EndpointSettings = Type.Object({
   Links: Type.Optional(orNull(Type.Array(Type.String()))),
   Aliases: Type.Optional(orNull(Type.Array(Type.String()))),
   MacAddress: Type.Optional(Type.String()),
+  DriverOpts: Type.Optional(orNull(Type.Record(Type.String(), Type.String()))),
 });
 export type EndpointSettings = Static<typeof EndpointSettings>;
 
@@ -117,7 +118,7 @@ export const EndpointWire = Type.Object({
   GlobalIPv6Address: Type.String(),
   GlobalIPv6PrefixLen: Type.Integer(),
   MacAddress: Type.String(),
-  DriverOpts: Type.Null(),
+  DriverOpts: orNull(Type.Record(Type.String(), Type.String())),
 });
 export type EndpointWire = Static<typeof EndpointWire>;
 

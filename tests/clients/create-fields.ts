@@ -161,10 +161,7 @@ export const hostConfigFields: Readonly<Record<string, readonly Probe[]>> = {
   CpuPeriod: [value(50_000, `cat ${groups}/cpu/cpu.cfs_period_us`), value(10)],
   CpuQuota: [value(-1, `cat ${groups}/cpu/cpu.cfs_quota_us`), value(10)],
   CpuRealtimePeriod: [value(1000), value(-1, undefined, 'refused at once')],
-  CpuRealtimeRuntime: [
-    value(1000),
-    { value: 1001, beside: { CpuRealtimePeriod: 1000 } },
-  ],
+  CpuRealtimeRuntime: [value(1000), { value: 1001, beside: { CpuRealtimePeriod: 1000 } }],
   CpusetCpus: [value('0', `cat ${groups}/cpuset/cpuset.cpus`), value('99'), value('x')],
   CpusetMems: [value('0', `cat ${groups}/cpuset/cpuset.mems`), value('9')],
   Devices: [

@@ -1,5 +1,6 @@
 import { EngineError, refuseIf } from '../../lib/errors.ts';
 import { parseIp } from '../../lib/notations/ip-address.ts';
+import { checkedMac } from '../../networks/endpoints/checks.ts';
 import type { Endpoint } from '../../networks/endpoints/endpoint.ts';
 import type { WantedEndpoint } from '../../networks/endpoints/sandbox.ts';
 import { isPredefinedName, networkModeOf, networkOfMode } from '../../networks/mode.ts';
@@ -25,8 +26,10 @@ export function requestedAttachments(
   const mode = networkModeOf(networkMode);
   const own = networkOfMode(mode);
   const wanted = new Map<string, EndpointSettings>();
-  for (const [ref, settings] of Object.entries(EndpointsConfig ?? {}))
-    wanted.set(nameOf(networks, ref), settings ?? {});
+  for (const [ref, settings] of Object.entries(EndpointsConfig ?? {})) {
+    if (settings === null) throw new EngineError('invalid', `no EndpointSettings for ${ref}`);
+    wanted.set(nameOf(networks, ref), settings);
+  }
   const names = [...wanted.keys()].toSorted();
   // Host and none cannot be had beside others, and without a network of its own a container can have none.
   if (mode.kind !== 'network') {
@@ -54,7 +57,11 @@ function severalNetworks(names: readonly string[]): string {
 }
 
 /** Checks what does not depend on the network as it is at the start. Returns warnings. */
-export function checkSettings(name: string, { IPAMConfig, Aliases, Links }: EndpointSettings): string[] {
+export function checkSettings(
+  name: string,
+  { IPAMConfig, Aliases, Links, MacAddress = '' }: EndpointSettings,
+): string[] {
+  if (MacAddress !== '') checkedMac(MacAddress);
   const { IPv4Address = '', IPv6Address = '', LinkLocalIPs } = IPAMConfig ?? {};
   if (!isPredefinedName(name)) {
     refuseIf(IPv4Address !== '' && parseIp(IPv4Address)?.family !== 4, `invalid IPv4 address: ${IPv4Address}`);
@@ -87,15 +94,21 @@ function isLinkLocal(ip: string): boolean {
 }
 
 /** The settings of a client as they are stored, before the container has been in the network. */
-export function attachmentOf({ IPAMConfig, Links, Aliases, MacAddress }: EndpointSettings): Attachment {
+export function attachmentOf({ IPAMConfig, Links, Aliases, MacAddress, DriverOpts }: EndpointSettings): Attachment {
   const aliases = Aliases ?? [];
   return {
-    ipam: IPAMConfig ?? null,
+    ipam: IPAMConfig == null ? null : givenOf(IPAMConfig),
     links: Links == null || Links.length === 0 ? null : Links,
     aliases: aliases.length === 0 ? null : aliases,
     macAddress: MacAddress ?? '',
+    ...(DriverOpts != null && { driverOptions: DriverOpts }),
     networkId: '',
   };
+}
+
+/** Without addresses that are empty, and lists that are. */
+function givenOf(ipam: NonNullable<Attachment['ipam']>): Attachment['ipam'] {
+  return Object.fromEntries(Object.entries(ipam).filter(([, value]) => value !== null && value.length > 0));
 }
 
 /** With the names that every container has in a user network: its short id, and its hostname if that is another. */
