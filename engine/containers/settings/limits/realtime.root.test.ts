@@ -68,7 +68,10 @@ suite('shares of real-time processes', { concurrency: false }, () => {
   }
 
   test('an update counts for the running container at once, whichever number grows, or changes nothing', async () => {
-    if (!hasRealtime) return assertRefused();
+    if (!hasRealtime) {
+      await assertRefused();
+      return;
+    }
     const parent = `${PARENTS.ours}/inner/most`;
     const own = { NetworkMode: 'none', CgroupParent: parent, CpuRealtimeRuntime: 10_000 };
     const id = await engine.run(['sleep', '1000'], { HostConfig: own });
