@@ -143,7 +143,7 @@ bool was_oom_killed(void);
 void forget_last_run(void);
 bool write_status(const char *text);
 
-/* log/log.c: the json-file log */
+/* log/files.c: the files of the json-file log */
 struct generation { /* one file of it; rotation starts a new one, clients that still read the old one keep it open */
     int fd;
     off_t end;
@@ -154,14 +154,18 @@ struct generation { /* one file of it; rotation starts a new one, clients that s
 };
 extern struct generation *current_log;
 void open_log(void);
-void log_output(enum stream stream, const unsigned char *bytes, size_t length);
-void log_finish(void);
-size_t log_pending(enum stream stream, const unsigned char **bytes);
+void log_flush(void);
+void rotate_when_due(void);
 struct generation *oldest_log(void);
 struct generation *hold(struct generation *generation);
 void let_go(struct generation *generation);
 bool log_is_held_up(void);
 void rotated_name(char *name, int number, const char *ending);
+
+/* log/log.c: output as lines of the log */
+void log_output(enum stream stream, const unsigned char *bytes, size_t length);
+void log_finish(void);
+size_t log_pending(enum stream stream, const unsigned char **bytes);
 
 /* log/compress.c: rotated files */
 void compress_rotated(void);
