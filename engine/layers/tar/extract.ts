@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, ftruncateSync, rmSync, writeSync, type BigIntStats } from 'node:fs';
+import { closeSync, ftruncateSync, rmSync, writeSync } from 'node:fs';
 
 import {
   chmodAt,
@@ -22,6 +22,7 @@ import {
 import { hasCode } from '../../lib/errors.ts';
 import { explained } from './entry-errors.ts';
 import { innerPath, shown } from './entry-names.ts';
+import { folderBelow } from './lower-folders.ts';
 import { makeNode, setNodeAttributes, setXattrs, TYPE } from './node-attributes.ts';
 import { badArchive, type TarEntry } from './tar-header.ts';
 import type { TarSink } from './tar-reader.ts';
@@ -277,39 +278,16 @@ export class LayerExtractor implements TarSink, Disposable {
 
   /** In the merged view the topmost folder's attributes count, so an implied folder copies those of the one below. */
   #likeBelow(above: number, name: BytePath, path: BytePath): void {
-    for (const lower of this.#lower) {
-      const below = folderBelow(lower, path);
-      if (below === 'absent') continue;
-      if (below === 'other') return;
-      chownAt(above, name, Number(below.uid), Number(below.gid));
-      chmodAt(above, name, Number(below.mode & 0o7777n));
-      const nanoseconds = Number(below.mtimeNs % 1_000_000_000n);
-      this.#times.set(path, { seconds: Number(below.mtimeNs / 1_000_000_000n), nanoseconds });
-      return;
-    }
+    const below = folderBelow(this.#lower, path);
+    if (below === undefined) return;
+    chownAt(above, name, Number(below.uid), Number(below.gid));
+    chmodAt(above, name, Number(below.mode & 0o7777n));
+    const nanoseconds = Number(below.mtimeNs % 1_000_000_000n);
+    this.#times.set(path, { seconds: Number(below.mtimeNs / 1_000_000_000n), nanoseconds });
   }
 
   #forgetParent(): void {
     if (this.#parent !== undefined) closeSync(this.#parent.fd);
     this.#parent = undefined;
-  }
-}
-
-/** The folder with this path in a lower layer; `other` if it is not a folder there. */
-function folderBelow(lower: string, path: BytePath): BigIntStats | 'absent' | 'other' {
-  const root = openRoot(lower);
-  try {
-    const fd = openDirectoryBeneath(root, path);
-    try {
-      return fstatSync(fd, { bigint: true });
-    } finally {
-      closeSync(fd);
-    }
-  } catch (error) {
-    if (hasCode(error, 'ENOENT')) return 'absent';
-    if (hasCode(error, 'ENOTDIR') || hasCode(error, 'EXDEV') || hasCode(error, 'ELOOP')) return 'other';
-    throw error;
-  } finally {
-    closeSync(root);
   }
 }
