@@ -40,22 +40,11 @@ export function tableText(
   published: readonly Published[],
 ): string {
   const ip = NFT_FAMILY[family];
-  const address = `ipv${family}_addr`;
-  const own = published.filter((one) => familyOf(one) === family);
   return `
 add table ${ip} ${table}
 delete table ${ip} ${table}
 table ${ip} ${table} {
-  set bridges { type ifname; }
-  set internal { type ifname; }
-  set joined { type ifname . ifname; }
-  set own { type ifname . ${address}; flags interval; }
-  set masqueraded { type ${address}; flags interval; }
-  map published { type inet_proto . inet_service : ${address} . inet_service; ${elements(own.filter(isAny))} }
-  map published_at {
-    type ${address} . inet_proto . inet_service : ${address} . inet_service
-    ${elements(own.filter((one) => !isAny(one)))}
-  }
+  ${setsText(family, published)}
   chain publish {
     dnat ${ip} to ${ip} daddr . meta l4proto . th dport map @published_at
     dnat ${ip} to meta l4proto . th dport map @published
@@ -93,6 +82,22 @@ table ${ip} ${table} {
 }
 ${networks.map((network) => addBridgeText(family, table, network)).join('\n')}
 `;
+}
+
+/** What networks and ports are elements of. */
+function setsText(family: Family, published: readonly Published[]): string {
+  const address = `ipv${family}_addr`;
+  const own = published.filter((one) => familyOf(one) === family);
+  return `set bridges { type ifname; }
+  set internal { type ifname; }
+  set joined { type ifname . ifname; }
+  set own { type ifname . ${address}; flags interval; }
+  set masqueraded { type ${address}; flags interval; }
+  map published { type inet_proto . inet_service : ${address} . inet_service; ${elements(own.filter(isAny))} }
+  map published_at {
+    type ${address} . inet_proto . inet_service : ${address} . inet_service
+    ${elements(own.filter((one) => !isAny(one)))}
+  }`;
 }
 
 const LOOPBACK_GUARD = `chain loopback {
