@@ -3,9 +3,10 @@ import { addressOf, targetOf, type Target } from '@gantry/client/target.ts';
 
 import type { Context } from './command-line/command.ts';
 import { checkCount, parse } from './command-line/parse.ts';
-import { COMMANDS, findCommand, GROUPS, NOT_YET, type Found } from './commands.ts';
+import { COMMANDS } from './commands.ts';
 import { EXIT, Exit, UsageError } from './exit-codes.ts';
 import { messageOf } from './failures.ts';
+import { findCommand, GROUPS, NOT_YET, type Found } from './groups.ts';
 import { red } from './output/colour.ts';
 import { visibleLines } from './output/escape.ts';
 

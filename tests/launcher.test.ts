@@ -3,7 +3,8 @@ import { mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
-import { COMMANDS, GROUPS } from '@gantry/cli/commands.ts';
+import { COMMANDS } from '@gantry/cli/commands.ts';
+import { GROUPS } from '@gantry/cli/groups.ts';
 
 import { LauncherCopy, NODE, nodePackage, outcome, repository } from './launcher-copy.ts';
 

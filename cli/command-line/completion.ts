@@ -4,8 +4,9 @@ import { listNetworks } from '@gantry/client/networks.ts';
 import { listPlugins } from '@gantry/client/plugins.ts';
 import { listVolumes } from '@gantry/client/volumes.ts';
 
-import { COMMANDS, findCommand, GROUPS } from '../commands.ts';
+import { COMMANDS } from '../commands.ts';
 import { UsageError } from '../exit-codes.ts';
+import { findCommand, GROUPS } from '../groups.ts';
 import { command, type Command, type Context, type Flag, type Offers } from './command.ts';
 
 const SCRIPTS: Readonly<Record<string, string>> = {

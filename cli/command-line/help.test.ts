@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { COMMANDS, GROUPS } from '../commands.ts';
+import { COMMANDS } from '../commands.ts';
+import { GROUPS } from '../groups.ts';
 import { commandHelp, groupHelp, programHelp } from './help.ts';
 import { nearest } from './suggest.ts';
 

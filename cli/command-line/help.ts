@@ -1,4 +1,5 @@
-import { COMMANDS, GROUPS, type Entry } from '../commands.ts';
+import { COMMANDS, type Entry } from '../commands.ts';
+import { GROUPS } from '../groups.ts';
 import { bold } from '../output/colour.ts';
 import type { Command, Flag } from './command.ts';
 

@@ -1,0 +1,98 @@
+import { COMMANDS, type Entry } from './commands.ts';
+
+const asItself = (names: string): Record<string, string> =>
+  Object.fromEntries(names.split(' ').map((name) => [name, name]));
+
+/** Groups, such as `volume`, with their commands. */
+export const GROUPS: Readonly<Record<string, { summary: string; commands: Readonly<Record<string, string>> }>> = {
+  container: {
+    summary: 'The commands for containers',
+    commands: {
+      ...asItself(
+        'attach commit cp create diff exec export kill logs pause port ps rename restart rm run start stats stop top unpause update wait',
+      ),
+      ls: 'ps',
+      list: 'ps',
+      remove: 'rm',
+      inspect: 'container inspect',
+    },
+  },
+  image: {
+    summary: 'The commands for images',
+    commands: {
+      ...asItself('build history import load pull push save tag'),
+      ls: 'images',
+      list: 'images',
+      rm: 'rmi',
+      remove: 'rmi',
+      inspect: 'image inspect',
+    },
+  },
+  volume: {
+    summary: 'The commands for volumes',
+    commands: {
+      create: 'volume create',
+      inspect: 'volume inspect',
+      ls: 'volume ls',
+      list: 'volume ls',
+      rm: 'volume rm',
+      remove: 'volume rm',
+    },
+  },
+  network: {
+    summary: 'The commands for networks',
+    commands: {
+      connect: 'network connect',
+      create: 'network create',
+      disconnect: 'network disconnect',
+      inspect: 'network inspect',
+      ls: 'network ls',
+      list: 'network ls',
+      rm: 'network rm',
+      remove: 'network rm',
+    },
+  },
+  plugin: {
+    summary: 'The commands for plugins',
+    commands: {
+      disable: 'plugin disable',
+      enable: 'plugin enable',
+      inspect: 'plugin inspect',
+      install: 'plugin install',
+      ls: 'plugin ls',
+      list: 'plugin ls',
+      rm: 'plugin rm',
+      remove: 'plugin rm',
+    },
+  },
+  system: { summary: 'The commands for the engine itself', commands: { events: 'events', info: 'info' } },
+};
+
+/** Commands of docker that the engine does not have yet, each with an alternative. */
+export const NOT_YET: Readonly<Record<string, string>> = {
+  swarm: 'There is no cluster yet.',
+  node: 'There is no cluster yet.',
+  service: 'There is no cluster yet.',
+  stack: 'There is no cluster yet.',
+  prune:
+    'Use lists and filters, such as: gantry rm $(gantry ps -aq -f status=exited), gantry rmi $(gantry images -qf dangling=true), gantry volume rm $(gantry volume ls -qf dangling=true)',
+  df: 'gantry ps -as and gantry images show the sizes.',
+};
+
+export type Found =
+  | { kind: 'command'; name: string; entry: Entry; rest: string[] }
+  | { kind: 'group'; name: string; rest: string[] };
+
+/** The command or group at the beginning of a line; undefined for an unknown one. */
+export function findCommand(words: readonly string[]): Found | undefined {
+  const [first = '', second, ...others] = words;
+  if (Object.hasOwn(GROUPS, first)) {
+    const { commands } = GROUPS[first]!;
+    if (second === undefined || !Object.hasOwn(commands, second))
+      return { kind: 'group', name: first, rest: words.slice(1) };
+    const name = commands[second]!;
+    return { kind: 'command', name, entry: COMMANDS[name]!, rest: others };
+  }
+  if (!Object.hasOwn(COMMANDS, first)) return undefined;
+  return { kind: 'command', name: first, entry: COMMANDS[first]!, rest: words.slice(1) };
+}
