@@ -4,21 +4,19 @@
  * All run at once in front of the same upstream, an nginx; wrk asks one after the other, in turn, and the medians of
  * the rounds are compared. On a machine with two cores wrk and the upstream take their part of the second one.
  */
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, rmdir, writeFile } from 'node:fs/promises';
-import { type AddressInfo, connect, createServer } from 'node:net';
 import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
 import { TestRedis } from '@gantry/limiter/redis/testing/test-redis.ts';
 
 import { buildLatencyClient, compareLatency } from './gateway-latency.ts';
 import { startNginx } from './gateway-peers/nginx.ts';
+import { freePorts, startNode } from './gateway-peers/processes.ts';
 import { median } from './measure.ts';
 
 const ROUNDS = 7;
@@ -270,47 +268,4 @@ async function load({ name, port, status }: Contender, script: string): Promise<
     throw new Error(`${name} gave an unexpected answer:\n${stdout}`);
   }
   return perSecond;
-}
-
-async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer().listen(0, '127.0.0.1');
-      await once(server, 'listening');
-      return server;
-    }),
-  );
-  const ports = servers.map((server) => (server.address() as AddressInfo).port);
-  for (const server of servers) server.close();
-  return ports;
-}
-
-/** Resolves when it accepts connections. */
-async function startNode(undo: AsyncDisposableStack, args: readonly string[], port: number): Promise<number> {
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] });
-  undo.defer(async () => await end(child));
-  for (let tries = 0; !(await takesConnections(port)); tries += 1) {
-    if (child.exitCode !== null || tries > 1200) throw new Error(`${args.join(' ')} does not listen on ${port}`);
-    await sleep(50);
-  }
-  return child.pid!;
-}
-
-async function takesConnections(port: number): Promise<boolean> {
-  const socket = connect(port, '127.0.0.1');
-  const { promise, resolve } = Promise.withResolvers<boolean>();
-  socket.once('connect', () => resolve(true));
-  socket.once('error', () => resolve(false));
-  const taken = await promise;
-  socket.destroy();
-  return taken;
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const exited = once(child, 'exit');
-  child.kill('SIGTERM');
-  const timer = setTimeout(() => child.kill('SIGKILL'), 3000);
-  await exited;
-  clearTimeout(timer);
 }
