@@ -5,7 +5,7 @@ import type { ConfigFile } from './schema.ts';
 
 type Settings = Pick<ConfigFile, 'cgroup-driver' | 'exec-opts' | 'cgroup-parent'>;
 
-/** What the settings say, by our key or by dockerd's. */
+/** The driver in the settings, by our key or by dockerd's. */
 export function chosenCgroupDriver(settings: Settings): CgroupDriver | undefined {
   const [option = ''] = settings['exec-opts'].slice(-1);
   const chosen = settings['cgroup-driver'] || option.split('=')[1];
@@ -17,7 +17,7 @@ export const cgroupSettingsChecks: SettingsChecks = {
   'exec-opts': (settings) => {
     for (const option of settings['exec-opts']) {
       const driver = /^native\.cgroupdriver=(systemd|cgroupfs)$/.exec(option)?.[1];
-      if (driver === undefined) throw refusal(`native.cgroupdriver=systemd or =cgroupfs is known, not ${option}`);
+      if (driver === undefined) throw refusal(`native.cgroupdriver=systemd or =cgroupfs is expected, not ${option}`);
       const other = settings['cgroup-driver'];
       if (other !== '' && other !== driver) throw refusal(`${driver} contradicts the setting cgroup-driver`);
       refuseSystemd(driver);

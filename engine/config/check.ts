@@ -84,7 +84,7 @@ function checkCertificate({ tls, tlsverify, tlscert, tlskey }: ConfigFile): void
 function checkAuthority({ tlsverify, tlscacert }: ConfigFile): void {
   if (!tlsverify) return;
   refuseIf(tlscacert === '', '--tlsverify needs --tlscacert');
-  refuseIf(!readPem(tlscacert).includes('-----BEGIN CERTIFICATE-----'), `${tlscacert}: contains no certificate`);
+  refuseIf(!readPem(tlscacert).includes('-----BEGIN CERTIFICATE-----'), `${tlscacert}: does not contain a certificate`);
 }
 
 function readPem(path: string): string {

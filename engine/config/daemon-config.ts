@@ -59,7 +59,7 @@ export type Config = Readonly<{
   /** Empty: chosen by the daemon. */
   defaultRuntime: string;
   cgroupDriver: CgroupDriver;
-  /** Of containers that name none; empty: the driver's. */
+  /** The default of containers; empty: the driver's. */
   cgroupParent: string;
   /** What the cgroups above those of containers get for real-time processes; 0: as they are. */
   realtime: Readonly<{ periodUs: number; runtimeUs: number }>;
@@ -69,7 +69,7 @@ export type Config = Readonly<{
   shutdownTimeoutSeconds: number;
 }>;
 
-/** The settings under the names that the code uses; everything in it is frozen, so that it can be handed around. */
+/** The settings under the names that the code uses; everything in it is frozen, so that it can be shared. */
 export function toConfig(file: ConfigFile): Config {
   return deepFreeze({
     hosts: file.hosts,

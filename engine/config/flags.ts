@@ -75,7 +75,9 @@ export function flagsOf(key: ConfigKey): string {
   return `flag --${name ?? key}`;
 }
 
-/** Reads `--flag value`, `--flag=value` and dockerd's short forms. `problems` lists what could not be read. */
+/**
+ * Reads `--flag value`, `--flag=value` and dockerd's short forms. `problems` lists the flags that could not be read.
+ */
 export function parseFlags(argv: readonly string[]): {
   given: Given;
   configFile: string | undefined;

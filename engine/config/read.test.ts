@@ -191,7 +191,7 @@ test('a certificate and a key that do not belong together are refused', () => {
   assert.match(problemsOf(tls('a.pem', 'c.key'))[0] ?? '', /^flag --tlscert: cannot read the file: .*c\.key/);
   assert.match(
     problemsOf([...tls('a.pem', 'a.key'), '--tlsverify', `--tlscacert=${folder}/a.key`])[0] ?? '',
-    /^flag --tlscacert: .*contains no certificate/,
+    /^flag --tlscacert: .*does not contain a certificate/,
   );
 });
 

@@ -5,7 +5,7 @@ const strings = (description: string, initial: string[] = []) =>
 const text = (description: string, initial = '') => Type.String({ default: initial, description });
 const flag = (description: string, initial = false) => Type.Boolean({ default: initial, description });
 
-/** The default limit of containers that set none of their own. */
+/** The default limit of containers without one of their own. */
 const Ulimit = Type.Object(
   { Name: Type.Optional(Type.String()), Soft: Type.Integer({ minimum: -1 }), Hard: Type.Integer({ minimum: -1 }) },
   { additionalProperties: false },
@@ -29,10 +29,10 @@ export const ConfigFile = Type.Object(
     'exec-root': text('folder of the state that ends with the machine', '/run/gantry'),
     pidfile: text('file for the process id of the daemon', '/run/gantry.pid'),
     group: text('group of the Unix sockets; empty: that of the daemon'),
-    bridge: text('bridge of the containers; none: no container network', 'gantry0'),
+    bridge: text('bridge of the containers; none: no such network', 'gantry0'),
     bip: text('address and prefix of the bridge, such as 172.30.0.1/16; empty: the first free range'),
     'default-address-pools': strings(
-      'where subnets of networks are chosen, as base=10.10.0.0/16,size=24; default: 172.17.0.0/16 to 172.31.0.0/16, then 192.168.0.0/16 in parts of /20',
+      'where subnets of networks are taken from, as base=10.10.0.0/16,size=24; default: 172.17.0.0/16 to 172.31.0.0/16, then 192.168.0.0/16 in parts of /20',
     ),
     mtu: Type.Integer({ default: 0, minimum: 0, maximum: 65535, description: 'MTU of the containers; 0: automatic' }),
     tls: flag('use TLS on tcp hosts'),
@@ -48,8 +48,8 @@ export const ConfigFile = Type.Object(
       'address:port at which metrics for Prometheus are served, as /metrics, to all who reach it; empty: none',
     ),
     'min-api-version': text('oldest version of the API that is served', '1.12'),
-    'max-api-version': text('newest version of the API that is served; what is newer than 1.24 is incomplete', '1.24'),
-    'default-api-version': text('version of requests that name none; empty: the newest'),
+    'max-api-version': text('newest version of the API that is served; versions above 1.24 are incomplete', '1.24'),
+    'default-api-version': text('version of requests without one; empty: the newest'),
     'insecure-registries': strings(
       'registries, by host or CIDR, whose certificates are not checked and that may speak plain HTTP; loopback always may',
     ),
@@ -59,11 +59,15 @@ export const ConfigFile = Type.Object(
       'folder with a folder per registry: authorities and client certificates',
       '/etc/docker/certs.d',
     ),
-    'max-concurrent-downloads': Type.Integer({ default: 3, minimum: 1, description: 'layers that arrive at once' }),
+    'max-concurrent-downloads': Type.Integer({
+      default: 3,
+      minimum: 1,
+      description: 'layers that are downloaded at the same time',
+    }),
     'max-concurrent-uploads': Type.Integer({
       default: 5,
       minimum: 1,
-      description: 'layers of a push that leave at once',
+      description: 'layers of a push that are uploaded at the same time',
     }),
     'api-cors-header': text('value of Access-Control-Allow-Origin; empty: no CORS'),
     'log-level': Type.Union(
@@ -71,19 +75,19 @@ export const ConfigFile = Type.Object(
       { default: 'info', description: 'debug, info, warn, error or fatal' },
     ),
     debug: flag('the same as the log level debug'),
-    'log-driver': text('log driver of containers that name none: json-file or none', 'json-file'),
+    'log-driver': text('log driver of containers without one of their own', 'json-file'),
     'log-opts': Type.Record(Type.String(), Type.String(), {
       default: {},
-      description: 'options of the log driver: max-size, max-file',
+      description: 'options of the log driver, such as max-size=10m',
     }),
     dns: strings('name servers of the containers'),
     'dns-opts': strings('resolver options of the containers'),
     'dns-search': strings('search domains of the containers'),
     'default-ulimits': Type.Record(Type.String(), Ulimit, {
       default: {},
-      description: 'limits of containers that bring none, such as nofile=1024:2048',
+      description: 'limits of containers without their own, such as nofile=1024:2048',
     }),
-    'authorization-plugins': strings('plugins that have to agree to every request'),
+    'authorization-plugins': strings('plugins that must allow every request'),
     'plugin-folders': strings('folders in which plugins are found by name', [
       '/run/docker/plugins',
       '/etc/docker/plugins',
@@ -94,7 +98,7 @@ export const ConfigFile = Type.Object(
       default: {},
       description: 'further OCI runtimes, name=path; runc and crun are known',
     }),
-    'default-runtime': text('OCI runtime of containers that name none; empty: crun where it works, else runc'),
+    'default-runtime': text('OCI runtime of containers without one; empty: crun where it works, else runc'),
     'cgroup-driver': Type.Union(
       ['', 'systemd', 'cgroupfs'].map((driver) => Type.Literal(driver)),
       {
@@ -104,7 +108,7 @@ export const ConfigFile = Type.Object(
     ),
     'exec-opts': strings("dockerd's word for the cgroup driver: native.cgroupdriver=systemd or cgroupfs"),
     'cgroup-parent': text(
-      'cgroup of containers that name none: a path, or with systemd a slice; empty: /gantry or system.slice',
+      'parent cgroup of containers without one: a path, or with systemd a slice; empty: /gantry or system.slice',
     ),
     'cpu-rt-period': Type.Integer({
       default: 0,
@@ -119,13 +123,13 @@ export const ConfigFile = Type.Object(
     'build-cache-size': Type.Integer({
       default: 10 * 2 ** 30,
       minimum: 0,
-      description: 'bytes that the caches of RUN --mount=type=cache may have together',
+      description: 'limit in bytes of all caches of RUN --mount=type=cache',
     }),
-    'live-restore': flag('let containers run when the daemon ends', true),
+    'live-restore': flag('keep containers running when the daemon ends', true),
     'shutdown-timeout': Type.Integer({
       default: 15,
       minimum: 0,
-      description: 'seconds that containers get to end when the daemon ends and live-restore is off',
+      description: 'seconds that containers have to end when the daemon ends and live-restore is off',
     }),
   },
   { additionalProperties: false },

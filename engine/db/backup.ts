@@ -43,7 +43,7 @@ function mark(file: string, now: Temporal.Instant): void {
     copy.prepare('UPDATE identity SET backup_at = ?').run(now.toString());
     const { integrity_check: answer } = copy.prepare('PRAGMA integrity_check(1)').get() ?? {};
     if (answer !== 'ok')
-      throw new EngineError('failed', `the copy is damaged, as its source must be: ${String(answer)}`);
+      throw new EngineError('failed', `the copy is damaged, and so is its source: ${String(answer)}`);
   } finally {
     copy.close();
   }

@@ -32,9 +32,9 @@ export function checkDatabase(dataRoot: string): string | undefined {
     return undefined;
   }
   const marker = readMarker(dataRoot);
-  const backupAt = dropForeignLog(path, () => refuse(`${DATABASE} is no database`));
+  const backupAt = dropForeignLog(path, () => refuse(`${DATABASE} is not a database`));
   if (backupAt === undefined && marker?.isOpen === true && sizeOf(`${path}-wal`) === 0) {
-    refuse(`${DATABASE}-wal is missing, which has the latest records: the last daemon was killed`);
+    refuse(`${DATABASE}-wal is missing; it has the latest records, because the last daemon was killed`);
   }
   const { tables, identity } = look(path);
   if (tables.length > 0 && !tables.includes('schema_version')) refuse(`${DATABASE} is not Gantry's`);
@@ -43,7 +43,7 @@ export function checkDatabase(dataRoot: string): string | undefined {
   if (marker === undefined) return backupAt;
   if (identity?.id !== marker.id) refuse(`${DATABASE} belongs to another data root`);
   if (backupAt === undefined && (identity?.generation ?? 0) < marker.generation) {
-    refuse(`${DATABASE} is older than the one that was in use here last`);
+    refuse(`${DATABASE} is older than the database that was last in use here`);
   }
   return backupAt;
 }

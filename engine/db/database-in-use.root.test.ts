@@ -59,11 +59,16 @@ suite('a database that is not the right one', { concurrency: false }, () => {
   for (const [what, signal, damage, reason] of [
     ['missing', 'SIGTERM', () => rmSync(path('gantry.db')), /gantry\.db is missing or empty/],
     ['empty', 'SIGTERM', () => writeFileSync(path('gantry.db'), ''), /gantry\.db is missing or empty/],
-    ['no database', 'SIGTERM', () => writeFileSync(path('gantry.db'), 'x'.repeat(8192)), /gantry\.db is no database/],
+    [
+      'no database',
+      'SIGTERM',
+      () => writeFileSync(path('gantry.db'), 'x'.repeat(8192)),
+      /gantry\.db is not a database/,
+    ],
     ['without its log', 'SIGKILL', () => rmSync(path('gantry.db-wal')), /gantry\.db-wal is missing/],
     ["another program's", 'SIGTERM', () => foreign('CREATE TABLE theirs (x)'), /is not Gantry's/],
     ["another daemon's", 'SIGTERM', () => change("UPDATE identity SET id = 'another'"), /belongs to another data root/],
-    ['older', 'SIGTERM', () => change('UPDATE identity SET generation = generation - 1'), /is older than the one/],
+    ['older', 'SIGTERM', () => change('UPDATE identity SET generation = generation - 1'), /is older than the database/],
   ] as const) {
     test(`is refused when it is ${what}, and nothing is touched`, async () => {
       await engine.kill(signal);

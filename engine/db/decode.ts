@@ -72,7 +72,7 @@ function toInstant(value: unknown): Temporal.Instant {
   try {
     return Temporal.Instant.from(value as string);
   } catch (error) {
-    throw new TypeError(`${JSON.stringify(value)} is no time`, { cause: error });
+    throw new TypeError(`${JSON.stringify(value)} is not a time`, { cause: error });
   }
 }
 

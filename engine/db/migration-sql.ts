@@ -18,12 +18,12 @@ export function instantOf(column: string): string {
    END`;
 }
 
-/** A column of JSON as a part of a record. One that is no JSON becomes text, which no schema takes for it: it is not lost. */
+/** A column of JSON as a part of a record. Anything but JSON becomes text: no schema accepts it, but it is not lost. */
 export function jsonOf(column: string): string {
   return `CASE WHEN json_valid(${column}) THEN json(${column}) ELSE ${column} END`;
 }
 
-/** A record as JSON, of names and SQL; what is NULL is left out. */
+/** A record as JSON, of names and SQL; NULL values are left out. */
 export function recordOf(fields: Readonly<Record<string, string>>): string {
   const pairs = Object.entries(fields).map(([name, sql]) => `'${name}', ${sql}`);
   return `json_patch('{}', json_object(${pairs.join(', ')}))`;

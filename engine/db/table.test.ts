@@ -182,7 +182,7 @@ describe('a record that cannot be read', () => {
     ['lacks a field', { ...ship('x'), name: undefined }, /^it must have required properties name/],
     ['has a field of another type', { ...ship('x'), name: 5 }, /^its field name must be string/],
     ['has an unknown state', { ...ship('x'), state: { status: 'flying' } }, /^its field state/],
-    ['has no time where one should be', { ...ship('x'), builtAt: 'yesterday' }, /^"yesterday" is no time/],
+    ['has no time where one should be', { ...ship('x'), builtAt: 'yesterday' }, /^"yesterday" is not a time/],
     ['is of a newer daemon', ship('x'), /has version 2, which is newer/, 2],
     ['is of another one', ship('y'), /says of itself that it is y/],
     ['has the name of another one', ship('x', { name: 'the a' }), /x has the name of a/],

@@ -77,7 +77,7 @@ export class RecordTable<S extends TSchema, U extends string = never, G extends 
     return this.#byId.keys();
   }
 
-  /** The ids that begin so, two at most: enough to tell whether one is meant. None begins with the empty text. */
+  /** The ids with this prefix, two at most: enough to tell whether it is unique. The empty prefix matches none. */
   idsFrom(prefix: string): string[] {
     if (prefix === '') return [];
     return [

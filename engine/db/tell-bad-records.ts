@@ -8,8 +8,8 @@ const STEPS = [
 ];
 
 /**
- * At the daemon's start: names the records that cannot be read in the log, each at the first start that finds it. Of
- * those that an earlier start has named, it says how many there are.
+ * At the daemon's start: names the records that cannot be read in the log, each at the first start that finds it. Those
+ * that an earlier start has named are only counted.
  */
 export function tellBadRecords(db: Database, log: Log): void {
   db.migrate('told_bad_records', STEPS);
@@ -22,7 +22,7 @@ export function tellBadRecords(db: Database, log: Log): void {
   const bad = db.badRecords.all();
   const fresh = bad.filter((record) => !told.has(keyOf(record)));
   for (const { table, id, reason } of fresh) {
-    log.error({ table, id, err: reason }, 'a record cannot be read: it is passed over, and left as it is');
+    log.error({ table, id, err: reason }, 'a record cannot be read: it is ignored, and stays as it is');
   }
   const known = bad.length - fresh.length;
   if (known > 0)

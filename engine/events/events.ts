@@ -17,11 +17,11 @@ export type EngineEvent = Readonly<{
 }>;
 
 type Log = { error(details: object, message: string): void };
-/** `events`: of them so many are kept at least, unless they take more than `bytes`. */
+/** At least so many `events` are kept, unless they take more than `bytes`. */
 type Bounds = { events: number; bytes: number };
 
 const DEFAULT_BOUNDS: Bounds = { events: 100_000, bytes: 256 * 1024 * 1024 };
-/** What an event takes beside its texts. */
+/** The bytes of an event besides its texts. */
 const ROW_BYTES = 100;
 const PRUNE_EVERY = 500;
 
@@ -35,7 +35,7 @@ const STEPS = [
      attributes TEXT NOT NULL
    ) STRICT;
    CREATE INDEX events_by_time ON events (time_ns);`,
-  // The bytes of this event and of all before it: what is between two events is a subtraction.
+  // The bytes of this event and of all before it: the bytes between two events are a difference.
   `ALTER TABLE events ADD COLUMN bytes_so_far INTEGER NOT NULL DEFAULT 0`,
 ];
 
@@ -61,7 +61,9 @@ export class Events {
   #lastTimeNs: bigint;
   #bytesSoFar: number;
   #emitted = 0;
-  /** What was read last: of a thousand listeners, who all want the same, the first one reads. */
+  /**
+   * The events that were read last: of a thousand listeners that all want the same events, only the first one reads.
+   */
   #batch: { cursor: number; last: number; limit: number; events: readonly EngineEvent[] } | undefined;
 
   constructor(db: Database, clock: Clock, log: Log, bounds: Bounds = DEFAULT_BOUNDS) {
@@ -88,8 +90,8 @@ export class Events {
 
   /**
    * Stores the event and notifies the listeners. Within a transaction a failure rolls back the change that the event is
-   * about. Outside of one a failure is only logged, because the change has already happened. `wake: false`: the listeners
-   * hear of it with the next event, or by `wake`.
+   * about. Outside of one a failure is only logged, because the change has already happened. `wake: false`: the
+   * listeners are notified with the next event, or by `wake`.
    */
   emit(
     type: EventType,
@@ -108,7 +110,7 @@ export class Events {
     if (wake) this.#db.afterCommit(() => this.wake());
   }
 
-  /** Has the listeners read what is new. */
+  /** Notifies the listeners of new events. */
   wake(): void {
     for (const listener of this.#listeners) listener();
   }
@@ -125,7 +127,7 @@ export class Events {
     this.#bytesSoFar = bytes;
     this.#emitted += 1;
     this.#db.onRollback(() => {
-      // The next event gets the same number, so a cursor that counted this one would miss it.
+      // The next event gets the same number, so a cursor behind this one would miss it.
       this.#last = before.last;
       this.#bytesSoFar = before.bytes;
       this.#emitted -= 1;

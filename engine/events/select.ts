@@ -6,7 +6,7 @@ const KINDS = ['container', 'volume', 'network', 'daemon', 'plugin', 'node', 'se
 
 export const EVENT_FILTERS: readonly string[] = ['event', 'image', 'label', 'type', 'scope', ...KINDS];
 
-/** For these dockerd adds a detail to the action: `exec_start: sh -c true`. */
+/** Actions with a detail, as in dockerd: `exec_start: sh -c true`. */
 const WITH_DETAILS = ['exec_create', 'exec_start', 'health_status'];
 
 /**

@@ -7,13 +7,13 @@ import { passes } from './select.ts';
 
 type Needs = { clock: Clock; events: Events };
 
-/** Their line, made once for all who hear of it. */
+/** Their lines, made once for all listeners. */
 const lines = new WeakMap<EngineEvent, string>();
 
 /**
  * Sends all events behind the cursor, then new ones, until the client leaves or `until` is reached. Only one batch is
  * in memory: the next one is read from the table when the client has taken it. A client that is so slow that its next
- * events are not kept any more is dropped: what it would read from there on were a gap that it does not know of.
+ * events are no longer kept is dropped: it would miss events without noticing.
  */
 export async function sendEvents(
   engine: Needs,

@@ -15,7 +15,7 @@ import type { Exec } from './store.ts';
 /** The daemon's start waits at most this long; the rest continues in the background. */
 const PATIENCE_SECONDS = 0.3;
 
-/** At the daemon's start: watches the execs that still run, and finds out how the others ended. */
+/** At the daemon's start: watches the execs that are still running, and finds out how the others ended. */
 export async function reconcileExecs(engine: ExecNeeds): Promise<void> {
   const containers = engine.containers.ids();
   const tasks: Task[] = [];
@@ -31,7 +31,7 @@ export async function reconcileExecs(engine: ExecNeeds): Promise<void> {
 }
 
 function inBackground({ background }: ExecNeeds, id: string, work: () => Promise<void>): Task {
-  return background.untilDone('find out what became of an exec', { exec: id }, work);
+  return background.untilDone('find out how an exec ended', { exec: id }, work);
 }
 
 function isUnderWay(exec: Exec | undefined): boolean {

@@ -43,7 +43,7 @@ export type ExecNeeds = {
 
 export type Claimed = Readonly<{ exec: Exec; container: Container }>;
 
-/** dockerd 20.10 uses this for every failed start, a missing command included. */
+/** The exit code of dockerd 20.10 for every failed start, a missing command included. */
 const NOT_STARTED_CODE = 126;
 
 /** Makes all checks before the connection is taken over, and claims the exec: it can be started once. */
@@ -153,7 +153,7 @@ function removeFolder({ background }: ExecNeeds, id: string, directory: string):
   });
 }
 
-/** Also ends the process if there is one already, because its end would never be recorded. */
+/** Also ends a process that runs already, because its end would never be recorded. */
 async function endShim(engine: ExecNeeds, { id }: Exec, shim: Shim): Promise<void> {
   await shim.end();
   if (shim.wasLost) await endLost(engine, id);

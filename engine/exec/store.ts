@@ -8,7 +8,7 @@ import { EngineError } from '../lib/errors.ts';
 
 const strings = Type.Immutable(Type.Array(Type.String()));
 
-/** The states of an exec. The one start that an exec may have claims `starting`. */
+/** The states of an exec. It is started once, by the claim `starting`. */
 const ExecState = Type.Union([
   Type.Object({ status: Type.Union([Type.Literal('created'), Type.Literal('starting')]) }),
   Type.Object({ status: Type.Literal('running'), pid: Type.Integer() }),
@@ -81,7 +81,7 @@ export class ExecStore {
     return this.#table.all();
   }
 
-  /** Of those whose records cannot be read: their processes and folders stay. */
+  /** The ids whose records cannot be read: their processes and folders stay. */
   idsSetAside(): readonly string[] {
     return this.#table.idsSetAside();
   }
@@ -111,7 +111,7 @@ export class ExecStore {
     this.#table.delete(id);
   }
 
-  /** The run of the container is over: what was not started cannot be any more. */
+  /** The run of the container is over: execs that were not started can no longer be. */
   deleteUnstartedOf(containerId: string): void {
     for (const { id, state } of this.#table.in('container', containerId)) {
       if (state.status === 'created') this.delete(id);

@@ -22,7 +22,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** Resolves when all that is due now has been done, such as writing to the clients that listen. */
+/** Resolves when all work that is due now is done, such as writing to listening clients. */
 export async function nextTurn(clock: Clock): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   using _timer = clock.after(0, resolve);

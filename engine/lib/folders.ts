@@ -12,7 +12,7 @@ export function makeFolders(path: string, mode: number): void {
   for (let made = path; made.length >= first.length; made = dirname(made)) chmodSync(made, mode);
 }
 
-/** The names in a folder; none of one that is not there. */
+/** The names in a folder; empty for a missing one. */
 export function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);

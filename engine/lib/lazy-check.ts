@@ -3,7 +3,10 @@ import Schema from 'typebox/schema';
 
 type Compiled<S extends TSchema> = ReturnType<typeof Schema.Compile<S>>;
 
-/** The check of a schema, compiled at its first use: what a start does not need, such as 20 ms for images, it need not wait for. */
+/**
+ * The check of a schema, compiled at its first use, so that a start does not wait for what it does not need: 20 ms for
+ * images.
+ */
 export function lazyCheck<S extends TSchema>(
   schema: S,
 ): { Check: (value: unknown) => value is Static<S>; Errors: Compiled<S>['Errors'] } {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** How a process ended. `exitCode` is 128 + signal for one that a signal ended. */
+/** How a process ended. `exitCode` is 128 + signal for a process that was ended by a signal. */
 export type ExitStatus = Readonly<{
   exitCode: number;
   signal?: number;
@@ -14,7 +14,7 @@ const EXITED = /^exited (\d+) (\d+) ([01]) (\d+)$/;
 /** Reads `exited CODE SIGNAL OOM NANOSECONDS`, as the shim sends and stores it. */
 export function parseExit(line: string): ExitStatus {
   const match = EXITED.exec(line);
-  if (match === null) throw new Error(`no exit status: ${line}`);
+  if (match === null) throw new Error(`not an exit status: ${line}`);
   const signal = Number(match[2]);
   return {
     exitCode: Number(match[1]),

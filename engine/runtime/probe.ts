@@ -1,20 +1,20 @@
 import { startFailure, type StartFailed } from './start-failure.ts';
 
-/** Read by the shim: the process, for the runtime. */
+/** The file with the process for the runtime, which the shim passes on. */
 export const PROBE_FILE = 'probe.json';
 const FILES = { log: 'probe.log', process: PROBE_FILE };
 
 /** How a health check ended. */
 export type ProbeEnd = Readonly<{ exitCode: number; endedAt: Temporal.Instant; output: string }>;
 
-/** A check that the shim runs. The shim may still run one of a daemon before, so each has a number. */
+/** A check that the shim runs. The shim may still run a check of an earlier daemon, so each has a number. */
 export class Probe {
   readonly number = Math.floor(Math.random() * 2 ** 31);
   readonly ended = Promise.withResolvers<ProbeEnd>();
   readonly #directory: string;
   readonly #late: () => void;
 
-  /** `late` is called if it takes longer than its timeout; it ends nevertheless. */
+  /** `late` is called if the check takes longer than its timeout; the check still ends by itself. */
   constructor(directory: string, late: () => void) {
     this.#directory = directory;
     this.#late = late;

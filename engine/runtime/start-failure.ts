@@ -12,7 +12,7 @@ export class StartFailed extends Error {
   }
 }
 
-/** What the kernel would say of it, in dockerd's words. 126 is a shell's code for what it cannot execute. */
+/** The kernel's refusal in dockerd's words. 126 is a shell's code for a file that it cannot execute. */
 export function tooLong(kind: 'container' | 'exec', command = ''): StartFailed {
   const reason = `unable to start container process: exec ${command}: argument list too long: unknown`;
   const text =
@@ -22,7 +22,7 @@ export function tooLong(kind: 'container' | 'exec', command = ''): StartFailed {
   return new StartFailed(text, 126);
 }
 
-/** What the runtime has written, and read. */
+/** The names of the runtime's log and of its settings. */
 type Files = Readonly<{ log: string; process: string }>;
 const FILES = {
   container: { log: 'runtime.log', process: 'config.json' },
@@ -36,7 +36,7 @@ const MOUNT_HINT =
 /**
  * Why a start failed, in dockerd's words: what the runtime wrote into its own log, or else what the shim saw.
  *
- * An exec that cannot be started is 126 whatever the reason, as dockerd 20.10 has it.
+ * An exec that cannot be started has 126 for any reason, as in dockerd 20.10.
  */
 export function startFailure(
   directory: string,

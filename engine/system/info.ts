@@ -73,7 +73,7 @@ export function infoOf(engine: InfoNeeds): Info {
       Log: [...LOG_DRIVERS],
     },
     Debug: config.debug,
-    NGoroutines: process.getActiveResourcesInfo().length, // what waits for something, as Go's do
+    NGoroutines: process.getActiveResourcesInfo().length, // handles that wait for something, like goroutines
     NFd: readdirSync('/proc/self/fd').length,
     SystemTime: engine.clock.now().toString(),
     LoggingDriver: config.logDriver,
@@ -109,7 +109,7 @@ function registryConfig({ insecureRegistries, registryMirrors }: Config): Info['
   };
 }
 
-/** What this engine has none of, in dockerd's words for that. */
+/** Features that this engine lacks, in dockerd's words. */
 const NOT_HERE = {
   SystemStatus: null,
   IndexServerAddress: 'https://index.docker.io/v1/',

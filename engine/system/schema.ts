@@ -12,7 +12,7 @@ export const Version = Type.Object({
   ApiVersion: text,
   MinAPIVersion: text,
   GitCommit: text,
-  GoVersion: Type.String({ description: 'what the daemon is written in: Node here' }),
+  GoVersion: Type.String({ description: 'the version of Node, in which the daemon is written' }),
   Os: text,
   Arch: text,
   KernelVersion: text,

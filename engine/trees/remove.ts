@@ -27,7 +27,7 @@ export async function removeTree(path: string, signal: AbortSignal): Promise<voi
   await execute('rm', ['-rf', '--', path], { signal });
 }
 
-/** For the first of several ways: the last one reports the reason of a failure. */
+/** A failure here is not reported: the last of several ways reports its reason. */
 async function succeeds(work: Promise<unknown>): Promise<boolean> {
   try {
     await work;

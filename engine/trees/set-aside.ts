@@ -22,11 +22,11 @@ export class SetAside {
     this.#log = log;
   }
 
-  /** Says where there is something from earlier starts: what it is, they have named. */
+  /** Names the folders that earlier starts have set aside; those starts have named their content. */
   tellEarlier(): void {
     const folder = dirname(this.#folder);
     const starts = namesIn(folder).filter((name) => name !== basename(this.#folder)).length;
-    if (starts > 0) this.#log.warn({ folder, starts }, 'files that earlier starts have set aside are still there');
+    if (starts > 0) this.#log.warn({ folder, starts }, 'files that earlier starts have set aside still exist');
   }
 
   /** A file that cannot be moved stays where it is. */

@@ -47,7 +47,7 @@ export class Trash implements AsyncDisposable {
     await this.#work;
   }
 
-  /** Stops in the middle: the next one finds what is left. */
+  /** Stops in the middle: the next daemon goes on with the rest. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopping.abort();
     await this.#work;

@@ -5,23 +5,23 @@ export type Family = 4 | 6;
 /** An address of either family, as a number. */
 export type Ip = Readonly<{ family: Family; value: bigint }>;
 
-/** How long an address is. */
+/** The length of an address, in bits. */
 export const ADDRESS_BITS: Readonly<Record<Family, number>> = { 4: 32, 6: 128 };
 
 const GROUP_BITS = 16n;
 
-/** Of an address that was read before, or a range of them; no more is looked at than is needed. */
+/** Whether a valid address, or a range of them, is of IPv6; nothing else is checked. */
 export function isSix(ip: string): boolean {
   return ip.includes(':');
 }
 
-/** Reads `172.17.0.1` or `fd00::1`. `undefined`: it is no address, or one with a zone. */
+/** Reads `172.17.0.1` or `fd00::1`. `undefined` for anything else, and for an address with a zone. */
 export function parseIp(text: string): Ip | undefined {
   const value = isSix(text) ? parseSix(text) : parseFour(text);
   return value === undefined ? undefined : { family: isSix(text) ? 6 : 4, value };
 }
 
-/** As everybody writes it; of IPv6 the form of RFC 5952. */
+/** The usual text form; for IPv6 that of RFC 5952. */
 export function ipText({ family, value }: Ip): string {
   if (family === 4) return [24n, 16n, 8n, 0n].map((shift) => (value >> shift) & 255n).join('.');
   const groups = Array.from({ length: 8 }, (_, n) =>
@@ -34,14 +34,14 @@ export function ipText({ family, value }: Ip): string {
   return `${groups.slice(0, at).replace(/:$/, '')}::${groups.slice(at + longest.length).replace(/^:/, '')}`;
 }
 
-/** The bytes of an address as the kernel takes them. Throws for what is none. */
+/** The bytes of an address as the kernel takes them. Throws for an invalid address. */
 export function ipBytes(text: string): Buffer {
   const ip = parseIp(text);
-  if (ip === undefined) throw new Error(`${text} is no address`);
+  if (ip === undefined) throw new Error(`${text} is not an address`);
   return Buffer.from(ip.value.toString(16).padStart(ADDRESS_BITS[ip.family] / 4, '0'), 'hex');
 }
 
-/** The address that is made of the kernel's bytes: 4 or 16 of them. */
+/** The address in the kernel's 4 or 16 bytes. */
 export function ipOfBytes(bytes: Buffer): string {
   return ipText({ family: bytes.length === 4 ? 4 : 6, value: BigInt(`0x${bytes.toString('hex')}`) });
 }

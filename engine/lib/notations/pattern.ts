@@ -5,7 +5,7 @@ import { EngineError } from '../errors.ts';
 /** Whether a text matches. */
 export type Pattern = (text: string) => boolean;
 
-/** Far above what people write, far below what takes noticeable time. */
+/** Far longer than patterns in use, far shorter than one that takes noticeable time. */
 const LIMIT_CHARACTERS = 256;
 const LIMIT_STATES = 2000;
 const LONGEST_TEXT = 4096;

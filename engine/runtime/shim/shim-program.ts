@@ -10,7 +10,10 @@ export const SHIM_ENVIRONMENT: Readonly<Record<string, string>> = Object.fromEnt
     .filter((entry): entry is [string, string] => entry[1] !== undefined),
 );
 
-/** That of a runtime, as the shim gives it: where crun puts a copy of itself, which stays when it is killed. */
+/**
+ * The environment of a runtime, as the shim sets it: crun copies itself into this folder, and a killed crun leaves the
+ * copy there.
+ */
 export function runtimeEnvironment(folder: string): Record<string, string> {
   return { ...SHIM_ENVIRONMENT, _LIBCONTAINER_STATEDIR: folder };
 }

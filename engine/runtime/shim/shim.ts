@@ -189,7 +189,7 @@ export class Shim {
     }
   }
 
-  /** Kills it with its children; nothing happens where there is none. */
+  /** Kills it with its children; without one, nothing happens. */
   cancelProbe(): void {
     if (!this.#control.destroyed) void this.#ask('cancel-probe').catch(() => 0);
   }
