@@ -3,13 +3,13 @@ import { shortId } from '../lib/ids.ts';
 import type { DescribedMount, Limits, SpecDescription } from '../oci/description.ts';
 import type { PluginConfig, PluginMount } from './plugin-config.ts';
 
-/** Where a plugin finds the folder for its socket. */
+/** The folder for the plugin's socket, as the plugin sees it. */
 const SOCKETS = '/run/docker/plugins';
 const PATH = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const PROPAGATIONS = ['private', 'rprivate', 'shared', 'rshared', 'slave', 'rslave'];
 const SHM_BYTES = 64 * 1024 * 1024;
 
-/** As in docker, nothing is limited. */
+/** As in docker, there are no limits. */
 const UNLIMITED: Limits = {
   memoryBytes: 0,
   memoryReservationBytes: 0,
@@ -36,14 +36,14 @@ const UNLIMITED: Limits = {
 
 type Around = Readonly<{
   id: string;
-  /** Paths of the machine; `propagated` where the plugin shows mounts to it. */
+  /** Paths of the machine; mounts of the plugin below `propagated` are visible to the machine. */
   root: string;
   sockets: string;
   propagated: string | undefined;
   cgroup: SpecDescription['cgroup'];
 }>;
 
-/** The process of a plugin and what is around it. Throws `failed` for a mount of a kind that is not known. */
+/** The process of a plugin and its surroundings. Throws `failed` for a mount of an unknown kind. */
 export function describePlugin(config: PluginConfig, around: Around): SpecDescription {
   const { Linux, Network, IpcHost, PidHost } = config;
   const network = Network?.Type ?? '';
@@ -88,7 +88,7 @@ export function describePlugin(config: PluginConfig, around: Around): SpecDescri
     sysctls: {},
     maskedPaths: undefined,
     readonlyPaths: undefined,
-    seccomp: 'unconfined', // as in docker: what a plugin may do is in its privileges
+    seccomp: 'unconfined', // as in docker: the privileges say what a plugin may do
     keepsProject: false,
   };
 }

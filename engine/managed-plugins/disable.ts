@@ -45,7 +45,9 @@ export async function disableHeld(engine: DisableNeeds, plugin: InstalledPlugin,
   unmountPropagated(engine, id);
 }
 
-/** Ends all at the end of a daemon without live-restore, when no container needs them any more; they stay enabled. */
+/**
+ * Ends all plugins at the end of a daemon without live-restore, after the containers that need them; they stay enabled.
+ */
 export async function endAllPlugins(engine: DisableNeeds & { containers: ContainerStore; runs: Runs }): Promise<void> {
   const { clock, containers, installedPlugins, pluginRuns, runs } = engine;
   const running = installedPlugins.all().filter(({ id }) => pluginRuns.of(id).shim !== undefined);
@@ -68,12 +70,12 @@ function isUsed({ config, installedPlugins, volumes }: DisableNeeds, { id }: Ins
   return [...new Set(names)].some((name) => installedPlugins.search(name)?.id === id);
 }
 
-/** Whoever follows the shim cleans up after it. */
+/** The shim's follower cleans up. */
 async function endGently({ clock }: DisableNeeds, shim: Shim): Promise<void> {
   try {
     await shim.signal(os.signals.SIGTERM);
   } catch (error) {
-    // It ends by itself just now.
+    // It is ending by itself.
     if (!(error instanceof ShimLost) && !(error instanceof EngineError && error.kind === 'conflict')) throw error;
   }
   if (

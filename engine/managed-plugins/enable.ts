@@ -9,11 +9,11 @@ import type { InstalledPlugin } from './store.ts';
 
 export type EnableNeeds = FollowNeeds & { db: Database; events: Events; plugins: Plugins };
 
-/** So long a plugin may take to listen, and to answer. */
+/** The time that a plugin has to listen and to answer. */
 const HANDSHAKE_SECONDS = 30;
 
 /**
- * Runs a plugin, from now on for good: it is enabled when it has answered the handshake. Throws `notFound`, `conflict`
+ * Starts a plugin and keeps it running: it is enabled when it has answered the handshake. Throws `notFound`, `conflict`
  * when it is enabled already, and `failed` when it does not start or answer. Specification, endpoint 60.
  */
 export async function enablePlugin(engine: EnableNeeds, ref: string, timeoutSeconds = 0): Promise<void> {
@@ -36,7 +36,7 @@ export async function enablePlugin(engine: EnableNeeds, ref: string, timeoutSeco
   followPlugin(engine, id, shim);
 }
 
-/** One that ends before it answers is not waited for. */
+/** Stops waiting if the plugin ends before it answers. */
 async function handshake(
   { plugins, pluginRuns }: EnableNeeds,
   plugin: InstalledPlugin,

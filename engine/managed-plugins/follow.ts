@@ -17,14 +17,14 @@ export type FollowNeeds = LaunchNeeds & {
 
 const FIRST_DELAY_MS = 100;
 const LONGEST_DELAY_MS = 60_000;
-/** A plugin that ran so long is started again at once. */
+/** A plugin that has run this long is restarted at once. */
 const HEALTHY_MS = 10_000;
 
 export function pluginLock(id: string): string {
   return `plugin ${id}`;
 }
 
-/** Starts the plugin again whenever it ends, as long as it is enabled: the sooner it ended, the later. */
+/** Restarts an enabled plugin whenever it ends: the shorter its run, the longer the delay. */
 export function followPlugin(engine: FollowNeeds, id: string, shim: Shim): void {
   const { background, clock, pluginRuns } = engine;
   const run = pluginRuns.of(id);
@@ -33,12 +33,12 @@ export function followPlugin(engine: FollowNeeds, id: string, shim: Shim): void 
   const ended = (reason: object, wasLost: boolean): void => {
     if (clock.now().since(startedAt).total('milliseconds') > HEALTHY_MS) run.delayMs = 0;
     run.shim = undefined;
-    run.cleaned = background.untilDone('remove what a plugin has left', { plugin: id }, async () => {
+    run.cleaned = background.untilDone('clean up after a plugin', { plugin: id }, async () => {
       shim.release();
       await shim.gone;
       await removeRun(engine, id, wasLost);
     }).done;
-    background.run('see to a plugin that has ended', { plugin: id }, async () => {
+    background.run('restart a plugin that has ended', { plugin: id }, async () => {
       await run.cleaned;
       restartLater(engine, id, reason);
     });
@@ -49,7 +49,7 @@ export function followPlugin(engine: FollowNeeds, id: string, shim: Shim): void 
   );
 }
 
-/** Does nothing for a plugin that was disabled meanwhile, or is started by somebody else. */
+/** Does nothing if the plugin was disabled meanwhile, or another caller starts it. */
 export function restartLater(engine: FollowNeeds, id: string, reason: object): void {
   const { background, installedPlugins, log, pluginRuns } = engine;
   const plugin = installedPlugins.get(id);
@@ -57,13 +57,8 @@ export function restartLater(engine: FollowNeeds, id: string, reason: object): v
   const run = pluginRuns.of(id);
   const delayMs = run.delayMs;
   run.delayMs = Math.min(Math.max(delayMs * 2, FIRST_DELAY_MS), LONGEST_DELAY_MS);
-  log.warn({ plugin: plugin.name, id, delayMs, ...reason }, 'an enabled plugin does not run; it is started again');
-  run.restart = background.after(
-    delayMs,
-    'start a plugin again',
-    { plugin: id },
-    async () => await restart(engine, id),
-  );
+  log.warn({ plugin: plugin.name, id, delayMs, ...reason }, 'an enabled plugin does not run; it is restarted');
+  run.restart = background.after(delayMs, 'restart a plugin', { plugin: id }, async () => await restart(engine, id));
 }
 
 async function restart(engine: FollowNeeds, id: string): Promise<void> {

@@ -22,7 +22,7 @@ export type LaunchNeeds = { config: Config; runtimes: Runtimes };
 const LOG_BYTES = 1024 * 1024;
 const LOG_FILES = 2;
 
-/** Runs a plugin of which nothing is left. Throws `failed` with the runtime's reason; then nothing of it is left again. */
+/** Starts a plugin after a complete clean-up. Throws `failed` with the runtime's reason, and then cleans up. */
 export async function launchPlugin(engine: LaunchNeeds, plugin: InstalledPlugin): Promise<Shim> {
   const { config, runtimes } = engine;
   const { id } = plugin;
@@ -62,7 +62,7 @@ export async function launchPlugin(engine: LaunchNeeds, plugin: InstalledPlugin)
   return shim;
 }
 
-/** What a run has left in the exec root, the runtime and the cgroups; the plugin's mounts stay. */
+/** Removes the rest of a run from the exec root, the runtime and the cgroups; the plugin's mounts stay. */
 export async function removeRun({ config, runtimes }: LaunchNeeds, id: string, wasLost = false): Promise<void> {
   const remove = wasLost ? removeRemains : removeIfLeft;
   await remove(runtimes.toRemove(undefined), id, pluginCgroup(config, id).path);
@@ -70,13 +70,13 @@ export async function removeRun({ config, runtimes }: LaunchNeeds, id: string, w
   await rm(socketFolder(config, id), { recursive: true, force: true });
 }
 
-/** Takes away what a plugin has mounted and not unmounted. */
+/** Unmounts the mounts that a plugin has left. */
 export function unmountPropagated({ config }: Pick<LaunchNeeds, 'config'>, id: string): void {
   const folder = propagatedFolder(config, id);
   if (isMounted(folder)) unmount(folder, { lazy: true });
 }
 
-/** A mount of its own, as the data root is private: what is mounted in it shows on both sides. */
+/** A mount of its own, because the data root is private: mounts in it are visible on both sides. */
 function shared(folder: string): string {
   mkdirSync(folder, { recursive: true, mode: 0o755 });
   if (!isMounted(folder)) mountBind(folder, folder);

@@ -10,7 +10,7 @@ import { InstalledPlugins } from './store.ts';
 type Log = { warn(details: object, message: string): void };
 type PluginParts = { installedPlugins: InstalledPlugins; pluginRuns: PluginRuns; pluginTrash: Trash };
 
-/** What this domain adds to the engine. The stack ends it. */
+/** The parts that this domain adds to the engine. The stack ends them. */
 export function managedPluginParts(
   { config, db, log }: { config: Config; db: Database; log: Log },
   undo: AsyncDisposableStack,
@@ -18,7 +18,7 @@ export function managedPluginParts(
   const installedPlugins = new InstalledPlugins(db);
   const pluginTrash = undo.use(
     new Trash(join(pluginsFolder(config), TRASH), (error, path) =>
-      log.warn({ err: error, path }, 'a removed plugin is still there; the next start tries again'),
+      log.warn({ err: error, path }, 'the files of a removed plugin are still there; the next start tries again'),
     ),
   );
   return { installedPlugins, pluginRuns: new PluginRuns(config, installedPlugins), pluginTrash };

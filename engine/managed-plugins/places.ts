@@ -6,14 +6,14 @@ import { shortId } from '../lib/ids.ts';
 
 type Roots = Pick<Config, 'dataRoot' | 'execRoot'>;
 
-/** Of all plugins; removed ones disappear in `.trash`. */
+/** The folder of all plugins; removed ones disappear in `.trash`. */
 export function pluginsFolder({ dataRoot }: Pick<Config, 'dataRoot'>): string {
   return join(dataRoot, 'plugins');
 }
 
 /** No plugin has such a name. */
 export const TRASH = '.trash';
-/** Of plugins that are on their way; what a killed daemon has left is removed by the next one. */
+/** For plugins that are being installed; the next daemon removes leftovers of a killed one. */
 export const ARRIVING = '.arriving';
 
 /** `rootfs`, `propagated-mount` and the log `output.log` of one plugin. */
@@ -26,17 +26,17 @@ export function rootOf(config: Pick<Config, 'dataRoot'>, id: string): string {
   return join(pluginFolder(config, id), 'rootfs');
 }
 
-/** What the plugin mounts here, the machine sees too. */
+/** Mounts of the plugin in here are visible to the machine. */
 export function propagatedFolder(config: Pick<Config, 'dataRoot'>, id: string): string {
   return join(pluginFolder(config, id), 'propagated-mount');
 }
 
-/** Of the shims of all plugins that run. */
+/** The folder of the shims of all running plugins. */
 export function runsFolder({ execRoot }: Pick<Roots, 'execRoot'>): string {
   return join(execRoot, 'plugins');
 }
 
-/** The plugin has it as /run/docker/plugins. Short, because the path of a socket has 107 bytes at most. */
+/** The plugin sees it as /run/docker/plugins. Short, because the path of a socket has 107 bytes at most. */
 export function socketFolder({ execRoot }: Pick<Roots, 'execRoot'>, id: string): string {
   return join(execRoot, 'plugin-sockets', shortId(id));
 }
@@ -45,7 +45,7 @@ export function pluginShimFolder({ execRoot }: Pick<Roots, 'execRoot'>, id: stri
   return join(runsFolder({ execRoot }), id);
 }
 
-/** The path in the hierarchies, what the runtime is told instead, and whether systemd is to make it. */
+/** The path in the hierarchies, the runtime's form of it, and whether systemd makes the cgroup. */
 export function pluginCgroup(
   { cgroupDriver: driver }: Pick<Config, 'cgroupDriver'>,
   id: string,

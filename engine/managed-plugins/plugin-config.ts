@@ -25,7 +25,7 @@ export type PluginDevice = Static<typeof Device>;
 const Variable = Type.Object({ Name: Type.String(), Description: Text, Settable: Texts, Value: Text });
 const Arguments = Type.Object({ Name: Text, Description: Text, Settable: Texts, Value: Texts });
 
-/** The configuration of a plugin as its registry has it; docker's names. */
+/** The configuration of a plugin as in its registry, with docker's names. */
 const PluginConfig = Type.Object({
   Description: Text,
   Documentation: Text,
@@ -46,13 +46,13 @@ export type PluginConfig = Readonly<Static<typeof PluginConfig>>;
 
 const checked = lazyCheck(PluginConfig);
 
-/** Throws `failed` for what is no configuration of a plugin. */
+/** Throws `failed` for anything but the configuration of a plugin. */
 export function parsePluginConfig(text: string): PluginConfig {
   let read: unknown;
   try {
     read = JSON.parse(text);
   } catch (error) {
-    throw new EngineError('failed', 'the configuration of the plugin is no JSON', { cause: error });
+    throw new EngineError('failed', 'the configuration of the plugin is not JSON', { cause: error });
   }
   if (checked.Check(read)) return read;
   const [, [first]] = checked.Errors(read);
@@ -60,7 +60,7 @@ export function parsePluginConfig(text: string): PluginConfig {
   throw new EngineError('failed', `the configuration of the plugin is not valid: ${where} ${first?.message ?? ''}`);
 }
 
-/** What a plugin may do beside what every container may: a user is shown it before the plugin is enabled. */
+/** The permissions of a plugin beyond those of every container: the user sees them before the plugin is enabled. */
 export function privilegesOf(config: PluginConfig): Privilege[] {
   const { Network, IpcHost, PidHost, Mounts, Linux } = config;
   const network = Network?.Type ?? '';

@@ -5,7 +5,10 @@ import type { InstalledPlugin } from './store.ts';
 
 const MANIFEST_VERSION = 'v0';
 
-/** A plugin on the wire; `isOld`: as in 1.24, where what its registry says of it was one thing. Later it is another. */
+/**
+ * A plugin on the wire; `isOld`: as in 1.24, which has the registry's configuration in another field than later
+ * versions.
+ */
 export function presentPlugin({ id, name, config, isEnabled }: InstalledPlugin, isOld: boolean): PluginWire {
   const read = parsePluginConfig(config);
   const { tag = '' } = parseReference(name);

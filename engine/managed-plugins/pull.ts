@@ -38,9 +38,9 @@ type Needs = UnpackNeeds & {
 type Asked = { name: string; credentials: Credentials; signal: AbortSignal };
 
 /**
- * Installs a plugin from a registry, disabled, and says what it may do once it is enabled. It ends with its client, and
- * then leaves nothing. Throws `invalid` for a name that is none, `conflict` when there is a plugin of this name, `notFound`
- * and `failed` with what the registry says. Specification, endpoint 58.
+ * Installs a plugin from a registry, disabled, and reports the permissions that it will have. It ends with its client,
+ * and then leaves nothing. Throws `invalid` for a malformed name, `conflict` for an existing plugin, `notFound` and
+ * `failed` with the registry's words. Specification, endpoint 58.
  */
 export async function pullPlugin(engine: Needs, { name: asked, credentials, signal }: Asked): Promise<Privilege[]> {
   const reference = referenceOf(asked);

@@ -13,8 +13,8 @@ import { ARRIVING, pluginFolder, pluginsFolder, pluginShimFolder, runsFolder, TR
 import type { InstalledPlugin } from './store.ts';
 
 /**
- * At the daemon's start: finds the plugins that live on, starts those that are enabled and do not, and removes what the
- * last daemon has left half done. One that does not start is tried again later.
+ * At the daemon's start: reconnects to running plugins, starts the other enabled ones, and cleans up interrupted work
+ * of the last daemon. A plugin that does not start is tried again later.
  */
 export async function reconcilePlugins(engine: FollowNeeds & { setAside: SetAside }): Promise<void> {
   const { config, installedPlugins, setAside } = engine;
@@ -31,13 +31,13 @@ export async function reconcilePlugins(engine: FollowNeeds & { setAside: SetAsid
         if (plugin.isEnabled) await findAgain(engine, plugin);
         else if (runs.has(plugin.id)) await endLeft(engine, plugin.id);
       } catch (error) {
-        engine.log.warn({ err: error, plugin: plugin.name }, 'what is left of a plugin cannot be removed');
+        engine.log.warn({ err: error, plugin: plugin.name }, 'the rest of a plugin cannot be removed');
       }
     }),
   );
 }
 
-/** A killed daemon may have had the layers of one mounted. */
+/** A killed daemon may have left the layers of a plugin mounted. */
 async function removeArriving(folder: string): Promise<void> {
   if (!existsSync(folder)) return;
   const below = `${realpathSync(folder)}/`;
@@ -61,7 +61,7 @@ async function findAgain(engine: FollowNeeds, plugin: InstalledPlugin): Promise<
   }
 }
 
-/** Its enabling was cut off before it was recorded, or its disabling after that. */
+/** Its enabling was interrupted before the record, or its disabling after it. */
 async function endLeft(engine: FollowNeeds, id: string): Promise<void> {
   const shim = await Shim.reconnect(pluginShimFolder(engine.config, id));
   await shim?.end();

@@ -5,8 +5,8 @@ import { pluginLock } from './follow.ts';
 import { pluginFolder } from './places.ts';
 
 /**
- * Takes a plugin away with all its files. Throws `notFound`, and `conflict` when it is enabled, unless `force` says that
- * it is to be disabled first. Specification, endpoint 62.
+ * Removes a plugin with all its files. Throws `notFound`, and `conflict` for an enabled plugin; with `force` it is
+ * disabled first. Specification, endpoint 62.
  */
 export async function removePlugin(
   engine: DisableNeeds & { pluginTrash: Trash },

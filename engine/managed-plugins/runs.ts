@@ -9,17 +9,17 @@ import { propagatedFolder, rootOf, socketFolder } from './places.ts';
 import { parsePluginConfig } from './plugin-config.ts';
 import type { InstalledPlugin, InstalledPlugins } from './store.ts';
 
-/** What is not in the record of an enabled plugin. */
+/** The state of an enabled plugin besides its record. */
 type Run = {
   shim: Shim | undefined;
   /** Of the next start, after a crash. */
   restart: Disposable | undefined;
-  /** Resolves when nothing of the last process is left. */
+  /** Resolves when the last process is cleaned up. */
   cleaned: Promise<void>;
   delayMs: number;
 };
 
-/** The plugins that run, or are about to again; and where the rest of the engine finds them. */
+/** The plugins that run, or are about to be restarted; the rest of the engine finds them here. */
 export class PluginRuns implements OwnPlugins, Disposable {
   readonly #config: Config;
   readonly #installed: InstalledPlugins;
@@ -39,7 +39,7 @@ export class PluginRuns implements OwnPlugins, Disposable {
     return run;
   }
 
-  /** It is disabled: nothing starts it again. */
+  /** It is disabled: it is not restarted. */
   forget(id: string): void {
     this.#byId.get(id)?.restart?.[Symbol.dispose]();
     this.#byId.delete(id);
@@ -80,7 +80,7 @@ export class PluginRuns implements OwnPlugins, Disposable {
     };
   }
 
-  /** Whether no plugin is started any more: the daemon ends. */
+  /** Whether the daemon is ending: no plugin is started any more. */
   get areLast(): boolean {
     return this.#areLast;
   }

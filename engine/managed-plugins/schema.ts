@@ -9,7 +9,7 @@ export const EnablePluginQuery = Type.Object({
   timeout: Type.Optional(Type.Integer({ minimum: 0, description: 'Seconds to listen and to answer' })),
 });
 export const ForceQuery = Type.Object({
-  force: Type.Optional(Type.Boolean({ description: 'Also one that is in use, or enabled' })),
+  force: Type.Optional(Type.Boolean({ description: 'Even if it is in use, or enabled' })),
 });
 
 export const PrivilegeWire = Type.Object({

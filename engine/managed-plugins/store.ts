@@ -14,7 +14,7 @@ const InstalledPlugin = Type.Object({
   /** Of the manifest that it came from. */
   digest: Type.String(),
   installedAt: Instant,
-  /** As the registry has it, to the byte. */
+  /** Byte for byte as in the registry. */
   config: Type.String(),
   isEnabled: Type.Boolean(),
 });
@@ -62,12 +62,12 @@ export class InstalledPlugins {
     return ids.length === 1 ? this.get(ids[0]!) : undefined;
   }
 
-  /** Whether there is a record of this id, also one that cannot be read. */
+  /** Whether a record has this id, also one that cannot be read. */
   isKnown(id: string): boolean {
     return this.#table.has(id) || this.#table.idsSetAside().includes(id);
   }
 
-  /** Throws `conflict` where one has the id whose record cannot be read. */
+  /** Throws `conflict` if a record that cannot be read has this id. */
   insert(plugin: InstalledPlugin): void {
     this.#table.insert(plugin);
   }
@@ -81,7 +81,7 @@ export class InstalledPlugins {
   }
 }
 
-/** As it would be in a record; what is no name stays as it is, and is found nowhere. */
+/** The name in the form of the records; a malformed one stays unchanged, and matches no record. */
 function fullName(ref: string): string {
   try {
     return familiarReference(withDefaultTag(parseReference(ref)));

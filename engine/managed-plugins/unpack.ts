@@ -17,8 +17,8 @@ export type UnpackNeeds = { archives: Archives; blobs: Blobs; clock: Clock; laye
 const execute = promisify(execFile);
 
 /**
- * Downloads the layers of a plugin, base first, and makes one plain tree of them at `root`, which is new; `folder` is for
- * what is only on its way.
+ * Downloads the layers of a plugin, base first, and makes one plain tree of them in the new folder `root`; `folder` is
+ * for temporary files.
  */
 export async function unpackRoot(
   engine: UnpackNeeds,
@@ -48,7 +48,7 @@ export async function unpackRoot(
   else await copyMerged(folders, root, join(folder, 'merged'));
 }
 
-/** What overlayfs shows of them: it knows what a layer takes away from those below. */
+/** The view of overlayfs, which applies the removals of each layer. */
 async function copyMerged(folders: readonly string[], root: string, view: string): Promise<void> {
   mkdirSync(root, { mode: 0o755 });
   if (folders.length === 0) return;

@@ -1,7 +1,9 @@
 import { hardLimits } from '../host/privileges.ts';
 import type { ProcessDescription } from './description.ts';
 
-/** What the kernel takes for arguments and environment: execve(2). A page is the largest that the machine may have. */
+/**
+ * The kernel's limits for arguments and environment: execve(2). The page size is the largest that the machine may have.
+ */
 const LONGEST_STRING = 32 * (process.arch === 'x64' ? 4096 : 65_536);
 const [LEAST, MOST] = [128 * 1024, 6 * 1024 * 1024];
 const POINTER = 8;
@@ -9,8 +11,8 @@ const POINTER = 8;
 let ownStack: number | undefined;
 
 /**
- * Whether the kernel is sure to refuse to start the process for the length of what it is told (E2BIG). The runtimes find out
- * when they have reported its start already.
+ * Whether the kernel is sure to refuse the process for the length of its arguments and environment (E2BIG). The
+ * runtimes notice only after they have reported its start.
  */
 export function isTooLong({ args, env, ulimits }: ProcessDescription): boolean {
   const sizes = [...args, ...env].map((text) => Buffer.byteLength(text) + 1);

@@ -30,7 +30,7 @@ export type ProcessDescription = Readonly<{
 /** Paths of namespaces to join; undefined is a new one, `host` is the host's. */
 export type Namespaces = Readonly<Record<'network' | 'pid' | 'ipc' | 'uts', string | undefined>>;
 
-/** Something that is mounted besides what every process needs. */
+/** A mount besides those that every process needs. */
 export type DescribedMount = Readonly<{
   type: 'bind' | 'volume' | 'tmpfs';
   /** On the host. */
@@ -40,19 +40,19 @@ export type DescribedMount = Readonly<{
   propagation: string;
   /** Of a tmpfs, in the form of a mount. */
   options?: string;
-  /** False: without what is mounted below the source. */
+  /** False: without the mounts below the source. */
   recursive?: false;
 }>;
 
 export type ThrottledDevice = Readonly<{ path: string; rate: number }>;
 
-/** What is 0, empty or missing is no limit. */
+/** 0, an empty or a missing value is no limit. */
 export type Limits = Readonly<{
   memoryBytes: number;
   memoryReservationBytes: number;
   memorySwapBytes: number;
   kernelMemoryBytes: number;
-  /** Where 0 means something; -1 does not. */
+  /** 0 is a limit here; -1 is none. */
   swappiness: number;
   oomKillDisable: boolean;
   cpuShares: number;
@@ -77,10 +77,10 @@ export type Limits = Readonly<{
 /** A device of the host, or a folder of them; `access` is of `rwm`. */
 export type WantedDevice = Readonly<{ path: string; inContainer: string; access: string }>;
 
-/** What a process is to be, and all that is around it: what `config.json` is made of. */
+/** The description of a process and its surroundings, from which `config.json` is made. */
 export type SpecDescription = Readonly<{
   process: ProcessDescription;
-  /** Whether a small program is the first process, which reaps those that lose their parent. */
+  /** Whether a small program is the first process, and reaps orphans. */
   wantsInit: boolean;
   hostname: string;
   domainname: string;
@@ -94,9 +94,9 @@ export type SpecDescription = Readonly<{
   mounts: readonly DescribedMount[];
   /** Options by destination. */
   tmpfs: Readonly<Record<string, string>>;
-  /** What the daemon writes for /etc; undefined where there is nothing of the kind. */
+  /** The daemon's files for /etc; undefined where it has none. */
   files: Readonly<{ hostname: string; hosts: string; resolvConf: string }> | undefined;
-  /** /dev/shm: a size of its own, a path on the host, or none. */
+  /** /dev/shm: a new one of this size, a path on the host, or none. */
   shm: Readonly<{ sizeBytes: number }> | Readonly<{ path: string; isHosts: boolean }> | undefined;
   limits: Limits;
   devices: readonly WantedDevice[];
@@ -108,6 +108,6 @@ export type SpecDescription = Readonly<{
   readonlyPaths: readonly string[] | undefined;
   /** JSON of a filter, `unconfined`, or undefined for the usual one. */
   seccomp: string | undefined;
-  /** The usual filter keeps files in the project that limits their size. */
+  /** Whether the usual filter keeps files in the project that limits their size. */
   keepsProject: boolean;
 }>;

@@ -15,7 +15,7 @@ const kernel = (destination: string, type: string, ...options: string[]): OciMou
   options: ['nosuid', 'noexec', 'nodev', ...options],
 });
 
-/** Everything that is mounted, outer folders before inner ones; `init` is a program of the host to be the first process. */
+/** All mounts, outer folders before inner ones; `init` is the host's program for the first process. */
 export function ociMounts(
   { privileged, shm, files, mounts, tmpfs: further }: SpecDescription,
   init: string | undefined,
@@ -39,7 +39,7 @@ export function ociMounts(
     kernel('/sys/fs/cgroup', 'cgroup', writable),
     kernel('/dev/mqueue', 'mqueue'),
   ];
-  // What is not said again of the memory of a container would be lost; the host's is as the host has it.
+  // A mount resets options that are not repeated. A container's memory needs them; the host's keeps its own.
   if (shm !== undefined && 'path' in shm) {
     const limited = shm.isHosts ? [] : ['nosuid', 'noexec', 'nodev'];
     list.push(bind('/dev/shm', shm.path, ['rw', ...limited]));
@@ -64,8 +64,8 @@ export function ociMounts(
 }
 
 /**
- * Version 1 of cgroups lies on a tmpfs, which both runtimes leave writable. When all is mounted on it, it is made read-only;
- * the client's own mount there, and that of a privileged container, are as they were asked for.
+ * Version 1 of cgroups lies on a tmpfs, which both runtimes leave writable. It is made read-only after all mounts on
+ * it; the client's own mount there, and that of a privileged container, are as requested.
  */
 function readOnlyCgroups(mounts: readonly OciMount[]): OciMount[] {
   const isOurs = mounts.some(({ type, options }) => type === 'cgroup' && options.includes('ro'));
@@ -76,7 +76,7 @@ function readOnlyCgroups(mounts: readonly OciMount[]): OciMount[] {
 
 function userMount({ type, destination, source, writable, propagation, ...mount }: DescribedMount): OciMount {
   if (type === 'tmpfs') return tmpfs(destination, mount.options ?? '');
-  // A bind takes on what it shows; crun would make it anew, without the flags of the source, such as `noexec`.
+  // A bind inherits the flags of its source, such as `noexec`; crun would mount it anew without them.
   const flags = new Set([...(writable ? [] : ['ro']), ...flagsOfMount(source)]);
   const options = [mount.recursive === false ? 'bind' : 'rbind', ...flags, propagation || 'rprivate'];
   return { destination, type: 'bind', source, options };

@@ -31,7 +31,7 @@ const ALWAYS: readonly (readonly [number, number])[] = [
   [5, 2], // ptmx
 ];
 
-/** Limits in the form of the OCI runtime specification; what is 0 or missing is no limit. */
+/** Limits in the form of the OCI runtime specification; 0 or a missing value is no limit. */
 export function ociResources(limits: Limits, rules: readonly DeviceRule[]): object {
   return {
     devices: rules,
@@ -55,7 +55,7 @@ export function ociResources(limits: Limits, rules: readonly DeviceRule[]): obje
   };
 }
 
-/** Sets what no runtime sets; it takes the cgroup `path` as it finds it. */
+/** Sets weights that no runtime sets; the runtime uses the existing cgroup `path`. */
 export function prepareResources(limits: Limits, path: string): void {
   if (!isOursToWeigh(limits)) return;
   const { weight, weightDevice } = weightsOf(limits);
@@ -79,7 +79,7 @@ function isOursToWeigh({ blkioWeight, blkioWeightDevices }: Limits): boolean {
   return (blkioWeight > 0 || blkioWeightDevices.length > 0) && blkioWeights(detectCgroups()) === 'bfq';
 }
 
-/** The devices a container is given besides the usual ones, and what its cgroup allows. */
+/** A container's devices besides the usual ones, and the rules of its cgroup. */
 export function ociDevices({ privileged, devices: wanted, deviceRules }: SpecDescription): {
   devices: OciDevice[];
   rules: DeviceRule[];
@@ -94,7 +94,7 @@ export function ociDevices({ privileged, devices: wanted, deviceRules }: SpecDes
   ];
   const devices = privileged ? devicesBelow('/dev', '/dev') : [];
   for (const { path, inContainer, access } of wanted) {
-    if (privileged && inContainer === path) continue; // it has that one already
+    if (privileged && inContainer === path) continue; // it is among the usual ones
     const found = mappedDevices(path, inContainer);
     devices.push(...found);
     rules.push(
@@ -200,7 +200,7 @@ function realPath(path: string): string | undefined {
   }
 }
 
-/** Every device of a folder of the host, without the folders that a container has of its own. */
+/** Every device of a folder of the host, except for folders that a container has of its own. */
 function devicesBelow(folder: string, inContainer: string): OciDevice[] {
   const found: OciDevice[] = [];
   for (const entry of readdirSync(folder, { withFileTypes: true })) {

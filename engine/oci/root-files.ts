@@ -4,17 +4,17 @@ import { open, type FileHandle } from 'node:fs/promises';
 import { holdInRoot, openRoot } from '../host/files/openat.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
 
-/** Where the root of a container is that this shim has mounted, as its processes see it but for their volumes. */
+/** The root of a container as mounted by its shim, without the volumes. */
 export function rootSeenBy(shimPid: number, { target }: Readonly<{ target: string }>): string {
   return `/proc/${shimPid}/root${target}`;
 }
 
-/** A container writes what it likes into its files: more than this is not read into the daemon's memory. */
+/** A container controls the size of its files, so this is the most that is read into the daemon's memory. */
 const LIMIT_BYTES = 1024 * 1024;
 
 /**
- * A text file of a container, by the path that its processes know; links lead where they lead inside of it. Empty where
- * there is no such file, or something that is none. Throws `failed` for one above 1 MiB.
+ * A text file of a container, by the path inside of it; links are resolved as inside of it. Empty if there is no such
+ * plain file. Throws `failed` for one above 1 MiB.
  */
 export async function readRootFile(root: string, path: string): Promise<string> {
   const held = hold(root, path);
@@ -42,7 +42,7 @@ function hold(root: string, path: string): number | undefined {
   }
 }
 
-/** Its text, or undefined when it has more bytes: its size may change at any moment, so it is not asked for. */
+/** Its text, or undefined if it is too large: the size is not asked for, because it may change at any moment. */
 async function readUpTo(file: FileHandle, limitBytes: number): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;

@@ -28,7 +28,9 @@ declare global {
 
 let held: ReadonlySet<string> | undefined;
 
-/** The config.json of a process in namespaces of its own: dockerd's defaults, with nothing that the daemon does not hold. */
+/**
+ * The config.json of a process in namespaces of its own: dockerd's defaults, limited to the daemon's own privileges.
+ */
 export function ociSpec(description: SpecDescription): object {
   const { process, namespaces, privileged, root } = description;
   const { devices, rules } = ociDevices(description);
@@ -63,7 +65,7 @@ export function ociSpec(description: SpecDescription): object {
   };
 }
 
-/** Only the process: the runtime needs no more of an exec. Throws `StartFailed` when the kernel would refuse it. */
+/** The process without its surroundings, as an exec needs it. Throws `StartFailed` when the kernel would refuse it. */
 export function ociProcess(
   process: ProcessDescription,
   kind: 'container' | 'exec',
@@ -82,7 +84,7 @@ export function ociProcess(
     },
     noNewPrivileges,
     ...(appArmorProfile !== '' && { apparmorProfile: appArmorProfile }),
-    oomScoreAdj, // said also when it is 0: the daemon's own is another one
+    oomScoreAdj, // set even if it is 0: the daemon's own differs
     rlimits: rlimitsOf(ulimits),
     terminal,
     ...(terminal && size !== undefined && { consoleSize: size }),
@@ -92,13 +94,13 @@ export function ociProcess(
   };
 }
 
-/** What is asked for, as far as the daemon itself holds it. */
+/** The wanted capabilities, limited to the daemon's own. */
 function grantedCapabilities(wanted: WantedCapabilities): string[] {
   held ??= effectiveCapabilities();
   return wantedCapabilities(wanted).filter((name) => held!.has(name));
 }
 
-/** A process that is told nothing else finds its home here; the runtimes differ in when they say so. */
+/** The default of HOME; the runtimes differ in when they set it. */
 function withHome(environment: readonly string[], { home }: ContainerUser): string[] {
   return hasHome(environment) ? [...environment] : [...environment, `HOME=${home}`];
 }
@@ -107,7 +109,7 @@ export function hasHome(environment: readonly string[]): boolean {
   return environment.some((variable) => variable.startsWith('HOME='));
 }
 
-/** crun puts the processes one cgroup deeper unless it is told, where nothing of ours and no tool looks for them. */
+/** By default crun puts the processes one cgroup deeper, where neither this daemon nor other tools look for them. */
 function annotationsForSystemd({ limits }: SpecDescription): Record<string, string> {
   return { 'run.oci.systemd.subgroup': '', ...systemdAnnotations(limits, detectCgroups().version) };
 }

@@ -9,9 +9,9 @@ const DEFAULT_PERIOD_US = 100_000;
 const PERCENT_US = 10_000;
 
 /**
- * Limits as systemd names them, which differs by the version of cgroups. What systemd does not know of a scope it takes
- * away with its next `daemon-reload`; of the runtimes crun tells it nearly nothing, and runc not the weight of input and
- * output. What systemd has no name for it leaves alone: on version 1 that is swap, reservation and sets of processors.
+ * Limits as systemd names them, which differs by the version of cgroups. systemd resets limits of a scope that it was
+ * not told with its next `daemon-reload`; crun tells it nearly none, and runc not the weight of input and output.
+ * Limits without a property stay: on version 1 swap, reservation and sets of processors.
  */
 export function systemdProperties(limits: Limits, version: Cgroups['version']): UnitProperties {
   const { cpuShares, memoryBytes, memorySwapBytes, memoryReservationBytes, pids, blkioWeight } = limits;

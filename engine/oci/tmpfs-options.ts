@@ -1,6 +1,6 @@
 import { EngineError } from '../lib/errors.ts';
 
-/** Options that take each other's place: the last one of a row counts. */
+/** Options that exclude each other: the last one of a row counts. */
 const SWITCHES: readonly (readonly string[])[] = [
   ['ro', 'rw'],
   ['suid', 'nosuid'],
@@ -17,7 +17,7 @@ const SWITCHES: readonly (readonly string[])[] = [
 const SINGLE = ['defaults', 'dirsync', 'remount', 'bind', 'rbind'];
 const VALUES = new Set(['size', 'mode', 'uid', 'gid', 'nr_inodes', 'nr_blocks', 'mpol']);
 
-/** What a tmpfs is mounted with: the client's options over dockerd's. Throws `invalid` for an unknown one. */
+/** The options of a tmpfs: the client's over dockerd's. Throws `invalid` for an unknown one. */
 export function tmpfsOptions(text: string): string[] {
   const chosen = new Map([
     ['exec', 'noexec'],

@@ -19,7 +19,7 @@ export function checkUser({ user, groupAdd }: WrittenUser): void {
 
 /**
  * The ids behind `user`, `user:group`, `uid` or `uid:gid`, and the groups in `groupAdd`, by the files of /etc below
- * `root`. What is said in numbers alone is not looked up. Throws `invalid` for a name that is not there.
+ * `root`. Numbers are not looked up. Throws `invalid` for an unknown name.
  */
 export async function resolveUser(
   { user, groupAdd }: WrittenUser,
@@ -39,11 +39,11 @@ export async function resolveUser(
   const gid = groupPart === '' ? idOf(entry?.gid ?? '0') : groupId(groups, groupPart);
   const memberships = groupPart !== '' || entry === undefined ? [] : groups.filter(isMember(entry.name));
   const further = [...memberships.map((group) => idOf(group.gid)), ...groupAdd.map((name) => groupId(groups, name))];
-  // Whoever gives up a supplementary group must not get around what is denied to that group (CVE-2022-36109).
+  // A process that gives up a supplementary group must not bypass what is denied to that group (CVE-2022-36109).
   return { uid, gid, additionalGids: [...new Set([gid, ...further])], home: homeOf(users, uid) };
 }
 
-/** As the runtimes have it: the first entry with this number counts, whatever the user is called. */
+/** As in the runtimes: the first entry with this number counts, whatever its name. */
 function homeOf(users: readonly Entry[], uid: number): string {
   return users.find((one) => isSame(one.uid, String(uid)))?.home || '/';
 }

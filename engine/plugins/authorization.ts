@@ -5,14 +5,14 @@ import type { Plugins } from './plugins.ts';
 
 const Verdict = Type.Object({ Allow: Type.Optional(Type.Boolean()), Msg: Type.Optional(Type.String()) });
 
-/** What a client asks, as its plugins see it. */
+/** A client's request as plugins see it. */
 export type AuthorizedRequest = Readonly<{
   /** The name in the client's certificate; empty without TLS. */
   user: string;
   method: string;
   uri: string;
   headers: Readonly<Record<string, string>>;
-  /** JSON; undefined where it is a stream, or has secrets. */
+  /** JSON; undefined for a stream, and for a body with secrets. */
   body: Buffer | undefined;
   /** Of the client's chain, in PEM. */
   certificates: readonly string[];
@@ -21,13 +21,13 @@ export type AuthorizedRequest = Readonly<{
 export type AuthorizedAnswer = Readonly<{
   status: number;
   headers: Readonly<Record<string, string>>;
-  /** Undefined where it is a stream. */
+  /** Undefined for a stream. */
   body: Buffer | undefined;
 }>;
 
 /**
- * Asks the authorization plugins, one after the other, about every request and its answer: all of them have to agree. A
- * plugin that does not answer refuses.
+ * Asks the authorization plugins, one after the other, about every request and its answer: all of them must agree. No
+ * answer is a refusal.
  */
 export class Authorization {
   readonly #plugins: Plugins;
@@ -38,7 +38,7 @@ export class Authorization {
     this.#names = [...new Set(names)];
   }
 
-  /** At the daemon's start: a plugin that is not there would refuse everything. Throws `notFound` or `failed`. */
+  /** At the daemon's start, because a missing plugin would refuse everything. Throws `notFound` or `failed`. */
   async check(): Promise<void> {
     for (const name of this.#names) await this.#plugins.get(name, 'authz');
   }

@@ -9,21 +9,21 @@ export type Answer = Readonly<{ status: number; text: string }>;
 
 type How = Readonly<{
   clock: Clock;
-  /** For the whole answer of one attempt. */
+  /** The limit for the whole answer of one attempt. */
   timeoutMs: number;
   /** How long a plugin that does not accept connections is tried again. */
   patienceMs: number;
 }>;
 
 const MEDIA_TYPE = 'application/vnd.docker.plugins.v1.2+json';
-/** A plugin's answer is small; more than this is none. */
+/** A plugin's answer is small; a larger one is an error. */
 const LARGEST_ANSWER = 16 * 1024 * 1024;
 const FIRST_DELAY_MS = 100;
 const LONGEST_DELAY_MS = 4000;
 /** The plugin has not seen the request: it starts, or is replaced. */
 const NOT_THERE = ['ENOENT', 'ECONNREFUSED', 'EAGAIN'];
 
-/** Asks a plugin: `POST /Method`, repeated while nobody listens at its address. Throws what the system says. */
+/** Asks a plugin: `POST /Method`, repeated while nobody listens at its address. Throws the system's error. */
 export async function callPlugin(address: PluginAddress, method: string, body: unknown, how: How): Promise<Answer> {
   const text = JSON.stringify(body);
   const end = how.clock.now().add({ milliseconds: how.patienceMs });
@@ -50,7 +50,7 @@ async function ask(address: PluginAddress, method: string, text: string, { clock
   );
   request.on('error', reject);
   request.on('upgrade', ({ statusCode }, socket) => {
-    socket.destroy(); // nothing else would tell of the end of this request
+    socket.destroy(); // nothing else would report the end of this request
     reject(new Error(`${method}: it answers with status ${statusCode}`));
   });
   request.end(text);

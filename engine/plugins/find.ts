@@ -20,13 +20,13 @@ const JsonPlugin = Type.Object({
 });
 const jsonPlugin = lazyCheck(JsonPlugin);
 
-/** Where a plugin listens: a Unix socket, or host and port, with TLS where its file has settings for that. */
+/** The address of a plugin: a Unix socket, or host and port, with TLS if its file has settings for that. */
 export type PluginAddress = Readonly<
   | { kind: 'unix'; socketPath: string }
   | { kind: 'tcp'; host: string; port: number; tls: Static<typeof JsonPlugin>['TLSConfig'] }
 >;
 
-/** No path, which could lead out of the folders, and with its extension no longer than a file's name may be. */
+/** Not a path, which could lead out of the folders, and with its extension not longer than a file's name may be. */
 const NAME = /^\w[\w.:-]{0,249}$/;
 
 const EXTENSIONS = ['.sock', '.spec', '.json'] as const;
@@ -86,7 +86,7 @@ function describedIn(text: string, path: string): PluginAddress {
   try {
     read = JSON.parse(text);
   } catch (error) {
-    throw new EngineError('failed', `the plugin's file ${path} is no JSON`, { cause: error });
+    throw new EngineError('failed', `the plugin's file ${path} is not JSON`, { cause: error });
   }
   if (!jsonPlugin.Check(read)) throw new EngineError('failed', `the plugin's file ${path} has no address in "Addr"`);
   const address = parseAddress(read.Addr, path);
@@ -98,7 +98,8 @@ function parseAddress(text: string, path: string): PluginAddress {
   const url = URL.parse(text);
   if (url?.protocol === 'unix:' && url.pathname !== '') return { kind: 'unix', socketPath: url.pathname };
   const [, host, port] = /^(?:tcp|https?):\/\/(\[[^\]]+\]|[^/:]+):(\d+)\/?$/.exec(text) ?? [];
-  if (host === undefined) throw new EngineError('failed', `the plugin's file ${path} names no address: ${text}`);
+  if (host === undefined)
+    throw new EngineError('failed', `the plugin's file ${path} does not name an address: ${text}`);
   const tls = text.startsWith('https:') ? {} : undefined;
   return { kind: 'tcp', host: host.replace(/^\[|\]$/g, ''), port: Number(port), tls };
 }

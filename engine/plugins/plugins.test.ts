@@ -66,7 +66,7 @@ test('the handshake is made once, and a call brings the answer or the words of t
   assert.equal(a, again);
   assert.deepEqual(await a.call('Test.Say', { what: 'yes' }, Said), { said: 'yes' });
   await assert.rejects(a.call('Test.Say', { what: 'no' }, Said), { kind: 'failed', message: 'Test.Say: not that' });
-  await assert.rejects(a.call('Test.Other', {}, Said), { kind: 'failed', message: /answered what its protocol/ });
+  await assert.rejects(a.call('Test.Other', {}, Said), { kind: 'failed', message: /answered against its protocol/ });
   await assert.rejects(a.call('Test.Unknown', {}, Said), { kind: 'failed' });
   await assert.rejects(plugins.get('a', 'NetworkDriver'), { kind: 'notFound', message: /does not implement/ });
   await assert.rejects(plugins.get('b', 'VolumeDriver'), { kind: 'notFound', message: 'plugin "b" not found' });

@@ -6,7 +6,7 @@ import { EngineError } from '../lib/errors.ts';
 import { callPlugin } from './call.ts';
 import { findPlugin, pluginNames, type PluginAddress } from './find.ts';
 
-/** What a plugin can be, in the words of its protocol. */
+/** The kinds of plugins, in the words of the protocol. */
 export type Capability = 'VolumeDriver' | 'NetworkDriver' | 'IpamDriver' | 'authz';
 
 const Activation = Type.Object({ Implements: Type.Union([Type.Array(Type.String()), Type.Null()]) });
@@ -19,18 +19,18 @@ const LONGEST_REASON = 1000;
 
 /** Plugins that the engine itself runs; they come before those of other programs. */
 export type OwnPlugins = Readonly<{
-  /** Where it listens, and under which name; undefined for none of these. Throws `notFound` for one that is disabled. */
+  /** The plugin's address and full name; undefined for an unknown plugin. Throws `notFound` for a disabled one. */
   find(ref: string): OwnPlugin | undefined;
-  /** Those that are enabled and say that they are of this type, such as `volumedriver`. */
+  /** The enabled plugins of this type, such as `volumedriver`. */
   names(type: string): string[];
-  /** Whether one of these is installed, also disabled. */
+  /** Whether one of this name is installed, even a disabled one. */
   has(ref: string): boolean;
 }>;
 
 export type OwnPlugin = Readonly<{
   name: string;
   address: PluginAddress;
-  /** Where the machine has what the plugin calls by this path. Throws `failed` if that is outside of its files. */
+  /** The machine's path for a path of the plugin. Throws `failed` if it is outside of the plugin's files. */
   hostPath: (path: string) => string;
 }>;
 
@@ -38,11 +38,11 @@ export type OwnPlugin = Readonly<{
 export type Plugin = Readonly<{
   name: string;
   implements: readonly string[];
-  /** Where the machine has what the plugin calls by this path. */
+  /** The machine's path for a path of the plugin. */
   hostPath: (path: string) => string;
   /**
-   * Calls a method such as `VolumeDriver.Mount`, and reads its answer by this schema. Throws `failed`, with the words of
-   * the plugin where it has any. It is tried again for 30 seconds while nobody listens, and given up after two minutes.
+   * Calls a method such as `VolumeDriver.Mount`, and reads its answer by this schema. Throws `failed`, with the words
+   * of the plugin where it has any. Retries for 30 seconds while nobody listens, and gives up after two minutes.
    */
   call<T extends TSchema>(method: string, body: unknown, answer: T, limits?: CallLimits): Promise<Static<T>>;
 }>;
@@ -50,8 +50,8 @@ export type Plugin = Readonly<{
 export type CallLimits = Readonly<{ timeoutMs?: number; patienceMs?: number }>;
 
 /**
- * The plugins that can be asked: those that the engine runs, and those of other programs, which are found by name in the
- * standard folders when they are first needed.
+ * All plugins: those that the engine runs, and those of other programs, which are found by name in the standard folders
+ * when they are first needed.
  *
  * A plugin is asked once what it implements. One that has moved to another address is found again, and asked again.
  */
@@ -67,7 +67,7 @@ export class Plugins {
     this.#own = own;
   }
 
-  /** Whether there is one of this name; nobody is asked yet. */
+  /** Whether a plugin has this name; the plugin is not asked yet. */
   has(name: string): boolean {
     return this.#own?.has(name) === true || findPlugin(this.#folders, name) !== undefined;
   }
@@ -77,7 +77,7 @@ export class Plugins {
     return this.#own?.names(type) ?? [];
   }
 
-  /** The whole name of one that may be called by a shorter one. Throws `notFound` for one that is disabled. */
+  /** The full name of a plugin that may be given by a shorter one. Throws `notFound` for a disabled plugin. */
   nameOf(ref: string): string {
     return this.#own?.find(ref)?.name ?? ref;
   }
@@ -101,13 +101,13 @@ export class Plugins {
       const plugin = await known.plugin;
       if (plugin.implements.includes(capability)) return plugin;
     } catch (error) {
-      if (this.#active.get(name) === known) this.#active.delete(name); // it may answer the next time
+      if (this.#active.get(name) === known) this.#active.delete(name); // the next attempt may succeed
       throw error;
     }
     throw new EngineError('notFound', `plugin "${name}" does not implement ${capability}`);
   }
 
-  /** The handshake, whatever was answered to an earlier one. Throws `failed`. */
+  /** The handshake, regardless of earlier answers. Throws `failed`. */
   async activate({ name, address, hostPath }: OwnPlugin, limits: CallLimits = {}): Promise<Plugin> {
     const call: Plugin['call'] = async (method, body, answer, own = {}) =>
       await this.#call(name, address, { method, body, answer, limits: own });
@@ -141,14 +141,11 @@ export class Plugins {
     if (status !== 200) throw new EngineError('failed', `${method}: ${beginningOf(Err === '' ? text.trim() : Err)}`);
     if (Err !== '') throw new EngineError('failed', beginningOf(Err));
     if (Schema.Check(answer, read)) return read;
-    throw new EngineError(
-      'failed',
-      `${method}: plugin "${name}" answered what its protocol does not know: ${text.slice(0, 200)}`,
-    );
+    throw new EngineError('failed', `${method}: plugin "${name}" answered against its protocol: ${text.slice(0, 200)}`);
   }
 }
 
-/** An answer may be a page, or more than anybody wants to read. */
+/** An answer may be very long. */
 function beginningOf(text: string): string {
   return text.length > LONGEST_REASON ? `${text.slice(0, LONGEST_REASON)}…` : text;
 }

@@ -9,13 +9,13 @@ export type Transfer = {
   clock: Clock;
   signal: AbortSignal;
   onProgress: (bytes: number) => void;
-  /** Told before a wait of so many seconds. */
+  /** Called before a wait of so many seconds. */
   onRetry: (seconds: number) => void;
 };
 
 /**
- * The bytes of a blob. After a cut it goes on where it was; only attempts that brought nothing count as failed. Throws
- * when there is more or less than the descriptor says.
+ * The bytes of a blob. A broken download is resumed; only attempts without any bytes count as failed. Throws when the
+ * size differs from the descriptor's.
  */
 export async function* downloadBlob(
   repository: Repository,
@@ -67,16 +67,16 @@ async function open(
     const elsewhere = urls?.find((url) => URL.canParse(url) && /^https?:/.test(url));
     const isMissing = error instanceof RegistryError && error.status === 404;
     if (!isMissing || elsewhere === undefined) throw error;
-    // A foreign layer: no registry may hand it out. Credentials stay with the registry.
+    // A foreign layer, which registries do not distribute. Credentials stay with the registry.
     return await repository.session.ask(new URL(elsewhere), ask);
   }
 }
 
-/** The body from `at` on, also of a server that knows no ranges. */
+/** The body from `at` on, also from a server without ranges. */
 async function* bodyFrom({ statusCode, headers, body }: Answer, at: number): AsyncGenerator<Uint8Array> {
   const start = /^bytes (\d+)-/.exec(String(headers['content-range'] ?? ''))?.[1];
   let skip = statusCode === 206 ? at - Number(start ?? at) : at;
-  if (skip < 0) throw new RegistryError('the registry answers with another range than the one asked for');
+  if (skip < 0) throw new RegistryError('the registry answers with another range than requested');
   for await (const piece of body) {
     const bytes = piece as Buffer;
     if (skip < bytes.length) yield bytes.subarray(skip);

@@ -6,7 +6,7 @@ type Details = { code?: string; status?: number; retryAfter?: string | undefined
 export class RegistryError extends EngineError {
   readonly code: string;
   readonly status: number;
-  /** When the registry wants to be asked again, as it says it. */
+  /** When the registry wants to be asked again, in its own form. */
   readonly retryAfter: string | undefined;
 
   constructor(message: string, { code = '', status = 0, retryAfter, cause }: Details = {}) {
@@ -18,7 +18,7 @@ export class RegistryError extends EngineError {
   }
 }
 
-/** A registry that cannot be reached: another address of it may answer. */
+/** The registry cannot be reached; another address of it may answer. */
 export class Unreachable extends RegistryError {}
 
 const DEFAULT_TEXTS: Readonly<Record<string, string>> = {

@@ -8,7 +8,7 @@ import { OLD_MANIFEST, OLD_SIGNED_MANIFEST, parseOldManifest, signedPart, type O
 const Nullable = <T extends Type.TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 const Digest = Type.String({ pattern: '^sha256:[0-9a-f]{64}$' });
 
-/** Where a part of an image is: its digest and its size are checked when it arrives. */
+/** A reference to a part of an image, whose digest and size are checked after the download. */
 const Descriptor = Type.Object({
   mediaType: Nullable(Type.String()),
   digest: Digest,
@@ -66,7 +66,7 @@ const checkedIndex = lazyCheck(ImageIndex);
 
 export type Manifest = { digest: string } & ({ image: ImageManifest } | { index: ImageIndex } | { old: OldManifest });
 
-/** What a manifest may describe: the media types of its configuration. */
+/** The kinds of manifests by the media types of their configuration. */
 export type Artifact = 'image' | 'plugin';
 const CONFIGS: Readonly<Record<Artifact, ReadonlySet<string>>> = {
   image: CONFIG,
@@ -100,7 +100,7 @@ export function parseManifest(
   throw new RegistryError(`unsupported manifest media type: ${JSON.stringify(type)}`);
 }
 
-/** The manifest of an image, with the bytes that docker's own would have. */
+/** The manifest of an image, with the same bytes as docker's. */
 export function writeManifest(config: Descriptor, layers: readonly Descriptor[]): Buffer {
   const described = ({ mediaType, size, digest }: Descriptor): object => ({ mediaType, size, digest });
   const manifest = {
@@ -112,7 +112,7 @@ export function writeManifest(config: Descriptor, layers: readonly Descriptor[])
   return Buffer.from(JSON.stringify(manifest, undefined, 3));
 }
 
-/** Artifacts of other kinds use the same manifests. */
+/** Other kinds of artifacts use the same manifests. */
 function checkTypes({ config, layers }: ImageManifest, configs: ReadonlySet<string>): void {
   if (!configs.has(config.mediaType ?? '')) {
     throw new RegistryError(`unsupported media type of the configuration: ${JSON.stringify(config.mediaType)}`);

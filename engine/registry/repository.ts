@@ -10,7 +10,7 @@ const TAGS_BYTES = 16 * 1024 * 1024;
 const TAG_PAGES = 1000;
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 
-/** A repository of a registry, to be read. */
+/** A repository of a registry, for reading. */
 export class Repository {
   readonly session: RegistrySession;
   /** Without the host: `library/busybox`. */
@@ -27,7 +27,7 @@ export class Repository {
     return this.session.address(`/v2/${this.path}/${rest}`);
   }
 
-  /** The digest that a tag has now; undefined if the registry does not tell. Costs no download. */
+  /** The present digest of a tag; undefined if the registry does not tell it. Costs no download. */
   async digestOf(tag: string, signal: AbortSignal): Promise<string | undefined> {
     const ask = { method: 'HEAD', headers: { accept: ACCEPTED }, scopes: this.scopes, signal } as const;
     try {
@@ -36,7 +36,7 @@ export class Repository {
       const digest = answer.headers['docker-content-digest'];
       return typeof digest === 'string' && DIGEST.test(digest) ? digest : undefined;
     } catch (error) {
-      // A refusal of HEAD has no body: the download has the reason.
+      // A refusal of HEAD has no body: the download reports the reason.
       if (error instanceof RegistryError && error.status >= 400 && error.status < 429 && !isOfToken(error))
         return undefined;
       throw error;
@@ -71,7 +71,7 @@ export class Repository {
     return Number(stated);
   }
 
-  /** An image's configuration to the byte. */
+  /** An image's configuration, byte for byte. */
   async config({ digest, size }: Descriptor, signal: AbortSignal): Promise<string> {
     if (size > CONFIG_BYTES) {
       throw new RegistryError(`the image configuration has ${size} bytes; the limit is ${CONFIG_BYTES}`);

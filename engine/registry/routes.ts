@@ -16,13 +16,13 @@ const LoginRequest = Type.Object({
   password: text('Its password'),
   auth: text('Both, with a colon between, in base64'),
   serveraddress: text('Host or URL of the registry; docker.io without'),
-  identitytoken: text('Takes the place of the password'),
+  identitytoken: text('Replaces the password'),
   registrytoken: text('Sent to the registry unchanged'),
 });
 
 const LoginAnswer = Type.Object({
   Status: Type.String(),
-  IdentityToken: Type.String({ description: 'May take the place of the password; empty if the registry has none' }),
+  IdentityToken: Type.String({ description: 'Replaces the password; empty if the registry issues none' }),
 });
 
 const SearchQuery = Type.Object({
@@ -91,7 +91,7 @@ function starsOf(text: string): number {
   throw new EngineError('invalid', `Invalid filter 'stars=${text}'`);
 }
 
-/** Only the words themselves: not `1`, and not both. */
+/** Only these words: not `1`, and not both. */
 function exactBoolean(filters: Filters, key: string): boolean | undefined {
   const values = [...(filters.get(key) ?? [])];
   if (values.length === 0) return undefined;

@@ -87,10 +87,7 @@ suite('search', { concurrency: false }, () => {
       return [status, body.message];
     };
 
-    assert.deepEqual(await refused({ term: 'garbage' }), [
-      500,
-      'the index answers with something else than results of a search',
-    ]);
+    assert.deepEqual(await refused({ term: 'garbage' }), [500, 'the answer of the index is not a list of results']);
     assert.deepEqual(await refused(found({ 'is-official': ['false', 'true'] })), [
       400,
       "Invalid filter 'is-official=[false true]'",

@@ -12,7 +12,7 @@ import { RegistryError, Unreachable } from './errors.ts';
 
 type Needs = { config: Config };
 
-/** What an index knows of a repository; all but the name may be missing. */
+/** A repository in the answer of an index; all but the name may be missing. */
 const Answer = Type.Object({
   results: Type.Union([
     Type.Null(),
@@ -100,7 +100,7 @@ async function ask(
 
 function hitsIn(body: Buffer): Hit[] {
   const json = parsed(body);
-  if (!answer.Check(json)) throw new RegistryError('the index answers with something else than results of a search');
+  if (!answer.Check(json)) throw new RegistryError('the answer of the index is not a list of results');
   return (json.results ?? []).map((result) => ({
     name: result.name,
     description: result.description ?? '',

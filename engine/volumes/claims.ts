@@ -4,7 +4,7 @@ import type { VolumeStore } from './store.ts';
 
 type Needs = { locks: KeyLock; volumes: VolumeStore; volumeClaims: VolumeClaims };
 
-/** Volumes that containers are being created with, whose records do not say so yet: such a volume is not removed. */
+/** The volumes of containers that are being created and have no record yet: such a volume is not removed. */
 export class VolumeClaims {
   readonly #usersByName = new Map<string, Set<string>>();
 
@@ -13,7 +13,7 @@ export class VolumeClaims {
     this.#usersByName.set(volume, users.add(containerId));
   }
 
-  /** The container's record names its volumes from now on, or there will be no container. */
+  /** To be called when the container's record names its volumes, or when its creation has failed. */
   release(containerId: string): void {
     for (const [volume, users] of this.#usersByName) {
       if (users.delete(containerId) && users.size === 0) this.#usersByName.delete(volume);
@@ -25,12 +25,14 @@ export class VolumeClaims {
   }
 }
 
-/** Holds what makes, claims or removes a volume of this name. It is held last: behind the lock of a container. */
+/**
+ * The lock of a volume's name, for its creation, claims and removal. It is taken last, after the lock of a container.
+ */
 export async function holdVolume({ locks }: Pick<Needs, 'locks'>, name: string): Promise<Disposable> {
   return await locks.hold(`volume ${name}`);
 }
 
-/** For a volume that another container has already. Throws `conflict` if it is removed meanwhile. */
+/** For a volume of another container. Throws `conflict` if it is removed meanwhile. */
 export async function claimVolume(engine: Needs, name: string, containerId: string): Promise<void> {
   using _lock = await holdVolume(engine, name);
   if (!engine.volumes.isKnown(name)) throw new EngineError('conflict', `volume ${name} was removed meanwhile`);

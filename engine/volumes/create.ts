@@ -24,14 +24,14 @@ type Wanted = {
   driver?: string;
   options?: VolumeOptions;
   labels?: Readonly<Record<string, string>>;
-  /** For one container, which has not been made yet. */
+  /** For one container, which does not exist yet. */
   anonymous?: boolean;
-  /** The id of a container that is being created with it: the volume is claimed for that. */
+  /** The id of the container that is being created with it, and claims it. */
   claimedBy?: string;
 };
 
 /**
- * Makes a volume, or returns the one that has the name already. Throws `invalid`, `notFound` (driver), and `conflict` if
+ * Creates a volume, or returns the existing one of this name. Throws `invalid`, `notFound` (driver), and `conflict` if
  * the volume of this name has a record that cannot be read.
  */
 export async function createVolume(engine: CreateVolumeNeeds, wanted: Wanted): Promise<Volume> {
@@ -60,7 +60,7 @@ async function make(engine: CreateVolumeNeeds, driver: VolumeDriver, name: strin
     if (!(error instanceof EngineError)) throw error;
     throw new EngineError(error.kind, `create ${name}: ${error.message}`, { cause: error });
   }
-  // A daemon that dies before the commit leaves a volume of the driver's: the next create of this name finds it.
+  // A daemon that dies before the commit leaves the driver's volume: the next create of this name finds it.
   engine.db.transaction(() => {
     engine.volumes.insert(volume);
     engine.events.emit('volume', 'create', name, { driver: driver.name });

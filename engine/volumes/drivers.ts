@@ -11,7 +11,7 @@ export class VolumeDrivers {
   readonly #plugins: Plugins | undefined;
   readonly #ofPlugins = new Map<string, VolumeDriver>();
 
-  /** Other names are those of plugins, where there are any. */
+  /** Other names are those of plugins. */
   constructor(first: VolumeDriver, plugins?: Plugins, ...more: readonly VolumeDriver[]) {
     this.#plugins = plugins;
     this.#byName = new Map([first, ...more].map((driver) => [driver.name, driver]));

@@ -10,7 +10,7 @@ type FailureLog = ConstructorParameters<typeof LocalVolumes>[1];
 type Needs = { config: Config; db: Database; log: FailureLog; plugins: Plugins };
 type VolumeParts = { volumes: VolumeStore; volumeDrivers: VolumeDrivers; volumeClaims: VolumeClaims };
 
-/** What this domain adds to the engine. The stack ends it. */
+/** The parts that this domain adds to the engine. The stack ends them. */
 export function volumeParts({ config, db, log, plugins }: Needs, undo: AsyncDisposableStack): VolumeParts {
   const local = undo.use(new LocalVolumes(config.dataRoot, log));
   return {

@@ -21,7 +21,7 @@ const Got = Type.Object({
 });
 const Capabilities = Type.Object({ Capabilities: Type.Object({ Scope: Type.Optional(Type.String()) }) });
 
-/** A list of volumes is not held up by a plugin that has gone, or does not answer. */
+/** A list of volumes does not wait longer for a plugin that is gone, or does not answer. */
 const SHORT = { patienceMs: 2000, timeoutMs: 2000 };
 
 /** Volumes that a plugin keeps: its protocol is that of docker's volume plugins. */
@@ -35,16 +35,16 @@ export class PluginVolumes implements VolumeDriver {
     this.name = name;
   }
 
-  /** As the plugin says; known from its first answer on. */
+  /** The plugin's answer; known after the first call. */
   get scope(): 'local' | 'global' {
     return this.#scope ?? 'local';
   }
 
   check(_name: string, _options: VolumeOptions): void {
-    // The plugin knows what it takes.
+    // The plugin checks its options itself.
   }
 
-  /** One that the plugin has already is taken as it is. */
+  /** An existing volume of the plugin is used as it is. */
   async create({ name, options = {} }: Volume): Promise<void> {
     const plugin = await this.#plugin();
     if (await isThere(plugin, name)) return;

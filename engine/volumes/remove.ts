@@ -6,10 +6,10 @@ import { holdVolume, type VolumeClaims } from './claims.ts';
 import type { VolumeDrivers } from './drivers.ts';
 import type { Volume, VolumeStore } from './store.ts';
 
-/** Which containers mount a volume: a function of the containers domain. */
+/** The containers that mount a volume: a function of the containers domain. */
 export type VolumeUsage = Readonly<{
   usersOf(volume: string): readonly string[];
-  /** Those of them that run, or did when the last daemon ended. */
+  /** Those of them that are running, or were when the last daemon ended. */
   runningUsersOf(volume: string): readonly string[];
   /** Whether a container's record cannot be decoded: then no volume is removed unless a client asks for it. */
   isIncomplete(): boolean;
@@ -34,7 +34,7 @@ export async function removeVolume(engine: RemoveVolumeNeeds, name: string): Pro
   await removeHeld(engine, volume);
 }
 
-/** Removes a volume that was made for one container alone, unless there is a container with it. */
+/** Removes a volume that was made for one container only, unless a container still has it. */
 export async function removeIfAnonymous(engine: RemoveVolumeNeeds, name: string): Promise<void> {
   using _lock = await holdVolume(engine, name);
   const volume = engine.volumes.get(name);
@@ -42,7 +42,7 @@ export async function removeIfAnonymous(engine: RemoveVolumeNeeds, name: string)
   await removeHeld(engine, volume);
 }
 
-/** While its driver waits, nobody comes to use it: for that they need the lock. */
+/** While its driver waits, nobody can begin to use it, because that needs the lock. */
 async function removeHeld({ db, events, volumes, volumeDrivers }: RemoveVolumeNeeds, volume: Volume): Promise<void> {
   const { name, driver } = volume;
   await volumeDrivers.find(driver).remove(volume, () =>

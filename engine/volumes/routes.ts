@@ -40,7 +40,7 @@ export const volumeRoutes =
         const volume = await createVolume(engine, { name: Name, driver: Driver, options: DriverOpts, labels: Labels });
         return await reply.code(201).send(await present(engine, volume));
       },
-      // A driver is no object of the API: the specification has no 404 here.
+      // A driver is not an object of the API, so the specification has no 404 here.
       config: { errors: { notFound: 500 } },
     });
 
@@ -62,7 +62,7 @@ export const volumeRoutes =
     });
   };
 
-/** In a list one driver that does not answer hides no other volume. */
+/** A driver that does not answer does not hide the volumes of others from a list. */
 async function presentOrWarn(engine: Engine, volume: Volume, warnings: string[]): Promise<VolumeWire> {
   try {
     return await present(engine, volume);

@@ -15,8 +15,7 @@ const Volume = Type.Object({
   /** Of the driver, as the client gave them. */
   options: Type.Optional(Type.Record(Type.String(), Type.String())),
   /**
-   * Made for one container without a name of the user's, and not left behind by its removal: without a container it is
-   * what a creation that was cut off has left.
+   * Anonymous, and still of its first container: without that container it is left over from an interrupted creation.
    */
   anonymous: Type.Boolean(),
 });
@@ -42,7 +41,7 @@ const migrations = [
    DROP TABLE old_volumes;`,
 ];
 
-/** Version 2: volumes name their driver. Until then there was one. */
+/** Version 2: volumes name their driver. Before, there was only one. */
 const withDriver: Upgrade = (old) => ({ ...old, driver: 'local' });
 
 /** The volumes' records, all of them in memory; their drivers have their files. */
@@ -74,17 +73,17 @@ export class VolumeStore {
     return this.#table.all();
   }
 
-  /** Whether there is a volume with this name, also one whose record cannot be read. */
+  /** Whether a volume has this name, also one whose record cannot be read. */
   isKnown(name: string): boolean {
     return this.#table.has(name) || this.#table.idsSetAside().includes(name);
   }
 
-  /** Throws `conflict` where one has the name whose record cannot be read. */
+  /** Throws `conflict` if a record that cannot be read has this name. */
   insert(volume: Volume): void {
     this.#table.insert(volume);
   }
 
-  /** Its container goes and the volume stays. */
+  /** Its container is removed, and the volume stays. */
   keep(name: string): void {
     if (this.get(name)?.anonymous !== true) return;
     this.#table.change(name, (volume) => ({ ...volume, anonymous: false }));

@@ -6,7 +6,7 @@ const UNCONFINED = 'unconfined';
 
 let supported: boolean | undefined;
 
-/** Looked at once: a kernel does not change. */
+/** Read once: a kernel does not change. */
 export function confinesByAppArmor(): boolean {
   supported ??= hasAppArmor();
   return supported;
@@ -18,14 +18,14 @@ export function appArmorProfile({ wanted, privileged }: { wanted: string; privil
   return wanted || (privileged ? UNCONFINED : DEFAULT_PROFILE);
 }
 
-/** At the daemon's start, in the place of that of an older daemon. */
+/** At the daemon's start: replaces the profile of an older daemon. */
 export async function loadUsualProfile(): Promise<void> {
   if (confinesByAppArmor()) await loadProfile(profileText());
 }
 
 /**
  * Loads the usual profile if it is not there: an update of the system may have taken it away. Throws `invalid` for
- * another one that is not there; what joins several profiles, or names a namespace, is left to the kernel.
+ * another one that is not loaded; a stack of profiles, or one in a namespace, is left to the kernel.
  */
 export async function ensureProfile(name: string): Promise<void> {
   if (name === '' || name === UNCONFINED || /[:&]/.test(name) || isProfileLoaded(name)) return;
@@ -34,9 +34,9 @@ export async function ensureProfile(name: string): Promise<void> {
 }
 
 /**
- * What a container may not do although it has the capability: mount, and write to the kernel's settings in /proc and
- * /sys. It means what `docker-default` of dockerd 20.10 means. A deny rule counts whatever is allowed, and has no
- * exceptions; that is why what stays open is spelled letter by letter: cgroups, and folders whose names are numbers.
+ * Denies a container what its capabilities would allow: mounts, and writes to the kernel's settings in /proc and /sys.
+ * The meaning is that of `docker-default` of dockerd 20.10. A deny rule overrides all that is allowed, and has no
+ * exceptions. So the paths that stay open, cgroups and folders named by numbers, are excluded letter by letter.
  */
 function profileText(): string {
   return `

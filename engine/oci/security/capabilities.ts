@@ -1,7 +1,7 @@
 import { CAPABILITY_NAMES } from '../../host/privileges.ts';
 import { EngineError } from '../../lib/errors.ts';
 
-/** What a container may do unless it asks for more or less: dockerd's fourteen. */
+/** The default capabilities of a container: dockerd's fourteen. */
 const DEFAULTS = [
   'CAP_CHOWN',
   'CAP_DAC_OVERRIDE',

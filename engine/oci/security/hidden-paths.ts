@@ -1,17 +1,17 @@
 import type { SpecDescription } from '../description.ts';
 
-/** What a container does not see of the kernel's own files. */
+/** The kernel's files that a container does not see. */
 export const DEFAULT_MASKED: readonly string[] = [
   ...['/proc/asound', '/proc/acpi', '/proc/kcore', '/proc/keys', '/proc/latency_stats', '/proc/timer_list'],
   ...['/proc/timer_stats', '/proc/sched_debug', '/proc/scsi', '/sys/firmware'],
 ];
 
-/** What it sees and cannot change. */
+/** Those that it sees and cannot change. */
 export const DEFAULT_READ_ONLY: readonly string[] = [
   ...['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger'],
 ];
 
-/** The defaults where nothing else is recorded: a container of an older version must not see more. */
+/** The defaults also for records without a list: a container of an older version must not see more. */
 export function hiddenPaths({ maskedPaths, readonlyPaths, privileged }: SpecDescription): {
   maskedPaths: readonly string[];
   readonlyPaths: readonly string[];

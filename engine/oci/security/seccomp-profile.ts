@@ -5,7 +5,7 @@
 
 const words = (text: string): readonly string[] => text.trim().split(/\s+/);
 
-/** Whatever the capabilities are. */
+/** With any capabilities. */
 export const ALWAYS = words(`
   _llseek _newselect accept accept4 access adjtimex alarm arch_prctl bind brk capget capset chdir chmod chown
   chown32 clock_adjtime clock_adjtime64 clock_getres clock_getres_time64 clock_gettime clock_gettime64

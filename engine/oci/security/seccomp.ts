@@ -60,8 +60,8 @@ export function customSeccomp(json: string, capabilities: readonly string[]): Se
 }
 
 /**
- * Annotations that hand the compiled filter to crun, which then takes it as it is: it would need 8 ms for each start and
- * each exec to compile it again. Other runtimes pass over them.
+ * Annotations that hand the compiled filter to crun, which then takes it as it is: it would need 8 ms for each start
+ * and each exec to compile it again. Other runtimes ignore them.
  */
 export function compiledSeccomp(filter: SeccompFilter): Record<string, string> {
   if (!compiled.has(filter)) compiled.set(filter, compileSeccomp(filter));
@@ -74,7 +74,7 @@ const allow = (names: readonly string[], args?: SeccompArgument[]): Rule => ({
   action: 'SCMP_ACT_ALLOW',
   ...(args !== undefined && { args }),
 });
-/** What is not named is refused with EPERM; what is newer than all that is named, as if the kernel did not have it. */
+/** Calls that are not listed are refused with EPERM; calls newer than all listed ones with ENOSYS. */
 function dockerdsProfile(capabilities: readonly string[], keepsProject: boolean): Profile {
   const granted = Object.entries(WITH_CAPABILITY).filter(([capability]) => capabilities.includes(capability));
   const allowed = new Set([...ALWAYS, ...granted.flatMap(([, names]) => names)]);
@@ -91,7 +91,7 @@ function dockerdsProfile(capabilities: readonly string[], keepsProject: boolean)
   };
 }
 
-/** A request is 32 bits of a 64-bit argument: it is another one when any of these bits differs. */
+/** A request is the low 32 bits of a 64-bit argument: it differs if any of these bits does. */
 function ioctlBut(request: number): Rule[] {
   return Array.from({ length: 32 }, (_, bit) => {
     const mask = 2 ** bit;
@@ -100,7 +100,7 @@ function ioctlBut(request: number): Rule[] {
   });
 }
 
-/** clone3 has its flags in memory, where no filter can look: the C library takes clone then. */
+/** clone3 has its flags in memory, where no filter can read them: the C library falls back to clone. */
 function cloneWithoutNamespaces(): Rule[] {
   return [
     allow(['clone'], [{ index: 0, value: NAMESPACE_FLAGS, valueTwo: 0, op: 'SCMP_CMP_MASKED_EQ' }]),

@@ -20,12 +20,12 @@ const TokenAnswer = lazyCheck(
 
 const TOKEN_BYTES = 1024 * 1024;
 const CLIENT_ID = 'docker';
-/** Token servers count on at least this, whatever they write. */
+/** The least lifetime of a token, whatever the server states. */
 const SHORTEST_SECONDS = 60;
 
 type Token = { value: string; endsAt: number };
 
-/** Proves to a registry who we are, in the way that it asks for: with a name and a password, or with a token for a scope. */
+/** Authenticates to a registry in the way that it asks for: with a name and a password, or with a token for a scope. */
 export class Authorizer {
   readonly #transport: Transport;
   readonly #credentials: Credentials;
@@ -33,7 +33,7 @@ export class Authorizer {
   readonly #isSecure: boolean;
   readonly #tokens = new Map<string, Token>();
   #challenges: readonly Challenge[] = [];
-  /** Whether the token server is asked for a token that takes the place of the password, as a login does. */
+  /** Whether the token server is asked for a token to replace the password, as by a login. */
   wantsIdentity = false;
   identityToken = '';
 
@@ -44,7 +44,7 @@ export class Authorizer {
     this.#isSecure = isSecure;
   }
 
-  /** What the registry asks for; tokens so far do not count any longer. */
+  /** Takes the registry's challenges; earlier tokens are dropped. */
   challenged(challenges: readonly Challenge[]): void {
     if (challenges.length === 0) return;
     this.#challenges = challenges;
@@ -73,7 +73,7 @@ export class Authorizer {
     if (value === undefined) throw new RegistryError('authorization server did not include a token in the response');
     if (answer.refresh_token !== undefined) this.identityToken = answer.refresh_token;
     const seconds = Math.max(answer.expires_in ?? 0, SHORTEST_SECONDS);
-    this.#tokens.set(key, { value, endsAt: now + seconds * 900 }); // a while before its end
+    this.#tokens.set(key, { value, endsAt: now + seconds * 900 }); // renewed before its end
     return value;
   }
 

@@ -15,19 +15,19 @@ const AuthConfig = Type.Object({
 type AuthConfig = Static<typeof AuthConfig>;
 const checked = lazyCheck(AuthConfig);
 
-/** What a client sends to be let into a registry. It stays in memory for one request and is never logged. */
+/** A client's credentials for a registry. They stay in memory for one request and are never logged. */
 export type Credentials = Readonly<{
   username: string;
   password: string;
-  /** Takes the place of a password at the token server. */
+  /** Replaces the password at the token server. */
   identityToken: string;
-  /** Sent to the registry as it is. */
+  /** Sent to the registry unchanged. */
   registryToken: string;
 }>;
 
 export const ANONYMOUS: Credentials = { username: '', password: '', identityToken: '', registryToken: '' };
 
-/** The header `X-Registry-Auth`: base64 of JSON in either alphabet. What cannot be read counts as none, as in dockerd. */
+/** The header `X-Registry-Auth`: base64 of JSON in either alphabet. An unreadable one counts as none, as in dockerd. */
 export function parseRegistryAuth(header: string | readonly string[] | undefined): Credentials {
   const encoded = [header].flat()[0] ?? '';
   try {

@@ -9,7 +9,7 @@ import type { Credentials } from './credentials.ts';
 
 type Needs = { config: Config; clock: Clock };
 
-/** Checks credentials at a registry; the token that takes the place of the password, if the registry gives one. */
+/** Checks credentials at a registry; returns the token that replaces the password, if the registry issues one. */
 export async function login(
   engine: Needs,
   address: string,

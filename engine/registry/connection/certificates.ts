@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { EngineError, hasCode } from '../../lib/errors.ts';
 
-/** What a connection to one registry trusts and shows. */
+/** The authorities and client certificates of connections to one registry. */
 export type Certificates = Readonly<{ ca?: string[]; cert?: string; key?: string }>;
 
 /**
@@ -33,7 +33,7 @@ function namesIn(place: string): string[] {
   try {
     return readdirSync(place).toSorted();
   } catch (error) {
-    // A name that is too long for a folder has none.
+    // A name that is too long for a folder has no certificates.
     if (['ENOENT', 'ENOTDIR', 'ENAMETOOLONG'].some((code) => hasCode(error, code))) return [];
     throw error;
   }

@@ -18,7 +18,7 @@ export const DEFAULT_REGISTRY = 'docker.io';
 const DEFAULT_ADDRESS = 'https://registry-1.docker.io/';
 const LOOPBACK = '127.0.0.0/8';
 
-/** Where the registry of a name is to be found, in the order of the attempts: mirrors, https, and http if allowed. */
+/** The addresses of a registry in the order of the attempts: mirrors, https, and http if allowed. */
 export async function endpointsOf(host: string, settings: Settings, useMirrors: boolean): Promise<Endpoint[]> {
   if (host === DEFAULT_REGISTRY) {
     const mirrors = useMirrors ? settings.registryMirrors.map(parseMirror) : [];
@@ -58,7 +58,7 @@ export function checkInsecure(text: string): void {
   }
 }
 
-/** Known by its name, or because one of its addresses lies in a range. */
+/** By its name, or by one of its addresses in a range. */
 async function isInsecure(host: string, { insecureRegistries }: Settings): Promise<boolean> {
   if (insecureRegistries.includes(host)) return true;
   const name = parseAddress(`https://${host}/`).hostname.replaceAll(/[[\]]/g, '');
@@ -72,7 +72,7 @@ async function isInsecure(host: string, { insecureRegistries }: Settings): Promi
   return addresses.some(({ address, family }) => ranges.check(address, family === 6 ? 'ipv6' : 'ipv4'));
 }
 
-/** A name without addresses is as good as a secure one: the connection then says what is wrong. */
+/** A name without addresses counts as secure: the connection then fails with the reason. */
 async function addressesOf(name: string): Promise<{ address: string; family: number }[]> {
   try {
     return await lookup(name, { all: true });

@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 
 export const ATTEMPTS = 5;
 const FIRST_MS = 1000;
-/** Who is to come back later than this is told so instead. */
+/** The longest wait that a registry may ask for; a longer one is an error. */
 export const LONGEST_WAIT_MS = 60_000;
 
 const TRANSIENT: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504]);
@@ -12,7 +12,7 @@ export function isTransient(status: number): boolean {
   return TRANSIENT.has(status);
 }
 
-/** How long to wait before attempt number `attempt` + 1: what the registry asks for, else doubling, with some chance. */
+/** How long to wait before attempt number `attempt` + 1: as the registry asks, else doubling, with jitter. */
 export function delayOf(attempt: number, retryAfter: string | undefined, now: Temporal.Instant): number {
   const asked = parseRetryAfter(retryAfter, now);
   if (asked !== undefined) return asked;

@@ -17,13 +17,13 @@ export type Ask = Omit<Sent, 'headers' | 'signal'> & {
   /** Such as `repository:a/b:pull`. */
   scopes: readonly string[];
   signal: AbortSignal;
-  /** Told before a wait. */
+  /** Called before a wait. */
   onRetry?: (seconds: number) => void;
 };
 
 const ERROR_BYTES = 64 * 1024;
 
-/** Conversations with one address of a registry: whoever holds one keeps its connections open. */
+/** A session with one address of a registry: its connections stay open until its last holder disposes it. */
 export class RegistrySession implements Disposable {
   readonly endpoint: Endpoint;
   readonly authorizer: Authorizer;
@@ -38,7 +38,7 @@ export class RegistrySession implements Disposable {
     this.#clock = clock;
   }
 
-  /** Opens a session and asks the registry how it wants to be spoken to. Mirrors get no credentials. */
+  /** Opens a session and asks the registry for its way of authentication. Mirrors get no credentials. */
   static async open(
     engine: Needs,
     endpoint: Endpoint,
@@ -77,8 +77,8 @@ export class RegistrySession implements Disposable {
   }
 
   /**
-   * Sends a request with what authorizes it, again after failures that may pass; one whose body is a stream only once.
-   * Throws for a status of 400 or more.
+   * Sends a request with its authorization, and repeats it after temporary failures; a request with a stream as its
+   * body is sent only once. Throws for a status of 400 or more.
    */
   async ask(url: URL, ask: Ask): Promise<Answer> {
     const canRepeat = ask.body === undefined || Buffer.isBuffer(ask.body);
@@ -116,7 +116,7 @@ export class RegistrySession implements Disposable {
     return { error, retryAfter: error.retryAfter };
   }
 
-  /** A challenge in the answer is met once: a token may have ended, or be wanted for this path only. */
+  /** A challenge in the answer is met once: a token may have expired, or be needed for this path only. */
   async #authorized(url: URL, { scopes, headers = {}, ...sent }: Ask): Promise<Answer> {
     const isOurs = url.origin === this.endpoint.url.origin;
     const send = async (): Promise<Answer> => {
@@ -131,7 +131,7 @@ export class RegistrySession implements Disposable {
     const isBasic = challenges.every(({ scheme }) => scheme === 'basic');
     const hadCredentials = isBasic && this.#isBasic;
     this.#learn(challenges);
-    if (hadCredentials) return answer; // they are wrong
+    if (hadCredentials) return answer; // the credentials are wrong
     await answer.body.dump();
     return await send();
   }
@@ -178,8 +178,8 @@ export class RegistrySession implements Disposable {
 }
 
 /**
- * Runs `work` with the first address of a registry that answers. A mirror that fails in any way gives way to the next
- * address; the registry itself has the last word as soon as it answers.
+ * Runs `work` with the first address of a registry that answers. After any failure of a mirror the next address is
+ * tried; the answer of the registry itself is final.
  */
 export async function withRegistry<T>(
   engine: Needs,

@@ -38,8 +38,8 @@ export class Transport implements Disposable {
   }
 
   /**
-   * Sends a request and follows where it is redirected; what authorizes it goes to no other origin. Throws `Unreachable`
-   * when there is no answer. Nothing secret is in its message: of the address only scheme, host and path.
+   * Sends a request and follows redirections; its authorization goes to no other origin. Throws `Unreachable` when
+   * there is no answer. Its message has no secrets: of the address only scheme, host and path.
    */
   async send(first: URL, sent: Sent): Promise<Answer> {
     let url = first;
@@ -82,7 +82,7 @@ export class Transport implements Disposable {
   }
 
   #dispatcher(url: URL): Undici.Dispatcher {
-    // What is set for the registry does not hold for hosts that it redirects to.
+    // The registry's certificates and exceptions do not apply to hosts that it redirects to.
     const isRegistry = url.host === this.#host;
     const isDirect = isLoopback(url.hostname) || !PROXY_SETTINGS.some((name) => process.env[name]);
     const key = `${isRegistry} ${isDirect}`;

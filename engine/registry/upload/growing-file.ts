@@ -6,7 +6,7 @@ const READ_BYTES = 128 * 1024;
 
 type Whole = { digest: string; size: number };
 
-/** A file that is read while it is still being written; one that is given as whole is whole from the start. */
+/** A file that is read while it is still being written. It may be complete from the start. */
 export class GrowingFile {
   readonly #path: string;
   readonly #whole = Promise.withResolvers<Whole>();
@@ -17,21 +17,21 @@ export class GrowingFile {
 
   constructor(path: string, whole?: Whole) {
     this.#path = path;
-    this.#whole.promise.catch(() => undefined); // its readers hear of it
+    this.#whole.promise.catch(() => undefined); // its readers get the error
     if (whole !== undefined) this.end(whole);
   }
 
-  /** Settles when all of it is there. */
+  /** Settles when it is complete. */
   get whole(): Promise<Whole> {
     return this.#whole.promise;
   }
 
-  /** Why it will never be whole. */
+  /** The reason why it will never be complete. */
   get failure(): { error: unknown } | undefined {
     return this.#failure;
   }
 
-  /** So many bytes are there now. */
+  /** The number of bytes written so far. */
   grow(bytes: number): void {
     this.#bytes = Math.max(this.#bytes, bytes);
     this.#tell();
@@ -56,7 +56,7 @@ export class GrowingFile {
     let at = start;
     const passing = new PassingBytes();
     for (; await this.#more(at); onProgress(at)) {
-      // New memory for each: who takes a piece may hold it.
+      // New memory for each piece: the consumer may keep it.
       const memory = Buffer.allocUnsafeSlow(Math.min(READ_BYTES, this.#bytes - at));
       const { bytesRead } = await file.read(memory, 0, memory.length, at);
       if (bytesRead === 0) throw new Error(`${this.#path} is shorter than it was`);
@@ -66,7 +66,7 @@ export class GrowingFile {
     }
   }
 
-  /** Waits for bytes behind `at`; false when there will be none. */
+  /** Waits for bytes behind `at`; false at the end. */
   async #more(at: number): Promise<boolean> {
     while (this.#bytes <= at && !this.#isWhole && this.#failure === undefined) {
       await new Promise<void>((resolve) => this.#wake.push(resolve));

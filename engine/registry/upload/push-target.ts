@@ -13,10 +13,10 @@ export type Upload = {
   onRetry: (seconds: number) => void;
 };
 
-/** Where an upload goes on, and how many bytes are there. */
+/** The address at which an upload continues, and the number of bytes received. */
 type Place = { url: URL; at: number };
 
-/** A repository of a registry, to be written. */
+/** A repository of a registry, for writing. */
 export class PushTarget {
   readonly #session: RegistrySession;
   /** Without the host: `library/busybox`. */
@@ -29,7 +29,7 @@ export class PushTarget {
     this.#scope = `repository:${path}:pull,push`;
   }
 
-  /** The size of a blob, if it is there. */
+  /** The size of a blob; undefined for a missing one. */
   async sizeOf(digest: string, signal: AbortSignal): Promise<number | undefined> {
     try {
       const answer = await this.#ask('HEAD', this.#address(`blobs/${digest}`), { signal });
@@ -40,7 +40,7 @@ export class PushTarget {
     }
   }
 
-  /** Has the registry take a blob over from another repository of its own; false if it does not. */
+  /** Asks the registry to mount a blob from another of its repositories; false if it does not. */
   async mount(digest: string, from: string, signal: AbortSignal): Promise<boolean> {
     const url = this.#address('blobs/uploads/');
     url.searchParams.set('mount', digest);
@@ -51,15 +51,15 @@ export class PushTarget {
       await this.#giveUp(answer, url, signal);
       return false;
     } catch (error) {
-      // It may not be read there, or mounts are not known: the upload has the last word.
+      // The blob may not be readable there, or mounts are not supported: the upload then decides.
       if (error instanceof RegistryError && error.status >= 400 && error.status < 500) return false;
       throw error;
     }
   }
 
   /**
-   * Sends a file while it grows. After a cut it goes on where the registry has got to, or from its beginning where the
-   * registry does not tell; only attempts that brought nothing count as failed.
+   * Sends a file while it grows. A broken upload continues where the registry has got to, or from the beginning if the
+   * registry does not tell; only attempts without any progress count as failed.
    */
   async upload(file: GrowingFile, upload: Upload): Promise<void> {
     let place: Place | undefined;
@@ -109,7 +109,7 @@ export class PushTarget {
     await this.#ask('PUT', last, { signal, body: Buffer.alloc(0) });
   }
 
-  /** How far an upload has got; undefined if the registry does not tell, or has forgotten it. */
+  /** The progress of an upload; undefined if the registry does not tell, or has dropped it. */
   async #reached({ url }: Place, signal: AbortSignal): Promise<Place | undefined> {
     try {
       const answer = await this.#ask('GET', url, { signal });
@@ -126,12 +126,12 @@ export class PushTarget {
     return await this.#ask('POST', this.#address('blobs/uploads/'), { signal, body: Buffer.alloc(0) });
   }
 
-  /** An upload that the registry has begun in place of a mount. */
+  /** The upload that the registry has begun instead of a mount. */
   async #giveUp(answer: Answer, url: URL, signal: AbortSignal): Promise<void> {
     try {
       await this.#ask('DELETE', this.#next(answer, url), { signal });
     } catch (error) {
-      if (!(error instanceof RegistryError)) throw error; // the registry forgets it by itself
+      if (!(error instanceof RegistryError)) throw error; // the registry drops it by itself
     }
   }
 
@@ -164,16 +164,16 @@ export class PushTarget {
   }
 }
 
-/** What a registry wants to know of bytes that go on where others have ended. */
+/** The headers of bytes that continue an upload. */
 async function rest(file: GrowingFile, at: number): Promise<Record<string, string>> {
   const { size } = await file.whole;
   return { 'content-range': `${at}-${size - 1}`, 'content-length': String(size - at) };
 }
 
-/** Not what the registry refuses for good, nor its token server. */
+/** Not after a final refusal of the registry or its token server. */
 function mayPass(error: unknown): boolean {
   if (!(error instanceof RegistryError)) return true;
   if (error.code.startsWith('TOKEN_')) return false;
-  // A token may have ended in the middle.
+  // A token may have expired in the middle.
   return error instanceof Unreachable || error.status === 401 || isTransient(error.status);
 }

@@ -1,4 +1,4 @@
-/* oxlint-disable require-await -- a driver may wait; this one does only for what it mounts */
+/* oxlint-disable require-await -- drivers may wait; this one waits only for mounts */
 import { readdirSync, rmdirSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -12,14 +12,14 @@ import { checkOptions, mountRequest } from './options.ts';
 
 type FailureLog = { warn(details: object, message: string): void; error(details: object, message: string): void };
 
-/** Bytes of a name in a folder, by the kernel. */
+/** The kernel's limit for a name in a folder. */
 const LONGEST_NAME = 255;
 const NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]+$/;
 
 /** No volume has such a name. */
 const TRASH = '.trash';
 
-/** How earlier versions named the folders of volumes that were on their way out. */
+/** The names of folders of volumes that an earlier version was removing. */
 const OLD_TRASH = '.trash-';
 
 /**
@@ -38,7 +38,7 @@ export class LocalVolumes implements VolumeDriver, AsyncDisposable {
     this.#directory = join(dataRoot, 'volumes');
     this.#log = log;
     this.#trash = new Trash(join(this.#directory, TRASH), (error, path) =>
-      log.warn({ err: error, path }, 'a removed volume is still there; the next start tries again'),
+      log.warn({ err: error, path }, 'the files of a removed volume are still there; the next start tries again'),
     );
     this.#mounts = new LocalMounts(this.#directory);
   }
@@ -48,12 +48,12 @@ export class LocalVolumes implements VolumeDriver, AsyncDisposable {
       name !== '' && !NAME.test(name),
       `"${name}" includes invalid characters for a local volume name, only "[a-zA-Z0-9][a-zA-Z0-9_.-]" are allowed. If you intended to pass a host directory, use absolute path`,
     );
-    refuseIf(name.length > LONGEST_NAME, `a volume name of ${name.length} bytes: ${LONGEST_NAME} is the most`);
+    refuseIf(name.length > LONGEST_NAME, `a volume name of ${name.length} bytes: ${LONGEST_NAME} is the limit`);
     checkOptions(options);
   }
 
   async create({ name }: Volume): Promise<void> {
-    makeFolders(this.#folderOf(name), 0o755); // as containers see it, whatever user they run as
+    makeFolders(this.#folderOf(name), 0o755); // containers of any user may enter it
   }
 
   async remove({ name, options }: Volume, forget: () => void): Promise<void> {
@@ -80,8 +80,8 @@ export class LocalVolumes implements VolumeDriver, AsyncDisposable {
   }
 
   /**
-   * Finishes removals, gives every record its folder, and unmounts what nobody has any more. A folder without a record
-   * that has files in it stays: it may be all that is left of somebody's data.
+   * Finishes removals, makes missing folders, and unmounts volumes without users. A folder with files but without a
+   * record stays: it may be the last copy of somebody's data.
    */
   async reconcile(volumes: readonly Volume[], isKnown: (name: string) => boolean, usersOf: UsersOf): Promise<void> {
     for (const name of readdirSync(this.#directory)) {
@@ -114,7 +114,7 @@ export class LocalVolumes implements VolumeDriver, AsyncDisposable {
   }
 }
 
-/** A create that was cut off has made the folders alone. */
+/** An interrupted create leaves empty folders. */
 function removeIfEmpty(folder: string): void {
   for (const path of [join(folder, '_data'), folder]) {
     try {

@@ -9,10 +9,10 @@ import { KeyLock } from '../../lib/key-lock.ts';
 import { withAddress } from './options.ts';
 
 /**
- * What is mounted for volumes with options: one mount for all containers with the volume, from the first to the last.
+ * The mounts of volumes with options: one mount for all containers with the volume, from the first to the last.
  *
- * The mounts outlive the daemon, as the containers do. Each shim has a copy of all that was mounted at its start, so the
- * folder of the volumes is a shared mount: what is unmounted here is unmounted in all of them.
+ * The mounts outlive the daemon, as the containers do. Each shim has a copy of all mounts at its start, so the folder
+ * of the volumes is a shared mount: unmounting here unmounts it in all shims.
  */
 export class LocalMounts {
   readonly #usersByPath = new Map<string, Set<string>>();
@@ -44,14 +44,14 @@ export class LocalMounts {
     this.#usersByPath.delete(path);
   }
 
-  /** At the daemon's start: who has it from the last one. Without a user it is unmounted. */
+  /** At the daemon's start, with the users from before it. Without a user it is unmounted. */
   async adopt(name: string, users: readonly string[]): Promise<void> {
     const path = this.#pathOf(name);
     if (users.length > 0 && isMounted(path)) this.#usersByPath.set(path, new Set(users));
     else await unmountAll(path);
   }
 
-  /** Before its folder is removed: what is mounted there is somebody's, and is not removed with it. */
+  /** To be called before its folder is removed: a mount there belongs to somebody, and is not removed with it. */
   async drop(name: string): Promise<void> {
     const path = this.#pathOf(name);
     using _lock = await this.#locks.hold(path);
@@ -85,7 +85,10 @@ export class LocalMounts {
   }
 }
 
-/** Several, where somebody else has mounted on top. A process that looks at it keeps it busy: then it goes when that is done. */
+/**
+ * Several if another program has mounted on top. A process that uses the mount keeps it busy: it then goes at the end
+ * of that use.
+ */
 async function unmountAll(path: string): Promise<void> {
   while (isMounted(path)) {
     try {
@@ -97,7 +100,7 @@ async function unmountAll(path: string): Promise<void> {
   }
 }
 
-/** By the kernel's table alone: to look at the folder could wait for a server. */
+/** Asks only the kernel's table: a look at the folder could wait for a server. */
 function isMounted(path: string): boolean {
   return mountTable().some((mount) => mount.path === path);
 }

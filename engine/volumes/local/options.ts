@@ -6,7 +6,7 @@ import { refuseIf } from '../../lib/errors.ts';
 import type { VolumeOptions } from '../driver.ts';
 
 const KNOWN = ['type', 'device', 'o', 'size'];
-/** An option that means nothing without others. */
+/** An option that needs others. */
 const NEEDED: readonly (readonly [option: string, others: readonly string[]])[] = [
   ['device', ['type']],
   ['type', ['device']],
@@ -35,7 +35,7 @@ function sizeOf({ size }: VolumeOptions): number {
   return Math.trunc(Number(digits) * 1024 ** ' kmgtp'.indexOf(unit.toLowerCase() || ' '));
 }
 
-/** What is mounted for a volume with these options; undefined where it is a folder. */
+/** The mount of a volume with these options; undefined for a plain folder. */
 export function mountRequest({ type = '', device = '', o = '' }: VolumeOptions): MountRequest | undefined {
   return type === '' && device === '' ? undefined : { type, device, options: o };
 }
