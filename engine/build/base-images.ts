@@ -11,14 +11,14 @@ import type { BuildOutput } from './output.ts';
 type Needs = Engine & { config: Config; events: Events; images: ImageStore };
 
 type How = Readonly<{
-  /** Even if it is there. */
+  /** Even if it exists here. */
   pulls: boolean;
   credentials: ReadonlyMap<string, Credentials>;
   output: BuildOutput;
   signal: AbortSignal;
 }>;
 
-/** The image of a FROM or of a `--from`: pulled when it is not there. */
+/** The image of a FROM or of a `--from`: pulled if it is missing. */
 export async function baseImage(engine: Needs, name: string, how: How): Promise<Image> {
   const { pulls, credentials, output, signal } = how;
   if (!pulls) {

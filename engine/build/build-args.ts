@@ -5,10 +5,10 @@ const PREDEFINED: readonly string[] = [
 ];
 
 type Values = Map<string, string | undefined>;
-/** Of the client; null: the name alone. */
+/** The client's; null: a name without a value. */
 export type GivenArgs = Readonly<Record<string, string | null>>;
 
-/** The build arguments that one stage can see. Those in front of the first FROM give values, but are seen only by name. */
+/** The build arguments of one stage. Those in front of the first FROM count only where the stage names them. */
 export class BuildArgs {
   readonly #given: GivenArgs;
   readonly #global: Values;
@@ -29,7 +29,7 @@ export class BuildArgs {
     this.#own.set(name, value);
   }
 
-  /** What is not a variable of the image already: `NAME=value`. */
+  /** Those that are not variables of the image, as `NAME=value`. */
   visible(environment: readonly string[]): string[] {
     const taken = new Set(environment.map((entry) => entry.split('=', 1)[0]));
     return this.#entries(this.#own).filter((entry) => !taken.has(entry.split('=', 1)[0]));
@@ -59,7 +59,7 @@ export class BuildArgs {
   }
 }
 
-/** The names that no ARG has asked for, in order. */
+/** The names without an ARG, in order. */
 export function unusedArgs(given: GivenArgs, asked: ReadonlySet<string>): string[] {
   return Object.keys(given).filter((name) => !asked.has(name) && !PREDEFINED.includes(name));
 }

@@ -12,7 +12,7 @@ import type { BuildOptions } from './options.ts';
 
 type Request = Readonly<{
   options: BuildOptions;
-  /** The context, unless it is somewhere else. */
+  /** The context, unless it is remote. */
   body: AsyncIterable<Uint8Array>;
   report: Report;
   signal: AbortSignal;
@@ -20,8 +20,8 @@ type Request = Readonly<{
 }>;
 
 /**
- * Builds an image. Everything that can be refused is, before the first step. It ends with its client, and leaves the images
- * of finished steps, which later builds find. Specification, endpoint 30.
+ * Builds an image. All checks come before the first step. It ends with its client, and leaves the images of finished
+ * steps for later builds. Specification, endpoint 30.
  */
 export async function buildFromRequest(engine: Engine, request: Request): Promise<Image> {
   const { options, body, report, signal, wantsAux } = request;

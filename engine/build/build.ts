@@ -20,7 +20,7 @@ type Request = Readonly<{
   options: BuildOptions;
   plan: Plan;
   context: BuildContext | undefined;
-  /** For files that go with the build. */
+  /** For temporary files of the build. */
   folder: string;
   report: Report;
   signal: AbortSignal;
@@ -38,7 +38,7 @@ export class Build {
   readonly args: BuildArgs;
   /** Aborted when the client has left, or when a stage has failed. */
   readonly signal: AbortSignal;
-  /** Of the whole file. */
+  /** The number of steps of the whole file. */
   readonly steps: number;
   readonly #failed = new AbortController();
   readonly #output: BuildOutput;
@@ -82,7 +82,7 @@ export class Build {
       return image;
     } catch (error) {
       this.#failed.abort(error);
-      await Promise.allSettled(this.#running.values()); // nothing of it goes on behind the answer
+      await Promise.allSettled(this.#running.values()); // no work goes on after the answer
       throw error;
     }
   }
@@ -125,7 +125,7 @@ export class Build {
     }
   }
 
-  /** Begins with a stage, and with those that it will need, unless that has been done. */
+  /** Begins a stage, and those that it will need, unless they have begun. */
   #stage(index: number): Promise<StageState> {
     const known = this.#running.get(index);
     if (known !== undefined) return known;
@@ -147,7 +147,7 @@ export class Build {
     }
   }
 
-  /** The stages in front of it that its lines name. */
+  /** The earlier stages that its lines name. */
   #neededBy(index: number): number[] {
     const { from, steps } = this.#stages[index]!;
     const variables = variablesOf(this.args.globals());
@@ -162,7 +162,7 @@ export class Build {
     });
   }
 
-  /** Outputs wait for those of the stages before them, but not for what is never built. */
+  /** Outputs wait for those of earlier stages, but not for stages that are never built. */
   #skipUnneeded(last: number): void {
     const needed = new Set([last]);
     for (const index of needed) for (const each of this.#neededBy(index)) needed.add(each);

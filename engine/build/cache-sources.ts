@@ -7,18 +7,18 @@ import { EngineError } from '../lib/errors.ts';
 
 type Needs = { images: ImageStore; layers: Layers; clock: Clock };
 
-/** Images that a client trusts as a cache (`cachefrom`): their histories tell of the steps that made them. */
+/** Images that a client trusts as a cache (`cachefrom`), by the steps in their histories. */
 export class CacheSources {
   readonly #engine: Needs;
   #sources: readonly Image[];
 
-  /** Names of images that are not here count for nothing, as in dockerd. */
+  /** Names of missing images are ignored, as in dockerd. */
   constructor(engine: Needs, names: readonly string[]) {
     this.#engine = engine;
     this.#sources = names.flatMap((name) => imageNamed(engine.images, name) ?? []);
   }
 
-  /** Whether one of them was made of this image. */
+  /** Whether one of them is based on this image. */
   cameFrom(image: Image): boolean {
     return this.#sources.some((source) => {
       for (let at = source.parentId; at !== undefined; at = this.#engine.images.get(at)?.parentId) {

@@ -4,8 +4,8 @@ import type { Image, ImageStore } from '../images/store.ts';
 import type { CacheSources } from './cache-sources.ts';
 
 /**
- * Earlier steps: the newest child of an image that was made with the same settings and the same command. After the first
- * step that is not found, none of its stage is.
+ * Earlier steps: the newest child of an image that was made with the same settings and the same command. After the
+ * first miss no further step of a stage is looked up.
  */
 export class StepCache {
   readonly #images: ImageStore;
@@ -13,14 +13,14 @@ export class StepCache {
   readonly #sources: CacheSources | undefined;
   #isOver = false;
 
-  /** With `sources`, only what they came from counts of the images here. */
+  /** With `sources`, only the ancestors of these count. */
   constructor(images: ImageStore, { isOff, sources }: { isOff: boolean; sources: CacheSources | undefined }) {
     this.#images = images;
     this.#isOff = isOff;
     this.#sources = sources;
   }
 
-  /** `parent`: undefined for what begins with nothing. */
+  /** `parent`: undefined for `FROM scratch`. */
   find(parent: Image | undefined, config: RunConfig): Image | undefined {
     if (this.#isOff || this.#isOver) return undefined;
     const local = this.#local(parent?.id, config);
@@ -45,7 +45,7 @@ function isNewer(image: Image, other: Image): boolean {
   return (image.createdAt?.epochNanoseconds ?? 0n) > (other.createdAt?.epochNanoseconds ?? 0n);
 }
 
-/** As docker compares: what a step cannot change does not count. */
+/** As docker compares: fields that a step cannot change do not count. */
 function isSame(a: RunConfig, b: RunConfig): boolean {
   return (
     !a.OpenStdin &&

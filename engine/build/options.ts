@@ -5,7 +5,7 @@ import { credentialsIn, type Credentials } from '../registry/auth/credentials.ts
 import type { GivenArgs } from './build-args.ts';
 import type { BuildQuery } from './schema.ts';
 
-/** What a client asks for, checked. */
+/** The options of a build, checked. */
 export type BuildOptions = Readonly<{
   names: readonly Reference[];
   /** In the context. */
@@ -13,9 +13,9 @@ export type BuildOptions = Readonly<{
   remote: string;
   isQuiet: boolean;
   usesCache: boolean;
-  /** Images are pulled even if they are there. */
+  /** Images are pulled even if they exist here. */
   pulls: boolean;
-  /** Containers of steps go after a success; `always`: also after a failure. */
+  /** The containers of steps are removed after a success; `always`: also after a failure. */
   removes: boolean;
   removesAlways: boolean;
   args: GivenArgs;
@@ -83,20 +83,20 @@ function textMap(text: string | undefined, what: string, takesNull: boolean): Gi
     typeof value === 'object' &&
     !Array.isArray(value) &&
     Object.values(value).every((each) => typeof each === 'string' || (takesNull && each === null));
-  if (!isMap) throw new EngineError('invalid', `error reading ${what}: it is no map of texts`);
+  if (!isMap) throw new EngineError('invalid', `error reading ${what}: it is not a map of strings`);
   return value as GivenArgs;
 }
 
 function listOf(text: string | undefined): string[] {
   const value = parsed(text, 'cachefrom') ?? [];
   if (Array.isArray(value) && value.every((each) => typeof each === 'string')) return value;
-  throw new EngineError('invalid', 'error reading cachefrom: it is no list of texts');
+  throw new EngineError('invalid', 'error reading cachefrom: it is not a list of strings');
 }
 
 function hostConfigOf(query: BuildQuery): HostConfigBody {
   const ulimits = parsed(query.ulimits, 'ulimit settings');
   if (ulimits !== undefined && !Array.isArray(ulimits)) {
-    throw new EngineError('invalid', 'error reading ulimit settings: it is no list');
+    throw new EngineError('invalid', 'error reading ulimit settings: it is not a list');
   }
   return {
     LogConfig: { Type: 'none', Config: {} },
@@ -115,7 +115,7 @@ function hostConfigOf(query: BuildQuery): HostConfigBody {
   };
 }
 
-/** What cannot be read counts as none, as in dockerd. */
+/** Unreadable credentials count as none, as in dockerd. */
 function credentialsOf(header: string | undefined): Map<string, Credentials> {
   if (header === undefined || header === '') return new Map();
   try {

@@ -1,6 +1,6 @@
 import type { Progress, Report } from '../images/progress.ts';
 
-/** What a build tells its client. */
+/** The output of a build for its client. */
 export class BuildOutput {
   readonly #report: Report;
 
@@ -17,16 +17,13 @@ export class BuildOutput {
     this.#report({ stream });
   }
 
-  /** As docker's clients show what a step writes to its stderr: in red. */
+  /** Red, as in docker, for the stderr of a step. */
   errorText(text: string): void {
     this.#report({ stream: `\u001b[91m${text}\u001b[0m` });
   }
 }
 
-/**
- * Several outputs in an order that does not depend on who is faster: the first one that has not ended is passed on at once,
- * the others wait.
- */
+/** Several outputs in a fixed order: the first one that has not ended is passed on at once, the others wait. */
 export class OrderedOutputs {
   readonly #report: Report;
   readonly #waiting: Progress[][];

@@ -3,7 +3,7 @@ import type { Engine } from '../engine.ts';
 import { EngineError } from '../lib/errors.ts';
 import { removeOldBuilds } from './context/context.ts';
 
-/** At the daemon's start: nobody waits any more for the builds of the last one. */
+/** At the daemon's start: removes the containers of builds of the last daemon, which have no client any more. */
 export function removeBuilds(engine: Engine): void {
   removeOldBuilds(engine.config);
   for (const { id, ofBuild } of engine.containers.all()) {

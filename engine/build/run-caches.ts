@@ -20,8 +20,9 @@ const TRASH = '.trash';
 const FILES = 'files';
 
 /**
- * The folders of `RUN --mount=type=cache`, by their ids: builds at the same time share them. The time of the folder around the
- * files is that of the last use; what was used longest ago goes when all together are larger than the setting allows.
+ * The folders of `RUN --mount=type=cache`, by their ids: builds at the same time share them. The modification time of
+ * the folder around the files is that of the last use; the least recently used are removed when all together exceed the
+ * setting.
  */
 export class RunCaches implements AsyncDisposable {
   readonly #background: Background;
@@ -37,10 +38,10 @@ export class RunCaches implements AsyncDisposable {
     this.#log = log;
   }
 
-  /** The folder of an id, which stays as long as it is not disposed. */
+  /** The folder of an id, which is kept until it is disposed. */
   async take(id: string, { uid, gid, mode }: Owner): Promise<Disposable & { path: string }> {
     const name = sha256(id).replace('sha256:', '').slice(0, 32);
-    this.#users.set(name, (this.#users.get(name) ?? 0) + 1); // before the first wait: no trimming takes it
+    this.#users.set(name, (this.#users.get(name) ?? 0) + 1); // before the first wait, so that no trimming removes it
     using undo = new DisposableStack();
     undo.defer(() => this.#leave(name));
     const folder = join(this.#folder, name);
@@ -68,7 +69,7 @@ export class RunCaches implements AsyncDisposable {
     else this.#users.delete(name);
     const now = new Date();
     utimesSync(join(this.#folder, name), now, now);
-    this.#background.run('keep the caches of builds below their limit', {}, async () => {
+    this.#background.run('trim the caches of builds', {}, async () => {
       using _lock = await this.#trimming.hold('');
       await this.#trim();
     });

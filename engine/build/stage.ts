@@ -20,7 +20,7 @@ import { settingStep, workingDirectoryStep } from './steps/setting-step.ts';
 
 const DEFAULT_PATH = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** What a stage has come to: changed by its steps, one after the other. */
+/** The state of a stage: changed by its steps, one after the other. */
 export class StageState {
   readonly build: Build;
   readonly index: number;
@@ -28,7 +28,7 @@ export class StageState {
   readonly args: BuildArgs;
   readonly cache: StepCache;
   settings: Settings = { config: EMPTY_CONFIG, maintainer: '', hasCommand: false };
-  /** Undefined: it begins with nothing. */
+  /** Undefined for `FROM scratch`. */
   image: Image | undefined;
 
   constructor(build: Build, index: number, output: BuildOutput) {
@@ -45,18 +45,18 @@ export class StageState {
     return this.settings.config;
   }
 
-  /** The settings with which a step that runs nothing is known again. */
+  /** The settings by which the cache identifies a step without a process. */
   withComment(...words: string[]): RunConfig {
     return { ...this.config, Cmd: [...shellOf(this.config), ...words] };
   }
 
-  /** A step has made this image, or has found it. */
+  /** Records the image that a step has made, or found in the cache. */
   goOn(image: Image): void {
     this.image = image;
     this.settings = { ...this.settings, config: { ...this.config, Image: image.id } };
   }
 
-  /** Whether an earlier build has made this step. */
+  /** Whether the cache has this step. */
   takeFromCache(config: RunConfig): boolean {
     const found = this.cache.find(this.image, config);
     if (found === undefined) return false;
@@ -112,7 +112,7 @@ async function begin(state: StageState, { from }: Stage): Promise<void> {
   await takeTriggers(state, config.OnBuild ?? []);
 }
 
-/** What an image has kept for those who build on it. */
+/** The ONBUILD triggers of the base image. */
 async function takeTriggers(state: StageState, triggers: readonly string[]): Promise<void> {
   if (triggers.length === 0) return;
   state.settings = { ...state.settings, config: { ...state.config, OnBuild: null } };
@@ -160,7 +160,7 @@ async function takeSetting(state: StageState, step: Setting, toWords: (word: str
   else await settingStep(state, comment);
 }
 
-/** What a new check leaves open, docker takes from the one before. */
+/** As in docker, a new check inherits missing fields from the one before. */
 function withEarlierCheck(settings: Settings, { Healthcheck: before }: RunConfig): Settings {
   const { config } = settings;
   return { ...settings, config: { ...config, Healthcheck: { ...before, ...config.Healthcheck } } };

@@ -11,7 +11,7 @@ import type { CommandWords, Pair, Setting } from './instruction.ts';
 
 export type Settings = Readonly<{
   config: RunConfig;
-  /** The author of what follows. */
+  /** The author of the following steps. */
   maintainer: string;
   /** The file has a command of its own, which a new entrypoint does not remove. */
   hasCommand: boolean;
@@ -19,16 +19,17 @@ export type Settings = Readonly<{
 
 type Applied = Readonly<{
   settings: Settings;
-  /** What the history says, in docker's words. */
+  /** The line of the history, in docker's words. */
   comment: string;
-  /** For the one who builds. */
+  /** A message for the client of the build. */
   note?: string;
 }>;
 
 const DEFAULT_SHELL = ['/bin/sh', '-c'];
 
 /**
- * Applies an instruction whose variables are put in; `toWords` does it for ports, which may be several in one variable.
+ * Applies an instruction after the expansion of its variables; `toWords` expands ports, of which one variable may have
+ * several.
  *
  * Throws `invalid`.
  */
@@ -86,7 +87,7 @@ export function applySetting(settings: Settings, step: Setting, toWords: (word: 
   }
 }
 
-/** What runs texts that are meant for a shell. */
+/** The shell that runs commands in text form. */
 export function shellOf({ Shell = [] }: RunConfig): readonly string[] {
   return Shell.length > 0 ? Shell : DEFAULT_SHELL;
 }
@@ -109,7 +110,7 @@ function shown(pairs: readonly Pair[]): string {
   return pairs.map(({ name, value }) => ` ${name}=${value}`).join('');
 }
 
-/** A relative path counts from the one before. */
+/** A relative path is resolved from the one before. */
 export function workingDirectory(before: string, path: string): string {
   if (path === '') throw new EngineError('invalid', 'cannot normalize nothing');
   return path.startsWith('/') ? path : withoutEndSlash(posix.join('/', before, path));

@@ -3,13 +3,13 @@ import { EngineError } from '../lib/errors.ts';
 const DIRECTIVE = /^#\s*([a-zA-Z][a-zA-Z0-9]*)\s*=\s*(.+?)\s*$/;
 const KNOWN: ReadonlySet<string> = new Set(['escape', 'syntax']);
 
-/** The `# escape=` and `# syntax=` in front of a file, and what they say about its lines. */
+/** The directives `# escape=` and `# syntax=` at the beginning of a file, and the lines that they shape. */
 export class Directives {
   escape = '\\';
   readonly #seen = new Set<string>();
   #isOver = false;
 
-  /** Looks at the first lines, until one is no directive. Throws `invalid`. */
+  /** Reads the directives up to the first other line. Throws `invalid`. */
   look(line: string): void {
     if (this.#isOver) return;
     const [, name = '', value = ''] = DIRECTIVE.exec(line) ?? [];
@@ -20,14 +20,14 @@ export class Directives {
     }
     if (this.#seen.has(key)) throw new EngineError('invalid', `only one ${key} parser directive can be used`);
     this.#seen.add(key);
-    if (key !== 'escape') return; // whatever syntax is asked for, it is read here
+    if (key !== 'escape') return; // any syntax is read by this parser
     if (value !== '`' && value !== '\\') {
       throw new EngineError('invalid', `invalid escape token '${value}' does not match \` or \\`);
     }
     this.escape = value;
   }
 
-  /** A line without the sign at its end that continues it. Two of them are one that is meant. */
+  /** A line without the escape character at its end, which continues it. Two of them are a literal one. */
   continued(line: string): { text: string; isContinued: boolean } {
     const bare = line.replace(/[ \t]+$/, '');
     const isContinued = bare.endsWith(this.escape) && bare.at(-2) !== this.escape;

@@ -2,7 +2,7 @@ import type { Pair, Step } from './instruction.ts';
 
 type Expand = (word: string) => string;
 
-/** An instruction with its variables put in, where docker allows them. Ports are words, so EXPOSE expands its own. */
+/** An instruction with its variables expanded, where docker allows them. Ports are words, so EXPOSE expands its own. */
 export function expandStep<S extends Step>(step: S, expand: Expand): S;
 export function expandStep(step: Step, expand: Expand): Step {
   switch (step.kind) {

@@ -2,7 +2,7 @@ import { EngineError } from '../lib/errors.ts';
 import { quoted } from './go-text.ts';
 import { withoutMatch, withReplaced } from './shell-pattern.ts';
 
-/** What a word is expanded with. */
+/** The parameters of an expansion. */
 export type Variables = ReadonlyMap<string, string>;
 
 type Result = { word: string; words: string[] };
@@ -18,8 +18,8 @@ export function variablesOf(entries: readonly string[]): Variables {
 }
 
 /**
- * Removes quotes and escape signs, and puts the values of variables in, as a shell would: `$a`, `${a}`, `${a:-b}`,
- * `${a:+b}`, `${a:?b}`, and of newer builders `${a-b}`, `${a+b}`, `${a#b}`, `${a%b}`, `${a/b/c}`.
+ * Removes quotes and escape characters, and expands variables as a shell would: `$a`, `${a}`, `${a:-b}`, `${a:+b}`,
+ * `${a:?b}`, and of newer builders `${a-b}`, `${a+b}`, `${a#b}`, `${a%b}`, `${a/b/c}`.
  *
  * Throws `invalid`.
  */
@@ -27,7 +27,7 @@ export function expandWord(word: string, variables: Variables, escape: string): 
   return expanded(word, variables, escape).word;
 }
 
-/** The same, and splits at blanks outside of quotes, also at those that come from variables. */
+/** The same, and splits at blanks outside of quotes, also at those from variables. */
 export function expandToWords(word: string, variables: Variables, escape: string): string[] {
   return expanded(word, variables, escape).words;
 }
@@ -41,7 +41,7 @@ function expanded(word: string, variables: Variables, escape: string): Result {
   }
 }
 
-/** Each takes a piece of the stack. */
+/** Each level takes a part of the stack. */
 const DEEPEST = 200;
 
 class Expansion {
@@ -112,7 +112,7 @@ class Expansion {
       if (sign === '$') text += this.#dollar();
       else if (sign !== this.#escape) text += sign;
       else if (next === '"' || next === '$' || next === this.#escape) text += this.#next()!;
-      else if (next !== undefined) text += sign; // before anything else it is an ordinary sign
+      else if (next !== undefined) text += sign; // before anything else it is an ordinary character
     }
     return text;
   }
@@ -148,7 +148,7 @@ class Expansion {
     }
   }
 
-  /** `emptyCounts`: with a colon an empty variable is as one that is not set. */
+  /** `emptyCounts`: with a colon an empty variable counts as unset. */
   #modified(name: string, modifier: string | undefined, emptyCounts: boolean): string {
     const other = this.#braced();
     const value = this.#variables.get(name);
@@ -192,7 +192,7 @@ class Expansion {
     }
   }
 
-  /** Letters, digits and `_`; or digits alone; or one of the shell's special signs. */
+  /** Letters, digits and `_`; or digits alone; or one of the shell's special characters. */
   #name(): string {
     const rest = this.#signs.slice(this.#at, this.#at + 256).join('');
     const [name = ''] = /^(?:\p{Nd}+|[@*#?\-$!]|[\p{L}\p{Nd}_]*)/u.exec(rest) ?? [];

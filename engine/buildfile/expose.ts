@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 
 import { EngineError } from '../lib/errors.ts';
 
-/** `80`, `53/udp`, `8000-8010/tcp`; an address and a port of the host in front are read, and do not count. */
+/** `80`, `53/udp`, `8000-8010/tcp`; a host address and port in front are checked and ignored. */
 export function exposedPorts(specs: readonly string[]): string[] {
   return specs.flatMap(portsOf);
 }

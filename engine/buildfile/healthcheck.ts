@@ -27,7 +27,7 @@ export function healthcheckOf({ args, flags: written, isJson }: Line): Healthche
     StartPeriod: durationOf('start-period', flag(flags, 'start-period')),
     Retries: retries,
   };
-  // As Go leaves out what is zero.
+  // As Go omits zero values.
   const given = Object.fromEntries(Object.entries(times).filter(([, value]) => value !== 0));
   return { Test: [isJson ? 'CMD' : 'CMD-SHELL', ...command], ...given };
 }

@@ -20,7 +20,7 @@ type Asked = Omit<Heredoc, 'content'>;
 const KEYWORDS: ReadonlySet<string> = new Set(['add', 'copy', 'run']);
 const WORD = /^\d*<<(-?)([^<\s]+)$/u;
 
-/** What an instruction wants to have from the lines behind it. */
+/** The here-documents that an instruction reads from the lines behind it. */
 export function heredocsIn({ keyword, original }: Pick<Line, 'keyword' | 'original'>, escape: string): Asked[] {
   if (!KEYWORDS.has(keyword) || !original.includes('<<')) return [];
   return splitWords(original, escape).flatMap((word) => heredocOf(word, escape) ?? []);

@@ -32,11 +32,11 @@ export type Run = Written &
     heredocs: readonly Heredoc[];
   }>;
 
-/** What changes the settings of an image only. */
+/** The instructions that change only the settings of an image. */
 export type Setting = Written &
   (
     | Readonly<{ kind: 'env'; pairs: readonly Pair[] }>
-    /** `isLiteral`: of the client, not of the file. */
+    /** `isLiteral`: from the client, not from the file. */
     | Readonly<{ kind: 'label'; pairs: readonly Pair[]; isLiteral: boolean }>
     | Readonly<{ kind: 'maintainer'; maintainer: string }>
     | Readonly<{ kind: 'onbuild'; trigger: string }>

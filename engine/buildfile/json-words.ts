@@ -1,10 +1,10 @@
 import { EngineError } from '../lib/errors.ts';
 
 /**
- * The words of an instruction's JSON form, `["a", "b"]`; undefined for what is no JSON, which is then meant for a shell.
- * As in docker, what follows the closing bracket does not count.
+ * The words of an instruction's JSON form, `["a", "b"]`; undefined for anything but JSON, which is then a command for
+ * the shell. As in docker, text behind the closing bracket is ignored.
  *
- * Throws `invalid` for a list of anything but texts.
+ * Throws `invalid` for a list of anything but strings.
  */
 export function jsonWords(text: string): string[] | undefined {
   const list = listIn(text.trimStart());

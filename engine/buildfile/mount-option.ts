@@ -54,7 +54,7 @@ const ALLOWED: Readonly<Record<Type, readonly string[]>> = {
   secret: ['target', 'source', 'id', 'required', 'mode', 'uid', 'gid'],
 };
 
-/** Reads `type=cache,target=/root/.cache`. Throws `invalid` for what is not known, by name. */
+/** Reads `type=cache,target=/root/.cache`. Throws `invalid`, naming an unknown key. */
 export function mountOption(written: string): MountOption {
   const fields = written.split(',').map((field) => {
     const equals = field.indexOf('=');
@@ -92,7 +92,7 @@ function emptyOf(type: Type): Draft {
   };
 }
 
-/** Its id is the last part of its place where it has none, and its place is below /run/secrets. */
+/** The default of its id is the last part of its path; the default of its path is below /run/secrets. */
 function completeSecret(draft: Draft): void {
   draft.id = draft.id || draft.source || (draft.target.split('/').at(-1) ?? '');
   if (draft.id === '') throw invalid('invalid mount: secret needs an id or a target');

@@ -4,16 +4,16 @@ import { heredocsIn, readHeredocs, type Heredoc } from './heredocs.ts';
 import { jsonWords } from './json-words.ts';
 import { splitAtBlanks, splitAtFirstBlank, splitCommand, splitWords } from './words.ts';
 
-/** An instruction as it is written, before anybody has asked what it means. */
+/** An instruction as written, not yet interpreted. */
 export type Line = Readonly<{
   /** In lower case. */
   keyword: string;
   flags: readonly string[];
   args: readonly string[];
-  /** Its arguments are a list in JSON. */
+  /** Its arguments are a JSON list. */
   isJson: boolean;
   heredocs: readonly Heredoc[];
-  /** The whole instruction, continued lines put together. */
+  /** The whole instruction, its lines joined. */
   original: string;
   /** Of its first line, from 1. */
   number: number;
@@ -21,7 +21,7 @@ export type Line = Readonly<{
 
 export type ParsedFile = Readonly<{
   lines: readonly Line[];
-  /** The sign that escapes, and continues a line. */
+  /** The character that escapes, and continues a line. */
   escape: string;
   warnings: readonly string[];
 }>;
@@ -30,7 +30,7 @@ export type ParsedFile = Readonly<{
 const LONGEST_LINE = 65_535;
 
 /**
- * Reads a Buildfile into its instructions. What an instruction means is not looked at, and an unknown one is no error yet.
+ * Splits a Buildfile into its instructions. They are not interpreted, and an unknown one is not an error yet.
  *
  * Throws `invalid`.
  */
@@ -85,7 +85,7 @@ class SourceLines {
   }
 }
 
-/** A line with those that continue it. Comments between them are left out, and empty ones, which docker warns of. */
+/** A line with its continuations. Comments between them are skipped, and empty lines, with docker's warning. */
 function joined(first: string, source: SourceLines, directives: Directives): { text: string; hasEmptyLine: boolean } {
   let { text, isContinued } = directives.continued(withoutComment(first.trimStart()));
   if (!isContinued && text === '') return { text, hasEmptyLine: false };

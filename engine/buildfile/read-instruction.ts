@@ -9,7 +9,7 @@ import { parseLine, type Line } from './parse.ts';
 const STAGE_NAME = /^[a-z][a-z0-9-_.]*$/;
 const NETWORKS: readonly string[] = ['default', 'none', 'host'];
 
-/** What an instruction asks for. Throws `invalid`, also for an instruction that there is not. */
+/** Interprets an instruction. Throws `invalid`, also for an unknown one. */
 export function readInstruction(line: Line): Instruction {
   const written = { code: line.original.trim(), number: line.number };
   switch (line.keyword) {
@@ -86,7 +86,7 @@ function pairsOf(line: Line): Pair[] {
   return pairs;
 }
 
-/** A text for the shell is one word. */
+/** A command for the shell is one word. */
 export function commandOf({ args, isJson }: Pick<Line, 'args' | 'isJson'>): CommandWords {
   if (isJson || args.length === 0) return { words: args, isForShell: !isJson };
   return { words: [args.join(' ')], isForShell: true };
@@ -172,7 +172,7 @@ function runOf(line: Line): Omit<Run, 'code' | 'number'> {
   };
 }
 
-/** A trigger of ONBUILD, as an image has kept it. Throws `invalid`. */
+/** A trigger of ONBUILD from an image's configuration. Throws `invalid`. */
 export function readTrigger(text: string): Exclude<Instruction, From> {
   const instruction = readInstruction(parseLine(text.trim(), '\\', 1));
   if (instruction.kind === 'from') throw new EngineError('invalid', "FROM isn't allowed as an ONBUILD trigger");

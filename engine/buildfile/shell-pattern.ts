@@ -6,7 +6,7 @@ type Where = Readonly<{ atEnd: boolean; isLongest: boolean }>;
 /** Steps of comparison for one replacement: a Buildfile cannot hold up the daemon. */
 const STEPS_MOST = 20_000_000;
 
-/** `value` without what the pattern of `*` and `?` matches at its beginning or its end. */
+/** `value` without the part at its beginning or its end that the pattern of `*` and `?` matches. */
 export function withoutMatch(value: string, pattern: string, { atEnd, isLongest }: Where): string {
   const signs = Array.from(value);
   const tokens = tokensOf(pattern);
@@ -16,7 +16,7 @@ export function withoutMatch(value: string, pattern: string, { atEnd, isLongest 
   return (atEnd ? signs.slice(0, signs.length - length) : signs.slice(length)).join('');
 }
 
-/** `value` with the first match replaced, or with every one. Throws `invalid` for what takes too long. */
+/** `value` with the first match, or every one, replaced. Throws `invalid` when it takes too long. */
 export function withReplaced(value: string, pattern: string, replacement: string, isEvery: boolean): string {
   const signs = Array.from(value);
   const tokens = tokensOf(pattern);
@@ -53,7 +53,9 @@ function tokensOf(pattern: string): Token[] {
   return tokens;
 }
 
-/** The lengths of the beginnings that the pattern matches, in order: all positions in the pattern are followed at once. */
+/**
+ * The lengths of the prefixes that the pattern matches, in order: all positions in the pattern are followed at once.
+ */
 function lengthsOfMatches(signs: readonly string[], tokens: readonly Token[]): number[] {
   const lengths: number[] = [];
   let places = behindStars([0], tokens);
@@ -72,7 +74,7 @@ function lengthsOfMatches(signs: readonly string[], tokens: readonly Token[]): n
   return lengths;
 }
 
-/** A star also matches nothing. */
+/** A star also matches the empty text. */
 function behindStars(places: readonly number[], tokens: readonly Token[]): Set<number> {
   const all = new Set<number>();
   for (let place of places) {

@@ -5,7 +5,7 @@ import { readInstruction } from './read-instruction.ts';
 
 export type Stage = Readonly<{ from: From; steps: readonly Step[] }>;
 
-/** A Buildfile whose instructions are all understood. */
+/** A Buildfile with all instructions interpreted. */
 export type Plan = Readonly<{
   /** Before the first FROM: for the FROM lines. */
   globalArgs: readonly Arg[];
@@ -14,7 +14,7 @@ export type Plan = Readonly<{
   warnings: readonly string[];
 }>;
 
-/** Reads all instructions before anything is done. Throws `invalid`, with the line. */
+/** Reads all instructions before the first step. Throws `invalid`, with the line. */
 export function planOf({ lines, escape, warnings }: ParsedFile): Plan {
   const globalArgs: Arg[] = [];
   const stages: { from: From; steps: Step[] }[] = [];

@@ -1,9 +1,9 @@
-/** A command word in lower case, the flags before the arguments, and the arguments as they are written. */
+/** The keyword in lower case, the flags before the arguments, and the arguments as written. */
 export type Command = Readonly<{ keyword: string; flags: readonly string[]; rest: string }>;
 
 const BLANK = /[\t\v\f\r ]+/;
 
-/** Takes an instruction's line apart. */
+/** Splits an instruction's line. */
 export function splitCommand(line: string): Command {
   const [, keyword = '', after = ''] = /^([^\t\v\f\r ]+)(?:[\t\v\f\r ]+([^]*))?$/.exec(line.trim()) ?? [];
   const { flags, rest } = splitFlags(after);
@@ -22,8 +22,8 @@ export function splitAtFirstBlank(text: string): [string, string] | undefined {
 }
 
 /**
- * Splits at blanks outside of quotes. Quotes and escape signs stay, because variables are expanded later, by what quotes
- * say.
+ * Splits at blanks outside of quotes. Quotes and escape characters stay, because they matter when variables are
+ * expanded later.
  */
 export function splitWords(text: string, escape: string): string[] {
   const words: string[] = [];
@@ -33,7 +33,7 @@ export function splitWords(text: string, escape: string): string[] {
   for (let at = 0; at < signs.length; at += 1) {
     const sign = signs[at]!;
     if (sign === escape && quote !== "'") {
-      if (at + 1 === signs.length) break; // an escape sign at the very end is nothing
+      if (at + 1 === signs.length) break; // an escape character at the very end is dropped
       word += sign + signs[at + 1]!;
       at += 1;
     } else if (quote === '' && /\s/u.test(sign)) {

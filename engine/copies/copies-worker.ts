@@ -17,7 +17,7 @@ import { makeFolder, transfer } from './transfer/transfer.ts';
 import { viewTree } from './transfer/view-tree.ts';
 import { View } from './view.ts';
 
-/** The disk is the limit; these only end what has no end. */
+/** The disk is the limit; these only stop endless archives. */
 const PLACE_LIMITS = { bytes: 2 ** 46, entries: 2 ** 28 };
 
 // The body of the worker thread. Several copies go on at a time, which yield to each other at each chunk.
@@ -39,7 +39,7 @@ port.on('message', (message: ToWorker) => {
 });
 
 async function perform(id: number, work: Work): Promise<void> {
-  // Before the first wait, because chunks and words about them may be the next messages.
+  // Before the first wait, because chunks, or answers to them, may be the next messages.
   if (work.kind === 'place')
     arriving.set(id, new ArrivingStream(({ buffer }) => tell({ id, consumed: buffer }, [buffer])));
   if (work.kind === 'pack') outgoing.set(id, new OutgoingChunks((output) => tell({ id, output }, [output.buffer])));
@@ -114,7 +114,7 @@ async function placeArchive(view: View, options: PlaceOptions, archive: Arriving
 
 function viewOf(id: number): View {
   const view = views.get(id);
-  if (view === undefined) throw new Error(`there is no view ${id}`);
+  if (view === undefined) throw new Error(`unknown view ${id}`);
   return view;
 }
 

@@ -37,7 +37,7 @@ type Task = {
   feed: Feed | undefined;
 };
 
-/** Copies files out of containers and into them, in threads that see of a container what it may show. */
+/** Copies files out of containers and into them, in threads that see only a view of the container. */
 export class Copies implements AsyncDisposable {
   readonly #background: Background;
   readonly #hidden: string;
@@ -54,12 +54,12 @@ export class Copies implements AsyncDisposable {
     return (await this.#leastBusy().perform({ kind: 'borrow', pid, path })) as number;
   }
 
-  /** What a writable layer changes of the layers below, topmost first. */
+  /** The changes of a writable layer against the layers below, topmost first. */
   async changes(upper: string, lower: readonly string[]): Promise<Change[]> {
     return (await this.#leastBusy().perform({ kind: 'changes', upper, lower })) as Change[];
   }
 
-  /** What the sources of a COPY mean in this root, with their checksums. Throws `invalid`. */
+  /** The files of the sources of a COPY in this root, with their checksums. Throws `invalid`. */
   async findSources(root: string, sources: readonly string[]): Promise<SourceFound[]> {
     return (await this.#leastBusy().perform({ kind: 'findSources', root, sources })) as SourceFound[];
   }
@@ -110,7 +110,7 @@ export class OpenView implements AsyncDisposable {
     await this.#thread.perform({ kind: 'transfer', view: this.#view, transfer });
   }
 
-  /** Makes a folder with its parents, unless it is there. */
+  /** Creates a folder with its parents; an existing one stays. */
   async makeFolder(path: string): Promise<void> {
     await this.#thread.perform({ kind: 'makeFolder', view: this.#view, path });
   }
@@ -133,7 +133,7 @@ class CopyThread {
   readonly #background: Background;
   readonly #onGone: () => void;
   readonly #tasks = new Map<number, Task>();
-  /** Open ones belong to their thread. */
+  /** An open view belongs to its thread. */
   views = 0;
   #lastId = 0;
   #end: unknown;
@@ -185,7 +185,7 @@ class CopyThread {
     }
   }
 
-  /** With the thread its views are gone. */
+  /** The thread's views end with it. */
   async closeView(view: number): Promise<void> {
     if (this.#end === undefined) await this.perform({ kind: 'close', view });
   }

@@ -6,12 +6,12 @@ import type { Transfer } from './transfer/transfer.ts';
 /** A mount of the container, as the view shows it. */
 export type ViewMount = Readonly<{ source: string; destination: string; recursive: boolean; writable: boolean }>;
 
-/** What a thread shows itself of a container: its root, and on it what is mounted for the user. */
+/** A thread's view of a container: its root with the user's mounts. */
 export type ViewRequest = Readonly<{
   /** Where its root is mounted, for this process. */
   root: string;
   mounts: readonly ViewMount[];
-  /** What cannot be written: nothing, what is not on a mount, or everything. Mount points are made all the same. */
+  /** The read-only part: nothing, everything outside of mounts, or everything. Mount points are created in any case. */
   readOnly: 'nothing' | 'root' | 'everything';
 }>;
 
@@ -22,7 +22,7 @@ export type PathStat = Readonly<{
   /** The kernel's mode with its type bits. */
   mode: number;
   mtimeNs: bigint;
-  /** Where a link leads in the end, seen from inside; empty for everything else. */
+  /** The final target of a link, seen from inside; empty for anything but a link. */
   linkTarget: string;
 }>;
 
@@ -30,12 +30,12 @@ export type PlaceOptions = Readonly<{
   path: string;
   /** No folder is replaced by something else, and nothing else by a folder. */
   keepsKinds: boolean;
-  /** Everybody's owner; without one, those of the archive. */
+  /** The owner of all files; without it, the archive's owners. */
   owner?: Readonly<{ uid: number; gid: number }>;
 }>;
 
 export type Work =
-  /** What a writable layer changes of the layers below. */
+  /** The changes of a writable layer against the layers below. */
   | { kind: 'changes'; upper: string; lower: readonly string[] }
   /** The mount that another process sees at this path, as a descriptor. */
   | { kind: 'borrow'; pid: number; path: string }
@@ -44,7 +44,7 @@ export type Work =
   | { kind: 'stat'; view: number; path: string }
   /** A path of a view as an archive; the whole root without its own entry where there is no path. */
   | { kind: 'pack'; view: number; path: string | undefined }
-  /** What the sources of a COPY mean in a root. */
+  /** The files of the sources of a COPY in a root. */
   | { kind: 'findSources'; root: string; sources: readonly string[] }
   /** Files of another root into a view. */
   | { kind: 'transfer'; view: number; transfer: Transfer }
@@ -74,7 +74,7 @@ export type ToWorker =
   | { id: number; end: { failure?: string } }
   /** A chunk of a packed archive was taken; its memory comes back. */
   | { id: number; taken: ArrayBuffer }
-  /** Nobody wants the result any more. */
+  /** The result is no longer wanted. */
   | { id: number; stop: true };
 
 export type Failure = { message: string; kind?: ErrorKind; code?: string; stack?: string };

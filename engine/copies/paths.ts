@@ -1,12 +1,12 @@
 import type { BytePath } from '../host/files/openat.ts';
 
-/** A client's path, as dockerd reads it: absolute, cleaned, but what says that it is a folder stays. */
+/** A client's path, as dockerd reads it: absolute, cleaned, with the mark of a folder kept. */
 export type InnerPath = Readonly<{
   /** All parts, without `.` and `..`. */
   parts: readonly BytePath[];
-  /** It ends in `/` or `/.`: whatever it leads to has to be a folder. */
+  /** It ends in `/` or `/.`, so its target must be a folder. */
   isFolder: boolean;
-  /** What Go's filepath.Base has of it: the last part, `.` for a path that ends in `/.`, `/` for the root. */
+  /** As Go's filepath.Base: the last part, `.` for a path that ends in `/.`, `/` for the root. */
   base: BytePath;
 }>;
 

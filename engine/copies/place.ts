@@ -29,8 +29,8 @@ type OpenFile = { entry: TarEntry; fd: number; name: BytePath; endBytes: number 
 /**
  * Puts the entries of an archive into a folder of a container.
  *
- * Processes of the container may change the folder meanwhile: every path is resolved below the container's root, new
- * files are made where there is nothing, and attributes are set by descriptors or without following a link.
+ * Processes of the container may change the folder meanwhile: every path is resolved below the container's root, files
+ * are only created under free names, and attributes are set by descriptors or without following a link.
  */
 export class Placer implements TarSink, Disposable {
   readonly #root: number;
@@ -42,7 +42,7 @@ export class Placer implements TarSink, Disposable {
   #parent: { path: string; fd: number } | undefined;
   #file: OpenFile | undefined;
 
-  /** Throws `invalid` for something that is no folder, and `forbidden` for what is read-only. */
+  /** Throws `invalid` for anything but a folder, and `forbidden` for a read-only one. */
   constructor(root: number, options: PlaceOptions) {
     this.#root = root;
     this.#options = options;
@@ -59,7 +59,7 @@ export class Placer implements TarSink, Disposable {
   begin(entry: TarEntry): void {
     const parts = partsOf(entry.path, this.#options.path);
     const name = parts.at(-1);
-    if (name === undefined) return; // the folder itself keeps what it has
+    if (name === undefined) return; // the folder itself keeps its attributes
     try {
       this.#add(entry, this.#folder(parts.slice(0, -1)), name, parts);
     } catch (error) {
@@ -96,7 +96,7 @@ export class Placer implements TarSink, Disposable {
       try {
         setTimesAt(this.#folder(parts.slice(0, -1)), parts.at(-1)!, time);
       } catch (error) {
-        if (!hasCode(error, 'ENOENT')) throw error; // somebody has removed it meanwhile
+        if (!hasCode(error, 'ENOENT')) throw error; // it was removed meanwhile
       }
     }
   }
@@ -152,7 +152,7 @@ export class Placer implements TarSink, Disposable {
     this.#times.set(parts.join('/'), { parts, time: entry.mtime });
   }
 
-  /** Of a folder or a node. Whoever has put a link in its place meanwhile gets an error. */
+  /** Of a folder or a node. It fails if a link has replaced it meanwhile. */
   #setAttributes(entry: TarEntry, folder: number, name: BytePath): void {
     const held = holdAt(folder, name);
     try {
@@ -173,7 +173,7 @@ export class Placer implements TarSink, Disposable {
     }
   }
 
-  /** The folder with this path below the place, made with its parents where it is missing. */
+  /** The folder with this path below the place; missing ones are created, with their parents. */
   #folder(parts: Parts): number {
     const path = parts.join('/');
     if (this.#parent?.path === path) return this.#parent.fd;
@@ -241,7 +241,7 @@ function refuseReadOnly(root: number, held: number): void {
   }
 }
 
-/** As Go cleans a name: what is absolute counts from the folder, what climbs out of it is refused. */
+/** As Go cleans a name: an absolute one counts from the folder, one that leads out of it is refused. */
 function partsOf(path: BytePath, place: string, what = (name: string): string => name): BytePath[] {
   const parts: BytePath[] = [];
   for (const part of path.split('/')) {
@@ -267,7 +267,7 @@ function explained(error: unknown, entry: TarEntry): unknown {
     if (hasCode(error, 'EPERM')) return badArchive(`${name} is a link to ${target}, which is a folder`, error);
     if (hasCode(error, 'EXDEV')) return badArchive(`${name} is a link to ${target}, which is on another mount`, error);
   }
-  if (hasCode(error, 'ENOTDIR')) return badArchive(`${name} is below something that is no folder`, error);
+  if (hasCode(error, 'ENOTDIR')) return badArchive(`${name} is below something that is not a folder`, error);
   if (['ELOOP', 'EEXIST', 'ENOENT', 'EOPNOTSUPP'].some((code) => hasCode(error, code))) {
     return badArchive(`${name} is below a link that leads nowhere, or was changed meanwhile`, error);
   }

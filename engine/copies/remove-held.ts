@@ -7,8 +7,8 @@ import { EngineError, hasCode } from '../lib/errors.ts';
 const DEEPEST = 2000;
 
 /**
- * Removes an entry with all below it, by descriptors. What is mounted below stays, and throws `invalid`: it is not part of
- * the folder.
+ * Removes an entry with all below it, by descriptors. Throws `invalid` for a mount below it, which stays: it is not
+ * part of the folder.
  */
 export function removeAt(directory: number, name: BytePath, depth = 0): void {
   if (depth > DEEPEST) throw new EngineError('failed', `there are more than ${DEEPEST} folders in each other`);

@@ -12,14 +12,14 @@ const TYPE = { mask: 0o170000, directory: 0o040000, symlink: 0o120000 } as const
 const MOST_LINKS = 40;
 
 /**
- * A container's root and its mounts as this thread alone sees them: what the processes of the container mount, move or
- * link meanwhile leads nowhere but into what is shown here. Everything is reached through the descriptor of the root.
+ * A container's root and its mounts as this thread alone sees them: nothing that the processes of the container mount,
+ * move or link meanwhile leads out of them. Everything is reached through the descriptor of the root.
  */
 export class View implements Disposable {
   readonly #root: number;
   readonly #held: DisposableStack;
 
-  /** Has to be called in the namespace of the thread. */
+  /** To be called in the namespace of the thread. */
   constructor(mounts: ThreadMounts, { root, mounts: shown, readOnly }: ViewRequest) {
     using held = new DisposableStack();
     using trees = new DisposableStack();
@@ -39,7 +39,7 @@ export class View implements Disposable {
     this.#held.dispose();
   }
 
-  /** Holds what a path leads to; a link at its end is held itself, unless the path says that it is a folder. */
+  /** Holds the target of a path; a link at its end is held itself, unless the path is marked as a folder. */
   hold(path: InnerPath): number {
     const { parts, isFolder } = path;
     if (isFolder) return holdInRoot(this.#root, parts.join('/'));
@@ -51,7 +51,7 @@ export class View implements Disposable {
     }
   }
 
-  /** The same with what `HEAD` tells of it. Throws `invalid` for a file whose path says that it is a folder. */
+  /** The same with the facts for `HEAD`. Throws `invalid` for a file whose path is marked as a folder. */
   look(path: string): { held: number; stat: PathStat } {
     const inner = innerPathOf(path);
     const held = this.hold(inner);
@@ -68,7 +68,7 @@ export class View implements Disposable {
     }
   }
 
-  /** Where a path leads when all links are followed, also when there is nothing. Nothing is opened by it. */
+  /** The target of a path after all links, which may be missing. Nothing is opened. */
   endOf(parts: readonly BytePath[]): BytePath[] {
     const done: BytePath[] = [];
     const left = [...parts].toReversed();
@@ -106,7 +106,7 @@ const HARMLESS = ['nosuid', 'nodev', 'noexec', 'noatime'] as const;
 
 type Copies = { root: number; mounts: { mount: ViewMount; tree: number }[] };
 
-/** Copies of the mounts, outer ones first. A source that is not there any more is not shown. */
+/** Copies of the mounts, outer ones first. A source that is gone is left out. */
 function copiesOf(root: string, shown: readonly ViewMount[], held: DisposableStack, trees: DisposableStack): Copies {
   const copies: Copies = { root: held.adopt(cloneMount(root), closeSync), mounts: [] };
   restrictMount(copies.root, HARMLESS);
@@ -137,7 +137,7 @@ function attachInside(root: number, { destination }: ViewMount, tree: number): v
   }
 }
 
-/** The mount point, made where it is missing, as the runtime would at the start. */
+/** The mount point; a missing one is created, as the runtime would at the start. */
 function holdOrMake(root: number, parts: readonly BytePath[], isFolder: boolean): number {
   const path = parts.join('/');
   try {
@@ -149,7 +149,7 @@ function holdOrMake(root: number, parts: readonly BytePath[], isFolder: boolean)
   try {
     if (isFolder) mkdirAt(parent, parts.at(-1)!, 0o755);
     else closeSync(createFileAt(parent, parts.at(-1)!));
-    chmodAt(parent, parts.at(-1)!, 0o755); // whatever the daemon's umask is
+    chmodAt(parent, parts.at(-1)!, 0o755); // regardless of the daemon's umask
   } finally {
     closeSync(parent);
   }

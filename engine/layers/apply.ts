@@ -67,7 +67,7 @@ export async function applyLayer(
   return layer;
 }
 
-/** Whether both parts of a layer exist: its files, and the archive that they came from. */
+/** Whether both parts of a layer exist: its files, and their archive. */
 function isComplete({ layers, blobs }: Pick<Needs, 'layers' | 'blobs'>, layer: Layer): boolean {
   return layers.folders.isWhole(layer) && blobs.has(layer.blob);
 }

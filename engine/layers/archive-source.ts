@@ -5,7 +5,7 @@ import type { ArchiveSource } from './threads/archive-messages.ts';
 
 type Needs = { blobs: Blobs; layers: Layers };
 
-/** Where the archive of a layer is; undefined if it is lost, or the files that give it. */
+/** The source of a layer's archive; undefined if the archive, or a file to rebuild it, is lost. */
 export function archiveSource({ blobs, layers }: Needs, layer: Layer): ArchiveSource | undefined {
   const digest = layer.blob;
   if (blobs.isWhole(digest)) return { kind: 'whole', file: blobs.path(digest) };

@@ -18,7 +18,7 @@ export class Blobs {
   readonly #whole: string;
   readonly #skeletons: string;
   readonly #arriving: string;
-  /** Skeletons whose bytes are not on the disk yet, for sure. */
+  /** Skeletons whose bytes may not be on the disk yet. */
   readonly #unsynced = new Set<string>();
 
   constructor(dataRoot: string) {
@@ -31,7 +31,7 @@ export class Blobs {
     mkdirSync(this.#arriving, { mode: 0o700 });
   }
 
-  /** Where the archive is, or would be, if it is kept whole. */
+  /** The path of an archive that is kept whole. */
   path(digest: string): string {
     return join(this.#whole, nameOf(digest));
   }
@@ -97,7 +97,7 @@ export class Blobs {
   }
 }
 
-/** One that has gone meanwhile needs no sync. */
+/** A removed one needs no sync. */
 async function syncFile(path: string): Promise<void> {
   try {
     await using file = await open(path, 'r');

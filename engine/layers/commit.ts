@@ -7,10 +7,11 @@ type Needs = Parameters<typeof applyLayer>[0];
 const EMPTY = 'sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef';
 
 /**
- * Makes a layer of what a container has changed of its image; undefined when nothing has changed. Only the writable layer is
- * read. The layer lives as long as `leases`, or longer if it gets an owner.
+ * Makes a layer of a container's changes to its image; undefined without changes. Only the writable layer is read. The
+ * layer lives as long as `leases`, or longer if it gets an owner.
  *
- * `mountPoints`: places that were mounted on, which are left out where the image does not have them; `none` where nothing has run.
+ * `mountPoints`: the mount points of its runs, which are left out unless the image has them; `none` if it has never
+ * run.
  */
 export async function commitLayer(
   engine: Needs,

@@ -8,18 +8,18 @@ import { hasCode } from '../lib/errors.ts';
 import { KeyLock } from '../lib/key-lock.ts';
 import type { Overlay } from './layers.ts';
 
-/** The mount that somebody else has of a root, as a descriptor of a copy. */
+/** Another process's mount of a root, as a descriptor of a copy. */
 export type Borrow = () => Promise<number>;
 
 /**
- * Overlays that the daemon itself has mounted; several users share one mount. Of a root that is mounted already, in a
- * shim, there is a copy of that mount: the kernel knows no two mounts of one writable layer.
+ * Overlays that the daemon itself has mounted; several users share one mount. A root that is already mounted in a shim
+ * is used as a copy of that mount, because a writable layer can be mounted only once.
  */
 export class HostMounts {
   readonly #users = new Map<string, number>();
   readonly #locks = new KeyLock();
 
-  /** Removes what a killed daemon has left below this folder. */
+  /** Removes the leftovers of a killed daemon below this folder. */
   clear(folder: string): void {
     if (!existsSync(folder)) return;
     const below = `${realpathSync(folder)}/`;

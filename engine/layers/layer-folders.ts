@@ -33,14 +33,14 @@ export class LayerFolders implements AsyncDisposable {
     return existsSync(this.pathOf(layer));
   }
 
-  /** A folder to extract into; disposing removes it, unless it has become a layer's. */
+  /** A folder to extract into; disposing removes it, unless a layer has adopted it. */
   workspace(): Disposable & { path: string } {
     const path = join(this.directory, `${NEW}${shortId(newId())}`);
     mkdirSync(path, { mode: 0o755 });
     return { path, [Symbol.dispose]: () => this.#trash.take(path) };
   }
 
-  /** Makes a workspace the folder of a layer, in the place of what is left of an earlier one. */
+  /** Makes a workspace the folder of a layer; it replaces the rest of an earlier one. */
   adopt(path: string, layer: Folder): void {
     this.#trash.take(this.pathOf(layer));
     renameSync(path, this.pathOf(layer));
@@ -51,7 +51,7 @@ export class LayerFolders implements AsyncDisposable {
     this.#trash.take(this.pathOf(layer), forget);
   }
 
-  /** Removes what is incomplete, and sets aside what is no layer's; nothing of that while the layers are unknown. */
+  /** Removes incomplete folders, and sets aside those without a layer; neither while the layers are unknown. */
   reconcile(
     known: readonly Layer[] | undefined,
     setAside: SetAside,

@@ -98,7 +98,7 @@ export class Layers implements AsyncDisposable {
     return overlay;
   }
 
-  /** Where the changes of a container are, and what they are changes of. Throws `failed` when a folder is missing. */
+  /** The folders of a container's changes and of the layers below. Throws `failed` when a folder is missing. */
   changesPlace(containerId: string): { upper: string; parent: string | undefined; lower: string[] } {
     const { upper } = this.wholeOverlay(containerId);
     const { top: parent } = this.#ownerOf(containerId);
@@ -107,13 +107,13 @@ export class Layers implements AsyncDisposable {
 
   /**
    * Mounts the root file system of a container, so that the daemon can work on its files; `borrow` gives that of a
-   * running one. A start that finds it mounted takes this mount.
+   * running one. A start meanwhile uses this mount.
    */
   async mountOnHost(containerId: string, borrow?: Borrow): Promise<AsyncDisposable & { path: string }> {
     return await this.#mounts.mount(this.wholeOverlay(containerId), borrow);
   }
 
-  /** The same without the files that every container has: an image's own alone. */
+  /** The same for an image alone, without the files that every container has. */
   async mountImageOnHost(containerId: string): Promise<AsyncDisposable & { path: string }> {
     const overlay = this.wholeOverlay(containerId);
     const own = overlay.lower.filter((folder) => folder !== COMMON);
@@ -219,7 +219,7 @@ export class Layers implements AsyncDisposable {
       else this.release(owner);
     }
     for (const { chainId } of this.#layers.all()) this.#collect(chainId);
-    // What a record says that cannot be read, nobody knows: any folder and any blob may be its.
+    // A record that cannot be read may name any folder and any blob.
     const areKnown = this.#layers.idsSetAside().length === 0;
     this.folders.reconcile(areKnown ? this.all() : undefined, setAside, (path, work) => this.#orGoOn(path, work));
     const unread = this.#owners.idsSetAside();
@@ -279,7 +279,7 @@ export class Layers implements AsyncDisposable {
     if (!isShared) this.#blobs.remove(blob);
   }
 
-  /** Where a record cannot be read, any layer may be what it needs. */
+  /** A record that cannot be read may need any layer. */
   #isNeeded(chainId: string): boolean {
     return (
       this.#leases.has(chainId) ||

@@ -67,7 +67,7 @@ const migrations = [
    DROP TABLE old_layers;`,
 ];
 
-/** The tables of the layers and of those who need them. */
+/** The tables of the layers and of their owners. */
 export function openLayers(db: Database) {
   db.migrate('layers', migrations);
   return {

@@ -5,23 +5,25 @@ import { limitProject, setProject } from '../host/files/project-quota.ts';
 import { EngineError } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
 
-/** The first project of ours, far from those that people and other programs choose; the one before it is for trying. */
+/** The first project number of ours, far from those in use elsewhere; the number before it is for a trial. */
 const FIRST_PROJECT = 0x4700_0000;
 const PROBE_BYTES = 1 << 20;
 
-/** Limits of what folders hold, by the quotas that a file system has for projects: xfs and ext4, mounted with `prjquota`. */
+/** Limits of the size of folders, by the project quotas of a file system: xfs and ext4, mounted with `prjquota`. */
 export class SizeLimits {
   readonly #directory: string;
   #last: number;
   #isPossible = false;
 
-  /** `directory` is on the file system in question, for folders that nobody misses; `used` are the projects of folders that exist. */
+  /**
+   * `directory` is on the file system in question, for temporary folders; `used` are the projects of existing folders.
+   */
   constructor(directory: string, used: Iterable<number>) {
     this.#directory = directory;
     this.#last = Math.max(FIRST_PROJECT, ...used);
   }
 
-  /** Throws `invalid` where the file system has no such quotas. */
+  /** Throws `invalid` if the file system lacks such quotas. */
   check(): void {
     if (this.#isPossible) return;
     const folder = join(this.#directory, newId());
@@ -39,7 +41,7 @@ export class SizeLimits {
     this.#isPossible = true;
   }
 
-  /** A project of its own for an empty folder; `put` makes the limit count for all that comes to be in it. */
+  /** A project of its own for an empty folder; `put` applies the limit to all its future content. */
   plan(bytes: number): { project: number; put: (folder: string) => void } {
     this.#last += 1;
     const project = this.#last;

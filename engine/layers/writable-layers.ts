@@ -14,7 +14,7 @@ type Places = { upper: string; work: string; target: string };
 
 /** The containers' writable layers: a folder each, `<data-root>/writable/<id>`. */
 export class WritableLayers implements AsyncDisposable {
-  /** In which roots are mounted. */
+  /** The folder in which roots are mounted. */
   readonly directory: string;
   readonly limits: SizeLimits;
   readonly #trash: Trash;
@@ -23,7 +23,7 @@ export class WritableLayers implements AsyncDisposable {
     return join(dataRoot, 'writable');
   }
 
-  /** `projects`: those that limit folders of containers that exist. */
+  /** `projects`: those of the folders of existing containers. */
   constructor(dataRoot: string, projects: Iterable<number>, onFailure: (error: unknown, path: string) => void) {
     this.directory = WritableLayers.folder(dataRoot);
     mkdirSync(this.directory, { recursive: true, mode: 0o700 });
@@ -32,7 +32,7 @@ export class WritableLayers implements AsyncDisposable {
     this.limits = new SizeLimits(trash, projects);
   }
 
-  /** `prepare` is called with the new folder before anything is in it. */
+  /** `prepare` is called with the new, empty folder. */
   make(containerId: string, prepare: (folder: string) => void = () => undefined): void {
     const { upper, work, target } = this.places(containerId);
     const folder = join(this.directory, containerId);
@@ -64,7 +64,7 @@ export class WritableLayers implements AsyncDisposable {
     return await bytesBelow(this.places(containerId).upper);
   }
 
-  /** Sets aside what no container has. */
+  /** Sets aside folders without a container. */
   setAsideAllBut(isOwned: (name: string) => boolean, setAside: SetAside): void {
     for (const name of readdirSync(this.directory)) {
       if (name !== TRASH && !isOwned(name)) setAside.take(join(this.directory, name));

@@ -82,9 +82,9 @@ suite('contexts and files of other machines', { concurrency: false }, () => {
       ['git://127.0.0.1/repository#--upload-pack=touch /tmp/x', /invalid refspec/],
       ['git://127.0.0.1/none', /unable to prepare context/],
       ['git://127.0.0.1/repository#none', /unable to prepare context/],
-      ['git://127.0.0.1/repository#:none', /not within git root or no folder/],
-      ['git://127.0.0.1/repository#:../..', /not within git root or no folder/],
-      ['git://127.0.0.1/repository#:out', /not within git root or no folder/],
+      ['git://127.0.0.1/repository#:none', /not within git root or not a folder/],
+      ['git://127.0.0.1/repository#:../..', /not within git root or not a folder/],
+      ['git://127.0.0.1/repository#:out', /not within git root or not a folder/],
     ] as const) {
       const answer = await said({ remote });
 

@@ -14,12 +14,12 @@ type Needs = { archives: Archives };
 type Entry = Omit<ContextEntry, 'path'>;
 
 const MOST_LINKS = 255;
-/** Of a Buildfile or an ignore file: far above any. */
+/** Of a Buildfile or an ignore file; real ones are far smaller. */
 const LONGEST_TEXT = 16 * 1024 * 1024;
 const DEFAULT_FILES: readonly string[] = ['Buildfile', 'Dockerfile', 'dockerfile'];
 const IGNORE_FILES: readonly string[] = ['.buildignore', '.dockerignore'];
 
-/** The folder of all builds under way. What a killed daemon has left there is removed at the next start. */
+/** The folder of all builds under way. The next start removes the leftovers of a killed daemon. */
 export function buildsFolder({ dataRoot }: Pick<Config, 'dataRoot'>): string {
   return join(dataRoot, 'builds');
 }
@@ -28,7 +28,7 @@ export function removeOldBuilds(config: Pick<Config, 'dataRoot'>): void {
   rmSync(buildsFolder(config), { recursive: true, force: true });
 }
 
-/** A folder for one build, which goes with it. */
+/** A folder for one build, which is removed with it. */
 export async function buildFolder(engine: { config: Config }): Promise<AsyncDisposable & { path: string }> {
   const path = join(buildsFolder(engine.config), shortId(newId()));
   await mkdir(path, { recursive: true, mode: 0o700 });
@@ -36,8 +36,8 @@ export async function buildFolder(engine: { config: Config }): Promise<AsyncDisp
 }
 
 /**
- * The files that a client sends with a build, as they were in its archive: nothing follows links on this machine. They stay
- * in one file until a step needs them, because a build whose steps are all known needs none.
+ * The files that a client sends with a build, as they were in its archive: nothing follows links on this machine. They
+ * stay in one file until a step needs them, because a build with all steps in the cache needs none.
  */
 export class BuildContext {
   /** For this process; the files are there after `extract`. */
@@ -62,7 +62,7 @@ export class BuildContext {
     return new BuildContext(archives, folder, entries);
   }
 
-  /** Makes the files. Throws `invalid` for what no file system takes. */
+  /** Extracts the files. Throws `invalid` for names and types that no file system takes. */
   async extract(): Promise<void> {
     this.#extracted ??= this.#extract();
     await this.#extracted;
@@ -118,7 +118,7 @@ export class BuildContext {
   async #read(name: string): Promise<string> {
     const { path } = this.#resolve(name)!;
     const { content } = this.#entries.get(path)!;
-    if (content === undefined) throw new EngineError('invalid', `${name} is no plain file`);
+    if (content === undefined) throw new EngineError('invalid', `${name} is not a plain file`);
     if (content.bytes > LONGEST_TEXT) throw new EngineError('invalid', `${name} has more than ${LONGEST_TEXT} bytes`);
     await using file = await open(this.#spool, 'r');
     const { buffer } = await file.read(Buffer.alloc(content.bytes), 0, content.bytes, content.offset);
@@ -155,7 +155,7 @@ function spoolIn(folder: string): string {
   return join(folder, 'context.tar');
 }
 
-/** Throws `invalid` for what cannot be told without following links. */
+/** Throws `invalid` for an entry whose place depends on links. */
 function add(entries: Map<string, Entry>, path: string, entry: Entry): void {
   const refuse = (why: string): never => {
     throw new EngineError('invalid', `bad archive: ${JSON.stringify(path)} ${why}`);
@@ -166,7 +166,7 @@ function add(entries: Map<string, Entry>, path: string, entry: Entry): void {
     if (type === 'link') refuse('lies below a link');
     if (type !== 'folder') entries.set(parent, { type: 'folder', sum: '', target: '' });
   }
-  // A later entry that is no folder takes the place of a folder.
+  // A later entry of another kind replaces a folder.
   const replacesFolder = entry.type !== 'folder' && entries.get(path)?.type === 'folder';
   if (replacesFolder) for (const other of below(entries, path)) entries.delete(other);
   if (entry.type !== 'file' || entry.target === '') {
@@ -174,7 +174,8 @@ function add(entries: Map<string, Entry>, path: string, entry: Entry): void {
     return;
   }
   const first = entries.get(posix.normalize(entry.target));
-  if (first === undefined || first.type === 'folder') refuse(`is a further name of ${entry.target}, which is no file`);
+  if (first === undefined || first.type === 'folder')
+    refuse(`is a further name of ${entry.target}, which is not a file`);
   entries.set(path, { ...entry, ...(first?.content && { content: first.content }) });
 }
 

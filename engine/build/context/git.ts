@@ -12,7 +12,7 @@ type How = Readonly<{ folder: string; signal: AbortSignal }>;
 
 const execute = promisify(execFile);
 const PROTOCOLS = 'http:https:git';
-/** Nothing of the machine's or a user's settings, no questions, no other ways than those of the network. */
+/** No settings of the machine or a user, no prompts, no transports but those of the network. */
 const SETTINGS = [
   ...['-c', 'core.hooksPath=/dev/null', '-c', 'credential.helper=', '-c', 'protocol.allow=never'],
   ...['-c', 'protocol.http.allow=always', '-c', 'protocol.https.allow=always', '-c', 'protocol.git.allow=always'],
@@ -50,7 +50,7 @@ function addressOf(remote: string): { url: string; ref: string; folder: string }
   if (address.startsWith('git@')) {
     throw new EngineError('invalid', `unable to clone ${address}: only http, https and git are supported`);
   }
-  // A word of the command that is no option.
+  // The name must not be read as an option of git.
   if (ref.startsWith('-')) throw new EngineError('invalid', `invalid refspec: ${ref}`);
   return { url: address.startsWith('github.com/') ? `https://${address}` : address, ref: ref || 'HEAD', folder };
 }
@@ -83,7 +83,7 @@ async function runGit(directory: string, words: readonly string[], signal: Abort
   }
 }
 
-/** A folder of the checkout; no link leads out of it. */
+/** A folder of the checkout; links that lead out of it are refused. */
 async function folderIn(checkout: string, folder: string): Promise<string> {
   try {
     const [root, path] = await Promise.all([realpath(checkout), realpath(join(checkout, folder))]);
@@ -94,6 +94,6 @@ async function folderIn(checkout: string, folder: string): Promise<string> {
   }
   throw new EngineError(
     'invalid',
-    `error setting git context, ${JSON.stringify(folder)} not within git root or no folder`,
+    `error setting git context, ${JSON.stringify(folder)} not within git root or not a folder`,
   );
 }

@@ -18,7 +18,7 @@ export function ignorePatterns(text: string): IgnorePattern[] {
     .filter((pattern) => pattern !== undefined);
 }
 
-/** Whether a path is left out: the last pattern counts that is like it or like a folder above it. */
+/** Whether a path is excluded: the last pattern that matches it or a folder above it counts. */
 export function ignores(patterns: readonly IgnorePattern[], path: string): boolean {
   const folders = path.split('/').slice(0, -1);
   let isIgnored = false;
@@ -47,7 +47,7 @@ function patternOf(line: string): IgnorePattern | undefined {
   return { matches, depth: path.split('/').length, isException };
 }
 
-/** As docker translates a pattern: what is in brackets is taken as it is. */
+/** As docker translates a pattern: brackets are copied unchanged. */
 function regexOf(path: string): string {
   let regex = '^';
   for (let at = 0; at < path.length; at += 1) {

@@ -15,11 +15,11 @@ type How = Readonly<{ folder: string; report: Report; signal: AbortSignal }>;
 /** A context that is not in the request: an archive, or a Buildfile alone. */
 export type RemoteContext = Readonly<{ archive: AsyncIterable<Uint8Array> } | { text: string }>;
 
-/** Far above any Buildfile. */
+/** Real Buildfiles are far smaller. */
 const LONGEST_TEXT = 8 * 1024 * 1024;
 const TYPES = /^(?:application\/(?:(?:x-)?tar|octet-stream|(?:x-)?(?:gzip|bzip2?|xz|zstd))|text\/plain)\s*(?:;|$)/i;
 
-/** A Git repository or a file of a web server. Throws `invalid` for what is neither. */
+/** A Git repository or a file of a web server. Throws `invalid` for anything else. */
 export async function remoteContext(engine: Needs, remote: string, how: How): Promise<RemoteContext> {
   if (isGit(remote)) return { archive: await gitArchive(engine, remote, how) };
   if (!/^https?:\/\//i.test(remote)) {

@@ -15,7 +15,7 @@ import { ownerOf } from './owner.ts';
 import { imageRoot, scratchRoot } from './scratch-root.ts';
 import { storeStep } from './store-step.ts';
 
-/** Files to copy: a root for this process, what is in it, and whether archives are extracted. */
+/** Files to copy: their root, the paths in it, and whether archives are extracted. */
 type Source = Readonly<{ root: string; found: readonly SourceFound[]; extracts: boolean }>;
 
 /** COPY and ADD. `expand` puts variables into here-documents. */
@@ -113,7 +113,7 @@ async function named<T>(step: Copy, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Here-documents as files of their names. */
+/** Here-documents as files under their names. */
 async function documentsOf(
   { build }: StageState,
   { heredocs }: Copy,
@@ -133,7 +133,7 @@ async function documentsOf(
   return { root, found, extracts: false };
 }
 
-/** Quotes in a document are signs like others; only variables count. */
+/** Quotes in a document are ordinary characters; only variables are expanded. */
 function expandLines(content: string, expand: (text: string) => string): string {
   return expand(content.replaceAll(/["']|\\(?!\$)/g, (sign) => `\\${sign}`));
 }

@@ -31,12 +31,12 @@ export async function downloaded(
   output.text('\n');
   const modified = Date.parse(headers['last-modified'] ?? '');
   await utimes(file, 0, Number.isNaN(modified) ? 0 : modified / 1000);
-  if (!(await stat(file)).isFile()) throw new EngineError('failed', `${url} gives no file`);
+  if (!(await stat(file)).isFile()) throw new EngineError('failed', `${url} is not a file`);
   const found = await engine.copies.findSources(root, [name ?? UNNAMED]);
   return { root, found: found.map(({ path, sum }) => ({ path, sum: sum.replace(/^file:/, '') })), extracts: false };
 }
 
-/** From the address, or else from what the server says. */
+/** From the address, or else from the server's headers. */
 function nameOf(url: string, headers: Readonly<Record<string, string>>): string | undefined {
   const { pathname } = new URL(url);
   const fromPath = pathname.endsWith('/') ? '' : posix.basename(decodeURIComponent(pathname));

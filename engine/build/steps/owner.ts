@@ -7,8 +7,8 @@ type Owner = { owner?: { uid: number; gid: number } };
 const ROOT = { uid: 0, gid: 0 };
 
 /**
- * Whom the copied files belong to: who `--chown` names, by the files below `root`; root, or, from another stage, their
- * own owners. A user alone is also the name of the group.
+ * The owner of the copied files: that of `--chown`, by the files below `root`; otherwise root, or, from another stage,
+ * their own owners. A user without a group names the group, too.
  */
 export async function ownerOf({ chown, from }: Copy, root: string): Promise<Owner> {
   if (chown === '') return from === '' ? { owner: ROOT } : {};

@@ -16,15 +16,15 @@ type Spec = Readonly<{
 }>;
 type Mounts = Readonly<{
   specs: readonly Spec[];
-  /** In the container, so that nothing of them gets into the layer. */
+  /** The mount points, which are kept out of the layer. */
   places: readonly string[];
-  /** What the step depends on by them, for the cache. */
+  /** The sources that the step depends on, for the cache. */
   sums: readonly string[];
   /** To be called before the files of the mounts are used. */
   prepare: () => Promise<void>;
 }>;
 
-/** The mounts of `RUN --mount`. They go with the step; the folders of caches stay. */
+/** The mounts of `RUN --mount`. They are removed with the step; the folders of caches stay. */
 export async function runMounts(
   state: StageState,
   options: readonly MountOption[],
@@ -66,7 +66,7 @@ async function mountOf(
     case 'cache':
       return { spec: bind(await cacheFolder(state, option, target, resources), target, option.isReadOnly), sum: '' };
     case 'secret':
-      // The API of this builder has no way to hand secrets over.
+      // The API of this builder cannot pass secrets.
       if (!option.isRequired) return undefined;
       throw new EngineError('invalid', `secret ${option.id}: not found`);
     case 'bind':

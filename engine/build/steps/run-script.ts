@@ -8,8 +8,8 @@ import { newId, shortId } from '../../lib/ids.ts';
 import type { Build } from '../build.ts';
 
 /**
- * The words to run, with here-documents: one alone is a script, for the shell or for the program behind its `#!`; others are
- * put back into the command, for the shell.
+ * The words to run, with here-documents: a single one is a script, for the shell or for the program behind its `#!`;
+ * others become part of the command, for the shell.
  */
 export async function runScript(
   build: Build,

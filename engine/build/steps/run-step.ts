@@ -61,7 +61,7 @@ export async function runStep(state: StageState, step: Run, commandLine: readonl
   else keep(state, id);
 }
 
-/** A container needs one: in front of the first layer, one of nothing, as long as the step. */
+/** A container needs an image: before the first layer an empty one, for the time of the step. */
 function imageOf({ image, build: { engine } }: StageState, resources: AsyncDisposableStack): string {
   if (image !== undefined) return image.id;
   const none = { parent: undefined, layer: undefined, author: '' };
@@ -71,7 +71,7 @@ function imageOf({ image, build: { engine } }: StageState, resources: AsyncDispo
   return id;
 }
 
-/** Runs it to its end. What has failed stays for the user, unless the client wants it gone or has left. */
+/** Runs it to its end. A failed container stays for the user, unless the client wants it removed or has left. */
 async function runContainer(
   state: StageState,
   body: Parameters<typeof createContainer>[1],
@@ -100,14 +100,14 @@ async function exitCodeOfRun({ build, output }: StageState, id: string): Promise
   const attach = prepareAttach(engine, id, { stream: true, stdout: true, stderr: true });
   const client = new OutputClient(output);
   const attached = attachContainer(engine, attach, () => client);
-  attached.catch(() => undefined); // a start that fails is the error to tell
+  attached.catch(() => undefined); // the failure of the start is the one to report
   const end = (): void =>
     void engine.background.run('end a step of a build', { container: id }, async () => await kill());
   const kill = async (): Promise<void> => {
     try {
       await killContainer(engine, id);
     } catch (error) {
-      // It has ended by itself.
+      // The container has ended by itself.
       if (!(error instanceof EngineError) || (error.kind !== 'conflict' && error.kind !== 'notFound')) throw error;
     }
   };
@@ -133,7 +133,7 @@ async function tellRemoval({ build, output }: StageState, id: string): Promise<v
   output.text(`Removing intermediate container ${shortId(id)}\n`);
 }
 
-/** From now on it is a container like others. */
+/** From now on it is an ordinary container. */
 function keep({ build }: StageState, id: string): void {
   if (build.engine.containers.get(id) === undefined) return;
   build.engine.containers.change(id, ({ ofBuild: _over, ...container }) => container);
@@ -155,7 +155,7 @@ class OutputClient extends Duplex {
   }
 
   override _read(): void {
-    // It never says anything.
+    // It never sends anything.
   }
 
   override _write(chunk: Buffer, _encoding: string, done: (error?: Error | null) => void): void {
@@ -167,7 +167,7 @@ class OutputClient extends Duplex {
     }
   }
 
-  /** What is left of a cut character. */
+  /** The rest of a split character. */
   flush(): void {
     this.#tell(this.#texts.out.end(), false);
     this.#tell(this.#texts.err.end(), true);

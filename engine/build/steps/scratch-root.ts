@@ -4,7 +4,7 @@ import { newId } from '../../lib/ids.ts';
 
 type Needs = { copies: Copies; layers: Layers };
 
-/** The root of an image with a writable layer on it, in which nothing runs. */
+/** The root of an image with a writable layer on it, without a process. */
 export type ScratchRoot = AsyncDisposable &
   Readonly<{
     /** Of the writable layer. */
@@ -13,7 +13,7 @@ export type ScratchRoot = AsyncDisposable &
     open: () => Promise<AsyncDisposable & { path: string; view: OpenView }>;
   }>;
 
-/** Undefined: an empty root. What a killed daemon has left belongs to no container, and is removed at the next start. */
+/** Undefined: an empty root. Leftovers of a killed daemon have no container, so the next start removes them. */
 export async function scratchRoot(engine: Needs, imageId: string | undefined): Promise<ScratchRoot> {
   const id = newId();
   await engine.layers.prepare(id, imageId);

@@ -34,8 +34,8 @@ export async function workingDirectoryStep(state: StageState, comment: string): 
 }
 
 /**
- * The container of a step in which nothing runs. It exists only where the client wants to keep the containers of steps; else
- * there is its id alone.
+ * The container of a step without a process. It exists only if the client wants to keep the containers of steps;
+ * otherwise it is only an id.
  */
 async function tellContainer(state: StageState, config: RunConfig): Promise<string> {
   const { engine, options } = state.build;
@@ -57,7 +57,7 @@ function tellRemoval({ build, output }: StageState, id: string): void {
   if (build.options.removes) output.text(`Removing intermediate container ${shortId(id)}\n`);
 }
 
-/** A container's own settings, as docker shows them of a step: completed by what its image has. */
+/** A container's settings as docker shows them for a step: completed from its image. */
 function asOfContainer({ image }: StageState, config: RunConfig, id: string): RunConfig {
   const merged = mergeConfig(config, image === undefined ? EMPTY_CONFIG : runConfigOf(image.wireConfig));
   return { ...merged, Hostname: merged.Hostname || shortId(id) };

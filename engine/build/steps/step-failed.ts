@@ -1,6 +1,6 @@
 import { EngineError } from '../../lib/errors.ts';
 
-/** A command that has ended with another code than 0, which the client is told as well. */
+/** A command that has ended with another code than 0, which the client gets as well. */
 export class StepFailed extends EngineError {
   readonly exitCode: number;
 

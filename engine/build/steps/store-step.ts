@@ -5,7 +5,7 @@ import type { StageState } from '../stage.ts';
 
 type Made = Readonly<{ layer: Layer | undefined; containerConfig: RunConfig; containerId?: string }>;
 
-/** Stores what a step has made as an image without a name, which later builds find. */
+/** Stores the result of a step as an image without a name, for later builds. */
 export function storeStep(state: StageState, made: Made): void {
   const { engine } = state.build;
   const { config, maintainer: author } = state.settings;

@@ -5,7 +5,7 @@ import { hasCode } from '../../lib/errors.ts';
 let users: ReadonlyMap<number, string> | undefined;
 let groups: ReadonlyMap<number, string> | undefined;
 
-/** What this machine calls a user, as docker has it in the checksums of files of images; empty for one that it does not know. */
+/** The name of a user on this machine, as in docker's checksums of files of images; empty for an unknown user. */
 export function userName(uid: number): string {
   users ??= namesIn('/etc/passwd');
   return users.get(uid) ?? '';

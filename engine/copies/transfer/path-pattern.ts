@@ -6,7 +6,7 @@ let last: { written: string; matches: Pattern } | undefined;
 
 /**
  * Whether a whole path matches a pattern of Go's filepath.Match: `*` and `?` never match a slash, `[a-c]` is a class.
- * Throws `invalid` for one that is broken.
+ * Throws `invalid` for a malformed one.
  */
 export function pathMatches(pattern: string, path: string): boolean {
   if (last?.written !== pattern) {

@@ -4,20 +4,20 @@ import { EngineError } from '../../lib/errors.ts';
 
 /** Files to copy from: the context of a build, or the root of an image. Paths are relative, without `.` and `..`. */
 export type SourceTree = Readonly<{
-  /** What the path leads to in the end, links followed; undefined when there is nothing. */
+  /** The target of a path after all links; undefined for a missing one. */
   resolve: (path: string) => { path: string; isFolder: boolean } | undefined;
-  /** The checksum of what is at a path itself; undefined for what has none. */
+  /** The checksum of the entry at a path, links not followed; undefined for an entry without one. */
   sumOf: (path: string) => string | undefined;
-  /** All paths below a folder, in the order of their names, folders before what is in them; links are not followed. */
+  /** All paths below a folder, in the order of their names, each folder before its content; links are not followed. */
   below: (folder: string) => Iterable<string>;
-  /** Said of what is not there. */
+  /** The beginning of the error for a missing path. */
   missing: string;
 }>;
 
 /** One thing to copy, and the checksum that stands for it in the history. */
 export type SourceFound = Readonly<{ path: string; sum: string }>;
 
-/** What the sources of a COPY mean. `matches` is for patterns. Throws `invalid`. */
+/** The files of the sources of a COPY. `matches` is for patterns. Throws `invalid`. */
 export function findSources(
   tree: SourceTree,
   sources: readonly string[],

@@ -11,17 +11,17 @@ import { innerPathOf } from '../paths.ts';
 import { Placer } from '../place.ts';
 import type { View } from '../view.ts';
 
-/** Files of one root that are copied into another, as COPY and ADD do. */
+/** A copy of files of one root into another, as by COPY and ADD. */
 export type Transfer = Readonly<{
   /** Of the root to copy from, for this process: a context or an image's mounted root. */
   from: string;
-  /** In it; links in front of the last part, and at it, are followed. */
+  /** A path in that root; links are followed, also at the end. */
   paths: readonly string[];
   /** Absolute. With a slash at its end it is a folder. */
   destination: string;
   /** Archives are extracted. */
   extracts: boolean;
-  /** Everybody's owner, and that of folders that are made on the way; without one, the files keep theirs. */
+  /** The owner of all files and of folders created on the way; without it, the files keep theirs. */
   owner?: Readonly<{ uid: number; gid: number }>;
   /** Of everything that is copied. */
   mode?: number;
@@ -31,7 +31,7 @@ const LIMITS = { bytes: 2 ** 46, entries: 2 ** 28 };
 const CHUNK_BYTES = 1024 * 1024;
 const ROOT = { uid: 0, gid: 0 };
 
-/** Copies within this thread. Throws `invalid` for an archive that is bad in the middle. */
+/** Copies within this thread. Throws `invalid` for a damaged archive. */
 export async function transfer(source: View, target: View, work: Transfer): Promise<void> {
   for (const path of work.paths) {
     const held = holdInRoot(source.root, bytesOf(path));
@@ -44,7 +44,10 @@ export async function transfer(source: View, target: View, work: Transfer): Prom
   }
 }
 
-/** Makes a folder with its parents, links followed; what is there stays as it is. Throws `invalid` for what is no folder. */
+/**
+ * Creates a folder with its parents, following links; existing ones stay unchanged. Throws `invalid` for anything but a
+ * folder on the way.
+ */
 export function makeFolder(target: View, path: string, owner: { uid: number; gid: number } = ROOT): void {
   const parts = target.endOf(innerPathOf(path).parts);
   for (let length = 1; length <= parts.length; length += 1) {
@@ -82,7 +85,7 @@ function notFolder(path: string): EngineError {
 }
 
 function copyFolder(held: number, target: View, { destination, owner, mode }: Transfer): void {
-  // Folders on the way are root's, as docker has it.
+  // Folders on the way belong to root, as in docker.
   makeFolder(target, `${destination}/..`);
   makeFolder(target, destination, owner);
   place(held, undefined, target, { path: destination, owner, mode });
@@ -139,7 +142,7 @@ function isExistingFolder(target: View, path: string): boolean {
   }
 }
 
-/** Whether it was one: its first header is looked at before anything is written. */
+/** Returns whether it was an archive: the first header is checked before anything is written. */
 async function extractArchive(held: number, target: View, { destination }: Transfer): Promise<boolean> {
   if (!fstatSync(held).isFile()) return false;
   const fd = openHeld(held);
@@ -170,7 +173,7 @@ async function isArchive(fd: number): Promise<boolean> {
   } catch (error) {
     return error instanceof FirstEntry;
   }
-  return false; // without an entry it is no archive
+  return false; // without an entry it is not an archive
 }
 
 async function* chunksOf(fd: number): AsyncGenerator<Buffer> {

@@ -9,7 +9,7 @@ import { isMountPoint } from './mount-points.ts';
 export const KIND = { modified: 0, added: 1, deleted: 2 } as const;
 export type Change = { Path: string; Kind: (typeof KIND)[keyof typeof KIND] };
 
-/** What the layers below have under a name; of a folder, the held folders in which it lies, topmost first. */
+/** The entry of the layers below under a name; for a folder, the held folders that it merges, topmost first. */
 type Below =
   | { kind: 'folder'; within: number[]; isClosed: boolean }
   | { kind: 'other'; within: number[] }
@@ -21,11 +21,11 @@ const DEEPEST = 2000;
 const CAPABILITY = 'security.capability';
 
 /**
- * What a writable layer changes of the layers below, sorted by path. Of folders mode and owner count, of everything else size
- * and time as well, and their content for both. All folders above a change have changed. A folder that hides the
- * one below is told of by what it hides.
+ * The changes of a writable layer against the layers below, sorted by path. A folder is compared by mode and owner,
+ * anything else also by size and time. All folders above a change have changed. A folder that hides the one below is
+ * reported by the hidden entries.
  *
- * Mount points that the engine makes are left out.
+ * Mount points of the engine are left out.
  */
 export function changesOf(upper: string, lower: readonly string[]): Change[] {
   using held = new DisposableStack();
@@ -45,7 +45,7 @@ class Comparison {
     return paths.map((path) => ({ Path: readable(path), Kind: this.#changes.get(path)! }));
   }
 
-  /** `path` is empty for the root, which is never told of. */
+  /** `path` is empty for the root, which is never reported. */
   folder(upper: number, lower: readonly number[], path: BytePath, { isOpaque, depth }: Where): void {
     if (depth > DEEPEST) throw new EngineError('failed', `there are more than ${DEEPEST} folders in each other`);
     const below = listBelow(lower);
@@ -127,7 +127,7 @@ function belowOf(folder: number, entry: Dirent): Below {
 
 function addBelow(known: Extract<Below, { kind: 'folder' }>, folder: number, entry: Dirent): void {
   if (entry.isDirectory()) known.within.push(folder);
-  else known.isClosed = true; // hidden by the folder above, and hides what is below
+  else known.isClosed = true; // hidden by the folder above, and hides the one below
 }
 
 /** Held, down to one that hides those below it. */
@@ -164,7 +164,7 @@ function holdIfThere(folder: number, name: BytePath): number | undefined {
   }
 }
 
-/** Whether what is no folder is another file than the one below, or the same one changed. */
+/** Whether an entry other than a folder differs from the one below. */
 function isOtherFile(upper: number, below: BelowEntry, name: BytePath): boolean {
   using held = new DisposableStack();
   const now = holdIfThere(upper, name);
@@ -184,7 +184,7 @@ function differs(now: Stats, before: Stats): boolean {
   return !now.isDirectory() && (now.size !== before.size || !isSameTime(now.mtimeMs, before.mtimeMs));
 }
 
-/** Archives have whole seconds: one of them has no fraction where the other has lost it. */
+/** Archives have whole seconds: a missing fraction on either side matches any. */
 function isSameTime(one: number, other: number): boolean {
   if (one === other) return true;
   const isWhole = one % 1000 === 0 || other % 1000 === 0;

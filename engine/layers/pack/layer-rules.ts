@@ -12,24 +12,26 @@ const TYPE = { mask: 0o170000, charDevice: 0o020000, file: 0o100000 } as const;
 /** How a writable layer is packed. */
 export type Rules = Pick<LayerRules, 'isOwnFile' | 'isOwnFolder'>;
 
-/** What of a writable layer is not the container's: the runtime's mount points, unless an image has them already. */
+/**
+ * The entries of a writable layer that are not the container's: the runtime's mount points, unless an image has them.
+ */
 export class LayerRules {
   readonly #lower: readonly string[];
   readonly #more: ReadonlySet<string>;
 
-  /** `lower`: the folders of the layers below, topmost first. `more`: other places that were mounted on. */
+  /** `lower`: the folders of the layers below, topmost first. `more`: further mount points. */
   constructor(lower: readonly string[], more: readonly string[] = []) {
     this.#lower = lower;
     this.#more = new Set(more);
   }
 
-  /** An empty file that was made to be mounted on. */
+  /** An empty file that was created as a mount point. */
   isOwnFile(path: BytePath, { mode, size }: Stats): boolean {
     if ((mode & TYPE.mask) !== TYPE.file || size !== 0 || !this.#isPlace(path)) return false;
     return this.#below(path) === undefined;
   }
 
-  /** A folder that counts only if something is in it: it was made, or is here because something was made in it. */
+  /** A folder that counts only with its content: it is a mount point, or is here because of one in it. */
   isOwnFolder(path: BytePath, { mode, uid, gid }: Stats): boolean {
     if (!this.#isPlace(path)) return false;
     const below = this.#below(path);
@@ -41,7 +43,7 @@ export class LayerRules {
     return isMountPoint(absolute) || this.#more.has(absolute);
   }
 
-  /** What the layers below have there. */
+  /** The entry of the layers below. */
   #below(path: BytePath): Stats | undefined {
     for (const folder of this.#lower) {
       const below = lstatSync(join(folder, absoluteOf(path)), { throwIfNoEntry: false });
@@ -55,7 +57,7 @@ function absoluteOf(path: BytePath): string {
   return `/${readable(path).replace(/\/$/, '')}`;
 }
 
-/** Everything counts: nothing has run. */
+/** For a layer without runs: everything counts. */
 export const ALL: Rules = {
   isOwnFile: () => false,
   isOwnFolder: () => false,

@@ -9,12 +9,15 @@ import { TAR_END } from '../tar/tar-write.ts';
 import { isOpaque, isWhiteout, opaqueMark, whiteout, type Rules } from './layer-rules.ts';
 import { entryHeader, type NewEntry } from './tar-entry.ts';
 
-/** What is packed: a held entry, and its name in the archive; a folder without one is packed without its own entry. */
+/** The root of an archive: a held entry, and its name; a folder without a name is packed without its own entry. */
 export type PackRoot = Readonly<{ held: number; name: BytePath | undefined }>;
 
 /** Each folder on the way down is held by a descriptor. A path of 9,900 bytes has 900; more than this nobody needs. */
 const DEEPEST = 2000;
-/** A file with this much of holes is written in GNU's sparse form; what is smaller every program can read. */
+/**
+ * A file with this much of holes is written in GNU's sparse form; others are left in the form that every program can
+ * read.
+ */
 const HOLES_BYTES = 64 * 1024 * 1024;
 const SEGMENTS_MOST = 10_000;
 const ZEROS = Buffer.alloc(64 * 1024);
@@ -47,7 +50,7 @@ class Packer {
   readonly #fresh: () => Buffer;
   readonly #seen = new Map<string, BytePath>();
   readonly #rules: Rules | undefined;
-  /** Headers of folders that are only told of with what is in them. */
+  /** Headers of folders that are only written with their content. */
   readonly #waiting: Buffer[] = [];
   #chunk: Buffer;
   #used = 0;
@@ -112,7 +115,7 @@ class Packer {
         closeSync(inner);
       }
     }
-    if (waits && this.#waiting.length > waiting) this.#waiting.length = waiting; // there was nothing in it
+    if (waits && this.#waiting.length > waiting) this.#waiting.length = waiting; // it was empty
   }
 
   *#other(held: number, path: BytePath, type: EntryType, stat: Stats): Generator<Buffer> {
@@ -126,7 +129,7 @@ class Packer {
     }
   }
 
-  /** Under which name this file is in the archive already. Node's plain numbers are too small for every inode. */
+  /** The name under which this file is in the archive already. Inodes do not fit into Node's plain numbers. */
   #firstName(held: number, path: BytePath): BytePath | undefined {
     const { dev, ino } = fstatSync(held, { bigint: true });
     const file = `${dev}:${ino}`;
@@ -202,7 +205,7 @@ function details(held: number, type: EntryType, { rdev }: Stats): Partial<NewEnt
   return { major: deviceMajor(BigInt(rdev)), minor: deviceMinor(BigInt(rdev)) };
 }
 
-/** Those of overlayfs are its own business, and what the security module of this machine has set is this machine's. */
+/** The attributes of overlayfs and of this machine's security module stay out of archives. */
 function xattrsOf(held: number): (readonly [BytePath, Buffer])[] {
   const found: (readonly [BytePath, Buffer])[] = [];
   for (const name of xattrNamesOf(held)) {

@@ -98,7 +98,7 @@ function ustarBlock(entry: NewEntry, sizeBytes: number): Buffer {
 
 type Numbers = Pick<NewEntry, 'mode' | 'uid' | 'gid' | 'sizeBytes' | 'mtimeSeconds'>;
 
-/** What is too high is in the extended header. */
+/** A value that is too large is in the extended header. */
 function writeNumbers(block: Buffer, { mode, uid, gid, sizeBytes, mtimeSeconds }: Numbers): void {
   octal(block, 100, 8, mode);
   octal(block, 108, 8, uid > OCTAL_7 ? 0 : uid);

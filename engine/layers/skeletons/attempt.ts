@@ -9,7 +9,7 @@ import { SkeletonWriter } from './skeleton-file.ts';
 
 const CHUNK_BYTES = 256 * 1024;
 
-/** An archive that is extracted now: where, and whether each file is what one entry says. */
+/** An archive under extraction: its folder, and whether each file has the content of one entry. */
 type Archive = Readonly<{ folder: string; digest: string; bytes: number; isPlain: boolean }>;
 
 /** The skeleton of an archive that is being extracted. */
@@ -25,9 +25,9 @@ export class SkeletonAttempt implements Disposable {
   }
 
   /**
-   * Whether the archive can be made again of the skeleton and the extracted files. That is so where each file has the
-   * content of one entry. Where it is not known, as with hostile archives that have a name twice, it is tried. A skeleton of no
-   * use is removed.
+   * Whether the archive can be rebuilt from the skeleton and the extracted files. It can if each file has the content
+   * of one entry. Where this is unknown, as with hostile archives that have a name twice, it is tried. A useless
+   * skeleton is removed.
    */
   async gives({ folder, digest, bytes, isPlain }: Archive): Promise<boolean> {
     this.#writer.end();
@@ -42,7 +42,7 @@ export class SkeletonAttempt implements Disposable {
   }
 }
 
-/** Undefined where the files cannot be read as the skeleton says: a later entry made something else of one. */
+/** Undefined if the files do not fit the skeleton: a later entry has replaced one. */
 async function digestOf(skeleton: string, folder: string): Promise<string | undefined> {
   const hash = createHash('sha256');
   const memory = Buffer.allocUnsafeSlow(CHUNK_BYTES);

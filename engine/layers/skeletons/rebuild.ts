@@ -4,8 +4,8 @@ import { openFileBeneath, openRoot, readable, type BytePath } from '../../host/f
 import { partsOf } from './skeleton-file.ts';
 
 /**
- * The archive that a skeleton and the extracted files give. `fresh` gives memory for a chunk; a chunk is full but for the
- * last one. Throws when a file is missing or too short; whether the bytes are right only their digest tells.
+ * The archive of a skeleton and the extracted files. `fresh` provides memory for a chunk; all chunks but the last are
+ * full. Throws when a file is missing or too short; only the digest tells whether the bytes are right.
  */
 export function* rebuild<Memory extends Buffer>(
   skeleton: string,

@@ -5,14 +5,14 @@ import type { TarSink } from '../tar/tar-reader.ts';
 import type { SkeletonWriter } from './skeleton-file.ts';
 
 /**
- * Stands between a reader and what extracts, and notes of the archive all that does not become content of a file. Whether
- * the files give the archive again has to be seen by rebuilding it: a later entry may have replaced an earlier one.
+ * Stands between the reader and the extractor, and records all bytes of the archive that are not content of a file.
+ * Only a rebuild shows whether the files give the archive: a later entry may have replaced an earlier one.
  */
 export class SkeletonRecorder implements TarSink {
   readonly #sink: TarSink;
   readonly #writer: SkeletonWriter;
   #chunk: Buffer = Buffer.alloc(0);
-  /** How much of the chunk is noted. */
+  /** How much of the chunk is recorded. */
   #noted = 0;
   #path: BytePath | undefined;
   #run = { offset: 0, length: 0 };
@@ -37,7 +37,7 @@ export class SkeletonRecorder implements TarSink {
 
   data(part: Buffer, position: number): void {
     this.#sink.data(part, position);
-    if (this.#path === undefined) return; // noted as bytes
+    if (this.#path === undefined) return; // recorded as bytes
     const start = part.byteOffset - this.#chunk.byteOffset;
     if (start > this.#noted) this.#note(start);
     this.#noted = start + part.length;

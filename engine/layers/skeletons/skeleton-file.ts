@@ -4,12 +4,12 @@ import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import type { BytePath } from '../../host/files/openat.ts';
 
 /**
- * What is left of a plain archive when the content of its files lies elsewhere: bytes as they are, and runs of bytes of
- * files. In blocks, each compressed for itself: the length of the compressed block, the length of the block, the block.
+ * A plain archive without the content of its files: literal bytes, and runs of bytes of files. In blocks, each
+ * compressed for itself: the length of the compressed block, the length of the block, the block.
  */
 export type Part =
   | { kind: 'bytes'; bytes: Buffer }
-  /** Of this file, of which runs follow. */
+  /** The file of the following runs. */
   | { kind: 'file'; path: BytePath }
   | { kind: 'run'; offset: number; length: number };
 
@@ -55,7 +55,7 @@ export class SkeletonWriter implements Disposable {
     this.#grow(RUN_BYTES);
   }
 
-  /** Ends it; whoever keeps it syncs it. */
+  /** Ends it; the caller syncs it. */
   end(): void {
     this.#flush();
   }
@@ -88,7 +88,7 @@ export class SkeletonWriter implements Disposable {
   }
 }
 
-/** The parts of a skeleton, in their order; `bytes` are valid until the next part. Throws for what is none. */
+/** The parts of a skeleton, in their order; `bytes` are valid until the next part. Throws for a malformed file. */
 export function* partsOf(file: string): Generator<Part> {
   const fd = openSync(file, 'r');
   try {
@@ -119,7 +119,7 @@ function* partsIn(block: Buffer): Generator<Part> {
   }
 }
 
-/** So many bytes from the file's position on; undefined at its end. */
+/** A number of bytes from the file's position on; undefined at its end. */
 function read(fd: number, length: number): Buffer | undefined {
   const buffer = Buffer.allocUnsafe(length);
   let filled = 0;

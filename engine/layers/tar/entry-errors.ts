@@ -9,7 +9,7 @@ export function explained(error: unknown, entry: TarEntry): unknown {
     return badArchive(`${name} is written through a link that leads out of the root`, error);
   }
   if (hasCode(error, 'ENOTDIR') || hasCode(error, 'EEXIST')) {
-    return badArchive(`${name} is below something that is no folder`, error);
+    return badArchive(`${name} is below something that is not a folder`, error);
   }
   if (hasCode(error, 'ENAMETOOLONG')) return badArchive(`the name ${name.slice(0, 80)}… is too long`, error);
   if (hasCode(error, 'EFBIG')) return badArchive(`${name} is larger than a file can be`, error);

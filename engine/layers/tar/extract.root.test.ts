@@ -159,7 +159,7 @@ const refused: readonly (readonly [what: string, archive: () => Buffer, message:
     () => archiveOf({ name: 'a', type: 'symlink', linkName: 'a' }, { name: 'a/b' }),
     /through a link/,
   ],
-  ['a file below a file', () => archiveOf({ name: 'a' }, { name: 'a/b' }), /below something that is no folder/],
+  ['a file below a file', () => archiveOf({ name: 'a' }, { name: 'a/b' }), /below something that is not a folder/],
   ['a root that is a file', () => archiveOf({ name: './', type: 'symlink', linkName: 'x' }), /root is not a directory/],
   ['an unknown type', () => archiveOf({ name: 'a', damage: retyped('!') }), /unknown type/],
   ['a wrong checksum', () => archiveOf({ name: 'a', damage: (header) => header.write('b', 0) }), /wrong checksum/],

@@ -82,7 +82,7 @@ export class LayerExtractor implements TarSink, Disposable {
     try {
       if (path === '') this.#addRoot(entry);
       else if (this.#hasMarks && name.startsWith(WHITEOUT)) {
-        if (entry.sizeBytes > 0) this.#isPlain = false; // it has content that no file gets
+        if (entry.sizeBytes > 0) this.#isPlain = false; // its content does not become a file
         this.#whiteOut(parent, name);
       } else this.#add(entry, this.#directory(parent), name, path);
     } catch (error) {

@@ -8,8 +8,8 @@ export type Work =
   /** Unpacks an archive; its files are written into `directory` under numbers. */
   | { kind: 'unpack'; directory: string; limits: ArchiveLimits }
   /**
-   * Extracts a layer's archive from the open file `fd`, whose digest is known; of a plain one a skeleton is written, if
-   * the archive can be made of it and the files again.
+   * Extracts a layer's archive from the open file `fd`, whose digest is known; for a plain one a skeleton is written,
+   * if it and the files give the archive again.
    */
   | {
       kind: 'extract';
@@ -20,7 +20,7 @@ export type Work =
       skeleton: string;
       limits: ArchiveLimits;
     }
-  /** Packs what a writable layer has changed into one file. */
+  /** Packs the changes of a writable layer into one file. */
   | {
       kind: 'packLayer';
       upper: string;
@@ -28,7 +28,7 @@ export type Work =
       file: string;
       mountPoints: readonly string[] | 'none';
     }
-  /** Writes the context of a build, which follows, as a plain archive into a new file, and tells what is in it. */
+  /** Writes the context of a build, which follows, as a plain archive into a new file, and lists its entries. */
   | { kind: 'spoolContext'; file: string; limits: ArchiveLimits }
   /** Extracts such a file into an empty folder. */
   | { kind: 'extractContext'; file: string; directory: string; limits: ArchiveLimits }
@@ -37,7 +37,7 @@ export type Work =
   /** Writes the archive of a layer into a new file with gzip; tells how many bytes it has, as it grows. */
   | { kind: 'compress'; source: ArchiveSource; file: string };
 
-/** Where the archive of a layer is: a file, compressed or not, or what a skeleton and the extracted files give. */
+/** The source of a layer's archive: a file, compressed or not, or a skeleton with the extracted files. */
 export type ArchiveSource =
   | { kind: 'whole'; file: string }
   | { kind: 'skeleton'; file: string; folder: string; digest: string };
@@ -60,14 +60,14 @@ export type Extracted = {
   hasSkeleton: boolean;
 };
 
-/** An entry of a context: what it is, and its checksum as docker's builder computes it. */
+/** An entry of a context: its type, and its checksum as docker's builder computes it. */
 export type ContextEntry = {
   path: string;
   type: 'folder' | 'file' | 'link' | 'other';
   sum: string;
-  /** Of a link; of a file that is a further name of another, that one. */
+  /** The target of a link; for a hard link, the file that it names. */
   target: string;
-  /** Where in the plain archive the file is, unless it is stored in pieces. */
+  /** The place of the file in the plain archive, unless it is stored in pieces. */
   content?: { offset: number; bytes: number };
 };
 
@@ -89,7 +89,7 @@ export type ToWorker =
   | { id: number; end: { failure?: string } }
   /** An output was taken; its memory comes back. */
   | { id: number; taken: ArrayBuffer }
-  /** Nobody wants the output any longer. */
+  /** The output is no longer wanted. */
   | { id: number; stop: true };
 
 export type FromWorker =

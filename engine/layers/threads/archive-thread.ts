@@ -23,7 +23,7 @@ type Task = {
   onOutput: (chunk: Uint8Array<ArrayBuffer>) => void;
 };
 
-/** One worker thread: several pieces of work at a time, told apart by numbers. It ends when it has been idle. */
+/** One worker thread: several jobs at a time, identified by numbers. It ends after an idle time. */
 export class ArchiveThread {
   readonly #worker: Worker;
   readonly #background: Background;
@@ -86,7 +86,7 @@ export class ArchiveThread {
         if ((await Promise.race([more, settled])) === 'done' && arrived.length === 0) return;
       }
     } finally {
-      settled.catch(() => undefined); // who left does not hear of it
+      settled.catch(() => undefined); // a caller that has left is not told
       this.#send({ id, stop: true });
       this.#end(id);
     }

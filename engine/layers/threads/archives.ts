@@ -40,7 +40,7 @@ export class Archives implements AsyncDisposable {
     return (await this.#perform(work, undefined, onProgress)) as Extracted;
   }
 
-  /** Writes the context of a build, compressed or not, as a plain archive into a new file, and tells what is in it. */
+  /** Writes the context of a build, compressed or not, as a plain archive into a new file, and lists its entries. */
   async spoolContext(stream: AsyncIterable<Uint8Array>, file: string): Promise<ContextEntry[]> {
     return (await this.#perform({ kind: 'spoolContext', file, limits: this.limits }, stream)) as ContextEntry[];
   }
@@ -51,8 +51,8 @@ export class Archives implements AsyncDisposable {
   }
 
   /**
-   * Writes what a writable layer has changed of the folders below, topmost first, as an archive into a new file.
-   * `mountPoints`: places that were mounted on, beside the usual ones; `none` where nothing has run.
+   * Writes the changes of a writable layer against the folders below, topmost first, as an archive into a new file.
+   * `mountPoints`: mount points besides the usual ones; `none` for a layer without runs.
    */
   async packLayer(
     upper: string,
@@ -64,8 +64,8 @@ export class Archives implements AsyncDisposable {
   }
 
   /**
-   * Writes the archive of a layer into a new file with gzip. `onProgress` gets the size of the file as it grows; what is
-   * told may be read.
+   * Writes the archive of a layer into a new file with gzip. `onProgress` gets the size of the file as it grows; that
+   * part of it may be read.
    */
   async compress(source: ArchiveSource, file: string, onProgress: (bytes: number) => void): Promise<Received> {
     return (await this.#perform({ kind: 'compress', source, file }, undefined, onProgress)) as Received;

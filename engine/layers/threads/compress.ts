@@ -3,7 +3,9 @@ import type { ArchiveSource, Received } from './archive-messages.ts';
 import { FileWriter } from './file-writer.ts';
 import { plainChunks } from './plain-archive.ts';
 
-/** A member of the file has this much content, whatever the pieces: the same archive gives the same bytes each time. */
+/**
+ * A member of the file has this much content, regardless of the chunks, so that an archive always gives the same bytes.
+ */
 const MEMBER_BYTES = 1024 * 1024;
 
 /** Writes the archive of a layer into a new file with gzip, in members that need no more memory than one of them. */

@@ -20,7 +20,7 @@ type Sum = Pick<TarEntry, 'fullMode' | 'uid' | 'gid' | 'linkPath' | 'major' | 'm
   name: string;
   type: EntryType;
   sizeBytes: number;
-  /** What the owners are called; empty for entries of archives. */
+  /** The names of the owners; empty for entries of archives. */
   owners?: Readonly<{ user: string; group: string }>;
 };
 
@@ -43,7 +43,7 @@ export function beginSum(entry: Sum): Hash {
 type Current = {
   entry: TarEntry;
   hash: Hash;
-  /** Where its content begins, and how much of it lies there in one piece. */
+  /** The beginning of its content, and the length of the piece there. */
   offset: number;
   bytes: number;
 };
@@ -53,7 +53,7 @@ export class ContextSums implements TarSink {
   readonly #byPath = new Map<string, ContextEntry>();
   #current: Current | undefined;
   #chunk: Buffer = Buffer.alloc(0);
-  /** Where in the archive the chunk begins. */
+  /** The chunk's position in the archive. */
   #offset = 0;
 
   /** In the order of the archive; of two with one name the last. */
@@ -80,7 +80,7 @@ export class ContextSums implements TarSink {
     const current = this.#current!;
     current.hash.update(part);
     if (position === 0) current.offset = this.#offset + part.byteOffset - this.#chunk.byteOffset;
-    if (position === current.bytes) current.bytes += part.length; // else there is a hole in front of it
+    if (position === current.bytes) current.bytes += part.length; // otherwise a hole precedes it
   }
 
   finish(): void {

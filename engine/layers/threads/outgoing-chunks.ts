@@ -5,7 +5,7 @@ const CHUNK_BYTES = 256 * 1024;
 const AHEAD = 4;
 const FIRST_BYTES = 16 * 1024;
 
-/** Chunks for another thread, which gives their memory back when they were taken. */
+/** Chunks for another thread, which returns their memory after use. */
 export class OutgoingChunks {
   readonly #send: (chunk: Uint8Array<ArrayBuffer>) => void;
   readonly #spare: ArrayBuffer[] = [];
@@ -25,7 +25,7 @@ export class OutgoingChunks {
     return Buffer.from(this.#spare.pop() ?? new ArrayBuffer(size));
   }
 
-  /** Sends a chunk, and resolves when there may be a next one. Throws when nobody wants it any more. */
+  /** Sends a chunk, and resolves when the next one may follow. Throws when the archive is no longer wanted. */
   async send(chunk: Buffer): Promise<void> {
     this.#throwIfStopped();
     this.#ahead += 1;
@@ -50,6 +50,6 @@ export class OutgoingChunks {
   }
 
   #throwIfStopped(): void {
-    if (this.#isStopped) throw new Error('nobody wants the archive any more');
+    if (this.#isStopped) throw new Error('the archive is no longer wanted');
   }
 }

@@ -9,7 +9,7 @@ import { FileWriter } from './file-writer.ts';
 
 const CHUNK_BYTES = 256 * 1024;
 
-/** Writes what a writable layer has changed as an archive into a new file. */
+/** Writes the changes of a writable layer as an archive into a new file. */
 export async function packLayer(work: Extract<Work, { kind: 'packLayer' }>): Promise<Received> {
   using held = new DisposableStack();
   const root = held.adopt(holdAt(-1, Buffer.from(work.upper).toString('latin1')), closeSync);

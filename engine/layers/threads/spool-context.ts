@@ -8,8 +8,8 @@ import { ContextSums } from './context-sums.ts';
 import { chunksOf } from './plain-archive.ts';
 
 /**
- * Writes the plain archive of a context into a new file, and tells what is in it: a build whose steps are all known needs
- * none of its files.
+ * Writes the plain archive of a context into a new file, and lists its entries: a build with all steps in the cache
+ * needs none of its files.
  */
 export async function spoolContext(
   stream: AsyncIterable<Buffer>,
@@ -32,7 +32,7 @@ export async function spoolContext(
   return sums.entries;
 }
 
-/** Extracts such a file; nothing in it removes anything, whatever it is called. */
+/** Extracts such a file; names such as `.wh.x` have no special meaning in it. */
 export async function extractContext(file: string, directory: string, limits: ArchiveLimits): Promise<undefined> {
   using extractor = new LayerExtractor(directory, [], { hasMarks: false });
   const reader = new TarReader(extractor, limits);
