@@ -9,7 +9,7 @@ export const IMAGE_FILTERS = ['dangling', 'label', 'before', 'since', 'reference
 
 type Options = {
   all: boolean;
-  /** Only images with a name that matches, and of their names only those that match. */
+  /** Only images with a matching name, and only their matching names. */
   name?: string;
   filters: Filters;
 };

@@ -17,7 +17,7 @@ type ImageParts = {
   layers: Layers;
 };
 
-/** What this domain adds to the engine. The stack ends it. */
+/** The parts that this domain adds to the engine. The stack ends them. */
 export function imageParts({ config, db, log }: Needs, undo: AsyncDisposableStack): ImageParts {
   const blobs = new Blobs(config.dataRoot);
   const layers = undo.use(new Layers(db, blobs, config.dataRoot, log));

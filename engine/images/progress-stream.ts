@@ -17,7 +17,7 @@ export async function streamProgress(
   const write = (line: unknown): void => {
     opened.stream ??= openStream(request, reply);
     const { stream } = opened;
-    stream.line(line).catch(() => stream.output.destroy()); // the client learns of it as of any answer that breaks off
+    stream.line(line).catch(() => stream.output.destroy()); // the client sees a broken answer
   };
   try {
     await work(write);

@@ -7,7 +7,7 @@ import { RecordTable } from '../db/table.ts';
 
 const ImageRecord = Type.Object({
   id: Type.String(),
-  /** Its configuration to the byte: the id is the digest of it. */
+  /** Its configuration, byte for byte: the id is its digest. */
   json: Type.String(),
   parentId: Type.Optional(Type.String()),
   taggedAt: Type.Optional(Instant),
@@ -60,7 +60,7 @@ const migrations = [
    DROP TABLE old_images;`,
 ];
 
-/** `check` throws when an image's configuration is of no use. */
+/** `check` throws for an unusable configuration. */
 export function openImages(db: Database, check: (record: ImageRecord) => void) {
   db.migrate('images', migrations);
   return {

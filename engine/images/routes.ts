@@ -169,7 +169,7 @@ function wholeImages(engine: Engine, refs: readonly string[]): ReturnType<typeof
   return chosen;
 }
 
-/** A failure in the middle breaks the connection, so that nobody takes the archive for whole. */
+/** A failure in the middle breaks the connection, so that no client takes the archive for complete. */
 async function sendArchive(archive: AsyncIterable<Buffer>, stream: ResponseStream): Promise<void> {
   const { output, signal } = stream;
   try {

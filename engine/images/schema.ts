@@ -11,7 +11,7 @@ const flag = (description: string) => Type.Optional(Type.Boolean({ description }
 const text = (description: string) => Type.Optional(Type.String({ description }));
 
 export const ListImagesQuery = Type.Object({
-  all: flag('Also images that are only steps on the way to another'),
+  all: flag('Also intermediate images'),
   filters: text('JSON map: dangling, label, before, since, reference'),
   filter: text('Only images with this name'),
   digests: flag('With RepoDigests'),
@@ -43,7 +43,7 @@ export const TagImageQuery = Type.Object({
 });
 
 export const DeleteImageQuery = Type.Object({
-  force: flag('Also with several names, or with stopped containers'),
+  force: flag('Even with several names, or with stopped containers'),
   noprune: flag('Keep parents without a name'),
 });
 

@@ -115,7 +115,7 @@ export class ImageStore {
     return this.#images.get(id)?.taggedAt;
   }
 
-  /** The images that were made of this one; of undefined: those that were made of none. */
+  /** The images on top of this one; of undefined: those without a parent. */
   childrenOf(id: string | undefined): Image[] {
     return this.#images.in('parent', id ?? '').map((record) => this.#imageOf(record));
   }
@@ -135,7 +135,7 @@ export class ImageStore {
     this.#layers.own(id, image.layers.at(-1));
     try {
       this.#db.transaction(() => {
-        this.#images.put(record); // there may be one that cannot be read
+        this.#images.put(record); // it may exist as a record that cannot be read
         also(image);
       });
     } catch (error) {
@@ -157,7 +157,7 @@ export class ImageStore {
       this.#names.put({ ...reference, name: nameOf(reference), imageId });
       this.#images.change(imageId, (record) => {
         const tagged = { ...record, taggedAt: now };
-        this.#parsed.set(tagged, this.#imageOf(record)); // the image is the same
+        this.#parsed.set(tagged, this.#imageOf(record)); // the name has not moved
         return tagged;
       });
     });

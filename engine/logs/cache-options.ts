@@ -3,7 +3,7 @@ import { bytesOf } from '../lib/notations/bytes-of.ts';
 import type { LogOptions } from './driver.ts';
 import { isTrue } from './truth.ts';
 
-/** For drivers with a receiver: what stays here to be read back. Other drivers take them too, and need none. */
+/** For drivers with a receiver: the local copy that is read back. Other drivers accept and ignore them. */
 export const CACHE_OPTIONS: readonly string[] = [
   'cache-disabled',
   'cache-max-size',
@@ -11,11 +11,11 @@ export const CACHE_OPTIONS: readonly string[] = [
   'cache-compress',
 ];
 
-/** As the driver `local` keeps it. */
+/** The defaults of the driver `local`. */
 const DEFAULT_BYTES = 20 * 1024 * 1024;
 const DEFAULT_FILES = 5;
 
-/** One buffer is for what is not delivered yet and for what clients read back. Throws `invalid`. */
+/** One buffer serves the lines that are not delivered yet and those that clients read back. Throws `invalid`. */
 export function bufferSize(options: LogOptions): { maxBytes: number; maxFiles: number } {
   const {
     'cache-max-size': size,

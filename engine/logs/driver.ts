@@ -8,24 +8,24 @@ export type LogOptions = Readonly<Record<string, string>>;
 /** Pieces of the log as the query asks for them. */
 export type LogReader = (query: LogQuery, follow?: Follow) => AsyncGenerator<Buffer>;
 
-/** A kind of log: where the output of a container goes beside its attached clients, and how it is read back. */
+/** A kind of log: the destination of a container's output besides its attached clients, and how it is read back. */
 export type LogDriver = Readonly<{
-  /** As a client asks for it and as /info lists it. */
+  /** The name in requests and in /info. */
   name: string;
-  /** Those that it knows beside the ones of every driver. */
+  /** Its options besides those of every driver. */
   options: readonly string[];
-  /** What is said of another one, where that is not what most drivers say. */
+  /** The error for an unknown option, if it differs from that of most drivers. */
   unknown?(option: string): string;
   /** Refuses values now, and not each time the container starts or the log is read. Throws `invalid`. */
   check?(options: LogOptions): void;
   /** The file in the container's folder that the shim writes; without it the driver keeps none. */
   path?(folder: string, containerId: string): string;
-  /** Whether clients are told that path, because the format of the file is known to them. */
+  /** Whether clients see that path, because they know the format of the file. */
   showsPath: boolean;
-  /** What the shim is told when the container starts; undefined: it keeps nothing. */
+  /** The shim's options for a run; undefined: no file. */
   shimLog(container: Container): ShimLog | undefined;
-  /** Without it, or where it gives nothing, the log cannot be read. */
+  /** Without it, or when it returns undefined, the log cannot be read. */
   reader?(container: Container): LogReader | undefined;
-  /** To whom the lines of the file go. */
+  /** The receiver of the lines of the file. */
   deliver?(context: SenderContext): Sender | Promise<Sender>;
 }>;

@@ -17,7 +17,7 @@ const drivers = new Map(
 
 export const LOG_DRIVERS: readonly string[] = [...drivers.keys()];
 
-/** Throws `invalid` for a name that no driver has, in the words of dockerd, which looks for a plugin for 15 seconds. */
+/** Throws `invalid` for an unknown name, in the words of dockerd, which looks for a plugin for 15 seconds. */
 export function logDriver(name: string): LogDriver {
   const found = drivers.get(name);
   if (found === undefined)

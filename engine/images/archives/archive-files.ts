@@ -54,7 +54,7 @@ export class ArchiveFiles {
     }
   }
 
-  /** A JSON file that has to have this shape. */
+  /** A JSON file of this shape. */
   async json<T extends Type.TSchema>(file: ArchiveFile, shape: T): Promise<Static<T>> {
     const value = parseJson(await this.text(file), file.path);
     const schema = Schema.Compile(shape);

@@ -45,7 +45,7 @@ const OciManifest = Type.Object({ config: Descriptor, layers: Type.Array(Descrip
 const INDEX_DEPTH = 4;
 const NAME_ANNOTATIONS = ['io.containerd.image.name', 'org.opencontainers.image.ref.name'];
 
-/** The images of an archive in any of its three formats; an archive with two formats has the same images in both. */
+/** The images of an archive in any of three formats; an archive with two formats has the same images in both. */
 export async function readImages(files: ArchiveFiles): Promise<ArchivedImage[]> {
   if (files.has('manifest.json')) return await readDockerArchive(files);
   if (files.has('index.json')) return await readOciLayout(files);
@@ -109,7 +109,7 @@ function fitsHost({ platform }: Descriptor): boolean {
   return !platform || (platform.os === 'linux' && platform.architecture === goArchitecture());
 }
 
-/** Some tools annotate the whole name, others only a tag, which is no name without a repository. */
+/** Some tools annotate the whole name, others only a tag, which is not a name without a repository. */
 function namesOf({ annotations }: Descriptor): Reference[] {
   for (const key of NAME_ANNOTATIONS) {
     const name = annotations?.[key];

@@ -9,17 +9,17 @@ import { runConfigOf, type RunConfig } from './run-config.ts';
 type Needs = { images: ImageStore; clock: Clock };
 
 export type Child = Readonly<{
-  /** Undefined: it begins with nothing. */
+  /** Undefined for `FROM scratch`. */
   parent: Image | undefined;
   /** Undefined: no files have changed. */
   layer: Layer | undefined;
   config: RunConfig;
-  /** Of the container that it comes from; its command is what the history shows. */
+  /** The settings of its container; the history shows their command. */
   containerConfig: RunConfig;
   containerId?: string;
   author: string;
   comment?: string;
-  /** The line of the history, where another image has it already. */
+  /** The line of the history, if another image has it already. */
   step?: Readonly<Record<string, unknown>>;
 }>;
 
@@ -32,7 +32,7 @@ type ParentJson = Partial<{
   history: unknown[] | null;
 }>;
 
-/** The configuration of an image that is made of another one, byte for byte as it is stored; its digest is the id. */
+/** The configuration of an image on top of another one, byte for byte as it is stored; its digest is the id. */
 export function childImage(engine: Needs, child: Child): { id: string; json: string } {
   const { parent, layer, author, comment, containerId } = child;
   const before = parent === undefined ? {} : (JSON.parse(engine.images.jsonOf(parent.id)) as ParentJson);

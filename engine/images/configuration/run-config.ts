@@ -28,7 +28,7 @@ export type RunConfig = Readonly<{
   Shell?: readonly string[];
 }>;
 
-/** Nothing is set. An inspect shows all of these. */
+/** Empty settings. An inspect shows all of these fields. */
 export const EMPTY_CONFIG: RunConfig = {
   Hostname: '',
   Domainname: '',
@@ -49,7 +49,7 @@ export const EMPTY_CONFIG: RunConfig = {
   Labels: null,
 };
 
-/** In the order in which other engines write them; those behind the `?` are left out when they are empty. */
+/** In the order of other engines; the fields behind the `?` are left out when they are empty. */
 const ORDER = [
   'Hostname',
   'Domainname',
@@ -79,7 +79,7 @@ const ORDER = [
 const MAPS: readonly string[] = ['ExposedPorts', 'Volumes', 'Labels'];
 const LISTS: readonly string[] = ['Env', 'Cmd', 'Entrypoint', 'OnBuild', 'Shell'];
 
-/** The known fields of what an image, a container or a client has, completed and in order. */
+/** The known fields of an image, a container or a client, completed and in order. */
 export function runConfigOf(written: Readonly<Record<string, unknown>>): RunConfig {
   const config: Record<string, unknown> = {};
   for (const field of ORDER) {

@@ -19,7 +19,7 @@ export async function fetchArchive(source: string, report: Report): Promise<Asyn
   return body;
 }
 
-/** The same with what the server says of it; `signal` ends the download. */
+/** The same with the server's headers; `signal` ends the download. */
 export async function fetchFile(source: string, signal?: AbortSignal): Promise<Fetched> {
   let url = urlOf(source);
   try {

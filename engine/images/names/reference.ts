@@ -27,7 +27,7 @@ export function parseReference(text: string): Reference {
   return { repository: parseRepository(tag === undefined ? named : named.slice(0, colon)), tag, digest };
 }
 
-/** The name that `repo` and `tag` give together: a tag of its own takes the place of what stands behind the name. */
+/** The name of `repo` and `tag` together: `tag` replaces a tag or digest in `repo`. */
 export function parseRepoAndTag(repo: string, tag = ''): Reference {
   const reference = parseReference(repo);
   if (tag !== '') {
@@ -40,7 +40,7 @@ export function parseRepoAndTag(repo: string, tag = ''): Reference {
   return withDefaultTag(reference);
 }
 
-/** The same for an image that is imported: nobody knows its digest yet. Undefined without a name. */
+/** The same for an import, whose digest is not known yet. Undefined without a name. */
 export function parseImportName(repo = '', tag?: string): Reference | undefined {
   if (repo === '') return undefined;
   if (parseReference(repo).digest !== undefined) throw new EngineError('invalid', 'cannot import digest reference');
@@ -66,9 +66,7 @@ export function hostAndPath(repository: string): { host: string; path: string } 
   return { host: repository.slice(0, slash), path: repository.slice(slash + 1) };
 }
 
-/**
- * What a pull asks for: a tag or digest beside the name takes the place of that in the name. Without any, all tags.
- */
+/** The reference of a pull: a tag or digest beside the name replaces that in the name. Without any, all tags. */
 export function parsePulled(name: string, tag = ''): Reference {
   const reference = parseReference(name);
   if (tag === '') return reference;

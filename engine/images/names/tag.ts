@@ -7,7 +7,7 @@ import { familiarReference, parseRepoAndTag, type Reference } from './reference.
 
 type Needs = { db: Database; images: ImageStore; clock: Clock; events: Events };
 
-/** Gives an image another name, which moves over if another image has it. */
+/** Gives an image another name; another image with this name loses it. */
 export function tagImage(engine: Needs, ref: string, repo: string, tag: string | undefined): void {
   const reference = parseRepoAndTag(repo, tag);
   giveName(engine, engine.images.find(ref).id, reference);

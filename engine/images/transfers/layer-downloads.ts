@@ -16,7 +16,7 @@ export type DownloadEvent =
   | { kind: 'retry'; seconds: number };
 type Listener = (event: DownloadEvent) => void;
 
-/** A checked file; it goes with the last who uses it. */
+/** A checked file; its last user removes it. */
 export type Downloaded = AsyncDisposable & { file: string };
 
 type Download = {
@@ -29,7 +29,7 @@ type Download = {
   release: PromiseWithResolvers<void>;
 };
 
-/** Layers on their way from registries: at most three at a time, and each once however many pulls want it. */
+/** Downloads of layers from registries: at most three at a time, and each layer only once for all pulls. */
 export class LayerDownloads {
   readonly #slots: Slots;
   readonly #underWay = new Map<string, Download>();
@@ -38,7 +38,7 @@ export class LayerDownloads {
     this.#slots = new Slots(limit);
   }
 
-  /** The file of a layer, downloaded and checked. The download ends early when nobody waits for it any longer. */
+  /** The file of a layer, downloaded and checked. The download is cancelled when nobody waits for it any longer. */
   async get(
     engine: Needs,
     repository: Repository,
@@ -52,7 +52,7 @@ export class LayerDownloads {
       try {
         return await this.#use(download, descriptor.digest, signal, listener);
       } catch (error) {
-        // What failed for another client, with its rights, may succeed for this one.
+        // A download that failed with another client's rights may succeed with this one's.
         if (joined === undefined || signal.aborted) throw error;
       }
     }
@@ -90,7 +90,7 @@ export class LayerDownloads {
 
   #begin(engine: Needs, repository: Repository, descriptor: Descriptor): Download {
     const file = Promise.withResolvers<string>();
-    file.promise.catch(() => undefined); // its users hear of it
+    file.promise.catch(() => undefined); // its users get the error
     const release = Promise.withResolvers<void>();
     const download: Download = {
       users: 0,

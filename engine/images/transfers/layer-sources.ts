@@ -21,7 +21,7 @@ export type LayerSource = Readonly<{ repository: string; digest: string; sizeByt
 const REMEMBERED = 20;
 
 /**
- * Where layers came from and went to, so that a push need not send, or even compress, what a registry has. What stands here
+ * The sources and targets of layers, so that a push need not send, or even compress, layers that a registry has. This
  * is only a hint: the registry is asked.
  */
 export class LayerSources {

@@ -6,7 +6,7 @@ import { goArchitecture } from '../configuration/architecture.ts';
 
 const DEPTH = 4;
 
-/** The manifest of this machine's platform; an index may be in an index, but not without end. */
+/** The manifest of this machine's platform; indexes may be nested, to a limit. */
 export async function manifestForHost(
   repository: Repository,
   manifest: Manifest,
@@ -25,7 +25,7 @@ export async function manifestForHost(
   return await manifestForHost(repository, inner, signal, new Set([...seen, manifest.digest]));
 }
 
-/** Of attestations and the like the platform is `unknown`. An entry without one may be anything: it is tried. */
+/** Attestations and the like have the platform `unknown`. An entry without a platform is tried. */
 function fitsHost({ platform }: IndexEntry): boolean {
   return !platform || (platform.os === 'linux' && platform.architecture === goArchitecture());
 }

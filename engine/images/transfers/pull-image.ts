@@ -65,7 +65,7 @@ function idOf(reference: Reference): string {
   return reference.digest === undefined ? reference.tag! : familiarReference(reference);
 }
 
-/** An image of which no file is missing. */
+/** An image with all of its files. */
 function wholeImage({ blobs, images, layers }: Needs, reference: Reference): Image | undefined {
   const image = images.named(reference);
   const isWhole = image?.layers.every((chainId) => {

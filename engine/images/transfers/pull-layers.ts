@@ -95,7 +95,7 @@ function presentLayers({ blobs, layers }: Needs, jobs: readonly Job[], leases: D
   return present;
 }
 
-/** A blob that another chain of layers has is not downloaded again. */
+/** A blob of another chain of layers is not downloaded again. */
 async function begin(
   engine: Needs,
   repository: Repository,

@@ -68,7 +68,7 @@ function tell(engine: Needs, reference: Reference): void {
   engine.events.emit('image', 'pull', familiarReference(reference), attributes);
 }
 
-/** What is not there is 404, with the words that clients look for. */
+/** A missing image is 404, with the words that clients look for. */
 export function explained(error: unknown, reference: Reference): unknown {
   if (!(error instanceof RegistryError)) return error;
   const name = familiarName(reference.repository);

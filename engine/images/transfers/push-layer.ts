@@ -27,7 +27,7 @@ type Options = {
   signal: AbortSignal;
 };
 
-/** Sees to it that a repository has a layer, with the least work; what the manifest says about it. */
+/** Makes sure that a repository has a layer, with the least work; returns the layer's entry in the manifest. */
 export async function pushLayer(engine: Needs, layer: Layer, options: Options): Promise<Descriptor> {
   const { repository, lines } = options;
   const source = archiveSource(engine, layer);
@@ -47,7 +47,7 @@ export async function pushLayer(engine: Needs, layer: Layer, options: Options): 
 
 type Pushed = { digest: string; size: number; how: string };
 
-/** A blob with this content that the repository has: one that went there before, or the one that we received. */
+/** A blob with this content in the repository: an earlier upload, or the one that we received. */
 async function presentOf(digests: readonly string[], { target, signal }: Options): Promise<Pushed | undefined> {
   for (const digest of new Set(digests)) {
     const size = await target.sizeOf(digest, signal);
@@ -56,7 +56,7 @@ async function presentOf(digests: readonly string[], { target, signal }: Options
   return undefined;
 }
 
-/** Taken over from another repository of the same registry. */
+/** Mounted from another repository of the same registry. */
 async function mounted(
   known: readonly LayerSource[],
   { target, repository, signal }: Options,
@@ -79,7 +79,7 @@ async function uploadedAsIs(engine: Needs, { blob }: Layer, options: Options): P
   return { digest: blob, size, how: 'Pushed' };
 }
 
-/** Compressed on its way: the registry gets what is there while a thread compresses the rest. */
+/** Compressed on the way: the registry gets the compressed part while a thread compresses the rest. */
 async function compressed(engine: Needs, source: ArchiveSource, options: Options): Promise<Pushed> {
   await using arrivals = engine.blobs.arrivals();
   const path = join(arrivals.path, 'layer.tar.gz');
@@ -94,12 +94,12 @@ async function compressed(engine: Needs, source: ArchiveSource, options: Options
     await upload(engine, file, options);
     return { ...(await file.whole), how: 'Pushed' };
   } finally {
-    await work; // it writes into the folder that goes now
+    await work; // it writes into the folder that is removed next
   }
 }
 
 async function upload({ clock }: Needs, file: GrowingFile, { target, lines, signal }: Options): Promise<void> {
-  file.whole.then(({ size }) => (lines.total = size)).catch(() => undefined); // the upload throws it
+  file.whole.then(({ size }) => (lines.total = size)).catch(() => undefined); // the upload reports the error
   await target.upload(file, {
     clock,
     signal,

@@ -41,7 +41,7 @@ export async function pushImages(engine: Needs, { reference, credentials, report
       for (const { tag, image } of tagged) await pushImage(engine, image, { target, repository, tag, report, signal });
     });
   } catch (error) {
-    // Of what the token server refuses only the reason, as dockerd.
+    // For a refusal of the token server only its reason, as in dockerd.
     if (!(error instanceof RegistryError) || !error.code.startsWith('TOKEN_')) throw error;
     throw error.cause;
   }
@@ -89,7 +89,7 @@ async function pushImage(engine: Needs, image: Image, push: Push): Promise<void>
   report({ progressDetail: {}, aux: { Tag: tag, Digest: digest, Size: manifest.length } });
 }
 
-/** Several at once, topmost first; one that an image has twice is pushed once. */
+/** Several at once, topmost first; a layer that occurs twice is pushed once. */
 async function pushLayers(
   engine: Needs,
   image: Image,

@@ -1,4 +1,4 @@
-/** At most so many at a time, in the order of the calls. */
+/** A limited number of slots, in the order of the calls. */
 export class Slots {
   #free: number;
   readonly #waiting: (() => void)[] = [];

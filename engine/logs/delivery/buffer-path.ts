@@ -5,7 +5,7 @@ export function bufferPath(folder: string): string {
   return join(folder, 'delivery', 'lines.log');
 }
 
-/** The file with what was delivered of the buffer at `logPath`; beside its folder, which is watched. */
+/** The checkpoint file of the buffer at `logPath`; it is outside of the buffer's folder, which is watched. */
 export function checkpointPath(logPath: string): string {
   return join(dirname(dirname(logPath)), 'delivery.checkpoint');
 }

@@ -3,7 +3,7 @@ import { closeSync, fstatSync, openSync, read, statSync } from 'node:fs';
 import { hasCode } from '../../lib/errors.ts';
 import { lineOf, readEntry, type Line, type Position } from './line.ts';
 
-/** How much is taken at once. */
+/** The most that is read at once. */
 export type BatchLimits = Readonly<{ lines: number; bytes: number }>;
 
 type OpenFile = Readonly<{ descriptor: number; inode: number }>;
@@ -21,7 +21,7 @@ export class BufferReader {
   #at: Position;
   #file: OpenFile | undefined;
   #offset = 0;
-  /** The place comes from a position: the next line has to prove it right. */
+  /** The place comes from a position: the next line must confirm it. */
   #isGuess = false;
 
   constructor(path: string, containerId: string, at: Position) {
@@ -30,13 +30,13 @@ export class BufferReader {
     this.#at = at;
   }
 
-  /** The next lines, as many as there are and the limits allow, but one at least if there is one. */
+  /** The next lines, as many as the limits allow, but at least one if there is one. */
   async next(limits: BatchLimits): Promise<readonly Line[]> {
     const batch = new Collected(limits);
     while (!batch.isFull) {
       this.#file ??= this.#openAtPosition();
       if (this.#file === undefined) break;
-      // Looked at before the read: a file that was rotated by then cannot grow any more.
+      // Checked before the read: a file that was rotated by then cannot grow any more.
       const isRotated = statSync(this.#path, { throwIfNoEntry: false })?.ino !== this.#file.inode;
       const chunk = await readChunk(this.#file.descriptor, this.#offset);
       const before = this.#offset;
@@ -77,7 +77,7 @@ export class BufferReader {
     return true;
   }
 
-  /** From the oldest file on, passing over what was read before. */
+  /** From the oldest file on, skipping the lines that were read before. */
   #restart(): void {
     this.seek({ ...this.#at, inode: 0, offset: 0 });
   }
@@ -91,7 +91,7 @@ export class BufferReader {
     return found ?? oldest;
   }
 
-  /** The file that was begun after the one that is open; the oldest when ours has been rotated away. */
+  /** The file after the open one; the oldest if the open one has been rotated away. */
   #openNewer(): boolean {
     const [own, newer] = this.#search(({ inode }) => inode === this.#file?.inode);
     closeIf(own);
@@ -102,12 +102,12 @@ export class BufferReader {
     return true;
   }
 
-  /** The file that is wanted, and the one that was begun after it; without it the oldest. */
+  /** The wanted file, and the one after it; without it the oldest. */
   #search(isWanted: (file: OpenFile) => boolean): [OpenFile | undefined, OpenFile | undefined] {
     let newer: OpenFile | undefined;
     for (let number = 0; ; number += 1) {
       const file = tryOpen(number === 0 ? this.#path : `${this.#path}.${number}`);
-      // Between two steps of a rotation only the rotated ones are there.
+      // Between two steps of a rotation only rotated files exist.
       if (file === undefined && number > 0) return [undefined, newer];
       if (file === undefined) continue;
       if (isWanted(file)) return [file, newer];
@@ -151,7 +151,7 @@ function tryOpen(path: string): OpenFile | undefined {
   }
 }
 
-/** What there is from `position` on: a chunk, or more where a line needs it. */
+/** The content from `position` on: a chunk, or more for a long line. */
 async function readChunk(descriptor: number, position: number): Promise<Buffer> {
   for (let size = CHUNK_BYTES; ; size *= 2) {
     const buffer = Buffer.allocUnsafe(size);

@@ -3,7 +3,7 @@ import { closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs
 import { hasCode } from '../../lib/errors.ts';
 import { START, type Position } from './line.ts';
 
-/** What was delivered, and how many lines never will be. */
+/** The position of the delivery, and the number of lost lines. */
 export type Checkpoint = Readonly<{ position: Position; lost: number }>;
 
 const RECORD_BYTES = 512;
@@ -14,13 +14,15 @@ export function readCheckpoint(path: string): Checkpoint {
     const { position, lost } = JSON.parse(readFileSync(path, 'utf8')) as Checkpoint;
     return { position, lost };
   } catch (error) {
-    // A machine that went down may have left half of it: better everything twice than something never.
+    // A crash of the machine may leave half of it: duplicates are better than losses.
     if (hasCode(error, 'ENOENT') || error instanceof SyntaxError) return { position: START, lost: 0 };
     throw error;
   }
 }
 
-/** Written over the last one in one call of the same length: it is never half written, and needs no room on a full disk. */
+/**
+ * Overwrites the last one in one call of the same length, so that it is never half written, and fits on a full disk.
+ */
 export function writeCheckpoint(path: string, checkpoint: Checkpoint): void {
   const record = Buffer.alloc(RECORD_BYTES, ' ');
   record.write(JSON.stringify(checkpoint));

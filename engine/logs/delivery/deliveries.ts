@@ -23,17 +23,17 @@ export class Deliveries implements Disposable {
     this.#guarded('begin to deliver a log', container, (delivery) => delivery.follow(container));
   }
 
-  /** It does not run any more, or has not for some time: whatever is left is delivered. */
+  /** It does not run any more, or not yet again: the rest is delivered. */
   runEnded(container: Container): void {
     this.#guarded('deliver the rest of a log', container, (delivery) => delivery.runEnded());
   }
 
-  /** Undefined where nothing is delivered. The object is the same until something changes. */
+  /** Undefined without a delivery. The object is the same until something changes. */
   statusOf(id: string): DeliveryStatus | undefined {
     return this.#byId.get(id)?.status;
   }
 
-  /** The container is removed: its last lines have a moment left. */
+  /** The container is being removed: waits a moment for its last lines. */
   async remove(container: Container): Promise<void> {
     const delivery = this.#of(container);
     if (delivery === undefined) return;
@@ -43,7 +43,7 @@ export class Deliveries implements Disposable {
     tellUndelivered(this.#needs, container.id, container.logPath);
   }
 
-  /** A run goes on and ends without its delivery too. */
+  /** A run does not depend on its delivery. */
   #guarded(name: string, container: Container, work: (delivery: Delivery) => void): void {
     if (logDriverOf(container).deliver === undefined) return;
     this.#needs.background.run(name, { container: container.id }, () => {
@@ -69,7 +69,7 @@ export class Deliveries implements Disposable {
   }
 }
 
-/** Of a container that is removed: says which lines of its buffer go with it. */
+/** For a container that is removed: logs which lines of its buffer are lost with it. */
 export function tellUndelivered({ log }: Pick<DeliveryNeeds, 'log'>, container: string, logPath: string): void {
   const { position } = readCheckpoint(checkpointPath(logPath));
   const lines = lastNumber(logPath) - position.seq;

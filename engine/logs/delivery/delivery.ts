@@ -22,11 +22,11 @@ export type DeliveryNeeds = Readonly<{
 export type DeliveryStatus = Readonly<{
   /** Lines that will never be delivered: the buffer was full. */
   lost: number;
-  /** Why nothing goes on at the moment; empty if it does. */
+  /** The reason why the delivery is stuck at the moment; empty if it is not. */
   error: string;
 }>;
 
-/** What a container writes within this time goes out together, unless the receiver wants more of it at once. */
+/** Lines within this time are sent together, unless the receiver wants more of them at once. */
 const PAUSE_MS = 20;
 /** The shim cuts longer lines. */
 const LONGEST_PIECE = 16 * 1024;
@@ -43,7 +43,7 @@ export class Delivery implements Disposable {
   readonly #recent = new Recent();
   readonly #settled = new Set<() => void>();
   #position: Position;
-  /** Up to here lost lines are counted. */
+  /** Lost lines are counted up to here. */
   #counted: number;
   #lost: number;
   #error = '';
@@ -82,7 +82,7 @@ export class Delivery implements Disposable {
     this.wake();
   }
 
-  /** Nothing more is written; what is there is still delivered. */
+  /** The run has ended; the rest is still delivered. */
   runEnded(): void {
     this.#watcher?.[Symbol.dispose]();
     this.#watcher = undefined;
@@ -90,7 +90,7 @@ export class Delivery implements Disposable {
     this.wake();
   }
 
-  /** Resolves when everything is delivered; needs a run that has ended. */
+  /** Resolves when everything is delivered; only after the end of the run. */
   async settled(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#settled.add(resolve);
@@ -98,7 +98,7 @@ export class Delivery implements Disposable {
     await promise;
   }
 
-  /** There may be something to deliver. */
+  /** To be called when there may be new lines. */
   wake(): void {
     this.#isNew = true;
     if (this.#isBusy || this.#isClosed) return;
@@ -125,7 +125,7 @@ export class Delivery implements Disposable {
     this.#isBusy = false;
   }
 
-  /** What is written meanwhile goes out together. The end of a run is not kept waiting. */
+  /** Collects lines that are written meanwhile. The end of a run does not wait. */
   async #pause(): Promise<void> {
     if (this.#watcher === undefined && !this.#isNew) return;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -134,7 +134,7 @@ export class Delivery implements Disposable {
     await promise;
   }
 
-  /** Sends everything there is. Throws when it cannot, and nothing was sent before: then it is tried again later. */
+  /** Sends all lines. Throws when a sending fails and nothing was sent before: it is then retried later. */
   async #deliver(): Promise<void> {
     this.#isNew = false;
     if (this.#isBroken) this.#startOver();
@@ -153,7 +153,7 @@ export class Delivery implements Disposable {
     }
   }
 
-  /** Whether there is more to be sent at once. */
+  /** Whether more lines are to be sent at once. */
   async #sendBatch(): Promise<boolean> {
     const { clock } = this.#needs;
     this.#sender ??= await this.#openSender();
@@ -169,7 +169,7 @@ export class Delivery implements Disposable {
     this.#moveTo(sent.at(-1)?.after ?? this.#position);
     if (taken === lines.length) return isFull;
     this.#reader.seek(this.#position);
-    this.#isNew = true; // the others wait for what follows
+    this.#isNew = true; // the others wait for the following lines
     return false;
   }
 
@@ -188,7 +188,7 @@ export class Delivery implements Disposable {
     this.#settled.clear();
   }
 
-  /** Lines that are not there any more, once, however often those behind them are sent. */
+  /** Counts lines that are gone, once, however often those behind them are sent. */
   #count(lines: readonly Line[]): void {
     const missing = lines.reduce((sum, line) => sum + (line.seq > this.#counted ? line.missing : 0), 0);
     if (missing > 0) this.#lose(missing, 'the log buffer was full before they were delivered');
@@ -199,7 +199,7 @@ export class Delivery implements Disposable {
     this.#recent.add(this.#position, lines, startedMs, this.#needs.clock.now().epochMilliseconds);
   }
 
-  /** A new connection, and what may have been lost with the old one once more. */
+  /** A new connection; lines that may have been lost with the old one are sent again. */
   #startOver(): void {
     this.#isBroken = false;
     this.#dropSender();
@@ -231,7 +231,7 @@ export class Delivery implements Disposable {
       },
       refused: (lines, reason) => this.#lose(lines, reason),
     });
-    if (sender === undefined) throw new Error(`log driver ${this.#driver.name} delivers nothing`);
+    if (sender === undefined) throw new Error(`log driver ${this.#driver.name} does not deliver`);
     this.#pauseMs = sender.pauseMs ?? PAUSE_MS;
     return sender;
   }

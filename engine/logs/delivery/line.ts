@@ -5,7 +5,7 @@ export type Position = Readonly<{
   seq: number;
   inode: number;
   offset: number;
-  /** Of lines that are too long for one piece and not at their end: what was seen of them, by stream. */
+  /** Long lines that are not complete yet, by stream: the pieces so far. */
   open: Readonly<{ stdout?: OpenLine; stderr?: OpenLine }>;
 }>;
 
@@ -17,16 +17,16 @@ export type Line = Readonly<{
   seq: number;
   /** How many lines before it are not in the buffer any more. */
   missing: number;
-  /** When it was written; of a piece, when the line began. */
+  /** The time of the line; for a piece, of its beginning. */
   time: Temporal.Instant;
   source: 'stdout' | 'stderr';
   /** Without its newline, byte for byte. */
   text: Buffer;
-  /** The same for formats that know only text, with replacement characters where it is none. */
+  /** The same as text, with replacement characters for invalid bytes. */
   string: string;
   /** Of a piece. */
   partial: Partial | undefined;
-  /** Where the buffer goes on. */
+  /** The position behind the line. */
   after: Position;
 }>;
 
@@ -36,7 +36,7 @@ export const START: Position = { seq: 0, inode: 0, offset: 0, open: {} };
 
 type Entry = Readonly<{ seq: number; log: string; raw?: string; stream: string; time: string }>;
 
-/** Reads a line of the buffer, which the shim writes; undefined for what it has not finished. */
+/** Reads a line of the buffer, which the shim writes; undefined for an unfinished one. */
 export function readEntry(text: string): Entry | undefined {
   try {
     const entry = JSON.parse(text) as Entry;

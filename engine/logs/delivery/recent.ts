@@ -2,15 +2,18 @@ import type { Line, Position } from './line.ts';
 
 type Sent = Readonly<{ from: Position; atMs: number; bytes: number }>;
 
-/** As much as the kernels of both sides hold of a connection; and nobody wants to read more twice. */
+/** The most that both kernels buffer of a connection, and a bound for what is sent twice. */
 const LIMIT_BYTES = 16 * 1024 * 1024;
 const KEPT_MS = 10_000;
-/** A batch that took longer waited for a receiver that does not read: nobody knows what it has taken of the last ones. */
+/**
+ * A batch that took longer has waited for a receiver that does not read: how much of the last batches it has taken is
+ * unknown.
+ */
 const STALLED_MS = 1000;
 
 /**
- * The batches that were sent over a connection in the last moments. A receiver that dies takes with it what it had not
- * read yet, and TCP does not say how much that was.
+ * The batches that were sent over a connection in the last moments. A receiver that dies loses the data that it has not
+ * read yet, and TCP does not tell how much that is.
  */
 export class Recent {
   #sent: Sent[] = [];
@@ -24,7 +27,7 @@ export class Recent {
     while (total > LIMIT_BYTES && this.#sent.length > 1) total -= this.#sent.shift()!.bytes;
   }
 
-  /** Where they begin; they are forgotten then, because they are sent again. */
+  /** Returns their beginning and forgets them, because they are sent again. */
   take(nowMs: number): Position | undefined {
     const first = this.#sent.find(({ atMs }) => nowMs - atMs < KEPT_MS);
     this.#sent = [];

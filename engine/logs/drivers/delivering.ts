@@ -9,13 +9,15 @@ type Receiver = Readonly<{
   name: string;
   options: readonly string[];
   check: (options: LogOptions) => void;
-  /** A promise where it needs a library that other drivers do not: it is loaded then. */
+  /** A promise if it has to load a library that other drivers do not need. */
   deliver: (context: SenderContext) => Sender | Promise<Sender>;
   /** Dockerd's words for an option that it does not know. */
   unknown?: (option: string) => string;
 }>;
 
-/** A driver with a receiver: the shim writes a bounded buffer, which is read back as the log and delivered from. */
+/**
+ * A driver with a receiver: the shim writes a bounded buffer, from which lines are delivered and the log is read back.
+ */
 export function deliveringDriver({ name, options, check, deliver, unknown }: Receiver): LogDriver {
   return {
     name,

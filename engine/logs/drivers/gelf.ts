@@ -19,7 +19,7 @@ const INFO = 6;
 const ERROR = 3;
 const LIMITS = { lines: 500, bytes: 128 * 1024 };
 
-/** Of one datagram, with the head of a chunk: what every network takes. */
+/** The size of a datagram, with the header of a chunk, that every network transports. */
 const DATAGRAM_BYTES = 1420;
 const CHUNK_HEAD_BYTES = 12;
 const MOST_CHUNKS = 128;
@@ -157,7 +157,7 @@ function checkCompression(scheme: string, key: string, value: string): void {
   throw new EngineError('invalid', `unknown value ${shownValue} for log opt ${shownKey} for gelf log driver`);
 }
 
-/** A receiver that is away is tried until it is back, whatever they say. */
+/** An unreachable receiver is retried without end, regardless of these options. */
 function checkReconnection(scheme: string, key: string, value: string): void {
   if (scheme !== 'tcp') throw new EngineError('invalid', `${JSON.stringify(key)} is only valid for TCP`);
   if (!/^\+?\d{1,18}$/.test(value))

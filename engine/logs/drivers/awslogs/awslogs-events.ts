@@ -2,7 +2,7 @@ import type { Pattern } from '../../../lib/notations/pattern.ts';
 import type { Line } from '../../delivery/line.ts';
 import type { LogOptions } from '../../driver.ts';
 
-/** What CloudWatch takes as one message of a log. */
+/** An event of CloudWatch. */
 export type LogEvent = Readonly<{ timestamp: number; message: string }>;
 
 /** The events of the first `lines` lines; those behind them may become longer. */
@@ -11,7 +11,7 @@ type Events = Readonly<{ events: readonly LogEvent[]; lines: number }>;
 /** Of an event beside its text, as CloudWatch counts. */
 export const EVENT_BYTES = 26;
 const LONGEST_EVENT = 262_144 - EVENT_BYTES;
-/** As far as a pattern is looked for. */
+/** The part of a line in which a pattern is looked for. */
 const PATTERN_CHARACTERS = 4096;
 
 const DATE_PARTS: Readonly<Record<string, string>> = {
@@ -54,7 +54,7 @@ export function eventsByLine(lines: readonly Line[], isAll: boolean): Events {
   for (const [at, { time, source, string, partial }] of lines.entries()) {
     const timestamp = time.epochMilliseconds;
     const begun = open.get(source);
-    // A line that the end of a run has cut off is followed by one that is no piece of it.
+    // A line that was cut off by the end of a run is not continued by the next one.
     if (begun !== undefined && (partial === undefined || partial.ordinal === 1)) finish(source);
     const text = (open.get(source)?.text ?? '') + string;
     open.set(source, { timestamp, text, at: open.get(source)?.at ?? at });
@@ -90,7 +90,7 @@ function inOrder(events: readonly LogEvent[]): LogEvent[] {
   return events.map(({ timestamp, message }) => ({ timestamp, message })).toSorted((a, b) => a.timestamp - b.timestamp);
 }
 
-/** Cut between two characters where it is longer than an event can be; nothing for an empty text. */
+/** Split between two characters if it is longer than an event can be; none for an empty text. */
 function piecesOf(text: string): string[] {
   if (Buffer.byteLength(text) <= LONGEST_EVENT) return text === '' ? [] : [text];
   const pieces: string[] = [];

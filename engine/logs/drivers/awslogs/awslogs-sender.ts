@@ -13,11 +13,11 @@ import { EVENT_BYTES, eventsByLine, eventsByPattern, multilinePattern, type LogE
 const LIMITS = { lines: 8000, bytes: 512 * 1024 };
 const MOST_BYTES = 1_048_576;
 const MOST_EVENTS = 10_000;
-/** The events of one request may lie so far apart. */
+/** The largest time span of the events of one request. */
 const LONGEST_SPAN_MS = 24 * 3600 * 1000 - 1;
 const DEFAULT_FLUSH_SECONDS = 5;
 
-/** An answer that says what is wrong. */
+/** An answer with an error. */
 class Refusal extends Error {
   readonly code: string;
   readonly expectedToken: string | undefined;
@@ -38,7 +38,7 @@ type PutAnswer = {
   };
 };
 
-/** Puts events into one stream of a group, both made when they are not there. */
+/** Puts events into one stream of a group; both are created if they are missing. */
 export class AwslogsSender implements Sender {
   readonly limits = LIMITS;
   readonly recalls = false;
@@ -65,7 +65,7 @@ export class AwslogsSender implements Sender {
   }
 
   async send(lines: readonly Line[], isLast: boolean): Promise<number> {
-    // What has waited for its end for the whole interval goes without it.
+    // An event that has waited for its end for the whole interval is sent without it.
     const lastMs = lines.at(-1)!.time.epochMilliseconds;
     const isOld = this.#context.clock.now().epochMilliseconds - lastMs >= this.pauseMs;
     const isAll = isLast || isOld;
@@ -148,7 +148,7 @@ export class AwslogsSender implements Sender {
     throw refusalOf(answer.status, answer.text);
   }
 
-  /** A failure is not remembered. */
+  /** A failure is not kept. */
   async #regionOrAgain(): Promise<string> {
     try {
       return await this.#region!;
@@ -177,7 +177,7 @@ function refusalOf(status: number, text: string): Error {
   }
 }
 
-/** As many events as one request may have. They are in order. */
+/** Splits events, which are in order, into requests of the allowed size. */
 function* batchesOf(events: readonly LogEvent[]): Generator<LogEvent[]> {
   let batch: LogEvent[] = [];
   let bytes = 0;

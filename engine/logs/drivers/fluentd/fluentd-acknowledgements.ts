@@ -2,7 +2,7 @@ import { decodeMulti } from '@msgpack/msgpack';
 
 import type { Clock } from '../../../lib/clock.ts';
 
-/** A receiver that takes longer to store a batch is asked again. */
+/** A batch that takes longer to be stored is sent again. */
 const PATIENCE_MS = 60_000;
 const LONGEST_ANSWER = 64 * 1024;
 
@@ -34,12 +34,12 @@ export class Acknowledgements {
       for (const answer of decodeMulti(this.#bytes)) this.#acknowledge(answer);
       this.#bytes = Buffer.alloc(0);
     } catch (error) {
-      // The rest of an answer is still to come.
+      // The rest of an answer has not arrived yet.
       if (!(error instanceof RangeError) || this.#bytes.length > LONGEST_ANSWER) this.fail(error);
     }
   }
 
-  /** There will be no answer. */
+  /** No answer will come. */
   fail(reason: unknown): void {
     this.#waiting?.reject(reason);
     this.#waiting = undefined;

@@ -65,7 +65,7 @@ function entriesOf({ container, options }: SenderContext): (line: Line) => [numb
       container_id: container.id,
       container_name: `/${container.name}`,
       source,
-      // What is no text goes as bytes: both are strings for fluentd.
+      // Invalid text is sent as bytes: both are strings for fluentd.
       log: Buffer.from(string).equals(text) ? string : text,
       ...extra,
       ...(partial && {

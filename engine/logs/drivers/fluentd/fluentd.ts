@@ -32,7 +32,7 @@ export const fluentd = deliveringDriver({
   deliver: async (context) => (await import('./fluentd-sender.ts')).fluentdSender(context, addressOf),
 });
 
-/** Delivery is always asynchronous, and tried until it succeeds: what says otherwise is checked, and not needed. */
+/** Delivery is always asynchronous, and retried until it succeeds: other options are checked and ignored. */
 function checkOptions(options: LogOptions): void {
   addressOf(options);
   const {
@@ -80,7 +80,7 @@ function addressOf({ 'fluentd-address': written = '' }: LogOptions): FluentdAddr
   return given ?? { host: address === '' ? '127.0.0.1' : withoutBrackets(address), port: PORT };
 }
 
-/** Says of which option a refusal speaks. */
+/** Adds the name of the option to a refusal. */
 function asGiven<T>(written: string, parse: () => T): T {
   try {
     return parse();
