@@ -13,7 +13,7 @@ export function emitContainer(
   events.emit('container', action, id, { ...config.Labels, image: imageName, name, ...more }, how);
 }
 
-/** The same at the end of work during which the container may have been removed: then nothing is told after `destroy`. */
+/** The same at the end of work during which the container may have been removed: no event follows its `destroy`. */
 export function emitIfThere(
   { containers, events }: { containers: ContainerStore; events: Events },
   action: string,

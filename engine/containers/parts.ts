@@ -20,10 +20,10 @@ type ContainerParts = {
   imageUsage: ImageUsage;
   volumeUsage: VolumeUsage;
 };
-/** Beside the parts: what the networks ask for. */
+/** The parts, and the functions that networks need. */
 type Built = { parts: ContainerParts; sandboxOwners: SandboxOwners };
 
-/** What this domain adds to the engine. */
+/** The parts that this domain adds to the engine. */
 export function containerParts({ clock, db }: Needs): Built {
   const containers = new ContainerStore(db);
   const imageUsage: ImageUsage = {

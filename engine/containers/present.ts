@@ -27,9 +27,9 @@ export type Around = {
   links: string[] | null;
   /** The container whose /etc/hosts and similar files it uses: itself, or the owner of its network. */
   filesOf: string;
-  /** Its aliases in other containers. */
+  /** The container's aliases in others. */
   linkNames: readonly string[];
-  /** Of its log to a receiver, if there is one. */
+  /** The delivery of its log, if it has a receiver. */
   delivery: DeliveryStatus | undefined;
 };
 

@@ -23,7 +23,7 @@ export type CreateBody = Static<typeof CreateBody>;
 export const CreateQuery = Type.Object({ name: Type.Optional(Type.String()) });
 export const Created = Type.Object({ Id: Type.String(), Warnings: Type.Array(Type.String()) });
 
-/** What can be changed of a container; 0 and empty texts change nothing. */
+/** The fields that an update can change; 0 and empty texts change nothing. */
 export const UpdateBody = Type.Object(
   (({ properties: of }) => ({
     BlkioWeight: of.BlkioWeight,
@@ -47,8 +47,10 @@ export type UpdateBody = Static<typeof UpdateBody>;
 export const Updated = Type.Object({ Warnings: Type.Array(Type.String()) });
 
 export const ListQuery = Type.Object({
-  all: Type.Optional(Type.Boolean({ default: false, description: 'Not only the running ones' })),
-  limit: Type.Optional(Type.Integer({ description: 'The last created, the stopped ones included' })),
+  all: Type.Optional(Type.Boolean({ default: false, description: 'Also stopped containers' })),
+  limit: Type.Optional(
+    Type.Integer({ description: 'The number of the last created containers, stopped ones included' }),
+  ),
   since: Type.Optional(Type.String()),
   before: Type.Optional(Type.String()),
   size: Type.Optional(Type.Boolean({ default: false })),
@@ -63,8 +65,8 @@ export const KillQuery = Type.Object({ signal: Type.Optional(Type.String({ descr
 export const RenameQuery = Type.Object({ name: Type.Optional(Type.String()) });
 export const TopQuery = Type.Object({ ps_args: Type.Optional(Type.String({ default: '-ef' })) });
 export const RemoveQuery = Type.Object({
-  v: Type.Optional(Type.Boolean({ default: false, description: 'With its anonymous volumes' })),
-  force: Type.Optional(Type.Boolean({ default: false, description: 'Kill it first' })),
+  v: Type.Optional(Type.Boolean({ default: false, description: 'Remove its anonymous volumes, too' })),
+  force: Type.Optional(Type.Boolean({ default: false, description: 'Kill a running container first' })),
   link: Type.Optional(Type.Boolean({ default: false, description: 'Remove the link of this name only' })),
 });
 
@@ -138,7 +140,7 @@ export const Inspect = Type.Object({
   HostnamePath: Type.String(),
   HostsPath: Type.String(),
   LogPath: Type.String(),
-  /** With a log driver that delivers lines to a receiver: not in docker's API. */
+  /** For a log driver with a receiver: not in docker's API. */
   LogDelivery: Type.Optional(Type.Object({ Lost: Type.Integer(), Error: Type.String() })),
   Name: Type.String(),
   RestartCount: Type.Integer(),
@@ -192,8 +194,10 @@ export const ArchiveQuery = Type.Object({ path: Type.Optional(Type.String({ desc
 
 export const PutArchiveQuery = Type.Object({
   ...ArchiveQuery.properties,
-  noOverwriteDirNonDir: Type.Optional(Type.Boolean({ description: 'Nothing but a folder replaces a folder' })),
-  copyUIDGID: Type.Optional(Type.Boolean({ description: 'The user of the container owns everything' })),
+  noOverwriteDirNonDir: Type.Optional(
+    Type.Boolean({ description: 'A folder and anything else never replace each other' }),
+  ),
+  copyUIDGID: Type.Optional(Type.Boolean({ description: 'All files belong to the user of the container' })),
 });
 
 export const ResizeQuery = Type.Object({

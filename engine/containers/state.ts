@@ -25,7 +25,7 @@ const Alive = Type.Object({
   status: Type.Union([Type.Literal('running'), Type.Literal('paused'), Type.Literal('stopping')]),
   pid: Type.Integer(),
   startedAt: Instant,
-  /** The engine's own work, which ends the pause with itself; the next daemon ends it if this one is killed. */
+  /** A pause for work of the engine, which ends with the work; the next daemon ends it if this one is killed. */
   pausedFor: Type.Optional(Type.Literal('commit')),
 });
 

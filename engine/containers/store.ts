@@ -19,11 +19,11 @@ const MountPoint = Type.Object({
   /** The path on the host, for a volume its folder. Empty for tmpfs. */
   source: Type.String(),
   destination: Type.String(),
-  /** The client's own options, as it wrote them. */
+  /** The client's options, as written. */
   mode: Type.String(),
   writable: Type.Boolean(),
   propagation: Type.String(),
-  /** Whether an empty volume first gets the image's files of the destination. */
+  /** Whether an empty volume is first filled with the image's files at the destination. */
   copyUp: Type.Boolean(),
   /** Made for this container only, without a name by the user. */
   anonymous: Type.Boolean(),
@@ -31,12 +31,12 @@ const MountPoint = Type.Object({
   options: Type.Optional(Type.String()),
   /** False: without mounts below the source. */
   recursive: Type.Optional(Type.Literal(false)),
-  /** The folder is not made when it is missing. */
+  /** Whether a missing folder is an error, and not created. */
   mustExist: Type.Optional(Type.Boolean()),
 });
 export type MountPoint = Readonly<Static<typeof MountPoint>>;
 
-/** What a container asks of a network, and is in it. */
+/** A container's settings in a network. */
 const Attachment = Type.Object({
   /** As the client wrote it. */
   ipam: Type.Union([
@@ -76,14 +76,14 @@ const Container = Type.Object({
   state: ContainerState,
   /** Of AppArmor, since the last start; empty where the kernel has none. */
   appArmorProfile: Type.Optional(Type.String()),
-  /** Of the last start, which finds its processes again whatever the settings are by then. */
+  /** The cgroup of the last start, by which its processes are found even after a change of the settings. */
   cgroup: Type.Optional(
     Type.Object({
       driver: Type.Union([Type.Literal('systemd'), Type.Literal('cgroupfs')]),
       parent: Type.String(),
     }),
   ),
-  /** Why the last start failed. */
+  /** The reason why the last start failed. */
   error: Type.String(),
   oomKilled: Type.Boolean(),
   /** Restarts by the restart policy since the last start by a user. */
@@ -93,13 +93,13 @@ const Container = Type.Object({
   mounts: Type.Immutable(Type.Array(MountPoint)),
   /** Empty before the first start, and with the log driver none. */
   logPath: Type.String(),
-  /** Of a step of a build that is under way: the next daemon removes it. */
+  /** A step of a running build: the next daemon removes it. */
   ofBuild: Type.Optional(Type.Literal(true)),
-  /** Of an update of the running container that is under way. */
+  /** The writes that take an update under way back. */
   limitWrites: Type.Optional(
     Type.Immutable(Type.Array(Type.Object({ path: Type.String(), before: Type.String(), after: Type.String() }))),
   ),
-  /** Of the same update: the words of `systemctl set-property` that take it back. */
+  /** The same for systemd: words of `systemctl set-property`. */
   unitWords: Type.Optional(Type.Immutable(Type.Array(Type.String()))),
 });
 export type Container = Readonly<Static<typeof Container>>;
@@ -116,7 +116,7 @@ const migrations = [
    DROP TABLE old_containers;`,
 ];
 
-/** Version 2: mounts of volumes name the driver. Until then there was one. */
+/** Version 2: mounts of volumes name the driver. Before, there was only one. */
 const withVolumeDrivers: Upgrade = (old) => ({
   ...old,
   mounts: (old.mounts as { type: string }[]).map((mount) =>
@@ -124,7 +124,7 @@ const withVolumeDrivers: Upgrade = (old) => ({
   ),
 });
 
-/** Version 3: the networks of a container by name. Until then there was the one of its mode. */
+/** Version 3: the networks of a container by name. Before, there was only that of its mode. */
 const withAttachments: Upgrade = ({ networkingConfig: _asked, ...old }) => {
   const mode = (old.hostConfig as { NetworkMode: string }).NetworkMode;
   const { NetworkDisabled } = old.config as { NetworkDisabled?: boolean };
@@ -180,7 +180,7 @@ export class ContainerStore {
     return new Set([...this.#table.ids(), ...this.#table.idsSetAside()]);
   }
 
-  /** Of the containers whose records cannot be read: what they use is not known. */
+  /** The ids of records that cannot be read: what they use is unknown. */
   idsSetAside(): readonly string[] {
     return this.#table.idsSetAside();
   }
@@ -205,7 +205,7 @@ export class ContainerStore {
     this.#table.delete(id);
   }
 
-  /** Several changes that are committed together or not at all; nothing may read in between. */
+  /** Several changes in one commit; no reader sees a part of them. */
   together<T>(work: () => T): T {
     return this.#db.transaction(work);
   }

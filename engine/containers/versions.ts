@@ -3,7 +3,7 @@ import type { Steps } from '../http/versions/steps.ts';
 import type { CreateBody, UpdateBody } from './schema.ts';
 import type { NetworkCounters, Stats } from './stats/schema.ts';
 
-/** Newest first; each is for requests that are older. */
+/** Newest first; each applies to requests of older versions. */
 export const createSteps: Steps<CreateBody> = [{ below: '1.25', request: clientRemoves }];
 
 export const statsSteps: Steps<unknown, Stats> = [{ below: '1.21', response: oneNetwork }];
@@ -13,17 +13,17 @@ export const updateSteps: Steps<UpdateBody> = [{ below: '1.40', request: without
 /** The specification of 1.24 has no 409 for a container in the wrong state. */
 export const wrongState: ErrorStatuses = { conflict: { below: '1.25', status: 500 } };
 
-/** Older clients remove the container themselves, whatever the body says. */
+/** Older clients remove the container themselves, regardless of the body. */
 function clientRemoves({ HostConfig, ...body }: CreateBody): CreateBody {
   return HostConfig === undefined ? body : { ...body, HostConfig: { ...HostConfig, AutoRemove: false } };
 }
 
-/** It came later to updates than to creations. */
+/** The field came later to updates than to creations. */
 function withoutPidsLimit({ PidsLimit: _later, ...body }: UpdateBody): UpdateBody {
   return body;
 }
 
-/** Older clients know one network: the sum of all. */
+/** Older clients know only one network: the sum of all. */
 function oneNetwork({ name: _name, id: _id, networks = {}, ...stats }: Stats): Stats {
   const network: NetworkCounters = {
     rx_bytes: 0,

@@ -1,6 +1,6 @@
 import { sharedWith } from '../lib/shared-namespace.ts';
 
-/** HostConfig.NetworkMode, parsed once: whose network namespace a container uses, and what it is connected to. */
+/** HostConfig.NetworkMode, parsed once: the owner of a container's network namespace, and its first network. */
 export type NetworkMode =
   /** Its own namespace, connected to the network `ref`; the default is the bridge. */
   | Readonly<{ kind: 'network'; ref: string }>
@@ -15,7 +15,7 @@ export const DEFAULT_NETWORK = 'bridge';
 
 const PREDEFINED_NAMES: ReadonlySet<string> = new Set([DEFAULT_NETWORK, 'host', 'none', 'default']);
 
-/** Whether no client can make a network of that name. */
+/** Whether the name is reserved. */
 export function isPredefinedName(name: string): boolean {
   return PREDEFINED_NAMES.has(name);
 }

@@ -31,7 +31,7 @@ export type NetworkSettings = Readonly<{
   clock: Clock;
   log: Logger;
   dataRoot: string;
-  /** Of the process that answers the containers' questions for names. */
+  /** The process that answers the containers' DNS queries. */
   dnsFolder: string;
   /** Of the processes that serve ports on the loopback of IPv6. */
   proxyFolder: string;
@@ -43,7 +43,7 @@ export type NetworkSettings = Readonly<{
   bip: string;
   /** 0: chosen. */
   mtu: number;
-  /** Where subnets of new networks are chosen; empty: in the usual private ranges. */
+  /** The ranges for subnets of new networks; empty: the usual private ones. */
   pools: readonly Cidr[];
   /** The current name of a container without the slash, for network inspect. */
   nameOf: (containerId: string) => string | undefined;
@@ -168,7 +168,7 @@ export class Networks implements Disposable {
     return this.find(ref);
   }
 
-  /** The driver of that name, which makes networks. Throws `notFound` and, for host and null, `forbidden`. */
+  /** The driver of that name, for new networks. Throws `notFound` and, for host and null, `forbidden`. */
   makingDriver(name: string): Required<Pick<NetworkDriver, 'create'>> {
     const driver = this.#drivers.get(name);
     if (driver === undefined) throw new EngineError('notFound', `plugin "${name}" not found`);
@@ -223,7 +223,7 @@ export class Networks implements Disposable {
     this.#bridges = undefined;
   }
 
-  /** Chooses what the client left open for a network with a bridge, and sets it up. */
+  /** Completes a new network with a bridge, and sets it up. */
   #createBridge(network: NetworkRecord): NetworkRecord {
     checkBridgeOptions(network.custom?.options ?? {});
     const bridge = bridgeNameOf(network);

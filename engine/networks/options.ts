@@ -1,6 +1,6 @@
 import { EngineError, refuseIf } from '../lib/errors.ts';
 
-/** Options of networks have the specification's prefix or docker's. */
+/** Options of networks have the prefix of the specification or of docker. */
 export const OPTION_PREFIXES = ['com.docker.network', 'com.engine.network'] as const;
 
 export type Options = Readonly<Record<string, string>>;
@@ -15,7 +15,7 @@ export function optionOf(options: Options, name: string): { key: string; value: 
   return undefined;
 }
 
-/** Throws `invalid` for what is no boolean of Go. */
+/** Throws `invalid` for anything but one of Go's booleans. */
 export function booleanOption(options: Options, name: string, otherwise: boolean): boolean {
   const found = optionOf(options, name);
   if (found === undefined) return otherwise;
@@ -24,7 +24,7 @@ export function booleanOption(options: Options, name: string, otherwise: boolean
   throw unreadable(found, `strconv.ParseBool: parsing "${found.value}": invalid syntax`);
 }
 
-/** Throws `invalid` for what is no whole number. */
+/** Throws `invalid` for anything but a whole number. */
 export function numberOption(options: Options, name: string): number | undefined {
   const found = optionOf(options, name);
   if (found === undefined) return undefined;
@@ -34,7 +34,7 @@ export function numberOption(options: Options, name: string): number | undefined
   return Number(found.value);
 }
 
-/** The MTU that a network asks for; 0: the usual one. Throws `invalid`. */
+/** The MTU of a network's options; 0: the usual one. Throws `invalid`. */
 export function mtuOption(options: Options): number {
   const mtu = numberOption(options, 'driver.mtu') ?? 0;
   refuseIf(mtu !== 0 && (mtu < 68 || mtu > 65_535), `invalid MTU number: ${mtu}`);

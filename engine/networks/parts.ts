@@ -7,22 +7,22 @@ import { Networks, type NetworkSettings } from './networks.ts';
 
 type Needs = Pick<NetworkSettings, 'background' | 'clock' | 'db' | 'log'> & {
   config: Config;
-  /** Of the containers domain. */
+  /** Supplied by the containers domain. */
   sandboxOwners: SandboxOwners;
 };
 type NetworkParts = { networks: Networks };
 
-/** The containers, as far as networks have to know them. */
+/** The facts about containers that networks need. */
 export type SandboxOwners = Readonly<{
   /** The current name of a container without the slash. */
   nameOf: (containerId: string) => string | undefined;
-  /** Those that need names. */
+  /** The containers that the resolver serves. */
   served: (config: Config, networks: Networks) => readonly Served[];
-  /** Whether one runs, or is about to. */
+  /** Whether a container is running or starting. */
   isAnyAlive: () => boolean;
 }>;
 
-/** What this domain adds to the engine. The stack ends it. */
+/** The parts that this domain adds to the engine. The stack ends them. */
 export function networkParts(
   { background, clock, config, db, log, sandboxOwners }: Needs,
   undo: AsyncDisposableStack,
@@ -38,7 +38,7 @@ export function networkParts(
   const networks = undo.use(
     new Networks({ background, bip, bridge, clock, dataRoot, db, log, mtu, nameOf, pools, ...ofDns }),
   );
-  // With the last container its bridge and its rules go too; the next start makes them in milliseconds.
+  // Bridge and rules are removed with the last container; the next start makes them in milliseconds.
   undo.defer(async () => (sandboxOwners.isAnyAlive() ? undefined : await networks.removeAll()));
   return { networks };
 }

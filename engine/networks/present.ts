@@ -44,7 +44,7 @@ export function presentNetwork(networks: Networks, network: NetworkRecord): Netw
   };
 }
 
-/** As the client wrote them, or what was chosen. */
+/** As the client wrote them, or as chosen. */
 function presentPools({ custom, subnet, gateway }: NetworkRecord): NetworkWire['IPAM']['Config'] {
   const { four, six } = poolsByFamily(custom?.ipam.pools ?? []);
   const chosen = four.length > 0 || subnet === undefined ? [] : [{ Subnet: subnet, Gateway: gateway }];
@@ -57,7 +57,7 @@ function presentPools({ custom, subnet, gateway }: NetworkRecord): NetworkWire['
   return [...chosen, ...written];
 }
 
-/** What a container asks of a network, as it is stored. */
+/** A container's settings for a network, as stored. */
 type Attached = Readonly<{
   ipam: EndpointWire['IPAMConfig'];
   links: readonly string[] | null;

@@ -77,7 +77,7 @@ export type CreateNetworkBody = Static<typeof CreateNetworkBody>;
 
 export const CreatedNetwork = Type.Object({ Id: Type.String(), Warning: Type.String() });
 
-/** What a client asks of one endpoint. */
+/** The settings of an endpoint in a request. */
 export const EndpointSettings = Type.Object({
   IPAMConfig: Type.Optional(
     orNull(

@@ -17,7 +17,7 @@ export type PoolConfig = Readonly<Static<typeof PoolConfig>>;
 
 const texts = Type.Record(Type.String(), Type.String());
 
-/** What a client asked of a network. Option names are docker's, whatever prefix the client used. */
+/** The client's settings of a network. Option names have docker's prefix, whichever the client used. */
 const Custom = Type.Object({
   internal: Type.Boolean(),
   attachable: Type.Boolean(),
@@ -43,9 +43,9 @@ const NetworkRecord = Type.Object({
   bridge: Type.Optional(Type.String()),
   subnet: Type.Optional(Type.String()),
   gateway: Type.Optional(Type.String()),
-  /** Where a client has asked for IPv6. */
+  /** Whether a client has requested IPv6. */
   ipv6: Type.Optional(Type.Immutable(Type.Object({ subnet: Type.String(), gateway: Type.String() }))),
-  /** Only of a network that a client has made. */
+  /** Only for networks of clients. */
   custom: Type.Optional(Custom),
 });
 export type NetworkRecord = Readonly<Static<typeof NetworkRecord>>;

@@ -6,7 +6,7 @@ import type { ContainerStore } from '../store.ts';
 
 type Needs = { containers: ContainerStore; copies: Copies; layers: Layers };
 
-/** What a container has changed of its image's files. Specification, endpoint 6. */
+/** The changes of a container to its image's files. Specification, endpoint 6. */
 export async function containerChanges(engine: Needs, ref: string): Promise<Change[]> {
   const measured = measure('container', 'changes');
   const { id } = engine.containers.find(ref);
@@ -19,7 +19,7 @@ export async function containerChanges(engine: Needs, ref: string): Promise<Chan
     measured();
     return changes;
   } catch (error) {
-    engine.containers.find(id); // its files have gone with it: that it does not exist is the answer
+    engine.containers.find(id); // it was removed with its files, so the answer is that it does not exist
     throw error;
   }
 }

@@ -28,7 +28,7 @@ export type FilesNeeds = VolumeMountNeeds & {
 
 type How = Readonly<{
   readOnly: ViewRequest['readOnly'];
-  /** Volumes, binds and the files of /etc are shown, as the container has them; otherwise its own root alone. */
+  /** Whether volumes, binds and the files of /etc are visible as in the container; otherwise only its own root. */
   withMounts: boolean;
 }>;
 
@@ -37,12 +37,12 @@ export type OpenFiles = AsyncDisposable &
   Readonly<{
     container: Container;
     view: OpenView;
-    /** Where the daemon has its root mounted, without the container's mounts. */
+    /** The daemon's mount of its root, without the container's mounts. */
     root: string;
     removed: AbortSignal;
   }>;
 
-/** As long as a start waits for what the last run has left. */
+/** As long as a start waits for the clean-up of the last run. */
 const CLEANING_SECONDS = 30;
 const END_SECONDS = 10;
 
@@ -53,7 +53,7 @@ export async function openFiles(engine: FilesNeeds, ref: string, how: How): Prom
     return await openOnce(engine, ref, id, how);
   } catch (error) {
     if (!hasCode(error, 'ENOENT')) throw error;
-    // Its shim has gone a moment ago; the end may have to be recorded yet.
+    // Its shim has just ended; the end may not be recorded yet.
     if (isAliveNow(engine, id)) await settlesWithin(engine.runs.of(id).settled(), END_SECONDS, engine.clock);
     return await openOnce(engine, ref, id, how);
   }
@@ -66,7 +66,7 @@ async function openOnce(
   { readOnly, withMounts }: How,
 ): Promise<OpenFiles> {
   await using undo = new AsyncDisposableStack();
-  // No start and no removal begins between the look at the state and the mount.
+  // No start and no removal begins between the check of the state and the mount.
   using _lock = await engine.locks.hold(id);
   const container = engine.containers.find(engine.containers.get(id) === undefined ? ref : id);
   refuseUnclear(engine, container);
@@ -76,8 +76,7 @@ async function openOnce(
   undo.use(run.addCopy(() => removed.abort(new EngineError('conflict', `container ${id} was removed meanwhile`))));
   const shim = isAlive(container.state) ? run.shim : undefined;
   const isClean = shim !== undefined || (await settlesWithin(run.cleaned(), CLEANING_SECONDS, engine.clock));
-  if (!isClean)
-    throw new EngineError('failed', `what the last run of container ${id} has left could not be removed yet`);
+  if (!isClean) throw new EngineError('failed', `the last run of container ${id} could not be cleaned up yet`);
   const { target } = engine.layers.overlay(id);
   const borrow = shim === undefined ? undefined : async () => await engine.copies.borrow(shim.pid, target);
   const root = undo.use(await engine.layers.mountOnHost(id, borrow));
@@ -110,7 +109,9 @@ function isAliveNow({ containers }: FilesNeeds, id: string): boolean {
   return state !== undefined && isAlive(state);
 }
 
-/** What dockerd shows: volumes and binds, and the container's own files in /etc, but no memory file systems. */
+/**
+ * The mounts that dockerd shows: volumes and binds, and the container's own files in /etc, but no memory file systems.
+ */
 function mountsOf(engine: FilesNeeds, container: Container): ViewMount[] {
   const own = container.mounts
     .filter(({ type }) => type !== 'tmpfs')

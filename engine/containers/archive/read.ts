@@ -13,7 +13,10 @@ export type OpenArchive = AsyncDisposable &
     send: (take: TakeChunk, signal: AbortSignal) => Promise<void>;
   }>;
 
-/** What a path is. Throws `notFound`, and `invalid` for a file whose path ends in a slash. Specification, endpoint 22. */
+/**
+ * The facts about a path. Throws `notFound`, and `invalid` for a file whose path ends in a slash. Specification,
+ * endpoint 22.
+ */
 export async function statPath(engine: FilesNeeds, ref: string, path: string): Promise<PathStat> {
   refuseEmptyPath(path);
   await using files = await openFiles(engine, ref, { readOnly: 'everything', withMounts: true });

@@ -65,7 +65,7 @@ export const containerFileRoutes =
     });
   };
 
-/** A failure in the middle breaks the connection, so that nobody takes the archive for whole. */
+/** A failure in the middle breaks the connection, so that no client takes the archive for complete. */
 async function sendStream(
   stream: ResponseStream,
   send: (take: TakeChunk, signal: AbortSignal) => Promise<void>,

@@ -14,8 +14,8 @@ type How = Readonly<{
 /**
  * Puts the files of an archive, compressed or not, into a folder of a container.
  *
- * Throws `invalid` for a path that is no folder and for a bad archive, `notFound`, and `forbidden` for what the container
- * has read-only. What was written before an error stays. Specification, endpoint 24.
+ * Throws `invalid` for a path that is not a folder and for a bad archive, `notFound`, and `forbidden` for a read-only
+ * part of the container. Files written before an error stay. Specification, endpoint 24.
  */
 export async function putArchive(
   engine: FilesNeeds & { events: Events },
@@ -42,7 +42,7 @@ export async function putArchive(
   emitContainer(engine.events, 'extract-to-dir', container);
 }
 
-/** The stream, broken off with the signal's reason, also while it waits for its next bytes. */
+/** The stream, ended by the signal with its reason, also while it waits for its next bytes. */
 async function* until(signal: AbortSignal, stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const aborted = Promise.withResolvers<never>();
   aborted.promise.catch(() => undefined); // nobody may wait for it

@@ -4,9 +4,9 @@ import type { Runs } from '../runs/runs.ts';
 export type HoldNeeds = PauseNeeds & { runs: Runs };
 
 /**
- * Pauses a running container until it is disposed, as a user's pause would: in its record, with its events, and the next
- * daemon takes it back if this one is killed. Commits at the same time share one pause. A container that does not run or
- * is paused needs none, and one that a user has resumed, stopped or started again meanwhile is left alone.
+ * Pauses a running container until it is disposed, as a user's pause would: in its record, with its events, and the
+ * next daemon takes it back if this one is killed. Commits at the same time share one pause. A container that is not
+ * running or is paused needs none, and one that a user has resumed, stopped or restarted meanwhile stays as it is.
  */
 export function holdStill(engine: HoldNeeds, id: string): Disposable {
   const run = engine.runs.of(id);

@@ -2,7 +2,7 @@ import { runConfigOf, type RunConfig } from '../../images/configuration/run-conf
 
 type Maps = Readonly<Record<string, object>>;
 
-/** What a client asks for, completed by what the container has, as docker does it. */
+/** The client's settings, completed from the container's, as in docker. */
 export function mergeConfig(asked: RunConfig, own: RunConfig): RunConfig {
   const hasEntrypoint = (asked.Entrypoint ?? []).length > 0;
   const hasCommand = (asked.Cmd ?? []).length > 0;
@@ -35,7 +35,7 @@ function nameOf(variable: string): string {
   return variable.split('=', 1)[0]!;
 }
 
-/** What is zero, or an empty test, is the container's. */
+/** Zero and an empty test are taken from the container. */
 function mergedCheck({ Healthcheck: asked }: RunConfig, { Healthcheck: own }: RunConfig): Partial<RunConfig> {
   if (asked === undefined) return own === undefined ? {} : { Healthcheck: own };
   const given = Object.entries(asked).filter(([, value]) => (Array.isArray(value) ? value.length > 0 : value !== 0));

@@ -14,7 +14,7 @@ const CommitQuery = Type.Object({
   tag: text('Its tag'),
   comment: text('Of the image'),
   author: text('Of the image'),
-  pause: Type.Optional(Type.Boolean({ description: 'Pause the container meanwhile: true without it' })),
+  pause: Type.Optional(Type.Boolean({ description: 'Pause the container meanwhile; the default is true' })),
   changes: Type.Optional(
     Type.Union([Type.String(), Type.Array(Type.String())], { description: 'Instructions; may be repeated' }),
   ),
@@ -40,7 +40,7 @@ export const commitRoutes =
           comment,
           pause,
           changes: [changes].flat(),
-          // Docker takes a body without any field for none.
+          // Docker takes an empty object for no body.
           config: body === null || body === undefined || Object.keys(body).length === 0 ? undefined : body,
         });
         return await reply.code(201).send({ Id: image.id });

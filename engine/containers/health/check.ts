@@ -1,6 +1,6 @@
 import type { ContainerConfig } from '../settings/container-config-schema.ts';
 
-/** What is run to learn a container's health, and how; all defaults are filled in. */
+/** A health check with all defaults filled in. */
 export type Check = Readonly<{
   command: readonly string[];
   intervalMs: number;
@@ -15,7 +15,7 @@ const DEFAULTS = { intervalMs: 30_000, timeoutMs: 30_000, startPeriodMs: 0, retr
 const SHELL = ['/bin/sh', '-c'];
 const NS_PER_MS = 1e6;
 
-/** Undefined where there is none: without a test, with `NONE`, and, as in dockerd, with a kind that nobody knows. */
+/** Undefined without a test, with `NONE`, and, as in dockerd, with an unknown kind. */
 export function checkOf({ Healthcheck }: Pick<ContainerConfig, 'Healthcheck'>): Check | undefined {
   const { Test = [], Interval = 0, Timeout = 0, StartPeriod = 0, Retries = 0 } = Healthcheck ?? {};
   const [kind, ...words] = Test;

@@ -30,15 +30,17 @@ export type HealthNeeds = EnteredNeeds & {
   runs: Runs;
 };
 
-/** So many checks begin within such a time; others that are due, as after a start of the daemon, follow later. */
+/**
+ * The number of checks that begin within this time; others that are due, as after a start of the daemon, follow later.
+ */
 const AT_ONCE = 16;
 const WINDOW_MS = 50;
-/** So long the users and groups of a container, and the addresses of its links, are taken to be the same. */
+/** The time for which a container's users and groups, and the addresses of its links, are cached. */
 const DESCRIBED_MINUTES = 5;
-/** Of a check that could not be run, or took too long. */
+/** The exit code of a check that could not be run, or took too long. */
 const FAILED_CODE = -1;
 
-/** A container that is checked; another object after each pause and each start. */
+/** A watched container; a new object after each pause and each start. */
 type Watch = {
   readonly id: string;
   readonly check: Check;
@@ -54,7 +56,7 @@ export class HealthChecks implements Disposable {
   readonly #engine: HealthNeeds;
   readonly #watches = new Map<string, Watch>();
   readonly #due: Watch[] = [];
-  /** While it is there, no more than AT_ONCE checks begin. */
+  /** The timer during which no more than AT_ONCE checks begin. */
   #window: Disposable | undefined;
   #begun = 0;
 
@@ -62,7 +64,7 @@ export class HealthChecks implements Disposable {
     this.#engine = engine;
   }
 
-  /** What is known of a container's health; undefined if it was never checked. */
+  /** The health of a container; undefined if it was never checked. */
   of(id: string): Health | undefined {
     return this.#engine.healthStore.get(id);
   }
@@ -76,7 +78,7 @@ export class HealthChecks implements Disposable {
     db.afterCommit(() => this.#watch(id, check));
   }
 
-  /** Of a container that runs: after a pause, or when the daemon was started again. What was known of it stays. */
+  /** For a running container, after a pause or a restart of the daemon. Its health so far stays. */
   resume({ id, config }: Container): void {
     const check = checkOf(config);
     if (check === undefined || this.of(id) === undefined) return;
@@ -122,7 +124,7 @@ export class HealthChecks implements Disposable {
     return this.#watches.get(watch.id) === watch;
   }
 
-  /** Also whether the run goes on. */
+  /** Also checks whether the run goes on. */
   #isOf(watch: Watch, shim: Shim): boolean {
     return this.#isCurrent(watch) && this.#engine.runs.of(watch.id).shim === shim;
   }
@@ -174,7 +176,7 @@ export class HealthChecks implements Disposable {
         if (!isLate) this.#record(watch, { start, end: endedAt, exitCode, output });
       });
     } catch (error) {
-      // The container has ended, or its shim has: neither says anything about its health.
+      // The end of the container or of its shim is not a result of the check.
       const isConflict = error instanceof EngineError && error.kind === 'conflict';
       if (error instanceof ShimLost || isConflict || !this.#isOf(watch, shim)) return;
       watch.describedAt = undefined;

@@ -1,15 +1,15 @@
 import type { Check } from './check.ts';
 import type { CheckResult, Health, HealthStatus } from './store.ts';
 
-/** Results that are kept. */
+/** The number of results that are kept. */
 const LOG_LENGTH = 5;
 
-/** A run begins: what is known of runs before stays in the log. */
+/** The health at the beginning of a run: results of earlier runs stay in the log. */
 export function atStart(id: string, before: Health | undefined): Health {
   return { id, status: 'starting', failingStreak: 0, log: before?.log ?? [] };
 }
 
-/** Without checks nothing is known: dockerd shows that as unhealthy, while it is paused and after its end. */
+/** The health while there are no checks, during a pause and after the end: unhealthy, as in dockerd. */
 export function unchecked(before: Health): Health {
   return before.status === 'unhealthy' ? before : { ...before, status: 'unhealthy' };
 }

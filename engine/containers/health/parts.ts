@@ -3,7 +3,7 @@ import { HealthChecks, type HealthNeeds } from './checks.ts';
 
 type Needs = Omit<HealthNeeds, 'config'> & { live: LiveConfig };
 
-/** What this room adds to the engine. */
+/** The parts that this room adds to the engine. */
 export function healthParts({ live, ...needs }: Needs, undo: AsyncDisposableStack): { health: HealthChecks } {
   const engine = {
     ...needs,

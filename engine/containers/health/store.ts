@@ -11,7 +11,7 @@ export type HealthStatus = Static<typeof HealthStatus>;
 const CheckResult = Type.Object({
   start: Instant,
   end: Instant,
-  /** 0 is healthy; -1 of a check that could not be run, or took too long. */
+  /** 0 is healthy; -1 is a check that could not be run, or took too long. */
   exitCode: Type.Integer(),
   output: Type.String(),
 });

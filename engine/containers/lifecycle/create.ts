@@ -76,7 +76,7 @@ export async function createContainer(
 }
 
 type Checked = {
-  /** Without mounts: their volumes are still to be made. */
+  /** Without mounts: their volumes do not exist yet. */
   described: Container;
   requested: ReturnType<typeof requestedMounts>;
   /** Of the writable layer. */
@@ -84,7 +84,7 @@ type Checked = {
   warnings: string[];
 };
 
-/** All that can be wrong with a request, before the first change. */
+/** All checks of a request, before the first change. */
 function checked(engine: Needs, body: CreateBody, name: string | undefined): Checked {
   const id = newId();
   const image = findImage(engine.images, body.Image ?? '');
@@ -133,7 +133,7 @@ function checked(engine: Needs, body: CreateBody, name: string | undefined): Che
   return { described, requested, limitBytes, warnings };
 }
 
-/** Throws `conflict` if another creation has taken the name meanwhile; a name that nobody has asked for is drawn again. */
+/** Throws `conflict` if another creation has taken the name meanwhile; a random name is drawn again. */
 function insert({ containers, events }: Needs, described: Container, wanted: string | undefined): Container {
   return containers.together(() => {
     const container = isWanted(wanted) ? described : { ...described, name: nameOf(containers, wanted) };

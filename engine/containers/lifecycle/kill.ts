@@ -15,7 +15,7 @@ type Needs = { containers: ContainerStore; events: Events; health: HealthChecks;
 
 const SIGKILL = 9;
 
-/** Sends a signal; SIGKILL, which is the default, waits for the end. Throws `conflict` when it does not run. */
+/** Sends a signal; SIGKILL, which is the default, waits for the end. Throws `conflict` when it is not running. */
 export async function killContainer(engine: Needs, ref: string, signal = ''): Promise<void> {
   const number = signal === '' ? SIGKILL : signalNumber(signal);
   await startOver(engine, engine.containers.find(ref).id);
@@ -35,7 +35,7 @@ export async function killContainer(engine: Needs, ref: string, signal = ''): Pr
   if (isToBeHeard(number, container)) resume(engine, container.id);
 }
 
-/** As in dockerd: for a container with a stop signal of its own, only that one. */
+/** As in dockerd: a container with a stop signal of its own counts as stopped only by that one. */
 function isToBeHeard(number: number, { config }: Container): boolean {
   return config.StopSignal === undefined || number === signalNumber(config.StopSignal);
 }

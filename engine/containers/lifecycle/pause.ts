@@ -9,7 +9,9 @@ import type { ContainerStore } from '../store.ts';
 
 export type PauseNeeds = { containers: ContainerStore; events: Events; health: HealthChecks };
 
-/** Throws `conflict` when it does not run or is paused already. `pausedFor`: the engine's own work, not a user. */
+/**
+ * Throws `conflict` when it is not running or is paused already. `pausedFor`: work of the engine, not a user's request.
+ */
 export function pauseContainer(engine: PauseNeeds, ref: string, pausedFor?: 'commit'): void {
   const { id } = engine.containers.find(ref);
   using undo = new DisposableStack();

@@ -32,12 +32,12 @@ export type RemoveNeeds = RemoveVolumeNeeds & {
   samplers: Samplers;
 };
 
-/** For this long a removal waits until what the last run has left is gone, its mounted volumes above all. */
+/** A removal waits this long for the clean-up of the last run, above all for its mounted volumes. */
 const CLEANING_SECONDS = 10;
 
 /**
  * Removes a container: the claim, its volumes, its record with the event `destroy`, and its files in the background.
- * Throws `conflict` for one that runs, or is about to again, without `force`.
+ * Throws `conflict` for one that is running or waiting to restart, without `force`.
  */
 export async function removeContainer(
   engine: RemoveNeeds,
@@ -48,7 +48,7 @@ export async function removeContainer(
   const { id } = engine.containers.find(ref);
   if (force) await endIfAlive(engine, id);
   using _lock = await engine.locks.hold(id);
-  // One commit: a refused removal has changed nothing, and one that was cut off keeps the volumes that were to stay.
+  // One commit: a refused removal changes nothing, and an interrupted one keeps the right volumes.
   const claimed = engine.containers.together(() => {
     const container = claim(engine.containers, id);
     if (!volumes) keepVolumes(engine, container);
@@ -82,10 +82,10 @@ export async function finishRemoval(engine: RemoveNeeds, container: Container): 
     await copied;
     engine.runs.forget(id);
     await rm(containerFolder(engine.config, id), { recursive: true, force: true });
-    await engine.layers.remove(id); // the last step: until then the next daemon knows that the rest is to be removed
+    await engine.layers.remove(id); // the last step: until then the next daemon knows that it has to remove the rest
   });
   // Clients wait for the event on another connection, and must not get it before the answer.
-  background.after(0, 'tell that a container is removed', about, () => engine.events.wake());
+  background.after(0, 'send the event of a removal', about, () => engine.events.wake());
 }
 
 function deleteRecords({ containers, db, events, execs, health }: RemoveNeeds, container: Container): void {
@@ -121,7 +121,7 @@ function claim(containers: ContainerStore, id: string): Container {
     if (state.status === 'paused') throw refusal(id, 'paused', 'Unpause and then stop');
     if (state.status === 'restarting') throw refusal(id, 'restarting', 'Stop');
     if (isAlive(state)) throw refusal(id, 'running', 'Stop');
-    if (state.status === 'removing') return current; // who holds the lock goes on with a removal that failed half way
+    if (state.status === 'removing') return current; // goes on with a failed removal
     return { ...current, state: transition(state, { status: 'removing', exitCode: exitCodeOf(state) }) };
   });
 }

@@ -7,7 +7,7 @@ import type { ContainerStore } from '../store.ts';
 type Needs = { containers: ContainerStore; events: Events; runs: Runs };
 export type Size = { width: number; height: number };
 
-/** Sets the terminal's size, in characters. Throws `conflict` when it does not run. */
+/** Sets the terminal's size, in characters. Throws `conflict` when it is not running. */
 export async function resizeContainer(engine: Needs, ref: string, { width, height }: Size): Promise<void> {
   const { container, shim } = findAlive(engine, ref);
   await shim.resize(width, height);

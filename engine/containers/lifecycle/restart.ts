@@ -3,7 +3,7 @@ import { emitIfThere } from '../container-events.ts';
 import { startContainer, type StartNeeds } from '../runs/start.ts';
 import { stopContainer, type StopNeeds } from './stop.ts';
 
-/** Stops it where it runs, and starts it. Specification, endpoint 12. */
+/** Stops a running container, and starts it. Specification, endpoint 12. */
 export async function restartContainer(
   engine: StartNeeds & StopNeeds,
   ref: string,

@@ -24,11 +24,12 @@ export type StopNeeds = {
 export const DEFAULT_GRACE_SECONDS = 10;
 const SIGKILL = 9;
 
-/** Who stops: a container that a user has stopped stays stopped when the next daemon starts. */
+/** Who stops it: after a stop by a user, the next daemon does not start the container. */
 export type Stopper = 'user' | 'daemon';
 
 /**
- * Sends the stop signal, and SIGKILL to what is still alive after `graceSeconds`; a negative number waits for ever.
+ * Sends the stop signal, and SIGKILL to processes that are still alive after `graceSeconds`; a negative number waits
+ * for ever.
  *
  * It continues when the client hangs up, so that no container is left half-stopped.
  */
@@ -69,7 +70,7 @@ function stopSignalOf({ config }: Container): number {
   return signalNumber(config.StopSignal ?? 'SIGTERM');
 }
 
-/** One commit: the state, and the event of the signal that is sent next, or of the stop where there is no process. */
+/** One commit: the state, and the event of the signal that is sent next, or of the stop without a process. */
 function beginStop({ containers, events }: StopNeeds, id: string, by: Stopper): Container {
   return containers.together(() => {
     const changed = claimStop(containers, id, by);

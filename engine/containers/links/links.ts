@@ -44,7 +44,7 @@ export function presentLinks(containers: ContainerStore, container: Container): 
   return links.length === 0 ? null : links.map(({ alias, target }) => `/${target.name}:/${container.name}/${alias}`);
 }
 
-/** The names that containers have in others, such as `/web/database`, by their ids. */
+/** The aliases of containers in others, such as `/web/database`, by their ids. */
 export function linkNames(containers: ContainerStore): ReadonlyMap<string, readonly string[]> {
   const names = new Map<string, string[]>();
   for (const container of containers.all()) {
@@ -55,7 +55,7 @@ export function linkNames(containers: ContainerStore): ReadonlyMap<string, reado
   return names;
 }
 
-/** Lines for the hosts file. Throws `failed` for a linked container that does not run, or is not on the bridge. */
+/** Lines for the hosts file. Throws `failed` for a linked container that is not running, or not on the bridge. */
 export function linkHosts(engine: Needs, container: Container): string[] {
   if (!usesLinks(container)) return [];
   return linksOf(engine.containers, container).map(({ alias, target }) => {

@@ -31,7 +31,7 @@ export function requestedAttachments(
     wanted.set(nameOf(networks, ref), settings);
   }
   const names = [...wanted.keys()].toSorted();
-  // Host and none cannot be had beside others, and without a network of its own a container can have none.
+  // Host and none exclude other networks, and a container without a network of its own can have none.
   if (mode.kind !== 'network') {
     const others = names.filter((name) => name !== own);
     refuseIf(others.length > 0, severalNetworks(own === undefined ? names : [own, ...others]));

@@ -22,7 +22,8 @@ export type ConnectNeeds = NetworkNeeds & { config: Config; containers: Containe
 type Wanted = Readonly<{ network: string; container: string }>;
 
 /**
- * Puts a container into one more network: at once if it runs, otherwise with its next start. Specification, endpoint 54.
+ * Connects a container with one more network: at once if it is running, otherwise at its next start. Specification,
+ * endpoint 54.
  *
  * Throws `notFound`, `forbidden`, and `invalid` where the networks do not go together.
  */
@@ -66,7 +67,7 @@ export async function connectContainer(
     try {
       await tellNames(engine, id, container.state.pid);
     } catch (error) {
-      // Without its names the network is of no use, and the client is told that it is not there.
+      // Without its names the network is useless, so the connection is undone and the client gets the error.
       const commit = (): void => restoreAttachments(engine.containers, container);
       await leaveRunning(engine, endpoint, { within, request: portRequest(container), commit });
       tellNamesLater(engine, id, container.state.pid);
@@ -85,7 +86,7 @@ async function tellNames(engine: ConnectNeeds, id: string, pid: number): Promise
   await engine.networks.dns.serve(servedOf(engine, engine.containers.find(id), holderOf(pid)));
 }
 
-/** When it is to be told at all: the resolver takes it up as soon as it is there again. */
+/** Whether the resolver is told at all: one that is away gets all names when it is back. */
 function tellNamesLater(engine: ConnectNeeds, id: string, pid: number): void {
   const { dns } = engine.networks;
   if (usesResolver(engine.networks.endpointsOf(id))) {
@@ -95,10 +96,7 @@ function tellNamesLater(engine: ConnectNeeds, id: string, pid: number): void {
   }
 }
 
-/**
- * Takes a container out of a network; `isForced`: also out of one that is gone.
- * Specification, endpoint 55.
- */
+/** Disconnects a container from a network; `isForced`: also from one that is gone. Specification, endpoint 55. */
 export async function disconnectContainer(
   engine: ConnectNeeds,
   wanted: Wanted & { isForced?: boolean },

@@ -7,10 +7,10 @@ import type { ContainerStore } from '../store.ts';
 type Needs = { containers: ContainerStore; networks: Networks; locks: KeyLock };
 
 /**
- * Takes a container that does not run out of a network that was removed meanwhile, by the name that it had. False: the
- * network is there, and so is the container.
+ * Disconnects a stopped container from a network that was removed meanwhile, by its former name. False: the network and
+ * the container exist.
  *
- * Throws in dockerd's words: `notFound`, and `failed` when the container knows nothing of that network.
+ * Throws in dockerd's words: `notFound`, and `failed` when the container was not in that network.
  */
 export async function leaveLostNetwork(
   engine: Needs,

@@ -4,7 +4,7 @@ import type { Engine } from '../../engine.ts';
 import { ConnectBody, DisconnectBody, NetworkRef } from '../../networks/schema.ts';
 import { connectContainer, disconnectContainer } from './connect.ts';
 
-/** Endpoints 54 and 55: what networks and containers have to do with each other. */
+/** Endpoints 54 and 55: connections of containers with networks. */
 export const attachmentRoutes =
   (engine: Engine): FastifyPluginAsyncTypebox =>
   // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type

@@ -22,7 +22,7 @@ export function usesResolver(endpoints: readonly Endpoint[]): boolean {
   return endpoints.some(({ networkName }) => !isPredefinedName(networkName));
 }
 
-/** What the resolver is told of a container. */
+/** A container as the resolver needs it. */
 export function servedOf(engine: Needs, container: Container, { pid, netns }: Holder): Served {
   const { id, name, attachments } = container;
   const endpoints = engine.networks.endpointsOf(id);
@@ -54,7 +54,7 @@ export function servedOf(engine: Needs, container: Container, { pid, netns }: Ho
   };
 }
 
-/** All containers that the resolver has to serve now. */
+/** All containers that the resolver serves now. */
 export function servedNow(engine: Needs): Served[] {
   return engine.containers.all().flatMap((container) => {
     const { state, id } = container;

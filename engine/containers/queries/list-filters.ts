@@ -117,7 +117,7 @@ function isId(networkId: string, wanted: string): boolean {
   return networkId !== '' && networkId.startsWith(wanted);
 }
 
-/** As in dockerd: a port of either filter is enough, and only ports count that a list of containers shows. */
+/** As in dockerd: a port of either filter is enough, and only the ports in a list of containers count. */
 function portFilter({ networks }: InspectNeeds, filters: Filters): Test {
   const [published, exposed] = ['publish', 'expose'].map((key) =>
     [...(filters.get(key) ?? [])].map((written) => portRange(key, written)),

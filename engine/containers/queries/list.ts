@@ -39,7 +39,7 @@ async function withSizes(engine: InspectNeeds, summaries: readonly Summary[]): P
   return sized;
 }
 
-/** Which containers mount a volume, for the volumes domain; one that is being removed lets go of its volumes. */
+/** The containers that mount a volume, for the volumes domain; one that is being removed does not count. */
 export function volumeUsers(containers: ContainerStore, volume: string): string[] {
   return containers
     .all()

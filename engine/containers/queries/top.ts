@@ -16,7 +16,7 @@ type Needs = { containers: ContainerStore; events: Events; runs: Runs };
 const execute = promisify(execFile);
 const LARGEST_OUTPUT = 64 * 1024 * 1024;
 
-/** The output of the host's `ps` for the container's processes. Throws `conflict` if it does not run. */
+/** The output of the host's `ps` for the container's processes. Throws `conflict` if it is not running. */
 export async function topContainer(engine: Needs, ref: string, psArguments = '-ef'): Promise<Top> {
   const { container } = findAlive(engine, ref);
   refuseForeignPids(psArguments);
@@ -67,7 +67,7 @@ async function output(words: readonly string[]): Promise<string> {
   }
 }
 
-/** The first line of its output; some failures are only a code. */
+/** The first line of its output; some failures have only a code. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error) || !('stderr' in error) || !('code' in error)) return String(error);
   const [line = ''] = String(error.stderr).split('\n', 1);

@@ -7,7 +7,7 @@ import type { Runs } from './runs.ts';
 
 type Needs = { containers: ContainerStore; runs: Runs };
 
-/** Finds a running container and its shim. Throws `notFound`, and `conflict` if it does not run. */
+/** Finds a running container and its shim. Throws `notFound`, and `conflict` if it is not running. */
 export function findAlive(engine: Needs, ref: string): { container: Container; shim: Shim } {
   const container = engine.containers.find(ref);
   const shim = engine.runs.of(container.id).shim;
@@ -28,6 +28,6 @@ export async function startOver(engine: { containers: ContainerStore; locks: Key
 /** Throws `failed` for a container whose state is unknown since the daemon's start. */
 export function refuseUnclear({ runs }: Pick<Needs, 'runs'>, { id, state, error }: Container): void {
   if (!(isAlive(state) || state.status === 'starting') || !runs.of(id).isUnclear) return;
-  const reason = error === '' ? "the daemon's start is not over for it" : error;
+  const reason = error === '' ? 'the daemon is still starting, and has not recovered it yet' : error;
   throw new EngineError('failed', `Container ${id} cannot be reached: ${reason}`);
 }

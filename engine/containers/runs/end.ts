@@ -32,17 +32,17 @@ export type EndNeeds = NetworkNeeds &
     runtimes: Runtimes;
   };
 
-/** The code of a run whose end nobody saw: the machine went down. */
+/** The exit code of a run that ended unobserved: the machine went down. */
 const LOST_CODE = 255;
-/** Of a container that was ended with SIGKILL, because it is removed or because its shim is gone. */
+/** The exit code of a container that was ended with SIGKILL, because it is removed or because its shim is gone. */
 const KILLED_CODE = 137;
-/** For this long a caller waits for the end of a container without a shim; the rest happens behind its back. */
+/** A caller waits this long for the end of a container without a shim; the rest happens in the background. */
 const PATIENCE_SECONDS = 2;
 
-/** What came of a start. `byPolicy`: no user asked for it. */
+/** The result of a start. `byPolicy`: it was not requested by a user. */
 export type FailedStart = Readonly<{ exitCode: number; message: string; byPolicy: boolean }>;
 
-/** Records the end of the run that this shim watches, whenever it comes; on a full disk as soon as there is space. */
+/** Records the end of this shim's run when it comes; on a full disk as soon as there is space. */
 export function followRun(engine: EndNeeds, id: string, shim: Shim): void {
   const { background, containers, runs } = engine;
   const about = { container: id };
@@ -63,11 +63,11 @@ export function followRun(engine: EndNeeds, id: string, shim: Shim): void {
   );
 }
 
-/** Stores an end: one commit for the state, what is given back, and the events. */
+/** Stores an end: one commit for the state, the freed resources, and the events. */
 export function recordEnd(engine: EndNeeds, id: string, status: ExitStatus): void {
   const { containers, db, events, execs, health, runs } = engine;
   const state = containers.get(id)?.state;
-  if (state === undefined || !isAlive(state)) return; // somebody else saw it first
+  if (state === undefined || !isAlive(state)) return; // it is already recorded
   const ended = db.transaction(() => {
     const exited = containers.change(id, (current) => ({
       ...current,
@@ -86,7 +86,7 @@ export function recordEnd(engine: EndNeeds, id: string, status: ExitStatus): voi
   engine.deliveries.runEnded(ended);
 }
 
-/** Stores that a start came to nothing: the container is what it was before, with the code and the reason. */
+/** Stores a failed start: the container returns to its former state, with the code and the reason. */
 export function recordFailedStart(engine: EndNeeds, id: string, { exitCode, message, byPolicy }: FailedStart): void {
   const { containers, db, events, runs } = engine;
   if (containers.get(id)?.state.status !== 'starting') return;
@@ -109,8 +109,8 @@ export function recordFailedStart(engine: EndNeeds, id: string, { exitCode, mess
 }
 
 /**
- * A shim that was killed says nothing: the container is ended and recorded with a code that says so. What cannot be
- * ended or removed within moments is tried again in the background.
+ * After the death of a shim the container is ended, and recorded with a code of its own. Processes and remains that do
+ * not go within moments are retried in the background.
  */
 export async function recordLost(engine: EndNeeds, container: Container): Promise<void> {
   const { background, clock, containers, runs } = engine;
@@ -121,13 +121,13 @@ export async function recordLost(engine: EndNeeds, container: Container): Promis
     await removeLost(engine, container, killed);
     await unmountVolumes(engine, container).done;
   };
-  const shown = showingFailures(containers, id, 'its shim is gone, and what that left cannot be removed yet', work);
+  const shown = showingFailures(containers, id, 'its shim is gone, and its remains cannot be removed yet', work);
   const { done } = background.untilDone('end a container without a shim', { container: id }, shown);
   runs.of(id).leave(done);
   await settlesWithin(done, PATIENCE_SECONDS, clock);
 }
 
-/** It has no process any more: whatever cannot be removed of it, its end is recorded. */
+/** It has no process any more: its end is recorded even if its remains cannot be removed. */
 async function removeLost(engine: EndNeeds, container: Container, killed: boolean): Promise<void> {
   const { clock, config, runtimes } = engine;
   const { id, hostConfig } = container;
@@ -146,7 +146,7 @@ async function leave(engine: EndNeeds, id: string, shim: Shim): Promise<void> {
   const container = containers.get(id); // it may be removed meanwhile
   shim.release();
   await shim.gone;
-  await background.untilDone('remove what a run has left', { container: id }, async () => {
+  await background.untilDone('clean up after a run', { container: id }, async () => {
     if (container !== undefined) {
       await removeIfLeft(runtimes.toRemove(container.hostConfig.Runtime), id, cgroupPathOf(container));
     }

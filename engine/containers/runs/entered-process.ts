@@ -19,7 +19,7 @@ type Wanted = Readonly<{
   tty: boolean;
   size?: { width: number; height: number };
   privileged: boolean;
-  /** Over the container's. */
+  /** Added to the container's. */
   env: readonly string[];
   /** Empty for the container's. */
   workingDir: string;
@@ -28,7 +28,7 @@ type Wanted = Readonly<{
 /**
  * The process for the OCI runtime: the container's environment, user, limits and rights, unless it has its own.
  *
- * Throws `invalid` for a user that the container does not know.
+ * Throws `invalid` for an unknown user.
  */
 export async function enteredProcess(
   engine: EnteredNeeds,

@@ -21,8 +21,8 @@ import { cgroupPathOf, runtimeCgroupOf } from './places.ts';
 type Needs = { containers: ContainerStore };
 
 /**
- * Writes the limits in which `after` differs into the cgroup of a running container. Disposing takes them back; what is
- * half done when the daemon is killed is in the record meanwhile, for the next one. Throws `LimitRefused`.
+ * Writes the limits in which `after` differs into the cgroup of a running container. Disposing takes them back; the
+ * record notes the unfinished change meanwhile, for the next daemon. Throws `LimitRefused`.
  */
 export async function changeLiveLimits(
   engine: Needs,
@@ -59,7 +59,7 @@ export async function changeLiveLimits(
   };
 }
 
-/** What a daemon that was killed had written for an update that nobody was told of. */
+/** Takes back the unfinished update of a killed daemon. */
 export async function revertCutOffUpdate(engine: Needs, container: Container): Promise<void> {
   const { id, limitWrites = [], unitWords: back = [] } = container;
   if (limitWrites.length === 0) return;
@@ -68,7 +68,7 @@ export async function revertCutOffUpdate(engine: Needs, container: Container): P
   forget(engine, id);
 }
 
-/** systemd rounds what it is told, and writes it into the files: they have the exact limits after that. */
+/** systemd rounds its values, and writes them into the files; the exact limits are written after that. */
 async function apply(container: Container, writes: readonly LimitWrite[], words: readonly string[]): Promise<void> {
   try {
     await applyLimits(writes);
@@ -81,7 +81,7 @@ async function apply(container: Container, writes: readonly LimitWrite[], words:
   }
 }
 
-/** What systemd is not told it takes away at its next reload. */
+/** systemd resets limits that it does not know at its next reload. */
 function unitWords(container: Container, before: HostConfig, after: HostConfig): string[] {
   if (!runtimeCgroupOf(container).bySystemd) return [];
   const { version } = detectCgroups();

@@ -21,7 +21,7 @@ export function shimFolder({ execRoot }: Roots, id: string): string {
   return join(execRoot, 'shims', id);
 }
 
-/** Where the next run's cgroup is to be. */
+/** The cgroup of the next run. */
 export function cgroupPlace(
   { cgroupDriver: driver, cgroupParent }: Pick<Config, 'cgroupDriver' | 'cgroupParent'>,
   { hostConfig }: Pick<Container, 'hostConfig'>,
@@ -34,7 +34,7 @@ export function cgroupPathOf(container: Pick<Container, 'id' | 'hostConfig' | 'c
   return cgroupPath(placeOf(container), container.id);
 }
 
-/** What the runtime is told instead, and whether systemd is to make the cgroup. */
+/** The runtime's form of the path, and whether systemd makes the cgroup. */
 export function runtimeCgroupOf(container: Pick<Container, 'id' | 'hostConfig' | 'cgroup'>): {
   path: string;
   bySystemd: boolean;
@@ -43,7 +43,7 @@ export function runtimeCgroupOf(container: Pick<Container, 'id' | 'hostConfig' |
   return { path: runtimeCgroupPath(place, container.id), bySystemd: place.driver === 'systemd' };
 }
 
-/** Runs of older versions are not recorded with their place. */
+/** Records of older versions lack the cgroup. */
 function placeOf({ hostConfig, cgroup }: Pick<Container, 'hostConfig' | 'cgroup'>): CgroupPlace {
   return cgroup ?? { driver: 'cgroupfs', parent: hostConfig.CgroupParent || usualCgroupParent('cgroupfs') };
 }

@@ -11,7 +11,7 @@ import type { Runtime } from '../../runtime/runtimes.ts';
 import { runtimeEnvironment } from '../../runtime/shim/shim-program.ts';
 
 const execute = promisify(execFile);
-/** A killed process leaves its cgroup when its parent, which is not the daemon any more, has reaped it. */
+/** A killed process leaves its cgroup when its new parent has reaped it. */
 const REAPING_MS = [5, 10, 50, 200, 1000, 2000];
 const DELETE_MS = 30_000;
 
@@ -19,7 +19,7 @@ const DELETE_MS = 30_000;
  * Ends every process in a container's cgroup and below it, and waits until they are gone. Returns whether there was
  * one. Throws `EBUSY` when one does not go.
  *
- * Frozen processes cannot fork others that would be missed; SIGKILL takes effect when they are thawed.
+ * Frozen processes cannot fork, so none is missed; SIGKILL takes effect when they are thawed.
  */
 export async function endProcesses(cgroupPath: string): Promise<boolean> {
   const cgroups = detectCgroups();
@@ -44,7 +44,7 @@ export async function removeIfLeft(runtime: Runtime, id: string, cgroupPath: str
   if (isLeft) await removeRemains(runtime, id, cgroupPath);
 }
 
-/** Removes what a killed shim leaves of a container: its processes, the runtime's record, its cgroup. */
+/** Removes the remains of a container after the death of its shim: its processes, the runtime's record, its cgroup. */
 export async function removeRemains(runtime: Runtime, id: string, cgroupPath: string): Promise<void> {
   await endProcesses(cgroupPath);
   try {

@@ -11,8 +11,8 @@ const LONGEST_DELAY_MS = 60_000;
 const STEADY_SECONDS = 10;
 
 /**
- * Called in the transaction that stores the end of a run, or that a start by the policy has failed: decides whether there
- * is a next run, which counts from now on, and begins after twice the last delay.
+ * Called in the transaction that stores the end of a run, or that a start by the policy has failed: decides whether
+ * another run follows, which is counted at once, and begins after twice the last delay.
  */
 export function applyRestartPolicy(engine: Needs, container: Container, { ran }: { ran: boolean }): void {
   const { id, state } = container;

@@ -3,7 +3,7 @@ import { startHeld, type StartNeeds } from './start.ts';
 
 /**
  * Starts containers by their restart policies. Disposing starts nothing more and waits for starts under way; the next
- * daemon does what was due.
+ * daemon starts those that were due.
  */
 export class Restarts implements AsyncDisposable {
   readonly #engine: StartNeeds;
@@ -13,7 +13,7 @@ export class Restarts implements AsyncDisposable {
     this.#engine = engine;
   }
 
-  /** Begins the starts, at the daemon's start and from then on whenever one is due. */
+  /** Starts due containers, at the daemon's start and from then on. */
   begin(): void {
     this.#engine.runs.onDue((id) => {
       if (this.#engine.containers.get(id)?.state.status === 'restarting') this.#start(id);
@@ -21,7 +21,7 @@ export class Restarts implements AsyncDisposable {
     for (const { id } of this.#engine.containers.all()) this.startWithDaemon(id);
   }
 
-  /** The same for one alone. */
+  /** The same for one container. */
   startWithDaemon(id: string): void {
     const container = this.#engine.containers.get(id);
     if (container !== undefined && startsWithDaemon(container)) this.#start(id);

@@ -10,14 +10,14 @@ type Needs = { clock: Clock; containers: ContainerStore };
 type WaitingClient = Readonly<{
   /** Resolves when the shim has accepted the client. */
   connect: (shim: Shim) => Promise<void>;
-  /** The container is removed: there will be no start. */
+  /** The container was removed, so no start follows. */
   cancel: () => void;
 }>;
 
 /** A copy of the container's files under way. */
 type Copy = Readonly<{ stop: () => void; ended: Promise<void> }>;
 
-/** What is shown of a container that was removed while it was waited for. */
+/** The inspect of a container that was removed while a client waited for it. */
 const REMOVED_CODE = 137;
 
 /** The runs of all containers, each by its container's id. */
@@ -39,7 +39,7 @@ export class Runs {
     return run;
   }
 
-  /** The container is removed, and nothing of its last run is left. */
+  /** To be called when the container and the remains of its last run are removed. */
   forget(id: string): void {
     this.#byId.delete(id);
   }
@@ -49,21 +49,21 @@ export class Runs {
     this.#due = listener;
   }
 
-  /** From here on no run is followed by another one, and no delay under way begins one. */
+  /** From now on no run is restarted, and no pending delay starts one. */
   endRestarts(): void {
     this.#areLast = true;
     for (const run of this.#byId.values()) run.cancelRestart();
   }
 
-  /** Whether it is too late for a restart: the daemon ends. */
+  /** Whether the daemon is ending, so that nothing is restarted. */
   get areLast(): boolean {
     return this.#areLast;
   }
 }
 
 /**
- * The state of a container's run that is not in its record: the shim, the clients that wait for its start or its end, the
- * timer of its next start, and what is being removed after it. The object stays the same from one run to the next.
+ * The state of a container's run that is not in its record: the shim, the clients that wait for its start or its end,
+ * the timer of its next start, and its clean-up. The object stays the same from one run to the next.
  */
 export class Run {
   readonly #id: string;
@@ -79,9 +79,9 @@ export class Run {
   #restart: Disposable | undefined;
   /** Of the last restart; undefined after a run that was a success. */
   restartDelayMs: number | undefined;
-  /** Those under way that share a pause. */
+  /** The commits under way that share a pause. */
   commits = 0;
-  /** Whether it is not known, since the daemon's start, what became of the container. */
+  /** Whether the container's state is still unknown after the daemon's start. */
   isUnclear = false;
 
   constructor(id: string, needs: Needs, due: () => void) {
@@ -103,8 +103,8 @@ export class Run {
   }
 
   /**
-   * Connects the waiting clients before the first byte can be written. Those who come later connect by themselves; dispose
-   * what is returned when the start has come to its end, good or bad.
+   * Connects the waiting clients before the first byte can be written. Later clients connect by themselves; the result
+   * is to be disposed at the end of the start, successful or not.
    */
   async connectClients(shim: Shim): Promise<Disposable> {
     const waiting = [...this.#clients];
@@ -118,7 +118,7 @@ export class Run {
     for (const { cancel } of this.#clients) cancel();
   }
 
-  /** Its files stay until the copy has ended; disposing tells that. A removal calls `stop`. */
+  /** Its files stay until the copy is disposed. A removal calls `stop`. */
   addCopy(stop: () => void): Disposable {
     const { promise: ended, resolve } = Promise.withResolvers<void>();
     const copy = { stop, ended };
@@ -131,13 +131,13 @@ export class Run {
     };
   }
 
-  /** Stops all copies, and resolves when nothing of them is left. */
+  /** Stops all copies, and resolves when they have ended. */
   async endCopies(): Promise<void> {
     for (const { stop } of this.#copies) stop();
     await Promise.all([...this.#copies].map(async ({ ended }) => await ended));
   }
 
-  /** The process runs, or ran when the daemon was started. */
+  /** To be called when the process runs, or was found running at the daemon's start. */
   begin(shim: Shim): void {
     this.#shim = shim;
     this.isUnclear = false;
@@ -153,7 +153,7 @@ export class Run {
     return this.#shim ?? this.#startingShim;
   }
 
-  /** A process that has ended already, or whose shim has, needs no signal: its end is about to be recorded. */
+  /** A process that has ended, or whose shim has, needs no signal: its end is about to be recorded. */
   async signal(signal: number): Promise<void> {
     try {
       await this.#shim?.signal(signal);
@@ -165,7 +165,7 @@ export class Run {
 
   /**
    * The exit code once the end of the run is committed, also when a restart policy begins the next one; undefined when
-   * the signal came first.
+   * the signal aborts first.
    */
   async nextEnd(signal?: AbortSignal): Promise<number | undefined> {
     const { promise, resolve } = Promise.withResolvers<number | undefined>();
@@ -181,7 +181,7 @@ export class Run {
     }
   }
 
-  /** Resolves when the container does not run and will not by itself, which is committed then. */
+  /** Resolves when the container has stopped and will not be restarted by its policy; that is committed then. */
   async settled(): Promise<void> {
     if (this.#isOver()) return;
     this.#settled ??= Promise.withResolvers();
@@ -194,7 +194,7 @@ export class Run {
     this.tellSettled();
   }
 
-  /** The same where it did not end by itself, such as between two runs of a restart policy. */
+  /** The same without an end of a process, such as between two runs of a restart policy. */
   tellSettled(): void {
     if (!this.#isOver()) return;
     const state = this.#needs.containers.get(this.#id)?.state;
@@ -203,7 +203,7 @@ export class Run {
     this.#settled = undefined;
   }
 
-  /** The process is over; `cleaned` resolves when nothing of the runtime's is left of it, and never rejects. */
+  /** The process has ended; `cleaned` resolves after the runtime's clean-up, and never rejects. */
   leave(cleaned: Promise<void>): void {
     this.#shim = undefined;
     const tracked = cleaned.finally(() => {

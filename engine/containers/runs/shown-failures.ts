@@ -1,6 +1,6 @@
 import type { ContainerStore } from '../store.ts';
 
-/** Work that is tried until it succeeds; until then the container's record says why it has not. */
+/** Work that is retried until it succeeds; until then the container's record has the reason of the failure. */
 export function showingFailures(
   containers: ContainerStore,
   id: string,

@@ -38,7 +38,7 @@ import { removeIfLeft, removeRemains } from './remains.ts';
 
 export type StartNeeds = EndNeeds & { layers: Layers; locks: KeyLock };
 
-/** A start waits this long for what the last run has left. */
+/** A start waits this long for the clean-up of the last run. */
 const CLEANING_SECONDS = 30;
 
 /**
@@ -51,7 +51,7 @@ export async function startContainer(engine: StartNeeds, ref: string): Promise<v
   await startHeld(engine, id);
 }
 
-/** The same for a caller that holds the container's lock. */
+/** The same for a holder of the container's lock. */
 export async function startHeld(
   engine: StartNeeds,
   id: string,
@@ -102,7 +102,7 @@ function claim({ config, containers }: StartNeeds, id: string, byPolicy: boolean
 async function launch(engine: StartNeeds, claimed: Container): Promise<void> {
   const { id } = claimed;
   if (!(await settlesWithin(engine.runs.of(id).cleaned(), CLEANING_SECONDS, engine.clock))) {
-    throw new EngineError('failed', `what the last run of container ${id} has left could not be removed yet`);
+    throw new EngineError('failed', `the last run of container ${id} could not be cleaned up yet`);
   }
   await using undo = new AsyncDisposableStack();
   const folder = shimFolder(engine.config, id);
@@ -152,23 +152,23 @@ async function launch(engine: StartNeeds, claimed: Container): Promise<void> {
   recordRun(engine, id, { status: 'running', pid, startedAt });
   undo.move();
   followRun(engine, id, shim);
-  engine.background.untilDone('tell linked containers of an address', { container: id }, () =>
+  engine.background.untilDone('update the addresses in linked containers', { container: id }, () =>
     tellLinkedAddress(engine, id),
   );
 }
 
-/** The shim holds the namespace before there is a process in it. */
+/** The shim holds the namespace before it has a process. */
 async function serve(engine: StartNeeds, container: Container, { pid }: Shim): Promise<void> {
   await engine.networks.dns.serve(servedOf(engine, container, { pid, netns: `/proc/${pid}/fd/3` }));
 }
 
-/** What the hosts file says of the container itself. */
+/** The container's own lines in the hosts file. */
 function hostsOf(endpoints: readonly Endpoint[]): { addresses: string[]; gateway: string } {
   const addressed = endpoints.filter(hasAddress);
   return { addresses: addressed.flatMap(addressesOf), gateway: addressed[0]?.gateway ?? '' };
 }
 
-/** The next start waits for it, and it for the end of the processes. */
+/** The next start waits for this clean-up, which waits for the end of the processes. */
 function unmountAfterwards(engine: StartNeeds, container: Container): void {
   const run = engine.runs.of(container.id);
   run.leave(run.cleaned().then(async () => await unmountVolumes(engine, container).done));
@@ -183,7 +183,7 @@ function profileOf({ hostConfig }: Container): string {
   return appArmorProfile({ wanted: securityOptions(hostConfig).apparmor, privileged: hostConfig.Privileged });
 }
 
-/** One commit with its events: nothing comes after it that could fail. */
+/** One commit with its events: no step after it can fail. */
 export function recordRun(engine: StartNeeds, id: string, state: Alive): void {
   engine.containers.together(() => {
     const running = engine.containers.change(id, (current) => ({
@@ -200,11 +200,11 @@ export function recordRun(engine: StartNeeds, id: string, state: Alive): void {
   });
 }
 
-/** Also ends the process if there is one already, because its end would never be recorded. */
+/** Also ends a process that runs already, because its end would never be recorded. */
 async function endShim(engine: StartNeeds, container: Container, shim: Shim): Promise<void> {
   const { id, hostConfig } = container;
   await shim.end();
-  const { done } = engine.background.untilDone('remove what a start has left', { container: id }, async () => {
+  const { done } = engine.background.untilDone('clean up after a start', { container: id }, async () => {
     const remove = shim.wasLost ? removeRemains : removeIfLeft;
     await remove(engine.runtimes.toRemove(hostConfig.Runtime), id, cgroupPathOf(container));
   });

@@ -5,8 +5,8 @@ import { stopContainer, type StopNeeds } from '../lifecycle/stop.ts';
 import { isAlive } from '../state.ts';
 
 /**
- * Stops every container that runs, all at once, at the end of a daemon without live-restore. One that cannot be stopped
- * is reported, and keeps nothing else from ending.
+ * Stops all running containers at once, at the end of a daemon without live-restore. One that cannot be stopped is
+ * logged, and does not stop the others from ending.
  */
 export async function stopAllContainers(engine: StopNeeds & { log: Logger }): Promise<void> {
   const { config, containers, log } = engine;

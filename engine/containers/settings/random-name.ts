@@ -30,7 +30,7 @@ const SECOND = [
   ...['thompson', 'torvalds', 'turing', 'villani', 'wiles', 'wozniak', 'wright', 'yalow'],
 ];
 
-/** A name that is not taken, such as `calm_lovelace`. */
+/** A free name, such as `calm_lovelace`. */
 export function randomName(isTaken: (name: string) => boolean): string {
   for (let attempt = 0; ; attempt += 1) {
     const name = `${pick(FIRST)}_${pick(SECOND)}${attempt < 5 ? '' : randomInt(10 * attempt)}`;

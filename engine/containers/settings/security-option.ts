@@ -1,13 +1,13 @@
 import { EngineError } from '../../lib/errors.ts';
 import type { HostConfig } from './host-config/host-config-schema.ts';
 
-/** What the entries of `SecurityOpt` ask for together; '' is the usual profile. */
+/** The settings of all entries of `SecurityOpt`; '' is the usual profile. */
 export type SecurityOptions = Readonly<{
   noNewPrivileges: boolean;
   apparmor: string;
   /** `unconfined`, or a profile as JSON. */
   seccomp: string;
-  /** Of SELinux; read, shown and not used: no kernel that we run on enforces it for containers. */
+  /** For SELinux: stored and shown, but not used. */
   labels: readonly string[];
 }>;
 
@@ -16,8 +16,8 @@ const TRUE = new Set(['1', 't', 'T', 'TRUE', 'true', 'True']);
 const FALSE = new Set(['0', 'f', 'F', 'FALSE', 'false', 'False']);
 
 /**
- * Of several entries of one name the last one counts, as in dockerd; `:` is an old form of `=`. Throws `invalid` for an
- * entry that is none.
+ * The last of several entries of one name counts, as in dockerd; `:` is an old form of `=`. Throws `invalid` for a
+ * malformed entry.
  */
 export function securityOptions({ SecurityOpt }: Pick<HostConfig, 'SecurityOpt'>): SecurityOptions {
   const found = { noNewPrivileges: false, apparmor: '', seccomp: '', labels: [] as string[] };

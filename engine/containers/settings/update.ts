@@ -21,14 +21,14 @@ const NUMBERS = [
 ] as const satisfies (keyof HostConfig)[];
 const TEXTS = ['CpusetCpus', 'CpusetMems'] as const satisfies (keyof HostConfig)[];
 
-/** What a client asks to change; 0 and empty stand for "not". A `PidsLimit` of 0 or less is none. */
+/** The requested changes; 0 and empty mean no change. A `PidsLimit` of 0 or less is none. */
 export type WantedUpdate = Partial<
   Pick<HostConfig, (typeof NUMBERS)[number] | (typeof TEXTS)[number] | 'PidsLimit'> & {
     RestartPolicy: Readonly<{ Name?: string; MaximumRetryCount?: number }>;
   }
 >;
 
-/** Refuses what is impossible by itself, and drops what this kernel lacks. Throws `invalid`. */
+/** Refuses impossible limits, and drops those that this kernel lacks. Throws `invalid`. */
 export function checkedUpdate(
   wanted: WantedUpdate,
   support: LimitSupport,
@@ -50,7 +50,7 @@ const NOT_UPDATED = {
   NetworkMode: 'default',
 } as const;
 
-/** The HostConfig after the update. Throws `conflict` for what contradicts the limits that it has. */
+/** The HostConfig after the update. Throws `conflict` for a contradiction to its other limits. */
 export function updatedHostConfig(before: HostConfig, update: WantedUpdate): HostConfig {
   const { RestartPolicy, PidsLimit } = update;
   refuseContradictions(before, update);

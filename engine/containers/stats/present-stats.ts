@@ -3,7 +3,7 @@ import type { InterfaceCounters } from '../../host/network/interface-counters.ts
 import type { Sample, Usage } from './sample.ts';
 import type { BlkioEntry, CpuStats, NetworkCounters, Stats } from './schema.ts';
 
-/** What dockerd sends for a container that does not run, and for a first reading as the one before. */
+/** dockerd's answer for a stopped container, and for the reading before the first. */
 const NEVER = '0001-01-01T00:00:00Z';
 const NO_CPU: CpuStats = {
   cpu_usage: { total_usage: 0, usage_in_kernelmode: 0, usage_in_usermode: 0 },
@@ -12,7 +12,7 @@ const NO_CPU: CpuStats = {
 
 type Named = Readonly<{ id: string; name: string }>;
 
-/** A reading as GET /containers/{id}/stats shows it, beside the one before. */
+/** A reading as GET /containers/{id}/stats shows it, with the one before it. */
 export function presentStats({ id, name }: Named, sample: Sample, before: Sample | undefined): Stats {
   const { usage } = sample;
   return {
@@ -20,7 +20,7 @@ export function presentStats({ id, name }: Named, sample: Sample, before: Sample
     preread: readAt(before),
     pids_stats: usage === undefined ? {} : pidsOf(usage.cgroup),
     blkio_stats: blkioOf(usage?.cgroup.io),
-    num_procs: 0, // of another system, as is the storage
+    num_procs: 0, // of another system, like the storage
     storage_stats: {},
     cpu_stats: cpuOf(usage),
     precpu_stats: cpuOf(before?.usage),
@@ -59,7 +59,7 @@ function cpuOf(usage: Usage | undefined): CpuStats {
   };
 }
 
-/** Without a limit of its own, it has the machine's. */
+/** Without a limit of its own: the machine's memory. */
 function memoryOf({ cgroup: { memory }, machine }: Usage): Stats['memory_stats'] {
   return {
     usage: memory.usageBytes,

@@ -8,10 +8,10 @@ import { cgroupPathOf } from '../runs/places.ts';
 import { isAlive } from '../state.ts';
 import type { Container } from '../store.ts';
 
-/** What a running container has used. */
+/** The usage of a running container. */
 export type Usage = Readonly<{
   cgroup: CgroupStats;
-  /** Of the whole machine, read at the same moment. */
+  /** The CPU time of the whole machine, read at the same moment. */
   machine: CpuTime & Readonly<{ memoryBytes: number }>;
   interfaces: readonly InterfaceCounters[];
 }>;
@@ -33,7 +33,7 @@ function usageOf(cgroups: Cgroups, container: Container): Usage | undefined {
   return { cgroup, machine, interfaces };
 }
 
-/** Those of networks; a container may make others by itself. */
+/** The interfaces of networks; a container may create others. */
 function isEndpoint({ name }: InterfaceCounters): boolean {
   return /^eth\d+$/.test(name);
 }

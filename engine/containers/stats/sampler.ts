@@ -5,7 +5,7 @@ import { readSample, type Sample } from './sample.ts';
 
 type Needs = { clock: Clock; containers: ContainerStore };
 
-/** Somebody who gets each reading. */
+/** A receiver of each reading. */
 export type Follower = Readonly<{
   /** False: it is too slow, and misses this reading. */
   isReady: () => boolean;
@@ -16,7 +16,7 @@ export type Follower = Readonly<{
 
 const PERIOD_MS = 1000;
 
-/** The readings of one container that is watched: one a second, unless all who follow are too slow. */
+/** The readings of one watched container: one a second, unless all followers are too slow. */
 export class Sampler {
   readonly #needs: Needs;
   readonly #id: string;
@@ -73,7 +73,7 @@ export class Sampler {
     });
   }
 
-  /** The first that is ready has it read, the others get the same. */
+  /** The first ready follower triggers a reading, which all others share. */
   #serve(follower: Follower): void {
     if (!follower.isReady()) return;
     try {

@@ -9,7 +9,7 @@ type Needs = { clock: Clock; containers: ContainerStore };
 /** Between the two readings of one sample: the machine's CPU time has steps of 10 ms. */
 const APART_MS = 400;
 
-/** The readings of the containers that somebody watches: each is read once a second, however many watch. */
+/** The readings of watched containers: each is read once a second, for any number of watchers. */
 export class Samplers {
   readonly #needs: Needs;
   readonly #byId = new Map<string, { sampler: Sampler; users: number }>();
@@ -25,12 +25,12 @@ export class Samplers {
     return parts.move();
   }
 
-  /** Two readings with some time between them; undefined when the signal or the container's removal came first. */
+  /** Two readings with some time between them; undefined when the signal or the container's removal comes first. */
   async two(id: string, signal: AbortSignal): Promise<readonly [Sample, Sample] | undefined> {
     using joined = this.#join(id);
     const { sampler } = joined;
     const { clock } = this.#needs;
-    // The last of a stream will do, or of others who have just asked.
+    // A recent reading, of a stream or of another request, serves as the first.
     const last = sampler.since(clock.now().subtract({ milliseconds: 1000 }));
     const first = last?.usage === undefined ? sampler.read() : last;
     if (first === undefined) return undefined;

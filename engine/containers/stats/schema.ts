@@ -35,7 +35,7 @@ export const NetworkCounters = Type.Object({
 });
 export type NetworkCounters = Static<typeof NetworkCounters>;
 
-/** Times in nanoseconds. What is not there when a container does not run is optional. */
+/** Times in nanoseconds. Fields that a stopped container lacks are optional. */
 export const Stats = Type.Object({
   read: Type.String(),
   preread: Type.String(),

@@ -8,24 +8,24 @@ import type { Stats } from './schema.ts';
 
 type Needs = { containers: ContainerStore; samplers: Samplers };
 
-/** What makes an answer for an older client. */
+/** The conversion of answers for an older client. */
 export type Older = ((stats: Stats) => Stats) | undefined;
 
-/** The last line of a reading: all clients that have read the same before get the same. */
+/** The last line of a reading: clients with the same reading before it share it. */
 type Said = Readonly<{ before: Sample | undefined; name: string; line: Buffer }>;
 const said = new WeakMap<Sample, Said>();
 
 /** A client of a stream. */
 export type StatsClient = Readonly<{
-  /** Whether it has not taken yet what it was sent. */
+  /** Whether it has not taken the last sample yet. */
   isBehind: boolean;
   send: (line: Buffer) => void;
   signal: AbortSignal;
 }>;
 
 /**
- * One sample a second as a line of JSON, until the client leaves or the container is removed; of one that does not run
- * all is 0, as in dockerd. A client that is behind misses samples. Specification, endpoint 8.
+ * One sample a second as a line of JSON, until the client leaves or the container is removed; for a stopped one all
+ * values are 0, as in dockerd. A client that is behind misses samples. Specification, endpoint 8.
  */
 export async function streamStats(
   { containers, samplers }: Needs,

@@ -52,7 +52,7 @@ export function prepareAttach(engine: Needs, ref: string, request: AttachRequest
 /**
  * Connects a client with the container's streams until they end, it leaves, or it types the detach keys.
  *
- * `open` tells the client that it is attached, and returns its stream: from then on the client gets all output. For a
+ * `open` sends the head of the answer, and returns the client's stream: from then on the client gets all output. For a
  * stopped container the log is sent; with `stream` the client is connected to the next start, before the first byte.
  * The client's stream ends only when the exit is stored. Specification, endpoint 18.
  */
@@ -63,7 +63,7 @@ export async function attachContainer(engine: Needs, attach: Attach, open: () =>
   if (shim !== undefined) return await carry(engine, attach, shim, open);
   const client = open();
   try {
-    // Both begin now, so output of a start in between comes only by the stream.
+    // Both begin at this moment, so output of a start in between comes only by the stream.
     const logSent = wanted.logs ? sendLog(attach, client) : Promise.resolve();
     if (wanted.stream) await afterStart(engine, attach, client, logSent);
     await logSent;
@@ -117,7 +117,7 @@ async function carry(engine: Needs, attach: Attach, shim: Shim, open: () => Dupl
   }
 }
 
-/** Undefined when the shim has gone a moment ago. */
+/** Undefined when the shim has just ended. */
 async function openRelay(shim: Shim, wanted: AttachOptions): Promise<Relay | undefined> {
   try {
     return await Relay.open(shim, wanted);

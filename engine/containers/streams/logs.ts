@@ -58,7 +58,7 @@ export function readContainerLog(
 ): AsyncGenerator<Buffer> {
   const { state, logPath = '' } = engine.containers.get(id) ?? {};
   const runs = state !== undefined && (isAlive(state) || state.status === 'starting');
-  // The folder is made by the start, which may be about to.
+  // The start creates the folder, and may be about to.
   if (follow && state?.status === 'starting' && logPath !== '') {
     mkdirSync(dirname(logPath), { recursive: true, mode: 0o710 });
   }

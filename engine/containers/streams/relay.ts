@@ -5,7 +5,7 @@ import { ReusedBuffers } from '../../runtime/reused-buffers.ts';
 import type { AttachOptions, Shim } from '../../runtime/shim/shim.ts';
 import { DetachDetector } from './detach-keys.ts';
 
-/** The output ended, the client typed its detach keys, or it left. */
+/** Why a session ended: the output ended, the client typed its detach keys, or it left. */
 export type Ending = 'ended' | 'detached' | 'gone';
 
 export type RelayOptions = Readonly<{
@@ -59,7 +59,7 @@ export class Relay {
     shim.on('error', ended).on('close', () => {
       if (reframe === undefined || !shim.readableEnded) ended();
     });
-    // Events before the listener are not repeated.
+    // Earlier events are not repeated for a new listener.
     if (shim.readableEnded) through();
     else if (shim.destroyed) ended();
     else shim.on('end', through);
@@ -74,7 +74,7 @@ export class Relay {
 function carryStdin(client: Duplex, shim: Socket, keys: Buffer | undefined, detach: () => void): void {
   const detector = keys === undefined ? undefined : new DetachDetector(keys);
   client.on('data', (chunk: Buffer) => {
-    if (shim.destroyed || shim.writableEnded) return; // nobody reads it any more
+    if (shim.destroyed || shim.writableEnded) return; // it is no longer read
     const { passed, detached } = detector?.push(chunk) ?? { passed: chunk, detached: false };
     if (passed.length > 0 && !shim.write(passed)) {
       client.pause();

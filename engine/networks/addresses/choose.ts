@@ -9,7 +9,7 @@ type Chosen = Pick<NetworkRecord, 'subnet' | 'gateway' | 'ipv6'>;
  * The addresses of a new network: one range of IPv4, and one of IPv6 where the client has asked for it and named one.
  * Throws as dockerd: `invalid`, `forbidden` for several of a family, `notFound` for IPv6 without a range.
  *
- * @param around what they may not overlap, these ranges included
+ * @param around the ranges that they must not overlap
  */
 export function chooseAddresses(network: NetworkRecord, around: (more: readonly Cidr[]) => Surroundings): Chosen {
   const { name, driver, custom } = network;
@@ -35,7 +35,7 @@ function asText({ subnet, gateway }: Addresses): { subnet: string; gateway: stri
   return { subnet: cidrText(subnet), gateway };
 }
 
-/** The addresses of a network that was made. */
+/** The addresses of an existing network. */
 export function storedAddresses({ id, subnet, gateway, ipv6, custom }: NetworkRecord): NetworkAddresses {
   if (subnet === undefined || gateway === undefined) throw new Error(`the stored network ${id} has no addresses`);
   const { four, six } = poolsByFamily(custom?.ipam.pools ?? []);

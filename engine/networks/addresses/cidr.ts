@@ -3,7 +3,10 @@ import { ADDRESS_BITS, ipText, parseIp, type Family, type Ip } from '../../lib/n
 /** A range of addresses of one family. `base` is its first address, as a number. */
 export type Cidr = Readonly<{ family: Family; base: bigint; prefixLength: number }>;
 
-/** Reads `172.17.0.1/16`; the host part is dropped from the range and returned beside it. `undefined`: not that form. */
+/**
+ * Reads `172.17.0.1/16`; the host part is dropped from the range and returned beside it. `undefined` for any other
+ * form.
+ */
 export function parseCidr(text: string): { range: Cidr; address: Ip } | undefined {
   const [ip, length, ...rest] = text.split('/');
   if (ip === undefined || length === undefined || rest.length > 0 || !/^\d{1,3}$/.test(length)) return undefined;
@@ -17,7 +20,7 @@ export function cidrText({ family, base, prefixLength }: Cidr): string {
   return `${ipText({ family, value: base })}/${prefixLength}`;
 }
 
-/** The address at a place of the range, from its base on. */
+/** The address at an offset from the base of the range. */
 export function addressAt({ family, base }: Cidr, place: number): string {
   return ipText({ family, value: base + BigInt(place) });
 }
@@ -40,7 +43,7 @@ export function overlaps(a: Cidr, b: Cidr): boolean {
   return a.family === b.family && a.base <= lastOf(b) && b.base <= lastOf(a);
 }
 
-/** Whether an address of a subnet belongs to nobody: its first one, and in IPv4 the last. */
+/** Whether an address of a subnet is reserved: its first one, and in IPv4 the last. */
 export function isEdge(subnet: Cidr, { value }: Ip): boolean {
   return value === subnet.base || (subnet.family === 4 && value === lastOf(subnet));
 }

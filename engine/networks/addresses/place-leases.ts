@@ -9,7 +9,7 @@ export class PlaceLeases {
   readonly #four: AddressLeases;
   readonly #six: AddressLeases | undefined;
 
-  /** `used`: the addresses of the endpoints that are there already. */
+  /** `used`: the addresses of existing endpoints. */
   constructor(of: NetworkAddresses, used: readonly string[]) {
     const leases = ({ subnet, range, gateway, auxiliary }: Addresses): AddressLeases =>
       new AddressLeases(subnet, [gateway, ...auxiliary, ...used], range);
@@ -18,7 +18,7 @@ export class PlaceLeases {
     this.#six = of.ipv6 === undefined ? undefined : leases(of.ipv6);
   }
 
-  /** An endpoint's addresses, all but its link; `undo` gives them back. */
+  /** Leases an endpoint's addresses; `undo` frees them. */
   take({ ip, ip6, mac }: WantedPlace, undo: DisposableStack): Omit<Place, 'link'> {
     const { subnet, gateway, ipv6 } = this.#of;
     const ipAddress = this.#four.take(ip);
@@ -30,7 +30,7 @@ export class PlaceLeases {
     return { ...place, ipv6: { ipAddress: six, prefixLength: ipv6.subnet.prefixLength, gateway: ipv6.gateway } };
   }
 
-  /** Gives the addresses back; free ones are not an error. */
+  /** Frees the addresses; free ones are not an error. */
   release({ ipAddress, ipv6 }: Place): void {
     this.#four.release(ipAddress);
     if (ipv6 !== undefined) this.#six?.release(ipv6.ipAddress);

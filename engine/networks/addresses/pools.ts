@@ -7,17 +7,17 @@ import { chooseSubnet } from './subnets.ts';
 /** The addresses of a network. */
 export type Addresses = Readonly<{
   subnet: Cidr;
-  /** Where addresses are chosen; static ones may be anywhere in the subnet. */
+  /** The range of chosen addresses; static ones may be anywhere in the subnet. */
   range: Cidr;
   gateway: string;
   /** Never given to containers. */
   auxiliary: readonly string[];
 }>;
 
-/** Those of IPv4, and of IPv6 where the network has it. */
+/** The ranges of IPv4, and of IPv6 if the network has it. */
 export type NetworkAddresses = Addresses & Readonly<{ ipv6?: Addresses }>;
 
-/** What a network may not overlap, and where addresses are chosen. */
+/** The ranges that a network must not overlap, and those to choose from. */
 export type Surroundings = Readonly<{
   /** Of the other networks. */
   networks: readonly Cidr[];
@@ -27,7 +27,7 @@ export type Surroundings = Readonly<{
   pools: readonly Cidr[];
 }>;
 
-/** A client's ranges, by their family. What is no range at all is among those of IPv4, where it is refused. */
+/** A client's ranges, by their family. A malformed range counts as one of IPv4, where it is refused. */
 export function poolsByFamily(pools: readonly PoolConfig[]): { four: PoolConfig[]; six: PoolConfig[] } {
   return {
     four: pools.filter(({ subnet }) => !isSix(subnet)),

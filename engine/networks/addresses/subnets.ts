@@ -2,13 +2,13 @@ import { EngineError } from '../../lib/errors.ts';
 import type { Ip } from '../../lib/notations/ip-address.ts';
 import { lastOf, overlaps, parseCidr, type Cidr } from './cidr.ts';
 
-// dockerd's ranges in dockerd's order, so that addresses are the usual ones.
+// dockerd's ranges in dockerd's order, so that users find the usual addresses.
 const POOLS: readonly Cidr[] = [
   ...Array.from({ length: 15 }, (_, n) => ({ family: 4 as const, base: ip(172, 17 + n), prefixLength: 16 })),
   ...Array.from({ length: 16 }, (_, n) => ({ family: 4 as const, base: ip(192, 168, n * 16), prefixLength: 20 })),
 ];
 
-/** The first range that overlaps none in use. `pools`: those of the setting; without any, the usual private ones. */
+/** The first range that overlaps none in use. `pools`: the setting's ranges; without any, the usual private ones. */
 export function chooseSubnet(taken: readonly Cidr[], pools: readonly Cidr[] = []): Cidr {
   const free = (pools.length === 0 ? POOLS : pools).find((pool) => !taken.some((range) => overlaps(pool, range)));
   if (free === undefined) {

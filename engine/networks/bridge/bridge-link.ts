@@ -47,7 +47,7 @@ export function findBridge(route: Netlink, name: string, dataRoot: string, known
 type BridgeSpec = Readonly<{
   name: string;
   dataRoot: string;
-  /** Its own: one of IPv4, and perhaps one of IPv6. */
+  /** The bridge's own addresses: one of IPv4, and perhaps one of IPv6. */
   addresses: readonly Readonly<{ ip: string; prefixLength: number }>[];
   mtu: number;
 }>;
@@ -115,7 +115,7 @@ function enableForwarding({ name, addresses }: BridgeSpec): void {
 
 const CONF_OF_SIX = '/proc/sys/net/ipv6/conf';
 
-/** A machine that forwards takes no routes from routers any more; those links that did go on doing so. */
+/** A machine that forwards ignores routers' advertisements; links that have used them keep using them. */
 function enableForwardingOfSix(bridge: string): void {
   writeFileSync(`${CONF_OF_SIX}/${bridge}/disable_ipv6`, '0');
   if (readFileSync(`${CONF_OF_SIX}/all/forwarding`, 'utf8').trim() === '1') return;
@@ -134,7 +134,7 @@ function isLinkLocal(ip: string): boolean {
   return ip.startsWith('fe80:');
 }
 
-/** Whether this daemon has made a bridge of that name, which is there. */
+/** Whether a bridge of that name exists and was made by this daemon. */
 export function isOwnBridge(route: Netlink, name: string, dataRoot: string): boolean {
   const link = findLink(route, name);
   return link !== undefined && ownerOf(link) === ownerOf({ alias: aliasOf(dataRoot) });

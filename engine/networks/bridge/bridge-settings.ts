@@ -18,13 +18,13 @@ export type BridgeSettings = NetworkAddresses &
     allowsTraffic: boolean;
     /** Whether its containers get out under the machine's address. */
     isMasqueraded: boolean;
-    /** Where ports are published that name no address. */
+    /** The address for published ports without one. */
     hostBinding: string;
   }>;
 
 /**
- * The beginning of the links of user networks. A pattern with it admits all of them in the machine's FORWARD chain at
- * once; `br-` would admit dockerd's as well.
+ * The beginning of the links of user networks. One pattern admits all of them in the machine's FORWARD chain; `br-`
+ * would also admit dockerd's.
  */
 export const USER_BRIDGE_PREFIX = 'gn-';
 
@@ -52,7 +52,7 @@ export function bridgeSettings(network: NetworkRecord, usualMtu: number): Bridge
   };
 }
 
-/** Throws `invalid` for options that no network can have. */
+/** Throws `invalid` for options that are invalid for any network. */
 export function checkBridgeOptions(options: Options): void {
   mtuOption(options);
   hostBinding(options);

@@ -13,17 +13,17 @@ import type { BridgeSettings } from './bridge-settings.ts';
 import { disposeSandbox, type Sandbox, type Sandboxes } from './ready-sandboxes.ts';
 import type { BridgeRules } from './ruleset.ts';
 
-/** What all bridges of a daemon share, and the stock of this one. */
+/** The parts that all bridges of a daemon share, and the stock of this one. */
 export type BridgeParts = Readonly<{
   route: Netlink;
   /** Index of the bridge's link. */
   index: number;
-  /** Sandboxes that are on the bridge already, or on none. */
+  /** Sandboxes that are already on the bridge, or on none. */
   stock: () => Sandboxes;
   isStockOwn: boolean;
 }>;
 
-/** One network with a bridge: its addresses and the places in it. */
+/** One network with a bridge: its addresses and endpoints. */
 export class Bridge {
   readonly settings: BridgeSettings;
   readonly #parts: BridgeParts;
@@ -61,7 +61,7 @@ export class Bridge {
     return { netns: sandbox.netns, place };
   }
 
-  /** The same in a namespace that is there already, without a default route. */
+  /** The same in an existing namespace, without a default route. */
   joinInto(wanted: WantedPlace, { netns }: Within): Place {
     using undo = new DisposableStack();
     const lease = this.#leases.take(wanted, undo);
@@ -86,7 +86,7 @@ export class Bridge {
     this.#leases.release(place);
   }
 
-  /** Brings containers back whose bridge was removed. */
+  /** Reattaches containers whose bridge was removed. */
   reattach(endpoints: readonly Endpoint[], links: ReadonlyMap<string, { index: number; master: number }>): void {
     for (const { link, macAddress } of endpoints) {
       const port = links.get(link);
@@ -117,7 +117,8 @@ export class Bridge {
     inside.apply(
       changeLink(eth0, { mac, up: true, ...(!this.#parts.isStockOwn && { mtu }) }),
       ...addressing(eth0, place, { leadsOut: leadsOut && !isInternal, linkLocal }),
-      // Tells the neighbours, which may know another owner of the address; of IPv4 each has its hardware address.
+      // Announces the address to the neighbours, which may know another owner of it; for IPv4 by their hardware
+      // addresses.
       ...(place.ipv6 === undefined ? [] : [changeLink(eth0, { mac })]),
     );
     const neighbours = addressesOf(place).map((ip) => addNeighbour({ link: this.index, ip, mac }));

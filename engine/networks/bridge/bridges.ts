@@ -69,7 +69,7 @@ export class Bridges implements Disposable {
   /**
    * At the daemon's start: sets up all networks and rules for the attached containers, without interrupting them.
    *
-   * A user network that cannot be set up is told and left out; the default one throws.
+   * A user network that cannot be set up is logged and left out; a failure of the default one is thrown.
    */
   restore(networks: readonly BridgeSettings[], defaultId: string | undefined): void {
     const known = knownLinks(this.#route);
@@ -84,7 +84,7 @@ export class Bridges implements Disposable {
     this.#bringBack(known);
     this.#firewall.write();
     this.#monitor = new RuleMonitor(() => this.#restoreRules());
-    // Of creations and removals that were cut off.
+    // Leftovers of interrupted creations and removals.
     const names = new Set(networks.map(({ name }) => name));
     for (const name of ownBridges(known, this.#settings.dataRoot)) if (!names.has(name)) this.#removeLink(name);
   }
@@ -122,7 +122,7 @@ export class Bridges implements Disposable {
     }
   }
 
-  /** Takes a network from the machine; its link goes in the background. A missing one is not an error. */
+  /** Removes a network from the machine, its link in the background. A missing one is not an error. */
   remove(networkId: string): void {
     const bridge = this.#bridges.get(networkId);
     if (bridge === undefined) return;
@@ -151,7 +151,7 @@ export class Bridges implements Disposable {
     return this.get(networkId).joinInto(wanted, within);
   }
 
-  /** `within`: the namespace stays, so the address goes at once and the link in the background. */
+  /** `within`: the namespace stays, so the address is removed at once and the link in the background. */
   leave(networkId: string, place: Place, within: Within | undefined): void {
     if (within !== undefined) {
       using inside = withNetns(within.netns, () => new Netlink());
@@ -189,7 +189,7 @@ export class Bridges implements Disposable {
     this.#forgetFlows(place, ports);
   }
 
-  /** Leads published ports to another endpoint, which has addresses of the same families. */
+  /** Redirects published ports to another endpoint, which has addresses of the same families. */
   movePorts(from: Place, to: Place, ports: readonly PublishedPort[]): void {
     this.#firewall.movePorts(publishedAt(from, ports), publishedAt(to, ports));
     this.#proxies.end(proxied(ports));
@@ -273,7 +273,7 @@ export class Bridges implements Disposable {
     }
   }
 
-  /** Another program has changed rules: those that are missing now are written again. */
+  /** Another program has changed rules: missing ones are written again. */
   #restoreRules(): void {
     this.#settings.background.run('restore the packet rules', {}, () => this.#firewall.verify());
   }
@@ -294,7 +294,7 @@ export class Bridges implements Disposable {
   }
 }
 
-/** What the rules are told of published ports: each leads to the address of its own family. */
+/** The published ports for the rules: each leads to the address of its own family. */
 function publishedAt({ ipAddress, ipv6 }: Place, ports: readonly PublishedPort[]): Published[] {
   return ports.flatMap((port): Published[] => {
     if (port.hostIp === LOOPBACK_SIX) return [];
@@ -303,7 +303,7 @@ function publishedAt({ ipAddress, ipv6 }: Place, ports: readonly PublishedPort[]
   });
 }
 
-/** Throws `invalid` where the address of a published port leads to none of the container's. */
+/** Throws `invalid` for a published port whose family the container lacks. */
 function checkHostIp(ip: string, { ipv6 }: Place): void {
   if (!isSix(ip) || ip === LOOPBACK_SIX) return;
   refuseIf(ipv6 === undefined, `ports cannot be published on ${ip}: the network has no IPv6`);

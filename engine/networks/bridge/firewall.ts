@@ -30,7 +30,7 @@ export class Firewall implements Disposable {
   readonly #netfilter = new Netlink('netfilter');
   // The kernel's generation number when all rules were last seen in force; any change of a rule raises it.
   #known: number | undefined;
-  /** The families that have a table, as of then, and the patterns that their FORWARD accepts. */
+  /** The families with a table at that time, and the patterns that their FORWARD accepts. */
   #families: readonly Family[] = [];
   readonly #admitted = new Set<string>();
 
@@ -98,7 +98,7 @@ export class Firewall implements Disposable {
     this.#add(addText(this.#table, published));
   }
 
-  /** Leads published ports to another address. */
+  /** Redirects published ports to another address. */
   movePorts(from: readonly Published[], to: readonly Published[]): void {
     if (from.length === 0) return;
     this.unpublish(from);

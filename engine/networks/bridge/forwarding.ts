@@ -28,7 +28,7 @@ export function admitForwarding(
   return missing.length > 0;
 }
 
-/** Removes the accepting rules of one network. False: they are those of others as well. */
+/** Removes the accepting rules of one network. False: other networks share them. */
 export function dropForwardingOf(nft: Nftables, owner: string, family: Family, { bridge }: BridgeRules): boolean {
   if (patternOf(bridge) !== bridge) return false;
   const own = new Set([`iifname "${bridge}"`, `oifname "${bridge}"`].map((match) => commentOf(owner, match)));

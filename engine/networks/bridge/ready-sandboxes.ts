@@ -12,7 +12,7 @@ import { LOOPBACK, prepareNetns } from '../endpoints/namespace.ts';
 /** The usual stock; grows while starts come faster than new sandboxes are made. */
 const MINIMUM_READY = 4;
 const MAXIMUM_READY = 32;
-/** After a start there is this much time, while shim and runtime are being spawned. */
+/** The pause after a start, while shim and runtime are being spawned. */
 const REFILL_AFTER_MS = 5;
 const SHRINK_AFTER_MS = 60_000;
 
@@ -75,7 +75,8 @@ export class Sandboxes implements Disposable {
   // One at a time, so that a request waits for at most one.
   #scheduleRefill(): void {
     if (this.#refill !== undefined || this.#ready.length >= this.#target) return;
-    // Of a full bridge, or without descriptors left, the next start tries by itself and tells its client the reason.
+    // With a full bridge, or without free descriptors, the next start tries by itself and reports the reason to its
+    // client.
     this.#refill = this.#background.after(REFILL_AFTER_MS, 'prepare a network namespace', {}, () => {
       this.#refill = undefined;
       this.#ready.push(makeSandbox(this.#on));
@@ -87,7 +88,7 @@ export class Sandboxes implements Disposable {
   #scheduleShrink(): void {
     if (this.#target === MINIMUM_READY) return;
     this.#shrink?.[Symbol.dispose]();
-    this.#shrink = this.#background.after(SHRINK_AFTER_MS, 'let go of network namespaces', {}, () => {
+    this.#shrink = this.#background.after(SHRINK_AFTER_MS, 'close network namespaces', {}, () => {
       this.#target = MINIMUM_READY;
       for (const sandbox of this.#ready.splice(MINIMUM_READY)) disposeSandbox(sandbox);
     });
@@ -114,7 +115,7 @@ function makeSandbox({ route, bridge, mtu }: BridgePort): Sandbox {
   const name = `veth${randomBytes(4).toString('hex').slice(0, 7)}`;
   route.apply(createVeth({ name, master: bridge, mtu, up: true, peer: { name: 'eth0', netns } }));
   const eth0 = getLink(inside, 'eth0').index;
-  // Set up already here, so that the bridge port forwards long before the container sends its first packet.
+  // Set up here, so that the bridge port forwards long before the container sends its first packet.
   inside.apply(changeLink(LOOPBACK, { up: true }), changeLink(eth0, { up: true }));
   const port = getLink(route, name).index;
   // With br_netfilter, a container that calls its own published port gets the answer through the port it came from.

@@ -5,7 +5,7 @@ import { ANY, ANY_SIX, type PublishedPort } from '../endpoints/ports.ts';
 export type BridgeRules = Readonly<{
   bridge: string;
   subnet: string;
-  /** Of a network with IPv6. */
+  /** Undefined without IPv6. */
   subnet6: string | undefined;
   isInternal: boolean;
   allowsTraffic: boolean;
@@ -14,7 +14,7 @@ export type BridgeRules = Readonly<{
 /** `ipAddress` is of the family of the port's `hostIp`. */
 export type Published = Readonly<{ ipAddress: string; port: PublishedPort }>;
 
-/** The family as nft calls it, which is also the word for its packets' heads. */
+/** The family in nft's words, for tables and for packet headers. */
 export const NFT_FAMILY = { 4: 'ip', 6: 'ip6' } as const;
 
 /**
@@ -84,7 +84,7 @@ ${networks.map((network) => addBridgeText(family, table, network)).join('\n')}
 `;
 }
 
-/** What networks and ports are elements of. */
+/** The sets with networks and ports as their elements. */
 function setsText(family: Family, published: readonly Published[]): string {
   const address = `ipv${family}_addr`;
   const own = published.filter((one) => familyOf(one) === family);
@@ -155,7 +155,7 @@ export function addBridgeText(family: Family, table: string, network: BridgeRule
     .join('\n');
 }
 
-/** The commands that forget a network, each for itself. */
+/** The commands that remove a network, as separate transactions. */
 export function deleteBridgeTexts(table: string, network: BridgeRules): string[] {
   return familiesOf(network).flatMap((family) =>
     elementsOf(family, network).map(

@@ -6,11 +6,11 @@ export type DnsSettings = Readonly<{
   background: Background;
   /** Of the resolver's socket and journal. */
   folder: string;
-  /** All containers that have to be served now. */
+  /** All containers to be served now. */
   served: () => readonly Served[];
 }>;
 
-/** The names of containers on user networks: what the resolver is told, and when. */
+/** The names of containers on user networks, as the resolver gets them. */
 export class Dns implements Disposable {
   readonly #settings: DnsSettings;
   readonly #resolver: Resolver;
@@ -22,7 +22,7 @@ export class Dns implements Disposable {
     this.#resolver = new Resolver(settings.folder, () => settings.served().flatMap((one) => this.#linesOf(one)));
   }
 
-  /** At the daemon's start: tells the resolver what has changed while there was no daemon. */
+  /** At the daemon's start: updates the resolver with the changes since the last daemon. */
   restore(): void {
     if (this.#settings.served().length === 0) return;
     this.#settings.background.untilDone(
@@ -40,7 +40,7 @@ export class Dns implements Disposable {
   /** The same in the background, for changes of a container that is served. */
   change(served: Served): void {
     const { background } = this.#settings;
-    background.untilDone('tell names of a container', { container: served.containerId }, async () => {
+    background.untilDone('update the names of a container', { container: served.containerId }, async () => {
       await this.serve(served);
     });
   }

@@ -16,9 +16,9 @@ const ATTEMPT_PAUSE_MS = 50;
 type Waiting = Readonly<{ line: string; done: () => void; failed: (error: Error) => void }>;
 
 /**
- * The connection to the process that answers the containers, which is found again by its socket or started.
+ * The connection to the process that answers the containers, which is found by its socket or started.
  *
- * Every new connection begins with all that is to be known, so that a resolver that was away has missed nothing.
+ * Every new connection begins with the complete state, so that no change is missed.
  */
 export class Resolver implements Disposable {
   readonly #folder: string;
@@ -27,20 +27,20 @@ export class Resolver implements Disposable {
   #waiting: Waiting[] = [];
   #isEnded = false;
 
-  /** @param everything the commands for all that is served */
+  /** @param everything the commands for the complete state */
   constructor(folder: string, everything: () => readonly string[]) {
     this.#folder = folder;
     this.#everything = everything;
   }
 
-  /** Tells the resolver, and resolves when it has done all of it. Throws `failed` with its reason. */
+  /** Sends commands, and resolves when the resolver has applied them. Throws `failed` with its reason. */
   async tell(lines: readonly string[]): Promise<void> {
     if (this.#isEnded) return;
     const socket = await this.#connected();
     await this.#write(socket, lines);
   }
 
-  /** The same for what a resolver that is not there need not know. */
+  /** The same for commands that a missing resolver does not need. */
   async tellIfThere(lines: readonly string[]): Promise<void> {
     if (this.#connecting === undefined) {
       const socket = await this.#tryConnect();
@@ -50,7 +50,7 @@ export class Resolver implements Disposable {
     await this.tell(lines);
   }
 
-  /** Ends a resolver that nobody needs any more; none is fine. */
+  /** Ends the resolver; a missing one is not an error. */
   async end(): Promise<void> {
     this.#isEnded = true;
     const socket = await this.#tryConnect();
@@ -109,13 +109,13 @@ export class Resolver implements Disposable {
       [code] = (await once(child, 'exit')) as [number | null];
       const socket = await this.#tryConnect();
       if (socket !== undefined) return socket;
-      // The supervisor of one that has failed is about to begin another.
+      // The supervisor of a failed one is about to start another.
       await setTimeout(ATTEMPT_PAUSE_MS);
     }
     throw new EngineError('failed', `the name server of containers did not start (${code})`);
   }
 
-  /** `isLenient`: a container that has ended meanwhile is no reason to fail for the others. */
+  /** `isLenient`: a container that has ended meanwhile does not fail the commands for others. */
   async #write(socket: Socket, lines: readonly string[], isLenient = false): Promise<void> {
     if (lines.length === 0) return;
     const answers = lines.map(async (line) => {

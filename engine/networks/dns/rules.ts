@@ -10,13 +10,13 @@ export const DNS_ADDRESS = '127.0.0.11';
  */
 export const DNS_PORT = 61_053;
 
-/** Leads questions for port 53 to the resolver. Repeatable; this thread is in the namespace. */
+/** Redirects queries for port 53 to the resolver. Repeatable; this thread is in the namespace. */
 export function addDnsRules(): void {
   using nft = new Nftables();
   nft.run(RULES);
 }
 
-/** The same for a namespace that is there already. */
+/** The same for an existing namespace. */
 export function addDnsRulesIn(netns: number): void {
   withNetns(netns, addDnsRules);
 }

@@ -3,19 +3,22 @@ import { DNS_PORT } from './rules.ts';
 /** A container as the resolver knows it. */
 export type Served = Readonly<{
   containerId: string;
-  /** Its end is that of the service. */
+  /** The container is served until this process ends. */
   pid: number;
   /** Path of its network namespace. */
   netns: string;
-  /** The networks that it asks in, in this order, with its own names there: the first is what its address leads to. */
+  /**
+   * The networks in which names are looked up, in this order, with its own names there: the first is the answer to
+   * reverse queries.
+   */
   networks: readonly Readonly<{ id: string; label: string; ip: string; ip6: string; names: readonly string[] }>[];
-  /** Names that stand for others, for this container alone. */
+  /** Aliases of other names, for this container only. */
   links: readonly Readonly<{ alias: string; target: string }>[];
-  /** Who is asked for other names; none: such questions fail. */
+  /** The servers for other names; without any, such queries fail. */
   upstreams: readonly Upstream[];
 }>;
 
-/** `inside`: asked from within the container's namespace, because the address is that of its own loopback. */
+/** `inside`: queried from the container's namespace, because the address is one of its own loopback. */
 export type Upstream = Readonly<{ ip: string; inside: boolean }>;
 
 /** The commands that make the resolver serve a container, and know its names. */
@@ -54,7 +57,7 @@ function linkWord({ alias, target }: { alias: string; target: string }): string 
   return `${alias.toLowerCase()}=${target.toLowerCase()}`;
 }
 
-/** Nobody can ask for others: the daemon's lines are words, and a list of them has commas. */
+/** Other names cannot be queried: the protocol separates words by blanks, and lists by commas. */
 function isName(text: string): boolean {
   return /^[^\s,=]{1,253}$/.test(text);
 }

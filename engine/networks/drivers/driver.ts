@@ -9,11 +9,11 @@ export type Eventually<T> = T | Promise<T>;
 export type WantedPlace = Readonly<{
   /** Default: chosen by the driver. */
   ip?: string;
-  /** The same of IPv6; without IPv6 in the network it does not count. */
+  /** The same for IPv6; ignored without IPv6 in the network. */
   ip6?: string;
   /** Default: made from the address. */
   mac?: string;
-  /** More addresses, which count on the link alone. */
+  /** Link-local addresses. */
   linkLocal?: readonly string[];
 }>;
 
@@ -47,15 +47,15 @@ export type NetworkDriver = Readonly<{
   /** The driver's name in inspects. */
   name: string;
   /**
-   * Sets up a new network, and returns its record with what was chosen for it. A driver without it has only the
-   * predefined network. Throws to refuse.
+   * Sets up a new network, and returns its record with the chosen values. A driver without it has only the predefined
+   * network. Throws to refuse.
    */
   create?(network: NetworkRecord): Eventually<NetworkRecord>;
   /** Asks whoever else has to know of a removal, before the record goes. Throws to refuse. */
   retire?(network: NetworkRecord): Promise<void>;
   /** Takes a network without endpoints from the machine; what the kernel is slow with goes on afterwards. */
   remove?(network: NetworkRecord): void;
-  /** Restores what other programs changed on the machine, so that packets get through. */
+  /** Restores rules that other programs have changed, so that packets pass. */
   prepare?(network: NetworkRecord): Promise<void>;
   /** Creates a namespace for a container, with an endpoint in the network. */
   join(network: NetworkRecord, wanted: NewEndpoint): Eventually<Joined>;

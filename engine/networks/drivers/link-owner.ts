@@ -6,7 +6,7 @@ export function aliasOf(dataRoot: string): string {
   return `${OWNER_PREFIX}${dataRoot}`.slice(0, ALIAS_MAX_BYTES);
 }
 
-/** The data root of the daemon that has made a link; undefined: somebody else did. */
+/** The data root of the daemon that has made a link; undefined: no daemon did. */
 export function ownerOf({ alias }: { alias: string }): string | undefined {
   return alias.startsWith(OWNER_PREFIX) ? alias.slice(OWNER_PREFIX.length) : undefined;
 }

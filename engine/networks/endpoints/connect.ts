@@ -20,7 +20,7 @@ import {
 type Running = Readonly<{ within: Within; request: PortRequest; commit: (endpoint: Endpoint) => void }>;
 
 /**
- * Connects a running container with one more network. `commit` stores what the container's own record has of it, in one
+ * Connects a running container with one more network. `commit` stores the change of the container's record, in one
  * transaction with the endpoint. A failure changes nothing.
  */
 export async function joinRunning(
@@ -86,8 +86,8 @@ export async function leaveRunning(
 }
 
 /**
- * The endpoint that is next takes over the ports, so that they are never somebody else's. One of another driver, or with
- * addresses of other families, gets them anew.
+ * The next endpoint takes over the ports, so that no other program can get them. One of another driver, or with
+ * addresses of other families, publishes them anew.
  */
 function moveAway({ networks }: NetworkNeeds, from: Endpoint, to: Endpoint | undefined): Eventually<void> {
   if (from.ports.length === 0) return undefined;

@@ -2,7 +2,7 @@ import { Type, type Static } from 'typebox';
 
 import { PublishedPort } from './ports.ts';
 
-/** What a driver has set up for an endpoint. Empty, and 0, if the driver gives no addresses. */
+/** The result of a driver's set-up of an endpoint. Empty, and 0, if the driver gives no addresses. */
 const Place = Type.Object({
   /** The host's end of the container's link. */
   link: Type.String(),
@@ -32,7 +32,7 @@ export const Endpoint = Type.Object({
 });
 export type Endpoint = Readonly<Static<typeof Endpoint>>;
 
-/** The addresses of an endpoint: none, that of IPv4, or both. */
+/** The addresses of an endpoint: none, one of IPv4, or one of each family. */
 export function addressesOf({ ipAddress, ipv6 }: Place): string[] {
   return [ipAddress, ipv6?.ipAddress ?? ''].filter((address) => address !== '');
 }

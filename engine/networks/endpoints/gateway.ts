@@ -12,7 +12,7 @@ export function gatewayEndpoint(networks: Networks, endpoints: readonly Endpoint
   return leadingOut(networks, endpoints).find(({ gateway }) => gateway !== '');
 }
 
-/** The same for IPv6, which may be another one: the first that has it. */
+/** The same for IPv6: the first endpoint with IPv6, which may be another one. */
 function gatewayOfSix(networks: Networks, endpoints: readonly Endpoint[]): Endpoint | undefined {
   return leadingOut(networks, endpoints).find(({ ipv6 }) => ipv6 !== undefined && ipv6.gateway !== '');
 }

@@ -22,7 +22,7 @@ export function freeInterfaceName(inside: Netlink): string {
 
 const ANYWHERE: Readonly<Record<Family, string>> = { 4: '0.0.0.0', 6: '::' };
 
-/** Gives a link its addresses, and where it leads out the default routes over the gateways. */
+/** Sets a link's addresses, and, if it leads out, the default routes over the gateways. */
 export function addressing(
   link: number,
   place: Place,
@@ -33,7 +33,7 @@ export function addressing(
   return [...addressAndRoute(link, place, 4, leadsOut), ...six, ...more];
 }
 
-/** Whether an interface has to have IPv6. */
+/** Whether an interface needs IPv6. */
 export function needsIPv6({ ipv6 }: Pick<Place, 'ipv6'>, { linkLocal = [] }: WantedPlace): boolean {
   return ipv6 !== undefined || linkLocal.some(isSix);
 }
@@ -54,7 +54,7 @@ export function dropAddresses(inside: Netlink, place: Place): void {
   if (found.length > 0) inside.apply(...found.map(deleteAddress));
 }
 
-/** Leads the default route of a family over a gateway, or over none. */
+/** Sets or removes the default route of a family. */
 export function setDefaultRoute(inside: Netlink, family: Family, gateway: string | undefined): void {
   const old = listRoutes(inside, family).filter(({ prefixLength }) => prefixLength === 0);
   if (old.length === 1 && old[0]?.gateway === gateway) return;
@@ -62,7 +62,7 @@ export function setDefaultRoute(inside: Netlink, family: Family, gateway: string
   if (gateway !== undefined) inside.apply(addRoute({ destination: ANYWHERE[family], prefixLength: 0, gateway }));
 }
 
-/** Lets an interface tell its neighbours when its hardware address is set; this thread is in its namespace. */
+/** Makes an interface announce a change of its hardware address; this thread is in its namespace. */
 export function announceAddresses(name: string): void {
   writeFileSync(`/proc/sys/net/ipv4/conf/${name}/arp_notify`, '1');
 }

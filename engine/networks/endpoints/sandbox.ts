@@ -20,7 +20,7 @@ export type NetworkNeeds = { networks: Networks; events: Events };
 /** An endpoint that a container wants in the network `ref`, by id or name. */
 export type WantedEndpoint = WantedPlace & Readonly<{ ref: string }>;
 
-/** A container as it asks for published ports. */
+/** A container's request for published ports. */
 export type PortRequest = Readonly<{
   containerId: string;
   /** Without the leading slash; error messages name it. */
@@ -33,7 +33,7 @@ export type PortRequest = Readonly<{
   exposed: readonly string[];
 }>;
 
-/** What the start of a container requests from the network. */
+/** The network settings of a starting container. */
 export type SandboxRequest = PortRequest &
   Readonly<{
     mode: NetworkMode;
@@ -77,7 +77,7 @@ export async function openSandbox(engine: NetworkNeeds, request: SandboxRequest)
 /** A network that a container is about to join. */
 export type Entry = Readonly<{ network: NetworkRecord; driver: NetworkDriver; wanted: WantedPlace }>;
 
-/** Finds the network of an endpoint, and checks whether it can give the wanted place. */
+/** Finds the network of an endpoint, and checks whether it has the requested addresses. */
 export function entryOf(networks: Networks, { ref, ip, ip6, mac, linkLocal }: WantedEndpoint): Entry | undefined {
   const network = networks.forEndpoint(ref);
   if (network === undefined) return undefined;
@@ -126,7 +126,7 @@ async function joinAll(engine: NetworkNeeds, entries: readonly Entry[], request:
   const ports = publishing instanceof Promise ? await publishing : publishing;
   if (gateway !== undefined) undo.defer(async () => await unpublishAt(networks, { ...gateway, ports }));
   const complete = endpoints.map((endpoint) => (endpoint === gateway ? { ...endpoint, ports } : endpoint));
-  // A stock of the default bridge has none.
+  // Sandboxes of the default bridge's stock have none.
   if (netns !== undefined && entries.slice(1).some(({ network }) => network.custom !== undefined)) addDnsRulesIn(netns);
   for (const endpoint of complete) networks.store.insertEndpoint(endpoint);
   undo.move();

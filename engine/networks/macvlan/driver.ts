@@ -37,8 +37,8 @@ type Parts = Readonly<{
 }>;
 
 /**
- * The driver `macvlan`: containers have links of their own over a parent link of the machine, and are in its network as
- * if they were machines. There are no rules for them and no published ports, and the machine itself does not reach them.
+ * The driver `macvlan`: containers have links of their own over a parent link of the machine, and look like machines in
+ * its network. They have no rules and no published ports, and the machine itself cannot reach them.
  */
 export function macvlanDriver(parts: Parts): NetworkDriver {
   const leases = new Map<string, PlaceLeases>();
@@ -150,8 +150,8 @@ const PATIENCE_MS = 20;
 const ATTEMPTS = 500;
 
 /**
- * No two links over a parent may have the same hardware address, and that of a container that has just ended is there
- * until the kernel has removed its namespace. Until then the link has an address of its own.
+ * Two links over a parent cannot have the same hardware address, and the link of an ended container exists until the
+ * kernel has removed its namespace. Until then the new link has a temporary address.
  */
 function bringUp(inside: Netlink, index: number): void {
   try {
@@ -163,7 +163,7 @@ function bringUp(inside: Netlink, index: number): void {
   }
 }
 
-/** Sets the hardware address, as soon as nobody else has it; the neighbours are told. */
+/** Sets the hardware address as soon as it is free, and announces it to the neighbours. */
 function settleMac(background: Background, netns: number, index: number, mac: string): void {
   using undo = new DisposableStack();
   const inside = undo.use(withNetns(netns, () => new Netlink()));
@@ -192,7 +192,7 @@ function isAddressSet(there: Netlink, index: number, mac: string): boolean {
   }
 }
 
-/** Takes an endpoint's link from a namespace that stays: its address at once, itself where nobody waits for it. */
+/** Removes an endpoint's link from a namespace that stays: its address at once, the link in the background. */
 function dropLink({ background }: Parts, place: Place, netns: number): void {
   using inside = withNetns(netns, () => new Netlink());
   const link = listAddresses(inside).find(({ ip }) => ip === place.ipAddress)?.link;
@@ -209,7 +209,7 @@ function dropLink({ background }: Parts, place: Place, netns: number): void {
   });
 }
 
-/** A parent that was made for the network; the machine's own stay. */
+/** Removes a parent that was made for the network; links of the machine stay. */
 function removeParent({ dataRoot, background }: Parts, parent: string): void {
   using route = new Netlink();
   if (!isOwnParent(route, parent, dataRoot)) return;

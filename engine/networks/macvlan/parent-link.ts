@@ -37,7 +37,10 @@ export function isOwnParent(route: Netlink, name: string, dataRoot: string): boo
   return findLink(route, name)?.alias === aliasOf(dataRoot);
 }
 
-/** A pair of which nobody uses the other end. A dummy would do, but not every kernel has them; a pair is needed anyway. */
+/**
+ * A veth pair whose other end is unused. A dummy link would do, but not every kernel has that driver, and veth is
+ * needed anyway.
+ */
 function makeDeadEnd(route: Netlink, name: string): void {
   const other = `${name.slice(0, 13)}-x`;
   route.apply(createVeth({ name, up: true, peer: { name: other } }));

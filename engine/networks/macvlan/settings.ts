@@ -5,7 +5,7 @@ import type { NetworkRecord } from '../store.ts';
 
 /** A network of the driver `macvlan`. */
 export type MacvlanSettings = Readonly<{
-  /** The link that carries the packets; of a network without one a link of its own, which leads nowhere. */
+  /** The link that carries the packets; without a parent a link of its own, which leads nowhere. */
   parent: string;
   mode: keyof typeof MACVLAN_MODES;
   /** 0: that of the parent. */
@@ -16,12 +16,12 @@ export type MacvlanSettings = Readonly<{
 
 const ID_LETTERS = 12;
 
-/** The name of the link of a network that has no parent, in dockerd's words of its messages too. */
+/** The name of the link of a network without a parent, also in dockerd's messages. */
 export function ownParentName(networkId: string): string {
   return `dm-${networkId.slice(0, ID_LETTERS)}`;
 }
 
-/** Throws for options that no network can have, in dockerd's words. */
+/** Throws for invalid options, in dockerd's words. */
 export function macvlanSettings({ id, custom }: NetworkRecord): MacvlanSettings {
   const options = custom?.options ?? {};
   const mode = options.macvlan_mode || 'bridge';

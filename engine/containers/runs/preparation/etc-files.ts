@@ -30,22 +30,22 @@ const LOCAL = [
   'ff02::2\tip6-allrouters',
 ];
 
-/** Where the container's own hostname, hosts and resolv.conf are. */
+/** The paths of the container's own hostname, hosts and resolv.conf. */
 export function etcFilesOf(config: Config, id: string): EtcFiles {
   const folder = containerFolder(config, id);
   return { hostname: join(folder, 'hostname'), hosts: join(folder, 'hosts'), resolvConf: join(folder, 'resolv.conf') };
 }
 
-/** The container's place in its networks, without addresses where it has none; `links` are lines for the hosts file. */
+/** The container's own entries, without addresses if it has none; `links` are lines for the hosts file. */
 export type Place = Readonly<{
   addresses: readonly string[];
   gateway: string;
   links: readonly string[];
-  /** Whether it is in a user network: then the resolver of the daemon answers it. */
+  /** Whether it is in a user network, and so uses the daemon's resolver. */
   usesResolver: boolean;
 }>;
 
-/** In another one's network a container is known by that one's name, which is the one in the files that they share. */
+/** A container in another one's network has that one's name, which is in the files that they share. */
 export function withOwnersHostname(containers: ContainerStore, container: Container): Container {
   const { Hostname, Domainname } = networkOwner(container, (ref) => containers.find(ref)).config;
   if (container.config.Hostname === Hostname && container.config.Domainname === Domainname) return container;
@@ -55,7 +55,7 @@ export function withOwnersHostname(containers: ContainerStore, container: Contai
   }));
 }
 
-/** A container in another one's network has that one's files. */
+/** A container in another one's network shares that one's files. */
 export function filesFor(engine: Needs, container: Container, place: Place): EtcFiles | undefined {
   const owner = networkOwner(container, (ref) => engine.containers.find(ref));
   return owner === container ? writeEtcFiles(engine.config, container, place) : etcFilesOf(engine.config, owner.id);
@@ -71,7 +71,7 @@ function writeEtcFiles(config: Config, container: Container, place: Place): EtcF
   return files;
 }
 
-/** Of all users of the container; those of the machine do not get as far. */
+/** Readable for all users of the container; users of the machine cannot enter the folder. */
 function writeForAll(path: string, text: string): void {
   writeFileSync(path, text);
   chmodSync(path, 0o644);
@@ -136,7 +136,7 @@ function hostsText(container: Container, { addresses, gateway, links }: Place): 
   return `${[...LOCAL, ...extra, ...links, ...own].join('\n')}\n`;
 }
 
-/** `host-gateway` stands for the address at which the host is reached. */
+/** `host-gateway` stands for the address of the host. */
 function extraHosts(entries: readonly string[] | null, gateway: string): string[] {
   return (entries ?? []).flatMap((entry) => {
     const colon = entry.indexOf(':');
@@ -149,7 +149,7 @@ function extraHosts(entries: readonly string[] | null, gateway: string): string[
 type WhichResolver = Readonly<{ isHost: boolean; usesResolver: boolean }>;
 
 /**
- * Changes the file of a running container that has joined its first user network, unless somebody else has changed it.
+ * Changes the file of a running container that has joined its first user network, unless the container has changed it.
  */
 export function useResolver(config: Config, container: Container): void {
   const { resolvConf } = etcFilesOf(config, container.id);
@@ -158,7 +158,7 @@ export function useResolver(config: Config, container: Container): void {
   writeFileSync(resolvConf, resolvText(config, container, { isHost: false, usesResolver: true }));
 }
 
-/** The host's resolver, without servers on its loopback, which is not the container's; the client's own settings win. */
+/** The host's resolver, without servers on the host's loopback; the client's own settings win. */
 function resolvText(config: Config, { hostConfig }: Container, { isHost, usesResolver }: WhichResolver): string {
   const host = readHost('/etc/resolv.conf').split('\n');
   const servers = usesResolver ? [DNS_ADDRESS] : firstGiven(hostConfig.Dns, config.dns);

@@ -26,7 +26,7 @@ export function sandboxRequest(container: Container): SandboxRequest {
   };
 }
 
-/** The ports that it wants to be reached by. */
+/** The ports to publish. */
 export function portRequest({ id, name, config, hostConfig }: Container): PortRequest {
   return {
     containerId: id,
@@ -67,7 +67,7 @@ function pidOf(engine: Needs, ref: string, kind: keyof typeof cannotJoin): numbe
 /** `ofPid`: a process whose /dev/shm the shim mounts at `target`; undefined where the host's is taken. */
 export type SharedMemory = Readonly<{ target: string; ofPid: number | undefined }>;
 
-/** Whose /dev/shm the container gets: undefined for one of its own, or for none. */
+/** The owner of the container's /dev/shm: undefined for one of its own, or for none. */
 export function sharedMemoryOf(engine: Needs, { id, hostConfig }: Container): SharedMemory | undefined {
   const { IpcMode } = hostConfig;
   if (IpcMode === 'host') return { target: '/dev/shm', ofPid: undefined };

@@ -8,7 +8,7 @@ import { limitsOf } from '../limits-of.ts';
 
 const DEFAULT_PATH = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** What a process of the container has from its container; an exec has some of it differently. */
+/** The settings that a process takes from its container; an exec differs in some. */
 export function processOf(
   { config, hostConfig, appArmorProfile = '' }: Container,
   user: ContainerUser,
@@ -39,7 +39,7 @@ type Around = Pick<SpecDescription, 'namespaces' | 'files' | 'cgroup'> & {
   defaultUlimits: Ulimits;
 };
 
-/** The container's first process and what is around it. */
+/** The container's first process and its surroundings. */
 export function describeContainer(container: Container, around: Around): SpecDescription {
   const { config, hostConfig, path, args, mounts } = container;
   const { namespaces, files, cgroup, user, root, shm, linkVariables, defaultUlimits } = around;
@@ -79,7 +79,7 @@ export function describeContainer(container: Container, around: Around): SpecDes
 /** The environment of the container's processes. */
 export function environmentOf({ config }: Container, linkVariables: readonly string[], tty = config.Tty): string[] {
   const defaults = [DEFAULT_PATH, `HOSTNAME=${config.Hostname}`, ...(tty ? ['TERM=xterm'] : []), ...linkVariables];
-  // A name alone takes a default away, but no value that the client gives elsewhere.
+  // A name alone removes a default, but not a value of the client.
   const bare = new Set(config.Env.filter((variable) => !variable.includes('=')));
   const kept = defaults.filter((variable) => !bare.has(nameOf(variable)));
   const given = config.Env.filter((variable) => variable.includes('='));

@@ -16,7 +16,7 @@ type Given = Readonly<{
   memory: SharedMemory | undefined;
 }>;
 
-/** What the shim of a container is told. Throws `invalid` for an unknown runtime. */
+/** The options of a container's shim. Throws `invalid` for an unknown runtime. */
 export function shimOptions(
   { layers, runtimes }: Needs,
   container: Container,

@@ -24,7 +24,7 @@ export async function mountVolumes(engine: VolumeMountNeeds, { id, mounts }: Mou
   return mounted;
 }
 
-/** The run is over. What cannot be unmounted is tried again until it is. */
+/** Unmounts the volumes after a run; failures are retried until they succeed. */
 export function unmountVolumes(engine: VolumeMountNeeds, { id, mounts }: Mounting): Task {
   const about = { container: id };
   const mounted = mounts.map((mount) => volumeOf(engine, mount)).filter((volume) => volume !== undefined);
@@ -36,15 +36,12 @@ export function unmountVolumes(engine: VolumeMountNeeds, { id, mounts }: Mountin
   return { done: Promise.all(tasks).then(() => undefined) };
 }
 
-/**
- * The same for work that a client waits for: for a driver that does not answer it waits 10 seconds, and tries on in the
- * background.
- */
+/** The same for work that a client waits for: it waits 10 seconds for a driver, and then retries in the background. */
 export async function releaseVolumes(engine: VolumeMountNeeds & { clock: Clock }, user: Mounting): Promise<void> {
   await settlesWithin(unmountVolumes(engine, user).done, RELEASE_SECONDS, engine.clock);
 }
 
-/** None if its record cannot be read: then the container has it where it was made. */
+/** None if its record cannot be read: the container then has it at its first path. */
 function volumeOf({ volumes }: VolumeMountNeeds, { type, name = '' }: MountPoint): ReturnType<VolumeStore['get']> {
   return type === 'volume' ? volumes.get(name) : undefined;
 }

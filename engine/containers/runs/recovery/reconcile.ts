@@ -26,22 +26,22 @@ type Needs = SettleNeeds & {
   setAside: SetAside;
 };
 
-/** Where a container's shim should be: undefined when there is none any more. */
+/** The shim of a container; undefined when it is gone. */
 type Search = { shim: Promise<Shim | undefined>; answer: 'none yet' | 'there' | 'gone' };
 
-/** Clients wait for no more than this; then they are let in, and what is left goes on behind them. */
+/** Clients wait at most this long; the rest is recovered in the background. */
 const PATIENCE_SECONDS = 0.4;
-/** So long after the last answer of a shim the others are waited for. */
+/** The wait for further shims after the last answer of one. */
 const QUIET_MS = 500;
-/** So long one attempt waits for a shim that says nothing. */
+/** The wait of one attempt for a silent shim. */
 const ANSWER_SECONDS = 5;
 
 /**
- * At the daemon's start: finds the shims that lived on, records the exits that happened meanwhile, finishes or undoes
- * what was half done, and sets up the networks for the containers that run.
+ * At the daemon's start: finds the surviving shims, records the exits that happened meanwhile, finishes or undoes
+ * interrupted work, and sets up the networks of running containers.
  *
- * One that resists holds up nobody: its record says why, and it is tried again. `late` hears of those that were settled
- * after this had returned.
+ * A container that cannot be recovered holds up no other: its record has the reason, and it is retried. `late` is
+ * called for containers that are recovered after the return.
  */
 export async function reconcileContainers(engine: Needs, late: (id: string) => void): Promise<void> {
   const orphans = removeOrphans(engine);
@@ -50,7 +50,7 @@ export async function reconcileContainers(engine: Needs, late: (id: string) => v
   const live = known.filter(({ id }) => searches.has(id) && searches.get(id)!.answer !== 'gone');
   await reconcileNetworks(engine, [...live.map(({ id }) => id), ...engine.containers.idsSetAside()]);
   let isOpen = false;
-  const folders = new Set(shimFolders(engine)); // of thousands of stopped containers none has one
+  const folders = new Set(shimFolders(engine)); // thousands of stopped containers have none
   const tasks = known
     .filter(({ id, state }) => searches.has(id) || state.status === 'removing' || folders.has(id))
     .map(({ id }) => recover(engine, id, searches.get(id)?.shim, () => (isOpen ? late(id) : undefined)));
@@ -69,7 +69,7 @@ async function allDone(tasks: readonly Task[], clock: Clock): Promise<void> {
   );
 }
 
-/** Asks for the shims of those that should have one. Throws `ForeignShim`. */
+/** Connects to the shims of the containers that should have one. Throws `ForeignShim`. */
 async function searchShims(engine: Needs, known: readonly Container[]): Promise<Map<string, Search>> {
   const searches = new Map<string, Search>();
   const foreign: ForeignShim[] = [];
@@ -81,7 +81,7 @@ async function searchShims(engine: Needs, known: readonly Container[]): Promise<
     try {
       search.answer = (await search.shim) === undefined ? 'gone' : 'there';
     } catch (error) {
-      // Any other reason is met again, and told, when the container is recovered.
+      // Any other reason recurs, and is reported, when the container is recovered.
       if (error instanceof ForeignShim) foreign.push(error);
     }
     quiet.heard();
@@ -92,7 +92,7 @@ async function searchShims(engine: Needs, known: readonly Container[]): Promise<
   return searches;
 }
 
-/** A time in which nothing was heard. */
+/** A time without an answer. */
 class Quiet implements Disposable {
   readonly #clock: Clock;
   readonly #reached = Promise.withResolvers<void>();
@@ -129,7 +129,7 @@ function recover(engine: Needs, id: string, shim: Promise<Shim | undefined> | un
     else if (container !== undefined) await settle(engine, container);
   };
   const shown = showingFailures(containers, id, "not recovered since the daemon's start, it tries again", work);
-  return background.untilDone('find out what became of a container', { container: id }, async () => {
+  return background.untilDone('recover a container', { container: id }, async () => {
     await shown();
     runs.of(id).isUnclear = false;
     settled();
@@ -142,20 +142,20 @@ async function answered(shim: Promise<Shim | undefined>, clock: Clock): Promise<
   throw new EngineError('failed', 'its shim does not answer');
 }
 
-/** The containers of which there is a folder: with a record, or with a removal under way. */
+/** The containers with a folder: those with a record, or with a removal under way. */
 export function containerFolders({ dataRoot }: Pick<Config, 'dataRoot'>): ReadonlySet<string> {
   return new Set(namesIn(join(dataRoot, 'containers')));
 }
 
-/** What lies there of containers without a record: their removal was cut off, or their record was lost. */
+/** The remains of containers without a record: their removal was interrupted, or their record was lost. */
 function removeOrphans(engine: Needs): Task[] {
   const { background, config, layers, setAside } = engine;
   const known = engine.containers.ids();
   const folders = [...containerFolders(config)].filter((id) => !known.has(id));
-  // Its layer is given up last: who still has one was being removed.
+  // Its layer is released last: a container that still has one was being removed.
   for (const id of folders) if (!layers.isOwner(id)) setAside.take(containerFolder(config, id));
   const removed = folders.filter((id) => layers.isOwner(id));
-  // Those of execs are their own domain's.
+  // Execs are recovered by their own domain.
   const shims = shimFolders(engine).filter(
     (id) => !known.has(id) && !existsSync(join(folderOf(engine, id), 'process.json')),
   );

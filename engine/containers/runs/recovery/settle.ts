@@ -17,10 +17,10 @@ import { recordRun, type StartNeeds } from '../start.ts';
 
 export type SettleNeeds = StartNeeds & StopNeeds & RemoveNeeds;
 
-/** How long a start that was cut off may still take. */
+/** The time that an interrupted start may still take. */
 const START_SECONDS = 30;
 
-/** A container whose shim is there goes on as if nothing had been. */
+/** A container with a shim goes on. */
 export async function resume(engine: SettleNeeds, container: Container, shim: Shim): Promise<void> {
   const { id, state } = container;
   if (state.status === 'starting' && !(await finishStart(engine, container, shim))) return;
@@ -28,13 +28,13 @@ export async function resume(engine: SettleNeeds, container: Container, shim: Sh
   followRun(engine, id, shim);
   if (state.status === 'paused' && state.pausedFor !== undefined) unpauseContainer(engine, id);
   else if (state.status !== 'paused') engine.health.resume(container);
-  if (state.status === 'running') thaw(container); // a pause may have been cut off
+  if (state.status === 'running') thaw(container); // a pause may have been interrupted
   if (state.status === 'stopping') {
     engine.background.run('finish a stop', { container: id }, async () => await stopContainer(engine, id));
   }
 }
 
-/** The last daemon died between its order to start and the record of it. Returns whether there was a process. */
+/** The last daemon died between the start and the record of it. Returns whether there was a process. */
 async function finishStart(engine: SettleNeeds, container: Container, shim: Shim): Promise<boolean> {
   const started = await startOf(engine, shim);
   if (started === undefined) {
@@ -54,7 +54,7 @@ async function startOf(engine: SettleNeeds, shim: Shim): Promise<Started | undef
   return await Promise.any([shim.started, ended, late.promise]).catch(() => undefined);
 }
 
-/** A container without a shim: what its state promised is recorded as ended, finished or undone. */
+/** A container without a shim: the work that its state claims is recorded as ended, finished or undone. */
 export async function settle(engine: SettleNeeds, container: Container): Promise<void> {
   const { id, state } = container;
   const folder = shimFolder(engine.config, id);
@@ -100,7 +100,7 @@ async function undoStart(engine: SettleNeeds, container: Container, folder: stri
   await clean(engine, container, folder);
 }
 
-/** The shim may have died before the runtime had taken its container away. */
+/** The shim may have died before the runtime had deleted its container. */
 async function clean(engine: SettleNeeds, container: Container, folder: string): Promise<void> {
   const { id, hostConfig } = container;
   await removeIfLeft(engine.runtimes.toRemove(hostConfig.Runtime), id, cgroupPathOf(container));

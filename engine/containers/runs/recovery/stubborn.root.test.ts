@@ -17,7 +17,7 @@ async function stateOf(engine: TestEngine, id: string): Promise<Inspect['State']
   return (await engine.get<Inspect>(`/containers/${id}/json`)).body.State;
 }
 
-/** What the log says of `find out what became of a container` and of `ready`, in its order. */
+/** What the log says of `recover a container` and of `ready`, in its order. */
 function openedAndGaveUp(engine: TestEngine): string[] {
   return engine.log.split('\n').flatMap((line) => /"ready"|its shim does not answer/.exec(line) ?? []);
 }
@@ -127,7 +127,7 @@ test('a cgroup that cannot be removed holds up nobody, and is removed when it ca
   assert.equal((await engine.post(`/containers/${other}/stop?t=0`)).status, 204);
   assert.equal(await engine.wait(stuck), 137);
   while ((await stateOf(engine, stuck)).Error === '') await setTimeout(50);
-  assert.match((await stateOf(engine, stuck)).Error, /what that left cannot be removed yet: EBUSY: .*held/);
+  assert.match((await stateOf(engine, stuck)).Error, /its remains cannot be removed yet: EBUSY: .*held/);
 
   mounted.dispose();
   while ((await stateOf(engine, stuck)).Error !== '') await setTimeout(50);

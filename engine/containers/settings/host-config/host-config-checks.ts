@@ -15,7 +15,7 @@ import { writableLimit } from './writable-limit.ts';
 
 type Around = Readonly<{ usesCgroups2: boolean; cgroupDriver: CgroupDriver | undefined }>;
 
-/** Throws `invalid`, or `failed` for what this machine cannot do, with the reason. */
+/** Throws `invalid`, or `failed` for settings that this machine cannot fulfil, with the reason. */
 export function checkHostConfig(hostConfig: HostConfig, { usesCgroups2, cgroupDriver }: Around): void {
   checkLimits(hostConfig);
   checkModes(hostConfig);

@@ -1,6 +1,9 @@
 import type { HostConfig } from './host-config-schema.ts';
 
-/** What a HostConfig has where the client says nothing, as dockerd shows it. What depends on the machine or on other fields is in `host-config.ts`. */
+/**
+ * The defaults of a HostConfig, as dockerd shows them. Those that depend on the machine or on other fields are in
+ * `host-config.ts`.
+ */
 export const DEFAULTS = {
   Binds: null,
   ContainerIDFile: '',

@@ -42,7 +42,7 @@ export const MountSpec = Type.Object({
   Source: Type.Optional(Type.String()),
   Target: Type.Optional(Type.String()),
   ReadOnly: Type.Optional(Type.Boolean()),
-  Consistency: Type.Optional(Type.String({ description: 'Means something on other systems only' })),
+  Consistency: Type.Optional(Type.String({ description: 'Without effect on Linux' })),
   BindOptions: Type.Optional(
     Type.Object({ Propagation: Type.Optional(Type.String()), NonRecursive: Type.Optional(Type.Boolean()) }),
   ),
@@ -80,8 +80,8 @@ export const DeviceRequest = Type.Object({
 });
 
 /**
- * How the container is tied to its host: limits, mounts, network, privileges. All fields present, as in an inspect; but
- * records of older versions have none of the optional ones, which are of later versions of the API.
+ * How the container is tied to its host: limits, mounts, network, privileges. All fields are present, as in an inspect,
+ * except for the optional ones, of later versions of the API, in older records.
  */
 export const HostConfig = Type.Object({
   Binds: orNull(strings),

@@ -8,10 +8,10 @@ import type { HostConfig } from '../host-config/host-config-schema.ts';
 
 const MINIMUM_MEMORY_BYTES = 6 * 1024 * 1024;
 const BILLION = 1_000_000_000;
-/** Of the kernel; runc refuses others, crun takes the nearest. */
+/** The kernel's bounds; runc refuses other values, crun takes the nearest. */
 const SHARES = { least: 2, most: 262_144 };
 
-/** Throws `invalid` for limits that are impossible, or contradict each other. An update may change one of a pair. */
+/** Throws `invalid` for impossible or contradictory limits. An update may change one of a pair. */
 export function checkLimits(limits: HostConfig, { isUpdate = false } = {}): void {
   checkMemory(limits);
   refuseIf(

@@ -6,7 +6,7 @@ import type { HostConfig } from '../host-config/host-config-schema.ts';
 
 type Support = Omit<LimitSupport, 'kernelMemoryTcp' | 'blkioWeight' | 'realtime'>;
 
-/** Asked only for what is wanted: the answer may need a cgroup to look at. */
+/** Called only when needed: the answer may need a cgroup. */
 export type WeightSupport = Readonly<{
   any: () => boolean;
   /** Whether this device can have a weight of its own. */
@@ -19,7 +19,7 @@ const weightsOfKernel: WeightSupport = {
     const weights = blkioWeights(detectCgroups());
     if (weights !== 'bfq') return weights === 'runtime';
     const device = blockDevice(path);
-    return device === undefined || isScheduledByBfq(device.major, device.minor); // a missing one is told at the start
+    return device === undefined || isScheduledByBfq(device.major, device.minor); // a missing one is an error of the start
   },
 };
 
@@ -31,7 +31,7 @@ export function withoutUnsupported(
 ): { hostConfig: HostConfig; warnings: string[] } {
   const warnings: string[] = [];
   const kept = { ...hostConfig };
-  /** `supported` is asked only for what is wanted. */
+  /** `supported` is called only when needed. */
   const drop = (wanted: boolean, supported: () => boolean, warning: string, change: Partial<HostConfig>): void => {
     if (!wanted || supported()) return;
     warnings.push(`Your kernel does not support ${warning}`);

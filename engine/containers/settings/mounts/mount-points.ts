@@ -31,7 +31,7 @@ export function parseBind(bind: string): MountPoint {
   };
 }
 
-/** An entry of `Mounts`. Throws `invalid`, also where the folder of a bind is not there: it is not made, as in docker. */
+/** An entry of `Mounts`. Throws `invalid`, also for a missing folder of a bind, which is not created, as in docker. */
 export function parseMount(spec: MountSpec): MountPoint {
   const { Type = '', Target = '' } = spec;
   const type = readType(Type);
@@ -62,7 +62,7 @@ export function parseMount(spec: MountSpec): MountPoint {
   }
 }
 
-/** A volume at a path of the container; an empty name stands for one that is made for it. */
+/** A volume at a path of the container; an empty name stands for a new one. */
 export function volumeMount(name: string, destination: string, mode: string, writable: boolean): MountPoint {
   return {
     type: 'volume',
@@ -95,7 +95,7 @@ function tmpfsMount(destination: string, writable: boolean, options: string): Mo
   return { type: 'tmpfs', destination, writable, options, ...nothing };
 }
 
-/** A path of the container without what means nothing in it. `complaint` puts the reason of a refusal into words. */
+/** A normalized path of the container. `complaint` words the reason of a refusal. */
 export function checkedDestination(path: string, complaint = (what: string): string => what): string {
   const normal = posix.normalize(path);
   refuseIf(normal === '/', complaint("invalid specification: destination can't be '/'"));

@@ -7,10 +7,10 @@ import type { HostConfig, MountSpec } from '../host-config/host-config-schema.ts
 import { otherContainer } from '../others.ts';
 import { checkedDestination, parseBind, parseMount, volumeMount } from './mount-points.ts';
 
-/** A mount, and what its volume is made with where there is none yet. */
+/** A mount, and the options of its volume if that has to be created. */
 export type RequestedMount = Readonly<{ mount: MountPoint; volume: NonNullable<MountSpec['VolumeOptions']> }>;
 
-/** All mounts that a body asks for, checked. Throws `invalid`. */
+/** All mounts of a body, checked. Throws `invalid`. */
 export function requestedMounts(
   { containers, volumeDrivers }: { containers: ContainerStore; volumeDrivers: VolumeDrivers },
   hostConfig: HostConfig,
@@ -39,8 +39,8 @@ export function requestedMounts(
 }
 
 /**
- * With the place of its files: a volume is made when it is not there. It is claimed for the container until that has a
- * record, or `VolumeClaims.release`.
+ * The mount with the place of its files; a missing volume is created. It is claimed for the container until that has a
+ * record, or until `VolumeClaims.release`.
  */
 export async function withSource(
   engine: CreateVolumeNeeds,
@@ -73,7 +73,7 @@ function refuseDuplicates(paths: readonly string[]): void {
   if (twice !== undefined) throw new EngineError('invalid', `Duplicate mount point: ${twice}`);
 }
 
-/** It is not the image of the request: a 404 would tell a client that that is missing. */
+/** Not `notFound`: clients take a 404 for a missing image. */
 function checkDriver(drivers: VolumeDrivers, name = ''): void {
   try {
     drivers.find(name);

@@ -21,7 +21,7 @@ export async function copyUpVolumes(engine: Needs, container: Container): Promis
   if (wanted.length === 0) return;
   await using undo = new AsyncDisposableStack();
   const root = undo.use(await engine.layers.mountOnHost(id));
-  // What has nothing to be filled with is not mounted: a server that is away is an error of the start.
+  // A volume without files in the image is not mounted, because an unreachable server is an error of the start.
   const filled = wanted.filter(({ destination }) => isInside(root.path, destination));
   undo.defer(async () => await releaseVolumes(engine, { id, mounts: filled }));
   for (const { destination, source } of await mountVolumes(engine, { id, mounts: filled })) {
