@@ -50,8 +50,16 @@ const plugins: readonly [what: string, answer: (socket: Socket) => void, told: R
   ['is cut off', (socket) => socket.end(`${HEAD}Content-Length: 100\r\n\r\n{"Impl`), /aborted/],
   ['answers garbage', (socket) => socket.end(`${HEAD}\r\n\u0000\u0001{{{`), /answered against its protocol/],
   ['answers half a value', (socket) => socket.end(`${HEAD}\r\n{"Implements":["Vol`), /answered against its protocol/],
-  ['answers the wrong kind', (socket) => socket.end(`${HEAD}\r\n{"Implements":{"0":7}}`), /answered against its protocol/],
-  ['answers a million brackets', (socket) => socket.end(`${HEAD}\r\n${'['.repeat(1e6)}`), /answered against its protocol/],
+  [
+    'answers the wrong kind',
+    (socket) => socket.end(`${HEAD}\r\n{"Implements":{"0":7}}`),
+    /answered against its protocol/,
+  ],
+  [
+    'answers a million brackets',
+    (socket) => socket.end(`${HEAD}\r\n${'['.repeat(1e6)}`),
+    /answered against its protocol/,
+  ],
   [
     'answers a well-formed depth',
     (socket) => socket.end(`${HEAD}\r\n{"Implements":${'['.repeat(1e5)}${']'.repeat(1e5)}}`),
