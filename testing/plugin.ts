@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { mkdirSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { dirname, join } from 'node:path';
-import { json } from 'node:stream/consumers';
+import { text } from 'node:stream/consumers';
 
 export type PluginCall = Readonly<{ method: string; body: Record<string, unknown> }>;
 /** What is answered; a number is a status without a body. */
@@ -20,7 +20,8 @@ export class TestPlugin implements AsyncDisposable {
     this.#server = createServer((request, response) => {
       const method = request.url?.slice(1) ?? '';
       const answer = async (): Promise<void> => {
-        const body = (await json(request)) as Record<string, string>;
+        const sent = await text(request);
+        const body = JSON.parse(sent === '' ? '{}' : sent) as Record<string, string>;
         this.calls.push({ method, body });
         const known = method === 'Plugin.Activate' ? () => ({ Implements: kinds }) : methods[method];
         const reply = (await known?.(body)) ?? 404;
@@ -34,7 +35,7 @@ export class TestPlugin implements AsyncDisposable {
   static async start(socketPath: string, kinds: readonly string[], methods: Methods): Promise<TestPlugin> {
     mkdirSync(dirname(socketPath), { recursive: true });
     const plugin = new TestPlugin(socketPath, kinds, methods);
-    plugin.#server.listen(socketPath);
+    plugin.#server.listen(socketPath).unref();
     await once(plugin.#server, 'listening');
     return plugin;
   }

@@ -26,49 +26,63 @@ export async function createNetwork(
     throw new EngineError('conflict', `network with name ${name} already exists`);
   }
   const driver = body.Driver || 'bridge';
-  const { create } = networks.makingDriver(driver);
-  const custom = customOf(body);
-  if (custom.ipam.driver !== 'default') throw new EngineError('notFound', `plugin "${custom.ipam.driver}" not found`);
+  const names = networks.making(driver, body.IPAM?.Driver || 'default');
+  const custom = customOf(body, names.ipam);
   const { clock, db } = networks.settings;
-  const network = await create({ id: newId(), name, driver, createdAt: clock.now(), custom });
+  const wanted = { id: newId(), name, driver: names.driver, createdAt: clock.now(), custom };
+  const network = await make(networks, wanted);
   db.transaction(() => {
     networks.store.saveNetwork(network);
+    networks.farewells.forget(network.id);
     tellNetwork(events, 'create', network);
   });
   const warning = same === undefined ? '' : `Network with name ${name} (id : ${same.id}) already exists`;
   return { id: network.id, warning };
 }
 
+/** What plugins have made for a network that comes to nothing, they take back. */
+async function make(networks: Networks, wanted: NetworkRecord): Promise<NetworkRecord> {
+  try {
+    return await networks.driverOf(wanted).create!(wanted);
+  } catch (error) {
+    await networks.farewells.settleSoon(wanted.id);
+    throw error;
+  }
+}
+
 /** Removes a network. Throws `forbidden` for a predefined one, and while containers are in it. */
 export async function removeNetwork({ networks, events }: Needs, ref: string): Promise<void> {
   const network = networks.find(ref);
-  const { name, custom } = network;
+  const { id, name, custom } = network;
   if (custom === undefined) {
     throw new EngineError('forbidden', `${name} is a pre-defined network and cannot be removed`);
   }
   using _removal = networks.uses.remove(network);
   const driver = networks.driverOf(network);
-  await driver.retire?.(network);
+  const farewell = driver.farewell?.network(network) ?? [];
+  for (const { plugin } of farewell) networks.checkPlugin(plugin);
   networks.settings.db.transaction(() => {
     networks.store.deleteNetwork(network);
+    networks.farewells.owe(id, id, farewell);
     tellNetwork(events, 'destroy', network);
   });
   driver.remove?.(network);
+  if (farewell.length > 0) await networks.farewells.settleSoon(id);
 }
 
 function tellNetwork(events: Events, action: 'create' | 'destroy', { id, name, driver }: NetworkRecord): void {
   events.emit('network', action, id, { name, type: driver });
 }
 
-function customOf(body: CreateNetworkBody): Custom {
-  const { Driver, Options, Config } = body.IPAM ?? {};
+function customOf(body: CreateNetworkBody, ipam: string): Custom {
+  const { Options, Config } = body.IPAM ?? {};
   return {
     internal: body.Internal ?? false,
     attachable: body.Attachable ?? false,
     enableIPv6: body.EnableIPv6 ?? false,
     options: body.Options ?? {},
     labels: body.Labels ?? {},
-    ipam: { driver: Driver || 'default', options: Options ?? null, pools: (Config ?? []).map(poolOf) },
+    ipam: { driver: ipam, options: Options ?? null, pools: (Config ?? []).map(poolOf) },
   };
 }
 

@@ -4,11 +4,12 @@ import type { Database } from '../db/database.ts';
 import { Netlink } from '../host/network/netlink.ts';
 import type { Background } from '../lib/background.ts';
 import type { Clock } from '../lib/clock.ts';
-import { EngineError } from '../lib/errors.ts';
+import { EngineError, refuseIf } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
 import { ipText, parseIp } from '../lib/notations/ip-address.ts';
+import type { Plugins } from '../plugins/plugins.ts';
 import { chooseAddresses } from './addresses/choose.ts';
-import { cidrText, parseCidr, rangeOf, type Cidr } from './addresses/cidr.ts';
+import { cidrText, overlaps, parseCidr, rangeOf, type Cidr } from './addresses/cidr.ts';
 import type { Surroundings } from './addresses/pools.ts';
 import { chooseSubnet, parseBip } from './addresses/subnets.ts';
 import { addressOf, automaticMtu, checkBridgeName, findBridge, gatewayOf, rangesInUse } from './bridge/bridge-link.ts';
@@ -22,6 +23,8 @@ import { hostDriver, nullDriver } from './drivers/plain-drivers.ts';
 import { hasAddress, type Endpoint } from './endpoints/endpoint.ts';
 import { macvlanDriver } from './macvlan/driver.ts';
 import { DEFAULT_NETWORK } from './mode.ts';
+import { Farewells } from './plugins/farewells.ts';
+import { PluginDrivers } from './plugins/plugin-drivers.ts';
 import { NetworkStore, type NetworkRecord } from './store.ts';
 import { NetworkUses } from './uses.ts';
 
@@ -30,6 +33,7 @@ export type NetworkSettings = Readonly<{
   db: Database;
   clock: Clock;
   log: Logger;
+  plugins: Plugins;
   dataRoot: string;
   /** The process that answers the containers' DNS queries. */
   dnsFolder: string;
@@ -49,6 +53,10 @@ export type NetworkSettings = Readonly<{
   nameOf: (containerId: string) => string | undefined;
 }>;
 
+/** Who gives addresses, in the words of the API: the engine, nobody, or a plugin. */
+const OWN_ADDRESSES = 'default';
+const NO_ADDRESSES = 'null';
+
 const PREDEFINED: readonly { name: string; driver: string }[] = [
   { name: 'none', driver: 'null' },
   { name: 'host', driver: 'host' },
@@ -62,6 +70,8 @@ export class Networks implements Disposable {
   readonly #drivers: ReadonlyMap<string, NetworkDriver>;
   readonly dns: Dns;
   readonly uses: NetworkUses;
+  readonly farewells: Farewells;
+  readonly #ofPlugins: PluginDrivers;
   #bridges: Bridges | undefined;
 
   constructor(settings: NetworkSettings) {
@@ -82,6 +92,18 @@ export class Networks implements Disposable {
       networks: () => this.store.networks(),
       endpointsIn: (id) => this.store.endpointsIn(id),
       addressed: (network) => ({ ...network, ...this.#addresses(network) }),
+    });
+    const { db, log, plugins } = settings;
+    this.farewells = new Farewells({ background, db, log, plugins });
+    this.#ofPlugins = new PluginDrivers({
+      ...{ plugins, farewells: this.farewells },
+      networks: () => this.store.networks(),
+      endpointsIn: (id) => this.store.endpointsIn(id),
+      addressed: (network) => ({ ...network, ...this.#addresses(network) }),
+      isTaken: (range) => {
+        const { networks, machine } = this.#around([]);
+        return [...networks, ...machine()].some((other) => overlaps(other, range));
+      },
     });
     this.#drivers = new Map([bridge, macvlan, hostDriver, nullDriver].map((driver) => [driver.name, driver]));
     for (const { name, driver } of PREDEFINED) {
@@ -112,6 +134,8 @@ export class Networks implements Disposable {
       place === undefined ? undefined : stored.id,
     );
     this.dns.restore();
+    const made = new Set([...this.store.networks(), ...this.store.endpoints()].map(({ id }) => id));
+    this.farewells.restore((id) => made.has(id));
   }
 
   /** The networks with a bridge. Throws before the start. */
@@ -153,10 +177,10 @@ export class Networks implements Disposable {
   }
 
   /** The driver of this network. */
-  driverOf({ driver }: NetworkRecord): NetworkDriver {
-    const found = this.#drivers.get(driver);
-    if (found === undefined) throw new EngineError('notFound', `plugin "${driver}" not found`);
-    return found;
+  driverOf({ driver, custom }: NetworkRecord): NetworkDriver {
+    const found = this.#drivers.get(driver) ?? this.#ofPlugins.driver(driver);
+    const ipam = custom?.ipam.driver ?? OWN_ADDRESSES;
+    return ipam === OWN_ADDRESSES || ipam === NO_ADDRESSES ? found : this.#ofPlugins.addressed(found, ipam);
   }
 
   /**
@@ -168,13 +192,28 @@ export class Networks implements Disposable {
     return this.find(ref);
   }
 
-  /** The driver of that name, for new networks. Throws `notFound` and, for host and null, `forbidden`. */
-  makingDriver(name: string): Required<Pick<NetworkDriver, 'create'>> {
-    const driver = this.#drivers.get(name);
-    if (driver === undefined) throw new EngineError('notFound', `plugin "${name}" not found`);
-    const { create } = driver;
-    if (create === undefined) throw new EngineError('forbidden', `only one instance of "${name}" network is allowed`);
-    return { create };
+  /** Throws `failed` if a plugin that has to be told of a network's end is not there at all. */
+  checkPlugin(name: string): void {
+    if (this.settings.plugins.has(name)) return;
+    const reason = `failed deleting network: plugin "${name}" not found`;
+    throw new EngineError('failed', `error while removing network: ${reason}`);
+  }
+
+  /**
+   * The whole names of a driver that makes networks, and of what gives them addresses. Throws `notFound` and, for host
+   * and null, `forbidden`.
+   */
+  making(driver: string, ipam: string): { driver: string; ipam: string } {
+    const own = this.#drivers.get(driver);
+    if (own !== undefined && own.create === undefined) {
+      throw new EngineError('forbidden', `only one instance of "${driver}" network is allowed`);
+    }
+    refuseIf(own !== undefined && ipam === NO_ADDRESSES, `networks of the driver ${driver} need addresses`);
+    const isOwn = ipam === OWN_ADDRESSES || ipam === NO_ADDRESSES;
+    return {
+      driver: own === undefined ? this.#ofPlugins.nameOf(driver) : driver,
+      ipam: isOwn ? ipam : this.#ofPlugins.nameOf(ipam),
+    };
   }
 
   /** The containers that are in a network now. */
@@ -187,14 +226,26 @@ export class Networks implements Disposable {
     return this.store.endpointsOf(containerId);
   }
 
+  /** What plugins are told of an endpoint that goes, with the commit of that. Whether there is anything. */
+  noteFarewell(network: NetworkRecord, endpoint: Endpoint, isGateway: boolean): boolean {
+    const { farewell } = this.driverOf(network);
+    if (farewell === undefined) return false;
+    this.farewells.owe(endpoint.id, network.id, farewell.endpoint(network, endpoint, isGateway));
+    return true;
+  }
+
   /** Frees the address and ports of an endpoint after its removal is committed, not before. */
-  giveBack(network: NetworkRecord, endpoint: Endpoint): void {
+  giveBack(network: NetworkRecord, endpoint: Endpoint, isGateway: boolean): void {
     const { background, db } = this.settings;
     const driver = this.driverOf(network);
+    const isTold = this.noteFarewell(network, endpoint, isGateway);
     db.afterCommit(() => {
+      if (isTold) this.farewells.settleLater(endpoint.id);
       background.untilDone('free the ports of a container', { container: endpoint.containerId }, async () => {
-        const unpublished = driver.unpublish?.(network, endpoint, endpoint.ports);
-        if (unpublished !== undefined) await unpublished;
+        if (!isTold || endpoint.ports.length > 0) {
+          const unpublished = driver.unpublish?.(network, endpoint, endpoint.ports);
+          if (unpublished !== undefined) await unpublished;
+        }
         // Without a plugin at once: the container's next start may follow in this turn.
         await driver.leave(network, endpoint);
       });
@@ -233,7 +284,9 @@ export class Networks implements Disposable {
     return complete;
   }
 
-  #addresses(network: NetworkRecord): ReturnType<typeof chooseAddresses> {
+  /** None where a plugin has chosen them, or nobody does. */
+  #addresses(network: NetworkRecord): Partial<ReturnType<typeof chooseAddresses>> {
+    if (network.leased !== undefined || network.custom?.ipam.driver === NO_ADDRESSES) return {};
     return chooseAddresses(network, (more) => this.#around(more));
   }
 

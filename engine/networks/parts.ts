@@ -5,7 +5,7 @@ import { parsePool } from './addresses/subnets.ts';
 import type { Served } from './dns/served.ts';
 import { Networks, type NetworkSettings } from './networks.ts';
 
-type Needs = Pick<NetworkSettings, 'background' | 'clock' | 'db' | 'log'> & {
+type Needs = Pick<NetworkSettings, 'background' | 'clock' | 'db' | 'log' | 'plugins'> & {
   config: Config;
   /** Supplied by the containers domain. */
   sandboxOwners: SandboxOwners;
@@ -24,7 +24,7 @@ export type SandboxOwners = Readonly<{
 
 /** The parts that this domain adds to the engine. The stack ends them. */
 export function networkParts(
-  { background, clock, config, db, log, sandboxOwners }: Needs,
+  { background, clock, config, db, log, plugins, sandboxOwners }: Needs,
   undo: AsyncDisposableStack,
 ): NetworkParts {
   const { bip, bridge, dataRoot, execRoot, mtu } = config;
@@ -36,7 +36,7 @@ export function networkParts(
     served: (all: Networks) => sandboxOwners.served(config, all),
   };
   const networks = undo.use(
-    new Networks({ background, bip, bridge, clock, dataRoot, db, log, mtu, nameOf, pools, ...ofDns }),
+    new Networks({ background, bip, bridge, clock, dataRoot, db, log, mtu, nameOf, plugins, pools, ...ofDns }),
   );
   // Bridge and rules are removed with the last container; the next start makes them in milliseconds.
   undo.defer(async () => (sandboxOwners.isAnyAlive() ? undefined : await networks.removeAll()));

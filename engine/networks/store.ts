@@ -45,7 +45,11 @@ const NetworkRecord = Type.Object({
   gateway: Type.Optional(Type.String()),
   /** Whether a client has requested IPv6. */
   ipv6: Type.Optional(Type.Immutable(Type.Object({ subnet: Type.String(), gateway: Type.String() }))),
-  /** Only for networks of clients. */
+  /** Where an address plugin has given the ranges: its names of them. */
+  leased: Type.Optional(
+    Type.Immutable(Type.Object({ space: Type.String(), four: Type.String(), six: Type.Optional(Type.String()) })),
+  ),
+  /** Only of a network that a client has made. */
   custom: Type.Optional(Custom),
 });
 export type NetworkRecord = Readonly<Static<typeof NetworkRecord>>;

@@ -10,7 +10,8 @@ import { findPlugin, pluginNames, type PluginAddress } from './find.ts';
 export type Capability = 'VolumeDriver' | 'NetworkDriver' | 'IpamDriver' | 'authz';
 
 const Activation = Type.Object({ Implements: Type.Union([Type.Array(Type.String()), Type.Null()]) });
-const Failure = Type.Object({ Err: Type.Optional(Type.String()) });
+/** Volumes and networks have `Err`, address plugins `Error`. */
+const Failure = Type.Object({ Err: Type.Optional(Type.String()), Error: Type.Optional(Type.String()) });
 
 /** For a plugin that starts beside us, as in docker. */
 const PATIENCE_MS = 30_000;
@@ -34,6 +35,19 @@ export type OwnPlugin = Readonly<{
   hostPath: (path: string) => string;
 }>;
 
+/** A call that came to nothing: nobody answers, it is refused, or the answer is none of the protocol. */
+export class PluginError extends EngineError {
+  readonly how: 'silent' | 'refused' | 'garbled';
+  /** Of the answer; undefined without one. */
+  readonly status: number | undefined;
+
+  constructor(how: PluginError['how'], message: string, { status, cause }: { status?: number; cause?: unknown }) {
+    super('failed', message, { cause });
+    this.how = how;
+    this.status = status;
+  }
+}
+
 /** A plugin that has answered the handshake. */
 export type Plugin = Readonly<{
   name: string;
@@ -41,7 +55,7 @@ export type Plugin = Readonly<{
   /** The machine's path for a path of the plugin. */
   hostPath: (path: string) => string;
   /**
-   * Calls a method such as `VolumeDriver.Mount`, and reads its answer by this schema. Throws `failed`, with the words
+   * Calls a method such as `VolumeDriver.Mount`, and reads its answer by this schema. Throws `PluginError`, with the words
    * of the plugin where it has any. Retries for 30 seconds while nobody listens, and gives up after two minutes.
    */
   call<T extends TSchema>(method: string, body: unknown, answer: T, limits?: CallLimits): Promise<Static<T>>;
@@ -134,14 +148,18 @@ export class Plugins {
       ({ status, text } = await callPlugin(address, method, body, { clock: this.#clock, timeoutMs, patienceMs }));
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      throw new EngineError('failed', `plugin "${name}" does not answer: ${reason}`, { cause: error });
+      throw new PluginError('silent', `plugin "${name}" does not answer: ${reason}`, { cause: error });
     }
     const read = readJson(text);
-    const { Err = '' } = Schema.Check(Failure, read) ? read : {};
-    if (status !== 200) throw new EngineError('failed', `${method}: ${beginningOf(Err === '' ? text.trim() : Err)}`);
-    if (Err !== '') throw new EngineError('failed', beginningOf(Err));
+    const { Err = '', Error: other = '' } = Schema.Check(Failure, read) ? read : {};
+    const said = Err === '' ? other : Err;
+    if (status !== 200) {
+      throw new PluginError('refused', `${method}: ${beginningOf(said === '' ? text.trim() : said)}`, { status });
+    }
+    if (said !== '') throw new PluginError('refused', beginningOf(said), { status });
     if (Schema.Check(answer, read)) return read;
-    throw new EngineError('failed', `${method}: plugin "${name}" answered against its protocol: ${text.slice(0, 200)}`);
+    const garbled = `${method}: plugin "${name}" answered against its protocol: ${text.slice(0, 200)}`;
+    throw new PluginError('garbled', garbled, { status });
   }
 }
 

@@ -20,6 +20,7 @@ import {
 } from '@gantry/engine/networks/endpoints/sandbox.ts';
 import { networkModeOf } from '@gantry/engine/networks/mode.ts';
 import { Networks, type NetworkSettings } from '@gantry/engine/networks/networks.ts';
+import { Plugins } from '@gantry/engine/plugins/plugins.ts';
 import { pino } from 'pino';
 
 import { Peer } from './peer.ts';
@@ -165,6 +166,7 @@ export class TestDaemon implements AsyncDisposable {
       pools: [],
       dnsFolder: join(this.directory, 'dns'),
       proxyFolder: join(this.directory, 'proxies'),
+      plugins: new Plugins(systemClock, []),
       served: () => [],
       nameOf: (id) => id,
       ...this.#settings,

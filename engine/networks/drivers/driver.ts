@@ -1,5 +1,6 @@
 import type { Place } from '../endpoints/endpoint.ts';
 import type { PublishedPort, WantedPort } from '../endpoints/ports.ts';
+import type { PluginCall } from '../plugins/farewells.ts';
 import type { NetworkRecord } from '../store.ts';
 
 /** At once, or from a driver that has to ask another program. */
@@ -25,6 +26,9 @@ export type NewEndpoint = WantedPlace &
     ports: readonly WantedPort[];
     /** Keys such as `80/tcp`. */
     exposed: readonly string[];
+    containerName: string;
+    /** Whether it is made for a start, not for a container that runs. */
+    startsContainer: boolean;
   }>;
 
 /** An endpoint that was made. */
@@ -51,8 +55,6 @@ export type NetworkDriver = Readonly<{
    * network. Throws to refuse.
    */
   create?(network: NetworkRecord): Eventually<NetworkRecord>;
-  /** Asks whoever else has to know of a removal, before the record goes. Throws to refuse. */
-  retire?(network: NetworkRecord): Promise<void>;
   /** Takes a network without endpoints from the machine; what the kernel is slow with goes on afterwards. */
   remove?(network: NetworkRecord): void;
   /** Restores rules that other programs have changed, so that packets pass. */
@@ -61,13 +63,26 @@ export type NetworkDriver = Readonly<{
   join(network: NetworkRecord, wanted: NewEndpoint): Eventually<Joined>;
   /** Adds an endpoint to a container's namespace. A driver without it cannot share a namespace with others. */
   joinInto?(network: NetworkRecord, wanted: NewEndpoint, within: Within): Eventually<Place>;
+  /** After everything else that makes an endpoint. */
+  joined?(network: NetworkRecord, endpoint: MadeEndpoint): Promise<void>;
   /** Frees the addresses. `within`: the namespace, when it stays and the endpoint's link has to go. */
   leave(network: NetworkRecord, left: MadeEndpoint, within?: Within): Eventually<void>;
   /** Publishes the machine's ports to the endpoint: all or none. A driver without it publishes none. */
-  publish?(network: NetworkRecord, at: MadeEndpoint, wanted: readonly WantedPort[]): Eventually<PublishedPort[]>;
+  publish?(
+    network: NetworkRecord,
+    at: MadeEndpoint,
+    wanted: readonly WantedPort[],
+    exposed: readonly string[],
+  ): Eventually<PublishedPort[]>;
   unpublish?(network: NetworkRecord, at: MadeEndpoint, ports: readonly PublishedPort[]): Eventually<void>;
   /** Leads published ports to another endpoint of the container, which may be in another network of the driver. */
   movePorts?(from: Place, to: Place, ports: readonly PublishedPort[]): void;
+  /** What plugins are told when a network, or an endpoint in it, is gone: in its place, and not by `leave` and `remove`. */
+  farewell?: Readonly<{
+    network(network: NetworkRecord): PluginCall[];
+    /** `isGateway`: it has led its container out. */
+    endpoint(network: NetworkRecord, left: MadeEndpoint, isGateway: boolean): PluginCall[];
+  }>;
   /** Whether an endpoint leads out of the network, by its gateway. */
   leadsOut?(network: NetworkRecord): boolean;
   /** Options of the network that only its driver knows. */

@@ -3,6 +3,7 @@ import { newId } from '../../lib/ids.ts';
 import { measure } from '../../lib/measures.ts';
 import { addDnsRulesIn } from '../dns/rules.ts';
 import type { Eventually, Within } from '../drivers/driver.ts';
+import type { Networks } from '../networks.ts';
 import type { Endpoint } from './endpoint.ts';
 import { gatewayEndpoint, settleRoutes } from './gateway.ts';
 import {
@@ -42,21 +43,27 @@ export async function joinRunning(
     throw new EngineError('forbidden', message);
   }
   if (driver.joinInto === undefined) throw cannotShare(network);
-  await using undo = new AsyncDisposableStack();
+  const before = gatewayEndpoint(networks, others);
   if (network.custom !== undefined && !networks.dns.isServed(containerId)) addDnsRulesIn(within.netns);
   const id = newId();
-  const joining = driver.joinInto(network, newEndpoint(entry, id, request).wanted, within);
+  using _making = networks.farewells.making(id);
+  await using undo = new AsyncDisposableStack();
+  undo.defer(async () => await networks.farewells.settleSoon(id));
+  const asked = newEndpoint(entry, id, { ...request, startsContainer: false });
+  const joining = driver.joinInto(network, asked.wanted, within);
   const place = joining instanceof Promise ? await joining : joining;
   undo.defer(async () => await driver.leave(network, { id, ...place }, within));
   const names = { id, sandboxId: others[0]?.sandboxId ?? newId(), containerId };
   const endpoint: Endpoint = { ...names, networkId: network.id, networkName: network.name, ...place, ports: [] };
+  if (driver.joined !== undefined) await driver.joined(network, endpoint);
   networks.settings.db.transaction(() => {
     networks.store.insertEndpoint(endpoint);
+    networks.farewells.forget(id);
     commit(endpoint);
     tell(engine, 'connect', network, containerId);
   });
   undo.move();
-  await settleGateway(engine, within, request);
+  await settleGateway(engine, within, request, before);
   measured();
   return endpoint;
 }
@@ -72,17 +79,20 @@ export async function leaveRunning(
   const network = networks.store.network(endpoint.networkId);
   if (network === undefined) return;
   const driver = networks.driverOf(network);
+  const before = gatewayEndpoint(networks, networks.endpointsOf(containerId));
   const rest = networks.endpointsOf(containerId).filter(({ id }) => id !== endpoint.id);
   const moved = moveAway(engine, endpoint, gatewayEndpoint(networks, rest));
   if (moved !== undefined) await moved;
   networks.settings.db.transaction(() => {
     networks.store.deleteEndpoint(endpoint);
+    networks.noteFarewell(network, endpoint, endpoint.id === before?.id);
     commit(endpoint);
     tell(engine, 'disconnect', network, containerId);
   });
   const left = driver.leave(network, endpoint, within);
   if (left !== undefined) await left;
-  await settleGateway(engine, within, request);
+  if (networks.farewells.has(endpoint.id)) await networks.farewells.settleSoon(endpoint.id);
+  await settleGateway(engine, within, request, before);
 }
 
 /**
@@ -105,13 +115,27 @@ function moveAway({ networks }: NetworkNeeds, from: Endpoint, to: Endpoint | und
   return undefined;
 }
 
+/** A plugin that has led a container out is told that it does not any more. */
+async function revoke(networks: Networks, endpoint: Endpoint): Promise<void> {
+  const network = networks.store.network(endpoint.networkId);
+  const driver = network === undefined ? undefined : networks.driverOf(network);
+  if (driver?.joined !== undefined) await driver.unpublish?.(network!, endpoint, []);
+}
+
 /** Gives default route and published ports to the endpoint that leads out now. */
-async function settleGateway(engine: NetworkNeeds, { netns }: Within, request: PortRequest): Promise<void> {
+async function settleGateway(
+  engine: NetworkNeeds,
+  { netns }: Within,
+  request: PortRequest,
+  before: Endpoint | undefined,
+): Promise<void> {
   const { networks } = engine;
   const endpoints = networks.endpointsOf(request.containerId);
   const gateway = gatewayEndpoint(networks, endpoints);
   settleRoutes(networks, netns, endpoints);
   const publisher = endpoints.find(({ ports }) => ports.length > 0);
+  if (before?.id === gateway?.id) return;
+  if (endpoints.some(({ id }) => id === before?.id)) await revoke(networks, before!);
   if (gateway === undefined || publisher?.id === gateway.id) return;
   const moved = publisher === undefined ? undefined : moveAway(engine, publisher, gateway);
   if (moved !== undefined) await moved;

@@ -15,9 +15,9 @@ import type { WantedPlace } from '../drivers/driver.ts';
 import { addressesOf, type Place } from './endpoint.ts';
 
 /** The first of `eth0`, `eth1`, … that the socket's namespace does not have. */
-export function freeInterfaceName(inside: Netlink): string {
+export function freeInterfaceName(inside: Netlink, prefix = 'eth'): string {
   const names = new Set(listLinks(inside).map(({ name }) => name));
-  for (let number = 0; ; number += 1) if (!names.has(`eth${number}`)) return `eth${number}`;
+  for (let number = 0; ; number += 1) if (!names.has(`${prefix}${number}`)) return `${prefix}${number}`;
 }
 
 const ANYWHERE: Readonly<Record<Family, string>> = { 4: '0.0.0.0', 6: '::' };

@@ -4,11 +4,22 @@ import { newNetns } from '../../host/namespaces.ts';
 import { changeLink } from '../../host/network/links.ts';
 import { Netlink } from '../../host/network/netlink.ts';
 import { hasCode } from '../../lib/errors.ts';
+import { addDnsRules } from '../dns/rules.ts';
 
 /** A namespace with only loopback, for the network `none` and for containers without a network. */
 export function loopbackNetns(): number {
   return newNetns(() => {
     prepareNetns();
+    using route = new Netlink();
+    route.apply(changeLink(LOOPBACK, { up: true }));
+  });
+}
+
+/** The same for user networks: with the way to their names. */
+export function userNetns(): number {
+  return newNetns(() => {
+    prepareNetns();
+    addDnsRules();
     using route = new Netlink();
     route.apply(changeLink(LOOPBACK, { up: true }));
   });

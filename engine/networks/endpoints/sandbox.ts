@@ -107,12 +107,18 @@ async function joinAll(engine: NetworkNeeds, entries: readonly Entry[], request:
   const { networks } = engine;
   const { containerId } = request;
   const names = { sandboxId: newId(), containerId };
+  using making = new DisposableStack();
   await using undo = new AsyncDisposableStack();
   let netns: number | undefined;
   const endpoints: Endpoint[] = [];
   for (const [position, entry] of entries.entries()) {
     const id = newId();
-    const joining = join(newEndpoint(entry, id, request), position === 0 ? 'first' : netns);
+    making.use(networks.farewells.making(id));
+    undo.defer(async () => await networks.farewells.settleSoon(id));
+    const joining = join(
+      newEndpoint(entry, id, { ...request, startsContainer: true }),
+      position === 0 ? 'first' : netns,
+    );
     const joined = joining instanceof Promise ? await joining : joining;
     undo.defer(async () => await entry.driver.leave(entry.network, { id, ...joined.place }));
     if (position === 0 && joined.netns !== undefined) undo.defer(() => closeSync(joined.netns!));
@@ -124,14 +130,32 @@ async function joinAll(engine: NetworkNeeds, entries: readonly Entry[], request:
   if (netns !== undefined && endpoints.length > 1) settleRoutes(networks, netns, endpoints);
   const publishing = gateway === undefined ? [] : publishAt(engine, gateway, request);
   const ports = publishing instanceof Promise ? await publishing : publishing;
-  if (gateway !== undefined) undo.defer(async () => await unpublishAt(networks, { ...gateway, ports }));
+  if (gateway !== undefined && ports.length > 0) {
+    undo.defer(async () => await unpublishAt(networks, { ...gateway, ports }));
+  }
+  for (const [position, { network, driver }] of entries.entries()) {
+    if (driver.joined !== undefined) await told(driver.joined(network, endpoints[position]!));
+  }
   const complete = endpoints.map((endpoint) => (endpoint === gateway ? { ...endpoint, ports } : endpoint));
   // Sandboxes of the default bridge's stock have none.
   if (netns !== undefined && entries.slice(1).some(({ network }) => network.custom !== undefined)) addDnsRulesIn(netns);
-  for (const endpoint of complete) networks.store.insertEndpoint(endpoint);
+  for (const endpoint of complete) {
+    networks.store.insertEndpoint(endpoint);
+    networks.farewells.forget(endpoint.id);
+  }
   undo.move();
   for (const { network } of entries) tell(engine, 'connect', network, containerId);
   return { netns, endpoints: complete };
+}
+
+/** In dockerd's words. */
+async function told(telling: Promise<void>): Promise<void> {
+  try {
+    await telling;
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    throw new EngineError(error.kind, `Updating join info failed: ${error.message}`, { cause: error });
+  }
 }
 
 /** `netns`: that of the endpoints before it; a driver that cannot share one is refused. */
@@ -153,12 +177,10 @@ function within(place: Place): Joined {
 export function newEndpoint(
   entry: Entry,
   id: string,
-  { portBindings, publishAll, exposed }: PortRequest,
+  { containerName, portBindings, publishAll, exposed, startsContainer }: PortRequest & { startsContainer: boolean },
 ): Entry & { wanted: NewEndpoint } {
-  return {
-    ...entry,
-    wanted: { ...entry.wanted, id, exposed, ports: wantedPorts(portBindings, publishAll, exposed) },
-  };
+  const ports = wantedPorts(portBindings, publishAll, exposed);
+  return { ...entry, wanted: { ...entry.wanted, id, containerName, exposed, ports, startsContainer } };
 }
 
 /** The error for networks that do not go with others, in dockerd's words. */
@@ -175,7 +197,13 @@ export function publishAt(engine: NetworkNeeds, endpoint: Endpoint, request: Por
   const network = engine.networks.store.network(endpoint.networkId);
   if (network === undefined) return [];
   const driver = engine.networks.driverOf(network);
-  return publish(engine, network, request, endpoint.id, (wanted) => driver.publish?.(network, endpoint, wanted) ?? []);
+  return publish(
+    engine,
+    network,
+    request,
+    endpoint.id,
+    (wanted) => driver.publish?.(network, endpoint, wanted, request.exposed) ?? [],
+  );
 }
 
 export function unpublishAt(networks: Networks, endpoint: Endpoint): Eventually<void> {
@@ -217,11 +245,12 @@ export function closeSandbox(engine: NetworkNeeds, containerId: string): void {
   const { networks } = engine;
   networks.settings.db.afterCommit(() => networks.dns.forget(containerId));
   const endpoints = networks.endpointsOf(containerId);
+  const gateway = gatewayEndpoint(networks, endpoints);
   for (const endpoint of endpoints) {
     networks.store.deleteEndpoint(endpoint);
     const network = networks.store.network(endpoint.networkId);
     if (network === undefined) continue;
-    networks.giveBack(network, endpoint);
+    networks.giveBack(network, endpoint, endpoint.id === gateway?.id);
     tell(engine, 'disconnect', network, containerId);
   }
   if (endpoints.length > 0) measured();
@@ -238,9 +267,14 @@ export async function reconcile(engine: NetworkNeeds, liveContainerIds: Iterable
   const { store } = engine.networks;
   for (const endpoint of store.endpoints()) {
     if (live.has(endpoint.containerId)) continue;
-    store.deleteEndpoint(endpoint);
-    const network = store.network(endpoint.networkId);
-    if (network !== undefined) tell(engine, 'disconnect', network, endpoint.containerId);
+    const isGateway = gatewayEndpoint(engine.networks, store.endpointsOf(endpoint.containerId))?.id === endpoint.id;
+    engine.networks.settings.db.transaction(() => {
+      store.deleteEndpoint(endpoint);
+      const network = store.network(endpoint.networkId);
+      if (network === undefined) return;
+      engine.networks.noteFarewell(network, endpoint, isGateway);
+      tell(engine, 'disconnect', network, endpoint.containerId);
+    });
   }
   await engine.networks.start();
 }

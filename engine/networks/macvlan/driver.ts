@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { closeSync, openSync } from 'node:fs';
 
-import { newNetns, withNetns } from '../../host/namespaces.ts';
+import { withNetns } from '../../host/namespaces.ts';
 import { listAddresses } from '../../host/network/addresses.ts';
 import { LinkRemoval } from '../../host/network/link-removal.ts';
 import { changeLink, createMacvlan, deleteLink, getLink, macText } from '../../host/network/links.ts';
@@ -10,7 +10,6 @@ import type { Background } from '../../lib/background.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { storedAddresses } from '../addresses/choose.ts';
 import { PlaceLeases } from '../addresses/place-leases.ts';
-import { addDnsRules } from '../dns/rules.ts';
 import type { NetworkDriver, WantedPlace } from '../drivers/driver.ts';
 import { addressesOf, type Endpoint, type Place } from '../endpoints/endpoint.ts';
 import {
@@ -21,7 +20,7 @@ import {
   freeInterfaceName,
   needsIPv6,
 } from '../endpoints/interfaces.ts';
-import { LOOPBACK, prepareNetns } from '../endpoints/namespace.ts';
+import { userNetns } from '../endpoints/namespace.ts';
 import type { NetworkRecord } from '../store.ts';
 import { ensureParent, isOwnParent } from './parent-link.ts';
 import { macvlanSettings, ownParentName } from './settings.ts';
@@ -79,7 +78,7 @@ export function macvlanDriver(parts: Parts): NetworkDriver {
     },
     join: (network, wanted) => {
       using undo = new DisposableStack();
-      const netns = newNetns(prepareSandbox);
+      const netns = userNetns();
       undo.defer(() => closeSync(netns));
       const placed = place(network, wanted, netns, leadsOut(network));
       undo.move();
@@ -97,14 +96,6 @@ export function macvlanDriver(parts: Parts): NetworkDriver {
 
 function leadsOut(network: NetworkRecord): boolean {
   return !macvlanSettings(network).isInternal;
-}
-
-/** This thread is in the new namespace. */
-function prepareSandbox(): void {
-  prepareNetns();
-  addDnsRules();
-  using inside = new Netlink();
-  inside.apply(changeLink(LOOPBACK, { up: true }));
 }
 
 function refuseSharedParent({ networks }: Parts, { id }: NetworkRecord, parent: string): void {

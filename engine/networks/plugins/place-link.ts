@@ -1,0 +1,87 @@
+import { closeSync, openSync } from 'node:fs';
+
+import { withNetns } from '../../host/namespaces.ts';
+import { addRoute, type Route } from '../../host/network/addresses.ts';
+import { changeLink, findLink, getLink, listLinks } from '../../host/network/links.ts';
+import { Netlink } from '../../host/network/netlink.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { parseCidr, cidrText } from '../addresses/cidr.ts';
+import type { WantedPlace } from '../drivers/driver.ts';
+import { hasAddress, type Place } from '../endpoints/endpoint.ts';
+import {
+  addressing,
+  announceAddresses,
+  dropAddresses,
+  enableIPv6,
+  freeInterfaceName,
+  needsIPv6,
+} from '../endpoints/interfaces.ts';
+
+/** A static route of a plugin; without `nextHop` straight onto the link. */
+export type PluginRoute = Readonly<{ destination: string; nextHop: string | undefined }>;
+
+type Wanted = WantedPlace &
+  Readonly<{ netns: number; leadsOut: boolean; prefix: string; routes: readonly PluginRoute[]; plugin: string }>;
+
+/**
+ * Moves the link that a plugin has made into a container's namespace, names it there, and gives it its addresses and
+ * routes. Returns its hardware address. Throws `failed` where there is no such link.
+ */
+export function placeLink(place: Place, wanted: Wanted): string {
+  const { netns, prefix, plugin } = wanted;
+  using machine = new Netlink();
+  using inside = withNetns(netns, () => new Netlink());
+  const link = findLink(machine, place.link);
+  if (link === undefined) {
+    throw new EngineError('failed', `plugin "${plugin}" has named the link ${place.link}, which is not there`);
+  }
+  const name = freeInterfaceName(inside, prefix);
+  machine.apply(changeLink(link.index, { up: false }));
+  machine.apply(changeLink(link.index, { netns, name }));
+  try {
+    const { index } = getLink(inside, name);
+    withNetns(netns, () => {
+      announceAddresses(name);
+      if (needsIPv6(place, wanted)) enableIPv6(name);
+    });
+    inside.apply(changeLink(index, { up: true, ...(place.macAddress !== '' && { mac: place.macAddress }) }));
+    const addresses = hasAddress(place) ? addressing(index, place, wanted) : [];
+    inside.apply(...addresses, ...wanted.routes.map((route) => addRoute(kernelRoute(index, route))));
+    return getLink(inside, index).mac;
+  } catch (error) {
+    moveBack(inside, name, place.link);
+    throw error;
+  }
+}
+
+function kernelRoute(link: number, { destination, nextHop }: PluginRoute): Route {
+  const range = parseCidr(destination)?.range;
+  if (range === undefined) throw new EngineError('failed', `the route to ${destination} leads to no range`);
+  const [base = ''] = cidrText(range).split('/');
+  return {
+    destination: base,
+    prefixLength: range.prefixLength,
+    ...(nextHop === undefined ? { link } : { gateway: nextHop }),
+  };
+}
+
+/** Gives a plugin its link back from a namespace that stays, under the name that it had. */
+export function returnLink(place: Place, netns: number): void {
+  if (place.link === '') return;
+  using inside = withNetns(netns, () => new Netlink());
+  dropAddresses(inside, place);
+  const link = listLinks(inside).find(({ mac }) => mac === place.macAddress);
+  if (link !== undefined) moveBack(inside, link.name, place.link);
+}
+
+function moveBack(inside: Netlink, name: string, original: string): void {
+  const link = findLink(inside, name);
+  if (link === undefined) return;
+  const machine = openSync('/proc/thread-self/ns/net', 'r');
+  try {
+    inside.apply(changeLink(link.index, { up: false }));
+    inside.apply(changeLink(link.index, { netns: machine, name: original }));
+  } finally {
+    closeSync(machine);
+  }
+}
