@@ -1,4 +1,5 @@
 import { EngineError } from '../../lib/errors.ts';
+import { endpointOf } from '../state/defaults.ts';
 import type { Draft } from '../state/draft.ts';
 import type { Stored, TaskRecord } from '../state/records.ts';
 import { hasEnded } from '../state/task-states.ts';
@@ -36,7 +37,7 @@ function allocateEndpoint(draft: Draft, service: Stored<'service'>, { addresses,
   const chosen = endpointPorts(service, ports);
   const isPublished = chosen.length > 0 && ingress !== undefined;
   const networks =
-    spec.endpoint.mode === 'vip'
+    endpointOf(spec).mode === 'vip'
       ? [...(isPublished ? [ingress] : []), ...spec.networks.map(({ target }) => target)]
       : [];
   const virtualIps = networks.map(
@@ -51,7 +52,8 @@ function allocateEndpoint(draft: Draft, service: Stored<'service'>, { addresses,
 function networksOf(draft: Draft, task: TaskRecord, ingress: string | undefined): string[] {
   const template = draft.get('template', `${task.service}/${task.template}`);
   const own = template?.networks.map(({ target }) => target) ?? [];
-  const isPublished = (template?.endpoint.ports.length ?? 0) > 0 && template?.endpoint.mode === 'vip';
+  const { ports, mode } = endpointOf(template ?? {});
+  const isPublished = ports.length > 0 && mode === 'vip';
   return isPublished && ingress !== undefined ? [ingress, ...own] : own;
 }
 

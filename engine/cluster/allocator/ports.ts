@@ -1,4 +1,5 @@
 import { EngineError } from '../../lib/errors.ts';
+import { endpointOf } from '../state/defaults.ts';
 import type { EndpointPort, ServiceRecord, ServiceSpec } from '../state/records.ts';
 import type { View } from '../state/view.ts';
 
@@ -11,7 +12,7 @@ export class PublishedPorts {
 
   constructor(view: View) {
     for (const { id, endpoint, spec } of view.all('service')) {
-      for (const port of [...endpoint.ports, ...spec.endpoint.ports]) {
+      for (const port of [...endpoint.ports, ...endpointOf(spec).ports]) {
         if (port.publishedPort !== 0) this.#owners.set(keyOf(port), id);
       }
     }
@@ -37,13 +38,14 @@ export class PublishedPorts {
 /** The ports of a service's specification with their numbers; those that it has stay as they are. */
 export function endpointPorts({ id, spec, endpoint }: ServiceRecord, ports: PublishedPorts): EndpointPort[] {
   const had = [...endpoint.ports];
-  return spec.endpoint.ports.map((port) => {
+  const wanted = endpointOf(spec).ports;
+  return wanted.map((port) => {
     if (port.publishedPort !== 0) return port;
     const at = had.findIndex(
       (other) =>
         other.protocol === port.protocol &&
         other.targetPort === port.targetPort &&
-        !spec.endpoint.ports.some(
+        !wanted.some(
           ({ protocol, publishedPort }) => protocol === other.protocol && publishedPort === other.publishedPort,
         ),
     );
@@ -56,12 +58,12 @@ export function endpointPorts({ id, spec, endpoint }: ServiceRecord, ports: Publ
 export function refuseTakenPorts(view: View, spec: ServiceSpec, own: string | undefined): void {
   const ports = new PublishedPorts(view);
   const seen = new Set<string>();
-  for (const port of spec.endpoint.ports) {
+  for (const port of endpointOf(spec).ports) {
     if (port.publishedPort === 0) continue;
     const owner = ports.ownerOf(port);
     if (owner !== undefined && owner !== own) {
       const name = view.get('service', owner)?.spec.name ?? '';
-      const message = `port '${port.publishedPort}' is already in use by service '${name}' (${owner})`;
+      const message = `port '${port.publishedPort}' is already in use by service '${name}' (${owner}) as an ingress port`;
       throw new EngineError('invalid', message);
     }
     if (seen.has(keyOf(port))) {

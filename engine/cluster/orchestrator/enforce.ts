@@ -1,5 +1,5 @@
 import { parseConstraint, satisfies } from '../scheduler/constraint.ts';
-import { reservationsOf } from '../scheduler/node-load.ts';
+import { constraintsOf, reservationsOf } from '../state/defaults.ts';
 import type { Draft } from '../state/draft.ts';
 import { hasEnded, isWanted } from '../state/task-states.ts';
 import type { Turn } from './turn.ts';
@@ -16,9 +16,11 @@ export function enforce(draft: Draft, id: string, turn: Turn): ReadonlySet<strin
   const tasks = [...draft.tasksOn(id)].filter(({ status, desired }) => isWanted(desired) && !hasEnded(status.state));
   for (const task of tasks.toSorted((a, b) => Temporal.Instant.compare(a.createdAt, b.createdAt))) {
     if (task.status.state === 'new' || task.status.state === 'pending') continue;
-    const { nanoCpus, memoryBytes } = reservationsOf(draft, task);
-    const constraints = draft.get('template', `${task.service}/${task.template}`)?.template.constraints ?? [];
-    const fits = constraints.map(parseConstraint).every((constraint) => satisfies(node, constraint));
+    const template = draft.get('template', `${task.service}/${task.template}`)?.template;
+    const { nanoCpus, memoryBytes } = reservationsOf(template);
+    const fits = constraintsOf(template)
+      .map(parseConstraint)
+      .every((constraint) => satisfies(node, constraint));
     if (fits && nanoCpus <= left.nanoCpus && memoryBytes <= left.memoryBytes) {
       left.nanoCpus -= nanoCpus;
       left.memoryBytes -= memoryBytes;

@@ -332,8 +332,7 @@ suite('scheduling', () => {
   test('what is reserved is never more than a node has', () => {
     const cluster = three();
     const reservations = { nanoCpus: 1.5e9, memoryBytes: 1e9 };
-    const resources = { limits: { nanoCpus: 0, memoryBytes: 0 }, reservations };
-    cluster.service('web', { mode: replicas(9), template: { resources } });
+    cluster.service('web', { mode: replicas(9), template: { resources: { reservations } } });
     cluster.settle();
 
     assert.deepEqual(nodes(cluster.running('web')), ['a', 'a', 'b', 'b', 'c', 'c']);
@@ -346,8 +345,8 @@ suite('scheduling', () => {
 
   test('a driver that no node has is named as missing', () => {
     const cluster = three();
-    const mounts = [{ type: 'volume', source: 'v', target: '/v', readOnly: false, driver: { name: 'x', options: {} } }];
-    const container = { image: 'i', command: [], args: [], env: [], dir: '', user: '', labels: {}, mounts } as never;
+    const mounts = [{ type: 'volume', source: 'v', target: '/v', volume: { driver: { name: 'x' } } }] as const;
+    const container = { image: 'i', mounts };
     cluster.service('web', { template: { container } });
     cluster.settle();
 

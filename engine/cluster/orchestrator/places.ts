@@ -1,3 +1,4 @@
+import { restartOf } from '../state/defaults.ts';
 import type { ServiceRecord, Stored } from '../state/records.ts';
 import { hasEnded, isWanted, placeOf } from '../state/task-states.ts';
 
@@ -34,7 +35,7 @@ export function wantedOf(tasks: readonly Task[]): Task | undefined {
 export function finishedOf(service: ServiceRecord, tasks: readonly Task[]): Task | undefined {
   const last = tasks.findLast(({ desired }) => desired !== 'remove');
   if (last === undefined || isWanted(last.desired)) return undefined;
-  return endedByItself(last) || service.spec.template.restart.condition === 'none' ? last : undefined;
+  return endedByItself(last) || restartOf(service.spec.template).condition === 'none' ? last : undefined;
 }
 
 /** Not because somebody wanted it to. */

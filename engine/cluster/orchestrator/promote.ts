@@ -1,3 +1,4 @@
+import { restartOf } from '../state/defaults.ts';
 import type { Draft } from '../state/draft.ts';
 import type { Stored } from '../state/records.ts';
 import { hasEnded } from '../state/task-states.ts';
@@ -39,5 +40,5 @@ function hasDelay(draft: Draft, before: Task): boolean {
 }
 
 function delayOf({ spec }: Stored<'service'>): Temporal.Duration {
-  return Temporal.Duration.from({ nanoseconds: spec.template.restart.delayNs });
+  return Temporal.Duration.from({ nanoseconds: restartOf(spec.template).delayNs });
 }

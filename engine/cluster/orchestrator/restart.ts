@@ -1,3 +1,4 @@
+import { restartOf } from '../state/defaults.ts';
 import type { Draft } from '../state/draft.ts';
 import type { Stored } from '../state/records.ts';
 import { hasEnded } from '../state/task-states.ts';
@@ -40,7 +41,7 @@ function open(tasks: readonly Task[]): Task[] {
 
 /** By the service's restart policy; counts what it allows. */
 function mayStartAgain(draft: Draft, service: Service, place: string, task: Task, turn: Turn): boolean {
-  const { condition, maxAttempts, windowNs } = service.spec.template.restart;
+  const { condition, maxAttempts, windowNs } = restartOf(service.spec.template);
   // An update may have come meanwhile: its task is the first of a new template.
   if (task.template !== service.template) return true;
   if (condition === 'none') return false;

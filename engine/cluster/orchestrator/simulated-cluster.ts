@@ -11,14 +11,6 @@ import { enforce } from './enforce.ts';
 import { reconcile } from './reconcile.ts';
 import { Turn } from './turn.ts';
 
-const RESTART = { condition: 'any', delayNs: 5e9, maxAttempts: 0, windowNs: 0 } as const;
-const PLAIN: TaskTemplate = {
-  container: { image: 'busybox', command: [], args: [], env: [], dir: '', user: '', labels: {}, mounts: [] },
-  resources: { limits: { nanoCpus: 0, memoryBytes: 0 }, reservations: { nanoCpus: 0, memoryBytes: 0 } },
-  restart: RESTART,
-  constraints: [],
-};
-
 type Task = Stored<'task'>;
 type Template = Partial<Omit<TaskTemplate, 'restart'>> & { restart?: Partial<TaskTemplate['restart']>; image?: string };
 type Spec = Partial<Omit<ServiceSpec, 'template'>> & { template?: Template };
@@ -65,15 +57,17 @@ export class SimulatedCluster {
 
   service(name: string, { template = {}, ...over }: Spec = {}): void {
     const { image = 'busybox', restart, ...rest } = template;
-    const container = { ...PLAIN.container, image, ...rest.container };
-    const whole: TaskTemplate = { ...PLAIN, ...rest, container, restart: { ...RESTART, ...restart } };
+    const whole: TaskTemplate = {
+      container: { image },
+      ...rest,
+      ...(restart === undefined ? {} : { restart: { condition: 'any', maxAttempts: 0, ...restart } }),
+    };
     const spec: ServiceSpec = {
       name,
       labels: {},
       template: whole,
       mode: { kind: 'replicated', replicas: 1 },
       networks: [],
-      endpoint: { mode: 'vip', ports: [] },
       ...over,
     };
     const hash = createHash('sha256')
@@ -82,8 +76,7 @@ export class SimulatedCluster {
       .slice(0, 8);
     this.change((draft) => {
       const before = draft.get('service', name);
-      const { networks, endpoint } = spec;
-      draft.put('template', { service: name, hash, template: whole, networks, endpoint });
+      draft.put('template', { service: name, hash, template: whole, networks: spec.networks });
       draft.put('service', {
         ...this.#dates,
         ...(before === undefined ? {} : { previousSpec: before.spec }),

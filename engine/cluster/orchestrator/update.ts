@@ -1,3 +1,4 @@
+import { updateOf } from '../state/defaults.ts';
 import type { Draft } from '../state/draft.ts';
 import type { Stored } from '../state/records.ts';
 import { hasEnded } from '../state/task-states.ts';
@@ -28,7 +29,7 @@ export function update(
   const status = begun(draft, service, dirty.length > 0, turn);
   if (status?.state !== 'updating') return undefined;
 
-  const { parallelism, delayNs, failureAction } = service.spec.update ?? PLAIN;
+  const { parallelism, delayNs, failureAction } = updateOf(service.spec);
   const isNew = (task: Task): boolean =>
     task.template === service.template && Temporal.Instant.compare(task.createdAt, status.startedAt) >= 0;
   const broken = draft.tasksOf(service.id).find((task) => isNew(task) && endedEarly(task));
@@ -51,8 +52,6 @@ export function update(
   draft.put('service', { ...service, updateStatus: { ...status, ...end } });
   return undefined;
 }
-
-const PLAIN = { parallelism: 1, delayNs: 0, failureAction: 'pause' } as const;
 
 /** What a place has of the service: the task that is to run there, or the last one, which gets no successor. */
 function taskAt(service: Service, tasks: readonly Task[]): Task | undefined {

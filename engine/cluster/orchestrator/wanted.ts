@@ -1,4 +1,5 @@
 import { parseConstraint, satisfies } from '../scheduler/constraint.ts';
+import { constraintsOf } from '../state/defaults.ts';
 import type { Stored } from '../state/records.ts';
 import type { View } from '../state/view.ts';
 import { finishedOf, Places, wantedOf } from './places.ts';
@@ -37,7 +38,8 @@ function runs({ task }: Slot): boolean {
 
 /** The nodes on which a global service has its task. A paused node keeps what it has, and gets nothing new. */
 export function globalPlaces(view: View, service: Service): ReadonlySet<string> {
-  const constraints = constraintsOf(view, service);
+  const record = view.get('template', `${service.id}/${service.template}`);
+  const constraints = constraintsOf(record?.template).map(parseConstraint);
   const having = new Places(view.tasksOf(service.id));
   const nodes = view.all('node').filter((node) => {
     const { state } = node.status;
@@ -47,8 +49,4 @@ export function globalPlaces(view: View, service: Service): ReadonlySet<string> 
     return !isNew || wantedOf(having.at(node.id)) !== undefined;
   });
   return new Set(nodes.map(({ id }) => id));
-}
-
-function constraintsOf(view: View, { id, template }: Service): ReturnType<typeof parseConstraint>[] {
-  return view.get('template', `${id}/${template}`)?.template.constraints.map(parseConstraint) ?? [];
 }

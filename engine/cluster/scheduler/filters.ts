@@ -1,3 +1,4 @@
+import { constraintsOf, reservationsOf } from '../state/defaults.ts';
 import type { TemplateRecord } from '../state/records.ts';
 import { parseConstraint, satisfies } from './constraint.ts';
 import type { NodeLoad } from './node-load.ts';
@@ -7,8 +8,8 @@ type Filter = Readonly<{ reason: (nodes: number) => string; admits: (load: NodeL
 
 /** The filters of a template, in the order in which they are asked: of a node, the first that refuses is told. */
 export function filtersOf(record: TemplateRecord): readonly Filter[] {
-  const { resources, constraints } = record.template;
-  const parsed = constraints.map(parseConstraint);
+  const reservations = reservationsOf(record.template);
+  const parsed = constraintsOf(record.template).map(parseConstraint);
   const plugins = pluginsOf(record);
   return [
     {
@@ -17,7 +18,7 @@ export function filtersOf(record: TemplateRecord): readonly Filter[] {
     },
     {
       reason: (nodes) => `insufficient resources on ${counted(nodes)}`,
-      admits: (load) => load.has(resources.reservations),
+      admits: (load) => load.has(reservations),
     },
     {
       reason: (nodes) => `missing plugin on ${counted(nodes)}`,
@@ -64,11 +65,10 @@ function counted(nodes: number): string {
 
 /** Volume and log drivers of plugins; the built-in ones are everywhere. */
 function pluginsOf({ template }: TemplateRecord): { type: string; name: string }[] {
-  const volumes = template.container.mounts.flatMap(({ driver }) =>
-    driver === undefined || driver.name === '' || driver.name === 'local'
-      ? []
-      : [{ type: 'Volume', name: driver.name }],
-  );
+  const volumes = (template.container.mounts ?? []).flatMap(({ volume }) => {
+    const name = volume?.driver?.name ?? '';
+    return name === '' || name === 'local' ? [] : [{ type: 'Volume', name }];
+  });
   const log = template.logDriver?.name ?? '';
   return log === '' || log === 'none' ? volumes : [...volumes, { type: 'Log', name: log }];
 }

@@ -1,3 +1,4 @@
+import { reservationsOf } from '../state/defaults.ts';
 import type { NodeRecord, Resources, TaskRecord } from '../state/records.ts';
 import { hasEnded } from '../state/task-states.ts';
 import type { View } from '../state/view.ts';
@@ -23,7 +24,8 @@ export class NodeLoad {
     const since = now.subtract({ minutes: FAILURE_MINUTES });
     for (const task of view.tasksOn(node.id)) {
       const { state, timestamp } = task.status;
-      if (!hasEnded(state)) this.add(task, reservationsOf(view, task));
+      if (!hasEnded(state))
+        this.add(task, reservationsOf(view.get('template', `${task.service}/${task.template}`)?.template));
       else if (state === 'failed' || state === 'rejected') {
         const isRecent = Temporal.Instant.compare(Temporal.Instant.from(timestamp), since) >= 0;
         if (isRecent) this.#failures.set(task.service, (this.#failures.get(task.service) ?? 0) + 1);
@@ -49,11 +51,4 @@ export class NodeLoad {
   failsWith(service: string): boolean {
     return (this.#failures.get(service) ?? 0) >= MANY_FAILURES;
   }
-}
-
-const NONE: Resources = { nanoCpus: 0, memoryBytes: 0 };
-
-/** What a task reserves on its node. */
-export function reservationsOf(view: View, { service, template }: Pick<TaskRecord, 'service' | 'template'>): Resources {
-  return view.get('template', `${service}/${template}`)?.template.resources.reservations ?? NONE;
 }

@@ -1,3 +1,4 @@
+import { reservationsOf } from '../state/defaults.ts';
 import type { Draft } from '../state/draft.ts';
 import type { Resources, Stored } from '../state/records.ts';
 import { isWanted } from '../state/task-states.ts';
@@ -20,7 +21,7 @@ export function schedule(draft: Draft, now: Temporal.Instant): void {
   for (const [id, tasks] of groups) {
     const template = draft.get('template', id);
     if (template === undefined) continue;
-    const { reservations } = template.template.resources;
+    const reservations = reservationsOf(template.template);
     const filters = filtersOf(template);
     const free = tasks.filter(({ node }) => node === '');
     if (free.length > 0) {

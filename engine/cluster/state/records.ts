@@ -86,44 +86,43 @@ export type NodeDescription = Readonly<{
 export type Resources = Readonly<{ nanoCpus: number; memoryBytes: number }>;
 export type LogDriver = Readonly<{ name: string; options: Labels }>;
 
+/** What clients leave out stays out; `defaults.ts` says what it means. */
 export type TaskTemplate = Readonly<{
   container: Readonly<{
     image: string;
-    command: readonly string[];
-    args: readonly string[];
-    env: readonly string[];
-    dir: string;
-    user: string;
-    labels: Labels;
+    command?: readonly string[];
+    args?: readonly string[];
+    env?: readonly string[];
+    dir?: string;
+    user?: string;
+    labels?: Labels;
     stopGracePeriodNs?: number;
-    mounts: readonly TaskMount[];
+    mounts?: readonly TaskMount[];
   }>;
   logDriver?: LogDriver;
-  resources: Readonly<{ limits: Resources; reservations: Resources }>;
-  restart: Readonly<{
+  resources?: Readonly<{ limits?: Partial<Resources>; reservations?: Partial<Resources> }>;
+  restart?: Readonly<{
     condition: 'none' | 'on-failure' | 'any';
-    delayNs: number;
+    delayNs?: number;
     /** 0: no limit. */
     maxAttempts: number;
     /** 0: since ever. */
-    windowNs: number;
+    windowNs?: number;
   }>;
-  constraints: readonly string[];
+  constraints?: readonly string[];
 }>;
 
 export type TaskMount = Readonly<{
   type: 'bind' | 'volume';
-  source: string;
-  target: string;
-  readOnly: boolean;
+  source?: string;
+  target?: string;
+  readOnly?: boolean;
   propagation?: string;
-  noCopy?: boolean;
-  labels?: Labels;
-  driver?: Readonly<{ name: string; options: Labels }>;
+  volume?: Readonly<{ noCopy?: boolean; labels?: Labels; driver?: Readonly<{ name?: string; options?: Labels }> }>;
 }>;
 
 export type EndpointPort = Readonly<{
-  name: string;
+  name?: string;
   protocol: 'tcp' | 'udp';
   targetPort: number;
   /** 0 in a specification: one is chosen. */
@@ -139,7 +138,7 @@ export type ServiceSpec = Readonly<{
   update?: Readonly<{ parallelism: number; delayNs: number; failureAction: 'pause' | 'continue' }>;
   /** Ids. */
   networks: readonly Readonly<{ target: string; aliases: readonly string[] }>[];
-  endpoint: EndpointSpec;
+  endpoint?: EndpointSpec;
 }>;
 
 export type ServiceRecord = Readonly<
@@ -170,7 +169,7 @@ export type TemplateRecord = Readonly<{
   hash: string;
   template: TaskTemplate;
   networks: ServiceSpec['networks'];
-  endpoint: EndpointSpec;
+  endpoint?: EndpointSpec;
 }>;
 
 /** In their order: a task never goes back. */
