@@ -116,7 +116,9 @@ function mappedDevices(path: string, inContainer: string): OciDevice[] {
   const real = realPath(path);
   if (real === undefined) throw new EngineError('failed', `${complaint}: no such file or directory`);
   const device = deviceAt(real, inContainer);
-  const found = device === undefined && statSync(real).isDirectory() ? devicesBelow(real, inContainer) : [device];
+  const isFolder = device === undefined && statSync(real).isDirectory();
+  if (!isFolder && path.endsWith('/')) throw new EngineError('failed', `${complaint}: not a directory`);
+  const found = isFolder ? devicesBelow(real, inContainer) : [device];
   const devices = found.filter((one) => one !== undefined);
   if (devices.length === 0) throw new EngineError('failed', `${complaint}: not a device node`);
   return devices;
@@ -192,6 +194,7 @@ function deviceAt(path: string, inContainer: string): OciDevice | undefined {
 }
 
 function realPath(path: string): string | undefined {
+  if (path === '') return undefined; // or else it would be the folder in which the daemon was started
   try {
     return realpathSync(path);
   } catch (error) {
