@@ -36,79 +36,44 @@ export class ModelStore implements LimitStore {
     return this.#now();
   }
 
-  decide({ key, quota, endpoint, points, rules }: Ask): Verdict {
-    const { name } = endpoint;
-    const category = { at: `${key} ${endpoint.category}`, window: rules.categories[endpoint.category] };
-    const pointRule = endpoint.graphql ? rules.graphqlPoints : rules.restPoints;
-    const { contentPerMinute: minute, contentPerHour: hour, cpu } = rules;
-    const content = endpoint.content ? 1 : 0;
-    const cost = endpoint.primary ? 1 : 0;
-    const micros = 1e6;
-    const checks: Check[] = [
-      { limit: 'primary', ...category, cost, most: cost === 0 ? Infinity : quota },
-      {
-        limit: 'points',
-        at: `${key} points ${name}`,
-        window: pointRule,
-        cost: points,
-        most: pointRule.limit,
-      },
-      // Anything that is left of the time lets a request begin.
-      { limit: 'cpu', at: `${key} cpu`, window: cpu, cost: 0, most: cpu.totalSeconds * micros - 1 },
-    ];
-    if (endpoint.graphql) {
-      const most = cpu.graphqlSeconds * micros - 1;
-      checks.push({ limit: 'graphql-cpu', at: `${key} graphql-cpu`, window: cpu, cost: 0, most });
-    }
-    if (content === 1) {
-      checks.push(
-        { limit: 'content-minute', at: `${key} minute`, window: minute, cost: 1, most: minute.limit },
-        {
-          limit: 'content-minute',
-          at: `${key} minute ${name}`,
-          window: minute,
-          cost: 1,
-          most: endpoint.contentPerMinute,
-        },
-        { limit: 'content-hour', at: `${key} hour`, window: hour, cost: 1, most: hour.limit },
-        {
-          limit: 'content-hour',
-          at: `${key} hour ${name}`,
-          window: hour,
-          cost: 1,
-          most: endpoint.contentPerHour,
-        },
-      );
-    }
+  decide(ask: Ask): Verdict {
+    const { key, endpoint, rules } = ask;
+    const checks = checksOf(ask);
     const over = checks.filter((check) => this.#used(check.at) + check.cost > check.most);
     const names = new Set<LimitName>(over.map((check) => check.limit));
     const underWay = this.#underWay.get(key) ?? 0;
     if (underWay >= rules.concurrent.limit) names.add('concurrent');
     const isShadow = (limit: LimitName): boolean =>
       rules.shadow.includes(limit) || (endpoint.shadow & (1 << LIMITS.indexOf(limit))) !== 0;
-    const shadowed = [...names].filter(isShadow);
+    const shadowed = [...names].filter(isShadow).reduce((sum, limit) => sum + 2 ** LIMITS.indexOf(limit), 0);
     const refusing = [...names].filter((limit) => !isShadow(limit));
-    const bits = shadowed.reduce((sum, limitName) => sum + 2 ** LIMITS.indexOf(limitName), 0);
-    const verdict = { shadowed: bits, nowMs: this.#now(), ticket: 0 };
+    const verdict = { shadowed, nowMs: this.#now(), ticket: 0 };
+    const category = checks[0]!;
     if (refusing.length > 0) {
-      const ends = over
-        .filter((check) => refusing.includes(check.limit))
-        .map((check) => ({ limit: check.limit, end: this.#fits(check) }));
-      const primary = ends.find((end) => end.limit === 'primary');
-      const longest = ends.toSorted((a, b) => b.end - a.end || LIMITS.indexOf(a.limit) - LIMITS.indexOf(b.limit))[0];
-      const by = primary ?? longest ?? { limit: 'concurrent' as const, end: 0 };
-      const reset = primary?.end ?? (this.#firstEnd(category.at) || this.#end(category.window));
-      const used = this.#used(category.at);
-      return { ...verdict, refusedBy: LIMITS.indexOf(by.limit), until: by.end, used, reset };
+      const ends = over.filter(({ limit }) => refusing.includes(limit)).map((check) => this.#endOf(check));
+      return { ...verdict, ...this.#refused(ends, category) };
     }
     for (const check of checks) {
-      if (check.limit !== 'primary' || cost > 0) this.#add(check.at, check.cost, check.window);
+      if (check.limit !== 'primary' || check.cost > 0) this.#add(check.at, check.cost, check.window);
     }
-    this.#add(`${key} graphql-cpu`, 0, cpu);
+    this.#add(`${key} graphql-cpu`, 0, rules.cpu);
     this.#underWay.set(key, underWay + 1);
     const endOfHour = (Math.floor(this.#now() / 3_600_000) + 1) * 3600;
     const reset = this.#firstEnd(category.at) || endOfHour;
     return { ...verdict, refusedBy: -1, until: 0, used: this.#used(category.at), reset };
+  }
+
+  /** The primary limit, else the one that lasts longest. */
+  #refused(ends: readonly End[], category: Check): Pick<Verdict, 'refusedBy' | 'until' | 'used' | 'reset'> {
+    const primary = ends.find((end) => end.limit === 'primary');
+    const longest = ends.toSorted((a, b) => b.end - a.end || LIMITS.indexOf(a.limit) - LIMITS.indexOf(b.limit))[0];
+    const by = primary ?? longest ?? { limit: 'concurrent' as const, end: 0 };
+    const reset = primary?.end ?? (this.#firstEnd(category.at) || this.#end(category.window));
+    return { refusedBy: LIMITS.indexOf(by.limit), until: by.end, used: this.#used(category.at), reset };
+  }
+
+  #endOf(check: Check): End {
+    return { limit: check.limit, end: this.#fits(check) };
   }
 
   release(ask: Ask, ticket: number, cpuSeconds: number): void {
@@ -209,4 +174,54 @@ export class ModelStore implements LimitStore {
     const [only = { used: 0, end: this.#end(window), slides: false }] = open;
     this.#windows.set(at, [{ ...only, used: only.used + amount }]);
   }
+}
+
+type End = Readonly<{ limit: LimitName; end: number }>;
+
+/** Every limit on windows that a request meets, the primary one first. */
+function checksOf({ key, quota, endpoint, points, rules }: Ask): Check[] {
+  const { name, category, primary, graphql, content } = endpoint;
+  const { contentPerMinute: minute, contentPerHour: hour, cpu } = rules;
+  const pointRule = graphql ? rules.graphqlPoints : rules.restPoints;
+  // Anything that is left of the time lets a request begin.
+  const time = (limit: 'cpu' | 'graphql-cpu', seconds: number): Check => ({
+    limit,
+    at: `${key} ${limit}`,
+    window: cpu,
+    cost: 0,
+    most: seconds * 1e6 - 1,
+  });
+  const creation = (
+    limit: 'content-minute' | 'content-hour',
+    at: string,
+    window: LimitWindow,
+    most: number,
+  ): Check => ({
+    limit,
+    at: `${key} ${at}`,
+    window,
+    cost: 1,
+    most,
+  });
+  const checks: Check[] = [
+    {
+      limit: 'primary',
+      at: `${key} ${category}`,
+      window: rules.categories[category],
+      cost: primary ? 1 : 0,
+      most: primary ? quota : Infinity,
+    },
+    { limit: 'points', at: `${key} points ${name}`, window: pointRule, cost: points, most: pointRule.limit },
+    time('cpu', cpu.totalSeconds),
+  ];
+  if (graphql) checks.push(time('graphql-cpu', cpu.graphqlSeconds));
+  if (content) {
+    checks.push(
+      creation('content-minute', 'minute', minute, minute.limit),
+      creation('content-minute', `minute ${name}`, minute, endpoint.contentPerMinute),
+      creation('content-hour', 'hour', hour, hour.limit),
+      creation('content-hour', `hour ${name}`, hour, endpoint.contentPerHour),
+    );
+  }
+  return checks;
 }

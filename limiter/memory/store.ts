@@ -2,7 +2,7 @@ import { Endpoints } from '../endpoints.ts';
 import { endOfHour } from '../hour.ts';
 import type { LimitStore } from '../limit-store.ts';
 import { defaultRules } from '../rules.ts';
-import { type Ask, type CallerState, type Endpoint, type LimitRules, LIMITS, type Verdict } from '../types.ts';
+import { type Ask, type CallerState, type Endpoint, type LimitRules, type Verdict } from '../types.ts';
 import { CallerRecords, type StoredCaller } from './caller-records.ts';
 import { type FlatRules, flatten, type Span } from './flat-rules.ts';
 import {
@@ -18,15 +18,17 @@ import {
   type Slot,
   UNDER_WAY,
 } from './record.ts';
+import {
+  CONCURRENT_BIT,
+  CPU_BIT,
+  GRAPHQL_CPU_BIT,
+  HOUR_BIT,
+  MINUTE_BIT,
+  POINTS_BIT,
+  PRIMARY_BIT,
+  refuse,
+} from './refusal.ts';
 import { EMPTY } from './slab.ts';
-
-const PRIMARY_BIT = 1 << LIMITS.indexOf('primary');
-const POINTS_BIT = 1 << LIMITS.indexOf('points');
-const CONCURRENT_BIT = 1 << LIMITS.indexOf('concurrent');
-const CPU_BIT = 1 << LIMITS.indexOf('cpu');
-const GRAPHQL_CPU_BIT = 1 << LIMITS.indexOf('graphql-cpu');
-const MINUTE_BIT = 1 << LIMITS.indexOf('content-minute');
-const HOUR_BIT = 1 << LIMITS.indexOf('content-hour');
 
 export type MemoryStoreOptions = Readonly<{
   /** Epoch milliseconds. */
@@ -90,7 +92,15 @@ export class MemoryStore implements LimitStore {
     const refusing = exceeded & ~shadow;
     verdict.shadowed = exceeded & shadow;
     verdict.used = used;
-    if (refusing !== 0) this.#refuse(ask, rules, words, at, refusing);
+    if (refusing !== 0)
+      refuse(verdict, refusing, ask, {
+        windows: this.#records.windows,
+        rules,
+        words,
+        at,
+        now: this.#now,
+        opened: this.#opened,
+      });
     else this.#spend(ask, rules, known === EMPTY ? this.#records.insert(ask.key, this.#now) : known);
     return verdict;
   }
@@ -216,62 +226,6 @@ export class MemoryStore implements LimitStore {
       exceeded |= HOUR_BIT;
     }
     return exceeded;
-  }
-
-  /** Nothing is spent; says which limit it was and how long it lasts: the primary one, else the longest. */
-  #refuse(ask: Ask, rules: FlatRules, words: Int32Array, at: number, refusing: number): void {
-    const { endpoint, quota } = ask;
-    const { windows } = this.#records;
-    const now = this.#now;
-    const verdict = this.#verdict;
-    // A limit that is smaller than the cost of one request refuses it even when nothing was spent.
-    const endOr = (end: number, span: Span): number => (end === 0 ? this.#opened + span.seconds : end) + EPOCH_SECONDS;
-    const { categoryIndex } = endpoint;
-    const span = rules.categories[categoryIndex]!;
-    const slot = categoryIndex === CORE.id ? CORE : undefined;
-    const freed = (id: number, of: Span, amount: number): number =>
-      endOr(windows.freed(words, at, id, now, of, amount), of);
-    const freedIn = (of: Slot | undefined, id: number, within: Span, amount: number): number =>
-      of === undefined ? freed(id, within, amount) : endOr(windows.freedIn(words, at, of, now, within, amount), within);
-
-    verdict.reset = freedIn(slot, categoryIndex, span, 1);
-    verdict.ticket = -1;
-    verdict.until = 0;
-    if ((refusing & PRIMARY_BIT) !== 0) {
-      verdict.refusedBy = 0;
-      verdict.until = freedIn(slot, categoryIndex, span, verdict.used + 1 - quota);
-      verdict.reset = verdict.until;
-      return;
-    }
-    const lasts = (bit: number, end: number): void => {
-      if (verdict.until !== 0 && end <= verdict.until) return;
-      verdict.refusedBy = 31 - Math.clz32(bit);
-      verdict.until = end;
-    };
-    if ((refusing & CONCURRENT_BIT) !== 0) verdict.refusedBy = 31 - Math.clz32(CONCURRENT_BIT);
-    if ((refusing & POINTS_BIT) !== 0) {
-      const of = endpoint.graphql ? rules.graphql : rules.rest;
-      const limit = endpoint.graphql ? rules.graphqlPoints : rules.restPoints;
-      lasts(POINTS_BIT, freed(endpoint.id, of, windows.spentOf(words, at, endpoint.id, now, of) + ask.points - limit));
-    }
-    for (const [bit, of, limit] of [
-      [CPU_BIT, CPU, rules.cpuMicros],
-      [GRAPHQL_CPU_BIT, GRAPHQL_CPU, rules.graphqlMicros],
-    ] as const) {
-      if ((refusing & bit) === 0) continue;
-      lasts(bit, freedIn(of, of.id, rules.cpu, windows.spent(words, at, of, now, rules.cpu) + 1 - limit));
-    }
-    // The general limit or the endpoint's own, whichever is used up.
-    for (const [bit, of, limit, within, own, ownLimit] of [
-      [MINUTE_BIT, MINUTE, rules.minuteLimit, rules.minute, endpoint.id + 1, endpoint.contentPerMinute],
-      [HOUR_BIT, HOUR, rules.hourLimit, rules.hour, endpoint.id + 2, endpoint.contentPerHour],
-    ] as const) {
-      if ((refusing & bit) === 0) continue;
-      const used = windows.spent(words, at, of, now, within);
-      if (used >= limit) lasts(bit, freedIn(of, of.id, within, used + 1 - limit));
-      const ownUsed = windows.spentOf(words, at, own, now, within);
-      if (ownUsed >= ownLimit) lasts(bit, freed(own, within, ownUsed + 1 - ownLimit));
-    }
   }
 
   /** Admitted: all the counts at once. */
