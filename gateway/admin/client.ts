@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 
 import type { CallerState, LimitedCaller } from '@gantry/limiter/types.ts';
 
-import type { Override } from '../config/schema.ts';
+import type { Override } from '../config/settings/identities.ts';
 import type { LimitLine } from './caller-limits.ts';
 
 /** The gateway refuses what it was asked, or is not there. */

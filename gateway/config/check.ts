@@ -9,7 +9,8 @@ import { templateProblem } from '../routes/table.ts';
 import { listenAddress } from './listen.ts';
 import type { Path, Problem } from './problem.ts';
 import { rulesFrom } from './rules.ts';
-import type { Config, IdentitySettings } from './schema.ts';
+import type { Config } from './schema.ts';
+import type { IdentitySettings } from './settings/identities.ts';
 import { secureContextOf } from './tls.ts';
 
 /** What a schema cannot say: names that must exist, keys that need each other, texts with a form of their own. */

@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 
 import { defaultSocketPath } from './admin-socket.ts';
 import type { FlagValues } from './read.ts';
-import type { Override } from './schema.ts';
+import type { Override } from './settings/identities.ts';
 
 /** What the command line asks for. */
 export type Command =

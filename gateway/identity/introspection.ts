@@ -7,7 +7,7 @@ import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { Pool } from 'undici';
 
-import type { IntrospectionSettings } from '../config/schema.ts';
+import type { IntrospectionSettings } from '../config/settings/identities.ts';
 import type { Shown } from './shown.ts';
 import { NoTurn, type Pace, Turns } from './turns.ts';
 

@@ -10,7 +10,7 @@ import {
 } from '@gantry/limiter/primary.ts';
 import type { Caller } from '@gantry/limiter/types.ts';
 
-import type { IdentitySettings } from '../config/schema.ts';
+import type { IdentitySettings } from '../config/settings/identities.ts';
 
 type Known = Readonly<{ digest: Buffer; caller: Caller }>;
 

@@ -1,0 +1,45 @@
+import { Type } from 'typebox';
+
+import { closed, count } from './values.ts';
+
+export const Listen = Type.String({ minLength: 1 });
+
+export const Tls = Type.Object(
+  {
+    certFile: Type.String({ description: 'certificate in PEM, with those between it and the root' }),
+    keyFile: Type.String({ description: 'its key in PEM' }),
+  },
+  { ...closed, description: 'the certificate of addresses with tls:, read again with the settings' },
+);
+
+export const Timeouts = Type.Object(
+  {
+    headersMs: count('a client has sent its headers', 15_000, 100),
+    requestMs: count('a client has sent its whole request', 300_000, 100),
+    idleMs: count('nothing has moved on a connection of a client', 120_000, 100),
+    keepAliveMs: count('a connection waits for its next request', 65_000, 100),
+    upgradedIdleMs: count('nothing has moved on an upgraded connection; 0: no end', 0),
+    connectMs: count('the upstream takes a connection', 5000, 1),
+    upstreamHeadersMs: count('the upstream begins its answer', 60_000, 1),
+    upstreamBodyMs: count('the upstream sends the next piece of its answer', 60_000, 1),
+    drainMs: count('requests under way may end after SIGTERM', 30_000),
+  },
+  { ...closed, default: {}, description: 'how long anything may take' },
+);
+
+export const Sizes = Type.Object(
+  {
+    headerBytes: count('headers of a request', 32_768, 1024),
+    graphqlScanBytes: count('of a GraphQL body are read to tell a query from a mutation', 65_536, 1),
+    connections: count('open connections of clients, in each worker', 10_000, 1),
+    connectionsPerAddress: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        description:
+          'of these from one address that is none of trustProxy; default: a quarter of connections, at least 32',
+      }),
+    ),
+    upstreamConnections: count('open connections to the upstream, in each worker', 1024, 1),
+  },
+  { ...closed, default: {}, description: 'how large anything may be' },
+);

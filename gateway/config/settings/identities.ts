@@ -1,0 +1,135 @@
+import { LARGEST_LIMIT } from '@gantry/limiter/rules.ts';
+import { type Static, Type } from 'typebox';
+
+import { byId, closed, count, entry, list, text, upTo } from './values.ts';
+
+const sha256 = (what: string) =>
+  Type.String({ pattern: '^[0-9a-fA-F]{64}$', description: `SHA-256 of ${what}, in hexadecimal` });
+const User = Type.Object({ orgs: list('ids of the organizations that the user is a member of') }, entry);
+const Organization = Type.Object(
+  {
+    enterprise: Type.Boolean({ default: false, description: 'on the enterprise plan' }),
+    hosted: Type.Boolean({ default: false, description: 'a hosted organization of the platform' }),
+    members: Type.Optional(
+      Type.Integer({ minimum: 0, description: 'how many users it has; default: those listed under users' }),
+    ),
+  },
+  entry,
+);
+const App = Type.Object(
+  {
+    kind: Type.Enum(['platform', 'oauth'], { description: 'platform or oauth' }),
+    owner: Type.Optional(Type.String({ description: 'id of the organization that owns it' })),
+    approvedBy: list('ids of the organizations that approved it'),
+    clientId: Type.Optional(Type.String({ minLength: 1, description: 'user of its Basic credential' })),
+    clientSecretSha256: Type.Optional(sha256('the client secret')),
+  },
+  entry,
+);
+const InstallationIdentity = Type.Object(
+  {
+    app: Type.Optional(Type.String({ description: 'id of the app' })),
+    org: Type.Optional(Type.String({ description: 'id of the organization it is installed on' })),
+    user: Type.Optional(Type.String({ description: 'id of the user it is installed on' })),
+    repositories: count('how many repositories it has', 0),
+  },
+  entry,
+);
+const Repository = Type.Object(
+  {
+    org: Type.Optional(Type.String({ description: 'id of the organization that owns it' })),
+    user: Type.Optional(Type.String({ description: 'id of the user who owns it' })),
+  },
+  entry,
+);
+
+const TOKEN_KINDS = ['personal', 'app-user', 'oauth-user', 'installation', 'workflow'] as const;
+
+const Token = Type.Object(
+  {
+    sha256: sha256('the token'),
+    kind: Type.Enum([...TOKEN_KINDS], { description: TOKEN_KINDS.join(', ') }),
+    user: Type.Optional(Type.String({ description: 'id of the user: personal, app-user, oauth-user' })),
+    app: Type.Optional(Type.String({ description: 'id of the app: app-user, oauth-user' })),
+    installation: Type.Optional(Type.String({ description: 'id of the installation: installation' })),
+    repository: Type.Optional(Type.String({ description: 'id of the repository: workflow' })),
+  },
+  closed,
+);
+
+export const Identities = Type.Object(
+  {
+    users: byId(User, 'users by id'),
+    orgs: byId(Organization, 'organizations by id'),
+    apps: byId(App, 'apps by id'),
+    installations: byId(InstallationIdentity, 'app installations by id'),
+    repositories: byId(Repository, 'repositories by id'),
+    tokens: Type.Array(Token, { default: [], description: 'tokens by the SHA-256 of each' }),
+    unknown: Type.Enum(['refuse', 'address'], {
+      default: 'refuse',
+      description: 'a credential that nobody knows: refuse (401), or pass it on and count it on the source address',
+    }),
+  },
+  { ...closed, default: {}, description: 'who the callers are' },
+);
+
+export const Credentials = Type.Object(
+  {
+    headers: list('headers that hold a token: PRIVATE-TOKEN'),
+    queryParameters: list('parameters of the query that hold a token: access_token, token'),
+    cookies: list('cookies that hold a session of the web interface; one that nobody knows counts on its address'),
+  },
+  { ...closed, default: {}, description: 'where else than in Authorization a token may stand' },
+);
+
+export const Network = Type.Object(
+  {
+    name: Type.String({ pattern: '^[A-Za-z0-9._-]{1,100}$', description: 'names the network: network:NAME' }),
+    ranges: list('addresses and CIDR ranges'),
+    file: Type.Optional(Type.String({ description: 'more of them, one in a line; read again with the settings' })),
+    limit: upTo(LARGEST_LIMIT, 'requests in the window of core, per address', 60),
+    together: Type.Boolean({ default: false, description: 'all of the network counts as one caller' }),
+  },
+  { ...closed, default: {} },
+);
+
+export const Override = Type.Object(
+  {
+    limit: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: LARGEST_LIMIT, description: 'requests in the window of core' }),
+    ),
+    secondary: Type.Optional(
+      Type.Union([Type.Integer({ minimum: 1, maximum: 1000 }), Type.Literal('off')], {
+        description: 'so many times what others may of each secondary limit, or off',
+      }),
+    ),
+  },
+  entry,
+);
+
+export const Introspection = Type.Object(
+  {
+    url: Type.String({ pattern: '^https?://', description: 'where to ask' }),
+    kind: Type.Enum(['userinfo', 'introspection'], {
+      default: 'userinfo',
+      description: "userinfo: GET with the caller's own credential; introspection: POST token=… as in RFC 7662",
+    }),
+    idField: text('userinfo: the field of the answer that is the id of the user', 'id'),
+    authorizationFile: Type.Optional(
+      Type.String({ description: 'introspection: file with the Authorization header of the gateway' }),
+    ),
+    timeoutMs: count('the longest wait', 2000, 1),
+    cacheSeconds: count('how long a known token is not asked again', 60, 1),
+    unknownSeconds: count('how long an unknown token is not asked again', 10, 1),
+    cacheEntries: count('known tokens remembered at most, and as many unknown ones', 10_000, 1),
+    concurrency: count('questions under way at most, in each worker', 32, 1),
+    perAddress: count('of these for the requests of one address', 4, 1),
+    slowPerSecond: count('questions in a second for an address that has used up its limit', 10, 1),
+    waitMs: count('a question waits for its turn at most', 10_000, 1),
+  },
+  { ...closed, description: 'a forge that says whose token it is, for tokens that are not listed' },
+);
+
+export type IdentitySettings = Static<typeof Identities>;
+export type IntrospectionSettings = Static<typeof Introspection>;
+export type Override = Static<typeof Override>;

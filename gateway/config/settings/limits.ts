@@ -1,0 +1,128 @@
+import { LARGEST_CPU_SECONDS, LARGEST_LIMIT, MOST_CONCURRENT } from '@gantry/limiter/rules.ts';
+import { LIMITS } from '@gantry/limiter/types.ts';
+import { Type } from 'typebox';
+
+import { closed, count, orOff, quota, windowForm, windowOf } from './values.ts';
+
+const Installation = Type.Object(
+  {
+    least: count('least for an installation', 5000),
+    hosted: count('installation on a hosted organization', 15_000),
+    above: count('with more repositories, or users, than this each of them adds', 20),
+    perRepository: count('added for each repository', 50),
+    perUser: count('added for each user', 50),
+    most: count('never more than this', 12_500),
+  },
+  { ...closed, default: {}, description: 'app installations' },
+);
+
+export const Limits = Type.Object(
+  {
+    anonymous: count('requests without a credential, per address', 60),
+    user: count('a user, whatever the token', 5000),
+    userThroughEnterpriseApp: count('the same through an app of an enterprise organization', 15_000),
+    installation: Installation,
+    oauthClient: count('OAuth app with client id and secret', 5000),
+    oauthClientOfEnterprise: count('the same, owned by an enterprise organization', 15_000),
+    workflow: count('workflow token, per repository', 1000),
+    workflowOfEnterprise: count('the same in an enterprise account', 15_000),
+    ipv6PrefixBits: Type.Integer({
+      default: 64,
+      minimum: 1,
+      maximum: 128,
+      description: 'IPv6 addresses with these leading bits in common count as one',
+    }),
+  },
+  { ...closed, default: {}, description: 'primary limits of the core category' },
+);
+
+export const CategorySettings = (initial: 'caller' | 'off') =>
+  Type.Object(
+    {
+      limit: Type.Union(
+        [Type.Integer({ minimum: 0, maximum: LARGEST_LIMIT }), Type.Literal('caller'), Type.Literal('off')],
+        {
+          default: initial,
+          description: "a number, caller (the caller's core limit) or off (shown with the core limit, never refused)",
+        },
+      ),
+      windowSeconds: windowOf(3600),
+      window: windowForm,
+      anonymousLimit: Type.Optional(
+        Type.Integer({
+          minimum: 0,
+          maximum: LARGEST_LIMIT,
+          description: 'another limit for callers without a credential',
+        }),
+      ),
+      routes: Type.Optional(
+        Type.Array(Type.String(), { description: 'method and path templates; replaces the built-in ones' }),
+      ),
+    },
+    { ...closed, default: {} },
+  );
+
+export const Secondary = Type.Object(
+  {
+    concurrent: Type.Object(
+      {
+        limit: orOff(MOST_CONCURRENT, 'requests of a caller under way at once', 100),
+        retrySeconds: count('retry-after of such a refusal', 1, 1),
+      },
+      { ...closed, default: {}, description: 'REST and GraphQL together' },
+    ),
+    restPoints: quota('points for each REST endpoint', 900, 60),
+    graphqlPoints: quota('points for GraphQL', 2000, 60),
+    cpu: Type.Object(
+      {
+        totalSeconds: orOff(LARGEST_CPU_SECONDS, "seconds of the upstream's time in a window", 90),
+        graphqlSeconds: orOff(LARGEST_CPU_SECONDS, 'of these for GraphQL', 60),
+        windowSeconds: windowOf(60),
+        window: windowForm,
+      },
+      { ...closed, default: {}, description: 'CPU time, estimated by the time of response' },
+    ),
+    contentPerMinute: quota('requests that create content', 80, 60),
+    contentPerHour: quota('requests that create content', 500, 3600),
+    readPoints: count('a REST GET, HEAD or OPTIONS', 1),
+    writePoints: count('any other REST request', 5),
+    queryPoints: count('a GraphQL request without mutations', 1),
+    mutationPoints: count('a GraphQL request with mutations, or one that cannot be read', 5),
+    graphqlCost: Type.Enum(['request', 'operation'], {
+      default: 'request',
+      description:
+        'what these points are for: a request, or each operation in it, with batches, aliases and the messages of a WebSocket',
+    }),
+    unreadOperations: count('by operation: one that cannot be read counts as so many mutations', 10, 1),
+    points: Type.Record(Type.String(), Type.Integer({ minimum: 0 }), {
+      default: {},
+      description: 'points of single endpoints, by method and path template',
+    }),
+    content: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            route: Type.String({ description: 'method and path template' }),
+            perMinute: Type.Optional(
+              Type.Integer({ minimum: 0, description: 'of this route alone, beside contentPerMinute' }),
+            ),
+            perHour: Type.Optional(
+              Type.Integer({ minimum: 0, description: 'of this route alone, beside contentPerHour' }),
+            ),
+          },
+          closed,
+        ),
+        { description: 'which routes create content; replaces the built-in ones' },
+      ),
+    ),
+  },
+  { ...closed, default: {}, description: 'secondary limits' },
+);
+
+export const ShadowRoute = Type.Object(
+  {
+    route: Type.String({ description: 'method and path template' }),
+    limits: Type.Array(Type.Enum([...LIMITS]), { default: [...LIMITS], description: 'which limits; default: all' }),
+  },
+  { ...closed, default: {} },
+);
