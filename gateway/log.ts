@@ -18,8 +18,11 @@ export class GatewayLog {
   #requests: boolean;
   #away: { readonly sinceMs: number; toldMs: number; failures: number } | undefined;
   readonly #lately = new Map<string, { atMs: number; left: number }>();
+  readonly #nowMs: () => number;
 
-  constructor({ level, requests }: Config['log'], logger?: Logger) {
+  /** `nowMs` must not jump when the clock of the machine is set. */
+  constructor({ level, requests }: Config['log'], logger?: Logger, nowMs = () => performance.now()) {
+    this.#nowMs = nowMs;
     this.logger = logger ?? pino({ level, base: { name: 'gateway', pid: process.pid } });
     this.#requests = requests;
   }
@@ -48,7 +51,7 @@ export class GatewayLog {
 
   /** A line when a shared store is away, one a minute with a count, and one when it is back (`storeBack`). */
   storeAway(error: unknown): void {
-    const nowMs = Date.now();
+    const nowMs = this.#nowMs();
     if (this.#away === undefined) {
       this.#away = { sinceMs: nowMs, toldMs: nowMs, failures: 1 };
       this.logger.error({ err: error }, 'the store does not answer');
@@ -64,7 +67,7 @@ export class GatewayLog {
     if (this.#away === undefined) return;
     const { sinceMs, failures } = this.#away;
     this.#away = undefined;
-    this.logger.info({ failures, seconds: (Date.now() - sinceMs) / 1000 }, 'the store answers again');
+    this.logger.info({ failures, seconds: Math.round(this.#nowMs() - sinceMs) / 1000 }, 'the store answers again');
   }
 
   failure(what: 'store' | 'upstream' | 'identity source', error: unknown): void {
@@ -84,7 +87,7 @@ export class GatewayLog {
 
   /** How often it was left out since it was written last; undefined: it is left out again. */
   #left(key: string): number | undefined {
-    const nowMs = Date.now();
+    const nowMs = this.#nowMs();
     const before = this.#lately.get(key);
     if (before !== undefined && nowMs - before.atMs < REPEAT_MS) {
       before.left += 1;
