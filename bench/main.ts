@@ -2,8 +2,8 @@
 const [name = 'engine', ...more] = process.argv.slice(2);
 const benches: Record<string, () => Promise<{ main: (...more: string[]) => Promise<void> }>> = {
   engine: async () => await import('./engine.ts'),
-  limiter: async () => await import('./limiter.ts'),
-  gateway: async () => await import('./gateway.ts'),
+  limiter: async () => await import('./limiter/main.ts'),
+  gateway: async () => await import('./gateway/main.ts'),
   start: async () => await import('./start.ts'),
   registry: async () => await import('./registry.ts'),
   soak: async () => await import('./soak.ts'),

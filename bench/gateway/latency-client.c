@@ -2,9 +2,10 @@
  * Requests at a steady rate, each timed from the moment at which it was due: one that finds no free connection, or that
  * this program sends late, counts as waiting since then.
  *
- *   gateway-latency-client PORT RATE WARMUP_SECONDS SECONDS CONNECTIONS CALLERS
+ *   latency-client PORT RATE WARMUP_SECONDS SECONDS CONNECTIONS CALLERS
  *
- * Prints one line of JSON: how many answers, and their percentiles in milliseconds.
+ * Prints one line of JSON: how many answers, their percentiles in milliseconds, and for how many milliseconds this program
+ * waited for a core.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -97,6 +98,14 @@ static double percentile(double share) {
   return (double)times[at < answered ? at : answered - 1] / 1e6;
 }
 
+static double waited(void) {
+  unsigned long long ran, waited_ns = 0;
+  FILE *file = fopen("/proc/self/schedstat", "r");
+  if (file == NULL || fscanf(file, "%llu %llu", &ran, &waited_ns) != 2) fail("schedstat");
+  fclose(file);
+  return (double)waited_ns / 1e6;
+}
+
 int main(int argc, char **argv) {
   if (argc != 7) return 2;
   int port = atoi(argv[1]);
@@ -143,6 +152,6 @@ int main(int argc, char **argv) {
     }
   }
   qsort(times, answered, sizeof *times, by_size);
-  printf("{\"answers\":%zu,\"p50\":%.3f,\"p90\":%.3f,\"p99\":%.3f,\"p999\":%.3f,\"max\":%.3f}\n", answered,
-         percentile(.5), percentile(.9), percentile(.99), percentile(.999), percentile(1));
+  printf("{\"answers\":%zu,\"p50\":%.3f,\"p90\":%.3f,\"p99\":%.3f,\"p999\":%.3f,\"max\":%.3f,\"waited\":%.3f}\n", answered,
+         percentile(.5), percentile(.9), percentile(.99), percentile(.999), percentile(1), waited());
 }

@@ -1,8 +1,12 @@
-/** Programs of the gateway's bench: their ports, their start and their end. */
-import { spawn, type ChildProcess } from 'node:child_process';
+/** What the benches of the gateway start, and where it runs. */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { connect, createServer, type AddressInfo } from 'node:net';
+import { existsSync } from 'node:fs';
+import { mkdir, rmdir, writeFile } from 'node:fs/promises';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
 
 export async function freePorts(count: number): Promise<number[]> {
   const servers = await Promise.all(
@@ -17,7 +21,7 @@ export async function freePorts(count: number): Promise<number[]> {
   return ports;
 }
 
-/** Runs a script of Node, and resolves with its process id when it accepts connections on `port`. */
+/** Resolves when it accepts connections. */
 export async function startNode(undo: AsyncDisposableStack, args: readonly string[], port: number): Promise<number> {
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] });
   undo.defer(async () => await end(child));
@@ -45,4 +49,31 @@ async function end(child: ChildProcess): Promise<void> {
   const timer = setTimeout(() => child.kill('SIGKILL'), 3000);
   await exited;
   clearTimeout(timer);
+}
+
+/** Lets all threads of a process run on this core only. */
+export async function pin(pid: number, core: number): Promise<void> {
+  await promisify(execFile)('taskset', ['-acp', String(core), String(pid)]);
+}
+
+/** Gives a process a part of one core, whatever else is idle. Cgroup v1 or v2. */
+export async function shareOfCore(pid: string, share: number): Promise<AsyncDisposable> {
+  const unified = existsSync('/sys/fs/cgroup/cgroup.controllers');
+  const parent = unified ? '/sys/fs/cgroup' : '/sys/fs/cgroup/cpu';
+  const group = join(parent, `gantry-bench-${pid}`);
+  await mkdir(group);
+  const [period, quota] = [20_000, Math.round(20_000 * share)];
+  if (unified) await writeFile(join(group, 'cpu.max'), `${quota} ${period}`);
+  else {
+    await writeFile(join(group, 'cpu.cfs_period_us'), String(period));
+    await writeFile(join(group, 'cpu.cfs_quota_us'), String(quota));
+  }
+  await writeFile(join(group, 'cgroup.procs'), pid);
+  return {
+    [Symbol.asyncDispose]: async () => {
+      // The process may have ended already.
+      if (existsSync(`/proc/${pid}`)) await writeFile(join(parent, 'cgroup.procs'), pid);
+      await rmdir(group);
+    },
+  };
 }

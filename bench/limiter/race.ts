@@ -1,9 +1,8 @@
-/** Contenders of the limiter's bench in turn, each with a collected heap and a warm-up of a tenth of the round. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-import { median } from './measure.ts';
+import { median } from '../measure.ts';
 
 export const ROUNDS = 7;
 /** Of processor time in 20 ms. */

@@ -1,0 +1,115 @@
+/**
+ * What a proxy adds to the time of an answer while it has half of what it can do: requests at a steady rate, whose 99th
+ * percentile is compared with that of the upstream itself at the same rate, in turn.
+ *
+ * The proxy has one core, the client and the upstream share another: where they take each other's core, it is the
+ * scheduler that is measured. The client is a small program in C, since one in JavaScript would pause for its own
+ * collections. Rounds are short, and one in which other programs kept the proxy or the client from its core is left out,
+ * whatever came of it, for nginx as for the gateway.
+ */
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+import { median } from '../measure.ts';
+import { pin } from './processes.ts';
+
+const QUIET_ROUNDS = 9;
+const MOST_ROUNDS = 60;
+const WARM_SECONDS = 0.25;
+const SECONDS = 0.75;
+const CONNECTIONS = 32;
+/** Milliseconds in a second that each may have waited for its core in a quiet round. The client shares its own. */
+const MOST_WAITING = { proxy: 10, client: 50 };
+const CORE_OF_PROXIES = 0;
+const CORE_OF_OTHERS = 1;
+
+/** `pid`: of the process that answers on the port. */
+export type Timed = Readonly<{ name: string; port: number; pid: number; atMostMs?: number }>;
+
+/** Milliseconds from the moment at which each request was due. `waited`: of a second, for a core. */
+type Turn = Readonly<{ p50: number; p99: number; waited: { proxy: number; client: number } }>;
+
+/** `rate`: requests in a second, of so many callers in turn. */
+export type Load = Readonly<{ what: string; rate: number; callers: number }>;
+
+const run = promisify(execFile);
+
+/** Compiles the client. Returns its path. */
+export async function buildLatencyClient(folder: string): Promise<string> {
+  const program = join(folder, 'latency-client');
+  await run('cc', ['-O2', '-o', program, join(import.meta.dirname, 'latency-client.c')]);
+  return program;
+}
+
+/** Runs `proxies` in turn with the upstream itself, and prints a table. */
+export async function compareLatency(
+  client: string,
+  load: Load,
+  proxies: readonly Timed[],
+  upstream: Timed,
+): Promise<void> {
+  for (const { pid } of proxies) await pin(pid, CORE_OF_PROXIES);
+  await pin(upstream.pid, CORE_OF_OTHERS);
+  const direct: Turn[] = [];
+  const turns = new Map(proxies.map(({ name }): [string, Turn[]] => [name, []]));
+  const isEnough = (): boolean => turns.values().every((all) => all.filter(isQuiet).length >= QUIET_ROUNDS);
+  for (let round = -1; round < MOST_ROUNDS && !isEnough(); round += 1) {
+    const base = await turn(client, load, upstream);
+    if (round >= 0) direct.push(base);
+    for (const proxy of proxies) {
+      const taken = await turn(client, load, proxy);
+      if (round >= 0) turns.get(proxy.name)!.push(taken);
+    }
+  }
+  report(load, proxies, turns, direct);
+}
+
+function isQuiet({ waited }: Turn): boolean {
+  return waited.proxy <= MOST_WAITING.proxy && waited.client <= MOST_WAITING.client;
+}
+
+function report(
+  { what, rate }: Load,
+  proxies: readonly Timed[],
+  turns: ReadonlyMap<string, readonly Turn[]>,
+  direct: readonly Turn[],
+): void {
+  const per = Math.round(rate).toLocaleString('en');
+  console.log(`\nAdded to the time of an answer at ${per} requests/s (${what}), ${direct.length} rounds\n`);
+  console.log('| | median, ms | 99th percentile, ms | of quiet rounds | waited for a core, ms/s | budget |');
+  console.log('|---|---|---|---|---|---|');
+  const least = { p50: Math.min(...direct.map(({ p50 }) => p50)), p99: Math.min(...direct.map(({ p99 }) => p99)) };
+  for (const { name, atMostMs } of proxies) {
+    const all = turns.get(name)!;
+    const quiet = all.filter(isQuiet);
+    const p99 = quiet.map((one) => one.p99 - least.p99);
+    const waited = (['proxy', 'client'] as const).map((who) => median(all.map((one) => one.waited[who])).toFixed(0));
+    const rest = `${p99.map((value) => value.toFixed(2)).join(' ')} | ${waited.join(', client ')}`;
+    if (quiet.length < QUIET_ROUNDS) {
+      console.log(`| ${name} | | | ${rest} | not judged: the machine is busy |`);
+      continue;
+    }
+    const verdict = median(p99) <= (atMostMs ?? Infinity) ? 'met' : 'NOT MET';
+    const judged = atMostMs === undefined ? '' : `≤ ${atMostMs} ${verdict}`;
+    const p50 = median(quiet.map((one) => one.p50 - least.p50));
+    console.log(`| ${name} | ${p50.toFixed(2)} | ${median(p99).toFixed(2)} | ${rest} | ${judged} |`);
+  }
+}
+
+async function turn(client: string, { rate, callers }: Load, { port, pid }: Timed): Promise<Turn> {
+  const before = await waitedMs(pid);
+  const numbers = [port, rate, WARM_SECONDS, SECONDS, CONNECTIONS, callers];
+  const { stdout } = await run('taskset', ['-c', String(CORE_OF_OTHERS), client, ...numbers.map(String)]);
+  const told = JSON.parse(stdout) as { p50: number; p99: number; waited: number };
+  const seconds = WARM_SECONDS + SECONDS;
+  const proxy = ((await waitedMs(pid)) - before) / seconds;
+  return { p50: told.p50, p99: told.p99, waited: { proxy, client: told.waited / seconds } };
+}
+
+/** For how long the main thread of a process was ready to run and had no core. */
+async function waitedMs(pid: number): Promise<number> {
+  const [, waitedNs = '0'] = (await readFile(`/proc/${pid}/schedstat`, 'utf8')).split(' ');
+  return Number(waitedNs) / 1e6;
+}
