@@ -22,7 +22,7 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   ps: { section: 'Common', summary: 'List containers', load: async () => (await import('./containers/list.ts')).ps },
   logs: {
     section: 'Common',
-    summary: 'Show what a container wrote',
+    summary: 'Show the output of a container',
     load: async () => (await import('./containers/logs.ts')).logs,
   },
   images: { section: 'Common', summary: 'List images', load: async () => (await import('./images/list.ts')).images },
@@ -63,7 +63,7 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   },
   unpause: {
     section: 'Containers',
-    summary: 'Let the processes of paused containers go on',
+    summary: 'Resume the processes of paused containers',
     load: async () => (await import('./containers/lifecycle.ts')).unpause,
   },
   wait: {
@@ -93,7 +93,7 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   },
   stats: {
     section: 'Containers',
-    summary: 'Show what containers use, again and again',
+    summary: 'Show a live table of what containers use',
     load: async () => (await import('./containers/stats/stats.ts')).stats,
   },
   update: {
@@ -113,7 +113,7 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   },
   diff: {
     section: 'Containers',
-    summary: 'Show what a container has changed of its image',
+    summary: 'Show the files that a container has changed',
     load: async () => (await import('./containers/files.ts')).diff,
   },
   export: {
@@ -123,17 +123,17 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   },
   build: {
     section: 'Images',
-    summary: 'Build an image of a Buildfile',
+    summary: 'Build an image from a Buildfile',
     load: async () => (await import('./images/build.ts')).build,
   },
   commit: {
     section: 'Images',
-    summary: 'Make an image of a container',
+    summary: 'Make an image from a container',
     load: async () => (await import('./containers/commit.ts')).commit,
   },
   import: {
     section: 'Images',
-    summary: 'Make an image of the archive of a root file system',
+    summary: 'Make an image from the archive of a root file system',
     load: async () => (await import('./images/archives.ts')).importCommand,
   },
   save: {
@@ -178,7 +178,7 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   },
   logout: {
     section: 'Images',
-    summary: 'Forget the login of a registry',
+    summary: 'Remove the login of a registry',
     load: async () => (await import('./registry/login.ts')).logout,
   },
   'image inspect': {
@@ -278,12 +278,12 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   },
   events: {
     section: 'Engine',
-    summary: 'Show what happens, as it happens',
+    summary: 'Show events as they happen',
     load: async () => (await import('./system/events.ts')).events,
   },
   info: {
     section: 'Engine',
-    summary: 'Show what the engine is and has',
+    summary: 'Show facts about the engine and its machine',
     load: async () => (await import('./system/info.ts')).info,
   },
   version: {

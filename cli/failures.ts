@@ -1,6 +1,6 @@
 import { ApiError, ConnectionError } from '@gantry/client/connection.ts';
 
-/** One line for the user: the engine's message, that it does not answer, or another failure. */
+/** One line for the user: the engine's message, or the reason why there is none. */
 export function messageOf(error: unknown, address: string): string {
   if (error instanceof ApiError) return error.message;
   if (error instanceof ConnectionError) return unreachable(error, address);

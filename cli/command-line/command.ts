@@ -1,6 +1,6 @@
 import type { Connection } from '@gantry/client/connection.ts';
 
-/** What a flag of each kind carries. */
+/** The value of a flag of each kind. */
 export type Values = {
   boolean: boolean;
   text: string;
@@ -13,7 +13,7 @@ export type Values = {
 };
 export type Kind = keyof Values;
 
-/** What completion offers: names of objects, fixed words, or files. */
+/** The candidates of completion: names of objects, fixed words, or files. */
 export type Offers = 'container' | 'image' | 'volume' | 'network' | 'plugin' | 'file' | readonly string[];
 
 export type Flag<K extends Kind = Kind> = {
@@ -22,9 +22,9 @@ export type Flag<K extends Kind = Kind> = {
   readonly help: string;
   /** The placeholder of the value in the help. */
   readonly value?: string;
-  /** The value when the flag is not given, as a user would write it. */
+  /** The default, as a user would write it. */
   readonly initial?: string;
-  /** Why the flag is refused: API 1.24 does not support it. */
+  /** The reason why the flag is refused: API 1.24 does not support it. */
   readonly refused?: string;
   readonly offers?: Offers;
 };
@@ -45,7 +45,7 @@ export type Context = {
 };
 
 export type Command<F extends Flags = Flags> = {
-  /** What follows the name and the flags in the usage. */
+  /** The words behind the name and the flags in the usage. */
   readonly words: string;
   /** The least and the largest number of words. */
   readonly count: readonly [number, number];

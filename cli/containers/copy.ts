@@ -24,8 +24,12 @@ export const cp = command({
   words: 'CONTAINER:PATH PATH|-  or  PATH|- CONTAINER:PATH',
   count: [2, 2],
   flags: {
-    archive: { kind: 'boolean', short: 'a', help: 'Keep owners: out with those of the container, in for its user' },
-    'follow-link': { kind: 'boolean', short: 'L', help: 'Copy what a link of PATH leads to, not the link' },
+    archive: {
+      kind: 'boolean',
+      short: 'a',
+      help: 'Keep owners: those of the container on the way out; its user on the way in',
+    },
+    'follow-link': { kind: 'boolean', short: 'L', help: 'Follow a link in PATH' },
     quiet: { kind: 'boolean', short: 'q', help: 'No progress' },
   },
   offers: 'container',
@@ -57,7 +61,7 @@ async function copyOut(engine: Connection, ref: string, from: string, to: string
   const found = await statPath(engine, ref, path);
   if (flags.followLinks && found !== undefined && isLink(found)) path = found.linkTarget;
   const there = path === from ? found : await statPath(engine, ref, path);
-  const archive = await getArchive(engine, ref, path); // says why where there is nothing
+  const archive = await getArchive(engine, ref, path); // reports a missing path
   if (to === '-') {
     if (process.stdout.isTTY) throw new UsageError('refusing to write an archive to a terminal: redirect');
     await pipeline(archive, process.stdout, { end: false });
@@ -89,7 +93,7 @@ async function copyIn(engine: Connection, from: string, ref: string, to: string,
   await Promise.all([sent, packed.ended]);
 }
 
-/** As docker has it: what becomes of the source depends on what there is at the target. */
+/** As in docker, the meaning of the target depends on what exists there. */
 function planned(source: Source, target: Target, otherName: string | undefined): Plan {
   if (target.exists && target.isFolder) {
     return { folder: target.path, newName: source.isContent ? undefined : otherName };
@@ -143,7 +147,7 @@ function baseOf(path: string): string {
   return basename(join('/', path));
 }
 
-/** With a line on the terminal that says how far it is. */
+/** With the progress as a line on the terminal. */
 function counted(archive: Readable, { quiet }: Flags, where: string): Readable {
   if (quiet || !process.stderr.isTTY) return archive;
   let bytes = 0;

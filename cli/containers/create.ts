@@ -73,7 +73,7 @@ async function createOrPull(engine: Connection, body: containers.CreateBody, fla
   }
 }
 
-/** The name with the tag that is meant where it has none. */
+/** The name with its tag; without one, the tag that is meant. */
 function taggedName(image: string): string {
   return /@|:[^/]*$/.test(image) ? image : `${image}:latest`;
 }
@@ -95,7 +95,7 @@ async function writeNew(file: string, text: string): Promise<void> {
     await writeFile(file, text, { flag: 'wx' });
   } catch (error) {
     if (!(error instanceof Error && 'code' in error)) throw error;
-    const reason = error.code === 'EEXIST' ? 'it is there already: remove it or name another' : error.message;
+    const reason = error.code === 'EEXIST' ? 'it exists already: remove it or name another' : error.message;
     throw new Exit(EXIT.engineFailed, `cannot write the container's id to ${file}: ${reason}`);
   }
 }

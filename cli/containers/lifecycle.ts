@@ -9,7 +9,7 @@ const GRACE = { kind: 'integer', short: 't', value: 'SECONDS', help: 'Time it ha
 const OLD_GRACE = { kind: 'integer', value: 'SECONDS', help: 'The same as --timeout' } as const;
 const NO_SIGNAL = 'API 1.24 has no signal for it: --stop-signal of create and run sets one';
 
-/** A command that does one thing with each container, and prints the names of those where it succeeded. */
+/** A command for several containers, which prints the names of those for which it succeeded. */
 function forEach<const F extends Flags>(
   flags: F,
   work: (engine: Context['connection'], ref: string, flags: Given<F>) => Promise<void>,
@@ -70,9 +70,9 @@ export const rename = command({
 export const rm = command({
   ...SEVERAL,
   flags: {
-    force: { kind: 'boolean', short: 'f', help: 'Also a running one, and no failure when there is none' },
+    force: { kind: 'boolean', short: 'f', help: 'Also a running one; a missing one is not an error' },
     link: { kind: 'boolean', short: 'l', help: 'Remove the link of that name, CONTAINER/ALIAS' },
-    volumes: { kind: 'boolean', short: 'v', help: 'With its anonymous volumes' },
+    volumes: { kind: 'boolean', short: 'v', help: 'Remove its anonymous volumes, too' },
   },
   examples: ['gantry rm -fv web', 'gantry rm $(gantry ps -aq --filter status=exited)'],
   run: async ({ connection }, refs, { force, link, volumes }) => {

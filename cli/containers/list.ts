@@ -10,9 +10,9 @@ import { portsText } from '../output/ports.ts';
 
 const FLAGS = {
   ...LIST_FLAGS,
-  all: { kind: 'boolean', short: 'a', help: 'Also those that do not run' },
-  last: { kind: 'integer', short: 'n', help: 'The last created ones' },
-  latest: { kind: 'boolean', short: 'l', help: 'The last created one' },
+  all: { kind: 'boolean', short: 'a', help: 'Also stopped containers' },
+  last: { kind: 'integer', short: 'n', help: 'Only the last created ones' },
+  latest: { kind: 'boolean', short: 'l', help: 'Only the last created one' },
   'no-trunc': NO_TRUNC,
   size: { kind: 'boolean', short: 's', help: 'With sizes' },
 } as const;
@@ -88,7 +88,7 @@ function rowOf(container: containers.Summary, flags: PsFlags): Row {
       SizeRw === undefined
         ? '0B'
         : `${sizeText(SizeRw)}${(SizeRootFs ?? 0) > 0 ? ` (virtual ${sizeText(SizeRootFs!)})` : ''}`,
-    // Names with a slash inside are those of links.
+    // Names with a slash inside belong to links.
     Names: (whole ? names : names.filter((name) => !name.includes('/'))).join(','),
     Labels: labelsText(Labels),
     Mounts: mounts.map((each) => (whole ? each : shortened(each, 15))).join(','),

@@ -40,14 +40,14 @@ export async function unpackLocal(
   await Promise.all([end.catch(async (error: unknown) => await Promise.race([broken, Promise.reject(error)])), broken]);
 }
 
-/** Only of the entries' names, not of what links lead to. */
+/** Only in the entries' names, not in targets of links. */
 function renaming(name: string | undefined): string[] {
   if (name === undefined) return [];
   return [`--transform=s|^[^/]*|${name.replaceAll(/[\\&|]/g, String.raw`\$&`)}|SH`];
 }
 
 function feed(archive: Readable, tar: Writable): void {
-  tar.on('error', () => archive.resume()); // tar says why it ended
+  tar.on('error', () => archive.resume()); // tar reports the reason
   archive.pipe(tar);
 }
 

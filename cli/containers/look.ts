@@ -4,7 +4,7 @@ import { command, MANY } from '../command-line/command.ts';
 import { EXIT, Exit } from '../exit-codes.ts';
 import { tableText } from '../output/table.ts';
 
-/** As in docker, columns of processes are wider than others. */
+/** As in docker, columns of processes are wider than those of other tables. */
 const LEAST_OF_TOP = 17;
 
 /** `gantry top`. */

@@ -20,8 +20,8 @@ type Row = {
   };
 }[Kind];
 
-const WINDOWS = 'on other systems only';
-const UNKNOWN = 'API 1.24 has nothing for it';
+const WINDOWS = 'not on Linux';
+const UNKNOWN = 'API 1.24 does not have it';
 
 /** Every flag of `create`; `run` has some more. Parsing, help, completion and the request come from this table. */
 export const CREATE_FLAGS = {
@@ -46,7 +46,7 @@ export const CREATE_FLAGS = {
   'cgroup-parent': {
     kind: 'text',
     value: 'CGROUP',
-    help: 'The cgroup that the container’s is made in',
+    help: 'The parent of the container’s cgroup',
     host: 'CgroupParent',
   },
   cgroupns: {
@@ -190,7 +190,7 @@ export const CREATE_FLAGS = {
     set: (request, time) => resource.setHealth(request, { Timeout: time }),
   },
   hostname: { kind: 'text', short: 'h', value: 'NAME', help: 'Host name of the container', config: 'Hostname' },
-  init: { kind: 'boolean', help: 'An init of the engine is its first process', host: 'Init' },
+  init: { kind: 'boolean', help: 'Run an init as the first process', host: 'Init' },
   interactive: { kind: 'boolean', short: 'i', help: 'Keep stdin open', config: 'OpenStdin' },
   'io-maxbandwidth': { kind: 'bytes', help: `Limit of the system drive, ${WINDOWS}`, host: 'IOMaximumBandwidth' },
   'io-maxiops': { kind: 'integer', help: `Limit of the system drive, ${WINDOWS}`, host: 'IOMaximumIOps' },
@@ -232,7 +232,7 @@ export const CREATE_FLAGS = {
   link: {
     kind: 'list',
     value: 'CONTAINER[:ALIAS]',
-    help: 'Make another container known under a name',
+    help: 'Link to another container, under an alias',
     set: network.setLinks,
     offers: 'container',
   },
@@ -245,9 +245,9 @@ export const CREATE_FLAGS = {
   'log-driver': {
     kind: 'text',
     value: 'DRIVER',
-    help: 'Where the output is kept: json-file or none',
+    help: 'The log driver, such as json-file, local, syslog or none',
     set: ({ host }, name) => (host.LogConfig = { ...host.LogConfig, Type: name }),
-    offers: ['json-file', 'none'],
+    offers: ['json-file', 'local', 'syslog', 'journald', 'gelf', 'fluentd', 'splunk', 'awslogs', 'none'],
   },
   'log-opt': {
     kind: 'list',
@@ -264,7 +264,7 @@ export const CREATE_FLAGS = {
   memory: { kind: 'bytes', short: 'm', help: 'Limit of memory, such as 64m', host: 'Memory' },
   'memory-reservation': { kind: 'bytes', help: 'Soft limit of memory', host: 'MemoryReservation' },
   'memory-swap': { kind: 'bytes', help: 'Limit of memory and swap together; -1: unlimited swap', host: 'MemorySwap' },
-  'memory-swappiness': { kind: 'integer', help: 'Readiness to swap, 0 to 100', host: 'MemorySwappiness' },
+  'memory-swappiness': { kind: 'integer', help: 'Tendency to swap, 0 to 100', host: 'MemorySwappiness' },
   mount: {
     kind: 'list',
     value: 'type=TYPE,src=…,dst=…',
@@ -293,10 +293,14 @@ export const CREATE_FLAGS = {
     set: ({ endpoint }, list) => void (endpoint.Aliases ??= []).push(...list),
   },
   'no-healthcheck': { kind: 'boolean', help: 'Without the image’s health check', set: resource.setNoHealth },
-  'oom-kill-disable': { kind: 'boolean', help: 'No process is killed for want of memory', host: 'OomKillDisable' },
+  'oom-kill-disable': {
+    kind: 'boolean',
+    help: 'Do not kill processes that exceed the memory limit',
+    host: 'OomKillDisable',
+  },
   'oom-score-adj': {
     kind: 'integer',
-    help: 'Readiness to be killed for want of memory, -1000 to 1000',
+    help: 'Preference of the OOM killer, -1000 to 1000',
     host: 'OomScoreAdj',
   },
   pid: {
@@ -330,7 +334,7 @@ export const CREATE_FLAGS = {
     offers: ['always', 'missing', 'never'],
   },
   quiet: { kind: 'boolean', short: 'q', help: 'No progress of a pull' },
-  'read-only': { kind: 'boolean', help: 'The root file system cannot be written', host: 'ReadonlyRootfs' },
+  'read-only': { kind: 'boolean', help: 'Mount the root file system read-only', host: 'ReadonlyRootfs' },
   restart: {
     kind: 'text',
     value: 'POLICY',
@@ -338,11 +342,11 @@ export const CREATE_FLAGS = {
     set: resource.setRestart,
     offers: ['no', 'always', 'unless-stopped', 'on-failure'],
   },
-  rm: { kind: 'boolean', help: 'Remove it, and its anonymous volumes, when it ends' },
+  rm: { kind: 'boolean', help: 'Remove it and its anonymous volumes at its end' },
   runtime: {
     kind: 'text',
     value: 'NAME',
-    help: 'The runtime: a name that the engine knows',
+    help: 'The OCI runtime, by its name in the engine',
     host: 'Runtime',
     offers: ['runc', 'crun'],
   },
@@ -374,11 +378,11 @@ export const CREATE_FLAGS = {
     set: ({ host }, list) =>
       (host.Tmpfs = { ...host.Tmpfs, ...Object.fromEntries(list.map((each) => splitOnce(each, ':'))) }),
   },
-  tty: { kind: 'boolean', short: 't', help: 'Give it a terminal', config: 'Tty' },
+  tty: { kind: 'boolean', short: 't', help: 'Allocate a terminal', config: 'Tty' },
   ulimit: {
     kind: 'list',
     value: 'NAME=SOFT[:HARD]',
-    help: 'A limit of its processes, such as nofile=1024',
+    help: 'A limit of each process, such as nofile=1024',
     set: ({ host }, list) => (host.Ulimits = list.map(resource.ulimitOf)),
   },
   'use-api-socket': { kind: 'boolean', help: '', refused: 'mount the socket with -v' },

@@ -88,7 +88,7 @@ export function setNoHealth({ config }: CreateRequest): void {
   config.Healthcheck = { Test: ['NONE'] };
 }
 
-/** The mode of a namespace, which the engine takes as it is: an unknown one would count as none. */
+/** The mode of a namespace; it is checked here, because the engine takes an unknown one for none. */
 export function namespaceMode(name: 'pid' | 'userns' | 'uts', mode: string): string {
   const isKnown = mode === '' || mode === 'host' || (name === 'pid' && /^container:./.test(mode));
   if (isKnown) return mode;

@@ -8,7 +8,7 @@ import { command, MANY } from '../command-line/command.ts';
 import { EXIT, Exit, UsageError } from '../exit-codes.ts';
 import { visible } from '../output/escape.ts';
 
-const PLATFORM = { kind: 'text', help: '', refused: 'API 1.24 has nothing for it: an image has one platform' } as const;
+const PLATFORM = { kind: 'text', help: '', refused: 'API 1.24 does not have it: an image has one platform' } as const;
 
 /** `gantry load`. */
 export const load = command({

@@ -25,12 +25,12 @@ const flags = {
   },
   label: { kind: 'list', value: 'NAME[=VALUE]', help: 'A label of the image' },
   target: { kind: 'text', value: 'STAGE', help: 'The last stage to build' },
-  'no-cache': { kind: 'boolean', help: 'No step is taken from an earlier build' },
-  'cache-from': { kind: 'list', value: 'IMAGE', help: 'Only steps of this image serve as a cache' },
-  pull: { kind: 'boolean', help: 'Pull images even if they are there' },
+  'no-cache': { kind: 'boolean', help: 'Do not use the cache' },
+  'cache-from': { kind: 'list', value: 'IMAGE', help: 'Use only this image as a cache' },
+  pull: { kind: 'boolean', help: 'Pull images even if they exist here' },
   quiet: { kind: 'boolean', short: 'q', help: 'Only the id of the image' },
   'keep-containers': { kind: 'boolean', help: 'Keep the containers of steps' },
-  'force-rm': { kind: 'boolean', help: 'Remove the containers of steps that have failed too' },
+  'force-rm': { kind: 'boolean', help: 'Remove also the containers of failed steps' },
   network: { kind: 'text', value: 'MODE', help: 'The network of each step' },
   memory: { kind: 'bytes', short: 'm', help: 'The memory of each step' },
   'shm-size': { kind: 'bytes', help: 'The size of /dev/shm in each step' },
@@ -62,7 +62,7 @@ export const build = command({
       return await follow(connection, { query, headers, body: process.stdin });
     }
     if (!(await stat(source).catch(() => undefined))?.isDirectory()) {
-      throw new Exit(EXIT.failed, `cannot build from ${source}: it is no folder`);
+      throw new Exit(EXIT.failed, `cannot build from ${source}: it is not a folder`);
     }
     const { stream, ended } = packLocal(source, '.', undefined, false, ['--owner=0', '--group=0']);
     await Promise.all([ended, follow(connection, { query, headers, body: stream })]);
@@ -79,7 +79,7 @@ async function follow(connection: Connection, sent: Sent): Promise<void> {
   await images.buildImage(connection, sent, (text) => process.stdout.write(visibleText(text)));
 }
 
-/** Colours and lines of steps stay; nothing else of a terminal's language does. */
+/** Removes a terminal's control sequences, except for colours and ends of lines. */
 function visibleText(text: string): string {
   return process.stdout.isTTY ? text : text.split('\n').map(visible).join('\n');
 }

@@ -7,9 +7,9 @@ import { LIST_FLAGS, NO_TRUNC, wantsIds } from '../output/list-flags.ts';
 
 const FLAGS = {
   format: LIST_FLAGS.format,
-  human: { kind: 'boolean', short: 'H', initial: 'true', help: 'Sizes and times for people' },
+  human: { kind: 'boolean', short: 'H', initial: 'true', help: 'Readable sizes and times' },
   'no-trunc': NO_TRUNC,
-  platform: { kind: 'text', help: '', refused: 'API 1.24 has nothing for it: an image has one platform' },
+  platform: { kind: 'text', help: '', refused: 'API 1.24 does not have it: an image has one platform' },
   quiet: LIST_FLAGS.quiet,
 } as const;
 

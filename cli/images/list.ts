@@ -26,7 +26,7 @@ export const images = command({
   count: [0, 1],
   flags: {
     ...LIST_FLAGS,
-    all: { kind: 'boolean', short: 'a', help: 'Also those that are only steps on the way to another' },
+    all: { kind: 'boolean', short: 'a', help: 'Also intermediate images' },
     digests: { kind: 'boolean', help: 'With digests' },
     'no-trunc': NO_TRUNC,
   },

@@ -22,7 +22,7 @@ export const rmi = command({
     force: {
       kind: 'boolean',
       short: 'f',
-      help: 'Also with several names or stopped containers, and no failure when there is none',
+      help: 'Even with several names or stopped containers; a missing one is not an error',
     },
     'no-prune': { kind: 'boolean', help: 'Keep untagged parents' },
   },

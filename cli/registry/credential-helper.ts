@@ -33,11 +33,11 @@ async function mustRun(name: string, action: string, input: string): Promise<voi
   if (code !== 0) throw new Exit(EXIT.failed, `docker-credential-${name}: ${stdout.trim() || `ended with ${code}`}`);
 }
 
-/** Helpers read from stdin, and write what went wrong to stdout. */
+/** Helpers read from stdin, and write errors to stdout. */
 async function run(name: string, action: string, input: string): Promise<{ stdout: string; code: number }> {
   const child = spawn(`docker-credential-${name}`, [action], { stdio: ['pipe', 'pipe', 'inherit'] });
   const closed = once(child, 'close') as Promise<[number | null]>;
-  child.stdin.on('error', () => undefined).end(input); // one that does not read says why by its code
+  child.stdin.on('error', () => undefined).end(input); // a helper that does not read reports the error by its code
   try {
     const [stdout, [code]] = await Promise.all([text(child.stdout), closed]);
     return { stdout, code: code ?? EXIT.failed };

@@ -25,7 +25,7 @@ export function registryOf(image: string): string {
   return isHost ? first : 'docker.io';
 }
 
-/** What docker's own configuration file, or its credential helper, has for a registry. */
+/** The login of a registry in docker's own configuration file or its credential helper. */
 export async function readLogin(registry: string): Promise<Login | undefined> {
   const { auths = {}, credHelpers = {}, credsStore } = await readConfig();
   const key = keyOf(registry);
@@ -52,14 +52,14 @@ export async function storeLogin(registry: string, login: Login): Promise<boolea
     return false;
   }
   const { username = '', password = '', identitytoken } = login;
-  // A token takes the place of the password.
+  // A token replaces the password.
   const auth = Buffer.from(`${username}:${identitytoken ? '' : password}`).toString('base64');
   const entry = { auth, ...(identitytoken && { identitytoken }) };
   await writeConfig({ ...config, auths: { ...config.auths, [key]: entry } });
   return true;
 }
 
-/** Forgets a login; false if there was none. */
+/** Removes a login; false if there was none. */
 export async function eraseLogin(registry: string): Promise<boolean> {
   const config = await readConfig();
   const key = keyOf(registry);

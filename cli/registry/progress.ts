@@ -2,9 +2,9 @@ import { visible } from '../output/escape.ts';
 
 export type ProgressLine = { status?: string; stream?: string; id?: string; progress?: string };
 
-/** Of a terminal that does not tell. */
+/** The width of a terminal that does not report one. */
 const WIDTH = 80;
-/** Numbers that change many times a second: of no use in a file. */
+/** Numbers that change many times a second are useless in a file. */
 const MOVING = /^(Downloading|Extracting|Pushing)$/;
 
 /** Shows the progress of a transfer: a line per layer that changes on a terminal, plain lines elsewhere. */

@@ -10,15 +10,15 @@ import { labelsText } from '../output/labels.ts';
 import { LIST_FLAGS, NO_TRUNC, OBJECT_FORMAT, wantsIds } from '../output/list-flags.ts';
 import { printInspected } from '../system/inspect.ts';
 
-const UNKNOWN = 'API 1.24 has nothing for it';
+const UNKNOWN = 'API 1.24 does not have it';
 const CREATE_FLAGS = {
   attachable: { kind: 'boolean', help: '', refused: UNKNOWN },
-  'aux-address': { kind: 'list', value: 'NAME=ADDRESS', help: 'An address that is not given away' },
+  'aux-address': { kind: 'list', value: 'NAME=ADDRESS', help: 'A reserved address' },
   driver: { kind: 'text', short: 'd', initial: 'bridge', help: 'Its driver' },
   gateway: { kind: 'list', value: 'ADDRESS', help: 'The gateway of a subnet' },
   ingress: { kind: 'boolean', help: '', refused: UNKNOWN },
-  internal: { kind: 'boolean', help: 'Without a way out' },
-  'ip-range': { kind: 'list', value: 'SUBNET', help: 'Where addresses of containers are taken from' },
+  internal: { kind: 'boolean', help: 'No access to other networks' },
+  'ip-range': { kind: 'list', value: 'SUBNET', help: 'The range of addresses for containers' },
   'ipam-driver': { kind: 'text', initial: 'default', help: 'The driver of its addresses' },
   'ipam-opt': { kind: 'list', value: 'NAME=VALUE', help: 'An option of that driver' },
   ipv6: { kind: 'boolean', help: 'With IPv6' },
@@ -107,7 +107,7 @@ export const inspectNetworks = command({
   count: [1, MANY],
   flags: {
     ...OBJECT_FORMAT,
-    verbose: { kind: 'boolean', short: 'v', help: 'Also what a cluster knows of it: nothing, without one' },
+    verbose: { kind: 'boolean', short: 'v', help: 'Also the facts of a cluster: none without one' },
   },
   offers: 'network',
   run: async ({ connection }, refs, { format }) => {
@@ -122,7 +122,7 @@ export const connectNetwork = command({
     alias: { kind: 'list', value: 'NAME', help: 'A further name in the network' },
     ip: { kind: 'text', value: 'ADDRESS', help: 'IPv4 address' },
     ip6: { kind: 'text', value: 'ADDRESS', help: 'IPv6 address' },
-    link: { kind: 'list', value: 'CONTAINER[:ALIAS]', help: 'Make another container known under a name' },
+    link: { kind: 'list', value: 'CONTAINER[:ALIAS]', help: 'Link to another container, under an alias' },
     'link-local-ip': { kind: 'list', value: 'ADDRESS', help: 'A link-local address' },
   },
   offers: 'network',
@@ -145,7 +145,7 @@ export const connectNetwork = command({
 export const disconnectNetwork = command({
   words: 'NETWORK CONTAINER',
   count: [2, 2],
-  flags: { force: { kind: 'boolean', short: 'f', help: 'Also one that does not answer' } },
+  flags: { force: { kind: 'boolean', short: 'f', help: 'Also a container that does not answer' } },
   offers: 'network',
   run: async ({ connection }, [network = '', container = ''], { force }) => {
     await networks.disconnectNetwork(connection, network, container, force);
@@ -155,7 +155,7 @@ export const disconnectNetwork = command({
 export const removeNetworks = command({
   words: 'NETWORK [NETWORK...]',
   count: [1, MANY],
-  flags: { force: { kind: 'boolean', short: 'f', help: 'No failure when there is none' } },
+  flags: { force: { kind: 'boolean', short: 'f', help: 'A missing one is not an error' } },
   offers: 'network',
   run: async ({ connection }, refs, { force }) => {
     await each(

@@ -58,9 +58,9 @@ export const installPlugin = command({
   count: [1, 1],
   flags: {
     disable: { kind: 'boolean', help: 'Do not enable it' },
-    'grant-all-permissions': { kind: 'boolean', help: 'Do not ask whether it may do what it wants' },
+    'grant-all-permissions': { kind: 'boolean', help: 'Grant its privileges without a question' },
   },
-  about: 'Shows what the plugin may do, and asks, before it is enabled.',
+  about: 'Shows the privileges of the plugin, and asks, before it is enabled.',
   examples: ['gantry plugin install registry.example.org/volumes:1'],
   run: async ({ connection }, [name = ''], { disable, 'grant-all-permissions': isGranted }) => {
     const privileges = await plugins.pullPlugin(connection, name, await authHeader(name));
@@ -73,7 +73,7 @@ export const installPlugin = command({
   },
 });
 
-/** Nobody who could be asked is a no. */
+/** Without a terminal to ask on, the answer is no. */
 async function mayHave(name: string, privileges: readonly plugins.Privilege[]): Promise<boolean> {
   console.error(`Plugin "${name}" is requesting the following privileges:`);
   for (const { Name, Value } of privileges) console.error(` - ${Name}: [${Value.join(' ')}]`);
@@ -94,7 +94,7 @@ async function mayHave(name: string, privileges: readonly plugins.Privilege[]): 
 export const enablePlugin = command({
   words: 'PLUGIN',
   count: [1, 1],
-  flags: { timeout: { kind: 'integer', value: 'SECONDS', help: 'So long it may take to answer (default 30)' } },
+  flags: { timeout: { kind: 'integer', value: 'SECONDS', help: 'Time that it has to answer (default 30)' } },
   offers: 'plugin',
   run: async ({ connection }, [name = ''], { timeout }) => {
     await plugins.enablePlugin(connection, name, timeout);
@@ -105,7 +105,7 @@ export const enablePlugin = command({
 export const disablePlugin = command({
   words: 'PLUGIN',
   count: [1, 1],
-  flags: { force: { kind: 'boolean', short: 'f', help: 'Also while it is in use' } },
+  flags: { force: { kind: 'boolean', short: 'f', help: 'Even while it is in use' } },
   offers: 'plugin',
   run: async ({ connection }, [name = ''], { force }) => {
     await plugins.disablePlugin(connection, name, force);
@@ -116,7 +116,7 @@ export const disablePlugin = command({
 export const removePlugins = command({
   words: 'PLUGIN [PLUGIN...]',
   count: [1, MANY],
-  flags: { force: { kind: 'boolean', short: 'f', help: 'Also while it is enabled' } },
+  flags: { force: { kind: 'boolean', short: 'f', help: 'Even while it is enabled' } },
   offers: 'plugin',
   run: async ({ connection }, names, { force }) => {
     await each(names, async (name) => {

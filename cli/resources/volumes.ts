@@ -14,7 +14,7 @@ export const createVolume = command({
   flags: {
     driver: { kind: 'text', short: 'd', initial: 'local', help: 'Its driver' },
     label: { kind: 'list', value: 'NAME=VALUE', help: 'A label' },
-    name: { kind: 'text', help: 'Its name, as the word does it' },
+    name: { kind: 'text', help: 'Its name, the same as the argument' },
     opt: { kind: 'list', short: 'o', value: 'NAME=VALUE', help: 'An option of the driver' },
   },
   examples: ['gantry volume create pages'],
@@ -63,7 +63,7 @@ export const listVolumes = command({
       Labels: labelsText(Labels ?? {}),
       Links: 'N/A',
       Size: 'N/A',
-      // What volumes of a cluster have.
+      // For volumes of a cluster.
       Availability: 'N/A',
       Group: 'N/A',
       Status: 'N/A',
@@ -86,7 +86,7 @@ export const inspectVolumes = command({
 export const removeVolumes = command({
   words: 'VOLUME [VOLUME...]',
   count: [1, MANY],
-  flags: { force: { kind: 'boolean', short: 'f', help: 'No failure when there is none' } },
+  flags: { force: { kind: 'boolean', short: 'f', help: 'A missing one is not an error' } },
   offers: 'volume',
   run: async ({ connection }, names, { force }) => {
     await each(

@@ -11,10 +11,14 @@ export const events = command({
   words: '',
   count: [0, 0],
   flags: {
-    filter: { kind: 'list', short: 'f', value: 'KEY=VALUE', help: 'Only what matches' },
+    filter: { kind: 'list', short: 'f', value: 'KEY=VALUE', help: 'Only matching ones' },
     format: { kind: 'text', value: 'FORMAT', help: 'json, or a template such as {{.Type}} {{.Action}} {{.ID}}' },
-    since: { kind: 'text', value: 'TIME', help: 'From then on: a date, UNIX seconds, or how long ago, such as 10m' },
-    until: { kind: 'text', value: 'TIME', help: 'Up to then' },
+    since: {
+      kind: 'text',
+      value: 'TIME',
+      help: 'From this time on: a date, UNIX seconds, or how long ago, such as 10m',
+    },
+    until: { kind: 'text', value: 'TIME', help: 'Up to this time' },
   },
   examples: [
     'gantry events --since 10m --filter type=container',

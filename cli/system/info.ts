@@ -12,7 +12,7 @@ export const info = command({
   words: '',
   count: [0, 0],
   flags: OBJECT_FORMAT,
-  about: '--format json shows all that the engine tells.',
+  about: '--format json shows all facts of the engine.',
   examples: ["gantry info --format '{{.Driver}} {{.NCPU}}'"],
   run: async ({ connection, address }, _words, { format }) => {
     const told = await system.info(connection);

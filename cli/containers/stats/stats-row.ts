@@ -3,7 +3,7 @@ import type { Stats } from '@gantry/client/containers.ts';
 import type { Row } from '../../output/format.ts';
 import { memoryText, shortId, sizeText } from '../../output/human.ts';
 
-/** The figures of one container; undefined before the first sample, and while it does not run. */
+/** The figures of one container; undefined before the first sample, and for a stopped container. */
 export type Figures = {
   readonly cpuPercent: number;
   readonly memoryBytes: number;
@@ -15,7 +15,7 @@ export type Figures = {
   readonly processes: number;
 };
 
-/** The container as the user named it, or as the engine does. */
+/** The container's name as given by the user, or else by the engine. */
 export type Watched = { readonly ref: string; id: string; name: string; figures: Figures | undefined };
 
 export const TITLES = {
@@ -33,7 +33,7 @@ export const COLUMNS = ['ID', 'Name', 'CPUPerc', 'MemUsage', 'MemPerc', 'NetIO',
 
 const NONE = '--';
 
-/** What of a sample people read, by docker's arithmetic. */
+/** The figures of a sample by docker's arithmetic. */
 export function figuresOf({
   cpu_stats,
   precpu_stats,
@@ -107,7 +107,7 @@ function cpuPercent(now: Stats['cpu_stats'], before: Stats['cpu_stats']): number
   return machine > 0 && used > 0 ? (used / machine) * cpus * 100 : 0;
 }
 
-/** Files that the kernel drops when it wants memory; named so in version 1 and 2 of cgroups. */
+/** The page cache that the kernel can drop; its names in versions 1 and 2 of cgroups. */
 function cacheOf(usage: number, counters: Readonly<Record<string, number>>): number {
   const cache = counters['total_inactive_file'] ?? counters['inactive_file'] ?? 0;
   return cache < usage ? cache : 0;

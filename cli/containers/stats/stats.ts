@@ -21,9 +21,9 @@ export const stats = command({
   words: '[CONTAINER...]',
   count: [0, MANY],
   flags: {
-    all: { kind: 'boolean', short: 'a', help: 'Also those that do not run' },
+    all: { kind: 'boolean', short: 'a', help: 'Also stopped containers' },
     format: { kind: 'text', value: 'FORMAT', help: 'json, a template such as {{.Name}}, or: table TEMPLATE' },
-    'no-stream': { kind: 'boolean', help: 'One sample, then the end' },
+    'no-stream': { kind: 'boolean', help: 'Only one sample' },
     'no-trunc': NO_TRUNC,
     sort: {
       kind: 'text',
@@ -56,7 +56,7 @@ export const stats = command({
   },
 });
 
-/** One sample of each; of all containers those that are still there. */
+/** One sample of each; without names, of all containers that still exist. */
 async function once(engine: Connection, refs: readonly string[], all: boolean): Promise<Watched[]> {
   const wanted = refs.length > 0 ? refs : (await containers.list(engine, { all })).map(({ Id }) => Id);
   const samples = wanted.map(async (ref): Promise<Watched[]> => {
@@ -71,7 +71,7 @@ async function once(engine: Connection, refs: readonly string[], all: boolean): 
   return (await Promise.all(samples)).flat();
 }
 
-/** The table again and again, until nobody is watched any more, or the reader has gone. */
+/** Redraws the table until no container is watched any more, or the reader has gone. */
 async function draw(watching: Watching, text: (watched: Iterable<Watched>) => Promise<string>): Promise<void> {
   const isTerminal = process.stdout.isTTY;
   const left = new AbortController();
@@ -92,7 +92,7 @@ async function draw(watching: Watching, text: (watched: Iterable<Watched>) => Pr
   }
 }
 
-/** The containers whose samples are read, each by a stream of its own. */
+/** The watched containers, each with a stream of samples. */
 class Watching implements Disposable {
   readonly list = new Map<string, Watched>();
   readonly #engine: Connection;
@@ -107,7 +107,7 @@ class Watching implements Disposable {
     this.#engine = engine;
   }
 
-  /** Resolves when all that are there have their first figures, or have none. */
+  /** Resolves when every container has its first figures, or will have none. */
   get first(): Promise<void> {
     return this.#first.promise;
   }
@@ -122,13 +122,13 @@ class Watching implements Disposable {
     if (this.#failures.length > 0) throw this.#failures[0];
   }
 
-  /** Throws when one is not there. */
+  /** Throws for a missing one. */
   async named(refs: readonly string[]): Promise<void> {
     for (const ref of refs) await containers.inspect(this.#engine, ref);
     for (const ref of refs) this.#add(ref);
   }
 
-  /** Every container, also those that come later; those that end go, unless all are wanted. */
+  /** Every container, also later ones; ended ones leave the table, unless all are wanted. */
   async everyone({ all }: { all: boolean }): Promise<void> {
     this.#followsAll = true;
     const filters = JSON.stringify({ type: ['container'], event: ['create', 'start', 'die', 'destroy', 'rename'] });
