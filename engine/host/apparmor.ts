@@ -7,7 +7,7 @@ const LOADED = '/sys/kernel/security/apparmor/profiles';
 
 const execute = promisify(execFile);
 
-/** Whether the kernel confines by AppArmor, and the program is there that loads profiles; as dockerd sees it. */
+/** Whether the kernel confines by AppArmor, and the program that loads profiles is installed; as in dockerd. */
 export function hasAppArmor(): boolean {
   return existsSync(PARSER) && existsSync(LOADED) && isEnabled();
 }
@@ -18,9 +18,9 @@ export function isProfileLoaded(name: string): boolean {
   return lines.some((line) => line.startsWith(`${name} (`));
 }
 
-/** Loads a profile, in the place of an older one of its name. Throws with what the parser says. */
+/** Loads a profile, replacing an older one of its name. Throws with the parser's message. */
 export async function loadProfile(text: string): Promise<void> {
-  // The parser keeps no copy: it would be used although the text is another one.
+  // Without the parser's cache, which would be used even for a changed text.
   const running = execute(PARSER, ['--replace', '--skip-cache']);
   running.child.stdin!.on('error', () => undefined).end(text); // it may end before it has read all
   await running;

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 
 const NS_PER_TICK = 10_000_000;
-/** user, nice, system, idle, iowait, irq, softirq: the rest is counted in them, or was not this machine's. */
+/** user, nice, system, idle, iowait, irq, softirq: the other fields are parts of these, or time of other machines. */
 const COUNTED = 7;
 
 /** The time of all CPUs of this machine since its start, idle time included. */

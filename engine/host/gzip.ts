@@ -7,10 +7,10 @@ const LIBRARY_LEVEL = 3;
 /** Half the time of level 6, for 3 % more bytes of a program. */
 const ZLIB_LEVEL = 4;
 
-/** Makes a member of a gzip file; several in a row are one file. The result is valid until the next call. */
+/** Makes a member of a gzip file; a file may consist of several. The result is valid until the next call. */
 export type Gzip = (content: Buffer) => Buffer;
 
-/** By libdeflate, which many Debian packages bring along, or else by Node's zlib. */
+/** With libdeflate, which many Debian packages depend on, or else with Node's zlib. */
 export function gzipper(mostBytes: number): Gzip {
   return byLibrary(mostBytes) ?? ((content) => gzipSync(content, { level: ZLIB_LEVEL }));
 }

@@ -48,8 +48,8 @@ const BYTES_PER_YOUNG = 8 * 1024 * 1024;
 const BYTES_PER_WHOLE = 256 * 1024 * 1024;
 
 /**
- * Collects garbage as bytes go by, each in new memory: V8 left alone lets them grow by a hundred megabytes. What lives for
- * two young collections waits for one of the whole heap.
+ * Collects garbage of passing buffers: V8 by itself lets them grow by a hundred megabytes. Buffers that survive two
+ * young collections wait for one of the whole heap.
  */
 export class PassingBytes {
   #young = 0;

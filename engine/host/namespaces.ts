@@ -14,7 +14,7 @@ const setnsCall = bind<[number, number], number>('int setns(int fd, int kind)');
  * Runs `work` inside a network namespace and comes back, also when it throws.
  *
  * setns moves the thread, which is the one that runs all of the daemon: `work` has to be synchronous, and a promise is
- * refused, because whatever came after its first `await` would happen in the wrong namespace.
+ * refused, because code after its first `await` would run in the wrong namespace.
  */
 export function withNetns<T>(netns: number, work: () => T extends PromiseLike<unknown> ? never : T): T {
   const before = openSync('/proc/thread-self/ns/net', 'r');

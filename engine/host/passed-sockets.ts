@@ -8,14 +8,14 @@ const FIRST_FD = 3;
 const AF_UNIX = 1;
 const ADDRESS_BYTES = 128;
 
-/** A socket that listens already. `path`: of a Unix socket; undefined for TCP. */
+/** A listening socket. `path`: of a Unix socket; undefined for TCP. */
 export type PassedSocket = Readonly<{ fd: number; path: string | undefined }>;
 
 let passed: readonly PassedSocket[] | undefined;
 
 /**
- * The sockets that systemd has opened for us (sd_listen_fds(3)). The first call, which has to come before we start
- * anything, keeps them and the variables about them from our children.
+ * The sockets that systemd has opened for us (sd_listen_fds(3)). The first call must come before any child process: it
+ * hides the sockets and their variables from children.
  */
 export function passedSockets(environment: NodeJS.ProcessEnv = process.env): readonly PassedSocket[] {
   if (passed !== undefined) return passed;

@@ -45,7 +45,7 @@ export const CAPABILITY_NAMES = [
   'CAP_CHECKPOINT_RESTORE',
 ] as const;
 
-/** The most that a container can get: the daemon's bounding and permitted capabilities. */
+/** The upper bound of a container's capabilities: the daemon's bounding and permitted ones. */
 export function effectiveCapabilities(): ReadonlySet<string> {
   const status = readFileSync('/proc/thread-self/status', 'utf8');
   const held = maskOf(status, 'CapBnd') & maskOf(status, 'CapPrm');

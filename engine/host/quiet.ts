@@ -6,9 +6,7 @@ const LOOK_MILLISECONDS = 15_000;
 const QUIET_SHARE = 0.02;
 const WORTH_BYTES = 8 * 1024 * 1024;
 
-/**
- * Returns memory to the kernel after each piece of work that has made the process grow, as long as the process lives.
- */
+/** Returns memory to the kernel whenever the process has grown and is quiet again, as long as it lives. */
 export function shrinkWhenQuiet(clock: Clock): void {
   let before = process.memoryUsage.rss();
   let usage = process.cpuUsage();

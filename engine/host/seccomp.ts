@@ -67,9 +67,9 @@ const ENOSYS = 38;
 const REFUSED = ACTION.SCMP_ACT_ERRNO! + EPERM;
 
 /**
- * The program that the kernel runs for a filter, compiled by libseccomp as a binary tree; system calls that it does not
- * know are left out, as the runtimes do. Takes 8 ms for a filter of 400 calls. Undefined for a filter that needs the
- * runtime's help, such as a supervisor.
+ * The program that the kernel runs for a filter, compiled by libseccomp as a binary tree; unknown system calls are left
+ * out, as by the runtimes. Takes 8 ms for a filter of 400 calls. Undefined for a filter that needs the runtime's help,
+ * such as a supervisor.
  *
  * Where the default is EPERM, calls of the native architecture that are newer than all named ones get ENOSYS, as with
  * runc: the C library then falls back to older calls.

@@ -43,7 +43,7 @@ const NO_HANG = 1;
  * Node's own spawn copies our page tables, which blocks the event loop for some 5 ms in a process of 150 MB; this takes
  * 0.5 ms. Node does not know the child: it has to be reaped with `reapWhenEnded`.
  *
- * @param descriptors which of our descriptors it finds under which number; 0, 1 and 2 are /dev/null unless named
+ * @param descriptors our descriptors by their numbers in the child; 0, 1 and 2 are /dev/null unless named
  */
 export function spawnInSession(
   program: string,

@@ -10,7 +10,7 @@ const SO_SNDBUFFORCE = 32;
 const MSG_DONTWAIT = 0x40;
 const MSG_NOSIGNAL = 0x4000;
 const PATH_BYTES = 108;
-/** As systemd's own clients: one message of the journal may be that long. */
+/** As in systemd's own clients: the size of a long message of the journal. */
 const BUFFER_BYTES = 8 * 1024 * 1024;
 
 const socket = foreign<[number, number, number], number>('int socket(int domain, int type, int protocol)');
@@ -22,7 +22,7 @@ const send = foreign<[number, Buffer, number, number], number>(
   'int64_t send(int fd, const void *data, size_t length, int flags)',
 );
 
-/** Datagrams to a Unix socket, which Node cannot send. Throws as the kernel refuses: `ENOENT`, `ECONNREFUSED`, … */
+/** Datagrams to a Unix socket, which Node cannot send. Throws the kernel's refusal: `ENOENT`, `ECONNREFUSED`, … */
 export class UnixDatagrams implements Disposable {
   readonly #path: string;
   readonly #descriptor: number;

@@ -20,7 +20,8 @@ export async function addRoutes(
   http.get('/openapi.json', ({ apiVersion }) => describeRoutes(described, apiVersion));
   http.addHook('onRoute', (route) => {
     const endpoint = endpointOf(endpoints, route.method, route.url);
-    if (endpoint === undefined) throw new Error(`${String(route.method)} ${route.url} is in no table of endpoints`);
+    if (endpoint === undefined)
+      throw new Error(`${String(route.method)} ${route.url} is not in the table of endpoints`);
     route.config = { ...route.config, endpoint };
     if (endpoint.since !== undefined) route.onRequest = gate(endpoint, endpoint.since);
     addSteps(route);

@@ -8,10 +8,7 @@ import { isSupported, splitVersion, type ApiVersions } from './versions/api-vers
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /**
-     * The whole answer of a `GET /…/:ref/…` without a query, as JSON text that is ready; undefined where the handler has
-     * to be asked.
-     */
+    /** The answer of a `GET /…/:ref/…` without a query, as finished JSON text; undefined if the handler is needed. */
     atOnce?: (ref: string) => string | undefined;
   }
 }
@@ -19,9 +16,9 @@ declare module 'fastify' {
 type Shortcut = Readonly<{ before: string; after: string; find: (ref: string) => string | undefined }>;
 
 /**
- * Answers what needs nothing of what stands between a request and its handler, above all repeated inspects: without the
- * router, its hooks and the versions' steps an answer takes half the time, and a daemon that has just started has less to
- * compile. Everything else goes the usual way.
+ * Answers requests that need none of the stages before their handler, above all repeated inspects: without the router,
+ * its hooks and the versions' steps an answer takes half the time, and a fresh daemon has less to compile. Everything
+ * else goes the usual way.
  */
 export class AtOnce {
   readonly #shortcuts: Shortcut[] = [];
@@ -33,7 +30,7 @@ export class AtOnce {
     this.#headers = headers;
   }
 
-  /** Takes a route that has such an answer, and no steps for older clients. */
+  /** Registers a route with such an answer, and without steps for older clients. */
   add({ url, config }: RouteOptions): void {
     if (config?.atOnce === undefined || config.steps !== undefined) return;
     const [before, after, ...rest] = url.split(':ref');
@@ -72,7 +69,7 @@ export class AtOnce {
   }
 }
 
-/** A request without a body, a page or wishes of its own behind it. */
+/** A plain request: without a body, an origin or an upgrade. */
 function isPlain({ method, headers }: IncomingMessage): boolean {
   return (
     method === 'GET' &&

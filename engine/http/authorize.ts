@@ -8,12 +8,14 @@ import type { Authorization, AuthorizedRequest } from '../plugins/authorization.
 import { errorStatus } from './errors.ts';
 import { rawBodyOf } from './streams/body.ts';
 
-/** As in docker, the most that a plugin is shown. Who could add blanks to a request would hide it from the plugin. */
+/**
+ * As in docker, the largest body for plugins. A larger one is refused, or blanks could hide a request from the plugin.
+ */
 const LARGEST_BODY = 1024 * 1024;
 
 /**
- * Every request, with or without a route, is put before the plugins before anything is done for it, and every answer that
- * is no stream before it is sent.
+ * Every request, with or without a route, is checked by the plugins before anything else, and every answer but a stream
+ * before it is sent.
  */
 export function addAuthorization(http: FastifyInstance, authorization: Authorization): void {
   const asked = new WeakMap<FastifyRequest, AuthorizedRequest>();
@@ -68,7 +70,7 @@ function withinLimit(body: Buffer | undefined): Buffer | undefined {
   return body !== undefined && body.length < LARGEST_BODY ? body : undefined;
 }
 
-/** One text for each, with the names as Go writes them; the credentials for registries are nobody's business. */
+/** One text for each, with the names as Go writes them; without the credentials for registries. */
 function textHeaders(headers: Readonly<Record<string, unknown>>): Record<string, string> {
   const shown = Object.entries(headers).filter(([name]) => !/^(x-registry-(auth|config)|authorization)$/i.test(name));
   return Object.fromEntries(

@@ -2,7 +2,7 @@ import type { ApiVersion } from './versions/api-version.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Of every route, from the table. */
+    /** The row of the table, for every route. */
     endpoint?: Endpoint;
   }
 }
@@ -17,7 +17,7 @@ type Facts = Readonly<{
    * request are not a second request.
    */
   takesOver?: 'asked' | 'always';
-  /** The answer lasts as long as the client stays: a daemon that ends does not wait for it. */
+  /** The answer lasts as long as the client stays, so a daemon that ends does not wait for it. */
   lasts?: true;
   /** The name in the path may contain slashes. */
   slashes?: true;

@@ -16,9 +16,9 @@ type StatusByVersion = Readonly<{ below: ApiVersion; status: number; from?: numb
 export type ErrorStatuses = Readonly<Partial<Record<ErrorKind, number | StatusByVersion>>>;
 
 /**
- * The only table from the kind of an error to its HTTP status: none but those that the specification lists for
- * endpoints, or as recurrent. What it has no status for is a bad parameter or a failure of the server. Only what is
- * not built yet has one of its own, so that nobody takes it for a failure and tries again.
+ * The only table from the kind of an error to its HTTP status: only those that the specification lists for endpoints,
+ * or as recurrent. Other kinds are a bad parameter or a failure of the server. Only an unimplemented endpoint has a
+ * status of its own, so that clients do not retry it.
  */
 const statusOf: Readonly<Record<ErrorKind, number | Required<StatusByVersion>>> = {
   notModified: 304,
@@ -34,7 +34,7 @@ const statusOf: Readonly<Record<ErrorKind, number | Required<StatusByVersion>>> 
   unavailable: 500,
 };
 
-/** The status of an error on a route; what is neither an `EngineError` nor a refusal of the server itself is 500. */
+/** The status of an error on a route; anything but an `EngineError` or a refusal of the server itself is 500. */
 export function errorStatus(failure: unknown, apiVersion: ApiVersion, overrides: ErrorStatuses = {}): number {
   const error = firstOf(failure);
   if (!(error instanceof EngineError)) return isRefusal(error) ? error.statusCode : 500;
@@ -57,7 +57,7 @@ export function answerError(error: unknown, request: FastifyRequest, reply: Fast
   }
   // The client aborted its own request.
   const isAbort = error instanceof ClientGone || (error !== undefined && error === request.raw.errored);
-  const isFailedUndo = error instanceof SuppressedError; // whatever the answer is
+  const isFailedUndo = error instanceof SuppressedError; // for any answer
   if (isFailedUndo || (status >= 500 && !(error instanceof EngineError) && !isAbort)) {
     request.log.error({ err: error, method: request.method, url: request.url }, 'a request failed unexpectedly');
   }
@@ -75,7 +75,7 @@ export function answerOutsideOfRoutes(error: unknown, reply: FastifyReply): void
   reply.code(errorStatus(error, COMPLETE)).send(Buffer.from(JSON.stringify({ message: messageOf(error) })));
 }
 
-/** What failed first, when undoing it failed too. */
+/** The first failure, when its undo has failed too. */
 function firstOf(error: unknown): unknown {
   return error instanceof SuppressedError ? firstOf(error.suppressed) : error;
 }

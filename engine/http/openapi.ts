@@ -2,7 +2,7 @@ import { VERSION } from '../version.ts';
 import type { Endpoint } from './endpoints.ts';
 import { isBelow, type ApiVersion } from './versions/api-version.ts';
 
-/** A route as Fastify has it, with what the table knows of it. */
+/** A route of Fastify, with its row of the table. */
 export type RouteDescription = { endpoint: Endpoint; url: string; method: string | string[]; schema: unknown };
 type Schema = { querystring?: Part; params?: Part; body?: object; response?: Record<string, object> };
 type Part = { properties?: Record<string, object & { description?: string }>; required?: string[] };

@@ -39,7 +39,7 @@ import {
 
 type Needs = { config: Config; log: FastifyBaseLogger; authorization?: Authorization | undefined };
 
-/** `atOnce` comes before it where clients are neither counted nor kept out: on Unix sockets. */
+/** `atOnce` comes before it on Unix sockets, whose clients are neither limited nor checked. */
 export type Server = Readonly<{ http: FastifyInstance; atOnce: AtOnce }>;
 
 /** All routes behind one request listener; `listening/listeners.ts` opens the sockets. */
@@ -108,7 +108,7 @@ function newServer(
   return http;
 }
 
-/** What the client's version is, and the refusal of one that is not served. */
+/** The client's version, and the refusal of an unsupported one. */
 function addVersions(http: FastifyInstance, versions: ApiVersions): void {
   http.decorateRequest('apiVersion', {
     getter(this: FastifyRequest) {
@@ -124,7 +124,7 @@ function addVersions(http: FastifyInstance, versions: ApiVersions): void {
 
 function addCommonHooks(http: FastifyInstance): void {
   http.addHook('onRequest', (request, reply, done) => {
-    // Whatever the path: a browser asks before it sends the request itself.
+    // For any path: a browser asks before it sends the request itself.
     if (request.method === 'OPTIONS') void reply.code(200).send();
     else done();
   });
@@ -161,5 +161,5 @@ export function listenerOf(http: FastifyInstance): RequestListener {
 
 /** Replaces the compilers that Fastify would load: ours are set after its creation, and use far less memory. */
 function unused(): never {
-  throw new Error('a schema was compiled by none of our compilers');
+  throw new Error('a schema bypassed our compilers');
 }

@@ -12,8 +12,8 @@ const ROUNDS = 24;
 const MOST_SECONDS = 0.25;
 
 /**
- * Asks for these paths as a client would, until Node has compiled what is on their way: the first dozen requests to a
- * daemon that has just started would take three times as long as the later ones.
+ * Requests these paths as a client would, until Node has compiled the code behind them: the first dozen requests to a
+ * fresh daemon would take three times as long as later ones.
  */
 export async function warmUp(listener: RequestListener, paths: readonly string[], clock: Clock): Promise<void> {
   const server = createServer(SERVER_OPTIONS);

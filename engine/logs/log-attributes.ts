@@ -3,10 +3,10 @@ import { EngineError } from '../lib/errors.ts';
 import { parsePattern } from '../lib/notations/pattern.ts';
 import { sortedByKey, tagOf } from './tag.ts';
 
-/** The shim takes no more. */
+/** The shim's limit. */
 const LIMIT_BYTES = 100 * 1024;
 
-/** The attributes as they stand in every line of the log, byte for byte as dockerd writes them; empty without any. */
+/** The attributes in every line of the log, byte for byte as in dockerd; empty without any. */
 export function attributesText(container: Container): string {
   const sorted = Object.entries(logAttributes(container)).toSorted(([a], [b]) => (a < b ? -1 : 1));
   if (sorted.length === 0) return '';
@@ -24,7 +24,7 @@ export function checkAttributes(container: Container): void {
   throw new EngineError('invalid', 'the labels and variables that the log options choose are longer than 100 KB');
 }
 
-/** What stands in each line: `extraAttributes`, and the `tag` if one is asked for. */
+/** The attributes of each line: `extraAttributes`, and the `tag` if one is set. */
 export function logAttributes(container: Container): Record<string, string> {
   const tag = tagOf(container, '');
   return { ...extraAttributes(container), ...(tag !== '' && { tag }) };

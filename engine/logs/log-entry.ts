@@ -1,9 +1,9 @@
 /** An entry of a log file, whatever its form. */
 export type Entry = { text: Buffer; isStdout: boolean; time: Temporal.Instant; attributes: Record<string, string> };
 
-/** A line in whatever form; undefined for what is no entry: a daemon that died left half a line. */
+/** A line in any form; undefined for anything but an entry, such as half a line of a killed daemon. */
 export function parseEntry(line: string): Entry | undefined {
-  // Quotes inside of text are escaped, so this can only be a new entry behind one that was never finished.
+  // Quotes inside of text are escaped, so this can only be a new entry behind an unfinished one.
   const start = line.lastIndexOf('{"log":"');
   let value: unknown;
   try {

@@ -11,11 +11,11 @@ export type LogQuery = LogSelection & Readonly<{ tail: number | 'all' }>;
 export type Follow = Readonly<{ ended: Promise<unknown>; signal: AbortSignal }>;
 
 /**
- * Reads a container's log from its json-file and the rotated files beside it (`.1` is the youngest, `.2.gz` a compressed
- * one).
+ * Reads a container's log from its json-file and the rotated files beside it (`.1` is the youngest, `.2.gz` a
+ * compressed one).
  *
  * Yields large pieces of frames (or text) and reads on only when the last one was taken, so a slow client costs one
- * buffer. What is written after the call is only seen by a follow.
+ * buffer. Only a follow sees lines that are written after the call.
  */
 export async function* readLog(path: string, query: LogQuery, follow?: Follow): AsyncGenerator<Buffer> {
   using wake = follow && new Wake(path, follow);
@@ -50,7 +50,7 @@ async function* followFrom(path: string, files: LogFiles, lines: LogLines, wake:
   }
 }
 
-/** Says when there may be something new: the folder changed (inotify), the container exited, the client left. */
+/** Tells when there may be news: the folder changed (inotify), the container exited, the client left. */
 class Wake implements Disposable {
   ended = false;
   aborted = false;
@@ -99,7 +99,7 @@ class Wake implements Disposable {
   }
 }
 
-/** Undefined where the folder has gone: the container is removed, and there is nothing to wait for. */
+/** Undefined if the folder is gone: the container was removed, so there is nothing to wait for. */
 function watcherOf(folder: string, changed: (name: string | null) => void): FSWatcher | undefined {
   try {
     return watch(folder, { persistent: false }, (_event, name) => changed(name));

@@ -2,7 +2,7 @@ import { describeAttributes } from './log-details.ts';
 import { parseEntry } from './log-entry.ts';
 import { comparable, compareTime, isTime, TIMESTAMP_BYTES, writeTimestamp } from './log-time.ts';
 
-/** What a reader of a log wants to see of it. */
+/** The selection and the form of a log's lines for a reader. */
 export type LogSelection = Readonly<{
   stdout: boolean;
   stderr: boolean;
@@ -62,7 +62,7 @@ export class LogLines {
   readonly #attributes: Buffer;
   #out: Buffer = Buffer.alloc(0);
   #used = 0;
-  /** A line after `until` was seen: nothing more will come. */
+  /** A line after `until` was seen, so reading ends. */
   ended = false;
 
   constructor(select: LogSelection) {
@@ -98,7 +98,7 @@ export class LogLines {
     return bytes + Math.ceil(bytes / SHORTEST_LINE) * this.#details.length;
   }
 
-  /** Decodes a line of the usual form; -1 when it is none, or is not complete. Writes nothing that counts then. */
+  /** Decodes a line of the usual form; -1 for another form or an incomplete line, and then without a valid output. */
   #usual(data: Buffer, line: number): number {
     if (!matches(data, line, LOG)) return -1;
     const { framed, timestamps } = this.#select;

@@ -8,7 +8,7 @@ import { logDriver } from './drivers.ts';
 
 type Defaults = Readonly<{ logDriver: string; logOpts: LogOptions }>;
 
-/** Of every driver: what happens when its receiver is slow, and what is kept to be read back. */
+/** The options of every driver: for a slow receiver, and for the local copy. */
 const OF_EVERY_DRIVER = ['mode', 'max-buffer-size', ...CACHE_OPTIONS];
 
 /**
@@ -41,7 +41,7 @@ function checkOptions(name: string, options: LogOptions): void {
   driver.check?.(options);
 }
 
-/** Of every driver that knows it: dockerd says so at the start only, and of syslog, which makes no use of it, never. */
+/** For all drivers with this option: dockerd checks it only at the start, and never for syslog, which ignores it. */
 function checkPattern(option: string, pattern = ''): void {
   if (parsePattern(pattern) === undefined) throw new EngineError('invalid', `invalid ${option}: '${pattern}'`);
 }

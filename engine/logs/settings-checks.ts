@@ -11,7 +11,7 @@ export const logSettingsChecks: SettingsChecks = {
     throw new EngineError('invalid', `${LOG_DRIVERS.join(', ')} are the choices, not ${JSON.stringify(name)}`);
   },
   'log-opts': (settings) => {
-    if (!LOG_DRIVERS.includes(settings['log-driver'])) return; // told already
+    if (!LOG_DRIVERS.includes(settings['log-driver'])) return; // reported already
     logConfigOf({}, { logDriver: settings['log-driver'], logOpts: settings['log-opts'] });
   },
 };

@@ -11,18 +11,18 @@ export function commandOf({ path, args }: Container): string {
   return [path, ...args].join(' ');
 }
 
-/** The tag that the options ask for, else `usual`. Throws `invalid` for what this container has not. */
+/** The tag of the options, else `usual`. Throws `invalid` for fields that this container lacks. */
 export function tagOf(container: Container, usual: string): string {
   const written = container.hostConfig.LogConfig.Config['tag'] || usual;
   return refusing(() => compileTemplate(written)(namesOf(container)));
 }
 
-/** Throws `invalid` for a tag that is no template; what it names is looked for when there is a container. */
+/** Throws `invalid` for a malformed template; its fields are resolved when the container exists. */
 export function checkTag(tag = ''): void {
   refusing(() => compileTemplate(tag));
 }
 
-/** What a tag may name, as in docker: methods and fields of what it knows of a container. */
+/** The names in a tag, as in docker: methods and fields of its type for a container. */
 function namesOf(container: Container): Readonly<Record<string, unknown>> {
   const { id, name, imageId, imageName, path, args, config, createdAt } = container;
   return {

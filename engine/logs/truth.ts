@@ -1,6 +1,6 @@
 import { EngineError } from '../lib/errors.ts';
 
-/** A truth value as Go reads it, with its words for what is none; empty is false. Throws `invalid`. */
+/** A boolean as Go reads it, with its words for an invalid one; empty is false. Throws `invalid`. */
 export function isTrue(written = ''): boolean {
   if (['', '0', 'f', 'F', 'false', 'False', 'FALSE'].includes(written)) return false;
   if (['1', 't', 'T', 'true', 'True', 'TRUE'].includes(written)) return true;

@@ -5,7 +5,7 @@ import { hasCode } from '../../lib/errors.ts';
 import type { Cgroups } from './cgroups.ts';
 
 /**
- * Who can set weights of block devices: `runtime`, or nobody but us where the scheduler BFQ alone has them, whose files of
+ * Who sets weights of block devices: `runtime`, or we ourselves if only the scheduler BFQ has them, whose files of
  * version 1 runtimes do not know. Undefined: this kernel has none.
  */
 export type BlkioWeights = 'runtime' | 'bfq' | undefined;
@@ -30,7 +30,7 @@ function version1(controllers: Cgroups['controllers']): BlkioWeights {
   if (existsSync(join(mount, 'blkio.weight'))) return 'runtime';
   const probe = join(mount, `gantry-probe-${process.pid}`);
   try {
-    mkdirSync(probe, { recursive: true }); // one of a daemon that was killed will do
+    mkdirSync(probe, { recursive: true }); // a leftover of a killed daemon serves as well
     return existsSync(join(probe, 'blkio.bfq.weight')) ? 'bfq' : undefined;
   } catch (error) {
     if (hasCode(error, 'EROFS') || hasCode(error, 'EACCES') || hasCode(error, 'EPERM')) return undefined;

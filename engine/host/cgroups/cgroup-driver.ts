@@ -6,7 +6,10 @@ import { detectCgroups } from './cgroups.ts';
 /** Who makes the containers' cgroups: the runtime itself, or systemd on its request. */
 export type CgroupDriver = 'systemd' | 'cgroupfs';
 
-/** Where cgroups of containers are: by `cgroupfs` below the path `parent`, by `systemd` in a scope of the slice `parent`. */
+/**
+ * The place of containers' cgroups: with `cgroupfs` below the path `parent`, with `systemd` in a scope of the slice
+ * `parent`.
+ */
 export type CgroupPlace = Readonly<{ driver: CgroupDriver; parent: string }>;
 
 const PREFIX = 'gantry';
@@ -34,7 +37,7 @@ export function cgroupPath({ driver, parent }: CgroupPlace, id: string): string 
   return driver === 'systemd' ? join(sliceFolder(parent), `${PREFIX}-${id}.scope`) : join('/', parent, id);
 }
 
-/** What the runtime is told, with `--systemd-cgroup` if systemd is to make it. */
+/** The runtime's form of the path; with `--systemd-cgroup` if systemd makes the cgroup. */
 export function runtimeCgroupPath(place: CgroupPlace, id: string): string {
   return place.driver === 'systemd' ? `${place.parent}:${PREFIX}:${id}` : cgroupPath(place, id);
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { hasCode } from '../../lib/errors.ts';
 import type { Cgroups, Controller } from './cgroups.ts';
 
-/** Limits to set; what is missing stays as it is. Of memory, quota and processes, 0 or less is no limit. */
+/** Limits to set; missing ones stay unchanged. For memory, quota and processes, 0 or less is no limit. */
 export type LimitValues = Readonly<{
   cpuShares?: number;
   cpuTime?: Readonly<{ quotaUs: number; periodUs: number }>;
@@ -20,14 +20,17 @@ export type LimitValues = Readonly<{
   blkioWeight?: number;
 }>;
 
-/** One write into a file of a cgroup, with the text that was there before. */
+/** One write into a file of a cgroup, with the text before it. */
 export type LimitWrite = Readonly<{ path: string; before: string; after: string }>;
 
 type Wanted = Readonly<{ controller: Controller; file: string; text: string }>;
 
 const DEFAULT_PERIOD_US = 100_000;
 
-/** The writes that set these limits of the cgroup `path`, in an order that the kernel takes; none for what is so already. */
+/**
+ * The writes that set these limits of the cgroup `path`, in an order that the kernel accepts; none for unchanged
+ * limits.
+ */
 export async function planLimits(cgroups: Cgroups, path: string, values: LimitValues): Promise<LimitWrite[]> {
   const at = (controller: Controller, file: string): string | undefined => {
     const mount = cgroups.controllers.get(controller);
@@ -43,7 +46,7 @@ export async function planLimits(cgroups: Cgroups, path: string, values: LimitVa
   return inOrder(writes).filter(({ before, after }) => before !== after);
 }
 
-/** Writes all or nothing: a failure takes back what was written, and is thrown as `LimitRefused`. */
+/** Writes all or nothing: a failure undoes the earlier writes, and is thrown as `LimitRefused`. */
 export async function applyLimits(writes: readonly LimitWrite[]): Promise<void> {
   const done: LimitWrite[] = [];
   for (const write of writes) {
@@ -57,7 +60,7 @@ export async function applyLimits(writes: readonly LimitWrite[]): Promise<void> 
   }
 }
 
-/** Takes writes back; of a cgroup that is gone there is nothing to take back. */
+/** Undoes writes; a cgroup that is gone needs no undo. */
 export async function revertLimits(writes: readonly LimitWrite[]): Promise<void> {
   for (const { path, before } of writes.toReversed()) {
     try {
@@ -70,7 +73,7 @@ export async function revertLimits(writes: readonly LimitWrite[]): Promise<void>
 
 /** The kernel has refused a limit. */
 export class LimitRefused extends Error {
-  /** Whether there is no such cgroup any more. */
+  /** Whether the cgroup is gone. */
   readonly isGone: boolean;
 
   constructor({ path, after }: LimitWrite, cause: unknown) {
@@ -80,7 +83,7 @@ export class LimitRefused extends Error {
   }
 }
 
-/** Of `EINVAL: invalid argument, write` the middle. */
+/** The middle of `EINVAL: invalid argument, write`. */
 function reasonOf(cause: unknown): string {
   const message = cause instanceof Error ? cause.message : String(cause);
   return /^\w+: (.+), \w+/.exec(message)?.[1] ?? message;

@@ -5,7 +5,7 @@ import { readValue, type Cgroups, type Controller } from './cgroups.ts';
 /** A counter of one device, such as `254:0 Read 4096`. */
 export type DeviceCounter = Readonly<{ major: number; minor: number; operation: string; value: number }>;
 
-/** What the kernel counts of a cgroup; of a controller that is missing, all is 0. */
+/** The kernel's counters of a cgroup; those of a missing controller are 0. */
 export type CgroupStats = Readonly<{
   cpu: Readonly<{
     totalNs: number;
@@ -79,7 +79,7 @@ function readVersion1(read: Read): CgroupStats | undefined {
   };
 }
 
-/** Schedulers that count by cgroup have all files; else only the throttling layer counts. */
+/** A scheduler that counts by cgroup has all files; otherwise only the throttling layer counts. */
 function ioOfVersion1(read: Read): CgroupStats['io'] {
   const list = (file: string): DeviceCounter[] => deviceCounters(read('blkio', `blkio.${file}`));
   const serviced = read('blkio', 'blkio.io_serviced_recursive');

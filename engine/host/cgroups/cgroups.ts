@@ -32,12 +32,12 @@ const CONTROLLERS: readonly Controller[] = [
 
 let detected: Cgroups | undefined;
 
-/** The cgroups of this machine, read once: nobody mounts others while the daemon runs. */
+/** The cgroups of this machine, read once: they are not mounted anew while the daemon runs. */
 export function detectCgroups(): Cgroups {
   return (detected ??= cgroupsIn(readFileSync('/proc/self/mountinfo', 'utf8')));
 }
 
-/** Finds the version of cgroups from what is mounted. */
+/** Finds the version of cgroups from the mount table. */
 export function cgroupsIn(mountinfo: string): Cgroups {
   const mounts = mountinfo.split('\n').flatMap(readMount);
   const unified = mounts.find(({ type }) => type === 'cgroup2');

@@ -21,7 +21,7 @@ export type LimitSupport = Readonly<{
   blkioWeight: boolean;
 }>;
 
-/** Reads from the files of the hierarchies what can be limited, as dockerd does. */
+/** Reads the supported limits from the files of the hierarchies, as dockerd does. */
 export function limitSupport(cgroups: Cgroups): LimitSupport {
   return cgroups.version === 1 ? supportOfVersion1(cgroups) : supportOfVersion2(cgroups);
 }
@@ -48,7 +48,7 @@ function supportOfVersion1({ controllers }: Cgroups): LimitSupport {
   };
 }
 
-/** The root has no files of limits, so the controllers tell; it has none for what version 2 has given up. */
+/** The root has no files of limits, so the controllers tell; version 2 lacks some of version 1's limits. */
 function supportOfVersion2({ controllers }: Cgroups): LimitSupport {
   const memory = controllers.get('memory');
   return {

@@ -3,10 +3,10 @@ import { promisify } from 'node:util';
 
 const execute = promisify(execFile);
 
-/** By their names on the bus; undefined is the default. */
+/** Properties by their names on the bus; undefined is the default. */
 export type UnitProperties = Readonly<Record<string, number | string | undefined>>;
 
-/** What `systemctl` writes differently, and what stands for no limit. */
+/** Names and "no limit" in the form of `systemctl`. */
 const WORDS: Readonly<Record<string, (value: number | string) => string>> = {
   CPUQuotaPerSecUSec: (value) => `CPUQuota=${Number(value) / 10_000}%`,
   CPUQuotaPeriodUSec: (value) => `CPUQuotaPeriodSec=${value}us`,
@@ -21,7 +21,7 @@ const NONE: Readonly<Record<string, string>> = {
   TasksMax: 'TasksMax=infinity',
 };
 
-/** The words that make `before` to `after`. */
+/** The words that change `before` into `after`. */
 export function propertyWords(before: UnitProperties, after: UnitProperties): string[] {
   return Object.entries(after).flatMap(([name, value]) => {
     if (value === before[name]) return [];
@@ -30,7 +30,7 @@ export function propertyWords(before: UnitProperties, after: UnitProperties): st
   });
 }
 
-/** Changes a unit until the machine's end; systemd writes what follows into its cgroup. */
+/** Changes a unit until the next boot; systemd writes the resulting limits into its cgroup. */
 export async function setUnitProperties(unit: string, words: readonly string[]): Promise<void> {
   if (words.length > 0) await execute('systemctl', ['set-property', '--runtime', unit, ...words]);
 }

@@ -36,8 +36,8 @@ const lseek = bind<[number, number, number], number>('int64_t lseek(int fd, int6
 const buffer = Buffer.alloc(LARGEST_XATTR);
 
 /**
- * Holds the entry of this name, whatever it is, without opening it: a device or a FIFO does not notice, a link is held
- * itself. Looked at and opened through the descriptor, it stays the same entry.
+ * Holds the entry of this name, of any type, without opening it: a device or a FIFO is not affected, a link is held
+ * itself. The descriptor always refers to the same entry.
  */
 export function holdAt(directory: number, name: BytePath): number {
   const flags = O_PATH | O_CLOEXEC | constants.O_NOFOLLOW;
@@ -98,7 +98,7 @@ export function xattrNamesOf(held: number): BytePath[] {
   throw error;
 }
 
-/** The value of one; undefined if it is not there any more. */
+/** The value of one; undefined if it is gone. */
 export function xattrOf(held: number, name: string): Buffer | undefined {
   const size = getxattr(`/proc/self/fd/${held}`, name, buffer, buffer.length);
   if (size >= 0) return Buffer.from(buffer.subarray(0, size));
@@ -107,7 +107,7 @@ export function xattrOf(held: number, name: string): Buffer | undefined {
   throw error;
 }
 
-/** The parts of an open file that are no holes. */
+/** The parts of an open file that are not holes. */
 export function* dataOf(fd: number, sizeBytes: number): Generator<{ offset: number; bytes: number }> {
   for (let at = 0; at < sizeBytes;) {
     const offset = lseek(fd, at, SEEK.data);

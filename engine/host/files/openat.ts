@@ -77,13 +77,13 @@ export function openDirectoryBeneath(root: number, path: BytePath): number {
 }
 
 /**
- * Opens a plain file below `root` for reading, as `openDirectoryBeneath` resolves it. What is none is refused before it
- * is opened: to open a device has effects.
+ * Opens a plain file below `root` for reading, as `openDirectoryBeneath` resolves it. Anything else is refused before
+ * it is opened, because opening a device has effects.
  */
 export function openFileBeneath(root: number, path: BytePath): number {
   const held = openResolved(root, path, O.path | O.nofollow, RESOLVE.beneath);
   try {
-    if (!fstatSync(held).isFile()) throw new Error(`no plain file: ${readable(path)}`);
+    if (!fstatSync(held).isFile()) throw new Error(`not a plain file: ${readable(path)}`);
     return openSync(`/proc/self/fd/${held}`, 'r');
   } finally {
     closeSync(held);

@@ -15,7 +15,9 @@ export const FS_IOC_FSSETXATTR = 0x401c5820;
 const ATTRIBUTES = { bytes: 28, flags: 0, project: 12 } as const;
 const INHERIT_PROJECT = 0x200;
 
-/** Q_SETQUOTA of projects. struct if_dqblk: u64 hard limit in KiB, u64 soft limit, and more; u32 what of it counts. */
+/**
+ * Q_SETQUOTA of projects. struct if_dqblk: u64 hard limit in KiB, u64 soft limit, and more; u32 which fields are valid.
+ */
 const SET_PROJECT_QUOTA = (0x800008 << 8) | 2;
 const QUOTA = { bytes: 72, hardKib: 0, valid: 64 } as const;
 const BLOCK_LIMITS = 1;
@@ -25,7 +27,7 @@ export function projectOf(folder: string): number {
   return onFolder(folder, (fd) => attributesOf(fd, folder).readUInt32LE(ATTRIBUTES.project));
 }
 
-/** Makes an empty folder part of a project, and all that comes to be in it. */
+/** Makes an empty folder, and all its future content, part of a project. */
 export function setProject(folder: string, project: number): void {
   onFolder(folder, (fd) => {
     const attributes = attributesOf(fd, folder);
@@ -37,9 +39,9 @@ export function setProject(folder: string, project: number): void {
 }
 
 /**
- * Limits what the files of a project may hold, on the file system of `folder`; 0 is no limit. Rounded up to KiB.
+ * Limits the size of a project's files, on the file system of `folder`; 0 is no limit. Rounded up to KiB.
  *
- * Throws `ESRCH`, `ENOSYS` or another error where the file system has no quotas of projects.
+ * Throws `ESRCH`, `ENOSYS` or another error if the file system lacks project quotas.
  */
 export function limitProject(folder: string, project: number, bytes: number): void {
   const quota = Buffer.alloc(QUOTA.bytes);

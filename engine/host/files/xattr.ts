@@ -17,7 +17,7 @@ const XATTR_MAX_BYTES = 65_536;
 // Synchronous calls only, so that one buffer serves all of them.
 const buffer = Buffer.alloc(XATTR_MAX_BYTES);
 
-/** Sets an extended attribute of `path` itself, not of what a symbolic link there leads to. */
+/** Sets an extended attribute of `path` itself, not of a symbolic link's target. */
 export function setXattr(path: string, name: string, value: Buffer): void {
   check(lsetxattr(path, name, value, value.length, 0), 'lsetxattr', [path, name, value.length]);
 }

@@ -26,7 +26,7 @@ const MS = {
 } as const;
 const PROPAGATION = MS.unbindable | MS.private | MS.slave | MS.shared;
 
-/** What a word of `mount -o` sets, or clears where it is negative. */
+/** The flags that a word of `mount -o` sets; negative ones are cleared. */
 const WORDS: Readonly<Record<string, number>> = {
   ro: MS.ro,
   rw: -MS.ro,
@@ -63,7 +63,7 @@ const WORDS: Readonly<Record<string, number>> = {
 
 /** Mounts of these end within milliseconds; others wait for a disk or a network. */
 const QUICK = new Set(['', 'none', 'bind', 'tmpfs', 'ramfs', 'overlay', 'proc', 'sysfs']);
-/** A server that does not answer is given up then. */
+/** The wait for a server that does not answer. */
 const PATIENCE_MS = 60_000;
 
 const mount = bind<[string, string, string, bigint, string | null], number>(
@@ -72,7 +72,7 @@ const mount = bind<[string, string, string, bigint, string | null], number>(
 
 export type MountRequest = Readonly<{ type: string; device: string; options: string }>;
 
-/** The flags of the kernel in a text of options such as `ro,size=1m`, and what of it is for the file system. */
+/** The kernel's flags in a text of options such as `ro,size=1m`, and the options for the file system. */
 export function readMountWords(text: string): { flags: number; data: string } {
   let flags = 0;
   const data: string[] = [];
@@ -116,7 +116,7 @@ function mountQuickly(
   if ((first & (MS.bind | MS.ro)) === (MS.bind | MS.ro)) call('none', '', first | MS.remount, '');
 }
 
-/** In a process of its own, which a server that does not answer cannot stop us from ending. */
+/** In a process of its own, which can be killed even if the server does not answer. */
 async function mountAside({ type, device, options }: MountRequest, target: string): Promise<void> {
   const words = [
     '--internal-only',

@@ -9,7 +9,7 @@ const FLAGS = { ro: 1, nosuid: 2, nodev: 4, noexec: 8, noatime: 0x400, nodiratim
 
 const buffer = Buffer.alloc(SIZE_BYTES);
 
-/** What the mount that holds a path forbids, in the words of `mount -o`; nothing where there is no such path. */
+/** The restrictions of the mount that holds a path, in the words of `mount -o`; none for a missing path. */
 export function flagsOfMount(path: string): string[] {
   if (statfs(path, buffer) < 0) {
     const error = refusal('statfs', [path]);

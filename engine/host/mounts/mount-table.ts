@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** A line of the kernel's mount table. `root` is what of its file system it shows. */
+/** A line of the kernel's mount table. `root` is the mounted part of its file system. */
 export type Mount = Readonly<{
   id: string;
   parent: string;

@@ -55,8 +55,8 @@ export function attachMount(tree: number, place: number): void {
 }
 
 /**
- * Adds flags to a mount and all below it, by its descriptor, and takes it out of the group of its peers: nothing that is
- * mounted or unmounted on it shows elsewhere.
+ * Adds flags to a mount and all below it, by its descriptor, and takes it out of the group of its peers: mounts and
+ * unmounts on it are not visible elsewhere.
  */
 export function restrictMount(tree: number, flags: readonly TreeFlag[], { recursive = true } = {}): void {
   const set = flags.reduce((all, flag) => all | ATTRIBUTES[flag], 0);
@@ -81,7 +81,7 @@ export class ThreadMounts {
 
   /**
    * Mounts below `hidden` are dropped from the copy, so that this thread does not keep them busy; the folder itself is
-   * covered by that of the places.
+   * covered by the folder of the mount points.
    */
   constructor(hidden: string) {
     const folder = constants.O_RDONLY | constants.O_DIRECTORY;
@@ -101,8 +101,8 @@ export class ThreadMounts {
   }
 
   /**
-   * An empty folder for a mount, as a descriptor. Disposing it unmounts all that was mounted there. Nobody else has the
-   * same: `umount2` takes what lies on top, also by a descriptor of what lies below.
+   * An empty folder for a mount, as a descriptor. Disposing it unmounts all mounts there. It is never shared: `umount2`
+   * takes the uppermost mount, even by a descriptor of one below.
    */
   makePlace(): Disposable & { held: number } {
     this.#lastPlace += 1;
@@ -119,12 +119,12 @@ export class ThreadMounts {
     };
   }
 
-  /** Runs `work` where the rest of the process is. */
+  /** Runs `work` in the mount namespace of the process. */
   inProcess<T>(work: () => T): T {
     return this.#visit(this.#processNamespace, work, this.#processRoot);
   }
 
-  /** Runs `work` in the mount namespace of another process. Throws `ENOENT` when there is no such process. */
+  /** Runs `work` in the mount namespace of another process. Throws `ENOENT` without such a process. */
   inNamespaceOf<T>(pid: number, work: () => T): T {
     const namespace = openSync(`/proc/${pid}/ns/mnt`, 'r');
     try {

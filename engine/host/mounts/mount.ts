@@ -74,7 +74,7 @@ export function mountTmpfs(target: string, sizeBytes: number, mode = 0o755): voi
   });
 }
 
-/** Makes `source` appear at `target` as well; `recursive` brings along what is mounted below it. */
+/** Makes `source` appear at `target` as well; `recursive` includes the mounts below it. */
 export function mountBind(
   source: string,
   target: string,
@@ -95,7 +95,7 @@ export function setPropagation(target: string, propagation: Propagation, { recur
 }
 
 type UnmountOptions = {
-  /** Detached at once, gone when the last user leaves. */
+  /** Detached at once; removed with its last user. */
   lazy?: boolean;
 };
 

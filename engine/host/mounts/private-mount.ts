@@ -7,7 +7,7 @@ import { mountBind, setPropagation, unmount } from './mount.ts';
 /**
  * Bind-mounts a folder on itself with private propagation: mounts below it stay out of the host's table, and shims
  * clone our namespace. A folder that is already a mount point gets our mount on top, and only that is unmounted at the
- * end; not while something is mounted in one of the folders `kept`, which goes on without us.
+ * end; not while one of the folders `kept` has a mount, which outlives us.
  */
 export function privateMount(folder: string, { kept }: { kept: readonly string[] }): Disposable {
   // Left by a killed daemon: another one on top would leak it.

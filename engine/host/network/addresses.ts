@@ -43,8 +43,8 @@ export type Route = Readonly<{
 export type Neighbour = Readonly<{ link: number; ip: string; mac: string }>;
 
 /**
- * Gives a link an address: of IPv4 with the broadcast address of its prefix, of IPv6 without the search for others that
- * have it, so that it counts at once.
+ * Gives a link an address: of IPv4 with the broadcast address of its prefix, of IPv6 without duplicate address
+ * detection, so that it is usable at once.
  */
 export function addAddress({ link, ip, prefixLength }: Address): Message {
   const address = ipBytes(ip);

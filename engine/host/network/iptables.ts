@@ -18,7 +18,7 @@ const getsockopt = bind<[number, number, number, Buffer, Buffer], number>(
 
 /**
  * The size and layout of the filter table in the older kernel interface of iptables, for comparing: it changes when
- * rules come or go. `undefined`: nobody uses that interface in this network namespace.
+ * rules come or go. `undefined`: that interface is not in use in this network namespace.
  */
 export function legacyFilterLayout(): string | undefined {
   if (!hasLegacyFilter()) return undefined; // asking would create the table

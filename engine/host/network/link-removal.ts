@@ -5,7 +5,7 @@ import { Netlink } from './netlink.ts';
 /**
  * Removes links by name, off the event loop: the kernel blocks a caller for some 15 ms per veth.
  *
- * Links that are asked for while a removal runs are removed together in the next one. A missing link is not an error.
+ * Requests during a removal are collected for the next one. A missing link is not an error.
  */
 export class LinkRemoval {
   readonly #wanted = new Set<string>();

@@ -65,7 +65,7 @@ export function listLinks(route: Netlink): Link[] {
   return route.query(linkMessage(RTM.getLink, { flags: NLM_F.dump }, 'RTM_GETLINK', [])).map(readLink);
 }
 
-/** One link, by name or index. Throws `ENODEV` when there is none. */
+/** One link, by name or index. Throws `ENODEV` for a missing one. */
 export function getLink(route: Netlink, which: string | number): Link {
   const head = typeof which === 'number' ? { index: which } : {};
   const parts = typeof which === 'string' ? [attribute(IFLA.name, text(which))] : [];
@@ -73,7 +73,7 @@ export function getLink(route: Netlink, which: string | number): Link {
   return readLink(answer!);
 }
 
-/** The same, or undefined when there is none. */
+/** The same, or undefined for a missing one. */
 export function findLink(route: Netlink, name: string): Link | undefined {
   try {
     return getLink(route, name);
@@ -125,7 +125,7 @@ export function createVeth({ name, master, mtu, up, peer }: VethPair): Message {
   return linkMessage(RTM.newLink, { flags: CREATE, up }, 'RTM_NEWLINK', ['veth', name, peer], parts);
 }
 
-/** How links over one parent reach each other. */
+/** Traffic between links over one parent. */
 export const MACVLAN_MODES = { private: 1, vepa: 2, bridge: 4, passthru: 8 } as const;
 
 type Macvlan = Readonly<{
@@ -139,7 +139,7 @@ type Macvlan = Readonly<{
   netns: number;
 }>;
 
-/** A link with a hardware address of its own beneath which another link carries the packets. */
+/** A link with a hardware address of its own, whose packets are carried by another link. */
 export function createMacvlan({ name, parent, mode, mac, mtu, netns }: Macvlan): Message {
   const parts = [
     attribute(IFLA.name, text(name)),
@@ -156,7 +156,7 @@ export function createMacvlan({ name, parent, mode, mac, mtu, netns }: Macvlan):
   return linkMessage(RTM.newLink, { flags: CREATE }, 'RTM_NEWLINK', ['macvlan', name, parent], parts);
 }
 
-/** The packets of one VLAN on a link, as a link. */
+/** A link for the packets of one VLAN on another link. */
 export function createVlan({ name, parent, id }: { name: string; parent: number; id: number }): Message {
   const vlan = Buffer.alloc(2);
   vlan.writeUInt16LE(id);

@@ -72,7 +72,7 @@ export class Netlink implements Disposable {
     this.#takeAnswers(messages, first);
   }
 
-  /** The same for changes that the kernel is slow with: another thread waits for it. Nothing else may use the socket. */
+  /** The same for slow changes: another thread waits for the kernel. The socket must not be used meanwhile. */
   async applyInBackground(...messages: readonly Message[]): Promise<void> {
     const first = this.#sequence + 1;
     const bytes = Buffer.concat(this.#encoded(messages));
@@ -100,7 +100,7 @@ export class Netlink implements Disposable {
     if (errors[0] !== undefined) throw errors[0];
   }
 
-  /** Asks for one object, or with `NLM_F.dump` for all of them, and returns the bodies of the answers. */
+  /** Requests one object, or with `NLM_F.dump` all of them, and returns the bodies of the answers. */
   query(message: Message): Buffer[] {
     const dump = (message.flags & NLM_F.dump) !== 0;
     const own = ++this.#sequence;
@@ -171,7 +171,7 @@ export function u32(value: number): Buffer {
   return bytes;
 }
 
-/** The attributes of an answer, from `at` bytes on; of a repeated one the last. */
+/** The attributes of an answer, from `at` bytes on; the last one of a repeated attribute. */
 export function readAttributes(body: Buffer, at = 0): Attributes {
   const attributes = new Map<number, Buffer>();
   while (at + 4 <= body.length) {

@@ -40,15 +40,14 @@ export class Nftables implements Disposable {
   }
 
   /**
-   * Runs commands in nft's language as one transaction: all of them take effect, or none. What is refused throws
-   * `NftError`.
+   * Runs commands in nft's language as one transaction: all of them take effect, or none. A refusal throws `NftError`.
    */
   run(commands: string): string {
     if (this.#context === null) throw new Error('nftables is closed');
     const context = this.#context;
-    // A signal would interrupt its wait for the kernel's answer, and it would call a transaction failed that is committed.
+    // A signal would interrupt its wait for the kernel's answer, and it would report a committed transaction as failed.
     const isDone = withoutSignals(() => runCommand(context, commands) === 0);
-    // Both are read in any case: what stays in a buffer would be part of the next answer.
+    // Both are read in any case: the rest of a buffer would be part of the next answer.
     const [output, errors] = [outputBuffer(context), errorBuffer(context)];
     if (!isDone) throw new NftError(commands, errors);
     return output;

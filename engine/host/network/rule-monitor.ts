@@ -61,7 +61,7 @@ export class RuleMonitor implements Disposable {
     closeSync(this.#fd);
   }
 
-  /** Takes all messages. What was changed does not matter, and neither do messages that were too many to be kept. */
+  /** Drops all messages, including lost ones: only the fact of a change matters. */
   #hasNews(): boolean {
     for (let hasNews = false; ; hasNews = true) {
       if (recv(this.#fd, incoming, incoming.length, 0) >= 0) continue;

@@ -40,7 +40,7 @@ export function serve(server: Server, answering: RequestListener, newest = COMPL
     });
   });
   server.on('request', listener);
-  // What a client expects beyond `100-continue` is none of the API's: it gets the answer of the request.
+  // Expectations other than `100-continue` are ignored: the request is answered.
   server.on('checkExpectation', listener);
   server.on('clientError', (error: Error & { reason?: string }, socket) => {
     if (socket.writable) socket.end(rawRefusal(`malformed HTTP request: ${error.reason ?? error.message}`, newest));

@@ -85,7 +85,7 @@ function tcpHost({ family, address, port }: AddressInfo): string {
   return `tcp://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
 }
 
-/** One of systemd's: it listens already, and its file and its owner are systemd's matter. */
+/** A socket of systemd, which listens already; systemd manages its file and owner. */
 async function openPassed(
   config: Config,
   { fd, path }: PassedSocket,
@@ -140,7 +140,7 @@ function longestQueue(): number {
   return Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8'));
 }
 
-/** Ends a server with its connections, also those that were taken over, or had no request yet. */
+/** Ends a server with its connections, including those that were taken over or had no request yet. */
 async function close(server: Server, underWay: UnderWay, connections: Iterable<Socket>): Promise<void> {
   const closed = once(server, 'close');
   server.close();

@@ -29,14 +29,11 @@ export function refusalOf(request: IncomingMessage, allowedOrigin: string): Engi
   const address = addresses.get(request);
   if (address === undefined) return undefined;
   if (host !== undefined && isLoopback(address) && isForeign(host)) {
-    return new EngineError(
-      'forbidden',
-      `the host ${host} is none of this machine: localhost or an address is expected`,
-    );
+    return new EngineError('forbidden', `the host ${host} is not this machine: localhost or an address is expected`);
   }
   if (origin === undefined || allowedOrigin === '*' || origin === allowedOrigin) return undefined;
   if (host !== undefined && origin.toLowerCase() === `http://${host.toLowerCase()}`) return undefined;
-  return new EngineError('forbidden', `pages of ${origin} are not let in: see --api-cors-header`);
+  return new EngineError('forbidden', `pages of ${origin} are refused: see --api-cors-header`);
 }
 
 /** Whether the host is a name that foreign DNS may point here; an address is not. */

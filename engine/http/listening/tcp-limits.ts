@@ -61,7 +61,7 @@ export class TcpLimits implements AsyncDisposable {
     };
   }
 
-  /** Admits a request, which then carries the headers, or answers it. `route` is one of few, whatever was asked. */
+  /** Admits a request, which then carries the headers, or answers it. `route` is one of a fixed set, for any path. */
   async admit(request: FastifyRequest, reply: FastifyReply, route: string): Promise<void> {
     const address = this.#addresses.get(request.raw);
     if (address === undefined) return;
@@ -119,6 +119,6 @@ function beginningOf(digest: Buffer): string {
 /** A request is under way until its answer has ended; one whose connection was taken over, until that is closed. */
 function endWith({ raw: { socket } }: FastifyRequest, reply: FastifyReply, decision: Decision): void {
   const end = (): void => decision.end(0);
-  if (reply.raw.closed) return end(); // gone while it waited
+  if (reply.raw.closed) return end(); // it has gone while it waited
   reply.raw.once('close', end).once(TAKEN_OVER, () => (socket.destroyed ? end() : socket.once('close', end)));
 }

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 
 import type { Clock } from '../../lib/clock.ts';
 
-/** The event of a response whose connection a route has taken over: from then on it is a stream, and no request. */
+/** The event of a response whose connection a route has taken over: from then on it is a stream, not a request. */
 export const TAKEN_OVER = Symbol('taken over');
 
 /** The requests under way: a daemon that ends answers them first. */

@@ -1,6 +1,6 @@
 import { type Case, type Extra, missing, type StatusRows } from './row.ts';
 
-/** Nothing can make this daemon a member of a cluster yet. */
+/** This daemon cannot become a member of a cluster yet. */
 const outside = (path: string, extra?: Extra): Case => [406, 'the node is in no cluster', path, extra];
 
 const NO_CLUSTER = {

@@ -26,7 +26,7 @@ export const containerFileRows = {
     cases: [
       [200, 'a folder', '/containers/running/archive?path=/etc', { type: TAR }],
       [400, 'no path', '/containers/running/archive'],
-      [400, 'a file that is said to be a folder', '/containers/running/archive?path=/etc/passwd/'],
+      [400, 'a file whose path ends in a slash', '/containers/running/archive?path=/etc/passwd/'],
       [404, 'there is no such file', '/containers/running/archive?path=/nowhere'],
       unknown('/containers/nobody/archive?path=/etc'),
     ],

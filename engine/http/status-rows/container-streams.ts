@@ -14,7 +14,7 @@ export const containerStreamRows = {
       [101, 'with an upgrade', '/containers/running/logs?stdout=1', { headers: UPGRADE, type: RAW }],
       [200, 'without', '/containers/running/logs?stdout=1', { type: RAW }],
       [400, 'neither stream', '/containers/running/logs'],
-      [400, 'a time that is none', '/containers/running/logs?stdout=1&since=yesterday'],
+      [400, 'an invalid time', '/containers/running/logs?stdout=1&since=yesterday'],
       unknown('/containers/nope/logs?stdout=1'),
       [500, 'its log driver keeps nothing', '/containers/silent/logs?stdout=1'],
     ],
@@ -24,7 +24,7 @@ export const containerStreamRows = {
     cases: [
       [200, 'resized', '/containers/terminal/resize?h=20&w=60', { type: TEXT }],
       [400, 'no width', '/containers/terminal/resize?h=20'],
-      [400, 'a height that is none', '/containers/terminal/resize?h=tall&w=60'],
+      [400, 'an invalid height', '/containers/terminal/resize?h=tall&w=60'],
       unknown('/containers/nope/resize?h=20&w=60'),
       [500, 'it does not run', '/containers/stopped/resize?h=20&w=60'],
     ],
@@ -34,7 +34,7 @@ export const containerStreamRows = {
     cases: [
       [101, 'with an upgrade', '/containers/running/attach?stream=1&stdout=1', { headers: UPGRADE, type: RAW }],
       [200, 'without', '/containers/running/attach?stream=1&stdout=1', { type: RAW }],
-      [400, 'keys that there are not', '/containers/running/attach?stream=1&stdout=1&detachKeys=ctrl-1'],
+      [400, 'unknown keys', '/containers/running/attach?stream=1&stdout=1&detachKeys=ctrl-1'],
       [400, 'no boolean', '/containers/running/attach?stream=perhaps'],
       [400, 'the same with an upgrade', '/containers/running/attach?stream=perhaps', { headers: UPGRADE }],
       unknown('/containers/nope/attach?stream=1&stdout=1'),
@@ -47,7 +47,7 @@ export const containerStreamRows = {
     never: { 200: 'a WebSocket begins with 101' },
     cases: [
       [101, 'a WebSocket begins so', '/containers/running/attach/ws?stream=1&stdout=1', { headers: SOCKET, type: '' }],
-      [400, 'keys that there are not', '/containers/running/attach/ws?detachKeys=ctrl-1', { headers: SOCKET }],
+      [400, 'unknown keys', '/containers/running/attach/ws?detachKeys=ctrl-1', { headers: SOCKET }],
       [400, 'no WebSocket', '/containers/running/attach/ws?stream=1&stdout=1'],
       unknown('/containers/nope/attach/ws?stream=1', { headers: SOCKET }),
     ],

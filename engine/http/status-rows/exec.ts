@@ -6,9 +6,9 @@ export const execRows = {
     cases: [
       [201, 'made', '/containers/running/exec', { body: { Cmd: ['true'] } }],
       [400, 'no command', '/containers/running/exec', { body: {} }],
-      [400, 'a body that is no JSON', '/containers/running/exec', { body: 'true', headers: { 'Content-Type': TEXT } }],
+      [400, 'a body that is not JSON', '/containers/running/exec', { body: 'true', headers: { 'Content-Type': TEXT } }],
       [400, 'a wrong type', '/containers/running/exec', { body: { Cmd: 5 } }],
-      [400, 'keys that there are not', '/containers/running/exec', { body: { Cmd: ['true'], DetachKeys: 'ctrl-1' } }],
+      [400, 'unknown keys', '/containers/running/exec', { body: { Cmd: ['true'], DetachKeys: 'ctrl-1' } }],
       unknown('/containers/nope/exec', { body: { Cmd: ['true'] } }),
       [409, 'the container is paused', '/containers/paused/exec', { body: { Cmd: ['true'] } }],
       [409, 'the container does not run', '/containers/stopped/exec', { body: { Cmd: ['true'] } }],

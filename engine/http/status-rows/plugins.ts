@@ -8,7 +8,7 @@ export const pluginRows = {
       [200, 'installed', '/plugins/pull?name=127.0.0.1:5000/plugin'],
       [500, 'it is there', '/plugins/pull?name=127.0.0.1:5000/plugin'],
       [500, 'no name', '/plugins/pull'],
-      [500, 'a name that is none', '/plugins/pull?name=A/B'],
+      [500, 'an invalid name', '/plugins/pull?name=A/B'],
       [500, 'the registry does not have it', '/plugins/pull?name=127.0.0.1:5000/nope'],
     ],
   },

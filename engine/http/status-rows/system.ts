@@ -8,9 +8,9 @@ export const systemRows = {
     statuses: [200, 400, 500],
     cases: [
       [200, 'live', '/events'],
-      [400, 'a time that is none', '/events?since=yesterday'],
+      [400, 'an invalid time', '/events?since=yesterday'],
       [400, 'an end before the beginning', '/events?since=20&until=10'],
-      [400, 'filters that are no JSON', '/events?filters=%7B'],
+      [400, 'filters that are not JSON', '/events?filters=%7B'],
       [400, 'an unknown filter', `/events?${filters({ colour: ['red'] })}`],
     ],
   },

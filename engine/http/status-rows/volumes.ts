@@ -6,7 +6,7 @@ export const volumeRows = {
     cases: [
       [200, 'a list', '/volumes'],
       [400, 'an unknown filter', `/volumes?${filters({ colour: ['red'] })}`],
-      [400, 'a filter that is no boolean', `/volumes?${filters({ dangling: ['perhaps'] })}`],
+      [400, 'a filter that is not a boolean', `/volumes?${filters({ dangling: ['perhaps'] })}`],
     ],
   },
   'POST /volumes/create': {
@@ -14,9 +14,9 @@ export const volumeRows = {
     cases: [
       [201, 'made', '/volumes/create', { body: { Name: 'made' } }],
       [201, 'it is there', '/volumes/create', { body: { Name: 'used' } }],
-      [400, 'a body that is no JSON', '/volumes/create', { body: '{', headers: JSON_TYPE }],
+      [400, 'a body that is not JSON', '/volumes/create', { body: '{', headers: JSON_TYPE }],
       [500, 'an unknown driver', '/volumes/create', { body: { Name: 'x', Driver: 'nope' } }],
-      [400, 'a name that is none', '/volumes/create', { body: { Name: '../x' } }],
+      [400, 'an invalid name', '/volumes/create', { body: { Name: '../x' } }],
       [
         400,
         'an option without another one that it needs',

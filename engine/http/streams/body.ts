@@ -9,7 +9,7 @@ const JSON_LIMIT_BYTES = 8 * 1024 * 1024;
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Without a body the request is refused; elsewhere that is a body without fields. */
+    /** A missing body is refused; on other routes it counts as a body without fields. */
     needsBody?: true;
   }
 }
@@ -23,7 +23,7 @@ export function rawBodyOf(request: IncomingMessage): Buffer | undefined {
 
 /** Reads JSON where the route has a body schema, whatever the content type says; leaves the stream alone elsewhere. */
 export function addBodyParser(http: FastifyInstance): void {
-  // One that is malformed Fastify would refuse with 415 whatever the route reads; `checkContentType` looks at it instead.
+  // Fastify would refuse a malformed one with 415 on any route; `checkContentType` checks it instead.
   http.addHook('onRequest', (request, _reply, done) => {
     const { headers } = request.raw;
     if (headers['content-type'] !== undefined) headers['content-type'] = undefined;

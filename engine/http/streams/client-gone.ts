@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 
-/** Ends what nobody waits for any more; no failure of the engine. */
+/** Ends work for a client that has gone; not a failure of the engine. */
 export class ClientGone extends Error {
   constructor() {
     super('the client has gone');
@@ -9,7 +9,7 @@ export class ClientGone extends Error {
 
 /**
  * Aborted when the client has left before the end of the answer. One that has half-closed its side still reads:
- * `hang-ups.ts` closes the connection of those who have gone after that.
+ * `hang-ups.ts` closes the connections of clients that go later.
  */
 export function clientGone(response: ServerResponse): AbortSignal {
   const gone = new AbortController();

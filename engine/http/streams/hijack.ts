@@ -12,8 +12,8 @@ const DOCKER_RAW_STREAM = 'application/vnd.docker.raw-stream';
 
 /**
  * Takes over the connection: writes `101 UPGRADED` (when the request has `Upgrade: tcp`) or `200 OK` without chunked
- * encoding, and returns the client's stream from the first byte behind the request. A half-close of the client ends only
- * its readable side; it may have been before.
+ * encoding, and returns the client's stream from the first byte behind the request. A half-close of the client, even an
+ * earlier one, ends only its readable side.
  */
 export function hijack(request: FastifyRequest, reply: FastifyReply, options: { contentType?: string } = {}): Duplex {
   return takeOver(request, reply, head(request, reply, options.contentType ?? rawStreamType(request)));

@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 
 import { clientGone } from './client-gone.ts';
 
-/** A piece that nobody takes any more. */
+/** A piece for a client that has gone. */
 export class ClientGone extends Error {}
 
 /** A response that is written piece by piece while the client reads. */
@@ -46,14 +46,14 @@ export class ResponseStream {
     await promise;
   }
 
-  /** Whether the client has not taken yet what was sent. */
+  /** Whether the client has not taken the last piece yet. */
   get isBehind(): boolean {
     return this.output.socket?.writableNeedDrain ?? true;
   }
 
   /**
-   * Sends a piece without waiting: for a piece that many clients get, which is framed once for all of them, and written
-   * past the response, whose own framing costs more than the rest.
+   * Sends a piece to many clients without waiting: it is framed once for all of them, and bypasses the response, whose
+   * own framing costs more than the rest.
    */
   send(piece: Buffer): void {
     if (this.signal.aborted) return;
@@ -81,8 +81,8 @@ function asChunk(piece: Buffer): Buffer {
 }
 
 /**
- * Answers with a chunked stream whose head is sent at once: clients wait for it before they go on, also when the first
- * byte of the stream is hours away.
+ * Answers with a chunked stream whose head is sent at once: clients wait for the head, even if the first byte of the
+ * stream is hours away.
  */
 export function openStream(
   _request: FastifyRequest,

@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 
-/** Of a body that nobody wants; a client that sends more, or for longer, loses its connection. */
+/** The limits of an unwanted body; a client that sends more, or for longer, loses its connection. */
 const LONGEST_REST_BYTES = 64 * 1024 * 1024;
 const LONGEST_REST_MS = 60_000;
 
 /**
- * After an answer that did not need the whole body: reads the rest and drops it. Else a connection that is kept would
- * wait for ever, its next request behind bytes that nobody reads.
+ * Drops the rest of a body after an answer that did not need it. Otherwise the next request of the connection would
+ * stay behind unread bytes for ever.
  */
 export function dropUnread(request: IncomingMessage): void {
   const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers;
@@ -21,6 +21,6 @@ export function dropUnread(request: IncomingMessage): void {
     if (left < 0) cut();
   });
   request.on('close', () => late.removeEventListener('abort', cut)).on('error', () => undefined); // its client has left
-  request.removeAllListeners('readable'); // of who has stopped reading: they would keep it from flowing
+  request.removeAllListeners('readable'); // listeners of a stopped reader would keep it from flowing
   request.resume();
 }

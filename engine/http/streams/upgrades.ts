@@ -11,7 +11,7 @@ import type { Duplex } from 'node:stream';
 import { ServerResponse } from '../../lib/node-http.ts';
 import { ENDPOINTS } from '../endpoints.ts';
 
-/** Requests behind which the client's stream begins, also where they ask for no upgrade; with or without a version. */
+/** Requests that are followed by the client's stream, even without an upgrade; with or without a version. */
 const TAKEN_OVER_UNASKED = new RegExp(
   `^POST (/v[\\d.]+)?(${ENDPOINTS.filter(({ takesOver }) => takesOver === 'always')
     .map(({ path }) => path.replaceAll(/\{\w+\}/g, '[^/]+'))
@@ -26,18 +26,18 @@ type Request = IncomingMessage & { upgrade?: boolean };
 
 const streams = new WeakMap<IncomingMessage, Duplex>();
 
-/** The connection of a request, from the first byte behind it; undefined where it cannot be taken over. */
+/** The connection of a request, from the first byte behind it; undefined if it cannot be taken over. */
 export function streamBehind(request: IncomingMessage): Duplex | undefined {
   return streams.get(request);
 }
 
 /**
- * Gives those requests to the listener whose connection a route may take over.
+ * Passes requests to the listener in a way that lets a route take over the connection.
  *
- * Of a request for an upgrade Node's parser takes the head and the body, and leaves everything behind them alone: no
- * byte that a client sends early is lost, or taken for a second request. All of them go this way, also those that are
- * then answered as any other (Java's client asks for HTTP/2 everywhere). A request that did not ask, to a route that
- * takes the connection over all the same, is read again as if it had.
+ * For an upgrade Node's parser reads only the head and the body: later bytes of the client are neither lost nor taken
+ * for a second request. All upgrades go this way, also those that are then answered normally (Java's client asks for
+ * HTTP/2 everywhere). A request without one, to a route that takes over the connection all the same, is read again as
+ * an upgrade.
  */
 export function serveUpgrades(
   server: Server,

@@ -12,9 +12,7 @@ import { encodeMessage, GOING, MessageDecoder, PROTOCOL_ERROR } from './websocke
 
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 
-/**
- * Reads the handshake of RFC 6455; what is returned answers it, and gives the client's stream. Throws `invalid`.
- */
+/** Reads the handshake of RFC 6455; the result answers it, and returns the client's stream. Throws `invalid`. */
 export function prepareWebSocket(request: FastifyRequest, reply: FastifyReply): () => Duplex {
   const { headers } = request;
   const key = headers['sec-websocket-key'];

@@ -35,8 +35,8 @@ export function anyValue(filters: Filters, key: string, isSatisfied: (value: str
 }
 
 /**
- * Whether a text is one of a key's values, or like one of them as a pattern. What is no pattern is only like itself.
- * Throws `invalid` for patterns that are too large.
+ * Whether a text equals one of a key's values, or matches it as a pattern. Throws `invalid` for patterns that are too
+ * large.
  */
 export function textFilter(filters: Filters, key: string): Pattern {
   const values = filters.get(key);

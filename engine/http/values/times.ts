@@ -7,8 +7,8 @@ const UNIT_NS: Readonly<Record<string, number>> = { h: 3.6e12, m: 6e10, s: 1e9, 
 const LOCAL_DATE = /^\d{4}-\d{2}-\d{2}(?:T[\d:.]+)?$/;
 
 /**
- * A moment as `since` and `until` have it: UNIX seconds with a fraction, RFC 3339, a date or a date with a time in the
- * daemon's own zone, and, where `now` is given, a length of time before it. Throws `invalid`.
+ * A time in the form of `since` and `until`: UNIX seconds with a fraction, RFC 3339, a date or a date with a time in
+ * the daemon's own zone, and, where `now` is given, a length of time before it. Throws `invalid`.
  */
 export function parseTime(name: string, text: string, now?: Temporal.Instant): Temporal.Instant {
   try {

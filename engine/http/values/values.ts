@@ -20,8 +20,8 @@ const FALSE = new Set(['0', 'false', 'f', 'no', 'n', 'off', 'none']);
 
 /**
  * A query (or path) as the schema types it: `all=1` and `True` are booleans, digits are integers, an empty value is the
- * default, of a repeated key the first counts unless a list is wanted. What does not fit stays text, for the
- * validation to refuse with the client's own words.
+ * default, of a repeated key the first counts unless a list is wanted. Any other value stays text, and the validation
+ * refuses it in the client's own words.
  */
 export function readQuery(schema: ValueSchema, query: Readonly<Fields>): Fields {
   const read: Fields = { ...query };
@@ -128,7 +128,7 @@ function initial(schema: ValueSchema): unknown {
   return schema.default === undefined ? undefined : structuredClone(schema.default);
 }
 
-/** What an entry that is `null` stands for: the entry is there, and empty. */
+/** The value of a `null` entry: present and empty. */
 function emptyOf(schema: ValueSchema): unknown {
   if (accepts(schema, 'null')) return null;
   if (accepts(schema, 'object')) return readObject(schema, {});

@@ -14,7 +14,7 @@ export type ApiVersion = `1.${number}`;
 /** The oldest and newest accepted version, and that of requests without a version. */
 export type ApiVersions = Readonly<{ min: ApiVersion; max: ApiVersion; fallback: ApiVersion }>;
 
-/** The oldest and the newest that the settings may name. What is newer than `COMPLETE` is still being built. */
+/** The oldest and the newest that the settings may name. Versions above `COMPLETE` are incomplete. */
 export const OLDEST: ApiVersion = '1.12';
 export const COMPLETE: ApiVersion = '1.24';
 export const NEWEST: ApiVersion = '1.55';
@@ -30,7 +30,7 @@ export function parseApiVersion(text: string): ApiVersion | undefined {
   return /^1\.(0|[1-9]\d*)$/.test(text) ? (text as ApiVersion) : undefined;
 }
 
-/** `settings-checks.ts` has seen to it that the settings are versions. */
+/** `settings-checks.ts` has checked that the settings are versions. */
 export function apiVersionsOf({ minApiVersion, maxApiVersion, defaultApiVersion }: Config): ApiVersions {
   const [min, max, fallback] = [minApiVersion, maxApiVersion, defaultApiVersion] as ApiVersion[];
   return { min: min!, max: max!, fallback: fallback! };
@@ -57,7 +57,7 @@ export function isSupported(written: string, { min, max }: ApiVersions): boolean
   return !isOlder(written, min) && !isNewer(written, max);
 }
 
-/** The refusal of a version, in the words of dockerd. */
+/** The refusal of a version, in dockerd's words. */
 export function versionRefusal(written: string, { min, max }: ApiVersions): string {
   return isOlder(written, min)
     ? `client version ${written} is too old. Minimum supported API version is ${min}, please upgrade your client to a newer version`

@@ -51,7 +51,7 @@ export function statusFor(steps: Steps, status: number): number {
   return steps.findLast((step) => step.status !== undefined)?.status ?? status;
 }
 
-/** For a route that writes its answers itself: what makes one for this client; undefined where nothing changes. */
+/** For a route that writes its answers itself: the conversion for this client; undefined without one. */
 export function answerFor<Answer>(
   steps: Steps<unknown, Answer>,
   request: FastifyRequest,

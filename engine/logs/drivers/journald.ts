@@ -30,7 +30,7 @@ export const journald = deliveringDriver({
   },
 });
 
-/** The journal has its own time of each entry, that of its arrival: the line's stands beside it. */
+/** The journal's own time of an entry is that of its arrival, so the line's time is a separate field. */
 function entriesOf({ container }: SenderContext): (line: Line) => Buffer {
   const tag = tagOf(container, '{{.ID}}');
   const attributes = Object.entries(extraAttributes(container)).map(([key, value]) => [fieldName(key), value] as const);

@@ -9,7 +9,7 @@ import { isTrue } from '../truth.ts';
 const DEFAULT_BYTES = 20 * 1024 * 1024;
 const DEFAULT_FILES = 5;
 
-/** Files whose format is nobody else's business, bounded unless told otherwise. */
+/** Files in a private format, bounded by default. */
 export const local: LogDriver = {
   name: 'local',
   options: ['max-size', 'max-file', 'compress'],

@@ -1,4 +1,4 @@
 import type { LogDriver } from '../driver.ts';
 
-/** Attached clients alone see what a container writes. */
+/** Only attached clients see the output of a container. */
 export const none: LogDriver = { name: 'none', options: [], showsPath: false, shimLog: () => undefined };

@@ -6,7 +6,7 @@ import { namesIn } from '../../lib/folders.ts';
 import { LogFile } from './one-file.ts';
 import { PACKED } from './packed.ts';
 
-/** So often the files are looked for anew when they are rotated meanwhile. */
+/** The number of attempts to open the files when they are rotated meanwhile. */
 const ATTEMPTS = 20;
 
 /** The files of one log, oldest first. */
@@ -63,7 +63,7 @@ export class LogFiles implements Disposable {
 function openFiles(path: string, before?: LogFile): LogFile[] {
   for (let attempt = 1; ; attempt += 1) {
     const { opened, missing } = openOnce(path, before);
-    // Else a rotation has given one of them the name of another meanwhile.
+    // Otherwise a rotation has renamed one of them meanwhile.
     const isWhole = !missing && opened.every((file) => file.isStillThere);
     if (isWhole || attempt === ATTEMPTS) return opened;
     for (const file of opened) file[Symbol.dispose]();
@@ -84,7 +84,7 @@ function openOnce(path: string, before: LogFile | undefined): { opened: LogFile[
   return { opened, missing: false };
 }
 
-/** Amid a rotation a number may be missing. A plain file counts, and not what is being made of it. */
+/** Amid a rotation a number may be missing. A plain file is preferred to its compressed one. */
 function namesOf(path: string): string[] {
   const base = basename(path);
   const byNumber = new Map<number, string>();

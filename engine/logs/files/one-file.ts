@@ -5,7 +5,7 @@ import type { LogLines } from '../log-line.ts';
 import { inodeBefore, PACKED, unpacked } from './packed.ts';
 
 const CHUNK_BYTES = 512 * 1024;
-/** Enough for 100 usual lines: a short tail then costs one read. */
+/** Enough for 100 usual lines, so that a short tail costs one read. */
 const TAIL_BYTES = 16 * 1024;
 const NEWLINE = 0x0a;
 
@@ -32,17 +32,17 @@ export class LogFile implements Disposable {
     if (this.#isPacked) this.#inodeBefore = inodeBefore(this.#descriptor);
   }
 
-  /** At the time of opening; of a compressed file only when it is ready. */
+  /** Its length at the time of opening; for a compressed file, after unpacking. */
   get size(): number {
     return this.#size;
   }
 
-  /** Whether its name has not become another file's. */
+  /** Whether it still has its name. */
   get isStillThere(): boolean {
     return statSync(this.#name, { throwIfNoEntry: false })?.ino === this.inode;
   }
 
-  /** Whether both are the same part of the log: one that is open has its inode for itself. */
+  /** Whether both are the same part of the log: the inode of an open file is not reused. */
   isSame(other: LogFile): boolean {
     return this.inode === other.inode || (other.#inodeBefore === undefined && this.#inodeBefore === other.inode);
   }
@@ -119,7 +119,7 @@ export class LogFile implements Disposable {
     this.#rest = Buffer.alloc(0);
   }
 
-  /** Bytes worth a buffer: what is there, and a little for what comes meanwhile. */
+  /** The size of a buffer: the present rest, and a little for new lines. */
   #expected(): number {
     return Math.max(fstatSync(this.#descriptor).size - this.#position, 4096);
   }

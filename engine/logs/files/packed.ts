@@ -9,7 +9,7 @@ const writeTo = promisify(write);
 /** How the name of a compressed file ends. */
 export const PACKED = '.gz';
 
-/** Of a gzip member with a comment and nothing else in its head. */
+/** The header of a gzip member with only a comment. */
 const HEAD = Buffer.from([0x1f, 0x8b, 8, 0x10, 0, 0, 0, 0, 0, 3]);
 
 /** The inode that the plain file had: the shim writes it as the comment of a first, empty member. */
@@ -21,7 +21,9 @@ export function inodeBefore(descriptor: number): number | undefined {
   return inode === undefined ? undefined : Number(inode);
 }
 
-/** A descriptor of what it holds, as a file in `folder` without a name. Of a damaged one, what there is before the damage. */
+/**
+ * A descriptor of its content, as a file in `folder` without a name. For a damaged file, the content before the damage.
+ */
 export async function unpacked(descriptor: number, folder: string): Promise<number> {
   const name = join(folder, `.${randomUUID()}`);
   const plain = openSync(name, 'wx+', 0o600);

@@ -3,7 +3,7 @@ import { EngineError } from '../../lib/errors.ts';
 /** An address such as `tcp://host:514` or `unix:///run/log.sock`, as written. */
 export type TransportUrl = Readonly<{ scheme: string; host: string; path: string }>;
 
-/** Undefined for what is none of the transports that docker knows. */
+/** Undefined for a transport that docker does not know. */
 export function transportUrl(address: string): TransportUrl | undefined {
   const match = /^(?<scheme>tcp|udp|unix|unixgram|tcp\+tls):\/\/(?:[^@/]*@)?(?<host>[^/?#]*)(?<path>[^?#]*)/.exec(
     address,
@@ -18,7 +18,7 @@ export function transportUrl(address: string): TransportUrl | undefined {
 
 export type HostAndPort = Readonly<{ host: string; port: number }>;
 
-/** Splits `host:port` and `[::1]:port`, with Go's words for what is neither; undefined: the port is missing. */
+/** Splits `host:port` and `[::1]:port`, with Go's words for any other form; undefined: the port is missing. */
 export function hostAndPort(text: string): HostAndPort | undefined {
   const match = /^(?:\[(?<six>[^\]]*)\]|(?<plain>[^:[\]]*)):(?<port>[^:]*)$/.exec(text);
   if (match !== null) {

@@ -9,13 +9,16 @@ import type { HttpReceiver } from './http-receiver.ts';
 type Credentials = Readonly<{ accessKeyId: string; secretAccessKey: string; sessionToken?: string }>;
 type Lent = { AccessKeyId: string; SecretAccessKey: string; Token?: string; Expiration?: string };
 
-/** Of tasks and of machines of Amazon's own. */
+/** The endpoints of Amazon's tasks and machines. */
 const TASK = 'http://169.254.170.2';
 const MACHINE = 'http://169.254.169.254/latest';
-/** Lent credentials are renewed so long before their end. */
+/** Temporary credentials are renewed this long before their end. */
 const MARGIN_MS = 5 * 60_000;
 
-/** Where the daemon's own settings name no key, one is borrowed: from the endpoint of the option, of the task, of the machine. */
+/**
+ * Without a key in the daemon's own settings, temporary ones are fetched: from the endpoint of the option, of the task,
+ * or of the machine.
+ */
 export class AwsCredentials {
   readonly #http: HttpReceiver;
   readonly #clock: Clock;

@@ -2,17 +2,17 @@ import type { Socket } from 'node:net';
 
 import type { Clock } from '../../lib/clock.ts';
 
-/** A receiver that is there answers within this time. */
+/** A present receiver answers within this time. */
 const CONNECT_MS = 10_000;
-/** So long it may take to read what it has, after we have said that there is no more. */
+/** The time that it has to read the rest after our end of the stream. */
 const LINGER_MS = 2000;
 
 type Connect = Readonly<{
   clock: Clock;
-  /** Begins to connect; `ready` is the event that says that it has. */
+  /** Begins to connect; `ready` is the event of success. */
   open: () => Socket;
   ready: 'connect' | 'secureConnect';
-  /** The connection ended while nobody wrote. */
+  /** The connection has ended between two writes. */
   broken: () => void;
   data?: (bytes: Buffer) => void;
 }>;

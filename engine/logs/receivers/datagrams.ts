@@ -9,15 +9,15 @@ type Receiver = Readonly<{
   clock: Clock;
   host: string;
   port: number;
-  /** Nobody is there any more. */
+  /** The receiver is gone. */
   broken: () => void;
-  /** One of them is longer than a datagram can be. */
+  /** A message exceeds the size of a datagram. */
   tooLong: () => void;
 }>;
 
 const REFUSAL_MS = 100;
 
-/** Datagrams to one receiver. That nobody is there is known only where the kernel hears of it, as on this machine. */
+/** Datagrams to one receiver. A missing receiver is only noticed if the kernel learns of it, as on this machine. */
 export class Datagrams implements Disposable {
   readonly #receiver: Receiver;
   #socket: Promise<Socket> | undefined;
@@ -28,7 +28,7 @@ export class Datagrams implements Disposable {
     this.#receiver = receiver;
   }
 
-  /** One after the other, so that their order stays and no buffer overflows on our side. */
+  /** One after the other, to keep their order and our buffers small. */
   async send(datagrams: Iterable<Buffer>): Promise<void> {
     this.#socket ??= this.#connect();
     const socket = await this.#socket;
@@ -44,7 +44,7 @@ export class Datagrams implements Disposable {
     }
   }
 
-  /** Rejects when the last ones found nobody: the kernel says so a moment later. */
+  /** Rejects when the last ones did not find the receiver, which the kernel reports a moment later. */
   async end(): Promise<void> {
     if (this.#raw === undefined) return;
     const { promise, resolve } = Promise.withResolvers<void>();

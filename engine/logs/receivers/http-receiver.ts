@@ -7,7 +7,7 @@ type Security = SecureContextOptions & { rejectUnauthorized?: boolean; servernam
 export type HttpAnswer = Readonly<{ status: number; text: string }>;
 
 const DEADLINE_MS = 30_000;
-/** What is read of an answer. */
+/** The part of an answer that is read. */
 const LONGEST_ANSWER = 64 * 1024;
 
 type Question = Readonly<{

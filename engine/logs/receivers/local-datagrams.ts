@@ -3,7 +3,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { hasCode } from '../../lib/errors.ts';
 
 type Receiver = Readonly<{
-  /** The first that is there is taken. */
+  /** The first existing one is used. */
   paths: readonly string[];
   clock: Clock;
   tooLong: () => void;

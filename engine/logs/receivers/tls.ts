@@ -6,7 +6,7 @@ import { EngineError, hasCode } from '../../lib/errors.ts';
 /** Files with certificates as log options name them; empty ones are not used. */
 type Files = Readonly<{ ca: string; cert?: string; key?: string }>;
 
-/** What TLS needs, read from the files. Throws `invalid` for a file that is missing or is none of the kind. */
+/** The settings of TLS from the files. Throws `invalid` for a missing or unusable file. */
 export function tlsFiles({ ca, cert = '', key = '' }: Files): SecureContextOptions {
   const { createSecureContext, getCACertificates } = process.getBuiltinModule('node:tls');
   const system = [...getCACertificates('default'), ...getCACertificates('system')];

@@ -8,7 +8,7 @@ const TRUTHS = ['insecureskipverify', 'verify-connection', 'gzip', 'index-acknow
 const DEFAULT_LEVEL = -1;
 const BEST_LEVEL = 9;
 
-/** What dockerd refuses when the container starts, in its words. Throws `invalid`. */
+/** The checks that dockerd makes when the container starts, in its words. Throws `invalid`. */
 export function checkSplunk(options: LogOptions): void {
   collectorUrl(options);
   if (options['splunk-token'] === undefined) throw new EngineError('invalid', 'splunk: splunk-token is expected');
@@ -23,7 +23,7 @@ export function checkSplunk(options: LogOptions): void {
   checkTag(options['tag']);
 }
 
-/** Here an empty text is no truth value. */
+/** Here an empty text is not a boolean. */
 function checkTruth(written: string | undefined): void {
   if (written === '') throw new EngineError('invalid', 'strconv.ParseBool: parsing "": invalid syntax');
   isTrue(written);
@@ -40,7 +40,7 @@ export function gzipLevel({ 'splunk-gzip-level': written }: LogOptions): number 
   throw new EngineError('invalid', `not supported level '${written}' for splunk-gzip-level (${range})`);
 }
 
-/** Where events are posted: the option names only the collector's machine. */
+/** The URL for events: the option names only the collector's machine. */
 export function collectorUrl({ 'splunk-url': written }: LogOptions): string {
   if (written === undefined) throw new EngineError('invalid', 'splunk: splunk-url is expected');
   if (!/^https?:\/\/[^/?#\s]+\/?$/.test(written) || !URL.canParse(written)) {

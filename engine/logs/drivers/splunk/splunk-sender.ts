@@ -16,12 +16,12 @@ import { collectorUrl, gzipLevel } from './splunk-options.ts';
 
 const LIMITS = { lines: 1000, bytes: 512 * 1024 };
 const PAUSE_MS = 1000;
-/** Of the collector's answers: the event itself is wrong, and always will be. */
+/** Codes of the collector for an event that is invalid by itself. */
 const BAD_EVENT = [6, 12, 13];
 
 const compressed = promisify(gzip);
 
-/** Posts batches, each answered. */
+/** Posts batches, each of which is answered. */
 export class SplunkSender implements Sender {
   readonly limits = LIMITS;
   readonly pauseMs = PAUSE_MS;
@@ -56,7 +56,7 @@ export class SplunkSender implements Sender {
     this.#isVerified = true;
   }
 
-  /** A batch with an event that is refused for itself is sent in halves, until only that one is left out. */
+  /** A batch with an invalid event is sent in halves, until only that event is left out. */
   async #post(events: readonly string[]): Promise<void> {
     if (events.length === 0) return;
     const answer = await this.#ask(events);
@@ -99,7 +99,7 @@ function isForTheEvents({ status, text }: HttpAnswer): boolean {
   try {
     return BAD_EVENT.includes((JSON.parse(text) as { code: number }).code);
   } catch {
-    return false; // a proxy's words
+    return false; // the message of a proxy
   }
 }
 
@@ -107,7 +107,7 @@ function shown({ status, text }: HttpAnswer): string {
   return `${status} ${STATUS_CODES[status] ?? ''} - ${text.slice(0, 1024)}`;
 }
 
-/** The JSON text of a line's event; undefined for what the collector does not take. */
+/** The JSON text of a line's event; undefined for an event that the collector does not accept. */
 function eventsOf({ container, options }: SenderContext): (line: Line) => string | undefined {
   const body = bodiesOf(options, options['tag'] === '' ? '' : tagOf(container, '{{.ID}}'), extraAttributes(container));
   const names = {
@@ -143,7 +143,7 @@ function bodiesOf(
   };
 }
 
-/** Such a line goes as it is: numbers keep all of their digits. */
+/** Such a line is sent unchanged: numbers keep all of their digits. */
 function isJson(text: string): boolean {
   try {
     JSON.parse(text);

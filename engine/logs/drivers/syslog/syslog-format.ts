@@ -1,6 +1,6 @@
 import type { Line } from '../../delivery/line.ts';
 
-/** What stands in every message of a container. */
+/** The fields of every message of a container. */
 export type SyslogSource = Readonly<{ facility: number; hostname: string; tag: string; pid: number; timeZone: string }>;
 
 /** The head of a message, up to the line itself. */
@@ -22,7 +22,7 @@ export const SYSLOG_FORMATS: ReadonlyMap<string, SyslogHead> = new Map<string, S
   ['rfc5424micro', (source, line) => head5424(source, line, 6)],
 ]);
 
-/** The tag stands for the name of the program, and for the kind of message, as docker has it. */
+/** The tag is both the name of the program and the kind of message, as in docker. */
 function head5424(source: SyslogSource, line: Line, digits: 0 | 6): string {
   const { hostname, tag, pid } = source;
   const time = zoned(source, line).toString({ fractionalSecondDigits: digits, timeZoneName: 'never' });
@@ -33,7 +33,7 @@ function priority({ facility }: SyslogSource, { source }: Line): number {
   return facility * 8 + (source === 'stderr' ? ERROR : INFO);
 }
 
-/** `Jan  2 15:04:05`, in the time of this place. */
+/** `Jan 2 15:04:05`, in local time. */
 function stamp(source: SyslogSource, line: Line): string {
   const time = zoned(source, line);
   const clock = [time.hour, time.minute, time.second].map((number) => String(number).padStart(2, '0')).join(':');

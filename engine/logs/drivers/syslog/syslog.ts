@@ -164,7 +164,7 @@ function addressOf({ 'syslog-address': written = '' }: LogOptions): Address {
   return { scheme: url.scheme as 'tcp' | 'udp' | 'tcp+tls', ...target };
 }
 
-/** Read with each connection, so that renewed certificates count. */
+/** Read for each connection, so that renewed certificates are used. */
 function tlsOf(options: LogOptions): ConnectionOptions {
   const { 'syslog-tls-ca-cert': ca = '', 'syslog-tls-cert': cert, 'syslog-tls-key': key } = options;
   return { ...tlsFiles({ ca, cert, key }), rejectUnauthorized: options['syslog-tls-skip-verify'] === undefined };
