@@ -17,7 +17,7 @@ export async function unmountBelow(directory: string): Promise<void> {
   for (const path of paths.toReversed()) await execute('umount', [path]);
 }
 
-/** dockerd 20.10 with roots, socket and network namespace of its own: what clients were written against. */
+/** dockerd 20.10 with roots, socket and network namespace of its own: the reference for clients. */
 export class Dockerd implements AsyncDisposable {
   readonly directory: string;
   readonly socketPath: string;

@@ -5,11 +5,11 @@ import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 
 export type PluginCall = Readonly<{ method: string; body: Record<string, unknown> }>;
-/** What is answered; a number is a status without a body. */
+/** The answer; a number is a status without a body. */
 type Reply = Record<string, unknown> | number;
 type Methods = Readonly<Record<string, (body: Record<string, string>) => Reply | Promise<Reply>>>;
 
-/** A plugin of docker's protocol on a Unix socket, written from its documentation; it notes what it is asked. */
+/** A plugin of docker's protocol on a Unix socket, written from its documentation; it records its requests. */
 export class TestPlugin implements AsyncDisposable {
   readonly calls: PluginCall[] = [];
   readonly socketPath: string;

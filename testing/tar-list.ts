@@ -3,7 +3,7 @@ import { TarReader } from '@gantry/engine/layers/tar/tar-reader.ts';
 
 export type Listed = TarEntry & { content: Buffer };
 
-/** The entries of an archive by their paths, in its order. Throws for one that is broken or not whole. */
+/** The entries of an archive by their paths, in its order. Throws for a damaged or truncated one. */
 export function tarList(archive: Buffer): Map<string, Listed> {
   const entries = new Map<string, Listed>();
   let current: Listed | undefined;

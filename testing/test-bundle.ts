@@ -71,7 +71,7 @@ export class TestBundle implements AsyncDisposable {
     return shim;
   }
 
-  /** Makes the root, and says how the shim is to be spawned. */
+  /** Makes the root; returns the options of the shim. */
   options(wanted: Wanted = {}): ShimOptions {
     mkdirSync(this.folder, { recursive: true });
     const rootfs = wanted.overlay === true ? this.#makeOverlay() : undefined;
@@ -90,7 +90,7 @@ export class TestBundle implements AsyncDisposable {
     };
   }
 
-  /** Has the command started by a daemon that dies then; resolves with what the shim told that daemon. */
+  /** Starts the command by a daemon that then dies; resolves with the shim's messages to that daemon. */
   async orphan(args: readonly string[]): Promise<string> {
     const options = this.options();
     const root = join(this.folder, 'rootfs');
@@ -138,7 +138,7 @@ export class TestBundle implements AsyncDisposable {
     return socket;
   }
 
-  /** A runtime that does what the script says. */
+  /** A runtime that runs this script. */
   runtime(script: string): string {
     const path = join(this.directory, 'runtime');
     writeFileSync(path, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
@@ -170,7 +170,7 @@ export class TestBundle implements AsyncDisposable {
   }
 }
 
-/** Spawns a shim by its program alone; its daemon is who holds `control`. */
+/** Spawns only the shim's program; the holder of `control` is its daemon. */
 export function spawnWithControl(options: ShimOptions): { control: Socket; ended: Promise<unknown[]> } {
   const child = spawn(SHIM_PROGRAM, shimArguments(options), {
     stdio: ['ignore', 'ignore', 'inherit', 'ignore', 'pipe'],

@@ -146,7 +146,7 @@ export class TestEngine extends Api implements AsyncDisposable {
     await endProcess(this.#process, signal);
   }
 
-  /** Starts the daemon again after `kill`; other flags count for this one only. */
+  /** Restarts the daemon after `kill`; `flags` apply to this daemon only. */
   async startAgain(flags: readonly string[] = this.#flags): Promise<void> {
     this.#process = await launch(this.directory, flags, this.#netns, this.#within);
   }

@@ -22,7 +22,7 @@ import { KeyLock } from '@gantry/engine/lib/key-lock.ts';
 
 type Options = { directory?: string; limits?: ArchiveLimits };
 
-/** The parts of the engine that images need, for tests, in a folder of their own. */
+/** The parts of the engine that images need, in a folder of their own, for tests. */
 export class TestImages implements AsyncDisposable {
   readonly directory: string;
   readonly clock = systemClock;

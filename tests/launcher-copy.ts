@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 
 export const repository = dirname(import.meta.dirname);
 
-/** What the stand-in of Node prints, and ends with. */
+/** The output of the stand-in of Node, and its exit code. */
 export const NODE =
   '#!/bin/sh\n[ "${1:-}" != --version ] || exec echo v26.0.0\n[ "${1:-}" != -- ] || shift\necho "ran $*"\nexit "${NODE_EXITS:-0}"\n';
 
@@ -70,7 +70,7 @@ export class LauncherCopy implements AsyncDisposable {
     return await outcome(command, rest, { cwd: this.#place, env: { PATH, HOME: this.#place, ...env }, ...others });
   }
 
-  /** What lies in the folder, hidden names included, as it would after a clone. */
+  /** The content of the folder, hidden names included, as after a clone. */
   async names(): Promise<string[]> {
     return (await readdir(this.folder)).toSorted();
   }

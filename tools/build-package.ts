@@ -1,6 +1,6 @@
 /**
- * Makes of a workspace what is published of it: JavaScript with types and source maps in its folder `build`, without
- * tests. npm runs it before it packs: Node takes no TypeScript from node_modules.
+ * Builds a workspace for publication: JavaScript with types and source maps in its folder `build`, without tests. npm
+ * runs it before it packs: Node takes no TypeScript from node_modules.
  *
  * Types that come from another workspace are put in as well, since that one may not be published.
  */
@@ -26,13 +26,13 @@ function build(folder: string): void {
   rmSync(target, { recursive: true, force: true });
   mkdirSync(target);
   compile(folder, everything, { sourceMap: true, inlineSources: true, rewriteRelativeImportExtensions: true });
-  // The other workspaces as parts of this program: of what lies in node_modules no types are made.
+  // The other workspaces as parts of this program: the compiler makes no types of files in node_modules.
   const paths = { '@gantry/*': [join(root, '*')] };
   compile(folder, everything, { declaration: true, emitDeclarationOnly: true, paths });
   const own = join(everything, relative(root, folder));
   cpSync(own, target, { recursive: true });
   for (const file of globSync('**/*.{js,d.ts}', { cwd: own })) rewrite(join(target, file), file, target, everything);
-  // What the compiler does not see, and the program reads beside itself.
+  // Files that the program reads beside itself, and the compiler does not see.
   for (const file of globSync('**/*.lua', { cwd: folder, exclude: ['node_modules/**', 'build/**'] })) {
     cpSync(join(folder, file), join(target, file));
   }
@@ -56,7 +56,7 @@ function compile(folder: string, outDir: string, options: Readonly<Record<string
   rmSync(project);
 }
 
-/** Names files as they are there, and brings the types of other workspaces along. */
+/** Names files as in the build, and adds the types of other workspaces. */
 function rewrite(path: string, file: string, target: string, everything: string): void {
   const text = readFileSync(path, 'utf8');
   const written = text.replaceAll(SPECIFIER, (whole, before: string, quote: string, specifier: string) => {
@@ -66,7 +66,7 @@ function rewrite(path: string, file: string, target: string, everything: string)
   if (written !== text) writeFileSync(path, written);
 }
 
-/** Undefined: it stays as it is. */
+/** Undefined: it stays unchanged. */
 function nameOf(specifier: string, file: string, target: string, everything: string): string | undefined {
   if (specifier.startsWith('.')) return specifier.replace(/\.ts$/, '.js');
   const [, other] = /^@gantry\/(.+)\.ts$/.exec(specifier) ?? [];

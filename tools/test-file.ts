@@ -6,7 +6,7 @@ import { join } from 'node:path';
 
 import type { TestResult } from './test-results.ts';
 
-/** What became of the tests of one file; those that failed and were skipped by their names. */
+/** The result of one file's tests; failed and skipped ones by their names. */
 export type FileResult = Readonly<{
   file: string;
   passed: number;
@@ -14,7 +14,7 @@ export type FileResult = Readonly<{
   skipped: readonly string[];
 }>;
 
-/** The time limit is the file's; `stop` ends it sooner. Without `print` it says all at once what it says. */
+/** The time limit is the file's; `stop` ends it sooner. Without `print` its output appears at once. */
 export type Run = Readonly<{ print?: (said: string) => void; timeoutMs: number; stop?: AbortSignal }>;
 
 /**
@@ -43,7 +43,7 @@ export async function runTestFile(root: string, file: string, run: Run): Promise
   return { file, ...counted(await resultsOf(resultsPath), ending) };
 }
 
-/** Why the process ended that did not end well. */
+/** The reason of a bad end of the process. */
 async function endOf(child: ReturnType<typeof spawn>, { timeoutMs, stop }: Run): Promise<string | undefined> {
   const tooLong = AbortSignal.timeout(timeoutMs);
   const signal = stop === undefined ? tooLong : AbortSignal.any([tooLong, stop]);

@@ -3,23 +3,23 @@ import { type FileResult, type Run, runTestFile } from './test-file.ts';
 type Options = Omit<Run, 'stop'> &
   Readonly<{
     atOnce: number;
-    /** The whole run is ended after that: a run that hangs tells nobody what hangs. */
+    /** The limit of the whole run: a run that hangs would not report what hangs. */
     wholeMs: number;
-    /** What is on the machine that tests have to remove. */
+    /** Lists the things on the machine that tests have to remove. */
     leftovers: () => readonly string[];
-    /** So long it may take to go. */
+    /** The time that leftovers have to disappear. */
     patienceMs?: number;
   }>;
 
-/** The result, and what has to be told at the end: defects, also such as do not make the run fail. */
+/** The result, and the defects to report at the end, including those that do not fail the run. */
 export type Outcome = Readonly<{ passed: number; failed: number; skipped: number; told: readonly string[] }>;
 
-/** Of more files than these something else is wrong than a slow moment. */
+/** With more failed files the cause is not a slow moment. */
 const MOST_TRIED_AGAIN = 5;
 
 /**
- * Runs the files, some at once. Those that failed are run once more, alone, after all others, when they are few: what
- * passes then has failed by chance, which is a defect of the test, and said as such.
+ * Runs the files, some at once. Those that failed are run once more, alone, after all others, when they are few: a file
+ * that passes then has failed by chance, which is reported as a defect of the test.
  */
 export async function runTestFiles(root: string, files: readonly string[], options: Options): Promise<Outcome> {
   const { atOnce, print, leftovers, wholeMs } = options;
@@ -37,7 +37,7 @@ export async function runTestFiles(root: string, files: readonly string[], optio
   const told: string[] = [];
   const unlucky = [...results.values()].filter(({ failed }) => failed.length > 0);
   if (files.length > 1 && unlucky.length > 0 && unlucky.length <= MOST_TRIED_AGAIN && !stop.aborted) {
-    // A test that fails does not clean up: what it left is no second failure.
+    // A failed test does not clean up: its leftovers are not a second failure.
     for (const left of await whatStays(before, options)) {
       told.push(`left behind beside a failure: ${left}`);
       before.add(left);
@@ -68,7 +68,7 @@ function after(wholeMs: number): AbortSignal {
   return stop.signal;
 }
 
-/** What was not there before and does not go, as what the kernel or an ending process removes a moment later. */
+/** New leftovers that do not disappear, unlike those that the kernel or an ending process removes a moment later. */
 async function whatStays(before: ReadonlySet<string>, { leftovers, patienceMs = 30_000 }: Options): Promise<string[]> {
   const deadline = performance.now() + patienceMs;
   for (;;) {

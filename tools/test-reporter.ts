@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { spec, type TestEvent } from 'node:test/reporters';
 
-/** What a run tells of all its files: here it is one, of many. */
+/** Lines about a whole run: here a run is one file of many. */
 const OWN_SUMMARY = /^(tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) /;
 
 /** Node's reporter `spec` without its counts. */

@@ -1,6 +1,6 @@
 import type { TestEvent } from 'node:test/reporters';
 
-/** What became of one test. A line of JSON each, so that those are known which a process told before it was killed. */
+/** The result of one test. Each is a line of JSON, so that the results of a killed process are known. */
 export type TestResult = Readonly<{ name: string; as: 'passed' | 'failed' | 'skipped' }>;
 
 /** A reporter of Node's test runner that writes `TestResult`s. */

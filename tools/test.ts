@@ -30,7 +30,7 @@ const files = chosen.filter((file) => !left.includes(file));
 const wrong = (places.length === 0 ? ['format:check', 'lint', 'types'] : []).filter((name) => !passes(name));
 const { passed, failed, skipped, told } = await runTestFiles(root, files, {
   atOnce: availableParallelism() + 1,
-  // So long that only what hangs meets it.
+  // Long enough that only a hanging file meets it.
   timeoutMs: 720_000,
   wholeMs: 2_400_000,
   print: (said) => process.stdout.write(said),

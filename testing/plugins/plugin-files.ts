@@ -13,7 +13,10 @@ const TYPES: Readonly<Record<Kind, string>> = { VolumeDriver: 'docker.volumedriv
 const CONFIG = 'application/vnd.docker.plugin.v1+json';
 const MANIFEST = 'application/vnd.docker.distribution.manifest.v2+json';
 
-/** What `docker plugin create` takes: a folder with `config.json` and `rootfs`, of the program `plugin.c`; returns that. */
+/**
+ * The input of `docker plugin create`: a folder with `config.json` and `rootfs`, of the program `plugin.c`; returns its
+ * path.
+ */
 export function writePlugin(folder: string, kind: Kind): Buffer {
   const rootfs = join(folder, 'rootfs');
   mkdirSync(rootfs, { recursive: true });

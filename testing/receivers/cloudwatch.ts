@@ -16,7 +16,7 @@ export class CloudWatch implements AsyncDisposable {
   readonly streams = new Map<string, LogEvent[]>();
   /** The operations in their order. */
   readonly actions: string[] = [];
-  /** Called before each operation: what it returns is the answer. */
+  /** Called before each operation; a result is the answer. */
   disturb: (action: string) => Answer | undefined = () => undefined;
   #puts = 0;
   http!: HttpRecorder;
@@ -100,7 +100,7 @@ export function refusal(code: string, message: string, more: object = {}): Answe
   return { status: 400, body: JSON.stringify({ __type: code, message, ...more }) };
 }
 
-/** Calculates the signature (version 4) anew, from what it says that it covers. */
+/** Recalculates the signature (version 4) over the headers that it names. */
 function isSigned({ headers, url, method, body }: Asked): boolean {
   const scheme =
     /^AWS4-HMAC-SHA256 Credential=([^/]+)\/(\d{8})\/([^/]+)\/logs\/aws4_request, ?SignedHeaders=([^,]+), ?Signature=(\w+)$/;

@@ -12,7 +12,7 @@ export type Asked = Readonly<{ method: string; url: string; headers: IncomingHtt
 
 type Answer = Readonly<{ status: number; body: string }>;
 
-/** An HTTP server on the loopback that keeps what it is asked, and answers as it is told. */
+/** An HTTP server on the loopback that records requests and gives prepared answers. */
 export class HttpRecorder implements AsyncDisposable {
   readonly #server: Server;
   readonly #arrivals = new Arrivals();

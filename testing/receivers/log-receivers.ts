@@ -6,17 +6,17 @@ import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
 /** The network namespace that this process is in: for daemons that have to reach receivers of ours on the loopback. */
 export const OWN_NETNS = `/proc/${process.pid}/ns/net`;
 
-/** What makes a daemon leave the machine's network alone. */
+/** Settings with which a daemon leaves the machine's network alone. */
 export const NO_NETWORK = ['--bridge=none'];
 export const NO_NETWORK_DOCKERD = [...NO_NETWORK, '--iptables=false', '--ip-forward=false', '--ip-masq=false'];
 
 const DEADLINE_MS = 120_000;
 
-/** Wakes those who wait for something that has arrived. */
+/** Wakes the waiters for arrived data. */
 export class Arrivals {
   #waiting: { isThere: () => boolean; resolve: () => void }[] = [];
 
-  /** Resolves when `isThere`; rejects after two minutes, showing what there is. */
+  /** Resolves when `isThere`; rejects after two minutes, showing what has arrived. */
   async until(isThere: () => boolean, shown: () => string): Promise<void> {
     if (isThere()) return;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -131,12 +131,12 @@ export class StreamReceiver implements AsyncDisposable {
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  /** Says something to all who are connected. */
+  /** Sends data to all connected clients. */
   answer(bytes: Uint8Array): void {
     for (const socket of this.#sockets) socket.write(bytes);
   }
 
-  /** As a receiver that dies. */
+  /** Behaves like a receiver that dies. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.cut();
     this.#server.close();

@@ -20,7 +20,10 @@ const LAYER = 'application/vnd.docker.image.rootfs.diff.tar.gzip';
 
 export type Descriptor = { mediaType: string; digest: string; size: number; [more: string]: unknown };
 
-/** Debian's docker-registry in the network namespace of an engine under test, on its loopback, and what talks to it. */
+/**
+ * Debian's docker-registry in the network namespace of an engine under test, on its loopback, with proxies and requests
+ * to it.
+ */
 export class Registries implements AsyncDisposable {
   readonly #directory: string;
   readonly #netns: string;
@@ -47,8 +50,8 @@ export class Registries implements AsyncDisposable {
   }
 
   /**
-   * A registry on this port of an address. `users`: names and passwords, of which one is wanted then. `tls.clients`: the
-   * authorities of certificates that clients must show. `isOld`: it takes and makes manifests of schema 1.
+   * A registry on this port of an address. `users`: the accepted names and passwords. `tls.clients`: the authorities of
+   * certificates that clients must show. `isOld`: it takes and makes manifests of schema 1.
    */
   async registry(
     port: number,
@@ -95,7 +98,7 @@ export class Registries implements AsyncDisposable {
     }
   }
 
-  /** Takes all that a registry has away. */
+  /** Removes the content of a registry. */
   async wipe(port: number, address = '127.0.0.1'): Promise<void> {
     await rm(join(this.#directory, `store-${address}-${port}`, 'docker'), { recursive: true, force: true });
   }
@@ -144,7 +147,7 @@ export class Registries implements AsyncDisposable {
     return { ...answer, body: Buffer.from(answer.body, 'base64') };
   }
 
-  /** Puts a blob; returns what a manifest says about it. */
+  /** Puts a blob; returns its descriptor. */
   async putBlob(
     registry: string,
     content: Buffer,

@@ -1,12 +1,12 @@
 /**
- * Runs in the network namespace of an engine under test, and is spoken to by its parent: sends requests there, and is a
- * proxy before a registry that does what registries do on bad days, and that asks for tokens if told so.
+ * Runs in the network namespace of an engine under test, controlled by its parent: sends requests there, and is a proxy
+ * before a registry that injects faults, and asks for tokens on request.
  */
 import http from 'node:http';
 import net from 'node:net';
 import { buffer } from 'node:stream/consumers';
 
-/** What happens to requests whose method and path match, so many times. */
+/** The fault for requests whose method and path match, for a number of times. */
 export type Fault = {
   /** A regular expression for `METHOD /path`. */
   on: string;

@@ -1,9 +1,9 @@
-/** An event of a container, as a client hears of it. */
+/** An event of a container, as a client gets it. */
 export type Told = Readonly<{ action: string; id: string; timeNano: number }>;
 
 type State = 'none' | 'idle' | 'running' | 'paused' | 'gone';
 
-/** The states in which an event may come, and the one that it leads to. What is not named here does not change the state. */
+/** The states in which an event may come, and the one that it leads to. Other events do not change the state. */
 const STEPS: Readonly<Record<string, Readonly<{ from: readonly State[]; to: State }>>> = {
   create: { from: ['none'], to: 'idle' },
   start: { from: ['idle'], to: 'running' },
@@ -13,10 +13,10 @@ const STEPS: Readonly<Record<string, Readonly<{ from: readonly State[]; to: Stat
   destroy: { from: ['idle'], to: 'gone' },
 };
 
-/** Only a process that there is can be meant by them. */
+/** They need an existing process. */
 const OF_A_PROCESS = /^(kill|exec_create|exec_start|health_status)\b/;
 
-/** What is wrong with the order of the events of all containers. */
+/** The errors in the order of the events of all containers. */
 export function disorder(events: readonly Told[]): string[] {
   const wrong: string[] = [];
   const states = new Map<string, State>();
@@ -24,7 +24,7 @@ export function disorder(events: readonly Told[]): string[] {
   for (const { action, id, timeNano } of events) {
     const state = states.get(id) ?? 'none';
     const about = `${action} of ${id.slice(0, 12)}, which is ${state}`;
-    if (timeNano < last) wrong.push(`${about}: it was told too late`);
+    if (timeNano < last) wrong.push(`${about}: it came too late`);
     last = timeNano;
     const step = STEPS[action];
     if (step?.from.includes(state) === false) wrong.push(about);

@@ -1,9 +1,9 @@
 /**
- * Clients and a name server that wish a resolver ill, as a program in a container's network namespace:
- * `node hostile-names.ts PORT SEED QUESTIONS`. The resolver is at 127.0.0.11, the server at 127.0.0.53.
+ * Hostile clients and a hostile name server, as a program in a container's network namespace: `node hostile-names.ts
+ * PORT SEED QUESTIONS`. The resolver is at 127.0.0.11, the server at 127.0.0.53.
  *
- * Prints how many questions it has asked of each kind, and how they were answered, as JSON. It fails if a question that
- * is one gets no answer.
+ * Prints how many questions it has asked of each kind, and how they were answered, as JSON. It fails if a valid
+ * question gets no answer.
  */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -103,7 +103,7 @@ function answer(query: Buffer, largest: number): Buffer {
   return whole.subarray(0, largest);
 }
 
-/** What makes the resolver wait for the right one is followed by that. */
+/** A wrong answer that the resolver must ignore is followed by the right one. */
 function beginServer(): void {
   const udp = createSocket('udp4');
   udp.on('message', (query, { port: to, address }) => {

@@ -19,7 +19,7 @@ export type OpenApi = { paths: Record<string, Record<string, Operation>> };
 
 export type Attempt = { method: string; path: string; headers: Record<string, string>; body: Buffer };
 
-/** What a container of an attack may run: it must not hurt the machine, whatever the settings around it are. */
+/** The commands for containers of an attack: they must not harm the machine under any settings. */
 const COMMANDS = [['true'], ['sleep', '1000'], ['cat'], ['sh', '-c', 'echo out; echo err >&2; exit 3'], ['/nope'], []];
 
 const TEXTS = [
@@ -66,8 +66,8 @@ const TEXTS = [
 const NUMBERS = [0, 1, -1, 2, 10, 100, 0.5, 2 ** 31, 2 ** 32 - 1, 2 ** 53, -(2 ** 63), 1e300];
 
 /**
- * Keys that reach beyond a container whatever the engine does: cgroups elsewhere, sysctls of the machine. All else of
- * the schema is tried.
+ * Keys that always reach beyond a container: cgroups elsewhere, sysctls of the machine. All else of the schema is
+ * tried.
  */
 const KEPT_OUT = new Set(['CgroupParent', 'Sysctls', 'fromSrc', 'remote']);
 
@@ -202,7 +202,7 @@ export class RequestSource {
     return this.#dice.chance(0.2) ? this.#dice.pick(this.#names) : this.#dice.pick(TEXTS);
   }
 
-  /** What Node's client agrees to send as the value of a header. */
+  /** The values of a header that Node's client sends. */
   #headerText(): string {
     return this.#text().replaceAll(/[^\x20-\x7e]/g, '?');
   }

@@ -6,7 +6,7 @@ export type BuildRow = Readonly<{
   file: string;
   files?: Files;
   query?: string;
-  /** Why ours is another answer, on purpose, and what it begins with. */
+  /** The reason for a deliberate difference, and the beginning of our answer. */
   differs?: Readonly<{ why: string; status: number; says: string }>;
 }>;
 

@@ -20,7 +20,7 @@ export function contextOf(files: Files): Buffer {
 
 export type Built = Readonly<{ status: number; message: string | undefined; lines: Line[]; id: string | undefined }>;
 
-/** Builds, and collects what was said. */
+/** Builds, and collects the output. */
 export async function build(
   api: Api,
   query: string,
@@ -54,7 +54,7 @@ type Image = {
 };
 type History = { CreatedBy: string; Comment: string; Size: number; Tags: string[] | null; Id: string }[];
 
-/** What can be compared of a build: ids are numbered in the order in which they are told. */
+/** The comparable part of a build: ids are numbered in the order of their appearance. */
 export async function told(api: Api, { status, message, lines, id }: Built): Promise<unknown> {
   const text = lines.map(({ stream = '' }) => stream).join('');
   const error = lines.find((line) => line.error !== undefined);

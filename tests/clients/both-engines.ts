@@ -90,7 +90,7 @@ export function placed(side: Side, text: string): string {
   return text.replaceAll('{dir}', join(side.directory, 'host')).replaceAll('{disk}', disk);
 }
 
-/** What differs from run to run and from side to side in any case: folders, ids, addresses, names that are made up. */
+/** Values that always differ between runs and sides: folders, ids, addresses, random names. */
 export function normalised(side: Side, text: string): string {
   return (
     text
@@ -118,7 +118,7 @@ async function prepare({ api, directory }: Side): Promise<void> {
   for (const archive of [await busyboxArchive(), richImage()]) await api.post('/images/load?quiet=1', archive);
 }
 
-/** An image that sets what an image can set. */
+/** An image with all settings that an image can have. */
 function richImage(): Buffer {
   return imageArchive(busyboxLayer(), ['rich:latest'], {
     Env: ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'B=of the image', 'C=three'],

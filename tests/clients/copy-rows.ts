@@ -8,7 +8,7 @@ export type CopyRow = Readonly<{
   stdin?: string;
   /** It writes an archive. */
   isArchive?: true;
-  /** What our engine answers on purpose where dockerd answers something else. */
+  /** A deliberately different answer of our engine. */
   differs?: object;
 }>;
 

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 
-/** A value of a field of a creation's body, and what is looked at. */
+/** A value of a field of a creation's body, and its probe. */
 export type Probe = Readonly<{
   value: unknown;
   /** Other fields that belong to it. */
@@ -27,7 +27,7 @@ const value = (given: unknown, script?: string, chosen?: string): Probe => ({
   ...(chosen !== undefined && { chosen }),
 });
 
-/** What a container runs and shows. */
+/** The fields of the container's configuration. */
 export const configFields: Readonly<Record<string, readonly Probe[]>> = {
   Hostname: [value('box', 'hostname'), value('-bad', undefined, 'a host name of RFC 1123')],
   Domainname: [value('lan', 'hostname -d')],
@@ -60,7 +60,7 @@ export const configFields: Readonly<Record<string, readonly Probe[]>> = {
   Shell: [value(['/bin/sh'], undefined, 'a setting of a build, and not shown')],
 };
 
-/** How it is tied to its host. */
+/** The fields of HostConfig. */
 export const hostConfigFields: Readonly<Record<string, readonly Probe[]>> = {
   Binds: [value(['named:/b', '{dir}/folder:/t:ro'], 'touch /b/x; touch /t/x'), value(['aa:/b', 'cc:/b']), value(['x'])],
   ContainerIDFile: [value('/x')],

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 
 export type Difference = Readonly<{ place: string; ours: unknown; theirs: unknown }>;
 
-/** What an inspect says of the moment and of the machine, not of the container. */
+/** Fields of an inspect about the moment and the machine, not about the container. */
 const PASSING = new Set([
   ...['Id', 'Created', 'StartedAt', 'FinishedAt', 'Pid', 'ResolvConfPath', 'HostnamePath', 'HostsPath', 'LogPath'],
   ...['GraphDriver', 'SandboxID', 'SandboxKey', 'EndpointID', 'NetworkID', 'MacAddress', 'AppArmorProfile', 'Image'],
@@ -12,7 +12,7 @@ const PASSING = new Set([
 /** Lists that come of maps, which have no order in Go, neither in dockerd nor in its client. */
 const UNORDERED = new Set(['Mounts', 'Env', 'Binds']);
 
-/** Whatever differs in two values, with its place in them. */
+/** The differences of two values, with their places. */
 export function differences(ours: unknown, theirs: unknown): Difference[] {
   return [...compared([], ours, theirs)];
 }

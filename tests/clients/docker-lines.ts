@@ -1,4 +1,6 @@
-/** Command lines that both command lines must answer alike: code and output. `DIFFERENT` has what differs by choice. */
+/**
+ * Command lines that both command lines must answer alike: code and output. `DIFFERENT` has the deliberate differences.
+ */
 export const ALIKE: readonly (readonly string[])[] = [
   ...lists('ps', [
     ['-a', '-q'],
@@ -153,7 +155,7 @@ export const ALIKE: readonly (readonly string[])[] = [
   ]),
 ];
 
-/** What is answered otherwise by choice: the reason, and the code of each. */
+/** The deliberate differences: the reason, and the code of each side. */
 export const DIFFERENT: readonly { line: readonly string[]; why: string; theirs: number; ours: number }[] = [
   ...[['ps', 'x'], ['inspect'], ['pz'], ['volume', 'lst'], ['help', 'nosuch'], ['ps', '--format', '{{.Names']].map(
     (line) => ({ line, why: 'one code for all lines that cannot be read', theirs: 1, ours: 125 }),

@@ -5,7 +5,7 @@ import { tarList } from '@gantry/testing/tar-list.ts';
 import { TarWriter } from '@gantry/testing/tar-writer.ts';
 import type Docker from 'dockerode';
 
-/** What a program that uses dockerode does, and what it gets: the same from both engines. */
+/** The calls of a program that uses dockerode, with their results: the same from both engines. */
 export type DockerodeRow = Readonly<{
   name: string;
   /** Asks for no version of the API: a resize of an exec is 201 at 1.24, as specified, and dockerode knows 200 alone. */

@@ -1,7 +1,7 @@
 import { docker, normalised, type Side } from './both-engines.ts';
 import type { Row } from './run-flags.ts';
 
-/** What a command line says and leaves; `inspect` is the status of the answer where there is no container. */
+/** The output and the result of a command line; `inspect` is the status of the answer if there is no container. */
 export type Outcome = Readonly<{ code: number; stdout: string; stderr: string; inspect: unknown }>;
 
 /** The containers that rows name. */
@@ -11,7 +11,7 @@ export async function makeOthers(side: Side): Promise<void> {
   await docker(side, ['run', '-d', '--name', 'running', 'busybox', 'sleep', '1000']);
 }
 
-/** Runs the row in a container of this name, and looks at what is left. */
+/** Runs the row in a container of this name, and inspects the result. */
 export async function runRow(side: Side, name: string, { command, flags, words }: Row): Promise<Outcome> {
   const network = flags.some((flag) => flag.startsWith('--net')) ? [] : ['--network', 'none'];
   const said = await docker(side, [command, '--name', name, ...network, ...flags, ...words]);

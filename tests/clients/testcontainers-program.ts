@@ -1,6 +1,6 @@
 /**
- * A program of somebody who tests with testcontainers. It runs where the daemon's published ports are, and prints what it got:
- * one JSON object with a result per scenario. Of an engine it knows what its environment says.
+ * A program with testcontainers. It runs in the network namespace of the daemon's published ports, and prints one JSON
+ * object with a result per scenario. It finds the engine by its environment.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -2,7 +2,7 @@ import { unframe } from '@gantry/client/frames.ts';
 
 import type { Side } from '../clients/both-engines.ts';
 
-/** What a container's shell writes, errors included. */
+/** The output of a container's shell, errors included. */
 export async function said({ api }: Side, script: string, HostConfig: Record<string, unknown>): Promise<string> {
   const { body } = await api.post<{ Id: string }>('/containers/create', {
     Image: 'busybox',

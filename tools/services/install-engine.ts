@@ -11,7 +11,7 @@ const MARK = '# written by ./gantry install';
 
 const gantry = dirname(dirname(import.meta.dirname));
 
-/** Makes the container engine a service of systemd, with its socket. Returns what it has done and what is left to do. */
+/** Makes the container engine a service of systemd, with its socket. Returns a report, with the steps left to do. */
 export function installEngine(root: string | undefined, { isRoot, hasSystemd, systemctl }: Machine): string {
   if (root === undefined) {
     if (!hasSystemd) {
@@ -32,7 +32,7 @@ export function installEngine(root: string | undefined, { isRoot, hasSystemd, sy
   return `${said}\n${SERVICE} runs; its log: journalctl -u ${SERVICE}`;
 }
 
-/** Containers go on, and all that the daemon has stays. */
+/** Containers keep running, and the daemon's data stays. */
 export function uninstallEngine(root: string | undefined, { isRoot, hasSystemd, systemctl }: Machine): string {
   if (root === undefined && !isRoot) throw new InstallError('to remove a service needs root (or --root FOLDER)');
   const files = pathsBelow(root).filter((file) => existsSync(file));

@@ -1,5 +1,6 @@
 /**
- * Makes the engine or the gateway a service of systemd, or ends that: `./gantry install`, `./gantry uninstall gateway`.
+ * Makes the engine or the gateway a service of systemd, or removes it: `./gantry install`, `./gantry uninstall
+ * gateway`.
  *
  * `--root FOLDER` writes below another root, such as that of an image, and starts nothing.
  */
@@ -50,7 +51,7 @@ function thisMachine(): Machine {
   };
 }
 
-/** Returns what it has done and what is left to do. */
+/** Returns a report, with the steps left to do. */
 export function install(root: string | undefined, { isRoot, hasSystemd, systemctl }: Machine): string {
   const command = `${process.execPath} -- ${join(gantry, 'gateway/main.ts')} --config ${CONFIG}`;
   if (root === undefined) {
@@ -92,7 +93,7 @@ export function uninstall(root: string | undefined, { isRoot, hasSystemd, system
   return `removed: ${unit}; ${join(root ?? '/', CONFIG)} and /var/lib/gantry-gateway stay`;
 }
 
-/** The service has a user of its own, who has to reach the program. */
+/** The service's own user must be able to read the program. */
 function refuseHidden(folder: string): void {
   for (let path = folder; path !== '/'; path = dirname(path)) {
     if ((statSync(path).mode & 0o005) === 0o005) continue;

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** What there is to be done, where there is no `--root`. */
+/** The steps without `--root`. */
 export type Machine = Readonly<{ isRoot: boolean; hasSystemd: boolean; systemctl: (...args: string[]) => void }>;
 
 /** For the user; nothing has been done. */
@@ -14,13 +14,13 @@ export function refuseForeign(unit: string, mark: string): void {
   }
 }
 
-/** Whole or not at all is what systemd needs of it only at the next start; a half one is written again. */
+/** systemd reads it only at its next start, and a truncated one is written again. */
 export function write(file: string, text: string): void {
   mkdirSync(dirname(file), { recursive: true, mode: 0o755 });
   writeFileSync(file, text, { mode: 0o644 });
 }
 
-/** As systemd reads a word of a command line: specifiers, variables and quotes mean themselves. */
+/** A word of a command line for systemd, with specifiers, variables and quotes escaped. */
 export function quoted(word: string): string {
   const plain = word
     .replaceAll('%', '%%')

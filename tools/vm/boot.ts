@@ -10,12 +10,12 @@ type Accelerator = 'kvm' | 'tcg,thread=multi';
 const MEMORY = '2G';
 /** Without cmpxchg16b, which qemu 7.2 emulates so that kernels of 6.12 crash. */
 const EMULATED_CPU = 'max,cx16=off';
-/** What systemd takes until its version 257, which wants the second word for it. */
+/** systemd takes the first word up to version 256, and needs both from version 257 on. */
 const CGROUPS_1 =
   'systemd.unified_cgroup_hierarchy=0 systemd.legacy_systemd_cgroup_controller=1 SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1';
 const PROBE = 'gantry.probe';
 const PROBE_SECONDS = 30;
-/** A machine in which nothing is said for so long hangs. */
+/** A machine that is silent for this long hangs. */
 const SILENCE_SECONDS = 900;
 
 /** Boots and prints what the job prints, then a table of its parts. False when one failed or has not ended. */
@@ -31,7 +31,7 @@ export async function bootMachine(image: Image, disks: readonly string[], versio
   return job.end();
 }
 
-/** The job as its lines on the console tell of it: what people read is printed when it comes. */
+/** Follows the job by its lines on the console; readable ones are printed as they come. */
 class Job {
   readonly #results = new Results();
   readonly #seenAtBoot: string[] = [];
@@ -47,7 +47,7 @@ class Job {
     else this.#results.add(told);
   }
 
-  /** Prints the table; whether all is good. */
+  /** Prints the table; returns whether all parts have passed. */
   end(): boolean {
     if (!this.#hasBegun) console.log(this.#seenAtBoot.slice(-40).join('\n'));
     console.log(`\n${this.#results.table()}`);
@@ -56,7 +56,7 @@ class Job {
   }
 }
 
-/** Where /dev/kvm is there it may still not work, so a boot tells; software emulation takes ten times as long. */
+/** /dev/kvm may exist without working, so a trial boot decides; software emulation takes ten times as long. */
 async function findAccelerator(image: Image): Promise<Accelerator> {
   if (!existsSync('/dev/kvm')) return 'tcg,thread=multi';
   let alive = false;
@@ -67,7 +67,7 @@ async function findAccelerator(image: Image): Promise<Accelerator> {
 
 type Options = Readonly<{
   accelerator: Accelerator;
-  /** Nothing that the machine writes stays. */
+  /** The machine's writes are discarded. */
   disks: readonly string[];
   silenceSeconds: number;
   /** More words for the kernel. */

@@ -13,9 +13,9 @@ import { DEMO, mark, type Result } from './marks.ts';
 
 type Counts = Pick<Result, 'passed' | 'failed'>;
 
-/** So long that only what hangs meets it. */
+/** Long enough that only a hanging file meets it. */
 const FILE_MS = 3_600_000;
-/** Of a test that is silent; the host ends a machine that says nothing. */
+/** The interval of signs of life during a silent test; the host ends a silent machine. */
 const ALIVE_MS = 60_000;
 
 const root = dirname(dirname(import.meta.dirname));
@@ -38,7 +38,7 @@ clearInterval(alive);
 function filesOf(place: string): string[] {
   const files = globSync('{template,engine,client,cli,limiter,gateway,tests,tools,bench}/**/*.test.ts', { cwd: root });
   const found = files.filter((file) => file.startsWith(place)).toSorted();
-  return found.length === 0 ? [place] : found; // fails as a file that is not there
+  return found.length === 0 ? [place] : found; // fails like a missing file
 }
 
 async function runDemo(): Promise<Counts> {

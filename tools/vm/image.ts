@@ -13,7 +13,7 @@ export type Suite = (typeof SUITES)[number];
 /** Files on this machine that a machine boots from. */
 export type Image = Readonly<{ disk: string; kernel: string; initramfs: string }>;
 
-/** What the machine's units are not to do: nothing waits for a network, and the console belongs to the tests. */
+/** Masked units: nothing waits for a network, and the console belongs to the tests. */
 const MASKED = [
   ...[
     'serial-getty@ttyS0.service',
@@ -25,7 +25,7 @@ const MASKED = [
   ...['apt-daily.timer', 'apt-daily-upgrade.timer', 'dpkg-db-backup.timer', 'e2scrub_all.timer', 'fstrim.timer'],
 ];
 
-/** A root of Debian with systemd and its cloud kernel; from the cache, where nothing that it is made of has changed. */
+/** A root of Debian with systemd and its cloud kernel; from the cache, if its inputs are unchanged. */
 export async function machineImage(suite: Suite, work: string): Promise<Image> {
   const packages = ['tools/packages/run.txt', 'tools/vm/packages.txt'].flatMap(packagesIn);
   const folder = join(CACHE, `${suite}-${hashOf(packages.join(), 'image.ts', 'init.sh', 'gantry-vm.service')}`);

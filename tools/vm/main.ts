@@ -1,6 +1,6 @@
 /**
- * `./gantry test vm [bookworm|trixie] [v1] [PLACE…]`: a virtual machine as people have them, with cgroup version 2 (or 1
- * on request), systemd and a distribution's kernel; in it the demo (`demo`) and the tests of the places.
+ * `./gantry test vm [bookworm|trixie] [v1] [PLACE…]`: runs the demo (`demo`) and the tests of the places in an ordinary
+ * virtual machine with cgroup version 2 (or 1 on request), systemd and a distribution's kernel.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { checkoutDisk, modulesDisk } from './disks.ts';
 import { machineImage, SUITES, type Suite } from './image.ts';
 import { CACHE } from './parts.ts';
 
-/** Those whose result the kernel, the cgroups and systemd decide; files of `tests/vm` are for version 2. */
+/** The tests that depend on the kernel, cgroups and systemd; files of `tests/vm` are for version 2. */
 const DEFAULT_PLACES = [
   ...[
     'demo',

@@ -1,4 +1,4 @@
-/** What the machine tells the host besides what people read: a line each, `@@gantry` and JSON. */
+/** The machine's messages for the host among its readable output: lines of `@@gantry` and JSON. */
 
 /** The word of a job for the demo, and its name in the table. */
 export const DEMO = 'demo';
