@@ -43,7 +43,7 @@ test('what cannot be read ends with 125, in one form', async () => {
     [['images', '--format', '{{.Nope}}'], /^gantry: template: unknown field \.Nope\n/],
     [
       ['run', '--annotation', 'a=b', 'busybox'],
-      /^gantry: --annotation cannot be used: API 1\.24 has nothing for it\nSee 'gantry run --help'\.\n$/,
+      /^gantry: --annotation cannot be used: API 1\.24 does not have it\nSee 'gantry run --help'\.\n$/,
     ],
     [['logs', '--since', 'soon', 'x'], /^gantry: invalid time "soon"/],
   ] as const) {

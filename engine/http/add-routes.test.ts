@@ -101,6 +101,6 @@ test('a route that the table does not know keeps the server from starting', asyn
 
   await assert.rejects(
     buildServer(parts, [plugin], new UnderWay(systemClock), undefined, ENDPOINTS),
-    /GET \/stray is in no table of endpoints/,
+    /GET \/stray is not in the table of endpoints/,
   );
 });

@@ -210,7 +210,7 @@ suite('an archive into a container', { concurrency: false }, () => {
       ],
       /is a folder/,
     ],
-    ['a file below a file', [{ name: 'f' }, { name: 'f/x' }], /is no folder/],
+    ['a file below a file', [{ name: 'f' }, { name: 'f/x' }], /is not a folder/],
     ['a device that there is not', [{ name: 'd', type: 'charDevice', major: 2 ** 14 }], /device number/],
     ['a size that is not there', [{ name: 'f', content: 'x', size: 2 ** 33 - 1 }], /ends in the middle/],
     ['a link without a target', [{ name: 'l', type: 'symlink' }], /has no target/],
