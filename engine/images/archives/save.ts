@@ -61,7 +61,9 @@ function namesInRepository(images: ImageStore, ref: string): [Image, Reference][
  */
 export async function* saveImages(engine: Needs, chosen: readonly Chosen[]): AsyncGenerator<Buffer> {
   using leases = new DisposableStack();
+  // From here on the images may be removed.
   for (const { image } of chosen) for (const chainId of image.layers) leases.use(engine.layers.lease(chainId));
+  const configurations = new Map(chosen.map(({ image }) => [image.id, engine.images.jsonOf(image.id)]));
   const written = new Set<string>();
   const manifest = [];
   const repositories: Record<string, Record<string, string>> = {};
@@ -76,7 +78,7 @@ export async function* saveImages(engine: Needs, chosen: readonly Chosen[]): Asy
       yield* layerFolder(engine, { folder, json, layer, image });
     }
     const config = `${image.id.slice('sha256:'.length)}.json`;
-    yield* file(config, engine.images.jsonOf(image.id), image.createdAt);
+    yield* file(config, configurations.get(image.id)!, image.createdAt);
     manifest.push({
       Config: config,
       RepoTags: names.length > 0 ? names.map(familiarReference) : null,

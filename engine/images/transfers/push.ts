@@ -35,10 +35,13 @@ export async function pushImages(engine: Needs, { reference, credentials, report
   const { host, path } = hostAndPath(repository);
   report({ status: `The push refers to repository [${repository}]` });
   const tagged = chosen(engine, reference);
+  // From here on the images may be removed.
+  using leases = new DisposableStack();
+  for (const { image } of tagged) for (const chainId of image.layers) leases.use(engine.layers.lease(chainId));
   try {
     await withRegistry(engine, { host, credentials, useMirrors: false, signal }, async (session) => {
       const target = new PushTarget(session, path);
-      for (const { tag, image } of tagged) await pushImage(engine, image, { target, repository, tag, report, signal });
+      for (const each of tagged) await pushImage(engine, each, { target, repository, report, signal });
     });
   } catch (error) {
     // For a refusal of the token server only its reason, as in dockerd.
@@ -50,14 +53,16 @@ export async function pushImages(engine: Needs, { reference, credentials, report
   measured();
 }
 
-function chosen({ images }: Needs, reference: Reference): { tag: string; image: Image }[] {
+type Tagged = Readonly<{ tag: string; image: Image; json: string }>;
+
+function chosen({ images }: Needs, reference: Reference): Tagged[] {
   if (reference.digest !== undefined) throw new EngineError('invalid', 'cannot push a digest reference');
   const { repository, tag: wanted } = reference;
   const all = images.all().flatMap((image) =>
     images
       .referencesOf(image.id)
       .filter((name) => name.repository === repository && name.tag !== undefined)
-      .map((name) => ({ tag: name.tag!, image })),
+      .map((name) => ({ tag: name.tag!, image, json: images.jsonOf(image.id) })),
   );
   const name = familiarName(repository);
   if (all.length === 0) throw new EngineError('failed', `An image does not exist locally with the tag: ${name}`);
@@ -67,17 +72,15 @@ function chosen({ images }: Needs, reference: Reference): { tag: string; image: 
   return found;
 }
 
-type Push = { target: PushTarget; repository: string; tag: string; report: Report; signal: AbortSignal };
+type Push = { target: PushTarget; repository: string; report: Report; signal: AbortSignal };
 
-async function pushImage(engine: Needs, image: Image, push: Push): Promise<void> {
-  const { target, repository, tag, report, signal } = push;
+async function pushImage(engine: Needs, { tag, image, json }: Tagged, push: Push): Promise<void> {
+  const { target, repository, report, signal } = push;
   checkArchives(engine, image);
-  using leases = new DisposableStack();
-  for (const chainId of image.layers) leases.use(engine.layers.lease(chainId));
   const layers = await pushLayers(engine, image, push);
-  const json = Buffer.from(engine.images.jsonOf(image.id));
-  if ((await target.sizeOf(image.id, signal)) === undefined) await target.put(json, image.id, signal);
-  const config = { mediaType: DOCKER_CONFIG, size: json.length, digest: image.id };
+  const bytes = Buffer.from(json);
+  if ((await target.sizeOf(image.id, signal)) === undefined) await target.put(bytes, image.id, signal);
+  const config = { mediaType: DOCKER_CONFIG, size: bytes.length, digest: image.id };
   const manifest = writeManifest(config, layers);
   await target.putManifest(tag, manifest, signal);
   const digest = sha256(manifest);
