@@ -195,6 +195,11 @@ export const rows: readonly BuildRow[] = [
     file: "FROM busybox\nRUN df /dev/shm | tail -1 | awk '{print $2}'",
     query: 'memory=67108864&cpushares=512&shmsize=4194304&networkmode=none',
   },
+  {
+    why: 'containers that stay',
+    file: 'FROM busybox\nENTRYPOINT ["echo"]\nCMD echo x\nENV A=b\nWORKDIR /w\nEXPOSE 80\nVOLUME /v\nRUN true',
+    query: 'rm=0',
+  },
   { why: 'a network', file: 'FROM busybox\nRUN ls /sys/class/net', query: 'networkmode=none' },
   { why: 'hosts', file: 'FROM busybox\nRUN grep extra /etc/hosts', query: 'extrahosts=extra:10.1.2.3' },
   {

@@ -48,7 +48,8 @@ async function tellContainer(state: StageState, config: RunConfig): Promise<stri
 
 async function keptContainer({ build, image }: StageState, config: RunConfig): Promise<string> {
   const { engine, options } = build;
-  const body = { ...config, Image: image!.id, HostConfig: options.hostConfig } as Parameters<typeof createContainer>[1];
+  const given = Object.fromEntries(Object.entries(config).filter(([, value]) => value !== null));
+  const body = { ...given, Image: image!.id, HostConfig: options.hostConfig } as Parameters<typeof createContainer>[1];
   const { container } = await createContainer(engine, body);
   return container.id;
 }
