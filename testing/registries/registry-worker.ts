@@ -20,6 +20,8 @@ export type Fault = {
   /** This byte of the body is another one. */
   | { corruptAt: number }
   | { bodySuffix: string }
+  /** The body has no end. */
+  | { endless: string; status?: number; headers?: Record<string, string> }
   /** Held back until the parent says `release`. */
   | { hold: true }
 );
@@ -111,8 +113,8 @@ async function forward(port: number): Promise<void> {
     onward.once('error', (error) => response.destroy(error));
     request.pipe(onward);
   });
-  server.on('connect', ({ url: path = '' }, socket) => {
-    seen.push({ method: 'CONNECT', path, authorization: '', range: '' });
+  server.on('connect', ({ url: path = '', headers }, socket) => {
+    seen.push({ method: 'CONNECT', path, authorization: headers.authorization ?? '', range: '' });
     const [host = '', target = ''] = path.split(':');
     const onward = net.connect(Number(target), host, () => socket.write('HTTP/1.1 200 OK\r\n\r\n'));
     onward.on('error', () => socket.destroy()).pipe(socket);
@@ -154,6 +156,16 @@ async function answer(
   seen.push({ method, path, authorization, range });
   const fault = faults.find(({ on, times }) => times > 0 && new RegExp(on).test(`${method} ${path}`));
   if (fault !== undefined) fault.times -= 1;
+  if (fault !== undefined && 'endless' in fault) {
+    response.writeHead(fault.status ?? 200, fault.headers);
+    const piece = Buffer.alloc(1 << 20, fault.endless);
+    const more = (): boolean => response.write(piece);
+    response.on('drain', () => {
+      while (more());
+    });
+    while (more());
+    return;
+  }
   if (fault !== undefined && 'status' in fault) {
     request.resume();
     response.writeHead(fault.status, fault.headers).end(fault.body);

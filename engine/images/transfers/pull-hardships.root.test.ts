@@ -144,12 +144,16 @@ suite('a pull on a bad day', { concurrency: false }, () => {
 
   test('a full disk amid a pull is said, and leaves nothing', async () => {
     await registries.putImage(`${PLAIN}/v2/large`, 'x', [noise('small', 100_000), noise('large', 12_000_000)]);
+    await registries.putImage(`${PLAIN}/v2/bomb`, 'x', [noise('small', 100_000), layer('bomb', 60_000_000)]);
     await engine.kill('SIGTERM');
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=14m', 'none', engine.dataRoot]);
     try {
       await engine.startAgain();
 
       assert.match(await pull(`${PLAIN}/large:x`), /no space left on device/);
+      await assertNothingLeft();
+      // A few kilobytes that become more than the disk has.
+      assert.match(await pull(`${PLAIN}/bomb:x`), /no space left on device/);
       await assertNothingLeft();
       await engine.kill('SIGTERM');
     } finally {

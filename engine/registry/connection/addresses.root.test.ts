@@ -11,6 +11,8 @@ import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 /** Not loopback, so that certificates count; it is on `lo` of the test's namespace only. */
 const HOST = '192.0.2.1';
+/** One that is asked by way of a proxy. */
+const PROXIED = '192.0.2.3';
 
 suite('addresses of registries', { concurrency: false }, () => {
   let engine: TestEngine;
@@ -20,14 +22,17 @@ suite('addresses of registries', { concurrency: false }, () => {
 
   before(async () => {
     makeCertificates();
-    for (const port of [5443, 5446]) {
-      mkdirSync(file(`${HOST}:${port}`));
-      copyFileSync(file('ca.pem'), file(`${HOST}:${port}/ca.crt`));
+    for (const place of [`${HOST}:5443`, `${HOST}:5446`, `${PROXIED}:5443`, `${PROXIED}:5446`]) {
+      mkdirSync(file(place));
+      copyFileSync(file('ca.pem'), file(`${place}/ca.crt`));
     }
-    copyFileSync(file('server.pem'), file(`${HOST}:5446/client.cert`));
-    copyFileSync(file('server.key'), file(`${HOST}:5446/client.key`));
+    for (const host of [HOST, PROXIED]) {
+      copyFileSync(file('server.pem'), file(`${host}:5446/client.cert`));
+      copyFileSync(file('server.key'), file(`${host}:5446/client.key`));
+    }
     engine = await TestEngine.start({
       image: false,
+      within: ['env', 'HTTPS_PROXY=http://127.0.0.1:5009', `NO_PROXY=${HOST},192.0.2.2`],
       flags: [
         '--bridge=none',
         `--registry-certs-dir=${folder}`,
@@ -36,14 +41,17 @@ suite('addresses of registries', { concurrency: false }, () => {
         '--registry-mirror=http://127.0.0.1:5001',
       ],
     });
-    for (const address of [HOST, '192.0.2.2'])
+    for (const address of [HOST, PROXIED, '192.0.2.2'])
       await engine.onHost(['ip', 'address', 'add', `${address}/32`, 'dev', 'lo']);
     registries = await Registries.start(join(engine.directory, 'netns'));
     const tls = { cert: file('server.pem'), key: file('server.key') };
     await registries.registry(5000);
     await registries.proxy(5001, 5000);
     for (const port of [5443, 5444, 5445]) await registries.registry(port, { address: HOST, tls });
-    await registries.registry(5446, { address: HOST, tls: { ...tls, clients: file('ca.pem') } });
+    for (const address of [HOST, PROXIED])
+      await registries.registry(5446, { address, tls: { ...tls, clients: file('ca.pem') } });
+    for (const port of [5443, 5444]) await registries.registry(port, { address: PROXIED, tls });
+    await registries.forwarder(5009);
     await registries.registry(5447, { tls });
     await registries.registry(5448, { address: HOST });
     await registries.registry(5448, { address: '192.0.2.2' });
@@ -71,7 +79,7 @@ suite('addresses of registries', { concurrency: false }, () => {
       '/CN=ca',
     );
     openssl('req', ...key, '-keyout', file('server.key'), '-out', file('server.csr'), '-subj', '/CN=registry');
-    writeFileSync(file('names'), `subjectAltName=IP:${HOST}\n`);
+    writeFileSync(file('names'), `subjectAltName=IP:${HOST},IP:${PROXIED}\n`);
     const signed = ['-CA', file('ca.pem'), '-CAkey', file('ca.key'), '-CAcreateserial', '-extfile', file('names')];
     openssl('x509', '-req', '-in', file('server.csr'), '-out', file('server.pem'), '-days', '30', ...signed);
   }
@@ -95,6 +103,53 @@ suite('addresses of registries', { concurrency: false }, () => {
     });
   }
 
+  const tunnelled: [string, string, RegExp][] = [
+    ['with an authority of the folder', `${PROXIED}:5443`, THERE],
+    ['with a certificate of our own', `${PROXIED}:5446`, THERE],
+    ['with an unknown authority', `${PROXIED}:5444`, /x509: certificate signed by unknown authority/],
+  ];
+  for (const [what, registry, expected] of tunnelled) {
+    test(`https through a proxy, ${what}: the proxy hears of the address alone`, async () => {
+      await registries.seen();
+
+      const answer = await engine.post<{ message: string }>(`/images/create?fromImage=${registry}/x&tag=1`, undefined, {
+        headers: {
+          'X-Registry-Auth': Buffer.from('{"username":"alice","password":"secret-of-alice"}').toString('base64'),
+        },
+      });
+
+      assert.match(answer.body.message, expected);
+      const seen = await registries.seen();
+      assert.ok(seen.length > 0);
+      for (const request of seen) {
+        assert.deepEqual(request, { method: 'CONNECT', path: registry, authorization: '', range: '' });
+      }
+    });
+  }
+
+  test('hosts that NO_PROXY names are asked without the proxy', async () => {
+    await registries.seen();
+
+    const answer = await engine.post<{ message: string }>(`/images/create?fromImage=${HOST}:5443/x&tag=1`);
+
+    assert.match(answer.body.message, THERE);
+    assert.deepEqual(await registries.seen(), []);
+  });
+
+  test('a proxy that does not answer is told, without its name and password', async () => {
+    await using lonely = await TestEngine.start({
+      image: false,
+      netns: join(engine.directory, 'netns'),
+      within: ['env', 'HTTPS_PROXY=http://somebody:secret-of-proxy@127.0.0.1:5010'],
+      flags: ['--bridge=none', `--registry-certs-dir=${folder}`],
+    });
+
+    const answer = await lonely.post<{ message: string }>(`/images/create?fromImage=${PROXIED}:5443/x&tag=1`);
+
+    assert.match(answer.body.message, /connection refused/);
+    assert.doesNotMatch(answer.raw.toString() + lonely.log, /secret-of-proxy/);
+  });
+
   test('images of docker.io come from a mirror, which gets no credentials', async () => {
     const layer = new TarWriter().add({ name: 'a', content: 'a' }).end();
     await registries.putImage('127.0.0.1:5000/v2/library/mirrored', 'latest', [layer]);
@@ -105,7 +160,7 @@ suite('addresses of registries', { concurrency: false }, () => {
     });
 
     assert.match(answer.raw.toString(), /Downloaded newer image for mirrored:latest/);
-    const seen = await registries.seen();
+    const seen = (await registries.seen()).filter(({ path }) => path.includes('mirrored'));
     assert.ok(seen.length > 0);
     assert.ok(seen.every(({ authorization }) => authorization === ''));
     const { body } = await engine.get<{ RepoTags: string[] }>('/images/mirrored/json');
