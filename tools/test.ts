@@ -3,7 +3,8 @@
  *
  * `--no-root` leaves out the files named `*.root.test.ts` and says so. Arguments name files or folders to run alone,
  * without the checks. A skipped test counts as failed in the full run. A file that failed beside others is tried once
- * more by itself (`test-files.ts`). Files named `*.vm.test.ts` are for the machines of `./gantry test vm`.
+ * more by itself (`test-files.ts`). Files named `*.vm.test.ts` are for the machines of `./gantry test vm`, and those named
+ * `*.long.test.ts`, which fetch what they need from the net, run only when their place is named.
  */
 import { spawnSync } from 'node:child_process';
 import { globSync } from 'node:fs';
@@ -22,8 +23,10 @@ const allFiles = globSync(
   folders.map((folder) => `${folder}/**/*.test.ts`),
   { cwd: root, exclude: ['**/node_modules/**', '**/*.vm.test.ts'] },
 ).toSorted();
-const chosen =
-  places.length === 0 ? allFiles : allFiles.filter((file) => places.some((place) => file.startsWith(place)));
+const chosen = allFiles.filter((file) => {
+  if (file.endsWith('.long.test.ts')) return places.some((place) => place.startsWith(dirname(file)));
+  return places.length === 0 || places.some((place) => file.startsWith(place));
+});
 const left = noRoot ? chosen.filter((file) => file.endsWith('.root.test.ts')) : [];
 const files = chosen.filter((file) => !left.includes(file));
 
