@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 
 import { EXIT, Exit } from '../exit-codes.ts';
 
@@ -19,6 +20,32 @@ export function packLocal(
   if (followLinks) words.push('--hard-dereference');
   const tar = spawn('tar', [...words, `--add-file=${name}`], { stdio: ['ignore', 'pipe', 'pipe'] });
   return { stream: tar.stdout, ended: ended(tar) };
+}
+
+/** Packs what is named of a folder, its paths in bytes, and nothing below it that is not named too. */
+export function packNamed(folder: string, names: AsyncIterable<Buffer>, more: readonly string[] = []): LocalArchive {
+  const words = ['-c', '-C', folder, '--format=pax', '--sparse', '--numeric-owner', ...more];
+  const chosen = ['--no-recursion', '--null', '--verbatim-files-from', '--files-from=-'];
+  const tar = spawn('tar', [...words, ...chosen], { stdio: ['pipe', 'pipe', 'pipe'] });
+  const end = ended(tar);
+  const named = pipeline(names, tar.stdin).catch((error: unknown) => {
+    tar.kill(); // without all names it is another archive
+    throw error;
+  });
+  return { stream: tar.stdout, ended: bothEnded(named, end) };
+}
+
+/** What tar says is why names could not be given to it; else the names are the reason. */
+async function bothEnded(named: Promise<void>, end: Promise<void>): Promise<void> {
+  const [names, tar] = await Promise.allSettled([named, end]);
+  if (names.status === 'rejected' && !isClosed(names.reason)) throw names.reason;
+  if (tar.status === 'rejected') throw tar.reason;
+}
+
+function isClosed(error: unknown): boolean {
+  return (
+    error instanceof Error && 'code' in error && ['EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'].includes(String(error.code))
+  );
 }
 
 /** Unpacks into a folder; with a new name, the first part of each path is replaced by it. */

@@ -5,10 +5,10 @@ import type { Connection } from '@gantry/client/connection.ts';
 import * as images from '@gantry/client/images.ts';
 
 import { command, type Flags, type Given } from '../command-line/command.ts';
-import { packLocal } from '../containers/local-archive.ts';
 import { EXIT, Exit, UsageError } from '../exit-codes.ts';
 import { visible } from '../output/escape.ts';
 import { allLogins } from '../registry/docker-config.ts';
+import { packContext } from './context.ts';
 
 const flags = {
   tag: { kind: 'list', short: 't', value: 'NAME[:TAG]', help: 'A name of the image' },
@@ -46,7 +46,7 @@ export const build = command({
   flags,
   offers: 'file',
   about:
-    'The context is a folder, a Git repository, an archive or Buildfile of a web server, or an archive on stdin. What its .buildignore or .dockerignore names is left out by the engine.',
+    'The context is a folder, a Git repository, an archive or Buildfile of a web server, or an archive on stdin. What its .buildignore or .dockerignore names is left out.',
   examples: [
     'gantry build -t mine:1 .',
     'gantry build https://example.com/repository.git#main:folder',
@@ -64,7 +64,7 @@ export const build = command({
     if (!(await stat(source).catch(() => undefined))?.isDirectory()) {
       throw new Exit(EXIT.failed, `cannot build from ${source}: it is not a folder`);
     }
-    const { stream, ended } = packLocal(source, '.', undefined, false, ['--owner=0', '--group=0']);
+    const { stream, ended } = await packContext(source, given.file);
     await Promise.all([ended, follow(connection, { query, headers, body: stream })]);
   },
 });

@@ -2,13 +2,14 @@ import { rmSync } from 'node:fs';
 import { mkdir, open, rm } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 
+import { ignorePatterns, ignores, PatternError, type IgnorePattern } from '@gantry/template/ignore-file.ts';
+
 import type { Config } from '../../config/daemon-config.ts';
 import type { SourceTree } from '../../copies/transfer/sources.ts';
 import type { ContextEntry } from '../../layers/threads/archive-messages.ts';
 import type { Archives } from '../../layers/threads/archives.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { newId, shortId } from '../../lib/ids.ts';
-import { ignorePatterns, ignores } from './ignore.ts';
 
 type Needs = { archives: Archives };
 type Entry = Omit<ContextEntry, 'path'>;
@@ -93,7 +94,7 @@ export class BuildContext {
   async applyIgnoreFile(): Promise<void> {
     const name = IGNORE_FILES.find((each) => this.#resolve(each)?.isFolder === false);
     if (name === undefined) return;
-    const patterns = ignorePatterns(await this.#read(name));
+    const patterns = patternsIn(await this.#read(name));
     if (patterns.length === 0) return;
     const paths = [...this.#entries.keys()];
     const kept = new Set<string>();
@@ -148,6 +149,15 @@ export class BuildContext {
     const found = done.join('/');
     if (found === '') return { path: '', isFolder: true };
     return { path: found, isFolder: this.#entries.get(found)!.type === 'folder' };
+  }
+}
+
+function patternsIn(text: string): IgnorePattern[] {
+  try {
+    return ignorePatterns(text);
+  } catch (error) {
+    if (!(error instanceof PatternError)) throw error;
+    throw new EngineError('invalid', error.message, { cause: error });
   }
 }
 
