@@ -4,14 +4,16 @@ import type { Runs } from '../containers/runs/runs.ts';
 import type { ContainerStore } from '../containers/store.ts';
 import { settlesWithin } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
+import type { Networks } from '../networks/networks.ts';
 import { ShimLost, type Shim } from '../runtime/shim/shim.ts';
 import type { VolumeStore } from '../volumes/store.ts';
 import type { EnableNeeds } from './enable.ts';
 import { pluginLock } from './follow.ts';
 import { removeRun, unmountPropagated } from './launch.ts';
+import type { PluginRun } from './runs.ts';
 import type { InstalledPlugin } from './store.ts';
 
-export type DisableNeeds = EnableNeeds & { volumes: VolumeStore };
+export type DisableNeeds = EnableNeeds & { networks: Networks; volumes: VolumeStore };
 
 /** Between SIGTERM and SIGKILL, as in docker. */
 const GRACE_SECONDS = 10;
@@ -39,10 +41,7 @@ export async function disableHeld(engine: DisableNeeds, plugin: InstalledPlugin,
     events.emit('plugin', 'disable', id, { name });
   });
   pluginRuns.forget(id);
-  if (run.shim !== undefined) await endGently(engine, run.shim);
-  await run.cleaned;
-  await removeRun(engine, id);
-  unmountPropagated(engine, id);
+  await endPlugin(engine, id, run);
 }
 
 /**
@@ -54,19 +53,20 @@ export async function endAllPlugins(engine: DisableNeeds & { containers: Contain
   if (running.length === 0) return;
   const unmounted = Promise.all(containers.all().map(async ({ id }) => await runs.of(id).cleaned()));
   await settlesWithin(unmounted, GRACE_SECONDS, clock);
-  await Promise.all(
-    running.map(async ({ id }) => {
-      const run = pluginRuns.of(id);
-      await endGently(engine, run.shim!);
-      await run.cleaned;
-      await removeRun(engine, id);
-      unmountPropagated(engine, id);
-    }),
-  );
+  await Promise.all(running.map(async ({ id }) => await endPlugin(engine, id, pluginRuns.of(id))));
 }
 
-function isUsed({ config, installedPlugins, volumes }: DisableNeeds, { id }: InstalledPlugin): boolean {
-  const names = [...config.authorizationPlugins, ...volumes.all().map(({ driver }) => driver)];
+/** Nothing of it is left running, nor mounted. */
+async function endPlugin(engine: DisableNeeds, id: string, run: PluginRun): Promise<void> {
+  if (run.shim !== undefined) await endGently(engine, run.shim);
+  await run.cleaned;
+  await removeRun(engine, id);
+  unmountPropagated(engine, id);
+}
+
+function isUsed({ config, installedPlugins, networks, volumes }: DisableNeeds, { id }: InstalledPlugin): boolean {
+  const ofNetworks = networks.list().flatMap(({ driver, custom }) => [driver, custom?.ipam.driver ?? []].flat());
+  const names = [...config.authorizationPlugins, ...volumes.all().map(({ driver }) => driver), ...ofNetworks];
   return [...new Set(names)].some((name) => installedPlugins.search(name)?.id === id);
 }
 

@@ -14,7 +14,7 @@ import { Shim } from '../runtime/shim/shim.ts';
 import { StartFailed } from '../runtime/start-failure.ts';
 import { describePlugin } from './describe.ts';
 import { pluginCgroup, pluginFolder, pluginShimFolder, propagatedFolder, rootOf, socketFolder } from './places.ts';
-import { parsePluginConfig } from './plugin-config.ts';
+import { configOf } from './plugin-config.ts';
 import type { InstalledPlugin } from './store.ts';
 
 export type LaunchNeeds = { config: Config; runtimes: Runtimes };
@@ -26,7 +26,7 @@ const LOG_FILES = 2;
 export async function launchPlugin(engine: LaunchNeeds, plugin: InstalledPlugin): Promise<Shim> {
   const { config, runtimes } = engine;
   const { id } = plugin;
-  const described = parsePluginConfig(plugin.config);
+  const described = configOf(plugin);
   await using undo = new AsyncDisposableStack();
   undo.defer(async () => await removeRun(engine, id));
   const directory = pluginShimFolder(config, id);

@@ -46,6 +46,15 @@ export type PluginConfig = Readonly<Static<typeof PluginConfig>>;
 
 const checked = lazyCheck(PluginConfig);
 
+const decoded = new WeakMap<{ readonly config: string }, PluginConfig>();
+
+/** The configuration of an installed plugin, decoded once for each record. */
+export function configOf(plugin: { readonly config: string }): PluginConfig {
+  const known = decoded.get(plugin) ?? parsePluginConfig(plugin.config);
+  decoded.set(plugin, known);
+  return known;
+}
+
 /** Throws `failed` for anything but the configuration of a plugin. */
 export function parsePluginConfig(text: string): PluginConfig {
   let read: unknown;

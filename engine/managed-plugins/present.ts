@@ -1,5 +1,5 @@
 import { parseReference } from '../images/names/reference.ts';
-import { parsePluginConfig, type PluginConfig } from './plugin-config.ts';
+import { configOf, type PluginConfig } from './plugin-config.ts';
 import type { PluginWire } from './schema.ts';
 import type { InstalledPlugin } from './store.ts';
 
@@ -9,8 +9,9 @@ const MANIFEST_VERSION = 'v0';
  * A plugin on the wire; `isOld`: as in 1.24, which has the registry's configuration in another field than later
  * versions.
  */
-export function presentPlugin({ id, name, config, isEnabled }: InstalledPlugin, isOld: boolean): PluginWire {
-  const read = parsePluginConfig(config);
+export function presentPlugin(plugin: InstalledPlugin, isOld: boolean): PluginWire {
+  const { id, name, isEnabled } = plugin;
+  const read = configOf(plugin);
   const { tag = '' } = parseReference(name);
   const settings = settingsOf(read);
   return {
@@ -18,7 +19,7 @@ export function presentPlugin({ id, name, config, isEnabled }: InstalledPlugin, 
     Name: isOld && tag !== '' ? name.slice(0, -`:${tag}`.length) : name,
     Tag: tag,
     Active: isEnabled,
-    Config: isOld ? settings : (JSON.parse(config) as unknown),
+    Config: isOld ? settings : read,
     Manifest: manifestOf(read),
     Enabled: isEnabled,
     PluginReference: name,

@@ -6,11 +6,11 @@ import { EngineError, hasCode } from '../lib/errors.ts';
 import type { OwnPlugin, OwnPlugins } from '../plugins/plugins.ts';
 import type { Shim } from '../runtime/shim/shim.ts';
 import { propagatedFolder, rootOf, socketFolder } from './places.ts';
-import { parsePluginConfig } from './plugin-config.ts';
+import { configOf } from './plugin-config.ts';
 import type { InstalledPlugin, InstalledPlugins } from './store.ts';
 
 /** The state of an enabled plugin besides its record. */
-type Run = {
+export type PluginRun = {
   shim: Shim | undefined;
   /** Of the next start, after a crash. */
   restart: Disposable | undefined;
@@ -23,7 +23,7 @@ type Run = {
 export class PluginRuns implements OwnPlugins, Disposable {
   readonly #config: Config;
   readonly #installed: InstalledPlugins;
-  readonly #byId = new Map<string, Run>();
+  readonly #byId = new Map<string, PluginRun>();
   #areLast = false;
 
   constructor(config: Config, installed: InstalledPlugins) {
@@ -31,10 +31,10 @@ export class PluginRuns implements OwnPlugins, Disposable {
     this.#installed = installed;
   }
 
-  of(id: string): Run {
+  of(id: string): PluginRun {
     const known = this.#byId.get(id);
     if (known !== undefined) return known;
-    const run: Run = { shim: undefined, restart: undefined, cleaned: Promise.resolve(), delayMs: 0 };
+    const run: PluginRun = { shim: undefined, restart: undefined, cleaned: Promise.resolve(), delayMs: 0 };
     this.#byId.set(id, run);
     return run;
   }
@@ -52,7 +52,7 @@ export class PluginRuns implements OwnPlugins, Disposable {
   names(type: string): string[] {
     return this.#installed
       .all()
-      .filter(({ config, isEnabled }) => isEnabled && isOfType(config, type))
+      .filter((plugin) => plugin.isEnabled && isOfType(plugin, type))
       .map(({ name }) => name);
   }
 
@@ -65,7 +65,7 @@ export class PluginRuns implements OwnPlugins, Disposable {
 
   addressed(plugin: InstalledPlugin): OwnPlugin {
     const { id, name } = plugin;
-    const { Interface, PropagatedMount } = parsePluginConfig(plugin.config);
+    const { Interface, PropagatedMount } = configOf(plugin);
     const propagated = PropagatedMount ?? '';
     return {
       name,
@@ -105,6 +105,6 @@ function below(folder: string, path: string): string {
   throw new EngineError('failed', `the plugin's path ${path} leads out of its files`);
 }
 
-function isOfType(config: string, type: string): boolean {
-  return (parsePluginConfig(config).Interface.Types ?? []).some((each) => each.startsWith(`docker.${type}/`));
+function isOfType(plugin: InstalledPlugin, type: string): boolean {
+  return (configOf(plugin).Interface.Types ?? []).some((each) => each.startsWith(`docker.${type}/`));
 }

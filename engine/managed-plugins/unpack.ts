@@ -27,15 +27,26 @@ export async function unpackRoot(
   { root, folder, signal }: { root: string; folder: string; signal: AbortSignal },
 ): Promise<void> {
   const folders: string[] = [];
-  for (const [index, descriptor] of layers.entries()) {
+  const over = new AbortController();
+  const downloads = layers.map(
+    async (descriptor) =>
+      await engine.layerDownloads.get(engine, repository, descriptor, {
+        signal: AbortSignal.any([signal, over.signal]),
+        listener: () => undefined,
+      }),
+  );
+  const settled = Promise.allSettled(downloads);
+  await using _downloads = {
+    async [Symbol.asyncDispose]() {
+      over.abort(new Error('another layer of the plugin failed'));
+      for (const one of await settled) if (one.status === 'fulfilled') await one.value[Symbol.asyncDispose]();
+    },
+  };
+  for (const [index, { digest }] of layers.entries()) {
+    const { file } = await downloads[index]!;
     const target = join(folder, String(index));
     mkdirSync(target, { mode: 0o755 });
-    const { digest } = descriptor;
-    await using download = await engine.layerDownloads.get(engine, repository, descriptor, {
-      signal,
-      listener: () => undefined,
-    });
-    await using archive = await open(download.file, 'r');
+    await using archive = await open(file, 'r');
     const skeleton = join(folder, 'skeleton');
     const lower = folders.toReversed();
     // The digest of the plain archive is not compared: `docker plugin create` states that of a part of it.

@@ -7,8 +7,12 @@ import { gzipSync } from 'node:zlib';
 import type { Registries } from '../registries/registries.ts';
 import { TarWriter } from '../tar-writer.ts';
 
-type Kind = 'VolumeDriver' | 'authz';
-const TYPES: Readonly<Record<Kind, string>> = { VolumeDriver: 'docker.volumedriver/1.0', authz: 'docker.authz/1.0' };
+type Kind = 'VolumeDriver' | 'authz' | 'NetworkDriver';
+const TYPES: Readonly<Record<Kind, readonly string[]>> = {
+  VolumeDriver: ['docker.volumedriver/1.0'],
+  authz: ['docker.authz/1.0'],
+  NetworkDriver: ['docker.networkdriver/1.0', 'docker.ipamdriver/1.0'],
+};
 
 const CONFIG = 'application/vnd.docker.plugin.v1+json';
 const MANIFEST = 'application/vnd.docker.distribution.manifest.v2+json';
@@ -63,12 +67,15 @@ export function pluginConfig(kind: Kind, mode = ''): object {
   return {
     Description: 'a plugin for tests',
     Documentation: 'https://docs.example/',
-    Interface: { Types: [TYPES[kind]], Socket: 'test.sock' },
+    Interface: { Types: TYPES[kind], Socket: 'test.sock' },
     Entrypoint: ['/plugin'],
     WorkDir: '/',
     Network: { Type: 'host' },
     PropagatedMount: '/mnt/volumes',
-    Linux: { Capabilities: ['CAP_SYS_ADMIN'], Devices: [{ Name: 'null', Path: '/dev/null', Settable: null }] },
+    Linux: {
+      Capabilities: ['CAP_SYS_ADMIN', ...(kind === 'NetworkDriver' ? ['CAP_NET_ADMIN'] : [])],
+      Devices: [{ Name: 'null', Path: '/dev/null', Settable: null }],
+    },
     Mounts: [
       {
         Name: 'machine',
@@ -80,7 +87,7 @@ export function pluginConfig(kind: Kind, mode = ''): object {
       },
     ],
     Env: [
-      { Name: 'PLUGIN_KINDS', Value: `"${kind}"` },
+      { Name: 'PLUGIN_KINDS', Value: kind === 'NetworkDriver' ? `"${kind}","IpamDriver"` : `"${kind}"` },
       { Name: 'PLUGIN_MODE', Value: mode, Settable: ['value'] },
     ],
     Args: { Name: 'words', Value: ['one', 'two'], Settable: ['value'] },
