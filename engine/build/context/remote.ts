@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { fetchFile } from '../../images/import/fetch.ts';
+import { addressOf, fetchFile } from '../../images/import/fetch.ts';
 import type { Report } from '../../images/progress.ts';
 import type { Archives } from '../../layers/threads/archives.ts';
 import { compressionOf } from '../../layers/threads/compression.ts';
@@ -28,12 +28,16 @@ export async function remoteContext(engine: Needs, remote: string, how: How): Pr
   const { body, headers, url } = await fetchFile(remote, how.signal);
   const type = headers['content-type'] ?? '';
   if (type !== '' && !TYPES.test(type)) {
-    throw new EngineError('invalid', `cannot build from ${url.href}: unsupported Content-Type ${JSON.stringify(type)}`);
+    throw new EngineError(
+      'invalid',
+      `cannot build from ${addressOf(url)}: unsupported Content-Type ${JSON.stringify(type)}`,
+    );
   }
   const file = join(how.folder, 'remote');
   const { sizeBytes } = await engine.archives.receive(body, file);
   if (await isArchive(file)) return { archive: createReadStream(file) };
-  if (sizeBytes > LONGEST_TEXT) throw new EngineError('invalid', `${url.href} is neither an archive nor a Buildfile`);
+  if (sizeBytes > LONGEST_TEXT)
+    throw new EngineError('invalid', `${addressOf(url)} is neither an archive nor a Buildfile`);
   return { text: await readFile(file, 'utf8') };
 }
 

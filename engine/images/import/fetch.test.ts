@@ -10,8 +10,10 @@ import { fetchArchive } from './fetch.ts';
 suite('an archive from a web server', () => {
   let server: Server;
   let address: string;
+  const seen: (string | undefined)[] = [];
   before(async () => {
-    server = createServer(({ url = '/' }, answer) => {
+    server = createServer(({ url = '/', headers }, answer) => {
+      seen.push(headers.authorization);
       const steps = Number(url.slice(1));
       if (steps === 0) answer.end('content');
       else if (steps > 0) answer.writeHead(302, { location: String(steps - 1) }).end('moved');
@@ -33,6 +35,21 @@ suite('an archive from a web server', () => {
       assert.equal(await fetched(path), 'content');
     });
   }
+
+  test('is asked for with the name and password of its address, which go nowhere else and are not shown', async () => {
+    seen.length = 0;
+    const lines: string[] = [];
+    const report = ({ status = '' }): void => void lines.push(status);
+    const source = `http://al%20ice:sec%3Aret@${address}/-${encodeURIComponent(`http://${address}/0`)}`;
+    await (await fetchArchive(source, report))[Symbol.asyncIterator]().return?.();
+
+    assert.deepEqual(seen, [`Basic ${Buffer.from('al ice:sec:ret').toString('base64')}`, undefined]);
+    assert.deepEqual(lines, [`Downloading from http://${address}/0`]);
+    await assert.rejects(
+      fetchArchive(`http://alice:secret@${address}/-x:y`, report),
+      ({ message }: Error) => !message.includes('secret'),
+    );
+  });
 
   test('is found at another address', async () => {
     assert.equal(await fetched(`/-${encodeURIComponent(`http://${address}/0`)}`), 'content');

@@ -15,7 +15,7 @@ export type Fetched = Readonly<{
 /** An archive from a web server, as a stream. */
 export async function fetchArchive(source: string, report: Report): Promise<AsyncIterable<Uint8Array>> {
   const { url, body } = await fetchFile(source);
-  report({ status: `Downloading from ${url.href}` });
+  report({ status: `Downloading from ${addressOf(url)}` });
   return body;
 }
 
@@ -25,19 +25,36 @@ export async function fetchFile(source: string, signal?: AbortSignal): Promise<F
   try {
     const { request } = await import('undici'); // takes 12 MB, which most daemons never need
     for (let redirections = 0; ; redirections += 1) {
-      const options = { headersTimeout: CONNECT_MILLISECONDS, ...(signal !== undefined && { signal }) };
+      const headersTimeout = CONNECT_MILLISECONDS;
+      const options = { headersTimeout, headers: authorizationIn(url), ...(signal !== undefined && { signal }) };
       const { statusCode, headers, body } = await request(url, options);
       if (statusCode === 200) return { url, headers: textsOf(headers), body };
       await body.dump();
       const next = REDIRECTIONS.has(statusCode) ? headers.location : undefined;
-      if (next === undefined) throw new EngineError('failed', `${url.href} answers ${statusCode}`);
-      if (redirections === LIMIT) throw new EngineError('failed', `${source} is redirected more than ${LIMIT} times`);
+      if (next === undefined) throw new EngineError('failed', `${addressOf(url)} answers ${statusCode}`);
+      if (redirections === LIMIT)
+        throw new EngineError('failed', `${addressOf(urlOf(source))} is redirected more than ${LIMIT} times`);
       url = nextUrl(url, String(next));
     }
   } catch (error) {
     if (error instanceof EngineError) throw error;
-    throw new EngineError('failed', `${url.href} cannot be downloaded: ${reasonOf(error)}`, { cause: error });
+    throw new EngineError('failed', `${addressOf(url)} cannot be downloaded: ${reasonOf(error)}`, { cause: error });
   }
+}
+
+/** An address as it may be shown: without its name and password. */
+export function addressOf(url: URL): string {
+  const shown = new URL(url);
+  shown.username = '';
+  shown.password = '';
+  return shown.href;
+}
+
+/** What an address has before its host is a name and a password for that host alone. */
+function authorizationIn({ username, password }: URL): Record<string, string> {
+  if (username === '' && password === '') return {};
+  const secret = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  return { authorization: `Basic ${Buffer.from(secret).toString('base64')}` };
 }
 
 function textsOf(headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> {
@@ -58,7 +75,7 @@ function urlOf(source: string): URL {
 function nextUrl(before: URL, location: string): URL {
   const url = URL.canParse(location, before) ? new URL(location, before) : undefined;
   if (url !== undefined && ['http:', 'https:'].includes(url.protocol)) return url;
-  throw new EngineError('failed', `${before.href} is redirected to an unsupported URL: ${location}`);
+  throw new EngineError('failed', `${addressOf(before)} is redirected to an unsupported URL: ${location}`);
 }
 
 function reasonOf(error: unknown): string {
