@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 
+import { endProcess } from '@gantry/testing/daemon-process.ts';
 import { TarWriter } from '@gantry/testing/tar-writer.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
@@ -18,17 +20,35 @@ const FILES = Number(process.env['GANTRY_CONTEXT_FILES'] ?? 10_000);
 /** Compressed a few kilobytes, extracted more than the disk has. */
 const bomb = (): Buffer => gzipSync(new TarWriter().add({ name: 'large', content: Buffer.alloc(60 * MB) }).end());
 
+/** `/endless` has no end, `/silent` no beginning, `/stalled` stops in the middle; others are what their query says. */
+const SERVER = `
+  require('node:http').createServer((request, response) => {
+    if (request.url === '/silent') return;
+    response.setHeader('Content-Type', 'application/x-tar');
+    if (request.url === '/stalled') return response.write(Buffer.alloc(100000));
+    const piece = Buffer.alloc(1 << 20, 'x');
+    const more = () => { while (response.write(piece)); };
+    response.on('drain', more);
+    more();
+  }).listen(8080, '127.0.0.1', () => process.send('listening'));
+`;
+
 suite('a build on a small disk', { concurrency: false }, () => {
   let engine: TestEngine;
+  let server: ChildProcess;
 
   before(async () => {
     engine = await TestEngine.start({ image: false, flags: ['--bridge=none'] });
+    const words = [`--net=${join(engine.directory, 'netns')}`, process.execPath, '-e', SERVER];
+    server = spawn('nsenter', words, { stdio: ['ignore', 'ignore', 'ignore', 'ipc'] });
+    await once(server, 'message');
     await engine.kill('SIGTERM');
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=40m', 'none', engine.dataRoot]);
     await engine.startAgain();
     await engine.loadBusybox();
   });
   after(async () => {
+    await endProcess(server, 'SIGKILL');
     await engine.kill('SIGTERM');
     execFileSync('umount', [engine.dataRoot]);
     await engine.startAgain();
@@ -91,6 +111,33 @@ suite('a build on a small disk', { concurrency: false }, () => {
 
     await assertClear();
   });
+
+  test('fails at ADD of a file without end, and at a context without end, and leaves nothing', async () => {
+    assert.match(await failureOf('FROM busybox\nADD http://127.0.0.1:8080/endless /'), /no space left on device/);
+    await assertClear();
+
+    const { lines, message } = await build(engine, 'remote=http://127.0.0.1:8080/endless', Buffer.alloc(0));
+    assert.match(message ?? lines.at(-1)?.error ?? '', /no space left on device/);
+    await assertClear();
+  });
+
+  for (const path of ['silent', 'stalled']) {
+    test(`ends with its client while it waits for a ${path} server, and leaves nothing`, async () => {
+      const context = contextOf({ Dockerfile: `FROM busybox\nADD http://127.0.0.1:8080/${path} /\n` });
+      const stream = await engine.stream('POST', '/build?forcerm=1', {
+        body: context,
+        headers: { 'Content-Type': 'application/x-tar' },
+      });
+      let said = '';
+      for await (const chunk of stream as AsyncIterable<Buffer>) {
+        said += chunk.toString();
+        if (said.includes('Step 2/2')) break; // which closes the connection
+      }
+
+      assert.match(said, /Step 2\/2 : ADD/);
+      await assertClear();
+    });
+  }
 
   test('fails at ADD of an archive for which there is no room, and leaves nothing', async () => {
     assert.match(

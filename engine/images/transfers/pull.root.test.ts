@@ -255,6 +255,40 @@ suite('pull', { concurrency: false }, () => {
     await assertNothingLeft();
   });
 
+  test('three layers download at once, and one is unpacked while later ones still arrive', async () => {
+    const image = await registries.putImage(
+      `${PLAIN}/v2/several`,
+      'x',
+      [1, 2, 3, 4, 5].map((n) => layer(`l${n}`)),
+    );
+    const paths = image.layers.map(({ digest }) => `/v2/several/blobs/${digest}`);
+    await registries.seen();
+    await registries.faults({ on: `GET (${paths.slice(1).join('|')})`, times: 4, hold: true });
+    const stream = await engine.stream('POST', `/images/create?fromImage=${PROXY}/several:x`);
+    let said = '';
+    let asked: string[] = [];
+    for await (const chunk of stream) {
+      said += String(chunk);
+      const isUnpacked = /Pull complete/.test(said) && !/Downloaded newer/.test(said);
+      if (!isUnpacked || asked.length > 0) continue;
+      // The first one is there; three others are on their way, and the last one waits.
+      while (asked.length < 4) asked.push(...(await askedFor(paths)));
+      for (let answered = 4; answered <= 5; answered += 1) {
+        await registries.release();
+        while (asked.length < Math.min(answered + 1, 5)) asked.push(...(await askedFor(paths)));
+      }
+      await registries.release();
+    }
+    await registries.faults();
+
+    assert.match(said, /Waiting/);
+    assert.match(said, /Downloaded newer image/);
+    assert.deepEqual(new Set(asked), new Set(paths));
+    await assertNothingLeft();
+  });
+  const askedFor = async (paths: readonly string[]): Promise<string[]> =>
+    (await registries.seen()).map(({ path }) => path).filter((path) => paths.includes(path));
+
   test('a client that leaves ends the pull, and nothing is left', async () => {
     const image = await registries.putImage(`${PLAIN}/v2/left`, 'x', [noise('slow', 200_000)]);
     await registries.seen();
