@@ -62,10 +62,10 @@ static void remove_container(void)
     else runtime_deleted();
 }
 
-/* The daemon removes what could not be removed in this time. */
+/* The daemon removes what remains after this time. */
 static void sweep(void)
 {
-    bool may_stay = options.exec_container != NULL && phase == EXITED; /* what an exec leaves running is the container's */
+    bool may_stay = options.exec_container != NULL && phase == EXITED; /* an exec leaves its processes to the container */
     if (!may_stay && !clear_remains() && steady_ms() < sweep_end_ms) {
         set_deadline(OF_LIFE, sweep_pause_ms, sweep);
         if (sweep_pause_ms < LONGEST_PAUSE_MS) sweep_pause_ms *= 2;
@@ -122,7 +122,7 @@ void runtime_started(pid_t pid)
 }
 
 /*
- * On a full disk it cannot be written: then we stay, as its only holder, until there is room or a daemon has recorded
+ * On a full disk it cannot be written: we then stay, as its only holder, until there is room or a daemon has recorded
  * it.
  */
 static void keep_status(void)

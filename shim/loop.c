@@ -84,7 +84,7 @@ static void reap(struct watch *watch, uint32_t events)
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) tell_ended(pid, status);
 }
 
-/* Only the end of our container ends us; signals for the daemon do not. */
+/* We end only with our container, not by signals for the daemon. */
 void watch_children(void (*ended)(pid_t pid, int status))
 {
     static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGUSR1, SIGUSR2, SIGALRM};

@@ -96,7 +96,7 @@ void watch_oom(void)
 
 /*
  * An out-of-memory kill may happen before our registration, so the count is read once more at the end. By then systemd
- * may have removed a scope: what was seen before counts too.
+ * may have removed a scope, so earlier readings count too.
  */
 bool was_oom_killed(void)
 {
@@ -114,7 +114,7 @@ void spare_from_oom(void)
 }
 
 /*
- * The runtime and the container must not inherit it. An exec inherits what is meant for it, as no runtime sets that; a
+ * The runtime and the container must not inherit it. An exec inherits its own score, because no runtime sets that; a
  * lower score than the usual one is refused without CAP_SYS_RESOURCE, and the usual one stays.
  */
 void restore_oom_score(const char *wanted)

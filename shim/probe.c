@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 /*
- * A health check: probe.json is run as a second process of the container. There is one at a time, and the last word about
- * each is `probed`. Nobody waits for it but the daemon: one whose daemon has died ends all the same.
+ * A health check: probe.json is run as a second process of the container. There is one at a time, and the last message
+ * about each is `probed`. Only the daemon waits for it: one whose daemon has died ends all the same.
  */
 static enum { IDLE, ENTERING, CHECKING, EMPTYING } step;
 static pid_t entering = -1, process = -1, session = -1;
@@ -25,7 +25,7 @@ static struct watch output;
 static unsigned char text[PROBE_OUTPUT];
 static size_t text_length;
 
-/* Children that ended while the runtime had not said yet which one is the check. */
+/* Children that ended before the runtime reported which one is the check. */
 static struct { pid_t pid; int status; } ended[64];
 static size_t ended_count;
 
@@ -59,7 +59,7 @@ static void emptied(void)
     over(what);
 }
 
-/* Returns whether there may be more. What is beyond the limit is read as well, or the check would wait for ever. */
+/* Returns whether there may be more. Bytes beyond the limit are read as well, or the check would wait for ever. */
 static bool read_some(void)
 {
     unsigned char bytes[4096];

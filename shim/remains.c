@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /*
- * Removes what a killed or failed runtime leaves behind: helpers that became our children, processes in the container's
+ * Removes the remains of a killed or failed runtime: helpers that became our children, processes in the container's
  * cgroup, the cgroup itself, the runtime's record. Repeats, because killed processes may just have forked.
  */
 
@@ -37,7 +37,7 @@ static int kill_listed(int fd)
     return count;
 }
 
-/* Everything that is left of the runtime's descendants comes to us, its subreaper; not what we still wait for. */
+/* Orphans of the runtime become our children, because we are its subreaper; excludes those that we still wait for. */
 static int kill_children(void)
 {
     return kill_listed(open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC));
@@ -68,7 +68,10 @@ static int kill_in(int parent, const char *name)
     AUTO_FOLDER *folder = open_below(parent, name);
     if (folder == NULL) return 0;
     int fd = dirfd(folder);
-    /* Frozen, nothing can fork while we read the list; what is killed dies when it is thawed. Version 2 can do it alone. */
+    /*
+     * Frozen processes cannot fork while we read the list; killed ones die when they are thawed. Version 2 can do it by
+     * itself.
+     */
     write_to(fd, "freezer.state", "FROZEN");
     write_to(fd, "cgroup.kill", "1");
     int count = kill_listed(openat(fd, "cgroup.procs", O_RDONLY | O_CLOEXEC));
@@ -155,7 +158,7 @@ void kill_session(pid_t session)
     for (int round = 0; round < 10 && in_each_hierarchy(kill_session_below) > 0; round++) continue;
 }
 
-/* A runtime does not find what it has recorded by half. */
+/* A runtime does not find its incomplete records. */
 static bool remove_record(void)
 {
     char path[PATH_MAX];

@@ -32,10 +32,10 @@ static void unescape(char *path)
 }
 
 /*
- * The clone of the host's mounts holds what the daemon had mounted of containers at this moment, because somebody copies
- * from them. Those of others would stay busy as long as we live. Only mounts that are private are dropped: others would
- * be unmounted on the host as well. Returns whether our own root is among them: the kernel wants one mount of a writable
- * layer, so it is ours as well.
+ * The clone of the host's mounts includes the daemon's mounts of containers at this moment, for copies. Those of other
+ * containers would stay busy as long as we live. Only mounts that are private are dropped: others would be unmounted on
+ * the host as well. Returns whether our own root is among them: the kernel wants one mount of a writable layer, so it
+ * is ours as well.
  */
 static bool drop_other_roots(void)
 {
@@ -73,9 +73,9 @@ static int mount_id(int fd)
 }
 
 /*
- * In a chroot the mount namespace has another root than we, and whoever enters the namespace of a container, such as
- * an exec, would come out there: on the machine. So our root becomes the root of our own namespace. Nothing that is
- * mounted or unmounted here may show on the host, hence no shared mounts.
+ * In a chroot the mount namespace has another root than we, and a process that enters the namespace of a container,
+ * such as an exec, would get that root: the machine's. So our root becomes the root of our own namespace. Mounts and
+ * unmounts here must not be visible on the host, hence no shared mounts.
  */
 static void leave_chroot(void)
 {

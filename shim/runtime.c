@@ -24,7 +24,7 @@ static void complain(const char *path, int error)
     dprintf(log, "{\"level\":\"error\",\"msg\":\"cannot run the runtime %s: %s\"}\n", options.runtime, strerror(error));
 }
 
-/* In a mount namespace of its own; what lies below a shared mount would be unmounted on the host as well. */
+/* In a mount namespace of its own; mounts below a shared mount would be unmounted on the host as well. */
 static int hide_mount(const char *path)
 {
     char parent[PATH_MAX];
@@ -36,7 +36,7 @@ static int hide_mount(const char *path)
     return umount2(path, MNT_DETACH);
 }
 
-/* By the kernel's own call: who started us may have left those ignored that the C library keeps for itself. */
+/* By the kernel's own call: our parent may have left signals ignored that the C library reserves. */
 static void default_signals(void)
 {
     static const struct { void *handler; unsigned long flags; void *restorer; unsigned long mask; } none;

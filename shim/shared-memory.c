@@ -16,9 +16,8 @@
 #define TREE_FD 5
 
 /*
- * A mount of another namespace cannot be bound into ours, but a clone that was made over there can be moved. The way
- * there changes the root folder, which may be more than that of the namespace: a child goes, and shares only its
- * descriptors with us.
+ * A mount of another namespace cannot be bound into ours, but a clone that was made over there can be moved. Entering
+ * it changes the root folder, in a chroot to another one: a child enters, and shares only its descriptors with us.
  */
 static void fetch_memory(void)
 {

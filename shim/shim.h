@@ -105,7 +105,7 @@ void delete_container(void);
 void kill_runtime(void);
 bool runtime_child_ended(pid_t pid, int status);
 
-/* remains.c: kills and removes what a runtime has left behind; returns whether nothing was found any more */
+/* remains.c: kills and removes the remains of a runtime; returns whether none were found */
 bool clear_remains(void);
 void kill_session(pid_t session);
 
@@ -116,7 +116,7 @@ bool probe_child_ended(pid_t pid, int status);
 
 /* streams.c */
 void prepare_streams(void);
-int child_end(enum stream stream); /* what the process gets, -1: nothing */
+int child_end(enum stream stream); /* input of the process, -1: nothing */
 void close_child_ends(void);
 void drain_output(void);
 void update_output(void); /* reads or waits, as the clients allow */
@@ -209,7 +209,7 @@ bool has_clients(bool control);
 void tell_controls(const char *text);
 void client_attach(struct client *client, bool logs);
 
-/* clients/client-output.c: what one of them has not taken yet */
+/* clients/client-output.c: output that one of them has not taken yet */
 void client_tell(struct client *client, const char *text);
 size_t client_room(const struct client *client);
 void client_queue(struct client *client, enum stream stream, const unsigned char *bytes, size_t length, bool push);
@@ -217,7 +217,7 @@ void client_flush(struct client *client);
 void client_shrink(struct client *client);
 void client_lose(struct client *client);
 
-/* control.c: what is said on a connection's lines */
+/* control.c: the lines of a connection */
 extern bool released;
 void handle_line(struct client *client);
 void greet_control(struct client *client);

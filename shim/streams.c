@@ -65,8 +65,8 @@ void close_child_ends(void)
 }
 
 /*
- * The terminal that the runtime has made is all three streams. A process may close all of it and open it again later: to
- * read of it would fail meanwhile, and nothing would tell us when it is open again. So we hold it open as well.
+ * The terminal that the runtime has made is all three streams. A process may close all of it and open it again later:
+ * reads would fail meanwhile, and without a notice of the next opening. So we hold it open as well.
  */
 void take_terminal(int master)
 {
@@ -106,7 +106,7 @@ static bool is_flood(size_t length)
 
 /*
  * Delays the read from a process that writes much in small pieces, so that the next read gets many of them: each piece
- * costs as much on its way to the client as a large one, and each wakes us up.
+ * costs the client as much as a large one, and wakes us up.
  */
 static void let_more_come(size_t length)
 {
@@ -188,7 +188,7 @@ static void flush_input(void)
             watch_change(&input, EPOLLOUT);
             return;
         }
-        if (written < 0) { /* nobody reads it any more */
+        if (written < 0) { /* it is no longer read */
             close_input();
             return;
         }
@@ -205,7 +205,7 @@ static void input_ready(struct watch *watch, uint32_t events)
     flush_input();
 }
 
-/* Input that the process does not read at once is kept; nothing more is read from clients until it is written. */
+/* Input that the process does not read at once is kept; clients are not read until it is written. */
 void feed_stdin(const unsigned char *bytes, size_t length)
 {
     if (!options.stdin_open || input_ending) return;

@@ -67,7 +67,7 @@ static size_t send_now(struct client *client, struct iovec *parts, size_t count)
     return sent > 0 ? (size_t)sent : 0;
 }
 
-/* Two parts, so that a frame's header needs no copy of what follows it. */
+/* Two parts, so that a frame's header needs no copy of the payload. */
 static void queue_parts(struct client *client, struct iovec head, struct iovec body, bool push)
 {
     if (client->dead || client->output_ended) return;
@@ -106,7 +106,7 @@ void client_flush(struct client *client)
     }
 }
 
-/* The buffer of a client that was slow is freed. */
+/* Frees the buffer of a client that was slow. */
 void client_shrink(struct client *client)
 {
     if (client->length > 0 || client->replay != NULL || client->capacity <= SMALL_BUFFER) return;

@@ -59,7 +59,7 @@ void tell_controls(const char *text)
         if (client->kind == CONTROL) client_tell(client, text);
 }
 
-/* ---- what goes to them ---- */
+/* ---- output to clients ---- */
 
 void client_attach(struct client *client, bool logs)
 {
@@ -68,8 +68,8 @@ void client_attach(struct client *client, bool logs)
 }
 
 /*
- * Without a log nobody can be caught up: then the container waits for the slowest client. After the exit there is room
- * for what is left in the pipes, so that no client can hold up the end.
+ * Without a log a slow client cannot catch up, so the container waits for the slowest one. After the exit there is room
+ * for the rest in the pipes, so that no client can hold up the end.
  */
 bool clients_have_room(void)
 {
@@ -98,7 +98,7 @@ void send_output(enum stream stream, const unsigned char *bytes, size_t length)
     if (current_log != NULL) log_output(stream, bytes, length);
 }
 
-/* ---- what comes from them ---- */
+/* ---- input from clients ---- */
 
 /* StdinOnce: stdin ends with the last client that had it. */
 static void end_input(struct client *client)
@@ -123,7 +123,7 @@ static void read_input(struct client *client)
     }
 }
 
-/* Reads no further than the line's end: what follows a handshake is stdin. Returns whether a line is whole. */
+/* Reads no further than the line's end: the bytes behind a handshake are stdin. Returns whether a line is whole. */
 static bool read_line(struct client *client)
 {
     char *space = client->line + client->line_length;
@@ -170,8 +170,8 @@ static bool has_everything(const struct client *client)
 }
 
 /*
- * The end of the output is told by a half-close; what the client still sends is read and dropped until it closes.
- * Closing with bytes unread, or while it writes, would reset the connection and take from it what it has not read yet.
+ * The end of the output is a half-close; later bytes of the client are read and dropped until it closes. Closing with
+ * unread bytes, or while it writes, would reset the connection and lose the output that it has not read yet.
  */
 static void settle(struct client *client)
 {

@@ -90,7 +90,7 @@ static size_t unescape(const unsigned char **s, const unsigned char *end, unsign
     return length < LINE_LIMIT ? length : LINE_LIMIT;
 }
 
-/* The bytes of an entry that is no text are its last field, behind attributes that may have the same name. */
+/* The bytes of an entry that is not text are its last field, behind attributes that may have the same name. */
 static const unsigned char *find_raw(const unsigned char *line, const unsigned char *end)
 {
     static const char name[] = "\"raw\":\"";
@@ -100,7 +100,7 @@ static const unsigned char *find_raw(const unsigned char *line, const unsigned c
     return memcmp(quote + 2 - sizeof name, name, sizeof name - 1) == 0 ? quote + 1 : NULL;
 }
 
-/* Puts the text of an entry at `to`. Returns its length; 0 for a line that is no entry of a log. */
+/* Puts the text of an entry at `to`. Returns its length; 0 for a line that is not an entry of a log. */
 static size_t decode(const unsigned char *line, const unsigned char *end, enum stream *stream, unsigned char *to)
 {
     static const char head[] = "{\"log\":\"", middle[] = "\",\"stream\":\"std";
@@ -120,7 +120,7 @@ static void send_text(struct client *client)
     text_length = 0;
 }
 
-/* What it had before it fell behind is passed over: the beginning of the first entry of each stream. */
+/* Skips the part that it had before it fell behind: the beginning of the first entry of each stream. */
 static void add_text(struct client *client, enum stream stream, const unsigned char *bytes, size_t length)
 {
     size_t skipped = client->skip[stream] < length ? client->skip[stream] : length;
@@ -176,7 +176,7 @@ static size_t take_entries(struct client *client, size_t length)
     return (size_t)(line - buffers->block);
 }
 
-/* One that cannot be read is passed over. */
+/* An unreadable one is skipped. */
 static void unpack(struct generation *generation)
 {
     int plain = unpacked(generation->fd);
@@ -195,7 +195,7 @@ static size_t read_entries(struct client *client)
     }
 }
 
-/* Queues what the log has from the client's cursor on. Returns whether it got further. */
+/* Queues the log from the client's cursor on. Returns whether there was progress. */
 bool replay(struct client *client)
 {
     if (client_room(client) < 4 * LINE_LIMIT) return false;

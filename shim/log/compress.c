@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 /*
- * Rotated files of the log are compressed one after the other, by gzip at a low priority. A file has its plain name until
- * the compressed one is whole, so one that is cut off loses nothing: the next rotation or run begins it again.
+ * Rotated files of the log are compressed one after the other, by gzip at a low priority. A file has its plain name
+ * until the compressed one is complete, so an interruption loses nothing: the next rotation or run begins again.
  */
 
 #define NICE 10
@@ -58,7 +58,7 @@ static pid_t spawn_gzip(const char *option, int from, int to)
 
 /*
  * An empty member, whose comment is the inode of the plain file: a reader that still has that one open knows it again.
- * Other programs pass over it.
+ * Other programs skip it.
  */
 static bool put_head(int fd, ino_t inode)
 {
@@ -133,7 +133,7 @@ bool compressor_ended(pid_t pid, int status)
     return true;
 }
 
-/* Waits for it: only who attaches to old lines needs this, and a file is as long as `max-size` says. */
+/* Waits for it: only clients that attach to old lines need this, and `max-size` limits the length of a file. */
 int unpacked(int packed)
 {
     char name[PATH_MAX];

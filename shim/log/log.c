@@ -55,7 +55,7 @@ static void entry(enum stream stream, const unsigned char *bytes, size_t length,
     put(number, (size_t)snprintf(number, sizeof number, "\",\"seq\":%" PRId64 "}\n", options.log_number++));
 }
 
-/* A line, or a piece of one that is too long. Its bytes are those that wait, or come directly from the chunk. */
+/* A line, or a piece of one that is too long. Its bytes are those that are held, or come directly from the chunk. */
 static void log_piece(enum stream stream, const unsigned char *bytes, size_t length, bool whole)
 {
     if (!whole && !lines[stream].split) memcpy(lines[stream].time, now, sizeof now);
@@ -63,7 +63,7 @@ static void log_piece(enum stream stream, const unsigned char *bytes, size_t len
     lines[stream].split = !whole;
 }
 
-/* Docker cuts after 16 KB exactly; we leave a character that the cut would halve to the next piece. */
+/* Docker cuts after exactly 16 KB; we do not cut inside of a character. */
 static void split_line(enum stream stream)
 {
     unsigned char *bytes = lines[stream].bytes;
@@ -101,7 +101,7 @@ void log_output(enum stream stream, const unsigned char *bytes, size_t length)
     log_flush();
 }
 
-/* What has no newline at the end of the run is logged without one. */
+/* A last line without a newline is logged without one. */
 void log_finish(void)
 {
     if (current_log == NULL) return;
