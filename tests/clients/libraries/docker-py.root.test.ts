@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { promisify } from 'node:util';
 
-import { BothEngines, normalised } from './both-engines.ts';
-import { differences } from './differences.ts';
+import { BothEngines, normalised } from '../both-engines.ts';
+import { differences } from '../differences.ts';
 
 const execute = promisify(execFile);
 

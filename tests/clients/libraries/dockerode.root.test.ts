@@ -3,8 +3,8 @@ import { after, before, suite, test } from 'node:test';
 
 import Docker from 'dockerode';
 
-import { BothEngines, normalised } from './both-engines.ts';
-import { differences } from './differences.ts';
+import { BothEngines, normalised } from '../both-engines.ts';
+import { differences } from '../differences.ts';
 import { ROWS } from './dockerode-rows.ts';
 
 suite('dockerode, on our daemon and on dockerd', () => {
