@@ -1,57 +1,27 @@
-import type { Logger } from 'pino';
-
-import type { Database } from '../db/database.ts';
 import { Netlink } from '../host/network/netlink.ts';
-import type { Background } from '../lib/background.ts';
-import type { Clock } from '../lib/clock.ts';
 import { EngineError, refuseIf } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
-import { ipText, parseIp } from '../lib/notations/ip-address.ts';
-import type { Plugins } from '../plugins/plugins.ts';
 import { chooseAddresses } from './addresses/choose.ts';
-import { cidrText, overlaps, parseCidr, rangeOf, type Cidr } from './addresses/cidr.ts';
+import { overlaps, parseCidr, type Cidr } from './addresses/cidr.ts';
 import type { Surroundings } from './addresses/pools.ts';
-import { chooseSubnet, parseBip } from './addresses/subnets.ts';
-import { addressOf, automaticMtu, checkBridgeName, findBridge, gatewayOf, rangesInUse } from './bridge/bridge-link.ts';
+import { parseBip } from './addresses/subnets.ts';
+import { automaticMtu, checkBridgeName, rangesInUse } from './bridge/bridge-link.ts';
 import { bridgeNameOf, bridgeSettings, checkBridgeOptions } from './bridge/bridge-settings.ts';
-import { Bridges, removeFromMachine } from './bridge/bridges.ts';
+import { Bridges } from './bridge/bridges.ts';
+import { defaultRange, refuseMove } from './bridge/default-range.ts';
 import { bridgeDriver } from './bridge/driver.ts';
+import { removeFromMachine } from './bridge/remove-from-machine.ts';
 import { Dns } from './dns/dns.ts';
-import type { Served } from './dns/served.ts';
 import type { NetworkDriver } from './drivers/driver.ts';
 import { hostDriver, nullDriver } from './drivers/plain-drivers.ts';
 import { hasAddress, type Endpoint } from './endpoints/endpoint.ts';
 import { macvlanDriver } from './macvlan/driver.ts';
 import { DEFAULT_NETWORK } from './mode.ts';
+import type { NetworkSettings } from './needs.ts';
 import { Farewells } from './plugins/farewells.ts';
 import { PluginDrivers } from './plugins/plugin-drivers.ts';
 import { NetworkStore, type NetworkRecord } from './store.ts';
 import { NetworkUses } from './uses.ts';
-
-export type NetworkSettings = Readonly<{
-  background: Background;
-  db: Database;
-  clock: Clock;
-  log: Logger;
-  plugins: Plugins;
-  dataRoot: string;
-  /** The process that answers the containers' DNS queries. */
-  dnsFolder: string;
-  /** Of the processes that serve ports on the loopback of IPv6. */
-  proxyFolder: string;
-  /** All containers that it has to serve now. */
-  served: (networks: Networks) => readonly Served[];
-  /** Name of the bridge, or `none`. */
-  bridge: string;
-  /** Such as `172.30.0.1/16`; empty: chosen. */
-  bip: string;
-  /** 0: chosen. */
-  mtu: number;
-  /** The ranges for subnets of new networks; empty: the usual private ones. */
-  pools: readonly Cidr[];
-  /** The current name of a container without the slash, for network inspect. */
-  nameOf: (containerId: string) => string | undefined;
-}>;
 
 /** Who gives addresses, in the words of the API: the engine, nobody, or a plugin. */
 const OWN_ADDRESSES = 'default';
@@ -116,8 +86,8 @@ export class Networks implements Disposable {
   async start(): Promise<void> {
     const { background, dataRoot, log, bridge: name, proxyFolder } = this.settings;
     const stored = this.predefined('bridge');
-    const place = this.#place();
-    this.#refuseMove(stored, { bridge: name, ...place });
+    const place = name === 'none' ? undefined : defaultRange(this.settings, stored);
+    refuseMove(stored, { bridge: name, ...place }, this.membersOf(stored.id).length);
     if (stored.bridge !== undefined && stored.bridge !== name) {
       await removeFromMachine(`gantry-${stored.bridge}`, [stored.bridge], dataRoot);
     }
@@ -300,43 +270,6 @@ export class Networks implements Disposable {
       },
       pools: this.settings.pools,
     };
-  }
-
-  /**
-   * The bridge's address range: the setting, the stored one, the one of an existing bridge, or the first free range.
-   */
-  #place(): { subnet: string; gateway: string } | undefined {
-    const { bridge, bip, dataRoot } = this.settings;
-    if (bridge === 'none') return undefined;
-    const stored = this.predefined('bridge');
-    using route = new Netlink();
-    const link = findBridge(route, bridge, dataRoot);
-    if (bip !== '') {
-      const { subnet, gateway } = parseBip(bip);
-      return { subnet: cidrText(subnet), gateway: ipText(gateway) };
-    }
-    if (stored.subnet !== undefined && stored.gateway !== undefined && stored.bridge === bridge) {
-      return { subnet: stored.subnet, gateway: stored.gateway };
-    }
-    const found = link === undefined ? undefined : addressOf(route, link);
-    if (found !== undefined) {
-      return { subnet: cidrText(rangeOf(parseIp(found.ip)!, found.prefixLength)), gateway: found.ip };
-    }
-    const subnet = chooseSubnet(rangesInUse(route), this.settings.pools);
-    return { subnet: cidrText(subnet), gateway: gatewayOf(subnet) };
-  }
-
-  /** Running containers have addresses and routes of the old range, which cannot be changed from outside. */
-  #refuseMove(stored: NetworkRecord, wanted: { bridge: string; subnet?: string; gateway?: string }): void {
-    const moved =
-      stored.bridge !== wanted.bridge || stored.subnet !== wanted.subnet || stored.gateway !== wanted.gateway;
-    const members = this.membersOf(stored.id).length;
-    if (!moved || members === 0) return;
-    throw new EngineError(
-      'conflict',
-      `${members} running containers are on ${stored.bridge} (${stored.subnet}): stop them before the bridge moves to ` +
-        `${wanted.bridge} (${wanted.subnet ?? 'no addresses'})`,
-    );
   }
 }
 

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import type { Config } from '../config/daemon-config.ts';
 import { parsePool } from './addresses/subnets.ts';
 import type { Served } from './dns/served.ts';
-import { Networks, type NetworkSettings } from './networks.ts';
+import type { NetworkSettings } from './needs.ts';
+import { Networks } from './networks.ts';
 
 type Needs = Pick<NetworkSettings, 'background' | 'clock' | 'db' | 'log' | 'plugins'> & {
   config: Config;

@@ -19,7 +19,8 @@ import {
   type SandboxRequest,
 } from '@gantry/engine/networks/endpoints/sandbox.ts';
 import { networkModeOf } from '@gantry/engine/networks/mode.ts';
-import { Networks, type NetworkSettings } from '@gantry/engine/networks/networks.ts';
+import type { NetworkSettings } from '@gantry/engine/networks/needs.ts';
+import { Networks } from '@gantry/engine/networks/networks.ts';
 import { Plugins } from '@gantry/engine/plugins/plugins.ts';
 import { pino } from 'pino';
 

@@ -5,25 +5,24 @@ import { withNetns } from '../../host/namespaces.ts';
 import { forgetUdpFlows } from '../../host/network/conntrack.ts';
 import { legacyFilterLayout } from '../../host/network/iptables.ts';
 import { LinkRemoval } from '../../host/network/link-removal.ts';
-import { listLinks } from '../../host/network/links.ts';
 import { Netlink } from '../../host/network/netlink.ts';
 import { RuleMonitor } from '../../host/network/rule-monitor.ts';
 import type { Background } from '../../lib/background.ts';
-import { EngineError, refuseIf } from '../../lib/errors.ts';
-import { isSix } from '../../lib/notations/ip-address.ts';
+import { EngineError } from '../../lib/errors.ts';
 import type { Joined, WantedPlace, Within } from '../drivers/driver.ts';
 import { addressesOf, hasAddress, type Endpoint, type Place } from '../endpoints/endpoint.ts';
 import { dropAddresses } from '../endpoints/interfaces.ts';
-import { ANY, ANY_SIX, LOOPBACK_SIX, type PublishedPort, type WantedPort } from '../endpoints/ports.ts';
-import { ensureBridge, isOwnBridge, knownLinks, ownBridges, removeBridge, type KnownLinks } from './bridge-link.ts';
+import { ANY, ANY_SIX, type PublishedPort, type WantedPort } from '../endpoints/ports.ts';
+import { ensureBridge, isOwnBridge, knownLinks, ownBridges, type KnownLinks } from './bridge-link.ts';
 import type { BridgeSettings } from './bridge-settings.ts';
 import { Bridge } from './bridge.ts';
 import { Firewall } from './firewall.ts';
-import { admitLegacyForwarding, dropLegacyForwarding } from './legacy-forwarding.ts';
+import { admitLegacyForwarding } from './legacy-forwarding.ts';
 import { LoopbackProxies, proxied } from './loopback-proxies.ts';
 import { PortReservations } from './port-reservations.ts';
+import { checkHostIp, publishedAt } from './published-at.ts';
 import { Sandboxes } from './ready-sandboxes.ts';
-import type { Published } from './ruleset.ts';
+import { removeFromMachine } from './remove-from-machine.ts';
 
 export type BridgesSettings = Readonly<{
   /** Of this daemon's rules. */
@@ -292,30 +291,4 @@ export class Bridges implements Disposable {
       if (!(error instanceof SystemError)) throw error;
     }
   }
-}
-
-/** The published ports for the rules: each leads to the address of its own family. */
-function publishedAt({ ipAddress, ipv6 }: Place, ports: readonly PublishedPort[]): Published[] {
-  return ports.flatMap((port): Published[] => {
-    if (port.hostIp === LOOPBACK_SIX) return [];
-    if (!isSix(port.hostIp)) return [{ ipAddress, port }];
-    return ipv6 === undefined ? [] : [{ ipAddress: ipv6.ipAddress, port }];
-  });
-}
-
-/** Throws `invalid` for a published port whose family the container lacks. */
-function checkHostIp(ip: string, { ipv6 }: Place): void {
-  if (!isSix(ip) || ip === LOOPBACK_SIX) return;
-  refuseIf(ipv6 === undefined, `ports cannot be published on ${ip}: the network has no IPv6`);
-}
-
-/** Removes bridges and rules of this daemon from the machine; missing ones are not an error. */
-export async function removeFromMachine(table: string, bridges: readonly string[], dataRoot: string): Promise<void> {
-  using route = new Netlink();
-  using firewall = new Firewall(table, () => ({ networks: [], published: [] }));
-  firewall.remove();
-  const there = new Set(listLinks(route).map(({ name }) => name));
-  for (const name of bridges.filter((one) => there.has(one))) removeBridge(route, name, dataRoot);
-  if (legacyFilterLayout() === undefined) return;
-  for (const name of bridges) await dropLegacyForwarding(name);
 }

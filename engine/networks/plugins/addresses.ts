@@ -8,7 +8,7 @@ import { ipText, parseIp } from '../../lib/notations/ip-address.ts';
 import { PluginError, type Plugin, type Plugins } from '../../plugins/plugins.ts';
 import { cidrText, contains, parseCidr, type Cidr } from '../addresses/cidr.ts';
 import { poolsByFamily } from '../addresses/pools.ts';
-import type { MadeEndpoint, NetworkDriver, NewEndpoint } from '../drivers/driver.ts';
+import type { MadeEndpoint, NewEndpoint } from '../drivers/driver.ts';
 import type { Endpoint } from '../endpoints/endpoint.ts';
 import type { NetworkRecord, PoolConfig } from '../store.ts';
 import type { Farewells, PluginCall } from './farewells.ts';
@@ -271,27 +271,6 @@ export class PluginAddresses {
   #garbled(method: string, what: string): PluginError {
     return new PluginError('garbled', `${KIND}.${method}: plugin "${this.#name}": ${what}`, {});
   }
-}
-
-/** A driver whose networks have their addresses of a plugin. */
-export function addressedBy(addresses: PluginAddresses, driver: NetworkDriver): NetworkDriver {
-  const { create, joinInto } = driver;
-  return {
-    ...driver,
-    ...(create && { create: async (network) => await create(await addresses.allocate(network)) }),
-    join: async (network, wanted) => await driver.join(network, await addresses.request(network, wanted)),
-    ...(joinInto && {
-      joinInto: async (network, wanted, within) =>
-        await joinInto(network, await addresses.request(network, wanted), within),
-    }),
-    farewell: {
-      network: (network) => [...addresses.farewellOfNetwork(network), ...(driver.farewell?.network(network) ?? [])],
-      endpoint: (network, left, isGateway) => [
-        ...(driver.farewell?.endpoint(network, left, isGateway) ?? []),
-        ...addresses.farewellOfEndpoint(network, left),
-      ],
-    },
-  };
 }
 
 /** Older plugins do not know the question. */

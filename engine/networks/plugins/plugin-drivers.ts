@@ -1,6 +1,7 @@
 import { EngineError } from '../../lib/errors.ts';
 import type { NetworkDriver } from '../drivers/driver.ts';
-import { addressedBy, PluginAddresses, type AddressParts } from './addresses.ts';
+import { addressedBy } from './addressed-by.ts';
+import { PluginAddresses, type AddressParts } from './addresses.ts';
 import { pluginDriver, type PluginDriverParts } from './driver.ts';
 
 /** The drivers of plugins by their names, and those whose addresses are of plugins. Nobody is asked here. */

@@ -1,0 +1,35 @@
+import type { Logger } from 'pino';
+
+import type { Database } from '../db/database.ts';
+import type { Background } from '../lib/background.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Plugins } from '../plugins/plugins.ts';
+import type { Cidr } from './addresses/cidr.ts';
+import type { Served } from './dns/served.ts';
+import type { Networks } from './networks.ts';
+
+/** The settings of networks, and the parts of the engine that they need. */
+export type NetworkSettings = Readonly<{
+  background: Background;
+  db: Database;
+  clock: Clock;
+  log: Logger;
+  plugins: Plugins;
+  dataRoot: string;
+  /** The process that answers the containers' DNS queries. */
+  dnsFolder: string;
+  /** Of the processes that serve ports on the loopback of IPv6. */
+  proxyFolder: string;
+  /** All containers that it has to serve now. */
+  served: (networks: Networks) => readonly Served[];
+  /** Name of the bridge, or `none`. */
+  bridge: string;
+  /** Such as `172.30.0.1/16`; empty: chosen. */
+  bip: string;
+  /** 0: chosen. */
+  mtu: number;
+  /** The ranges for subnets of new networks; empty: the usual private ones. */
+  pools: readonly Cidr[];
+  /** The current name of a container without the slash, for network inspect. */
+  nameOf: (containerId: string) => string | undefined;
+}>;
