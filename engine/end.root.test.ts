@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
@@ -43,6 +45,25 @@ test('a daemon that ends without running containers leaves no network, no rule a
   assert.deepEqual(mountsOf(engine), []);
   await engine.startAgain();
   assert.equal(await engine.wait(await engine.run(['true'])), 0);
+});
+
+test('a daemon that is told to end while it starts ends in order, however early that is', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'gantry-test-'));
+  const flags = ['data-root', 'exec-root', 'pidfile'].map((name) => `--${name}=${join(folder, name)}`);
+  const socket = join(folder, 'gantry.sock');
+  const command = [process.execPath, join(import.meta.dirname, 'main.ts'), `--host=unix://${socket}`, ...flags];
+  for (const sign of ['pidfile', 'data-root/gantry.db', 'gantry.sock']) {
+    const daemon = spawn('unshare', ['--net', ...command], { stdio: 'ignore' });
+    const ended = once(daemon, 'exit');
+    const until = Date.now() + 60_000;
+    while (!existsSync(join(folder, sign)) && Date.now() < until) await setTimeout(1);
+    daemon.kill('SIGTERM');
+
+    assert.deepEqual(await ended, [0, null], sign);
+    assert.deepEqual([existsSync(socket), existsSync(join(folder, 'pidfile'))], [false, false], sign);
+    rmSync(join(folder, 'data-root'), { recursive: true });
+  }
+  rmSync(folder, { recursive: true });
 });
 
 test('a daemon that ends while links of networks are being removed says nothing of failures', async () => {

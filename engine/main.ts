@@ -48,14 +48,21 @@ async function main(): Promise<void> {
     spareFromOom();
     keepMemorySmall();
     const { startDaemon } = await import('./start.ts');
-    const started = await startDaemon(config, log);
+    const start = Promise.withResolvers<Daemon>();
+    start.promise.catch(() => undefined); // told below
+    // Before the start, which is brought to its end first: cut off, it would leave its sockets.
+    endOnSignals(async () => {
+      const begun = await start.promise;
+      await begun[Symbol.asyncDispose]();
+    });
+    startDaemon(config, log).then(start.resolve, start.reject);
+    const started = await start.promise;
     daemon = started;
     giveBackMemory();
     shrinkWhenQuiet(systemClock);
     // Node itself writes it when a process ends in order: after a crash all would be compiled anew.
     systemClock.after(COMPILE_CACHE_MILLISECONDS, () => flushCompileCache());
     log.info({ hosts: started.hosts, version: VERSION }, 'ready');
-    endOnSignals(async () => await started[Symbol.asyncDispose]());
   } catch (error) {
     const problems =
       error instanceof ConfigError ? error.problems : [error instanceof Error ? error.message : String(error)];

@@ -1,3 +1,4 @@
+import { ipOfBytes } from '../lib/notations/ip-address.ts';
 import { bind, check } from './libc.ts';
 
 const fcntl = bind<[number, number, number], number>('int fcntl(int fd, int command, long value)');
@@ -5,11 +6,11 @@ const getsockname = bind<[number, Buffer, Buffer], number>('int getsockname(int 
 
 const [F_SETFD, FD_CLOEXEC] = [2, 1];
 const FIRST_FD = 3;
-const AF_UNIX = 1;
+const [AF_UNIX, AF_INET, AF_INET6] = [1, 2, 10];
 const ADDRESS_BYTES = 128;
 
-/** A listening socket. `path`: of a Unix socket; undefined for TCP. */
-export type PassedSocket = Readonly<{ fd: number; path: string | undefined }>;
+/** A listening socket. `path`: of a Unix socket; undefined for TCP, which has an `address`. */
+export type PassedSocket = Readonly<{ fd: number; path: string | undefined; address?: string }>;
 
 let passed: readonly PassedSocket[] | undefined;
 
@@ -32,7 +33,10 @@ function describe(fd: number): PassedSocket {
   const length = Buffer.alloc(4);
   length.writeUInt32LE(ADDRESS_BYTES);
   check(getsockname(fd, address, length), 'getsockname', [fd]);
-  if (address.readUInt16LE() !== AF_UNIX) return { fd, path: undefined };
+  const family = address.readUInt16LE();
+  if (family === AF_INET) return { fd, path: undefined, address: ipOfBytes(address.subarray(4, 8)) };
+  if (family === AF_INET6) return { fd, path: undefined, address: ipOfBytes(address.subarray(8, 24)) };
+  if (family !== AF_UNIX) throw new Error(`systemd has passed a socket of the family ${family}`);
   const path = address.toString('utf8', 2, length.readUInt32LE());
   return { fd, path: path.replace(/\0+$/, '') };
 }

@@ -72,6 +72,7 @@ static void supervise(const char *folder, int ready) {
     int status = 0;
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
     if (child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0) exit(0);
+    if (access(folder, F_OK) != 0) exit(1); // it was removed: nobody can ask for anything any more
     nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000l}, NULL);
   }
 }

@@ -88,22 +88,19 @@ function tcpHost({ family, address, port }: AddressInfo): string {
 /** A socket of systemd, which listens already; systemd manages its file and owner. */
 async function openPassed(
   config: Config,
-  { fd, path }: PassedSocket,
+  { fd, path, address = '' }: PassedSocket,
   listener: RequestListener,
   underWay: UnderWay,
 ): Promise<Listening> {
   const isPlainTcp = path === undefined && !config.tls;
+  if (isPlainTcp && !config.insecureTcp && !isLoopback(address)) {
+    throw new EngineError('invalid', `fd://: ${address} without TLS is for everyone; see --insecure-tcp`);
+  }
   const server = path === undefined && config.tls ? createTlsServer(config) : createServer(SERVER_OPTIONS);
   const connections = serve(server, isPlainTcp ? overPlainTcp(listener) : listener, apiVersionsOf(config).max);
   server.listen({ fd, backlog: longestQueue() });
   await once(server, 'listening');
-  const bound = server.address();
-  const address = bound === null || typeof bound === 'string' ? '' : bound.address;
-  if (isPlainTcp && !config.insecureTcp && !isLoopback(address)) {
-    server.close();
-    throw new EngineError('invalid', `fd://: ${address} without TLS is for everyone; see --insecure-tcp`);
-  }
-  const host = path === undefined ? tcpHost(bound as AddressInfo) : `unix://${path}`;
+  const host = path === undefined ? tcpHost(server.address() as AddressInfo) : `unix://${path}`;
   return { host, [Symbol.asyncDispose]: async () => await close(server, underWay, connections) };
 }
 
