@@ -1,7 +1,8 @@
-/** `./gantry bench [engine|registry|start|limiter|gateway|soak] [part of a name]`: every budget with its ratio. */
+/** `./gantry bench [engine|networks|registry|start|limiter|gateway|soak] [part of a name]`: every budget with its ratio. */
 const [name = 'engine', ...more] = process.argv.slice(2);
 const benches: Record<string, () => Promise<{ main: (...more: string[]) => Promise<void> }>> = {
   engine: async () => await import('./engine.ts'),
+  networks: async () => await import('./networks/networks.ts'),
   limiter: async () => await import('./limiter/main.ts'),
   gateway: async () => await import('./gateway/main.ts'),
   start: async () => await import('./start.ts'),

@@ -71,6 +71,11 @@ export class TestEngine extends Api implements AsyncDisposable {
     return this.#process.pid!;
   }
 
+  /** The path of its network namespace, which the engine takes for the host's. */
+  get netns(): string {
+    return this.#netns;
+  }
+
   get dataRoot(): string {
     return join(this.directory, 'data');
   }
