@@ -24,7 +24,7 @@ export class Host implements AsyncDisposable {
     const outside = spawn('unshare', ['--net', 'sh', '-c', 'ip link set lo up; echo; exec sleep 100000'], {
       stdio: ['ignore', 'pipe', 'ignore'],
     });
-    await once(outside.stdout!, 'data');
+    await once(outside.stdout, 'data');
     const holder = spawn('nsenter', [netns, 'sh', '-c', 'echo; exec sleep 100000'], {
       stdio: ['ignore', 'pipe', 'ignore'],
     });

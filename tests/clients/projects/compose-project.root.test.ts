@@ -189,8 +189,14 @@ async function state(side: Side): Promise<unknown> {
         labels: body.Config.Labels['com.docker.compose.container-number'],
         greeting: body.Config.Env.find((one) => one.startsWith('GREETING=')),
         networks: Object.entries(body.NetworkSettings.Networks)
-          .map(([name, { Aliases }]) => [name, (Aliases ?? []).filter((alias) => alias !== Id.slice(0, 12)).toSorted()])
-          .toSorted(),
+          .map(
+            ([name, { Aliases }]) =>
+              `${name}: ${(Aliases ?? [])
+                .filter((one) => one !== Id.slice(0, 12))
+                .toSorted()
+                .join()}`,
+          )
+          .toSorted((x, y) => (x < y ? -1 : 1)),
         ports: body.NetworkSettings.Ports,
         mounts: body.Mounts.map(({ Name, Destination, RW }) => `${Name} ${Destination} ${RW}`).toSorted((a, b) =>
           a < b ? -1 : 1,
