@@ -107,7 +107,7 @@ test('a short command loads nothing of Node that is slow to load', async () => {
   }
 });
 
-test('completion offers commands, flags, and names of what there is', async () => {
+test('completion offers commands, flags, and names of existing objects', async () => {
   await said('create', '--name', 'complete-me', 'busybox');
   const offered = async (...words: string[]) =>
     (await said('__complete', ...words)).split('\n').map((line) => line.split('\t')[0]);

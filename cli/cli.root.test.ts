@@ -46,7 +46,7 @@ for (const [what, words, code] of [
   });
 }
 
-test('what the engine refuses is 125, and so is a flag that is none', async () => {
+test('a refusal of the engine is 125, and so is an unknown flag', async () => {
   assert.equal((await gantry(['run', '--rm', '-m', '1k', 'busybox', 'true'])).code, 125);
   assert.equal((await gantry(['run', '--nonsense', 'busybox'])).code, 125);
 });
@@ -130,7 +130,7 @@ test('version, info and events', async () => {
   assert.match(await said('events', '--since', '0', '--until', String(Date.now() / 1000)), /image load/);
 });
 
-test('an engine that is not there is said so', async () => {
+test('a missing engine is reported as such', async () => {
   const { code, stderr } = await gantry(['-H', 'unix:///nowhere/gantry.sock', 'ps']);
 
   assert.equal(code, 1);

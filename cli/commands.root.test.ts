@@ -92,7 +92,7 @@ test('exec takes variables, files of them and a folder', async () => {
   assert.equal(await said('rm', '-f', 'place'), 'place');
 });
 
-test('rm -f of what is not there is no failure, without -f it is', async () => {
+test('rm -f of a missing object succeeds, without -f it fails', async () => {
   const forced = await gantry(engine, ['rm', '-f', 'nosuch']);
 
   assert.deepEqual([forced.code, forced.stdout], [0, '']);
@@ -170,7 +170,7 @@ test('save, rmi, load, tag and history', async () => {
   await rm(archive);
 });
 
-test('an archive that is not there is what is said, and not that the engine is not', async () => {
+test('a missing archive is reported before a missing engine', async () => {
   const { code, stderr } = await refused('load', '-i', '/nonexistent');
 
   assert.deepEqual([code, stderr], [1, 'gantry: cannot open /nonexistent: no such file or folder\n']);

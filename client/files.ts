@@ -10,7 +10,7 @@ export type PathStat = { name: string; size: number; mode: number; mtime: string
 const MODE_DIRECTORY = 2 ** 31;
 const MODE_SYMLINK = 2 ** 27;
 
-/** HEAD /containers/{ref}/archive; undefined for a path that there is not. */
+/** HEAD /containers/{ref}/archive; undefined for a missing path. */
 export async function statPath(engine: Connection, ref: string, path: string): Promise<PathStat | undefined> {
   const { status, headers } = await engine.request('HEAD', archivePath(ref), { query: { path } });
   if (status === 404) return undefined;

@@ -39,7 +39,7 @@ async function main(): Promise<void> {
     }
     const log = openLog(config.logLevel);
     let daemon: Daemon | undefined;
-    // From the first moment: without a listener the signal would end us. What comes before the start is of no use.
+    // From the first moment: without a listener the signal would end us. A signal before the start has no effect.
     process.on('SIGHUP', () => {
       if (daemon !== undefined) reload(daemon, flags, log);
     });

@@ -73,7 +73,7 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
   const restarts = new Restarts(engine);
   await findSurvivors(engine, restarts);
   engine.background.run('load the profile of AppArmor', {}, loadUsualProfile);
-  // What ends first comes last here: nobody may start a container while all of them are stopped.
+  // The last part ends first: no container may be started while all of them are stopped.
   undo.defer(async () => (engine.config.liveRestore ? undefined : await endAllPlugins(engine)));
   undo.defer(async () => (engine.config.liveRestore ? undefined : await stopAllContainers(engine)));
   undo.use(restarts);
@@ -90,7 +90,7 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
   };
   const { http, atOnce } = await buildServer(needs, routes(engine), underWay, limits);
   const listener = listenerOf(http);
-  // What is answered at once comes past the plugins; and each request of the warm-up would be put before them.
+  // Answers at once bypass the plugins, and each request of the warm-up would be sent to them.
   const local = authorization === undefined ? atOnce.before(listener, underWay) : listener;
   if (authorization === undefined) await warmUp(local, usualRequests(engine.containers), engine.clock);
   const { hosts } = undo.use(await openListeners(config, local, underWay, limits?.overTcp(listener) ?? listener));

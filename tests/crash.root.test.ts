@@ -88,7 +88,7 @@ test(`nothing is lost when the daemon is killed ${CRASHES} times while it works`
   assert.deepEqual(filesLeft(engine), []);
   await settles(() => ['layers', 'writable'].flatMap((name) => readdirSync(join(engine.dataRoot, name, '.trash'))));
   assert.deepEqual(belongings(engine), bare);
-  assert.equal(await rulesOf(engine), '', 'a rule for a port that nobody publishes');
+  assert.equal(await rulesOf(engine), '', 'a rule for a port that is not published');
   t.diagnostic(`${JSON.stringify({ ...counts, lines })}, slowest start ${slowestStart.toFixed(0)} ms`);
 });
 

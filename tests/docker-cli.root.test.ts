@@ -204,7 +204,7 @@ test('events tell a life in its order', async () => {
   assert.deepEqual(told.split('\n'), expected);
 });
 
-test('what is not there yet says so', async () => {
+test('missing features say so', async () => {
   const answer = await engine.docker('swarm', 'init');
   assert.match(answer.stderr, /making a cluster is not implemented yet/);
 });

@@ -100,7 +100,7 @@ test('a symlink from elsewhere finds the folder', async () => {
   assert.deepEqual([code, stdout], [0, `ran ${copy.folder}/cli/main.ts ps\n`]);
 });
 
-test('what there is no name for is refused with the usage, and nothing is set up', async () => {
+test('an unknown command is refused with the usage, and nothing is set up', async () => {
   await using copy = await LauncherCopy.make({ prepared: false });
 
   for (const args of [['bogus'], ['demo', 'bogus'], ['bench', 'bogus'], ['']]) {

@@ -66,7 +66,7 @@ await step('20 containers at once: create, start, wait, remove', async () => {
   say(`${codes.filter((code) => code === 0).length} of 20 ended with 0`);
 });
 
-say(`\nEvents that it told meanwhile: ${summary(log)}`);
+say(`\nEvents meanwhile: ${summary(log)}`);
 console.log('\nHow long each step took:');
 for (const { name, milliseconds } of steps) console.log(`  ${milliseconds.toFixed(0).padStart(5)} ms  ${name}`);
 console.log(`

@@ -18,10 +18,10 @@ export type FileResult = Readonly<{
 export type Run = Readonly<{ print?: (said: string) => void; timeoutMs: number; stop?: AbortSignal }>;
 
 /**
- * Runs one file in a process group of its own, and prints all it said at its end, or as it says it.
+ * Runs one file in a process group of its own, and prints its output at the end, or as it comes.
  *
- * What is printed at the end goes into a file: a pipe would stay open as long as any process that a test has left behind, and the run
- * with it.
+ * Output for the end goes into a file: a pipe would stay open as long as any process that a test has left behind, and
+ * the run with it.
  */
 export async function runTestFile(root: string, file: string, run: Run): Promise<FileResult> {
   if (run.stop?.aborted === true) return { file, passed: 0, failed: [`not begun: ${run.stop.reason}`], skipped: [] };

@@ -46,7 +46,7 @@ export const build = command({
   flags,
   offers: 'file',
   about:
-    'The context is a folder, a Git repository, an archive or Buildfile of a web server, or an archive on stdin. What its .buildignore or .dockerignore names is left out.',
+    'The context is a folder, a Git repository, an archive or Buildfile of a web server, or an archive on stdin. Files named by its .buildignore or .dockerignore are left out.',
   examples: [
     'gantry build -t mine:1 .',
     'gantry build https://example.com/repository.git#main:folder',

@@ -97,7 +97,7 @@ test('names of any bytes are sent, and links as links', async () => {
   assert.ok(archive.includes(Buffer.from('./f\xff', 'latin1')));
 });
 
-test('a folder that is not there, or goes away, ends the client with the reason', async () => {
+test('a folder that is missing, or goes away, ends the client with the reason', async () => {
   using folder = folderOf({ '.dockerignore': 'x', 'a/b': '' });
   const { stream, ended } = await packContext(folder.path, undefined);
   ended.catch(() => undefined);

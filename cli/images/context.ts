@@ -41,7 +41,7 @@ async function patternsOf(folder: string): Promise<IgnorePattern[]> {
 
 type Choice = Readonly<{ patterns: readonly IgnorePattern[]; always: ReadonlySet<string> }>;
 
-/** What is to be packed, each name ended by a zero. Names that are no UTF-8 keep their bytes. */
+/** The names to pack, each ended by a zero. Names that are not UTF-8 keep their bytes. */
 async function* namesIn(folder: string, choice: Choice, below = Buffer.alloc(0)): AsyncGenerator<Buffer> {
   const { patterns, always } = choice;
   const hasExceptions = patterns.some(({ isException }) => isException);

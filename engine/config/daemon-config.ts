@@ -61,7 +61,7 @@ export type Config = Readonly<{
   cgroupDriver: CgroupDriver;
   /** The default of containers; empty: the driver's. */
   cgroupParent: string;
-  /** What the cgroups above those of containers get for real-time processes; 0: as they are. */
+  /** The real-time share of the cgroups above those of containers; 0: unchanged. */
   realtime: Readonly<{ periodUs: number; runtimeUs: number }>;
   liveRestore: boolean;
   /** Of all caches of `RUN --mount` together. */

@@ -60,7 +60,7 @@ suite('a database that is not the right one', { concurrency: false }, () => {
     ['missing', 'SIGTERM', () => rmSync(path('gantry.db')), /gantry\.db is missing or empty/],
     ['empty', 'SIGTERM', () => writeFileSync(path('gantry.db'), ''), /gantry\.db is missing or empty/],
     [
-      'no database',
+      'not a database',
       'SIGTERM',
       () => writeFileSync(path('gantry.db'), 'x'.repeat(8192)),
       /gantry\.db is not a database/,
@@ -133,7 +133,7 @@ suite('a database that is not the right one', { concurrency: false }, () => {
     assert.ok((await names()).includes('/steady'));
   });
 
-  test('is no matter in a data root with nothing in it', async () => {
+  test('is accepted in an empty data root', async () => {
     await using other = await TestEngine.start({ image: false });
     await other.kill('SIGTERM');
     for (const file of globSync(`${other.dataRoot}/gantry.db*`)) rmSync(file);

@@ -49,7 +49,7 @@ function ids(ships: { all(): readonly Ship[] }): string[] {
   return ships.all().map(({ id }) => id);
 }
 
-/** As another version, or somebody's editor, has written it. */
+/** As written by another version, or with an editor. */
 function write(db: Database, id: string, record: unknown, version = 1): void {
   const text = typeof record === 'string' ? record : JSON.stringify(record);
   db.sql.prepare('INSERT INTO ships (id, version, record) VALUES (?, ?, ?)').run(id, version, text);
@@ -177,7 +177,7 @@ test('records of a group are in the order of their insertion, in the same list u
 
 describe('a record that cannot be read', () => {
   const cases: [string, unknown, RegExp, number?][] = [
-    ['is no JSON', '{"id":"x', /JSON/],
+    ['is not JSON', '{"id":"x', /JSON/],
     ['is nothing', 'null', /^it must be object/],
     ['lacks a field', { ...ship('x'), name: undefined }, /^it must have required properties name/],
     ['has a field of another type', { ...ship('x'), name: 5 }, /^its field name must be string/],

@@ -62,7 +62,7 @@ test('what ends is reaped: at once when it has ended, else when it does', async 
   while (existsSync(`/proc/${pid}`)) await new Promise((resolve) => process.once('SIGCHLD', resolve));
 });
 
-test('a program that is not there is an error that names it', () => {
+test('a missing program is an error that names it', () => {
   assert.throws(() => spawnInSession('/no/such', [], {}, new Map()), {
     code: 'ENOENT',
     message: /posix_spawn\("\/no\/such"\)/,

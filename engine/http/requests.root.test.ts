@@ -93,7 +93,7 @@ suite('requests as clients really send them', { concurrency: false }, () => {
     assert.match(older, /^HTTP\/1\.1 200 [^]*OK$/);
   });
 
-  test('a client that breaks off its request is no failure of the daemon', async () => {
+  test('a client that breaks off its request is not a failure of the daemon', async () => {
     for (const path of ['/containers/create', '/images/load', '/images/create?fromSrc=-']) {
       const type = path === '/containers/create' ? 'application/json' : 'application/x-tar';
       const broken = await send(

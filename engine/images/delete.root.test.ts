@@ -162,7 +162,7 @@ test('noprune keeps the parent, a name does as well', async () => {
   assert.deepEqual(engine.images.all(), [image]);
 });
 
-test('what is not there, or is no reference, is refused', async () => {
+test('a missing image and an invalid reference are refused', async () => {
   const { engine } = await withImage();
   await using _engine = engine;
 

@@ -62,7 +62,7 @@ test('users of a mounted container share the mount, and it goes with the last', 
   assert.deepEqual(readdirSync(second.path), []);
 });
 
-test('a mount goes also while somebody looks into it', async () => {
+test('a mount is removed also while it is in use', async () => {
   await using engine = await withContainer();
   const mounted = await engine.layers.mountOnHost(ID);
   const held = openSync(join(mounted.path, 'keep'), 'r');

@@ -1,5 +1,5 @@
 /**
- * What is told to Prometheus of the operations of this process: how long they took, and how many there were.
+ * The operations of this process for Prometheus: their durations and counts.
  *
  * They are kept for the whole process, as its log is, because nothing that the engine does depends on them. An
  * observation costs less than a microsecond, so they are kept whether somebody reads them or not.
@@ -11,7 +11,7 @@ export const BUCKET_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5,
 /** `counts` has one more element than BUCKET_SECONDS, for what took longer; none of them counts those before it. */
 export type Durations = { counts: number[]; sumSeconds: number };
 
-/** What is timed, and which actions of it there are. */
+/** The timed operations, with their actions. */
 export type Timed = {
   container: 'create' | 'start' | 'stop' | 'delete' | 'changes' | 'commit' | 'exec';
   network: 'allocate' | 'connect' | 'release';
@@ -25,7 +25,9 @@ const NANOSECONDS = 1e9;
 const durations = new Map<keyof Timed, Map<string, Durations>>();
 const counts = new Map<string, number>();
 
-/** Begins to time an action; the function that it returns is called when it has succeeded. One that fails is not told. */
+/**
+ * Begins to time an action; the function that it returns is called when it has succeeded. Failed ones are not counted.
+ */
 export function measure<K extends keyof Timed>(kind: K, action: Timed[K]): () => void {
   const begun = process.hrtime.bigint();
   return () => observe(kind, action, Number(process.hrtime.bigint() - begun) / NANOSECONDS);

@@ -23,7 +23,7 @@ import { PluginDrivers } from './plugins/plugin-drivers.ts';
 import { NetworkStore, type NetworkRecord } from './store.ts';
 import { NetworkUses } from './uses.ts';
 
-/** Who gives addresses, in the words of the API: the engine, nobody, or a plugin. */
+/** Sources of addresses, in the words of the API: the engine, none, or a plugin. */
 const OWN_ADDRESSES = 'default';
 const NO_ADDRESSES = 'null';
 
@@ -162,7 +162,7 @@ export class Networks implements Disposable {
     return this.find(ref);
   }
 
-  /** Throws `failed` if a plugin that has to be told of a network's end is not there at all. */
+  /** Throws `failed` if a plugin that must be told of a network's end does not exist. */
   checkPlugin(name: string): void {
     if (this.settings.plugins.has(name)) return;
     const reason = `failed deleting network: plugin "${name}" not found`;
@@ -196,7 +196,7 @@ export class Networks implements Disposable {
     return this.store.endpointsOf(containerId);
   }
 
-  /** What plugins are told of an endpoint that goes, with the commit of that. Whether there is anything. */
+  /** Notes the calls to plugins after the end of an endpoint, in the same commit. Returns whether there are any. */
   noteFarewell(network: NetworkRecord, endpoint: Endpoint, isGateway: boolean): boolean {
     const { farewell } = this.driverOf(network);
     if (farewell === undefined) return false;
@@ -254,7 +254,7 @@ export class Networks implements Disposable {
     return complete;
   }
 
-  /** None where a plugin has chosen them, or nobody does. */
+  /** None if a plugin has chosen them, or the network has none. */
   #addresses(network: NetworkRecord): Partial<ReturnType<typeof chooseAddresses>> {
     if (network.leased !== undefined || network.custom?.ipam.driver === NO_ADDRESSES) return {};
     return chooseAddresses(network, (more) => this.#around(more));

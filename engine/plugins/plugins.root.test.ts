@@ -115,7 +115,7 @@ test('an authorization plugin is asked about each request and its answer, and re
   assert.equal(last.RequestUri, `/v1.24/containers/${id}/json`);
 });
 
-test('a daemon whose authorization plugin is not there does not start', () => {
+test('a daemon without its authorization plugin does not start', () => {
   using place = mkdtempDisposableSync(join(tmpdir(), 'gantry-plugins-'));
   const inside = (name: string): string => join(place.path, name);
   const flags = [
@@ -154,7 +154,7 @@ test('what is too large to be shown to an authorization plugin is refused', asyn
   assert.equal(plugin.calls.length, asked);
 });
 
-test('one that goes away or falls silent holds up nobody who copies, creates, lists or removes', async () => {
+test('one that goes away or falls silent does not hold up copies, creations, lists or removals', async () => {
   using place = mkdtempDisposableSync(join(tmpdir(), 'gantry-plugins-'));
   const socketPath = join(place.path, 'kept.sock');
   await using engine = await TestEngine.start({ flags: [`--plugin-folder=${place.path}`] });

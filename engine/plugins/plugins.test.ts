@@ -73,7 +73,7 @@ test('the handshake is made once, and a call brings the answer or the words of t
   assert.equal(plugin.methods().filter((method) => method === 'Plugin.Activate').length, 1);
 });
 
-test('one that is not there yet is waited for, and one that never comes is given up', async () => {
+test('a call waits for a late plugin, and gives up a missing one', async () => {
   using place = folder();
   const socketPath = join(place.path, 'late.sock');
   writeFileSync(join(place.path, 'late.spec'), `unix://${socketPath}`);

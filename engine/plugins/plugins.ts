@@ -35,7 +35,7 @@ export type OwnPlugin = Readonly<{
   hostPath: (path: string) => string;
 }>;
 
-/** A call that came to nothing: nobody answers, it is refused, or the answer is none of the protocol. */
+/** A failed call: no answer, a refusal, or an answer against the protocol. */
 export class PluginError extends EngineError {
   readonly how: 'silent' | 'refused' | 'garbled';
   /** Of the answer; undefined without one. */

@@ -41,8 +41,8 @@ const Signatures = lazyCheck(
 const Protected = lazyCheck(Type.Object({ formatLength: Type.Integer({ minimum: 0 }), formatTail: Type.String() }));
 
 /**
- * What the signatures are about, and the digest is of: the text up to the length that they state, and the end that they
- * bring along. Whose they are does not count, as they bring their keys along too.
+ * The signed text, from which the digest is made: the text up to the stated length, and the end in the signatures.
+ * Whose they are does not count, as they bring their keys along too.
  */
 export function signedPart(bytes: Buffer): Buffer {
   const outer = parsed(bytes.toString());

@@ -81,7 +81,7 @@ suite('search', { concurrency: false }, () => {
     }
   });
 
-  test('what is no answer of an index, and no limit, is refused in words', async () => {
+  test('an invalid answer of an index, and an invalid limit, are refused with the reason', async () => {
     const refused = async (query: Record<string, string>) => {
       const { status, body } = await engine.get<{ message: string }>(`/images/search?${queryOf(query)}`);
       return [status, body.message];

@@ -89,7 +89,7 @@ for (const [said, command, expected, exitCode] of [
   });
 }
 
-test('a working directory that is not there is told of an exec too', () => {
+test('a missing working directory is reported for an exec too', () => {
   using place = folder({
     'process.json': JSON.stringify({ args: ['true'] }),
     'runtime.log': `${JSON.stringify({ level: 'error', msg: 'chdir `/no`: No such file or directory' })}\n`,

@@ -25,7 +25,7 @@ export type VolumeDriver = Readonly<{
    * driver restores the volume as far as it can. Missing files are not an error.
    */
   remove(volume: Volume, forget: () => void): Promise<void>;
-  /** Whether the files are at their path only while somebody has them mounted. */
+  /** Whether the files are at their path only while a user has them mounted. */
   needsMount(volume: Volume): boolean;
   /** Makes the files available for one user, such as the run of a container, and says where they are. */
   mount(volume: Volume, user: string): Promise<string>;

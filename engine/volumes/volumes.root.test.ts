@@ -39,7 +39,7 @@ suite('volumes', { concurrency: false }, () => {
     assert.equal((await engine.get('/volumes/made')).status, 404);
   });
 
-  test('a name that is there already gives the volume that has it', async () => {
+  test('an existing name gives the existing volume', async () => {
     const [first, second] = [
       await engine.post<Volume>('/volumes/create', { Name: 'twice', Labels: { first: '1' } }),
       await engine.post<Volume>('/volumes/create', { Name: 'twice' }),

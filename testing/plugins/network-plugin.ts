@@ -60,7 +60,7 @@ export class NetworkPlugin implements AsyncDisposable {
     this.#nextPool = 1;
   }
 
-  /** The addresses and endpoints that it was not told to give back. */
+  /** The addresses and endpoints that were not released. */
   held(): { endpoints: number; networks: number; addresses: number; pools: number } {
     return {
       endpoints: [...this.networks.values()].reduce((sum, { endpoints }) => sum + endpoints.size, 0),

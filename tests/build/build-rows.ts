@@ -51,7 +51,7 @@ export const rows: readonly BuildRow[] = [
   },
   { why: 'RUN that changes nothing', file: 'FROM busybox\nRUN true\nRUN echo x > /x\nRUN rm /x\nRUN test ! -e /x' },
   { why: 'a failing RUN', file: 'FROM busybox\nRUN echo before\nRUN echo failing; exit 3\nRUN echo never' },
-  { why: 'a command that is not there', file: 'FROM busybox\nRUN ["/nope"]', query: 'forcerm=1' },
+  { why: 'a missing command', file: 'FROM busybox\nRUN ["/nope"]', query: 'forcerm=1' },
   {
     why: 'an image that keeps triggers',
     file: 'FROM busybox\nONBUILD RUN echo triggered\nONBUILD ENV A=b\nonbuild label x=y',
@@ -104,7 +104,7 @@ export const rows: readonly BuildRow[] = [
     file: 'FROM busybox AS one\nRUN echo one\nFROM busybox AS two\nRUN echo two',
     query: 'target=ONE',
   },
-  { why: 'a target that is not there', file: 'FROM busybox', query: 'target=nope' },
+  { why: 'a missing target', file: 'FROM busybox', query: 'target=nope' },
   {
     why: 'a stage name twice',
     file: 'FROM busybox AS a\nFROM busybox AS A',
@@ -116,7 +116,7 @@ export const rows: readonly BuildRow[] = [
     query: `buildargs=${encode({ A: 'given', B: 'b' })}`,
   },
   {
-    why: 'arguments that nobody asks for',
+    why: 'arguments without an ARG',
     file: 'FROM busybox\nRUN echo "$X"',
     query: `buildargs=${encode({ X: 'x' })}`,
   },

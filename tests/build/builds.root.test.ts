@@ -96,7 +96,7 @@ suite('builds', { concurrency: false }, () => {
     assert.match(text, /750 \/d\/x\n/);
   });
 
-  test('leave out stages that nobody needs, and build the others at the same time', async () => {
+  test('leave out unused stages, and build the others at the same time', async () => {
     const file = [
       'FROM busybox AS unneeded',
       'RUN exit 1',

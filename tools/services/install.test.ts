@@ -38,7 +38,7 @@ test('the gateway becomes a service below another root, and is none any more', (
   assert.match(uninstall(root, machine), /there is no/);
 });
 
-test('a unit of somebody else stays as it is', () => {
+test('a foreign unit stays as it is', () => {
   mkdirSync(dirname(unit), { recursive: true });
   writeFileSync(unit, '[Service]\n');
 

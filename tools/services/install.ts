@@ -15,7 +15,7 @@ import { InstallError, quoted, refuseForeign, write, type Machine } from './syst
 const UNIT = '/etc/systemd/system/gantry-gateway.service';
 const CONFIG = '/etc/gantry/gateway.yaml';
 const SERVICE = 'gantry-gateway.service';
-/** A unit without this line is somebody else's. */
+/** A unit without this line was not written by Gantry. */
 const MARK = '# written by ./gantry install gateway';
 
 const CONFIG_EXAMPLE = `# The rate-limit gateway: docs/gateway.md lists all settings. After a change: systemctl reload ${SERVICE}

@@ -7,7 +7,7 @@ export type Machine = Readonly<{ isRoot: boolean; hasSystemd: boolean; systemctl
 /** For the user; nothing has been done. */
 export class InstallError extends Error {}
 
-/** A unit that does not begin with this line is somebody else's. */
+/** A unit that does not begin with this line was not written by Gantry. */
 export function refuseForeign(unit: string, mark: string): void {
   if (existsSync(unit) && !readFileSync(unit, 'utf8').startsWith(mark)) {
     throw new InstallError(`${unit} was not written by Gantry, and stays as it is`);

@@ -1,5 +1,5 @@
 /**
- * The job of the machine, in it: the demo and test files, one after another, as the words in `vm-job` say. What they say
+ * The job of the machine, in it: the demo and test files, one after another, by the words in `vm-job`. Their output
  * goes straight to the console, so that it is seen also when the machine is cut off; the host counts by the marks.
  */
 import { spawn } from 'node:child_process';

@@ -184,7 +184,7 @@ suite('an archive into a container', { concurrency: false }, () => {
     ['/ro', 403, 'mounted volume is marked read-only'],
     ['/ro/', 403, 'mounted volume is marked read-only'],
   ];
-  test('is refused for a place that is none, or read-only, and changes nothing', async () => {
+  test('is refused for an invalid or read-only place, and changes nothing', async () => {
     for (const [path, status, message] of places) {
       const answer = await put(path, tar({ name: 'never', content: 'never' }));
       assert.equal(answer.status, status, path);
@@ -211,8 +211,8 @@ suite('an archive into a container', { concurrency: false }, () => {
       /is a folder/,
     ],
     ['a file below a file', [{ name: 'f' }, { name: 'f/x' }], /is not a folder/],
-    ['a device that there is not', [{ name: 'd', type: 'charDevice', major: 2 ** 14 }], /device number/],
-    ['a size that is not there', [{ name: 'f', content: 'x', size: 2 ** 33 - 1 }], /ends in the middle/],
+    ['a device with an impossible number', [{ name: 'd', type: 'charDevice', major: 2 ** 14 }], /device number/],
+    ['a size beyond the end', [{ name: 'f', content: 'x', size: 2 ** 33 - 1 }], /ends in the middle/],
     ['a link without a target', [{ name: 'l', type: 'symlink' }], /has no target/],
     ['a name that is too long', [{ name: 'n'.repeat(300) }], /too long/],
     ['a link that leads nowhere', [{ name: 'l', type: 'symlink', linkName: 'x' }, { name: 'l/f' }], /leads nowhere/],

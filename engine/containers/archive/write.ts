@@ -45,7 +45,7 @@ export async function putArchive(
 /** The stream, ended by the signal with its reason, also while it waits for its next bytes. */
 async function* until(signal: AbortSignal, stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const aborted = Promise.withResolvers<never>();
-  aborted.promise.catch(() => undefined); // nobody may wait for it
+  aborted.promise.catch(() => undefined); // it may have no listener
   const abort = (): void => aborted.reject(signal.reason as Error);
   signal.addEventListener('abort', abort, { once: true });
   const pieces = stream[Symbol.asyncIterator]();

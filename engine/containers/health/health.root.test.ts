@@ -157,7 +157,7 @@ suite('health checks', { concurrency: false }, () => {
     await engine.delete(`/containers/${id}?force=1`);
   });
 
-  test('a check that runs is no obstacle to a stop, and to a removal', async () => {
+  test('a running check does not delay a stop or a removal', async () => {
     for (const end of [`stop?t=0`, 'restart?t=0', undefined]) {
       const id = await checked('sleep 1111', { Timeout: 1000 * SECOND });
       while ((await processesIn(id)).length < 2) await setTimeout(10);

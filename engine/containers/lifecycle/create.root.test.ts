@@ -142,7 +142,7 @@ suite('what a container gets', { concurrency: false }, () => {
     assert.equal(text, 'mounted\n/dev/full');
   });
 
-  test('a folder of the host is mounted, read-only when it says so, and made when it is not there', async () => {
+  test('a folder of the host is mounted, read-only on request, and created if it is missing', async () => {
     const folder = join(engine.directory, 'shared');
     mkdirSync(folder);
     writeFileSync(join(folder, 'greeting'), 'hello');

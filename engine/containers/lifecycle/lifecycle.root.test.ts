@@ -201,7 +201,7 @@ suite('the life of a container', { concurrency: false }, () => {
   });
 
   for (const [what, Cmd, code, message] of [
-    ['a command that is not there', ['/nowhere'], 127, /no such file or directory/],
+    ['a missing command', ['/nowhere'], 127, /no such file or directory/],
     ['a command that is not in the path', ['nowhere'], 127, /executable file not found/],
     ['a command that is a folder', ['/etc'], 126, /permission denied|is a directory/],
     ['an argument of 200 KB', ['echo', 'x'.repeat(200_000)], 126, /exec echo: argument list too long/],

@@ -91,7 +91,7 @@ suite('links to other containers', { concurrency: false }, () => {
     assert.equal((await inspect(id)).HostConfig.Links, null);
   });
 
-  test('what is no link is not removed', async () => {
+  test('only links are removed', async () => {
     const answers = await Promise.all(
       ['having?link=1', 'nobody?link=1', 'having/none?link=1', 'nobody/none?link=1', 'having/none'].map(
         async (path) => await engine.delete<Message>(`/containers/${path}`),

@@ -127,7 +127,7 @@ export function asOfNow(container: Container, endpoints: readonly Endpoint[]): A
   return { ...container.attachments, ...Object.fromEntries(joined) };
 }
 
-/** What a start asks of the networks: the network of the mode first, which becomes `eth0`, the others by name. */
+/** The networks of a start: the network of the mode first, which becomes `eth0`, the others by name. */
 export function wantedEndpoints({ attachments, hostConfig }: Container): WantedEndpoint[] {
   const first = networkOfMode(networkModeOf(hostConfig.NetworkMode));
   const entries = Object.entries(attachments).toSorted(([a], [b]) => (a < b ? -1 : 1));

@@ -69,7 +69,7 @@ suite('attach by websocket', { concurrency: false }, () => {
     assert.equal(client.text, 'out\nerr\n');
   });
 
-  test('what is no text is sent as binary', async () => {
+  test('bytes that are not text are sent as binary', async () => {
     const id = await engine.create(['printf', String.raw`\377\376`], { Tty: true });
     const client = new Client(engine, `/containers/${id}/attach/ws?stream=1&stdout=1`);
     await once(client.socket, 'open');

@@ -66,7 +66,7 @@ test('the thread comes back when the work inside fails', () => {
   assert.equal(here(), before);
 });
 
-test('a descriptor that is no namespace is refused', () => {
+test('a descriptor of anything but a namespace is refused', () => {
   assert.throws(() => withNetns(0, () => undefined), { name: 'SystemError', syscall: 'setns', code: 'EINVAL' });
 });
 
@@ -245,7 +245,7 @@ test('nft commands take effect together or not at all', () => {
   nft.run('delete table ip t');
 });
 
-test('a listing of what is not there is undefined, and bad syntax an error', () => {
+test('the listing of a missing object is undefined, and bad syntax an error', () => {
   using nft = new Nftables();
 
   assert.equal(nft.list('list table ip nothing'), undefined);

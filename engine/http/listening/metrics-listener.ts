@@ -13,8 +13,8 @@ const PROMETHEUS_TEXT = 'text/plain; version=0.0.4; charset=utf-8';
 export type MetricsListener = AsyncDisposable & { readonly address: string };
 
 /**
- * Serves `GET /metrics` at `address`, such as `127.0.0.1:9323`, to whoever reaches it, but to no page of a browser.
- * `metrics` returns the text of Prometheus.
+ * Serves `GET /metrics` at `address`, such as `127.0.0.1:9323`, to every client but pages of a browser. `metrics`
+ * returns the text of Prometheus.
  */
 export async function serveMetrics(address: string, metrics: () => string): Promise<MetricsListener> {
   const server = createServer(overPlainTcp((request, response) => answer(metrics, request, response)));

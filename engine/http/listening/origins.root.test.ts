@@ -40,7 +40,7 @@ const ON_LOOPBACK: readonly Case[] = [
   ['localhost', { headers: { Host: 'localhost:2375' } }, 200],
   ['a name below localhost, as docker sends it', { headers: { Host: 'api.moby.localhost' } }, 200],
   ['no name at all', { headers: { Host: '' } }, 200],
-  ['a name of somebody else', { headers: { Host: 'evil.example:2375' } }, 403],
+  ['a foreign name', { headers: { Host: 'evil.example:2375' } }, 403],
   ['a name that only looks like localhost', { headers: { Host: 'localhost.evil.example' } }, 403],
   ['a name that only looks like an address', { headers: { Host: '127.0.0.1.evil.example' } }, 403],
   ['the origin of the address itself', { headers: { Host: '127.0.0.1:2375', Origin: 'http://127.0.0.1:2375' } }, 200],
@@ -74,7 +74,7 @@ const ON_LOOPBACK: readonly Case[] = [
   ],
 ];
 
-suite('pages of somebody else', { concurrency: false }, () => {
+suite('foreign pages', { concurrency: false }, () => {
   let engine: TestEngine;
   before(async () => {
     const flags = ['--host=tcp://127.0.0.1:2375', '--host=tcp://0.0.0.0:2376', '--insecure-tcp'];

@@ -112,7 +112,7 @@ suite('--api-rate-limit', { concurrency: false }, () => {
     assert.deepEqual(answers.map(remaining), ['2', '1', '0', '0']);
   });
 
-  test('a token has the quota of its user; one that nobody knows is refused and counts on the address', async () => {
+  test('a token has the quota of its user; an unknown one is refused and counts on the address', async () => {
     const from = '127.0.0.5';
 
     const answers = await overTcp(

@@ -29,7 +29,7 @@ suite('a body that is refused keeps nothing waiting behind it', { timeout: 300_0
 
   for (const [what, method, path, status] of [
     ['of no container', 'PUT', '/containers/nope/archive?path=/', 404],
-    ['for a path that is not there', 'PUT', '/containers/target/archive?path=/nope', 404],
+    ['for a missing path', 'PUT', '/containers/target/archive?path=/nope', 404],
     ['without a path', 'PUT', '/containers/target/archive?path=', 400],
     ['that is no archive', 'PUT', '/containers/target/archive?path=/tmp', 400],
     ['that is no image', 'POST', '/images/load', 400],

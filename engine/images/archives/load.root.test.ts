@@ -174,10 +174,10 @@ test('a layer that is not what its image says is refused', async () => {
 
 for (const [what, entries, message] of [
   ['nothing in it', [{ name: 'hello', content: 'x' }], /no image found/],
-  ['a manifest that is no JSON', [{ name: 'manifest.json', content: '{' }], /is not JSON/],
+  ['a manifest that is not JSON', [{ name: 'manifest.json', content: '{' }], /is not JSON/],
   ['a manifest of the wrong shape', [{ name: 'manifest.json', content: '{"a":1}' }], /"manifest.json":/],
   ['a configuration that is missing', [manifest('c.json', [])], /"c.json" is missing/],
-  ['a configuration that is none', [manifest('c.json', []), { name: 'c.json', content: '[]' }], /invalid image config/],
+  ['an invalid configuration', [manifest('c.json', []), { name: 'c.json', content: '[]' }], /invalid image config/],
   [
     'more layers than its configuration',
     [manifest('c.json', ['l']), { name: 'c.json', content: '{"rootfs":{"type":"layers"}}' }, { name: 'l' }],

@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox';
 
-/** What the oldest formats say of a layer, as far as it becomes a line of the history. */
+/** The fields of a layer in the oldest formats that become a line of the history. */
 export const OldSettings = Type.Object({
   created: Type.Optional(Type.String()),
   author: Type.Optional(Type.String()),

@@ -352,7 +352,7 @@ suite('pull', { concurrency: false }, () => {
     await assertNothingLeft();
   });
 
-  test('what is no image is refused: manifests too large, of other kinds, and images of other systems', async () => {
+  test('anything but an image is refused: manifests too large, of other kinds, and images of other systems', async () => {
     const good = await registries.putImage(`${PLAIN}/v2/odd`, 'windows', [layer('odd')], { os: 'windows' });
     const type = 'application/vnd.oci.image.manifest.v1+json';
     const manifest = {

@@ -26,7 +26,7 @@ test('addresses are read in every form, and shown in the usual one', () => {
   }
 });
 
-test('what is no address is not read', () => {
+test('invalid addresses are not read', () => {
   for (const text of [
     '',
     'x',

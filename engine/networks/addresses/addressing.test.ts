@@ -60,7 +60,7 @@ test('bip gives the gateway and its range', () => {
   assert.equal(ipText(gateway), '10.1.2.3');
 });
 
-test('a bip that is no address of a usable range is refused', () => {
+test('a bip outside of a usable range is refused', () => {
   for (const bip of [
     '10.0.0.0/24',
     '10.0.0.255/24',

@@ -79,7 +79,7 @@ test('a running container is not cut off by a DROP policy of iptables that comes
   assert.deepEqual(await traffic(peer), ALL_THROUGH);
 });
 
-test('dockerd and the daemon share a machine, whoever starts first', async () => {
+test('dockerd and the daemon share a machine, in either order of their starts', async () => {
   await using daemon = await TestDaemon.start();
   const { peer } = await daemon.serve('web', { portBindings });
   await using _web = peer;

@@ -77,7 +77,7 @@ export type NetworkDriver = Readonly<{
   unpublish?(network: NetworkRecord, at: MadeEndpoint, ports: readonly PublishedPort[]): Eventually<void>;
   /** Leads published ports to another endpoint of the container, which may be in another network of the driver. */
   movePorts?(from: Place, to: Place, ports: readonly PublishedPort[]): void;
-  /** What plugins are told when a network, or an endpoint in it, is gone: in its place, and not by `leave` and `remove`. */
+  /** The calls to plugins after the end of a network or an endpoint, instead of `leave` and `remove`. */
   farewell?: Readonly<{
     network(network: NetworkRecord): PluginCall[];
     /** `isGateway`: it has led its container out. */

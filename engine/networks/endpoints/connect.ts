@@ -115,7 +115,7 @@ function moveAway({ networks }: NetworkNeeds, from: Endpoint, to: Endpoint | und
   return undefined;
 }
 
-/** A plugin that has led a container out is told that it does not any more. */
+/** Tells a plugin that its endpoint no longer leads the container out. */
 async function revoke(networks: Networks, endpoint: Endpoint): Promise<void> {
   const network = networks.store.network(endpoint.networkId);
   const driver = network === undefined ? undefined : networks.driverOf(network);

@@ -205,7 +205,7 @@ test('ids, subnet and creation time stay over a restart', async () => {
   assert.deepEqual(daemon.networks.list().map(plain), before.map(plain));
 });
 
-test('a bridge and rules that somebody removed come back with their containers', async () => {
+test('a removed bridge and removed rules come back with their containers', async () => {
   await using daemon = await TestDaemon.start();
   const live = await daemon.serve('live', { portBindings: { '80/tcp': [{ HostPort: '8080' }] } });
   await using _live = live.peer;
@@ -223,7 +223,7 @@ test('a bridge and rules that somebody removed come back with their containers',
   assert.equal(await host.tcp('127.0.0.1', 8080), 'live sees 172.17.0.1');
 });
 
-test('rules that somebody flushed are written again by the next start', async () => {
+test('flushed rules are written again by the next start', async () => {
   await using daemon = await TestDaemon.start();
   const first = await daemon.serve('first', { portBindings: { '80/tcp': [{ HostPort: '8080' }] } });
   await using _first = first.peer;
@@ -269,7 +269,7 @@ test('the bridge of another daemon is refused, unless its data root is gone', as
   assert.equal((await two.attach('x')).endpoint.ipAddress, '172.17.0.2');
 });
 
-test('a bridge that somebody else made is used with its address, and stays', async () => {
+test('a foreign bridge is used with its address, and stays', async () => {
   using route = new Netlink();
   route.apply(createBridge({ name: 'br7', mac: '02:42:00:00:00:07' }));
   const { index } = getLink(route, 'br7');

@@ -173,7 +173,7 @@ function within(place: Place): Joined {
   return { netns: undefined, place };
 }
 
-/** What the driver of an endpoint is told. */
+/** The driver's view of an endpoint. */
 export function newEndpoint(
   entry: Entry,
   id: string,

@@ -96,7 +96,7 @@ export class PluginAddresses {
     return { ...wanted, ip, mac, ip6: await take(leased.six, ipv6.subnet, wanted.ip6) };
   }
 
-  /** What the plugin is told when a network is gone. */
+  /** The calls to the plugin after the end of a network. */
   farewellOfNetwork({ leased, gateway, ipv6, custom }: NetworkRecord): PluginCall[] {
     const { four, six } = poolsByFamily(custom?.ipam.pools ?? []);
     const of = (poolId: string | undefined, leads: string | undefined, pool?: PoolConfig): PluginCall[] =>
@@ -117,7 +117,7 @@ export class PluginAddresses {
     ];
   }
 
-  /** A plugin that asks for it is told after the daemon's start what it has given before. */
+  /** Repeats earlier requests after the daemon's start, for a plugin that wants that. */
   async #isKnown(network: NetworkRecord): Promise<void> {
     const known = this.#known.get(network.id) ?? this.#replay(network);
     this.#known.set(network.id, known);
@@ -163,7 +163,7 @@ export class PluginAddresses {
     await again({ poolId: leased.six, ...ipv6 }, six[0], ips);
   }
 
-  /** A range with its gateway and the addresses that nobody is to have. */
+  /** A range with its gateway and reserved addresses. */
   async #range(
     { plugin, space }: Facts,
     network: NetworkRecord,

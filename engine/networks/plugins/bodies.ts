@@ -14,7 +14,7 @@ const LABEL = 'com.docker.network';
 const OWN_SPACE = 'LocalDefault';
 const PROTOCOLS: Readonly<Record<Protocol, number>> = { tcp: 6, udp: 17 };
 
-/** What `CreateNetwork` is told. */
+/** The body of `CreateNetwork`. */
 export function networkBody(network: NetworkRecord): object {
   const { id, custom, subnet, gateway, ipv6, leased } = network;
   const space = leased?.space ?? OWN_SPACE;
@@ -55,7 +55,7 @@ function auxiliaryOf({ custom }: NetworkRecord, family: 4 | 6): Readonly<Record<
   return pool?.auxiliary ?? {};
 }
 
-/** The ports of a container, for whoever makes them reachable. */
+/** The ports of a container, for the plugin that publishes them. */
 export function portOptions({ ports, exposed }: Pick<NewEndpoint, 'ports' | 'exposed'>): Record<string, unknown> {
   const all = new Map(
     [...exposed.map(parsePort), ...ports].map(({ protocol, containerPort }) => [
@@ -77,7 +77,7 @@ function bindingOf({ protocol, containerPort, hostIp, range }: WantedPort): obje
   };
 }
 
-/** What `CreateEndpoint` is told beside the ids. */
+/** The fields of `CreateEndpoint` besides the ids. */
 export function endpointBody(place: Place, wanted: NewEndpoint): object {
   const { ipAddress, prefixLength, ipv6, macAddress } = place;
   return {

@@ -14,7 +14,7 @@ const PluginCall = Type.Object({
   method: Type.String(),
   body: Type.Record(Type.String(), Type.String()),
 });
-/** What a plugin is still to be told, such as `NetworkDriver.DeleteEndpoint`. */
+/** A pending call to a plugin, such as `NetworkDriver.DeleteEndpoint`. */
 export type PluginCall = Readonly<Static<typeof PluginCall>>;
 
 const Farewell = Type.Object({
@@ -28,7 +28,7 @@ const Farewell = Type.Object({
 type Log = { warn(details: object, message: string): void };
 type Parts = Readonly<{ background: Background; db: Database; log: Log; plugins: Plugins }>;
 
-/** Nobody waits long for one that has gone: it is told later. */
+/** The wait for a plugin that is gone is short: it is told later. */
 const SHORT = { timeoutMs: 10_000, patienceMs: 0 };
 
 /**
@@ -85,7 +85,7 @@ export class Farewells {
     }
   }
 
-  /** Tells the plugins, once; what they were told is forgotten. Throws where one does not answer. */
+  /** Calls the plugins once; successful calls are removed. Throws if one does not answer. */
   async settle(id: string): Promise<void> {
     const running = this.#underWay.get(id);
     if (running !== undefined) return await running;
@@ -100,7 +100,7 @@ export class Farewells {
     for (const id of ids) if (id !== networkId && !this.#inMaking.has(id)) await this.settle(id);
   }
 
-  /** What is noted of this id meanwhile is not to be said: it is being made. */
+  /** Calls for this id are held back: it is being created. */
   making(id: string): Disposable {
     this.#inMaking.add(id);
     return { [Symbol.dispose]: () => void this.#inMaking.delete(id) };
@@ -118,7 +118,7 @@ export class Farewells {
       await this.settle(id);
     } catch (error) {
       if (!(error instanceof EngineError)) throw error;
-      this.#parts.log.warn({ err: error, id }, 'a plugin is told later what has ended');
+      this.#parts.log.warn({ err: error, id }, 'repeat calls to plugins that are away');
       this.settleLater(id);
     }
   }

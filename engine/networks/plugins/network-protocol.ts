@@ -9,7 +9,7 @@ const orNull = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schem
 export const Nothing = Type.Object({});
 export const Capabilities = Type.Object({ Scope: Type.String(), ConnectivityScope: Text });
 
-/** The interface of an endpoint as the plugin wants it: only what it was not told. */
+/** The interface of an endpoint in the plugin's answer: only fields that were not in the request. */
 export const CreatedEndpoint = Type.Object({
   Interface: orNull(Type.Object({ Address: Text, AddressIPv6: Text, MacAddress: Text })),
 });

@@ -24,8 +24,8 @@ export async function loadUsualProfile(): Promise<void> {
 }
 
 /**
- * Loads the usual profile if it is not there: an update of the system may have taken it away. Throws `invalid` for
- * another one that is not loaded; a stack of profiles, or one in a namespace, is left to the kernel.
+ * Loads the usual profile if it is missing: an update of the system may have removed it. Throws `invalid` for another
+ * one that is not loaded; a stack of profiles, or one in a namespace, is left to the kernel.
  */
 export async function ensureProfile(name: string): Promise<void> {
   if (name === '' || name === UNCONFINED || /[:&]/.test(name) || isProfileLoaded(name)) return;

@@ -79,7 +79,7 @@ for (const runtime of ['runc', 'crun']) {
       assert.match(raw.toString(), /Seccomp:\t2/);
     });
 
-    test('a call that it does not name is not permitted, one newer than all of it is not there', async () => {
+    test('a call that it does not name is not permitted, one newer than all of it is missing', async () => {
       await using place = await mkdtempDisposable(join(tmpdir(), 'gantry-seccomp-'));
       execFileSync('gcc', ['-static', '-x', 'c', '-', '-o', join(place.path, 'calls')], { input: RAW_CALLS });
 

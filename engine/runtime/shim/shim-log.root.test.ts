@@ -197,7 +197,7 @@ test('logs and stream together have everything once, also of a line that is not 
   assert.equal((await payload(late)).toString(), `${numbers(1, 1000)}partial\n${numbers(1, 1000)}`);
 });
 
-test('whoever attaches to logs and stream while the container writes gets everything once', async () => {
+test('an attach to logs and stream while the container writes gets everything once', async () => {
   await using bundle = new TestBundle();
   const shim = await bundle.shim(['sh', '-c', 'seq 400000; cat'], { openStdin: true, stdinOnce: true });
   const last = await bundle.attach(shim, { ...OUTPUT, stdout: false, stdin: true });

@@ -21,7 +21,7 @@ async function failureOf(shim: Shim): Promise<StartFailed> {
 for (const [name, command, exitCode, words] of [
   ['a missing command is 127', 'nowhere', 127, /exec: "nowhere": executable file not found in \$PATH: unknown$/],
   ['a missing path is 127', '/nowhere/x', 127, /stat \/nowhere\/x: no such file or directory: unknown$/],
-  ['a file that is no program is 126', '/noexec', 126, /exec: "\/noexec": permission denied: unknown$/],
+  ['a file that is not a program is 126', '/noexec', 126, /exec: "\/noexec": permission denied: unknown$/],
   ['a folder is 126', '/tmp', 126, /exec: "\/tmp": permission denied: unknown$/],
 ] as const) {
   test(`${name}, and nothing is left`, async () => {

@@ -81,7 +81,7 @@ export class LocalVolumes implements VolumeDriver, AsyncDisposable {
 
   /**
    * Finishes removals, makes missing folders, and unmounts volumes without users. A folder with files but without a
-   * record stays: it may be the last copy of somebody's data.
+   * record stays: it may be the last copy of a user's data.
    */
   async reconcile(volumes: readonly Volume[], isKnown: (name: string) => boolean, usersOf: UsersOf): Promise<void> {
     for (const name of readdirSync(this.#directory)) {

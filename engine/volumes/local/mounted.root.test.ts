@@ -163,7 +163,7 @@ suite('volumes with options', { concurrency: false }, () => {
     assert.equal(await engine.wait(id), 137);
   });
 
-  test('a device that is not there fails the start with the reason of the kernel, and again when it is repeated', async () => {
+  test('a missing device fails the start with the reason of the kernel, and again when it is repeated', async () => {
     await volume('nowhere', { type: 'none', device: '/nowhere/at/all', o: 'bind' });
     const id = await engine.create(['true'], { HostConfig: { ...NONE, Binds: ['nowhere:/v'] } });
 

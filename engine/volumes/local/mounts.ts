@@ -51,7 +51,7 @@ export class LocalMounts {
     else await unmountAll(path);
   }
 
-  /** To be called before its folder is removed: a mount there belongs to somebody, and is not removed with it. */
+  /** To be called before its folder is removed: a mount there belongs to a user, and is not removed with it. */
   async drop(name: string): Promise<void> {
     const path = this.#pathOf(name);
     using _lock = await this.#locks.hold(path);

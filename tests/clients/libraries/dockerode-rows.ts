@@ -128,7 +128,7 @@ export const ROWS: readonly DockerodeRow[] = [
     },
   },
   {
-    name: 'exec of what is not there, and of a stopped container',
+    name: 'exec of a missing program, and in a stopped container',
     work: async (docker) => {
       await using container = await Held.started(docker, ['sleep', '1000']);
       const exec = await container.exec({ Cmd: ['nowhere'], AttachStdout: true, AttachStderr: true });

@@ -14,7 +14,7 @@ import { containerFolder } from '../places.ts';
 
 type Needs = { config: Config; containers: ContainerStore };
 
-/** What the container asks of the network. */
+/** The network settings of the container. */
 export function sandboxRequest(container: Container): SandboxRequest {
   const { config, hostConfig } = container;
   return {

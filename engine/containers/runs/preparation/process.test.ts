@@ -218,6 +218,6 @@ test('a device is given with what the cgroup may do with it', () => {
   assert.deepEqual(linux.resources.devices.at(-1), { allow: true, type: 'c', major: 1, minor: 7, access: 'r' });
 });
 
-test('a device that is not there is refused', () => {
+test('a missing device is refused', () => {
   assert.throws(() => specOf({ Devices: [{ PathOnHost: '/dev/nothing-here' }] }), { kind: 'failed' });
 });

@@ -86,7 +86,7 @@ test('the group is made where that is asked for', async () => {
   assert.deepEqual(service.actions, ['CreateLogStream', 'CreateLogGroup', 'CreateLogStream', 'PutLogEvents']);
 });
 
-test('a group that is not there is waited for', async () => {
+test('the sender waits for a missing group', async () => {
   await using service = await CloudWatch.start();
 
   const id = await run(engine, 'echo one; echo two', optionsFor(service));
