@@ -1,4 +1,4 @@
-import { PassingBytes } from '../host/memory.ts';
+import { bytesPassed } from '../host/memory.ts';
 
 const CHUNK_BYTES = 256 * 1024;
 /** The number of chunks on their way to the thread at which the sender waits, and with it the client. */
@@ -32,7 +32,6 @@ export class Feed {
     try {
       let chunk = this.#empty();
       let bytes = 0;
-      const passing = new PassingBytes();
       for await (const piece of stream) {
         for (let at = 0; at < piece.length;) {
           const part = piece.subarray(at, at + CHUNK_BYTES - bytes);
@@ -46,7 +45,7 @@ export class Feed {
           bytes = 0;
         }
         if (state.isOver) return;
-        passing.passed(piece.length);
+        bytesPassed(piece.length);
       }
       if (bytes > 0) await this.#pass(chunk.subarray(0, bytes), settled);
       this.#send({ end: {} }, []);

@@ -10,9 +10,18 @@ const ZLIB_LEVEL = 4;
 /** Makes a member of a gzip file; a file may consist of several. The result is valid until the next call. */
 export type Gzip = (content: Buffer) => Buffer;
 
-/** With libdeflate, which many Debian packages depend on, or else with Node's zlib. */
+let ofThread: { mostBytes: number; gzip: Gzip } | undefined;
+
+/**
+ * With libdeflate, which many Debian packages depend on, or else with Node's zlib. A thread has one: its memory is never
+ * freed.
+ */
 export function gzipper(mostBytes: number): Gzip {
-  return byLibrary(mostBytes) ?? ((content) => gzipSync(content, { level: ZLIB_LEVEL }));
+  if (ofThread?.mostBytes !== mostBytes) {
+    const gzip = byLibrary(mostBytes) ?? ((content: Buffer) => gzipSync(content, { level: ZLIB_LEVEL }));
+    ofThread = { mostBytes, gzip };
+  }
+  return ofThread.gzip;
 }
 
 function byLibrary(mostBytes: number): Gzip | undefined {
@@ -23,7 +32,7 @@ function byLibrary(mostBytes: number): Gzip | undefined {
   const compress = bind<[bigint, Buffer, number, Buffer, number], number>(
     'size_t libdeflate_gzip_compress(void *compressor, const uint8_t *in, size_t bytes, uint8_t *out, size_t room)',
   );
-  const compressor = create(LIBRARY_LEVEL); // for the life of the thread
+  const compressor = create(LIBRARY_LEVEL);
   const output = Buffer.allocUnsafeSlow(bound(compressor, mostBytes));
   return (content) => {
     const bytes = compress(compressor, content, content.length, output, output.length);

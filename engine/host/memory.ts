@@ -10,7 +10,9 @@ const adviseMemory = bind<[bigint, number, number], number>('int madvise(void *a
 
 /** A read-only mapping, with its lines in smaps. */
 const MAPPING = /^(?<start>[0-9a-f]+)-(?<end>[0-9a-f]+) r-[x-]p \S+ \S+ \d+ +(?<file>.*)\n(?<rest>[^]*)/;
-const ARENAS = -8;
+const [ARENAS, MAPPED_FROM] = [-8, -3];
+/** Such a piece is mapped for itself, so that the kernel has it back as soon as it is freed. */
+const MAPPED_BYTES = 128 * 1024;
 const DONT_NEED = 4;
 
 /**
@@ -20,6 +22,7 @@ const DONT_NEED = 4;
 export function keepMemorySmall(): void {
   setFlagsFromString('--semi-space-growth-factor=1');
   allocatorOption(ARENAS, 1);
+  allocatorOption(MAPPED_FROM, MAPPED_BYTES);
 }
 
 /**
@@ -27,12 +30,14 @@ export function keepMemorySmall(): void {
  * executable, of which a start touches 40 MB and later work a few. Pages that are needed again come from the page
  * cache.
  */
-export function giveBackMemory(smaps = readFileSync('/proc/self/smaps', 'utf8')): void {
+export function giveBackMemory(): void {
   trimAllocator(0);
-  for (const { start, end } of cleanMappingsOf(smaps, process.execPath)) {
-    adviseMemory(start, Number(end - start), DONT_NEED);
-  }
+  ownCode ??= cleanMappingsOf(readFileSync('/proc/self/smaps', 'utf8'), process.execPath);
+  for (const { start, end } of ownCode) adviseMemory(start, Number(end - start), DONT_NEED);
 }
+
+/** Read once, because reading takes longer than all else here. It lies where it is as long as the process lives. */
+let ownCode: ReturnType<typeof cleanMappingsOf> | undefined;
 
 type Collect = (options: { type: 'minor' | 'major' }) => void;
 
@@ -44,27 +49,26 @@ export function collectYoung(): void {
   collector({ type: 'minor' });
 }
 
-const BYTES_PER_YOUNG = 8 * 1024 * 1024;
-const BYTES_PER_WHOLE = 256 * 1024 * 1024;
+const BYTES_PER_YOUNG = 4 * 1024 * 1024;
+const BYTES_PER_WHOLE = 64 * 1024 * 1024;
+/** Of this thread: many small streams side by side leave as much garbage as one long one. */
+let passed = 0;
 
 /**
  * Collects garbage of passing buffers: V8 by itself lets them grow by a hundred megabytes. Buffers that survive two
  * young collections wait for one of the whole heap.
  */
-export class PassingBytes {
-  #young = 0;
-  #whole = 0;
-
-  passed(bytes: number): void {
-    this.#young += bytes;
-    this.#whole += bytes;
-    if (this.#young < BYTES_PER_YOUNG) return;
-    this.#young = 0;
-    collector ??= exposedCollector();
-    const isWhole = this.#whole >= BYTES_PER_WHOLE;
-    if (isWhole) this.#whole = 0;
-    collector({ type: isWhole ? 'major' : 'minor' });
+export function bytesPassed(bytes: number): void {
+  const before = passed;
+  passed += bytes;
+  if (Math.floor(before / BYTES_PER_YOUNG) === Math.floor(passed / BYTES_PER_YOUNG)) return;
+  collector ??= exposedCollector();
+  if (passed < BYTES_PER_WHOLE) {
+    collector({ type: 'minor' });
+    return;
   }
+  passed = 0;
+  collector({ type: 'major' });
 }
 
 /** V8 exposes `gc` only to contexts that are created under this flag. */
@@ -82,12 +86,19 @@ export function shrink(): void {
   giveBackMemory();
 }
 
-/** The clean mappings of a file (code and constants): dropping their pages loses nothing. */
+/**
+ * The clean mappings of a file (code and constants): dropping their pages loses nothing. Only those where the program was
+ * loaded: V8 maps parts of it again for each thread, and something else has that place when the thread has ended.
+ */
 export function cleanMappingsOf(smaps: string, path: string): { start: bigint; end: bigint }[] {
-  return smaps
+  const ofFile = smaps
     .split(/\n(?=[0-9a-f]+-)/)
     .map((mapping) => MAPPING.exec(mapping)?.groups)
-    .filter((found) => found !== undefined)
-    .filter(({ file, rest }) => file === path && /^Anonymous: +0 kB$/m.test(rest!))
-    .map(({ start, end }) => ({ start: BigInt(`0x${start}`), end: BigInt(`0x${end}`) }));
+    .filter((found) => found?.file === path)
+    .map((found) => ({ start: BigInt(`0x${found!.start}`), end: BigInt(`0x${found!.end}`), rest: found!.rest ?? '' }));
+  const gap = ofFile.findIndex(({ start }, at) => at > 0 && start !== ofFile[at - 1]!.end);
+  return ofFile
+    .slice(0, gap < 0 ? undefined : gap)
+    .filter(({ rest }) => /^Anonymous: +0 kB$/m.test(rest))
+    .map(({ start, end }) => ({ start, end }));
 }

@@ -1,15 +1,16 @@
 import { Worker } from 'node:worker_threads';
 
-import { giveBackMemory, PassingBytes } from '../../host/memory.ts';
+import { bytesPassed, giveBackMemory } from '../../host/memory.ts';
 import type { Background } from '../../lib/background.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { ArchiveSource, FromWorker, Results, ToWorker, Work } from './archive-messages.ts';
 
 /** A thread takes a few megabytes, so an idle one ends. */
 const IDLE_MILLISECONDS = 10_000;
-const CHUNK_BYTES = 256 * 1024;
+const TIDY_MILLISECONDS = 50;
+const CHUNK_BYTES = 128 * 1024;
 /** The number of chunks on their way to a thread at which the sender waits, and with it the client. */
-const CHUNKS_AHEAD = 8;
+const CHUNKS_AHEAD = 4;
 
 type Task = {
   work: Work;
@@ -31,7 +32,7 @@ export class ArchiveThread {
   readonly #tasks = new Map<number, Task>();
   #nextId = 0;
   #idle: Disposable | undefined;
-  readonly #passing = new PassingBytes();
+  #tidy: Disposable | undefined;
 
   constructor(background: Background, onGone: () => void) {
     this.#background = background;
@@ -94,11 +95,13 @@ export class ArchiveThread {
 
   async terminate(): Promise<void> {
     this.#idle?.[Symbol.dispose]();
+    this.#tidy?.[Symbol.dispose]();
     await this.#worker.terminate();
   }
 
   #begin({ work, ...given }: { work: Work } & Partial<Task>): { id: number; task: Task } {
     this.#idle?.[Symbol.dispose]();
+    this.#tidyUp();
     this.#worker.ref();
     this.#nextId += 1;
     const id = this.#nextId;
@@ -164,7 +167,7 @@ export class ArchiveThread {
   async #pass(id: number, task: Task, chunk: Uint8Array<ArrayBuffer>, settled: Promise<void>): Promise<void> {
     this.#worker.postMessage({ id, chunk } satisfies ToWorker, [chunk.buffer]);
     task.ahead += 1;
-    this.#passing.passed(CHUNK_BYTES);
+    bytesPassed(CHUNK_BYTES);
     if (task.ahead < CHUNKS_AHEAD) return;
     const room = new Promise<void>((resolve) => (task.wake = resolve));
     await Promise.race([room, settled]);
@@ -191,6 +194,15 @@ export class ArchiveThread {
   #failAll(error: unknown): void {
     this.#onGone();
     for (const task of this.#tasks.values()) task.settle.reject(error);
+  }
+
+  /** While there is work: the start of a thread, and much else on the way, touches memory that is of no use any more. */
+  #tidyUp(): void {
+    this.#tidy ??= this.#background.after(TIDY_MILLISECONDS, 'give memory back', {}, () => {
+      this.#tidy = undefined;
+      giveBackMemory();
+      if (this.#tasks.size > 0) this.#tidyUp();
+    });
   }
 
   #rest(): void {

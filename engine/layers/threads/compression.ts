@@ -4,7 +4,7 @@ import { Readable, type Transform, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, createGunzip, createZstdDecompress } from 'node:zlib';
 
-import { PassingBytes } from '../../host/memory.ts';
+import { bytesPassed } from '../../host/memory.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { badArchive } from '../tar/tar-header.ts';
 
@@ -64,10 +64,9 @@ async function* through(
   const feeding = pipeline(Readable.from(copies(source), { objectMode: false }), input);
   const settled = Promise.allSettled([feeding, ended]);
   try {
-    const passing = new PassingBytes();
     for await (const chunk of output as AsyncIterable<Buffer>) {
       yield chunk;
-      passing.passed(chunk.length);
+      bytesPassed(chunk.length);
     }
   } catch (error) {
     // A tool that is missing or fails only breaks its pipes; `ended` has the reason.

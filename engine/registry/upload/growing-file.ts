@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises';
 
-import { PassingBytes } from '../../host/memory.ts';
+import { bytesPassed } from '../../host/memory.ts';
 
 const READ_BYTES = 128 * 1024;
 
@@ -54,7 +54,6 @@ export class GrowingFile {
     await this.#more(start);
     await using file = await open(this.#path, 'r');
     let at = start;
-    const passing = new PassingBytes();
     for (; await this.#more(at); onProgress(at)) {
       // New memory for each piece: the consumer may keep it.
       const memory = Buffer.allocUnsafeSlow(Math.min(READ_BYTES, this.#bytes - at));
@@ -62,7 +61,7 @@ export class GrowingFile {
       if (bytesRead === 0) throw new Error(`${this.#path} is shorter than it was`);
       at += bytesRead;
       yield memory.subarray(0, bytesRead);
-      passing.passed(bytesRead);
+      bytesPassed(bytesRead);
     }
   }
 
