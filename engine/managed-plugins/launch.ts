@@ -16,6 +16,7 @@ import { describePlugin } from './describe.ts';
 import { pluginCgroup, pluginFolder, pluginShimFolder, propagatedFolder, rootOf, socketFolder } from './places.ts';
 import { configOf } from './plugin-config.ts';
 import type { InstalledPlugin } from './store.ts';
+import { hideAllViews } from './views.ts';
 
 export type LaunchNeeds = { config: Config; runtimes: Runtimes };
 
@@ -72,6 +73,7 @@ export async function removeRun({ config, runtimes }: LaunchNeeds, id: string, w
 
 /** Unmounts the mounts that a plugin has left. */
 export function unmountPropagated({ config }: Pick<LaunchNeeds, 'config'>, id: string): void {
+  hideAllViews(config, id);
   const folder = propagatedFolder(config, id);
   if (isMounted(folder)) unmount(folder, { lazy: true });
 }

@@ -31,6 +31,11 @@ export function propagatedFolder(config: Pick<Config, 'dataRoot'>, id: string): 
   return join(pluginFolder(config, id), 'propagated-mount');
 }
 
+/** The plugin's folders as containers have them: one for each user of a volume. */
+export function viewsFolder(config: Pick<Config, 'dataRoot'>, id: string): string {
+  return join(pluginFolder(config, id), 'views');
+}
+
 /** The folder of the shims of all running plugins. */
 export function runsFolder({ execRoot }: Pick<Roots, 'execRoot'>): string {
   return join(execRoot, 'plugins');

@@ -8,6 +8,7 @@ import type { Shim } from '../runtime/shim/shim.ts';
 import { propagatedFolder, rootOf, socketFolder } from './places.ts';
 import { configOf } from './plugin-config.ts';
 import type { InstalledPlugin, InstalledPlugins } from './store.ts';
+import { hideView, showView } from './views.ts';
 
 /** The state of an enabled plugin besides its record. */
 export type PluginRun = {
@@ -67,16 +68,25 @@ export class PluginRuns implements OwnPlugins, Disposable {
     const { id, name } = plugin;
     const { Interface, PropagatedMount } = configOf(plugin);
     const propagated = PropagatedMount ?? '';
+    const treeOf = (path: string): { root: string; inside: string } => {
+      const inside = posix.normalize(`/${path}`);
+      const isShown = propagated !== '' && (inside === propagated || inside.startsWith(`${propagated}/`));
+      return isShown
+        ? { root: propagatedFolder(this.#config, id), inside: inside.slice(propagated.length) }
+        : { root: rootOf(this.#config, id), inside };
+    };
     return {
       name,
       address: { kind: 'unix', socketPath: join(socketFolder(this.#config, id), Interface.Socket) },
       hostPath: (path) => {
-        const inside = posix.normalize(`/${path}`);
-        const isShown = propagated !== '' && (inside === propagated || inside.startsWith(`${propagated}/`));
-        return isShown
-          ? below(propagatedFolder(this.#config, id), inside.slice(propagated.length))
-          : below(rootOf(this.#config, id), inside);
+        const { root, inside } = treeOf(path);
+        return below(root, inside);
       },
+      show: (path, key) => {
+        const { root, inside } = treeOf(path);
+        return showView(this.#config, id, key, { root, path: inside });
+      },
+      hide: (key) => hideView(this.#config, id, key),
     };
   }
 
@@ -91,7 +101,7 @@ export class PluginRuns implements OwnPlugins, Disposable {
   }
 }
 
-/** A link in the plugin's files must not lead to those of the machine. */
+/** For eyes only: a link in the plugin's files may be another one a moment later. */
 function below(folder: string, path: string): string {
   const place = join(folder, path);
   try {

@@ -13,6 +13,9 @@ const Activation = Type.Object({ Implements: Type.Union([Type.Array(Type.String(
 /** Volumes and networks have `Err`, address plugins `Error`. */
 const Failure = Type.Object({ Err: Type.Optional(Type.String()), Error: Type.Optional(Type.String()) });
 
+/** Other programs name files by the machine's paths. */
+const MACHINES_OWN: PluginFiles = { hostPath: (path) => path, show: (path) => path, hide: () => undefined };
+
 /** For a plugin that starts beside us, as in docker. */
 const PATIENCE_MS = 30_000;
 const CALL_MS = 120_000;
@@ -28,12 +31,22 @@ export type OwnPlugins = Readonly<{
   has(ref: string): boolean;
 }>;
 
-export type OwnPlugin = Readonly<{
-  name: string;
-  address: PluginAddress;
-  /** The machine's path for a path of the plugin. Throws `failed` if it is outside of the plugin's files. */
+export type OwnPlugin = Readonly<
+  {
+    name: string;
+    address: PluginAddress;
+  } & PluginFiles
+>;
+
+/** How the machine gets at the files that a plugin names. */
+type PluginFiles = {
+  /** The machine's path for a path of the plugin, to be shown. Throws `failed` if it is outside of the plugin's files. */
   hostPath: (path: string) => string;
-}>;
+  /** A path to mount, which leads there until `hide`, whatever the plugin does to its files. Throws `failed`. */
+  show: (path: string, key: string) => string;
+  /** One that is not shown is not an error. */
+  hide: (key: string) => void;
+};
 
 /** A failed call: no answer, a refusal, or an answer against the protocol. */
 export class PluginError extends EngineError {
@@ -49,17 +62,17 @@ export class PluginError extends EngineError {
 }
 
 /** A plugin that has answered the handshake. */
-export type Plugin = Readonly<{
-  name: string;
-  implements: readonly string[];
-  /** The machine's path for a path of the plugin. */
-  hostPath: (path: string) => string;
-  /**
-   * Calls a method such as `VolumeDriver.Mount`, and reads its answer by this schema. Throws `PluginError`, with the words
-   * of the plugin where it has any. Retries for 30 seconds while nobody listens, and gives up after two minutes.
-   */
-  call<T extends TSchema>(method: string, body: unknown, answer: T, limits?: CallLimits): Promise<Static<T>>;
-}>;
+export type Plugin = Readonly<
+  {
+    name: string;
+    implements: readonly string[];
+    /**
+     * Calls a method such as `VolumeDriver.Mount`, and reads its answer by this schema. Throws `PluginError`, with the words
+     * of the plugin where it has any. Retries for 30 seconds while nobody listens, and gives up after two minutes.
+     */
+    call<T extends TSchema>(method: string, body: unknown, answer: T, limits?: CallLimits): Promise<Static<T>>;
+  } & PluginFiles
+>;
 
 export type CallLimits = Readonly<{ timeoutMs?: number; patienceMs?: number }>;
 
@@ -122,18 +135,18 @@ export class Plugins {
   }
 
   /** The handshake, regardless of earlier answers. Throws `failed`. */
-  async activate({ name, address, hostPath }: OwnPlugin, limits: CallLimits = {}): Promise<Plugin> {
+  async activate({ name, address, hostPath, show, hide }: OwnPlugin, limits: CallLimits = {}): Promise<Plugin> {
     const call: Plugin['call'] = async (method, body, answer, own = {}) =>
       await this.#call(name, address, { method, body, answer, limits: own });
     const { Implements } = await call('Plugin.Activate', {}, Activation, limits);
-    return { name, implements: Implements ?? [], hostPath, call };
+    return { name, implements: Implements ?? [], hostPath, show, hide, call };
   }
 
   #find(ref: string): OwnPlugin | undefined {
     const own = this.#own?.find(ref);
     if (own !== undefined) return own;
     const address = findPlugin(this.#folders, ref);
-    return address === undefined ? undefined : { name: ref, address, hostPath: (path) => path };
+    return address === undefined ? undefined : { name: ref, address, ...MACHINES_OWN };
   }
 
   async #call<T extends TSchema>(

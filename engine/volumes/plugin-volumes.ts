@@ -64,12 +64,14 @@ export class PluginVolumes implements VolumeDriver {
   async mount({ name }: Volume, user: string): Promise<string> {
     const plugin = await this.#plugin();
     const { Mountpoint = '' } = await plugin.call('VolumeDriver.Mount', { Name: name, ID: user }, Place);
-    if (Mountpoint !== '') return plugin.hostPath(Mountpoint);
+    if (Mountpoint !== '') return plugin.show(Mountpoint, viewOf(name, user));
     throw new EngineError('failed', `VolumeDriver.Mount: plugin "${this.name}" did not say where volume ${name} is`);
   }
 
   async unmount({ name }: Volume, user: string): Promise<void> {
-    await (await this.#plugin()).call('VolumeDriver.Unmount', { Name: name, ID: user }, Nothing);
+    const plugin = await this.#plugin();
+    plugin.hide(viewOf(name, user));
+    await plugin.call('VolumeDriver.Unmount', { Name: name, ID: user }, Nothing);
   }
 
   async path({ name }: Volume): Promise<string> {
@@ -93,6 +95,11 @@ export class PluginVolumes implements VolumeDriver {
     this.#scope ??= await scopeOf(plugin, limits);
     return plugin;
   }
+}
+
+/** Each user of a volume has a view of its own. */
+function viewOf(volume: string, user: string): string {
+  return `${volume} ${user}`;
 }
 
 /** Older plugins do not know the question. */
