@@ -118,7 +118,7 @@ async function held(engine: TestEngine, parent: string): Promise<Held> {
   };
 }
 
-/** What is there of containers in the moment: between two parts of the soak there are none. */
+/** The remains of containers at the moment: between two parts of the soak there are none. */
 function beingRemoved({ directory }: TestEngine): string[] {
   return globSync([
     `${directory}/exec/shims/*`,

@@ -12,7 +12,7 @@ const FILES = { small: { count: 5000, bytes: 2048 }, medium: { count: 300, bytes
 
 export type ImageKind = 'large' | keyof typeof FILES;
 
-/** What containers write 100 MB of, as commands of busybox. */
+/** Commands of busybox that write 100 MB. */
 const OUTPUTS = {
   zeros: 'dd if=/dev/zero bs=1M count=100 status=none',
   'zeros in small writes': 'head -c 104857600 /dev/zero',

@@ -90,7 +90,7 @@ async function unknown(word: string, group?: string): Promise<never> {
   throw new UsageError(`unknown command '${group === undefined ? '' : `${group} `}${word}'${meant}`);
 }
 
-/** What ./gantry itself does. */
+/** The commands of ./gantry itself. */
 const LAUNCHER = ['demo', 'test', 'check', 'bench', 'daemon', 'gateway', 'help'];
 
 async function complete(words: readonly string[], context: Context): Promise<number> {

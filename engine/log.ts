@@ -2,7 +2,7 @@ import { pino, stdSerializers, type Logger } from 'pino';
 
 import { currentRequest } from './lib/request-id.ts';
 
-/** What waits for a disk with space, at most. */
+/** The most that waits for space on the disk. */
 const WAITING_BYTES = 256 * 1024;
 
 /**

@@ -201,7 +201,7 @@ function deliverRemains({ containers, deliveries }: Engine): void {
   for (const container of containers.all()) if (!isAlive(container.state)) deliveries.runEnded(container);
 }
 
-/** What clients ask again and again. */
+/** The requests that clients repeat. */
 function usualRequests(containers: ContainerStore): string[] {
   const container = containers.all().find(({ logPath }) => logPath !== '');
   if (container === undefined) return ['/_ping', '/version'];

@@ -42,7 +42,7 @@ const ASK = `
   });
   for (let n = 0; n < Number(atOnce); n++) ask();`;
 
-/** What networks are for, on one engine. */
+/** The uses of networks, on one engine. */
 export class NetworkSubject {
   readonly #api: Api;
   readonly #host: Host;

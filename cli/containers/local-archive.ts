@@ -35,7 +35,7 @@ export function packNamed(folder: string, names: AsyncIterable<Buffer>, more: re
   return { stream: tar.stdout, ended: bothEnded(named, end) };
 }
 
-/** What tar says is why names could not be given to it; else the names are the reason. */
+/** tar's message explains why it did not take all names; otherwise the names are the reason. */
 async function bothEnded(named: Promise<void>, end: Promise<void>): Promise<void> {
   const [names, tar] = await Promise.allSettled([named, end]);
   if (names.status === 'rejected' && !isClosed(names.reason)) throw names.reason;

@@ -4,7 +4,7 @@ import { ExecStore } from './store.ts';
 
 type ExecParts = { execs: ExecStore; execShims: Map<string, Shim> };
 
-/** What this domain adds to the engine. */
+/** The parts that this domain adds to the engine. */
 export function execParts({ db }: { db: Database }): ExecParts {
   return { execs: new ExecStore(db), execShims: new Map() };
 }

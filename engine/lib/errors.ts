@@ -1,4 +1,4 @@
-/** What went wrong, in the words of the domain; `http/errors.ts` holds the only table from kind to HTTP status. */
+/** The kinds of errors, in the words of the domain; `http/errors.ts` holds the only table from kind to HTTP status. */
 export type ErrorKind =
   | 'invalid'
   | 'unauthorized'

@@ -40,7 +40,7 @@ export async function createNetwork(
   return { id: network.id, warning };
 }
 
-/** What plugins have made for a network that comes to nothing, they take back. */
+/** Plugins undo their part of a network whose creation fails. */
 async function make(networks: Networks, wanted: NetworkRecord): Promise<NetworkRecord> {
   try {
     return await networks.driverOf(wanted).create!(wanted);

@@ -1,7 +1,7 @@
 import { EngineError } from '../lib/errors.ts';
 import type { NetworkRecord, NetworkStore } from './store.ts';
 
-/** Who uses a network while a driver is being asked: what is not, or no longer, in the records of the endpoints. */
+/** The users of a network during calls of its driver, which the records of endpoints do not have yet, or no longer. */
 export class NetworkUses {
   readonly #store: Pick<NetworkStore, 'endpointsIn'>;
   readonly #joining = new Map<string, number>();

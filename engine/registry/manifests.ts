@@ -58,7 +58,7 @@ const LAYER =
 const CONFIG = new Set([DOCKER_CONFIG, 'application/vnd.oci.image.config.v1+json', 'text/html', '']);
 
 const OLD_TYPES: ReadonlySet<string> = new Set([OLD_SIGNED_MANIFEST, OLD_MANIFEST]);
-/** What registries of that time called them. */
+/** Their media types in registries of that time. */
 const UNTYPED: ReadonlySet<string> = new Set(['', 'application/json']);
 
 const checkedManifest = lazyCheck(ImageManifest);

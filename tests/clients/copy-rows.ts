@@ -4,7 +4,7 @@ export type CopyRow = Readonly<{
   here?: string;
   inside?: string;
   words: readonly string[];
-  /** What the command reads. */
+  /** The input of the command. */
   stdin?: string;
   /** It writes an archive. */
   isArchive?: true;

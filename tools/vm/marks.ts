@@ -3,7 +3,7 @@
 /** The word of a job for the demo, and its name in the table. */
 export const DEMO = 'demo';
 
-/** What became of a part of the job; a test that was skipped has failed. */
+/** The result of a part of the job; a skipped test has failed. */
 export type Result = Readonly<{ part: string; passed: number; failed: number; seconds: number }>;
 
 export type Mark = 'begins' | 'alive' | Readonly<{ planned: string }> | Result | Readonly<{ ends: number }>;

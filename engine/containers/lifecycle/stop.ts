@@ -24,7 +24,7 @@ export type StopNeeds = {
 export const DEFAULT_GRACE_SECONDS = 10;
 const SIGKILL = 9;
 
-/** Who stops it: after a stop by a user, the next daemon does not start the container. */
+/** The origin of a stop: after one by a user, the next daemon does not start the container. */
 export type Stopper = 'user' | 'daemon';
 
 /**

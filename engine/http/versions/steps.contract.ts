@@ -7,7 +7,7 @@ import type { ApiVersion } from './api-version.ts';
 import { downgradedAnswer, statusFor, stepsFor, upgradedBody, type Steps } from './steps.ts';
 
 type Change = { now: unknown; older: unknown };
-/** What a step makes of a request, an answer, or the status 200, for a client just under `below`. */
+/** The result of a step for a request, an answer, or the status 200, for a client just under `below`. */
 type StepCase = { below: ApiVersion; request?: Change; response?: Change; status?: number };
 type StatusCase = { kind: ErrorKind; below: ApiVersion; now: number; older: number };
 

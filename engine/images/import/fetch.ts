@@ -50,7 +50,7 @@ export function addressOf(url: URL): string {
   return shown.href;
 }
 
-/** What an address has before its host is a name and a password for that host alone. */
+/** The part of an address before its host is a name and a password for that host only. */
 function authorizationIn({ username, password }: URL): Record<string, string> {
   if (username === '' && password === '') return {};
   const secret = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;

@@ -6,7 +6,7 @@ import type { NetworkRecord } from '../store.ts';
 /** At once, or from a driver that has to ask another program. */
 export type Eventually<T> = T | Promise<T>;
 
-/** What a client requests for an endpoint. */
+/** A client's settings for an endpoint. */
 export type WantedPlace = Readonly<{
   /** Default: chosen by the driver. */
   ip?: string;

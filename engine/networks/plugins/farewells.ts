@@ -32,9 +32,9 @@ type Parts = Readonly<{ background: Background; db: Database; log: Log; plugins:
 const SHORT = { timeoutMs: 10_000, patienceMs: 0 };
 
 /**
- * What plugins have to take back. It is noted before a plugin makes anything, and forgotten with the commit of what it
- * has made, so that a daemon that dies in between leaves nothing with the plugin; and noted again with the end of that,
- * whether the plugin is there or not. A plugin that refuses was told; one that does not answer is told again.
+ * Calls that undo earlier ones. Each is noted before the earlier call, and removed with the commit of its result, so
+ * that a daemon that dies in between leaves nothing with the plugin; and noted again with the end of that, whether the
+ * plugin is there or not. A plugin that refuses was told; one that does not answer is told again.
  */
 export class Farewells {
   readonly #parts: Parts;
