@@ -96,7 +96,11 @@ function makeBridge(route: Netlink, spec: BridgeSpec): Link {
     );
   } catch (error) {
     route.apply(deleteLink(link.index));
-    throw error;
+    const six = addresses.find(({ ip }) => isSix(ip));
+    if (six === undefined || !hasCode(error, 'EADDRNOTAVAIL')) throw error;
+    // Such as one of ff00::/8 or ::1; in dockerd's words.
+    const message = `failed to add IPv6 address ${six.ip}/${six.prefixLength} to bridge: cannot assign requested address`;
+    throw new EngineError('invalid', message, { cause: error });
   }
   return link;
 }
