@@ -54,7 +54,10 @@ test('what cannot be read ends with 125, in one form', async () => {
 });
 
 test('what is not built yet is said, with what to do instead', async () => {
-  assert.match((await refused('stack', 'ls')).stderr, /^gantry: 'stack' is not built yet\. There is no cluster yet/);
+  assert.match(
+    (await refused('stack', 'ls')).stderr,
+    /^gantry: 'stack' is not built yet\. Clusters have no services yet/,
+  );
 });
 
 test('a registry that does not answer is named, by pull and by run', async () => {

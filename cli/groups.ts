@@ -70,10 +70,10 @@ export const GROUPS: Readonly<Record<string, { summary: string; commands: Readon
 
 /** Commands of docker that the engine does not have yet, each with an alternative. */
 export const NOT_YET: Readonly<Record<string, string>> = {
-  swarm: 'There is no cluster yet.',
-  node: 'There is no cluster yet.',
-  service: 'There is no cluster yet.',
-  stack: 'There is no cluster yet.',
+  swarm: 'The docker command line has it.',
+  node: 'The docker command line has it.',
+  service: 'Clusters have no services yet.',
+  stack: 'Clusters have no services yet.',
   prune:
     'Use lists and filters, such as: gantry rm $(gantry ps -aq -f status=exited), gantry rmi $(gantry images -qf dangling=true), gantry volume rm $(gantry volume ls -qf dangling=true)',
   df: 'gantry ps -as and gantry images show the sizes.',

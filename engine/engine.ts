@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 
 import type { RunCaches } from './build/run-caches.ts';
+import type { Cluster } from './cluster/cluster.ts';
 import type { Config } from './config/daemon-config.ts';
 import type { HealthChecks } from './containers/health/checks.ts';
 import type { Runs } from './containers/runs/runs.ts';
@@ -48,6 +49,8 @@ export type Engine = Readonly<{
   events: Events;
   /** The id in /info, made once for this data root. */
   daemonId: string;
+  /** This daemon as a member of a cluster, or as none. */
+  cluster: Cluster;
   /** For files without a record. */
   setAside: SetAside;
   blobs: Blobs;

@@ -1,6 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 
 import { buildRoutes } from './build/routes.ts';
+import { nodeRoutes } from './cluster/nodes/routes.ts';
+import { missingClusterRoutes } from './cluster/not-yet.ts';
+import { swarmRoutes } from './cluster/swarm/routes.ts';
 import { containerFileRoutes } from './containers/archive/routes.ts';
 import { commitRoutes } from './containers/commit/routes.ts';
 import { attachmentRoutes } from './containers/networks/routes.ts';
@@ -31,5 +34,8 @@ export function routes(engine: Engine): FastifyPluginAsyncTypebox[] {
     networkRoutes(engine),
     attachmentRoutes(engine),
     pluginRoutes(engine),
+    nodeRoutes(engine),
+    swarmRoutes(engine),
+    missingClusterRoutes(engine),
   ];
 }

@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 
 import { removeBuilds } from './build/recovery.ts';
 import { RunCaches } from './build/run-caches.ts';
+import { Cluster } from './cluster/cluster.ts';
 import type { Config } from './config/daemon-config.ts';
 import { LiveConfig } from './config/live-config.ts';
 import { healthParts } from './containers/health/parts.ts';
@@ -72,6 +73,7 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
   const engine = buildEngine(live, db, log, undo);
   const restarts = new Restarts(engine);
   await findSurvivors(engine, restarts);
+  await engine.cluster.resume();
   engine.background.run('load the profile of AppArmor', {}, loadUsualProfile);
   // The last part ends first: no container may be started while all of them are stopped.
   undo.defer(async () => (engine.config.liveRestore ? undefined : await endAllPlugins(engine)));
@@ -150,6 +152,10 @@ function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDis
     { background, clock, db, live, ...ofEvents, ...ofContainers.parts, ...ofImages, ...ofNetworks },
     undo,
   );
+  const ofVolumes = volumeParts({ config, db, log, plugins }, undo);
+  const locks = new KeyLock();
+  const { volumeDrivers } = ofVolumes;
+  const cluster = undo.use(new Cluster({ background, clock, config, locks, log, volumeDrivers }));
   return {
     get config() {
       return live.current;
@@ -158,7 +164,8 @@ function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDis
     clock,
     log,
     db,
-    locks: new KeyLock(),
+    locks,
+    cluster,
     daemonId: daemonId(config.dataRoot),
     setAside: new SetAside(config.dataRoot, clock.now(), log),
     archives: undo.use(new Archives(background)),
@@ -174,7 +181,7 @@ function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDis
     ...ofNetworks,
     ...ofPlugins,
     plugins,
-    ...volumeParts({ config, db, log, plugins }, undo),
+    ...ofVolumes,
   };
 }
 

@@ -203,8 +203,3 @@ test('events tell a life in its order', async () => {
   const expected = ['create', 'attach', 'start', 'die', 'destroy'].map((action) => `container ${action}`);
   assert.deepEqual(told.split('\n'), expected);
 });
-
-test('missing features say so', async () => {
-  const answer = await engine.docker('swarm', 'init');
-  assert.match(answer.stderr, /making a cluster is not implemented yet/);
-});

@@ -21,8 +21,6 @@ type Facts = Readonly<{
   lasts?: true;
   /** The name in the path may contain slashes. */
   slashes?: true;
-  /** Only a member of a cluster has it. */
-  inCluster?: true;
   /** The first version of the API that has it; without one, all served versions. */
   since?: ApiVersion;
 }>;
@@ -91,22 +89,22 @@ const TABLE = {
   'POST /plugins/{name}/enable': { title: 'enabling plugins', slashes: true },
   'POST /plugins/{name}/disable': { title: 'disabling plugins', slashes: true },
   'DELETE /plugins/{name}': { title: 'removing plugins', slashes: true },
-  'GET /nodes': { title: 'the list of nodes', inCluster: true },
-  'GET /nodes/{id}': { title: 'inspecting a node', inCluster: true },
-  'DELETE /nodes/{id}': { title: 'the removal of a node', inCluster: true },
-  'POST /nodes/{id}/update': { title: 'the update of a node', inCluster: true },
-  'GET /swarm': { title: 'inspecting the cluster', inCluster: true },
+  'GET /nodes': { title: 'the list of nodes' },
+  'GET /nodes/{id}': { title: 'inspecting a node' },
+  'DELETE /nodes/{id}': { title: 'the removal of a node' },
+  'POST /nodes/{id}/update': { title: 'the update of a node' },
+  'GET /swarm': { title: 'inspecting the cluster' },
   'POST /swarm/init': { title: 'making a cluster' },
   'POST /swarm/join': { title: 'joining a cluster' },
-  'POST /swarm/leave': { title: 'leaving the cluster', inCluster: true },
-  'POST /swarm/update': { title: 'the update of the cluster', inCluster: true },
-  'GET /services': { title: 'the list of services', inCluster: true },
-  'POST /services/create': { title: 'the creation of a service', inCluster: true },
-  'GET /services/{id}': { title: 'inspecting a service', inCluster: true },
-  'DELETE /services/{id}': { title: 'the removal of a service', inCluster: true },
-  'POST /services/{id}/update': { title: 'the update of a service', inCluster: true },
-  'GET /tasks': { title: 'the list of tasks', inCluster: true },
-  'GET /tasks/{id}': { title: 'inspecting a task', inCluster: true },
+  'POST /swarm/leave': { title: 'leaving the cluster' },
+  'POST /swarm/update': { title: 'the update of the cluster' },
+  'GET /services': { title: 'the list of services' },
+  'POST /services/create': { title: 'the creation of a service' },
+  'GET /services/{id}': { title: 'inspecting a service' },
+  'DELETE /services/{id}': { title: 'the removal of a service' },
+  'POST /services/{id}/update': { title: 'the update of a service' },
+  'GET /tasks': { title: 'the list of tasks' },
+  'GET /tasks/{id}': { title: 'inspecting a task' },
 } as const satisfies Readonly<Record<`${Method} /${string}`, Facts>>;
 
 export type EndpointName = keyof typeof TABLE;

@@ -13,7 +13,7 @@ import { TestEngine } from '@gantry/testing/test-engine.ts';
 import { ENDPOINTS } from './endpoints.ts';
 import { STATUS_ROWS } from './status-rows/all.ts';
 import { OUTSIDE_OF_ENDPOINTS } from './status-rows/outside.ts';
-import type { Case, Extra } from './status-rows/row.ts';
+import { OF_MEMBERS, type Case, type Extra } from './status-rows/row.ts';
 
 type Asked = { status: number; headers: IncomingMessage['headers']; raw: Buffer };
 
@@ -101,7 +101,10 @@ test('the compatibility table has one row per endpoint with its true state', () 
 
   assert.deepEqual(
     rows,
-    ROWS.map(({ name, cases }, index) => ({ no: index + 1, name, state: expectedState(cases, rows[index]?.state) })),
+    ROWS.map(({ name, cases, never = {} }, index) => {
+      const state = never[200] === OF_MEMBERS ? 'works' : expectedState(cases, rows[index]?.state);
+      return { no: index + 1, name, state };
+    }),
   );
 });
 

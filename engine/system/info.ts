@@ -49,8 +49,8 @@ export function versionOf({ config }: Pick<InfoNeeds, 'config'>): Version {
   };
 }
 
-/** GET /info: the specification's fields, and those that the docker command line prints. */
-export function infoOf(engine: InfoNeeds): Info {
+/** GET /info without the cluster: the specification's fields, and those that the docker command line prints. */
+export function infoOf(engine: InfoNeeds): Omit<Info, 'Swarm'> {
   const { config, runtimes } = engine;
   return {
     ...NOT_HERE,
@@ -119,14 +119,6 @@ const NOT_HERE = {
   ExperimentalBuild: false,
   ClusterStore: '',
   ClusterAdvertise: '',
-  Swarm: {
-    NodeID: '',
-    NodeAddr: '',
-    LocalNodeState: 'inactive',
-    ControlAvailable: false,
-    Error: '',
-    RemoteManagers: null,
-  },
   Isolation: '',
   InitBinary: '',
   ContainerdCommit: { ID: '', Expected: '' },

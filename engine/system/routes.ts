@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 
+import { swarmInfo } from '../cluster/info.ts';
 import type { Engine } from '../engine.ts';
 import { infoOf, versionOf } from './info.ts';
 import { Info, Version } from './schema.ts';
@@ -9,7 +10,10 @@ export const systemRoutes =
   (engine: Engine): FastifyPluginAsyncTypebox =>
   // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
   async (http) => {
-    http.get('/info', { schema: { response: { 200: Info } }, handler: () => infoOf(engine) });
+    http.get('/info', {
+      schema: { response: { 200: Info } },
+      handler: async () => ({ ...infoOf(engine), Swarm: await swarmInfo(engine.cluster) }),
+    });
     http.get('/version', { schema: { response: { 200: Version } }, handler: () => versionOf(engine) });
     http.route({
       method: ['GET', 'HEAD'],

@@ -108,7 +108,11 @@ export const Info = Type.Object({
     LocalNodeState: text,
     ControlAvailable: flag,
     Error: text,
-    RemoteManagers: Type.Null(),
+    RemoteManagers: orNull(Type.Array(Type.Object({ NodeID: text, Addr: text }))),
+    Nodes: Type.Optional(Type.Integer()),
+    Managers: Type.Optional(Type.Integer()),
+    Cluster: Type.Optional(Type.Object({}, { description: 'As of GET /swarm, without the tokens' })),
+    Warnings: Type.Optional(Type.Array(text)),
   }),
   Warnings: orNull(Type.Array(text)),
 });

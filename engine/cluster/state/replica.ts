@@ -53,8 +53,12 @@ export class Replica implements View {
     for (const tell of this.#listeners) tell(commit);
   }
 
-  /** Replaces everything by what etcd has at a revision; `records` have the versions that they have there. */
+  /**
+   * Replaces everything by what etcd has at a revision, if that is not older: what was read before a batch of this leader
+   * was stored must not take it back. `records` have the versions that they have there.
+   */
   reset(revision: number, records: Iterable<readonly [kind: Kind, id: string, record: Stored<Kind>]>): void {
+    if (revision < this.#revision) return;
     const gone = new Map<string, Change>();
     for (const [kind, byId] of this.#records) {
       for (const id of byId.keys()) gone.set(keyOf(kind, id), { kind, id, record: undefined });
@@ -71,7 +75,6 @@ export class Replica implements View {
       this.#set(change, revision);
       changes.push(change);
     }
-    this.#revision = 0; // what was here may be newer: of a cluster that was made anew
     this.reach(revision);
     for (const tell of this.#listeners) tell({ revision, changes });
   }

@@ -79,6 +79,16 @@ suite('the replica', () => {
     );
   });
 
+  test('a reset to an older revision takes nothing back: it was read before this leader stored its last batch', () => {
+    const replica = new Replica(systemClock);
+    replica.apply({ revision: 5, changes: [put(task('a', { node: 'new' }))] });
+
+    replica.reset(4, [['task', 'a', { ...task('a', { node: 'old' }), version: 4 }]]);
+
+    assert.equal(replica.get('task', 'a')?.node, 'new');
+    assert.equal(replica.revision, 5);
+  });
+
   test('who waits for a revision is told when it is there, or that it did not come', async () => {
     const replica = new Replica(systemClock);
     const waits = replica.reached(5, 600_000);

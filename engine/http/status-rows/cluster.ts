@@ -1,17 +1,12 @@
-import { type Case, type Extra, missing, type StatusRows } from './row.ts';
+import { NOT_BUILT, OF_MEMBERS, type Case, type Extra, type StatusRows } from './row.ts';
 
-/** This daemon cannot become a member of a cluster yet. */
+/** This daemon is a member of no cluster; what members answer is asked in `engine/cluster`. */
 const outside = (path: string, extra?: Extra): Case => [406, 'the node is in no cluster', path, extra];
+const bad = (path: string, extra: Extra): Case => [400, 'a parameter is bad', path, extra];
 
-const NO_CLUSTER = {
-  200: 'there is no cluster yet',
-  201: 'there is no cluster yet',
-  400: 'there is no cluster yet',
-  403: 'there is no cluster yet',
-  404: 'there is no cluster yet',
-  406: 'there is no cluster yet',
-  409: 'there is no cluster yet',
-};
+const NO_CLUSTER = { 200: OF_MEMBERS, 400: OF_MEMBERS, 404: OF_MEMBERS, 406: OF_MEMBERS };
+/** Inside of a cluster these answer 501. */
+const LATER = { ...NOT_BUILT, 409: 'not built yet' };
 
 export const clusterRows = {
   'GET /nodes': { statuses: [200, 406, 500], never: NO_CLUSTER, cases: [outside('/nodes')] },
@@ -28,18 +23,18 @@ export const clusterRows = {
   'POST /nodes/{id}/update': {
     statuses: [200, 404, 406, 500],
     never: NO_CLUSTER,
-    cases: [outside('/nodes/self/update?version=1', { body: {} })],
+    cases: [outside('/nodes/self/update?version=1', { body: {} }), bad('/nodes/self/update', { body: {} })],
   },
   'GET /swarm': { statuses: [200, 406, 500], never: NO_CLUSTER, cases: [outside('/swarm')] },
   'POST /swarm/init': {
     statuses: [200, 400, 406, 500],
     never: NO_CLUSTER,
-    cases: [missing('/swarm/init', { body: {} })],
+    cases: [bad('/swarm/init', { body: { ListenAddr: 'nowhere' } })],
   },
   'POST /swarm/join': {
     statuses: [200, 400, 406, 500],
     never: NO_CLUSTER,
-    cases: [missing('/swarm/join', { body: {} })],
+    cases: [bad('/swarm/join', { body: { ListenAddr: '127.0.0.1', RemoteAddrs: ['127.0.0.1'], JoinToken: 'x' } })],
   },
   'POST /swarm/leave': {
     statuses: [200, 406, 500],
@@ -49,33 +44,33 @@ export const clusterRows = {
   'POST /swarm/update': {
     statuses: [200, 400, 406, 500],
     never: NO_CLUSTER,
-    cases: [outside('/swarm/update?version=1', { body: {} })],
+    cases: [outside('/swarm/update?version=1', { body: {} }), bad('/swarm/update?version=x', { body: {} })],
   },
-  'GET /services': { statuses: [200, 406, 500], never: NO_CLUSTER, cases: [outside('/services')] },
+  'GET /services': { statuses: [200, 406, 500], never: LATER, cases: [outside('/services')] },
   'POST /services/create': {
     statuses: [201, 403, 406, 409, 500],
-    never: NO_CLUSTER,
+    never: LATER,
     cases: [outside('/services/create', { body: { Name: 'web' } })],
   },
   'GET /services/{id}': {
     statuses: [200, 404, 406, 500],
-    never: NO_CLUSTER,
+    never: LATER,
     cases: [outside('/services/web')],
   },
   'DELETE /services/{id}': {
     statuses: [200, 404, 406, 500],
-    never: NO_CLUSTER,
+    never: LATER,
     cases: [outside('/services/web')],
   },
   'POST /services/{id}/update': {
     statuses: [200, 404, 406, 500],
-    never: NO_CLUSTER,
+    never: LATER,
     cases: [outside('/services/web/update?version=1', { body: {} })],
   },
-  'GET /tasks': { statuses: [200, 406, 500], never: NO_CLUSTER, cases: [outside('/tasks')] },
+  'GET /tasks': { statuses: [200, 406, 500], never: LATER, cases: [outside('/tasks')] },
   'GET /tasks/{id}': {
     statuses: [200, 404, 406, 500],
-    never: NO_CLUSTER,
+    never: LATER,
     cases: [outside('/tasks/one')],
   },
 } as const satisfies StatusRows;

@@ -29,6 +29,9 @@ export const RAW = 'application/vnd.engine.raw-stream';
 export const TEXT = 'text/plain';
 export const TAR = 'application/x-tar';
 
+/** Why no request of the table brings a status about: it takes a cluster, and the tests of that ask for it. */
+export const OF_MEMBERS = 'engine/cluster asks it of members of a cluster';
+
 export const NOT_BUILT = {
   200: 'not built yet',
   201: 'not built yet',

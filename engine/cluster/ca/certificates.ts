@@ -1,0 +1,171 @@
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  randomBytes,
+  sign,
+  X509Certificate,
+} from 'node:crypto';
+
+import { ipBytes } from '../../lib/notations/ip-address.ts';
+import type { Authority } from '../state/records.ts';
+import { bits, boolean, explicit, integer, octets, oid, sequence, set, time, tlv, utf8, type Der } from './der.ts';
+
+const OID = {
+  commonName: '2.5.4.3',
+  organization: '2.5.4.10',
+  unit: '2.5.4.11',
+  ecdsaWithSha256: '1.2.840.10045.4.3.2',
+  authorityKey: '2.5.29.35',
+  subjectKey: '2.5.29.14',
+  keyUsage: '2.5.29.15',
+  alternativeNames: '2.5.29.17',
+  basicConstraints: '2.5.29.19',
+  extendedKeyUsage: '2.5.29.37',
+  serverAuth: '1.3.6.1.5.5.7.3.1',
+  clientAuth: '1.3.6.1.5.5.7.3.2',
+} as const;
+const ROOT_HOURS = 20 * 365 * 24;
+/** Clocks may differ by that. */
+const BACKDATED_HOURS = 1;
+const ALGORITHM = sequence(oid(OID.ecdsaWithSha256));
+const SERIAL_BYTES = 16;
+
+export type Subject = Readonly<{ name: string; unit?: string; organization?: string }>;
+type Wanted = Readonly<{
+  subject: Subject;
+  /** PEM. */
+  publicKey: string;
+  now: Temporal.Instant;
+  lifeSeconds: number;
+  dnsNames?: readonly string[];
+  addresses?: readonly string[];
+}>;
+
+export type KeyPair = Readonly<{ publicKey: string; privateKey: string }>;
+
+/** A new key of P-256, in PEM. */
+export function newKey(): KeyPair {
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return {
+    publicKey: publicKey.export({ type: 'spki', format: 'pem' }),
+    privateKey: privateKey.export({ type: 'pkcs8', format: 'pem' }),
+  };
+}
+
+/** A new authority with a certificate of its own, for twenty years. */
+export function newAuthority(name: string, now: Temporal.Instant): Authority {
+  const { publicKey, privateKey } = newKey();
+  const key = spki(publicKey);
+  const extensions = [
+    extension(OID.basicConstraints, true, sequence(boolean(true))),
+    extension(OID.keyUsage, true, bits(Buffer.from([0b0000_0110]), 1)), // keyCertSign, cRLSign
+    extension(OID.subjectKey, false, octets(keyId(key))),
+  ];
+  const body = certificateBody(nameOf({ name }), nameOf({ name }), key, lifeOf(now, ROOT_HOURS * 3600), extensions);
+  return { certificate: pem('CERTIFICATE', signed(body, privateKey)), key: privateKey };
+}
+
+/** A certificate for a server and client of TLS, in PEM. */
+export function issue(authority: Authority, wanted: Wanted): string {
+  const names = [
+    ...(wanted.dnsNames ?? []).map((name) => tlv(0x82, Buffer.from(name))),
+    ...(wanted.addresses ?? []).map((address) => tlv(0x87, ipBytes(address))),
+  ];
+  const extensions = [
+    extension(OID.basicConstraints, true, sequence()),
+    extension(OID.keyUsage, true, bits(Buffer.from([0b1000_0000]), 7)), // digitalSignature
+    extension(OID.extendedKeyUsage, false, sequence(oid(OID.serverAuth), oid(OID.clientAuth))),
+    ...(names.length === 0 ? [] : [extension(OID.alternativeNames, false, sequence(...names))]),
+    extension(OID.authorityKey, false, sequence(tlv(0x80, keyId(spkiOfIssuer(authority))))),
+  ];
+  const life = lifeOf(wanted.now, wanted.lifeSeconds);
+  const body = certificateBody(nameOf(wanted.subject), issuerOf(authority), spki(wanted.publicKey), life, extensions);
+  return pem('CERTIFICATE', signed(body, authority.key));
+}
+
+/** The list of certificates that count no more, in DER, for a year. */
+export function revocationList(
+  authority: Authority,
+  revoked: readonly Readonly<{ serial: string; revoked: number }>[],
+  now: Temporal.Instant,
+): Buffer {
+  const entries = revoked.map(({ serial, revoked: second }) =>
+    sequence(integer(Buffer.from(serial, 'hex')), time(Temporal.Instant.fromEpochMilliseconds(second * 1000))),
+  );
+  const from = time(now.subtract({ hours: BACKDATED_HOURS }));
+  const until = time(now.add({ hours: ROOT_HOURS }));
+  const list = entries.length === 0 ? [] : [sequence(...entries)];
+  return signed(
+    sequence(integer(Buffer.from([1])), ALGORITHM, issuerOf(authority), from, until, ...list),
+    authority.key,
+  );
+}
+
+/** The name of who issued what an authority issues, in DER. */
+export function issuerOf({ certificate }: Pick<Authority, 'certificate'>): Der {
+  const [, name = ''] = /^CN=(.*)$/m.exec(new X509Certificate(certificate).subject) ?? [];
+  return nameOf({ name });
+}
+
+export function serialOf(certificate: string): string {
+  return new X509Certificate(certificate).serialNumber.padStart(SERIAL_BYTES * 2, '0').toLowerCase();
+}
+
+function certificateBody(subject: Der, issuer: Der, key: Buffer, life: Der, extensions: readonly Der[]): Der {
+  const serial = randomBytes(SERIAL_BYTES);
+  serial[0] = (serial[0]! & 0x7f) | 0x40; // positive, and always of the same length
+  return sequence(
+    explicit(0, integer(Buffer.from([2]))), // version 3
+    integer(serial),
+    ALGORITHM,
+    issuer,
+    life,
+    subject,
+    key,
+    explicit(3, sequence(...extensions)),
+  );
+}
+
+function signed(body: Der, privateKey: string): Buffer {
+  return sequence(body, ALGORITHM, bits(sign('sha256', body, createPrivateKey(privateKey))));
+}
+
+function nameOf({ name, unit, organization }: Subject): Der {
+  return sequence(...part(OID.organization, organization), ...part(OID.unit, unit), ...part(OID.commonName, name));
+}
+
+function part(type: string, value: string | undefined): Der[] {
+  return value === undefined ? [] : [set(sequence(oid(type), utf8(value)))];
+}
+
+function lifeOf(now: Temporal.Instant, seconds: number): Der {
+  return sequence(time(now.subtract({ hours: BACKDATED_HOURS })), time(now.add({ seconds })));
+}
+
+function extension(type: string, isCritical: boolean, value: Der): Der {
+  return sequence(oid(type), ...(isCritical ? [boolean(true)] : []), octets(value));
+}
+
+function keyId(key: Buffer): Buffer {
+  return createHash('sha1').update(key).digest();
+}
+
+function spkiOfIssuer({ certificate }: Authority): Buffer {
+  return new X509Certificate(certificate).publicKey.export({ type: 'spki', format: 'der' });
+}
+
+/** Only a key of P-256 is taken. */
+function spki(publicKey: string): Buffer {
+  const key = createPublicKey(publicKey);
+  if (key.asymmetricKeyType !== 'ec' || key.asymmetricKeyDetails?.namedCurve !== 'prime256v1') {
+    throw new TypeError('a key of P-256 is expected');
+  }
+  return key.export({ type: 'spki', format: 'der' });
+}
+
+function pem(label: string, der: Uint8Array): string {
+  const text = Buffer.from(der).toString('base64').replaceAll(/.{64}/g, '$&\n').trimEnd();
+  return `-----BEGIN ${label}-----\n${text}\n-----END ${label}-----\n`;
+}

@@ -1,0 +1,150 @@
+import type { Logger } from 'pino';
+
+import type { Config } from '../config/daemon-config.ts';
+import type { Background } from '../lib/background.ts';
+import type { Clock } from '../lib/clock.ts';
+import { EngineError } from '../lib/errors.ts';
+import type { KeyLock } from '../lib/key-lock.ts';
+import { advertiseAddress, listenAddress, type Address } from './membership/addresses.ts';
+import type { DescriptionNeeds } from './membership/description.ts';
+import { MemberFolder } from './membership/identity.ts';
+import type { Manager } from './membership/manager.ts';
+import type { Member, MemberNeeds } from './membership/member.ts';
+import type { ClusterSpec } from './state/records.ts';
+import { clusterOf } from './state/view.ts';
+
+type Needs = Readonly<{ background: Background; clock: Clock; config: Config; locks: KeyLock; log: Logger }> &
+  DescriptionNeeds;
+type Addresses = Readonly<{ listen: string; advertise: string }>;
+export type JoinRequest = Addresses & Readonly<{ remotes: readonly string[]; token: string }>;
+
+const OUTSIDE =
+  'This node is not a swarm manager. Use "docker swarm init" or "docker swarm join" to connect this node to swarm and try again.';
+const WORKER =
+  "This node is not a swarm manager. Worker nodes can't be used to view or modify cluster state. Please run this command on a manager node or promote the current node to a manager.";
+const INSIDE =
+  'This node is already part of a swarm. Use "docker swarm leave" to leave this swarm and join another one.';
+const LEAVE_MS = 5000;
+/** Links that engines make: nobody reaches this machine there. */
+const OF_NETWORKS = /^(?:br-|docker|gantry|veth)/;
+
+/**
+ * The cluster as this daemon is in it, or is not. Outside of a cluster it is no more than this object: all else is loaded
+ * when the node becomes a member.
+ */
+export class Cluster implements AsyncDisposable {
+  readonly #needs: Needs;
+  readonly #folder: MemberFolder;
+  #member: Member | undefined;
+  /** What is being made or joined: ends with the daemon too. */
+  #underWay: AsyncDisposable | undefined;
+
+  constructor(needs: Needs) {
+    this.#needs = needs;
+    this.#folder = new MemberFolder(needs.config.dataRoot);
+  }
+
+  /** Undefined outside of a cluster. */
+  get member(): Member | undefined {
+    return this.#member;
+  }
+
+  /** Goes on where the last daemon was a member; what an attempt left that was cut off goes. */
+  async resume(): Promise<void> {
+    if (!this.#folder.exists) return;
+    const identity = this.#folder.read();
+    const { Member } = await import('./membership/member.ts');
+    if (identity === undefined) {
+      const { endLeftEtcd } = await import('./membership/manager.ts');
+      await endLeftEtcd(this.#memberNeeds);
+      this.#folder.remove();
+      return;
+    }
+    const member = new Member(this.#memberNeeds, identity);
+    this.#member = member;
+    await member.resume();
+  }
+
+  /** The id of the new node. */
+  async init(request: Addresses & { spec: ClusterSpec; force: boolean }): Promise<string> {
+    using _lock = await this.#needs.locks.hold('the cluster');
+    if (this.#member !== undefined && request.force) return await this.#forceNew(this.#member);
+    if (this.#member !== undefined) throw new EngineError('notInCluster', INSIDE);
+    const { initCluster } = await import('./membership/init.ts');
+    this.#member = await initCluster(this.#memberNeeds, { ...this.#resolve(request), spec: request.spec });
+    return this.#member.identity.nodeId;
+  }
+
+  async join(request: JoinRequest): Promise<void> {
+    using _lock = await this.#needs.locks.hold('the cluster');
+    if (this.#member !== undefined) throw new EngineError('notInCluster', INSIDE);
+    const { joinCluster } = await import('./membership/join.ts');
+    this.#member = await joinCluster(this.#memberNeeds, { ...request, ...this.#resolve(request) });
+  }
+
+  /** Without `force` a manager stays. Who cannot tell the others leaves too: nothing of the cluster stays here. */
+  async leave(force: boolean): Promise<void> {
+    using _lock = await this.#needs.locks.hold('the cluster');
+    const member = this.#member;
+    if (member === undefined) throw new EngineError('notInCluster', 'This node is not part of a swarm');
+    if (!force && member.manager !== undefined) throw new EngineError('notInCluster', leaveWarning(member.manager));
+    try {
+      if (member.identity.managers.some(({ id }) => id !== member.identity.nodeId)) await member.sayGoodbye(LEAVE_MS);
+    } catch (error) {
+      this.#needs.log.warn({ err: error }, 'the node leaves its cluster, but could not tell it');
+    }
+    this.#folder.remove();
+    await member[Symbol.asyncDispose]();
+    this.#folder.remove(); // what was still written meanwhile
+    this.#member = undefined;
+  }
+
+  /** Throws on workers and outside of a cluster. */
+  manager(): Manager {
+    if (this.#member === undefined) throw new EngineError('notInCluster', OUTSIDE);
+    const { manager } = this.#member;
+    if (manager === undefined) throw new EngineError('notInCluster', WORKER);
+    return manager;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#underWay?.[Symbol.asyncDispose]();
+    await this.#member?.[Symbol.asyncDispose]();
+  }
+
+  get #memberNeeds(): MemberNeeds {
+    const begun = (part: AsyncDisposable): void => void (this.#underWay = part);
+    return { ...this.#needs, folder: this.#folder, begun };
+  }
+
+  #resolve({ listen, advertise }: Addresses): { listen: Address; advertise: Address } {
+    const own = listenAddress(listen);
+    const isOurs = (name: string): boolean => name === this.#needs.config.bridge || OF_NETWORKS.test(name);
+    return { listen: own, advertise: advertiseAddress(advertise, own, isOurs) };
+  }
+
+  async #forceNew(member: Member): Promise<string> {
+    const { manager } = member;
+    if (manager === undefined) throw new EngineError('notInCluster', WORKER);
+    const { forceNewCluster } = await import('./membership/init.ts');
+    const cluster = clusterOf(manager.replica);
+    this.#member = await forceNewCluster(this.#memberNeeds, member, cluster, [...manager.replica.all('node')]);
+    return this.#member.identity.nodeId;
+  }
+}
+
+/** dockerd's warning of what is lost. */
+function leaveWarning({ replica }: Manager): string {
+  const managers = [...replica.all('node')].filter(({ manager }) => manager !== undefined).length;
+  const start = 'You are attempting to leave the swarm on a node that is participating as a manager.';
+  if (managers <= 1) {
+    return `${start} Removing the last manager erases all current state of the swarm. Use \`--force\` to ignore this message. `;
+  }
+  const left = managers - 1;
+  const count = `Removing this node leaves ${left} managers out of ${managers}.`;
+  const hint = 'Use `--force` to suppress this message. ';
+  if (left > Math.floor(managers / 2)) return `${start} ${count} ${hint}`;
+  const lost =
+    'Without a Raft quorum your swarm will be inaccessible. The only way to restore a swarm that has lost consensus is to reinitialize it with `--force-new-cluster`.';
+  return `${start} ${count} ${lost} ${hint}`;
+}

@@ -1,0 +1,62 @@
+import { join } from 'node:path';
+
+import type { ClusterSpec } from '../state/records.ts';
+
+/** Where a member keeps what: PEM files for its peers, its data, and where it runs, which has its socket. */
+export type EtcdPlace = Readonly<{ program: string; data: string; peers: string; run: string }>;
+
+export type EtcdSettings = Readonly<{
+  /** Of the node. */
+  name: string;
+  place: EtcdPlace;
+  /** `ip:port`. */
+  listen: string;
+  advertise: string;
+  raft: ClusterSpec['raft'];
+}>;
+
+/** What only its first start is told: the members with their addresses, or that it goes on alone. */
+export type FirstStart =
+  | Readonly<{ state: 'new' | 'existing'; members: readonly Readonly<{ name: string; peerUrl: string }>[] }>
+  | 'forced';
+
+const TICK_MS = 100;
+const LONGEST_ELECTION_MS = 50_000;
+const QUOTA_BYTES = 2 * 1024 ** 3;
+
+/** The command line, without what only a first start is told: a member that runs with another is started again. */
+export function etcdFlags({ name, place, listen, advertise, raft }: EtcdSettings): string[] {
+  const heartbeatMs = Math.min(Math.max(raft.heartbeatTick, 1) * TICK_MS, LONGEST_ELECTION_MS / 5);
+  const electionMs = Math.min(Math.max(raft.electionTick * TICK_MS, 5 * heartbeatMs), LONGEST_ELECTION_MS);
+  return [
+    `--name=${name}`,
+    `--data-dir=${place.data}`,
+    '--listen-client-urls=unix://client:0',
+    '--advertise-client-urls=unix://client:0',
+    `--listen-peer-urls=https://${listen}`,
+    `--initial-advertise-peer-urls=https://${advertise}`,
+    `--peer-cert-file=${join(place.peers, 'certificate.pem')}`,
+    `--peer-key-file=${join(place.peers, 'key.pem')}`,
+    `--peer-trusted-ca-file=${join(place.peers, 'ca.pem')}`,
+    `--peer-crl-file=${join(place.peers, 'crl.der')}`,
+    '--peer-client-cert-auth',
+    '--experimental-peer-skip-client-san-verification',
+    '--pre-vote',
+    '--max-txn-ops=2000',
+    `--heartbeat-interval=${heartbeatMs}`,
+    `--election-timeout=${electionMs}`,
+    `--snapshot-count=${raft.snapshotInterval || 10_000}`,
+    `--max-snapshots=${Math.max(raft.keepOldSnapshots, 1)}`,
+    `--quota-backend-bytes=${QUOTA_BYTES}`,
+    '--strict-reconfig-check',
+    '--logger=zap',
+    '--log-level=warn',
+  ];
+}
+
+export function firstFlags(first: FirstStart | undefined): string[] {
+  if (first === undefined) return [];
+  if (first === 'forced') return ['--force-new-cluster'];
+  const members = first.members.map(({ name, peerUrl }) => `${name}=${peerUrl}`);
+  return [`--initial-cluster-state=${first.state}`, `--initial-cluster=${members.join(',')}`];
+}

@@ -1,0 +1,166 @@
+import type * as Undici from 'undici';
+
+import type { Clock } from '../../lib/clock.ts';
+import { hasCode } from '../../lib/errors.ts';
+import { lines } from './lines.ts';
+import type { KeyValue, Op, Put, RangeAnswer, TxnAnswer, WatchEvent } from './messages.ts';
+
+/** A refusal of etcd; `code` is one of gRPC, such as 14 for a member that cannot answer now. */
+export class EtcdError extends Error {
+  readonly code: number;
+
+  constructor(code: number, message: string) {
+    super(message);
+    this.name = 'EtcdError';
+    this.code = code;
+  }
+}
+
+const ANSWER_MS = 5000;
+type Body = Readonly<Record<string, unknown>>;
+
+/**
+ * A member of etcd, over its JSON gateway on a Unix socket: int64 are texts there, bytes base64, and what is false or 0
+ * is left out.
+ */
+export class Etcd implements AsyncDisposable {
+  readonly #clock: Clock;
+  readonly #pool: Undici.Pool;
+
+  private constructor(undici: typeof Undici, socketPath: string, clock: Clock) {
+    this.#clock = clock;
+    this.#pool = new undici.Pool('http://etcd', { socketPath, bodyTimeout: 0, headersTimeout: 0 });
+  }
+
+  static async open(socketPath: string, clock: Clock): Promise<Etcd> {
+    return new Etcd(await import('undici'), socketPath, clock);
+  }
+
+  /** All keys, or those from `prefix` on; `serializable` reads this member's own copy, also without a quorum. */
+  async all({ serializable = false } = {}): Promise<RangeAnswer> {
+    return await this.#range({ key: encode('\0'), range_end: encode('\0'), serializable }, 60_000);
+  }
+
+  async get(key: string, milliseconds = ANSWER_MS): Promise<{ revision: number; kv: KeyValue | undefined }> {
+    const { revision, kvs } = await this.#range({ key: encode(key) }, milliseconds);
+    return { revision, kv: kvs[0] };
+  }
+
+  /** Stores everything or nothing: nothing unless each key of `ifRevisions` was changed last by that revision (0: is none). */
+  async store(
+    ifRevisions: Readonly<Record<string, number>>,
+    ops: readonly Op[],
+    milliseconds: number,
+  ): Promise<TxnAnswer> {
+    const compare = Object.entries(ifRevisions).map(([key, revision]) => ({
+      key: encode(key),
+      target: 'MOD',
+      result: 'EQUAL',
+      mod_revision: String(revision),
+    }));
+    const answer = await this.call('/v3/kv/txn', { compare, success: ops.map(wireOp) }, milliseconds);
+    return { succeeded: answer.succeeded === true, revision: revisionOf(answer) };
+  }
+
+  /** Changes of all keys from a revision on, whole commits, until the signal or the end of the member. */
+  async *watch(from: number, signal: AbortSignal): AsyncGenerator<WatchEvent[], void> {
+    const request = { key: encode('\0'), range_end: encode('\0'), start_revision: String(from) };
+    const { body } = await this.#pool.request({
+      method: 'POST',
+      path: '/v3/watch',
+      body: JSON.stringify({ create_request: request }),
+      signal,
+    });
+    for await (const line of lines(body)) {
+      const { result, error } = JSON.parse(line) as { result?: Body; error?: Body };
+      if (result === undefined) throw refusal(error ?? {});
+      if (result.canceled === true) throw new EtcdError(11, textOf(result.cancel_reason) ?? 'the watch was canceled');
+      yield ((result.events ?? []) as { type?: string; kv: WireKeyValue }[]).map(({ type, kv }) => ({
+        ...readKeyValue(kv),
+        isDeleted: type === 'DELETE',
+      }));
+    }
+  }
+
+  async grantLease(seconds: number): Promise<string> {
+    const answer = await this.call('/v3/lease/grant', { TTL: String(seconds) });
+    return String(answer.ID);
+  }
+
+  /** The seconds that are left again, or 0 when the lease is over. */
+  async keepLease(id: string, milliseconds: number): Promise<number> {
+    const { result } = await this.call('/v3/lease/keepalive', { ID: id }, milliseconds);
+    return Number((result as Body | undefined)?.TTL ?? 0);
+  }
+
+  async endLease(id: string): Promise<void> {
+    await this.call('/v3/lease/revoke', { ID: id }, 1000);
+  }
+
+  /** Throws an `EtcdError` for a refusal, and a `TimeoutError` for an answer that does not come. */
+  async call(path: string, body: Body, milliseconds = ANSWER_MS): Promise<Body> {
+    const late = new AbortController();
+    using _timer = this.#clock.after(milliseconds, () =>
+      late.abort(new EtcdError(4, `etcd has not answered ${path} for ${milliseconds / 1000} s`)),
+    );
+    try {
+      const answer = await this.#pool.request({
+        method: 'POST',
+        path,
+        body: JSON.stringify(body),
+        signal: late.signal,
+      });
+      const told = (await answer.body.json()) as Body;
+      if (answer.statusCode !== 200) throw refusal(told);
+      if (told.error !== undefined) throw refusal(told.error as Body);
+      return told;
+    } catch (error) {
+      if (hasCode(error, 'ECONNREFUSED') || hasCode(error, 'ENOENT') || hasCode(error, 'UND_ERR_SOCKET')) {
+        throw new EtcdError(14, 'etcd does not run');
+      }
+      throw error;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#pool.destroy();
+  }
+
+  async #range(body: Body, milliseconds: number): Promise<RangeAnswer> {
+    const answer = await this.call('/v3/kv/range', body, milliseconds);
+    return { revision: revisionOf(answer), kvs: ((answer.kvs ?? []) as WireKeyValue[]).map(readKeyValue) };
+  }
+}
+
+type WireKeyValue = { key: string; value?: string; mod_revision: string; create_revision?: string };
+
+function readKeyValue({ key, value = '', mod_revision: revision }: WireKeyValue): KeyValue {
+  return { key: decode(key), value: decode(value), revision: Number(revision) };
+}
+
+function wireOp(op: Op): Body {
+  if ('delete' in op) return { request_delete_range: { key: encode(op.delete) } };
+  return { request_put: wirePut(op) };
+}
+
+function wirePut({ put, value, lease }: Put): Body {
+  return { key: encode(put), value: encode(value), ...(lease === undefined ? {} : { lease }) };
+}
+
+function revisionOf({ header }: Body): number {
+  return Number((header as { revision?: string } | undefined)?.revision ?? 0);
+}
+
+function refusal({ code, grpc_code: grpcCode, message, error }: Body): EtcdError {
+  return new EtcdError(
+    Number(code ?? grpcCode ?? 2),
+    textOf(message) ?? textOf(error) ?? 'etcd refused without a reason',
+  );
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined;
+}
+
+const encode = (text: string): string => Buffer.from(text).toString('base64');
+const decode = (text: string): string => Buffer.from(text, 'base64').toString();

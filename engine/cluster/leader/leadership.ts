@@ -1,0 +1,146 @@
+import type { Duplex } from 'node:stream';
+
+import type { Logger } from 'pino';
+
+import type { Background } from '../../lib/background.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { EngineError } from '../../lib/errors.ts';
+import type { Etcd } from '../etcd/gateway.ts';
+import type { NodeRecord } from '../state/records.ts';
+import type { Replica } from '../state/replica.ts';
+import type { CertificateAnswer, PeerAnswer } from '../wire/schemas.ts';
+import type { Peer } from '../wire/server.ts';
+import { Batches, type LeadershipLost } from './batches.ts';
+import { giveCertificate } from './certificates.ts';
+import { Peers } from './peers.ts';
+import { Sessions } from './sessions.ts';
+import { Turns } from './turns.ts';
+import { STAGES, WRITES } from './writes.ts';
+
+export type LeadershipNeeds = Readonly<{
+  background: Background;
+  clock: Clock;
+  log: Logger;
+  etcd: Etcd;
+  replica: Replica;
+  /** Its own id. */
+  node: string;
+  /** Gives leadership up to another manager. */
+  resign: () => Promise<void>;
+}>;
+
+/** What only the leader does, from its election to its end. */
+export class Leadership implements AsyncDisposable {
+  readonly turns: Turns;
+  readonly #needs: LeadershipNeeds;
+  readonly #sessions: Sessions;
+  readonly #peers: Peers;
+  readonly #commits: Disposable;
+  #isFollowingRoles = false;
+
+  constructor(needs: LeadershipNeeds, revision: number, lost: (reason: LeadershipLost) => void) {
+    const { etcd, clock, replica } = needs;
+    this.#needs = needs;
+    this.turns = new Turns({ batches: new Batches(etcd, clock, revision), replica, clock, stages: STAGES }, lost);
+    this.#sessions = new Sessions({ ...needs, turns: this.turns });
+    this.#peers = new Peers({ ...needs, turns: this.turns });
+    this.#commits = replica.onCommit(() => this.#followRoles());
+    this.#followRoles();
+  }
+
+  /** A write of the API, by its name. */
+  async write(name: string, args: unknown): Promise<{ result: unknown; revision: number }> {
+    const write = WRITES[name];
+    if (write === undefined) throw new EngineError('notImplemented', `this manager does not know the write ${name}`);
+    const before = new Set(this.#needs.replica.all('node').map(({ id }) => id));
+    const done = await this.turns.write((draft, now) => write(draft, args, now));
+    for (const id of before) if (this.#needs.replica.get('node', id) === undefined) this.#sessions.end(id);
+    return done;
+  }
+
+  async certificate(
+    request: { publicKey: string; token?: string },
+    peer: Peer | undefined,
+  ): Promise<CertificateAnswer> {
+    const { result } = await this.turns.write((draft, now) => giveCertificate(draft, request, peer, now));
+    return result;
+  }
+
+  openSession(peer: Peer, socket: Duplex): void {
+    this.#sessions.open(peer.id, socket);
+  }
+
+  async addPeer(node: string, request: { address: string; url: string; publicKey: string }): Promise<PeerAnswer> {
+    return await this.#peers.add(node, request);
+  }
+
+  async promotePeer(node: string): Promise<void> {
+    await this.#peers.promote(node);
+  }
+
+  /** A node says that it is gone. */
+  async leave(node: string): Promise<void> {
+    if (node === this.#needs.node) {
+      await this.#needs.resign();
+      throw new EngineError('unavailable', 'another manager has to lead first');
+    }
+    await this.#peers.remove(node);
+    await this.turns.write((draft, now) => {
+      const record = draft.get('node', node);
+      if (record === undefined) return;
+      const status = { ...record.status, state: 'down' as const, message: 'the node has left' };
+      draft.put('node', {
+        ...record,
+        status,
+        spec: { ...record.spec, role: 'worker' },
+        role: 'worker',
+        updatedAt: now.toString(),
+      });
+    });
+    this.#sessions.end(node);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#commits[Symbol.dispose]();
+    this.#sessions[Symbol.dispose]();
+    await this.turns[Symbol.asyncDispose]();
+  }
+
+  /** Lets roles become what the records want, one node after the other. */
+  #followRoles(): void {
+    if (this.#isFollowingRoles || this.#unfit().length === 0) return;
+    this.#isFollowingRoles = true;
+    const { background } = this.#needs;
+    background.run('follow the roles of nodes', {}, async () => {
+      try {
+        const seen = new Set<string>();
+        for (;;) {
+          const node = this.#unfit().find(({ id }) => !seen.has(id));
+          if (node === undefined) return;
+          seen.add(node.id);
+          await this.#follow(node);
+        }
+      } finally {
+        this.#isFollowingRoles = false;
+      }
+    });
+  }
+
+  #unfit(): NodeRecord[] {
+    return [...this.#needs.replica.all('node')].filter(
+      ({ role, spec, status }) => role !== spec.role && status.state !== 'down',
+    );
+  }
+
+  async #follow({ id, spec }: NodeRecord): Promise<void> {
+    if (spec.role === 'worker') {
+      if (id === this.#needs.node) return await this.#needs.resign();
+      await this.#peers.remove(id);
+      await this.turns.write((draft, now) => {
+        const node = draft.get('node', id);
+        if (node?.spec.role === 'worker') draft.put('node', { ...node, role: 'worker', updatedAt: now.toString() });
+      });
+    }
+    this.#sessions.tell(id, { say: 'role', role: spec.role });
+  }
+}

@@ -1,0 +1,209 @@
+import type { Logger } from 'pino';
+
+import type { Background } from '../../lib/background.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { issue, revocationList, serialOf } from '../ca/certificates.ts';
+import { EtcdError, type Etcd } from '../etcd/gateway.ts';
+import { addLearner, listMembers, promoteMember, removeMember } from '../etcd/members.ts';
+import type { Member } from '../etcd/messages.ts';
+import type { Draft } from '../state/draft.ts';
+import type { ClusterRecord } from '../state/records.ts';
+import type { Replica } from '../state/replica.ts';
+import { clusterOf } from '../state/view.ts';
+import type { PeerAnswer } from '../wire/schemas.ts';
+import type { Turns } from './turns.ts';
+
+type Needs = Readonly<{
+  background: Background;
+  clock: Clock;
+  log: Logger;
+  etcd: Etcd;
+  replica: Replica;
+  turns: Turns;
+}>;
+type Request = Readonly<{ address: string; url: string; publicKey: string }>;
+type Learner = Readonly<{ node: string; member: string; done: PromiseWithResolvers<void> }>;
+
+const YEARS_20_SECONDS = 20 * 365 * 24 * 3600;
+const QUEUE_MS = 60_000;
+const LEARNING_MS = 60_000;
+const PROMOTION_MS = 50_000;
+const AGAIN_MS = 100;
+
+/**
+ * The etcds of new managers on their way to be members, one after the other: etcd has one learner at a time. What has not
+ * become a member within a minute is removed again.
+ */
+export class Peers {
+  readonly #needs: Needs;
+  #learner: Learner | undefined;
+
+  constructor(needs: Needs) {
+    this.#needs = needs;
+    needs.background.run('look for members that nobody waits for', {}, async () => await this.#removeStrays());
+  }
+
+  /** Adds a manager's etcd as a learner, as soon as it is its turn. */
+  async add(node: string, { address, url, publicKey }: Request): Promise<PeerAnswer> {
+    const learner = await this.#takeTurn(node);
+    try {
+      const { clock, etcd, replica, turns } = this.#needs;
+      const cluster = clusterOf(replica);
+      const certificate = peerCertificate(cluster, node, new URL(url).hostname, publicKey, clock.now());
+      await this.#removeFormer(node, url);
+      const { id, members } = await this.#retried(async () => await addLearner(etcd, url), QUEUE_MS);
+      this.#learner = { ...learner, member: id };
+      this.#giveUpLater(this.#learner);
+      await turns.write((draft, now) => {
+        const record = draft.get('node', node);
+        if (record === undefined) throw new EngineError('notFound', `node ${node} not found`);
+        const manager = { address, member: id, peerSerial: serialOf(certificate) };
+        draft.put('node', { ...record, manager, updatedAt: now.toString() });
+      });
+      return peerAnswer(clusterOf(replica), membersWith(members, { id, name: node }), certificate, clock.now());
+    } catch (error) {
+      this.#release(this.#learner);
+      throw error;
+    }
+  }
+
+  /** Makes it a member that counts, as soon as it knows what the others know. */
+  async promote(node: string): Promise<void> {
+    const member = this.#needs.replica.get('node', node)?.manager?.member;
+    if (member === undefined) throw new EngineError('notFound', `the etcd of node ${node} is no learner`);
+    await this.#retried(async () => await promoteMember(this.#needs.etcd, member), PROMOTION_MS);
+    if (this.#learner?.node === node) this.#release(this.#learner);
+  }
+
+  /** Removes a manager's etcd; its certificate counts no more. The record of the node stays a manager's until then. */
+  async remove(node: string): Promise<void> {
+    const { etcd, replica, turns } = this.#needs;
+    const { manager } = replica.get('node', node) ?? {};
+    if (manager === undefined) return;
+    await this.#retried(async () => await removeIfThere(etcd, manager.member), 5000);
+    await turns.write((draft, now) => revoke(draft, node, now));
+  }
+
+  async #takeTurn(node: string): Promise<Learner> {
+    const until = performance.now() + QUEUE_MS;
+    if (this.#learner?.node === node) this.#release(this.#learner); // it begins again
+    while (this.#learner !== undefined) {
+      const left = until - performance.now();
+      if (left <= 0) throw new EngineError('unavailable', 'other managers are joining the cluster: try again');
+      const late = Promise.withResolvers<void>();
+      using _timer = this.#needs.clock.after(left, late.resolve);
+      await Promise.race([this.#learner.done.promise, late.promise]);
+    }
+    this.#learner = { node, member: '', done: Promise.withResolvers() };
+    return this.#learner;
+  }
+
+  #release(learner: Learner | undefined): void {
+    if (this.#learner?.done !== learner?.done) return;
+    this.#learner?.done.resolve();
+    this.#learner = undefined;
+  }
+
+  /** An attempt that was cut off may have left a learner with the same address, or an older member of the node. */
+  async #removeFormer(node: string, url: string): Promise<void> {
+    const { etcd } = this.#needs;
+    const members = await listMembers(etcd);
+    const former = members.filter(
+      ({ name, peerUrls, isLearner }) => name === node || (isLearner && peerUrls.includes(url)),
+    );
+    for (const { id } of former) await removeIfThere(etcd, id);
+  }
+
+  #giveUpLater(learner: Learner): void {
+    this.#needs.background.after(LEARNING_MS, 'give up a learner', { node: learner.node }, async () => {
+      if (this.#learner?.done !== learner.done) return;
+      this.#needs.log.warn({ node: learner.node }, 'the etcd of a new manager has not become a member in time');
+      this.#release(learner);
+      await this.remove(learner.node);
+    });
+  }
+
+  /** Of the joins that an earlier leader had begun. */
+  async #removeStrays(): Promise<void> {
+    const { etcd, replica } = this.#needs;
+    const known = new Set([...replica.all('node')].map(({ manager }) => manager?.member));
+    for (const { id, isLearner } of await listMembers(etcd)) {
+      if (isLearner && !known.has(id)) await removeIfThere(etcd, id);
+    }
+  }
+
+  /** etcd refuses for seconds after a change of members, and a learner that has not caught up. */
+  async #retried<T>(attempt: () => Promise<T>, milliseconds: number): Promise<T> {
+    const until = performance.now() + milliseconds;
+    for (;;) {
+      try {
+        return await attempt();
+      } catch (error) {
+        if (!(error instanceof EtcdError)) throw error;
+        if (performance.now() > until) throw new EngineError('unavailable', `etcd: ${error.message}`, { cause: error });
+      }
+      const { promise, resolve } = Promise.withResolvers<void>();
+      using _timer = this.#needs.clock.after(AGAIN_MS, resolve);
+      await promise;
+    }
+  }
+}
+
+/** The certificate of a manager's etcd for its peers, in PEM. */
+export function peerCertificate(
+  { peerCa, id }: Pick<ClusterRecord, 'peerCa' | 'id'>,
+  node: string,
+  ip: string,
+  publicKey: string,
+  now: Temporal.Instant,
+): string {
+  const addresses = [ip.replaceAll(/[[\]]/g, '')];
+  return issue(peerCa, {
+    subject: { name: node, organization: id },
+    publicKey,
+    now,
+    lifeSeconds: YEARS_20_SECONDS,
+    addresses,
+  });
+}
+
+/** What a node that is no manager any more had of one. */
+export function revoke(draft: Draft, id: string, now: Temporal.Instant): void {
+  const node = draft.get('node', id);
+  if (node?.manager === undefined) return;
+  const { manager, ...rest } = node;
+  const second = Math.floor(now.epochMilliseconds / 1000);
+  const cluster = clusterOf(draft);
+  const revoked = { serial: manager.peerSerial, expires: second + YEARS_20_SECONDS, revoked: second };
+  draft.put('cluster', { ...cluster, revokedPeers: [...cluster.revokedPeers, revoked] });
+  draft.put('node', { ...rest, role: node.spec.role, updatedAt: now.toString() });
+}
+
+async function removeIfThere(etcd: Etcd, member: string): Promise<void> {
+  try {
+    await removeMember(etcd, member);
+  } catch (error) {
+    const NOT_FOUND = 5;
+    if (!(error instanceof EtcdError) || error.code !== NOT_FOUND) throw error;
+  }
+}
+
+function membersWith(
+  members: readonly Member[],
+  learner: { id: string; name: string },
+): { name: string; peerUrl: string }[] {
+  return members.flatMap(({ id, name, peerUrls }) =>
+    peerUrls.map((peerUrl) => ({ name: id === learner.id ? learner.name : name, peerUrl })),
+  );
+}
+
+function peerAnswer(
+  cluster: ClusterRecord,
+  members: PeerAnswer['members'],
+  certificate: string,
+  now: Temporal.Instant,
+): PeerAnswer {
+  const crl = revocationList(cluster.peerCa, cluster.revokedPeers, now).toString('base64');
+  return { members, certificate, ca: cluster.peerCa.certificate, crl, raft: cluster.spec.raft };
+}

@@ -1,0 +1,158 @@
+import type { Duplex } from 'node:stream';
+
+import type { Background } from '../../lib/background.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { NodeDescription, NodeRecord, NodeState } from '../state/records.ts';
+import type { Replica } from '../state/replica.ts';
+import { clusterOf } from '../state/view.ts';
+import { Channel } from '../wire/channel.ts';
+import { FromNode, type FromLeader } from '../wire/schemas.ts';
+import type { Turns } from './turns.ts';
+
+type Needs = Readonly<{ background: Background; clock: Clock; replica: Replica; turns: Turns }>;
+type Session = { channel: Channel<typeof FromNode, FromLeader> };
+
+const MISSED_BEATS = 3;
+/** Under a new leader nodes first have to find it. */
+const MISSED_AT_FIRST = 6;
+const LOOK_MS = 250;
+
+/**
+ * The nodes that talk to the leader. Who misses three beats is down; nobody is before the new leader has waited for six.
+ */
+export class Sessions implements Disposable {
+  readonly #needs: Needs;
+  readonly #sessions = new Map<string, Session>();
+  /** When a node was heard last, also one whose session has ended. */
+  readonly #heardMs = new Map<string, number>();
+  readonly #commits: Disposable;
+  readonly #startedMs = performance.now();
+  #timer: Disposable;
+  #managers = '';
+
+  constructor(needs: Needs) {
+    this.#needs = needs;
+    this.#timer = this.#lookLater();
+    this.#commits = needs.replica.onCommit(() => this.#tellManagers());
+    needs.background.run('ask which nodes are there', {}, async () => await this.#forgetStates());
+  }
+
+  /** Takes a node's connection; an older one of the same node ends. */
+  open(id: string, socket: Duplex): void {
+    this.#sessions.get(id)?.channel[Symbol.dispose]();
+    this.#heardMs.set(id, performance.now());
+    const session: Session = {
+      channel: new Channel(socket, FromNode, (message: FromNode) => {
+        this.#heardMs.set(id, performance.now());
+        if (message.say === 'hello') this.#greet(id, session, message.description, message.address);
+      }),
+    };
+    this.#sessions.set(id, session);
+    this.#needs.background.run('end the session of a node', { node: id }, async () => {
+      await session.channel.closed;
+      if (this.#sessions.get(id) === session) this.#sessions.delete(id);
+    });
+  }
+
+  tell(id: string, message: FromLeader): void {
+    this.#sessions.get(id)?.channel.send(message);
+  }
+
+  /** Ends the session of a node that is no member any more. */
+  end(id: string): void {
+    this.#sessions.get(id)?.channel[Symbol.dispose]();
+  }
+
+  [Symbol.dispose](): void {
+    this.#timer[Symbol.dispose]();
+    this.#commits[Symbol.dispose]();
+    for (const { channel } of this.#sessions.values()) channel[Symbol.dispose]();
+  }
+
+  #greet(id: string, session: Session, description: NodeDescription, address: string): void {
+    const { background, replica } = this.#needs;
+    background.run('greet a node', { node: id }, async () => {
+      await this.#change(id, (node) => ({
+        ...node,
+        description,
+        status: { state: 'ready', message: '', address },
+      }));
+      const node = replica.get('node', id);
+      if (node === undefined) return session.channel[Symbol.dispose]();
+      session.channel.send({
+        say: 'welcome',
+        periodMs: this.#periodMs,
+        managers: managersIn(replica),
+        role: node.spec.role,
+      });
+    });
+  }
+
+  get #periodMs(): number {
+    return clusterOf(this.#needs.replica).spec.heartbeatPeriodNs / 1e6;
+  }
+
+  #lookLater(): Disposable {
+    return this.#needs.background.after(LOOK_MS, 'look for nodes that are down', {}, async () => {
+      const late = [...this.#needs.replica.all('node')].filter((node) => this.#isLate(node));
+      this.#timer = this.#lookLater();
+      for (const { id } of late) {
+        this.end(id);
+        await this.setState(id, 'down', 'heartbeat failure');
+      }
+    });
+  }
+
+  #isLate({ id, status }: NodeRecord): boolean {
+    if (status.state === 'down') return false;
+    const heardMs = this.#heardMs.get(id);
+    const missed = heardMs === undefined ? MISSED_AT_FIRST : MISSED_BEATS;
+    return performance.now() - (heardMs ?? this.#startedMs) > missed * this.#periodMs;
+  }
+
+  /** What nodes were under the last leader is not known to be so any more. */
+  async #forgetStates(): Promise<void> {
+    const { replica, turns } = this.#needs;
+    const asked = [...replica.all('node')].filter(
+      ({ id, status }) => status.state === 'ready' && !this.#sessions.has(id),
+    );
+    if (asked.length === 0) return;
+    await turns.write((draft, now) => {
+      for (const { id } of asked) {
+        const node = draft.get('node', id);
+        if (node === undefined || this.#sessions.has(id)) continue;
+        const status = { ...node.status, state: 'unknown' as const, message: 'the cluster has a new leader' };
+        draft.put('node', { ...node, status, updatedAt: now.toString() });
+      }
+    });
+  }
+
+  async setState(id: string, state: NodeState, message: string): Promise<void> {
+    await this.#change(id, (node) => ({ ...node, status: { ...node.status, state, message } }));
+  }
+
+  async #change(id: string, change: (node: NodeRecord) => NodeRecord): Promise<void> {
+    await this.#needs.turns.write((draft, now) => {
+      const node = draft.get('node', id);
+      if (node === undefined) return;
+      const changed = change(node);
+      if (JSON.stringify(changed) !== JSON.stringify(node))
+        draft.put('node', { ...changed, updatedAt: now.toString() });
+    });
+  }
+
+  #tellManagers(): void {
+    const managers = managersIn(this.#needs.replica);
+    const told = JSON.stringify(managers);
+    if (told === this.#managers) return;
+    this.#managers = told;
+    for (const { channel } of this.#sessions.values()) channel.send({ say: 'managers', managers });
+  }
+}
+
+/** Where the managers are reached. */
+export function managersIn(replica: Replica): { id: string; address: string }[] {
+  return [...replica.all('node')].flatMap(({ id, manager }) =>
+    manager === undefined ? [] : [{ id, address: manager.address }],
+  );
+}

@@ -1,0 +1,44 @@
+import type { Static, TSchema } from 'typebox';
+
+import type { Clock } from '../../lib/clock.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { NotLeader, NotReached, type WireClient } from '../wire/client.ts';
+
+const AGAIN_MS = 100;
+
+/**
+ * Asks the leader, whom any of the managers may name. What nobody has taken, or nobody could store at the moment, is asked
+ * again, until the time is over; then the last failure is thrown. So asking twice must do no harm.
+ */
+export async function askLeader<S extends TSchema>(
+  { client, clock }: { client: WireClient; clock: Clock },
+  managers: () => readonly string[],
+  request: Readonly<{ path: string; body: unknown; answer: S; milliseconds: number; answerMs?: number }>,
+): Promise<Static<S>> {
+  const until = performance.now() + request.milliseconds;
+  let leader: string | undefined;
+  let reason: unknown = new NotReached('no manager is known');
+  for (;;) {
+    for (const address of leader === undefined ? managers() : [leader]) {
+      try {
+        const { path, body, answer, answerMs } = request;
+        return await client.ask(address, path, body, answer, answerMs ?? Math.max(until - performance.now(), 1000));
+      } catch (error) {
+        if (!isPassing(error)) throw error;
+        reason = error;
+        leader = error instanceof NotLeader && error.leader !== address ? error.leader : undefined;
+        if (leader !== undefined) break;
+      }
+    }
+    if (performance.now() > until) throw reason;
+    if (leader !== undefined) continue;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    using _timer = clock.after(AGAIN_MS, resolve);
+    await promise;
+  }
+}
+
+function isPassing(error: unknown): boolean {
+  if (error instanceof EngineError) return error.kind === 'unavailable';
+  return error instanceof NotLeader || error instanceof NotReached;
+}

@@ -1,0 +1,40 @@
+import { cpus, hostname, machine, totalmem } from 'node:os';
+
+import type { Config } from '../../config/daemon-config.ts';
+import { LOG_DRIVERS } from '../../logs/drivers.ts';
+import { VERSION } from '../../version.ts';
+import type { FromNode } from '../wire/schemas.ts';
+
+export type DescriptionNeeds = Readonly<{
+  config: Config;
+  volumeDrivers: { readonly names: readonly string[] };
+}>;
+
+const NETWORK_DRIVERS = ['bridge', 'host', 'macvlan', 'null'];
+
+/** What other nodes are told of this machine. */
+export function describeNode({
+  config,
+  volumeDrivers,
+}: DescriptionNeeds): Extract<FromNode, { say: 'hello' }>['description'] {
+  const plugins = [
+    ...LOG_DRIVERS.map((name) => ({ type: 'Log', name })),
+    ...NETWORK_DRIVERS.map((name) => ({ type: 'Network', name })),
+    ...volumeDrivers.names.map((name) => ({ type: 'Volume', name })),
+  ];
+  return {
+    hostname: hostname(),
+    platform: { architecture: machine(), os: 'linux' },
+    resources: { nanoCpus: cpus().length * 1e9, memoryBytes: totalmem() },
+    engine: { version: VERSION, labels: labelsOf(config.labels), plugins },
+  };
+}
+
+function labelsOf(labels: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    labels.map((label) => {
+      const equals = label.indexOf('=');
+      return equals < 0 ? [label, ''] : [label.slice(0, equals), label.slice(equals + 1)];
+    }),
+  );
+}

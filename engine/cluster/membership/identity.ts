@@ -1,0 +1,86 @@
+import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { Type, type Static } from 'typebox';
+
+import { writeWhole } from '../../host/files/write-whole.ts';
+import { lazyCheck } from '../../lib/lazy-check.ts';
+
+/** What a node is in its cluster: the certificate with its key and the root to trust (PEM), and where the managers are. */
+const Identity = Type.Object({
+  version: Type.Literal(1),
+  nodeId: Type.String(),
+  clusterId: Type.String(),
+  role: Type.Union([Type.Literal('worker'), Type.Literal('manager')]),
+  certificate: Type.String(),
+  key: Type.String(),
+  root: Type.String(),
+  /** `ip:port`. */
+  listen: Type.String(),
+  advertise: Type.String(),
+  managers: Type.Array(Type.Object({ id: Type.String(), address: Type.String() })),
+  /** Set where its etcd is a member, with the settings that it was started with last. */
+  raft: Type.Optional(
+    Type.Object({
+      snapshotInterval: Type.Number(),
+      keepOldSnapshots: Type.Number(),
+      logEntriesForSlowFollowers: Type.Number(),
+      heartbeatTick: Type.Number(),
+      electionTick: Type.Number(),
+    }),
+  ),
+});
+export type Identity = Readonly<Static<typeof Identity>>;
+
+const check = lazyCheck(Identity);
+
+/**
+ * The folder of a member, below the data root: a file with its identity, which holds its key, so that it is no part of the
+ * database and its backups; etcd's data; and what etcd's peers have to see. Without the file the node is in no cluster.
+ */
+export class MemberFolder {
+  readonly path: string;
+
+  constructor(dataRoot: string) {
+    this.path = join(dataRoot, 'cluster');
+  }
+
+  /** Whether a daemon has been in a cluster, or has tried to. */
+  get exists(): boolean {
+    return existsSync(this.path);
+  }
+
+  read(): Identity | undefined {
+    if (!existsSync(this.#file)) return undefined;
+    const value: unknown = JSON.parse(readFileSync(this.#file, 'utf8'));
+    if (!check.Check(value)) throw new Error(`${this.#file} is not what this daemon writes there`);
+    return value;
+  }
+
+  write(identity: Identity): void {
+    writeWhole(this.#file, JSON.stringify(identity));
+  }
+
+  /** PEM, the list of revoked certificates in DER: etcd reads them at each handshake, the authority at its start. */
+  writePeers(files: Readonly<{ certificate?: string; key?: string; ca?: string; crl?: Uint8Array }>): void {
+    const names = { certificate: 'certificate.pem', key: 'key.pem', ca: 'ca.pem', crl: 'crl.der' } as const;
+    for (const [name, content] of Object.entries(files)) {
+      writeWhole(join(this.path, 'peers', names[name as keyof typeof names]), content);
+    }
+  }
+
+  /** Of a manager that is none any more. */
+  removeEtcd(): void {
+    for (const name of ['etcd', 'peers']) rmSync(join(this.path, name), { recursive: true, force: true });
+  }
+
+  /** The identity first: what is left without it is removed at the next start. */
+  remove(): void {
+    rmSync(this.#file, { force: true });
+    rmSync(this.path, { recursive: true, force: true });
+  }
+
+  get #file(): string {
+    return join(this.path, 'member.json');
+  }
+}

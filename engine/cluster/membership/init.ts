@@ -1,0 +1,143 @@
+import { newAuthority, newKey, serialOf } from '../ca/certificates.ts';
+import { revocationList } from '../ca/certificates.ts';
+import { newClusterId, newSecret } from '../ca/token.ts';
+import type { Etcd } from '../etcd/gateway.ts';
+import { raftOf } from '../etcd/members.ts';
+import type { Op } from '../etcd/messages.ts';
+import { findEtcd } from '../etcd/process.ts';
+import { freshNode, nodeCertificate } from '../leader/certificates.ts';
+import { peerCertificate } from '../leader/peers.ts';
+import { keyOf, LEADER_KEY } from '../state/keys.ts';
+import type { ClusterRecord, ClusterSpec, NodeRecord } from '../state/records.ts';
+import { addressText, readAddress, type Address } from './addresses.ts';
+import type { Identity } from './identity.ts';
+import { Member, type MemberNeeds } from './member.ts';
+
+type Request = Readonly<{ listen: Address; advertise: Address; spec: ClusterSpec }>;
+
+/** Makes a cluster of this node alone; what was made goes when it fails. The member leads when this returns. */
+export async function initCluster(needs: MemberNeeds, { listen, advertise, spec }: Request): Promise<Member> {
+  findEtcd();
+  await using undo = new AsyncDisposableStack();
+  undo.defer(() => needs.folder.remove());
+  const now = needs.clock.now();
+  const cluster = newCluster(spec, now);
+  const nodeId = newClusterId();
+  const key = newKey();
+  const identity: Identity = {
+    version: 1,
+    nodeId,
+    clusterId: cluster.id,
+    role: 'manager',
+    certificate: nodeCertificate(cluster, { id: nodeId, role: 'manager' }, key.publicKey, now),
+    key: key.privateKey,
+    root: cluster.ca.certificate,
+    listen: addressText(listen),
+    advertise: addressText(advertise),
+    managers: [{ id: nodeId, address: addressText(advertise) }],
+    raft: spec.raft,
+  };
+  const member = undo.use(new Member(needs, identity));
+  const manager = member.newManager();
+  await manager.listen();
+  const peerSerial = newPeer(needs, cluster, identity);
+  const { ip, port } = readAddress(identity.advertise);
+  const etcd = await manager.startEtcd({
+    state: 'new',
+    members: [{ name: nodeId, peerUrl: `https://${addressText({ ip, port: port + 1 })}` }],
+  });
+  const { self } = await raftOf(etcd);
+  const node: NodeRecord = {
+    ...freshNode(nodeId, 'manager', now),
+    manager: { address: identity.advertise, member: self, peerSerial },
+  };
+  await putAll(etcd, { cluster, nodes: [node] });
+  await manager.follow();
+  needs.folder.write(identity);
+  await member.begin(manager).welcomed;
+  undo.move();
+  return member;
+}
+
+/**
+ * Makes this manager the only one: of what its etcd has stored, with a new authority for peers, so that no other etcd can
+ * ever talk to it again. The other managers become workers when they are back.
+ */
+export async function forceNewCluster(
+  needs: MemberNeeds,
+  member: Member,
+  before: ClusterRecord,
+  nodes: readonly NodeRecord[],
+): Promise<Member> {
+  const now = needs.clock.now();
+  const { identity } = member;
+  await member[Symbol.asyncDispose]();
+  const cluster = { ...before, peerCa: newAuthority('swarm-peers', now), revokedPeers: [], updatedAt: now.toString() };
+  const peerSerial = newPeer(needs, cluster, identity);
+  const again = new Member(needs, { ...identity, managers: [{ id: identity.nodeId, address: identity.advertise }] });
+  const manager = again.newManager();
+  await manager.listen();
+  const etcd = await manager.startEtcd('forced');
+  const { self } = await raftOf(etcd);
+  const alone = nodes.map((node) => aloneAs(node, identity, { member: self, peerSerial }));
+  await putAll(etcd, { cluster, nodes: alone, extra: [{ delete: LEADER_KEY }] });
+  await manager.follow();
+  again.change({});
+  await again.begin(manager).welcomed;
+  return again;
+}
+
+function aloneAs(
+  node: NodeRecord,
+  { nodeId, advertise }: Identity,
+  own: { member: string; peerSerial: string },
+): NodeRecord {
+  if (node.id === nodeId)
+    return {
+      ...node,
+      role: 'manager',
+      spec: { ...node.spec, role: 'manager' },
+      manager: { address: advertise, ...own },
+    };
+  const { manager: _manager, ...rest } = node;
+  return { ...rest, role: 'worker', spec: { ...node.spec, role: 'worker' } };
+}
+
+function newCluster(spec: ClusterSpec, now: Temporal.Instant): ClusterRecord {
+  return {
+    id: newClusterId(),
+    createdAt: now.toString(),
+    updatedAt: now.toString(),
+    spec,
+    ca: newAuthority('swarm-ca', now),
+    peerCa: newAuthority('swarm-peers', now),
+    revokedPeers: [],
+    joinSecrets: { worker: newSecret(), manager: newSecret() },
+  };
+}
+
+/** Writes what this node's etcd needs for its peers; the serial number of its certificate. */
+function newPeer({ clock, folder }: MemberNeeds, cluster: ClusterRecord, { nodeId, advertise }: Identity): string {
+  const { publicKey, privateKey } = newKey();
+  const certificate = peerCertificate(cluster, nodeId, readAddress(advertise).ip, publicKey, clock.now());
+  const crl = revocationList(cluster.peerCa, cluster.revokedPeers, clock.now());
+  folder.writePeers({ certificate, key: privateKey, ca: cluster.peerCa.certificate, crl });
+  return serialOf(certificate);
+}
+
+async function putAll(
+  etcd: Etcd,
+  { cluster, nodes, extra = [] }: { cluster: ClusterRecord; nodes: readonly NodeRecord[]; extra?: readonly Op[] },
+): Promise<void> {
+  const ops: Op[] = [
+    { put: keyOf('cluster', ''), value: stored(cluster) },
+    ...nodes.map((node) => ({ put: keyOf('node', node.id), value: stored(node) })),
+    ...extra,
+  ];
+  await etcd.store({}, ops, 10_000);
+}
+
+function stored(record: object): string {
+  const { version: _version, ...rest } = record as { version?: number };
+  return JSON.stringify(rest);
+}

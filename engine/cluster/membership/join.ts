@@ -1,0 +1,111 @@
+import type { Clock } from '../../lib/clock.ts';
+import { settlesWithin } from '../../lib/clock.ts';
+import { EngineError, hasCode } from '../../lib/errors.ts';
+import { newKey } from '../ca/certificates.ts';
+import { parseToken, rootDigest, type JoinToken } from '../ca/token.ts';
+import { findEtcd } from '../etcd/process.ts';
+import { NotReached, WireClient } from '../wire/client.ts';
+import { CertificateAnswer, RootAnswer } from '../wire/schemas.ts';
+import { addressText, remoteAddress, type Address } from './addresses.ts';
+import { askLeader } from './ask-leader.ts';
+import { Member, type MemberNeeds } from './member.ts';
+
+type Request = Readonly<{ listen: Address; advertise: Address; remotes: readonly string[]; token: string }>;
+
+const FIND_MS = 10_000;
+/** A new manager among few can hold the others up for seconds. */
+const CERTIFICATE_MS = 20_000;
+const WELCOME_SECONDS = 20;
+/** dockerd's words. */
+const LATE = 'Timeout was reached before node joined.';
+
+/**
+ * Joins the cluster that a token is of. Until the first manager has answered nothing is kept; after 20 s the rest goes on
+ * by itself.
+ */
+export async function joinCluster(needs: MemberNeeds, { listen, advertise, remotes, token }: Request): Promise<Member> {
+  const joinToken = parseToken(token);
+  if (remotes.length === 0) throw new EngineError('invalid', 'at least 1 RemoteAddr is required to join');
+  const addresses = remotes.map(remoteAddress);
+  const root = await findRoot(needs.clock, addresses, joinToken);
+  await using undo = new AsyncDisposableStack();
+  undo.defer(() => needs.folder.remove());
+  const { publicKey, privateKey } = newKey();
+  using newcomer = new WireClient({ root }, needs.clock);
+  const asked = {
+    path: '/v1/certificates',
+    body: { publicKey, token },
+    answer: CertificateAnswer,
+    milliseconds: CERTIFICATE_MS,
+  };
+  const { nodeId, clusterId, role, certificate } = await inTime(
+    askLeader({ client: newcomer, clock: needs.clock }, () => addresses, asked),
+  );
+  if (role === 'manager') findEtcd();
+  const member = undo.use(
+    new Member(needs, {
+      version: 1,
+      nodeId,
+      clusterId,
+      role,
+      certificate,
+      key: privateKey,
+      root,
+      listen: addressText(listen),
+      advertise: addressText(advertise),
+      managers: addresses.map((address) => ({ id: '', address })),
+    }),
+  );
+  member.change({});
+  const session = member.begin();
+  const taken = role === 'manager' ? member.takeRole('manager') : Promise.resolve();
+  await settlesWithin(Promise.all([session.welcomed, taken]), WELCOME_SECONDS, needs.clock);
+  undo.move();
+  return member;
+}
+
+/** The root of the cluster, from whoever answers first: it is believed because the token has its digest. */
+async function findRoot(
+  clock: Clock,
+  addresses: readonly string[],
+  { rootDigest: expected }: JoinToken,
+): Promise<string> {
+  using stranger = new WireClient({}, clock);
+  const until = performance.now() + FIND_MS;
+  for (;;) {
+    for (const address of addresses) {
+      try {
+        const { certificate } = await stranger.ask(address, '/v1/ca', undefined, RootAnswer, until - performance.now());
+        if (digestOf(certificate) === expected) return certificate;
+        throw new EngineError('failed', `remote CA does not match fingerprint. Expected: ${expected}`);
+      } catch (error) {
+        if (!(error instanceof NotReached)) throw error;
+        if (performance.now() > until) throw new EngineError('failed', `${LATE} ${error.message}`, { cause: error });
+      }
+    }
+    const { promise, resolve } = Promise.withResolvers<void>();
+    using _timer = clock.after(100, resolve);
+    await promise;
+  }
+}
+
+function digestOf(certificate: string): string {
+  try {
+    return rootDigest(certificate);
+  } catch (error) {
+    if (error instanceof Error && (hasCode(error, 'ERR_OSSL_PEM_NO_START_LINE') || 'opensslErrorStack' in error))
+      return '';
+    throw error;
+  }
+}
+
+async function inTime<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof EngineError) throw error;
+    throw new EngineError('failed', `${LATE} ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
+  }
+}

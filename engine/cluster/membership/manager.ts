@@ -1,0 +1,337 @@
+import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
+
+import type { Logger } from 'pino';
+import { Type } from 'typebox';
+
+import type { Config } from '../../config/daemon-config.ts';
+import type { Background } from '../../lib/background.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { revocationList } from '../ca/certificates.ts';
+import type { EtcdSettings, FirstStart } from '../etcd/flags.ts';
+import { Etcd, EtcdError } from '../etcd/gateway.ts';
+import { raftOf } from '../etcd/members.ts';
+import { EtcdProcess, findEtcd } from '../etcd/process.ts';
+import { NO_QUORUM } from '../leader/batches.ts';
+import { Election } from '../leader/election.ts';
+import { Leadership } from '../leader/leadership.ts';
+import { Feed } from '../state/feed.ts';
+import { SEQUENCE_KEY } from '../state/keys.ts';
+import type { ClusterSpec } from '../state/records.ts';
+import { Replica } from '../state/replica.ts';
+import { clusterOf } from '../state/view.ts';
+import { NotLeader, NotReached, type WireClient } from '../wire/client.ts';
+import { CertificateRequest, Nothing, PeerRequest, WriteAnswer, WriteRequest } from '../wire/schemas.ts';
+import { route, WireServer, type Peer, type Routes } from '../wire/server.ts';
+import { addressText, readAddress } from './addresses.ts';
+import type { Identity, MemberFolder } from './identity.ts';
+
+export type ManagerNeeds = Readonly<{
+  background: Background;
+  clock: Clock;
+  config: Config;
+  log: Logger;
+  folder: MemberFolder;
+  client: WireClient;
+}>;
+
+const READ_MS = 1000;
+const WRITE_MS = 5000;
+const AGAIN_MS = 50;
+const PING_MS = 1000;
+
+/** A manager: port 2377, an etcd, all records in memory, and at times the leadership. */
+export class Manager implements AsyncDisposable {
+  readonly replica: Replica;
+  readonly #needs: ManagerNeeds;
+  readonly #process: EtcdProcess;
+  readonly #parts = new AsyncDisposableStack();
+  #identity: Identity;
+  #server: WireServer | undefined;
+  #etcd: Etcd | undefined;
+  #feed: Feed | undefined;
+  #election: Election | undefined;
+  #leadership: Leadership | undefined;
+
+  constructor(needs: ManagerNeeds, identity: Identity, raft: ClusterSpec['raft']) {
+    this.#needs = needs;
+    this.#identity = identity;
+    this.replica = new Replica(needs.clock);
+    this.#process = new EtcdProcess(needs, etcdSettings(needs, identity, raft));
+  }
+
+  get isLeader(): boolean {
+    return this.#leadership !== undefined;
+  }
+
+  /** Of the manager that leads, as far as is known. */
+  get leader(): { node: string; address: string } | undefined {
+    return this.#feed?.leader;
+  }
+
+  get etcdPid(): number | undefined {
+    return this.#process.pid;
+  }
+
+  /** Listens on the cluster's port; until `follow` it admits nobody. */
+  async listen(): Promise<void> {
+    const { ip, port } = readAddress(this.#identity.listen);
+    try {
+      this.#server = await WireServer.open({
+        ip,
+        port,
+        identity: this.#identity,
+        routes: this.#routes(),
+        admits: (peer, who) => this.#admits(peer, who),
+        session: (peer, open) => this.#openSession(peer, open),
+        log: this.#needs.log,
+      });
+      this.#parts.use(this.#server);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new EngineError('failed', `manager stopped: failed to listen on remote API address: ${reason}`, {
+        cause: error,
+      });
+    }
+  }
+
+  /** Starts etcd, or takes over the one that runs; it answers when this returns. */
+  async startEtcd(first?: FirstStart, waitMs = 60_000): Promise<Etcd> {
+    await this.#process.start(first);
+    this.#etcd ??= this.#parts.use(await Etcd.open(this.#process.socketPath, this.#needs.clock));
+    const until = performance.now() + waitMs;
+    while (!(await this.#answers(this.#etcd))) {
+      if (performance.now() > until) throw new EngineError('failed', `etcd does not answer: ${this.#process.said}`);
+      const { promise, resolve } = Promise.withResolvers<void>();
+      using _timer = this.#needs.clock.after(AGAIN_MS, resolve);
+      await promise;
+    }
+    return this.#etcd;
+  }
+
+  /** From now on its records are etcd's, and it may lead. */
+  async follow(): Promise<void> {
+    const { clock, log } = this.#needs;
+    this.#etcd ??= this.#parts.use(await Etcd.open(this.#process.socketPath, clock));
+    const etcd = this.#etcd;
+    const feed = this.#parts.use(new Feed({ clock, log, etcd, replica: this.replica }));
+    this.#feed = feed;
+    this.#parts.use(
+      this.replica.onCommit(({ changes }) =>
+        changes.some(({ kind }) => kind === 'cluster') ? this.#useCluster() : undefined,
+      ),
+    );
+    this.#election = this.#parts.use(
+      new Election(
+        { clock, log, etcd, feed },
+        {
+          node: this.#identity.nodeId,
+          address: this.#identity.advertise,
+          ping: async ({ address, node }) => await this.#ping(address, node),
+          elected: (revision) => this.#lead(etcd, revision),
+          ended: () => this.#leadNoMore(),
+        },
+      ),
+    );
+  }
+
+  /** Takes the certificate of a renewed identity. */
+  use(identity: Identity): void {
+    this.#identity = identity;
+    this.#server?.use(identity);
+  }
+
+  async resign(): Promise<void> {
+    await this.#election?.resign();
+  }
+
+  /** A write of the API: here where this manager leads, else by the one that does. What it wrote is seen when it returns. */
+  async write(name: string, args: unknown): Promise<unknown> {
+    const { result, revision } = await this.#writeSomewhere(name, args);
+    await this.replica.reached(revision, WRITE_MS);
+    return result;
+  }
+
+  /** Waits for what was written before now, wherever; without a quorum for a second only. */
+  async fresh(): Promise<void> {
+    if (this.#election?.isSure === true || this.#etcd === undefined) return;
+    try {
+      const { revision } = await this.#etcd.get(SEQUENCE_KEY, READ_MS);
+      await this.replica.reached(revision, READ_MS);
+    } catch (error) {
+      if (!(error instanceof EtcdError)) throw error;
+    }
+    if (this.replica.get('cluster', '') === undefined) throw new EngineError('unavailable', NO_QUORUM);
+  }
+
+  /** Ends, and etcd with it. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#parts.disposeAsync();
+    await this.#process.stop();
+  }
+
+  async #writeSomewhere(name: string, args: unknown): Promise<{ result?: unknown; revision: number }> {
+    const until = performance.now() + WRITE_MS;
+    for (;;) {
+      const { leader } = this;
+      if (this.#leadership !== undefined) return await this.#leadership.write(name, args);
+      if (leader !== undefined && leader.node !== this.#identity.nodeId) {
+        try {
+          return await this.#needs.client.ask(
+            leader.address,
+            '/v1/write',
+            { write: name, args },
+            WriteAnswer,
+            WRITE_MS * 2,
+          );
+        } catch (error) {
+          if (!(error instanceof NotReached) && !(error instanceof NotLeader)) throw error;
+        }
+      }
+      if (performance.now() > until) throw new EngineError('unavailable', NO_QUORUM);
+      const { promise, resolve } = Promise.withResolvers<void>();
+      using _timer = this.#needs.clock.after(AGAIN_MS, resolve);
+      await promise;
+    }
+  }
+
+  #routes(): Routes {
+    return {
+      'GET /v1/ca': route('anyone', Nothing, async () => await Promise.resolve({ certificate: this.#identity.root })),
+      'POST /v1/certificates': route(
+        'anyone',
+        CertificateRequest,
+        async (body, peer) => await this.#leading().certificate(body, peer),
+      ),
+      'POST /v1/peers': route(
+        'manager',
+        PeerRequest,
+        async (body, peer) => await this.#leading().addPeer(peer!.id, body),
+      ),
+      'POST /v1/peers/promote': route(
+        'manager',
+        Nothing,
+        async (_body, peer) => await this.#leading().promotePeer(peer!.id),
+      ),
+      'POST /v1/leave': route('node', Nothing, async (_body, peer) => await this.#leading().leave(peer!.id)),
+      'POST /v1/ping': route('manager', Nothing, async () => {
+        this.#leading();
+        return await Promise.resolve({ node: this.#identity.nodeId });
+      }),
+      'POST /v1/write': route(
+        'manager',
+        WriteRequest,
+        async ({ write, args }) => await this.#leading().write(write, args),
+      ),
+    };
+  }
+
+  #leading(): Leadership {
+    if (this.#leadership === undefined) throw new NotLeader(this.leader?.address);
+    return this.#leadership;
+  }
+
+  /** The certificate says what a node was, its record what it is. */
+  #admits({ id, role }: Peer, who: 'node' | 'manager'): boolean {
+    const node = this.replica.get('node', id);
+    return node !== undefined && (who === 'node' || (role === 'manager' && node.role === 'manager'));
+  }
+
+  #openSession(peer: Peer, open: () => Duplex): void {
+    this.#leading().openSession(peer, open());
+  }
+
+  #lead(etcd: Etcd, revision: number): void {
+    const { background, clock, log } = this.#needs;
+    background.run('begin to lead', {}, async () => {
+      const isKnown = await this.replica.reached(revision, WRITE_MS);
+      if (this.#election?.revision !== revision) return;
+      if (!isKnown) return this.#election.stepDown('it does not know yet what the last leader wrote');
+      const node = this.#identity.nodeId;
+      const resign = async (): Promise<void> => await this.resign();
+      const needs = { background, clock, log, etcd, replica: this.replica, node, resign };
+      this.#leadership = new Leadership(needs, revision, ({ message }) => this.#election?.stepDown(message));
+    });
+  }
+
+  #leadNoMore(): void {
+    const leadership = this.#leadership;
+    this.#leadership = undefined;
+    if (leadership !== undefined) {
+      this.#needs.background.run('end leadership', {}, async () => await leadership[Symbol.asyncDispose]());
+    }
+  }
+
+  async #ping(address: string, node: string): Promise<boolean> {
+    try {
+      const answer = await this.#needs.client.ask(
+        address,
+        '/v1/ping',
+        {},
+        Type.Object({ node: Type.String() }),
+        PING_MS,
+      );
+      return answer.node === node;
+    } catch (error) {
+      if (error instanceof NotLeader || error instanceof NotReached || error instanceof Error) return false;
+      throw error;
+    }
+  }
+
+  /** What etcd has to know of the cluster's record. */
+  #useCluster(): void {
+    const cluster = clusterOf(this.replica);
+    const crl = revocationList(cluster.peerCa, cluster.revokedPeers, this.#needs.clock.now());
+    this.#needs.folder.writePeers({ crl });
+    this.#needs.background.run('give etcd its settings', {}, async () => {
+      await this.#process.use(etcdSettings(this.#needs, this.#identity, cluster.spec.raft));
+    });
+  }
+
+  async #answers(etcd: Etcd): Promise<boolean> {
+    try {
+      await raftOf(etcd, 1000);
+      return true;
+    } catch (error) {
+      if (error instanceof EtcdError) return false;
+      throw error;
+    }
+  }
+}
+
+/** Ends an etcd that a daemon left which was cut off while it became a member. */
+export async function endLeftEtcd(
+  needs: Pick<ManagerNeeds, 'background' | 'clock' | 'config' | 'folder' | 'log'>,
+): Promise<void> {
+  const raft = {
+    snapshotInterval: 0,
+    keepOldSnapshots: 0,
+    logEntriesForSlowFollowers: 0,
+    heartbeatTick: 0,
+    electionTick: 0,
+  };
+  const settings = { name: '', place: placeOf(needs, ''), listen: '', advertise: '', raft };
+  await new EtcdProcess(needs, settings).stop();
+}
+
+/** Throws when etcd is not installed. */
+function etcdSettings(
+  needs: Pick<ManagerNeeds, 'config' | 'folder'>,
+  { nodeId, listen, advertise }: Pick<Identity, 'nodeId' | 'listen' | 'advertise'>,
+  raft: ClusterSpec['raft'],
+): EtcdSettings {
+  const place = placeOf(needs, findEtcd());
+  return { name: nodeId, place, listen: nextPort(listen), advertise: nextPort(advertise), raft };
+}
+
+/** etcd's peers are reached on the next port. */
+function nextPort(text: string): string {
+  const { ip, port } = readAddress(text);
+  return addressText({ ip, port: port + 1 });
+}
+
+function placeOf({ config, folder }: Pick<ManagerNeeds, 'config' | 'folder'>, program: string): EtcdSettings['place'] {
+  const run = join(config.execRoot, 'etcd');
+  return { program, data: join(folder.path, 'etcd'), peers: join(folder.path, 'peers'), run };
+}

@@ -1,0 +1,259 @@
+import { X509Certificate } from 'node:crypto';
+
+import { Type } from 'typebox';
+
+import { newKey } from '../ca/certificates.ts';
+import type { NodeRole } from '../state/records.ts';
+import { WireClient } from '../wire/client.ts';
+import { CertificateAnswer, PeerAnswer, type FromLeader } from '../wire/schemas.ts';
+import { addressText, readAddress } from './addresses.ts';
+import { askLeader } from './ask-leader.ts';
+import { describeNode, type DescriptionNeeds } from './description.ts';
+import type { Identity } from './identity.ts';
+import { Manager, type ManagerNeeds } from './manager.ts';
+import { Session } from './session.ts';
+
+export type MemberNeeds = Omit<ManagerNeeds, 'client'> &
+  DescriptionNeeds &
+  Readonly<{
+    /** Told of a member that is not one yet, so that it ends with the daemon. */
+    begun: (part: AsyncDisposable) => void;
+  }>;
+
+const DEFAULT_RAFT = {
+  snapshotInterval: 10_000,
+  keepOldSnapshots: 0,
+  logEntriesForSlowFollowers: 500,
+  heartbeatTick: 1,
+  electionTick: 10,
+};
+const ASK_MS = 10_000;
+/** etcd has one learner at a time, and refuses the next for seconds. */
+const PEER_MS = 70_000;
+/** Of a certificate's life. */
+const [RENEW_FROM, RENEW_UNTIL] = [0.5, 0.8];
+const RENEWAL_AGAIN_MS = 60_000;
+
+/** This node as a member of its cluster: its identity, its session with the leader, and what it needs where it is a manager. */
+export class Member implements AsyncDisposable {
+  readonly client: WireClient;
+  readonly #needs: MemberNeeds;
+  #identity: Identity;
+  #session: Session | undefined;
+  #manager: Manager | undefined;
+  #starting: Manager | undefined;
+  #renewal: Disposable | undefined;
+  #changing: Promise<void> = Promise.resolve();
+  #isEnding = false;
+  /** The role could not be taken up yet. */
+  #roleProblem = '';
+
+  constructor(needs: MemberNeeds, identity: Identity) {
+    this.#needs = needs;
+    this.#identity = identity;
+    this.client = new WireClient(identity, needs.clock);
+    needs.begun(this);
+  }
+
+  get identity(): Identity {
+    return this.#identity;
+  }
+
+  /** Undefined on a worker. */
+  get manager(): Manager | undefined {
+    return this.#manager;
+  }
+
+  /** Why the node is not in touch with its cluster; empty if it is. */
+  get problem(): string {
+    return this.#roleProblem === '' ? (this.#session?.problem ?? '') : this.#roleProblem;
+  }
+
+  /** Where managers are, the leader first where it is known. */
+  get managers(): string[] {
+    const leader = this.#manager?.leader?.address;
+    const others = this.#identity.managers.map(({ address }) => address).filter((address) => address !== leader);
+    return leader === undefined ? others : [leader, ...others];
+  }
+
+  /** The manager that this node is from now on, and whose end is the member's; it does nothing yet. */
+  newManager(raft = this.#identity.raft ?? DEFAULT_RAFT): Manager {
+    this.#starting = new Manager({ ...this.#needs, client: this.client }, this.#identity, raft);
+    return this.#starting;
+  }
+
+  /** Makes the session; `manager` is one that follows etcd already. */
+  begin(manager?: Manager): Session {
+    this.#manager = manager;
+    this.#session = new Session(
+      { ...this.#needs, client: this.client },
+      {
+        managers: () => this.managers,
+        description: () => describeNode(this.#needs),
+        address: () => readAddress(this.#identity.advertise).ip,
+        told: (message) => this.#hear(message),
+      },
+    );
+    this.#renewLater();
+    return this.#session;
+  }
+
+  /** Goes on after a start of the daemon: a manager's etcd may take its time, or have no quorum. */
+  async resume(): Promise<void> {
+    if (this.#identity.raft === undefined) {
+      this.begin();
+      // A daemon that was killed while it became a manager.
+      if (this.#identity.role === 'manager') this.#takeRoleLater('manager');
+      return;
+    }
+    const manager = this.newManager();
+    this.#manager = manager;
+    await manager.listen();
+    this.#needs.background.untilDone('start the manager', {}, async () => {
+      if (!this.#isEnding && this.#manager === manager) await manager.startEtcd();
+    });
+    await manager.follow();
+    this.begin(manager);
+  }
+
+  /** Follows a role that the leader told, after those that it told before; a failure is logged, and tried again. */
+  async takeRole(role: NodeRole): Promise<void> {
+    const before = this.#changing;
+    const take = async (): Promise<void> => {
+      await before;
+      try {
+        if (!this.#isEnding) await this.#change(role);
+        this.#roleProblem = '';
+      } catch (error) {
+        this.#roleProblem = error instanceof Error ? error.message : String(error);
+        this.#needs.log.warn({ err: error, role }, 'the node could not take its role');
+        if (!this.#isEnding) this.#session?.renew(); // its welcome says again which role is wanted
+      }
+    };
+    this.#changing = take();
+    await this.#changing;
+  }
+
+  /** A new certificate by the role that the leader has stored, then what belongs to the role. */
+  async renew(): Promise<void> {
+    const { publicKey, privateKey } = newKey();
+    const request = { path: '/v1/certificates', body: { publicKey }, answer: CertificateAnswer, milliseconds: ASK_MS };
+    const { role, certificate } = await askLeader(this.#asking, () => this.managers, request);
+    this.change({ role, certificate, key: privateKey });
+    this.client.use(this.#identity);
+    this.#manager?.use(this.#identity);
+    this.#renewLater();
+  }
+
+  /** Stores what has changed of the identity. */
+  change(changes: Partial<Identity>): void {
+    this.#identity = { ...this.#identity, ...changes };
+    this.#needs.folder.write(this.#identity);
+  }
+
+  /** Says goodbye to the leader; throws if nobody hears it in this time. */
+  async sayGoodbye(milliseconds: number): Promise<void> {
+    await this.#manager?.resign();
+    const request = { path: '/v1/leave', body: {}, answer: Type.Object({}), milliseconds };
+    await askLeader(this.#asking, () => this.managers, request);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isEnding = true;
+    this.#renewal?.[Symbol.dispose]();
+    await this.#session?.[Symbol.asyncDispose]();
+    await this.#manager?.[Symbol.asyncDispose]();
+    if (this.#starting !== this.#manager) await this.#starting?.[Symbol.asyncDispose]();
+    this.client[Symbol.dispose]();
+    await this.#changing;
+  }
+
+  get #asking(): { client: WireClient; clock: MemberNeeds['clock'] } {
+    return { client: this.client, clock: this.#needs.clock };
+  }
+
+  #hear(message: FromLeader): void {
+    if (message.say === 'welcome' || message.say === 'managers') {
+      if (message.managers.length > 0) this.change({ managers: message.managers });
+    }
+    if (message.say === 'welcome' || message.say === 'role') {
+      const isManager = this.#identity.role === 'manager' && this.#manager !== undefined;
+      if ((message.role === 'manager') !== isManager || message.role !== this.#identity.role) {
+        this.#takeRoleLater(message.role);
+      }
+    }
+    if (message.say === 'renew')
+      this.#needs.background.run('renew the certificate', {}, async () => await this.renew());
+  }
+
+  #takeRoleLater(role: NodeRole): void {
+    this.#needs.background.run('take a role', { role }, async () => await this.takeRole(role));
+  }
+
+  async #change(role: NodeRole): Promise<void> {
+    if (this.#identity.role !== role) await this.renew();
+    if (this.#identity.role !== role) return; // the leader has changed its mind
+    if (role === 'manager' && this.#manager === undefined) await this.#becomeManager();
+    else if (role === 'worker' && this.#manager !== undefined) await this.#becomeWorker();
+    else return;
+    this.#session?.renew();
+  }
+
+  async #becomeManager(): Promise<void> {
+    const { folder } = this.#needs;
+    const { advertise, nodeId } = this.#identity;
+    const manager = this.newManager();
+    await using undo = new AsyncDisposableStack();
+    undo.use(manager);
+    await manager.listen();
+    const { publicKey, privateKey } = newKey();
+    const { ip, port } = readAddress(advertise);
+    const url = `https://${addressText({ ip, port: port + 1 })}`;
+    const body = { address: advertise, url, publicKey };
+    const asked = { path: '/v1/peers', body, answer: PeerAnswer, milliseconds: ASK_MS, answerMs: PEER_MS };
+    const peers = await askLeader(this.#asking, () => this.managers, asked);
+    folder.removeEtcd();
+    const { certificate, ca, crl } = peers;
+    folder.writePeers({ certificate, ca, key: privateKey, crl: Buffer.from(crl, 'base64') });
+    const members = peers.members.map(({ name, peerUrl }) => ({ name: name === '' ? nodeId : name, peerUrl }));
+    await manager.startEtcd({ state: 'existing', members });
+    const promotion = {
+      path: '/v1/peers/promote',
+      body: {},
+      answer: Type.Object({}),
+      milliseconds: ASK_MS,
+      answerMs: PEER_MS,
+    };
+    await askLeader(this.#asking, () => this.managers, promotion);
+    await manager.follow();
+    undo.move();
+    this.change({ raft: peers.raft });
+    this.#manager = manager;
+  }
+
+  async #becomeWorker(): Promise<void> {
+    const manager = this.#manager!;
+    this.#manager = undefined;
+    const { raft: _raft, ...rest } = this.#identity;
+    this.#identity = rest;
+    this.change({});
+    await manager[Symbol.asyncDispose]();
+    this.#needs.folder.removeEtcd();
+  }
+
+  #renewLater(): void {
+    const { validFromDate, validToDate } = new X509Certificate(this.#identity.certificate);
+    const lifeMs = validToDate.getTime() - validFromDate.getTime();
+    const share = RENEW_FROM + Math.random() * (RENEW_UNTIL - RENEW_FROM);
+    const dueMs = validFromDate.getTime() + lifeMs * share - this.#needs.clock.now().epochMilliseconds;
+    this.#renewal?.[Symbol.dispose]();
+    this.#renewal = this.#needs.background.after(Math.max(dueMs, 0), 'renew the certificate', {}, async () => {
+      try {
+        await this.renew();
+      } catch (error) {
+        this.#renewal = this.#needs.clock.after(RENEWAL_AGAIN_MS, () => this.#renewLater());
+        throw error;
+      }
+    });
+  }
+}

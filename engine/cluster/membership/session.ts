@@ -1,0 +1,132 @@
+import type { Logger } from 'pino';
+
+import type { Background } from '../../lib/background.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { Channel } from '../wire/channel.ts';
+import { NotLeader, NotReached, type WireClient } from '../wire/client.ts';
+import { FromLeader, type FromNode } from '../wire/schemas.ts';
+
+type Needs = Readonly<{ background: Background; clock: Clock; log: Logger; client: WireClient }>;
+type Hello = Extract<FromNode, { say: 'hello' }>;
+type Settings = Readonly<{
+  /** The addresses to try, the likeliest first. */
+  managers: () => readonly string[];
+  description: () => Hello['description'];
+  /** Where the node is reached. */
+  address: () => string;
+  told: (message: FromLeader) => void;
+}>;
+
+const FIRST_RETRY_MS = 100;
+const LONGEST_RETRY_MS = 8000;
+const ANSWER_MS = 5000;
+const LONGEST_LEADERS = 3;
+
+/**
+ * The session of a node with the leader, for as long as the node is a member: a connection that ends is made anew, to
+ * whichever manager answers.
+ */
+export class Session implements AsyncDisposable {
+  readonly #needs: Needs;
+  readonly #settings: Settings;
+  readonly #ending = Promise.withResolvers<void>();
+  readonly #done: Promise<void>;
+  #welcome = Promise.withResolvers<void>();
+  #channel: Channel<typeof FromLeader, FromNode> | undefined;
+  #isEnding = false;
+  #again = Promise.withResolvers<void>();
+  /** Why there is none at the moment; empty while there is one. */
+  problem = '';
+
+  constructor(needs: Needs, settings: Settings) {
+    this.#needs = needs;
+    this.#settings = settings;
+    this.#done = this.#run();
+  }
+
+  /** Resolves when the leader knows the node. */
+  get welcomed(): Promise<void> {
+    return this.#welcome.promise;
+  }
+
+  /** Makes a new connection: with a new certificate, or to a new leader. */
+  renew(): void {
+    this.#channel?.[Symbol.dispose]();
+    this.#again.resolve();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isEnding = true;
+    this.#ending.resolve();
+    this.#channel?.[Symbol.dispose]();
+    await this.#done;
+  }
+
+  async #run(): Promise<void> {
+    let delayMs = FIRST_RETRY_MS;
+    while (!this.#isEnding) {
+      this.#again = Promise.withResolvers();
+      try {
+        await this.#connect();
+        delayMs = FIRST_RETRY_MS;
+      } catch (error) {
+        if (!(error instanceof NotReached || error instanceof NotLeader || error instanceof EngineError)) {
+          this.#needs.log.error({ err: error }, 'the session with the leader fails');
+        }
+        this.problem = error instanceof Error ? error.message : String(error);
+        await this.#pause(delayMs);
+        delayMs = Math.min(delayMs * 2, LONGEST_RETRY_MS);
+      }
+    }
+  }
+
+  async #connect(): Promise<void> {
+    const socket = await this.#findLeader();
+    if (this.#isEnding) return void socket.destroy();
+    let beats: Disposable | undefined;
+    const channel: Channel<typeof FromLeader, FromNode> = new Channel(socket, FromLeader, (message: FromLeader) => {
+      if (message.say === 'welcome') {
+        this.problem = '';
+        beats?.[Symbol.dispose]();
+        const beat = (): void => {
+          channel.send({ say: 'beat' });
+          beats = this.#needs.clock.after(message.periodMs * (0.9 + Math.random() * 0.1), beat);
+        };
+        beat();
+        this.#welcome.resolve();
+      }
+      this.#settings.told(message);
+    });
+    this.#channel = channel;
+    channel.send({ say: 'hello', description: this.#settings.description(), address: this.#settings.address() });
+    await channel.closed;
+    beats?.[Symbol.dispose]();
+    this.#channel = undefined;
+    this.problem = 'the leader has ended the session';
+    if (!this.#isEnding) await this.#pause(FIRST_RETRY_MS);
+  }
+
+  async #findLeader(): ReturnType<WireClient['upgrade']> {
+    let reason: unknown = new NotReached('no manager is known');
+    for (const manager of this.#settings.managers()) {
+      let address = manager;
+      for (let tries = 0; tries < LONGEST_LEADERS; tries += 1) {
+        try {
+          return await this.#needs.client.upgrade(address, '/v1/session', ANSWER_MS);
+        } catch (error) {
+          reason = error;
+          if (!(error instanceof NotLeader) || error.leader === undefined || error.leader === address) break;
+          address = error.leader;
+        }
+      }
+    }
+    throw reason;
+  }
+
+  async #pause(milliseconds: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    using _timer = this.#needs.clock.after(milliseconds, resolve);
+    await Promise.race([promise, this.#ending.promise, this.#again.promise]);
+  }
+}

@@ -1,0 +1,54 @@
+import type { NodeDescription, Stored } from '../state/records.ts';
+import type { View } from '../state/view.ts';
+import { clusterOf } from '../state/view.ts';
+import { tlsInfo } from '../swarm/present.ts';
+
+/** `leader`: the id of the manager that leads. */
+export function presentNode(view: View, node: Stored<'node'>, leader: string | undefined): object {
+  const { spec, status, manager, description } = node;
+  return {
+    ID: node.id,
+    Version: { Index: node.version },
+    CreatedAt: node.createdAt,
+    UpdatedAt: node.updatedAt,
+    Spec: {
+      ...(spec.name === '' ? {} : { Name: spec.name }),
+      Labels: spec.labels,
+      Role: spec.role,
+      Availability: spec.availability,
+    },
+    Description: {
+      ...(description === undefined ? NOTHING_KNOWN : presentDescription(description)),
+      TLSInfo: tlsInfo(clusterOf(view)),
+    },
+    Status: {
+      State: status.state,
+      ...(status.message === '' ? {} : { Message: status.message }),
+      Addr: status.address,
+    },
+    ...(manager === undefined ? {} : { ManagerStatus: managerStatus(node, manager.address, leader) }),
+  };
+}
+
+function managerStatus({ id, status }: Stored<'node'>, address: string, leader: string | undefined): object {
+  return {
+    ...(id === leader ? { Leader: true } : {}),
+    Reachability: status.state === 'ready' ? 'reachable' : status.state === 'down' ? 'unreachable' : 'unknown',
+    Addr: address,
+  };
+}
+
+function presentDescription({ hostname, platform, resources, engine }: NodeDescription): object {
+  return {
+    Hostname: hostname,
+    Platform: { Architecture: platform.architecture, OS: platform.os },
+    Resources: { NanoCPUs: resources.nanoCpus, MemoryBytes: resources.memoryBytes },
+    Engine: {
+      EngineVersion: engine.version,
+      ...(Object.keys(engine.labels).length === 0 ? {} : { Labels: engine.labels }),
+      Plugins: engine.plugins.map(({ type, name }) => ({ Type: type, Name: name })),
+    },
+  };
+}
+
+const NOTHING_KNOWN = { Platform: {}, Resources: {}, Engine: {} };

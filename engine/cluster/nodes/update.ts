@@ -1,0 +1,45 @@
+import { EngineError, refuseIf } from '../../lib/errors.ts';
+import { refuseOldVersion, type Draft } from '../state/draft.ts';
+import type { NodeRecord } from '../state/records.ts';
+import { findNode } from './find.ts';
+import type { NodeSpecBody } from './schema.ts';
+
+export type NodeUpdate = Readonly<{ ref: string; version: number; spec: NodeRecord['spec'] }>;
+
+/** The specification that replaces a node's; role and availability cannot be left out. */
+export function readNodeSpec({ Name = '', Role = '', Availability = '', Labels }: NodeSpecBody): NodeRecord['spec'] {
+  refuseIf(Role !== 'worker' && Role !== 'manager', `invalid Role: "${Role}"`);
+  refuseIf(!['active', 'pause', 'drain'].includes(Availability), `invalid Availability: "${Availability}"`);
+  return {
+    name: Name,
+    labels: Labels ?? {},
+    role: Role as NodeRecord['role'],
+    availability: Availability as NodeRecord['spec']['availability'],
+  };
+}
+
+/** POST /nodes/{id}/update. Another role is followed later. */
+export function updateNode(draft: Draft, args: unknown, now: Temporal.Instant): void {
+  const { ref, version, spec } = args as NodeUpdate;
+  if (typeof ref !== 'string' || typeof version !== 'number')
+    throw new EngineError('invalid', 'the update is not understood');
+  const node = findNode(draft, ref);
+  refuseOldVersion(node, version);
+  if (node.spec.role === 'manager' && spec.role === 'worker') refuseDemotion(draft, node);
+  draft.put('node', { ...node, spec, updatedAt: now.toString() });
+}
+
+/** Somebody has to stay, and enough of them that are there. */
+function refuseDemotion(draft: Draft, node: NodeRecord): void {
+  const managers = [...draft.all('node')].filter(({ id, spec }) => id !== node.id && spec.role === 'manager');
+  const start = 'rpc error: code = FailedPrecondition desc =';
+  if (managers.length === 0)
+    throw new EngineError('failed', `${start} attempting to demote the last manager of the swarm`);
+  const there = managers.filter(({ status, manager }) => manager !== undefined && status.state === 'ready').length;
+  if (there <= Math.floor(managers.filter(({ manager }) => manager !== undefined).length / 2)) {
+    throw new EngineError(
+      'failed',
+      `${start} can't remove member from the raft: this would result in a loss of quorum`,
+    );
+  }
+}

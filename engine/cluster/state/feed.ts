@@ -1,0 +1,123 @@
+import type { Logger } from 'pino';
+
+import type { Clock } from '../../lib/clock.ts';
+import type { Etcd } from '../etcd/gateway.ts';
+import type { KeyValue, WatchEvent } from '../etcd/messages.ts';
+import { LEADER_KEY, recordOfKey } from './keys.ts';
+import type { Kind, Stored } from './records.ts';
+import type { Replica } from './replica.ts';
+import type { Change } from './view.ts';
+
+/** Who leads, and the revision of the key that says so. */
+export type LeaderKey = Readonly<{ node: string; address: string; revision: number }>;
+
+type Needs = Readonly<{ clock: Clock; log: Logger; etcd: Etcd; replica: Replica }>;
+
+const AGAIN_MS = 100;
+
+/**
+ * Keeps the replica up with etcd: all records of this member's own copy, also without a quorum, then each commit from
+ * there on. What ends the watch, such as the end of the member, begins it anew.
+ */
+export class Feed implements AsyncDisposable {
+  readonly #needs: Needs;
+  readonly #ending = new AbortController();
+  readonly #leaderListeners = new Set<(leader: LeaderKey | undefined) => void>();
+  readonly #done: Promise<void>;
+  readonly #first = Promise.withResolvers<void>();
+  #leader: LeaderKey | undefined;
+
+  constructor(needs: Needs) {
+    this.#needs = needs;
+    this.#done = this.#run();
+  }
+
+  /** Resolves when the records have been read for the first time. */
+  get ready(): Promise<void> {
+    return this.#first.promise;
+  }
+
+  get leader(): LeaderKey | undefined {
+    return this.#leader;
+  }
+
+  /** Called with each change of the key, also when nobody leads any more. */
+  onLeader(tell: (leader: LeaderKey | undefined) => void): Disposable {
+    this.#leaderListeners.add(tell);
+    return { [Symbol.dispose]: () => void this.#leaderListeners.delete(tell) };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#ending.abort();
+    await this.#done;
+  }
+
+  async #run(): Promise<void> {
+    const { clock, log } = this.#needs;
+    let told = '';
+    while (!this.#ending.signal.aborted) {
+      try {
+        await this.#load();
+        told = '';
+        await this.#follow();
+      } catch (error) {
+        if (this.#ending.signal.aborted) return;
+        const reason = error instanceof Error ? error.message : String(error);
+        if (reason !== told) log.info({ reason }, 'etcd tells no changes at the moment');
+        told = reason;
+      }
+      const { promise, resolve } = Promise.withResolvers<void>();
+      using _timer = clock.after(AGAIN_MS, resolve);
+      await promise;
+    }
+  }
+
+  async #load(): Promise<void> {
+    const { etcd, replica } = this.#needs;
+    const { revision, kvs } = await etcd.all({ serializable: true });
+    if (revision < replica.revision) return; // it goes on from there
+    replica.reset(
+      revision,
+      kvs.map(entryOf).filter((entry) => entry !== undefined),
+    );
+    this.#lead(kvs.find(({ key }) => key === LEADER_KEY));
+    this.#first.resolve();
+  }
+
+  async #follow(): Promise<void> {
+    const { etcd, replica } = this.#needs;
+    for await (const events of etcd.watch(replica.revision + 1, this.#ending.signal)) {
+      for (const [at, group] of Map.groupBy(events, (event) => event.revision)) this.#commit(at, group);
+    }
+  }
+
+  #commit(revision: number, events: readonly WatchEvent[]): void {
+    const changes = events.map(changeOf).filter((change) => change !== undefined);
+    this.#needs.replica.apply({ revision, changes });
+    const leader = events.find(({ key }) => key === LEADER_KEY);
+    if (leader !== undefined) this.#lead(leader.isDeleted ? undefined : leader);
+  }
+
+  #lead(kv: KeyValue | undefined): void {
+    if (kv?.revision === this.#leader?.revision) return;
+    this.#leader = kv === undefined ? undefined : readLeader(kv);
+    for (const tell of this.#leaderListeners) tell(this.#leader);
+  }
+}
+
+function readLeader({ value, revision }: KeyValue): LeaderKey {
+  const { node, address } = JSON.parse(value) as { node: string; address: string };
+  return { node, address, revision };
+}
+
+function entryOf({ key, value, revision }: KeyValue): readonly [Kind, string, Stored<Kind>] | undefined {
+  const named = recordOfKey(key);
+  if (named === undefined) return undefined;
+  return [named.kind, named.id, { ...(JSON.parse(value) as Stored<Kind>), version: revision }];
+}
+
+function changeOf({ key, value, isDeleted }: WatchEvent): Change | undefined {
+  const named = recordOfKey(key);
+  if (named === undefined) return undefined;
+  return { ...named, record: isDeleted ? undefined : JSON.parse(value) };
+}

@@ -1,0 +1,67 @@
+import { X509Certificate } from 'node:crypto';
+
+import { issuerOf } from '../ca/certificates.ts';
+import { tokenOf } from '../ca/token.ts';
+import type { ClusterRecord, ClusterSpec, Stored } from '../state/records.ts';
+
+/** GET /swarm without the tokens, as /info has it. */
+export function presentCluster(cluster: Stored<'cluster'>): object {
+  return {
+    ID: cluster.id,
+    Version: { Index: cluster.version },
+    CreatedAt: cluster.createdAt,
+    UpdatedAt: cluster.updatedAt,
+    Spec: presentSpec(cluster.spec),
+    TLSInfo: tlsInfo(cluster),
+    RootRotationInProgress: false,
+    DefaultAddrPool: ['10.0.0.0/8'],
+    SubnetSize: 24,
+    DataPathPort: 4789,
+  };
+}
+
+export function presentWithTokens(cluster: Stored<'cluster'>): object {
+  const { certificate } = cluster.ca;
+  const { worker, manager } = cluster.joinSecrets;
+  return {
+    ...presentCluster(cluster),
+    JoinTokens: { Worker: tokenOf(certificate, worker), Manager: tokenOf(certificate, manager) },
+  };
+}
+
+/** What whoever checks certificates of this cluster needs. */
+export function tlsInfo({ ca }: Pick<ClusterRecord, 'ca'>): object {
+  const key = new X509Certificate(ca.certificate).publicKey.export({ type: 'spki', format: 'der' });
+  return {
+    TrustRoot: ca.certificate,
+    CertIssuerSubject: issuerOf(ca).toString('base64'),
+    CertIssuerPublicKey: key.toString('base64'),
+  };
+}
+
+function presentSpec({
+  name,
+  labels,
+  taskHistoryRetentionLimit,
+  raft,
+  heartbeatPeriodNs,
+  nodeCertExpiryNs,
+  logDriver,
+}: ClusterSpec): object {
+  return {
+    Name: name,
+    Labels: labels,
+    Orchestration: { TaskHistoryRetentionLimit: taskHistoryRetentionLimit },
+    Raft: {
+      SnapshotInterval: raft.snapshotInterval,
+      KeepOldSnapshots: raft.keepOldSnapshots,
+      LogEntriesForSlowFollowers: raft.logEntriesForSlowFollowers,
+      ElectionTick: raft.electionTick,
+      HeartbeatTick: raft.heartbeatTick,
+    },
+    Dispatcher: { HeartbeatPeriod: heartbeatPeriodNs },
+    CAConfig: { NodeCertExpiry: nodeCertExpiryNs },
+    TaskDefaults: logDriver === undefined ? {} : { LogDriver: { Name: logDriver.name, Options: logDriver.options } },
+    EncryptionConfig: { AutoLockManagers: false },
+  };
+}

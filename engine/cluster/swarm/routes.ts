@@ -1,0 +1,59 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+
+import type { Cluster } from '../cluster.ts';
+import { clusterOf } from '../state/view.ts';
+import { InitBody, JoinBody, LeaveQuery, SpecBody, UpdateQuery } from './schema.ts';
+import { readSpec } from './spec.ts';
+import { readVersion } from './version.ts';
+
+/** Endpoints 67 to 71. */
+export const swarmRoutes =
+  ({ cluster }: { cluster: Cluster }): FastifyPluginAsyncTypebox =>
+  // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
+  async (http) => {
+    http.get('/swarm', async () => {
+      const manager = cluster.manager();
+      await manager.fresh();
+      const { presentWithTokens } = await import('./present.ts');
+      return presentWithTokens(clusterOf(manager.replica));
+    });
+
+    http.post('/swarm/init', {
+      schema: { body: InitBody },
+      config: { needsBody: true },
+      handler: async ({ body }, reply) => {
+        const { ListenAddr: listen = '', AdvertiseAddr: advertise = '', ForceNewCluster: force = false, Spec } = body;
+        const id = await cluster.init({ listen, advertise, force, spec: readSpec(Spec ?? {}) });
+        return await reply.type('application/json').send(JSON.stringify(id));
+      },
+    });
+
+    http.post('/swarm/join', {
+      schema: { body: JoinBody },
+      config: { needsBody: true },
+      handler: async ({ body }, reply) => {
+        const { ListenAddr: listen = '', AdvertiseAddr: advertise = '', RemoteAddrs, JoinToken: token = '' } = body;
+        await cluster.join({ listen, advertise, remotes: RemoteAddrs ?? [], token });
+        return await reply.code(200).send();
+      },
+    });
+
+    http.post('/swarm/leave', {
+      schema: { querystring: LeaveQuery },
+      handler: async ({ query }, reply) => {
+        await cluster.leave(query.force ?? false);
+        return await reply.code(200).send();
+      },
+    });
+
+    http.post('/swarm/update', {
+      schema: { querystring: UpdateQuery, body: SpecBody },
+      handler: async ({ query, body }, reply) => {
+        const version = readVersion('swarm', query.version);
+        const manager = cluster.manager();
+        const { rotateWorkerToken: rotateWorker = false, rotateManagerToken: rotateManager = false } = query;
+        await manager.write('updateCluster', { version, spec: readSpec(body), rotateWorker, rotateManager });
+        return await reply.code(200).send();
+      },
+    });
+  };

@@ -1,0 +1,54 @@
+import { Type, type Static, type TSchema } from 'typebox';
+
+const orNull = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
+const text = Type.Optional(Type.String());
+const whole = Type.Optional(Type.Integer({ minimum: 0 }));
+const Texts = Type.Record(Type.String(), Type.String());
+
+export const SpecBody = Type.Object({
+  Name: text,
+  Labels: orNull(Texts),
+  Orchestration: orNull(Type.Object({ TaskHistoryRetentionLimit: orNull(Type.Integer()) })),
+  Raft: orNull(
+    Type.Object({
+      SnapshotInterval: whole,
+      KeepOldSnapshots: orNull(Type.Integer({ minimum: 0 })),
+      LogEntriesForSlowFollowers: whole,
+      HeartbeatTick: whole,
+      ElectionTick: whole,
+    }),
+  ),
+  Dispatcher: orNull(Type.Object({ HeartbeatPeriod: Type.Optional(Type.Integer()) })),
+  CAConfig: orNull(
+    Type.Object({
+      NodeCertExpiry: Type.Optional(Type.Integer()),
+      ExternalCAs: orNull(Type.Array(Type.Object({ Protocol: text, URL: text, Options: orNull(Texts) }))),
+    }),
+  ),
+  TaskDefaults: orNull(Type.Object({ LogDriver: orNull(Type.Object({ Name: text, Options: orNull(Texts) })) })),
+  EncryptionConfig: orNull(Type.Object({ AutoLockManagers: Type.Optional(Type.Boolean()) })),
+  JoinTokens: orNull(Type.Object({ Worker: text, Manager: text })),
+});
+export type SpecBody = Readonly<Static<typeof SpecBody>>;
+
+export const InitBody = Type.Object({
+  ListenAddr: text,
+  AdvertiseAddr: text,
+  ForceNewCluster: Type.Optional(Type.Boolean()),
+  Spec: orNull(SpecBody),
+});
+
+export const JoinBody = Type.Object({
+  ListenAddr: text,
+  AdvertiseAddr: text,
+  RemoteAddrs: orNull(Type.Array(Type.String())),
+  JoinToken: text,
+});
+
+export const LeaveQuery = Type.Object({ force: Type.Optional(Type.Boolean({ default: false })) });
+
+export const UpdateQuery = Type.Object({
+  version: Type.Optional(Type.String({ description: 'The Version.Index of the cluster that the update is of' })),
+  rotateWorkerToken: Type.Optional(Type.Boolean({ default: false })),
+  rotateManagerToken: Type.Optional(Type.Boolean({ default: false })),
+});

@@ -1,0 +1,70 @@
+import { EngineError, refuseIf } from '../../lib/errors.ts';
+import type { ClusterSpec } from '../state/records.ts';
+import type { SpecBody } from './schema.ts';
+
+const HOUR_NS = 3600 * 1e9;
+const DEFAULTS = {
+  taskHistoryRetentionLimit: 5,
+  raft: {
+    snapshotInterval: 10_000,
+    keepOldSnapshots: 0,
+    logEntriesForSlowFollowers: 500,
+    heartbeatTick: 1,
+    electionTick: 10,
+  },
+  heartbeatPeriodNs: 5e9,
+  nodeCertExpiryNs: 90 * 24 * HOUR_NS,
+} as const;
+
+/** What a client asks of a cluster, checked; what it leaves out is the default. */
+export function readSpec(body: SpecBody): ClusterSpec {
+  const name = body.Name || 'default';
+  refuseIf(name !== 'default', 'swarm spec must be named "default"');
+  const heartbeatPeriodNs = body.Dispatcher?.HeartbeatPeriod || DEFAULTS.heartbeatPeriodNs;
+  refuseIf(
+    heartbeatPeriodNs < 0,
+    'rpc error: code = InvalidArgument desc = heartbeat time period cannot be a negative duration',
+  );
+  const nodeCertExpiryNs = body.CAConfig?.NodeCertExpiry || DEFAULTS.nodeCertExpiryNs;
+  refuseIf(
+    nodeCertExpiryNs < HOUR_NS,
+    'rpc error: code = InvalidArgument desc = minimum certificate expiry time is: 1h0m0s',
+  );
+  refuseExternal(body.CAConfig?.ExternalCAs ?? []);
+  if (body.EncryptionConfig?.AutoLockManagers === true) {
+    throw new EngineError(
+      'notImplemented',
+      'locked managers are not implemented: the API has them from version 1.25 on',
+    );
+  }
+  const driver = body.TaskDefaults?.LogDriver;
+  return {
+    name,
+    labels: body.Labels ?? {},
+    taskHistoryRetentionLimit: body.Orchestration?.TaskHistoryRetentionLimit ?? DEFAULTS.taskHistoryRetentionLimit,
+    raft: readRaft(body.Raft ?? {}),
+    heartbeatPeriodNs,
+    nodeCertExpiryNs,
+    externalCas: [],
+    ...(driver?.Name ? { logDriver: { name: driver.Name, options: driver.Options ?? {} } } : {}),
+  };
+}
+
+function readRaft(given: NonNullable<SpecBody['Raft']>): ClusterSpec['raft'] {
+  const defaults = DEFAULTS.raft;
+  return {
+    snapshotInterval: given.SnapshotInterval || defaults.snapshotInterval,
+    keepOldSnapshots: given.KeepOldSnapshots ?? defaults.keepOldSnapshots,
+    logEntriesForSlowFollowers: given.LogEntriesForSlowFollowers || defaults.logEntriesForSlowFollowers,
+    heartbeatTick: given.HeartbeatTick || defaults.heartbeatTick,
+    electionTick: given.ElectionTick || defaults.electionTick,
+  };
+}
+
+function refuseExternal(authorities: readonly { Protocol?: string }[]): void {
+  for (const { Protocol = '' } of authorities) {
+    refuseIf(Protocol !== '' && Protocol.toLowerCase() !== 'cfssl', `invalid protocol: "${Protocol}"`);
+  }
+  if (authorities.length > 0)
+    throw new EngineError('notImplemented', 'external certificate authorities are not implemented yet');
+}

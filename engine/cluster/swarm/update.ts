@@ -1,0 +1,31 @@
+import { EngineError } from '../../lib/errors.ts';
+import { newSecret } from '../ca/token.ts';
+import { refuseOldVersion, type Draft } from '../state/draft.ts';
+import type { ClusterSpec } from '../state/records.ts';
+import { clusterOf } from '../state/view.ts';
+
+export type ClusterUpdate = Readonly<{
+  spec: ClusterSpec;
+  version: number;
+  rotateWorker: boolean;
+  rotateManager: boolean;
+}>;
+
+/** POST /swarm/update; tokens of the old secrets count no more. */
+export function updateCluster(draft: Draft, args: unknown, now: Temporal.Instant): void {
+  const { spec, version, rotateWorker, rotateManager } = args as ClusterUpdate;
+  if (typeof version !== 'number' || typeof spec !== 'object')
+    throw new EngineError('invalid', 'the update is not understood');
+  const cluster = clusterOf(draft);
+  refuseOldVersion(cluster, version);
+  const { joinSecrets } = cluster;
+  draft.put('cluster', {
+    ...cluster,
+    spec,
+    joinSecrets: {
+      worker: rotateWorker ? newSecret() : joinSecrets.worker,
+      manager: rotateManager ? newSecret() : joinSecrets.manager,
+    },
+    updatedAt: now.toString(),
+  });
+}

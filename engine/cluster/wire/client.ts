@@ -1,0 +1,164 @@
+import type { Agent } from 'node:https';
+import type { Duplex } from 'node:stream';
+
+import type { Static, TSchema } from 'typebox';
+
+import type { Clock } from '../../lib/clock.ts';
+import { EngineError, hasCode, type ErrorKind } from '../../lib/errors.ts';
+import { lazyCheck } from '../../lib/lazy-check.ts';
+import { Refusal } from './schemas.ts';
+
+/** PEM. Without a certificate one is nobody yet; without a root anybody is believed. */
+export type Trust = Readonly<{ root?: string; certificate?: string; key?: string }>;
+
+/** The manager does not lead; it may know who does. */
+export class NotLeader extends Error {
+  readonly leader: string | undefined;
+
+  constructor(leader: string | undefined) {
+    super('the manager does not lead');
+    this.leader = leader;
+  }
+}
+
+/** Nobody has taken the request: it may be sent to another manager. */
+export class NotReached extends Error {}
+
+const refusalCheck = lazyCheck(Refusal);
+const LONGEST_ANSWER = 4 * 1024 * 1024;
+const KINDS: ReadonlySet<string> = new Set<ErrorKind>([
+  'invalid',
+  'notFound',
+  'conflict',
+  'forbidden',
+  'failed',
+  'unavailable',
+  'notInCluster',
+  'notImplemented',
+]);
+
+/** The client of port 2377 of managers: whoever answers has to prove that it is a manager of the cluster. */
+export class WireClient implements Disposable {
+  readonly #clock: Clock;
+  #agent: Agent;
+
+  constructor(trust: Trust, clock: Clock) {
+    this.#clock = clock;
+    this.#agent = agentOf(trust);
+  }
+
+  /** Takes another certificate from the next connection on. */
+  use(trust: Trust): void {
+    this.#agent.destroy();
+    this.#agent = agentOf(trust);
+  }
+
+  /** Sends `body` as JSON, or asks with GET without one. */
+  async ask<S extends TSchema>(
+    address: string,
+    path: string,
+    body: unknown,
+    answer: S,
+    milliseconds = 10_000,
+  ): Promise<Static<S>> {
+    const { status, text } = await this.#request(address, path, body, milliseconds);
+    const value: unknown = text === '' ? {} : JSON.parse(text);
+    if (status >= 400) throw refusalOf(status, value);
+    if (!lazyCheck(answer).Check(value)) throw new Error(`${address} answers ${path} in a way that is not understood`);
+    return value;
+  }
+
+  /** A connection on which both sides talk from then on. */
+  async upgrade(address: string, path: string, milliseconds: number): Promise<Duplex> {
+    const { request } = process.getBuiltinModule('node:https');
+    const { promise, resolve, reject } = Promise.withResolvers<Duplex>();
+    const outgoing = request(`https://${address}${path}`, {
+      method: 'POST',
+      agent: this.#agent,
+      headers: { Connection: 'Upgrade', Upgrade: 'gantry-session', 'Content-Length': '0' },
+    });
+    using _late = this.#clock.after(milliseconds, () => outgoing.destroy(new NotReached(`${address} does not answer`)));
+    outgoing.once('upgrade', (_answer, socket, head) => {
+      if (head.length > 0) socket.unshift(head);
+      resolve(socket);
+    });
+    outgoing.once('response', (response) => {
+      textOf(response).then((text) => reject(refusalOf(response.statusCode ?? 500, JSON.parse(text))), reject);
+    });
+    outgoing.once('error', (error) => reject(notReached(error, address)));
+    outgoing.end();
+    return await promise;
+  }
+
+  [Symbol.dispose](): void {
+    this.#agent.destroy();
+  }
+
+  async #request(
+    address: string,
+    path: string,
+    body: unknown,
+    milliseconds: number,
+  ): Promise<{ status: number; text: string }> {
+    const { request } = process.getBuiltinModule('node:https');
+    const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>();
+    const payload = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
+    let isSent = false;
+    const outgoing = request(`https://${address}${path}`, {
+      method: payload === undefined ? 'GET' : 'POST',
+      agent: this.#agent,
+      headers: payload === undefined ? {} : { 'Content-Type': 'application/json', 'Content-Length': payload.length },
+    });
+    const late = (): void => {
+      const said = `${address} has not answered ${path} for ${milliseconds / 1000} s`;
+      outgoing.destroy(isSent ? new EngineError('unavailable', said) : new NotReached(said));
+    };
+    using _late = this.#clock.after(milliseconds, late);
+    outgoing.once('socket', (socket) => {
+      if ('authorized' in socket && socket.authorized === true) isSent = true;
+      else socket.once('secureConnect', () => (isSent = true));
+    });
+    outgoing.once('response', (response) => {
+      textOf(response).then((text) => resolve({ status: response.statusCode ?? 500, text }), reject);
+    });
+    outgoing.once('error', (error) => reject(isSent && payload !== undefined ? error : notReached(error, address)));
+    outgoing.end(payload);
+    return await promise;
+  }
+}
+
+function agentOf({ root, certificate, key }: Trust): Agent {
+  const { Agent } = process.getBuiltinModule('node:https');
+  return new Agent({
+    keepAlive: true,
+    maxFreeSockets: 4,
+    servername: 'swarm-manager',
+    minVersion: 'TLSv1.3',
+    ...(root === undefined ? { rejectUnauthorized: false } : { ca: root }),
+    ...(certificate === undefined || key === undefined ? {} : { cert: certificate, key }),
+  });
+}
+
+function notReached(error: Error, address: string): Error {
+  if (error instanceof NotReached || error instanceof EngineError) return error;
+  const reason = hasCode(error, 'ERR_TLS_CERT_ALTNAME_INVALID') ? 'it is no manager of this cluster' : error.message;
+  return new NotReached(`${address}: ${reason}`, { cause: error });
+}
+
+function refusalOf(status: number, value: unknown): Error {
+  const { kind, message, leader } = refusalCheck.Check(value) ? value : {};
+  if (status === 421) return new NotLeader(leader ?? undefined);
+  const known = kind !== undefined && KINDS.has(kind) ? (kind as ErrorKind) : 'failed';
+  return new EngineError(known, message ?? `a manager answered ${status}`);
+}
+
+async function textOf(stream: AsyncIterable<Buffer>): Promise<string> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of stream) {
+    length += chunk.length;
+    if (length > LONGEST_ANSWER) throw new Error('an answer is larger than 4 MB');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}

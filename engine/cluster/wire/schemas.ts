@@ -1,0 +1,83 @@
+import { Type, type Static } from 'typebox';
+
+const text = Type.String({ maxLength: 4096 });
+const id = Type.String({ pattern: '^[0-9a-z]{25}$' });
+const closed = { additionalProperties: false };
+const Labels = Type.Record(Type.String(), Type.String());
+const Role = Type.Union([Type.Literal('worker'), Type.Literal('manager')]);
+
+/** `GET /v1/ca`: PEM. */
+export const RootAnswer = Type.Object({ certificate: text });
+
+/** With a token of somebody new, without one of a node that has a certificate. `publicKey` is PEM. */
+export const CertificateRequest = Type.Object({ publicKey: text, token: Type.Optional(text) }, closed);
+export const CertificateAnswer = Type.Object({
+  nodeId: id,
+  clusterId: id,
+  role: Role,
+  certificate: text,
+});
+export type CertificateAnswer = Static<typeof CertificateAnswer>;
+
+/** A manager's etcd wants to be a member. `address`: of its API, `url`: of its peers. */
+export const PeerRequest = Type.Object({ address: text, url: text, publicKey: text }, closed);
+export const PeerAnswer = Type.Object({
+  members: Type.Array(Type.Object({ name: Type.String(), peerUrl: text })),
+  certificate: text,
+  ca: text,
+  /** DER in base64. */
+  crl: Type.String(),
+  raft: Type.Object({
+    snapshotInterval: Type.Number(),
+    keepOldSnapshots: Type.Number(),
+    logEntriesForSlowFollowers: Type.Number(),
+    heartbeatTick: Type.Number(),
+    electionTick: Type.Number(),
+  }),
+});
+export type PeerAnswer = Static<typeof PeerAnswer>;
+
+export const Nothing = Type.Object({}, closed);
+
+/** A write of the API that came to a manager that does not lead: `args` are checked by the write itself. */
+export const WriteRequest = Type.Object({ write: text, args: Type.Unknown() }, closed);
+export const WriteAnswer = Type.Object({ result: Type.Optional(Type.Unknown()), revision: Type.Number() });
+
+/** An answer of 400 and above; `leader` with 421. */
+export const Refusal = Type.Object({
+  kind: Type.Optional(Type.String()),
+  message: Type.Optional(Type.String()),
+  leader: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+});
+export type Refusal = Static<typeof Refusal>;
+
+const Managers = Type.Array(Type.Object({ id, address: text }));
+
+/** What a node says in its session. */
+export const FromNode = Type.Union([
+  Type.Object({
+    say: Type.Literal('hello'),
+    description: Type.Object({
+      hostname: text,
+      platform: Type.Object({ architecture: text, os: text }),
+      resources: Type.Object({ nanoCpus: Type.Number(), memoryBytes: Type.Number() }),
+      engine: Type.Object({
+        version: text,
+        labels: Labels,
+        plugins: Type.Array(Type.Object({ type: text, name: text })),
+      }),
+    }),
+    address: text,
+  }),
+  Type.Object({ say: Type.Literal('beat') }),
+]);
+export type FromNode = Static<typeof FromNode>;
+
+/** What the leader says in it: `role` is the one that the node should ask a certificate for. */
+export const FromLeader = Type.Union([
+  Type.Object({ say: Type.Literal('welcome'), periodMs: Type.Number(), managers: Managers, role: Role }),
+  Type.Object({ say: Type.Literal('managers'), managers: Managers }),
+  Type.Object({ say: Type.Literal('role'), role: Role }),
+  Type.Object({ say: Type.Literal('renew') }),
+]);
+export type FromLeader = Static<typeof FromLeader>;

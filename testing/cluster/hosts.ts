@@ -1,0 +1,176 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+
+import { TestEngine } from '../test-engine.ts';
+
+const execute = promisify(execFile);
+const DEADLINE_MS = 120_000;
+
+/** What a test looks at of a node. */
+export type NodeWire = {
+  ID: string;
+  Version: { Index: number };
+  Spec: { Name?: string; Role: string; Availability: string; Labels: Record<string, string> };
+  Description: { Hostname?: string };
+  Status: { State: string; Addr: string };
+  ManagerStatus?: { Leader?: boolean; Reachability: string; Addr: string };
+};
+export type SwarmWire = {
+  ID: string;
+  Version: { Index: number };
+  Spec: object;
+  JoinTokens: { Worker: string; Manager: string };
+};
+
+/** One machine: a network namespace on the switch, with a host name and a daemon of its own. */
+export class ClusterHost implements AsyncDisposable {
+  readonly engine: TestEngine;
+  readonly ip: string;
+  readonly name: string;
+
+  constructor(engine: TestEngine, ip: string, name: string) {
+    this.engine = engine;
+    this.ip = ip;
+    this.name = name;
+  }
+
+  async init(body: object = {}): Promise<string> {
+    const answer = await this.engine.post<string>('/swarm/init', { ListenAddr: `${this.ip}:2377`, ...body });
+    if (answer.status !== 200) throw new Error(`init answered ${answer.status}: ${answer.raw.toString()}`);
+    return answer.body;
+  }
+
+  /** Joins by the token of a manager for that role. */
+  async join(manager: ClusterHost, role: 'Worker' | 'Manager', token?: string): Promise<void> {
+    const JoinToken = token ?? (await manager.swarm()).JoinTokens[role];
+    const RemoteAddrs = [`${manager.ip}:2377`];
+    const answer = await this.engine.post('/swarm/join', { ListenAddr: `${this.ip}:2377`, RemoteAddrs, JoinToken });
+    if (answer.status !== 200) throw new Error(`join answered ${answer.status}: ${answer.raw.toString()}`);
+  }
+
+  async swarm(): Promise<SwarmWire> {
+    const answer = await this.engine.get<SwarmWire>('/swarm');
+    if (answer.status !== 200) throw new Error(`GET /swarm answered ${answer.status}: ${answer.raw.toString()}`);
+    return answer.body;
+  }
+
+  async nodes(): Promise<NodeWire[]> {
+    const answer = await this.engine.get<NodeWire[]>('/nodes');
+    if (answer.status !== 200) throw new Error(`GET /nodes answered ${answer.status}: ${answer.raw.toString()}`);
+    return answer.body;
+  }
+
+  /** A node with a host name, once one is as expected: who has left and joined again has two. */
+  async node(name: string, isExpected: (node: NodeWire) => boolean = () => true): Promise<NodeWire> {
+    return await eventually(`node ${name} as ${this.name} sees it`, async () => {
+      return (await this.nodes()).find((node) => node.Description.Hostname === name && isExpected(node));
+    });
+  }
+
+  /** Changes a node's specification, again where another change came first. */
+  async updateNode(name: string, changes: Partial<NodeWire['Spec']>): Promise<void> {
+    await eventually(`the update of ${name}`, async () => {
+      const { ID, Version, Spec } = await this.node(name);
+      const answer = await this.engine.post(`/nodes/${ID}/update?version=${Version.Index}`, { ...Spec, ...changes });
+      return answer.status === 200 ? true : undefined;
+    });
+  }
+
+  async info(): Promise<{ NodeID: string; LocalNodeState: string; ControlAvailable: boolean; Error: string }> {
+    const { body } = await this.engine.get<{ Swarm: Awaited<ReturnType<ClusterHost['info']>> }>('/info');
+    return body.Swarm;
+  }
+
+  /** The process id of its etcd, from the file that the daemon keeps. */
+  async etcdPid(): Promise<number> {
+    return Number(await this.engine.onHost(['cat', join(this.engine.directory, 'exec/etcd/pid')]));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.engine[Symbol.asyncDispose]();
+  }
+}
+
+/** Machines on one switch, which is a network namespace with a bridge. Disposing ends and removes them all. */
+export class ClusterHosts implements AsyncDisposable {
+  readonly #directory: string;
+  readonly hosts: ClusterHost[] = [];
+
+  private constructor(directory: string) {
+    this.#directory = directory;
+  }
+
+  /** `count` machines, 10.77.0.1 and so on, named `host1` and so on. */
+  static async start(count: number): Promise<ClusterHosts> {
+    const directory = await mkdtemp(join(tmpdir(), 'gantry-hosts-'));
+    const all = new ClusterHosts(directory);
+    await writeFile(all.#switch, '');
+    await execute('unshare', [`--net=${all.#switch}`, 'ip', 'link', 'add', 'switch', 'type', 'bridge']);
+    await all.#inSwitch('ip', 'link', 'set', 'switch', 'up');
+    await Promise.all(Array.from({ length: count }, async (_, index) => await all.#add(index + 1)));
+    all.hosts.sort((a, b) => a.name.localeCompare(b.name));
+    return all;
+  }
+
+  /** Takes a machine off the switch, or puts it on it again. */
+  async plug(host: ClusterHost, isIn: boolean): Promise<void> {
+    await this.#inSwitch('ip', 'link', 'set', `to-${host.name}`, isIn ? 'up' : 'down');
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const ended = await Promise.allSettled(this.hosts.map(async (host) => await host[Symbol.asyncDispose]()));
+    for (const { name } of this.hosts) await execute('umount', [this.#netns(name)]);
+    await execute('umount', [this.#switch]);
+    await rm(this.#directory, { recursive: true, force: true });
+    const failures = ended.filter((end) => end.status === 'rejected').map(({ reason }) => reason as Error);
+    if (failures.length > 0) throw new AggregateError(failures, failures.map(({ message }) => message).join('\n'));
+  }
+
+  async #add(number: number): Promise<void> {
+    const name = `host${number}`;
+    const ip = `10.77.0.${number}`;
+    const netns = this.#netns(name);
+    await writeFile(netns, '');
+    await execute('unshare', [`--net=${netns}`, 'true']);
+    const end = ['peer', 'name', 'eth0', 'netns', netns];
+    await this.#inSwitch('ip', 'link', 'add', `to-${name}`, 'master', 'switch', 'type', 'veth', ...end);
+    await this.#inSwitch('ip', 'link', 'set', `to-${name}`, 'up');
+    for (const words of [`addr add ${ip}/24 dev eth0`, 'link set eth0 up', 'link set lo up']) {
+      await execute('nsenter', [`--net=${netns}`, 'ip', ...words.split(' ')]);
+    }
+    const within = ['unshare', '--uts', 'sh', '-c', `hostname ${name}; exec "$@"`, 'sh'];
+    this.hosts.push(new ClusterHost(await TestEngine.start({ image: false, netns, within }), ip, name));
+  }
+
+  async #inSwitch(...command: string[]): Promise<void> {
+    await execute('nsenter', [`--net=${this.#switch}`, ...command]);
+  }
+
+  get #switch(): string {
+    return join(this.#directory, 'switch');
+  }
+
+  #netns(name: string): string {
+    return join(this.#directory, name);
+  }
+}
+
+/** The first result of `look` that is not undefined; a failure to look is one more reason to look again. */
+export async function eventually<T>(what: string, look: () => Promise<T | undefined>): Promise<T> {
+  const until = performance.now() + DEADLINE_MS;
+  let reason: unknown = 'it did not come about';
+  while (performance.now() < until) {
+    try {
+      const result = await look();
+      if (result !== undefined) return result;
+    } catch (error) {
+      reason = error;
+    }
+    await sleep(50);
+  }
+  throw new Error(`${what}: ${reason instanceof Error ? reason.message : String(reason)}`);
+}
