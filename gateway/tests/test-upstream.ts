@@ -46,9 +46,9 @@ export class TestUpstream implements AsyncDisposable {
   readonly #events = new EventEmitter();
 
   private constructor() {
-    this.#server = createServer({ shouldUpgradeCallback: () => this.onUpgrade !== undefined }, (request, response) =>
-      this.#answer(request, response),
-    );
+    // It closes no idle connection, perhaps at the moment at which the gateway sends a request on it.
+    const options = { shouldUpgradeCallback: () => this.onUpgrade !== undefined, keepAliveTimeout: 0 };
+    this.#server = createServer(options, (request, response) => this.#answer(request, response));
     this.#server.on('connection', (socket: Socket) => {
       this.connections.add(socket);
       socket.once('close', () => this.connections.delete(socket));
