@@ -15,14 +15,14 @@ export type Gateway = {
   readonly limiter: RateLimiter;
   readonly counts: Counts;
   readonly log: GatewayLog;
-  /** Of clients, those that have switched to another protocol included. */
+  /** Connections of clients, upgraded ones included. */
   readonly connections: Map<Socket, Connection>;
-  /** Connections over TLS; those that are not open yet are in none of the others. */
+  /** TLS connections whose handshake is not complete; they are in no other set. */
   readonly handshakes: Set<Socket>;
   readonly addresses: ConnectionsByAddress;
   policy: Policy;
   upstream: Upstream;
-  /** It ends: connections are closed after their answer. */
+  /** The gateway is shutting down: connections are closed after their answer. */
   draining: boolean;
   readonly topCallers: TopCallers;
   /** Bodies that are read to tell a query from a mutation. */

@@ -35,7 +35,7 @@ export class GatewayLog {
 
   /** The first refusal in a row, then every tenth, hundredth, …: a caller that goes on cannot fill the disk. */
   refusal({ caller, endpoint, kind, refusedBy, retryAfterSeconds, repeated }: Refusal): void {
-    // Of a store that does not answer there is a line of its own.
+    // `storeAway` logs a store that does not answer.
     if (kind === 'unavailable' || !isPowerOfTen(repeated)) return;
     this.logger.info(
       { caller: caller.key, kind, limit: refusedBy, endpoint: endpoint.name, retryAfterSeconds, repeated },
@@ -85,7 +85,7 @@ export class GatewayLog {
     this.logger.info({ method: req.method, path, status: res.statusCode, caller: caller.key, address }, 'request');
   }
 
-  /** How often it was left out since it was written last; undefined: it is left out again. */
+  /** How often the line was left out since it was last written. Undefined: it is left out again. */
   #left(key: string): number | undefined {
     const nowMs = this.#nowMs();
     const before = this.#lately.get(key);

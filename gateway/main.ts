@@ -61,7 +61,7 @@ async function start(config: Config, read: () => Config): Promise<RunningGateway
   return await runGateway(config, read);
 }
 
-/** A start that fails is told where it is awaited. */
+/** A failed start is reported where it is awaited. */
 function ignore(): void {}
 
 async function explain({ caller, json, socket }: Extract<Command, { kind: 'explain' }>): Promise<void> {

@@ -4,7 +4,7 @@ import type { TopCaller } from './admin/top-callers.ts';
 import type { Config } from './config/schema.ts';
 import type { Counts } from './metrics.ts';
 
-/** What an operator can ask. Every answer may reject: the store or a worker may be gone. */
+/** The operator's questions. Each may reject: the store or a worker may be gone. */
 export type Operator = {
   limited(): Promise<LimitedCaller[]>;
   caller(key: string): Promise<CallerState>;
@@ -19,7 +19,7 @@ export type Operator = {
 
 /** A gateway as its operator sees it, of one process or of several. Disposing drains it. */
 export type Service = AsyncDisposable & {
-  /** As clients reach them, with the port that the kernel chose for port 0. */
+  /** The addresses for clients, with the port that the kernel chose for port 0. */
   readonly addresses: readonly string[];
   readonly operator: Operator;
   /** Puts other settings in force for the requests that come from then on; rejects, and changes nothing, when it cannot. */

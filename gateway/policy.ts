@@ -16,7 +16,7 @@ import { GraphqlCost } from './routes/graphql-cost.ts';
 import { Routes } from './routes/routes.ts';
 import { ApiVersions } from './versions.ts';
 
-/** What a configuration means for a request: made whole at start and at each reload, then never changed. */
+/** A configuration compiled for requests: built at the start and at each reload, and immutable. */
 export type Policy = Readonly<{
   config: Config;
   primary: PrimaryLimits;

@@ -18,7 +18,7 @@ import { openUpstream, sameUpstream } from './proxy/upstream.ts';
 
 /** A gateway in this process. */
 export type LocalService = Service & {
-  /** Takes in what another process has refused. */
+  /** Records a refusal of another process. */
   noteRefusal(note: RefusalNote): void;
 };
 

@@ -14,13 +14,13 @@ type Settings = Pick<Config, 'store'>;
 /** A store whose counts are in one process, which decides at once. */
 export type LocalStore = MemoryStore | SqliteStore;
 
-/** A gateway whose Redis says nothing starts all the same; `store.onFailure` decides until it is there. */
+/** How long a start waits for Redis. After that the gateway starts, and `store.onFailure` decides. */
 const MOST_WAIT_MS = 2000;
 
 /**
- * Opens the store that the configuration names. The log hears of troubles that no request is waiting for.
+ * Opens the configured store. Failures that concern no single request are logged.
  *
- * Resolves when a Redis is there: whoever comes first would be told that there is none.
+ * Resolves when Redis is connected, so that the first requests are not refused.
  */
 export async function openStore({ store }: Settings, log: GatewayLog): Promise<LocalStore | RedisStore> {
   if (store.kind !== 'redis') return openLocalStore({ store }, log);

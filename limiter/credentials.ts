@@ -9,7 +9,7 @@ export type Credential =
 const none: Credential = { kind: 'none' };
 const malformed: Credential = { kind: 'malformed' };
 
-/** Longer ones are no tokens; hashing megabytes for nothing would be a gift to whoever sends them. */
+/** Longer values are no tokens, and are not worth hashing. */
 const LONGEST = 8192;
 
 /** Reads `Bearer`, `token` and `Basic`; everything else is malformed. */

@@ -2,14 +2,14 @@ import { createHash } from 'node:crypto';
 
 import { CATEGORIES, type Endpoint, type EndpointDefinition, type LimitName, LIMITS } from './types.ts';
 
-/** Ids below this belong to a caller's windows that no endpoint owns (the categories). */
+/** Lower ids are windows of categories, which no endpoint owns. */
 export const FIRST_ENDPOINT_ID = 16;
 const IDS_PER_ENDPOINT = 4;
 
-/** Names come from route tables. One that grows without end is made of raw paths, and would grow memory with it. */
+/** Names come from route tables. More than this means that raw paths are used as names, which would fill the memory. */
 const MOST_ENDPOINTS = 20_000;
 
-/** What an endpoint's windows count: `id`, `id + 1`, `id + 2`. */
+/** The windows of an endpoint: `id`, `id + 1`, `id + 2`. */
 const WINDOW_KINDS = ['points', 'content-minute', 'content-hour'] as const;
 
 /**

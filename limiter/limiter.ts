@@ -112,7 +112,7 @@ export class RateLimiter implements AsyncDisposable {
    * `points` other than the endpoint's own are for GraphQL: 1 for a query, 5 with a mutation.
    */
   admit(caller: Caller, endpoint: Endpoint, points: number = endpoint.points): Decision | Promise<Decision> {
-    // Its windows would be another's there.
+    // The number of a foreign endpoint names another one's windows here.
     if (endpoint.of !== this.#store.endpoints) throw new TypeError(`${endpoint.name} is an endpoint of another store`);
     const rules = this.#overrides.size === 0 ? this.#rules : (this.#overrides.get(caller.key) ?? this.#rules);
     if (rules.ban !== undefined && this.#limited.size > 0) {
@@ -153,7 +153,7 @@ export class RateLimiter implements AsyncDisposable {
     this.noteForgiven(key);
   }
 
-  /** Takes in whom another process has forgiven. */
+  /** Records that another process has forgiven this caller. */
   noteForgiven(key: string): void {
     this.#limited.forget(key);
     this.#own?.forget(key);
@@ -164,7 +164,7 @@ export class RateLimiter implements AsyncDisposable {
     return this.#limited.list(Math.floor(this.#store.nowMs() / 1000));
   }
 
-  /** Takes in what another process has refused: several that tell each other ban a caller together. */
+  /** Records a refusal of another process: processes that share refusals ban a caller together. */
   noteRefusal(note: RefusalNote): void {
     this.#limited.noteElsewhere(note, Math.floor(this.#store.nowMs() / 1000), this.#rules.ban);
   }

@@ -2,7 +2,7 @@ import type { LimitWindow, WindowForm, WindowState } from './types.ts';
 
 export const WINDOW_FORMS: readonly WindowForm[] = ['fixed', 'sliding'];
 
-/** Into so many parts a sliding window is divided. */
+/** A sliding window is divided into this number of steps. */
 const PARTS = 12;
 
 /**
@@ -16,7 +16,7 @@ export function stepOf({ windowSeconds, window }: LimitWindow): number {
   return window === 'sliding' ? Math.ceil(windowSeconds / PARTS) : 0;
 }
 
-/** When that ends which is spent now, in whole seconds since the epoch; all stores cut time at the same places. */
+/** When a step that begins now ends, in epoch seconds. All stores use the same boundaries. */
 export function stepEnd(nowSeconds: number, windowSeconds: number, step: number): number {
   return (Math.floor(nowSeconds / step) + 1) * step + windowSeconds;
 }
@@ -24,7 +24,7 @@ export function stepEnd(nowSeconds: number, windowSeconds: number, step: number)
 /** A step of a sliding window: how much counts until when. */
 type Step = Readonly<{ used: number; end: number }>;
 
-/** When so much of what was spent no longer counts; 0: it never is so much. */
+/** When this amount no longer counts. 0: less than that is spent. */
 export function freedAt(steps: readonly Step[], amount: number): number {
   let freed = 0;
   for (const { used, end } of steps.toSorted((one, other) => one.end - other.end)) {
@@ -34,7 +34,7 @@ export function freedAt(steps: readonly Step[], amount: number): number {
   return 0;
 }
 
-/** One line for each window: the steps of a sliding one together. */
+/** One entry per window: the steps of a sliding window are added. */
 export function withoutSteps(windows: readonly WindowState[]): WindowState[] {
   const byName = new Map<string, WindowState>();
   for (const window of windows) {

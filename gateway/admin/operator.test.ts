@@ -141,8 +141,8 @@ const wrongCommands = [
   ],
   [['content', 'user:42', '0'], 'COUNT must be from 1 to 999999, not 0'],
   [['content', 'user:42', '1e3'], 'COUNT must be from 1 to 999999, not 1e3'],
-  [['content'], 'not understood: content; see --help'],
-  [['explain', 'a', 'b'], 'not understood: explain a b; see --help'],
+  [['content'], 'unknown arguments: content; see --help'],
+  [['explain', 'a', 'b'], 'unknown arguments: explain a b; see --help'],
 ] as const;
 for (const [args, message] of wrongCommands) {
   test(`refused: gateway ${args.join(' ')}`, async () => {
@@ -198,7 +198,7 @@ test('a second gateway does not take the admin socket of the first', async () =>
   const { code, output } = await runGatewayCommand('--config', file);
 
   assert.equal(code, 1);
-  assert.match(output, /admin\.sock: somebody listens there already/);
+  assert.match(output, /admin\.sock is in use by another process/);
   assert.equal((await admin('GET', '/limited')).status, 200);
 });
 
@@ -214,7 +214,7 @@ test('a file that is no socket is not removed for one', async () => {
 
   for (const { code, output } of results) {
     assert.equal(code, 1);
-    assert.match(output, /^[^]*gantry gateway: [^\n]*precious: [^\n]*no socket\n$/);
+    assert.match(output, /^[^]*gantry gateway: [^\n]*precious is not a socket\n$/);
   }
   assert.equal(readFileSync(precious, 'utf8'), 'data');
 });

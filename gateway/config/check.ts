@@ -80,7 +80,7 @@ function checkStore({ store }: Config, wrong: Wrong): void {
   const { kind, url, sentinels, cluster } = store;
   if (kind === 'redis' && url === undefined && cluster === undefined) wrong(['store', 'url'], 'redis needs a url');
   if (cluster !== undefined && url !== undefined) wrong(['store', 'url'], 'a cluster has its addresses under cluster');
-  if (cluster !== undefined && sentinels !== undefined) wrong(['store', 'sentinels'], 'a cluster has none');
+  if (cluster !== undefined && sentinels !== undefined) wrong(['store', 'sentinels'], 'a cluster has no sentinels');
   for (const key of ['url', 'sentinels', 'cluster'] as const) {
     if (kind !== 'redis' && store[key] !== undefined) wrong(['store', key], `${kind} has no ${key}`);
   }
@@ -107,7 +107,7 @@ function checkRoutes({ categories, routes, secondary, webContent, shadowRoutes }
     for (const [index, route] of own.entries()) check(['categories', name, 'routes', index], route, 'method');
   }
   if (categories.core.routes !== undefined)
-    wrong(['categories', 'core', 'routes'], 'core is what no other category has');
+    wrong(['categories', 'core', 'routes'], 'core has every route that no other category has, so it takes none');
   for (const [index, route] of routes.entries()) check(['routes', index], route, 'path');
   for (const route of Object.keys(secondary.points)) check(['secondary', 'points', route], route, 'method');
   for (const [index, route] of webContent.entries()) {
@@ -126,7 +126,7 @@ function checkIntrospection({ introspection }: Config, wrong: Wrong): void {
   const { kind, authorizationFile: file } = introspection;
   if (file === undefined) return;
   const path = ['introspection', 'authorizationFile'];
-  if (kind === 'userinfo') wrong(path, 'userinfo asks with the credential of the caller');
+  if (kind === 'userinfo') wrong(path, 'is for kind introspection: userinfo asks with the credential of the caller');
   const problem = headerFileProblem(file);
   if (problem !== undefined) wrong(path, problem);
 }

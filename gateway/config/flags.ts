@@ -66,7 +66,7 @@ export function parseCommand(argv: readonly string[]): Command {
     only(values, ['config', 'check-config', ...Object.keys(KEYS)], 'without a command');
     const { 'check-config': checked, config: file } = values;
     if (checked === undefined) return { kind: 'run', file, flags: flagValues(values) };
-    if (Object.keys(values).length > 1) throw new UsageError('--check-config stands alone');
+    if (Object.keys(values).length > 1) throw new UsageError('--check-config takes no other flags');
     return { kind: 'check', file: checked };
   }
   if (values.socket !== undefined && values.config !== undefined) {
@@ -95,7 +95,7 @@ export function parseCommand(argv: readonly string[]): Command {
     if (!/^[1-9]\d{0,5}$/.test(written)) throw new UsageError(`COUNT must be from 1 to 999999, not ${written}`);
     return { kind: 'content', caller, count: Number(written), socket };
   }
-  throw new UsageError(`not understood: ${positionals.join(' ')}; see --help`);
+  throw new UsageError(`unknown arguments: ${positionals.join(' ')}; see --help`);
 }
 
 function parsed(argv: readonly string[]) {

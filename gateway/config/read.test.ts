@@ -165,7 +165,7 @@ const wrong: readonly (readonly [what: string, text: string, problems: readonly 
   [
     'routes of core',
     `${upstream}\ncategories: { core: { routes: [GET /x] } }\n`,
-    [':2:31: categories.core.routes: core is what no other category has'],
+    [':2:31: categories.core.routes: core has every route that no other category has, so it takes none'],
   ],
   [
     'a token of nobody',

@@ -13,9 +13,9 @@ import type { Pace } from './turns.ts';
  */
 export type Identity = Caller | 'anonymous' | 'refused' | Question;
 
-/** A credential that the forge has to be asked about. */
+/** A credential about which the forge has to be asked. */
 export class Question {
-  /** It was known before: neither new nor a guess. */
+  /** The credential was known before, so it is no guess. */
   readonly wasKnown: boolean;
   readonly #policy: Policy;
   readonly #shown: Shown;
@@ -28,14 +28,14 @@ export class Question {
     this.wasKnown = wasKnown;
   }
 
-  /** Rejects with `IntrospectionFailed`: nobody can say now. */
+  /** Rejects with `IntrospectionFailed` when the forge does not answer. */
   async ask(source: string, pace: Pace): Promise<Caller | 'anonymous' | 'refused'> {
     const found = await this.#policy.introspection?.ask(this.#shown.header, this.#token, source, pace);
     return found ?? unknownIn(this.#policy, this.#shown);
   }
 }
 
-/** What the configuration and the cache know. */
+/** The caller by the configuration and the cache. */
 export function identify(policy: Policy, headers: IncomingHttpHeaders, url: string): Identity {
   const shown = policy.credentials.find(headers, url);
   if (shown === undefined) return 'anonymous';
@@ -58,7 +58,7 @@ function tokenIn(credential: Credential): string {
   return credential.kind === 'basic' ? tokenOf(credential) : '';
 }
 
-/** A cookie without a session is a visitor's, and nothing wrong. */
+/** A cookie without a known session is a visitor's, and no error. */
 function unknownIn({ config }: Policy, { header }: Shown): 'anonymous' | 'refused' {
   return header.name === 'cookie' || config.identities.unknown === 'address' ? 'anonymous' : 'refused';
 }

@@ -20,7 +20,7 @@ type Header = Shown['header'];
 
 type Cached = Readonly<{ found: Caller | 'unknown'; untilMs: number }>;
 
-/** An answer is small; more is not read. */
+/** Bytes that are read of an answer. */
 const LARGEST_ANSWER = 65_536;
 
 const Org = Type.Object({ id: Type.String(), enterprise: Type.Optional(Type.Boolean()) });
@@ -57,7 +57,7 @@ export class Introspection {
   readonly #pool: Pool;
   readonly #path: string;
   readonly #authorization: string | undefined;
-  /** The oldest entry comes first. Apart, so that many wrong ones displace no right one. */
+  /** Oldest entry first. Unknown tokens have a map of their own, so that many of them evict no known one. */
   readonly #known = new Map<string, Cached>();
   readonly #unknown = new Map<string, Cached>();
   readonly #turns: Turns;
@@ -75,14 +75,14 @@ export class Introspection {
       settings.authorizationFile === undefined ? undefined : readFileSync(settings.authorizationFile, 'utf8').trim();
   }
 
-  /** What is remembered of this credential: its caller, `unknown`; undefined: the forge has to be asked. */
+  /** The cached answer for this credential: its caller or `unknown`. Undefined: the forge has to be asked. */
   find(header: Header): Caller | 'unknown' | undefined {
     const key = keyOf(header);
     const known = this.#known.get(key) ?? this.#unknown.get(key);
     return known !== undefined && known.untilMs > Date.now() ? known.found : undefined;
   }
 
-  /** Was it known, and only has to be asked about again? */
+  /** Whether it was known, and its cache entry has only expired. */
   wasKnown(header: Header): boolean {
     return this.#known.has(keyOf(header));
   }

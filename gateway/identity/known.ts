@@ -47,7 +47,7 @@ export class KnownIdentities {
     }
   }
 
-  /** `wrong`: a client id that is known, with another secret. Undefined: nobody here knows it. */
+  /** `wrong`: the client id is known, the secret is another one. Undefined: unknown. */
   find(credential: Credential): Caller | 'anonymous' | 'wrong' | undefined {
     switch (credential.kind) {
       case 'none':
@@ -63,7 +63,7 @@ export class KnownIdentities {
     }
   }
 
-  /** The largest limit that a credential of the file gives this caller. */
+  /** The largest limit that any credential in the file gives this caller. */
   limitOf(key: string): number | undefined {
     const all = [...this.#tokens.values()].flat().map(({ caller }) => caller);
     for (const { caller } of this.#clients.values()) if (caller !== 'anonymous') all.push(caller);

@@ -7,7 +7,7 @@ import { AddressRanges } from './address.ts';
 
 type Settings = Config['networks'][number];
 
-/** Limits of callers without a credential by the network that they come from; the first list that has an address counts. */
+/** Limits of callers without a credential by their network. The first list that contains the address counts. */
 export class Networks {
   readonly #lists: readonly Readonly<{ ranges: AddressRanges; settings: Settings }>[];
 
@@ -15,7 +15,7 @@ export class Networks {
     this.#lists = networks.map((settings) => ({ ranges: new AddressRanges(rangesOf(settings)), settings }));
   }
 
-  /** The same caller with the limit of its network; where that counts together, one caller for all of it. */
+  /** The caller with the limit of its network; with `together`, one caller for the whole network. */
   placed(caller: Caller, address: string): Caller {
     for (const { ranges, settings } of this.#lists) {
       if (!ranges.has(address)) continue;
@@ -27,7 +27,7 @@ export class Networks {
   }
 }
 
-/** Those of the settings and of the file, one in a line; what follows `#` is a remark. */
+/** The ranges of the settings and of the file (one per line; `#` begins a comment). */
 export function rangesOf({ ranges, file }: Pick<Settings, 'ranges' | 'file'>): string[] {
   if (file === undefined) return ranges;
   const lines = readFileSync(file, 'utf8').split('\n');

@@ -11,7 +11,7 @@ export type Shown = Readonly<{
   header: Readonly<{ name: string; value: string }>;
 }>;
 
-/** Where else than in Authorization a request may show who sends it, in small letters. */
+/** Where a credential may stand besides Authorization; names in lower case. */
 export class CredentialPlaces {
   readonly #headers: readonly string[];
   readonly #parameters: readonly string[];
@@ -25,7 +25,7 @@ export class CredentialPlaces {
     this.#none = headers.length + queryParameters.length + cookies.length === 0;
   }
 
-  /** Authorization goes before headers, these before the query, and that before cookies. */
+  /** Order of precedence: Authorization, other headers, query, cookies. */
   find(headers: IncomingHttpHeaders, url: string): Shown | undefined {
     const { authorization } = headers;
     if (authorization !== undefined) {
@@ -66,7 +66,7 @@ export class CredentialPlaces {
   }
 }
 
-/** Read by the rules of a Bearer token: what is none is malformed, wherever it stands. */
+/** Checks the syntax of a Bearer token, wherever the token stands. */
 function shown(token: string, header: Shown['header']): Shown {
   return { credential: credentialIn(`Bearer ${token}`), header };
 }

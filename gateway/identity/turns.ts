@@ -1,4 +1,4 @@
-/** Nobody can be asked in time. */
+/** No turn came in time. */
 export class NoTurn extends Error {
   override readonly name = 'NoTurn';
 }
@@ -13,19 +13,18 @@ export type TurnLimits = Readonly<{
   waitMs: number;
 }>;
 
-/** Whose turn it is. `urgent` goes before all others; `slow` is for a source that has used up what it may. */
+/** A request for a turn. `urgent` goes before all others; `slow` is for a source that has used up its limit. */
 export type Pace = 'urgent' | 'normal' | 'slow';
 
 type Source = { waiting: Waiter[]; underWay: number; slowAt: number };
 type Waiter = { source: Source; pace: Pace; start: () => void };
 
-/** So many of one source wait at most, and in all: more would only wait in vain. */
+/** How many of one source, and of all, wait at most: more would wait in vain. */
 const MOST_OF_SOURCE = 100;
 const MOST_WAITING = 10_000;
 
 /**
- * Who may ask next: the sources take turns, so that one that asks much holds up itself alone. Whoever has waited too long
- * is told so.
+ * A fair queue: the sources take turns, so that a busy one delays only itself. A request that waits too long is rejected.
  */
 export class Turns {
   readonly #limits: TurnLimits;
@@ -89,7 +88,7 @@ export class Turns {
     }, soonest).unref();
   }
 
-  /** Milliseconds until the first that waits may start; Infinity: not before something else has ended. */
+  /** Milliseconds until the first waiting request may start. Infinity: not before another one has ended. */
   #readyIn({ waiting, underWay, slowAt }: Source): number {
     const [first] = waiting;
     if (first === undefined || underWay >= this.#limits.perSource) return Infinity;

@@ -32,7 +32,7 @@ export function answerMessage(
   answer(exchange, { status, headers, body: JSON.stringify({ message }) });
 }
 
-/** The refusal that clients know how to read. */
+/** Answers with a refusal in the form that clients know. */
 export function answerRefusal(exchange: Exchange, refusal: Refusal): void {
   const response = refusalOf(refusal, exchange.policy.refusal);
   const headers: string[] = [];

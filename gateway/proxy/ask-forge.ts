@@ -4,14 +4,14 @@ import type { Pace } from '../identity/turns.ts';
 import { answerMessage } from './answer.ts';
 import type { Exchange } from './exchange.ts';
 
-/** `unavailable`: nobody can say now. */
+/** `unavailable`: the forge did not answer. */
 export type Found = Exclude<Identity, Question> | 'unavailable';
 
 /**
- * Asks the forge whose credential it is. Undefined: the request is answered already, or its client has gone.
+ * Asks the forge whose credential it is. Returns undefined when the request was answered here or its client has gone.
  *
- * While it is asked the request counts on its address, so that guesses are limited. An address that has used up its limit
- * may still ask, but slowly: a good credential must not be refused for what its neighbours do.
+ * Meanwhile the request counts on its address, so that guesses are limited. An address that has used up its limit
+ * may still ask, but slowly: a valid credential must not be refused for what others at its address do.
  */
 export async function askForge(exchange: Exchange, question: Question): Promise<Found | undefined> {
   if (question.wasKnown) return await answerTo(exchange, question, 'urgent');
@@ -27,7 +27,7 @@ export async function askForge(exchange: Exchange, question: Question): Promise<
     answerUnavailable(exchange);
     return undefined;
   }
-  // From here on it counts as what it has turned out to be.
+  // From here on the request counts on its real caller.
   exchange.decision = undefined;
   exchange.whenClosed = undefined;
   if (deposit.allowed) deposit.giveBack();

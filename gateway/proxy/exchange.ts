@@ -12,7 +12,7 @@ import type { RequestBody } from './request-body.ts';
 /** What the headers of every answer say. */
 export type ShownStatus = RateStatus & Readonly<{ resource: Category; shadowed?: readonly LimitName[] }>;
 
-/** One request on its way through. The policy is the one in force when it came. */
+/** One request and its state. The policy is the one in force when the request arrived. */
 export type Exchange = {
   readonly gateway: Gateway;
   readonly policy: Policy;
@@ -22,17 +22,17 @@ export type Exchange = {
   /** Who sends it, from the connection or a trusted proxy. */
   readonly address: string;
   readonly expectsContinue: boolean;
-  /** The connection and what was read beyond the head, when the client asks for another protocol. */
+  /** The socket and the bytes after the head, when the client asks for an upgrade. */
   readonly upgrade: Readonly<{ socket: Socket; head: Buffer }> | undefined;
   caller: Caller;
   target: Target;
   decision: Decision | undefined;
-  /** What the headers say of a request that is not limited. */
+  /** The status that the headers show for a request that is not limited. */
   shown: ShownStatus | undefined;
-  /** What of the request is still to come. */
+  /** The part of the request that was not read yet. */
   body: RequestBody | undefined;
   /** The client has its answer, or is gone. */
   closed: boolean;
-  /** Told when the client's connection is done, after the whole answer or in the middle of it. */
+  /** Called when the client's connection is done, after the answer or in the middle of it. */
   whenClosed: { clientClosed(): void } | undefined;
 };

@@ -9,19 +9,19 @@ import type { Exchange } from './exchange.ts';
 import { requestHeaders, responseHeaders, responseTrailers } from './headers.ts';
 import type { RequestBody } from './request-body.ts';
 
-/** What is sent as the request's body: nothing, what was read already, or what still comes. */
+/** The request's body: none, already read, or still arriving. */
 export type Body = Buffer | RequestBody | null;
 
-/** An answer up to this size is held until its end, which mostly comes with it: head and body then go in one piece. */
+/** An answer up to this size is buffered until its end, so that head and body are written at once. */
 const SMALL_BYTES = 16_384;
 
-/** undici reads others as UTF-8, and then they cannot be written as they were. */
+/** undici decodes others as UTF-8, and then the original bytes are lost. */
 const REASON = /^[\x20-\x7e]+$/;
 
-/** May be sent again when the upstream closed the connection without a word, as it may do with an idle one. */
+/** Methods that may be sent again when the upstream closed an idle connection without an answer. */
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** Passes an admitted request on, and its answer back, piece by piece. */
+/** Forwards an admitted request, and streams the answer back. */
 export function forward(exchange: Exchange, body: Body): void {
   const { req, target, gateway } = exchange;
   const options: Dispatcher.DispatchOptions = {
@@ -40,9 +40,9 @@ class Forwarding implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | undefined;
   #repeatable: boolean;
   #status = 0;
-  /** The length that the upstream has said, or -1. */
+  /** The Content-Length of the upstream, or -1. */
   #length = -1;
-  /** The whole body, when it came in one piece. */
+  /** The whole body, when it arrived in one chunk. */
   #whole: Buffer | undefined;
   #begun = false;
   #over = false;
@@ -81,7 +81,7 @@ class Forwarding implements Dispatcher.DispatchHandler {
     flushSoon(this);
   }
 
-  /** The body, or the first piece of it, has not come together with the head: that need not wait. */
+  /** The body did not arrive together with the head, so the head is sent now. */
   flushHead(): void {
     const { res } = this.#exchange;
     if (!this.#begun && !this.#over && !res.destroyed) res.flushHeaders();
@@ -105,7 +105,7 @@ class Forwarding implements Dispatcher.DispatchHandler {
     this.#finish();
     const passed = responseTrailers(trailers);
     if (Object.keys(passed).length > 0) res.addTrailers(passed);
-    // As text, head and body are one write; as a buffer they would be two parts of one.
+    // With a string, Node writes head and body together; with a buffer it needs two.
     if (this.#whole === undefined) res.end();
     else res.end(this.#whole.toString('latin1'), 'latin1');
   }
@@ -145,7 +145,7 @@ class Forwarding implements Dispatcher.DispatchHandler {
   }
 }
 
-/** Heads of this turn of the event loop. */
+/** Heads that arrived in this turn of the event loop. */
 let heads: Forwarding[] = [];
 
 function flushSoon(forwarding: Forwarding): void {

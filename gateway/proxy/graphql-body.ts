@@ -5,20 +5,20 @@ import { isMetered } from './upgrades/graphql-socket.ts';
 
 export type ReadGraphql = Readonly<{ points: number; body: Body }>;
 
-/** Without a query they ask for nothing; what else a server makes of another method nobody knows. */
+/** Methods with which a GraphQL request without a query string starts no operation. */
 const READS = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** Bodies that are held at once, so that slow clients cannot fill the memory with them. */
+/** Bodies that are buffered at once, so that slow clients cannot fill the memory. */
 const MOST_HELD = 1000;
-/** Pieces of a body that are kept as they came; a client may send a byte at a time. */
+/** Chunks of a body that are kept as received; a client may send one byte at a time. */
 const MOST_PIECES = 32;
 
-/** What a GraphQL request costs, where its head says so already. */
+/** The cost of a GraphQL request, when its head alone decides it. */
 export function pointsByHead(exchange: Exchange, scanBytes: number): number | undefined {
   const { req, target, gateway, upgrade, policy } = exchange;
   const { query } = target;
   const cost = policy.graphqlCost;
-  // What will be sent over another protocol cannot be read, or costs when it is sent.
+  // Operations over a WebSocket are charged when they are sent, or cannot be read.
   if (upgrade !== undefined) return isMetered(exchange) ? cost.least : cost.unread;
   if (req.method !== 'POST') return READS.has(req.method ?? '') && query.length <= 1 ? cost.query : cost.unread;
   const tooLong = Number(req.headers['content-length'] ?? 0) > scanBytes;
@@ -27,8 +27,8 @@ export function pointsByHead(exchange: Exchange, scanBytes: number): number | un
 }
 
 /**
- * Reads as much of a GraphQL request as is needed to know what it costs; the body can still be passed on whole.
- * Undefined: the client has gone while it was sending.
+ * Reads as much of a GraphQL request as its cost depends on. The whole body can still be forwarded.
+ * Returns undefined when the client has gone.
  */
 export async function readGraphql(exchange: Exchange, scanBytes: number): Promise<ReadGraphql | undefined> {
   const { gateway } = exchange;
@@ -57,7 +57,7 @@ async function scan(exchange: Exchange, scanBytes: number): Promise<ReadGraphql 
   };
   const onClose = (): void => resolve(undefined);
   req.on('data', onData).once('end', onEnd).once('close', onClose);
-  // Listeners are taken away before anything else comes: the body that is passed on has paused what it will pass on itself.
+  // The listeners are removed before more data arrives; the forwarded body continues from here.
   const read = await promise;
   req.off('data', onData).off('end', onEnd).off('close', onClose);
   return read;

@@ -22,8 +22,8 @@ import { forwardUpgrade } from './upgrades/upgrade.ts';
 const unread: Target = { path: '/', query: '' };
 
 /**
- * One request from its head to its answer: who sends it, what it is, may it pass; then it is passed on or answered
- * here. Everything is decided at once where the store answers at once: no promise on that path.
+ * One request from its head to its answer: caller, endpoint, decision; then it is forwarded or answered
+ * here. With a store that answers synchronously there is no promise on that path.
  */
 export function handleRequest(
   gateway: Gateway,
@@ -74,7 +74,7 @@ async function identifiedLater(exchange: Exchange, question: Question): Promise<
   if (found !== undefined) await identified(exchange, found);
 }
 
-/** Anything unforeseen is our bug: 500, logged once, and the place among the concurrent requests is given back. */
+/** An unexpected error is a bug: 500, logged once, and the request no longer counts as under way. */
 function failed(exchange: Exchange, error: unknown): void {
   exchange.gateway.log.bug(error);
   answerMessage(exchange, 500, 'The gateway has failed.');
@@ -116,7 +116,7 @@ function readTarget(url: string, pathParameters: PathParameters): Target | Reado
   return 'refused' in target || authority === '' ? target : { ...target, authority };
 }
 
-/** It is counted, and then told what is wrong with it. */
+/** Counts a request that is wrong in itself, and answers it with the reason. */
 export function unreadable(exchange: Exchange, message: string, status = 400): void | Promise<void> {
   exchange.gateway.counts.unreadable += 1;
   return admit(exchange, exchange.policy.routes.unreadable, (it) => answerMessage(it, status, message));
@@ -124,7 +124,7 @@ export function unreadable(exchange: Exchange, message: string, status = 400): v
 
 type Step = (exchange: Exchange) => void | Promise<void>;
 
-/** Asks the limiter, and goes on with `next` when the request may pass. */
+/** Asks the limiter, and calls `next` when the request may pass. */
 function admit(exchange: Exchange, endpoint: Endpoint, next: Step, points?: number): void | Promise<void> {
   const decision = exchange.gateway.limiter.admit(exchange.caller, endpoint, points);
   return decision instanceof Promise
@@ -145,8 +145,8 @@ function admitted(exchange: Exchange, decision: Decision, next: Step): void | Pr
 }
 
 /**
- * What a body is for is only known when it has come. It is admitted before that, for the least that it can cost: so it
- * counts as under way while it is sent. What costs more is then decided anew, for all of its points.
+ * The cost of a GraphQL request is known when its body has arrived. It is admitted before that for the least cost, so it
+ * counts as under way while it is sent. A request that costs more is then decided again, for all of its points.
  */
 function admitGraphql(exchange: Exchange, endpoint: Endpoint): void | Promise<void> {
   const { graphqlCost, config } = exchange.policy;
@@ -174,7 +174,7 @@ function unauthenticated(exchange: Exchange): void {
   answerMessage(exchange, 401, 'Bad credentials', ['www-authenticate', 'Bearer realm="api", Basic realm="api"']);
 }
 
-/** It spends nothing, but its answer tells what the caller has left. */
+/** A request that is not limited spends nothing, but its answer carries the headers. */
 async function passUnlimited(exchange: Exchange): Promise<void> {
   const { core } = await exchange.gateway.limiter.status(exchange.caller);
   if (exchange.closed) return;
@@ -194,7 +194,7 @@ function closed(this: ClientResponse): void {
   if (this.exchange !== undefined) closeExchange(this.exchange);
 }
 
-/** Every request comes by here in the end, whatever happened to it. */
+/** Called once at the end of every request, whatever its outcome. */
 export function closeExchange(exchange: Exchange): void {
   if (exchange.closed) return;
   exchange.closed = true;
@@ -205,6 +205,6 @@ export function closeExchange(exchange: Exchange): void {
   exchange.body?.destroy(); // nobody else will read it to its end
   decision?.end();
   gateway.log.request(req, res, caller, address, target === unread ? undefined : target.path);
-  // Draining: a client that was promised another request before the end came.
+  // Draining: the answer was sent without `connection: close`.
   if ((gateway.draining || connection.ending) && connection.exchanges.length === 0) endLingering(connection.socket);
 }

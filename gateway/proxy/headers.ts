@@ -4,7 +4,7 @@ import type { TLSSocket } from 'node:tls';
 import type { Policy } from '../policy.ts';
 import type { Exchange, ShownStatus } from './exchange.ts';
 
-/** They speak of one connection and not of the message: never passed on. */
+/** Hop-by-hop headers, which are never forwarded. */
 const HOP_BY_HOP = new Set([
   'connection',
   'keep-alive',
@@ -21,7 +21,7 @@ const HOP_BY_HOP = new Set([
 const IETF_HEADERS = new Set(['ratelimit', 'ratelimit-policy']);
 const RATE_HEADER = /^(?:x-ratelimit-|ratelimit(?:-policy)?$|retry-after$)/;
 
-/** Who the sender says it speaks for: only trusted proxies may. */
+/** Headers that name the client for which a proxy speaks; only trusted proxies may set them. */
 const FORWARDING = new Set([
   'x-forwarded-for',
   'x-forwarded-host',
@@ -33,7 +33,7 @@ const FORWARDING = new Set([
   'x-client-ip',
 ]);
 
-/** By these some servers take a request for another one than that which was judged. */
+/** Headers by which some servers read another method or path than the one that was judged. */
 const OVERRIDING = new Set([
   'x-http-method-override',
   'x-http-method',
@@ -42,7 +42,7 @@ const OVERRIDING = new Set([
   'x-rewrite-url',
 ]);
 
-/** Only the first one was looked at, so only the first one is passed on. */
+/** Only the first value was judged, so only the first one is forwarded. */
 const ONCE = new Set(['authorization', 'host', 'content-type', 'content-length']);
 
 /** The request's headers for the upstream: name, value, name, value. */
@@ -86,7 +86,7 @@ export function hasBody(req: IncomingMessage): boolean {
   return length === undefined ? req.headers['transfer-encoding'] !== undefined : length !== '0';
 }
 
-/** A Unix socket has no address; whoever can open it is on this machine. */
+/** A client on a Unix socket has no address; it is on this machine. */
 export function peerOf({ socket }: Pick<IncomingMessage, 'socket'>): string {
   const address = socket.remoteAddress ?? '127.0.0.1';
   return address.startsWith('::ffff:') ? address.slice(7) : address;
@@ -113,7 +113,7 @@ export function responseHeaders(
   return passed;
 }
 
-/** What may follow the body: nothing that belongs into the head, and nothing about the limits. */
+/** The trailers that may follow the body: none that belong into the head, and none about the limits. */
 export function responseTrailers(trailers: IncomingHttpHeaders): Record<string, string | string[]> {
   const passed: Record<string, string | string[]> = {};
   for (const [name, value] of Object.entries(trailers)) {
@@ -135,7 +135,7 @@ export function pushIetfHeaders(
   headers.push('ratelimit', `"${resource}";r=${remaining};t=${left}`);
 }
 
-/** The same as `headersOf` of the limiter, for a list that is already there. */
+/** Appends the headers of `headersOf` (limiter) to a list. */
 export function pushRateHeaders(headers: string[], shown: ShownStatus, policy: Policy): void {
   if (policy.config.refusal.ietfHeaders) pushIetfHeaders(headers, shown, policy);
   if (policy.config.refusal.shadowHeader && shown.shadowed !== undefined && shown.shadowed.length > 0) {

@@ -17,7 +17,7 @@ after(async () => {
   await upstream[Symbol.asyncDispose]();
 });
 
-/** What the upstream gets of these headers, a line each. */
+/** The headers that the upstream receives, one per line. */
 async function passedOn(...headers: readonly string[]): Promise<string[]> {
   answering = 'HTTP/1.1 204 No Content\r\n\r\n';
   using client = await RawClient.connect(gateway);

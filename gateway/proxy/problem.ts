@@ -2,22 +2,22 @@ import type { IncomingMessage } from 'node:http';
 
 export type Problem = Readonly<{ status: number; message: string }>;
 
-/** What the parser lets through, and nobody behind should have to judge. */
+/** Requests that Node's parser accepts and that the upstream could understand in another way. */
 export function problemOf(req: IncomingMessage): Problem | undefined {
   const { headers, method, httpVersionMinor } = req;
   if (method === 'CONNECT') return { status: 405, message: 'This server is not a tunnel.' };
-  // Only HTTP/1.0 may do without, and nothing may have two: they could be for different servers.
+  // Only HTTP/1.0 may omit Host. Two Host headers could name different servers.
   if (httpVersionMinor > 0 && headers.host === undefined) {
     return { status: 400, message: 'The request has no Host header.' };
   }
   if (hasTwoHosts(req.rawHeaders)) return { status: 400, message: 'The request has more than one Host header.' };
   const coding = headers['transfer-encoding'];
   if (coding !== undefined && coding.toLowerCase() !== 'chunked') {
-    return { status: 501, message: 'No transfer coding but chunked is known.' };
+    return { status: 501, message: 'Only the transfer coding chunked is supported.' };
   }
   const { expect } = headers;
   if (expect !== undefined && httpVersionMinor > 0 && expect.toLowerCase() !== '100-continue') {
-    return { status: 417, message: 'No expectation but 100-continue is known.' };
+    return { status: 417, message: 'Only the expectation 100-continue is supported.' };
   }
   return undefined;
 }

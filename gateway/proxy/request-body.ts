@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import type { Exchange } from './exchange.ts';
 import { hasBody } from './headers.ts';
 
-/** The body of a request for the upstream; `before` is what was read of it already. */
+/** The body of a request for the upstream. `before`: the part that was read already. */
 export function bodyOf(exchange: Exchange, before: readonly Buffer[] = []): RequestBody | null {
   if (!hasBody(exchange.req)) return null;
   exchange.body = new RequestBody(exchange.req, before);
@@ -12,10 +12,10 @@ export function bodyOf(exchange: Exchange, before: readonly Buffer[] = []): Requ
 }
 
 /**
- * What a client sends, on its way to the upstream.
+ * A request's body on its way to the upstream.
  *
- * undici destroys the body that it is given when the upstream answers early or fails. The client's connection must
- * outlive that: what still comes on it is then read and thrown away, so that the answer arrives.
+ * undici destroys the body when the upstream answers early or fails. The client's connection must
+ * outlive that: the rest of the body is then read and discarded, so that the client receives the answer.
  */
 export class RequestBody extends Readable {
   readonly #req: IncomingMessage;

@@ -20,7 +20,7 @@ type ParseError = Error & { code?: string };
 
 const TLS = { ALPNProtocols: ['http/1.1'], minVersion: 'TLSv1.2' } as const;
 
-/** The server that clients talk to, not listening yet. Node's parser is strict: what is ambiguous is an error. */
+/** The HTTP server for clients, not listening yet. Node's parser is strict: ambiguous requests are errors. */
 export function createProxyServer(gateway: Gateway, isTls = false): Server | TlsServer {
   const { timeouts, sizes, tls } = gateway.policy.config;
   const options = {
@@ -28,7 +28,7 @@ export function createProxyServer(gateway: Gateway, isTls = false): Server | Tls
     insecureHTTPParser: false,
     requireHostHeader: false, // answered like other bad requests, with the headers of the limits
     maxHeaderSize: sizes.headerBytes,
-    // How often slow clients are looked for.
+    // How often Node looks for slow clients.
     connectionsCheckingInterval: Math.min(5000, Math.max(100, timeouts.headersMs / 4)),
     noDelay: true,
     // HTTP/2 over a plain connection is not offered: the request is served as it is. So is one with a body, which
@@ -59,7 +59,7 @@ export function createProxyServer(gateway: Gateway, isTls = false): Server | Tls
       return;
     }
     if (!isTls) return opened(gateway, socket);
-    // Until it has said who it is over TLS it is no client yet.
+    // A connection is no client before its TLS handshake is complete.
     gateway.handshakes.add(socket);
     socket.once('close', () => gateway.handshakes.delete(socket));
   });
@@ -75,12 +75,12 @@ function opened(gateway: Gateway, socket: Socket): void {
   socket.once('close', () => {
     gateway.counts.openConnections -= 1;
     gateway.connections.delete(socket);
-    // Not every request has a response that hears of it: those that wait for their turn, those upgraded.
+    // Not every request has a response that emits `close`: not those that wait for their turn, nor upgraded ones.
     for (const exchange of [...connection.exchanges]) closeExchange(exchange);
   });
 }
 
-/** What a reload can change on an open server. */
+/** Sets the timeouts, which a reload may change on an open server. */
 export function applyTimeouts(server: Server | TlsServer, { timeouts, sizes, tls }: Config): void {
   if (server instanceof TlsServer && tls !== undefined) server.setSecureContext(certificateOf(tls));
   server.headersTimeout = timeouts.headersMs;
@@ -109,7 +109,7 @@ const STATUS_BY_CODE: Readonly<Record<string, number>> = {
 };
 
 /**
- * What comes on a connection cannot be read, or does not come in time. Nothing can be read after it, so the connection
+ * The client sent bytes that cannot be parsed, or was too slow. Nothing after them can be read, so the connection
  * ends; requests before it are still answered.
  */
 function clientError(gateway: Gateway, error: ParseError, socket: Socket): void {
@@ -147,7 +147,7 @@ async function tellWhenDecided(
   }
 }
 
-/** There is no caller but the connection's address. */
+/** The caller is the connection's address. */
 function admitUnreadable({ policy, limiter }: Gateway, socket: Socket): Decision | Promise<Decision> {
   const caller = anonymousCaller(policy, peerOf({ socket }));
   return limiter.admit(caller, policy.routes.unreadable);

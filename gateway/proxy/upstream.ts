@@ -2,7 +2,7 @@ import { Pool } from 'undici';
 
 import type { Config } from '../config/schema.ts';
 
-/** The connections to the server behind. */
+/** The pool of connections to the upstream. */
 export type Upstream = Readonly<{ origin: URL; pool: Pool; timeouts: Config['timeouts'] }>;
 
 export function openUpstream({ upstream, timeouts, sizes }: Config): Upstream {
@@ -19,7 +19,7 @@ export function openUpstream({ upstream, timeouts, sizes }: Config): Upstream {
   return { origin, pool, timeouts };
 }
 
-/** A reload needs other connections only when something about them has changed. */
+/** Whether a reload can keep the connections to the upstream. */
 export function sameUpstream(one: Config, other: Config): boolean {
   return connectionSettings(one) === connectionSettings(other);
 }

@@ -60,7 +60,7 @@ export class Channel {
     }
     const { call, name, argument } = message;
     const handle = this.#handlers[name];
-    if (handle === undefined) throw new Error(`nobody handles ${name} in this process`);
+    if (handle === undefined) throw new Error(`no process handles ${name} in this process`);
     const value = handle(argument as never);
     if (call !== NOTICE) void this.#reply(call, value);
   }

@@ -92,7 +92,7 @@ function spent({ windows, words, at, now }: Counts, { slot, id, span }: Window):
   return slot === undefined ? windows.spentOf(words, at, id, now, span) : windows.spent(words, at, slot, now, span);
 }
 
-/** When so much of what was spent no longer counts, in epoch seconds. */
+/** When this amount of what was spent no longer counts, in epoch seconds. */
 function freed({ windows, words, at, now, opened }: Counts, { slot, id, span }: Window, amount: number): number {
   const end =
     slot === undefined

@@ -11,27 +11,27 @@ import type { MarkedVerdict } from './wire.ts';
  * there, and this process sees to the answers of another. With fewer they wait for each other in turn.
  */
 export const MOST_CALLS = 4;
-/** So many operations are a call of their own while two are under way. */
+/** While two calls are under way, a further call needs this many operations. */
 export const FEWEST_IN_CALL = 8;
 const CALLS_TO_STAY_AWAKE = 3;
-/** And only while answers come: a server that stands still is not looked for. */
+/** Polling stops when no answers come: a server that stands still is not polled. */
 const AWAKE_MS = 2;
-/** Where each caller is a call of its own, so many may be under way. */
+/** How many calls may be under way when each has one caller. */
 const MOST_SINGLE_CALLS = 256;
 
 /** What happens to a batch. */
 type Told = Readonly<{
-  /** It is sent now, and something else may go along. */
+  /** Called before the batch is sent; it may still add operations. */
   leaves: (batch: Batch) => void;
   decided: (batch: Batch, verdicts: readonly MarkedVerdict[]) => void;
   failed: (batch: Batch, error: unknown) => void;
-  /** It was decided or failed, and what waited has been sent. */
+  /** Called when the batch was decided or failed, and the next one was sent. */
   over: () => void;
-  /** Is there nothing else to do here than to wait for the server? */
+  /** Whether this process has nothing to do but to wait for the server. */
   onlyWaits: () => boolean;
 }>;
 
-/** The calls of the script: what arrives while some are under way goes into the next one together. */
+/** The calls of the script. Operations that arrive while calls are under way are sent together in the next one. */
 export class Calls {
   readonly #server: Server;
   /** Operations in a call; 1: each caller is a call of its own. */
@@ -68,7 +68,7 @@ export class Calls {
     });
   }
 
-  /** Sends as much of what waits as may be under way. */
+  /** Sends waiting batches, as many as may be under way. */
   pump(): void {
     if (this.#whenQuiet !== undefined) {
       if (this.#underWay > 0) return;

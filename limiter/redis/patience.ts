@@ -3,7 +3,7 @@ export class NoAnswer extends Error {
   override readonly name = 'NoAnswer';
 }
 
-/** The time limit is counted in so many parts. */
+/** The time limit is divided into this number of parts. */
 const PARTS = 8;
 
 type Wait = { left: number; giveUp: () => void };

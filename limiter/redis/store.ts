@@ -185,7 +185,7 @@ export class RedisStore implements LimitStore {
         if (!hasVerdict(operation)) continue;
         const verdict = verdicts[next];
         next += 1;
-        if (verdict === undefined) throw new Error('redis has answered less than it was asked');
+        if (verdict === undefined) throw new Error('redis has answered fewer operations than it was sent');
         if (verdict.refusedBy === FOREIGN) operation.error = new ForeignValue(caller.redisKey);
         else if (operation.ask !== undefined) {
           if (verdict.refusedBy === CONCURRENT && verdict.crowded && operation.asked !== true) {

@@ -12,11 +12,11 @@ import { withoutSteps } from '../window-form.ts';
 import type { Batch } from './batch.ts';
 import { KINDS, type Operation } from './operation.ts';
 
-/** A kind of decision, or of what changes one. */
+/** The kind of a decision, or of a change to one. */
 type Decision = Readonly<{ ask: Ask; change: number }>;
 
 const DECISION_BYTES = 29;
-/** Of the length of a window: it slides. */
+/** Flag in the length of a window: the window slides. */
 const SLIDES = 2 ** 31;
 const GRAPHQL = 1;
 const CONTENT = 2;
@@ -132,7 +132,7 @@ function encodeDecisions(out: Buffer, decisions: readonly Decision[]): void {
 /** `crowded`: admitted as one of more than half; or refused, and other gateways' requests are among those under way. */
 export type MarkedVerdict = Verdict & Readonly<{ crowded: boolean }>;
 
-/** In the place of the limit that refuses: the caller's value is none of ours. */
+/** Stands in place of the refusing limit: the caller's value is foreign. */
 export const FOREIGN = 254;
 
 /** The script's answer: its time, then a verdict for each decision and for content. */
@@ -180,7 +180,7 @@ const FIXED_BYTES = 65;
 const LEASE_BYTES = 10;
 const WINDOW_BYTES = 14;
 
-/** A caller's value in Redis is something else, or was written by another version. */
+/** A caller's value in Redis is of another type, or was written by another version. */
 export class ForeignValue extends Error {
   override readonly name = 'ForeignValue';
 

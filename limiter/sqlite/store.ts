@@ -12,7 +12,7 @@ const SCHEMA_VERSION = 1;
 /** How often what is over is removed from the file. */
 const PURGE_SECONDS = 60;
 
-/** Another process has the file. */
+/** Another process uses the file. */
 export class FileTaken extends Error {
   override readonly name = 'FileTaken';
 
@@ -47,7 +47,7 @@ export class SqliteStore implements LimitStore {
   readonly #purge: StatementSync;
   readonly #flushing: NodeJS.Timeout;
   readonly #reportError: (error: unknown) => void;
-  /** What a failed flush did not write. */
+  /** Callers that a failed flush did not write. */
   #unwritten = new Map<string, StoredCaller>();
   #purgeAt = 0;
 

@@ -5,15 +5,15 @@ import type { Caller } from '@gantry/limiter/types.ts';
 import { anonymousCaller, type Policy } from '../../policy.ts';
 import type { Exchange } from '../exchange.ts';
 
-/** How long a client may still send after it was told that nothing more is wanted of it. */
+/** How long the gateway reads on after it has sent its last answer on a connection. */
 const LINGER_MS = 2000;
 
-/** A client's connection. Its requests end with it, in whatever state they are. */
+/** A client's connection. When it closes, all of its requests end. */
 export class Connection {
   readonly socket: Socket;
-  /** More than one when the client does not wait for answers. A `Set` would leave a table behind with every request. */
+  /** Has several entries when the client pipelines. A `Set` would allocate a table for every request. */
   readonly exchanges: Exchange[] = [];
-  /** Nothing more is read from it; it ends after the answers that are still owed. */
+  /** The gateway reads no further requests, and closes the connection after the outstanding answers. */
   ending = false;
   #address: { policy: Policy; text: string; caller: Caller } | undefined;
 
@@ -27,7 +27,7 @@ export class Connection {
     else if (at >= 0) this.exchanges.splice(at, 1);
   }
 
-  /** The caller that an address is; the requests of one connection mostly have one. */
+  /** The caller of the connection's address, which most of its requests share. */
   caller(policy: Policy, address: string): Caller {
     const before = this.#address;
     if (before !== undefined && before.policy === policy && before.text === address) return before.caller;
@@ -38,8 +38,8 @@ export class Connection {
 }
 
 /**
- * Ends a connection on which something may still come. Closed at once, the kernel would answer that with a reset, and
- * the client might never see what it was told.
+ * Ends a connection on which the client may still send. If it were closed at once, the kernel would send a reset, and
+ * the client might never see the answer.
  */
 export function endLingering(socket: Socket): void {
   socket.end();

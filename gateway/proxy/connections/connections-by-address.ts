@@ -5,16 +5,16 @@ import { addressGroup } from '@gantry/limiter/primary.ts';
 import type { Policy } from '../../policy.ts';
 import { peerOf } from '../headers.ts';
 
-/** Without a number of its own an address may have a quarter of all, and so many in any case. */
+/** The default limit of one address is a quarter of all connections, and at least this number. */
 const FEWEST = 32;
 
-/** How many connections each address has open: silent ones of a single address must not take all the places. */
+/** Counts the open connections of each address, so that silent ones from a single address cannot take all places. */
 export class ConnectionsByAddress {
   readonly #open = new Map<string, number>();
 
-  /** Counts a connection until it closes. False: its address has too many. Proxies have many clients. */
+  /** Counts a connection until it closes. Returns false when its address has too many. Trusted proxies are exempt. */
   enter({ trusted, primary, config }: Policy, socket: Socket): boolean {
-    // What comes over a Unix socket has no address.
+    // A connection over a Unix socket has no address.
     if (socket.remoteAddress === undefined) return true;
     const address = peerOf({ socket });
     if (trusted.trusts(address)) return true;

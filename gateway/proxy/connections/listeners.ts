@@ -10,7 +10,7 @@ import type { Gateway } from '../../gateway.ts';
 import { claimSocketPath } from '../../unix-socket.ts';
 import { applyTimeouts, createProxyServer } from '../server.ts';
 
-/** The open doors of a gateway. Disposing ends them at once; `drain` waits for the requests under way. */
+/** The listening sockets of a gateway. Disposing closes them at once; `drain` waits for requests under way. */
 export class Listeners implements AsyncDisposable {
   readonly addresses: string[] = [];
   readonly #gateway: Gateway;
@@ -20,7 +20,7 @@ export class Listeners implements AsyncDisposable {
     this.#gateway = gateway;
   }
 
-  /** Opens every address of the configuration; none is left open when one fails. */
+  /** Listens on every configured address. When one fails, the others are closed again. */
   static async open(gateway: Gateway, { listen, workers }: Config): Promise<Listeners> {
     await using undo = new AsyncDisposableStack();
     const listeners = undo.use(new Listeners(gateway));
@@ -28,11 +28,11 @@ export class Listeners implements AsyncDisposable {
       if ('path' in address) await claimSocketPath(address.path);
       const isTls = 'tls' in address;
       const server = createProxyServer(gateway, isTls);
-      // Each worker has a queue of its own: what the kernel gave to one that dies is reset, and does not wait for ever.
+      // Each worker has an accept queue of its own, so connections queued for a worker that dies are reset and do not hang.
       server.listen({ ...address, reusePort: workers > 1 });
       await once(server, 'listening');
       listeners.#servers.push(server);
-      // Whoever reaches the socket may use it, as with a port.
+      // Every local user may connect, as with a port.
       if ('path' in address) chmodSync(address.path, 0o666);
       listeners.addresses.push(
         'path' in address ? `unix:${address.path}` : urlOf(server.address() as AddressInfo, isTls),
@@ -46,11 +46,11 @@ export class Listeners implements AsyncDisposable {
     for (const server of this.#servers) applyTimeouts(server, config);
   }
 
-  /** Takes no new connections, and waits until every client has its answer, but not longer than this. */
+  /** Stops accepting connections and waits until all requests are answered, for at most this many milliseconds. */
   async drain(milliseconds: number): Promise<void> {
     this.#gateway.draining = true;
     const closed = Promise.all(this.#servers.map(async (server) => await ended(server)));
-    // Connections on which nothing was sent yet are none of the idle ones that `close` ends.
+    // `close` does not end connections on which nothing was sent yet.
     for (const socket of this.#gateway.connections.keys()) if (socket.bytesRead === 0) socket.destroy();
     for (const socket of this.#gateway.handshakes) if (socket.bytesRead === 0) socket.destroy();
     const giveUp = new AbortController();

@@ -9,12 +9,12 @@ import { type Frame, frameAt, type InsertingMessages, isControl, textFrame, unma
 
 /** GraphQL over WebSocket: the protocol of graphql-ws, and that of the older subscriptions-transport-ws. */
 const PROTOCOLS = new Set(['graphql-transport-ws', 'graphql-ws']);
-/** Messages that ask for an operation, one of each protocol. */
+/** Messages that start an operation, one of each protocol. */
 const OPERATIONS = new Set(['subscribe', 'start']);
-/** Messages that ask for nothing. */
+/** Messages that start no operation. */
 const OTHERS = new Set(['connection_init', 'ping', 'pong', 'complete', 'stop', 'connection_terminate']);
 
-/** Does this upgrade lead to a protocol whose operations can be counted, and are they to be? */
+/** Whether this upgrade is GraphQL over WebSocket and its operations are to be counted. */
 export function isMetered({ req, policy, decision, target }: Exchange): boolean {
   if (!policy.graphqlCost.byOperation || req.headers.upgrade?.toLowerCase() !== 'websocket') return false;
   const isGraphql =
@@ -26,18 +26,18 @@ export function isMetered({ req, policy, decision, target }: Exchange): boolean 
 }
 
 /**
- * What a client sends over a WebSocket: each message that asks for an operation is decided like a request. One that is
- * refused is answered with the error message of its protocol and goes no further; the connection stays.
+ * The client's side of a WebSocket. Each message that starts an operation is decided like a request. One that is
+ * refused is answered with the error message of its protocol and not forwarded; the connection stays open.
  */
 export class MeteredMessages extends Transform {
   readonly #exchange: Exchange;
   readonly #toClient: InsertingMessages;
   #bytes: Buffer = Buffer.alloc(0);
-  /** Frames of a message whose last one has not come, as they are on the wire and without their masks. */
+  /** Frames of an incomplete message: as received, and unmasked. */
   #frames: Buffer[] = [];
   #payloads: Buffer[] = [];
   #size = 0;
-  /** Of a message that is too long to be held: it is counted, and the rest of it passes. */
+  /** The message is too long to be buffered: it was counted, and the rest of it is forwarded. */
   #isPassing = false;
   #payloadLeft = 0;
 
@@ -88,7 +88,7 @@ export class MeteredMessages extends Transform {
     }
   }
 
-  /** Lets the head of this frame go, with what was held of its message; its payload follows as it comes. */
+  /** Forwards the head of this frame and the buffered part of its message; the payload follows as it arrives. */
   #passOn(frame: Frame): void {
     for (const held of this.#frames.splice(0)) this.push(held);
     this.#payloads = [];
@@ -112,7 +112,7 @@ export class MeteredMessages extends Transform {
     if (await this.#admits(message)) for (const each of frames) this.push(each);
   }
 
-  /** Undefined: a message that was not read. */
+  /** Undefined: the message was not read. */
   async #admits(message: string | undefined): Promise<boolean> {
     const { gateway, policy, caller } = this.#exchange;
     const values = message === undefined ? undefined : objectIn(message);
@@ -137,7 +137,7 @@ export class MeteredMessages extends Transform {
     this.#toClient.insert(textFrame(JSON.stringify({ id, type: 'error', payload })));
   }
 
-  /** Of a message that is too long to be held there is no id to tell. */
+  /** The id of a message that is too long to be buffered is unknown. */
   #close(): void {
     this.destroy();
   }

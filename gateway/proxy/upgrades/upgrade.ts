@@ -12,13 +12,13 @@ import { InsertingMessages } from './websocket-frames.ts';
 
 type Upgrade = NonNullable<Exchange['upgrade']>;
 
-/** What a client may send before it knows that the upstream agrees; more has to wait. */
+/** Bytes that a client may send before the upstream has agreed to the upgrade; more has to wait. */
 const MOST_EARLY_BYTES = 65_536;
 
 /**
- * Passes a request for another protocol (WebSocket) on, and joins the two connections when the upstream agrees.
+ * Forwards an upgrade request (WebSocket), and connects client and upstream when the upstream agrees.
  *
- * It counts as under way until the connections end; of the upstream's time only that until its answer is charged.
+ * It counts as under way until the connections end. Only the time until the upstream's answer is charged.
  */
 export function forwardUpgrade(exchange: Exchange, { socket, head }: Upgrade): void {
   const { gateway } = exchange;
@@ -28,7 +28,7 @@ export function forwardUpgrade(exchange: Exchange, { socket, head }: Upgrade): v
   const early = new EarlyBytes(socket, head);
   const outgoing = upgradeRequest(exchange);
   let over = false;
-  /** The upstream has answered, or never will: its time is what is charged, whatever happens later. */
+  /** The upstream has answered or failed. The time until here is charged, whatever happens later. */
   const answered = (): void => {
     if (over) return;
     over = true;
@@ -95,12 +95,12 @@ function upgradeRequest(exchange: Exchange): ClientRequest {
   });
 }
 
-/** Messages that are compressed cannot be counted. */
+/** Compressed messages cannot be read, so the extension is not offered. */
 function withoutExtensions(headers: readonly string[]): string[] {
   return headers.filter((_, at) => headers[at - (at % 2)]!.toLowerCase() !== 'sec-websocket-extensions');
 }
 
-/** Reads on while the upstream is asked, because only a socket that is read tells that the client has gone. */
+/** Keeps reading while the upstream is asked, because only a socket that is read reports that the client has gone. */
 class EarlyBytes {
   readonly #socket: Socket;
   readonly #pieces: Buffer[];
@@ -138,7 +138,7 @@ function switchingHead(incoming: IncomingMessage, { decision, shown = decision, 
   return `${head}\r\n`;
 }
 
-/** The upstream answers with something else than 101: that is the answer. */
+/** The upstream declines the upgrade: its answer is forwarded. */
 function passDeclined(exchange: Exchange, incoming: IncomingMessage): void {
   const { res, decision, gateway } = exchange;
   const headers = responseHeaders(incoming.statusCode ?? 502, incoming.headers, exchange);
@@ -152,10 +152,10 @@ function passDeclined(exchange: Exchange, incoming: IncomingMessage): void {
   });
 }
 
-/** What has not moved on for this long, after one side has said its last word, is not waited for. */
+/** After one side has ended, the other one is closed when nothing was sent for this long. */
 const HALF_CLOSED_MS = 2000;
 
-/** What lies between the two connections, each way. */
+/** Bytes buffered between the two connections, in each direction. */
 type Meter = Readonly<{ toUpstream: Duplex; toClient: Duplex }>;
 
 function meterFor(exchange: Exchange, client: Socket): Meter {
@@ -181,14 +181,14 @@ function join(client: Socket, upstream: Socket, idleMs: number, meter: Meter | u
     client.pipe(meter.toUpstream).pipe(upstream);
     upstream.pipe(meter.toClient).pipe(client);
   }
-  // One side that is gone ends the other; an error is an end like any other.
+  // When one side closes, the other one is closed too. An error counts as a close.
   for (const [one, other] of [
     [client, upstream],
     [upstream, client],
   ] as const) {
     one.once('error', () => other.destroy());
     one.once('close', () => other.destroy());
-    // The other one may still have something to say, but a peer that has gone for good looks just the same.
+    // The other side may still send, but a peer that is gone looks the same.
     one.once('end', () => {
       other.setTimeout(HALF_CLOSED_MS);
       other.once('timeout', () => other.destroy());

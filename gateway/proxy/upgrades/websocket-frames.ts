@@ -1,9 +1,9 @@
 import { Transform, type TransformCallback } from 'node:stream';
 
-/** A frame as RFC 6455 has it. */
+/** A frame of RFC 6455. */
 export type Frame = Readonly<{
   isLast: boolean;
-  /** Of an extension, such as compression: the payload is not what it seems. */
+  /** A bit of an extension is set, such as compression, so the payload cannot be read. */
   isExtended: boolean;
   opcode: number;
   /** All bytes of its head, then the payload. */
@@ -12,12 +12,12 @@ export type Frame = Readonly<{
   mask: Buffer | undefined;
 }>;
 
-/** Close, ping and pong: they may come between the frames of a message. */
+/** Control frames (close, ping, pong) may come between the frames of a message. */
 export function isControl({ opcode }: Frame): boolean {
   return opcode >= 8;
 }
 
-/** The head of the frame that begins here; undefined: not all of it has come. */
+/** The head of the frame that begins here, or undefined when it is incomplete. */
 export function frameAt(bytes: Buffer): Frame | undefined {
   if (bytes.length < 2) return undefined;
   const [first = 0, second = 0] = bytes;
@@ -55,9 +55,9 @@ export function textFrame(text: string): Buffer {
   return Buffer.concat([head, payload]);
 }
 
-/** Passes a server's frames on as they come, and puts messages of the gateway's own between whole ones. */
+/** Forwards the server's frames as they arrive, and inserts messages of the gateway between complete frames. */
 export class InsertingMessages extends Transform {
-  /** Of a head that has not come whole. */
+  /** Bytes of an incomplete head. */
   #head: Buffer = Buffer.alloc(0);
   #payloadLeft = 0;
   #inMessage = false;

@@ -44,7 +44,7 @@ export class SentinelLink implements Link {
   }
 
   async send(key: string, command: readonly (string | Buffer)[]): Promise<Buffer | null> {
-    if (this.#link === undefined) throw new Error('no sentinel has named a master');
+    if (this.#link === undefined) throw new Error('no sentinel knows a master');
     try {
       return await this.#link.send(key, command);
     } catch (error) {
