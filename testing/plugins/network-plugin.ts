@@ -9,13 +9,14 @@ type Data = { Pool: string; Gateway: string };
 type Network = { bridge: string; gateway: string; routes: object[]; endpoints: Set<string> };
 type Pool = { prefix: string; used: Set<string> };
 type Body = Record<string, string>;
+type Reply = Record<string, unknown> | number;
 
 /** Networks of a bridge each in the namespace `netns`, and addresses, by the documentation of docker's remote drivers. */
 export class NetworkPlugin implements AsyncDisposable {
   readonly networks = new Map<string, Network>();
   readonly pools = new Map<string, Pool>();
   /** Answers instead of the plugin's own, by method. */
-  readonly instead = new Map<string, (body: Body) => Record<string, unknown> | number | Promise<never>>();
+  readonly instead = new Map<string, (body: Body) => Reply | Promise<Reply>>();
   readonly #netns: string;
   #server: TestPlugin | undefined;
   #nextPool = 1;

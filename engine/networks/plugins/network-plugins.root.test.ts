@@ -269,6 +269,32 @@ suite('networks and addresses of plugins', { concurrency: false }, () => {
     await allBack();
   });
 
+  test('a plugin that hangs holds up no end of a container, and its next start waits for it', async () => {
+    await made('hung');
+    await run('slow', 'hung');
+    const [asked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    net.instead.set('NetworkDriver.Leave', async () => {
+      asked.resolve();
+      await answered.promise;
+      return {};
+    });
+    assert.equal((await engine.post('/containers/slow/stop?t=0')).status, 204);
+    await asked.promise;
+    assert.equal((await inspect('slow')).State.Status, 'exited');
+    assert.equal(net.held().endpoints, 1);
+    const start = engine.post('/containers/slow/start');
+    net.instead.clear();
+    answered.resolve();
+
+    assert.equal((await start).status, 204);
+    const order = net.calls.map(({ method }) => method);
+    assert.ok(order.lastIndexOf('NetworkDriver.DeleteEndpoint') < order.lastIndexOf('NetworkDriver.CreateEndpoint'));
+    assert.equal(net.held().endpoints, 1);
+    await remove('slow');
+    await drop('hung');
+    await allBack();
+  });
+
   test('a plugin that is about to listen is waited for', async () => {
     writeFileSync(join(place.path, 'late.spec'), `unix://${place.path}/late/plugin.sock`);
     const creation = create('slow', { Driver: 'late' });
