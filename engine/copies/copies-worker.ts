@@ -2,7 +2,7 @@ import { closeSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
 
 import { cloneMount, ThreadMounts } from '../host/mounts/mount-tree.ts';
-import { changesOf } from '../layers/pack/changes.ts';
+import { changesOf, type Change } from '../layers/pack/changes.ts';
 import { pack } from '../layers/pack/pack.ts';
 import { TarReader } from '../layers/tar/tar-reader.ts';
 import { ArrivingStream } from '../layers/threads/arriving-stream.ts';
@@ -56,7 +56,7 @@ async function perform(id: number, work: Work): Promise<void> {
 async function resultOf(id: number, work: Work): Promise<Results[Work['kind']]> {
   switch (work.kind) {
     case 'changes':
-      return mounts.inProcess(() => changesOf(work.upper, work.lower));
+      return inJson(mounts.inProcess(() => changesOf(work.upper, work.lower)));
     case 'borrow':
       return mounts.inNamespaceOf(work.pid, () => cloneMount(work.path));
     case 'open':
@@ -110,6 +110,11 @@ async function placeArchive(view: View, options: PlaceOptions, archive: Arriving
   for await (const chunk of decompressed(archive)) reader.push(chunk);
   reader.end();
   placer.complete();
+}
+
+/** Written here: the thread of the daemon would stand still for as long as a list of many takes. */
+function inJson(changes: readonly Change[]): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(changes.length === 0 ? 'null' : JSON.stringify(changes)); // null as in dockerd
 }
 
 function viewOf(id: number): View {

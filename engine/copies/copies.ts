@@ -1,7 +1,6 @@
 import { Worker } from 'node:worker_threads';
 
 import { collectYoung, giveBackMemory } from '../host/memory.ts';
-import type { Change } from '../layers/pack/changes.ts';
 import type { Background } from '../lib/background.ts';
 import { EngineError } from '../lib/errors.ts';
 import { Feed } from './feed.ts';
@@ -54,9 +53,10 @@ export class Copies implements AsyncDisposable {
     return (await this.#leastBusy().perform({ kind: 'borrow', pid, path })) as number;
   }
 
-  /** The changes of a writable layer against the layers below, topmost first. */
-  async changes(upper: string, lower: readonly string[]): Promise<Change[]> {
-    return (await this.#leastBusy().perform({ kind: 'changes', upper, lower })) as Change[];
+  /** What a writable layer changes of the layers below, topmost first; as the JSON that clients get. */
+  async changes(upper: string, lower: readonly string[]): Promise<Buffer> {
+    const json = (await this.#leastBusy().perform({ kind: 'changes', upper, lower })) as Uint8Array<ArrayBuffer>;
+    return Buffer.from(json.buffer, json.byteOffset, json.byteLength);
   }
 
   /** The files of the sources of a COPY in this root, with their checksums. Throws `invalid`. */

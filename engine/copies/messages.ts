@@ -1,4 +1,3 @@
-import type { Change } from '../layers/pack/changes.ts';
 import type { ErrorKind } from '../lib/errors.ts';
 import type { SourceFound } from './transfer/sources.ts';
 import type { Transfer } from './transfer/transfer.ts';
@@ -54,7 +53,8 @@ export type Work =
   | { kind: 'place'; view: number; options: PlaceOptions };
 
 export type Results = {
-  changes: Change[];
+  /** As JSON. */
+  changes: Uint8Array<ArrayBuffer>;
   borrow: number;
   open: number;
   close: undefined;

@@ -1,13 +1,12 @@
 import type { Copies } from '../../copies/copies.ts';
 import type { Layers } from '../../layers/layers.ts';
-import type { Change } from '../../layers/pack/changes.ts';
 import { measure } from '../../lib/measures.ts';
 import type { ContainerStore } from '../store.ts';
 
 type Needs = { containers: ContainerStore; copies: Copies; layers: Layers };
 
-/** The changes of a container to its image's files. Specification, endpoint 6. */
-export async function containerChanges(engine: Needs, ref: string): Promise<Change[]> {
+/** The changes of a container to its image's files, as JSON. Specification, endpoint 6. */
+export async function containerChanges(engine: Needs, ref: string): Promise<Buffer> {
   const measured = measure('container', 'changes');
   const { id } = engine.containers.find(ref);
   const { base, lower, upper } = engine.layers.wholeOverlay(id);

@@ -20,9 +20,9 @@ export const containerFileRoutes =
   async (http) => {
     http.get('/containers/:ref/changes', {
       schema: { params: wire.ContainerRef, response: { 200: wire.Changes } },
-      handler: async ({ params }) => {
-        const changes = await containerChanges(engine, params.ref);
-        return changes.length === 0 ? null : changes; // as dockerd, whose empty lists are null
+      handler: async ({ params }, reply) => {
+        const json: unknown = await containerChanges(engine, params.ref);
+        return await reply.type('application/json').send(json as wire.Changes); // written already
       },
     });
 
