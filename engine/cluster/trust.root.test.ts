@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
+import { Api } from '@gantry/testing/api.ts';
 import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
 
 import { issue, newAuthority, newKey } from './ca/certificates.ts';
@@ -105,18 +106,9 @@ suite('who is let in', { concurrency: false }, () => {
 
   /** The root key, as etcd has it: who can read that is root on a manager. */
   async function authority(): Promise<{ ca: { certificate: string; key: string }; id: string }> {
-    const socket = join(manager!.engine.directory, 'exec/etcd/client:0');
-    const body = JSON.stringify({ key: Buffer.from('cluster').toString('base64') });
-    const text = await manager!.engine.onHost([
-      'curl',
-      '-s',
-      '--unix-socket',
-      socket,
-      '-d',
-      body,
-      'http://etcd/v3/kv/range',
-    ]);
-    const [{ value }] = (JSON.parse(text) as { kvs: [{ value: string }] }).kvs;
+    using etcd = new Api(join(manager!.engine.directory, 'exec/etcd/client:0'), '');
+    const { body } = await etcd.post<{ kvs: [{ value: string }] }>('/v3/kv/range', { key: btoa('cluster') });
+    const [{ value }] = body.kvs;
     return JSON.parse(Buffer.from(value, 'base64').toString()) as {
       ca: { certificate: string; key: string };
       id: string;

@@ -99,6 +99,7 @@ export class ClusterHost implements AsyncDisposable {
 export class ClusterHosts implements AsyncDisposable {
   readonly #directory: string;
   readonly hosts: ClusterHost[] = [];
+  readonly #names: string[] = [];
 
   private constructor(directory: string) {
     this.#directory = directory;
@@ -110,9 +111,15 @@ export class ClusterHosts implements AsyncDisposable {
     const all = new ClusterHosts(directory);
     await writeFile(all.#switch, '');
     await execute('unshare', [`--net=${all.#switch}`, 'ip', 'link', 'add', 'switch', 'type', 'bridge']);
+    await using undo = new AsyncDisposableStack();
+    undo.use(all);
     await all.#inSwitch('ip', 'link', 'set', 'switch', 'up');
-    await Promise.all(Array.from({ length: count }, async (_, index) => await all.#add(index + 1)));
+    const added = await Promise.allSettled(
+      Array.from({ length: count }, async (_, index) => await all.#add(index + 1)),
+    );
+    for (const one of added) if (one.status === 'rejected') throw one.reason;
     all.hosts.sort((a, b) => a.name.localeCompare(b.name));
+    undo.move();
     return all;
   }
 
@@ -123,7 +130,7 @@ export class ClusterHosts implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     const ended = await Promise.allSettled(this.hosts.map(async (host) => await host[Symbol.asyncDispose]()));
-    for (const { name } of this.hosts) await execute('umount', [this.#netns(name)]);
+    for (const name of this.#names) await execute('umount', [this.#netns(name)]);
     await execute('umount', [this.#switch]);
     await rm(this.#directory, { recursive: true, force: true });
     const failures = ended.filter((end) => end.status === 'rejected').map(({ reason }) => reason as Error);
@@ -136,6 +143,7 @@ export class ClusterHosts implements AsyncDisposable {
     const netns = this.#netns(name);
     await writeFile(netns, '');
     await execute('unshare', [`--net=${netns}`, 'true']);
+    this.#names.push(name);
     const end = ['peer', 'name', 'eth0', 'netns', netns];
     await this.#inSwitch('ip', 'link', 'add', `to-${name}`, 'master', 'switch', 'type', 'veth', ...end);
     await this.#inSwitch('ip', 'link', 'set', `to-${name}`, 'up');
