@@ -54,22 +54,17 @@ export function endpointPorts({ id, spec, endpoint }: ServiceRecord, ports: Publ
   });
 }
 
-/** Throws where a port is published already: by another service, or twice by this one. */
+/** Throws where another service has published a port of a specification. */
 export function refuseTakenPorts(view: View, spec: ServiceSpec, own: string | undefined): void {
   const ports = new PublishedPorts(view);
-  const seen = new Set<string>();
   for (const port of endpointOf(spec).ports) {
-    if (port.publishedPort === 0) continue;
-    const owner = ports.ownerOf(port);
-    if (owner !== undefined && owner !== own) {
-      const name = view.get('service', owner)?.spec.name ?? '';
-      const message = `port '${port.publishedPort}' is already in use by service '${name}' (${owner}) as an ingress port`;
-      throw new EngineError('invalid', message);
-    }
-    if (seen.has(keyOf(port))) {
-      throw new EngineError('invalid', `EndpointSpec: duplicate published ports provided`);
-    }
-    seen.add(keyOf(port));
+    const owner = port.publishedPort === 0 ? undefined : ports.ownerOf(port);
+    if (owner === undefined || owner === own) continue;
+    const name = view.get('service', owner)?.spec.name ?? '';
+    throw new EngineError(
+      'invalid',
+      `rpc error: code = InvalidArgument desc = port '${port.publishedPort}' is already in use by service '${name}' (${owner}) as an ingress port`,
+    );
   }
 }
 

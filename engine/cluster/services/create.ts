@@ -1,0 +1,37 @@
+import { randomName } from '../../containers/settings/random-name.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { refuseTakenPorts } from '../allocator/ports.ts';
+import { newClusterId } from '../ca/token.ts';
+import type { Draft } from '../state/draft.ts';
+import type { ServiceSpec } from '../state/records.ts';
+import { templateOf } from './spec.ts';
+
+/** What a manager sends to the leader: checked, and with the ids of its networks. */
+export type ServiceCreation = Readonly<{ spec: ServiceSpec; registryAuth?: string }>;
+
+/** POST /services/create. Returns the id. */
+export function createService(draft: Draft, args: unknown, now: Temporal.Instant): string {
+  const { spec, registryAuth } = args as ServiceCreation;
+  const id = newClusterId();
+  const isTaken = (name: string): boolean => draft.all('service').some((other) => other.spec.name === name);
+  const name = spec.name || randomName(isTaken);
+  if (isTaken(name)) {
+    throw new EngineError(
+      'conflict',
+      `rpc error: code = AlreadyExists desc = name conflicts with an existing object: service ${name} already exists`,
+    );
+  }
+  refuseTakenPorts(draft, spec, undefined);
+  const template = templateOf(id, spec);
+  draft.put('template', template);
+  draft.put('service', {
+    id,
+    createdAt: now.toString(),
+    updatedAt: now.toString(),
+    spec: { ...spec, name },
+    template: template.hash,
+    endpoint: { ports: [], virtualIps: [] },
+    ...(registryAuth === undefined ? {} : { registryAuth }),
+  });
+  return id;
+}

@@ -1,0 +1,133 @@
+import type {
+  EndpointPort,
+  EndpointSpec,
+  Resources,
+  ServiceSpec,
+  Stored,
+  TaskMount,
+  TaskTemplate,
+} from '../state/records.ts';
+import { given } from './given.ts';
+
+/** The specification's "Service", with the fields that a client left out left out. */
+export function presentService(service: Stored<'service'>): object {
+  const { id, version, createdAt, updatedAt, spec, previousSpec, endpoint, updateStatus } = service;
+  return {
+    ID: id,
+    Version: { Index: version },
+    CreatedAt: createdAt,
+    UpdatedAt: updatedAt,
+    Spec: presentSpec(spec),
+    ...given({ PreviousSpec: previousSpec && presentSpec(previousSpec) }),
+    Endpoint: {
+      Spec: presentEndpoint(spec.endpoint) ?? {},
+      ...filled({
+        Ports: endpoint.ports.map(presentPort),
+        VirtualIPs: endpoint.virtualIps.map(({ network, address }) => ({ NetworkID: network, Addr: address })),
+      }),
+    },
+    ...given({
+      UpdateStatus: updateStatus && {
+        State: updateStatus.state,
+        StartedAt: updateStatus.startedAt,
+        ...given({ CompletedAt: updateStatus.completedAt }),
+        Message: updateStatus.message,
+      },
+    }),
+  };
+}
+
+function presentSpec({ name, labels, template, mode, update, networks, endpoint }: ServiceSpec): object {
+  return {
+    Name: name,
+    Labels: labels,
+    TaskTemplate: presentTaskTemplate(template),
+    Mode: mode.kind === 'global' ? { Global: {} } : { Replicated: { Replicas: mode.replicas } },
+    ...given({
+      UpdateConfig: update && {
+        Parallelism: update.parallelism,
+        ...filled({ Delay: update.delayNs }),
+        FailureAction: update.failureAction,
+      },
+    }),
+    ...filled({
+      Networks: networks.map(({ target, aliases }) => ({ Target: target, ...filled({ Aliases: aliases }) })),
+    }),
+    ...given({ EndpointSpec: presentEndpoint(endpoint) }),
+  };
+}
+
+/** The specification's "TaskTemplate", of a service and of a task. */
+export function presentTaskTemplate({ container, resources, restart, constraints, logDriver }: TaskTemplate): object {
+  const { image, command, args, env, dir, user, labels, mounts, stopGracePeriodNs } = container;
+  return {
+    ContainerSpec: {
+      Image: image,
+      ...filled({ Labels: labels, Command: command, Args: args, Env: env, Dir: dir, User: user }),
+      ...filled({ Mounts: mounts?.map(presentMount) }),
+      ...given({ StopGracePeriod: stopGracePeriodNs }),
+    },
+    ...given({
+      Resources: resources && {
+        ...given({ Limits: presentAmounts(resources.limits), Reservations: presentAmounts(resources.reservations) }),
+      },
+      RestartPolicy: restart && {
+        Condition: restart.condition,
+        ...given({ Delay: restart.delayNs }),
+        MaxAttempts: restart.maxAttempts,
+        ...given({ Window: restart.windowNs }),
+      },
+      Placement: constraints && { ...filled({ Constraints: constraints }) },
+      LogDriver: logDriver && { Name: logDriver.name, ...filled({ Options: logDriver.options }) },
+    }),
+  };
+}
+
+function presentAmounts(amounts: Partial<Resources> | undefined): object | undefined {
+  return amounts && given({ NanoCPUs: amounts.nanoCpus, MemoryBytes: amounts.memoryBytes });
+}
+
+function presentMount({ type, source, target, readOnly, propagation, volume }: TaskMount): object {
+  return {
+    Type: type,
+    ...given({
+      Source: source,
+      Target: target,
+      ReadOnly: readOnly,
+      BindOptions: propagation === undefined ? undefined : { Propagation: propagation },
+      VolumeOptions: volume && {
+        ...given({ NoCopy: volume.noCopy }),
+        ...filled({ Labels: volume.labels }),
+        ...given({
+          DriverConfig: volume.driver && {
+            ...given({ Name: volume.driver.name }),
+            ...filled({ Options: volume.driver.options }),
+          },
+        }),
+      },
+    }),
+  };
+}
+
+function presentEndpoint(endpoint: EndpointSpec | undefined): object | undefined {
+  return endpoint && { Mode: endpoint.mode, ...filled({ Ports: endpoint.ports.map(presentPort) }) };
+}
+
+export function presentPort({ name, protocol, targetPort, publishedPort }: EndpointPort): object {
+  return {
+    ...given({ Name: name }),
+    Protocol: protocol,
+    TargetPort: targetPort,
+    ...(publishedPort === 0 ? {} : { PublishedPort: publishedPort }),
+  };
+}
+
+/** Without what is empty: Go's `omitempty`. */
+function filled<T extends object>(fields: T): Partial<T> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => !isEmpty(value))) as Partial<T>;
+}
+
+function isEmpty(value: unknown): boolean {
+  if (value === undefined || value === null || value === 0) return true;
+  return typeof value !== 'number' && Object.keys(value).length === 0;
+}

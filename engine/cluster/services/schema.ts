@@ -1,0 +1,93 @@
+import { Type, type Static, type TSchema } from 'typebox';
+
+const orNull = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
+const text = Type.Optional(Type.String());
+const whole = Type.Optional(Type.Integer());
+const Texts = Type.Record(Type.String(), Type.String());
+const Strings = Type.Array(Type.String());
+
+const Mount = Type.Object({
+  Type: text,
+  Source: text,
+  Target: text,
+  ReadOnly: Type.Optional(Type.Boolean()),
+  BindOptions: orNull(Type.Object({ Propagation: text })),
+  VolumeOptions: orNull(
+    Type.Object({
+      NoCopy: Type.Optional(Type.Boolean()),
+      Labels: orNull(Texts),
+      DriverConfig: orNull(Type.Object({ Name: text, Options: orNull(Texts) })),
+    }),
+  ),
+});
+
+const Amounts = Type.Object({ NanoCPUs: whole, NanoCPU: whole, MemoryBytes: whole });
+
+export const TaskTemplateBody = Type.Object({
+  ContainerSpec: orNull(
+    Type.Object({
+      Image: text,
+      Labels: orNull(Texts),
+      Command: orNull(Strings),
+      Args: orNull(Strings),
+      Env: orNull(Strings),
+      Dir: text,
+      User: text,
+      Mounts: orNull(Type.Array(Mount)),
+      StopGracePeriod: orNull(Type.Integer()),
+    }),
+  ),
+  LogDriver: orNull(Type.Object({ Name: text, Options: orNull(Texts) })),
+  Resources: orNull(Type.Object({ Limits: orNull(Amounts), Reservations: orNull(Amounts) })),
+  RestartPolicy: orNull(
+    Type.Object({
+      Condition: text,
+      Delay: orNull(Type.Integer()),
+      MaxAttempts: orNull(Type.Integer({ minimum: 0 })),
+      Window: orNull(Type.Integer()),
+    }),
+  ),
+  Placement: orNull(Type.Object({ Constraints: orNull(Strings) })),
+});
+
+/** The specification's "Service": body of a creation and of an update. */
+export const ServiceBody = Type.Object({
+  Name: text,
+  Labels: orNull(Texts),
+  TaskTemplate: Type.Optional(TaskTemplateBody),
+  Mode: orNull(
+    Type.Object({
+      Replicated: orNull(Type.Object({ Replicas: orNull(Type.Integer({ minimum: 0 })) })),
+      Global: orNull(Type.Object({})),
+    }),
+  ),
+  UpdateConfig: orNull(
+    Type.Object({ Parallelism: Type.Optional(Type.Integer({ minimum: 0 })), Delay: whole, FailureAction: text }),
+  ),
+  Networks: orNull(Type.Array(Type.Object({ Target: text, Aliases: orNull(Strings) }))),
+  EndpointSpec: orNull(
+    Type.Object({
+      Mode: text,
+      Ports: orNull(
+        Type.Array(
+          Type.Object({
+            Name: text,
+            Protocol: text,
+            TargetPort: Type.Optional(Type.Integer({ minimum: 0 })),
+            PublishedPort: Type.Optional(Type.Integer({ minimum: 0 })),
+          }),
+        ),
+      ),
+    }),
+  ),
+});
+export type ServiceBody = Readonly<Static<typeof ServiceBody>>;
+export type TaskTemplateBody = Readonly<Static<typeof TaskTemplateBody>>;
+
+export const ServicesQuery = Type.Object({
+  filters: Type.Optional(Type.String({ description: 'JSON map of id, label, mode or name to its values' })),
+});
+export const ServiceRef = Type.Object({ ref: Type.String({ description: 'Id, name, or unique prefix of an id' }) });
+export const UpdateServiceQuery = Type.Object({
+  version: Type.Optional(Type.String({ description: 'The Version.Index of the service that the update is of' })),
+});

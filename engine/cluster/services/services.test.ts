@@ -1,0 +1,199 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+
+import { systemClock } from '../../lib/clock.ts';
+import type { EngineError } from '../../lib/errors.ts';
+import { Draft } from '../state/draft.ts';
+import { Replica } from '../state/replica.ts';
+import { createService } from './create.ts';
+import { presentService } from './present.ts';
+import type { ServiceBody } from './schema.ts';
+import { readServiceSpec, templateOf } from './spec.ts';
+import { updateService } from './update.ts';
+
+const ContainerSpec = { Image: 'busybox' };
+const TaskTemplate = { ContainerSpec };
+const NOW = Temporal.Instant.from('2026-01-01T00:00:00Z');
+const argument = (text: string): string => `rpc error: code = InvalidArgument desc = ${text}`;
+
+/** What dockerd 20.10 answers to a body that it refuses: all but the 500 of constraints are 400. */
+const REFUSED: readonly (readonly [ServiceBody, string, EngineError['kind']?])[] = [
+  [{}, 'mismatched Runtime and *Spec fields'],
+  [{ TaskTemplate: {} }, 'mismatched Runtime and *Spec fields'],
+  [{ TaskTemplate: { ContainerSpec: {} } }, argument('ContainerSpec: image reference must be provided')],
+  [
+    { TaskTemplate: { ContainerSpec: { Image: 'UPPER' } } },
+    argument('ContainerSpec: "UPPER" is not a valid repository/tag'),
+  ],
+  [{ Name: '-bad', TaskTemplate }, argument('name must be valid as a DNS name component')],
+  [{ Name: 'bad name', TaskTemplate }, argument('name must be valid as a DNS name component')],
+  [{ Name: 'a.b', TaskTemplate }, argument('name must be valid as a DNS name component')],
+  [{ Name: 'x'.repeat(64), TaskTemplate }, argument('name must be 63 characters or fewer')],
+  [mounts({ Type: 'nope', Target: '/x' }), 'invalid MountType: "nope"'],
+  [mounts({ Target: '/x', BindOptions: { Propagation: 'odd' } }), 'invalid MountPropagation: "odd"'],
+  [
+    mounts({ Target: '/x', Source: 'a' }, { Target: '/x', Source: 'b' }),
+    argument('ContainerSpec: duplicate mount point: /x'),
+  ],
+  [template({ RestartPolicy: { Condition: 'odd' } }), 'invalid RestartCondition: "odd"'],
+  [template({ RestartPolicy: { Delay: -1 } }), argument('TaskSpec: restart-delay cannot be negative')],
+  [template({ RestartPolicy: { Window: -1 } }), argument('TaskSpec: restart-window cannot be negative')],
+  [constraints('x'), 'rpc error: code = Unknown desc = constraint expected one operator from ==, !=', 'failed'],
+  [constraints('node.role=='), "rpc error: code = Unknown desc = value '' is invalid", 'failed'],
+  [{ TaskTemplate, Mode: { Replicated: {}, Global: {} } }, 'must specify only one service mode'],
+  [{ TaskTemplate, UpdateConfig: { FailureAction: 'odd' } }, 'unrecognized update failure action odd'],
+  [{ TaskTemplate, UpdateConfig: { Delay: -1 } }, argument('TaskSpec: update-delay cannot be negative')],
+  [{ TaskTemplate, EndpointSpec: { Mode: 'odd' } }, 'invalid resolution mode: "odd"'],
+  [
+    { TaskTemplate, EndpointSpec: { Mode: 'dnsrr', Ports: [{ TargetPort: 80 }] } },
+    argument("EndpointSpec: port published with ingress mode can't be used with dnsrr mode"),
+  ],
+  [
+    { TaskTemplate, EndpointSpec: { Ports: [80, 81].map((TargetPort) => ({ TargetPort, PublishedPort: 8080 })) } },
+    argument('EndpointSpec: duplicate published ports provided'),
+  ],
+  [template({ Resources: { Limits: { NanoCPUs: 1 } } }), argument('invalid cpu value 1e-09: Must be at least 0.001')],
+  [template({ Resources: { Limits: { MemoryBytes: 1 } } }), argument('invalid memory value 1: Must be at least 4MiB')],
+  [
+    template({ Resources: { Reservations: { NanoCPUs: -1 } } }),
+    argument('invalid cpu value -1e-09: Must be at least 0.001'),
+  ],
+];
+
+const WHOLE = {
+  Name: 'ok1',
+  Labels: { x: 'y' },
+  TaskTemplate: {
+    ContainerSpec: {
+      Image: 'busybox',
+      Labels: { a: 'b' },
+      Command: ['a'],
+      Args: ['b'],
+      Env: ['A=1', 'B'],
+      Dir: '/x',
+      User: 'u',
+      Mounts: [
+        { Type: 'bind', Source: '/x', Target: '/y', ReadOnly: true, BindOptions: { Propagation: 'rprivate' } },
+        {
+          Type: 'volume',
+          Source: 'v',
+          Target: '/z',
+          VolumeOptions: { NoCopy: true, Labels: { l: 'm' }, DriverConfig: { Name: 'local', Options: { o: 'p' } } },
+        },
+      ],
+      StopGracePeriod: 5,
+    },
+    Resources: {
+      Limits: { NanoCPUs: 1_000_000, MemoryBytes: 4_194_304 },
+      Reservations: { NanoCPUs: 2_000_000, MemoryBytes: 4_194_304 },
+    },
+    RestartPolicy: { Condition: 'on-failure', Delay: 7, MaxAttempts: 3, Window: 9 },
+    Placement: { Constraints: ['node.role==manager'] },
+    LogDriver: { Name: 'json-file', Options: { 'max-size': '1m' } },
+  },
+  Mode: { Replicated: { Replicas: 2 } },
+  UpdateConfig: { Parallelism: 2, Delay: 4, FailureAction: 'continue' },
+  EndpointSpec: {
+    Mode: 'vip',
+    Ports: [
+      { Name: 'p', Protocol: 'udp', TargetPort: 53, PublishedPort: 5353 },
+      { Protocol: 'tcp', TargetPort: 80 },
+    ],
+  },
+};
+
+suite('the specification of a service', () => {
+  for (const [body, message, kind = 'invalid'] of REFUSED) {
+    test(`${JSON.stringify(body).slice(0, 100)} is refused`, () => {
+      assert.throws(() => readServiceSpec(body), { name: 'EngineError', message, kind });
+    });
+  }
+
+  test('comes back as it was given', () => {
+    assert.deepEqual(shown(WHOLE).Spec, WHOLE);
+    const plain = { Name: 'plain', Labels: {}, TaskTemplate, Mode: { Replicated: { Replicas: 1 } } };
+    assert.deepEqual(shown({ Name: 'plain', TaskTemplate }).Spec, plain);
+    assert.deepEqual(shown({ Name: 'plain', TaskTemplate, Mode: { Global: {} } }).Spec, {
+      ...plain,
+      Mode: { Global: {} },
+    });
+    const none = shown({ Name: 'plain', TaskTemplate, Mode: { Replicated: {} } }).Spec;
+    assert.deepEqual(none, { ...plain, Mode: { Replicated: { Replicas: 0 } } });
+  });
+
+  test('constraints, labels, replicas and the update make no task old; all else does', () => {
+    const hash = (body: object): string => templateOf('s', readServiceSpec({ ...WHOLE, ...body })).hash;
+    const of = (part: object): object => ({ TaskTemplate: { ...WHOLE.TaskTemplate, ...part } });
+
+    for (const body of [
+      of({ Placement: { Constraints: ['node.id==x'] } }),
+      { Labels: {} },
+      { Mode: { Replicated: { Replicas: 9 } } },
+      { UpdateConfig: null },
+    ]) {
+      assert.equal(hash(body), hash({}), JSON.stringify(body));
+    }
+    for (const body of [
+      of({ LogDriver: null }),
+      of({ ContainerSpec }),
+      { EndpointSpec: null },
+      { Networks: [{ Target: 'n' }] },
+    ]) {
+      assert.notEqual(hash(body), hash({}), JSON.stringify(body));
+    }
+  });
+});
+
+suite('creating and updating', () => {
+  const replica = new Replica(systemClock);
+  const draft = new Draft(replica);
+  const create = (body: ServiceBody): string => createService(draft, { spec: readServiceSpec(body) }, NOW);
+  const id = create(WHOLE);
+
+  test('a name is taken once', () => {
+    assert.throws(() => create({ Name: 'ok1', TaskTemplate }), {
+      kind: 'conflict',
+      message:
+        'rpc error: code = AlreadyExists desc = name conflicts with an existing object: service ok1 already exists',
+    });
+  });
+
+  test('a port is published once', () => {
+    const Ports = [{ TargetPort: 80, PublishedPort: 5353, Protocol: 'udp' }];
+    assert.throws(() => create({ Name: 'ok2', TaskTemplate, EndpointSpec: { Ports } }), {
+      kind: 'invalid',
+      message: argument(`port '5353' is already in use by service 'ok1' (${id}) as an ingress port`),
+    });
+  });
+
+  test('an update has the version, the name and the mode of what it replaces', () => {
+    const update = (body: object, version = 0): void => {
+      updateService(draft, { ref: 'ok1', version, spec: readServiceSpec({ ...WHOLE, ...body }) }, NOW);
+    };
+
+    assert.throws(() => update({}, 7), { message: 'rpc error: code = Unknown desc = update out of sequence' });
+    assert.throws(() => update({ Name: 'other' }), { kind: 'notImplemented', message: /renaming services/ });
+    assert.throws(() => update({ Mode: { Global: {} } }), { kind: 'notImplemented', message: /mode change/ });
+    update({ Labels: { new: '1' } });
+    assert.deepEqual(draft.get('service', id)?.spec.labels, { new: '1' });
+    assert.deepEqual(draft.get('service', id)?.previousSpec?.labels, { x: 'y' });
+  });
+});
+
+function shown(body: object): { Spec: object } {
+  const draft = new Draft(new Replica(systemClock));
+  const id = createService(draft, { spec: readServiceSpec(body) }, NOW);
+  return presentService(draft.get('service', id)!) as { Spec: object };
+}
+
+function template(part: object): ServiceBody {
+  return { TaskTemplate: { ContainerSpec, ...part } };
+}
+
+function constraints(...Constraints: string[]): ServiceBody {
+  return template({ Placement: { Constraints } });
+}
+
+function mounts(...Mounts: object[]): ServiceBody {
+  return { TaskTemplate: { ContainerSpec: { ...ContainerSpec, Mounts } } };
+}

@@ -1,0 +1,94 @@
+import { createHash } from 'node:crypto';
+
+import { EngineError, refuseIf } from '../../lib/errors.ts';
+import { endpointOf } from '../state/defaults.ts';
+import type { EndpointPort, EndpointSpec, ServiceSpec, TemplateRecord } from '../state/records.ts';
+import { given, refuseArgument } from './given.ts';
+import type { ServiceBody } from './schema.ts';
+import { readTaskTemplate } from './task-template.ts';
+
+const NAME = /^[a-zA-Z0-9](?:[-_]*[A-Za-z0-9]+)*$/;
+const LONGEST_NAME = 63;
+const LAST_PORT = 65_535;
+
+/** The specification of a service, checked, with its networks as the client named them. */
+export function readServiceSpec(body: ServiceBody): ServiceSpec {
+  const mode = readMode(body.Mode ?? {});
+  const endpoint = body.EndpointSpec ? readEndpoint(body.EndpointSpec) : undefined;
+  const update = body.UpdateConfig ? readUpdate(body.UpdateConfig) : undefined;
+  const template = readTaskTemplate(body.TaskTemplate ?? {});
+  refuseArgument((update?.delayNs ?? 0) < 0, 'TaskSpec: update-delay cannot be negative');
+  checkEndpoint(endpointOf({ endpoint }));
+  const name = body.Name ?? '';
+  refuseArgument(name.length > LONGEST_NAME, 'name must be 63 characters or fewer');
+  refuseArgument(name !== '' && !NAME.test(name), 'name must be valid as a DNS name component');
+  return {
+    name,
+    labels: body.Labels ?? {},
+    template,
+    mode,
+    networks: (body.Networks ?? []).map(({ Target = '', Aliases }) => ({ target: Target, aliases: Aliases ?? [] })),
+    ...given({ update, endpoint }),
+  };
+}
+
+/** The part of a service that makes its tasks old when it changes. Other constraints only move them. */
+export function templateOf(service: string, { template, networks, endpoint }: ServiceSpec): TemplateRecord {
+  const { constraints: _moved, ...rest } = template;
+  const hash = createHash('sha256')
+    .update(JSON.stringify([rest, networks, endpoint]))
+    .digest('hex')
+    .slice(0, 16);
+  return { service, hash, template, networks, ...given({ endpoint }) };
+}
+
+function readMode({ Replicated, Global }: NonNullable<ServiceBody['Mode']>): ServiceSpec['mode'] {
+  refuseIf(Boolean(Replicated) && Boolean(Global), 'must specify only one service mode');
+  if (Global) return { kind: 'global' };
+  // Nothing at all means one; a replicated mode without a number means none, as with dockerd.
+  return { kind: 'replicated', replicas: Replicated ? (Replicated.Replicas ?? 0) : 1 };
+}
+
+function readUpdate(config: NonNullable<ServiceBody['UpdateConfig']>): NonNullable<ServiceSpec['update']> {
+  const failureAction = config.FailureAction || 'pause';
+  if (failureAction === 'rollback') {
+    throw new EngineError(
+      'notImplemented',
+      'the failure action rollback is not implemented: version 1.24 of the API has pause and continue',
+    );
+  }
+  if (failureAction !== 'pause' && failureAction !== 'continue') {
+    throw new EngineError('invalid', `unrecognized update failure action ${failureAction}`);
+  }
+  return { parallelism: config.Parallelism ?? 0, delayNs: config.Delay ?? 0, failureAction };
+}
+
+function readEndpoint({ Mode, Ports }: NonNullable<ServiceBody['EndpointSpec']>): EndpointSpec {
+  const mode = (Mode ?? '').toLowerCase() || 'vip';
+  if (mode !== 'vip' && mode !== 'dnsrr') throw new EngineError('invalid', `invalid resolution mode: "${Mode}"`);
+  return { mode, ports: (Ports ?? []).map(readPort) };
+}
+
+type PortBody = NonNullable<NonNullable<ServiceBody['EndpointSpec']>['Ports']>[number];
+
+function readPort({ Name, Protocol, TargetPort = 0, PublishedPort = 0 }: PortBody): EndpointPort {
+  const protocol = (Protocol ?? '').toLowerCase() || 'tcp';
+  if (protocol !== 'tcp' && protocol !== 'udp') {
+    throw new EngineError('invalid', `invalid protocol: "${Protocol}": a service publishes tcp or udp`);
+  }
+  // dockerd takes such numbers, and its tasks fail.
+  for (const port of [TargetPort, PublishedPort]) refuseIf(port > LAST_PORT, `invalid port: ${port}`);
+  refuseIf(TargetPort === 0, 'a published port needs its TargetPort');
+  return { ...given({ name: Name }), protocol, targetPort: TargetPort, publishedPort: PublishedPort };
+}
+
+function checkEndpoint({ mode, ports }: EndpointSpec): void {
+  refuseArgument(
+    mode === 'dnsrr' && ports.length > 0,
+    "EndpointSpec: port published with ingress mode can't be used with dnsrr mode",
+  );
+  const published = ports
+    .filter(({ publishedPort }) => publishedPort !== 0)
+    .map((p) => `${p.publishedPort}/${p.protocol}`);
+  refuseArgument(new Set(published).size < published.length, 'EndpointSpec: duplicate published ports provided');
+}

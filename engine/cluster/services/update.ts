@@ -1,0 +1,32 @@
+import { EngineError } from '../../lib/errors.ts';
+import { refuseTakenPorts } from '../allocator/ports.ts';
+import { refuseOldVersion, type Draft } from '../state/draft.ts';
+import type { ServiceSpec } from '../state/records.ts';
+import { findService } from './find.ts';
+import { templateOf } from './spec.ts';
+
+export type ServiceUpdate = Readonly<{ ref: string; version: number; spec: ServiceSpec; registryAuth?: string }>;
+
+/** POST /services/{id}/update. It takes the place of an update that is under way. */
+export function updateService(draft: Draft, args: unknown, now: Temporal.Instant): void {
+  const { ref, version, spec, registryAuth } = args as ServiceUpdate;
+  const { updateStatus: _last, ...service } = findService(draft, ref);
+  refuseOldVersion(service, version);
+  if (spec.name !== service.spec.name) throw unimplemented('renaming services is not supported');
+  if (spec.mode.kind !== service.spec.mode.kind) throw unimplemented('service mode change is not allowed');
+  refuseTakenPorts(draft, spec, service.id);
+  const template = templateOf(service.id, spec);
+  draft.put('template', template);
+  draft.put('service', {
+    ...service,
+    spec,
+    previousSpec: service.spec,
+    template: template.hash,
+    updatedAt: now.toString(),
+    ...(registryAuth === undefined ? {} : { registryAuth }),
+  });
+}
+
+function unimplemented(what: string): EngineError {
+  return new EngineError('notImplemented', `rpc error: code = Unimplemented desc = ${what}`);
+}

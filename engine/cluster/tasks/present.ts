@@ -1,0 +1,77 @@
+import { given } from '../services/given.ts';
+import { presentTaskTemplate } from '../services/present.ts';
+import type { NetworkRecord, Stored } from '../state/records.ts';
+import type { View } from '../state/view.ts';
+
+/** The specification's "Task". */
+export function presentTask(view: View, task: Stored<'task'>): object {
+  const { id, version, createdAt, updatedAt, service, slot, node, template, desired, status, addresses } = task;
+  const spec = view.get('template', `${service}/${template}`)?.template;
+  return {
+    ID: id,
+    Version: { Index: version },
+    CreatedAt: createdAt,
+    UpdatedAt: updatedAt,
+    Labels: {},
+    Spec: spec === undefined ? {} : presentTaskTemplate(spec),
+    ServiceID: service,
+    ...(slot === 0 ? {} : { Slot: slot }),
+    ...given({ NodeID: node }),
+    Status: {
+      Timestamp: status.timestamp,
+      State: status.state,
+      Message: status.message,
+      ...given({ Err: status.error }),
+      ...(status.container === undefined
+        ? {}
+        : {
+            ContainerStatus: {
+              ContainerID: status.container.id,
+              PID: status.container.pid,
+              ExitCode: status.container.exitCode,
+            },
+          }),
+    },
+    DesiredState: desired,
+    ...(addresses.length === 0
+      ? {}
+      : {
+          NetworksAttachments: addresses.flatMap(({ network, address }) => {
+            const record = view.get('network', network);
+            return record === undefined ? [] : [{ Network: presentNetwork(record), Addresses: [address] }];
+          }),
+        }),
+  };
+}
+
+/** The specification's network of an attachment. */
+function presentNetwork(network: Stored<'network'>): object {
+  const configs = network.subnets.map(({ subnet, gateway, range }) => ({
+    Subnet: subnet,
+    ...given({ Range: range }),
+    Gateway: gateway,
+  }));
+  return {
+    ID: network.id,
+    Version: { Index: network.version },
+    CreatedAt: network.createdAt,
+    UpdatedAt: network.updatedAt,
+    Spec: presentNetworkSpec(network, configs),
+    DriverState: {
+      Name: 'overlay',
+      Options: { 'com.docker.network.driver.overlay.vxlanid_list': String(network.vni) },
+    },
+    IPAMOptions: { Driver: { Name: 'default' }, Configs: configs },
+  };
+}
+
+function presentNetworkSpec({ name, labels, ingress, internal, options }: NetworkRecord, configs: object[]): object {
+  return {
+    Name: name,
+    Labels: labels,
+    DriverConfiguration: { Name: 'overlay', ...(Object.keys(options).length === 0 ? {} : { Options: options }) },
+    ...given({ Ingress: ingress, Internal: internal }),
+    IPAMOptions: { Driver: { Name: 'default' }, Configs: configs },
+    Scope: 'swarm',
+  };
+}
