@@ -7,9 +7,11 @@ import {
   deleteRoute,
   listAddresses,
   listRoutes,
+  type Route,
 } from '../../host/network/addresses.ts';
 import { listLinks } from '../../host/network/links.ts';
 import type { Message, Netlink } from '../../host/network/netlink.ts';
+import { hasCode } from '../../lib/errors.ts';
 import { isSix, type Family } from '../../lib/notations/ip-address.ts';
 import type { WantedPlace } from '../drivers/driver.ts';
 import { addressesOf, type Place } from './endpoint.ts';
@@ -58,8 +60,17 @@ export function dropAddresses(inside: Netlink, place: Place): void {
 export function setDefaultRoute(inside: Netlink, family: Family, gateway: string | undefined): void {
   const old = listRoutes(inside, family).filter(({ prefixLength }) => prefixLength === 0);
   if (old.length === 1 && old[0]?.gateway === gateway) return;
-  if (old.length > 0) inside.apply(...old.map(deleteRoute));
+  for (const route of old) dropRoute(inside, route);
   if (gateway !== undefined) inside.apply(addRoute({ destination: ANYWHERE[family], prefixLength: 0, gateway }));
+}
+
+/** A missing route is no error: the removal of a link in the background takes its routes along, at any moment. */
+function dropRoute(inside: Netlink, route: Route): void {
+  try {
+    inside.apply(deleteRoute(route));
+  } catch (error) {
+    if (!hasCode(error, 'ESRCH')) throw error;
+  }
 }
 
 /** Makes an interface announce a change of its hardware address; this thread is in its namespace. */
