@@ -61,7 +61,7 @@ export class Networks implements Disposable {
       ...{ background, dataRoot },
       networks: () => this.store.networks(),
       endpointsIn: (id) => this.store.endpointsIn(id),
-      addressed: (network) => ({ ...network, ...this.#addresses(network) }),
+      addressed: (network) => ({ ...network, ...this.#addresses(network, true) }),
     });
     const { db, log, plugins } = settings;
     this.farewells = new Farewells({ background, db, log, plugins });
@@ -255,13 +255,15 @@ export class Networks implements Disposable {
   }
 
   /** None if a plugin has chosen them, or the network has none. */
-  #addresses(network: NetworkRecord): Partial<ReturnType<typeof chooseAddresses>> {
+  #addresses(network: NetworkRecord, takesSeveral = false): Partial<ReturnType<typeof chooseAddresses>> {
     if (network.leased !== undefined || network.custom?.ipam.driver === NO_ADDRESSES) return {};
-    return chooseAddresses(network, (more) => this.#around(more));
+    return chooseAddresses(network, (more) => this.#around(more), { takesSeveral });
   }
 
   #around(more: readonly Cidr[]): Surroundings {
-    const stored = this.list().flatMap(({ subnet, ipv6 }) => [subnet ?? [], ipv6?.subnet ?? []].flat());
+    const stored = this.list().flatMap(({ subnet, ipv6, more = [] }) => {
+      return [subnet ?? [], ipv6?.subnet ?? [], more.map((one) => one.subnet)].flat();
+    });
     return {
       networks: [...stored.flatMap((subnet) => parseCidr(subnet)?.range ?? []), ...more],
       machine: () => {

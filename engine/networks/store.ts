@@ -45,6 +45,8 @@ const NetworkRecord = Type.Object({
   gateway: Type.Optional(Type.String()),
   /** Whether a client has requested IPv6. */
   ipv6: Type.Optional(Type.Immutable(Type.Object({ subnet: Type.String(), gateway: Type.String() }))),
+  /** Further ranges, in the client's order: those of IPv4, then those of IPv6. */
+  more: Type.Optional(Type.Immutable(Type.Array(Type.Object({ subnet: Type.String(), gateway: Type.String() })))),
   /** Where an address plugin has given the ranges: its names of them. */
   leased: Type.Optional(
     Type.Immutable(Type.Object({ space: Type.String(), four: Type.String(), six: Type.Optional(Type.String()) })),

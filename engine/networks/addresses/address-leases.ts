@@ -20,9 +20,18 @@ export class AddressLeases {
     }
   }
 
+  get subnet(): Cidr {
+    return this.#subnet;
+  }
+
+  /** Whether `take` has an address to choose. */
+  get hasFree(): boolean {
+    return this.#next() !== undefined;
+  }
+
   /** Takes `wanted`, or the lowest free address. */
   take(wanted?: string): string {
-    const value = wanted === undefined ? this.#next() : this.#checked(wanted);
+    const value = wanted === undefined ? this.#chosen() : this.#checked(wanted);
     this.#used.add(value);
     return ipText({ family: this.#subnet.family, value });
   }
@@ -39,18 +48,22 @@ export class AddressLeases {
     return this.#range.base > base ? this.#range.base : base + 1n;
   }
 
-  #next(): bigint {
+  #next(): bigint | undefined {
     const { family } = this.#subnet;
     const last = lastOf(this.#range);
     const isFree = (value: bigint): boolean => !this.#used.has(value) && !isEdge(this.#subnet, { family, value });
     while (this.#lowest <= last && !isFree(this.#lowest)) this.#lowest += 1n;
-    if (this.#lowest > last) {
-      throw new EngineError(
-        'failed',
-        `no available IPv${family} addresses on this network's address pools: ${cidrText(this.#range)}`,
-      );
-    }
-    return this.#lowest;
+    return this.#lowest > last ? undefined : this.#lowest;
+  }
+
+  #chosen(): bigint {
+    const next = this.#next();
+    if (next !== undefined) return next;
+    const { family } = this.#subnet;
+    throw new EngineError(
+      'failed',
+      `no available IPv${family} addresses on this network's address pools: ${cidrText(this.#range)}`,
+    );
   }
 
   #checked(wanted: string): bigint {

@@ -3,15 +3,19 @@ import type { NetworkRecord, PoolConfig } from '../store.ts';
 import { cidrText, parseCidr, type Cidr } from './cidr.ts';
 import { addressesOf, poolsByFamily, type Addresses, type NetworkAddresses, type Surroundings } from './pools.ts';
 
-type Chosen = Pick<NetworkRecord, 'subnet' | 'gateway' | 'ipv6'>;
+type Chosen = Pick<NetworkRecord, 'subnet' | 'gateway' | 'ipv6' | 'more'>;
 
 /**
- * The addresses of a new network: one range of IPv4, and one of IPv6 where the client has asked for it and named one.
- * Throws as dockerd: `invalid`, `forbidden` for several of a family, `notFound` for IPv6 without a range.
+ * The addresses of a new network: ranges of IPv4, and of IPv6 where the client has asked for it and named one. Throws as
+ * dockerd: `invalid`, `forbidden` for several of a family where the driver takes one, `notFound` for IPv6 without a range.
  *
  * @param around the ranges that they must not overlap
  */
-export function chooseAddresses(network: NetworkRecord, around: (more: readonly Cidr[]) => Surroundings): Chosen {
+export function chooseAddresses(
+  network: NetworkRecord,
+  around: (more: readonly Cidr[]) => Surroundings,
+  { takesSeveral }: { takesSeveral: boolean },
+): Chosen {
   const { name, driver, custom } = network;
   const { four, six } = poolsByFamily(custom?.ipam.pools ?? []);
   const read = (pools: readonly PoolConfig[]): Addresses[] =>
@@ -25,10 +29,16 @@ export function chooseAddresses(network: NetworkRecord, around: (more: readonly 
     const reason = 'non-overlapping IPv6 address pool among the defaults to assign to the network';
     throw new EngineError('notFound', `could not find an available, ${reason}`);
   }
-  if (more.length > 0 || ofSix.length > 1) {
+  const [firstOfSix, ...moreOfSix] = ofSix;
+  const rest = [...more, ...moreOfSix];
+  if (rest.length > 0 && !takesSeveral) {
     throw new EngineError('forbidden', `${driver} driver doesn't support multiple subnets`);
   }
-  return { ...asText(first), ...(ofSix[0] !== undefined && { ipv6: asText(ofSix[0]) }) };
+  return {
+    ...asText(first),
+    ...(firstOfSix !== undefined && { ipv6: asText(firstOfSix) }),
+    ...(rest.length > 0 && { more: rest.map(asText) }),
+  };
 }
 
 function asText({ subnet, gateway }: Addresses): { subnet: string; gateway: string } {
@@ -36,10 +46,15 @@ function asText({ subnet, gateway }: Addresses): { subnet: string; gateway: stri
 }
 
 /** The addresses of an existing network. */
-export function storedAddresses({ id, subnet, gateway, ipv6, custom }: NetworkRecord): NetworkAddresses {
+export function storedAddresses({ id, subnet, gateway, ipv6, more = [], custom }: NetworkRecord): NetworkAddresses {
   if (subnet === undefined || gateway === undefined) throw new Error(`the stored network ${id} has no addresses`);
   const { four, six } = poolsByFamily(custom?.ipam.pools ?? []);
-  return { ...fromText({ subnet, gateway }, four[0]), ...(ipv6 !== undefined && { ipv6: fromText(ipv6, six[0]) }) };
+  const rest = [...four.slice(1), ...(ipv6 === undefined ? [] : six.slice(1))];
+  return {
+    ...fromText({ subnet, gateway }, four[0]),
+    ...(ipv6 !== undefined && { ipv6: fromText(ipv6, six[0]) }),
+    more: more.map((one, position) => fromText(one, rest[position])),
+  };
 }
 
 function fromText(

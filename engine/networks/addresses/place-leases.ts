@@ -1,38 +1,56 @@
+import { parseIp } from '../../lib/notations/ip-address.ts';
 import type { WantedPlace } from '../drivers/driver.ts';
 import type { Place } from '../endpoints/endpoint.ts';
 import { AddressLeases, macOf } from './address-leases.ts';
+import { contains } from './cidr.ts';
 import type { Addresses, NetworkAddresses } from './pools.ts';
+
+/** One range of a network; its gateway is that of the endpoints with an address in it. */
+type Range = Readonly<{ leases: AddressLeases; gateway: string }>;
+type Ranges = readonly [Range, ...Range[]];
+type Taken = Readonly<{ ipAddress: string; prefixLength: number; gateway: string }>;
 
 /** The addresses of both families that a network gives its endpoints. */
 export class PlaceLeases {
-  readonly #of: NetworkAddresses;
-  readonly #four: AddressLeases;
-  readonly #six: AddressLeases | undefined;
+  readonly #four: Ranges;
+  readonly #six: Ranges | undefined;
 
   /** `used`: the addresses of existing endpoints. */
   constructor(of: NetworkAddresses, used: readonly string[]) {
-    const leases = ({ subnet, range, gateway, auxiliary }: Addresses): AddressLeases =>
-      new AddressLeases(subnet, [gateway, ...auxiliary, ...used], range);
-    this.#of = of;
-    this.#four = leases(of);
-    this.#six = of.ipv6 === undefined ? undefined : leases(of.ipv6);
+    const range = ({ subnet, range: chosen, gateway, auxiliary }: Addresses): Range => ({
+      leases: new AddressLeases(subnet, [gateway, ...auxiliary, ...used], chosen),
+      gateway,
+    });
+    const ranges = (first: Addresses): Ranges => {
+      const more = (of.more ?? []).filter(({ subnet }) => subnet.family === first.subnet.family);
+      return [range(first), ...more.map(range)];
+    };
+    this.#four = ranges(of);
+    this.#six = of.ipv6 === undefined ? undefined : ranges(of.ipv6);
   }
 
   /** Leases an endpoint's addresses; `undo` frees them. */
   take({ ip, ip6, mac }: WantedPlace, undo: DisposableStack): Omit<Place, 'link'> {
-    const { subnet, gateway, ipv6 } = this.#of;
-    const ipAddress = this.#four.take(ip);
-    undo.defer(() => this.#four.release(ipAddress));
-    const place = { ipAddress, prefixLength: subnet.prefixLength, gateway, macAddress: mac ?? macOf(ipAddress) };
-    if (this.#six === undefined || ipv6 === undefined) return place;
-    const six = this.#six.take(ip6);
-    undo.defer(() => this.#six?.release(six));
-    return { ...place, ipv6: { ipAddress: six, prefixLength: ipv6.subnet.prefixLength, gateway: ipv6.gateway } };
+    const four = takeIn(this.#four, ip, undo);
+    const place = { ...four, macAddress: mac ?? macOf(four.ipAddress) };
+    return this.#six === undefined ? place : { ...place, ipv6: takeIn(this.#six, ip6, undo) };
   }
 
   /** Frees the addresses; free ones are not an error. */
   release({ ipAddress, ipv6 }: Place): void {
-    this.#four.release(ipAddress);
-    if (ipv6 !== undefined) this.#six?.release(ipv6.ipAddress);
+    for (const { leases } of this.#four) leases.release(ipAddress);
+    if (ipv6 !== undefined) for (const { leases } of this.#six ?? []) leases.release(ipv6.ipAddress);
   }
+}
+
+/** In the range of `wanted`, or the first that is not full; without such a one the first refuses. */
+function takeIn(ranges: Ranges, wanted: string | undefined, undo: DisposableStack): Taken {
+  const address = wanted === undefined ? undefined : parseIp(wanted);
+  const fitting = ranges.find(({ leases }) =>
+    address === undefined ? leases.hasFree : contains(leases.subnet, address),
+  );
+  const { leases, gateway } = fitting ?? ranges[0];
+  const ipAddress = leases.take(wanted);
+  undo.defer(() => leases.release(ipAddress));
+  return { ipAddress, prefixLength: leases.subnet.prefixLength, gateway };
 }

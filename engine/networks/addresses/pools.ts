@@ -14,8 +14,8 @@ export type Addresses = Readonly<{
   auxiliary: readonly string[];
 }>;
 
-/** The ranges of IPv4, and of IPv6 if the network has it. */
-export type NetworkAddresses = Addresses & Readonly<{ ipv6?: Addresses }>;
+/** The first range of IPv4, that of IPv6 if the network has it, and what comes when one of them is full. */
+export type NetworkAddresses = Addresses & Readonly<{ ipv6?: Addresses; more?: readonly Addresses[] }>;
 
 /** The ranges that a network must not overlap, and those to choose from. */
 export type Surroundings = Readonly<{

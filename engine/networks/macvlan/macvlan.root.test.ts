@@ -162,6 +162,44 @@ suite('networks over a link of the machine', { concurrency: false }, () => {
     assert.equal(await hasLink(link), false);
   });
 
+  test('of several subnets the next serves when one is full, each with its own gateway, also after a kill', async () => {
+    const Config = [
+      { Subnet: '10.35.0.0/30' },
+      { Subnet: '10.36.0.0/24', Gateway: '10.36.0.254' },
+      { Subnet: 'fd00:35::/126' },
+      { Subnet: 'fd00:36::/64', Gateway: 'fd00:36::ff' },
+    ];
+    const more = { EnableIPv6: true, IPAM: { Config } };
+    assert.deepEqual(await create('wide', { parent: 'spare0' }, '', more), [201, undefined]);
+    const addresses = async (ref: string): Promise<unknown[]> => {
+      const place = (await inspect(ref)).NetworkSettings.Networks['wide']!;
+      return [place.IPAddress, place.IPPrefixLen, place.Gateway, place.GlobalIPv6Address, place.IPv6Gateway];
+    };
+    await runs('w1', 'wide');
+    await engine.kill();
+    await engine.startAgain();
+    await runs('w2', 'wide', { IPAMConfig: { IPv4Address: '10.36.0.9' } });
+    await runs('w3', 'wide');
+
+    assert.deepEqual(await addresses('w1'), ['10.35.0.2', 30, '10.35.0.1', 'fd00:35::2', 'fd00:35::1']);
+    assert.deepEqual(await addresses('w2'), ['10.36.0.9', 24, '10.36.0.254', 'fd00:35::3', 'fd00:35::1']);
+    assert.deepEqual(await addresses('w3'), ['10.36.0.1', 24, '10.36.0.254', 'fd00:36::1', 'fd00:36::ff']);
+    assert.match(await inside('w3', 'ip', 'route'), /^default via 10\.36\.0\.254 dev eth0/);
+    assert.match(await inside('w3', 'ip', '-6', 'route'), /^default via fd00:36::ff dev eth0/m);
+    const shown = await engine.get<{ IPAM: { Config: object[] } }>('/networks/wide');
+    assert.deepEqual(shown.body.IPAM.Config, Config);
+    const overlapping = await engine.post('/networks/create', {
+      Name: 'o',
+      IPAM: { Config: [{ Subnet: '10.36.0.0/28' }] },
+    });
+    assert.equal(overlapping.status, 403);
+    await remove('w1');
+    await runs('w4', 'wide');
+    assert.deepEqual((await addresses('w4'))[0], '10.35.0.2');
+    await remove('w2', 'w3', 'w4');
+    assert.equal((await engine.delete('/networks/wide')).status, 204);
+  });
+
   test('a VLAN of the parent is made and removed, where the kernel has them', async () => {
     const [status, message] = await create('vlan', { parent: 'out0.50' }, '10.32.0.0/24');
 
