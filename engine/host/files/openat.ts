@@ -1,6 +1,4 @@
-import { closeSync, fstatSync, openSync } from 'node:fs';
-
-import { bind, check, SystemError } from '../libc.ts';
+import { bind, check, refusal, SystemError } from '../libc.ts';
 import { deviceNumber } from './device-nodes.ts';
 
 /**
@@ -14,6 +12,7 @@ const O = {
   wronly: 1,
   creat: 0o100,
   excl: 0o200,
+  nonblock: 0o4000,
   directory: process.arch === 'arm64' ? 0o40000 : 0o200000,
   nofollow: process.arch === 'arm64' ? 0o100000 : 0o400000,
   cloexec: 0o2000000,
@@ -22,6 +21,10 @@ const O = {
 const RESOLVE = { noMagicLinks: 2, beneath: 8, inRoot: 16 } as const;
 const AT_SYMLINK_NOFOLLOW = 0x100;
 const AT_REMOVEDIR = 0x200;
+const STATX_TYPE = 1;
+/** `struct statx`, in words of 16 bits, and the place of `stx_mode` in it. */
+const [STATX_WORDS, STATX_MODE_AT] = [128, 14];
+const [TYPE_BITS, TYPE_FILE] = [0o170000, 0o100000];
 
 type CString = Buffer;
 
@@ -31,6 +34,10 @@ const openat2 = bind<[number, number, CString, BigUint64Array, number], number>(
 const openat = bind<[number, CString, number, number], number>(
   'int openat(int dirfd, const uint8_t *path, int flags, uint32_t mode)',
 );
+const statx = bind<[number, CString, number, number, Uint16Array], number>(
+  'int statx(int dirfd, const uint8_t *path, int flags, uint32_t mask, uint16_t *attributes)',
+);
+const attributes = new Uint16Array(STATX_WORDS);
 const mkdirat = bind<[number, CString, number], number>('int mkdirat(int dirfd, const uint8_t *path, uint32_t mode)');
 const symlinkat = bind<[CString, number, CString], number>(
   'int symlinkat(const uint8_t *target, int dirfd, const uint8_t *path)',
@@ -77,20 +84,6 @@ export function openDirectoryBeneath(root: number, path: BytePath): number {
 }
 
 /**
- * Opens a plain file below `root` for reading, as `openDirectoryBeneath` resolves it. Anything else is refused before
- * it is opened, because opening a device has effects.
- */
-export function openFileBeneath(root: number, path: BytePath): number {
-  const held = openResolved(root, path, O.path | O.nofollow, RESOLVE.beneath);
-  try {
-    if (!fstatSync(held).isFile()) throw new Error(`not a plain file: ${readable(path)}`);
-    return openSync(`/proc/self/fd/${held}`, 'r');
-  } finally {
-    closeSync(held);
-  }
-}
-
-/**
  * Opens a path as a process whose root is `root` would resolve it: absolute links and `..` stay below. It uses O_PATH,
  * so opening has no effect on a device or a FIFO.
  */
@@ -119,19 +112,26 @@ export function createFileAt(directory: number, name: BytePath): number {
   return check(openat(directory, cstring(name), flags, 0o600), 'openat', [readable(name)]);
 }
 
+/**
+ * Opens a plain file for reading. Anything else is refused before it is opened, because opening a device has effects;
+ * a link is not followed.
+ */
+export function openFileAt(directory: number, name: BytePath): number {
+  const type = typeAt(directory, name);
+  if (type !== undefined && type !== TYPE_FILE) throw new Error(`not a plain file: ${readable(name)}`);
+  // Should another kind have taken its place meanwhile, this does not wait for the other end of a FIFO.
+  const fd = openat(directory, cstring(name), O.nonblock | O.nofollow | O.cloexec, 0);
+  if (fd < 0) throw refusal('openat', [readable(name)]);
+  return fd;
+}
+
 /** The type bits of the entry of this name, without following a link; undefined if there is none. */
 export function typeAt(directory: number, name: BytePath): number | undefined {
-  try {
-    const fd = check(openat(directory, cstring(name), O.path | O.nofollow | O.cloexec, 0), 'openat', [readable(name)]);
-    try {
-      return fstatSync(fd).mode & 0o170000;
-    } finally {
-      closeSync(fd);
-    }
-  } catch (error) {
-    if (error instanceof SystemError && error.code === 'ENOENT') return undefined;
-    throw error;
-  }
+  const result = statx(directory, cstring(name), AT_SYMLINK_NOFOLLOW, STATX_TYPE, attributes);
+  if (result >= 0) return attributes[STATX_MODE_AT]! & TYPE_BITS;
+  const error = refusal('statx', [readable(name)]);
+  if (error.code === 'ENOENT') return undefined;
+  throw error;
 }
 
 export function mkdirAt(directory: number, name: BytePath, mode: number): void {

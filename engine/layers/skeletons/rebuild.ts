@@ -1,6 +1,6 @@
 import { closeSync, readSync } from 'node:fs';
 
-import { openFileBeneath, openRoot, readable, type BytePath } from '../../host/files/openat.ts';
+import { openDirectoryBeneath, openFileAt, openRoot, readable, type BytePath } from '../../host/files/openat.ts';
 import { partsOf } from './skeleton-file.ts';
 
 /**
@@ -39,6 +39,8 @@ export function* rebuild<Memory extends Buffer>(
 
 class LayerFiles implements Disposable {
   readonly #root: number;
+  /** The folder of the last file, because archives go folder by folder. */
+  #parent: { fd: number; path: BytePath } | undefined;
   #open: { fd: number; path: BytePath } | undefined;
 
   constructor(folder: string) {
@@ -47,7 +49,9 @@ class LayerFiles implements Disposable {
 
   open(path: BytePath): void {
     this.#close();
-    this.#open = { fd: openFileBeneath(this.#root, path), path };
+    const slash = path.lastIndexOf('/');
+    const parent = this.#directory(slash < 0 ? '' : path.slice(0, slash));
+    this.#open = { fd: openFileAt(parent, path.slice(slash + 1)), path };
   }
 
   read(target: Buffer, at: number, count: number, offset: number): void {
@@ -62,7 +66,16 @@ class LayerFiles implements Disposable {
 
   [Symbol.dispose](): void {
     this.#close();
+    if (this.#parent !== undefined) closeSync(this.#parent.fd);
     closeSync(this.#root);
+  }
+
+  #directory(path: BytePath): number {
+    if (this.#parent?.path === path) return this.#parent.fd;
+    const fd = openDirectoryBeneath(this.#root, path);
+    if (this.#parent !== undefined) closeSync(this.#parent.fd);
+    this.#parent = { fd, path };
+    return fd;
   }
 
   #close(): void {

@@ -138,6 +138,11 @@ test('a file of a layer that was changed breaks the archive off, and says so', a
   await assert.rejects(save(), /a file of a layer is too short/);
   rmSync(file);
   await assert.rejects(save(), { code: 'ENOENT' });
+  for (const command of ['mkfifo', 'ln -s /etc/passwd', 'mkdir']) {
+    execFileSync('sh', ['-c', `${command} "$1"`, 'sh', file]);
+    await assert.rejects(save(), /not a plain file/, command);
+    rmSync(file, { recursive: true });
+  }
 });
 
 test('who leaves an archive in the middle keeps no thread busy', async () => {
