@@ -86,15 +86,17 @@ async function work(api: Api): Promise<EventMessage[]> {
 
 /**
  * What does not differ by chance. dockerd tells of the creation of a volume that is there when a container names it, and
- * of a mount for each copy.
+ * of a mount for each copy; at times it tells a pause and its end a second time, when containerd reports them late.
  */
 function comparable(events: readonly EventMessage[]): unknown[] {
   const copying = events.findIndex(({ Action }) => Action === 'export');
   const isOfVolume = ({ Type, Action, Actor }: EventMessage): boolean =>
     Type === 'volume' && Action === 'create' && Actor.ID === 'data';
   const created = events.findIndex(isOfVolume);
+  const isToldBefore = ({ Action }: EventMessage, at: number): boolean =>
+    ['pause', 'unpause'].includes(Action) && events.slice(0, at).some((event) => event.Action === Action);
   const rows = events.map((event, at) => {
-    const isAgain = isOfVolume(event) && at > created;
+    const isAgain = (isOfVolume(event) && at > created) || isToldBefore(event, at);
     const isOfCopy = event.Type === 'volume' && Math.abs(at - copying) === 1;
     if (isAgain || isOfCopy) return [];
     const { Type, Action, Actor, scope, status, from } = event;
