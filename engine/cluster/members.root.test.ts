@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
 import { after, before, suite, test } from 'node:test';
 
 import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
@@ -48,7 +49,7 @@ suite('a cluster of three', { concurrency: false }, () => {
     await eventually('host2 manages no more', async () => ((await two!.info()).ControlAvailable ? undefined : true));
 
     await one!.node('host2', ({ ManagerStatus, Status }) => ManagerStatus === undefined && Status.State === 'ready');
-    await eventually('its etcd has ended', async () => (await isGone(etcd)) || undefined);
+    await eventually('its etcd has ended', async () => isGone(etcd) || undefined);
     assert.equal((await two!.engine.get('/nodes')).status, 406);
   });
 
@@ -116,10 +117,6 @@ suite('a cluster of three', { concurrency: false }, () => {
   });
 });
 
-async function isGone(pid: number): Promise<boolean> {
-  const { access } = await import('node:fs/promises');
-  return await access(`/proc/${pid}`).then(
-    () => false,
-    () => true,
-  );
+function isGone(pid: number): boolean {
+  return !existsSync(`/proc/${pid}`);
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
 import { after, before, suite, test } from 'node:test';
 
 import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
@@ -89,11 +90,13 @@ suite('three managers', { concurrency: false }, () => {
 
     // One after the other: both together have the quorum of the old cluster, and would go on as that.
     for (const host of [two!, three!]) {
+      const etcd = await host.etcdPid();
       await all.plug(host, true);
       await one!.node(host.name, ({ Status }) => Status.State === 'ready');
       await eventually(`${host.name} is a worker`, async () =>
         (await host.info()).ControlAvailable ? undefined : true,
       );
+      await eventually('its etcd has ended', async () => (existsSync(`/proc/${etcd}`) ? undefined : true));
     }
   });
 

@@ -25,7 +25,16 @@ test('a manager listens on an address or an interface, on port 2377 where none i
 
   for (const [text, expected] of cases) assert.equal(addressText(listenAddress(text, LINKS)), expected);
   assert.throws(() => listenAddress('', LINKS), { message: 'invalid ListenAddr "": invalid empty address' });
-  for (const text of ['nowhere', 'eth1:2377', '10.0.0.1:0', '10.0.0.1:65535', '10.0.0.1:x', 'a:b:c']) {
+  for (const text of [
+    'nowhere',
+    'eth1:2377',
+    '10.0.0.1:0',
+    '10.0.0.1:65535',
+    '10.0.0.1:x',
+    'a:b:c',
+    'constructor',
+    '__proto__:1',
+  ]) {
     assert.throws(() => listenAddress(text, LINKS), { kind: 'invalid', message: /^listen address must be/ });
   }
 });

@@ -61,7 +61,7 @@ function resolve(text: string, defaultPort: number, links: Links, refusal: strin
   if (parts === undefined) throw new EngineError('invalid', refusal);
   const { host, port } = parts;
   if (isIP(host) !== 0) return { ip: host, port };
-  const found = links[host] ?? [];
+  const found = (Object.hasOwn(links, host) ? links[host] : undefined) ?? [];
   const address =
     found.find(({ family }) => family === 'IPv4') ?? found.find(({ address }) => !address.startsWith('fe80'));
   if (address === undefined) throw new EngineError('invalid', refusal);

@@ -343,6 +343,15 @@ suite('scheduling', () => {
     assert.equal(cluster.running('web').length, 8);
   });
 
+  test('a label that no node has is as an empty one, whatever its name', () => {
+    const cluster = three();
+    cluster.service('web', { template: { constraints: ['node.labels.constructor == x'] } });
+    cluster.service('all', { template: { constraints: ['node.labels.constructor != x'] } });
+    cluster.settle();
+
+    assert.deepEqual([cluster.running('web').length, cluster.running('all').length], [0, 1]);
+  });
+
   test('a driver that no node has is named as missing', () => {
     const cluster = three();
     const mounts = [{ type: 'volume', source: 'v', target: '/v', volume: { driver: { name: 'x' } } }] as const;

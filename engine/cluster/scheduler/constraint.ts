@@ -34,8 +34,8 @@ export function satisfies(node: NodeRecord, { key, equals, value }: Constraint):
 /** The empty text for what the node does not have. */
 function valueOf(node: NodeRecord, key: string, lower: string): string | undefined {
   const { id, role, spec, description } = node;
-  if (lower.startsWith(NODE_LABEL)) return spec.labels[key.slice(NODE_LABEL.length)] ?? '';
-  if (lower.startsWith(ENGINE_LABEL)) return description?.engine.labels[key.slice(ENGINE_LABEL.length)] ?? '';
+  if (lower.startsWith(NODE_LABEL)) return labelOf(spec.labels, key.slice(NODE_LABEL.length));
+  if (lower.startsWith(ENGINE_LABEL)) return labelOf(description?.engine.labels ?? {}, key.slice(ENGINE_LABEL.length));
   switch (lower) {
     case 'node.id':
       return id;
@@ -50,6 +50,10 @@ function valueOf(node: NodeRecord, key: string, lower: string): string | undefin
     default:
       return undefined;
   }
+}
+
+function labelOf(labels: Readonly<Record<string, string>>, name: string): string {
+  return Object.hasOwn(labels, name) ? labels[name]! : '';
 }
 
 /** Whether an address is the other one, or lies in its subnet. */
