@@ -21,7 +21,7 @@ import type { TarSink } from '../layers/tar/tar-reader.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
 import type { PlaceOptions } from './messages.ts';
 import { innerPathOf } from './paths.ts';
-import { removeAt } from './remove-held.ts';
+import { removeAt, removeFileAt } from './remove-held.ts';
 
 type Parts = readonly BytePath[];
 type OpenFile = { entry: TarEntry; fd: number; name: BytePath; endBytes: number };
@@ -108,6 +108,10 @@ export class Placer implements TarSink, Disposable {
 
   #add(entry: TarEntry, folder: number, name: BytePath, parts: Parts): void {
     const isFolder = entry.type === 'directory';
+    if (!isFolder && this.#makesRoom(folder, name, parts)) {
+      this.#make(entry, folder, name, parts);
+      return;
+    }
     const there = typeAt(folder, name);
     if (there !== undefined && !(there === TYPE.directory && isFolder)) {
       this.#refuseOtherKind(there === TYPE.directory, isFolder, parts);
@@ -116,6 +120,13 @@ export class Placer implements TarSink, Disposable {
     }
     if (there === TYPE.directory && isFolder) this.#finishFolder(entry, folder, name, parts);
     else this.#make(entry, folder, name, parts);
+  }
+
+  /** Whether the name is free now; false for a folder and for a mount. */
+  #makesRoom(folder: number, name: BytePath, parts: Parts): boolean {
+    const found = removeFileAt(folder, name);
+    if (found === 'removed') this.#forgetTimesBelow(parts);
+    return found !== 'other';
   }
 
   #make(entry: TarEntry, folder: number, name: BytePath, parts: Parts): void {

@@ -6,6 +6,23 @@ import { EngineError, hasCode } from '../lib/errors.ts';
 
 const DEEPEST = 2000;
 
+/** Removes anything but a folder, with one look at it; a folder and a mount stay, as `other`. */
+export function removeFileAt(directory: number, name: BytePath): 'nothing' | 'removed' | 'other' {
+  let held: number | undefined;
+  try {
+    held = holdOnSameMount(directory, name);
+    if (fstatSync(held).isDirectory()) return 'other';
+    unlinkIfThere(() => unlinkAt(directory, name));
+    return 'removed';
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return 'nothing';
+    if (hasCode(error, 'EXDEV')) return 'other';
+    throw error;
+  } finally {
+    if (held !== undefined) closeSync(held);
+  }
+}
+
 /**
  * Removes an entry with all below it, by descriptors. Throws `invalid` for a mount below it, which stays: it is not
  * part of the folder.
