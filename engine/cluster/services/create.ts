@@ -1,5 +1,5 @@
-import { randomName } from '../../containers/settings/random-name.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { randomName } from '../../lib/random-name.ts';
 import { refuseTakenPorts } from '../allocator/ports.ts';
 import { newClusterId } from '../ca/token.ts';
 import type { Draft } from '../state/draft.ts';

@@ -8,6 +8,7 @@ import type { Layers } from '../../layers/layers.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { newId } from '../../lib/ids.ts';
 import { measure } from '../../lib/measures.ts';
+import { randomName } from '../../lib/random-name.ts';
 import { logDriver } from '../../logs/drivers.ts';
 import { checkAttributes } from '../../logs/log-attributes.ts';
 import type { Networks } from '../../networks/networks.ts';
@@ -29,7 +30,6 @@ import { withoutUnsupported } from '../settings/limits/supported-limits.ts';
 import { requestedMounts, withSource } from '../settings/mounts/requested-mounts.ts';
 import { copyUpVolumes } from '../settings/mounts/volume-copy-up.ts';
 import { withOthersById } from '../settings/others.ts';
-import { randomName } from '../settings/random-name.ts';
 import { nameTaken, type Container, type ContainerStore, type MountPoint } from '../store.ts';
 import { removeAnonymousVolumes } from './remove.ts';
 

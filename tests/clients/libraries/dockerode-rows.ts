@@ -220,10 +220,7 @@ export const ROWS: readonly DockerodeRow[] = [
       await container.update({ Memory: 64 << 20, MemorySwap: -1 });
       await container.restart({ t: 0 });
       const { Name, HostConfig } = await container.inspect();
-      const { Titles, Processes } = (await container.top({ ps_args: '-o pid,args' })) as {
-        Titles: string[];
-        Processes: string[][];
-      };
+      const { Titles, Processes } = await topOfProgram(container);
       const changes = (await container.changes()) as { Path: string }[];
       await container.stop({ t: 0 });
       return [
@@ -360,5 +357,17 @@ async function refusal(work: Promise<unknown>): Promise<unknown> {
   } catch (error) {
     const { statusCode, json } = error as { statusCode: number; json: { message?: string } | null };
     return { statusCode, message: json?.message };
+  }
+}
+
+type Top = { Titles: string[]; Processes: string[][] };
+
+/** dockerd answers a start before the runtime has become the container's program. */
+async function topOfProgram(container: { top(options: object): Promise<unknown> }): Promise<Top> {
+  const until = performance.now() + 60_000;
+  for (;;) {
+    const top = (await container.top({ ps_args: '-o pid,args' })) as Top;
+    const isProgram = top.Processes.every(([, command]) => !/^(runc|crun)\b/.test(command ?? ''));
+    if (isProgram || performance.now() > until) return top;
   }
 }
