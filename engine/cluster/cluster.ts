@@ -55,7 +55,7 @@ export class Cluster implements AsyncDisposable {
     const identity = this.#folder.read();
     const { Member } = await import('./membership/member.ts');
     if (identity === undefined) {
-      const { endLeftEtcd } = await import('./membership/manager.ts');
+      const { endLeftEtcd } = await import('./membership/own-etcd.ts');
       await endLeftEtcd(this.#memberNeeds);
       this.#folder.remove();
       return;

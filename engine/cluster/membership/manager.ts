@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 
 import type { Logger } from 'pino';
@@ -9,10 +8,10 @@ import type { Background } from '../../lib/background.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { revocationList } from '../ca/certificates.ts';
-import type { EtcdSettings, FirstStart } from '../etcd/flags.ts';
+import type { FirstStart } from '../etcd/flags.ts';
 import { Etcd, EtcdError } from '../etcd/gateway.ts';
 import { raftOf } from '../etcd/members.ts';
-import { EtcdProcess, findEtcd } from '../etcd/process.ts';
+import { EtcdProcess } from '../etcd/process.ts';
 import { NO_QUORUM } from '../leader/batches.ts';
 import { Election } from '../leader/election.ts';
 import { Leadership } from '../leader/leadership.ts';
@@ -22,10 +21,12 @@ import type { ClusterSpec } from '../state/records.ts';
 import { Replica } from '../state/replica.ts';
 import { clusterOf } from '../state/view.ts';
 import { NotLeader, NotReached, type WireClient } from '../wire/client.ts';
-import { CertificateRequest, Nothing, PeerRequest, WriteAnswer, WriteRequest } from '../wire/schemas.ts';
-import { route, WireServer, type Peer, type Routes } from '../wire/server.ts';
-import { addressText, readAddress } from './addresses.ts';
+import { WriteAnswer } from '../wire/schemas.ts';
+import { WireServer, type Peer } from '../wire/server.ts';
+import { readAddress } from './addresses.ts';
 import type { Identity, MemberFolder } from './identity.ts';
+import { managerRoutes } from './manager-routes.ts';
+import { etcdSettings } from './own-etcd.ts';
 
 export type ManagerNeeds = Readonly<{
   background: Background;
@@ -82,7 +83,10 @@ export class Manager implements AsyncDisposable {
         ip,
         port,
         identity: this.#identity,
-        routes: this.#routes(),
+        routes: managerRoutes(
+          () => this.#identity,
+          () => this.#leading(),
+        ),
         admits: (peer, who) => this.#admits(peer, who),
         session: (peer, open) => this.#openSession(peer, open),
         log: this.#needs.log,
@@ -196,37 +200,6 @@ export class Manager implements AsyncDisposable {
     }
   }
 
-  #routes(): Routes {
-    return {
-      'GET /v1/ca': route('anyone', Nothing, async () => await Promise.resolve({ certificate: this.#identity.root })),
-      'POST /v1/certificates': route(
-        'anyone',
-        CertificateRequest,
-        async (body, peer) => await this.#leading().certificate(body, peer),
-      ),
-      'POST /v1/peers': route(
-        'manager',
-        PeerRequest,
-        async (body, peer) => await this.#leading().addPeer(peer!.id, body),
-      ),
-      'POST /v1/peers/promote': route(
-        'manager',
-        Nothing,
-        async (_body, peer) => await this.#leading().promotePeer(peer!.id),
-      ),
-      'POST /v1/leave': route('node', Nothing, async (_body, peer) => await this.#leading().leave(peer!.id)),
-      'POST /v1/ping': route('manager', Nothing, async () => {
-        this.#leading();
-        return await Promise.resolve({ node: this.#identity.nodeId });
-      }),
-      'POST /v1/write': route(
-        'manager',
-        WriteRequest,
-        async ({ write, args }) => await this.#leading().write(write, args),
-      ),
-    };
-  }
-
   #leading(): Leadership {
     if (this.#leadership === undefined) throw new NotLeader(this.leader?.address);
     return this.#leadership;
@@ -298,40 +271,4 @@ export class Manager implements AsyncDisposable {
       throw error;
     }
   }
-}
-
-/** Ends an etcd that a daemon left which was cut off while it became a member. */
-export async function endLeftEtcd(
-  needs: Pick<ManagerNeeds, 'background' | 'clock' | 'config' | 'folder' | 'log'>,
-): Promise<void> {
-  const raft = {
-    snapshotInterval: 0,
-    keepOldSnapshots: 0,
-    logEntriesForSlowFollowers: 0,
-    heartbeatTick: 0,
-    electionTick: 0,
-  };
-  const settings = { name: '', place: placeOf(needs, ''), listen: '', advertise: '', raft };
-  await new EtcdProcess(needs, settings).stop();
-}
-
-/** Throws when etcd is not installed. */
-function etcdSettings(
-  needs: Pick<ManagerNeeds, 'config' | 'folder'>,
-  { nodeId, listen, advertise }: Pick<Identity, 'nodeId' | 'listen' | 'advertise'>,
-  raft: ClusterSpec['raft'],
-): EtcdSettings {
-  const place = placeOf(needs, findEtcd());
-  return { name: nodeId, place, listen: nextPort(listen), advertise: nextPort(advertise), raft };
-}
-
-/** etcd's peers are reached on the next port. */
-function nextPort(text: string): string {
-  const { ip, port } = readAddress(text);
-  return addressText({ ip, port: port + 1 });
-}
-
-function placeOf({ config, folder }: Pick<ManagerNeeds, 'config' | 'folder'>, program: string): EtcdSettings['place'] {
-  const run = join(config.execRoot, 'etcd');
-  return { program, data: join(folder.path, 'etcd'), peers: join(folder.path, 'peers'), run };
 }

@@ -1,0 +1,24 @@
+import type { Leadership } from '../leader/leadership.ts';
+import { CertificateRequest, Nothing, PeerRequest, WriteRequest } from '../wire/schemas.ts';
+import { route, type Routes } from '../wire/server.ts';
+import type { Identity } from './identity.ts';
+
+/** What a manager answers on port 2377. `leading` throws where it does not lead, and names the leader. */
+export function managerRoutes(identity: () => Identity, leading: () => Leadership): Routes {
+  return {
+    'GET /v1/ca': route('anyone', Nothing, async () => await Promise.resolve({ certificate: identity().root })),
+    'POST /v1/certificates': route(
+      'anyone',
+      CertificateRequest,
+      async (body, peer) => await leading().certificate(body, peer),
+    ),
+    'POST /v1/peers': route('manager', PeerRequest, async (body, peer) => await leading().addPeer(peer!.id, body)),
+    'POST /v1/peers/promote': route('manager', Nothing, async (_body, peer) => await leading().promotePeer(peer!.id)),
+    'POST /v1/leave': route('node', Nothing, async (_body, peer) => await leading().leave(peer!.id)),
+    'POST /v1/ping': route('manager', Nothing, async () => {
+      leading();
+      return await Promise.resolve({ node: identity().nodeId });
+    }),
+    'POST /v1/write': route('manager', WriteRequest, async ({ write, args }) => await leading().write(write, args)),
+  };
+}
