@@ -6,7 +6,7 @@ import { sha256, TestGateway } from './tests/test-gateway.ts';
 
 const TOKEN = 'a-token-of-ada';
 
-/** A slow machine needs longer to show who is limited meanwhile. */
+/** A slow machine needs longer to show who is limited. */
 const SECONDS = Number(process.env.GANTRY_DEMO_SECONDS ?? 4);
 
 const settings = `

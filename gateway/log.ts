@@ -5,7 +5,7 @@ import { type Logger, pino } from 'pino';
 
 import type { Config } from './config/schema.ts';
 
-/** The same failure or the same caller is not written more often than this. */
+/** The same failure or caller is not logged more often than this. */
 const REPEAT_MS = 60_000;
 const MOST_REMEMBERED = 10_000;
 

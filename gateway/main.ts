@@ -15,7 +15,7 @@ try {
     error instanceof UsageError ||
     error instanceof AdminError ||
     error instanceof SocketPathError ||
-    (error instanceof Error && error.name === 'FileTaken') || // its class would bring a store with it
+    (error instanceof Error && error.name === 'FileTaken') || // importing its class would load a store
     isSystemError(error);
   const problems = error instanceof ConfigError ? error.problems : expected ? [error.message] : [];
   for (const problem of problems) console.error(`gantry gateway: ${problem}`);
@@ -50,7 +50,7 @@ async function main(command: Command): Promise<void> {
 async function run(file: string | undefined, flags: FlagValues): Promise<void> {
   const config = readConfig(file, flags);
   const started = start(config, () => readConfig(file, flags));
-  // From the beginning: a SIGHUP that nobody listens to would end the process.
+  // From the beginning: a SIGHUP without a listener would end the process.
   process.on('SIGHUP', () => void started.then(async (running) => await running.reload(), ignore));
   endOnSignals(async () => await (await started)[Symbol.asyncDispose]());
   await started;
@@ -84,7 +84,7 @@ function socketOf({ path, file }: SocketChoice): string {
   return configured;
 }
 
-/** The first signal ends in order, the second at once. */
+/** The first signal drains and ends, the second ends at once. */
 function endOnSignals(end: () => Promise<void>): void {
   let ending = false;
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
@@ -102,7 +102,7 @@ function endOnSignals(end: () => Promise<void>): void {
   }
 }
 
-/** An address in use, a file that cannot be opened: the machine's words say it all. */
+/** An address in use, a file that cannot be opened: the system's message is enough. */
 function isSystemError(error: unknown): error is Error {
   return error instanceof Error && 'code' in error && 'syscall' in error;
 }

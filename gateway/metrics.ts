@@ -1,6 +1,6 @@
 import type { LimiterCounts } from '@gantry/limiter/decision/limiter-counts.ts';
 
-/** Upper ends, in seconds, of the classes of `responseSeconds`. */
+/** Upper bounds, in seconds, of the buckets of `responseSeconds`. */
 export const RESPONSE_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60] as const;
 
 /** Counters of one process since its start. Plain numbers, so that those of several workers can be summed. */

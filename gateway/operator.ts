@@ -13,7 +13,7 @@ export type Operator = {
   /** Forgets what a caller has spent, and its ban, in all gateways that share the counts. */
   forgive(key: string): Promise<void>;
   counts(): Promise<Counts>;
-  /** Who has asked most in the last hour. */
+  /** The callers with the most requests in the last hour. */
   top(): Promise<TopCaller[]>;
 };
 

@@ -26,7 +26,7 @@ export type Policy = Readonly<{
   credentials: CredentialPlaces;
   networks: Networks;
   trusted: TrustedProxies;
-  /** In small letters: those that are passed on. */
+  /** In lower case: the headers that are passed on. */
   overrideHeaders: ReadonlySet<string>;
   refusal: RefusalStyle;
   versions: ApiVersions;
@@ -37,7 +37,7 @@ export type Policy = Readonly<{
   limitsNothing: boolean;
 }>;
 
-/** `before`: the policy that is replaced; what it knows about tokens stays known where nothing about that has changed. */
+/** `before`: the policy that is replaced; its cache of tokens stays while `introspection` and the primary limits do. */
 export function buildPolicy(config: Config, limiter: Pick<RateLimiter, 'endpoint'>, before?: Policy): Policy {
   const primary = primaryLimitsFrom(config);
   return {
@@ -66,7 +66,7 @@ function introspectionFor(config: Config, primary: PrimaryLimits, before?: Polic
   return (same ? before?.introspection : undefined) ?? new Introspection(config.introspection, primary);
 }
 
-/** The caller that an address is for requests without a credential, or with a wrong one. */
+/** The caller of an address, for requests without a credential or with a wrong one. */
 export function anonymousCaller(policy: Policy, address: string): Caller {
   return withOverride(
     policy,

@@ -11,7 +11,7 @@ import { startWorkers } from './workers/primary.ts';
 /** A gateway with its admin socket. Disposing drains it. */
 export type RunningGateway = AsyncDisposable & {
   readonly addresses: readonly string[];
-  /** Reads the settings again. What is wrong with them is logged, and the old ones stay in force. */
+  /** Reads the settings again. Errors in them are logged, and the old ones stay in force. */
   reload(): Promise<void>;
 };
 
@@ -22,7 +22,7 @@ export async function runGateway(config: Config, read: () => Config): Promise<Ru
   const service = undo.use(await startService(config, log));
   let current = config;
   let fromFile = config;
-  /** By the admin socket; they last until the next start, over what the file says. */
+  /** Set by the admin socket; they last until the next start and take precedence over the file. */
   let overrides: ReadonlyMap<string, unknown> = new Map();
   const put = async (file: Config, over: typeof overrides): Promise<void> => {
     const next = [...over].reduce((settings, [key, wanted]) => withOverrideOf(settings, key, wanted), file);
@@ -67,7 +67,7 @@ export async function runGateway(config: Config, read: () => Config): Promise<Ru
   };
 }
 
-/** The gateway without its admin socket: in this process, or in as many as the configuration wants. */
+/** The gateway without its admin socket: in this process, or in as many as the configuration says. */
 export async function startService(config: Config, log: GatewayLog): Promise<Service> {
   return config.workers > 1
     ? await startWorkers(config, log)

@@ -23,8 +23,8 @@ export type LocalService = Service & {
 };
 
 /**
- * Builds the parts of a gateway in this process and opens the doors. It disposes the store at its end. `tellOthers`
- * hears of refusals, where a ban is configured that other processes must know of.
+ * Builds the parts of a gateway in this process and opens the listeners. It disposes the store at its end. `tellOthers`
+ * is called with refusals, where a ban is configured that other processes must know of.
  */
 export async function startGateway(
   config: Config,

@@ -30,7 +30,7 @@ export async function openStore({ store }: Settings, log: GatewayLog): Promise<L
   const reportBack = (): void => log.storeBack();
   const opened = new RedisStore({ ...servers, prefix, timeoutMs, leaseSeconds, reportError, reportBack });
   const enough = new AbortController();
-  // Why it is not there was reported.
+  // The failure was reported.
   const ready = opened.ready().catch(() => undefined);
   await Promise.race([ready, timeout(MOST_WAIT_MS, undefined, { signal: enough.signal }).catch(() => undefined)]);
   enough.abort();

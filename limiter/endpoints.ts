@@ -19,17 +19,17 @@ const WINDOW_KINDS = ['points', 'content-minute', 'content-hour'] as const;
 export class Endpoints {
   readonly #ids = new Map<string, number>();
   readonly #names: string[] = [];
-  /** Of those that were asked for by their hash, and all before them. */
+  /** Includes each name that was looked up by its hash, and all names before it. */
   readonly #namesByHash = new Map<number, string>();
 
-  /** Fills in the defaults of a route and checks it. Throws a `RangeError` for what cannot be, and for too many names. */
+  /** Fills in the defaults of a route and checks it. Throws a `RangeError` for wrong values, and for too many names. */
   define(definition: EndpointDefinition): Endpoint {
     const endpoint = withDefaults(definition);
     check(endpoint);
     return Object.freeze({ ...endpoint, of: this, id: this.#idOf(definition.name) });
   }
 
-  /** How a window of a caller is called in `WindowState`. */
+  /** The name of a caller's window in `WindowState`. */
   windowName(windowId: number): string {
     if (windowId < FIRST_ENDPOINT_ID) return CATEGORIES[windowId] ?? `window ${windowId}`;
     const kind = WINDOW_KINDS[windowId % IDS_PER_ENDPOINT] ?? 'points';

@@ -24,7 +24,7 @@ export async function fastifyLimits(app: FastifyInstance, limits: FastifyLimits)
   const { limiter, caller = byAddress, style } = limits;
   const endpoints = new Map<string, Endpoint>();
   const endpointOf = ({ method, routeOptions }: FastifyRequest): Endpoint => {
-    // Paths without a route are one endpoint: their number has no end.
+    // Paths without a route are one endpoint: their number is unbounded.
     const name = `${method} ${routeOptions.url ?? '*'}`;
     const known = endpoints.get(name);
     if (known !== undefined) return known;

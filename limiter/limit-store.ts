@@ -23,7 +23,7 @@ export interface LimitStore extends AsyncDisposable {
   chargeContent(key: string, count: number, rules: LimitRules): void | Promise<void>;
   /** Forgets what a caller has spent; its requests under way still count. */
   forget(key: string, rules: LimitRules): void | Promise<void>;
-  /** Where processes share the store: told whom one of them, this one included, has forgotten. */
+  /** Where processes share the store: told which callers any of them, this one included, has forgotten. */
   onForgotten?: (listener: (key: string) => void) => void;
   /** The windows of a caller that are open now; changes nothing. */
   peek(key: string): CallerState | Promise<CallerState>;

@@ -99,8 +99,8 @@ export class RateLimiter implements AsyncDisposable {
   }
 
   /**
-   * Makes a route known, once at start or reload. The same name means the same counts of points. It is this limiter's:
-   * `admit` of one with another store throws a `TypeError`.
+   * Makes a route known, once at start or reload. The same name means the same counts of points. It belongs to this
+   * limiter: `admit` of a limiter with another store throws a `TypeError`.
    */
   endpoint(definition: EndpointDefinition): Endpoint {
     return this.#store.endpoints.define(definition);
@@ -125,7 +125,7 @@ export class RateLimiter implements AsyncDisposable {
     return this.#decision(verdict, request);
   }
 
-  /** Every category's state of a caller, for `GET /rate_limit`. Changes nothing. */
+  /** The state of each of a caller's categories, for `GET /rate_limit`. Changes nothing. */
   async status(caller: Caller): Promise<Record<Category, RateStatus>> {
     const state = await this.#peek(caller.key);
     const open = new Map(state.windows.map((window) => [window.name, window]));
@@ -147,7 +147,7 @@ export class RateLimiter implements AsyncDisposable {
     }
   }
 
-  /** Forgets what a caller has spent, and its ban, in all processes that share the store. Rejects without an answer of it. */
+  /** Forgets what a caller spent, and its ban, in all processes that share the store. Rejects when the store is silent. */
   async forgive(key: string): Promise<void> {
     await this.#store.forget(key, this.#rules);
     this.noteForgiven(key);
@@ -179,7 +179,7 @@ export class RateLimiter implements AsyncDisposable {
     return this.#store.scan();
   }
 
-  /** Charges requests that go on for their time so far. It happens by itself twice in a second. */
+  /** Charges running requests for their time so far. This happens by itself twice a second. */
   chargeRunning(): void {
     this.#running.charge();
   }

@@ -32,7 +32,7 @@ export function limitHttp(limiter: RateLimiter, limits: HttpLimits, handler: Req
     response.end(body); // node:http leaves the body of an answer to HEAD out
   };
   return (request, response) => {
-    // What `caller`, `endpoint` or the handler throw is theirs; the client gets an end of its connection.
+    // Errors of `caller`, `endpoint` or the handler are not handled here; the client's connection is closed.
     answer(request, response).catch((error: unknown) => response.destroy(error instanceof Error ? error : undefined));
   };
 }

@@ -14,10 +14,10 @@ export type RefusalStyle = Readonly<{
 /** A refusal as it goes over the wire. */
 export type RefusalResponse = Readonly<{
   status: 403 | 429 | 503;
-  /** All that a client of HEAD sees. Undefined: the status's own. */
+  /** The reason phrase, which is all that a client of HEAD sees. Undefined: the status's own. */
   statusText?: string;
   headers: Record<string, string>;
-  /** JSON. Empty to HEAD is the server's matter. */
+  /** JSON. The server leaves it out of answers to HEAD. */
   body: string;
 }>;
 
@@ -59,7 +59,7 @@ export function refusalOf(refusal: Refusal, style: RefusalStyle = {}): RefusalRe
         ),
       };
     case 'banned':
-      // Told like the refusals that led to it.
+      // Worded like the refusals that led to it.
       if (refusal.refusedBy === 'primary') {
         const what = `API rate limit exceeded for ${refusal.caller.label}.`;
         const why = 'You kept sending requests while you were over it and have been blocked.';

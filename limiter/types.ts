@@ -160,7 +160,7 @@ export type Admission = RateStatus &
     end(cpuSeconds?: number): void;
     /** Work on it begins: from now on its time is charged in steps, and `end` settles what is left. */
     begin(): void;
-    /** It goes on, but nobody works on it any more: charges what is left of this time (default: that since `begin`). */
+    /** It goes on, but work on it has ended: charges what is left of this time (default: that since `begin`). */
     stop(cpuSeconds?: number): void;
     /** Charges points that were not known before. */
     chargePoints(points: number): void;
@@ -185,7 +185,7 @@ export type Refusal = RateStatus &
     retryAfterSeconds: number;
     /** How often in a row this caller was refused without a pause. */
     repeated: number;
-    /** Nothing to end; here so that `using` and `end` need no question first. */
+    /** Does nothing; it is here so that `using` and `end` need no check first. */
     end(cpuSeconds?: number): void;
     [Symbol.dispose](): void;
   }>;
@@ -203,7 +203,7 @@ export type LimitedCaller = Readonly<{
   refused: number;
 }>;
 
-/** A refusal as other processes need to know it that ban the same callers. */
+/** A refusal, as other processes that ban the same callers need to know it. */
 export type RefusalNote = Readonly<{
   key: string;
   refusedBy: LimitName;

@@ -55,7 +55,7 @@ function categoryLimit(
   return key.startsWith('ip:') && anonymousLimit !== undefined ? anonymousLimit : limit;
 }
 
-/** Of a caller whom only the forge knows it is that of most of its kind. */
+/** For a caller that only the forge knows, the usual limit of its kind. */
 function coreLimit(config: Config, key: string): number {
   const { limits, identities, networks } = config;
   const known = overriddenLimits(config).get(key) ?? new KnownIdentities(identities, limits).limitOf(key);

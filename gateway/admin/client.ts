@@ -7,7 +7,7 @@ import type { CallerState, LimitedCaller } from '@gantry/limiter/types.ts';
 import type { Override } from '../config/settings/identities.ts';
 import type { LimitLine } from './caller-limits.ts';
 
-/** The gateway refuses what it was asked, or is not there. */
+/** The gateway refuses the request, or does not run. */
 export class AdminError extends Error {
   override readonly name = 'AdminError';
 }

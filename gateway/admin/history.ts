@@ -28,7 +28,7 @@ export class History implements Disposable {
     this.#counts = counts;
   }
 
-  /** The oldest first; the last one goes on. */
+  /** The oldest minute first; the last one is not over. */
   async minutes(): Promise<Minute[]> {
     return [...this.#minutes, difference(this.#before, totalsOf(await this.#counts()), this.#at)];
   }

@@ -50,8 +50,8 @@ export async function pageData(operator: Operator, history: History): Promise<ob
 }
 
 /**
- * Why a request to the page's port is refused: it comes from another site, or by a name of another site that leads here.
- * A browser says both; who else can connect is on this machine. Undefined: it is not.
+ * Why a request to the page's port is refused: it comes from another site, or uses another site's name for this address.
+ * Browsers send both; any other client is on this machine. Undefined: it is not refused.
  */
 export function foreign(headers: IncomingHttpHeaders, port: number): string | undefined {
   const { host = '', origin } = headers;

@@ -17,9 +17,9 @@ const LARGEST_BODY = 4096;
 
 type Answer = Readonly<{ status: number; body: unknown; type?: string; headers?: Readonly<Record<string, string>> }>;
 export type OperatorSettings = Readonly<{
-  /** Those in force. */
+  /** The settings in force. */
   current(): Config;
-  /** Gives a caller other limits until the next start; an empty object takes them away. Says what is wrong with them. */
+  /** Gives a caller other limits until the next start; an empty object takes them away. Returns what is wrong with them. */
   override(key: string, wanted: Readonly<Record<string, unknown>>): Promise<readonly string[]>;
 }>;
 
@@ -60,7 +60,7 @@ export async function openAdmin(
   return { [Symbol.asyncDispose]: async () => await parts.disposeAsync() };
 }
 
-/** Where nobody chose the path, a second gateway on the machine goes without. */
+/** When the path is the default, a second gateway on the machine goes without. */
 async function mayUse(path: string, { admin }: Config, { logger }: GatewayLog): Promise<boolean> {
   try {
     await claimSocketPath(path);
@@ -122,7 +122,7 @@ function routesOfPage(operator: Operator, history: History): Record<string, Hand
   };
 }
 
-/** What a browser may be made to ask by another site is refused. */
+/** Refuses requests that another site may make a browser send. */
 function ownSiteOnly(listener: RequestListener): RequestListener {
   return (req, res) => {
     const problem = foreign(req.headers, req.socket.localPort ?? 0);

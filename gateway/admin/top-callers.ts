@@ -3,13 +3,13 @@ export type TopCaller = { key: string; admitted: number; refused: number };
 
 const MINUTE_MS = 60_000;
 const MINUTES = 60;
-/** Callers that are counted at once, and how many of a minute that is over. */
+/** Callers that are counted at once, and how many are kept of a minute that is over. */
 const MOST_COUNTED = 10_000;
 const MOST_KEPT = 100;
 
 /**
- * Who asks most in an hour, in each process. Of a minute that is over only the first hundred are kept, and where there are
- * too many callers in one those go that have asked least: whoever really asks much is never lost.
+ * The callers with the most requests in an hour, in each process. Of a minute that is over only the first hundred are
+ * kept, and when a minute has too many callers the least busy ones are dropped: a really busy one is never lost.
  */
 export class TopCallers implements Disposable {
   readonly #minutes: TopCaller[][] = [];
@@ -27,7 +27,7 @@ export class TopCallers implements Disposable {
     else caller.refused += 1;
   }
 
-  /** Those who have asked most, the first one first. */
+  /** The callers with the most requests, the busiest first. */
   list(): TopCaller[] {
     return topOf([...this.#minutes.flat(), ...this.#now.values()]);
   }

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface, type Interface } from 'node:readline';
 
-/** What a client has made of an answer: the words and the numbers are its own. */
+/** A client's account of an answer: the words and the numbers are its own. */
 export type Outcome = {
   result?: string | number;
   /** The name of the client's type of error. */

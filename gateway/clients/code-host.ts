@@ -45,7 +45,7 @@ export class CodeHost implements AsyncDisposable {
     };
   }
 
-  /** Waits until so many requests have come. */
+  /** Waits until this number of requests has come. */
   async saw(count: number): Promise<void> {
     while (this.seen.length < count) await once(this.#arrivals, 'request');
   }

@@ -35,7 +35,7 @@ suite('go-github', { concurrency: 4 }, () => {
     await using limited = await startLimitedHost(SMALL_QUOTA);
     await using client = await goGithub(limited.gateway.url);
     const first = await client.ask('user');
-    // The first answer says already that nothing is left: another client's request is what the gateway refuses.
+    // The first answer already says that nothing is left: the gateway refuses another client's request.
     await using other = await goGithub(limited.gateway.url);
 
     const refused = await other.ask('user');

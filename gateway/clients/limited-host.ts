@@ -45,7 +45,7 @@ export async function startLimitedHost(settings: Settings): Promise<LimitedHost>
   };
 }
 
-/** Waits as a client does that takes the gateway by its word: exactly until that second begins. */
+/** Waits as a client does that believes the gateway: exactly until that second begins. */
 export async function untilSecond(seconds: number): Promise<void> {
   for (let left = 1; left > 0;) {
     left = seconds * 1000 - Date.now();

@@ -8,7 +8,7 @@ export function defaultSocketPath(): string {
   return join(process.env['XDG_RUNTIME_DIR'] ?? '/tmp', `gantry-gateway-${process.getuid?.() ?? 0}.sock`);
 }
 
-/** Undefined: there is to be none. */
+/** Undefined: no socket. */
 export function adminSocketPath({ admin }: Pick<Config, 'admin'>): string | undefined {
   const path = admin.socket ?? defaultSocketPath();
   return path === '' ? undefined : path;

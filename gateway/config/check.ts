@@ -66,7 +66,7 @@ function checkListen({ listen, workers, admin, tls }: Config, wrong: Wrong): voi
   }
 }
 
-/** It has no password: whoever can connect is on this machine. */
+/** The page has no password: only clients on this machine may connect. */
 function checkPage(page: string | undefined, wrong: Wrong): void {
   if (page === undefined) return;
   const address = listenAddress(page);

@@ -16,7 +16,7 @@ export type Command =
   | Readonly<{ kind: 'version' }>
   | Readonly<{ kind: 'help' }>;
 
-/** Where the admin socket of a running gateway is said to be. */
+/** How the admin socket of a running gateway is named. */
 export type SocketChoice = Readonly<{ path: string | undefined; file: string | undefined }>;
 
 /** The command line cannot be understood. */

@@ -28,7 +28,7 @@ type Source = Readonly<{ values: Record<string, unknown>; problems: string[]; pl
 
 const schema = Compile(Config);
 
-/** All problems are told, and not the first eight. */
+/** Reports all problems, not only the first eight. */
 Settings.Set({ maxErrors: 1000 });
 
 /** Merges file and flags once and checks all of it. Throws `ConfigError` with every problem. */
@@ -42,7 +42,7 @@ export function readConfig(file: string | undefined, flags: FlagValues = new Map
   const byFlag = ({ path: [head] }: Problem): string | undefined => flags.get(String(head))?.flag;
   const complete: unknown = Value.Default(Config, values);
   const found = schema.Check(complete) ? crossCheck(complete) : [...schemaProblems(complete), ...restProblems(values)];
-  // Where the file cannot be read at all, what is missing for that reason is not worth a line.
+  // Where the file cannot be read at all, keys that are missing for that reason are not reported.
   if (problems.length === 0 || source.problems.length === 0) {
     for (const problem of found) problems.push(`${byFlag(problem) ?? source.place(problem)}: ${problem.message}`);
   }
@@ -95,7 +95,7 @@ function readSource(file: string): Source {
   };
 }
 
-/** Where in the text the value stands, or the nearest thing around it that is written there. */
+/** Where in the text the value stands, or else the nearest value around it that does. */
 function offsetOf(document: Document.Parsed, { path, key }: Problem): number {
   for (let depth = path.length; depth >= 0; depth -= 1) {
     const parent: unknown = depth === 0 ? undefined : document.getIn(path.slice(0, depth - 1), true);
@@ -125,9 +125,9 @@ function schemaProblems(values: unknown): Problem[] {
       }
       continue;
     }
-    if (keyword === 'boolean' || keyword === 'anyOf') continue; // they only sum up others
+    if (keyword === 'boolean' || keyword === 'anyOf') continue; // these only sum up others
     const before = problems.get(path.join('\n'))?.message.split(' or ') ?? [];
-    // What may be one of several words says them; that it has to be a text is then no news.
+    // A choice of words lists them; that it has to be a text is then redundant.
     const messages = [...new Set([...before, messageOf(error)])].filter(
       (message, _, all) => message !== 'must be string' || !all.some((other) => other.startsWith('must be "')),
     );
@@ -203,7 +203,7 @@ function pathOf(pointer: string): (string | number)[] {
   });
 }
 
-/** False: somebody else has set it already. */
+/** False: it is set already. */
 function setOnce(values: Record<string, unknown>, path: readonly string[], value: unknown): boolean {
   const [head = '', ...rest] = path;
   if (rest.length === 0) {

@@ -77,7 +77,7 @@ function rowsOf({ properties = {}, required = [] }: Node): Row[] {
   });
 }
 
-/** Groups with the same keys and defaults are told together. */
+/** Groups with the same keys and defaults share one table. */
 function grouped(rows: readonly Row[]): (Row & { keys: string[] })[] {
   const groups: (Row & { keys: string[] })[] = [];
   for (const row of rows) {

@@ -37,7 +37,7 @@ export function primaryLimitsFrom({ limits }: Config): PrimaryLimits {
   return limits;
 }
 
-/** The rules of callers that have others than most. */
+/** The rules of callers with overrides. */
 export function overriddenRules(config: Config): ReadonlyMap<string, LimitRules> {
   const rules = rulesFrom(config);
   const found = new Map<string, LimitRules>();

@@ -8,8 +8,8 @@ import type { Shown } from './shown.ts';
 import type { Pace } from './turns.ts';
 
 /**
- * Whose request it is. `anonymous`: that of its address; `refused`: the credential is wrong; a question: only the forge
- * can say.
+ * The caller of a request. `anonymous`: its address; `refused`: the credential is wrong; a question: only the forge
+ * knows.
  */
 export type Identity = Caller | 'anonymous' | 'refused' | Question;
 

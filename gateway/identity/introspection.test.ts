@@ -9,7 +9,7 @@ import { askCaller } from '../admin/client.ts';
 import { sha256, type Settings, TestGateway } from '../tests/test-gateway.ts';
 import { type Answering, TestUpstream } from '../tests/test-upstream.ts';
 
-/** The forge: the server behind, and who says whose token it is. */
+/** The forge: the server behind the gateway, which also says whose token it is. */
 const forge = await TestUpstream.start();
 after(async () => await forge[Symbol.asyncDispose]());
 

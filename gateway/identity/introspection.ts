@@ -48,8 +48,8 @@ const answerSchema = Compile(Answer);
 /**
  * Asks the forge whose token it is, and remembers the answer for a while by the hash of the credential.
  *
- * A question is asked once however many wait for its answer, and only so many at a time, for which the addresses that
- * they come from take turns: unknown tokens must not become a flood for the forge.
+ * Requests with the same question share one answer. Few questions are asked at a time, and the addresses that they
+ * come from take turns: unknown tokens must not flood the forge.
  */
 export class Introspection {
   readonly #settings: IntrospectionSettings;
@@ -177,7 +177,7 @@ async function readJson(body: AsyncIterable<Buffer>): Promise<unknown> {
   return JSON.parse(Buffer.concat(chunks).toString('utf8'));
 }
 
-/** An answer without the id is about nobody: some forges have one for visitors. */
+/** An answer without the id names no user: some forges have one for visitors. */
 function userFacts(body: unknown, field: string): CallerFacts | undefined {
   const id = typeof body === 'object' && body !== null ? (body as Record<string, unknown>)[field] : undefined;
   if (typeof id !== 'string' && typeof id !== 'number') return undefined;

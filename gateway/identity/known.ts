@@ -47,7 +47,7 @@ export class KnownIdentities {
     }
   }
 
-  /** `wrong`: the client id is known, the secret is another one. Undefined: unknown. */
+  /** `wrong`: the client id is known, the secret differs. Undefined: unknown. */
   find(credential: Credential): Caller | 'anonymous' | 'wrong' | undefined {
     switch (credential.kind) {
       case 'none':

@@ -9,7 +9,7 @@ export type TurnLimits = Readonly<{
   perSource: number;
   /** Of a source that is slowed down. */
   slowPerSecond: number;
-  /** The longest wait. */
+  /** The longest wait for a turn. */
   waitMs: number;
 }>;
 
@@ -28,7 +28,7 @@ const MOST_WAITING = 10_000;
  */
 export class Turns {
   readonly #limits: TurnLimits;
-  /** The one whose turn was longest ago comes first. */
+  /** The source whose turn was longest ago comes first. */
   readonly #sources = new Map<string, Source>();
   readonly #urgent: Waiter[] = [];
   #underWay = 0;
@@ -39,7 +39,7 @@ export class Turns {
     this.#limits = limits;
   }
 
-  /** Waits for a turn; disposing what comes ends it. Rejects with `NoTurn`. */
+  /** Waits for a turn; disposing the result ends it. Rejects with `NoTurn`. */
   async take(name: string, pace: Pace): Promise<Disposable> {
     const source = this.#sources.get(name) ?? { waiting: [], underWay: 0, slowAt: 0 };
     this.#sources.set(name, source);
@@ -88,7 +88,7 @@ export class Turns {
     }, soonest).unref();
   }
 
-  /** Milliseconds until the first waiting request may start. Infinity: not before another one has ended. */
+  /** Milliseconds until the first waiting request may start. Infinity: not before another one ends. */
   #readyIn({ waiting, underWay, slowAt }: Source): number {
     const [first] = waiting;
     if (first === undefined || underWay >= this.#limits.perSource) return Infinity;

@@ -20,14 +20,14 @@ export async function askForge(exchange: Exchange, question: Question): Promise<
   if (exchange.closed) deposit.end(0); // gone while the store was asked
   if (exchange.closed) return undefined;
   exchange.decision = deposit;
-  exchange.whenClosed = { clientClosed: () => deposit.end(0) }; // waiting for the forge is no time of the upstream's
+  exchange.whenClosed = { clientClosed: () => deposit.end(0) }; // waiting for the forge is not the upstream's time
   const found = await answerTo(exchange, question, deposit.allowed ? 'normal' : 'slow');
   if (exchange.closed) return undefined;
   if (found === 'unavailable' && !deposit.allowed) {
     answerUnavailable(exchange);
     return undefined;
   }
-  // From here on the request counts on its real caller.
+  // From here on the request counts on its actual caller.
   exchange.decision = undefined;
   exchange.whenClosed = undefined;
   if (deposit.allowed) deposit.giveBack();

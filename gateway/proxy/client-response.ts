@@ -5,7 +5,7 @@ import type { Exchange } from './exchange.ts';
 /**
  * The answer to a client, which names its request.
  *
- * A function of its own for each request would do as well, but not for the collector: with two of them a request, five
+ * A closure for each request would do as well, but not for the collector: with two of them a request, five
  * times as much survived the collections of young objects, and some of these took 10 ms instead of 1.
  */
 export class ClientResponse extends ServerResponse {

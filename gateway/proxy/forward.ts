@@ -67,7 +67,7 @@ class Forwarding implements Dispatcher.DispatchHandler {
     statusText?: string,
   ): void {
     this.#repeatable = false;
-    if (status < 200) return; // nobody but the upstream's neighbour is meant
+    if (status < 200) return; // only the upstream's direct peer is meant
     this.#status = status;
     this.#length = Number(headers['content-length'] ?? -1);
     const { res, gateway, connection } = this.#exchange;
@@ -123,7 +123,7 @@ class Forwarding implements Dispatcher.DispatchHandler {
     gateway.counts.upstreamFailures[failure] += 1;
     gateway.log.failure('upstream', error);
     if (res.headersSent) {
-      res.destroy(); // a length that is not reached, or a chunk that is missing: the client sees that it is not whole
+      res.destroy(); // a length that is not reached, or a missing chunk: the client sees that the answer is incomplete
       return;
     }
     if (failure === 'timeout') answerMessage(this.#exchange, 504, 'The upstream server did not answer in time.');

@@ -116,7 +116,7 @@ function readTarget(url: string, pathParameters: PathParameters): Target | Reado
   return 'refused' in target || authority === '' ? target : { ...target, authority };
 }
 
-/** Counts a request that is wrong in itself, and answers it with the reason. */
+/** Counts an invalid request, and answers it with the reason. */
 export function unreadable(exchange: Exchange, message: string, status = 400): void | Promise<void> {
   exchange.gateway.counts.unreadable += 1;
   return admit(exchange, exchange.policy.routes.unreadable, (it) => answerMessage(it, status, message));
@@ -157,7 +157,7 @@ function admitGraphql(exchange: Exchange, endpoint: Endpoint): void | Promise<vo
   const readAndForward = async (): Promise<void> => {
     const { res, decision } = exchange;
     if (exchange.expectsContinue) res.writeContinue();
-    exchange.whenClosed = { clientClosed: () => decision?.end(0) }; // sending is no time of the upstream's
+    exchange.whenClosed = { clientClosed: () => decision?.end(0) }; // sending is not the upstream's time
     const read = await readGraphql(exchange, graphqlScanBytes);
     if (read === undefined || exchange.closed) return;
     const { points } = read;
@@ -202,7 +202,7 @@ export function closeExchange(exchange: Exchange): void {
   connection.leave(exchange);
   gateway.counts.underWay -= 1;
   exchange.whenClosed?.clientClosed();
-  exchange.body?.destroy(); // nobody else will read it to its end
+  exchange.body?.destroy(); // nobody else reads the rest
   decision?.end();
   gateway.log.request(req, res, caller, address, target === unread ? undefined : target.path);
   // Draining: the answer was sent without `connection: close`.

@@ -17,7 +17,7 @@ const BATCHES = 12;
 
 const head = 'Host: a\r\n';
 
-/** Each is sent on a connection of its own, which is then left; where nothing is to be waited for, at once. */
+/** Each is sent on a connection of its own, which is then left; at once where there is no answer to wait for. */
 const hostile: readonly (readonly [request: string, waits: boolean])[] = [
   ['rubbish\r\n\r\n', true],
   [`GET / HTTP/1.1\r\n${head}X: ${'x'.repeat(40_000)}\r\n\r\n`, true],

@@ -41,7 +41,7 @@ export function createProxyServer(gateway: Gateway, isTls = false): Server | Tls
       ? createTlsServer({ ...options, ...certificateOf(tls), ...TLS, handshakeTimeout: timeouts.headersMs })
       : createServer(options);
   applyTimeouts(server, gateway.policy.config);
-  server.maxHeadersCount = 0; // beyond a count they would be left out silently; `maxHeaderSize` is the limit
+  server.maxHeadersCount = 0; // more headers than a count would be dropped silently; `maxHeaderSize` is the limit
   const handle = (req: IncomingMessage, res: ClientResponse): void => handleRequest(gateway, req, res);
   server.on('request', handle);
   server.on('checkContinue', (req: IncomingMessage, res: ClientResponse) =>
@@ -59,7 +59,7 @@ export function createProxyServer(gateway: Gateway, isTls = false): Server | Tls
       return;
     }
     if (!isTls) return opened(gateway, socket);
-    // A connection is no client before its TLS handshake is complete.
+    // A connection counts as a client only after its TLS handshake.
     gateway.handshakes.add(socket);
     socket.once('close', () => gateway.handshakes.delete(socket));
   });

@@ -24,7 +24,7 @@ function assertTellsClearly(answer: Answer, status: number): void {
   assert.equal(answer.headers['x-ratelimit-used'], '1');
 }
 
-/** A port on which nobody listens. */
+/** A port without a listener. */
 async function closedPort(): Promise<string> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -92,7 +92,7 @@ test('an upstream that falls silent in the middle of its answer ends it visibly'
   assert.equal(await underWay(gateway), 0);
 });
 
-/** A process that listens and is stopped; its queue is full, so that nobody answers another connection. */
+/** A process that listens and is stopped; its queue is full, so that no further connection is answered. */
 async function frozenUpstream(): Promise<AsyncDisposable & { url: string }> {
   const program = `require('net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, function () {
     console.log(this.address().port);

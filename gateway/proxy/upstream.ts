@@ -9,7 +9,7 @@ export function openUpstream({ upstream, timeouts, sizes }: Config): Upstream {
   const origin = new URL(upstream);
   const pool = new Pool(origin, {
     connections: sizes.upstreamConnections,
-    pipelining: 1, // an answer that takes long must not hold up others
+    pipelining: 1, // a slow answer must not hold up others
     allowH2: false,
     connect: { timeout: timeouts.connectMs },
     headersTimeout: timeouts.upstreamHeadersMs,

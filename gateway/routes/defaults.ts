@@ -1,7 +1,7 @@
 import type { Category } from '@gantry/limiter/types.ts';
 
 /**
- * Which requests belong to which category; what is nowhere here is core. `source_import` has no endpoint any more, and
+ * Which requests belong to which category; all others are core. `source_import` has no endpoint any more, and
  * `graphql` is found by `graphqlPaths`.
  */
 export const CATEGORY_ROUTES: Readonly<Partial<Record<Category, readonly string[]>>> = {
@@ -20,7 +20,7 @@ export const CATEGORY_ROUTES: Readonly<Partial<Record<Category, readonly string[
   scim: ['* /scim/**'],
 };
 
-/** Requests that create something that other people are told about. */
+/** Requests that create something that other people are notified of. */
 export const CONTENT_ROUTES: readonly string[] = [
   'POST /repos/{owner}/{repo}/issues',
   'POST /repos/{owner}/{repo}/issues/{number}/comments',
@@ -49,7 +49,7 @@ export const CONTENT_ROUTES: readonly string[] = [
 ];
 
 /**
- * Path templates of code-hosting APIs. An endpoint is a method and one of these; a path that none of them fits is
+ * Path templates of code-hosting APIs. An endpoint is a method and one of these; a path that fits no template is
  * counted together with its neighbours, under the longest beginning of a template that fits.
  */
 export const PATH_TEMPLATES: readonly string[] = [

@@ -44,7 +44,7 @@ for (const [document, cost, operationName] of documents) {
 
     const found = byOperation.ofBody('application/json', body);
 
-    // Nesting that the parser may follow or not, as deep as the stack happens to be.
+    // Nesting that the parser may or may not follow, depending on the free stack.
     assert.ok(cost < 0 ? [1, UNREAD].includes(found) : found === cost, `${found}`);
   });
 }

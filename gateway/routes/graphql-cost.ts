@@ -10,17 +10,17 @@ import {
 import type { Config } from '../config/schema.ts';
 import { graphqlKind, type GraphqlRequest, requestsOf } from './graphql.ts';
 
-/** A longer document is taken for one that cannot be read: to parse it costs the gateway milliseconds. */
+/** A longer document counts as unreadable: parsing it costs the gateway milliseconds. */
 const MOST_TOKENS = 10_000;
 const MOST_POINTS = 1_000_000;
 
-/** What requests of GraphQL cost: each the same, or by the operations in it. */
+/** What GraphQL requests cost: each the same, or by the operations in it. */
 export class GraphqlCost {
   readonly byOperation: boolean;
   /** Of a request without a mutation. */
   readonly query: number;
   readonly least: number;
-  /** Of what cannot be read for certain. */
+  /** Of a request that cannot be read for certain. */
   readonly unread: number;
   readonly #mutation: number;
 
@@ -45,7 +45,7 @@ export class GraphqlCost {
     const costs = operationsIn(query, operationName)?.map(({ isQuery, fields }) => {
       return fields * (isQuery ? this.query : this.#mutation);
     });
-    // Where several could be meant, the dearest counts.
+    // Where several could be meant, the most expensive counts.
     return costs === undefined ? this.unread : Math.min(MOST_POINTS, Math.max(this.least, ...costs));
   }
 }
@@ -80,8 +80,8 @@ type Fields = Readonly<{ fields: number; aliases: number; below: number }>;
 const NOTHING: Fields = { fields: 0, aliases: 0, below: 0 };
 
 /**
- * Counts what an upstream has to do at least once: every field at the root, and below it every field with an alias, since
- * only an alias makes the same field be asked for again. A fragment counts wherever it is spread.
+ * Counts the least that an upstream has to do: every field at the root, and below it every field with an alias, since
+ * only an alias lets the same field be asked for again. A fragment counts wherever it is spread.
  */
 class FieldCount {
   readonly #fragments: ReadonlyMap<string, FragmentDefinitionNode>;
@@ -113,7 +113,7 @@ class FieldCount {
   #ofFragment(name: string): Fields {
     const known = this.#known.get(name);
     if (known !== undefined) return known;
-    this.#known.set(name, NOTHING); // one that spreads itself is refused by every server
+    this.#known.set(name, NOTHING); // every server refuses a fragment that spreads itself
     const fragment = this.#fragments.get(name);
     const fields = fragment === undefined ? NOTHING : this.#of(fragment.selectionSet);
     this.#known.set(name, fields);
@@ -121,7 +121,7 @@ class FieldCount {
   }
 }
 
-/** Fragments that spread fragments twice grow without end: beyond some number it does not matter. */
+/** Fragments that spread fragments twice grow exponentially: the count is capped. */
 function added(one: Fields, other: Fields): Fields {
   return {
     fields: Math.min(MOST_POINTS, one.fields + other.fields),

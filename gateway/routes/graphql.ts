@@ -6,8 +6,8 @@ import { itemsIn, objectIn, stringIn } from './outermost-json.ts';
  * Does a GraphQL request contain a mutation? One pass over the body, without a tree and without recursion, so that no
  * input takes longer than its length.
  *
- * Only what is certainly a query is called one. Whatever cannot be read is a mutation: it costs more, so nothing is
- * won by being unreadable.
+ * Only what is certainly a query is called one. Anything unreadable is a mutation: it costs more, so being unreadable
+ * gains nothing.
  */
 export function graphqlKind(contentType: string | undefined, body: Buffer): 'query' | 'mutation' {
   const asked = requestsOf(contentType, body);
@@ -50,7 +50,7 @@ export function requestIn(json: string): GraphqlRequest | undefined {
   const operationName = name === 'null' ? undefined : stringIn(name);
   const extensions = values.get('extensions') ?? '';
   if (query === undefined || (name !== 'null' && operationName === undefined)) return undefined;
-  // A persisted query is run by its hash; a backslash can spell the word in another way.
+  // A persisted query is run by its hash; a backslash can spell the key in another way.
   if (extensions.includes('\\') || extensions.toLowerCase().includes('persisted')) return undefined;
   return { query, operationName };
 }

@@ -1,9 +1,9 @@
 /**
- * JSON of which only the outermost level is read, without a tree and without recursion: no input takes longer than its
+ * Reads only the outermost level of JSON, without a tree and without recursion: no input takes longer than its
  * length, and what parsers disagree on is not taken for certain.
  */
 
-/** The values of an object as they are written, by their keys in small letters. Undefined: not certain. */
+/** The values of an object as they are written, by their keys in lower case. Undefined: not certain. */
 export function objectIn(json: string): Map<string, string> | undefined {
   const values = new Map<string, string>();
   let at = skipSpace(json, 0);
@@ -11,7 +11,7 @@ export function objectIn(json: string): Map<string, string> | undefined {
   at = skipSpace(json, at + 1);
   while (json[at] === '"') {
     const keyEnd = endOfString(json, at);
-    // In small letters: Go's parser takes `Query` for `query`. Twice the same: parsers disagree on which one counts.
+    // In lower case: Go's parser takes `Query` for `query`. Duplicate keys: parsers disagree on which one counts.
     const key = stringIn(json.slice(at, keyEnd))?.toLowerCase();
     at = skipSpace(json, keyEnd);
     if (key === undefined || values.has(key) || json[at] !== ':') return undefined;

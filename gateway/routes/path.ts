@@ -4,9 +4,9 @@ export type Target = Readonly<{
   path: string;
   /** With its question mark, or empty. */
   query: string;
-  /** The path as upstreams see it that take `%2F` for a slash, or drop `;parameters`; only where these are in it. */
+  /** The path as read by upstreams that take `%2F` for a slash, or drop `;parameters`; only where it contains these. */
   readings?: readonly string[];
-  /** Of a target in the absolute form: it goes before the Host header. */
+  /** Of a target in the absolute form: it takes precedence over the Host header. */
   authority?: string;
 }>;
 
@@ -22,7 +22,7 @@ const QUERY = /^[\x21-\x22\x24-\x7e]*$/;
 /**
  * Brings a request target into one spelling, or says why it is refused.
  *
- * The category is chosen by the path, so gateway and upstream must not read it differently: what some servers take for
+ * The category is chosen by the path, so gateway and upstream must not read it differently: what some servers read as
  * something else (a backslash for a slash, a NUL for the end) is refused, the rest is normalised before it is passed on.
  */
 export function canonicalTarget(

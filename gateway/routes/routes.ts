@@ -16,9 +16,9 @@ import { parseTemplate, RouteTable, segmentsOf, withoutFormat } from './table.ts
 /** What a request is. */
 export type Route =
   | Readonly<{ kind: 'rest' | 'status' | 'graphql'; endpoint: Endpoint }>
-  /** Outside of what is limited. */
+  /** The request is not limited. */
   | Readonly<{ kind: 'unlimited' }>
-  /** It would be something else to an upstream that reads its path in another way (`Target.readings`). */
+  /** An upstream that reads the path in another way would see another endpoint (`Target.readings`). */
   | Readonly<{ kind: 'ambiguous'; endpoint: Endpoint }>;
 
 type Content = { perMinute?: number; perHour?: number };
@@ -31,7 +31,7 @@ type Meaning = Readonly<{
 }>;
 type Needs = Pick<RateLimiter, 'endpoint'>;
 
-/** Others count together: nobody gets more by inventing methods. */
+/** Other methods count together: inventing methods gains nothing. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 const READS = new Set(['GET', 'HEAD', 'OPTIONS']);
 
@@ -60,11 +60,11 @@ export class Routes {
   readonly #points = new RouteTable<number>();
   readonly #content = new RouteTable<Content>();
   readonly #shadow = new RouteTable<readonly LimitName[]>();
-  /** Outside of the base path: all that they count as is content. */
+  /** Outside of the base path: they count as content only. */
   readonly #webContent = new RouteTable<Endpoint>();
-  /** By method and template, as many as there are templates; made when first asked for. */
+  /** By method and template, as many as there are templates; made on first use. */
   readonly #endpoints = new Map<string, Route>();
-  /** Routes by method and path of what was asked lately, since clients ask the same again and again. */
+  /** Routes of recent requests by method and path, since clients repeat the same ones. */
   readonly #recent = new Map<string, Map<string, Route>>();
   #recentSize = 0;
   readonly #asCore = new Map<string, Endpoint>();
@@ -105,7 +105,7 @@ export class Routes {
     if (known !== undefined && readings === undefined) return known;
     const route = this.#find(method, path);
     if (readings === undefined) {
-      // A path that was cut from a longer text would keep all of that in memory.
+      // A slice of a longer text would keep the whole text in memory.
       if (query === '' && path.length <= LONGEST_PATH && METHODS.has(method)) this.#remember(method, path, route);
       return route;
     }

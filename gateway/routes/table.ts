@@ -29,8 +29,8 @@ function splitTemplate(text: string): [string, string] {
 }
 
 /**
- * The segments of a path for matching: empty ones are dropped, letters made small, and `;parameters` left out, since
- * some servers do all of that. A request that is counted where it did not belong is better than one that is not counted.
+ * The segments of a path for matching: empty ones are dropped, letters put in lower case, and `;parameters` left out,
+ * since some servers do all of that. Counting a request in a wrong place is better than not counting it.
  */
 export function segmentsOf(path: string): string[] {
   const lower = path.toLowerCase();
@@ -41,12 +41,12 @@ export function segmentsOf(path: string): string[] {
     : segments.filter((segment) => segment !== '');
 }
 
-/** `/search/code.json` is what `/search/code` is, in a form that is asked for: many frameworks add that by themselves. */
+/** `/search/code.json` is `/search/code` in a format: many frameworks add such suffixes by themselves. */
 export function withoutFormat(segment: string): string {
   return segment.replace(/\.[a-z0-9]+$/, '');
 }
 
-/** A place in the tree of templates. */
+/** A node in the tree of templates. */
 type Node<T> = {
   /** The template up to here: `/repos/{}`. */
   prefix: string;
@@ -58,7 +58,7 @@ type Node<T> = {
   rest: Map<string, T> | undefined;
 };
 
-/** Templates of paths, each with a value per method. A literal goes before a parameter, that before a rest. */
+/** Path templates, each with a value per method. A literal goes before a parameter, a parameter before a rest. */
 export class RouteTable<T> {
   readonly #root: Node<T> = emptyNode('');
 
@@ -131,7 +131,7 @@ function literalOf<T>(node: Node<T>, segment: string, isLast: boolean): Node<T> 
   return literal === undefined && isLast && segment.includes('.') ? node.literals.get(withoutFormat(segment)) : literal;
 }
 
-/** What is true of GET is true of HEAD. */
+/** Values of GET count for HEAD too. */
 function of<T>(values: Map<string, T> | undefined, method: string): T | undefined {
   if (values === undefined) return undefined;
   return values.get(method) ?? (method === 'HEAD' ? values.get('GET') : undefined) ?? values.get('*');

@@ -50,7 +50,7 @@ export class RawClient implements Disposable {
     return this;
   }
 
-  /** Waits until what was received satisfies `enough`, and takes it out. Fails when the connection ends before. */
+  /** Waits until what was received satisfies `enough`, and takes it out. Fails when the connection ends before that. */
   async take<T>(enough: (text: string, ended: boolean) => { value: T; length: number } | undefined): Promise<T> {
     const deadline = performance.now() + PATIENCE_MS;
     for (;;) {

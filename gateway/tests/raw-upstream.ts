@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 
-/** An upstream that does with its connections what the test wants. */
+/** An upstream whose connections the test controls. */
 export class RawUpstream implements AsyncDisposable {
   readonly url: string;
   readonly sockets: Socket[] = [];

@@ -41,7 +41,7 @@ const small = await TestGateway.start({
 });
 after(async () => await small[Symbol.asyncDispose]());
 
-/** Two requests at once, and little patience. */
+/** Two requests at once, and short timeouts. */
 const narrow = await TestGateway.start({
   upstream: upstream.url,
   limits: { anonymous: 1_000_000 },
@@ -269,7 +269,7 @@ upstream.onUpgrade = (request, socket) => {
   socket.on('error', () => socket.destroy());
 };
 
-/** A connection on which another protocol was asked for, after the head of the answer. */
+/** A connection that is upgraded to another protocol, after the head of the answer. */
 async function upgraded(from: string, path: string, authorization?: string) {
   const socket = narrow.connect(from);
   const credential = authorization === undefined ? '' : `authorization: ${authorization}\r\n`;

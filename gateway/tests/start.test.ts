@@ -264,7 +264,7 @@ test('a client that asks on while the gateway drains is told that the connection
   assert.equal(await gateway.exited, 0);
 });
 
-/** Connects until that is refused: the door is closed a moment after the end was said. */
+/** Connects until that is refused: the listener closes a moment after the end is logged. */
 async function untilRefused(gateway: TestGateway): Promise<void> {
   for (;;) {
     const socket = gateway.connect();

@@ -72,7 +72,7 @@ function statuses(answers: readonly Answer[]): Record<number, number> {
   return counts;
 }
 
-/** How many commands a Redis has worked on, those of other clients than gateways excepted. */
+/** How many script calls a Redis has served: only gateways make them. */
 async function scriptCalls(redis: TestRedis): Promise<number> {
   const child = spawn('redis-cli', ['-s', redis.url, 'info', 'commandstats'], { stdio: ['ignore', 'pipe', 'inherit'] });
   let text = '';

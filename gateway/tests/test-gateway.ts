@@ -56,7 +56,7 @@ export function sha256(secret: string): string {
 }
 
 /**
- * A gateway process of its own, started as an operator starts it, with a log that can be waited for.
+ * A gateway process of its own, started as an operator starts it, with a log to wait for.
  *
  * It listens on a port of the kernel's choice, or on what `listen` says, and has its admin socket in its own folder.
  */
@@ -65,7 +65,7 @@ export class TestGateway implements AsyncDisposable {
   readonly folder: string;
   readonly file: string;
   readonly adminSocket: string;
-  /** As they were written last. */
+  /** As they were last written. */
   settings: Settings | string = {};
   readonly log: LogRecord[] = [];
   /** Everything on standard output and standard error. */

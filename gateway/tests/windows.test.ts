@@ -29,9 +29,9 @@ async function startWithWindows(windowSeconds: number): Promise<TestGateway> {
   return started;
 }
 
-/** Where little is allowed. */
+/** Small limits. */
 const small = await startWithWindows(3600);
-/** Where it is also soon over. */
+/** Small limits with short windows. */
 const WINDOW_SECONDS = 2;
 const short = await startWithWindows(WINDOW_SECONDS);
 
@@ -59,7 +59,7 @@ async function untilSecond(second: number): Promise<void> {
 
 let addresses = 0;
 
-/** A caller that nobody was before. */
+/** A caller that no test has used. */
 function newCaller(): string {
   addresses += 1;
   return `127.1.${Math.floor(addresses / 250)}.${(addresses % 250) + 1}`;

@@ -1,9 +1,9 @@
 import type { RefusalNote } from '@gantry/limiter/types.ts';
 
-/** More are not kept for workers that start later: they find out by themselves. */
+/** Bans kept at most for workers that start later: these find out others by themselves. */
 const MOST_BANS = 10_000;
 
-/** Who is banned now, for workers that start later. */
+/** The current bans, for workers that start later. */
 export class Bans {
   /** The latest comes last. */
   readonly #notes = new Map<string, RefusalNote>();

@@ -4,7 +4,7 @@ import type { EndpointDefinition, Verdict } from '@gantry/limiter/types.ts';
 export type Questions = {
   /** Those of `asks` that the primary process has not seen yet; each gets the next number. */
   endpoints: EndpointDefinition[];
-  /** Caller, quota (-1: none), number of the endpoint, points; and again. */
+  /** Caller, quota (-1: none), number of the endpoint, points; repeated. */
   asks: (string | number)[];
   /** What happens to admitted requests: ticket, what it is (below), its seconds of CPU time, its points; and again. */
   changes: number[];

@@ -44,7 +44,7 @@ export class Channel {
     return await answer.promise;
   }
 
-  /** The other side is gone: nobody will answer any more. */
+  /** The other side is gone: no more answers will come. */
   closed(reason: string): void {
     for (const { reject } of this.#waiting.values()) reject(new ChannelClosed(reason));
     this.#waiting.clear();

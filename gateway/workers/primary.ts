@@ -124,7 +124,7 @@ class Workers implements Operator {
   async forgive(key: string): Promise<void> {
     this.#bans.forget(key);
     this.#store?.forget(key);
-    // With Redis the first one forgets for all; who has refused this caller remembers it in each worker.
+    // With Redis the first worker forgets for all; each worker remembers whom it has refused.
     await this.#ofAll('forgive', key);
   }
 
@@ -143,7 +143,7 @@ class Workers implements Operator {
     this.#log.change(config.log);
   }
 
-  /** A worker that ends in the meantime is left out: it has nothing to say any more. */
+  /** A worker that ends meanwhile is left out. */
   async #ofAll(name: string, argument: unknown): Promise<unknown[]> {
     const answers = await Promise.allSettled(
       Array.from(this.#members, async ({ channel }) => await channel.call(name, argument)),
@@ -221,7 +221,7 @@ class Workers implements Operator {
   }
 }
 
-/** Several processes may share a port, so nobody would notice that it is another gateway's. */
+/** Several processes may share a port, so one that another gateway has would go unnoticed. */
 async function refuseTaken(address: ListenAddress): Promise<void> {
   const server = createServer().listen(address);
   await once(server, 'listening');

@@ -10,8 +10,8 @@ type Waiting = (verdict: Verdict) => void;
 /**
  * The store of a worker: the counts are in the primary process, so that all workers decide on the same ones.
  *
- * What is asked in one turn of the event loop goes over in one message. Only the primary process can fail to answer by
- * being gone, and then this one ends as well.
+ * What is asked in one turn of the event loop goes over in one message. The primary process fails to answer only when it
+ * is gone, and then this one ends as well.
  */
 export class SharedStore implements LimitStore {
   readonly endpoints = new Endpoints();

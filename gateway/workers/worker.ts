@@ -8,7 +8,7 @@ import { openStore } from '../store.ts';
 import { Channel, type Port } from './channel.ts';
 import { SharedStore } from './shared-store.ts';
 
-// A terminal or a service manager sends them to every process; when this one ends is decided by the primary one.
+// A terminal or a service manager sends them to every process; the primary process decides when this one ends.
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined);
 
 let running: LocalService | undefined;

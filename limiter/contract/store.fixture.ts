@@ -67,7 +67,7 @@ export class Fixture implements AsyncDisposable {
     return await this.limiter.admit(caller, endpoint, points);
   }
 
-  /** That many requests that pass and have ended; the last one's answer. */
+  /** Sends that many requests, which pass and end; the last one's answer. */
   async use(caller: Caller, endpoint: Endpoint, times: number, points?: number): Promise<Admission> {
     let last: Admission | undefined;
     for (let n = 0; n < times; n += 1) {

@@ -14,7 +14,7 @@ import {
 type Spent = { used: number; end: number; slides: boolean };
 type Check = { limit: LimitName; at: string; window: LimitWindow; cost: number; most: number };
 
-/** Of a sliding window so many parts; said once more, since the model is what the stores are held against. */
+/** Steps of a sliding window; repeated here, since the stores are held against the model. */
 const PARTS = 12;
 
 /**
@@ -119,7 +119,7 @@ export class ModelStore implements LimitStore {
     this.#windows.clear();
   }
 
-  /** When a window ends that begins now. */
+  /** When a window that begins now ends. */
   #end({ windowSeconds }: LimitWindow): number {
     return Math.ceil(this.#now() / 1000) + windowSeconds;
   }
@@ -183,7 +183,7 @@ function checksOf({ key, quota, endpoint, points, rules }: Ask): Check[] {
   const { name, category, primary, graphql, content } = endpoint;
   const { contentPerMinute: minute, contentPerHour: hour, cpu } = rules;
   const pointRule = graphql ? rules.graphqlPoints : rules.restPoints;
-  // Anything that is left of the time lets a request begin.
+  // Any time that is left lets a request begin.
   const time = (limit: 'cpu' | 'graphql-cpu', seconds: number): Check => ({
     limit,
     at: `${key} ${limit}`,

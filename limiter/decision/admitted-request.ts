@@ -6,7 +6,7 @@ import { enforcedLimit, shownLimit } from './shown-limits.ts';
 
 export const NOTHING_SHADOWED: readonly LimitName[] = [];
 
-/** Most requests are over before: their time is charged once. */
+/** Most requests end before this: their time is charged once. */
 const SHORTEST_STEP_SECONDS = 0.25;
 
 /** Where a request was decided. */
@@ -28,10 +28,10 @@ export class AdmittedRequest implements Admission, Ask {
   used = 0;
   reset = 0;
   shadowed = NOTHING_SHADOWED;
-  /** Its place among those that go on. */
+  /** Its place in the list of running requests. */
   runningAt = -1;
   #startedMs = 0;
-  /** Of its time, what was charged in steps. Below 0: work on it has not begun; most of the time nobody asks. */
+  /** The part of its time that was charged already. Below 0: work on it has not begun. */
   #chargedSeconds = -1;
   /** Below 0: not admitted, or ended. */
   #ticket = -1;
@@ -86,7 +86,7 @@ export class AdmittedRequest implements Admission, Ask {
       this.#origin.running.delete(this);
       rest -= this.#chargedSeconds;
     }
-    // Not a number would poison the count for a whole window, and a clock that was set back gives less than nothing.
+    // NaN would poison the count for a whole window; a clock that was set back gives a negative time.
     this.#origin.store.release(this, ticket, rest > 0 ? rest : 0);
   }
 
@@ -103,13 +103,13 @@ export class AdmittedRequest implements Admission, Ask {
     this.#chargeUpTo(cpuSeconds);
   }
 
-  /** A step of its time. */
+  /** Charges its time so far, unless the step is too short. */
   chargeSoFar(): void {
     const seconds = this.#seconds();
     if (seconds >= this.#chargedSeconds + SHORTEST_STEP_SECONDS) this.#chargeUpTo(seconds);
   }
 
-  /** Since work on it began; of one on which nobody said that, since its admission. */
+  /** Since work on it began, or since its admission where `begin` was not called. */
   #seconds(): number {
     const { running, store } = this.#origin;
     return ((this.#chargedSeconds < 0 ? store.nowMs() : running.time.now()) - this.#startedMs) / 1000;

@@ -2,9 +2,9 @@ import type { Caller, Endpoint, LimitedCaller, LimitName, RateStatus, Refusal, R
 
 type Entry = {
   note: RefusalNote;
-  /** Refusals without a pause, by all processes that tell each other. */
+  /** Refusals in a row, by all processes that share refusals. */
   refused: number;
-  /** Those by this process. */
+  /** Refusals by this process. */
   own: number;
   lastSeconds: number;
 };
@@ -16,10 +16,10 @@ type Ban = Readonly<{ refusals: number; withinSeconds: number; banSeconds: numbe
 /** A pause of this length ends a row of refusals where no ban is configured. */
 const PAUSE_SECONDS = 60;
 
-/** More limited callers than this are not remembered each; the longest silent one is forgotten. */
+/** Limited callers remembered at most; the longest silent one is forgotten. */
 const MOST_ENTRIES = 100_000;
 
-/** Who was refused lately by this process, how often, and who is banned for it. */
+/** The callers that this process refused lately, how often, and which of them are banned. */
 export class LimitedCallers {
   /** In the order of the last refusal. */
   readonly #entries = new Map<string, Entry>();
@@ -48,7 +48,7 @@ export class LimitedCallers {
     this.#add(note, 0, nowSeconds, ban);
   }
 
-  /** The last note of a caller, to tell others. */
+  /** A caller's last refusal, for other processes. */
   noteOf(key: string): RefusalNote | undefined {
     return this.#entries.get(key)?.note;
   }
@@ -91,7 +91,7 @@ export class LimitedCallers {
     const row = before !== undefined && nowSeconds - before.lastSeconds < pause ? before : undefined;
     const refused = (row?.refused ?? 0) + 1;
     const until = ban !== undefined && refused >= ban.refusals ? nowSeconds + ban.banSeconds : 0;
-    // A note from elsewhere that was late must not shorten the ban.
+    // A late note from another process must not shorten the ban.
     const bannedUntilSeconds = Math.max(until, note.bannedUntilSeconds, row?.note.bannedUntilSeconds ?? 0);
     this.#entries.delete(key); // so that it comes last
     this.#entries.set(key, {

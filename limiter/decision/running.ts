@@ -1,4 +1,4 @@
-/** How often the time of requests is charged that go on. */
+/** How often the time of running requests is charged. */
 const STEP_MS = 500;
 
 /** `runningAt`: its place in the list, -1 while it is in none. */
@@ -8,10 +8,10 @@ type Running = { runningAt: number; chargeSoFar(): void };
 export type Stopwatch = Readonly<{ now(): number; start(): void; stop(): void }>;
 
 /**
- * Requests that are worked on: a long one is charged while it goes on, and not only when it is too late.
+ * Requests that are worked on: a long one is charged while it goes on, not only at its end.
  *
- * A list in which the last one takes the place of one that leaves: a `Set` makes a new table for every few of them, and
- * each old table names the next, so that none of these is collected with the young objects.
+ * A list whose last entry takes the place of a removed one: a `Set` makes a new table every few entries, and each old
+ * table refers to the next, so that none of them is collected with the young objects.
  */
 export class RunningRequests implements Disposable {
   readonly time: Stopwatch;

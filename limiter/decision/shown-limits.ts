@@ -15,7 +15,7 @@ export function enforcedLimit(rules: LimitRules, caller: Caller, category: Categ
   return limit === 'off' ? Infinity : shownLimit(rules, caller, category);
 }
 
-/** What is shown: of a category that never refuses nothing is used up. */
+/** What is shown: a category that never refuses has nothing used up. */
 export function statusOf(
   rules: LimitRules,
   caller: Caller,

@@ -1,13 +1,13 @@
-/** How often it is looked whether this process stands still. */
+/** How often to check whether this process stands still. */
 const TICK_MS = 50;
-/** Between two looks no more than this counts. */
+/** Between two checks at most this counts. */
 const MOST_MS = 2 * TICK_MS;
 
 /**
- * Milliseconds that go on while this process does. How long a server behind it has worked cannot be said of a time in
- * which this process was stopped, starved, or busy with one long piece of work: an answer may have lain there.
+ * Milliseconds in which this process runs. Time in which it was stopped, starved, or busy with one long piece of work
+ * does not tell how long the server behind it has worked: an answer may have been waiting.
  *
- * It is looked at only between `start` and `stop`; at other times all time counts. Setting the clock does not change it.
+ * It checks only between `start` and `stop`; at other times all time counts. Setting the clock does not change it.
  */
 export class WorkingTime {
   readonly #real: () => number;

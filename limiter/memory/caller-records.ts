@@ -19,7 +19,7 @@ export class CallerRecords {
   readonly windows = new Windows(this.#slab);
   readonly #records = new CallerTable();
   readonly #changed: string[] | undefined;
-  /** Goes round through the numbers of the records, in search of those that are over. */
+  /** Cycles through the numbers of the records, in search of those that are over. */
   #hand = 0;
 
   constructor(endpoints: Endpoints, trackChanges: boolean) {
@@ -49,7 +49,7 @@ export class CallerRecords {
     return record;
   }
 
-  /** A caller has spent nothing any more. The record stays: requests may be under way. */
+  /** Forgets what a caller has spent. The record stays: requests may be under way. */
   closeWindows(key: string): void {
     const record = this.find(key);
     if (record === EMPTY) return;
@@ -59,7 +59,7 @@ export class CallerRecords {
     this.markChanged(key, words, at);
   }
 
-  /** Remembers for `takeChanged` that this caller's counts are other than they were. */
+  /** Remembers for `takeChanged` that this caller's counts have changed. */
   markChanged(key: string, words: Int32Array, at: number): void {
     if (this.#changed === undefined) return;
     if (words[at + CHANGED] !== 0) return;
@@ -97,7 +97,7 @@ export class CallerRecords {
   }
 
   *states(now: () => number): Generator<CallerState> {
-    // A caller who comes meanwhile is seen or not; nobody is seen twice.
+    // A caller that is added meanwhile may be missed; no caller is seen twice.
     for (let number = 0; number < this.#records.numbers; number += 1) {
       const key = this.#records.keyAt(number);
       if (key === undefined) continue;
@@ -132,7 +132,7 @@ export class CallerRecords {
     return windows;
   }
 
-  /** Looks at two numbers that are somebody's, and does not go far for them. */
+  /** Checks two records in use, without a long search for them. */
   #forgetTwo(now: number): void {
     for (let looks = 0, steps = 0; looks < 2 && steps < MOST_STEPS; steps += 1) {
       this.#hand = this.#hand < this.#records.numbers ? this.#hand : 0;

@@ -3,7 +3,7 @@ import { randomInt } from 'node:crypto';
 import { EMPTY, RECORD_BITS } from './slab.ts';
 
 const FEWEST_WORDS = 32;
-/** Of the pairs; a look-up then reads less than two of them on average, mostly in one line of the cache. */
+/** The part of the pairs that may be in use: a look-up then reads under two on average, mostly in one cache line. */
 const MOST_IN_USE = 0.6;
 
 /**
@@ -15,7 +15,7 @@ const MOST_IN_USE = 0.6;
  * record.
  */
 export class CallerTable {
-  /** Callers choose their addresses: without a secret they could choose such as lie in one place. */
+  /** Callers choose their addresses: without a secret they could choose colliding ones. */
   readonly #secret0 = randomInt(2 ** 32) | 0;
   readonly #secret1 = randomInt(2 ** 32) | 0;
   /** Pairs: the hash, and the address of the record; 0 is no address. */
@@ -120,8 +120,8 @@ export function addressOf(number: number): number {
 }
 
 /**
- * HalfSipHash-1-3, of each character its low byte. Written out, since a function for the round, which has four results,
- * would take longer than all the rest.
+ * HalfSipHash-1-3 of the low byte of each character. Written out, since a function for the round, which has four
+ * results, would take longer than all the rest.
  */
 function hashOf(key: string, secret0: number, secret1: number): number {
   let v0 = secret0;

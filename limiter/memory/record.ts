@@ -72,7 +72,7 @@ export function subtract(words: Int32Array, used: number, end: number, amount: n
   if (isOpen(words[end]!, now, span)) words[used] = Math.max(0, words[used]! - amount);
 }
 
-/** When that ends which is spent now in a sliding window. */
+/** When what is spent now in a sliding window no longer counts. */
 export function endOfStep(now: number, { seconds, step }: Span): number {
   return stepEnd(now + EPOCH_SECONDS, seconds, step) - EPOCH_SECONDS;
 }

@@ -12,7 +12,7 @@ export const GRAPHQL_CPU_BIT = 1 << LIMITS.indexOf('graphql-cpu');
 export const MINUTE_BIT = 1 << LIMITS.indexOf('content-minute');
 export const HOUR_BIT = 1 << LIMITS.indexOf('content-hour');
 
-/** What of a `Verdict` a refusal says. */
+/** The part of a `Verdict` that a refusal sets. */
 export type Refused = { refusedBy: number; until: number; readonly used: number; reset: number; ticket: number };
 
 /** The counts of a caller at a moment: its record, and the seconds at which a window that begins now is said to begin. */
@@ -26,8 +26,8 @@ export type Counts = Readonly<{
 }>;
 
 /**
- * Fills in which of the limits in `refusing` it was, and when a request like this fits again: the primary one, else the one
- * that lasts longest.
+ * Fills in which of the limits in `refusing` is reported (the primary one, else the one that lasts longest), and when a
+ * request like this fits again.
  */
 export function refuse(verdict: Refused, refusing: number, ask: Ask, counts: Counts): void {
   const { endpoint, quota } = ask;
@@ -51,7 +51,7 @@ export function refuse(verdict: Refused, refusing: number, ask: Ask, counts: Cou
   for (const { bit, window, cost, limit } of windowLimits(ask, rules)) {
     if ((refusing & bit) === 0) continue;
     const over = spent(counts, window) + cost - limit;
-    if (over <= 0) continue; // of two with one bit it was the other one
+    if (over <= 0) continue; // of two limits with one bit, the other one refuses
     const end = freed(counts, window, over);
     if (verdict.until !== 0 && end <= verdict.until) continue;
     verdict.refusedBy = numberOf(bit);
@@ -62,7 +62,7 @@ export function refuse(verdict: Refused, refusing: number, ask: Ask, counts: Cou
 type Window = Readonly<{ slot: Slot | undefined; id: number; span: Span }>;
 type WindowLimit = Readonly<{ bit: number; window: Window; cost: number; limit: number }>;
 
-/** The limits of windows but the primary one. Of the time used, anything that is left lets a request begin. */
+/** The limits of windows except the primary one. Any CPU time that is left lets a request begin. */
 function windowLimits({ endpoint, points }: Ask, rules: FlatRules): readonly WindowLimit[] {
   const { id, graphql } = endpoint;
   const { minute, hour, cpu } = rules;

@@ -56,7 +56,7 @@ export class Slab {
     this.#freeRecord = address;
   }
 
-  /** Four words for one window, with anything in them. */
+  /** Four words for one window, not zeroed. */
   takeWindow(): number {
     if (this.#freeWindow === 0) {
       const record = this.takeRecord();

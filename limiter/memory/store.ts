@@ -67,7 +67,7 @@ export class MemoryStore implements LimitStore {
     this.#tracking = trackChanges;
   }
 
-  /** How many callers are remembered, those included whose windows are over but were not looked at since. */
+  /** How many callers are remembered, including those whose windows are over but were not checked since. */
   get size(): number {
     return this.#records.size;
   }
@@ -196,7 +196,7 @@ export class MemoryStore implements LimitStore {
       : windows.spentOf(words, at, categoryIndex, this.#now, span);
   }
 
-  /** The limits but the primary one that have no room for this request. */
+  /** The limits except the primary one that have no room for this request. */
   #exceeded({ endpoint, points }: Ask, rules: FlatRules, words: Int32Array, at: number): number {
     const { windows } = this.#records;
     const now = this.#now;
@@ -207,7 +207,7 @@ export class MemoryStore implements LimitStore {
       if (windows.spentOf(words, at, endpoint.id, now, span) + points > limit) exceeded = POINTS_BIT;
     }
     if (words[at + UNDER_WAY]! >= rules.concurrent) exceeded |= CONCURRENT_BIT;
-    // A window that is not open has spent nothing, which a limit of nothing refuses all the same once it is.
+    // Nothing is spent in a fixed window that is not open: even a limit of 0 refuses only once it is open.
     const cpuEnd = words[at + CPU.end]!;
     if (rules.cpu.step > 0 || isOpen(cpuEnd, now, rules.cpu)) {
       if (windows.spent(words, at, CPU, now, rules.cpu) >= rules.cpuMicros) exceeded |= CPU_BIT;

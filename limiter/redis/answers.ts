@@ -4,38 +4,38 @@ import type { Operation } from './operation.ts';
 const NO_VERDICT: Verdict = { refusedBy: -1, until: 0, shadowed: 0, used: 0, reset: 0, nowMs: 0, ticket: 0 };
 
 /**
- * Tells requests their answers, so many in a turn as there are to a call.
+ * Delivers the answers to requests, in parts: as many at once as fit a call.
  *
- * Who is told may ask again at once. All that are told together would ask together, and then server and process wait
- * for each other in turn; so what these ask is on its way before the next are told. Fewer than are worth a call are not
- * told apart: a call for each two would cost more than the waiting.
+ * A request that is answered may be followed by another at once. If all were answered together, all would ask together,
+ * and server and process would wait for each other in turn; so what one part asks is sent before the next part is
+ * answered. Parts have a least size: a call for every two requests would cost more than the waiting.
  */
 export class Answers {
   readonly #calls: number;
   readonly #fewest: number;
   readonly #sendAsked: () => void;
-  /** Operations that were asked for and not told. */
+  /** Operations that were asked for and not yet answered. */
   #waiting = 0;
-  /** Those whose answer has come. */
+  /** Operations whose answer has come. */
   #answered: Operation[] = [];
   #telling = false;
-  /** Asked since the last were told. */
+  /** Asked since the last part was answered. */
   #asked = 0;
   #askedAtOnce = false;
 
-  /** Over so many `calls` what waits is spread, with at least `fewest` each. `sendAsked` sends what was asked in this turn. */
+  /** Spreads waiting operations over `calls`, with at least `fewest` each. `sendAsked` sends what was asked in this turn. */
   constructor(calls: number, fewest: number, sendAsked: () => void) {
     this.#calls = calls;
     this.#fewest = fewest;
     this.#sendAsked = sendAsked;
   }
 
-  /** All that were told last have asked again at once: there is nothing else to do here than to decide. */
+  /** All requests of the last part have asked again at once: this process does nothing but decide. */
   get askedAtOnce(): boolean {
     return this.#askedAtOnce;
   }
 
-  /** Somebody waits for one more. */
+  /** One more operation will be answered. */
   expect(): void {
     this.#asked += 1;
     this.#waiting += 1;
@@ -45,7 +45,7 @@ export class Answers {
     this.#answered.push(operation);
   }
 
-  /** There will be none for this one. */
+  /** Rejects an operation that gets no answer. */
   reject({ reject }: Operation, error: unknown): void {
     if (reject === undefined) return;
     this.#waiting -= 1;
@@ -62,7 +62,7 @@ export class Answers {
       if (error === undefined) resolve?.(verdict ?? NO_VERDICT);
       else reject?.(error);
     }
-    // After all that follows from being told, however many promises that takes.
+    // After everything that the answers set off, however many promises that takes.
     queueMicrotask(() => process.nextTick(() => this.#toldLast(told.length)));
   }
 

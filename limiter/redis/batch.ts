@@ -33,7 +33,7 @@ export class Batch {
     return most === 1 ? caller.share?.batch === this : this.size < most;
   }
 
-  /** It is sent: its callers begin new shares, and do not hold on to it. */
+  /** It is sent: its callers begin new shares, and no longer refer to it. */
   begin(): void {
     for (const share of this.shares) {
       const { caller } = share;

@@ -15,7 +15,7 @@ export type CallerHere = {
   micros: number;
   graphqlEnds: number;
   graphqlMicros: number;
-  /** Its ends are looked at in the next round; they have waited for one. */
+  /** Its ends are due in the next round; they have waited for one. */
   listed: boolean;
   late: boolean;
   /** Its operations that wait in the newest batch. */
@@ -89,7 +89,7 @@ export function addEnd(caller: CallerHere, graphql: boolean, cpuSeconds: number)
   else caller.ends += 1;
 }
 
-/** Time of a request that goes on is charged like the end of none. */
+/** The time of a running request is charged like an end of no request. */
 export function addTime(caller: CallerHere, graphql: boolean, cpuSeconds: number): void {
   if (!hasEnds(caller)) caller.late = false;
   const micros = Math.round(cpuSeconds * 1e6);

@@ -7,8 +7,8 @@ import type { Server } from './server.ts';
 import type { MarkedVerdict } from './wire.ts';
 
 /**
- * Requests that wait for a decision are spread over so many calls: while the server works on one, the next lies ready
- * there, and this process sees to the answers of another. With fewer they wait for each other in turn.
+ * Waiting requests are spread over this number of calls: while the server works on one, the next is already there,
+ * and this process handles the answers of another. With fewer they wait for each other in turn.
  */
 export const MOST_CALLS = 4;
 /** While two calls are under way, a further call needs this many operations. */
@@ -95,13 +95,13 @@ export class Calls {
     void this.#send(batch);
   }
 
-  /** Does something when no call is under way, before the next one: then all that is known there is known here. */
+  /** Runs `work` when no call is under way, before the next one: then this process knows all that the server knows. */
   whenQuiet(work: () => void): void {
     this.#whenQuiet = work;
     this.pump();
   }
 
-  /** Takes the ends of these callers' requests out of what waits: for each batch those that it had. */
+  /** Takes the ends of these callers' requests out of the waiting batches; a map for each batch. */
   takeEnds(callers: ReadonlySet<CallerHere>): readonly ReadonlyMap<CallerHere, Operation[]>[] {
     return this.#queue.map((waiting) => waiting.takeEnds(callers));
   }
@@ -116,8 +116,8 @@ export class Calls {
   }
 
   /**
-   * While many calls are under way this process looks for their answers and does not sleep: to wake it costs the server
-   * as much as two requests, and it comes late. Not where it has other work: that wakes it, and the others need the core.
+   * While many calls are under way this process polls for their answers and does not sleep: waking it costs the server as
+   * much as two requests, and is late. It sleeps where it has other work: that wakes it, and others need the core.
    */
   #stayAwake(): void {
     if (this.#awake || this.#underWay < CALLS_TO_STAY_AWAKE || !this.#told.onlyWaits()) return;
@@ -135,7 +135,7 @@ export class Calls {
     try {
       this.#told.decided(batch, await this.#server.run(batch));
     } catch (error) {
-      // Those that wait for their turn there would have to wait as long again.
+      // Batches that wait for the same server would have to wait as long again.
       if (error instanceof NoAnswer) this.#dropUnreachable(error);
       this.#told.failed(batch, error);
     }

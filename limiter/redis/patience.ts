@@ -9,8 +9,8 @@ const PARTS = 8;
 type Wait = { left: number; giveUp: () => void };
 
 /**
- * An end for every wait. Counted is the time in which this process could have read an answer: when it stands still, all
- * of that counts as one part, and what has come in the meantime is read before the next one.
+ * A time limit for every wait. It counts the time in which this process could have read an answer: a standstill counts
+ * as one part, and what has come in the meantime is read before the next one.
  */
 export class Patience implements Disposable {
   readonly #timeoutMs: number;
@@ -27,7 +27,7 @@ export class Patience implements Disposable {
       const giveUp = (): void => reject(new NoAnswer(`redis has not answered in ${this.#timeoutMs} ms`));
       const wait = { left: PARTS, giveUp };
       this.#waits.add(wait);
-      // After the timers of a turn what has come is read, and only then `setImmediate` runs.
+      // After a turn's timers Node reads what has come, and only then `setImmediate` runs.
       this.#timer ??= setInterval(() => setImmediate(() => this.#endPart()), this.#timeoutMs / PARTS);
       answer.then(resolve, reject).finally(() => this.#waits.delete(wait));
     });

@@ -41,7 +41,7 @@ export class Renewal implements Disposable {
     return this.#callers.toRenew().filter((caller) => !this.#server.isAway(caller));
   }
 
-  /** The ends of a caller's requests that still wait go before the number of those that are under way. */
+  /** A caller's waiting ends are sent before the number of its requests under way. */
   #send(rules: LimitRules): void {
     const callers = new Set(this.#toRenew());
     const ends = this.#calls.takeEnds(callers);

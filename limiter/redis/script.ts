@@ -24,8 +24,8 @@ const PARTS = ['input', 'windows', 'kinds', 'callers', 'operations', 'writing'];
  * the shadow is a mark: of an admission, that more than half of the concurrent requests are under way; of a refusal for
  * these, that some of them are other gateways'.
  *
- * Most calls for a caller change what is counted and nothing else: then only those bytes are written. Numbers among the
- * arguments of a command are strings already, since Redis would format them as slowly as it can.
+ * Most calls for a caller change what is counted and nothing else: then only those bytes are written. Numeric
+ * arguments of commands are passed as strings, since Redis formats numbers slowly.
  *
  * The parts in `script/` are one piece of Lua, in this order: as functions each would have to be given two dozen variables.
  */

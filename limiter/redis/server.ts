@@ -10,14 +10,14 @@ import { decodeVerdicts, encodeCall, type MarkedVerdict } from './wire.ts';
 
 const SCRIPT_SHA = createHash('sha1').update(SCRIPT).digest('hex');
 
-/** Of the options, those that a call has, and whom troubles are told. */
+/** The options that a call uses, and the callbacks for troubles. */
 type Settings = Required<Pick<RedisStoreOptions, 'timeoutMs' | 'leaseSeconds' | 'reportError' | 'reportBack'>> &
   Pick<RedisStoreOptions, 'now'>;
 
 /**
  * The server, or those of a cluster: whether it is there, what time it is, and the script that is run in it.
  *
- * Nothing is queued for one that is not there, and every wait has an end.
+ * Nothing is queued for a server that is away, and every wait has an end.
  */
 export class Server implements Disposable {
   readonly #link: Link;
@@ -51,7 +51,7 @@ export class Server implements Disposable {
     return this.#settings.now?.() ?? Date.now() + this.#clockOffsetMs;
   }
 
-  /** When something has come from it, by `performance.now()`. */
+  /** When the server last sent something, by `performance.now()`. */
   get answeredAt(): number {
     return this.#answeredAt;
   }
@@ -60,7 +60,7 @@ export class Server implements Disposable {
     return !this.#link.isThere(redisKey);
   }
 
-  /** Somebody has asked for what could not be sent: an answer will be the end of troubles. */
+  /** A request could not be sent: the next answer will be the end of troubles. */
   noteMissed(): void {
     this.#troubled ??= 'lost';
   }
@@ -85,7 +85,7 @@ export class Server implements Disposable {
     return await this.#patience.within(this.#link.send(redisKey, ['GET', redisKey]));
   }
 
-  /** The keys that begin like this, and their values, in pages. */
+  /** The keys with this prefix, and their values, in pages. */
   async *entries(prefix: string): AsyncGenerator<readonly Entry[]> {
     const pages = this.#link.entries(`${escapeGlob(prefix)}{*}`);
     for (;;) {

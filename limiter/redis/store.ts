@@ -13,7 +13,7 @@ import { Server } from './server.ts';
 import { ENDS_SENT_WITHIN_MS, WaitingEnds } from './waiting-ends.ts';
 import { decodeState, FOREIGN, ForeignValue, isOurs, type MarkedVerdict } from './wire.ts';
 
-/** A gateway that would refuse for requests of others asks again when it knows of all that have ended now. */
+/** After this a gateway that would refuse for requests of others asks again: all ends up to now have been sent. */
 const ASK_AGAIN_MS = ENDS_SENT_WITHIN_MS + 50;
 const CONCURRENT = LIMITS.indexOf('concurrent');
 
@@ -21,7 +21,7 @@ const CONCURRENT = LIMITS.indexOf('concurrent');
  * The counts in a Redis 7, for several gateways: each caller is one key, the server's clock counts, and what arrives
  * while a call is under way goes into the next one together.
  *
- * Nothing is queued for a server that is not there, and every wait has an end: a decision that does not come in time
+ * Nothing is queued for a server that is away, and every wait has an end: a decision that does not come in time
  * rejects. It may still have been spent; never the other way round.
  */
 export class RedisStore implements LimitStore {
@@ -84,7 +84,7 @@ export class RedisStore implements LimitStore {
     const caller = this.#callers.find(ask.key);
     caller.underWay -= 1;
     addEnd(caller, ask.endpoint.graphql, cpuSeconds);
-    // Near the limit the others should know at once, and without a server nobody can.
+    // Near the limit other gateways should know at once; without a server ends are dropped.
     if (caller.crowded || this.#server.isAway(caller)) this.#sendEnds(caller, ask.rules);
     else this.#ends.add(caller);
   }
@@ -150,7 +150,7 @@ export class RedisStore implements LimitStore {
     this.#server[Symbol.dispose]();
   }
 
-  /** Told here to all processes: whose refusals are not to be remembered any more. */
+  /** The channel that tells all processes whose refusals to forget. */
   get #forgotten(): string {
     return `${this.#prefix}forgotten`;
   }
@@ -206,7 +206,7 @@ export class RedisStore implements LimitStore {
     this.#refusals?.learn(ask, verdict);
   }
 
-  /** Of the requests for which this one is refused some are other gateways', and their ends may be on their way. */
+  /** This request is refused because of others, some of them other gateways', whose ends may be on their way. */
   #askAgain(operation: Operation): void {
     operation.asked = true;
     setTimeout(() => {

@@ -23,7 +23,7 @@ const CONTENT = 2;
 const PRIMARY = 4;
 const ADDS_POINTS = 8;
 const GIVES_BACK = 16;
-/** A decision like this one is looked for among so many: to say it twice costs less than to search on. */
+/** So many decisions are searched for an equal one: sending one twice costs less than a longer search. */
 const RECENT_DECISIONS = 8;
 const OPERATION_BYTES = 8;
 const VERDICT_BYTES = 14;
@@ -32,7 +32,7 @@ const NO_LIMIT = 0xff_ff_ff_ff;
 /** A hash leaves room for the kind of an endpoint's window. */
 const WINDOW_KINDS = 4;
 
-/** Of the time, the rules, and where the operations begin. */
+/** The time, the rules, and where the operations begin. */
 const HEADER_BYTES = 72;
 
 /** The script's one argument: the rules, the kinds of decisions, each caller's operations in the order of the keys. */
@@ -99,7 +99,7 @@ function spanOf({ windowSeconds, window }: LimitWindow): number {
   return window === 'sliding' ? windowSeconds + SLIDES : windowSeconds;
 }
 
-/** The number of a decision's kind; one that `decisions` has not yet is added there. */
+/** The number of a decision's kind, which is added to `decisions` where it is missing. */
 function kindOf(ask: Ask, kind: Operation['kind'], decisions: Decision[]): number {
   const change = kind === 'points' ? ADDS_POINTS : kind === 'give-back' ? GIVES_BACK : 0;
   const last = decisions.length - 1;

@@ -36,7 +36,7 @@ export type SqliteStoreOptions = Readonly<{
 /**
  * The counts in memory, and in a file for the next start.
  *
- * Decisions never wait for the disk: who has changed is written in one transaction every `flushMs`. A process that is
+ * Decisions never wait for the disk: changed callers are written in one transaction every `flushMs`. A process that is
  * killed loses that much. Requests under way are not kept: a process that is gone has none.
  */
 export class SqliteStore implements LimitStore {

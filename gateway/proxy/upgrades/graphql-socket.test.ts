@@ -25,7 +25,7 @@ after(async () => {
 
 type Message = { id?: string; type: string; payload?: unknown };
 
-/** A server of GraphQL that answers each operation with what it was asked, and what the client offered. */
+/** A GraphQL server that answers each operation with the operation and what the client offered. */
 upstream.onUpgrade = (request, socket) => {
   const key = `${request.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`;
   const accept = createHash('sha1').update(key).digest('base64');

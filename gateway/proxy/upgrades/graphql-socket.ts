@@ -122,7 +122,7 @@ export class MeteredMessages extends Transform {
     const points = request === undefined ? policy.graphqlCost.unread : policy.graphqlCost.ofRequest(request);
     const decision = await gateway.limiter.admit(caller, policy.routes.graphql, points);
     if (decision.allowed) {
-      decision.end(0); // the connection is what is under way
+      decision.end(0); // the connection counts as under way
       return true;
     }
     gateway.log.refusal(decision);

@@ -40,7 +40,7 @@ export function forwardUpgrade(exchange: Exchange, { socket, head }: Upgrade): v
   const clientClosed = (): void => {
     if (!over) gateway.counts.clientsGone += 1;
     answered();
-    exchange.decision?.end(0); // does nothing when it was ended before
+    exchange.decision?.end(0); // does nothing after an earlier end
     outgoing.destroy();
   };
   exchange.whenClosed = { clientClosed };

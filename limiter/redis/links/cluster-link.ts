@@ -14,7 +14,7 @@ export class ClusterLink implements Link {
   readonly #events: LinkEvents;
   readonly #cluster: ReturnType<typeof clusterOf>;
   readonly #questions: Disposable;
-  /** Addresses of servers that have not answered in time, and nothing since. */
+  /** Addresses of servers that missed a time limit and have not answered since. */
   readonly #silent = new Set<string>();
   #closed = false;
 

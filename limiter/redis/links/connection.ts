@@ -1,6 +1,6 @@
 import { createClient, RESP_TYPES } from '@redis/client';
 
-/** A connection that is dead without anybody having said so is given up after this; until then it is asked each second. */
+/** A connection that is silently dead is given up after this; until then it is asked each second. */
 const SILENT_MS = 5000;
 const PING_MS = 1000;
 const SCAN_PAGE = 500;
@@ -12,7 +12,7 @@ export const SOCKET = { reconnectStrategy, connectTimeout: 2000, socketTimeout: 
 // The library's own time limit costs an AbortSignal for each command, and all that is awaited here has an end already.
 export const COMMANDS = { timeout: 0, typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } } as const;
 
-/** A connection that queues nothing for a server that is not there. `url` may be the path of a socket. */
+/** A connection that queues nothing while the server is away. `url` may be the path of a socket. */
 export function connectionTo(url: string) {
   return createClient({
     ...(url.startsWith('/') ? { socket: { path: url, ...SOCKET } } : { url, socket: SOCKET }),
@@ -30,13 +30,13 @@ export function eachSecond(work: () => void): Disposable {
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
-/** The keys of one server that fit, with their values. */
+/** The keys of one server that match, with their values. */
 export async function* entriesOf(client: Client, pattern: string): AsyncGenerator<[string, Buffer | null][]> {
   let cursor = '0';
   do {
     const page = await client.scan(Buffer.from(cursor), { MATCH: pattern, COUNT: SCAN_PAGE });
     cursor = page.cursor.toString();
-    // One by one: in a cluster they lie in different slots. MGET has nothing for what is no string, GET an error.
+    // One by one: in a cluster they lie in different slots. For a value that is no string MGET gives null, GET an error.
     const values = await Promise.all(page.keys.map(async (key) => (await client.mGet([key]))[0] ?? null));
     if (values.length > 0) yield values.map((value, index) => [page.keys[index]!.toString(), value]);
   } while (cursor !== '0');

@@ -4,7 +4,7 @@ import { type Client, connectionTo } from './connection.ts';
 import type { Entry, Link, LinkEvents } from './link.ts';
 import { SingleLink } from './single-link.ts';
 
-/** Sentinels are asked so often where the master is, and more often while it is away. */
+/** How often sentinels are asked where the master is, and how often while it is away. */
 const ASK_MS = 1000;
 const ASK_AWAY_MS = 100;
 const SENTINEL_ANSWERS_MS = 1000;
@@ -48,7 +48,7 @@ export class SentinelLink implements Link {
     try {
       return await this.#link.send(key, command);
     } catch (error) {
-      // It is no master any more, or its connection has ended: another one may be by now.
+      // It lost the role of master, or its connection has ended: another server may be master by now.
       this.#hurry.abort();
       throw error;
     }

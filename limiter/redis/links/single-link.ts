@@ -8,7 +8,7 @@ export class SingleLink implements Link {
   readonly #client: Client;
   readonly #questions: Disposable;
   readonly #subscribers: Client[] = [];
-  /** An answer has not come in time, and nothing since. */
+  /** An answer was late, and nothing has come since. */
   #silent = false;
 
   constructor(url: string, events: LinkEvents) {
@@ -59,7 +59,7 @@ export class SingleLink implements Link {
       await subscriber.subscribe(channel, listener);
     };
     subscribe().catch((error: unknown) => {
-      if (subscriber.isOpen) this.#events.troubled(error); // not when it was closed before it was there
+      if (subscriber.isOpen) this.#events.troubled(error); // not when it was closed before it connected
     });
   }
 

@@ -7,7 +7,7 @@ for k = 1, #keys do
   local operations, kind, number, amount
   operations, kind, number, amount, at = unpackStruct('<I2I2I2I4', input, at)
 
-  -- Where ends of requests are all that a caller has here, they change ten bytes.
+  -- Where a caller has only ends of requests here, they change ten bytes.
   local ended = false
   if operations == 1 and kind <= END_GRAPHQL and value and not foreign and cpuStep == 0 then
     local holder, believed, count, used, usedByGraphql, e = unpackStruct('<I4I4I2I4I4I4', value, 44)

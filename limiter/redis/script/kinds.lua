@@ -1,4 +1,4 @@
--- Mostly a decision is of the same kind as the one before: a kind is decoded when another one comes.
+-- A decision is mostly of the same kind as the one before: a kind is decoded only when it changes.
 local current = 0
 local flags, graphql, content, primary, category, ownShadow, limit, seconds, step, hash, points, ownMinute, ownHour
 
@@ -27,7 +27,7 @@ local function takeFrom(id, amount, seconds, step)
   end
 end
 
--- Of the decision that is named: its window may be another one by now, which has nothing of it.
+-- Of the decision that is named: a newer window has nothing of it.
 local function giveBack()
   if primary then
     if category == CORE and step == 0 then coreUsed = max(0, coreUsed - 1) else takeFrom(category, 1, seconds, step) end

@@ -1,7 +1,7 @@
 -- Of the caller that is worked on. A window that is not open ends at 0 and has counted 0.
 local coreUsed, coreEnd, minuteUsed, minuteEnd, hourUsed, hourEnd, cpuUsed, graphqlUsed, cpuEnd
 local windows, ids, useds, ends = 0, {}, {}, {}
--- Must all of the value be written?
+-- Whether the whole value must be written.
 local whole
 
 local function find(id)

@@ -117,7 +117,7 @@ async function until(isTrue: () => Promise<boolean>): Promise<void> {
   }
 }
 
-/** Ports that nobody has now, below those that the kernel gives to connections. */
+/** Unused ports below those that the kernel gives to connections. */
 async function freePorts(count: number): Promise<number[]> {
   const range = readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8').split('\t');
   const lowest = Number(range[0]);
