@@ -25,18 +25,18 @@ const WORKER =
 const INSIDE =
   'This node is already part of a swarm. Use "docker swarm leave" to leave this swarm and join another one.';
 const LEAVE_MS = 5000;
-/** Links that engines make: nobody reaches this machine there. */
+/** Links made by engines: their addresses are not reachable from other machines. */
 const OF_NETWORKS = /^(?:br-|docker|gantry|veth)/;
 
 /**
- * The cluster as this daemon is in it, or is not. Outside of a cluster it is no more than this object: all else is loaded
+ * This daemon's place in the cluster, or outside of one. Outside it is no more than this object: all else is loaded
  * when the node becomes a member.
  */
 export class Cluster implements AsyncDisposable {
   readonly #needs: Needs;
   readonly #folder: MemberFolder;
   #member: Member | undefined;
-  /** What is being made or joined: ends with the daemon too. */
+  /** An init or join under way: ends with the daemon too. */
   #underWay: AsyncDisposable | undefined;
 
   constructor(needs: Needs) {
@@ -49,7 +49,7 @@ export class Cluster implements AsyncDisposable {
     return this.#member;
   }
 
-  /** Goes on where the last daemon was a member; what an attempt left that was cut off goes. */
+  /** Resumes the membership of the last daemon; removes what an interrupted attempt left. */
   async resume(): Promise<void> {
     if (!this.#folder.exists) return;
     const identity = this.#folder.read();
@@ -82,7 +82,7 @@ export class Cluster implements AsyncDisposable {
     this.#member = await joinCluster(this.#memberNeeds, { ...request, ...this.#resolve(request) });
   }
 
-  /** Without `force` a manager stays. Who cannot tell the others leaves too: nothing of the cluster stays here. */
+  /** Without `force` a manager stays. A node that cannot tell the others leaves too: nothing of the cluster stays here. */
   async leave(force: boolean): Promise<void> {
     using _lock = await this.#needs.locks.hold('the cluster');
     const member = this.#member;
@@ -95,7 +95,7 @@ export class Cluster implements AsyncDisposable {
     }
     this.#folder.remove();
     await member[Symbol.asyncDispose]();
-    this.#folder.remove(); // what was still written meanwhile
+    this.#folder.remove(); // files written meanwhile
     this.#member = undefined;
   }
 

@@ -88,7 +88,7 @@ suite('three managers', { concurrency: false }, () => {
     const roles = (await one!.nodes()).map(({ Description, Spec }) => `${Description.Hostname} ${Spec.Role}`);
     assert.deepEqual(roles.toSorted(), ['host1 manager', 'host2 worker', 'host3 worker']);
 
-    // One after the other: both together have the quorum of the old cluster, and would go on as that.
+    // One after the other: both together have the quorum of the old cluster, and would continue it.
     for (const host of [two!, three!]) {
       const etcd = await host.etcdPid();
       await all.plug(host, true);

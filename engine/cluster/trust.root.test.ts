@@ -104,7 +104,7 @@ suite('who is let in', { concurrency: false }, () => {
     assert.deepEqual(others, []);
   });
 
-  /** The root key, as etcd has it: who can read that is root on a manager. */
+  /** The root key, as etcd has it: only root on a manager can read it. */
   async function authority(): Promise<{ ca: { certificate: string; key: string }; id: string }> {
     using etcd = new Api(join(manager!.engine.directory, 'exec/etcd/client:0'), '');
     const { body } = await etcd.post<{ kvs: [{ value: string }] }>('/v3/kv/range', { key: btoa('cluster') });

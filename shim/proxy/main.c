@@ -36,7 +36,7 @@ static void fail(const char *what) {
   exit(1);
 }
 
-// The daemon sees by the lock which process serves a port, and that there is one.
+// The lock tells the daemon that a process serves a port, and which one.
 static void hold_lock(const char *path) {
   int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -61,7 +61,7 @@ static bool read_target(const char *address, const char *port, struct target *ta
   return true;
 }
 
-// What clients and containers send is the business of nobody who has rights.
+// Bytes of clients and containers are handled without privileges.
 static void drop_rights(void) {
   if (setgroups(0, NULL) != 0 || setresgid(NOBODY, NOBODY, NOBODY) != 0 || setresuid(NOBODY, NOBODY, NOBODY) != 0)
     fail("setresuid");
@@ -91,7 +91,7 @@ int main(int argc, char **argv) {
     (strcmp(words[0], "tcp") == 0 ? serve_tcp : serve_udp)(fd, &target);
   }
   for (bool is_busy = false;;) {
-    struct epoll_event event; // one at a time: what it does may end what others are about
+    struct epoll_event event; // one at a time: handling one may close others
     int count = epoll_wait(poll_fd, &event, 1, is_busy ? 0 : TICK_MS);
     now_ms = clock_ms();
     if (count == 1) ((struct watch *)event.data.ptr)->ready(event.data.ptr, event.events);

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-// What is to be done when a descriptor is ready; the first member of what waits for it.
+// What to do when a descriptor is ready; the first member of every watched object.
 struct watch {
   void (*ready)(struct watch *watch, uint32_t events);
 };
@@ -26,6 +26,6 @@ bool watch_fd(int fd, uint32_t events, struct watch *watch);
 void serve_tcp(int fd, const struct target *target);
 void serve_udp(int fd, const struct target *target);
 
-// Called in each turn of the loop. `go_on_tcp` returns whether there is still work that waits for nothing.
+// Called in each turn of the loop. `go_on_tcp` returns whether there is work left that need not wait.
 bool go_on_tcp(void);
 void expire_udp(void);

@@ -9,7 +9,7 @@
 #define BACKLOG 4096
 #define BUFFER_BYTES (16 * 1024)
 #define CONNECTIONS_MAX 4096
-// So many buffers go at once before it is the turn of other connections.
+// At most this number of buffers are moved before it is the turn of other connections.
 #define BUFFERS_AT_ONCE 16
 #define EDGES (EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET)
 
@@ -28,7 +28,7 @@ struct side {
   struct watch watch;
   struct connection *connection;
   int fd;
-  bool has_ended, is_told; // no more comes from it; the other side knows
+  bool has_ended, is_told; // it sends no more; the other side knows
   size_t from, to;
   char bytes[BUFFER_BYTES];
 };
@@ -43,7 +43,7 @@ static struct listener *listeners;
 static struct connection *busy;
 static int connections;
 
-// What may go on at once is listed, and done in `go_on_tcp`: only there a connection is freed.
+// Connections with work are listed, and served in `go_on_tcp`: only there a connection is freed.
 static void list(struct connection *one) {
   if (one->is_listed) return;
   one->is_listed = true;

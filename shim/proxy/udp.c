@@ -56,7 +56,7 @@ static void close_last(void) {
 static void answer(struct watch *watch, uint32_t events) {
   (void)events;
   struct flow *one = (struct flow *)watch;
-  ssize_t length = recv(one->fd, bytes, sizeof bytes, MSG_DONTWAIT); // also takes an error, such as that nobody is there
+  ssize_t length = recv(one->fd, bytes, sizeof bytes, MSG_DONTWAIT); // also reads an error, such as a missing listener
   if (length < 0) return;
   struct flow **place = &flows;
   while (*place != one) place = &(*place)->next;

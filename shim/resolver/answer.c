@@ -75,7 +75,7 @@ static size_t add_addresses(uint8_t *answer, size_t at, const struct found *foun
   return at;
 }
 
-// An address that is asked for its name.
+// A question for the name of an address.
 struct reverse {
   bool is_six;
   struct in_addr ip4;

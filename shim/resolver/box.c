@@ -29,7 +29,7 @@ static int socket_in(int netns, int family, int type) {
   if (home < 0 || (netns >= 0 && setns(netns, CLONE_NEWNET) != 0)) return -1;
   int fd = socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   int reason = errno;
-  if (netns >= 0 && setns(home, CLONE_NEWNET) != 0) abort(); // nowhere is right any more: the supervisor begins anew
+  if (netns >= 0 && setns(home, CLONE_NEWNET) != 0) abort(); // the namespace is lost: the supervisor starts a new worker
   errno = reason;
   return fd;
 }
@@ -54,7 +54,7 @@ static int open_bound(int netns, int type, uint16_t port) {
   return -1;
 }
 
-// When a process has started, in clock ticks, so that another one with its number is told apart; 0: there is none.
+// When a process started, in clock ticks, which tells it from a later one with the same pid; 0: no such process.
 uint64_t start_of(pid_t pid) {
   char path[64], text[1024];
   snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -64,7 +64,7 @@ uint64_t start_of(pid_t pid) {
   close(fd);
   if (size <= 0) return 0;
   text[size] = 0;
-  char *at = strrchr(text, ')'); // the name before it may hold anything
+  char *at = strrchr(text, ')'); // the name before it may contain anything
   for (int field = 2; at != NULL && field < 22; field += 1) at = strchr(at + 1, ' ');
   return at == NULL ? 0 : strtoull(at + 1, NULL, 10);
 }
@@ -95,7 +95,7 @@ static bool read_upstream(const char *text, struct upstream *upstream) {
 }
 
 static void read_upstreams(struct box *box, char *list) {
-  // Answers of one server must not reach those who ask another.
+  // Answers of one server must not reach clients of another.
   box->upstream_hash = hash_of(list, strchr(list, 'c') == NULL ? 1 : hash_of(box->id, 1));
   char *rest = NULL;
   for (char *one = strtok_r(list, ",", &rest); one != NULL; one = strtok_r(NULL, ",", &rest))

@@ -32,7 +32,7 @@ static uint32_t walk(uint8_t *answer, size_t length, size_t at, uint32_t passed)
     uint16_t type = get16(answer + end);
     at = end + 10 + get16(answer + end + 8);
     if (at > length) return 0;
-    if (type == TYPE_OPT) continue; // its TTL is none
+    if (type == TYPE_OPT) continue; // its TTL field is not a TTL
     uint32_t ttl = get32(answer + end + 4);
     if (type == TYPE_SOA && get16(answer + 6) == 0 && at >= end + 14 && get32(answer + at - 4) < ttl)
       ttl = get32(answer + at - 4);

@@ -1,4 +1,4 @@
-// What the daemon says, by lines on a socket, and the journal of it, from which a new process goes on.
+// The daemon's commands, lines on a socket, and the journal of them, from which a new process goes on.
 #include "resolver.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #define LINE_MAX_BYTES 65536
 #define JOURNAL_SLACK 1048576
 
-// The daemon; another one may come before the last has gone.
+// The daemon; a new one may connect before the last is gone.
 struct session {
   struct watch watch;
   int fd;
@@ -42,7 +42,7 @@ static void write_line(int fd, const char *line) {
   free(copy);
 }
 
-// Writes what is known now, beside the old journal, and puts it in its place.
+// Writes the current state beside the old journal, and puts it in its place.
 static void write_journal(void) {
   int fd = open(fresh_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (fd < 0) return;
@@ -129,7 +129,7 @@ static const char *obey(char **words, size_t count, const char *line) {
   return NULL;
 }
 
-// The time of the start of a container's process goes into the journal, so that another one is not taken for it.
+// The start time of the container's process goes into the journal, so that no other process is taken for it.
 static void with_start(const char *line, char *to, size_t size) {
   const char *last = strrchr(line, ' ');
   int pid = 0;

@@ -1,4 +1,4 @@
-// Questions that others have to answer: the servers of the container's settings, one after the other.
+// Questions for other servers: those of the container's settings, one after the other.
 #include "resolver.h"
 
 #include <ctype.h>
@@ -98,7 +98,7 @@ static void fail(const struct client *client, const struct question *question, c
 
 static void received(struct watch *watch, uint32_t events);
 
-// The server of the next attempt: in the order of the list, those that are shunned at the end.
+// The server of the next attempt: in the order of the list, those that did not answer lately last.
 static size_t next_server(const struct box *box, unsigned attempt) {
   size_t order[UPSTREAMS_MAX], used = 0;
   for (int late = 0; late < 2; late += 1)
@@ -113,7 +113,7 @@ static bool send_query(struct pending *one) {
   const struct upstream *upstream = &box->upstreams[one->server];
   one->fd = socket_for(box, upstream, one->by_tcp ? SOCK_STREAM : SOCK_DGRAM);
   if (one->fd < 0) return false;
-  // With the port it is all that keeps others from answering: no generator that can be foretold from what a server sees.
+  // With the port it is all that prevents forged answers: the generator must not be predictable from what a server sees.
   if (getrandom(&one->id, sizeof one->id, 0) != sizeof one->id) return false;
   put16(one->query + 2, one->id);
   one->filled = 0;
@@ -202,7 +202,7 @@ static void received(struct watch *watch, uint32_t events) {
   }
   ssize_t length = recv(one->fd, answer, sizeof answer, 0);
   if (length < 0 && errno == EAGAIN) return;
-  if (length < 0) attempt(one); // nobody listens there
+  if (length < 0) attempt(one); // no listener there
   else if (fits(one, answer, (size_t)length)) settle(one, answer, (size_t)length);
 }
 

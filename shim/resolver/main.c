@@ -44,7 +44,7 @@ static void work(const char *folder, int ready) {
   open_control(folder);
   if (ready >= 0) close(ready);
   for (uint64_t used = now_ms, tick = now_ms;;) {
-    struct epoll_event event; // one at a time: what it does may end what others are about
+    struct epoll_event event; // one at a time: handling one may close others
     int count = epoll_wait(poll_fd, &event, 1, TICK_MS);
     now_ms = clock_ms();
     if (count == 1) ((struct watch *)event.data.ptr)->ready(event.data.ptr, event.events);
@@ -59,7 +59,7 @@ static void work(const char *folder, int ready) {
   }
 }
 
-// Begins anew as long as the work fails. It does next to nothing, so that it has no reason to fail itself.
+// Starts a new worker whenever one fails. It does next to nothing, so that it has no reason to fail itself.
 static void supervise(const char *folder, int ready) {
   for (;;) {
     pid_t child = fork();
@@ -72,7 +72,7 @@ static void supervise(const char *folder, int ready) {
     int status = 0;
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
     if (child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0) exit(0);
-    if (access(folder, F_OK) != 0) exit(1); // it was removed: nobody can ask for anything any more
+    if (access(folder, F_OK) != 0) exit(1); // it was removed: no client can connect any more
     nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000l}, NULL);
   }
 }

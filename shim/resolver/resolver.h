@@ -72,7 +72,7 @@ struct network {
 
 struct connection;
 
-// Who is waiting for an answer.
+// The client that waits for an answer.
 struct client {
   struct box *box;
   struct connection *connection; // NULL: by UDP

@@ -41,7 +41,7 @@ static void ask(struct client *client, const uint8_t *message, size_t length) {
   static uint8_t answer[MESSAGE_MAX];
   struct question question;
   size_t size;
-  if (length < HEADER || (message[2] & 0x80) != 0) return; // no question, and an answer could begin a loop
+  if (length < HEADER || (message[2] & 0x80) != 0) return; // not a question; an answer could begin a loop
   if ((message[2] & 0x78) != 0) {
     refuse(client, message, NOT_IMPLEMENTED);
     return;
@@ -133,7 +133,7 @@ void serve_tcp(struct watch *watch, uint32_t events) {
   watch_fd(fd, EPOLLIN, &connection->watch);
 }
 
-// Sends an answer. By TCP what the kernel does not take at once is a client that does not read: it is let go.
+// Sends an answer. By TCP a client is dropped when the kernel does not take all at once: it does not read.
 void reply(const struct client *client, uint8_t *answer, size_t length) {
   struct connection *connection = client->connection;
   if (connection == NULL) {

@@ -71,7 +71,7 @@ static void read_edns(const uint8_t *message, size_t length, size_t at, struct q
   }
 }
 
-// False for what is no single question.
+// False for anything but a single question.
 bool read_question(const uint8_t *message, size_t length, struct question *question) {
   memset(question, 0, sizeof *question);
   question->limit = PLAIN_LIMIT;

@@ -7,8 +7,8 @@ import { NetworkAddresses } from './network-addresses.ts';
 import { endpointPorts, PublishedPorts } from './ports.ts';
 
 /**
- * Gives services their published ports and virtual addresses, and new tasks their addresses. A task that has what it needs
- * is pending; one for which there is no address says so, and gets the next that is free.
+ * Gives services their published ports and virtual addresses, and new tasks their addresses. A task that has all of them
+ * is pending; one without a free address says so, and gets the next that is free.
  */
 export function allocate(draft: Draft, now: Temporal.Instant): void {
   const addresses = new NetworkAddresses(draft);
@@ -48,7 +48,7 @@ function allocateEndpoint(draft: Draft, service: Stored<'service'>, { addresses,
   if (JSON.stringify(next) !== JSON.stringify(endpoint)) draft.put('service', { ...service, endpoint: next });
 }
 
-/** Those of the task's template; where its service publishes ports, the ingress network first. */
+/** The networks of the task's template; where its service publishes ports, the ingress network first. */
 function networksOf(draft: Draft, task: TaskRecord, ingress: string | undefined): string[] {
   const template = draft.get('template', `${task.service}/${task.template}`);
   const own = template?.networks.map(({ target }) => target) ?? [];

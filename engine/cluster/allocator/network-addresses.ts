@@ -5,7 +5,7 @@ import type { View } from '../state/view.ts';
 
 type Leases = { leases: AddressLeases; prefixLength: number };
 
-/** The addresses of all networks of the cluster, as the records of services and tasks have them in use. */
+/** The addresses in use in all networks of the cluster, by the records of services and tasks. */
 export class NetworkAddresses {
   readonly #view: View;
   readonly #networks = new Map<string, Leases[]>();

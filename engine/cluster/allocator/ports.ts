@@ -23,7 +23,7 @@ export class PublishedPorts {
     return this.#owners.get(keyOf(port));
   }
 
-  /** The lowest free port of those that nobody asks for by number. */
+  /** The lowest free port that no service asks for by number. */
   choose(protocol: EndpointPort['protocol'], service: string): number {
     for (let publishedPort = FIRST_PORT; publishedPort <= LAST_PORT; publishedPort += 1) {
       const key = keyOf({ protocol, publishedPort });
@@ -35,7 +35,7 @@ export class PublishedPorts {
   }
 }
 
-/** The ports of a service's specification with their numbers; those that it has stay as they are. */
+/** The ports of a service's specification with their numbers; ports that it has stay as they are. */
 export function endpointPorts({ id, spec, endpoint }: ServiceRecord, ports: PublishedPorts): EndpointPort[] {
   const had = [...endpoint.ports];
   const wanted = endpointOf(spec).ports;

@@ -27,7 +27,7 @@ const OID = {
   clientAuth: '1.3.6.1.5.5.7.3.2',
 } as const;
 const ROOT_HOURS = 20 * 365 * 24;
-/** Clocks may differ by that. */
+/** The difference that clocks may have. */
 const BACKDATED_HOURS = 1;
 const ALGORITHM = sequence(oid(OID.ecdsaWithSha256));
 const SERIAL_BYTES = 16;
@@ -85,7 +85,7 @@ export function issue(authority: Authority, wanted: Wanted): string {
   return pem('CERTIFICATE', signed(body, authority.key));
 }
 
-/** The list of certificates that count no more, in DER, for a year. */
+/** The list of revoked certificates, in DER, for a year. */
 export function revocationList(
   authority: Authority,
   revoked: readonly Readonly<{ serial: string; revoked: number }>[],
@@ -103,7 +103,7 @@ export function revocationList(
   );
 }
 
-/** The name of who issued what an authority issues, in DER. */
+/** The issuer's name, in DER. */
 export function issuerOf({ certificate }: Pick<Authority, 'certificate'>): Der {
   const [, name = ''] = /^CN=(.*)$/m.exec(new X509Certificate(certificate).subject) ?? [];
   return nameOf({ name });

@@ -39,7 +39,7 @@ export function rootDigest(certificate: string): string {
   return base36(Buffer.from(hex, 'hex'), DIGEST_DIGITS);
 }
 
-/** Takes the same time wherever they differ. */
+/** Compares in constant time. */
 export function sameSecret(one: string, other: string): boolean {
   return one.length === other.length && timingSafeEqual(Buffer.from(one), Buffer.from(other));
 }

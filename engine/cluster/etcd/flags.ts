@@ -2,7 +2,7 @@ import { join } from 'node:path';
 
 import type { ClusterSpec } from '../state/records.ts';
 
-/** Where a member keeps what: PEM files for its peers, its data, and where it runs, which has its socket. */
+/** The folders of a member: PEM files for its peers, its data, and the one that has its socket. */
 export type EtcdPlace = Readonly<{ program: string; data: string; peers: string; run: string }>;
 
 export type EtcdSettings = Readonly<{
@@ -24,7 +24,7 @@ const TICK_MS = 100;
 const LONGEST_ELECTION_MS = 50_000;
 const QUOTA_BYTES = 2 * 1024 ** 3;
 
-/** The command line, without what only a first start is told: a member that runs with another is started again. */
+/** The command line without the flags of a first start: a member that runs with another one is restarted. */
 export function etcdFlags({ name, place, listen, advertise, raft }: EtcdSettings): string[] {
   const heartbeatMs = Math.min(Math.max(raft.heartbeatTick, 1) * TICK_MS, LONGEST_ELECTION_MS / 5);
   const electionMs = Math.min(Math.max(raft.electionTick * TICK_MS, 5 * heartbeatMs), LONGEST_ELECTION_MS);

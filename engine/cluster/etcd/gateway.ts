@@ -46,7 +46,7 @@ export class Etcd implements AsyncDisposable {
     return { revision, kv: kvs[0] };
   }
 
-  /** Stores everything or nothing: nothing unless each key of `ifRevisions` was changed last by that revision (0: is none). */
+  /** Stores everything or nothing: nothing unless each key of `ifRevisions` was last changed by that revision (0: missing). */
   async store(
     ifRevisions: Readonly<Record<string, number>>,
     ops: readonly Op[],
@@ -87,7 +87,7 @@ export class Etcd implements AsyncDisposable {
     return String(answer.ID);
   }
 
-  /** The seconds that are left again, or 0 when the lease is over. */
+  /** Renews the lease; the seconds that it has left, or 0 when it is over. */
   async keepLease(id: string, milliseconds: number): Promise<number> {
     const { result } = await this.call('/v3/lease/keepalive', { ID: id }, milliseconds);
     return Number((result as Body | undefined)?.TTL ?? 0);
@@ -97,7 +97,7 @@ export class Etcd implements AsyncDisposable {
     await this.call('/v3/lease/revoke', { ID: id }, 1000);
   }
 
-  /** Throws an `EtcdError` for a refusal, and a `TimeoutError` for an answer that does not come. */
+  /** Throws an `EtcdError` for a refusal, and a `TimeoutError` when no answer comes. */
   async call(path: string, body: Body, milliseconds = ANSWER_MS): Promise<Body> {
     const late = new AbortController();
     using _timer = this.#clock.after(milliseconds, () =>

@@ -1,4 +1,4 @@
-/** The lines of a stream, without what follows the last line's end. */
+/** The lines of a stream; an incomplete last line is left out. */
 export async function* lines(stream: AsyncIterable<Uint8Array>): AsyncGenerator<string, void> {
   const decoder = new TextDecoder();
   let rest = '';

@@ -36,7 +36,7 @@ export function findEtcd(path = process.env.PATH ?? ''): string {
 }
 
 /**
- * The etcd of this node: runs until it is stopped. What ends by itself is started again, after 0.1 s at first and 10 s at
+ * The etcd of this node: runs until it is stopped. When it ends by itself it is restarted, after 0.1 s at first and 10 s at
  * most. It outlives the daemon's SIGKILL, and the next daemon takes it over.
  */
 export class EtcdProcess {
@@ -66,7 +66,7 @@ export class EtcdProcess {
     return this.#running?.pid;
   }
 
-  /** Takes over the one that runs, if its settings are these; else starts one. */
+  /** Takes over a running one with the same settings; else starts one. */
   async start(first?: FirstStart): Promise<void> {
     if (this.#running !== undefined) return;
     const { place } = this.#settings;
@@ -83,7 +83,7 @@ export class EtcdProcess {
     this.#launch(first);
   }
 
-  /** Starts it again if what it was started with has changed. */
+  /** Restarts it if its settings have changed. */
   async use(settings: EtcdSettings): Promise<void> {
     const isSame = sameWords(etcdFlags(settings), etcdFlags(this.#settings));
     this.#settings = settings;
@@ -186,8 +186,8 @@ function sameWords(words: readonly string[], wanted: readonly string[]): boolean
 }
 
 /**
- * The end of a process that is no child of ours: a connection to it closes with it. Before it listens, and should it
- * close connections by itself, it is looked at again and again.
+ * The end of a process that is no child of ours: a connection to it closes with it. It is also polled, for the time before
+ * it listens, and should it close connections by itself.
  */
 async function endOf(pid: number, socketPath: string, clock: Clock): Promise<void> {
   while (isAlive(pid)) {

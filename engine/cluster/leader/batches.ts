@@ -11,14 +11,14 @@ const ANSWER_MS = 1000;
 const LONGEST_MS = 5000;
 const AGAIN_MS = 50;
 
-/** Somebody else leads, or nobody can: nothing more may be written. */
+/** Another manager leads, or none can: nothing more may be written. */
 export class LeadershipLost extends EngineError {
   constructor(reason: string) {
     super('unavailable', reason);
   }
 }
 
-/** What clients are told of a cluster that has no quorum; dockerd's words. */
+/** dockerd's message for a cluster without a quorum. */
 export const NO_QUORUM =
   "The swarm does not have a leader. It's possible that too few managers are online. Make sure more than half of the managers are online.";
 
@@ -75,7 +75,7 @@ export class Batches {
     }
   }
 
-  /** The fence held a batch back: because an earlier attempt at it was stored after all, or because others lead. */
+  /** The fence held a batch back: an earlier attempt at it was stored after all, or another manager leads. */
   async #settle(own: string): Promise<number> {
     const { kv } = await this.#etcd.get(SEQUENCE_KEY, ANSWER_MS);
     if (kv?.value !== own) throw new LeadershipLost('another manager leads the cluster now');

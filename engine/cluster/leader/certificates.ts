@@ -24,7 +24,7 @@ export function nodeCertificate(
 }
 
 /**
- * Gives a certificate to who has a token, which makes it a node, or to a node: by the role that its record wants. The
+ * Issues a certificate to the holder of a token, which makes it a node, or to a node: by the role that its record wants. The
  * demotion of a manager changes its record first, so a worker's is never given to a member of etcd.
  */
 export function giveCertificate(
@@ -53,7 +53,7 @@ function knownNode(draft: Draft, peer: Peer | undefined): NodeRecord {
   return node;
 }
 
-/** The id is that of its key, so that who asks twice, as the first answer was lost, is one node. */
+/** The id is that of its key, so that a node that asks twice, as the first answer was lost, is one node. */
 function newNode(
   draft: Draft,
   { ca, joinSecrets }: ClusterRecord,
@@ -72,7 +72,7 @@ function newNode(
   return draft.get('node', id) ?? freshNode(id, role, now);
 }
 
-/** A node that has not been heard of yet. */
+/** A node without a session so far. */
 export function freshNode(id: string, role: NodeRole, now: Temporal.Instant): NodeRecord {
   const at = now.toString();
   return {

@@ -9,13 +9,13 @@ import { LEADER_KEY, SEQUENCE_KEY } from '../state/keys.ts';
 const LEASE_SECONDS = 2;
 const ROUND_MS = 500;
 const ANSWER_MS = 1000;
-/** Others come first after a resignation. */
+/** Others are elected first after a resignation. */
 const QUIET_MS = 3000;
 
 type Needs = Readonly<{ clock: Clock; log: Logger; etcd: Etcd; feed: Feed }>;
 type Settings = Readonly<{
   node: string;
-  /** Of its API for other nodes. */
+  /** The address of its API for other nodes. */
   address: string;
   /** Whether another manager still answers as the leader. */
   ping: (leader: LeaderKey) => Promise<boolean>;
@@ -27,9 +27,9 @@ type Settings = Readonly<{
 type Held = { lease: string; revision: number; keptMs: number };
 
 /**
- * Who leads: who could put the key `leader`, which goes with its lease. Each half second the leader keeps its lease, and
- * the others ask whether it is there; when it fails them twice, the one whose etcd leads raft takes its place at once.
- * A leader that could not keep its lease leads no more, before anybody else can.
+ * The leader is the manager that put the key `leader`, which goes with its lease. Each half second it keeps its lease, and
+ * the others ask whether it answers; when it fails twice, the manager whose etcd leads raft takes its place at once.
+ * A leader that could not keep its lease stops leading before another can begin.
  */
 export class Election implements AsyncDisposable {
   readonly #needs: Needs;
@@ -55,7 +55,7 @@ export class Election implements AsyncDisposable {
     return this.#held?.revision;
   }
 
-  /** Whether nobody else can lead yet. */
+  /** Whether no other manager can lead yet. */
   get isSure(): boolean {
     return this.#held !== undefined && performance.now() - this.#held.keptMs < LEASE_SECONDS * 1000;
   }
@@ -86,7 +86,7 @@ export class Election implements AsyncDisposable {
     await this.resign();
   }
 
-  /** Called when the leader's batches were refused: others lead. */
+  /** Called when the leader's batches were refused: another manager leads. */
   stepDown(reason: string): void {
     this.#stepDown(reason);
   }
@@ -129,7 +129,7 @@ export class Election implements AsyncDisposable {
     else this.#stepDown('its lease is over');
   }
 
-  /** Puts the key where it is as it was last seen; only one of all can. */
+  /** Puts the key if it is as it was last seen; only one manager can. */
   async #campaign(overRevision: number): Promise<void> {
     const { etcd, log } = this.#needs;
     const { node, address } = this.#settings;

@@ -78,7 +78,7 @@ export class Leadership implements AsyncDisposable {
     await this.#peers.promote(node);
   }
 
-  /** A node says that it is gone. */
+  /** A node says goodbye. */
   async leave(node: string): Promise<void> {
     if (node === this.#needs.node) {
       await this.#needs.resign();
@@ -106,7 +106,7 @@ export class Leadership implements AsyncDisposable {
     await this.turns[Symbol.asyncDispose]();
   }
 
-  /** Lets roles become what the records want, one node after the other. */
+  /** Makes roles what the records want, one node after the other. */
   #followRoles(): void {
     if (this.#isFollowingRoles || this.#unfit().length === 0) return;
     this.#isFollowingRoles = true;

@@ -32,8 +32,8 @@ const PROMOTION_MS = 50_000;
 const AGAIN_MS = 100;
 
 /**
- * The etcds of new managers on their way to be members, one after the other: etcd has one learner at a time. What has not
- * become a member within a minute is removed again.
+ * The etcds of new managers on their way to membership, one after the other: etcd has one learner at a time. One that is
+ * not a member within a minute is removed again.
  */
 export class Peers {
   readonly #needs: Needs;
@@ -68,7 +68,7 @@ export class Peers {
     }
   }
 
-  /** Makes it a member that counts, as soon as it knows what the others know. */
+  /** Promotes it to a voting member, as soon as it has caught up. */
   async promote(node: string): Promise<void> {
     const member = this.#needs.replica.get('node', node)?.manager?.member;
     if (member === undefined) throw new EngineError('notFound', `the etcd of node ${node} is no learner`);
@@ -76,7 +76,7 @@ export class Peers {
     if (this.#learner?.node === node) this.#release(this.#learner);
   }
 
-  /** Removes a manager's etcd; its certificate counts no more. The record of the node stays a manager's until then. */
+  /** Removes a manager's etcd and revokes its certificate. The record of the node stays a manager's until then. */
   async remove(node: string): Promise<void> {
     const { etcd, replica, turns } = this.#needs;
     const { manager } = replica.get('node', node) ?? {};
@@ -124,7 +124,7 @@ export class Peers {
     });
   }
 
-  /** Of the joins that an earlier leader had begun. */
+  /** Removes the learners that an earlier leader left. */
   async #removeStrays(): Promise<void> {
     const { etcd, replica } = this.#needs;
     const known = new Set([...replica.all('node')].map(({ manager }) => manager?.member));
@@ -133,7 +133,7 @@ export class Peers {
     }
   }
 
-  /** etcd refuses for seconds after a change of members, and a learner that has not caught up. */
+  /** etcd refuses for seconds after a change of members, and while a learner has not caught up. */
   async #retried<T>(attempt: () => Promise<T>, milliseconds: number): Promise<T> {
     const until = performance.now() + milliseconds;
     for (;;) {
@@ -168,7 +168,7 @@ export function peerCertificate(
   });
 }
 
-/** What a node that is no manager any more had of one. */
+/** Revokes the peer certificate of a former manager. */
 export function revoke(draft: Draft, id: string, now: Temporal.Instant): void {
   const node = draft.get('node', id);
   if (node?.manager === undefined) return;

@@ -18,12 +18,12 @@ const MISSED_AT_FIRST = 6;
 const LOOK_MS = 250;
 
 /**
- * The nodes that talk to the leader. Who misses three beats is down; nobody is before the new leader has waited for six.
+ * The nodes that talk to the leader. One that misses three beats is down; one not yet heard by this leader, six.
  */
 export class Sessions implements Disposable {
   readonly #needs: Needs;
   readonly #sessions = new Map<string, Session>();
-  /** When a node was heard last, also one whose session has ended. */
+  /** When each node was last heard, also after its session. */
   readonly #heardMs = new Map<string, number>();
   readonly #commits: Disposable;
   readonly #startedMs = performance.now();
@@ -110,7 +110,7 @@ export class Sessions implements Disposable {
     return performance.now() - (heardMs ?? this.#startedMs) > missed * this.#periodMs;
   }
 
-  /** What nodes were under the last leader is not known to be so any more. */
+  /** The states of nodes under the last leader are unknown now. */
   async #forgetStates(): Promise<void> {
     const { replica, turns } = this.#needs;
     const asked = [...replica.all('node')].filter(

@@ -14,8 +14,8 @@ type Waiting = Readonly<{
 }>;
 
 /**
- * The turns of a leader: all that waits is done in one draft, then come the stages, then one store; only then memory
- * changes and whoever waited is answered. What comes meanwhile is the next turn.
+ * The turns of a leader: all waiting work is done in one draft, then come the stages, then one store; only then memory
+ * changes and the callers are answered. Work that arrives meanwhile is for the next turn.
  */
 export class Turns implements AsyncDisposable {
   readonly #batches: Batches;
@@ -54,14 +54,14 @@ export class Turns implements AsyncDisposable {
     return await promise;
   }
 
-  /** Refuses what waits; a batch that is under way comes to its end. */
+  /** Refuses waiting work; a batch that is under way is completed. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ended ??= new LeadershipLost('this manager does not lead the cluster any more');
     await this.#running;
   }
 
   async #run(): Promise<void> {
-    await Promise.resolve(); // who comes at once shares the turn
+    await Promise.resolve(); // work that arrives at once shares the turn
     while (this.#waiting.length > 0) await this.#turn();
     this.#running = undefined;
   }

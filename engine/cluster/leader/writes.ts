@@ -7,7 +7,7 @@ import type { Stage } from './turns.ts';
 /** Changes a draft as a client of any manager asked for, or throws to refuse. It checks its arguments. */
 export type Write = (draft: Draft, args: unknown, now: Temporal.Instant) => unknown;
 
-/** What clients may ask the leader to write, by the name under which other managers send it on. */
+/** What clients may ask the leader to write, by the name under which other managers forward it. */
 export const WRITES: Readonly<Record<string, Write>> = { updateCluster, updateNode, removeNode };
 
 /** What follows each turn's writes, in this order. */

@@ -19,7 +19,7 @@ export function addressText({ ip, port }: Address): string {
   return ip.includes(':') ? `[${ip}]:${port}` : `${ip}:${port}`;
 }
 
-/** Of a text that `addressText` made. */
+/** The reverse of `addressText`. */
 export function readAddress(text: string): Address {
   const colon = text.lastIndexOf(':');
   return { ip: text.slice(0, colon).replaceAll(/[[\]]/g, ''), port: Number(text.slice(colon + 1)) };
@@ -31,7 +31,7 @@ export function listenAddress(text: string, links: Links = networkInterfaces()):
   return resolve(text, CLUSTER_PORT, links, BAD_LISTEN);
 }
 
-/** Where others reach it: as is told, or else where it listens, or the machine's only address. */
+/** The address for others: the given one, or else where it listens, or the machine's only address. */
 export function advertiseAddress(
   text: string,
   listen: Address,

@@ -7,8 +7,8 @@ import { NotLeader, NotReached, type WireClient } from '../wire/client.ts';
 const AGAIN_MS = 100;
 
 /**
- * Asks the leader, whom any of the managers may name. What nobody has taken, or nobody could store at the moment, is asked
- * again, until the time is over; then the last failure is thrown. So asking twice must do no harm.
+ * Asks the leader, which any of the managers may name. A request that no manager took, or could store at the moment, is
+ * sent again, until the time is over; then the last failure is thrown. So asking twice must do no harm.
  */
 export async function askLeader<S extends TSchema>(
   { client, clock }: { client: WireClient; clock: Clock },

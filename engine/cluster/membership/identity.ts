@@ -19,7 +19,7 @@ const Identity = Type.Object({
   listen: Type.String(),
   advertise: Type.String(),
   managers: Type.Array(Type.Object({ id: Type.String(), address: Type.String() })),
-  /** Set where its etcd is a member, with the settings that it was started with last. */
+  /** Set where its etcd is a member, with the settings of its last start. */
   raft: Type.Optional(
     Type.Object({
       snapshotInterval: Type.Number(),
@@ -69,12 +69,12 @@ export class MemberFolder {
     }
   }
 
-  /** Of a manager that is none any more. */
+  /** Removes the files of a former manager. */
   removeEtcd(): void {
     for (const name of ['etcd', 'peers']) rmSync(join(this.path, name), { recursive: true, force: true });
   }
 
-  /** The identity first: what is left without it is removed at the next start. */
+  /** Removes the identity first: the next start removes a folder without it. */
   remove(): void {
     rmSync(this.#file, { force: true });
     rmSync(this.path, { recursive: true, force: true });

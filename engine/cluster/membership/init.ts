@@ -15,7 +15,7 @@ import { Member, type MemberNeeds } from './member.ts';
 
 type Request = Readonly<{ listen: Address; advertise: Address; spec: ClusterSpec }>;
 
-/** Makes a cluster of this node alone; what was made goes when it fails. The member leads when this returns. */
+/** Makes a cluster of this node alone; a failure removes what was made. The member leads when this returns. */
 export async function initCluster(needs: MemberNeeds, { listen, advertise, spec }: Request): Promise<Member> {
   findEtcd();
   await using undo = new AsyncDisposableStack();
@@ -60,7 +60,7 @@ export async function initCluster(needs: MemberNeeds, { listen, advertise, spec 
 }
 
 /**
- * Makes this manager the only one: of what its etcd has stored, with a new authority for peers, so that no other etcd can
+ * Makes this manager the only one: from what its etcd has stored, with a new authority for peers, so that no other etcd can
  * ever talk to it again. The other managers become workers when they are back.
  */
 export async function forceNewCluster(

@@ -13,14 +13,14 @@ import { Member, type MemberNeeds } from './member.ts';
 type Request = Readonly<{ listen: Address; advertise: Address; remotes: readonly string[]; token: string }>;
 
 const FIND_MS = 10_000;
-/** A new manager among few can hold the others up for seconds. */
+/** A new manager among few can delay the others for seconds. */
 const CERTIFICATE_MS = 20_000;
 const WELCOME_SECONDS = 20;
 /** dockerd's words. */
 const LATE = 'Timeout was reached before node joined.';
 
 /**
- * Joins the cluster that a token is of. Until the first manager has answered nothing is kept; after 20 s the rest goes on
+ * Joins the cluster of a token. Until the first manager has answered nothing is kept; after 20 s the rest goes on
  * by itself.
  */
 export async function joinCluster(needs: MemberNeeds, { listen, advertise, remotes, token }: Request): Promise<Member> {
@@ -64,7 +64,7 @@ export async function joinCluster(needs: MemberNeeds, { listen, advertise, remot
   return member;
 }
 
-/** The root of the cluster, from whoever answers first: it is believed because the token has its digest. */
+/** The root of the cluster, from the first manager that answers: it is believed because the token has its digest. */
 async function findRoot(
   clock: Clock,
   addresses: readonly string[],

@@ -66,7 +66,7 @@ export class Manager implements AsyncDisposable {
     return this.#leadership !== undefined;
   }
 
-  /** Of the manager that leads, as far as is known. */
+  /** The address of the leading manager, as far as is known. */
   get leader(): { node: string; address: string } | undefined {
     return this.#feed?.leader;
   }
@@ -150,14 +150,14 @@ export class Manager implements AsyncDisposable {
     await this.#election?.resign();
   }
 
-  /** A write of the API: here where this manager leads, else by the one that does. What it wrote is seen when it returns. */
+  /** A write of the API: done here where this manager leads, else forwarded. Its records are visible here when it returns. */
   async write(name: string, args: unknown): Promise<unknown> {
     const { result, revision } = await this.#writeSomewhere(name, args);
     await this.replica.reached(revision, WRITE_MS);
     return result;
   }
 
-  /** Waits for what was written before now, wherever; without a quorum for a second only. */
+  /** Waits until all writes up to now, on any manager, are visible; without a quorum for a second only. */
   async fresh(): Promise<void> {
     if (this.#election?.isSure === true || this.#etcd === undefined) return;
     try {

@@ -16,7 +16,7 @@ import { Session } from './session.ts';
 export type MemberNeeds = Omit<ManagerNeeds, 'client'> &
   DescriptionNeeds &
   Readonly<{
-    /** Told of a member that is not one yet, so that it ends with the daemon. */
+    /** Called with a member that is not complete yet, so that it ends with the daemon. */
     begun: (part: AsyncDisposable) => void;
   }>;
 
@@ -64,7 +64,7 @@ export class Member implements AsyncDisposable {
     return this.#manager;
   }
 
-  /** Why the node is not in touch with its cluster; empty if it is. */
+  /** Why the node is out of touch with its cluster; empty if it is not. */
   get problem(): string {
     return this.#roleProblem === '' ? (this.#session?.problem ?? '') : this.#roleProblem;
   }
@@ -76,7 +76,7 @@ export class Member implements AsyncDisposable {
     return leader === undefined ? others : [leader, ...others];
   }
 
-  /** The manager that this node is from now on, and whose end is the member's; it does nothing yet. */
+  /** The manager that this node is from now on, and which ends with the member; it does nothing yet. */
   newManager(raft = this.#identity.raft ?? DEFAULT_RAFT): Manager {
     this.#starting = new Manager({ ...this.#needs, client: this.client }, this.#identity, raft);
     return this.#starting;
@@ -116,7 +116,7 @@ export class Member implements AsyncDisposable {
     this.begin(manager);
   }
 
-  /** Follows a role that the leader told, after those that it told before; a failure is logged, and tried again. */
+  /** Follows a role from the leader, after earlier ones; a failure is logged, and tried again. */
   async takeRole(role: NodeRole): Promise<void> {
     const before = this.#changing;
     const take = async (): Promise<void> => {
@@ -127,7 +127,7 @@ export class Member implements AsyncDisposable {
       } catch (error) {
         this.#roleProblem = error instanceof Error ? error.message : String(error);
         this.#needs.log.warn({ err: error, role }, 'the node could not take its role');
-        if (!this.#isEnding) this.#session?.renew(); // its welcome says again which role is wanted
+        if (!this.#isEnding) this.#session?.renew(); // its welcome names the wanted role again
       }
     };
     this.#changing = take();
@@ -151,7 +151,7 @@ export class Member implements AsyncDisposable {
     this.#needs.folder.write(this.#identity);
   }
 
-  /** Says goodbye to the leader; throws if nobody hears it in this time. */
+  /** Says goodbye to the leader; throws if no manager hears it in this time. */
   async sayGoodbye(milliseconds: number): Promise<void> {
     await this.#manager?.resign();
     const request = { path: '/v1/leave', body: {}, answer: Type.Object({}), milliseconds };

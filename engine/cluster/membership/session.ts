@@ -24,7 +24,7 @@ const ANSWER_MS = 5000;
 const LONGEST_LEADERS = 3;
 
 /**
- * The session of a node with the leader, for as long as the node is a member: a connection that ends is made anew, to
+ * The session of a node with the leader, for as long as the node is a member: a connection that ends is replaced, with
  * whichever manager answers.
  */
 export class Session implements AsyncDisposable {
@@ -36,7 +36,7 @@ export class Session implements AsyncDisposable {
   #channel: Channel<typeof FromLeader, FromNode> | undefined;
   #isEnding = false;
   #again = Promise.withResolvers<void>();
-  /** Why there is none at the moment; empty while there is one. */
+  /** Why there is no session at the moment; empty while there is one. */
   problem = '';
 
   constructor(needs: Needs, settings: Settings) {

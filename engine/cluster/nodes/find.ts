@@ -2,7 +2,7 @@ import { EngineError } from '../../lib/errors.ts';
 import type { Stored } from '../state/records.ts';
 import type { View } from '../state/view.ts';
 
-/** The node with this id, this host name, or an id that begins so; throws where none or several are meant. */
+/** The node with this id, this host name, or an id with this prefix; throws for none and for several. */
 export function findNode(view: View, ref: string): Stored<'node'> {
   const exact = view.get('node', ref);
   if (exact !== undefined) return exact;

@@ -6,7 +6,7 @@ import type { View } from '../state/view.ts';
 
 export const NODE_FILTERS = ['id', 'label', 'membership', 'name', 'node.label', 'role'];
 
-/** The nodes that pass all filters; names and ids are meant by their beginnings, as with dockerd. `label`: of engines. */
+/** The nodes that pass all filters; names and ids match by prefix, as with dockerd. `label`: of engines. */
 export function listNodes(view: View, filters: Filters): Stored<'node'>[] {
   for (const role of filters.get('role') ?? [])
     refuseIf(role !== 'worker' && role !== 'manager', `Invalid role filter: '${role}'`);

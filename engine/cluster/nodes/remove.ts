@@ -2,7 +2,7 @@ import { EngineError } from '../../lib/errors.ts';
 import type { Draft } from '../state/draft.ts';
 import { findNode } from './find.ts';
 
-/** DELETE /nodes/{id}: its certificate counts no more. What is there has to leave first, or `force` is needed. */
+/** DELETE /nodes/{id}: revokes its certificate. A node that is up has to leave first, or `force` is needed. */
 export function removeNode(draft: Draft, args: unknown): void {
   const { ref, force } = args as { ref: unknown; force: unknown };
   if (typeof ref !== 'string') throw new EngineError('invalid', 'the removal is not understood');

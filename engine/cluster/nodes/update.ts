@@ -18,7 +18,7 @@ export function readNodeSpec({ Name = '', Role = '', Availability = '', Labels }
   };
 }
 
-/** POST /nodes/{id}/update. Another role is followed later. */
+/** POST /nodes/{id}/update. A new role takes effect later. */
 export function updateNode(draft: Draft, args: unknown, now: Temporal.Instant): void {
   const { ref, version, spec } = args as NodeUpdate;
   if (typeof ref !== 'string' || typeof version !== 'number')
@@ -29,7 +29,7 @@ export function updateNode(draft: Draft, args: unknown, now: Temporal.Instant): 
   draft.put('node', { ...node, spec, updatedAt: now.toString() });
 }
 
-/** Somebody has to stay, and enough of them that are there. */
+/** A manager has to remain, and enough of them that are up. */
 function refuseDemotion(draft: Draft, node: NodeRecord): void {
   const managers = [...draft.all('node')].filter(({ id, spec }) => id !== node.id && spec.role === 'manager');
   const start = 'rpc error: code = FailedPrecondition desc =';

@@ -23,7 +23,7 @@ export class Places {
   }
 }
 
-/** The newest task that is to run. */
+/** The newest task that is wanted. */
 export function wantedOf(tasks: readonly Task[]): Task | undefined {
   return tasks.findLast(({ desired }) => isWanted(desired));
 }
@@ -38,7 +38,7 @@ export function finishedOf(service: ServiceRecord, tasks: readonly Task[]): Task
   return endedByItself(last) || restartOf(service.spec.template).condition === 'none' ? last : undefined;
 }
 
-/** Not because somebody wanted it to. */
+/** The task ended without being told to. */
 export function endedByItself({ status }: Task): boolean {
   return hasEnded(status.state) && status.state !== 'shutdown' && status.state !== 'orphaned';
 }

@@ -6,14 +6,14 @@ import { endedByItself, wantedOf } from './places.ts';
 import { isLost } from './restart.ts';
 import type { Turn } from './turn.ts';
 
-/** So long a task waits at most for the end of the one before it. */
+/** The longest wait of a task for the end of the one before it. */
 const LONGEST_WAIT_SECONDS = 60;
 
 type Task = Stored<'task'>;
 
 /**
  * Lets the waiting task of a place run, when the one before it is gone and the delay of the restart policy is over.
- * After a task that was to be ended, such as by an update, there is no delay. Returns when to look again.
+ * After a task that was told to end, such as by an update, there is no delay. Returns when to look again.
  */
 export function promote(
   draft: Draft,

@@ -4,8 +4,8 @@ import { compareStates, hasEnded, isWanted } from '../state/task-states.ts';
 import { Places } from './places.ts';
 
 /**
- * Deletes the tasks of a service that nobody asks for any more: those to be removed once they have ended, and of each
- * place the oldest ones that are over, but for as many as the history keeps (below 0: all).
+ * Deletes unneeded tasks of a service: those to be removed once they have ended, and of each
+ * place the oldest ones that are over, except as many as the history keeps (below 0: all).
  */
 export function reap(draft: Draft, service: string, kept: number): void {
   for (const [, tasks] of new Places(draft.tasksOf(service))) {
@@ -16,7 +16,7 @@ export function reap(draft: Draft, service: string, kept: number): void {
   }
 }
 
-/** Nothing of it runs: it has ended, no node has it, or its node is no member any more. */
+/** Nothing of it runs: it has ended, has no node, or its node is no member any more. */
 function isOver(draft: Draft, { status, node, desired }: Stored<'task'>): boolean {
   if (hasEnded(status.state)) return true;
   if (isWanted(desired)) return false;

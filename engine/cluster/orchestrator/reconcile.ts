@@ -9,10 +9,10 @@ import { update } from './update.ts';
 import { globalPlaces, replicatedPlaces } from './wanted.ts';
 
 /**
- * Brings the tasks of a service nearer to what its record wants, as far as can be done now. All that it goes by is in the
+ * Brings the tasks of a service nearer to what its record wants, as far as can be done now. It decides by the
  * records, so a new leader goes on where the last one ended.
  *
- * Returns when to look again though nothing has changed: a delay is over then.
+ * Returns when to look again though nothing has changed: a delay ends then.
  */
 export function reconcile(draft: Draft, id: string, turn: Turn): Temporal.Instant | undefined {
   const service = draft.get('service', id);
@@ -34,7 +34,7 @@ export function reconcile(draft: Draft, id: string, turn: Turn): Temporal.Instan
   return look.value;
 }
 
-/** A slot that is too many goes with its tasks; a node that a global service has no place on keeps their history. */
+/** A surplus slot goes with its tasks; on nodes that a global service no longer uses, their history is kept. */
 function release(draft: Draft, service: Stored<'service'>, tasks: readonly Stored<'task'>[], turn: Turn): void {
   const isGlobal = service.spec.mode.kind === 'global';
   for (const task of tasks) {

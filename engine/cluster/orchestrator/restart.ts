@@ -8,7 +8,7 @@ import type { Turn } from './turn.ts';
 type Service = Stored<'service'>;
 type Task = Stored<'task'>;
 
-/** Sees to it that a place of a service has its task: its first one, or the next where the last is over. */
+/** Makes sure that a place of a service has its task: its first one, or the next where the last is over. */
 export function fill(draft: Draft, service: Service, place: string, tasks: readonly Task[], turn: Turn): void {
   const task = wantedOf(tasks);
   for (const other of tasks) if (other !== task) turn.want(draft, other, 'shutdown');
@@ -24,12 +24,12 @@ export function fill(draft: Draft, service: Service, place: string, tasks: reado
   turn.add(draft, service, place, [task]);
 }
 
-/** The node of the task is lost, or is to be empty. */
+/** The node of the task is lost, or drained. */
 export function isHomeless(draft: Draft, task: Task): boolean {
   return task.node !== '' && (isLost(draft, task) || draft.get('node', task.node)?.spec.availability === 'drain');
 }
 
-/** Nothing is heard of the node of the task. */
+/** The node of the task is down or removed. */
 export function isLost(draft: Draft, task: Task): boolean {
   const node = draft.get('node', task.node);
   return node === undefined || node.status.state === 'down';

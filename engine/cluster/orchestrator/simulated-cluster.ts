@@ -132,7 +132,7 @@ export class SimulatedCluster {
     return [...all].toSorted((a, b) => (a.id < b.id ? -1 : 1));
   }
 
-  /** The tasks that are to run and do. */
+  /** The tasks that are to run and are running. */
   running(service: string): Task[] {
     return this.tasks(service).filter(({ status, desired }) => status.state === 'running' && desired === 'running');
   }

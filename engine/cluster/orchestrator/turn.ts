@@ -32,12 +32,12 @@ export class Turn {
     });
   }
 
-  /** A task that was to be ended is never wanted again. */
+  /** A task that was told to end is never wanted again. */
   want(draft: Draft, task: TaskRecord, desired: DesiredState): void {
     if (ORDER.indexOf(desired) > ORDER.indexOf(task.desired)) this.#put(draft, { ...task, desired });
   }
 
-  /** Ends a task by the leader's word, whatever its node says. */
+  /** Ends a task by the leader's decision, whatever its node says. */
   end(draft: Draft, task: TaskRecord, state: 'rejected' | 'orphaned', message: string, error?: string): void {
     if (hasEnded(task.status.state)) return;
     const { container } = task.status;

@@ -5,7 +5,7 @@ import { hasEnded } from '../state/task-states.ts';
 import { endedByItself, finishedOf, Places, wantedOf } from './places.ts';
 import { Earliest, type Turn } from './turn.ts';
 
-/** A task that ends so soon after it came to run counts as one that failed. */
+/** A task that ends this soon after its start counts as failed. */
 const MONITOR_SECONDS = 5;
 const NS_PER_SECOND = 1e9;
 
@@ -58,7 +58,7 @@ function taskAt(service: Service, tasks: readonly Task[]): Task | undefined {
   return wantedOf(tasks) ?? finishedOf(service, tasks);
 }
 
-/** The status of the update that is under way; an API update takes the last one away. */
+/** The status of the update under way; an API update removes the last one. */
 function begun(draft: Draft, service: Service, isDirty: boolean, turn: Turn): Status | undefined {
   if (service.updateStatus !== undefined || !isDirty) return service.updateStatus;
   const status: Status = { state: 'updating', startedAt: turn.now.toString(), message: 'update in progress' };
@@ -66,7 +66,7 @@ function begun(draft: Draft, service: Service, isDirty: boolean, turn: Turn): St
   return status;
 }
 
-/** Not yet running for so long. A task that is over settles nothing: the restart policy sees to it. */
+/** Not running for this long. A task that is over settles nothing: the restart policy handles it. */
 function isSettling(task: Task, seconds: number, look: Earliest): boolean {
   if (hasEnded(task.status.state)) return false;
   if (task.status.state !== 'running') return true;

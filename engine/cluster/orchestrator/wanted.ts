@@ -21,7 +21,7 @@ export function replicatedPlaces(service: Service, places: Places): ReadonlySet<
 
 type Slot = Readonly<{ place: string; task: Stored<'task'> | undefined }>;
 
-/** Too many are taken away: first what does not run, then from the nodes that have most of them. */
+/** Removes surplus slots: first those that do not run, then from the nodes that have most of them. */
 function kept(slots: readonly Slot[], count: number): string[] {
   const left = slots.toSorted((a, b) => Number(runs(b)) - Number(runs(a)) || Number(a.place) - Number(b.place));
   while (left.length > count && !runs(left.at(-1)!)) left.pop();

@@ -11,7 +11,7 @@ const VALUE = /^[a-z0-9:\-_\s.*()?+[\]\\^$|/]+$/i;
 const NODE_LABEL = 'node.labels.';
 const ENGINE_LABEL = 'engine.labels.';
 
-/** Throws `invalid` for a text that is no constraint. */
+/** Throws `invalid` for a text that is not a constraint. */
 export function parseConstraint(text: string): Constraint {
   const operator = ['==', '!='].find((each) => text.includes(each));
   if (operator === undefined) throw new EngineError('invalid', 'constraint expected one operator from ==, !=');
@@ -31,7 +31,7 @@ export function satisfies(node: NodeRecord, { key, equals, value }: Constraint):
   return actual !== undefined && (actual.toLowerCase() === value.toLowerCase()) === equals;
 }
 
-/** The empty text for what the node does not have. */
+/** The empty text for what the node lacks. */
 function valueOf(node: NodeRecord, key: string, lower: string): string | undefined {
   const { id, role, spec, description } = node;
   if (lower.startsWith(NODE_LABEL)) return labelOf(spec.labels, key.slice(NODE_LABEL.length));

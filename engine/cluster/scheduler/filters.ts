@@ -6,7 +6,7 @@ import type { NodeLoad } from './node-load.ts';
 /** What a node must be for the tasks of a template; `reason` is for the error of a task that finds no node. */
 type Filter = Readonly<{ reason: (nodes: number) => string; admits: (load: NodeLoad) => boolean }>;
 
-/** The filters of a template, in the order in which they are asked: of a node, the first that refuses is told. */
+/** The filters of a template, in the order in which they are asked: the first that refuses a node is reported. */
 export function filtersOf(record: TemplateRecord): readonly Filter[] {
   const reservations = reservationsOf(record.template);
   const parsed = constraintsOf(record.template).map(parseConstraint);
@@ -34,7 +34,7 @@ export function filtersOf(record: TemplateRecord): readonly Filter[] {
   ];
 }
 
-/** The nodes that all filters admit, and why the others are none. */
+/** The nodes that all filters admit, and why the others were refused. */
 export function suitable(
   loads: Iterable<NodeLoad>,
   filters: readonly Filter[],

@@ -3,7 +3,7 @@ import type { NodeRecord, Resources, TaskRecord } from '../state/records.ts';
 import { hasEnded } from '../state/task-states.ts';
 import type { View } from '../state/view.ts';
 
-/** Failures of a service's tasks on a node count for this long, and from this number on against the node. */
+/** How long failures of a service's tasks on a node count, and how many count against the node. */
 const FAILURE_MINUTES = 5;
 const MANY_FAILURES = 5;
 

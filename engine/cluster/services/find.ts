@@ -2,7 +2,7 @@ import { EngineError } from '../../lib/errors.ts';
 import type { Stored } from '../state/records.ts';
 import type { View } from '../state/view.ts';
 
-/** The service with this id, this name, or an id that begins so; throws where none or several are meant. */
+/** The service with this id, this name, or an id with this prefix; throws for none and for several. */
 export function findService(view: View, ref: string): Stored<'service'> {
   const exact = view.get('service', ref) ?? view.all('service').find(({ spec }) => spec.name === ref);
   if (exact !== undefined) return exact;

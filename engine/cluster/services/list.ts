@@ -4,7 +4,7 @@ import type { View } from '../state/view.ts';
 
 export const SERVICE_FILTERS = ['id', 'label', 'mode', 'name'];
 
-/** The services that pass all filters, by name; names and ids are meant by their beginnings, as with dockerd. */
+/** The services that pass all filters, by name; names and ids match by prefix, as with dockerd. */
 export function listServices(view: View, filters: Filters): Stored<'service'>[] {
   return [...view.all('service')]
     .filter(

@@ -3,8 +3,8 @@ import type { ServiceSpec } from '../state/records.ts';
 import type { View } from '../state/view.ts';
 
 /**
- * The networks of a service by their ids. `isLocal`: whether this host has a network of that name, on which no service
- * can be: 403.
+ * The networks of a service by their ids. `isLocal`: whether this host has a network of that name; services cannot use
+ * these: 403.
  */
 export function resolveNetworks(
   view: View,

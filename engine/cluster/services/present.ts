@@ -9,7 +9,7 @@ import type {
 } from '../state/records.ts';
 import { given } from './given.ts';
 
-/** The specification's "Service", with the fields that a client left out left out. */
+/** The specification's "Service", without the fields that a client left out. */
 export function presentService(service: Stored<'service'>): object {
   const { id, version, createdAt, updatedAt, spec, previousSpec, endpoint, updateStatus } = service;
   return {

@@ -57,7 +57,7 @@ export class Draft implements View {
     this.#set({ kind, id, record: undefined });
   }
 
-  /** Runs `work` in a draft of its own, of which nothing stays when it throws. */
+  /** Runs `work` in a draft of its own, which is discarded when it throws. */
   attempt<T>(work: (draft: Draft) => T): T {
     const inner = new Draft(this);
     const result = work(inner);

@@ -17,7 +17,7 @@ const AGAIN_MS = 100;
 
 /**
  * Keeps the replica up with etcd: all records of this member's own copy, also without a quorum, then each commit from
- * there on. What ends the watch, such as the end of the member, begins it anew.
+ * there on. A watch that ends, such as with the member, is begun anew.
  */
 export class Feed implements AsyncDisposable {
   readonly #needs: Needs;
@@ -41,7 +41,7 @@ export class Feed implements AsyncDisposable {
     return this.#leader;
   }
 
-  /** Called with each change of the key, also when nobody leads any more. */
+  /** Called with each change of the key, also when no manager leads any more. */
   onLeader(tell: (leader: LeaderKey | undefined) => void): Disposable {
     this.#leaderListeners.add(tell);
     return { [Symbol.dispose]: () => void this.#leaderListeners.delete(tell) };

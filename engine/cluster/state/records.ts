@@ -28,7 +28,7 @@ export type ClusterRecord = Readonly<
     ca: Authority;
     /** PEM: the same for the peers of etcd, where no certificate of a node opens anything. */
     peerCa: Authority;
-    /** Serial numbers (hexadecimal) of certificates of peers that count no more, with the second in which they expire. */
+    /** Serial numbers (hexadecimal) of revoked certificates of peers, with the second in which they expire. */
     revokedPeers: readonly Readonly<{ serial: string; expires: number; revoked: number }>[];
     joinSecrets: Readonly<{ worker: string; manager: string }>;
   }
@@ -50,7 +50,7 @@ export type ClusterSpec = Readonly<{
   heartbeatPeriodNs: number;
   nodeCertExpiryNs: number;
   externalCas: readonly Readonly<{ protocol: string; url: string; options: Labels }>[];
-  /** Where a task says nothing of its own. */
+  /** For tasks that name none. */
   logDriver?: LogDriver;
 }>;
 

@@ -10,7 +10,7 @@ type Waiter = Readonly<{ revision: number; resolve: (reached: boolean) => void }
 export type Commit = Readonly<{ revision: number; changes: readonly Change[] }>;
 
 /**
- * All records in memory as they were at one revision. Who leads applies its own batches, and the watch of etcd brings
+ * All records in memory as they were at one revision. The leader applies its own batches, and the watch of etcd brings
  * those of others: what is not newer than the replica is left out.
  */
 export class Replica implements View {
@@ -79,7 +79,7 @@ export class Replica implements View {
     for (const tell of this.#listeners) tell({ revision, changes });
   }
 
-  /** Notes that there is nothing else up to a revision. */
+  /** Notes that there are no other changes up to a revision. */
   reach(revision: number): void {
     if (revision <= this.#revision) return;
     this.#revision = revision;

@@ -1,6 +1,6 @@
 import type { Kind, Records, Stored } from './records.ts';
 
-/** The records as somebody sees them: the committed ones, or a draft over them. */
+/** The records as a reader sees them: the committed ones, or a draft over them. */
 export type View = {
   get<K extends Kind>(kind: K, id: string): Stored<K> | undefined;
   all<K extends Kind>(kind: K): IteratorObject<Stored<K>>;

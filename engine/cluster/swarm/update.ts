@@ -11,7 +11,7 @@ export type ClusterUpdate = Readonly<{
   rotateManager: boolean;
 }>;
 
-/** POST /swarm/update; tokens of the old secrets count no more. */
+/** POST /swarm/update; tokens of the old secrets are void. */
 export function updateCluster(draft: Draft, args: unknown, now: Temporal.Instant): void {
   const { spec, version, rotateWorker, rotateManager } = args as ClusterUpdate;
   if (typeof version !== 'number' || typeof spec !== 'object')

@@ -2,7 +2,7 @@ import { EngineError } from '../../lib/errors.ts';
 import type { Stored } from '../state/records.ts';
 import type { View } from '../state/view.ts';
 
-/** The task with this id, or an id that begins so; throws where none or several are meant. */
+/** The task with this id, or an id with this prefix; throws for none and for several. */
 export function findTask(view: View, ref: string): Stored<'task'> {
   const exact = view.get('task', ref);
   if (exact !== undefined) return exact;

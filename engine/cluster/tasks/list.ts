@@ -29,7 +29,7 @@ export function listTasks(view: View, filters: Filters, self: string): Stored<'t
   );
 }
 
-/** A task that waits for its turn is as good as accepted; one to be removed is as good as shut down. */
+/** `running` includes tasks that wait for their turn; `shutdown` includes those to be removed. */
 function isDesired({ desired }: Stored<'task'>, value: string): boolean {
   if (value === 'running') return isWanted(desired);
   return value === 'shutdown' && !isWanted(desired);

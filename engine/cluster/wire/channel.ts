@@ -6,7 +6,7 @@ import { lazyCheck } from '../../lib/lazy-check.ts';
 
 const LONGEST_LINE = 8 * 1024 * 1024;
 
-/** JSON lines over a connection, both ways; what does not fit the schema ends it. */
+/** JSON lines over a connection, both ways; a line that does not fit the schema ends it. */
 export class Channel<S extends TSchema, Out> implements Disposable {
   /** Resolves when the connection is over, whoever ended it. */
   readonly closed: Promise<void>;

@@ -8,7 +8,7 @@ import { EngineError, hasCode, type ErrorKind } from '../../lib/errors.ts';
 import { lazyCheck } from '../../lib/lazy-check.ts';
 import { Refusal } from './schemas.ts';
 
-/** PEM. Without a certificate one is nobody yet; without a root anybody is believed. */
+/** PEM. Without a certificate the client is anonymous; without a root it believes any server. */
 export type Trust = Readonly<{ root?: string; certificate?: string; key?: string }>;
 
 /** The manager does not lead; it may know who does. */
@@ -21,7 +21,7 @@ export class NotLeader extends Error {
   }
 }
 
-/** Nobody has taken the request: it may be sent to another manager. */
+/** No manager has taken the request: it may be sent to another one. */
 export class NotReached extends Error {}
 
 const refusalCheck = lazyCheck(Refusal);
@@ -37,7 +37,7 @@ const KINDS: ReadonlySet<string> = new Set<ErrorKind>([
   'notImplemented',
 ]);
 
-/** The client of port 2377 of managers: whoever answers has to prove that it is a manager of the cluster. */
+/** The client of port 2377 of managers: a server has to prove that it is a manager of the cluster. */
 export class WireClient implements Disposable {
   readonly #clock: Clock;
   #agent: Agent;

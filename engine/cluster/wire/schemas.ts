@@ -9,7 +9,7 @@ const Role = Type.Union([Type.Literal('worker'), Type.Literal('manager')]);
 /** `GET /v1/ca`: PEM. */
 export const RootAnswer = Type.Object({ certificate: text });
 
-/** With a token of somebody new, without one of a node that has a certificate. `publicKey` is PEM. */
+/** With a token of a new node; without one of a node that has a certificate. `publicKey` is PEM. */
 export const CertificateRequest = Type.Object({ publicKey: text, token: Type.Optional(text) }, closed);
 export const CertificateAnswer = Type.Object({
   nodeId: id,

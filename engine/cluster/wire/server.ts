@@ -10,11 +10,11 @@ import { EngineError } from '../../lib/errors.ts';
 import { lazyCheck } from '../../lib/lazy-check.ts';
 import { NotLeader } from './client.ts';
 
-/** Who asks, by its certificate. */
+/** The client, by its certificate. */
 export type Peer = Readonly<{ id: string; role: 'worker' | 'manager' }>;
 export type Identity = Readonly<{ certificate: string; key: string; root: string; clusterId: string }>;
 
-/** `node`, `manager`: whose certificate says so, and the record of the node agrees (`admits`). */
+/** `node`, `manager`: the certificate says so, and the record of the node agrees (`admits`). */
 type Who = 'anyone' | 'node' | 'manager';
 export type Route = Readonly<{
   who: Who;
@@ -46,7 +46,7 @@ export function route<S extends TSchema>(
   return { who, schema, handle: handle as Route['handle'] };
 }
 
-/** Port 2377 of a manager: TLS 1.3, where who has no certificate may only ask for one. */
+/** Port 2377 of a manager: TLS 1.3, where a client without a certificate may only ask for one. */
 export class WireServer implements AsyncDisposable {
   readonly #server: Server;
   readonly #settings: Settings;
@@ -103,7 +103,7 @@ export class WireServer implements AsyncDisposable {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    response.on('error', () => undefined); // who asked has gone
+    response.on('error', () => undefined); // the client has gone
     try {
       const answer = await this.#handle(request);
       response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(answer ?? {}));
