@@ -22,7 +22,7 @@ import type { Background } from './lib/background.ts';
 import type { Clock } from './lib/clock.ts';
 import type { KeyLock } from './lib/key-lock.ts';
 import type { Deliveries } from './logs/delivery/deliveries.ts';
-import type { PluginRuns } from './managed-plugins/runs.ts';
+import type { PluginRuns } from './managed-plugins/runs/runs.ts';
 import type { InstalledPlugins } from './managed-plugins/store.ts';
 import type { Networks } from './networks/networks.ts';
 import type { Plugins } from './plugins/plugins.ts';

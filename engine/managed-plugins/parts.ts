@@ -4,7 +4,7 @@ import type { Config } from '../config/daemon-config.ts';
 import type { Database } from '../db/database.ts';
 import { Trash } from '../trees/trash.ts';
 import { pluginsFolder, TRASH } from './places.ts';
-import { PluginRuns } from './runs.ts';
+import { PluginRuns } from './runs/runs.ts';
 import { InstalledPlugins } from './store.ts';
 
 type Log = { warn(details: object, message: string): void };

@@ -1,8 +1,8 @@
 import { EngineError } from '../lib/errors.ts';
 import type { Trash } from '../trees/trash.ts';
-import { disableHeld, type DisableNeeds } from './disable.ts';
-import { pluginLock } from './follow.ts';
 import { pluginFolder } from './places.ts';
+import { disableHeld, type DisableNeeds } from './runs/disable.ts';
+import { pluginLock } from './runs/follow.ts';
 
 /**
  * Removes a plugin with all its files. Throws `notFound`, and `conflict` for an enabled plugin; with `force` it is

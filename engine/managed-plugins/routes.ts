@@ -5,11 +5,11 @@ import type { Engine } from '../engine.ts';
 import { clientGone } from '../http/streams/client-gone.ts';
 import { isBelow, type ApiVersion } from '../http/versions/api-version.ts';
 import { parseRegistryAuth } from '../registry/auth/credentials.ts';
-import { disablePlugin } from './disable.ts';
-import { enablePlugin } from './enable.ts';
 import { presentPlugin } from './present.ts';
 import { pullPlugin } from './pull.ts';
 import { removePlugin } from './remove.ts';
+import { disablePlugin } from './runs/disable.ts';
+import { enablePlugin } from './runs/enable.ts';
 import { EnablePluginQuery, ForceQuery, PluginRef, PluginWire, PrivilegeWire, PullPluginQuery } from './schema.ts';
 
 /** The specification has no 409 here. */

@@ -1,13 +1,13 @@
 import { realpathSync } from 'node:fs';
 import { join, posix } from 'node:path';
 
-import type { Config } from '../config/daemon-config.ts';
-import { EngineError, hasCode } from '../lib/errors.ts';
-import type { OwnPlugin, OwnPlugins } from '../plugins/plugins.ts';
-import type { Shim } from '../runtime/shim/shim.ts';
-import { propagatedFolder, rootOf, socketFolder } from './places.ts';
-import { configOf } from './plugin-config.ts';
-import type { InstalledPlugin, InstalledPlugins } from './store.ts';
+import type { Config } from '../../config/daemon-config.ts';
+import { EngineError, hasCode } from '../../lib/errors.ts';
+import type { OwnPlugin, OwnPlugins } from '../../plugins/plugins.ts';
+import type { Shim } from '../../runtime/shim/shim.ts';
+import { propagatedFolder, rootOf, socketFolder } from '../places.ts';
+import { configOf } from '../plugin-config.ts';
+import type { InstalledPlugin, InstalledPlugins } from '../store.ts';
 import { hideView, showView } from './views.ts';
 
 /** The state of an enabled plugin besides its record. */

@@ -1,11 +1,11 @@
-import type { Database } from '../db/database.ts';
-import type { Events } from '../events/events.ts';
-import { EngineError } from '../lib/errors.ts';
-import type { Plugins } from '../plugins/plugins.ts';
-import type { Shim } from '../runtime/shim/shim.ts';
+import type { Database } from '../../db/database.ts';
+import type { Events } from '../../events/events.ts';
+import { EngineError } from '../../lib/errors.ts';
+import type { Plugins } from '../../plugins/plugins.ts';
+import type { Shim } from '../../runtime/shim/shim.ts';
+import type { InstalledPlugin } from '../store.ts';
 import { followPlugin, pluginLock, type FollowNeeds } from './follow.ts';
 import { launchPlugin, removeRun, unmountPropagated } from './launch.ts';
-import type { InstalledPlugin } from './store.ts';
 
 export type EnableNeeds = FollowNeeds & { db: Database; events: Events; plugins: Plugins };
 

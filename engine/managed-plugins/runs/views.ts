@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto';
 import { closeSync, existsSync, mkdirSync, openSync, readdirSync, realpathSync, rmdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
-import type { Config } from '../config/daemon-config.ts';
-import { holdInRoot } from '../host/files/openat.ts';
-import { mountTable } from '../host/mounts/mount-table.ts';
-import { mountBind, setPropagation, unmount } from '../host/mounts/mount.ts';
-import { EngineError, hasCode } from '../lib/errors.ts';
-import { viewsFolder } from './places.ts';
+import type { Config } from '../../config/daemon-config.ts';
+import { holdInRoot } from '../../host/files/openat.ts';
+import { mountTable } from '../../host/mounts/mount-table.ts';
+import { mountBind, setPropagation, unmount } from '../../host/mounts/mount.ts';
+import { EngineError, hasCode } from '../../lib/errors.ts';
+import { viewsFolder } from '../places.ts';
 
 /**
  * Shows a folder of a plugin at a place that the plugin cannot change: it could put a link where a path of its own was

@@ -1,17 +1,17 @@
 import { constants as os } from 'node:os';
 
-import type { Runs } from '../containers/runs/runs.ts';
-import type { ContainerStore } from '../containers/store.ts';
-import { settlesWithin } from '../lib/clock.ts';
-import { EngineError } from '../lib/errors.ts';
-import type { Networks } from '../networks/networks.ts';
-import { ShimLost, type Shim } from '../runtime/shim/shim.ts';
-import type { VolumeStore } from '../volumes/store.ts';
+import type { Runs } from '../../containers/runs/runs.ts';
+import type { ContainerStore } from '../../containers/store.ts';
+import { settlesWithin } from '../../lib/clock.ts';
+import { EngineError } from '../../lib/errors.ts';
+import type { Networks } from '../../networks/networks.ts';
+import { ShimLost, type Shim } from '../../runtime/shim/shim.ts';
+import type { VolumeStore } from '../../volumes/store.ts';
+import type { InstalledPlugin } from '../store.ts';
 import type { EnableNeeds } from './enable.ts';
 import { pluginLock } from './follow.ts';
 import { removeRun, unmountPropagated } from './launch.ts';
 import type { PluginRun } from './runs.ts';
-import type { InstalledPlugin } from './store.ts';
 
 export type DisableNeeds = EnableNeeds & { networks: Networks; volumes: VolumeStore };
 

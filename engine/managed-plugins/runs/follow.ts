@@ -1,10 +1,10 @@
-import type { Background } from '../lib/background.ts';
-import type { Clock } from '../lib/clock.ts';
-import type { KeyLock } from '../lib/key-lock.ts';
-import type { Shim } from '../runtime/shim/shim.ts';
+import type { Background } from '../../lib/background.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { KeyLock } from '../../lib/key-lock.ts';
+import type { Shim } from '../../runtime/shim/shim.ts';
+import type { InstalledPlugins } from '../store.ts';
 import { launchPlugin, removeRun, type LaunchNeeds } from './launch.ts';
 import type { PluginRuns } from './runs.ts';
-import type { InstalledPlugins } from './store.ts';
 
 export type FollowNeeds = LaunchNeeds & {
   background: Background;

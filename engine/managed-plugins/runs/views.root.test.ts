@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
-import { mountTable } from '../host/mounts/mount-table.ts';
+import { mountTable } from '../../host/mounts/mount-table.ts';
 import { hideAllViews, hideView, showView } from './views.ts';
 
 const ID = 'a'.repeat(64);

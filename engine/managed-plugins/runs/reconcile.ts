@@ -2,15 +2,15 @@ import { existsSync, realpathSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { mountTable } from '../host/mounts/mount-table.ts';
-import { unmount } from '../host/mounts/mount.ts';
-import { namesIn } from '../lib/folders.ts';
-import { Shim } from '../runtime/shim/shim.ts';
-import type { SetAside } from '../trees/set-aside.ts';
+import { mountTable } from '../../host/mounts/mount-table.ts';
+import { unmount } from '../../host/mounts/mount.ts';
+import { namesIn } from '../../lib/folders.ts';
+import { Shim } from '../../runtime/shim/shim.ts';
+import type { SetAside } from '../../trees/set-aside.ts';
+import { ARRIVING, pluginFolder, pluginsFolder, pluginShimFolder, runsFolder, TRASH } from '../places.ts';
+import type { InstalledPlugin } from '../store.ts';
 import { followPlugin, restartLater, type FollowNeeds } from './follow.ts';
 import { launchPlugin, removeRun, unmountPropagated } from './launch.ts';
-import { ARRIVING, pluginFolder, pluginsFolder, pluginShimFolder, runsFolder, TRASH } from './places.ts';
-import type { InstalledPlugin } from './store.ts';
 
 /**
  * At the daemon's start: reconnects to running plugins, starts the other enabled ones, and cleans up interrupted work
