@@ -6,11 +6,12 @@ import { setTimeout } from 'node:timers/promises';
 
 import type { Api } from '@gantry/testing/api.ts';
 import { busyboxLayer, imageArchive } from '@gantry/testing/busybox-image.ts';
-import { Dockerd } from '@gantry/testing/dockerd.ts';
-import { Registries } from '@gantry/testing/registries/registries.ts';
+import type { Dockerd } from '@gantry/testing/dockerd.ts';
+import { EnginesBesideRegistries } from '@gantry/testing/registries/engines-beside.ts';
+import type { Registries } from '@gantry/testing/registries/registries.ts';
 import { tarList } from '@gantry/testing/tar-list.ts';
 import { TarWriter } from '@gantry/testing/tar-writer.ts';
-import { TestEngine } from '@gantry/testing/test-engine.ts';
+import type { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { build, contextOf } from './build/compared.ts';
 
@@ -24,6 +25,7 @@ const layer = (name: string, bytes = 200_000): Buffer =>
   new TarWriter().add({ name, content: Buffer.alloc(bytes, `${name} `) }).end();
 
 suite('an image that is removed while something uses it', { concurrency: false }, () => {
+  let beside: EnginesBesideRegistries;
   let engine: TestEngine;
   let dockerd: Dockerd;
   let registries: Registries;
@@ -33,17 +35,13 @@ suite('an image that is removed while something uses it', { concurrency: false }
   ];
 
   before(async () => {
-    engine = await TestEngine.start({ image: false, flags: ['--bridge=none'] });
-    const netns = join(engine.directory, 'netns');
-    dockerd = await Dockerd.start(['--bridge=none', '--iptables=false'], netns);
-    registries = await Registries.start(netns);
+    beside = await EnginesBesideRegistries.start();
+    ({ engine, dockerd, registries } = beside);
     await registries.registry(5000);
     await registries.proxy(5001, 5000);
   });
   after(async () => {
-    await registries[Symbol.asyncDispose]();
-    await dockerd[Symbol.asyncDispose]();
-    await engine[Symbol.asyncDispose]();
+    await beside[Symbol.asyncDispose]();
   });
 
   async function load(api: Api, layers: readonly Buffer[], names: readonly string[]): Promise<void> {

@@ -1,9 +1,9 @@
 import { Worker } from 'node:worker_threads';
 
 import { collectYoung, giveBackMemory } from '../host/memory.ts';
+import { ThreadFeed } from '../host/thread-feed.ts';
 import type { Background } from '../lib/background.ts';
 import { EngineError } from '../lib/errors.ts';
-import { Feed } from './feed.ts';
 import type {
   Failure,
   FromWorker,
@@ -24,6 +24,7 @@ const THREADS = 3;
 const IDLE_MILLISECONDS = 10_000;
 /** The chunks of an archive are allocated outside of the heap; left alone, the collector would come late. */
 const CHUNKS_PER_COLLECTION = 64;
+const CHUNKS = { bytes: 256 * 1024, ahead: 8 };
 
 /** Takes a chunk, and resolves when its memory may be used again. */
 export type TakeChunk = (chunk: Uint8Array) => Promise<void>;
@@ -33,7 +34,7 @@ type Task = {
   settle: PromiseWithResolvers<Results[Work['kind']]>;
   take: TakeChunk | undefined;
   taking: Promise<void>;
-  feed: Feed | undefined;
+  feed: ThreadFeed | undefined;
 };
 
 /** Copies files out of containers and into them, in threads that see only a view of the container. */
@@ -167,7 +168,9 @@ class CopyThread {
     this.#lastId += 1;
     const id = this.#lastId;
     const feed =
-      archive === undefined ? undefined : new Feed((message, memory) => this.#send({ id, ...message }, memory));
+      archive === undefined
+        ? undefined
+        : new ThreadFeed(CHUNKS, (message, memory) => this.#send({ id, ...message }, memory));
     const task: Task = { kind: work.kind, settle: Promise.withResolvers(), take, taking: Promise.resolve(), feed };
     const stop = (): void => this.#send({ id, stop: true });
     signal?.addEventListener('abort', stop, { once: true });

@@ -7,11 +7,12 @@ import { after, before, suite, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
-import { Dockerd } from '@gantry/testing/dockerd.ts';
+import type { Dockerd } from '@gantry/testing/dockerd.ts';
 import { gantry, said } from '@gantry/testing/own-client.ts';
 import { pluginConfig, putPlugin, writePlugin } from '@gantry/testing/plugins/plugin-files.ts';
-import { Registries } from '@gantry/testing/registries/registries.ts';
-import { TestEngine } from '@gantry/testing/test-engine.ts';
+import { EnginesBesideRegistries } from '@gantry/testing/registries/engines-beside.ts';
+import type { Registries } from '@gantry/testing/registries/registries.ts';
+import type { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Message = { message: string };
 type Plugin = { Id: string; Name: string; Tag: string; Active: boolean; Config: object; Manifest: object };
@@ -24,6 +25,7 @@ const KEPT = `${REGISTRY}/kept`;
 const MINUTE = 60_000;
 
 suite('managed plugins', { concurrency: false }, () => {
+  let beside: EnginesBesideRegistries;
   let engine: TestEngine;
   let dockerd: Dockerd;
   let registries: Registries;
@@ -31,10 +33,8 @@ suite('managed plugins', { concurrency: false }, () => {
   const place = mkdtempDisposableSync(join(tmpdir(), 'gantry-plugin-files-'));
 
   before(async () => {
-    engine = await TestEngine.start({ flags: ['--bridge=none'] });
-    const netns = join(engine.directory, 'netns');
-    dockerd = await Dockerd.start(['--bridge=none', '--iptables=false'], netns);
-    registries = await Registries.start(netns);
+    beside = await EnginesBesideRegistries.start({ image: true });
+    ({ engine, dockerd, registries } = beside);
     await registries.registry(5000);
     program = writePlugin(join(place.path, 'kept'), 'VolumeDriver');
     await byDocker('plugin', 'create', KEPT, join(place.path, 'kept'));
@@ -42,9 +42,7 @@ suite('managed plugins', { concurrency: false }, () => {
   });
   after(async () => {
     place.remove();
-    await registries[Symbol.asyncDispose]();
-    await dockerd[Symbol.asyncDispose]();
-    await engine[Symbol.asyncDispose]();
+    await beside[Symbol.asyncDispose]();
   });
 
   /** The docker command line against dockerd. */

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
 import type { Api } from '@gantry/testing/api.ts';
 import { busyboxLayer } from '@gantry/testing/busybox-image.ts';
-import { Dockerd } from '@gantry/testing/dockerd.ts';
-import { Registries } from '@gantry/testing/registries/registries.ts';
-import { TestEngine } from '@gantry/testing/test-engine.ts';
+import type { Dockerd } from '@gantry/testing/dockerd.ts';
+import { EnginesBesideRegistries } from '@gantry/testing/registries/engines-beside.ts';
+import type { Registries } from '@gantry/testing/registries/registries.ts';
+import type { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { build, contextOf } from './compared.ts';
 
@@ -20,24 +20,21 @@ const config = (password: string): Record<string, string> => ({
 });
 
 suite('bases that a build pulls', { concurrency: false }, () => {
+  let beside: EnginesBesideRegistries;
   let engine: TestEngine;
   let dockerd: Dockerd;
   let registries: Registries;
   const apis = (): Api[] => [engine, dockerd.api];
 
   before(async () => {
-    engine = await TestEngine.start({ image: false, flags: ['--bridge=none'] });
-    const netns = join(engine.directory, 'netns');
-    dockerd = await Dockerd.start(['--bridge=none', '--iptables=false'], netns);
-    registries = await Registries.start(netns);
+    beside = await EnginesBesideRegistries.start();
+    ({ engine, dockerd, registries } = beside);
     await registries.registry(5000);
     await registries.registry(5002, { users: { alice: PASSWORD } });
     await registries.putImage(`${GUARDED}/v2/base`, '1', [busyboxLayer()], { headers: SIGNED });
   });
   after(async () => {
-    await registries[Symbol.asyncDispose]();
-    await dockerd[Symbol.asyncDispose]();
-    await engine[Symbol.asyncDispose]();
+    await beside[Symbol.asyncDispose]();
   });
 
   /** What was said, without ids, progress and the order of downloads. */

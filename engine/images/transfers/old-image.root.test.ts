@@ -5,10 +5,11 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 
-import { Dockerd } from '@gantry/testing/dockerd.ts';
-import { Registries } from '@gantry/testing/registries/registries.ts';
+import type { Dockerd } from '@gantry/testing/dockerd.ts';
+import { EnginesBesideRegistries } from '@gantry/testing/registries/engines-beside.ts';
+import type { Registries } from '@gantry/testing/registries/registries.ts';
 import { TarWriter } from '@gantry/testing/tar-writer.ts';
-import { TestEngine } from '@gantry/testing/test-engine.ts';
+import type { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Api = Pick<TestEngine, 'post' | 'get'>;
 /** What is refused before the first line has a message alone. */
@@ -38,22 +39,19 @@ function signed(payload: string): string {
 }
 
 suite('images of schema 1', { concurrency: false }, () => {
+  let beside: EnginesBesideRegistries;
   let engine: TestEngine;
   let dockerd: Dockerd;
   let registries: Registries;
 
   before(async () => {
-    engine = await TestEngine.start({ image: false, flags: ['--bridge=none'] });
-    const netns = join(engine.directory, 'netns');
-    dockerd = await Dockerd.start(['--bridge=none', '--iptables=false'], netns);
-    registries = await Registries.start(netns);
+    beside = await EnginesBesideRegistries.start();
+    ({ engine, dockerd, registries } = beside);
     await registries.registry(5000, { isOld: true });
     await registries.proxy(5001, 5000);
   });
   after(async () => {
-    await registries[Symbol.asyncDispose]();
-    await dockerd[Symbol.asyncDispose]();
-    await engine[Symbol.asyncDispose]();
+    await beside[Symbol.asyncDispose]();
   });
 
   async function pull(api: Api, name: string): Promise<Line[]> {

@@ -6,10 +6,11 @@ import { after, before, suite, test } from 'node:test';
 import { zstdCompressSync } from 'node:zlib';
 
 import { imageArchive } from '@gantry/testing/busybox-image.ts';
-import { Dockerd } from '@gantry/testing/dockerd.ts';
-import { Registries } from '@gantry/testing/registries/registries.ts';
+import type { Dockerd } from '@gantry/testing/dockerd.ts';
+import { EnginesBesideRegistries } from '@gantry/testing/registries/engines-beside.ts';
+import type { Registries } from '@gantry/testing/registries/registries.ts';
 import { TarWriter } from '@gantry/testing/tar-writer.ts';
-import { TestEngine } from '@gantry/testing/test-engine.ts';
+import type { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Line = { status?: string; id?: string; error?: string; aux?: { Tag: string; Digest: string; Size: number } };
 type Inspect = { Id: string; RepoDigests: string[] };
@@ -19,15 +20,14 @@ const layer = (name: string, bytes = 2000): Buffer =>
   new TarWriter().add({ name, content: Buffer.alloc(bytes, `${name} `) }).end();
 
 suite('push', { concurrency: false }, () => {
+  let beside: EnginesBesideRegistries;
   let engine: TestEngine;
   let dockerd: Dockerd;
   let registries: Registries;
 
   before(async () => {
-    engine = await TestEngine.start({ image: false, flags: ['--bridge=none'] });
-    const netns = join(engine.directory, 'netns');
-    dockerd = await Dockerd.start(['--bridge=none', '--iptables=false'], netns);
-    registries = await Registries.start(netns);
+    beside = await EnginesBesideRegistries.start();
+    ({ engine, dockerd, registries } = beside);
     // One for each, so that neither finds what the other one has pushed.
     await registries.registry(5000);
     await registries.registry(5010);
@@ -36,9 +36,7 @@ suite('push', { concurrency: false }, () => {
     await registries.proxy(5003, 5000, { user: 'alice', password: ALICE.password });
   });
   after(async () => {
-    await registries[Symbol.asyncDispose]();
-    await dockerd[Symbol.asyncDispose]();
-    await engine[Symbol.asyncDispose]();
+    await beside[Symbol.asyncDispose]();
   });
 
   async function push(

@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 
-import { bytesPassed, giveBackMemory } from '../../host/memory.ts';
+import { giveBackMemory } from '../../host/memory.ts';
+import { ThreadFeed } from '../../host/thread-feed.ts';
 import type { Background } from '../../lib/background.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { ArchiveSource, FromWorker, Results, ToWorker, Work } from './archive-messages.ts';
@@ -8,18 +9,13 @@ import type { ArchiveSource, FromWorker, Results, ToWorker, Work } from './archi
 /** A thread takes a few megabytes, so an idle one ends. */
 const IDLE_MILLISECONDS = 10_000;
 const TIDY_MILLISECONDS = 50;
-const CHUNK_BYTES = 128 * 1024;
-/** The number of chunks on their way to a thread at which the sender waits, and with it the client. */
-const CHUNKS_AHEAD = 4;
+const CHUNKS = { bytes: 128 * 1024, ahead: 4 };
 
 type Task = {
   work: Work;
   onProgress: (bytes: number) => void;
   settle: PromiseWithResolvers<Results[Work['kind']]>;
-  /** Chunks sent but not yet consumed. */
-  ahead: number;
-  /** Memory of consumed chunks, to be reused. */
-  spare: ArrayBuffer[];
+  feed: ThreadFeed | undefined;
   wake: (() => void) | undefined;
   onOutput: (chunk: Uint8Array<ArrayBuffer>) => void;
 };
@@ -58,7 +54,12 @@ export class ArchiveThread {
   ): Promise<Results[Work['kind']]> {
     const { id, task } = this.#begin({ work, onProgress });
     try {
-      if (stream !== undefined) await this.#feed(id, task, stream);
+      if (stream !== undefined) {
+        task.feed = new ThreadFeed(CHUNKS, (piece, memory) =>
+          this.#worker.postMessage({ id, ...piece } satisfies ToWorker, [...memory]),
+        );
+        await task.feed.run(stream, task.settle.promise);
+      }
       return await task.settle.promise;
     } finally {
       this.#end(id);
@@ -109,8 +110,7 @@ export class ArchiveThread {
       work,
       onProgress: () => undefined,
       settle: Promise.withResolvers(),
-      ahead: 0,
-      spare: [],
+      feed: undefined,
       wake: undefined,
       onOutput: () => undefined,
       ...given,
@@ -125,61 +125,11 @@ export class ArchiveThread {
     if (this.#tasks.size === 0) this.#rest();
   }
 
-  /** Sends the stream in chunks of a good size, and waits when the thread is behind. */
-  async #feed(id: number, task: Task, stream: AsyncIterable<Uint8Array>): Promise<void> {
-    // Failed work takes no more bytes, and its sender must not wait for room.
-    const refused = new AbortController();
-    const settled = task.settle.promise.then(
-      () => refused.abort(),
-      () => refused.abort(),
-    );
-    let chunk = emptyChunk(task);
-    let bytes = 0;
-    const flush = async (): Promise<void> => {
-      if (bytes === 0) return;
-      await this.#pass(id, task, chunk.subarray(0, bytes), settled);
-      chunk = emptyChunk(task);
-      bytes = 0;
-    };
-    try {
-      for await (const piece of stream) {
-        for (let at = 0; at < piece.length;) {
-          const part = piece.subarray(at, at + CHUNK_BYTES - bytes);
-          chunk.set(part, bytes);
-          bytes += part.length;
-          at += part.length;
-          if (bytes === CHUNK_BYTES) await flush();
-        }
-        if (refused.signal.aborted) return;
-      }
-      await flush();
-    } catch (error) {
-      this.#send({
-        id,
-        end: { failure: `the upload broke off: ${error instanceof Error ? error.message : 'unknown'}` },
-      });
-      return;
-    }
-    this.#send({ id, end: {} });
-  }
-
-  /** Sends a chunk, and waits until there is room for the next one. */
-  async #pass(id: number, task: Task, chunk: Uint8Array<ArrayBuffer>, settled: Promise<void>): Promise<void> {
-    this.#worker.postMessage({ id, chunk } satisfies ToWorker, [chunk.buffer]);
-    task.ahead += 1;
-    bytesPassed(CHUNK_BYTES);
-    if (task.ahead < CHUNKS_AHEAD) return;
-    const room = new Promise<void>((resolve) => (task.wake = resolve));
-    await Promise.race([room, settled]);
-  }
-
   #onMessage(message: FromWorker): void {
     const task = this.#tasks.get(message.id);
     if (task === undefined) return;
     if ('consumed' in message) {
-      task.ahead -= 1;
-      task.spare.push(message.consumed);
-      task.wake?.();
+      task.feed?.giveBack(message.consumed);
     } else if ('output' in message) {
       task.onOutput(message.output);
     } else if ('progress' in message) {
@@ -217,10 +167,6 @@ export class ArchiveThread {
   #send(message: ToWorker): void {
     this.#worker.postMessage(message, []);
   }
-}
-
-function emptyChunk({ spare }: Task): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(spare.pop() ?? new ArrayBuffer(CHUNK_BYTES));
 }
 
 function errorFrom({ message, kind, code, stack }: Extract<FromWorker, { failure: unknown }>['failure']): Error {

@@ -1,31 +1,28 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
-import { Dockerd } from '@gantry/testing/dockerd.ts';
-import { Registries } from '@gantry/testing/registries/registries.ts';
-import { TestEngine } from '@gantry/testing/test-engine.ts';
+import type { Dockerd } from '@gantry/testing/dockerd.ts';
+import { EnginesBesideRegistries } from '@gantry/testing/registries/engines-beside.ts';
+import type { Registries } from '@gantry/testing/registries/registries.ts';
+import type { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const ALICE = { username: 'alice', password: 'secret-of-alice' };
 
 suite('POST /auth', { concurrency: false }, () => {
+  let beside: EnginesBesideRegistries;
   let engine: TestEngine;
   let dockerd: Dockerd;
   let registries: Registries;
 
   before(async () => {
-    engine = await TestEngine.start({ image: false, flags: ['--bridge=none'] });
-    const netns = join(engine.directory, 'netns');
-    dockerd = await Dockerd.start(['--bridge=none', '--iptables=false'], netns);
-    registries = await Registries.start(netns);
+    beside = await EnginesBesideRegistries.start();
+    ({ engine, dockerd, registries } = beside);
     await registries.registry(5000);
     await registries.registry(5002, { users: { alice: ALICE.password } });
     await registries.proxy(5003, 5000, { user: 'alice', password: ALICE.password });
   });
   after(async () => {
-    await registries[Symbol.asyncDispose]();
-    await dockerd[Symbol.asyncDispose]();
-    await engine[Symbol.asyncDispose]();
+    await beside[Symbol.asyncDispose]();
   });
 
   const cases: [string, object][] = [

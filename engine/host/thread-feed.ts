@@ -1,19 +1,20 @@
-import { bytesPassed } from '../host/memory.ts';
+import { bytesPassed } from './memory.ts';
 
-const CHUNK_BYTES = 256 * 1024;
-/** The number of chunks on their way to the thread at which the sender waits, and with it the client. */
-const AHEAD = 8;
+/** `ahead`: the number of chunks on their way to the thread at which the sender waits, and with it the client. */
+type Chunks = Readonly<{ bytes: number; ahead: number }>;
 
 type Piece = { chunk: Uint8Array<ArrayBuffer> } | { end: { failure?: string } };
 
 /** Sends a stream to a thread in chunks of a good size, and waits when the thread is behind. */
-export class Feed {
+export class ThreadFeed {
   readonly #send: (piece: Piece, memory: readonly ArrayBuffer[]) => void;
+  readonly #chunks: Chunks;
   readonly #spare: ArrayBuffer[] = [];
   #ahead = 0;
   #wake: (() => void) | undefined;
 
-  constructor(send: (piece: Piece, memory: readonly ArrayBuffer[]) => void) {
+  constructor(chunks: Chunks, send: (piece: Piece, memory: readonly ArrayBuffer[]) => void) {
+    this.#chunks = chunks;
     this.#send = send;
   }
 
@@ -34,11 +35,11 @@ export class Feed {
       let bytes = 0;
       for await (const piece of stream) {
         for (let at = 0; at < piece.length;) {
-          const part = piece.subarray(at, at + CHUNK_BYTES - bytes);
+          const part = piece.subarray(at, at + this.#chunks.bytes - bytes);
           chunk.set(part, bytes);
           bytes += part.length;
           at += part.length;
-          if (bytes < CHUNK_BYTES) continue;
+          if (bytes < this.#chunks.bytes) continue;
           await this.#pass(chunk, settled);
           if (state.isOver) return;
           chunk = this.#empty();
@@ -58,13 +59,13 @@ export class Feed {
   async #pass(chunk: Uint8Array<ArrayBuffer>, settled: Promise<void>): Promise<void> {
     this.#ahead += 1;
     this.#send({ chunk }, [chunk.buffer]);
-    while (this.#ahead >= AHEAD) {
+    while (this.#ahead >= this.#chunks.ahead) {
       const room = new Promise<void>((resolve) => (this.#wake = resolve));
       if ((await Promise.race([room.then(() => 'room'), settled.then(() => 'over')])) === 'over') return;
     }
   }
 
   #empty(): Uint8Array<ArrayBuffer> {
-    return new Uint8Array(this.#spare.pop() ?? new ArrayBuffer(CHUNK_BYTES));
+    return new Uint8Array(this.#spare.pop() ?? new ArrayBuffer(this.#chunks.bytes));
   }
 }
