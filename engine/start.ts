@@ -78,6 +78,7 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
   // The last part ends first: no container may be started while all of them are stopped.
   undo.defer(async () => (engine.config.liveRestore ? undefined : await endAllPlugins(engine)));
   undo.defer(async () => (engine.config.liveRestore ? undefined : await stopAllContainers(engine)));
+  undo.defer(async () => await engine.cluster.holdTasks());
   undo.use(restarts);
   undo.use(engine.pluginRuns);
   const underWay = new UnderWay(engine.clock);
@@ -155,8 +156,10 @@ function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDis
   const ofVolumes = volumeParts({ config, db, log, plugins }, undo);
   const locks = new KeyLock();
   const { volumeDrivers } = ofVolumes;
-  const cluster = undo.use(new Cluster({ background, clock, config, locks, log, volumeDrivers }));
-  return {
+  const cluster = undo.use(
+    new Cluster({ background, clock, config, locks, log, volumeDrivers, engine: (): Engine => engine }),
+  );
+  const engine: Engine = {
     get config() {
       return live.current;
     },
@@ -183,6 +186,7 @@ function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDis
     plugins,
     ...ofVolumes,
   };
+  return engine;
 }
 
 /** Brings records, containers and folders together after the end of the last daemon, however it ended. */

@@ -5,6 +5,7 @@ import type { Background } from '../lib/background.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { KeyLock } from '../lib/key-lock.ts';
+import type { AgentNeeds } from './agent/needs.ts';
 import { advertiseAddress, listenAddress, type Address } from './membership/addresses.ts';
 import type { DescriptionNeeds } from './membership/description.ts';
 import { MemberFolder } from './membership/identity.ts';
@@ -14,7 +15,10 @@ import type { ClusterSpec } from './state/records.ts';
 import { clusterOf } from './state/view.ts';
 
 type Needs = Readonly<{ background: Background; clock: Clock; config: Config; locks: KeyLock; log: Logger }> &
-  DescriptionNeeds;
+  DescriptionNeeds & {
+    /** All parts, once they exist. */
+    engine: () => AgentNeeds;
+  };
 type Addresses = Readonly<{ listen: string; advertise: string }>;
 export type JoinRequest = Addresses & Readonly<{ remotes: readonly string[]; token: string }>;
 
@@ -88,6 +92,7 @@ export class Cluster implements AsyncDisposable {
     const member = this.#member;
     if (member === undefined) throw new EngineError('notInCluster', 'This node is not part of a swarm');
     if (!force && member.manager !== undefined) throw new EngineError('notInCluster', leaveWarning(member.manager));
+    await member.endTasks();
     try {
       if (member.identity.managers.some(({ id }) => id !== member.identity.nodeId)) await member.sayGoodbye(LEAVE_MS);
     } catch (error) {
@@ -97,6 +102,11 @@ export class Cluster implements AsyncDisposable {
     await member[Symbol.asyncDispose]();
     this.#folder.remove(); // files written meanwhile
     this.#member = undefined;
+  }
+
+  /** Before the containers are stopped because the daemon ends: that is no end of their tasks. */
+  async holdTasks(): Promise<void> {
+    await this.#member?.holdTasks();
   }
 
   /** Throws on workers and outside of a cluster. */
@@ -114,7 +124,7 @@ export class Cluster implements AsyncDisposable {
 
   get #memberNeeds(): MemberNeeds {
     const begun = (part: AsyncDisposable): void => void (this.#underWay = part);
-    return { ...this.#needs, folder: this.#folder, begun };
+    return { ...this.#needs, folder: this.#folder, begun, engine: this.#needs.engine() };
   }
 
   #resolve({ listen, advertise }: Addresses): { listen: Address; advertise: Address } {

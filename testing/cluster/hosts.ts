@@ -90,7 +90,12 @@ export class ClusterHost implements AsyncDisposable {
     return Number(await this.engine.onHost(['cat', join(this.engine.directory, 'exec/etcd/pid')]));
   }
 
+  /** Leaves the cluster where it runs tasks: else they would be started again while they are removed. */
   async [Symbol.asyncDispose](): Promise<void> {
+    const { body } = await this.engine.get<{ Labels: Record<string, string> }[]>('/containers/json?all=1');
+    if (body.some(({ Labels }) => Labels['com.docker.swarm.task'] !== undefined)) {
+      await this.engine.post('/swarm/leave?force=1');
+    }
     await this.engine[Symbol.asyncDispose]();
   }
 }
@@ -105,8 +110,8 @@ export class ClusterHosts implements AsyncDisposable {
     this.#directory = directory;
   }
 
-  /** `count` machines, 10.77.0.1 and so on, named `host1` and so on. */
-  static async start(count: number): Promise<ClusterHosts> {
+  /** `count` machines, 10.77.0.1 and so on, named `host1` and so on; `image`: each has `busybox`. */
+  static async start(count: number, { image = false } = {}): Promise<ClusterHosts> {
     const directory = await mkdtemp(join(tmpdir(), 'gantry-hosts-'));
     const all = new ClusterHosts(directory);
     await writeFile(all.#switch, '');
@@ -115,7 +120,7 @@ export class ClusterHosts implements AsyncDisposable {
     undo.use(all);
     await all.#inSwitch('ip', 'link', 'set', 'switch', 'up');
     const added = await Promise.allSettled(
-      Array.from({ length: count }, async (_, index) => await all.#add(index + 1)),
+      Array.from({ length: count }, async (_, index) => await all.#add(index + 1, image)),
     );
     for (const one of added) if (one.status === 'rejected') throw one.reason;
     all.hosts.sort((a, b) => a.name.localeCompare(b.name));
@@ -137,7 +142,7 @@ export class ClusterHosts implements AsyncDisposable {
     if (failures.length > 0) throw new AggregateError(failures, failures.map(({ message }) => message).join('\n'));
   }
 
-  async #add(number: number): Promise<void> {
+  async #add(number: number, image: boolean): Promise<void> {
     const name = `host${number}`;
     const ip = `10.77.0.${number}`;
     const netns = this.#netns(name);
@@ -151,7 +156,7 @@ export class ClusterHosts implements AsyncDisposable {
       await execute('nsenter', [`--net=${netns}`, 'ip', ...words.split(' ')]);
     }
     const within = ['unshare', '--uts', 'sh', '-c', `hostname ${name}; exec "$@"`, 'sh'];
-    this.hosts.push(new ClusterHost(await TestEngine.start({ image: false, netns, within }), ip, name));
+    this.hosts.push(new ClusterHost(await TestEngine.start({ image, netns, within }), ip, name));
   }
 
   async #inSwitch(...command: string[]): Promise<void> {

@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import type { Background } from '../../lib/background.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { Dispatcher } from '../dispatcher/dispatcher.ts';
 import type { Etcd } from '../etcd/gateway.ts';
 import type { NodeRecord } from '../state/records.ts';
 import type { Replica } from '../state/replica.ts';
@@ -33,6 +34,7 @@ export type LeadershipNeeds = Readonly<{
 export class Leadership implements AsyncDisposable {
   readonly turns: Turns;
   readonly #needs: LeadershipNeeds;
+  readonly #dispatcher: Dispatcher;
   readonly #sessions: Sessions;
   readonly #peers: Peers;
   readonly #commits: Disposable;
@@ -42,7 +44,8 @@ export class Leadership implements AsyncDisposable {
     const { etcd, clock, replica } = needs;
     this.#needs = needs;
     this.turns = new Turns({ batches: new Batches(etcd, clock, revision), replica, clock, stages: STAGES }, lost);
-    this.#sessions = new Sessions({ ...needs, turns: this.turns });
+    this.#dispatcher = new Dispatcher({ replica, turns: this.turns });
+    this.#sessions = new Sessions({ ...needs, turns: this.turns, dispatcher: this.#dispatcher });
     this.#peers = new Peers({ ...needs, turns: this.turns });
     this.#commits = replica.onCommit(() => this.#followRoles());
     this.#followRoles();
@@ -103,6 +106,7 @@ export class Leadership implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#commits[Symbol.dispose]();
     this.#sessions[Symbol.dispose]();
+    this.#dispatcher[Symbol.dispose]();
     await this.turns[Symbol.asyncDispose]();
   }
 

@@ -2,14 +2,17 @@ import type { Duplex } from 'node:stream';
 
 import type { Background } from '../../lib/background.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { Dispatcher } from '../dispatcher/dispatcher.ts';
 import type { NodeDescription, NodeRecord, NodeState } from '../state/records.ts';
 import type { Replica } from '../state/replica.ts';
 import { clusterOf } from '../state/view.ts';
 import { Channel } from '../wire/channel.ts';
 import { FromNode, type FromLeader } from '../wire/schemas.ts';
+import type { ReportMessage } from '../wire/task-messages.ts';
+import { LeadershipLost } from './batches.ts';
 import type { Turns } from './turns.ts';
 
-type Needs = Readonly<{ background: Background; clock: Clock; replica: Replica; turns: Turns }>;
+type Needs = Readonly<{ background: Background; clock: Clock; replica: Replica; turns: Turns; dispatcher: Dispatcher }>;
 type Session = { channel: Channel<typeof FromNode, FromLeader> };
 
 const MISSED_BEATS = 3;
@@ -45,12 +48,15 @@ export class Sessions implements Disposable {
       channel: new Channel(socket, FromNode, (message: FromNode) => {
         this.#heardMs.set(id, performance.now());
         if (message.say === 'hello') this.#greet(id, session, message.description, message.address);
+        if (message.say === 'report') this.#store(id, session, message);
       }),
     };
     this.#sessions.set(id, session);
     this.#needs.background.run('end the session of a node', { node: id }, async () => {
       await session.channel.closed;
-      if (this.#sessions.get(id) === session) this.#sessions.delete(id);
+      if (this.#sessions.get(id) !== session) return;
+      this.#sessions.delete(id);
+      this.#needs.dispatcher.end(id);
     });
   }
 
@@ -71,6 +77,7 @@ export class Sessions implements Disposable {
 
   #greet(id: string, session: Session, description: NodeDescription, address: string): void {
     const { background, replica } = this.#needs;
+    const { channel } = session;
     background.run('greet a node', { node: id }, async () => {
       await this.#change(id, (node) => ({
         ...node,
@@ -78,13 +85,25 @@ export class Sessions implements Disposable {
         status: { state: 'ready', message: '', address },
       }));
       const node = replica.get('node', id);
-      if (node === undefined) return session.channel[Symbol.dispose]();
-      session.channel.send({
+      if (node === undefined) return channel[Symbol.dispose]();
+      channel.send({
         say: 'welcome',
         periodMs: this.#periodMs,
         managers: managersIn(replica),
         role: node.spec.role,
       });
+      if (this.#sessions.get(id) === session) this.#needs.dispatcher.begin(id, (message) => channel.send(message));
+    });
+  }
+
+  #store(id: string, { channel }: Session, report: ReportMessage): void {
+    const { background, dispatcher } = this.#needs;
+    background.run('store the states of tasks', { node: id }, async () => {
+      try {
+        await dispatcher.hear(id, report, (message) => channel.send(message));
+      } catch (error) {
+        if (!(error instanceof LeadershipLost)) throw error; // the node tells the next leader
+      }
     });
   }
 

@@ -2,6 +2,8 @@ import { X509Certificate } from 'node:crypto';
 
 import { Type } from 'typebox';
 
+import { Agent } from '../agent/agent.ts';
+import type { AgentNeeds } from '../agent/needs.ts';
 import { newKey } from '../ca/certificates.ts';
 import type { NodeRole } from '../state/records.ts';
 import { WireClient } from '../wire/client.ts';
@@ -18,6 +20,8 @@ export type MemberNeeds = Omit<ManagerNeeds, 'client'> &
   Readonly<{
     /** Called with a member that is not complete yet, so that it ends with the daemon. */
     begun: (part: AsyncDisposable) => void;
+    /** For the node's tasks. */
+    engine: AgentNeeds;
   }>;
 
 const DEFAULT_RAFT = {
@@ -42,6 +46,7 @@ export class Member implements AsyncDisposable {
   #session: Session | undefined;
   #manager: Manager | undefined;
   #starting: Manager | undefined;
+  #agent: Agent | undefined;
   #renewal: Disposable | undefined;
   #changing: Promise<void> = Promise.resolve();
   #isEnding = false;
@@ -85,13 +90,18 @@ export class Member implements AsyncDisposable {
   /** Makes the session; `manager` is one that follows etcd already. */
   begin(manager?: Manager): Session {
     this.#manager = manager;
+    const agent = new Agent(this.#needs.engine, this.#identity.nodeId);
+    this.#agent = agent;
     this.#session = new Session(
       { ...this.#needs, client: this.client },
       {
         managers: () => this.managers,
         description: () => describeNode(this.#needs),
         address: () => readAddress(this.#identity.advertise).ip,
-        told: (message) => this.#hear(message),
+        told: (message, answer) => {
+          this.#hear(message);
+          agent.hear(message, answer);
+        },
       },
     );
     this.#renewLater();
@@ -151,6 +161,17 @@ export class Member implements AsyncDisposable {
     this.#needs.folder.write(this.#identity);
   }
 
+  /** The node's tasks stay as they are, whatever happens to their containers: the daemon ends. */
+  async holdTasks(): Promise<void> {
+    await this.#agent?.[Symbol.asyncDispose]();
+  }
+
+  /** Ends the session and the node's tasks. */
+  async endTasks(): Promise<void> {
+    await this.#session?.[Symbol.asyncDispose]();
+    await this.#agent?.leave();
+  }
+
   /** Says goodbye to the leader; throws if no manager hears it in this time. */
   async sayGoodbye(milliseconds: number): Promise<void> {
     await this.#manager?.resign();
@@ -162,6 +183,7 @@ export class Member implements AsyncDisposable {
     this.#isEnding = true;
     this.#renewal?.[Symbol.dispose]();
     await this.#session?.[Symbol.asyncDispose]();
+    await this.holdTasks();
     await this.#manager?.[Symbol.asyncDispose]();
     if (this.#starting !== this.#manager) await this.#starting?.[Symbol.asyncDispose]();
     this.client[Symbol.dispose]();

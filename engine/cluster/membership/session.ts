@@ -15,7 +15,8 @@ type Settings = Readonly<{
   description: () => Hello['description'];
   /** Where the node is reached. */
   address: () => string;
-  told: (message: FromLeader) => void;
+  /** `answer` is for this session only. */
+  told: (message: FromLeader, answer: (message: FromNode) => void) => void;
 }>;
 
 const FIRST_RETRY_MS = 100;
@@ -96,7 +97,7 @@ export class Session implements AsyncDisposable {
         beat();
         this.#welcome.resolve();
       }
-      this.#settings.told(message);
+      this.#settings.told(message, (answer) => channel.send(answer));
     });
     this.#channel = channel;
     channel.send({ say: 'hello', description: this.#settings.description(), address: this.#settings.address() });

@@ -1,5 +1,7 @@
 import { Type, type Static } from 'typebox';
 
+import { AckMessage, AllTasksMessage, ReportMessage, TasksMessage } from './task-messages.ts';
+
 const text = Type.String({ maxLength: 4096 });
 const id = Type.String({ pattern: '^[0-9a-z]{25}$' });
 const closed = { additionalProperties: false };
@@ -70,6 +72,7 @@ export const FromNode = Type.Union([
     address: text,
   }),
   Type.Object({ say: Type.Literal('beat') }),
+  ReportMessage,
 ]);
 export type FromNode = Static<typeof FromNode>;
 
@@ -79,5 +82,8 @@ export const FromLeader = Type.Union([
   Type.Object({ say: Type.Literal('managers'), managers: Managers }),
   Type.Object({ say: Type.Literal('role'), role: Role }),
   Type.Object({ say: Type.Literal('renew') }),
+  TasksMessage,
+  AllTasksMessage,
+  AckMessage,
 ]);
 export type FromLeader = Static<typeof FromLeader>;

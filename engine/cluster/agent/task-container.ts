@@ -1,0 +1,88 @@
+import type { CreateBody } from '../../containers/schema.ts';
+import type { MountSpec } from '../../containers/settings/host-config/host-config-schema.ts';
+import { familiarReference, parseReference, withDefaultTag } from '../../images/names/reference.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { given } from '../services/given.ts';
+import type { TaskMount } from '../state/records.ts';
+import { placeOf } from '../state/task-states.ts';
+import type { NodeTemplate } from '../wire/task-messages.ts';
+import type { TaskNetworks } from './networks.ts';
+import type { AgentTask } from './store.ts';
+
+/** dockerd's prefix, which clients look for, and the specification's. */
+const LABEL_PREFIXES = ['com.docker.swarm', 'com.engine.swarm'];
+
+/** `<service>.<slot, or node of a global service>.<task>`. */
+export function containerNameOf(task: AgentTask): string {
+  return `${task.serviceName}.${placeOf(task)}.${task.id}`;
+}
+
+/** The body of a creation as a client would send it. */
+export function containerBody(task: AgentTask, made: NodeTemplate, networks: TaskNetworks): CreateBody {
+  const { container, resources, logDriver } = made;
+  const { image, command, args, env, dir, user, mounts } = container;
+  const limits = resources?.limits;
+  return {
+    Image: imageNameOf(image),
+    Labels: { ...container.labels, ...labelsOf(task) },
+    ...given({ Env: env && [...env], WorkingDir: dir, User: user }),
+    // A command replaces the image's entrypoint and its arguments.
+    ...(command !== undefined && command.length > 0
+      ? { Entrypoint: [...command], Cmd: [...(args ?? [])] }
+      : given({ Cmd: args !== undefined && args.length > 0 ? [...args] : undefined })),
+    HostConfig: {
+      ...networks.hostConfig,
+      ...given({
+        Memory: limits?.memoryBytes,
+        NanoCpus: limits?.nanoCpus,
+        Mounts: mounts?.map(mountOf),
+        LogConfig: logDriver && { Type: logDriver.name, Config: { ...logDriver.options } },
+      }),
+    },
+    NetworkingConfig: networks.networkingConfig,
+  };
+}
+
+/** With its tag, as dockerd's containers of tasks have it; the id of an image stays. */
+export function imageNameOf(image: string): string {
+  try {
+    return familiarReference(withDefaultTag(parseReference(image)));
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    return image;
+  }
+}
+
+function labelsOf(task: AgentTask): Record<string, string> {
+  const own = {
+    task: '',
+    'task.id': task.id,
+    'task.name': containerNameOf(task),
+    'node.id': task.node,
+    'service.id': task.service,
+    'service.name': task.serviceName,
+  };
+  return Object.fromEntries(
+    LABEL_PREFIXES.flatMap((prefix) => Object.entries(own).map(([key, value]) => [`${prefix}.${key}`, value])),
+  );
+}
+
+function mountOf({ type, source, target, readOnly, propagation, volume }: TaskMount): MountSpec {
+  const driver = volume?.driver;
+  return {
+    Type: type,
+    ...given({
+      Source: source,
+      Target: target,
+      ReadOnly: readOnly,
+      BindOptions: propagation ? { Propagation: propagation } : undefined,
+      VolumeOptions:
+        volume &&
+        given({
+          NoCopy: volume.noCopy,
+          Labels: volume.labels && { ...volume.labels },
+          DriverConfig: driver && given({ Name: driver.name, Options: driver.options && { ...driver.options } }),
+        }),
+    }),
+  };
+}

@@ -1,0 +1,24 @@
+import type { Draft } from '../state/draft.ts';
+import { compareStates } from '../state/task-states.ts';
+import type { ReportMessage } from '../wire/task-messages.ts';
+
+/**
+ * Puts what a node says of its tasks into the records. A task never goes back, so a report that is late, or of a task
+ * that the leader has ended itself, changes nothing; nor does one of another node's task.
+ */
+export function applyReport(draft: Draft, node: string, { tasks }: ReportMessage, now: Temporal.Instant): void {
+  for (const { id, status } of tasks) {
+    const task = draft.get('task', id);
+    if (task === undefined || task.node !== node || compareStates(status.state, task.status.state) <= 0) continue;
+    const { startedAt = task.status.startedAt, container = task.status.container, ...rest } = status;
+    draft.put('task', {
+      ...task,
+      updatedAt: now.toString(),
+      status: {
+        ...rest,
+        ...(startedAt === undefined ? {} : { startedAt }),
+        ...(container === undefined ? {} : { container }),
+      },
+    });
+  }
+}

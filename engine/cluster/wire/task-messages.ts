@@ -1,0 +1,105 @@
+import { Type, type Static } from 'typebox';
+
+import { TASK_STATES, type TaskState, type TaskTemplate } from '../state/records.ts';
+
+const Labels = Type.Record(Type.String(), Type.String());
+const texts = Type.Array(Type.String());
+const optional = Type.Optional;
+
+const Amounts = Type.Object({ nanoCpus: optional(Type.Number()), memoryBytes: optional(Type.Number()) });
+const LogDriver = Type.Object({ name: Type.String(), options: Labels });
+const Mount = Type.Object({
+  type: Type.Union([Type.Literal('bind'), Type.Literal('volume')]),
+  source: optional(Type.String()),
+  target: optional(Type.String()),
+  readOnly: optional(Type.Boolean()),
+  propagation: optional(Type.String()),
+  volume: optional(
+    Type.Object({
+      noCopy: optional(Type.Boolean()),
+      labels: optional(Labels),
+      driver: optional(Type.Object({ name: optional(Type.String()), options: optional(Labels) })),
+    }),
+  ),
+});
+
+/** What the tasks of one template have in common; where they may run and when they are restarted is the leader's business. */
+export const NodeTemplate = Type.Object({
+  container: Type.Unsafe<TaskTemplate['container']>(
+    Type.Object({
+      image: Type.String(),
+      command: optional(texts),
+      args: optional(texts),
+      env: optional(texts),
+      dir: optional(Type.String()),
+      user: optional(Type.String()),
+      labels: optional(Labels),
+      stopGracePeriodNs: optional(Type.Number()),
+      mounts: optional(Type.Array(Mount)),
+    }),
+  ),
+  resources: optional(Type.Object({ limits: optional(Amounts), reservations: optional(Amounts) })),
+  /** The service's, else the cluster's; without either the daemon's. */
+  logDriver: optional(LogDriver),
+  networks: Type.Array(Type.Object({ target: Type.String(), aliases: Type.Immutable(texts) })),
+});
+export type NodeTemplate = Readonly<Static<typeof NodeTemplate>>;
+
+const State = Type.Unsafe<TaskState>(Type.Union(TASK_STATES.map((state) => Type.Literal(state))));
+
+/** A task as its node sees it. */
+export const Assignment = Type.Object({
+  id: Type.String(),
+  service: Type.String(),
+  serviceName: Type.String(),
+  /** 0 of a global service's task. */
+  slot: Type.Number(),
+  desired: Type.Union([
+    Type.Literal('ready'),
+    Type.Literal('running'),
+    Type.Literal('shutdown'),
+    Type.Literal('remove'),
+  ]),
+  /** The key of its template in a message of the same session. */
+  template: Type.String(),
+  addresses: Type.Array(Type.Object({ network: Type.String(), address: Type.String() })),
+});
+export type Assignment = Readonly<Static<typeof Assignment>>;
+
+export const TaskStatus = Type.Object({
+  state: State,
+  timestamp: Type.String(),
+  message: Type.String(),
+  error: optional(Type.String()),
+  startedAt: optional(Type.String()),
+  container: optional(Type.Object({ id: Type.String(), pid: Type.Number(), exitCode: Type.Number() })),
+});
+export type TaskStatus = Readonly<Static<typeof TaskStatus>>;
+
+/** New and changed tasks of the node; the first of a session are all that it has, and `allTasks` ends them. */
+export const TasksMessage = Type.Object({
+  say: Type.Literal('tasks'),
+  templates: Type.Record(Type.String(), NodeTemplate),
+  tasks: Type.Array(
+    Type.Object({
+      assignment: Assignment,
+      /** As the leader knows it. */
+      state: State,
+      /** The header X-Registry-Auth, for the pull of the image. */
+      auth: optional(Type.String()),
+    }),
+  ),
+  /** Ids of tasks whose records are gone: nothing of them is to stay. */
+  gone: Type.Array(Type.String()),
+});
+export type TasksMessage = Readonly<Static<typeof TasksMessage>>;
+export const AllTasksMessage = Type.Object({ say: Type.Literal('allTasks') });
+
+/** States of tasks; `ack` with its number follows when they are stored. */
+export const ReportMessage = Type.Object({
+  say: Type.Literal('report'),
+  number: Type.Integer(),
+  tasks: Type.Array(Type.Object({ id: Type.String(), status: TaskStatus })),
+});
+export type ReportMessage = Readonly<Static<typeof ReportMessage>>;
+export const AckMessage = Type.Object({ say: Type.Literal('ack'), number: Type.Integer() });
