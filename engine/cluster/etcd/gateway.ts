@@ -17,6 +17,8 @@ export class EtcdError extends Error {
 }
 
 const ANSWER_MS = 5000;
+/** The errors of a connection to a member that has ended, before the request or amid it. */
+const GONE = ['ECONNREFUSED', 'ENOENT', 'ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'];
 type Body = Readonly<Record<string, unknown>>;
 
 /**
@@ -97,7 +99,7 @@ export class Etcd implements AsyncDisposable {
     await this.call('/v3/lease/revoke', { ID: id }, 1000);
   }
 
-  /** Throws an `EtcdError` for a refusal, and a `TimeoutError` when no answer comes. */
+  /** Throws an `EtcdError`: for a refusal, when no answer comes in time, and when the member is gone. */
   async call(path: string, body: Body, milliseconds = ANSWER_MS): Promise<Body> {
     const late = new AbortController();
     using _timer = this.#clock.after(milliseconds, () =>
@@ -115,9 +117,7 @@ export class Etcd implements AsyncDisposable {
       if (told.error !== undefined) throw refusal(told.error as Body);
       return told;
     } catch (error) {
-      if (hasCode(error, 'ECONNREFUSED') || hasCode(error, 'ENOENT') || hasCode(error, 'UND_ERR_SOCKET')) {
-        throw new EtcdError(14, 'etcd does not run');
-      }
+      if (GONE.some((code) => hasCode(error, code))) throw new EtcdError(14, 'etcd does not run');
       throw error;
     }
   }
