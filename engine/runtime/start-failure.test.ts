@@ -15,6 +15,8 @@ for (const [reason, command, expected] of [
     127,
   ],
   ['runc run failed: unable to start container process: exec: "/etc": permission denied', '/etc', 126],
+  ['runc run failed: unable to start container process: exec: "/etc": is a directory', '/etc', 126],
+  ['error mounting "/etc" to rootfs at "/etc/passwd": it is a directory', '/etc', 128],
   ['runc run failed: … exec: "/etc/passwd/x": stat /etc/passwd/x: not a directory', '/etc/passwd/x', 127],
   ['error mounting "/gone" to rootfs at "/data": stat /gone: no such file or directory', 'true', 128],
   ['sysctl "kernel.nonexist" is not in a separate kernel namespace', 'true', 128],
@@ -61,6 +63,27 @@ for (const [said, command, expected, exitCode] of [
     'exec: "/x": stat /x: no such file or directory',
     127,
   ],
+  [
+    'executable file `/x` not found: No such file or directory',
+    '/x',
+    'exec: "/x": stat /x: no such file or directory',
+    127,
+  ],
+  ['cannot find `` in $PATH: No such file or directory', '', 'exec: "": executable file not found in $PATH', 127],
+  ['the path `/etc` is not a regular file: Operation not permitted', '/etc', 'exec: "/etc": permission denied', 126],
+  [
+    'the path `/etc/passwd` exists but it is not executable: Operation not permitted',
+    '/etc/passwd',
+    'exec: "/etc/passwd": permission denied',
+    126,
+  ],
+  [
+    'cannot open `/bin/true/x`: Not a directory',
+    '/bin/true/x',
+    'exec: "/bin/true/x": stat /bin/true/x: not a directory',
+    127,
+  ],
+  ['cannot open `/loop`: Too many levels of symbolic links', '/loop', 'exec: "/loop": permission denied', 126],
   ['open executable: Permission denied', '/etc/passwd', 'exec: "/etc/passwd": permission denied', 126],
   ['open executable: Operation not permitted', '/etc', 'exec: "/etc": permission denied', 126],
   ['open executable: Not a directory', '/bin/true/x', 'exec: "/bin/true/x": stat /bin/true/x: not a directory', 127],
@@ -89,18 +112,20 @@ for (const [said, command, expected, exitCode] of [
   });
 }
 
-test('a missing working directory is reported for an exec too', () => {
-  using place = folder({
-    'process.json': JSON.stringify({ args: ['true'] }),
-    'runtime.log': `${JSON.stringify({ level: 'error', msg: 'chdir `/no`: No such file or directory' })}\n`,
-  });
+for (const said of ['chdir `/no`', 'chdir to `/no`']) {
+  test(`a missing working directory is reported for an exec too: ${said}`, () => {
+    using place = folder({
+      'process.json': JSON.stringify({ args: ['true'] }),
+      'runtime.log': `${JSON.stringify({ level: 'error', msg: `${said}: No such file or directory` })}\n`,
+    });
 
-  assert.equal(
-    startFailure(place.path, 'exec', '').message,
-    'OCI runtime exec failed: exec failed: unable to start container process: ' +
-      'chdir to cwd ("/no") set in config.json failed: no such file or directory: unknown',
-  );
-});
+    assert.equal(
+      startFailure(place.path, 'exec', '').message,
+      'OCI runtime exec failed: exec failed: unable to start container process: ' +
+        'chdir to cwd ("/no") set in config.json failed: no such file or directory: unknown',
+    );
+  });
+}
 
 test('without a message of the runtime what the shim saw is told', () => {
   using place = folder({});

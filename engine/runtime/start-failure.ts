@@ -65,27 +65,33 @@ function inRuncsWords(said: string, command: string, kind: 'container' | 'exec')
   return `${kind === 'exec' ? 'exec failed' : 'crun create failed'}: unable to start container process: ${told}`;
 }
 
+/** Each has two forms: that of crun 1.8, and that of 1.21, which names the path. */
 function crunsProcessError(said: string, command: string): string | undefined {
   const quoted = JSON.stringify(command);
-  if (/^executable file `.*` not found in \$PATH/s.test(said)) {
+  if (/^(?:executable file `.*` not found|cannot find `` in \$PATH)/s.test(said)) {
     const isPath = command.includes('/');
     return `exec: ${quoted}: ${isPath ? `stat ${command}: no such file or directory` : 'executable file not found in $PATH'}`;
   }
-  const opening = /^open executable: (?<problem>.+)$/s.exec(said)?.groups?.problem;
+  const opening = /^(?:open executable|cannot open `.*`|the path `.*` (?:is not|exists but).*): (?<problem>.+)$/s.exec(
+    said,
+  )?.groups?.problem;
   if (opening === 'Not a directory') return `exec: ${quoted}: stat ${command}: not a directory`;
   if (opening !== undefined) return `exec: ${quoted}: permission denied`; // not a file, or not executable
   const running = /^exec(?: container process[^`]*`.*`)?: (?<problem>.+)$/s.exec(said)?.groups?.problem;
   if (running !== undefined) return `exec ${command}: ${running.toLowerCase()}`;
-  const changing = /^chdir `(?<folder>.*)`: (?<problem>.+)$/s.exec(said)?.groups;
+  const changing = /^chdir (?:to )?`(?<folder>.*)`: (?<problem>.+)$/s.exec(said)?.groups;
   if (changing === undefined) return undefined;
   return `chdir to cwd (${JSON.stringify(changing.folder)}) set in config.json failed: ${changing.problem?.toLowerCase()}`;
 }
+
+/** Of runc 1.1.15; older ones say that permission is denied. */
+const isFolder = /exec: ".*": is a directory/s;
 
 /** The words that dockerd searches for, in its order; the runtime reports the reason only as text. */
 export function exitCodeFor(reason: string, command: string): 126 | 127 | 128 {
   const said = reason.toLowerCase();
   if (said.includes('not a directory')) return 127;
-  if (said.includes('permission denied')) return 126;
+  if (said.includes('permission denied') || isFolder.test(said)) return 126;
   const isMissing = said.includes('executable file not found') || said.includes('no such file or directory');
   return isMissing && said.includes(command.toLowerCase()) ? 127 : 128;
 }
