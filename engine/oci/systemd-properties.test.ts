@@ -44,6 +44,18 @@ test('limits are told in the units of systemd', () => {
   });
 });
 
+test('with a limit of a device alone a scope has the files of input and output', () => {
+  const one = [{ path: '/dev/x', rate: 1 }];
+  for (const limits of [
+    { ...NONE, readBps: one },
+    { ...NONE, writeIops: one },
+    { ...NONE, blkioWeightDevices: [{ path: '/dev/x', weight: 500 }] },
+  ]) {
+    assert.deepEqual(systemdAnnotations(limits, 2), { 'org.systemd.property.IOWeight': 'uint64 100' });
+  }
+  assert.equal(systemdProperties({ ...SOME, readBps: one }, 2)['IOWeight'], 2930);
+});
+
 test('on version 1 they have the names and units of version 1', () => {
   assert.deepEqual(systemdAnnotations(SOME, 1), {
     'org.systemd.property.CPUQuotaPerSecUSec': 'uint64 670000',

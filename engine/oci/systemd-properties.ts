@@ -7,6 +7,7 @@ import { cpuTime } from './resources.ts';
 const DEFAULT_PERIOD_US = 100_000;
 /** systemd counts CPU time in hundredths of a second for each second. */
 const PERCENT_US = 10_000;
+const USUAL_IO_WEIGHT = 100;
 
 /**
  * Limits as systemd names them, which differs by the version of cgroups. systemd resets limits of a scope that it was
@@ -38,8 +39,17 @@ export function systemdProperties(limits: Limits, version: Cgroups['version']): 
     MemoryMax: memoryBytes > 0 ? memoryBytes : undefined,
     MemorySwapMax: memoryBytes > 0 && memorySwapBytes > 0 ? memorySwapBytes - memoryBytes : undefined,
     MemoryLow: memoryReservationBytes > 0 ? memoryReservationBytes : undefined,
-    IOWeight: blkioWeight > 0 ? ioWeight(blkioWeight) : undefined,
+    IOWeight: blkioWeight > 0 ? ioWeight(blkioWeight) : usualWeight(limits),
   };
+}
+
+/**
+ * The kernel's own weight, for limits of devices that systemd has no names for here: a scope without any property of
+ * input and output does not have the files that crun writes these limits into.
+ */
+function usualWeight({ blkioWeightDevices, readBps, writeBps, readIops, writeIops }: Limits): number | undefined {
+  const ofDevices = [blkioWeightDevices, readBps, writeBps, readIops, writeIops];
+  return ofDevices.some(({ length }) => length > 0) ? USUAL_IO_WEIGHT : undefined;
 }
 
 /** For both runtimes, which pass them on. Lists of processors have no form here; a reload leaves those alone. */
