@@ -75,10 +75,7 @@ suite('a machine with cgroup version 2', { concurrency: false }, () => {
   test('/info says of the machine what dockerd says', async () => {
     const { ours, theirs } = await engines.both(async ({ api }) => (await api.get<Fields>('/info')).body);
 
-    // Debian 13 has dockerd 26, which tells nothing of the memory of kernels any more.
-    const told = SEEN_BY_BOTH.filter((name) => name in theirs);
-    assert.deepEqual(pick(ours, told), pick(theirs, told));
-    assert.ok(told.length >= SEEN_BY_BOTH.length - 2);
+    assert.deepEqual(pick(ours), pick(theirs));
   });
 
   test('create warns of what is not supported, and of nothing else', async () => {
@@ -88,22 +85,12 @@ suite('a machine with cgroup version 2', { concurrency: false }, () => {
       return answers;
     });
 
-    const { Version } = (await engines.theirs.api.get<{ Version: string }>('/version')).body;
-    assert.deepEqual(ours, Version.startsWith('20.10.') ? theirs : withDeprecation(theirs));
+    assert.deepEqual(ours, theirs);
   });
 });
 
-function pick(info: Fields, names: readonly string[]): Fields {
-  return Object.fromEntries(names.map((name) => [name, info[name]]));
-}
-
-/** Newer versions of dockerd have forgotten that they ever took the memory of kernels. */
-function withDeprecation(answers: readonly unknown[]): unknown {
-  return answers.map((answer) => {
-    const [HostConfig, status, warnings] = answer as [Fields, number, string[]];
-    const deprecated = 'Specifying a kernel memory limit is deprecated and will be removed in a future release.';
-    return [HostConfig, status, 'KernelMemory' in HostConfig ? [deprecated, ...warnings] : warnings];
-  });
+function pick(info: Fields): Fields {
+  return Object.fromEntries(SEEN_BY_BOTH.map((name) => [name, info[name]]));
 }
 
 async function warningsOf({ api }: Side, HostConfig: Fields): Promise<[number, unknown]> {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { globSync, readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
@@ -62,6 +63,7 @@ const CONTAINERS: readonly (readonly [Fields, readonly Row[]])[] = [
     { CpuShares: 262_144, CpuQuota: 30_000, Memory: 32 * MB, MemorySwap: -1, BlkioWeight: 1000 },
     [...CPU, ...MEMORY, ...REST],
   ],
+  [{ BlkioDeviceReadBps: throttle(4 * MB) }, REST],
   [{ Memory: 32 * MB, MemorySwap: 32 * MB, KernelMemory: 16 * MB, MemorySwappiness: 10, OomKillDisable: true }, MEMORY],
 ];
 
@@ -89,8 +91,27 @@ suite('limits of version 2', { concurrency: false }, () => {
     assert.deepEqual(different, []);
   });
 
+  test('weights of devices are written as dockerd writes them, with the scheduler BFQ; without it nothing is refused', async () => {
+    const rows = REST.filter(({ field }) => field === 'BlkioWeight');
+    const weights: Fields[] = [
+      { BlkioWeightDevice: [{ Path: DISK, Weight: 500 }] },
+      { BlkioWeight: 300, BlkioWeightDevice: [{ Path: DISK, Weight: 500 }] },
+    ];
+    for (const HostConfig of weights) assert.match((await filesOf(engines.ours, HostConfig, rows))[1]!, /^none$/);
+    const scheduler = `/sys/block/${DISK.slice(5)}/queue/scheduler`;
+    execFileSync('modprobe', ['bfq']);
+    writeFileSync(scheduler, 'bfq');
+    for (const HostConfig of weights) {
+      const { ours, theirs } = await engines.both(async (side) => await filesOf(side, HostConfig, rows));
+
+      assert.deepEqual([HostConfig, ours], [HostConfig, theirs]);
+      assert.match(ours[1]!, /disk 500/);
+    }
+    writeFileSync(scheduler, 'none');
+  });
+
   test('a process that is killed for its memory is told, be it the first one or another', async () => {
-    const HostConfig = { Memory: 12 * MB, MemorySwap: 12 * MB, NetworkMode: 'none' };
+    const HostConfig = { Memory: 24 * MB, MemorySwap: 24 * MB, NetworkMode: 'none' };
     for (const script of ['(tail /dev/zero); exit 5', 'exec tail /dev/zero']) {
       const { ours, theirs } = await engines.both(async ({ api }) => await endOf(api, script, HostConfig));
 
@@ -101,16 +122,16 @@ suite('limits of version 2', { concurrency: false }, () => {
   test('what is beyond the memory goes into swap, up to its limit', async () => {
     // Without the shell's word about what was killed, which comes at any time.
     const hold =
-      '(head -c 24m /dev/zero | tail -c 24m | wc -c) 2>/dev/null; grep oom_kill /sys/fs/cgroup/memory.events';
+      '(head -c 48m /dev/zero | tail -c 48m | wc -c) 2>/dev/null; grep oom_kill /sys/fs/cgroup/memory.events';
     const amounts: Fields[] = [
-      { Memory: 12 * MB, MemorySwap: 12 * MB },
-      { Memory: 12 * MB, MemorySwap: 64 * MB },
+      { Memory: 24 * MB, MemorySwap: 24 * MB }, // the first process of a newer runc needs more than 12
+      { Memory: 24 * MB, MemorySwap: 96 * MB },
     ];
     for (const HostConfig of amounts) {
       const { ours, theirs } = await engines.both(async (side) => await said(side, hold, HostConfig));
 
       assert.deepEqual([HostConfig, ours], [HostConfig, theirs]);
-      assert.match(ours, HostConfig['MemorySwap'] === 12 * MB ? /oom_kill 1\n/ : /^25165824\noom_kill 0\n/);
+      assert.match(ours, HostConfig['MemorySwap'] === 24 * MB ? /oom_kill 1\n/ : /^50331648\noom_kill 0\n/);
     }
   });
 

@@ -10,22 +10,28 @@ type Accelerator = 'kvm' | 'tcg,thread=multi';
 const MEMORY = '2G';
 /** Without cmpxchg16b, which qemu 7.2 emulates so that kernels of 6.12 crash. */
 const EMULATED_CPU = 'max,cx16=off';
-/** systemd takes the first word up to version 256, and needs both from version 257 on. */
-const CGROUPS_1 =
-  'systemd.unified_cgroup_hierarchy=0 systemd.legacy_systemd_cgroup_controller=1 SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1';
+/** What the kernel and systemd are told in each kind of machine. */
+const WORDS = {
+  v2: '',
+  // systemd takes the first word up to version 256, and needs both from version 257 on.
+  v1: 'systemd.unified_cgroup_hierarchy=0 systemd.legacy_systemd_cgroup_controller=1 SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1',
+  // The files of the root have no labels, so nothing is enforced, and no refusal is told.
+  selinux: 'security=selinux selinux=1 enforcing=0 audit=0',
+};
+export type Kind = keyof typeof WORDS;
 const PROBE = 'gantry.probe';
 const PROBE_SECONDS = 30;
 /** A machine that is silent for this long hangs. */
 const SILENCE_SECONDS = 900;
 
 /** Boots and prints what the job prints, then a table of its parts. False when one failed or has not ended. */
-export async function bootMachine(image: Image, disks: readonly string[], version: 1 | 2): Promise<boolean> {
+export async function bootMachine(image: Image, disks: readonly string[], kind: Kind): Promise<boolean> {
   const accelerator = await findAccelerator(image);
   console.log(`booting with ${accelerator === 'kvm' ? 'KVM' : 'software emulation'}`);
   const job = new Job();
   const options = {
     ...{ accelerator, disks: [image.disk, ...disks], silenceSeconds: SILENCE_SECONDS },
-    words: version === 1 ? CGROUPS_1 : '',
+    words: WORDS[kind],
   };
   await runMachine(image, options, (line) => job.take(line));
   return job.end();

@@ -9,6 +9,8 @@ const MIRROR = 'http://deb.debian.org/debian';
 /** The names that `./gantry test vm` takes. */
 export const SUITES = ['bookworm', 'trixie'] as const;
 export type Suite = (typeof SUITES)[number];
+/** The Debian with dockerd 20.10, which is the judge in all machines. */
+const JUDGE_SUITE: Suite = 'bookworm';
 
 /** Files on this machine that a machine boots from. */
 export type Image = Readonly<{ disk: string; kernel: string; initramfs: string }>;
@@ -27,7 +29,7 @@ const MASKED = [
 
 /** A root of Debian with systemd and its cloud kernel; from the cache, if its inputs are unchanged. */
 export async function machineImage(suite: Suite, work: string): Promise<Image> {
-  const packages = ['tools/packages/run.txt', 'tools/vm/packages.txt'].flatMap(packagesIn);
+  const packages = ['tools/packages/run.txt', 'tools/vm/packages.txt'].flatMap((list) => packagesIn(list, suite));
   const folder = join(CACHE, `${suite}-${hashOf(packages.join(), 'image.ts', 'init.sh', 'gantry-vm.service')}`);
   if (!existsSync(folder)) await buildImage({ suite, packages, folder }, work);
   return { disk: join(folder, 'disk'), kernel: join(folder, 'kernel'), initramfs: join(folder, 'initramfs') };
@@ -40,6 +42,7 @@ async function buildImage({ suite, packages, folder }: Recipe, work: string): Pr
   const root = join(work, 'root');
   await debootstrap(suite, packages, root);
   await unpackKernel(root);
+  if (suite !== JUDGE_SUITE) await unpackJudge(root);
   prepareRoot(root);
   mkdirSync(join(work, 'image'));
   cpSync(globSync(join(root, 'boot/vmlinuz-*'))[0]!, join(work, 'image/kernel'));
@@ -63,6 +66,20 @@ async function unpackKernel(root: string): Promise<void> {
     dpkg-deb --fsys-tarfile "$name"_*.deb | tar -x -C / --keep-directory-symlink
     rm "$name"_*.deb
     depmod "\${name#linux-image-}"
+    apt-get clean`;
+  await run('chroot', [root, 'sh', '-euc', script]);
+}
+
+/** After the kernel: apt forgets its other lists. */
+async function unpackJudge(root: string): Promise<void> {
+  const script = `cd /tmp
+    echo 'deb ${MIRROR} ${JUDGE_SUITE} main' >list
+    apt='apt-get -qq -o Dir::Etc::SourceList=/tmp/list -o Dir::Etc::SourceParts=-'
+    $apt update
+    $apt download docker.io
+    dpkg-deb --fsys-tarfile docker.io_*.deb |
+      tar -x -C / --keep-directory-symlink ./usr/sbin/dockerd ./usr/sbin/docker-proxy ./usr/bin/docker-init
+    rm list docker.io_*.deb
     apt-get clean`;
   await run('chroot', [root, 'sh', '-euc', script]);
 }
@@ -106,7 +123,11 @@ function modulesFor(root: string, names: readonly string[]): string[] {
   return [...new Set(lines.flatMap((line) => /^insmod (\S+)/.exec(line)?.[1] ?? []))];
 }
 
-function packagesIn(list: string): string[] {
+/** A line of a list is a package, and the one suite that it is for, if it is not for all. */
+function packagesIn(list: string, suite: Suite): string[] {
   const lines = readFileSync(join(repository, list), 'utf8').split('\n');
-  return lines.map((line) => line.replace(/#.*/, '').trim()).filter((name) => name !== '');
+  return lines.flatMap((line) => {
+    const [name, only = suite] = line.replace(/#.*/, '').trim().split(/\s+/);
+    return name === '' || name === undefined || only !== suite ? [] : [name];
+  });
 }
