@@ -25,9 +25,14 @@ export async function startDaemonProcess(
   const dead = once(child, 'exit').then(() => {
     throw new Error(`${command[0]} ended before it listened:\n${readFileSync(logPath, 'utf8').slice(-4000)}`);
   });
+  const over = new AbortController();
   try {
-    await Promise.race([appears(socketPath).then(async () => await accepts(socketPath)), dead]);
+    await Promise.race([
+      appears(socketPath, over.signal).then(async () => await accepts(socketPath, over.signal)),
+      dead,
+    ]);
   } finally {
+    over.abort(); // of the wait for a daemon that has ended, which would keep this process from its own end
     dead.catch(() => undefined);
   }
   return child;
@@ -42,8 +47,8 @@ export async function endProcess(child: ChildProcess, signal: NodeJS.Signals = '
 }
 
 /** A socket's file exists a moment before it accepts connections. */
-async function accepts(path: string): Promise<void> {
-  for (;;) {
+async function accepts(path: string, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
     const socket = connect(path);
     try {
       await once(socket, 'connect');
@@ -56,7 +61,8 @@ async function accepts(path: string): Promise<void> {
   }
 }
 
-async function appears(path: string): Promise<void> {
+/** Resolves when there is such a file, or at the abort. */
+async function appears(path: string, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const look = (): void => {
     if (existsSync(path)) resolve();
@@ -67,6 +73,7 @@ async function appears(path: string): Promise<void> {
     },
   });
   void watcher;
+  signal.addEventListener('abort', () => resolve());
   look();
   await promise;
 }

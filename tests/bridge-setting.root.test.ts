@@ -57,6 +57,21 @@ for (const address of ['10.9.0.1/24', '']) {
   });
 }
 
+for (const range of ['fd00:17::/64', 'fd00:17::/112']) {
+  test(`with IPv6 of ${range} everything is answered as by dockerd`, async () => {
+    const flags = ['--bip=172.17.0.1/16', '--ipv6', `--fixed-cidr-v6=${range}`];
+    let expected: unknown;
+    {
+      await using dockerd = await Dockerd.start(flags);
+      await dockerd.api.post('/images/load?quiet=1', await busyboxArchive());
+      expected = await answers(dockerd.api);
+    }
+    await using engine = await TestEngine.start({ flags: [...flags, '--bridge=docker0'] });
+
+    assert.deepEqual(await answers(engine), expected);
+  });
+}
+
 /**
  * What a client is told of the networks and of containers in them, with one word for every id, and without the
  * differences that docs/compatibility.md lists.

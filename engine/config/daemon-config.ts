@@ -17,6 +17,9 @@ export type Config = Readonly<{
   bridge: string;
   /** Such as `172.30.0.1/16`; empty: chosen by the daemon. */
   bip: string;
+  ipv6: boolean;
+  /** Such as `fd00:1::/64`; empty without `ipv6`. */
+  fixedCidrV6: string;
   /** Such as `base=10.10.0.0/16,size=24`; empty: the usual private ranges. */
   defaultAddressPools: readonly string[];
   /** 0: chosen by the daemon. */
@@ -79,6 +82,8 @@ export function toConfig(file: ConfigFile): Config {
     group: file.group,
     bridge: file.bridge,
     bip: file.bip,
+    ipv6: file.ipv6,
+    fixedCidrV6: file['fixed-cidr-v6'],
     defaultAddressPools: file['default-address-pools'],
     mtu: file.mtu,
     tls: file.tls || file.tlsverify,

@@ -13,6 +13,8 @@ const FLAGS: Readonly<Record<string, Flag>> = {
   group: { key: 'group', kind: 'text' },
   bridge: { key: 'bridge', kind: 'text' },
   bip: { key: 'bip', kind: 'text' },
+  ipv6: { key: 'ipv6', kind: 'flag' },
+  'fixed-cidr-v6': { key: 'fixed-cidr-v6', kind: 'text' },
   'default-address-pool': { key: 'default-address-pools', kind: 'list' },
   mtu: { key: 'mtu', kind: 'number' },
   tls: { key: 'tls', kind: 'flag' },
@@ -104,7 +106,7 @@ export function parseFlags(argv: readonly string[]): {
 
 /** `--flag`, `--flag=value`, `-f`, `-f=value`, `-fvalue`. */
 function splitWord(word: string): { name: string; written: string | undefined } {
-  const long = /^--([a-z][a-z-]*)(?:=(.*))?$/s.exec(word);
+  const long = /^--([a-z][a-z0-9-]*)(?:=(.*))?$/s.exec(word);
   if (long !== null) return { name: long[1]!, written: long[2] };
   const short = /^-([A-Za-z])(?:=?(.+))?$/s.exec(word);
   return { name: SHORT[short?.[1] ?? ''] ?? '', written: short?.[2] };

@@ -11,6 +11,8 @@ const FIXED = [
   'authorizationPlugins',
   'pluginFolders',
   'bip',
+  'ipv6',
+  'fixedCidrV6',
   'defaultAddressPools',
   'mtu',
   'tls',

@@ -31,6 +31,8 @@ export const ConfigFile = Type.Object(
     group: text('group of the Unix sockets; empty: that of the daemon'),
     bridge: text('bridge of the containers; none: no such network', 'gantry0'),
     bip: text('address and prefix of the bridge, such as 172.30.0.1/16; empty: the first free range'),
+    ipv6: flag('give containers on the bridge an address of IPv6 too, of the range fixed-cidr-v6'),
+    'fixed-cidr-v6': text('range of IPv6 for containers on the bridge, such as fd00:1::/64'),
     'default-address-pools': strings(
       'where subnets of networks are taken from, as base=10.10.0.0/16,size=24; default: 172.17.0.0/16 to 172.31.0.0/16, then 192.168.0.0/16 in parts of /20',
     ),

@@ -5,6 +5,7 @@ import { after, before, suite, test } from 'node:test';
 import { promisify } from 'node:util';
 
 import type { Inspect, Summary } from '@gantry/engine/containers/schema.ts';
+import { page, pageCommand } from '@gantry/testing/networks/page.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import type { NetworkWire } from './schema.ts';
@@ -15,20 +16,6 @@ type Message = { message: string };
 /** The machine, and one beyond it that knows no way to the containers. */
 const MACHINE = '2001:db8::2';
 const OUTSIDE = '2001:db8::1';
-
-/** GET of a URL, which has so many tries to be answered. */
-const GET = `
-const [url, tries] = process.argv.slice(1);
-(async () => {
-  for (let n = 0; n < Number(tries); n += 1) {
-    try {
-      return (await (await fetch(url, { signal: AbortSignal.timeout(3000) })).text()).trim();
-    } catch {
-      await new Promise((done) => setTimeout(done, 100));
-    }
-  }
-  return 'nobody';
-})().then((text) => process.stdout.write(text, () => process.exit()));`;
 
 /** Addresses of a name, and the name of an address, asked as a program in the container does. */
 const ASK = `
@@ -107,20 +94,12 @@ suite('networks with IPv6', { concurrency: false }, () => {
     return (await engine.post(`/exec/${body.Id}/start`, { Tty: true })).raw.toString().replaceAll('\r', '');
   }
 
-  /** GET of a URL from the network namespace of a process; `tries` until somebody answers. */
-  async function page(pid: number | undefined, url: string, tries = 600): Promise<string> {
-    const words = [process.execPath, '-e', GET, url, String(tries)];
-    return pid === undefined
-      ? await engine.onHost(words)
-      : (await execute('nsenter', ['-t', String(pid), '-n', ...words])).stdout;
-  }
-
   async function pidOf(ref: string): Promise<number> {
     return (await engine.get<Inspect>(`/containers/${ref}/json`)).body.State.Pid;
   }
 
-  const fromHost = async (url: string, tries?: number): Promise<string> => await page(undefined, url, tries);
-  const fromOutside = async (url: string, tries?: number): Promise<string> => await page(outside.pid, url, tries);
+  const fromHost = async (url: string, tries?: number): Promise<string> => await engine.onHost(pageCommand(url, tries));
+  const fromOutside = async (url: string, tries?: number): Promise<string> => await page(outside.pid!, url, tries);
   const from = async (ref: string, url: string, tries?: number): Promise<string> =>
     await page(await pidOf(ref), url, tries);
 

@@ -26,6 +26,8 @@ export type NetworkSettings = Readonly<{
   bridge: string;
   /** Such as `172.30.0.1/16`; empty: chosen. */
   bip: string;
+  /** Of IPv6, for containers on the bridge, such as `fd00:1::/64`; empty: none. */
+  fixedCidrV6: string;
   /** 0: chosen. */
   mtu: number;
   /** The ranges for subnets of new networks; empty: the usual private ones. */

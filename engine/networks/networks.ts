@@ -4,11 +4,11 @@ import { newId } from '../lib/ids.ts';
 import { chooseAddresses } from './addresses/choose.ts';
 import { overlaps, parseCidr, type Cidr } from './addresses/cidr.ts';
 import type { Surroundings } from './addresses/pools.ts';
-import { parseBip } from './addresses/subnets.ts';
+import { parseBip, parseFixedCidrV6 } from './addresses/subnets.ts';
 import { automaticMtu, checkBridgeName, rangesInUse } from './bridge/bridge-link.ts';
 import { bridgeNameOf, bridgeSettings, checkBridgeOptions } from './bridge/bridge-settings.ts';
 import { Bridges } from './bridge/bridges.ts';
-import { defaultRange, refuseMove } from './bridge/default-range.ts';
+import { defaultRanges, refuseMove } from './bridge/default-range.ts';
 import { bridgeDriver } from './bridge/driver.ts';
 import { removeFromMachine } from './bridge/remove-from-machine.ts';
 import { Dns } from './dns/dns.ts';
@@ -47,6 +47,7 @@ export class Networks implements Disposable {
   constructor(settings: NetworkSettings) {
     if (settings.bridge !== 'none') checkBridgeName(settings.bridge);
     if (settings.bip !== '') parseBip(settings.bip);
+    if (settings.fixedCidrV6 !== '') parseFixedCidrV6(settings.fixedCidrV6);
     this.settings = settings;
     this.store = new NetworkStore(settings.db);
     this.uses = new NetworkUses(this.store);
@@ -86,13 +87,14 @@ export class Networks implements Disposable {
   async start(): Promise<void> {
     const { background, dataRoot, log, bridge: name, proxyFolder } = this.settings;
     const stored = this.predefined('bridge');
-    const place = name === 'none' ? undefined : defaultRange(this.settings, stored);
+    const place = name === 'none' ? undefined : defaultRanges(this.settings, stored);
     refuseMove(stored, { bridge: name, ...place }, this.membersOf(stored.id).length);
     if (stored.bridge !== undefined && stored.bridge !== name) {
       await removeFromMachine(`gantry-${stored.bridge}`, [stored.bridge], dataRoot);
     }
     if (place !== undefined) {
-      this.store.saveNetwork({ ...this.predefined('bridge'), bridge: name, ...place });
+      const { ipv6: _earlier, ...unchanged } = this.predefined('bridge');
+      this.store.saveNetwork({ ...unchanged, bridge: name, ...place });
     }
     const table = `gantry-${name === 'none' ? this.predefined('host').id.slice(0, 12) : name}`;
     const endpoints = (): Endpoint[] => this.store.endpoints().filter(hasAddress);

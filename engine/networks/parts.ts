@@ -29,6 +29,7 @@ export function networkParts(
   undo: AsyncDisposableStack,
 ): NetworkParts {
   const { bip, bridge, dataRoot, execRoot, mtu } = config;
+  const fixedCidrV6 = config.ipv6 ? config.fixedCidrV6 : '';
   const pools = config.defaultAddressPools.flatMap(parsePool);
   const { nameOf } = sandboxOwners;
   const ofDns = {
@@ -37,7 +38,10 @@ export function networkParts(
     served: (all: Networks) => sandboxOwners.served(config, all),
   };
   const networks = undo.use(
-    new Networks({ background, bip, bridge, clock, dataRoot, db, log, mtu, nameOf, plugins, pools, ...ofDns }),
+    new Networks({
+      ...{ background, bip, bridge, clock, dataRoot, db, fixedCidrV6, log, mtu, nameOf, plugins, pools },
+      ...ofDns,
+    }),
   );
   // Bridge and rules are removed with the last container; the next start makes them in milliseconds.
   undo.defer(async () => (sandboxOwners.isAnyAlive() ? undefined : await networks.removeAll()));

@@ -8,7 +8,7 @@ import type { NetworkRecord } from './store.ts';
 
 /** A network with the containers that are in it now. */
 export function presentNetwork(networks: Networks, network: NetworkRecord): NetworkWire {
-  const { id, name, driver, createdAt, custom } = network;
+  const { id, name, driver, createdAt, ipv6, custom } = network;
   const { nameOf } = networks.settings;
   return {
     Name: name,
@@ -16,7 +16,7 @@ export function presentNetwork(networks: Networks, network: NetworkRecord): Netw
     Created: createdAt.toString(),
     Scope: 'local',
     Driver: driver,
-    EnableIPv6: custom?.enableIPv6 ?? false,
+    EnableIPv6: custom?.enableIPv6 ?? ipv6 !== undefined,
     IPAM: {
       Driver: custom?.ipam.driver ?? 'default',
       Options: custom?.ipam.options ?? null,
@@ -45,7 +45,7 @@ export function presentNetwork(networks: Networks, network: NetworkRecord): Netw
 }
 
 /** As the client wrote them, or as chosen. */
-function presentPools({ custom, subnet, gateway }: NetworkRecord): NetworkWire['IPAM']['Config'] {
+function presentPools({ custom, subnet, gateway, ipv6 }: NetworkRecord): NetworkWire['IPAM']['Config'] {
   const { four, six } = poolsByFamily(custom?.ipam.pools ?? []);
   const chosen = four.length > 0 || subnet === undefined ? [] : [{ Subnet: subnet, Gateway: gateway }];
   const written = [...four, ...six].map((pool) => ({
@@ -54,7 +54,8 @@ function presentPools({ custom, subnet, gateway }: NetworkRecord): NetworkWire['
     ...(pool.gateway !== undefined && { Gateway: pool.gateway }),
     ...(pool.auxiliary !== undefined && { AuxiliaryAddresses: pool.auxiliary }),
   }));
-  return [...chosen, ...written];
+  const ofSetting = custom !== undefined || ipv6 === undefined ? [] : [{ Subnet: ipv6.subnet, Gateway: ipv6.gateway }];
+  return [...chosen, ...written, ...ofSetting];
 }
 
 /** A container's settings for a network, as stored. */
@@ -100,11 +101,11 @@ export function networkSettings(member: Member): NetworkSettings {
     SecondaryIPv6Addresses: null,
     EndpointID: bridged?.id ?? '',
     Gateway: bridged?.gateway ?? '',
-    GlobalIPv6Address: '',
-    GlobalIPv6PrefixLen: 0,
+    GlobalIPv6Address: bridged?.ipv6?.ipAddress ?? '',
+    GlobalIPv6PrefixLen: bridged?.ipv6?.prefixLength ?? 0,
     IPAddress: bridged?.ipAddress ?? '',
     IPPrefixLen: bridged?.prefixLength ?? 0,
-    IPv6Gateway: '',
+    IPv6Gateway: bridged?.ipv6?.gateway ?? '',
     MacAddress: bridged?.macAddress ?? '',
     Networks: presentEndpoints(member),
   };

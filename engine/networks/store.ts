@@ -43,7 +43,7 @@ const NetworkRecord = Type.Object({
   bridge: Type.Optional(Type.String()),
   subnet: Type.Optional(Type.String()),
   gateway: Type.Optional(Type.String()),
-  /** Whether a client has requested IPv6. */
+  /** If the client, or for the network `bridge` the settings, want IPv6. */
   ipv6: Type.Optional(Type.Immutable(Type.Object({ subnet: Type.String(), gateway: Type.String() }))),
   /** Further ranges, in the client's order: those of IPv4, then those of IPv6. */
   more: Type.Optional(Type.Immutable(Type.Array(Type.Object({ subnet: Type.String(), gateway: Type.String() })))),

@@ -163,6 +163,7 @@ export class TestDaemon implements AsyncDisposable {
       dataRoot: this.directory,
       bridge: 'gantry0',
       bip: '',
+      fixedCidrV6: '',
       mtu: 0,
       pools: [],
       dnsFolder: join(this.directory, 'dns'),

@@ -101,6 +101,11 @@ export const networkBodies: Readonly<Record<string, object>> = {
   },
   'a range of IPv6 outside': { EnableIPv6: true, ...ipam({ Subnet: 'fd00:90::/64', IPRange: 'fd00:2::/120' }) },
   'a subnet of public addresses': { EnableIPv6: true, ...ipam({ Subnet: '2001:db8::/64' }) },
+  'addresses of IPv4 that are mapped into IPv6': { EnableIPv6: true, ...ipam({ Subnet: '::ffff:0:0/96' }) },
+  'some addresses of IPv4 that are mapped into IPv6': {
+    EnableIPv6: true,
+    ...ipam({ Subnet: '::ffff:10.0.0.0/104' }),
+  },
   'an internal one with IPv6': { EnableIPv6: true, Internal: true, ...ipam({ Subnet: 'fd00:91::/64' }) },
   'a subnet of IPv6 without IPv6': { EnableIPv6: false, ...ipam({ Subnet: 'fd00:92::/64' }) },
   'an MTU': own('com.docker.network', { 'driver.mtu': '1400' }),

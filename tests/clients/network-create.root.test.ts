@@ -16,6 +16,8 @@ const DIFFERENCES: Readonly<Record<string, string>> = {
   'a range outside': 'dockerd takes it, and gives addresses that lead nowhere',
   'a range of IPv6 outside': 'dockerd takes it, and gives addresses that lead nowhere',
   'a range larger than the subnet': 'dockerd takes it, and gives addresses that lead nowhere',
+  'addresses of IPv4 that are mapped into IPv6': 'dockerd takes them for a range of IPv4 that overlaps its own',
+  'some addresses of IPv4 that are mapped into IPv6': 'dockerd takes them for a range of IPv4 that overlaps its own',
   'an auxiliary address that is the gateway': 'refused with the name of the gateway in dockerd’s words for the other',
 };
 

@@ -82,6 +82,11 @@ export class AddressLeases {
   }
 }
 
+/** The address of a range that ends with a hardware address. */
+export function addressOfMac({ family, base }: Cidr, mac: string): string {
+  return ipText({ family, value: base + BigInt(`0x${mac.replaceAll(':', '')}`) });
+}
+
 /** The MAC address derived from an IPv4 address, so that the same address always has the same. */
 export function macOf(ip: string): string {
   return ['02', '42', ...ip.split('.').map((part) => Number(part).toString(16).padStart(2, '0'))].join(':');

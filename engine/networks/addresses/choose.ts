@@ -52,9 +52,16 @@ export function storedAddresses({ id, subnet, gateway, ipv6, more = [], custom }
   const rest = [...four.slice(1), ...(ipv6 === undefined ? [] : six.slice(1))];
   return {
     ...fromText({ subnet, gateway }, four[0]),
-    ...(ipv6 !== undefined && { ipv6: fromText(ipv6, six[0]) }),
+    ...(ipv6 !== undefined && { ipv6: withMac(fromText(ipv6, six[0]), custom === undefined) }),
     more: more.map((one, position) => fromText(one, rest[position])),
   };
+}
+
+/** So many bits of a range are left to a hardware address. */
+const BITS_BEFORE_MAC = 80;
+
+function withMac<Range extends Addresses>(range: Range, isDefault: boolean): Range & { isOfMac: boolean } {
+  return { ...range, isOfMac: isDefault && range.subnet.prefixLength <= BITS_BEFORE_MAC };
 }
 
 function fromText(

@@ -1,7 +1,7 @@
 import { parseIp } from '../../lib/notations/ip-address.ts';
 import type { WantedPlace } from '../drivers/driver.ts';
 import type { Place } from '../endpoints/endpoint.ts';
-import { AddressLeases, macOf } from './address-leases.ts';
+import { AddressLeases, addressOfMac, macOf } from './address-leases.ts';
 import { contains } from './cidr.ts';
 import type { Addresses, NetworkAddresses } from './pools.ts';
 
@@ -14,6 +14,7 @@ type Taken = Readonly<{ ipAddress: string; prefixLength: number; gateway: string
 export class PlaceLeases {
   readonly #four: Ranges;
   readonly #six: Ranges | undefined;
+  readonly #isSixOfMac: boolean;
 
   /** `used`: the addresses of existing endpoints. */
   constructor(of: NetworkAddresses, used: readonly string[]) {
@@ -27,13 +28,17 @@ export class PlaceLeases {
     };
     this.#four = ranges(of);
     this.#six = of.ipv6 === undefined ? undefined : ranges(of.ipv6);
+    this.#isSixOfMac = of.ipv6?.isOfMac ?? false;
   }
 
   /** Leases an endpoint's addresses; `undo` frees them. */
   take({ ip, ip6, mac }: WantedPlace, undo: DisposableStack): Omit<Place, 'link'> {
     const four = takeIn(this.#four, ip, undo);
     const place = { ...four, macAddress: mac ?? macOf(four.ipAddress) };
-    return this.#six === undefined ? place : { ...place, ipv6: takeIn(this.#six, ip6, undo) };
+    if (this.#six === undefined) return place;
+    const [{ leases }] = this.#six;
+    const wanted = this.#isSixOfMac ? addressOfMac(leases.subnet, place.macAddress) : ip6;
+    return { ...place, ipv6: takeIn(this.#six, wanted, undo) };
   }
 
   /** Frees the addresses; free ones are not an error. */

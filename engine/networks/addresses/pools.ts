@@ -14,8 +14,14 @@ export type Addresses = Readonly<{
   auxiliary: readonly string[];
 }>;
 
+/**
+ * `isOfMac`: an endpoint's address ends with its hardware address, as in dockerd on its own bridge; else the lowest free
+ * one is taken.
+ */
+type SixAddresses = Addresses & Readonly<{ isOfMac: boolean }>;
+
 /** The first range of IPv4, that of IPv6 if the network has it, and what comes when one of them is full. */
-export type NetworkAddresses = Addresses & Readonly<{ ipv6?: Addresses; more?: readonly Addresses[] }>;
+export type NetworkAddresses = Addresses & Readonly<{ ipv6?: SixAddresses; more?: readonly Addresses[] }>;
 
 /** The ranges that a network must not overlap, and those to choose from. */
 export type Surroundings = Readonly<{
@@ -35,6 +41,9 @@ export function poolsByFamily(pools: readonly PoolConfig[]): { four: PoolConfig[
   };
 }
 
+/** `::ffff:0:0/96`, RFC 4291, section 2.5.5.2. */
+const MAPPED: Cidr = { family: 6, base: 0xffff_0000_0000n, prefixLength: 96 };
+
 /** Reads and checks a client's range, or chooses one. Throws `invalid` and `forbidden` in dockerd's words. */
 export function addressesOf(name: string, pool: PoolConfig | undefined, around: Surroundings): Addresses {
   if (pool === undefined) {
@@ -45,6 +54,8 @@ export function addressesOf(name: string, pool: PoolConfig | undefined, around: 
   if (subnet === undefined) {
     throw new EngineError('invalid', `Invalid subnet ${pool.subnet} : invalid CIDR address: ${pool.subnet}`);
   }
+  const reason = 'addresses of IPv4 that are mapped into IPv6 belong to no link';
+  refuseIf(overlaps(subnet, MAPPED), `Invalid subnet ${pool.subnet} : ${reason}`);
   if (around.networks.some((other) => overlaps(other, subnet))) {
     throw new EngineError('forbidden', 'Pool overlaps with other one on this address space');
   }

@@ -1,4 +1,4 @@
-import { EngineError } from '../../lib/errors.ts';
+import { EngineError, refuseIf } from '../../lib/errors.ts';
 import type { Ip } from '../../lib/notations/ip-address.ts';
 import { lastOf, overlaps, parseCidr, type Cidr } from './cidr.ts';
 
@@ -49,6 +49,15 @@ export function parseBip(bip: string): { subnet: Cidr; gateway: Ip } {
     throw new EngineError('invalid', `bip: ${bip} is the base of the range, not an address in it`);
   }
   return { subnet: range, gateway: address };
+}
+
+/** Reads `--fixed-cidr-v6`. Throws `invalid`. */
+export function parseFixedCidrV6(text: string): Cidr {
+  refuseIf(text === '', 'ipv6 needs a range of IPv6, such as --fixed-cidr-v6=fd00:1::/64');
+  const range = parseCidr(text)?.range;
+  if (range?.family !== 6) throw new EngineError('invalid', `${text} is not a range of IPv6 such as fd00:1::/64`);
+  refuseIf(range.prefixLength > 126, `${text} is too small: it has no two addresses for the bridge and a container`);
+  return range;
 }
 
 function ip(a: number, b: number, c = 0): bigint {
