@@ -236,11 +236,12 @@ void open_control(const char *folder) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   // The path may be longer than an address has room for.
   if (chdir(folder) != 0) exit(1);
-  snprintf(address.sun_path, sizeof address.sun_path, "socket");
+  snprintf(address.sun_path, sizeof address.sun_path, "socket.new");
   unlink(address.sun_path);
   listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   umask(0177);
-  if (listening < 0 || bind(listening, (struct sockaddr *)&address, sizeof address) != 0 || listen(listening, 8) != 0) {
+  if (listening < 0 || bind(listening, (struct sockaddr *)&address, sizeof address) != 0 || listen(listening, 8) != 0 ||
+      rename(address.sun_path, "socket") != 0) { // who sees it appear can connect
     fprintf(stderr, "socket: %s\n", strerror(errno));
     exit(1);
   }

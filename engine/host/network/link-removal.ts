@@ -1,5 +1,5 @@
 import { hasCode } from '../../lib/errors.ts';
-import { deleteLink, getLink } from './links.ts';
+import { deleteLinks, getLink } from './links.ts';
 import { Netlink } from './netlink.ts';
 
 /**
@@ -26,8 +26,7 @@ export class LinkRemoval {
     // Of each removal its own: a daemon that ends closes no socket on which a thread waits.
     using route = new Netlink();
     const indexes = names.flatMap((name) => indexOf(route, name));
-    if (indexes.length === 0) return;
-    await route.applyInBackground(...indexes.map(deleteLink));
+    if (indexes.length > 0) await route.applyInBackground(...deleteLinks(indexes));
   }
 }
 

@@ -16,7 +16,7 @@ import {
   listRoutes,
   pinToPort,
 } from './addresses.ts';
-import { changeLink, createBridge, createVeth, deleteLink, getLink, listLinks } from './links.ts';
+import { changeLink, createBridge, createVeth, deleteLink, deleteLinks, getLink, listLinks } from './links.ts';
 import { Netlink } from './netlink.ts';
 import { Nftables, ruleGeneration } from './nftables.ts';
 import { reservePort } from './sockets.ts';
@@ -132,6 +132,23 @@ test('a link and its peer are gone after the deletion', () => {
     [],
   );
   assert.throws(() => getLink(there.route, 'v1'), { code: 'ENODEV', message: 'RTM_GETLINK("v1"): ENODEV' });
+});
+
+test('many links are removed together, and no other', () => {
+  using host = bridged();
+  const names = Array.from({ length: 350 }, (_, n) => `many${n}`);
+  host.route.apply(...names.map((name) => createBridge({ name, mac: '02:42:00:00:00:01' })));
+  const indexes = listLinks(host.route).flatMap(({ name, index }) => (names.includes(name) ? [index] : []));
+  assert.equal(indexes.length, 350);
+
+  host.route.apply(...deleteLinks(indexes.slice(1)));
+  host.route.apply(...deleteLinks(indexes.slice(0, 1)), ...deleteLinks([]));
+
+  assert.deepEqual(
+    listLinks(host.route).map(({ name }) => name),
+    ['lo', 'br0'],
+  );
+  assert.throws(() => host.route.apply(...deleteLinks([indexes[0]!, indexes[1]!])), { code: 'ENODEV' });
 });
 
 test('counters count what went over a link', () => {

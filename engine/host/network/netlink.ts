@@ -63,30 +63,38 @@ export class Netlink implements Disposable {
   }
 
   /**
-   * Applies the changes in order, all in one system call. Throws the `SystemError` of the first that failed; the later
+   * Applies the changes in order, with few system calls. Throws the `SystemError` of the first that failed; the later
    * ones are tried as well.
    */
   apply(...messages: readonly Message[]): void {
-    const first = this.#sequence + 1;
-    this.#send(this.#encoded(messages));
-    this.#takeAnswers(messages, first);
+    const errors: SystemError[] = [];
+    for (const part of parts(messages)) {
+      const first = this.#sequence + 1;
+      this.#send(this.#encoded(part));
+      errors.push(...this.#takeAnswers(part, first));
+    }
+    if (errors[0] !== undefined) throw errors[0];
   }
 
   /** The same for slow changes: another thread waits for the kernel. The socket must not be used meanwhile. */
   async applyInBackground(...messages: readonly Message[]): Promise<void> {
-    const first = this.#sequence + 1;
-    const bytes = Buffer.concat(this.#encoded(messages));
-    const { promise, resolve, reject } = Promise.withResolvers<number>();
-    send.async(this.#fd, bytes, bytes.length, 0, (error, sent) => (error === null ? resolve(sent) : reject(error)));
-    check(await promise, 'send', ['netlink', bytes.length]);
-    this.#takeAnswers(messages, first);
+    const errors: SystemError[] = [];
+    for (const part of parts(messages)) {
+      const first = this.#sequence + 1;
+      const bytes = Buffer.concat(this.#encoded(part));
+      const { promise, resolve, reject } = Promise.withResolvers<number>();
+      send.async(this.#fd, bytes, bytes.length, 0, (error, sent) => (error === null ? resolve(sent) : reject(error)));
+      check(await promise, 'send', ['netlink', bytes.length]);
+      errors.push(...this.#takeAnswers(part, first));
+    }
+    if (errors[0] !== undefined) throw errors[0];
   }
 
   #encoded(messages: readonly Message[]): Buffer[] {
     return messages.map((message) => encode(message, NLM_F.request | NLM_F.ack, ++this.#sequence));
   }
 
-  #takeAnswers(messages: readonly Message[], first: number): void {
+  #takeAnswers(messages: readonly Message[], first: number): SystemError[] {
     const errors: SystemError[] = [];
     for (let open = messages.length; open > 0;) {
       for (const { type, flags, sequence, body } of this.#receive(messages[0]!)) {
@@ -97,7 +105,7 @@ export class Netlink implements Disposable {
         if (errno !== 0) errors.push(new SystemError(message.call, message.values, errno, detailOf(body, flags)));
       }
     }
-    if (errors[0] !== undefined) throw errors[0];
+    return errors;
   }
 
   /** Requests one object, or with `NLM_F.dump` all of them, and returns the bodies of the answers. */
@@ -145,6 +153,14 @@ export class Netlink implements Disposable {
       at += aligned(size);
     }
   }
+}
+
+/** The kernel drops answers for which a socket's buffer has no room: its usual size is enough for some 270 of them. */
+const AT_ONCE = 100;
+
+function parts(messages: readonly Message[]): Message[][] {
+  const count = Math.ceil(messages.length / AT_ONCE);
+  return Array.from({ length: count }, (_, part) => messages.slice(part * AT_ONCE, (part + 1) * AT_ONCE));
 }
 
 /** One attribute: type and value, padded to four bytes. */

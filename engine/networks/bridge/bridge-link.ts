@@ -150,11 +150,6 @@ export function ownBridges({ links }: KnownLinks, dataRoot: string): string[] {
   return [...links.values()].filter((link) => link.kind === 'bridge' && link.alias === alias).map(({ name }) => name);
 }
 
-/** Removes a bridge of this daemon; does nothing for foreign and missing ones. */
-export function removeBridge(route: Netlink, name: string, dataRoot: string): void {
-  if (isOwnBridge(route, name, dataRoot)) route.apply(deleteLink(getLink(route, name).index));
-}
-
 /** The first IPv4 address of a link, for a foreign bridge. */
 export function addressOf(route: Netlink, link: Link): { ip: string; prefixLength: number } | undefined {
   return listAddresses(route).find((address) => address.link === link.index);

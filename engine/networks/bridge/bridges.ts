@@ -2,11 +2,11 @@ import type { Logger } from 'pino';
 
 import { SystemError } from '../../host/libc.ts';
 import { withNetns } from '../../host/namespaces.ts';
+import { ChangeMonitor } from '../../host/network/change-monitor.ts';
 import { forgetUdpFlows } from '../../host/network/conntrack.ts';
 import { legacyFilterLayout } from '../../host/network/iptables.ts';
 import { LinkRemoval } from '../../host/network/link-removal.ts';
 import { Netlink } from '../../host/network/netlink.ts';
-import { RuleMonitor } from '../../host/network/rule-monitor.ts';
 import type { Background } from '../../lib/background.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { Joined, WantedPlace, Within } from '../drivers/driver.ts';
@@ -49,7 +49,7 @@ export class Bridges implements Disposable {
   /** For all networks but the default one, which has a stock of its own; made when the first is used. */
   #stock: Sandboxes | undefined;
   #ofDefault: { networkId: string; stock: Sandboxes } | undefined;
-  #monitor: RuleMonitor | undefined;
+  #monitor: ChangeMonitor | undefined;
   // The state of the legacy tables when our rules were last seen there.
   #legacyLayout: string | undefined;
 
@@ -82,7 +82,7 @@ export class Bridges implements Disposable {
     }
     this.#bringBack(known);
     this.#firewall.write();
-    this.#monitor = new RuleMonitor(() => this.#restoreRules());
+    this.#monitor = new ChangeMonitor('rules', () => this.#restoreRules());
     // Leftovers of interrupted creations and removals.
     const names = new Set(networks.map(({ name }) => name));
     for (const name of ownBridges(known, this.#settings.dataRoot)) if (!names.has(name)) this.#removeLink(name);

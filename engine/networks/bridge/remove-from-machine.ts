@@ -1,8 +1,9 @@
 import { legacyFilterLayout } from '../../host/network/iptables.ts';
-import { listLinks } from '../../host/network/links.ts';
+import { deleteLinks } from '../../host/network/links.ts';
 import { Netlink } from '../../host/network/netlink.ts';
-import { removeBridge } from './bridge-link.ts';
+import { knownLinks, ownBridges } from './bridge-link.ts';
 import { Firewall } from './firewall.ts';
+import { patternOf } from './forwarding.ts';
 import { dropLegacyForwarding } from './legacy-forwarding.ts';
 
 /** Removes bridges and rules of this daemon from the machine; missing ones are not an error. */
@@ -10,8 +11,10 @@ export async function removeFromMachine(table: string, bridges: readonly string[
   using route = new Netlink();
   using firewall = new Firewall(table, () => ({ networks: [], published: [] }));
   firewall.remove();
-  const there = new Set(listLinks(route).map(({ name }) => name));
-  for (const name of bridges.filter((one) => there.has(one))) removeBridge(route, name, dataRoot);
+  const known = knownLinks(route);
+  const own = ownBridges(known, dataRoot).filter((name) => bridges.includes(name));
+  const indexes = own.map((name) => known.links.get(name)!.index);
+  if (indexes.length > 0) await route.applyInBackground(...deleteLinks(indexes));
   if (legacyFilterLayout() === undefined) return;
-  for (const name of bridges) await dropLegacyForwarding(name);
+  for (const pattern of new Set(bridges.map(patternOf))) await dropLegacyForwarding(pattern);
 }

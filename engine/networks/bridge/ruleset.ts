@@ -102,8 +102,8 @@ function setsText(family: Family, published: readonly Published[]): string {
 
 const LOOPBACK_GUARD = `chain loopback {
     type filter hook prerouting priority raw; policy accept;
-    iifname @bridges ip saddr 127.0.0.0/8 drop
-    iifname @bridges ip daddr 127.0.0.0/8 drop
+    ip saddr 127.0.0.0/8 iifname @bridges drop
+    ip daddr 127.0.0.0/8 iifname @bridges drop
   }`;
 
 /**

@@ -1,17 +1,15 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, watch, type FSWatcher } from 'node:fs';
 import { createConnection, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { setTimeout } from 'node:timers/promises';
 
 import { EngineError, hasCode } from '../../lib/errors.ts';
 
 /** The path of gantry-resolver; tests choose another build by the environment. */
 const RESOLVER_PROGRAM = process.env.GANTRY_RESOLVER ?? join(import.meta.dirname, '../../../build/gantry-resolver');
 
-const START_ATTEMPTS = 100;
-const ATTEMPT_PAUSE_MS = 50;
+const DEADLINE_MS = 5000;
 
 type Waiting = Readonly<{ line: string; done: () => void; failed: (error: Error) => void }>;
 
@@ -100,19 +98,25 @@ export class Resolver implements Disposable {
     }
   }
 
-  /** The started process ends when its descendant listens. */
+  /**
+   * The started process ends when its descendant listens. It fails while there is one whose worker has died: that one's
+   * supervisor starts another, whose socket appears in the folder.
+   */
   async #start(): Promise<Socket> {
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
-    let code: number | null = null;
-    for (let attempt = 0; attempt < START_ATTEMPTS; attempt += 1) {
+    using watching = new DisposableStack();
+    const folder = watching.adopt(watch(this.#folder), (watcher) => watcher.close());
+    const deadline = AbortSignal.timeout(DEADLINE_MS);
+    for (;;) {
+      const isLast = deadline.aborted;
+      const changed = nextChange(folder, deadline);
       const child = spawn(RESOLVER_PROGRAM, [this.#folder], { stdio: 'ignore', detached: true, env: {}, cwd: '/' });
-      [code] = (await once(child, 'exit')) as [number | null];
+      const [code] = (await once(child, 'exit')) as [number | null];
       const socket = await this.#tryConnect();
       if (socket !== undefined) return socket;
-      // The supervisor of a failed one is about to start another.
-      await setTimeout(ATTEMPT_PAUSE_MS);
+      if (isLast) throw new EngineError('failed', `the name server of containers did not start (${code})`);
+      await changed;
     }
-    throw new EngineError('failed', `the name server of containers did not start (${code})`);
   }
 
   /** `isLenient`: a container that has ended meanwhile does not fail the commands for others. */
@@ -139,5 +143,14 @@ export class Resolver implements Disposable {
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const { failed } of waiting) failed(new EngineError('failed', 'the name server of containers has ended'));
+  }
+}
+
+/** Resolves at the next change in a watched folder, or at the deadline. */
+async function nextChange(folder: FSWatcher, deadline: AbortSignal): Promise<void> {
+  try {
+    await once(folder, 'change', { signal: deadline });
+  } catch (error) {
+    if (!deadline.aborted) throw error;
   }
 }

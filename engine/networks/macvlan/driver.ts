@@ -1,13 +1,12 @@
-import { randomBytes } from 'node:crypto';
 import { closeSync, openSync } from 'node:fs';
 
 import { withNetns } from '../../host/namespaces.ts';
 import { listAddresses } from '../../host/network/addresses.ts';
 import { LinkRemoval } from '../../host/network/link-removal.ts';
-import { changeLink, createMacvlan, deleteLink, getLink, macText } from '../../host/network/links.ts';
+import { createMacvlan, deleteLink, getLink } from '../../host/network/links.ts';
 import { Netlink } from '../../host/network/netlink.ts';
 import type { Background } from '../../lib/background.ts';
-import { EngineError, hasCode } from '../../lib/errors.ts';
+import { EngineError } from '../../lib/errors.ts';
 import { storedAddresses } from '../addresses/choose.ts';
 import { PlaceLeases } from '../addresses/place-leases.ts';
 import type { NetworkDriver, WantedPlace } from '../drivers/driver.ts';
@@ -22,6 +21,7 @@ import {
 } from '../endpoints/interfaces.ts';
 import { userNetns } from '../endpoints/namespace.ts';
 import type { NetworkRecord } from '../store.ts';
+import { bringUp, HardwareAddresses } from './hardware-addresses.ts';
 import { ensureParent, isOwnParent } from './parent-link.ts';
 import { macvlanSettings, ownParentName } from './settings.ts';
 
@@ -41,6 +41,7 @@ type Parts = Readonly<{
  */
 export function macvlanDriver(parts: Parts): NetworkDriver {
   const leases = new Map<string, PlaceLeases>();
+  const hardwareAddresses = new HardwareAddresses(parts.background);
   const leasesOf = (network: NetworkRecord): PlaceLeases => {
     const known = leases.get(network.id);
     if (known !== undefined) return known;
@@ -52,7 +53,7 @@ export function macvlanDriver(parts: Parts): NetworkDriver {
   const place = (network: NetworkRecord, wanted: WantedPlace, netns: number, leadsOut: boolean): Place => {
     using undo = new DisposableStack();
     const lease = leasesOf(network).take(wanted, undo);
-    const link = addLink(parts, network, lease, { netns, leadsOut, ...wanted });
+    const link = addLink({ ...parts, hardwareAddresses }, network, lease, { netns, leadsOut, ...wanted });
     undo.move();
     return { ...lease, link };
   };
@@ -108,7 +109,7 @@ function refuseSharedParent({ networks }: Parts, { id }: NetworkRecord, parent: 
 
 /** Makes an endpoint's link in its namespace. Returns its name there. */
 function addLink(
-  { background, dataRoot }: Parts,
+  { dataRoot, hardwareAddresses }: Parts & { hardwareAddresses: HardwareAddresses },
   network: NetworkRecord,
   lease: Omit<Place, 'link'>,
   wanted: WantedPlace & { netns: number; leadsOut: boolean },
@@ -129,58 +130,12 @@ function addLink(
     });
     bringUp(inside, index);
     inside.apply(...addressing(index, { ...lease, link: name }, wanted));
-    settleMac(background, netns, index, lease.macAddress);
+    hardwareAddresses.settle(netns, index, lease.macAddress);
   } catch (error) {
     inside.apply(deleteLink(index));
     throw error;
   }
   return name;
-}
-
-const PATIENCE_MS = 20;
-const ATTEMPTS = 500;
-
-/**
- * Two links over a parent cannot have the same hardware address, and the link of an ended container exists until the
- * kernel has removed its namespace. Until then the new link has a temporary address.
- */
-function bringUp(inside: Netlink, index: number): void {
-  try {
-    inside.apply(changeLink(index, { up: true }));
-  } catch (error) {
-    if (!hasCode(error, 'EADDRINUSE')) throw error;
-    const own = macText(Buffer.concat([Buffer.from([0x02, 0x42]), randomBytes(4)]));
-    inside.apply(changeLink(index, { mac: own, up: true }));
-  }
-}
-
-/** Sets the hardware address as soon as it is free, and announces it to the neighbours. */
-function settleMac(background: Background, netns: number, index: number, mac: string): void {
-  using undo = new DisposableStack();
-  const inside = undo.use(withNetns(netns, () => new Netlink()));
-  if (isAddressSet(inside, index, mac)) return;
-  const held = undo.move();
-  const attempt = (left: number): void => {
-    using over = new DisposableStack();
-    over.use(held);
-    if (!isAddressSet(inside, index, mac)) {
-      if (left === 0) throw new Error(`another link keeps the hardware address ${mac}`);
-      background.after(PATIENCE_MS, 'set a hardware address', { mac }, () => attempt(left - 1));
-      over.move();
-    }
-  };
-  background.after(PATIENCE_MS, 'set a hardware address', { mac }, () => attempt(ATTEMPTS));
-}
-
-function isAddressSet(there: Netlink, index: number, mac: string): boolean {
-  try {
-    there.apply(changeLink(index, { mac }));
-    return true;
-  } catch (error) {
-    if (hasCode(error, 'EADDRINUSE')) return false;
-    if (hasCode(error, 'ENODEV')) return true; // it has left meanwhile
-    throw error;
-  }
 }
 
 /** Removes an endpoint's link from a namespace that stays: its address at once, the link in the background. */

@@ -5,9 +5,8 @@ import { bind, check, refusal } from '../libc.ts';
 
 const AF_NETLINK = 16;
 const SOCK_RAW_CLOEXEC_NONBLOCK = 3 | 0o2000000 | 0o4000;
-const NETLINK_NETFILTER = 12;
-/** The bit of the group NFNLGRP_NFTABLES. */
-const NFTABLES_GROUP = 1 << 6;
+/** Protocols of netlink, and the bits of their groups: NFNLGRP_NFTABLES and RTNLGRP_LINK. */
+const SUBJECTS = { rules: { protocol: 12, group: 1 << 6 }, links: { protocol: 0, group: 1 } } as const;
 const SOCKADDR_BYTES = 12;
 const [F_GETFL, F_SETFL, F_SETOWN, F_SETSIG] = [3, 4, 8, 10];
 const O_ASYNC = 0o20000;
@@ -24,16 +23,19 @@ const fcntl = bind<[number, number, number], number>('int fcntl(int fd, int comm
 const incoming = Buffer.alloc(64 * 1024);
 
 /**
- * Says when any program has changed packet rules in the network namespace in which it was made. Node cannot wait for such
- * a socket, so the kernel sends a signal.
+ * Says when packet rules or links have changed, by any program, in the network namespace in which it was made. Node
+ * cannot wait for such a socket, so the kernel sends a signal.
  */
-export class RuleMonitor implements Disposable {
+export class ChangeMonitor implements Disposable {
+  readonly #subject: keyof typeof SUBJECTS;
   readonly #fd: number;
   readonly #signalled: () => void;
   #isClosed = false;
 
-  constructor(changed: () => void) {
-    this.#fd = check(socket(AF_NETLINK, SOCK_RAW_CLOEXEC_NONBLOCK, NETLINK_NETFILTER), 'socket', ['netfilter']);
+  constructor(subject: keyof typeof SUBJECTS, changed: () => void) {
+    const { protocol, group } = SUBJECTS[subject];
+    this.#subject = subject;
+    this.#fd = check(socket(AF_NETLINK, SOCK_RAW_CLOEXEC_NONBLOCK, protocol), 'socket', ['netlink', subject]);
     this.#signalled = () => {
       if (this.#hasNews()) changed();
     };
@@ -46,8 +48,8 @@ export class RuleMonitor implements Disposable {
       // `struct sockaddr_nl`; the kernel chooses the port, without which nothing is delivered.
       const address = Buffer.alloc(SOCKADDR_BYTES);
       address.writeUInt16LE(AF_NETLINK, 0);
-      address.writeUInt32LE(NFTABLES_GROUP, 8);
-      check(bindSocket(this.#fd, address, address.length), 'bind', ['netfilter']);
+      address.writeUInt32LE(group, 8);
+      check(bindSocket(this.#fd, address, address.length), 'bind', ['netlink', subject]);
     } catch (error) {
       this[Symbol.dispose]();
       throw error;
@@ -65,7 +67,7 @@ export class RuleMonitor implements Disposable {
   #hasNews(): boolean {
     for (let hasNews = false; ; hasNews = true) {
       if (recv(this.#fd, incoming, incoming.length, 0) >= 0) continue;
-      const error = refusal('recv', ['netfilter']);
+      const error = refusal('recv', ['netlink', this.#subject]);
       if (error.errno === constants.errno.EAGAIN) return hasNews;
       if (error.errno !== constants.errno.ENOBUFS) throw error;
     }
