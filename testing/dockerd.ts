@@ -58,8 +58,18 @@ export class Dockerd implements AsyncDisposable {
 
   /** Stops it cleanly and starts it again; returns as soon as it accepts clients. */
   async restart(): Promise<void> {
+    await this.end();
+    await this.begin();
+  }
+
+  /** Stops it cleanly. */
+  async end(): Promise<void> {
     await endProcess(this.#process);
     await rm(this.socketPath, { force: true });
+  }
+
+  /** Starts it again after its end. */
+  async begin(): Promise<void> {
     this.#process = await launch(this.directory, this.#flags, this.#netns, this.#within);
   }
 

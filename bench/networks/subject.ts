@@ -1,58 +1,40 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
 import type { Api } from '@gantry/testing/api.ts';
 
 import { Host, inside, serving } from './host.ts';
 
 const PORT = 8400;
-const PORTS = 1000;
 const CONNECTIONS = 3000;
 const ROUND_TRIPS = 5000;
-const QUESTIONS = 20_000;
+export const QUESTIONS = 20_000;
 const SECONDS = '3';
 
-/** Prints the milliseconds that so many connections take, one after the other; `ends` counts the bytes to wait for. */
-const CONNECT = `
-  const [host, port, count] = process.argv.slice(1);
-  const net = require('node:net');
-  const started = performance.now();
-  let left = Number(count);
-  (function next() {
-    if (left-- === 0) { console.log(performance.now() - started); return; }
-    net.connect({ host, port }).on('data', () => {}).on('close', next);
-  })();`;
-const ROUND_TRIP = `
-  const [host, port, count] = process.argv.slice(1);
-  const socket = require('node:net').connect({ host, port, noDelay: true });
-  let left = Number(count), started = 0;
-  const next = () => { if (left-- === 0) { console.log(performance.now() - started); process.exit(); } socket.write('x'); };
-  socket.on('connect', () => { started = performance.now(); next(); }).on('data', next);`;
-/** Closes each connection at once on one port, sends back on the next. */
-const SERVE = `
-  const net = require('node:net');
-  net.createServer((s) => s.end()).listen(81, () => net.createServer({ noDelay: true }, (s) => s.pipe(s).on('error', () => {})).listen(82, () => console.log('ready')));`;
-/** Questions for a name, so many of them under way at a time. */
-const ASK = `
-  const [name, count, atOnce] = process.argv.slice(1);
-  const question = Buffer.concat([Buffer.from([0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0]), Buffer.from([name.length]), Buffer.from(name), Buffer.from([0, 0, 1, 0, 1])]);
-  const socket = require('node:dgram').createSocket('udp4');
-  let sent = 0, got = 0; const started = performance.now();
-  const ask = () => { if (sent < count) { sent++; question.writeUInt16BE(sent & 0xffff); socket.send(question, 53, '127.0.0.11'); } };
-  socket.on('message', (answer) => {
-    if ((answer[3] & 15) !== 0 || answer.readUInt16BE(6) !== 1) throw new Error('no answer');
-    if (++got === Number(count)) { console.log(performance.now() - started); socket.close(); } else ask();
-  });
-  for (let n = 0; n < Number(atOnce); n++) ask();`;
+const run = promisify(execFile);
+
+/** Compiles `peer.c`. Returns the program's path. */
+export async function buildPeer(folder: string): Promise<string> {
+  const program = join(folder, 'peer');
+  await run('cc', ['-O2', '-o', program, join(import.meta.dirname, 'peer.c')]);
+  return program;
+}
 
 /** The uses of networks, on one engine. */
 export class NetworkSubject {
   readonly #api: Api;
   readonly #host: Host;
+  /** The path of the compiled `peer.c`. */
+  readonly #peer: string;
   readonly #parts = new AsyncDisposableStack();
   #pids: { server: number; client: number } = { server: 0, client: 0 };
   #client = '';
   #made = 0;
 
-  constructor(host: Host) {
+  constructor(host: Host, peer: string) {
     this.#host = host;
+    this.#peer = peer;
     this.#api = host.api;
   }
 
@@ -67,7 +49,7 @@ export class NetworkSubject {
     this.#client = await this.#run('client', {});
     this.#pids = { server: await this.#pidOf(server), client: await this.#pidOf(this.#client) };
     this.#parts.use(await serving(this.#pids.server, 'iperf3', '-s', '--forceflush'));
-    this.#parts.use(await serving(this.#pids.server, process.execPath, '-e', SERVE));
+    this.#parts.use(await serving(this.#pids.server, this.#peer, 'serve', '81', '82'));
     this.#parts.defer(async () => {
       for (const name of ['server', 'client']) await this.#api.delete(`/containers/${name}?force=1`);
       for (const name of ['traffic', 'second']) await this.#api.delete(`/networks/${name}`);
@@ -90,22 +72,21 @@ export class NetworkSubject {
   }
 
   async connections(from: 'container' | 'outside'): Promise<number> {
-    return await this.#measured(from, CONNECT, 81, CONNECTIONS);
+    return await this.#measured(from, 'connect', 81, CONNECTIONS);
   }
 
   async roundTrips(from: 'container' | 'outside'): Promise<number> {
-    return await this.#measured(from, ROUND_TRIP, 82, ROUND_TRIPS);
+    return await this.#measured(from, 'trips', 82, ROUND_TRIPS);
   }
 
   /** `atOnce` 1: their latency. */
   async questions(atOnce: number): Promise<number> {
     const count = atOnce === 1 ? QUESTIONS / 4 : QUESTIONS;
-    const words = ['-e', ASK, 'server', String(count), String(atOnce)];
-    return Number(await inside(this.#pids.client, process.execPath, ...words));
+    return Number(await inside(this.#pids.client, this.#peer, 'ask', 'server', String(count), String(atOnce)));
   }
 
-  async startWithPorts(): Promise<number> {
-    const numbers = Array.from({ length: PORTS }, (_, index) => 10_000 + index);
+  async startWithPorts(count: number): Promise<number> {
+    const numbers = Array.from({ length: count }, (_, index) => 10_000 + index);
     const id = await this.#create(
       'ports',
       {
@@ -155,12 +136,12 @@ export class NetworkSubject {
     await this.#expect('POST', '/networks/second/disconnect', 200, { Container: this.#client });
   }
 
-  async #measured(from: 'container' | 'outside', code: string, port: number, count: number): Promise<number> {
-    const words = (host: string, at: number): string[] => ['-e', code, host, String(at), String(count)];
+  async #measured(from: 'container' | 'outside', what: string, port: number, count: number): Promise<number> {
+    const words = (host: string, at: number): string[] => [this.#peer, what, host, String(at), String(count)];
     return Number(
       from === 'container'
-        ? await inside(this.#pids.client, process.execPath, ...words(await this.#address(), port))
-        : await this.#host.outside(process.execPath, ...words(Host.MACHINE, PORT + port)),
+        ? await inside(this.#pids.client, ...words(await this.#address(), port))
+        : await this.#host.outside(...words(Host.MACHINE, PORT + port)),
     );
   }
 
