@@ -111,35 +111,48 @@ function offsetOf(document: Document.Parsed, { path, key }: Problem): number {
   return 0;
 }
 
+/** One message of the schema. Of a choice of words each is one `word`; that it has to be a `text` is said beside them. */
+type Objection = Problem & Readonly<{ wants?: 'text' | 'word' }>;
+
 function schemaProblems(values: unknown): Problem[] {
-  const problems = new Map<string, Problem>();
-  for (const error of schema.Errors(values)) {
-    const path = pathOf(error.instancePath);
-    const { keyword } = error;
-    if (keyword === 'additionalProperties' || keyword === 'required') {
-      const names = keyword === 'required' ? error.params.requiredProperties : error.params.additionalProperties;
-      for (const name of names) {
-        const full = [...path, name];
-        const message = keyword === 'required' ? 'is missing' : 'unknown key';
-        problems.set(`${keyword} ${full.join('\n')}`, { path: full, message, key: keyword !== 'required' });
-      }
-      continue;
-    }
-    if (keyword === 'boolean' || keyword === 'anyOf') continue; // these only sum up others
-    const before = problems.get(path.join('\n'))?.message.split(' or ') ?? [];
-    // A choice of words lists them; that it has to be a text is then redundant.
-    const messages = [...new Set([...before, messageOf(error)])].filter(
-      (message, _, all) => message !== 'must be string' || !all.some((other) => other.startsWith('must be "')),
-    );
-    problems.set(path.join('\n'), { path, message: messages.join(' or ') });
-  }
-  return [...problems.values()].map((problem) => ({ ...problem, message: readable(problem, values) }));
+  const objections = schema.Errors(values).flatMap(objectionsOf);
+  const byPlace = Map.groupBy(objections, ({ path, key }) => JSON.stringify([path, key]));
+  return [...byPlace.values()].map((all) => {
+    const isChoice = all.some(({ wants }) => wants === 'word');
+    const messages = all.filter(({ wants }) => !isChoice || wants !== 'text').map(({ message }) => message);
+    const { path, key } = all[0]!;
+    const message = [...new Set(messages)].join(' or ');
+    return key === undefined ? { path, message: withGiven(path, message, values) } : { path, message, key };
+  });
 }
 
-function messageOf(error: SchemaError): string {
-  if (error.keyword === 'const') return `must be ${JSON.stringify(error.params.allowedValue)}`;
-  if (error.keyword === 'enum') return `must be one of ${error.params.allowedValues.join(', ')}`;
-  return error.message;
+function objectionsOf(error: SchemaError): Objection[] {
+  const path = pathOf(error.instancePath);
+  switch (error.keyword) {
+    case 'required':
+      return error.params.requiredProperties.map((name) => ({
+        path: [...path, name],
+        message: 'is missing',
+        key: false,
+      }));
+    case 'additionalProperties':
+      return error.params.additionalProperties.map((name) => ({
+        path: [...path, name],
+        message: 'unknown key',
+        key: true,
+      }));
+    case 'boolean':
+    case 'anyOf':
+      return []; // these only sum up others
+    case 'const':
+      return [{ path, message: `must be ${JSON.stringify(error.params.allowedValue)}`, wants: 'word' }];
+    case 'enum':
+      return [{ path, message: `must be one of ${error.params.allowedValues.join(', ')}` }];
+    case 'type':
+      return [{ path, message: error.message, ...(error.params.type === 'string' ? { wants: 'text' } : {}) }];
+    default:
+      return [{ path, message: error.message }];
+  }
 }
 
 /** What else is wrong in the parts that have the right form. */
@@ -186,8 +199,7 @@ function startsWith(path: Path, beginning: Path): boolean {
   return beginning.every((step, index) => path[index] === step);
 }
 
-function readable({ path, message, key }: Problem, values: unknown): string {
-  if (key !== undefined) return message;
+function withGiven(path: Path, message: string, values: unknown): string {
   const given = path.reduce<unknown>(
     (value, step) => (value as Record<string | number, unknown> | null)?.[step],
     values,

@@ -6,6 +6,7 @@ import { setTimeout } from 'node:timers/promises';
 import { askCaller } from '../admin/client.ts';
 import { type Answer, type Settings, TestGateway } from '../tests/test-gateway.ts';
 import { TestUpstream } from '../tests/test-upstream.ts';
+import { NoTurn, Turns } from './turns.ts';
 
 const FLOODER = '127.0.4.1';
 
@@ -152,4 +153,17 @@ test('a question that has waited too long is answered with 503, whoever asks', a
   await first;
 
   assert.deepEqual([second.status, second.headers['retry-after']], [503, '1']);
+});
+
+test('tokens that were good before all wait for their turn, however many there are', async () => {
+  const turns = new Turns({ concurrency: 1, perSource: 1, slowPerSecond: 1, waitMs: 120_000 });
+  const first = await turns.take('ip:127.0.4.1', 'normal');
+  const strangers = Array.from({ length: 10_000 }, (_, n) => turns.take(`ip:10.0.${n >> 8}.${n & 255}`, 'normal'));
+
+  const known = Array.from({ length: 500 }, async () => await turns.take('ip:127.0.4.2', 'urgent'));
+  await assert.rejects(turns.take('ip:127.0.4.3', 'normal'), NoTurn);
+  first[Symbol.dispose]();
+  for (const turn of known) (await turn)[Symbol.dispose]();
+
+  for (const turn of strangers) (await turn)[Symbol.dispose]();
 });

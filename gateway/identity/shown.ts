@@ -25,6 +25,11 @@ export class CredentialPlaces {
     this.#none = headers.length + queryParameters.length + cookies.length === 0;
   }
 
+  /** Whether a credential may stand in this header besides Authorization. */
+  isHeader(name: string): boolean {
+    return this.#headers.includes(name);
+  }
+
   /** Order of precedence: Authorization, other headers, query, cookies. */
   find(headers: IncomingHttpHeaders, url: string): Shown | undefined {
     const { authorization } = headers;

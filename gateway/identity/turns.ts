@@ -19,7 +19,7 @@ export type Pace = 'urgent' | 'normal' | 'slow';
 type Source = { waiting: Waiter[]; underWay: number; slowAt: number };
 type Waiter = { source: Source; pace: Pace; start: () => void };
 
-/** How many of one source, and of all, wait at most: more would wait in vain. */
+/** How many of one source, and of all, wait at most: more would wait in vain. Urgent ones are counted by themselves. */
 const MOST_OF_SOURCE = 100;
 const MOST_WAITING = 10_000;
 
@@ -43,8 +43,12 @@ export class Turns {
   async take(name: string, pace: Pace): Promise<Disposable> {
     const source = this.#sources.get(name) ?? { waiting: [], underWay: 0, slowAt: 0 };
     this.#sources.set(name, source);
-    const queue = pace === 'urgent' ? this.#urgent : source.waiting;
-    if (queue.length >= MOST_OF_SOURCE || this.#waiting >= MOST_WAITING) throw new NoTurn('too many questions wait');
+    const isUrgent = pace === 'urgent';
+    const queue = isUrgent ? this.#urgent : source.waiting;
+    const isFull = isUrgent
+      ? queue.length >= MOST_WAITING
+      : queue.length >= MOST_OF_SOURCE || this.#waiting - this.#urgent.length >= MOST_WAITING;
+    if (isFull) throw new NoTurn('too many questions wait');
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const waiter = { source, pace, start: resolve };
     const timer = setTimeout(() => {

@@ -19,7 +19,7 @@ const HOP_BY_HOP = new Set([
 ]);
 
 const IETF_HEADERS = new Set(['ratelimit', 'ratelimit-policy']);
-const RATE_HEADER = /^(?:x-ratelimit-|ratelimit(?:-policy)?$|retry-after$)/;
+const NOT_IN_TRAILERS = new Set(['content-length', 'retry-after']);
 
 /** Headers that name the client for which a proxy speaks; only trusted proxies may set them. */
 const FORWARDING = new Set([
@@ -45,6 +45,12 @@ const OVERRIDING = new Set([
 /** Only the first value was judged, so only the first one is forwarded. */
 const ONCE = new Set(['authorization', 'host', 'content-type', 'content-length']);
 
+/**
+ * Headers by which the gateway judges a request, in the spelling of servers that turn headers into variables (CGI, WSGI,
+ * Rack): these cannot tell `_` from `-`.
+ */
+const JUDGED = new Set(['content-type', 'content-length', 'content-encoding']);
+
 /** The request's headers for the upstream: name, value, name, value. */
 export function requestHeaders({ req, policy, target }: Exchange): string[] {
   const { rawHeaders } = req;
@@ -56,10 +62,10 @@ export function requestHeaders({ req, policy, target }: Exchange): string[] {
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at]!;
     const lower = name.toLowerCase();
-    if (HOP_BY_HOP.has(lower) || lower === 'expect' || named?.has(lower) === true) continue;
+    const spelled = lower.includes('_') ? lower.replaceAll('_', '-') : lower;
+    if (HOP_BY_HOP.has(spelled) || lower === 'expect' || named?.has(lower) === true) continue;
+    if (spelled !== lower && (JUDGED.has(spelled) || policy.credentials.isHeader(spelled))) continue;
     if (lower.startsWith('x') || lower.startsWith('f') || lower.startsWith('t')) {
-      // Servers that turn headers into variables (CGI, WSGI) cannot tell `_` from `-`.
-      const spelled = lower.includes('_') ? lower.replaceAll('_', '-') : lower;
       if (OVERRIDING.has(spelled) && !policy.overrideHeaders.has(lower)) continue;
       if (FORWARDING.has(spelled) && (!trusted || spelled === 'x-forwarded-for' || spelled !== lower)) continue;
     }
@@ -104,7 +110,7 @@ export function responseHeaders(
   for (const name in headers) {
     const value = headers[name];
     if (value === undefined || HOP_BY_HOP.has(name) || named?.has(name) === true) continue;
-    if (shown !== undefined && (name.startsWith('x-ratelimit-') || IETF_HEADERS.has(name))) continue;
+    if (shown !== undefined && isAboutLimits(name)) continue;
     if (status === 204 && name === 'content-length') continue; // there is no content to have a length
     if (typeof value === 'string') passed.push(name, value);
     else for (const each of value) passed.push(name, each);
@@ -113,11 +119,16 @@ export function responseHeaders(
   return passed;
 }
 
+/** Whether only the gateway may say it; `name` in lower case. */
+export function isAboutLimits(name: string): boolean {
+  return name.startsWith('x-ratelimit-') || IETF_HEADERS.has(name);
+}
+
 /** The trailers that may follow the body: none that belong into the head, and none about the limits. */
 export function responseTrailers(trailers: IncomingHttpHeaders): Record<string, string | string[]> {
   const passed: Record<string, string | string[]> = {};
   for (const [name, value] of Object.entries(trailers)) {
-    const isOurs = HOP_BY_HOP.has(name) || RATE_HEADER.test(name) || name === 'content-length';
+    const isOurs = HOP_BY_HOP.has(name) || isAboutLimits(name) || NOT_IN_TRAILERS.has(name);
     if (value !== undefined && !isOurs) passed[name] = value;
   }
   return passed;

@@ -92,6 +92,20 @@ test('a client cannot give the upstream another method or path than those that w
   assert.deepEqual(overriding(received.split('\r\n')), ['X-HTTP-Method-Override: DELETE', 'X-Rewrite-URL: /admin']);
 });
 
+test('a client cannot write a header that was judged in another spelling', async () => {
+  await using strict = await TestGateway.start({ upstream: upstream.url, credentials: { headers: ['PRIVATE-TOKEN'] } });
+  using client = await RawClient.connect(strict);
+  const spellings = [
+    ...['Content_Type: text/plain', 'Content_Length: 7', 'CONTENT_ENCODING: gzip', 'Transfer_Encoding: chunked'],
+    ...['Private_Token: other', 'X_Kept: 1'],
+  ];
+  answering = 'HTTP/1.1 204 No Content\r\n\r\n';
+
+  await client.send(`GET /headers HTTP/1.1\r\nHost: a\r\n${spellings.join('\r\n')}\r\n\r\n`).answer();
+
+  assert.deepEqual(received.match(/^.*_.*:.*/gm), ['X_Kept: 1']);
+});
+
 test('a client cannot have the headers removed that the upstream is told by the gateway', async () => {
   const lines = await passedOn('Connection: close, X-Forwarded-For, Host, Authorization', 'Authorization: Bearer x');
 

@@ -118,6 +118,7 @@ const refused = [
   ...['/..', '/a/../../search/code', '/%2e%2e/x', '/a\\..\\search', '/a%5Cb', '/a%00', '/a%', '/a%zz', '/a%0a'],
   ...['/search%2Fcode', '/search%2fusers', '/x%2F..%2Fsearch/code', '/graphql%2F'],
   ...['/a/..;/search/code', '/a/..;x=1/search/code', '/a/b/..;/..;/search/code', '/a/..;%2Fsearch/code'],
+  ...['/search/code%3Bx', '/a/..%3B/search/code', '/a/..%3bx%2Fsearch/code'],
   ...['*', 'ftp://host/x'],
 ];
 for (const path of refused) {

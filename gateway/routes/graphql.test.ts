@@ -82,6 +82,13 @@ const bodies: readonly (readonly [what: string, body: string | Buffer, kind: Kin
   ['no type', '{"query":"{a}"}', 'mutation', ''],
   ['another type', '{"query":"{a}"}', 'mutation', 'text/plain'],
   ['the type in capitals, with a parameter', '{"query":"{a}"}', 'query', 'Application/JSON; charset=utf-8'],
+  ['the type with a quoted parameter', '{"query":"{a}"}', 'query', 'application/json; a=b; charset="utf-8"'],
+  [
+    'another charset, in which the text may say something else',
+    '{"query":"{a}","variables":{"x":"+ACI-},+ACI-query+ACI-:+ACI-mutation{a}+ACI-,+ACI-y+ACI-:{+ACI-z+ACI-:+ACI-"}}',
+    'mutation',
+    'application/json; charset=utf-7',
+  ],
   ['UTF-16', Buffer.from('{"query":"{a}"}', 'utf16le'), 'mutation'],
   ['bytes that are no UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), 'mutation'],
   ['a byte order mark', Buffer.from('\uFEFF{"query":"{a}"}'), 'mutation'],

@@ -25,13 +25,17 @@ export type GraphqlRequest = { query: string; operationName: string | undefined 
 /** The keys of a request; with another one (a persisted document's) the upstream may run something else than the query. */
 const KEYS = new Set(['query', 'operationname', 'variables', 'extensions']);
 
+/** Some servers read a body as UTF-7 where that is asked for, in which plain letters can spell a quotation mark. */
+const UTF8_CHARSET = /^charset\s*=\s*"?utf-?8"?$/;
+
 type Asked = Readonly<{ requests: GraphqlRequest[]; isBatch: boolean }>;
 
 /** The requests of a body, one or a batch. Undefined: not certain. */
 export function requestsOf(contentType: string | undefined, body: Buffer): Asked | undefined {
   // A body in another encoding (UTF-16, a byte order mark) could be read differently by the upstream.
   if (body.length === 0 || body[0] === 0xef || !isUtf8Text(body)) return undefined;
-  const type = contentType?.split(';', 1)[0]?.trim().toLowerCase();
+  const [type, ...parameters] = contentType?.split(';').map((part) => part.trim().toLowerCase()) ?? [];
+  if (parameters.some((one) => one.startsWith('charset') && !UTF8_CHARSET.test(one))) return undefined;
   const text = body.toString('utf8');
   if (type === 'application/graphql') return { requests: [{ query: text, operationName: undefined }], isBatch: false };
   if (type !== 'application/json') return undefined;

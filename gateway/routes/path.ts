@@ -4,7 +4,7 @@ export type Target = Readonly<{
   path: string;
   /** With its question mark, or empty. */
   query: string;
-  /** The path as read by upstreams that take `%2F` for a slash, or drop `;parameters`; only where it contains these. */
+  /** The path as read by upstreams that take `%2F` for a slash, `%3B` for a `;`, or drop `;parameters`; only where it contains these. */
   readings?: readonly string[];
   /** Of a target in the absolute form: it takes precedence over the Host header. */
   authority?: string;
@@ -38,7 +38,8 @@ export function canonicalTarget(
   if (typeof path !== 'string') return path;
   const readings: string[] = [];
   const withSlashes = path.includes('%2F') ? [path, path.replaceAll('%2F', '/')] : [path];
-  for (const text of withSlashes.flatMap((one) => (one.includes(';') ? [one, withoutParameters(one)] : [one]))) {
+  const decoded = withSlashes.map((one) => one.replaceAll('%3B', ';'));
+  for (const text of new Set([...withSlashes, ...decoded, ...decoded.map(withoutParameters)])) {
     const reading = canonicalPath(text);
     if (typeof reading !== 'string') return reading;
     if (reading !== path) readings.push(reading);

@@ -29,6 +29,7 @@ import {
   refuse,
 } from './refusal.ts';
 import { EMPTY } from './slab.ts';
+import { takeBack } from './take-back.ts';
 
 export type MemoryStoreOptions = Readonly<{
   /** Epoch milliseconds. */
@@ -122,27 +123,13 @@ export class MemoryStore implements LimitStore {
     if (this.#tracking) this.#records.markChanged(key, this.#records.chunk(ticket), ticket & CHUNK_MASK);
   }
 
-  giveBack({ key, endpoint, points, rules }: Ask, ticket: number): void {
+  giveBack(ask: Ask, ticket: number): void {
     const words = this.#records.chunk(ticket);
     const at = ticket & CHUNK_MASK;
     words[at + UNDER_WAY]! -= 1;
     this.#readClock();
-    const { categories, minute, hour, rest, graphql } = this.#flatRules(rules);
-    const { windows } = this.#records;
-    const now = this.#now;
-    const span = categories[endpoint.categoryIndex]!;
-    if (!endpoint.primary) {
-      // It has cost nothing of the quota.
-    } else if (endpoint.categoryIndex === CORE.id) windows.take(words, at, CORE, 1, now, span);
-    else windows.takeFrom(words, at, endpoint.categoryIndex, 1, now, span);
-    windows.takeFrom(words, at, endpoint.id, points, now, endpoint.graphql ? graphql : rest);
-    if (endpoint.content) {
-      windows.take(words, at, MINUTE, 1, now, minute);
-      windows.take(words, at, HOUR, 1, now, hour);
-      windows.takeFrom(words, at, endpoint.id + 1, 1, now, minute);
-      windows.takeFrom(words, at, endpoint.id + 2, 1, now, hour);
-    }
-    if (this.#tracking) this.#records.markChanged(key, words, at);
+    takeBack(this.#records.windows, words, at, ask, this.#flatRules(ask.rules), this.#now);
+    if (this.#tracking) this.#records.markChanged(ask.key, words, at);
   }
 
   chargeContent(key: string, count: number, rules: LimitRules): void {

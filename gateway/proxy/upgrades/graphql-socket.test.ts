@@ -185,3 +185,13 @@ test('a long message that may pass is passed on as it comes', async () => {
     ['{"id":"1"', '{"id":"2"'],
   );
 });
+
+test('a message without an end, of frames without content, is not kept', async () => {
+  const from = '127.0.0.4';
+  using client = await open(from, 'graphql-transport-ws');
+
+  client.send(masked(0x01, '{') + masked(0x00, '').repeat(400));
+
+  await eventually('it is refused as one that cannot be read', () => client.socket.closed);
+  assert.equal(await pointsOf(from), 1);
+});

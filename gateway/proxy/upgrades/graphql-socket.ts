@@ -36,6 +36,7 @@ export class MeteredMessages extends Transform {
   /** Frames of an incomplete message: as received, and unmasked. */
   #frames: Buffer[] = [];
   #payloads: Buffer[] = [];
+  /** Of the frames with their heads: a message may have any number of empty ones. */
   #size = 0;
   /** The message is too long to be buffered: it was counted, and the rest of it is forwarded. */
   #isPassing = false;
@@ -74,7 +75,7 @@ export class MeteredMessages extends Transform {
       const frame = frameAt(this.#bytes);
       if (frame === undefined || this.#payloadLeft > 0) return;
       const bytes = frame.headBytes + frame.payloadBytes;
-      const isTooLong = this.#size + frame.payloadBytes > this.#exchange.policy.config.sizes.graphqlScanBytes;
+      const isTooLong = this.#size + bytes > this.#exchange.policy.config.sizes.graphqlScanBytes;
       if (!isControl(frame) && (this.#isPassing || isTooLong || frame.isExtended)) {
         if (!this.#isPassing && !(await this.#admits(undefined))) return this.#close();
         this.#passOn(frame);
@@ -102,7 +103,7 @@ export class MeteredMessages extends Transform {
   async #hold(frame: Frame, whole: Buffer): Promise<void> {
     this.#frames.push(whole);
     this.#payloads.push(unmasked(whole.subarray(frame.headBytes), frame.mask));
-    this.#size += frame.payloadBytes;
+    this.#size += whole.length;
     if (!frame.isLast) return;
     const message = Buffer.concat(this.#payloads).toString('utf8');
     const frames = this.#frames;

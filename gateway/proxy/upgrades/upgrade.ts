@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import { countAnswer, countSeconds } from '../../metrics.ts';
 import { answerMessage } from '../answer.ts';
 import type { Exchange } from '../exchange.ts';
-import { pushRateHeaders, requestHeaders, responseHeaders } from '../headers.ts';
+import { isAboutLimits, pushRateHeaders, requestHeaders, responseHeaders } from '../headers.ts';
 import { isMetered, MeteredMessages } from './graphql-socket.ts';
 import { InsertingMessages } from './websocket-frames.ts';
 
@@ -130,7 +130,7 @@ function switchingHead(incoming: IncomingMessage, { decision, shown = decision, 
   const headers: string[] = [];
   for (let at = 0; at < incoming.rawHeaders.length; at += 2) {
     const name = incoming.rawHeaders[at]!;
-    if (!name.toLowerCase().startsWith('x-ratelimit-')) headers.push(name, incoming.rawHeaders[at + 1]!);
+    if (!isAboutLimits(name.toLowerCase())) headers.push(name, incoming.rawHeaders[at + 1]!);
   }
   if (shown !== undefined) pushRateHeaders(headers, shown, policy);
   let head = `HTTP/1.1 101 ${incoming.statusMessage ?? 'Switching Protocols'}\r\n`;
