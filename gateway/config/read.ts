@@ -128,31 +128,27 @@ function schemaProblems(values: unknown): Problem[] {
 
 function objectionsOf(error: SchemaError): Objection[] {
   const path = pathOf(error.instancePath);
-  switch (error.keyword) {
-    case 'required':
-      return error.params.requiredProperties.map((name) => ({
-        path: [...path, name],
-        message: 'is missing',
-        key: false,
-      }));
-    case 'additionalProperties':
-      return error.params.additionalProperties.map((name) => ({
-        path: [...path, name],
-        message: 'unknown key',
-        key: true,
-      }));
-    case 'boolean':
-    case 'anyOf':
-      return []; // these only sum up others
-    case 'const':
-      return [{ path, message: `must be ${JSON.stringify(error.params.allowedValue)}`, wants: 'word' }];
-    case 'enum':
-      return [{ path, message: `must be one of ${error.params.allowedValues.join(', ')}` }];
-    case 'type':
-      return [{ path, message: error.message, ...(error.params.type === 'string' ? { wants: 'text' } : {}) }];
-    default:
-      return [{ path, message: error.message }];
+  const { keyword } = error;
+  if (keyword === 'boolean' || keyword === 'anyOf') return []; // these only sum up others
+  if (keyword === 'required') {
+    return error.params.requiredProperties.map((name) => ({
+      path: [...path, name],
+      message: 'is missing',
+      key: false,
+    }));
   }
+  if (keyword === 'additionalProperties') {
+    return error.params.additionalProperties.map((name) => ({
+      path: [...path, name],
+      message: 'unknown key',
+      key: true,
+    }));
+  }
+  if (keyword === 'const')
+    return [{ path, message: `must be ${JSON.stringify(error.params.allowedValue)}`, wants: 'word' }];
+  if (keyword === 'enum') return [{ path, message: `must be one of ${error.params.allowedValues.join(', ')}` }];
+  const isText = keyword === 'type' && error.params.type === 'string';
+  return [{ path, message: error.message, ...(isText ? { wants: 'text' } : {}) }];
 }
 
 /** What else is wrong in the parts that have the right form. */
