@@ -28,7 +28,7 @@ export const buildRoutes =
         };
         const report = (line: Progress): void => (options.isQuiet ? void kept.push(line) : send(line));
         try {
-          const body = request.raw.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>;
+          const body = request.raw;
           const image = await buildFromRequest(engine, { options, body, report, signal, wantsAux: false });
           if (options.isQuiet) send({ stream: `${image.id}\n` });
         } catch (error) {

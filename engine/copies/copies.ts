@@ -24,7 +24,7 @@ const THREADS = 3;
 const IDLE_MILLISECONDS = 10_000;
 /** The chunks of an archive are allocated outside of the heap; left alone, the collector would come late. */
 const CHUNKS_PER_COLLECTION = 64;
-const CHUNKS = { bytes: 256 * 1024, ahead: 8 };
+const LIMITS = { messageBytes: 256 * 1024, aheadBytes: 2 * 1024 * 1024 };
 
 /** Takes a chunk, and resolves when its memory may be used again. */
 export type TakeChunk = (chunk: Uint8Array) => Promise<void>;
@@ -116,9 +116,9 @@ export class OpenView implements AsyncDisposable {
     await this.#thread.perform({ kind: 'makeFolder', view: this.#view, path });
   }
 
-  /** Puts the files of an archive, compressed or not, into a folder. */
-  async place(options: PlaceOptions, archive: AsyncIterable<Uint8Array>): Promise<void> {
-    await this.#thread.perform({ kind: 'place', view: this.#view, options }, { archive });
+  /** Puts the files of an archive, compressed or not, into a folder; `signal` breaks it off, and then it throws. */
+  async place(options: PlaceOptions, archive: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void> {
+    await this.#thread.perform({ kind: 'place', view: this.#view, options }, { archive, signal });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -170,14 +170,14 @@ class CopyThread {
     const feed =
       archive === undefined
         ? undefined
-        : new ThreadFeed(CHUNKS, (message, memory) => this.#send({ id, ...message }, memory));
+        : new ThreadFeed(LIMITS, (message, memory) => this.#send({ id, ...message }, memory));
     const task: Task = { kind: work.kind, settle: Promise.withResolvers(), take, taking: Promise.resolve(), feed };
     const stop = (): void => this.#send({ id, stop: true });
     signal?.addEventListener('abort', stop, { once: true });
     this.#tasks.set(id, task);
     this.#send({ id, start: work });
     try {
-      if (feed !== undefined) await feed.run(archive!, task.settle.promise);
+      if (feed !== undefined) await feed.run(archive!, task.settle.promise, signal);
       const result = await task.settle.promise;
       await task.taking;
       return result;
@@ -202,7 +202,7 @@ class CopyThread {
     const task = this.#tasks.get(message.id);
     if (task === undefined) return;
     if ('output' in message) task.taking = this.#pass(message.id, task, message.output);
-    else if ('consumed' in message) task.feed?.giveBack(message.consumed);
+    else if ('consumed' in message) task.feed?.consumed(message.consumed);
     else if ('result' in message) task.settle.resolve(message.result);
     else task.settle.reject(errorFrom(message.failure));
   }

@@ -69,7 +69,7 @@ export type Results = {
 export type ToWorker =
   | { id: number; start: Work }
   /** Of the archive that is placed. */
-  | { id: number; chunk: Uint8Array<ArrayBuffer> }
+  | { id: number; chunks: Uint8Array<ArrayBuffer>[] }
   /** It has ended, or broke off with this reason. */
   | { id: number; end: { failure?: string } }
   /** A chunk of a packed archive was taken; its memory comes back. */
@@ -81,8 +81,8 @@ export type Failure = { message: string; kind?: ErrorKind; code?: string; stack?
 
 export type FromWorker =
   | { id: number; output: Uint8Array<ArrayBuffer> }
-  /** The memory of a consumed chunk. */
-  | { id: number; consumed: ArrayBuffer }
+  /** So many bytes of the archive. */
+  | { id: number; consumed: number }
   | { id: number; result: Results[Work['kind']] }
   | { id: number; failure: Failure };
 

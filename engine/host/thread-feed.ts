@@ -1,71 +1,91 @@
+import { IncomingMessage } from 'node:http';
+import { finished, Readable } from 'node:stream';
+
 import { bytesPassed } from './memory.ts';
 
-/** `ahead`: the number of chunks on their way to the thread at which the sender waits, and with it the client. */
-type Chunks = Readonly<{ bytes: number; ahead: number }>;
+/** The size of a message, and the bytes on their way to the thread at which the sender waits, and with it the client. */
+type Limits = Readonly<{ messageBytes: number; aheadBytes: number }>;
 
-type Piece = { chunk: Uint8Array<ArrayBuffer> } | { end: { failure?: string } };
+type Message = { chunks: Uint8Array<ArrayBuffer>[] } | { end: { failure?: string } };
 
-/** Sends a stream to a thread in chunks of a good size, and waits when the thread is behind. */
+/** Sends a stream to a thread in messages of a good size, and waits when the thread is behind. */
 export class ThreadFeed {
-  readonly #send: (piece: Piece, memory: readonly ArrayBuffer[]) => void;
-  readonly #chunks: Chunks;
-  readonly #spare: ArrayBuffer[] = [];
-  #ahead = 0;
-  #wake: (() => void) | undefined;
+  readonly #send: (message: Message, memory: readonly ArrayBuffer[]) => void;
+  readonly #limits: Limits;
+  #stream: Readable | undefined;
+  #chunks: Uint8Array<ArrayBuffer>[] = [];
+  #bytes = 0;
+  #aheadBytes = 0;
 
-  constructor(chunks: Chunks, send: (piece: Piece, memory: readonly ArrayBuffer[]) => void) {
-    this.#chunks = chunks;
+  constructor(limits: Limits, send: (message: Message, memory: readonly ArrayBuffer[]) => void) {
+    this.#limits = limits;
     this.#send = send;
   }
 
-  /** The thread has consumed a chunk. */
-  giveBack(memory: ArrayBuffer): void {
-    this.#ahead -= 1;
-    this.#spare.push(memory);
-    this.#wake?.();
+  /** The thread has consumed so many bytes. */
+  consumed(bytes: number): void {
+    this.#aheadBytes -= bytes;
+    if (this.#aheadBytes < this.#limits.aheadBytes) this.#stream?.resume();
   }
 
-  /** Returns at the end of the stream, or when `settled` is: failed work takes no more bytes. */
-  async run(stream: AsyncIterable<Uint8Array>, work: Promise<unknown>): Promise<void> {
-    const state = { isOver: false };
-    const over = (): void => void (state.isOver = true);
-    const settled = work.then(over, over);
+  /**
+   * Returns at the end of the stream, or when `work` settles: failed work takes no more bytes. The signal makes it a
+   * stream that broke off. The body of a request is left open.
+   */
+  async run(source: AsyncIterable<Uint8Array>, work: Promise<unknown>, signal?: AbortSignal): Promise<void> {
+    // One piece at a time: some sources give their memory again to the next one.
+    const how = { objectMode: false, highWaterMark: 1 };
+    const stream = source instanceof Readable ? source : Readable.from(source, how);
+    const ended = Promise.withResolvers<{ failure?: string } | undefined>();
+    const breakOff = (error: unknown): void => {
+      ended.resolve({ failure: `the upload broke off: ${error instanceof Error ? error.message : 'unknown'}` });
+    };
+    const over = (): void => ended.resolve(undefined);
+    work.then(over, over);
+    const abort = (): void => breakOff(signal?.reason);
+    signal?.addEventListener('abort', abort, { once: true });
+    if (signal?.aborted === true) abort();
+    const forget = finished(stream, { writable: false }, (error) => {
+      if (error === undefined || error === null) ended.resolve({});
+      else breakOff(error);
+    });
+    const take = (piece: Buffer): void => this.#take(piece, stream instanceof IncomingMessage);
+    this.#stream = stream.on('data', take);
     try {
-      let chunk = this.#empty();
-      let bytes = 0;
-      for await (const piece of stream) {
-        for (let at = 0; at < piece.length;) {
-          const part = piece.subarray(at, at + this.#chunks.bytes - bytes);
-          chunk.set(part, bytes);
-          bytes += part.length;
-          at += part.length;
-          if (bytes < this.#chunks.bytes) continue;
-          await this.#pass(chunk, settled);
-          if (state.isOver) return;
-          chunk = this.#empty();
-          bytes = 0;
-        }
-        if (state.isOver) return;
-        bytesPassed(piece.length);
-      }
-      if (bytes > 0) await this.#pass(chunk.subarray(0, bytes), settled);
-      this.#send({ end: {} }, []);
-    } catch (error) {
-      const failure = `the upload broke off: ${error instanceof Error ? error.message : 'unknown'}`;
-      this.#send({ end: { failure } }, []);
+      const end = await ended.promise;
+      if (end === undefined) return;
+      this.#flush();
+      this.#send({ end }, []);
+    } finally {
+      this.#stream = undefined;
+      signal?.removeEventListener('abort', abort);
+      forget();
+      stream.off('data', take).pause();
+      // Whatever fails in a source from now on: nobody wants its bytes.
+      if (stream !== source) stream.on('error', () => undefined).destroy();
     }
   }
 
-  async #pass(chunk: Uint8Array<ArrayBuffer>, settled: Promise<void>): Promise<void> {
-    this.#ahead += 1;
-    this.#send({ chunk }, [chunk.buffer]);
-    while (this.#ahead >= this.#chunks.ahead) {
-      const room = new Promise<void>((resolve) => (this.#wake = resolve));
-      if ((await Promise.race([room.then(() => 'room'), settled.then(() => 'over')])) === 'over') return;
-    }
+  /** A piece of a body has memory of its own, which the thread gets as it is. */
+  #take(piece: Buffer, isOwn: boolean): void {
+    const whole = isOwn && piece.byteLength === piece.buffer.byteLength;
+    const chunk = whole ? (piece as Buffer<ArrayBuffer>) : new Uint8Array(piece);
+    if (!whole) bytesPassed(piece.length);
+    this.#chunks.push(chunk);
+    this.#bytes += chunk.length;
+    if (this.#bytes >= this.#limits.messageBytes) this.#flush();
+    if (this.#aheadBytes >= this.#limits.aheadBytes) this.#stream?.pause();
   }
 
-  #empty(): Uint8Array<ArrayBuffer> {
-    return new Uint8Array(this.#spare.pop() ?? new ArrayBuffer(this.#chunks.bytes));
+  #flush(): void {
+    if (this.#bytes === 0) return;
+    const chunks = this.#chunks;
+    this.#aheadBytes += this.#bytes;
+    this.#chunks = [];
+    this.#bytes = 0;
+    this.#send(
+      { chunks },
+      chunks.map(({ buffer }) => buffer),
+    );
   }
 }

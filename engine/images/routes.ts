@@ -1,5 +1,3 @@
-import type { IncomingMessage } from 'node:http';
-
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 
@@ -63,7 +61,7 @@ export const imageRoutes =
           name: parseImportName(repo, tag),
         };
         await streamProgress(request, reply, async (report) => {
-          const upload = fromSrc === '-' ? bodyOf(request.raw) : await fetchArchive(fromSrc, report);
+          const upload = fromSrc === '-' ? request.raw : await fetchArchive(fromSrc, report);
           const image = await importImage(engine, upload, options);
           report({ status: image.id });
         });
@@ -147,20 +145,13 @@ export const imageRoutes =
       handler: async (request, reply) => {
         const isQuiet = request.query.quiet ?? false;
         await streamProgress(request, reply, async (report) => {
-          await loadImages(engine, bodyOf(request.raw), (line) => {
+          await loadImages(engine, request.raw, (line) => {
             if (!isQuiet || line.status === undefined) report(line);
           });
         });
       },
     });
   };
-
-/**
- * The request's body as a stream. A refusal in the middle must not cut the connection, which still carries the answer.
- */
-function bodyOf(request: IncomingMessage): AsyncIterable<Uint8Array> {
-  return request.iterator({ destroyOnReturn: false });
-}
 
 /** All checks happen before the first byte is sent. */
 function wholeImages(engine: Engine, refs: readonly string[]): ReturnType<typeof chooseImages> {

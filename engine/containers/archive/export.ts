@@ -1,6 +1,6 @@
 import type { TakeChunk } from '../../copies/copies.ts';
 import type { Events } from '../../events/events.ts';
-import { emitContainer } from '../container-events.ts';
+import { emitIfThere } from '../container-events.ts';
 import { openFiles, type FilesNeeds } from './files.ts';
 import { sendFiles } from './read.ts';
 
@@ -17,7 +17,7 @@ export async function openExport(engine: FilesNeeds & { events: Events }, ref: s
   return {
     send: async (take, signal) => {
       await sendFiles(files, undefined, take, signal);
-      emitContainer(engine.events, 'export', files.container);
+      emitIfThere(engine, 'export', files.container.id);
     },
     [Symbol.asyncDispose]: async () => await files[Symbol.asyncDispose](),
   };

@@ -57,9 +57,7 @@ export const containerFileRoutes =
       schema: { params: wire.ContainerRef, querystring: wire.PutArchiveQuery },
       handler: async (request, reply) => {
         const { path = '', noOverwriteDirNonDir: keepsKinds = false, copyUIDGID: toUser = false } = request.query;
-        // A refusal must not cut the connection, which still carries the answer.
-        const body = request.raw.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>;
-        await putArchive(engine, request.params.ref, path, body, { keepsKinds, toUser });
+        await putArchive(engine, request.params.ref, path, request.raw, { keepsKinds, toUser });
         return await reply.code(200).send();
       },
     });

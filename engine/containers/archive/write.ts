@@ -1,6 +1,6 @@
 import type { Events } from '../../events/events.ts';
 import { resolveUser } from '../../oci/user.ts';
-import { emitContainer } from '../container-events.ts';
+import { emitIfThere } from '../container-events.ts';
 import { openFiles, type FilesNeeds } from './files.ts';
 import { explained, refuseEmptyPath } from './read.ts';
 
@@ -34,29 +34,10 @@ export async function putArchive(
     toUser && user !== '' ? await resolveUser({ user, groupAdd: [] }, root, { needsHome: false }) : undefined;
   try {
     const options = { path, keepsKinds, ...(owner !== undefined && { owner: { uid: owner.uid, gid: owner.gid } }) };
-    await view.place(options, until(removed, archive));
+    await view.place(options, archive, removed);
   } catch (error) {
     removed.throwIfAborted();
     throw explained(error, ref, path);
   }
-  emitContainer(engine.events, 'extract-to-dir', container);
-}
-
-/** The stream, ended by the signal with its reason, also while it waits for its next bytes. */
-async function* until(signal: AbortSignal, stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  const aborted = Promise.withResolvers<never>();
-  aborted.promise.catch(() => undefined); // it may have no listener
-  const abort = (): void => aborted.reject(signal.reason as Error);
-  signal.addEventListener('abort', abort, { once: true });
-  const pieces = stream[Symbol.asyncIterator]();
-  try {
-    signal.throwIfAborted();
-    for (;;) {
-      const next = await Promise.race([pieces.next(), aborted.promise]);
-      if (next.done === true) return;
-      yield next.value;
-    }
-  } finally {
-    signal.removeEventListener('abort', abort);
-  }
+  emitIfThere(engine, 'extract-to-dir', container.id);
 }

@@ -84,7 +84,7 @@ export type Results = {
 
 export type ToWorker =
   | { id: number; start: Work }
-  | { id: number; chunk: Uint8Array<ArrayBuffer> }
+  | { id: number; chunks: Uint8Array<ArrayBuffer>[] }
   /** The stream has ended, or broke off with this reason. */
   | { id: number; end: { failure?: string } }
   /** An output was taken; its memory comes back. */
@@ -93,8 +93,8 @@ export type ToWorker =
   | { id: number; stop: true };
 
 export type FromWorker =
-  /** The memory of a consumed chunk. */
-  | { id: number; consumed: ArrayBuffer }
+  /** So many bytes of the stream. */
+  | { id: number; consumed: number }
   /** The number of bytes of the file read, or written, so far. */
   | { id: number; progress: number }
   | { id: number; output: Uint8Array<ArrayBuffer> }

@@ -9,7 +9,7 @@ import type { ArchiveSource, FromWorker, Results, ToWorker, Work } from './archi
 /** A thread takes a few megabytes, so an idle one ends. */
 const IDLE_MILLISECONDS = 10_000;
 const TIDY_MILLISECONDS = 50;
-const CHUNKS = { bytes: 128 * 1024, ahead: 4 };
+const LIMITS = { messageBytes: 128 * 1024, aheadBytes: 512 * 1024 };
 
 type Task = {
   work: Work;
@@ -55,8 +55,8 @@ export class ArchiveThread {
     const { id, task } = this.#begin({ work, onProgress });
     try {
       if (stream !== undefined) {
-        task.feed = new ThreadFeed(CHUNKS, (piece, memory) =>
-          this.#worker.postMessage({ id, ...piece } satisfies ToWorker, [...memory]),
+        task.feed = new ThreadFeed(LIMITS, (message, memory) =>
+          this.#worker.postMessage({ id, ...message } satisfies ToWorker, [...memory]),
         );
         await task.feed.run(stream, task.settle.promise);
       }
@@ -129,7 +129,7 @@ export class ArchiveThread {
     const task = this.#tasks.get(message.id);
     if (task === undefined) return;
     if ('consumed' in message) {
-      task.feed?.giveBack(message.consumed);
+      task.feed?.consumed(message.consumed);
     } else if ('output' in message) {
       task.onOutput(message.output);
     } else if ('progress' in message) {

@@ -1,22 +1,26 @@
 import { EngineError } from '../../lib/errors.ts';
 
+/** Consumed bytes are told to the sender, which waits for them, so many at once. */
+const TOLD_BYTES = 128 * 1024;
+
 /**
- * Chunks that arrive by messages, read as a stream. Consumed chunks go back to the sender, which waits for them and
- * reuses them: a chunk is valid until the reader asks for the next one.
+ * Chunks that arrive by messages, read as a stream. A chunk is valid until the reader asks for the next one: then its
+ * memory is freed.
  */
 export class ArrivingStream implements AsyncIterable<Buffer> {
-  readonly #giveBack: (chunk: Buffer<ArrayBuffer>) => void;
-  readonly #chunks: Buffer<ArrayBuffer>[] = [];
+  readonly #tell: (consumedBytes: number) => void;
+  readonly #chunks: Uint8Array<ArrayBuffer>[] = [];
+  #consumedBytes = 0;
   #ended = false;
   #failure: string | undefined;
   #wake: (() => void) | undefined;
 
-  constructor(giveBack: (chunk: Buffer<ArrayBuffer>) => void) {
-    this.#giveBack = giveBack;
+  constructor(tell: (consumedBytes: number) => void) {
+    this.#tell = tell;
   }
 
-  push(chunk: Uint8Array<ArrayBuffer>): void {
-    this.#chunks.push(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
+  push(chunks: readonly Uint8Array<ArrayBuffer>[]): void {
+    this.#chunks.push(...chunks);
     this.#wake?.();
   }
 
@@ -32,8 +36,8 @@ export class ArrivingStream implements AsyncIterable<Buffer> {
       if (this.#failure !== undefined) throw new EngineError('failed', this.#failure);
       const chunk = this.#chunks.shift();
       if (chunk !== undefined) {
-        yield chunk;
-        this.#giveBack(chunk);
+        yield Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+        this.#free(chunk);
         continue;
       }
       if (this.#ended) return;
@@ -41,5 +45,13 @@ export class ArrivingStream implements AsyncIterable<Buffer> {
         this.#wake = resolve;
       });
     }
+  }
+
+  #free({ buffer, byteLength }: Uint8Array<ArrayBuffer>): void {
+    buffer.transfer(0); // at once: the collector would come late
+    this.#consumedBytes += byteLength;
+    if (this.#consumedBytes < TOLD_BYTES && this.#chunks.length > 0) return;
+    this.#tell(this.#consumedBytes);
+    this.#consumedBytes = 0;
   }
 }

@@ -63,9 +63,9 @@ export class ContextSums implements TarSink {
 
   /** Passes a chunk of the archive to its reader, which calls this sink for parts of this very memory. */
   through(chunk: Buffer, push: (chunk: Buffer) => void): void {
-    this.#offset += this.#chunk.length;
     this.#chunk = chunk;
     push(chunk);
+    this.#offset += chunk.length; // now: the memory of a chunk is freed when the next one is asked for
   }
 
   begin(entry: TarEntry): void {
