@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
 import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
@@ -202,4 +203,48 @@ test('events tell a life in its order', async () => {
 
   const expected = ['create', 'attach', 'start', 'die', 'destroy'].map((action) => `container ${action}`);
   assert.deepEqual(told.split('\n'), expected);
+});
+
+for (const [command, state] of [
+  ['true', 'healthy'],
+  ['false', 'unhealthy'],
+] as const) {
+  test(`ps, inspect and events show what the check '${command}' finds`, async () => {
+    const check = ['--health-cmd', command, '--health-interval', '100ms', '--health-retries', '1'];
+    const id = await docker('run', '-d', ...check, 'busybox', 'sleep', '1000');
+    const row = ['ps', '--filter', `id=${id}`, '--format', '{{.Status}}'];
+
+    while (!(await docker(...row)).endsWith(` (${state})`)) await setTimeout(20);
+
+    assert.equal(await docker('inspect', '--format', '{{.State.Health.Status}}', id), state);
+    assert.equal(await docker('ps', '--no-trunc', '-q', '--filter', `health=${state}`), id);
+    const since = ['--since', '0', '--until', String(Date.now() / 1000 + 0.1)];
+    const told = await docker('events', ...since, '--filter', `container=${id}`, '--format', '{{.Action}}');
+    const changes = told.split('\n').filter((action) => action.startsWith('health_status'));
+    assert.deepEqual(changes, [`health_status: ${state}`]);
+    await docker('rm', '-f', id);
+  });
+}
+
+test('cp, diff, export, import, commit, top and update', async () => {
+  const [file, tree] = ['file', 'tree.tar'].map((name) => join(engine.directory, name)) as [string, string];
+  await writeFile(file, 'copied');
+  await docker('run', '-d', '--name', 'worked', '-m', '64m', 'busybox', 'sleep', '1000');
+
+  await docker('cp', file, 'worked:/tmp/in');
+  await docker('cp', 'worked:/tmp/in', `${file}-out`);
+  await docker('export', '-o', tree, 'worked');
+  await docker('import', tree, 'imported');
+  await docker('commit', '-c', 'CMD ["cat", "/tmp/in"]', 'worked', 'committed');
+  await docker('update', '-m', '96m', '--memory-swap', '96m', '--restart', 'on-failure:2', 'worked');
+
+  assert.equal(await readFile(`${file}-out`, 'utf8'), 'copied');
+  assert.equal(await docker('diff', 'worked'), 'C /tmp\nA /tmp/in');
+  assert.equal(await docker('run', '--rm', 'imported', 'cat', '/tmp/in'), 'copied');
+  assert.equal(await docker('run', '--rm', 'committed'), 'copied');
+  assert.match(await docker('top', 'worked', '-o', 'pid,args'), /\d+ +sleep 1000$/);
+  const format = '{{.HostConfig.Memory}} {{.HostConfig.RestartPolicy.Name}}';
+  assert.equal(await docker('inspect', '--format', format, 'worked'), `${96 * 1024 * 1024} on-failure`);
+  await docker('rm', '-f', 'worked');
+  await docker('rmi', 'imported', 'committed');
 });

@@ -3,7 +3,7 @@ import { transition } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';
 import type { Runs } from './runs.ts';
 
-type Needs = { containers: ContainerStore; db: Database; runs: Runs };
+type Needs = { containers: Pick<ContainerStore, 'change'>; db: Pick<Database, 'afterCommit'>; runs: Runs };
 
 const FIRST_DELAY_MS = 100;
 const LONGEST_DELAY_MS = 60_000;

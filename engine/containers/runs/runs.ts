@@ -4,7 +4,7 @@ import { ShimLost, type Shim } from '../../runtime/shim/shim.ts';
 import { exitCodeOf, isOver } from '../state.ts';
 import type { ContainerStore } from '../store.ts';
 
-type Needs = { clock: Clock; containers: ContainerStore };
+type Needs = { clock: Clock; containers: Pick<ContainerStore, 'get'> };
 
 /** A client that has attached before the start. */
 type WaitingClient = Readonly<{
