@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { setTimeout } from 'node:timers/promises';
 
 import type { Api } from '@gantry/testing/api.ts';
 
@@ -8,41 +7,10 @@ import type { Row } from './measure.ts';
 /** An engine, and the process whose CPU time counts. */
 type Side = Readonly<{ api: Api; pid: number }>;
 
-const CHECKED = 200;
-const CHECK_EVERY_SECONDS = 10;
-const CHECK_SECONDS = 20;
 const FOLLOWERS = 20;
 const FOLLOWED_LINES = 50_000;
 
-export const HEALTH_CHECKS = `CPU of a health check (${CHECKED} running, one in ${CHECK_EVERY_SECONDS} s)`;
 export const FOLLOWED = `CPU of ${FOLLOWERS} followers of one log`;
-
-/** Of the daemon alone, for one check; dockerd's containerd and all shims come on top of it. */
-export async function healthCheckCpu(ours: Side, theirs: Side): Promise<Row> {
-  return await ratio(HEALTH_CHECKS, 0.5, ours, theirs, async ({ api, pid }) => {
-    const Healthcheck = { Test: ['CMD', 'true'], Interval: CHECK_EVERY_SECONDS * 1e9 };
-    const ids: string[] = [];
-    for (let count = 0; count < CHECKED; count += 1) ids.push(await start(api, ['sleep', '100000'], { Healthcheck }));
-    await setTimeout((CHECK_EVERY_SECONDS + 2) * 1000); // the first check of all
-    const before = { ms: cpuMs(pid), at: performance.now() };
-    await setTimeout(CHECK_SECONDS * 1000);
-    const spent = cpuMs(pid) - before.ms;
-    const checks = await checksWithin(api, ids, performance.now() - before.at);
-    for (const id of ids) await api.delete(`/containers/${id}?force=1`);
-    return spent / checks;
-  });
-}
-
-/** A slow machine checks less often than it was asked to: the last results say how often. */
-async function checksWithin(api: Api, ids: readonly string[], milliseconds: number): Promise<number> {
-  let checks = 0;
-  for (const id of ids) {
-    const { body } = await api.get<{ State: { Health: { Log: { Start: string }[] } } }>(`/containers/${id}/json`);
-    const starts = body.State.Health.Log.map(({ Start }) => Date.parse(Start));
-    checks += (milliseconds * (starts.length - 1)) / (starts.at(-1)! - starts[0]!);
-  }
-  return checks;
-}
 
 /** From the first line of a container to the end of its log, which all clients get. */
 export async function followersCpu(ours: Side, theirs: Side): Promise<Row> {

@@ -4,9 +4,10 @@ import { Dockerd } from '@gantry/testing/dockerd.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { buildBudgets } from './builds.ts';
-import { FOLLOWED, followersCpu, HEALTH_CHECKS, healthCheckCpu } from './cpu.ts';
+import { FOLLOWED, followersCpu } from './cpu.ts';
 import { filesBudgets } from './files.ts';
 import { Fresh, freshBudgets } from './fresh.ts';
+import { HEALTH_CHECKS, healthCheckCpu } from './health.ts';
 import { manyBudgets } from './many.ts';
 import { compare, tableOf, type Budget, type Row } from './measure.ts';
 import { AFTER_WORK, idleMemory, memoryAfterWork, monitorMemory } from './memory.ts';
@@ -99,7 +100,7 @@ export async function engineBudgets(only?: string): Promise<Row[]> {
     { api: engine, pid: engine.pid },
     { api: dockerd.api, pid: dockerd.pid },
   ];
-  if (wanted(HEALTH_CHECKS)) add(await healthCheckCpu(mine, other));
+  if (wanted(HEALTH_CHECKS)) for (const row of await healthCheckCpu(mine, other)) add(row);
   if (wanted(FOLLOWED)) add(await followersCpu(mine, other));
   await ours.clear();
   await theirs.clear();

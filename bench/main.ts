@@ -1,4 +1,4 @@
-/** `./gantry bench [engine|networks|registry|start|limiter|gateway|soak] [part of a name]`: every budget with its ratio. */
+/** `./gantry bench [engine|networks|registry|start|health|limiter|gateway|soak] [part of a name]`: every budget with its ratio. */
 const [name = 'engine', ...more] = process.argv.slice(2);
 const benches: Record<string, () => Promise<{ main: (...more: string[]) => Promise<void> }>> = {
   engine: async () => await import('./engine.ts'),
@@ -6,6 +6,7 @@ const benches: Record<string, () => Promise<{ main: (...more: string[]) => Promi
   limiter: async () => await import('./limiter/main.ts'),
   gateway: async () => await import('./gateway/main.ts'),
   start: async () => await import('./start.ts'),
+  health: async () => await import('./health.ts'),
   registry: async () => await import('./registry.ts'),
   soak: async () => await import('./soak.ts'),
 };
