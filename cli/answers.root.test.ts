@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { writeFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 
@@ -125,23 +124,6 @@ test('completion offers commands, flags, and names of existing objects', async (
   assert.deepEqual(await offered('load', '-i', ''), [':file']);
   assert.deepEqual(await offered('run', 'busybox', 'ls', '-'), ['']);
   await said('rm', 'complete-me');
-});
-
-test('the script for bash asks for what may follow, also behind a = that bash takes for a word', async () => {
-  const gantryIn = `${engine.directory}/gantry`;
-  await writeFile(gantryIn, `#!/bin/sh\nexec '${process.execPath}' -- '${ownClient}' "$@"\n`, { mode: 0o755 });
-  const script = `
-    source <("$1" completion bash)
-    COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _gantry; echo "\${COMPREPLY[*]}"`;
-  const offered = async (...words: string[]) => {
-    const env = { ...process.env, GANTRY_HOST: `unix://${engine.socketPath}` };
-    const { stdout } = await execute('bash', ['-c', script, gantryIn, gantryIn, ...words], { env });
-    return stdout.trim();
-  };
-
-  assert.equal(await offered('st'), 'start stop stats');
-  assert.equal(await offered('run', '--restart', '=', 'al'), 'always');
-  assert.equal(await offered('run', 'bus'), 'busybox:latest');
 });
 
 test('every flag of docker’s run, create and exec is known here', async () => {

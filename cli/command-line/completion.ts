@@ -11,10 +11,14 @@ import { command, type Command, type Context, type Flag, type Offers } from './c
 
 const SCRIPTS: Readonly<Record<string, string>> = {
   bash: `_gantry() {
-  local word line=()
-  # Bash makes three words of --flag=value.
-  for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do [ "$word" = = ] || line+=("$word"); done
-  mapfile -t COMPREPLY < <("\${COMP_WORDS[0]}" __complete "\${line[@]}" "\${COMP_WORDS[COMP_CWORD]#=}" 2>/dev/null)
+  local word rest="\${COMP_LINE:0:COMP_POINT}" line=()
+  # Bash makes three words of --flag=value, and of image:tag.
+  for word in "\${COMP_WORDS[@]:0:COMP_CWORD+1}"; do
+    if [ \${#line[@]} = 0 ] || [[ $rest == [[:space:]]* ]]; then line+=("$word"); else line[-1]+=$word; fi
+    rest="\${rest#"\${rest%%[![:space:]]*}"}"
+    rest="\${rest#"$word"}"
+  done
+  mapfile -t COMPREPLY < <("\${line[@]:0:1}" __complete "\${line[@]:1}" 2>/dev/null)
   COMPREPLY=("\${COMPREPLY[@]%%$'\\t'*}")
   case "\${COMPREPLY[*]}" in
     :file)
@@ -23,6 +27,9 @@ const SCRIPTS: Readonly<Record<string, string>> = {
       ;;
     *:) compopt -o nospace 2>/dev/null ;;
   esac
+  # It replaces only the last of them.
+  [[ $word == [:=]* ]] && word=
+  COMPREPLY=("\${COMPREPLY[@]#"\${line[-1]%"$word"}"}")
 }
 complete -F _gantry gantry ./gantry`,
   zsh: `#compdef gantry
@@ -34,7 +41,7 @@ _gantry() {
     return
   fi
   local line
-  for line in "\${lines[@]}"; do words_+=("\${\${line%%$'\\t'*}//:/\\\\\\\\:}:\${line#*$'\\t'}"); done
+  for line in "\${lines[@]}"; do words_+=("\${\${line%%$'\\t'*}//:/\\\\:}:\${line#*$'\\t'}"); done
   _describe gantry words_
 }
 compdef _gantry gantry ./gantry`,
