@@ -1,6 +1,6 @@
-import { IncomingMessage } from 'node:http';
 import { finished, Readable } from 'node:stream';
 
+import { IncomingMessage } from '../lib/node-http.ts';
 import { bytesPassed } from './memory.ts';
 
 /** The size of a message, and the bytes on their way to the thread at which the sender waits, and with it the client. */
