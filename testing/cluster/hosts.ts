@@ -100,6 +100,9 @@ export class ClusterHost implements AsyncDisposable {
   }
 }
 
+/** `image`: each has `busybox`. `flags` of each daemon. */
+type HostOptions = { image?: boolean; flags?: readonly string[] };
+
 /** Machines on one switch, which is a network namespace with a bridge. Disposing ends and removes them all. */
 export class ClusterHosts implements AsyncDisposable {
   readonly #directory: string;
@@ -110,8 +113,8 @@ export class ClusterHosts implements AsyncDisposable {
     this.#directory = directory;
   }
 
-  /** `count` machines, 10.77.0.1 and so on, named `host1` and so on; `image`: each has `busybox`. */
-  static async start(count: number, { image = false } = {}): Promise<ClusterHosts> {
+  /** `count` machines, 10.77.0.1 and so on, named `host1` and so on. */
+  static async start(count: number, { image = false, flags = [] }: HostOptions = {}): Promise<ClusterHosts> {
     const directory = await mkdtemp(join(tmpdir(), 'gantry-hosts-'));
     const all = new ClusterHosts(directory);
     await writeFile(all.#switch, '');
@@ -120,7 +123,7 @@ export class ClusterHosts implements AsyncDisposable {
     undo.use(all);
     await all.#inSwitch('ip', 'link', 'set', 'switch', 'up');
     const added = await Promise.allSettled(
-      Array.from({ length: count }, async (_, index) => await all.#add(index + 1, image)),
+      Array.from({ length: count }, async (_, index) => await all.#add(index + 1, { image, flags })),
     );
     for (const one of added) if (one.status === 'rejected') throw one.reason;
     all.hosts.sort((a, b) => a.name.localeCompare(b.name));
@@ -142,7 +145,7 @@ export class ClusterHosts implements AsyncDisposable {
     if (failures.length > 0) throw new AggregateError(failures, failures.map(({ message }) => message).join('\n'));
   }
 
-  async #add(number: number, image: boolean): Promise<void> {
+  async #add(number: number, options: HostOptions): Promise<void> {
     const name = `host${number}`;
     const ip = `10.77.0.${number}`;
     const netns = this.#netns(name);
@@ -156,7 +159,7 @@ export class ClusterHosts implements AsyncDisposable {
       await execute('nsenter', [`--net=${netns}`, 'ip', ...words.split(' ')]);
     }
     const within = ['unshare', '--uts', 'sh', '-c', `hostname ${name}; exec "$@"`, 'sh'];
-    this.hosts.push(new ClusterHost(await TestEngine.start({ image, netns, within }), ip, name));
+    this.hosts.push(new ClusterHost(await TestEngine.start({ ...options, netns, within }), ip, name));
   }
 
   async #inSwitch(...command: string[]): Promise<void> {

@@ -5,11 +5,15 @@ import type { NodeTemplate, TasksMessage } from '../wire/task-messages.ts';
 import { TaskImages } from './images.ts';
 import type { AgentNeeds } from './needs.ts';
 import { Reports } from './reports.ts';
+import { endTask } from './steps.ts';
 import { TaskStore, type AgentTask } from './store.ts';
 import { TaskRun } from './task-run.ts';
 
 /** A stop with a long grace goes on under the next daemon. */
 const LONGEST_END_SECONDS = 5;
+
+/** A client waits for the end of a leave: a longer grace is not kept. */
+const LONGEST_LEAVE_SECONDS = 30;
 
 type Told = TasksMessage['tasks'][number];
 
@@ -54,8 +58,12 @@ export class Agent implements AsyncDisposable {
   async leave(): Promise<void> {
     this.#isEnding = true;
     this.#reports[Symbol.dispose]();
-    this.#remove(this.#tasks.all().map(({ id }) => id));
-    await Promise.all([...this.#runs.values()].map(async ({ done }) => await done));
+    const tasks = this.#tasks.all();
+    this.#remove(tasks.map(({ id }) => id));
+    const ended = Promise.all([...this.#runs.values()].map(async ({ done }) => await done));
+    if (await settlesWithin(ended, LONGEST_LEAVE_SECONDS, this.#engine.clock)) return;
+    await Promise.all(tasks.map(async (task) => await endTask(this.#engine, task)));
+    await ended;
   }
 
   /** The daemon ends; containers go on, and so does the next daemon. */

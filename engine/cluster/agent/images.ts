@@ -1,4 +1,4 @@
-import { parseReference, withDefaultTag } from '../../images/names/reference.ts';
+import { familiarReference, parseReference, withDefaultTag } from '../../images/names/reference.ts';
 import { pullImages } from '../../images/transfers/pull.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { ANONYMOUS, parseRegistryAuth } from '../../registry/auth/credentials.ts';
@@ -32,9 +32,8 @@ export class TaskImages {
       signal.throwIfAborted();
       const reason = error instanceof Error ? error.message : String(error);
       if (!this.#isHere(name)) {
-        const named =
-          digest === undefined && !name.slice(name.lastIndexOf('/')).includes(':') ? `${name}:latest` : name;
-        throw new EngineError('notFound', `No such image: ${named} (${reason})`, { cause: error });
+        const reference = familiarReference(withDefaultTag(parseReference(name)));
+        throw new EngineError('notFound', `No such image: ${reference} (${reason})`, { cause: error });
       }
       this.#engine.log.warn(
         { err: error, image: name },

@@ -1,4 +1,5 @@
 import { createContainer } from '../../containers/lifecycle/create.ts';
+import { killContainer } from '../../containers/lifecycle/kill.ts';
 import { stopContainer } from '../../containers/lifecycle/stop.ts';
 import { startContainer } from '../../containers/runs/start.ts';
 import { exitCodeOf, isOver } from '../../containers/state.ts';
@@ -64,6 +65,17 @@ export async function awaitTask(engine: AgentNeeds, task: AgentTask, signal: Abo
   if (typeof first !== 'string') return throwFailure(engine, id, first.code, false);
   await stopTask(engine, task);
   throwFailure(engine, id, await ended.code, true);
+}
+
+/** Ends the container at once. */
+export async function endTask(engine: AgentNeeds, task: AgentTask): Promise<void> {
+  const container = containerOf(engine, task);
+  if (container === undefined || isOver(container.state)) return;
+  try {
+    await killContainer(engine, container.id);
+  } catch (error) {
+    if (!(error instanceof EngineError && (error.kind === 'conflict' || error.kind === 'notFound'))) throw error;
+  }
 }
 
 /** Stops the container as the service wants it; one that does not run, or is gone, is stopped. */
