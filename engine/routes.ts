@@ -2,8 +2,9 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 
 import { buildRoutes } from './build/routes.ts';
 import { nodeRoutes } from './cluster/nodes/routes.ts';
-import { missingClusterRoutes } from './cluster/not-yet.ts';
+import { serviceRoutes } from './cluster/services/routes.ts';
 import { swarmRoutes } from './cluster/swarm/routes.ts';
+import { taskRoutes } from './cluster/tasks/routes.ts';
 import { containerFileRoutes } from './containers/archive/routes.ts';
 import { commitRoutes } from './containers/commit/routes.ts';
 import { attachmentRoutes } from './containers/networks/routes.ts';
@@ -36,6 +37,7 @@ export function routes(engine: Engine): FastifyPluginAsyncTypebox[] {
     pluginRoutes(engine),
     nodeRoutes(engine),
     swarmRoutes(engine),
-    missingClusterRoutes(engine),
+    serviceRoutes(engine),
+    taskRoutes(engine),
   ];
 }

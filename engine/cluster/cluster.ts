@@ -117,6 +117,13 @@ export class Cluster implements AsyncDisposable {
     return manager;
   }
 
+  /** The records with all writes up to now, and the leader's id. Throws on workers and outside of a cluster. */
+  async reading(): Promise<{ replica: Manager['replica']; leader: string | undefined }> {
+    const manager = this.manager();
+    await manager.fresh();
+    return { replica: manager.replica, leader: manager.leader?.node };
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#underWay?.[Symbol.asyncDispose]();
     await this.#member?.[Symbol.asyncDispose]();

@@ -1,45 +1,79 @@
+import { EngineError } from '../../lib/errors.ts';
 import { AddressLeases } from '../../networks/addresses/address-leases.ts';
 import { parseCidr } from '../../networks/addresses/cidr.ts';
 import type { NetworkRecord } from '../state/records.ts';
 import type { View } from '../state/view.ts';
 
 type Leases = { leases: AddressLeases; prefixLength: number };
+export type Addressed = Readonly<{ network: string; address: string }>;
 
-/** The addresses in use in all networks of the cluster, by the records of services and tasks. */
+/** The addresses in use in all networks of the cluster: those of services, tasks, and nodes. */
 export class NetworkAddresses {
-  readonly #view: View;
+  /** Without their prefix lengths, by network. */
+  readonly #used = new Map<string, Set<string>>();
   readonly #networks = new Map<string, Leases[]>();
-  #used: Map<string, string[]> | undefined;
 
   constructor(view: View) {
-    this.#view = view;
+    for (const { endpoint } of view.all('service')) for (const one of endpoint.virtualIps) this.#note(one);
+    for (const { addresses } of view.all('task')) for (const one of addresses) this.#note(one);
+    const network = view.all('network').find(({ ingress }) => ingress)?.id;
+    for (const { ingress: address } of view.all('node')) {
+      if (network !== undefined && address !== undefined) this.#note({ network, address });
+    }
   }
 
   /** Takes the lowest free address, as `10.0.1.5/24`. Throws where the network is unknown or full. */
-  take(network: string): string {
-    const subnets = this.#leasesOf(network);
-    for (const [at, { leases, prefixLength }] of subnets.entries()) {
-      try {
-        return `${leases.take()}/${prefixLength}`;
-      } catch (error) {
-        if (at === subnets.length - 1) throw error;
-      }
-    }
-    throw new Error(`network ${network} not found`);
+  take(view: View, network: string): Addressed {
+    const subnets = this.#leasesOf(view, network);
+    const subnet = subnets.find(({ leases }) => leases.hasFree) ?? subnets[0];
+    if (subnet === undefined) throw new EngineError('failed', `network ${network} not found`);
+    const taken = { network, address: `${subnet.leases.take()}/${subnet.prefixLength}` };
+    this.#note(taken);
+    return taken;
   }
 
-  #leasesOf(id: string): Leases[] {
+  /** Takes one in each network, or none: then it throws. */
+  takeAll(view: View, networks: readonly string[]): Addressed[] {
+    const taken: Addressed[] = [];
+    try {
+      for (const network of networks) taken.push(this.take(view, network));
+      return taken;
+    } catch (error) {
+      for (const one of taken) this.release(one);
+      throw error;
+    }
+  }
+
+  release({ network, address }: Addressed): void {
+    const ip = address.split('/')[0]!;
+    this.#used.get(network)?.delete(ip);
+    for (const { leases } of this.#networks.get(network) ?? []) leases.release(ip);
+  }
+
+  /** The network has changed, or is gone. */
+  forget(network: string): void {
+    this.#networks.delete(network);
+  }
+
+  #note({ network, address }: Addressed): void {
+    const ips = this.#used.get(network);
+    const ip = address.split('/')[0]!;
+    if (ips === undefined) this.#used.set(network, new Set([ip]));
+    else ips.add(ip);
+  }
+
+  #leasesOf(view: View, id: string): Leases[] {
     let subnets = this.#networks.get(id);
     if (subnets === undefined) {
-      const network = this.#view.get('network', id);
-      subnets = network === undefined ? [] : this.#opened(network);
+      const network = view.get('network', id);
+      if (network === undefined) return [];
+      subnets = this.#opened(network);
       this.#networks.set(id, subnets);
     }
     return subnets;
   }
 
   #opened({ id, subnets }: NetworkRecord): Leases[] {
-    this.#used ??= usedAddresses(this.#view);
     const used = this.#used.get(id) ?? [];
     return subnets.flatMap(({ subnet, gateway, range }) => {
       const whole = parseCidr(subnet)?.range;
@@ -48,18 +82,4 @@ export class NetworkAddresses {
       return [{ leases: new AddressLeases(whole, [gateway, ...used], part), prefixLength: whole.prefixLength }];
     });
   }
-}
-
-/** Without their prefix lengths, by network. */
-function usedAddresses(view: View): Map<string, string[]> {
-  const used = new Map<string, string[]>();
-  const note = ({ network, address }: { network: string; address: string }): void => {
-    const list = used.get(network);
-    const ip = address.split('/')[0]!;
-    if (list === undefined) used.set(network, [ip]);
-    else list.push(ip);
-  };
-  for (const { endpoint } of view.all('service')) endpoint.virtualIps.forEach(note);
-  for (const { addresses } of view.all('task')) addresses.forEach(note);
-  return used;
 }

@@ -5,8 +5,10 @@ import type { Logger } from 'pino';
 import type { Background } from '../../lib/background.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { newClusterId } from '../ca/token.ts';
 import { Dispatcher } from '../dispatcher/dispatcher.ts';
 import type { Etcd } from '../etcd/gateway.ts';
+import { Orchestration } from '../orchestrator/orchestration.ts';
 import type { NodeRecord } from '../state/records.ts';
 import type { Replica } from '../state/replica.ts';
 import type { CertificateAnswer, PeerAnswer } from '../wire/schemas.ts';
@@ -15,7 +17,7 @@ import { Batches, type LeadershipLost } from './batches.ts';
 import { giveCertificate } from './certificates.ts';
 import { Peers } from './peers.ts';
 import { Sessions } from './sessions.ts';
-import { Turns } from './turns.ts';
+import { Turns, type Decisions } from './turns.ts';
 import { STAGES, WRITES } from './writes.ts';
 
 export type LeadershipNeeds = Readonly<{
@@ -41,14 +43,16 @@ export class Leadership implements AsyncDisposable {
   #isFollowingRoles = false;
 
   constructor(needs: LeadershipNeeds, revision: number, lost: (reason: LeadershipLost) => void) {
-    const { etcd, clock, replica } = needs;
+    const { etcd, clock, log, replica } = needs;
     this.#needs = needs;
-    this.turns = new Turns({ batches: new Batches(etcd, clock, revision), replica, clock, stages: STAGES }, lost);
+    const batches = new Batches(etcd, clock, revision);
+    this.turns = new Turns({ batches, replica, clock, log, decisions: () => decisionsOver(replica) }, lost);
     this.#dispatcher = new Dispatcher({ replica, turns: this.turns });
     this.#sessions = new Sessions({ ...needs, turns: this.turns, dispatcher: this.#dispatcher });
     this.#peers = new Peers({ ...needs, turns: this.turns });
     this.#commits = replica.onCommit(() => this.#followRoles());
     this.#followRoles();
+    this.turns.look();
   }
 
   /** A write of the API, by its name. */
@@ -147,4 +151,14 @@ export class Leadership implements AsyncDisposable {
     }
     this.#sessions.tell(id, { say: 'role', role: spec.role });
   }
+}
+
+function decisionsOver(replica: Replica): Decisions {
+  const orchestration = new Orchestration(replica, newClusterId);
+  return {
+    run: (draft, now) => {
+      for (const stage of STAGES) stage(draft, now);
+      return orchestration.run(draft, now);
+    },
+  };
 }

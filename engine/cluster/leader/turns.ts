@@ -1,10 +1,12 @@
+import type { Logger } from 'pino';
+
 import type { Clock } from '../../lib/clock.ts';
 import { Draft } from '../state/draft.ts';
 import type { Replica } from '../state/replica.ts';
 import { LeadershipLost, type Batches } from './batches.ts';
 
-/** A function of the draft and the time, such as the scheduler; it does nothing else. */
-export type Stage = (draft: Draft, now: Temporal.Instant) => void;
+/** What follows the work of a turn. `run` returns when it wants a turn though nobody writes. */
+export type Decisions = { run(draft: Draft, now: Temporal.Instant): Temporal.Instant | undefined };
 export type Work<T> = (draft: Draft, now: Temporal.Instant) => T;
 
 type Waiting = Readonly<{
@@ -13,28 +15,34 @@ type Waiting = Readonly<{
   failed: (error: unknown) => void;
 }>;
 
+type Parts = Readonly<{
+  batches: Batches;
+  replica: Replica;
+  clock: Clock;
+  log: Logger;
+  /** New ones, which know the records only. */
+  decisions: () => Decisions;
+}>;
+
+const SECONDS_AFTER_FAILURE = 5;
+
 /**
- * The turns of a leader: all waiting work is done in one draft, then come the stages, then one store; only then memory
- * changes and the callers are answered. Work that arrives meanwhile is for the next turn.
+ * The turns of a leader: all waiting work is done in one draft, then decisions follow from it, then it is stored; only then
+ * memory changes and the callers are answered. Work that arrives meanwhile is for the next turn.
  */
 export class Turns implements AsyncDisposable {
-  readonly #batches: Batches;
-  readonly #replica: Replica;
-  readonly #clock: Clock;
-  readonly #stages: readonly Stage[];
+  readonly #parts: Parts;
   readonly #lost: (reason: LeadershipLost) => void;
+  #decisions: Decisions;
   #waiting: Waiting[] = [];
+  #isDue = false;
+  #alarm: Disposable | undefined;
   #running: Promise<void> | undefined;
   #ended: LeadershipLost | undefined;
 
-  constructor(
-    parts: { batches: Batches; replica: Replica; clock: Clock; stages: readonly Stage[] },
-    lost: (reason: LeadershipLost) => void,
-  ) {
-    this.#batches = parts.batches;
-    this.#replica = parts.replica;
-    this.#clock = parts.clock;
-    this.#stages = parts.stages;
+  constructor(parts: Parts, lost: (reason: LeadershipLost) => void) {
+    this.#parts = parts;
+    this.#decisions = parts.decisions();
     this.#lost = lost;
   }
 
@@ -54,27 +62,37 @@ export class Turns implements AsyncDisposable {
     return await promise;
   }
 
+  /** A turn for the decisions alone, such as the first one. */
+  look(): void {
+    if (this.#ended !== undefined) return;
+    this.#isDue = true;
+    this.#running ??= this.#run();
+  }
+
   /** Refuses waiting work; a batch that is under way is completed. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ended ??= new LeadershipLost('this manager does not lead the cluster any more');
+    this.#alarm?.[Symbol.dispose]();
     await this.#running;
   }
 
   async #run(): Promise<void> {
     await Promise.resolve(); // work that arrives at once shares the turn
-    while (this.#waiting.length > 0) await this.#turn();
+    while (this.#waiting.length > 0 || this.#isDue) await this.#turn();
     this.#running = undefined;
   }
 
   async #turn(): Promise<void> {
     const waiting = this.#waiting;
     this.#waiting = [];
+    this.#isDue = false;
     if (this.#ended !== undefined) {
       for (const { failed } of waiting) failed(this.#ended);
       return;
     }
-    const draft = new Draft(this.#replica);
-    const now = this.#clock.now();
+    const { batches, clock, replica } = this.#parts;
+    const draft = new Draft(replica);
+    const now = clock.now();
     const done = waiting.filter(({ run, failed }) => {
       try {
         run(draft, now);
@@ -85,14 +103,34 @@ export class Turns implements AsyncDisposable {
       }
     });
     try {
-      for (const stage of this.#stages) stage(draft, now);
-      await this.#batches.store(draft.changes, (revision, changes) => this.#replica.apply({ revision, changes }));
-      for (const { stored } of done) stored(this.#replica.revision);
+      const next = this.#decisions.run(draft, now);
+      await batches.store(draft.changes, (revision, changes) => replica.apply({ revision, changes }));
+      for (const { stored } of done) stored(replica.revision);
+      this.#wake(next);
     } catch (error) {
       for (const { failed } of done) failed(error);
-      if (!(error instanceof LeadershipLost)) throw error;
+      this.#fail(error);
+    }
+  }
+
+  #wake(at: Temporal.Instant | undefined): void {
+    this.#alarm?.[Symbol.dispose]();
+    this.#alarm = undefined;
+    if (at === undefined || this.#ended !== undefined) return;
+    const { clock } = this.#parts;
+    const milliseconds = Math.ceil(at.since(clock.now()).total('milliseconds'));
+    this.#alarm = clock.after(Math.max(milliseconds, 0), () => this.look());
+  }
+
+  /** A turn that was not stored has not been: decisions begin anew with the records. */
+  #fail(error: unknown): void {
+    if (error instanceof LeadershipLost) {
       this.#ended = error;
       this.#lost(error);
+      return;
     }
+    this.#parts.log.error({ err: error }, 'the leader could not complete a turn');
+    this.#decisions = this.#parts.decisions();
+    this.#wake(this.#parts.clock.now().add({ seconds: SECONDS_AFTER_FAILURE }));
   }
 }

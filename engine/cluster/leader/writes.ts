@@ -1,14 +1,26 @@
 import { removeNode } from '../nodes/remove.ts';
 import { updateNode } from '../nodes/update.ts';
+import { createService } from '../services/create.ts';
+import { removeService } from '../services/remove.ts';
+import { updateService } from '../services/update.ts';
 import type { Draft } from '../state/draft.ts';
 import { updateCluster } from '../swarm/update.ts';
-import type { Stage } from './turns.ts';
+
+/** A function of the draft and the time; it does nothing else. */
+export type Stage = (draft: Draft, now: Temporal.Instant) => void;
 
 /** Changes a draft as a client of any manager asked for, or throws to refuse. It checks its arguments. */
 export type Write = (draft: Draft, args: unknown, now: Temporal.Instant) => unknown;
 
 /** What clients may ask the leader to write, by the name under which other managers forward it. */
-export const WRITES: Readonly<Record<string, Write>> = { updateCluster, updateNode, removeNode };
+export const WRITES: Readonly<Record<string, Write>> = {
+  updateCluster,
+  updateNode,
+  removeNode,
+  createService,
+  updateService,
+  removeService,
+};
 
-/** What follows each turn's writes, in this order. */
+/** What follows a turn's writes before services are orchestrated, in this order. */
 export const STAGES: readonly Stage[] = [];

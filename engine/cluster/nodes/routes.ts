@@ -2,15 +2,13 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 
 import { parseFilters } from '../../http/values/filters.ts';
 import type { Cluster } from '../cluster.ts';
-import type { Manager } from '../membership/manager.ts';
 import { readVersion } from '../swarm/version.ts';
 import { findNode } from './find.ts';
 import { listNodes, NODE_FILTERS } from './list.ts';
-import type { presentNode } from './present.ts';
 import { NodeRef, NodesQuery, NodeSpecBody, RemoveQuery, UpdateNodeQuery } from './schema.ts';
 import { readNodeSpec } from './update.ts';
 
-/** Endpoints 63 to 66. */
+/** Endpoints 63 to 66. What shows nodes is loaded by members only. */
 export const nodeRoutes =
   ({ cluster }: { cluster: Cluster }): FastifyPluginAsyncTypebox =>
   // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
@@ -19,16 +17,18 @@ export const nodeRoutes =
       schema: { querystring: NodesQuery },
       handler: async ({ query }) => {
         const filters = parseFilters(query.filters, NODE_FILTERS);
-        const { manager, present } = await reading(cluster);
-        return listNodes(manager.replica, filters).map((node) => present(manager.replica, node, manager.leader?.node));
+        const { replica, leader } = await cluster.reading();
+        const { presentNode } = await import('./present.ts');
+        return listNodes(replica, filters).map((node) => presentNode(replica, node, leader));
       },
     });
 
     http.get('/nodes/:ref', {
       schema: { params: NodeRef },
       handler: async ({ params }) => {
-        const { manager, present } = await reading(cluster);
-        return present(manager.replica, findNode(manager.replica, params.ref), manager.leader?.node);
+        const { replica, leader } = await cluster.reading();
+        const { presentNode } = await import('./present.ts');
+        return presentNode(replica, findNode(replica, params.ref), leader);
       },
     });
 
@@ -50,11 +50,3 @@ export const nodeRoutes =
       },
     });
   };
-
-/** The records as they are now. What shows nodes is loaded by members only. */
-async function reading(cluster: Cluster): Promise<{ manager: Manager; present: typeof presentNode }> {
-  const manager = cluster.manager();
-  await manager.fresh();
-  const { presentNode: present } = await import('./present.ts');
-  return { manager, present };
-}

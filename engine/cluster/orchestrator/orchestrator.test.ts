@@ -205,7 +205,7 @@ suite('restarts', () => {
     const [wait] = [cluster.turn(), others(), cluster.turn(), others()];
 
     assert.deepEqual(cluster.running('web'), []);
-    assert.equal(wait[0]!.since(cluster.now).total('seconds'), 60);
+    assert.equal(wait!.since(cluster.now).total('seconds'), 60);
     cluster.pass(60);
     cluster.turn();
     others();
@@ -366,12 +366,15 @@ suite('scheduling', () => {
     const cluster = new SimulatedCluster();
     cluster.node('a');
     cluster.service('web');
-    for (let n = 0; n < 5; n += 1) {
+    const fail = (): void => {
       cluster.settle(6);
       cluster.report(cluster.running('web')[0]!, 'failed');
-    }
+    };
+    for (let n = 0; n < 4; n += 1) fail();
+    cluster.settle(6);
     cluster.node('b');
     cluster.service('other', { mode: replicas(3), template: { constraints: ['node.id == b'] } });
+    fail();
     cluster.settle(6);
 
     assert.deepEqual(nodes(cluster.running('web')), ['b']);
@@ -410,6 +413,7 @@ test('random histories: never two tasks for a place, and in the end all that is 
       () => cluster.service('all', { mode: { kind: 'global' }, template: { image: `v${random(3)}` } }),
       () => cluster.remove(names[random(3)]!),
       () => cluster.pass(random(8)),
+      () => cluster.newLeader(),
       () => void cluster.turn(),
       () => void cluster.turn(),
       () => cluster.tasks().forEach((task) => random(2) === 0 && cluster.obey(task)),

@@ -4,6 +4,7 @@ import { Places } from './places.ts';
 import { promote } from './promote.ts';
 import { reap } from './reap.ts';
 import { fill } from './restart.ts';
+import { sweepService, sweepTemplates } from './sweep.ts';
 import { Earliest, type Turn } from './turn.ts';
 import { update } from './update.ts';
 import { globalPlaces, replicatedPlaces } from './wanted.ts';
@@ -17,11 +18,13 @@ import { globalPlaces, replicatedPlaces } from './wanted.ts';
 export function reconcile(draft: Draft, id: string, turn: Turn): Temporal.Instant | undefined {
   const service = draft.get('service', id);
   if (service === undefined) {
-    for (const task of draft.tasksOf(id)) turn.want(draft, task, 'remove');
+    for (const task of [...draft.tasksOf(id)]) turn.want(draft, task, 'remove');
     reap(draft, id, 0);
+    sweepService(draft, id);
     return undefined;
   }
   const places = new Places(draft.tasksOf(id));
+  const templates = new Set([...draft.tasksOf(id)].map(({ template }) => template));
   const wanted = service.spec.mode.kind === 'global' ? globalPlaces(draft, service) : replicatedPlaces(service, places);
   for (const [place, tasks] of places) if (!wanted.has(place)) release(draft, service, tasks, turn);
   for (const place of wanted) fill(draft, service, place, places.at(place), turn);
@@ -31,6 +34,7 @@ export function reconcile(draft: Draft, id: string, turn: Turn): Temporal.Instan
   const after = new Places(draft.tasksOf(id));
   for (const place of wanted) look.at(promote(draft, service, after.at(place), turn));
   reap(draft, id, draft.get('cluster', '')?.spec.taskHistoryRetentionLimit ?? 5);
+  sweepTemplates(draft, id, templates);
   return look.value;
 }
 

@@ -1,15 +1,11 @@
 import { createHash } from 'node:crypto';
 
 import type { Clock } from '../../lib/clock.ts';
-import { allocate } from '../allocator/allocate.ts';
-import { schedule } from '../scheduler/schedule.ts';
 import { Draft } from '../state/draft.ts';
 import type { NodeRecord, ServiceSpec, Stored, TaskRecord, TaskTemplate } from '../state/records.ts';
 import { Replica } from '../state/replica.ts';
 import { hasEnded, isWanted, placeOf } from '../state/task-states.ts';
-import { enforce } from './enforce.ts';
-import { reconcile } from './reconcile.ts';
-import { Turn } from './turn.ts';
+import { Orchestration } from './orchestration.ts';
 
 type Task = Stored<'task'>;
 type Template = Partial<Omit<TaskTemplate, 'restart'>> & { restart?: Partial<TaskTemplate['restart']>; image?: string };
@@ -19,12 +15,14 @@ type Spec = Partial<Omit<ServiceSpec, 'template'>> & { template?: Template };
 export class SimulatedCluster {
   readonly replica: Replica;
   now = Temporal.Instant.from('2026-01-01T00:00:00Z');
+  #orchestration!: Orchestration;
   #revision = 0;
   #ids = 0;
 
   constructor() {
     const clock: Clock = { now: () => this.now, after: () => ({ [Symbol.dispose]: () => undefined }) };
     this.replica = new Replica(clock);
+    this.newLeader();
   }
 
   node(id: string, over: Partial<NodeRecord> & { availability?: NodeRecord['spec']['availability'] } = {}): void {
@@ -92,21 +90,9 @@ export class SimulatedCluster {
     this.change((draft) => draft.delete('service', name));
   }
 
-  /** One turn of the leader over everything; returns when to look again. */
-  turn(): Temporal.Instant[] {
-    const looks: Temporal.Instant[] = [];
-    this.change((draft) => {
-      const turn = new Turn(this.now, () => `task-${String((this.#ids += 1)).padStart(6, '0')}`);
-      for (const { id } of [...draft.all('node')]) enforce(draft, id, turn);
-      const services = new Set([
-        ...draft.all('service').map(({ id }) => id),
-        ...draft.all('task').map((t) => t.service),
-      ]);
-      for (const id of services) looks.push(...[reconcile(draft, id, turn) ?? []].flat());
-      allocate(draft, this.now);
-      schedule(draft, this.now);
-    });
-    return looks;
+  /** One turn of the leader; returns when it wants the next one. */
+  turn(): Temporal.Instant | undefined {
+    return this.change(() => undefined);
   }
 
   /** Turns and obedient nodes, until nothing changes within this time. */
@@ -114,10 +100,9 @@ export class SimulatedCluster {
     const end = this.now.add({ seconds });
     for (;;) {
       const before = this.#revision;
-      const looks = this.turn();
+      const next = this.turn();
       for (const task of this.tasks()) this.obey(task);
       if (this.#revision !== before) continue;
-      const next = looks.toSorted((a, b) => Temporal.Instant.compare(a, b))[0];
       if (next === undefined || Temporal.Instant.compare(next, end) > 0) return;
       this.now = next;
     }
@@ -153,12 +138,20 @@ export class SimulatedCluster {
     this.change((draft) => draft.put('task', { ...task, status }));
   }
 
-  change(work: (draft: Draft) => void): void {
+  /** What happens, and what the leader makes of it. */
+  change(work: (draft: Draft) => void): Temporal.Instant | undefined {
     const draft = new Draft(this.replica);
     work(draft);
-    if (draft.isEmpty) return;
+    const next = this.#orchestration.run(draft, this.now);
+    if (draft.isEmpty) return next;
     this.#revision += 1;
     this.replica.apply({ revision: this.#revision, changes: [...draft.changes] });
+    return next;
+  }
+
+  /** Another manager leads from now on: it knows the records only. */
+  newLeader(): void {
+    this.#orchestration = new Orchestration(this.replica, () => `task-${String((this.#ids += 1)).padStart(6, '0')}`);
   }
 
   /** No place has two tasks that are to run. */

@@ -1,7 +1,4 @@
-import { reservationsOf } from '../state/defaults.ts';
-import type { NodeRecord, Resources, TaskRecord } from '../state/records.ts';
-import { hasEnded } from '../state/task-states.ts';
-import type { View } from '../state/view.ts';
+import type { NodeRecord, Resources } from '../state/records.ts';
 
 /** How long failures of a service's tasks on a node count, and how many count against the node. */
 const FAILURE_MINUTES = 5;
@@ -9,46 +6,49 @@ const MANY_FAILURES = 5;
 
 /** What a node has left, and what runs there. */
 export class NodeLoad {
-  readonly node: NodeRecord;
+  node: NodeRecord;
   /** Tasks that have not ended, of all services. */
   tasks = 0;
-  #nanoCpus: number;
-  #memoryBytes: number;
+  #nanoCpus = 0;
+  #memoryBytes = 0;
   readonly #byService = new Map<string, number>();
-  readonly #failures = new Map<string, number>();
+  /** When tasks of a service failed, the last ones, in their order. */
+  readonly #failures = new Map<string, Temporal.Instant[]>();
 
-  constructor(view: View, node: NodeRecord, now: Temporal.Instant) {
+  constructor(node: NodeRecord) {
     this.node = node;
-    this.#nanoCpus = node.description?.resources.nanoCpus ?? 0;
-    this.#memoryBytes = node.description?.resources.memoryBytes ?? 0;
-    const since = now.subtract({ minutes: FAILURE_MINUTES });
-    for (const task of view.tasksOn(node.id)) {
-      const { state, timestamp } = task.status;
-      if (!hasEnded(state))
-        this.add(task, reservationsOf(view.get('template', `${task.service}/${task.template}`)?.template));
-      else if (state === 'failed' || state === 'rejected') {
-        const isRecent = Temporal.Instant.compare(Temporal.Instant.from(timestamp), since) >= 0;
-        if (isRecent) this.#failures.set(task.service, (this.#failures.get(task.service) ?? 0) + 1);
-      }
-    }
   }
 
-  add({ service }: Pick<TaskRecord, 'service'>, { nanoCpus, memoryBytes }: Resources): void {
-    this.tasks += 1;
-    this.#nanoCpus -= nanoCpus;
-    this.#memoryBytes -= memoryBytes;
-    this.#byService.set(service, this.tasksOf(service) + 1);
+  /** Counts a task of a service, or with `-1` no more. */
+  add(service: string, { nanoCpus, memoryBytes }: Resources, times: 1 | -1 = 1): void {
+    this.tasks += times;
+    this.#nanoCpus += times * nanoCpus;
+    this.#memoryBytes += times * memoryBytes;
+    const left = this.tasksOf(service) + times;
+    if (left === 0) this.#byService.delete(service);
+    else this.#byService.set(service, left);
+  }
+
+  addFailure(service: string, at: Temporal.Instant): void {
+    const all = [...(this.#failures.get(service) ?? []), at].toSorted((a, b) => Temporal.Instant.compare(a, b));
+    this.#failures.set(service, all.slice(-MANY_FAILURES));
   }
 
   has({ nanoCpus, memoryBytes }: Resources): boolean {
-    return (nanoCpus === 0 || nanoCpus <= this.#nanoCpus) && (memoryBytes === 0 || memoryBytes <= this.#memoryBytes);
+    const { nanoCpus: cpus = 0, memoryBytes: memory = 0 } = this.node.description?.resources ?? {};
+    return (
+      (nanoCpus === 0 || nanoCpus <= cpus - this.#nanoCpus) &&
+      (memoryBytes === 0 || memoryBytes <= memory - this.#memoryBytes)
+    );
   }
 
   tasksOf(service: string): number {
     return this.#byService.get(service) ?? 0;
   }
 
-  failsWith(service: string): boolean {
-    return (this.#failures.get(service) ?? 0) >= MANY_FAILURES;
+  failsWith(service: string, now: Temporal.Instant): boolean {
+    const [oldest, ...others] = this.#failures.get(service) ?? [];
+    if (oldest === undefined || others.length + 1 < MANY_FAILURES) return false;
+    return Temporal.Instant.compare(oldest, now.subtract({ minutes: FAILURE_MINUTES })) >= 0;
   }
 }

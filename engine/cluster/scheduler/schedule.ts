@@ -1,9 +1,12 @@
 import { reservationsOf } from '../state/defaults.ts';
 import type { Draft } from '../state/draft.ts';
-import type { Resources, Stored } from '../state/records.ts';
+import type { Stored } from '../state/records.ts';
 import { isWanted } from '../state/task-states.ts';
+import type { Change, View } from '../state/view.ts';
 import { filtersOf, suitable } from './filters.ts';
-import { NodeLoad } from './node-load.ts';
+import { Loads } from './loads.ts';
+import type { NodeLoad } from './node-load.ts';
+import { Spread } from './spread.ts';
 
 type Task = Stored<'task'>;
 
@@ -13,45 +16,127 @@ type Task = Stored<'task'>;
  * Tasks of one template are a group, whose nodes are filtered once. They are spread: each goes where its service has the
  * fewest tasks, among these to the node with the fewest tasks of all; a node on which the service keeps failing is the
  * last choice. A global service's task has its node already, and waits until it fits there.
+ *
+ * What runs where and who waits is kept from turn to turn; all of it follows from the records.
  */
-export function schedule(draft: Draft, now: Temporal.Instant): void {
-  const groups = Map.groupBy(pendingTasks(draft), ({ service, template }) => `${service}/${template}`);
-  if (groups.size === 0) return;
-  const loads = new Map([...draft.all('node')].map((node) => [node.id, new NodeLoad(draft, node, now)]));
-  for (const [id, tasks] of groups) {
-    const template = draft.get('template', id);
-    if (template === undefined) continue;
-    const reservations = reservationsOf(template.template);
+export class Scheduler {
+  readonly #loads = new Loads();
+  /** The pending tasks by group. */
+  readonly #groups = new Map<string, Set<string>>();
+
+  constructor(view: View) {
+    for (const node of view.all('node')) this.#loads.setNode(node.id, node);
+    for (const task of view.all('task')) {
+      this.#loads.setTask(view, task.id, task);
+      this.#loads.addFailure(task);
+      this.#wait(task);
+    }
+  }
+
+  /** Places what waits. Groups without a node are looked at again when a node changes or a task leaves one. */
+  run(draft: Draft, now: Temporal.Instant): void {
+    const groups = new Set<string>();
+    let hasRoom = false;
+    // Nodes first: a task may be on a new one.
+    for (const { kind, id, record } of draft.changes) {
+      if (kind !== 'node') continue;
+      this.#loads.setNode(id, record);
+      hasRoom = true;
+    }
+    for (const change of draft.changes) {
+      if (change.kind !== 'task') continue;
+      if (this.#loads.setTask(draft, change.id, change.record)) hasRoom = true;
+      const group = this.#noteTask(change);
+      if (group !== undefined) groups.add(group);
+    }
+    for (const group of hasRoom ? [...this.#groups.keys()] : groups) this.#place(draft, group, now);
+  }
+
+  /** The group of a task that waits. */
+  #noteTask({ record }: Change & { kind: 'task' }): string | undefined {
+    return record === undefined ? undefined : this.#wait(record);
+  }
+
+  #wait(task: Pick<Task, 'id' | 'service' | 'template' | 'status' | 'desired'>): string | undefined {
+    if (!isPending(task)) return undefined;
+    const group = groupOf(task);
+    const tasks = this.#groups.get(group);
+    if (tasks === undefined) this.#groups.set(group, new Set([task.id]));
+    else tasks.add(task.id);
+    return group;
+  }
+
+  #place(draft: Draft, group: string, now: Temporal.Instant): void {
+    const tasks = [...(this.#groups.get(group) ?? [])].flatMap((id) => {
+      const task = draft.get('task', id);
+      return task !== undefined && isPending(task) ? [task] : [];
+    });
+    const template = draft.get('template', group);
+    if (tasks.length === 0 || template === undefined) return void this.#groups.delete(group);
     const filters = filtersOf(template);
-    const free = tasks.filter(({ node }) => node === '');
-    if (free.length > 0) {
-      const { nodes, refusal } = suitable(loads.values(), filters);
-      const choice = new Spread(free[0]!.service, nodes, reservations);
-      const without = free.filter((task) => !assign(draft, task, choice.next(), now));
-      // What the group itself has taken is a reason too.
-      const why = without.length > 0 && nodes.length > 0 ? suitable(loads.values(), filters).refusal : refusal;
-      for (const task of without) refuse(draft, task, why, now);
-    }
-    for (const task of tasks) {
-      if (task.node === '') continue;
-      const own = loads.get(task.node);
+    const left = [
+      ...this.#spread(
+        draft,
+        tasks.filter(({ node }) => node === ''),
+        { template, filters, now },
+      ),
+      ...this.#keep(
+        draft,
+        tasks.filter(({ node }) => node !== ''),
+        { template, filters, now },
+      ),
+    ];
+    if (left.length === 0) this.#groups.delete(group);
+    else this.#groups.set(group, new Set(left.map(({ id }) => id)));
+  }
+
+  /** Tasks that may go to any node; returns those without one. */
+  #spread(draft: Draft, tasks: readonly Task[], { template, filters, now }: Group): Task[] {
+    const [first] = tasks;
+    if (first === undefined) return [];
+    const { nodes, refusal } = suitable(this.#loads.all(), filters);
+    const choice = new Spread({ service: first.service, reserved: reservationsOf(template.template), now }, nodes);
+    const without = tasks.filter((task) => {
+      const load = choice.best;
+      if (load === undefined) return true;
+      this.#assign(draft, task, load, now);
+      choice.settle();
+      return false;
+    });
+    // What the group itself has taken is a reason too.
+    const why = without.length > 0 && nodes.length > 0 ? suitable(this.#loads.all(), filters).refusal : refusal;
+    for (const task of without) refuse(draft, task, why, now);
+    return without;
+  }
+
+  /** Tasks of a global service: each has its node already. */
+  #keep(draft: Draft, tasks: readonly Task[], { filters, now }: Group): Task[] {
+    return tasks.filter((task) => {
+      const own = this.#loads.get(task.node);
       const { nodes, refusal } = suitable(own === undefined ? [] : [own], filters);
-      nodes[0]?.add(task, reservations);
-      if (!assign(draft, task, nodes[0], now)) refuse(draft, task, refusal, now);
-    }
+      if (nodes[0] === undefined) refuse(draft, task, refusal, now);
+      else this.#assign(draft, task, nodes[0], now);
+      return nodes[0] === undefined;
+    });
+  }
+
+  #assign(draft: Draft, task: Task, load: NodeLoad, now: Temporal.Instant): void {
+    const timestamp = now.toString();
+    const status = { state: 'assigned', timestamp, message: 'scheduler assigned task to node' } as const;
+    const assigned = { ...task, node: load.node.id, status, updatedAt: timestamp };
+    draft.put('task', assigned);
+    this.#loads.setTask(draft, task.id, assigned);
   }
 }
 
-function pendingTasks(draft: Draft): IteratorObject<Task> {
-  return draft.all('task').filter(({ status, desired }) => status.state === 'pending' && isWanted(desired));
+type Group = Readonly<{ template: Stored<'template'>; filters: ReturnType<typeof filtersOf>; now: Temporal.Instant }>;
+
+function isPending({ status, desired }: Pick<Task, 'status' | 'desired'>): boolean {
+  return status.state === 'pending' && isWanted(desired);
 }
 
-function assign(draft: Draft, task: Task, load: NodeLoad | undefined, now: Temporal.Instant): boolean {
-  if (load === undefined) return false;
-  const timestamp = now.toString();
-  const status = { state: 'assigned', timestamp, message: 'scheduler assigned task to node' } as const;
-  draft.put('task', { ...task, node: load.node.id, status, updatedAt: timestamp });
-  return true;
+function groupOf({ service, template }: Pick<Task, 'service' | 'template'>): string {
+  return `${service}/${template}`;
 }
 
 /** Changes nothing where the task says so already. */
@@ -59,51 +144,4 @@ function refuse(draft: Draft, task: Task, error: string, now: Temporal.Instant):
   if (task.status.error === error) return;
   const status = { ...task.status, timestamp: now.toString(), message: 'pending task scheduling', error };
   draft.put('task', { ...task, status, updatedAt: now.toString() });
-}
-
-/** A heap of nodes, the best one first. */
-class Spread {
-  readonly #service: string;
-  readonly #nodes: NodeLoad[];
-  readonly #reservations: Resources;
-
-  constructor(service: string, nodes: readonly NodeLoad[], reservations: Resources) {
-    this.#service = service;
-    this.#reservations = reservations;
-    this.#nodes = nodes.toSorted((a, b) => this.#order(a, b)); // an ordered list is a heap
-  }
-
-  /** The node of the next task, which counts there from now on. */
-  next(): NodeLoad | undefined {
-    const best = this.#nodes[0];
-    if (best === undefined) return undefined;
-    best.add({ service: this.#service }, this.#reservations);
-    if (!best.has(this.#reservations)) {
-      const last = this.#nodes.pop()!;
-      if (last !== best) this.#nodes[0] = last;
-    }
-    this.#sink();
-    return best;
-  }
-
-  #order(a: NodeLoad, b: NodeLoad): number {
-    return (
-      Number(a.failsWith(this.#service)) - Number(b.failsWith(this.#service)) ||
-      a.tasksOf(this.#service) - b.tasksOf(this.#service) ||
-      a.tasks - b.tasks ||
-      (a.node.id < b.node.id ? -1 : 1)
-    );
-  }
-
-  /** Moves the first node down to where it belongs. */
-  #sink(): void {
-    const nodes = this.#nodes;
-    for (let at = 0; ;) {
-      const children = [2 * at + 1, 2 * at + 2].filter((child) => child < nodes.length);
-      const best = children.toSorted((a, b) => this.#order(nodes[a]!, nodes[b]!))[0];
-      if (best === undefined || this.#order(nodes[at]!, nodes[best]!) <= 0) return;
-      [nodes[at], nodes[best]] = [nodes[best]!, nodes[at]!];
-      at = best;
-    }
-  }
 }

@@ -2,7 +2,7 @@ import { anyValue, labelsMatch, type Filters } from '../../http/values/filters.t
 import type { Stored } from '../state/records.ts';
 import type { View } from '../state/view.ts';
 
-export const SERVICE_FILTERS = ['id', 'label', 'mode', 'name'];
+export const SERVICE_FILTERS = ['id', 'label', 'mode', 'name', 'runtime'];
 
 /** The services that pass all filters, by name; names and ids match by prefix, as with dockerd. */
 export function listServices(view: View, filters: Filters): Stored<'service'>[] {
@@ -11,6 +11,7 @@ export function listServices(view: View, filters: Filters): Stored<'service'>[] 
       ({ id, spec }) =>
         anyValue(filters, 'id', (value) => id.startsWith(value)) &&
         anyValue(filters, 'name', (value) => spec.name.startsWith(value)) &&
+        anyValue(filters, 'runtime', (value) => value === 'container') &&
         anyValue(filters, 'mode', (value) => spec.mode.kind === value) &&
         labelsMatch(filters.get('label'), spec.labels),
     )

@@ -58,7 +58,8 @@ function presentSpec({ name, labels, template, mode, update, networks, endpoint 
 }
 
 /** The specification's "TaskTemplate", of a service and of a task. */
-export function presentTaskTemplate({ container, resources, restart, constraints, logDriver }: TaskTemplate): object {
+export function presentTaskTemplate(template: TaskTemplate): object {
+  const { container, resources, restart, constraints, logDriver, forceUpdate } = template;
   const { image, command, args, env, dir, user, labels, mounts, stopGracePeriodNs } = container;
   return {
     ContainerSpec: {
@@ -79,6 +80,7 @@ export function presentTaskTemplate({ container, resources, restart, constraints
       },
       Placement: constraints && { ...filled({ Constraints: constraints }) },
       LogDriver: logDriver && { Name: logDriver.name, ...filled({ Options: logDriver.options }) },
+      ForceUpdate: forceUpdate,
     }),
   };
 }

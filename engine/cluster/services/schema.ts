@@ -21,6 +21,7 @@ const Mount = Type.Object({
   ),
 });
 
+const Networks = Type.Array(Type.Object({ Target: text, Aliases: orNull(Strings) }));
 const Amounts = Type.Object({ NanoCPUs: whole, NanoCPU: whole, MemoryBytes: whole });
 
 export const TaskTemplateBody = Type.Object({
@@ -48,6 +49,10 @@ export const TaskTemplateBody = Type.Object({
     }),
   ),
   Placement: orNull(Type.Object({ Constraints: orNull(Strings) })),
+  /** Of version 1.25: any other number replaces all tasks. */
+  ForceUpdate: Type.Optional(Type.Integer({ minimum: 0 })),
+  /** Of version 1.25: they count instead of those of the service. */
+  Networks: orNull(Networks),
 });
 
 /** The specification's "Service": body of a creation and of an update. */
@@ -64,7 +69,7 @@ export const ServiceBody = Type.Object({
   UpdateConfig: orNull(
     Type.Object({ Parallelism: Type.Optional(Type.Integer({ minimum: 0 })), Delay: whole, FailureAction: text }),
   ),
-  Networks: orNull(Type.Array(Type.Object({ Target: text, Aliases: orNull(Strings) }))),
+  Networks: orNull(Networks),
   EndpointSpec: orNull(
     Type.Object({
       Mode: text,
@@ -85,9 +90,10 @@ export type ServiceBody = Readonly<Static<typeof ServiceBody>>;
 export type TaskTemplateBody = Readonly<Static<typeof TaskTemplateBody>>;
 
 export const ServicesQuery = Type.Object({
-  filters: Type.Optional(Type.String({ description: 'JSON map of id, label, mode or name to its values' })),
+  filters: Type.Optional(Type.String({ description: 'JSON map of id, label, mode, name or runtime to its values' })),
 });
 export const ServiceRef = Type.Object({ ref: Type.String({ description: 'Id, name, or unique prefix of an id' }) });
 export const UpdateServiceQuery = Type.Object({
   version: Type.Optional(Type.String({ description: 'The Version.Index of the service that the update is of' })),
+  rollback: Type.Optional(Type.String({ description: '`previous`: the specification before the last update counts' })),
 });

@@ -168,7 +168,11 @@ suite('creating and updating', () => {
 
   test('an update has the version, the name and the mode of what it replaces', () => {
     const update = (body: object, version = 0): void => {
-      updateService(draft, { ref: 'ok1', version, spec: readServiceSpec({ ...WHOLE, ...body }) }, NOW);
+      updateService(
+        draft,
+        { ref: 'ok1', version, isRollback: false, spec: readServiceSpec({ ...WHOLE, ...body }) },
+        NOW,
+      );
     };
 
     assert.throws(() => update({}, 7), { message: 'rpc error: code = Unknown desc = update out of sequence' });

@@ -27,7 +27,10 @@ export function readServiceSpec(body: ServiceBody): ServiceSpec {
     labels: body.Labels ?? {},
     template,
     mode,
-    networks: (body.Networks ?? []).map(({ Target = '', Aliases }) => ({ target: Target, aliases: Aliases ?? [] })),
+    networks: (body.TaskTemplate?.Networks ?? body.Networks ?? []).map(({ Target = '', Aliases }) => ({
+      target: Target,
+      aliases: Aliases ?? [],
+    })),
     ...given({ update, endpoint }),
   };
 }

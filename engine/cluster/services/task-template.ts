@@ -15,7 +15,7 @@ type Amounts = NonNullable<NonNullable<TaskTemplateBody['Resources']>['Limits']>
 
 /** The task template of a service, checked; refusals have dockerd's words. */
 export function readTaskTemplate(body: TaskTemplateBody): TaskTemplate {
-  const { ContainerSpec, LogDriver, Resources: resources, RestartPolicy, Placement } = body;
+  const { ContainerSpec, LogDriver, Resources: resources, RestartPolicy, Placement, ForceUpdate = 0 } = body;
   if (ContainerSpec === undefined || ContainerSpec === null) {
     throw new EngineError('invalid', 'mismatched Runtime and *Spec fields');
   }
@@ -51,6 +51,7 @@ export function readTaskTemplate(body: TaskTemplateBody): TaskTemplate {
       restart,
       constraints: Placement && (Placement.Constraints ?? []),
     }),
+    ...(ForceUpdate === 0 ? {} : { forceUpdate: ForceUpdate }),
   };
 }
 

@@ -1,17 +1,25 @@
 import { EngineError } from '../../lib/errors.ts';
 import { refuseTakenPorts } from '../allocator/ports.ts';
+import { sweepTemplates } from '../orchestrator/sweep.ts';
 import { refuseOldVersion, type Draft } from '../state/draft.ts';
-import type { ServiceSpec } from '../state/records.ts';
+import type { ServiceSpec, Stored } from '../state/records.ts';
 import { findService } from './find.ts';
 import { templateOf } from './spec.ts';
 
-export type ServiceUpdate = Readonly<{ ref: string; version: number; spec: ServiceSpec; registryAuth?: string }>;
+export type ServiceUpdate = Readonly<{
+  ref: string;
+  version: number;
+  spec: ServiceSpec;
+  isRollback: boolean;
+  registryAuth?: string;
+}>;
 
 /** POST /services/{id}/update. It takes the place of an update that is under way. */
 export function updateService(draft: Draft, args: unknown, now: Temporal.Instant): void {
-  const { ref, version, spec, registryAuth } = args as ServiceUpdate;
+  const { ref, version, isRollback, registryAuth, ...asked } = args as ServiceUpdate;
   const { updateStatus: _last, ...service } = findService(draft, ref);
   refuseOldVersion(service, version);
+  const spec = isRollback ? previousOf(service) : asked.spec;
   if (spec.name !== service.spec.name) throw unimplemented('renaming services is not supported');
   if (spec.mode.kind !== service.spec.mode.kind) throw unimplemented('service mode change is not allowed');
   refuseTakenPorts(draft, spec, service.id);
@@ -25,6 +33,15 @@ export function updateService(draft: Draft, args: unknown, now: Temporal.Instant
     updatedAt: now.toString(),
     ...(registryAuth === undefined ? {} : { registryAuth }),
   });
+  sweepTemplates(draft, service.id, [service.template]);
+}
+
+function previousOf({ id, previousSpec }: Stored<'service'>): ServiceSpec {
+  if (previousSpec !== undefined) return previousSpec;
+  throw new EngineError(
+    'invalid',
+    `rpc error: code = FailedPrecondition desc = service ${id} does not have a previous spec`,
+  );
 }
 
 function unimplemented(what: string): EngineError {

@@ -67,6 +67,8 @@ export type NodeRecord = Readonly<
     /** Missing until its first session. */
     description?: NodeDescription;
     status: Readonly<{ state: NodeState; message: string; address: string }>;
+    /** As `10.255.0.2/16`: where published ports of services lead on this node. */
+    ingress?: string;
     /** Of a manager whose etcd is a member: where it is reached, and the member's id (hexadecimal). */
     manager?: Readonly<{ address: string; member: string; peerSerial: string }>;
   }
@@ -110,6 +112,8 @@ export type TaskTemplate = Readonly<{
     windowNs?: number;
   }>;
   constraints?: readonly string[];
+  /** Of no other use: a new number makes tasks old. */
+  forceUpdate?: number;
 }>;
 
 export type TaskMount = Readonly<{

@@ -1,0 +1,25 @@
+import type { Draft } from '../state/draft.ts';
+import { hasEnded } from '../state/task-states.ts';
+import type { Turn } from './turn.ts';
+
+/** So long the tasks of a node that is down may still run there, and keep their addresses. */
+const PATIENCE_HOURS = 24;
+
+/**
+ * Gives up the tasks of a node that is no member any more, or has been down for a day. Returns when to look again.
+ *
+ * The day begins with the last change of the node's record: its going down, unless somebody changed it since.
+ */
+export function lostTasks(draft: Draft, id: string, turn: Turn): Temporal.Instant | undefined {
+  const node = draft.get('node', id);
+  if (node !== undefined) {
+    if (node.status.state !== 'down') return undefined;
+    const end = Temporal.Instant.from(node.updatedAt).add({ hours: PATIENCE_HOURS });
+    if (Temporal.Instant.compare(turn.now, end) < 0) return end;
+  }
+  const message = node === undefined ? 'the node is no member any more' : 'the node has been down for a day';
+  for (const task of [...draft.tasksOn(id)]) {
+    if (!hasEnded(task.status.state)) turn.end(draft, task, 'orphaned', message);
+  }
+  return undefined;
+}

@@ -1,0 +1,117 @@
+import { Allocator } from '../allocator/allocate.ts';
+import { Scheduler } from '../scheduler/schedule.ts';
+import type { Draft } from '../state/draft.ts';
+import type { NodeRecord, Stored, TaskRecord } from '../state/records.ts';
+import { hasEnded } from '../state/task-states.ts';
+import type { View } from '../state/view.ts';
+import { enforce } from './enforce.ts';
+import { lostTasks } from './lost.ts';
+import { reconcile } from './reconcile.ts';
+import { sweep } from './sweep.ts';
+import { Earliest, Turn } from './turn.ts';
+
+/**
+ * What follows the writes of a turn: services are reconciled, new tasks get addresses and nodes.
+ *
+ * Only what a turn's changes touch is looked at, and what has asked to be looked at by now. What is kept between turns
+ * (who waits, what is taken) follows from the records, so that a new leader makes it anew; its first turn looks at all.
+ */
+export class Orchestration {
+  readonly #committed: View;
+  readonly #newId: () => string;
+  /** When to look at a service, or at the tasks of a node, though nothing has changed. */
+  readonly #services = new Map<string, Temporal.Instant>();
+  readonly #nodes = new Map<string, Temporal.Instant>();
+  #parts: Readonly<{ allocator: Allocator; scheduler: Scheduler }> | undefined;
+
+  /** `committed`: the records under the drafts. */
+  constructor(committed: View, newId: () => string) {
+    this.#committed = committed;
+    this.#newId = newId;
+  }
+
+  /** Decides what follows from a draft. Returns when to run again though nothing has changed. */
+  run(draft: Draft, now: Temporal.Instant): Temporal.Instant | undefined {
+    const turn = new Turn(now, this.#newId);
+    const isFirst = this.#parts === undefined;
+    this.#parts ??= { allocator: new Allocator(this.#committed), scheduler: new Scheduler(this.#committed) };
+    const touched = isFirst ? this.#everything(draft) : this.#touched(draft);
+    for (const [id, at] of this.#nodes) if (Temporal.Instant.compare(at, now) <= 0) touched.nodes.add(id);
+    for (const [id, at] of this.#services) if (Temporal.Instant.compare(at, now) <= 0) touched.services.add(id);
+
+    for (const id of touched.nodes) {
+      for (const service of enforce(draft, id, turn)) touched.services.add(service);
+      setOrDelete(this.#nodes, id, lostTasks(draft, id, turn));
+    }
+    for (const id of touched.services) setOrDelete(this.#services, id, reconcile(draft, id, turn));
+    if (isFirst) sweep(draft);
+    this.#parts.allocator.run(draft, now);
+    this.#parts.scheduler.run(draft, now);
+    return this.#next(now);
+  }
+
+  #next(now: Temporal.Instant): Temporal.Instant | undefined {
+    const next = new Earliest(now);
+    for (const at of this.#services.values()) next.at(at);
+    for (const at of this.#nodes.values()) next.at(at);
+    return next.value;
+  }
+
+  #everything(draft: Draft): Touched {
+    const services = new Set([...draft.all('service')].map(({ id }) => id));
+    for (const { service } of draft.all('task')) services.add(service);
+    return { services, nodes: new Set([...draft.all('node')].map(({ id }) => id)) };
+  }
+
+  /** What the changes of a turn can have consequences for. */
+  #touched(draft: Draft): Touched {
+    const touched: Touched = { services: new Set(), nodes: new Set() };
+    for (const { kind, id, record } of draft.changes) {
+      if (kind === 'task') {
+        const task = record ?? this.#committed.get('task', id);
+        if (task !== undefined && (record === undefined || isNews(draft, task))) touched.services.add(task.service);
+      } else if (kind === 'service') touched.services.add(id);
+      else if (kind === 'node') this.#touchByNode(draft, touched, this.#committed.get('node', id), record, id);
+      else if (kind === 'cluster') for (const service of draft.all('service')) touched.services.add(service.id);
+    }
+    return touched;
+  }
+
+  #touchByNode(
+    draft: Draft,
+    { services, nodes }: Touched,
+    before: NodeRecord | undefined,
+    after: NodeRecord | undefined,
+    id: string,
+  ): void {
+    if (before !== undefined && after !== undefined && fitness(before) === fitness(after)) return;
+    nodes.add(id);
+    for (const { spec, id: service } of draft.all('service')) if (spec.mode.kind === 'global') services.add(service);
+    if (presence(before) !== presence(after)) for (const { service } of draft.tasksOn(id)) services.add(service);
+  }
+}
+
+type Touched = { readonly services: Set<string>; readonly nodes: Set<string> };
+
+/** Whether a task's change can have consequences: its progress to where it is to be has none, outside of an update. */
+function isNews(draft: Draft, { service, desired, status }: TaskRecord): boolean {
+  if (desired !== 'running' || hasEnded(status.state)) return true;
+  const record: Stored<'service'> | undefined = draft.get('service', service);
+  return record === undefined || record.updateStatus?.state === 'updating';
+}
+
+/** All that decides which tasks a node may have. */
+function fitness({ spec, role, description, status }: NodeRecord): string {
+  return JSON.stringify([spec, role, description, status.state, status.address]);
+}
+
+/** Whether a node keeps its tasks. */
+function presence(node: NodeRecord | undefined): string {
+  if (node === undefined) return 'removed';
+  return `${node.status.state === 'down' ? 'down' : 'up'} ${node.spec.availability === 'drain' ? 'drained' : ''}`;
+}
+
+function setOrDelete(map: Map<string, Temporal.Instant>, id: string, at: Temporal.Instant | undefined): void {
+  if (at === undefined) map.delete(id);
+  else map.set(id, at);
+}

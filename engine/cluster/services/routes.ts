@@ -1,0 +1,73 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+
+import { parseFilters } from '../../http/values/filters.ts';
+import type { Cluster } from '../cluster.ts';
+import { readVersion } from '../swarm/version.ts';
+import { findService } from './find.ts';
+import { listServices, SERVICE_FILTERS } from './list.ts';
+import type { LocalNetworks } from './networks.ts';
+import { readRollback } from './rollback.ts';
+import { ServiceBody, ServiceRef, ServicesQuery, UpdateServiceQuery } from './schema.ts';
+
+type Needs = { cluster: Cluster; networks: LocalNetworks };
+
+/** Endpoints 72 to 76. What reads and shows services is loaded by managers only. */
+export const serviceRoutes =
+  ({ cluster, networks }: Needs): FastifyPluginAsyncTypebox =>
+  // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
+  async (http) => {
+    http.get('/services', {
+      schema: { querystring: ServicesQuery },
+      handler: async ({ query }) => {
+        const filters = parseFilters(query.filters, SERVICE_FILTERS);
+        const { replica } = await cluster.reading();
+        const { presentService } = await import('./present.ts');
+        return listServices(replica, filters).map((service) => presentService(service));
+      },
+    });
+
+    http.post('/services/create', {
+      schema: { body: ServiceBody },
+      config: { needsBody: true },
+      handler: async ({ body, headers }, reply) => {
+        const manager = cluster.manager();
+        const { askedService } = await import('./asked.ts');
+        await manager.fresh();
+        const asked = askedService(manager.replica, networks, body, headers['x-registry-auth']);
+        const ID = await manager.write('createService', asked);
+        return await reply.code(201).send({ ID });
+      },
+    });
+
+    http.get('/services/:ref', {
+      schema: { params: ServiceRef },
+      handler: async ({ params }) => {
+        const { replica } = await cluster.reading();
+        const { presentService } = await import('./present.ts');
+        return presentService(findService(replica, params.ref));
+      },
+    });
+
+    http.delete('/services/:ref', {
+      schema: { params: ServiceRef },
+      handler: async ({ params }, reply) => {
+        await cluster.manager().write('removeService', params.ref);
+        return await reply.code(200).send();
+      },
+    });
+
+    http.post('/services/:ref/update', {
+      schema: { params: ServiceRef, querystring: UpdateServiceQuery, body: ServiceBody },
+      config: { needsBody: true },
+      handler: async ({ params, query, body, headers }) => {
+        const manager = cluster.manager();
+        const version = readVersion('service', query.version);
+        const { askedService } = await import('./asked.ts');
+        await manager.fresh();
+        const asked = askedService(manager.replica, networks, body, headers['x-registry-auth']);
+        const isRollback = readRollback(query.rollback);
+        await manager.write('updateService', { ref: params.ref, version, isRollback, ...asked });
+        return { Warnings: null };
+      },
+    });
+  };

@@ -1,0 +1,32 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+
+import { parseFilters } from '../../http/values/filters.ts';
+import type { Cluster } from '../cluster.ts';
+import { findTask } from './find.ts';
+import { listTasks, TASK_FILTERS } from './list.ts';
+import { TaskRef, TasksQuery } from './schema.ts';
+
+/** Endpoints 77 and 78. */
+export const taskRoutes =
+  ({ cluster }: { cluster: Cluster }): FastifyPluginAsyncTypebox =>
+  // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
+  async (http) => {
+    http.get('/tasks', {
+      schema: { querystring: TasksQuery },
+      handler: async ({ query }) => {
+        const filters = parseFilters(query.filters, TASK_FILTERS);
+        const { replica } = await cluster.reading();
+        const { presentTask } = await import('./present.ts');
+        return listTasks(replica, filters).map((task) => presentTask(replica, task));
+      },
+    });
+
+    http.get('/tasks/:ref', {
+      schema: { params: TaskRef },
+      handler: async ({ params }) => {
+        const { replica } = await cluster.reading();
+        const { presentTask } = await import('./present.ts');
+        return presentTask(replica, findTask(replica, params.ref));
+      },
+    });
+  };
