@@ -55,7 +55,7 @@ test('what cannot be read ends with 125, in one form', async () => {
 test('what is not built yet is said, with what to do instead', async () => {
   assert.match(
     (await refused('stack', 'ls')).stderr,
-    /^gantry: 'stack' is not built yet\. Clusters have no services yet/,
+    /^gantry: 'stack' is not built yet\. Use services, such as: gantry service create/,
   );
 });
 

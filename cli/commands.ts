@@ -1,7 +1,7 @@
 import type { Command } from './command-line/command.ts';
 
 export type Entry = {
-  readonly section: 'Common' | 'Containers' | 'Images' | 'Volumes and networks' | 'Engine';
+  readonly section: 'Common' | 'Containers' | 'Images' | 'Volumes and networks' | 'Cluster' | 'Engine';
   readonly summary: string;
   /** Loaded on use, because a short command spends most of its time on loading code. */
   readonly load: () => Promise<Command>;
@@ -265,6 +265,116 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     section: 'Volumes and networks',
     summary: 'Remove one or more plugins',
     load: async () => (await import('./resources/plugins.ts')).removePlugins,
+  },
+  'swarm init': {
+    section: 'Cluster',
+    summary: 'Make a cluster of this node',
+    load: async () => (await import('./cluster/swarm.ts')).initSwarm,
+  },
+  'swarm join': {
+    section: 'Cluster',
+    summary: 'Join a cluster',
+    load: async () => (await import('./cluster/swarm.ts')).joinSwarm,
+  },
+  'swarm join-token': {
+    section: 'Cluster',
+    summary: 'Show how nodes join, or change the token',
+    load: async () => (await import('./cluster/swarm.ts')).joinToken,
+  },
+  'swarm leave': {
+    section: 'Cluster',
+    summary: 'Leave the cluster',
+    load: async () => (await import('./cluster/swarm.ts')).leaveSwarm,
+  },
+  'swarm update': {
+    section: 'Cluster',
+    summary: 'Change settings of the cluster',
+    load: async () => (await import('./cluster/swarm.ts')).updateSwarm,
+  },
+  'node ls': {
+    section: 'Cluster',
+    summary: 'List the nodes of the cluster',
+    load: async () => (await import('./cluster/nodes.ts')).listNodes,
+  },
+  'node ps': {
+    section: 'Cluster',
+    summary: 'List the tasks of nodes',
+    load: async () => (await import('./cluster/nodes.ts')).nodeTasks,
+  },
+  'node inspect': {
+    section: 'Cluster',
+    summary: 'Show everything about nodes',
+    load: async () => (await import('./cluster/nodes.ts')).inspectNodes,
+  },
+  'node update': {
+    section: 'Cluster',
+    summary: 'Change availability, labels or role of a node',
+    load: async () => (await import('./cluster/nodes.ts')).updateNode,
+  },
+  'node promote': {
+    section: 'Cluster',
+    summary: 'Make nodes managers',
+    load: async () => (await import('./cluster/nodes.ts')).promoteNodes,
+  },
+  'node demote': {
+    section: 'Cluster',
+    summary: 'Make managers workers',
+    load: async () => (await import('./cluster/nodes.ts')).demoteNodes,
+  },
+  'node rm': {
+    section: 'Cluster',
+    summary: 'Remove nodes from the cluster',
+    load: async () => (await import('./cluster/nodes.ts')).removeNodes,
+  },
+  'service create': {
+    section: 'Cluster',
+    summary: 'Create a service',
+    load: async () => (await import('./cluster/create-service.ts')).createService,
+  },
+  'service ls': {
+    section: 'Cluster',
+    summary: 'List services',
+    load: async () => (await import('./cluster/services.ts')).listServices,
+  },
+  'service ps': {
+    section: 'Cluster',
+    summary: 'List the tasks of services, with the reasons of failures',
+    load: async () => (await import('./cluster/services.ts')).serviceTasks,
+  },
+  'service inspect': {
+    section: 'Cluster',
+    summary: 'Show everything about services',
+    load: async () => (await import('./cluster/services.ts')).inspectServices,
+  },
+  'service update': {
+    section: 'Cluster',
+    summary: 'Change a service',
+    load: async () => (await import('./cluster/update-service.ts')).updateService,
+  },
+  'service scale': {
+    section: 'Cluster',
+    summary: 'Change how many tasks services have',
+    load: async () => (await import('./cluster/update-service.ts')).scaleServices,
+  },
+  'service rollback': {
+    section: 'Cluster',
+    summary: 'Take the last update of a service back',
+    load: async () => (await import('./cluster/update-service.ts')).rollbackService,
+  },
+  'service rm': {
+    section: 'Cluster',
+    summary: 'Remove services',
+    load: async () => (await import('./cluster/services.ts')).removeServices,
+  },
+  'task ls': {
+    section: 'Cluster',
+    summary: 'List the tasks of all services',
+    load: async () => (await import('./cluster/tasks.ts')).listTasks,
+  },
+  'task inspect': {
+    section: 'Cluster',
+    summary: 'Show everything about tasks',
+    load: async () => (await import('./cluster/tasks.ts')).inspectTasks,
   },
   inspect: {
     section: 'Engine',

@@ -65,15 +65,52 @@ export const GROUPS: Readonly<Record<string, { summary: string; commands: Readon
       remove: 'plugin rm',
     },
   },
+  swarm: {
+    summary: 'The commands for the cluster',
+    commands: {
+      init: 'swarm init',
+      join: 'swarm join',
+      'join-token': 'swarm join-token',
+      leave: 'swarm leave',
+      update: 'swarm update',
+    },
+  },
+  node: {
+    summary: 'The commands for nodes of the cluster',
+    commands: {
+      demote: 'node demote',
+      inspect: 'node inspect',
+      ls: 'node ls',
+      list: 'node ls',
+      promote: 'node promote',
+      ps: 'node ps',
+      rm: 'node rm',
+      remove: 'node rm',
+      update: 'node update',
+    },
+  },
+  service: {
+    summary: 'The commands for services',
+    commands: {
+      create: 'service create',
+      inspect: 'service inspect',
+      ls: 'service ls',
+      list: 'service ls',
+      ps: 'service ps',
+      rm: 'service rm',
+      remove: 'service rm',
+      rollback: 'service rollback',
+      scale: 'service scale',
+      update: 'service update',
+    },
+  },
+  task: { summary: 'The commands for tasks', commands: { inspect: 'task inspect', ls: 'task ls', list: 'task ls' } },
   system: { summary: 'The commands for the engine itself', commands: { events: 'events', info: 'info' } },
 };
 
 /** Commands of docker that the engine does not have yet, each with an alternative. */
 export const NOT_YET: Readonly<Record<string, string>> = {
-  swarm: 'The docker command line has it.',
-  node: 'The docker command line has it.',
-  service: 'Clusters have no services yet.',
-  stack: 'Clusters have no services yet.',
+  stack: 'Use services, such as: gantry service create --name web nginx',
   prune:
     'Use lists and filters, such as: gantry rm $(gantry ps -aq -f status=exited), gantry rmi $(gantry images -qf dangling=true), gantry volume rm $(gantry volume ls -qf dangling=true)',
   df: 'gantry ps -as and gantry images show the sizes.',

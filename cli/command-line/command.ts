@@ -14,7 +14,16 @@ export type Values = {
 export type Kind = keyof Values;
 
 /** The candidates of completion: names of objects, fixed words, or files. */
-export type Offers = 'container' | 'image' | 'volume' | 'network' | 'plugin' | 'file' | readonly string[];
+export type Offers =
+  | 'container'
+  | 'image'
+  | 'volume'
+  | 'network'
+  | 'plugin'
+  | 'node'
+  | 'service'
+  | 'file'
+  | readonly string[];
 
 export type Flag<K extends Kind = Kind> = {
   readonly kind: K;

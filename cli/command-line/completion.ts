@@ -1,3 +1,4 @@
+import { listNodes, listServices } from '@gantry/client/cluster.ts';
 import { list as listContainers } from '@gantry/client/containers.ts';
 import { listImages } from '@gantry/client/images.ts';
 import { listNetworks } from '@gantry/client/networks.ts';
@@ -155,6 +156,16 @@ async function offered(offers: Offers | undefined, start: string, { connection }
     case 'plugin':
       return matching(
         (await listPlugins(connection)).map(({ PluginReference }) => PluginReference),
+        start,
+      );
+    case 'node':
+      return matching(
+        (await listNodes(connection)).map(({ Description }) => Description.Hostname ?? ''),
+        start,
+      );
+    case 'service':
+      return matching(
+        (await listServices(connection)).map(({ Spec }) => Spec.Name),
         start,
       );
     case 'network':

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 
+import { pino } from 'pino';
+
 import type { Batches } from '../leader/batches.ts';
 import { Turns } from '../leader/turns.ts';
 import { SimulatedCluster } from '../orchestrator/simulated-cluster.ts';
@@ -65,7 +67,11 @@ function dispatcherOf(made: SimulatedCluster): Dispatcher {
     },
   } as unknown as Batches;
   const clock = { now: () => made.now, after: () => ({ [Symbol.dispose]: () => undefined }) };
-  const turns = new Turns({ batches, replica: made.replica, clock, stages: [] }, ({ message }) => assert.fail(message));
+  const decisions = () => ({ run: () => undefined });
+  const log = pino({ enabled: false });
+  const turns = new Turns({ batches, replica: made.replica, clock, log, decisions }, ({ message }) =>
+    assert.fail(message),
+  );
   return new Dispatcher({ replica: made.replica, turns });
 }
 

@@ -20,7 +20,7 @@ export function refuseLaterFields(schema: TSchema, value: unknown, path = ''): v
     return;
   }
   if (known.properties === undefined) return; // a map of the client's own names
-  for (const [name, inner] of Object.entries(value as object)) {
+  for (const [name, inner] of Object.entries(value)) {
     const field = path === '' ? name : `${path}.${name}`;
     const own = Object.hasOwn(known.properties, name) ? known.properties[name] : undefined;
     if (own !== undefined) refuseLaterFields(own, inner, field);

@@ -1,0 +1,136 @@
+import * as cluster from '@gantry/client/cluster.ts';
+import { info } from '@gantry/client/system.ts';
+
+import { command, type Context, type Given } from '../command-line/command.ts';
+import { UsageError } from '../exit-codes.ts';
+
+const DEFAULT_LISTEN = '0.0.0.0:2377';
+const ADDRESSES = {
+  'advertise-addr': {
+    kind: 'text',
+    value: 'ADDRESS',
+    help: 'Where others reach this node: an address or an interface',
+  },
+  'listen-addr': { kind: 'text', value: 'ADDRESS', initial: DEFAULT_LISTEN, help: 'Where it listens' },
+} as const;
+const SPEC = {
+  autolock: { kind: 'boolean', help: '', refused: 'API 1.24 does not have it' },
+  'cert-expiry': { kind: 'duration', help: 'How long certificates of nodes count' },
+  'dispatcher-heartbeat': { kind: 'duration', help: 'How often nodes are heard' },
+  'max-snapshots': { kind: 'integer', help: 'Further snapshots that etcd keeps' },
+  'snapshot-interval': { kind: 'integer', help: 'Writes between snapshots of etcd' },
+  'task-history-limit': { kind: 'integer', help: 'Ended tasks that are kept of each slot' },
+} as const;
+
+export const initSwarm = command({
+  words: '',
+  count: [0, 0],
+  flags: {
+    ...ADDRESSES,
+    ...SPEC,
+    'force-new-cluster': { kind: 'boolean', help: 'Go on alone with the records of this manager' },
+  },
+  examples: ['gantry swarm init --advertise-addr 10.0.0.1'],
+  run: async (context, _words, flags) => {
+    const node = await cluster.initSwarm(context.connection, {
+      ListenAddr: flags['listen-addr'],
+      AdvertiseAddr: flags['advertise-addr'] ?? '',
+      ForceNewCluster: flags['force-new-cluster'],
+      Spec: changed({}, flags),
+    });
+    console.log(`Swarm initialized: current node (${node}) is now a manager.\n`);
+    await printJoin(context, 'worker');
+    console.log("\nTo add a manager to this swarm, run 'gantry swarm join-token manager' and follow the instructions.");
+  },
+});
+
+export const joinSwarm = command({
+  words: 'HOST:PORT',
+  count: [1, 1],
+  flags: { ...ADDRESSES, token: { kind: 'text', value: 'TOKEN', help: 'The token for its role' } },
+  examples: ['gantry swarm join --token SWMTKN-1-… 10.0.0.1:2377'],
+  run: async ({ connection }, [remote = ''], flags) => {
+    await cluster.joinSwarm(connection, {
+      ListenAddr: flags['listen-addr'],
+      AdvertiseAddr: flags['advertise-addr'] ?? '',
+      RemoteAddrs: [remote],
+      JoinToken: flags.token ?? '',
+    });
+    const { Swarm } = await info(connection);
+    console.log(`This node joined a swarm as a ${Swarm.ControlAvailable ? 'manager' : 'worker'}.`);
+  },
+});
+
+export const joinToken = command({
+  words: 'worker|manager',
+  count: [1, 1],
+  flags: {
+    quiet: { kind: 'boolean', short: 'q', help: 'Only the token' },
+    rotate: { kind: 'boolean', help: 'A new one; the old one is void' },
+  },
+  offers: ['worker', 'manager'],
+  run: async (context, [role = ''], { quiet, rotate }) => {
+    if (role !== 'worker' && role !== 'manager') throw new UsageError(`unknown role ${role}`);
+    const { connection } = context;
+    if (rotate) {
+      const rotated = role === 'worker' ? { rotateWorkerToken: true } : { rotateManagerToken: true };
+      await cluster.updateSwarm(connection, await cluster.inspectSwarm(connection), rotated);
+      if (!quiet) console.log(`Successfully rotated ${role} join token.\n`);
+    }
+    if (quiet) console.log(tokenOf(await cluster.inspectSwarm(connection), role));
+    else await printJoin(context, role);
+  },
+});
+
+export const leaveSwarm = command({
+  words: '',
+  count: [0, 0],
+  flags: { force: { kind: 'boolean', short: 'f', help: 'Also as a manager' } },
+  run: async ({ connection }, _words, { force }) => {
+    await cluster.leaveSwarm(connection, force);
+    console.log('Node left the swarm.');
+  },
+});
+
+export const updateSwarm = command({
+  words: '',
+  count: [0, 0],
+  flags: SPEC,
+  run: async ({ connection }, _words, flags) => {
+    const { Version, Spec } = await cluster.inspectSwarm(connection);
+    await cluster.updateSwarm(connection, { Version, Spec: changed(Spec, flags) as cluster.SwarmSpec });
+    console.log('Swarm updated.');
+  },
+});
+
+/** A specification with what the flags say of it. */
+function changed(spec: Partial<cluster.SwarmSpec>, flags: Given<typeof SPEC>): Partial<cluster.SwarmSpec> {
+  return {
+    ...spec,
+    Orchestration: {
+      ...spec.Orchestration!,
+      ...given({ TaskHistoryRetentionLimit: flags['task-history-limit'] }),
+    },
+    Raft: {
+      ...spec.Raft,
+      ...given({ SnapshotInterval: flags['snapshot-interval'], KeepOldSnapshots: flags['max-snapshots'] }),
+    },
+    Dispatcher: { ...spec.Dispatcher!, ...given({ HeartbeatPeriod: flags['dispatcher-heartbeat'] }) },
+    CAConfig: { ...spec.CAConfig!, ...given({ NodeCertExpiry: flags['cert-expiry'] }) },
+  };
+}
+
+function given(fields: object): object {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
+
+async function printJoin({ connection }: Context, role: 'worker' | 'manager'): Promise<void> {
+  const { NodeID } = (await info(connection)).Swarm;
+  const [swarm, node] = await Promise.all([cluster.inspectSwarm(connection), cluster.inspectNode(connection, NodeID)]);
+  console.log(`To add a ${role} to this swarm, run the following command:\n`);
+  console.log(`    gantry swarm join --token ${tokenOf(swarm, role)} ${node.ManagerStatus?.Addr ?? ''}`);
+}
+
+function tokenOf({ JoinTokens }: cluster.SwarmWire, role: 'worker' | 'manager'): string {
+  return role === 'worker' ? JoinTokens.Worker : JoinTokens.Manager;
+}
