@@ -161,11 +161,6 @@ suite('a cluster of one', { concurrency: false }, () => {
     for (const [filters, expected] of cases) assert.equal(await count(filters), expected, JSON.stringify(filters));
   });
 
-  test('services and tasks are not built yet', async () => {
-    assert.deepEqual(await refused(host, 'get', '/services'), [501, 'the list of services is not implemented yet']);
-    assert.deepEqual(await refused(host, 'get', '/tasks/x'), [501, 'inspecting a task is not implemented yet']);
-  });
-
   test('the cluster survives the SIGKILL of the daemon, whose etcd goes on, and an orderly end', async () => {
     const { ID } = await host.swarm();
     const etcd = await host.etcdPid();
