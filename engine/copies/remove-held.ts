@@ -6,20 +6,15 @@ import { EngineError, hasCode } from '../lib/errors.ts';
 
 const DEEPEST = 2000;
 
-/** Removes anything but a folder, with one look at it; a folder and a mount stay, as `other`. */
+/** Removes anything but a folder, by one call of the kernel; a folder and a mount stay, as `other`. */
 export function removeFileAt(directory: number, name: BytePath): 'nothing' | 'removed' | 'other' {
-  let held: number | undefined;
   try {
-    held = holdOnSameMount(directory, name);
-    if (fstatSync(held).isDirectory()) return 'other';
-    unlinkIfThere(() => unlinkAt(directory, name));
+    unlinkAt(directory, name);
     return 'removed';
   } catch (error) {
     if (hasCode(error, 'ENOENT')) return 'nothing';
-    if (hasCode(error, 'EXDEV')) return 'other';
+    if (hasCode(error, 'EISDIR') || hasCode(error, 'EBUSY')) return 'other';
     throw error;
-  } finally {
-    if (held !== undefined) closeSync(held);
   }
 }
 

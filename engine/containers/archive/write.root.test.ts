@@ -267,17 +267,6 @@ suite('an archive into a container', { concurrency: false }, () => {
     assert.deepEqual([uid, gid], [65_534, 1]);
   });
 
-  test('does not remove what is mounted below a folder that it replaces', async () => {
-    assert.equal((await put('/v', tar({ name: 'precious', content: 'kept' }))).status, 200);
-    const body = { HostConfig: { Binds: ['volume:/data/deep/v'] } };
-    const of = await engine.create(['true'], body);
-
-    const { status, message } = await put('/', tar({ name: 'data', content: 'file now' }), '', of);
-
-    assert.deepEqual([status, message.includes('is a mount, or has one below it')], [400, true]);
-    assert.equal((await files('/v/precious')).get('precious')?.content.toString(), 'kept');
-  });
-
   test('tells of itself in an event when it is done', async () => {
     const since = Date.now() / 1000;
     await put('/tmp', tar({ name: '../refused' }));

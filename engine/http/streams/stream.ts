@@ -4,6 +4,7 @@ import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
 import { clientGone } from './client-gone.ts';
+import { sendNow } from './send-now.ts';
 
 /** A piece for a client that has gone. */
 export class ClientGone extends Error {}
@@ -56,8 +57,11 @@ export class ResponseStream {
    * own framing costs more than the rest.
    */
   send(piece: Buffer): void {
-    if (this.signal.aborted) return;
-    this.output.socket?.write(this.output.chunkedEncoding ? asChunk(piece) : piece);
+    const { socket } = this.output;
+    if (this.signal.aborted || socket === null) return;
+    const bytes = this.output.chunkedEncoding ? asChunk(piece) : piece;
+    const sent = sendNow(socket, bytes);
+    if (sent < bytes.length) socket.write(bytes.subarray(sent));
   }
 
   /** One JSON object as a progress line. */
