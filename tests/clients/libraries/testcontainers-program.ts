@@ -114,6 +114,30 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     await using client = await shell('exec sleep 1000', (made) => made.withNetwork(network));
     return (await client.exec(['wget', '-qO-', 'http://server/index.html'])).output;
   },
+  'aliases are those of one network, also after a restart': async () => {
+    await using near = await new Network().start();
+    await using far = await new Network().start();
+    await using server = await shell(SERVE, (made) =>
+      made
+        .withNetwork(near)
+        .withNetworkAliases('server', 'second.name')
+        .withExposedPorts(80)
+        .withWaitStrategy(Wait.forListeningPorts()),
+    );
+    await using client = await shell('exec sleep 1000', (made) => made.withNetwork(near).withNetworkAliases('client'));
+    await using stranger = await shell('exec sleep 1000', (made) => made.withNetwork(far));
+    const pages = async (): Promise<string[]> =>
+      await Promise.all(
+        ['server', 'second.name', server.getId().slice(0, 12)].map(
+          async (name) => (await client.exec(['wget', '-qO-', `http://${name}/index.html`])).output,
+        ),
+      );
+    const before = await pages();
+    await server.restart({ timeout: 0 });
+    const { exitCode } = await stranger.exec(['ping', '-c', '1', '-w', '1', 'server']);
+    const { output } = await client.exec(['ping', '-c', '1', '-w', '60', 'client']);
+    return [before, await pages(), exitCode, /1 packets received/.test(output)];
+  },
   'limits, tmpfs, labels, a name of its host': async () => {
     await using container = await shell('exec sleep 1000', (made) =>
       made

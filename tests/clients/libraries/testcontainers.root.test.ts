@@ -30,6 +30,12 @@ const EXPECTED: Readonly<Record<string, unknown>> = {
   'restarts, and ports are found again': ['served\n', 'served\n'],
   'hears the log while it is written': ['first', 'second'],
   'two in a network know each other by alias': 'served\n',
+  'aliases are those of one network, also after a restart': [
+    ['served\n', 'served\n', 'served\n'],
+    ['served\n', 'served\n', 'served\n'],
+    1,
+    true,
+  ],
   'limits, tmpfs, labels, a name of its host': ['named\n65536\n', 'limited', 'named'],
   'says that a container ended instead of becoming ready': 'Error: Log stream ended and message "yes" was not received',
 };
