@@ -57,6 +57,7 @@ async function restarts({ api, end, begin }: Side): Promise<{ start: number[]; e
       }),
     );
   }
+  for (const [part, spent] of Object.entries(times)) console.error(`${part}: ${spent.map(Math.round).join(', ')} ms`);
   await many(CONTAINERS, async (index) => void (await api.delete(`/containers/c${index}`)));
   await many(NETWORKS, async (index) => void (await api.delete(`/networks/n${index}`)));
   return times;

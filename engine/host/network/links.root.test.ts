@@ -136,10 +136,10 @@ test('a link and its peer are gone after the deletion', () => {
 
 test('many links are removed together, and no other', () => {
   using host = bridged();
-  const names = Array.from({ length: 350 }, (_, n) => `many${n}`);
+  const names = Array.from({ length: 120 }, (_, n) => `many${n}`);
   host.route.apply(...names.map((name) => createBridge({ name, mac: '02:42:00:00:00:01' })));
   const indexes = listLinks(host.route).flatMap(({ name, index }) => (names.includes(name) ? [index] : []));
-  assert.equal(indexes.length, 350);
+  assert.equal(indexes.length, 120);
 
   host.route.apply(...deleteLinks(indexes.slice(1)));
   host.route.apply(...deleteLinks(indexes.slice(0, 1)), ...deleteLinks([]));

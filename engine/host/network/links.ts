@@ -219,16 +219,21 @@ export function deleteLink(index: number): Message {
   return linkMessage(RTM.deleteLink, { index }, 'RTM_DELLINK', [index]);
 }
 
+/** The kernel holds up all other changes of links while it removes a group: 20 ms for each bridge. */
+const REMOVED_AT_ONCE = 16;
+
 /**
- * Removes many links, for which the kernel waits once instead of once for each: they become a group, which is removed as
- * a whole. The group's number is random; 0 is that of all other links.
+ * Removes many links. They become groups, for each of which the kernel waits once instead of once for each link: 200
+ * bridges take 4 s instead of 8. The number of a group is random; 0 is that of all other links.
  */
 export function deleteLinks(indexes: readonly number[]): Message[] {
   if (indexes.length < 2) return indexes.map(deleteLink);
+  const [now, later] = [indexes.slice(0, REMOVED_AT_ONCE), indexes.slice(REMOVED_AT_ONCE)];
   const group = attribute(IFLA.group, u32(randomInt(GROUPS_FROM, GROUPS_TO)));
   return [
-    ...indexes.map((index) => linkMessage(RTM.newLink, { index }, 'RTM_NEWLINK', [index, 'group'], [group])),
-    linkMessage(RTM.deleteLink, {}, 'RTM_DELLINK', [indexes.length], [group]),
+    ...now.map((index) => linkMessage(RTM.newLink, { index }, 'RTM_NEWLINK', [index, 'group'], [group])),
+    linkMessage(RTM.deleteLink, {}, 'RTM_DELLINK', [now.length], [group]),
+    ...deleteLinks(later),
   ];
 }
 

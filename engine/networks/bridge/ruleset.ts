@@ -62,7 +62,7 @@ table ${ip} ${table} {
   }
   chain postrouting {
     type nat hook postrouting priority srcnat; policy accept;
-    ${family === 4 ? 'oifname @bridges ip saddr 127.0.0.0/8 masquerade' : ''}
+    ${family === 4 ? 'ip saddr 127.0.0.0/8 oifname @bridges masquerade' : ''}
     oifname . ${ip} saddr @own ct status dnat masquerade
     ${ip} saddr @masqueraded oifname . ${ip} saddr != @own masquerade
   }

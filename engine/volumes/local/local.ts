@@ -44,6 +44,7 @@ export class LocalVolumes implements VolumeDriver, AsyncDisposable {
   }
 
   check(name: string, options: VolumeOptions): void {
+    refuseIf(name.length === 1, 'volume name is too short, names should be at least two alphanumeric characters');
     refuseIf(
       name !== '' && !NAME.test(name),
       `"${name}" includes invalid characters for a local volume name, only "[a-zA-Z0-9][a-zA-Z0-9_.-]" are allowed. If you intended to pass a host directory, use absolute path`,
