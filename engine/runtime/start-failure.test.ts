@@ -69,6 +69,7 @@ for (const [said, command, expected, exitCode] of [
     'exec: "/x": stat /x: no such file or directory',
     127,
   ],
+  ['open executable: Operation not permitted', '', 'exec: "": executable file not found in $PATH', 127],
   ['cannot find `` in $PATH: No such file or directory', '', 'exec: "": executable file not found in $PATH', 127],
   ['the path `/etc` is not a regular file: Operation not permitted', '/etc', 'exec: "/etc": permission denied', 126],
   [

@@ -72,6 +72,8 @@ function crunsProcessError(said: string, command: string): string | undefined {
     const isPath = command.includes('/');
     return `exec: ${quoted}: ${isPath ? `stat ${command}: no such file or directory` : 'executable file not found in $PATH'}`;
   }
+  // crun 1.8 takes an empty word for the folder that it is in.
+  if (command === '' && said.startsWith('open executable')) return 'exec: "": executable file not found in $PATH';
   const opening = /^(?:open executable|cannot open `.*`|the path `.*` (?:is not|exists but).*): (?<problem>.+)$/s.exec(
     said,
   )?.groups?.problem;
