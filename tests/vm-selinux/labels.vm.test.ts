@@ -113,7 +113,9 @@ async function labelsOf({ api }: Side, HostConfig: Fields): Promise<unknown> {
   const inExec = (await api.post(`/exec/${exec.body.Id}/start`, { Tty: true })).raw.toString();
   await api.delete(`/containers/${Id}?force=1`);
   const { ProcessLabel, MountLabel } = shown;
-  return { start: start.status, first, inExec, ProcessLabel, MountLabel, options: shown.HostConfig['SecurityOpt'] };
+  // dockerd adds `label=disable` to containers that share a namespace with the machine.
+  const options = HostConfig['SecurityOpt'] === undefined ? undefined : shown.HostConfig['SecurityOpt'];
+  return { start: start.status, first, inExec, ProcessLabel, MountLabel, options };
 }
 
 function labelOf(path: string): string {

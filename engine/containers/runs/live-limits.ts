@@ -75,17 +75,25 @@ async function apply(container: Container, writes: readonly LimitWrite[], words:
     if (words.length === 0) return;
     await tellSystemd(container, words);
     await applyLimits(writes);
+    // The weight is not changed by an update, but systemd writes it too, for the scheduler BFQ by a scale of its own.
+    const { BlkioWeight } = container.hostConfig;
+    const weight = BlkioWeight > 0 ? { blkioWeight: BlkioWeight } : {};
+    await applyLimits(await planLimits(detectCgroups(), cgroupPathOf(container), weight));
   } catch (error) {
     // Its run is over: the next one has the new limits.
     if (!(error instanceof LimitRefused && error.isGone)) throw error;
   }
 }
 
-/** systemd resets limits that it does not know at its next reload. */
+/**
+ * systemd resets limits that it does not know at its next reload. The weight of input and output is told with each change:
+ * crun 1.21 has told another one at the start, by a scale of its own, which systemd would write with the others.
+ */
 function unitWords(container: Container, before: HostConfig, after: HostConfig): string[] {
   if (!runtimeCgroupOf(container).bySystemd) return [];
   const { version } = detectCgroups();
-  return propertyWords(systemdProperties(limitsOf(before), version), systemdProperties(limitsOf(after), version));
+  const known = { ...systemdProperties(limitsOf(before), version), IOWeight: undefined };
+  return propertyWords(known, systemdProperties(limitsOf(after), version));
 }
 
 async function tellSystemd(container: Container, words: readonly string[]): Promise<void> {
