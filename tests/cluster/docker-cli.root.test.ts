@@ -73,6 +73,29 @@ suite("docker's command line and a cluster", { concurrency: false }, () => {
     assert.equal(await docker(one!, 'node', 'rm', 'host2'), 'host2');
   });
 
+  test('service create, ls, ps, inspect, update, scale and rm', async () => {
+    const nowhere = ['--constraint', 'node.labels.disk==fast'];
+    const id = await docker(one!, 'service', 'create', '--name', 'web', '--replicas', '2', ...nowhere, 'busybox');
+    await one!.node('host1', ({ Status }) => Status.State === 'ready');
+
+    assert.match(id, /^[0-9a-z]{25}$/m);
+    const row = '{{.Name}} {{.Mode}} {{.Replicas}} {{.Image}}';
+    assert.equal(await docker(one!, 'service', 'ls', '--format', row), 'web replicated 0/2 busybox:latest');
+    const reason = await docker(one!, 'service', 'ps', '--no-trunc', '--format', '{{.Name}} {{.Error}}', 'web');
+    assert.deepEqual(reason.split('\n').toSorted(), [
+      'web.1 "no suitable node (scheduling constraints not satisfied on 1 node)"',
+      'web.2 "no suitable node (scheduling constraints not satisfied on 1 node)"',
+    ]);
+    await docker(one!, 'service', 'scale', 'web=1');
+    await docker(one!, 'service', 'update', '--label-add', 'a=b', '--update-delay', '3s', 'web');
+    assert.match(
+      await docker(one!, 'service', 'inspect', '--pretty', 'web'),
+      /Name:\s+web[^]*a=b[^]*Replicas:\s+1[^]*Delay:\s+3s/,
+    );
+    assert.equal(await docker(one!, 'service', 'rm', 'web'), 'web');
+    assert.equal(await docker(one!, 'service', 'ls', '-q'), '');
+  });
+
   test('swarm update and rotated tokens', async () => {
     const before = await docker(one!, 'swarm', 'join-token', '-q', 'worker');
     assert.equal(
