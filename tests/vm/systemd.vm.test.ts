@@ -63,8 +63,10 @@ suite('systemd as the owner of the cgroups', { concurrency: false }, () => {
         ...{ 'cpu.max': '33333 50000', 'cpu.weight': '79', 'cpuset.cpus': '0-1' },
       });
       await systemctl('daemon-reload');
-      // systemd counts CPU time in whole percents.
-      assert.deepEqual(filesOf(scope), { ...updated, 'cpu.max': '33500 50000' });
+      // systemd 252 writes its own count of CPU time then, in whole percents; 257 writes nothing anew.
+      const reloaded = filesOf(scope);
+      assert.match(reloaded['cpu.max']!, /^33(?:333|500) 50000$/);
+      assert.deepEqual({ ...reloaded, 'cpu.max': '' }, { ...updated, 'cpu.max': '' });
       assert.match(await tryDevice(id), /not permitted/);
       await engine.delete(`/containers/${id}?force=1`);
       await isGone(scope);
