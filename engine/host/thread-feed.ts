@@ -1,5 +1,6 @@
 import { finished, Readable } from 'node:stream';
 
+import { EngineError } from '../lib/errors.ts';
 import { IncomingMessage } from '../lib/node-http.ts';
 import { bytesPassed } from './memory.ts';
 
@@ -38,7 +39,8 @@ export class ThreadFeed {
     const stream = source instanceof Readable ? source : Readable.from(source, how);
     const ended = Promise.withResolvers<{ failure?: string } | undefined>();
     const breakOff = (error: unknown): void => {
-      ended.resolve({ failure: `the upload broke off: ${error instanceof Error ? error.message : 'unknown'}` });
+      const why = error instanceof Error ? error.message : 'unknown';
+      ended.resolve({ failure: error instanceof EngineError ? why : `the upload broke off: ${why}` });
     };
     const over = (): void => ended.resolve(undefined);
     work.then(over, over);

@@ -8,6 +8,7 @@ import type { Events } from '../events/events.ts';
 import { filesystemOf } from '../host/files/statfs.ts';
 import type { ImageStore } from '../images/store.ts';
 import type { Clock } from '../lib/clock.ts';
+import { proxySettings, shownProxy } from '../lib/proxies.ts';
 import { LOG_DRIVERS } from '../logs/drivers.ts';
 import type { Runtimes } from '../runtime/runtimes.ts';
 import { VERSION } from '../version.ts';
@@ -52,6 +53,7 @@ export function versionOf({ config }: Pick<InfoNeeds, 'config'>): Version {
 /** GET /info without the cluster: the specification's fields, and those that the docker command line prints. */
 export function infoOf(engine: InfoNeeds): Omit<Info, 'Swarm'> {
   const { config, runtimes } = engine;
+  const proxies = proxySettings();
   return {
     ...NOT_HERE,
     ...machineInfo(),
@@ -80,9 +82,9 @@ export function infoOf(engine: InfoNeeds): Omit<Info, 'Swarm'> {
     NEventsListener: engine.events.listenerCount,
     EngineRootDir: config.dataRoot,
     DockerRootDir: config.dataRoot,
-    HttpProxy: process.env.HTTP_PROXY ?? '',
-    HttpsProxy: process.env.HTTPS_PROXY ?? '',
-    NoProxy: process.env.NO_PROXY ?? '',
+    HttpProxy: shownProxy(proxies.http),
+    HttpsProxy: shownProxy(proxies.https),
+    NoProxy: proxies.none,
     Labels: [...config.labels],
     ServerVersion: VERSION,
     Runtimes: Object.fromEntries(runtimes.all().map(({ name, settings }) => [name, runtimeOf(settings)])),

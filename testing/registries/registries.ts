@@ -108,9 +108,9 @@ export class Registries implements AsyncDisposable {
     await this.#call({ kind: 'listen', port, upstream, ...(token && { token }) });
   }
 
-  /** A proxy as the environment names one. */
-  async forwarder(port: number): Promise<void> {
-    await this.#call({ kind: 'forward', port });
+  /** A proxy as the environment names one; with `authorization` it wants this from its clients. */
+  async forwarder(port: number, authorization?: string): Promise<void> {
+    await this.#call({ kind: 'forward', port, ...(authorization !== undefined && { authorization }) });
   }
 
   /** An index of version 1, to be searched, on this port of all addresses. */

@@ -26,7 +26,14 @@ export type Fault = {
   | { hold: true }
 );
 
-export type Seen = { method: string; path: string; authorization: string; range: string };
+export type Seen = {
+  method: string;
+  path: string;
+  authorization: string;
+  range: string;
+  /** What a proxy of the environment got for itself; missing without it. */
+  proxyAuthorization?: string;
+};
 
 /** A repository that an index of version 1 knows. */
 export type Hit = {
@@ -40,7 +47,7 @@ export type Hit = {
 export type ToWorker = { id: number } & (
   | { kind: 'request'; method: string; url: string; headers: Record<string, string>; body: string }
   | { kind: 'listen'; port: number; upstream: number; token?: { user: string; password: string } }
-  | { kind: 'forward'; port: number }
+  | { kind: 'forward'; port: number; authorization?: string }
   | { kind: 'index'; port: number; hits: readonly Hit[] }
   | { kind: 'faults'; faults: Fault[] }
   | { kind: 'seen' }
@@ -70,7 +77,7 @@ async function perform(message: ToWorker): Promise<unknown> {
     case 'listen':
       return await listen(message);
     case 'forward':
-      return await forward(message.port);
+      return await forward(message);
     case 'index':
       return await index(message);
     case 'faults':
@@ -101,21 +108,35 @@ async function listen(options: Extract<ToWorker, { kind: 'listen' }>): Promise<v
 }
 
 /** A proxy as the environment names one: for tunnels, and for plain requests with a whole address. */
-async function forward(port: number): Promise<void> {
+async function forward({ port, authorization: wanted }: Extract<ToWorker, { kind: 'forward' }>): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
+  /** Whether the client may use it. */
+  const isTaken = ({ method = '', url: path = '', headers }: http.IncomingMessage): boolean => {
+    const own = headers['proxy-authorization'];
+    const { authorization = '' } = headers;
+    seen.push({ method, path, authorization, range: '', ...(own !== undefined && { proxyAuthorization: own }) });
+    return wanted === undefined || own === wanted;
+  };
   const server = http.createServer((request, response) => {
+    if (!isTaken(request)) {
+      response.writeHead(407, { 'proxy-authenticate': 'Basic realm="proxy"' }).end();
+      return;
+    }
     const { method = '', url: path = '', headers } = request;
-    seen.push({ method, path, authorization: headers.authorization ?? '', range: '' });
-    const onward = http.request(path, { method, headers }, (answer) => {
+    const { 'proxy-authorization': _own, ...passed } = headers;
+    const onward = http.request(path, { method, headers: passed }, (answer) => {
       response.writeHead(answer.statusCode ?? 502, answer.headers);
       answer.pipe(response);
     });
     onward.once('error', (error) => response.destroy(error));
     request.pipe(onward);
   });
-  server.on('connect', ({ url: path = '', headers }, socket) => {
-    seen.push({ method: 'CONNECT', path, authorization: headers.authorization ?? '', range: '' });
-    const [host = '', target = ''] = path.split(':');
+  server.on('connect', (request, socket) => {
+    if (!isTaken(request)) {
+      socket.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n');
+      return;
+    }
+    const [host = '', target = ''] = (request.url ?? '').split(':');
     const onward = net.connect(Number(target), host, () => socket.write('HTTP/1.1 200 OK\r\n\r\n'));
     onward.on('error', () => socket.destroy()).pipe(socket);
     socket.on('error', () => onward.destroy()).pipe(onward);

@@ -25,7 +25,7 @@ export async function remoteContext(engine: Needs, remote: string, how: How): Pr
   if (!/^https?:\/\//i.test(remote)) {
     throw new EngineError('invalid', `remoteURL (${remote}) could not be recognized as URL`);
   }
-  const { body, headers, url } = await fetchFile(remote, how.signal);
+  const { body, headers, url } = await fetchFile(remote, { signal: how.signal });
   const type = headers['content-type'] ?? '';
   if (type !== '' && !TYPES.test(type)) {
     throw new EngineError(

@@ -21,7 +21,7 @@ export async function downloaded(
 ): Promise<Downloaded> {
   const root = join(folder, shortId(newId()));
   await mkdir(root, { mode: 0o755 });
-  const { body, headers } = await fetchFile(url, signal);
+  const { body, headers } = await fetchFile(url, { signal });
   const name = nameOf(url, headers);
   if (name === undefined && destination.endsWith('/')) {
     throw new EngineError('invalid', `cannot determine filename for source ${url}`);

@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, suite, test } from 'node:test';
 
-import { fetchArchive } from './fetch.ts';
+import { fetchArchive, fetchFile } from './fetch.ts';
 
 /** `/N` leads to `/N-1`, and `/0` is the archive. */
 suite('an archive from a web server', () => {
@@ -49,6 +49,47 @@ suite('an archive from a web server', () => {
       fetchArchive(`http://alice:secret@${address}/-x:y`, report),
       ({ message }: Error) => !message.includes('secret'),
     );
+  });
+
+  test('is not waited for without end: neither for its beginning nor for its rest', async () => {
+    const silent = createServer(({ url }, answer) => void (url === '/rest' && answer.write('a piece'))).listen(0);
+    await once(silent, 'listening');
+    const place = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    const whole = async (path: string): Promise<number> => {
+      let bytes = 0;
+      const { body } = await fetchFile(`${place}${path}`, { silenceMilliseconds: 100 });
+      for await (const piece of body) bytes += piece.length;
+      return bytes;
+    };
+    try {
+      for (const path of ['/beginning', '/rest']) {
+        const message = `${place}${path} cannot be downloaded: the server is silent`;
+        await assert.rejects(whole(path), { kind: 'failed', message });
+      }
+    } finally {
+      silent.closeAllConnections();
+      silent.close();
+    }
+  });
+
+  test('comes by the proxy that the environment names, which alone gets its name and password', async () => {
+    const asked: (string | undefined)[] = [];
+    const proxy = createServer(({ url, headers }, answer) => {
+      asked.push(url, headers['proxy-authorization']);
+      answer.end('by a proxy');
+    }).listen(0);
+    await once(proxy, 'listening');
+    process.env['HTTP_PROXY'] = `http://alice:p%40ss@127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    try {
+      const { body } = await fetchFile('http://192.0.2.1/file');
+      assert.equal(Buffer.concat(await Array.fromAsync(body)).toString(), 'by a proxy');
+      assert.deepEqual(asked, ['http://192.0.2.1/file', `Basic ${Buffer.from('alice:p@ss').toString('base64')}`]);
+      assert.equal(await fetched('/0'), 'content'); // loopback is asked directly
+    } finally {
+      delete process.env['HTTP_PROXY'];
+      proxy.closeAllConnections();
+      proxy.close();
+    }
   });
 
   test('is found at another address', async () => {

@@ -1,7 +1,11 @@
-import { EngineError } from '../../lib/errors.ts';
+import type * as Undici from 'undici';
+
+import { EngineError, hasCode } from '../../lib/errors.ts';
+import { proxyFor } from '../../lib/proxies.ts';
 import type { Report } from '../progress.ts';
 
-const CONNECT_MILLISECONDS = 30_000;
+/** How long a server may be silent, before its answer and within it. */
+const SILENCE_MILLISECONDS = 30_000;
 const REDIRECTIONS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 const LIMIT = 10;
 
@@ -19,16 +23,19 @@ export async function fetchArchive(source: string, report: Report): Promise<Asyn
   return body;
 }
 
-/** The same with the server's headers; `signal` ends the download. */
-export async function fetchFile(source: string, signal?: AbortSignal): Promise<Fetched> {
+type Options = Readonly<{ signal?: AbortSignal; silenceMilliseconds?: number }>;
+
+/**
+ * The same with the server's headers, also by the proxy that the environment names; `signal` ends the download. One whose
+ * server falls silent throws `failed` in the body too.
+ */
+export async function fetchFile(source: string, options: Options = {}): Promise<Fetched> {
   let url = urlOf(source);
   try {
-    const { request } = await import('undici'); // takes 12 MB, which most daemons never need
+    const undici = await import('undici'); // takes 12 MB, which most daemons never need
     for (let redirections = 0; ; redirections += 1) {
-      const headersTimeout = CONNECT_MILLISECONDS;
-      const options = { headersTimeout, headers: authorizationIn(url), ...(signal !== undefined && { signal }) };
-      const { statusCode, headers, body } = await request(url, options);
-      if (statusCode === 200) return { url, headers: textsOf(headers), body };
+      const { statusCode, headers, body } = await ask(undici, url, options);
+      if (statusCode === 200) return { url, headers: textsOf(headers), body: told(body, url) };
       await body.dump();
       const next = REDIRECTIONS.has(statusCode) ? headers.location : undefined;
       if (next === undefined) throw new EngineError('failed', `${addressOf(url)} answers ${statusCode}`);
@@ -38,6 +45,33 @@ export async function fetchFile(source: string, signal?: AbortSignal): Promise<F
     }
   } catch (error) {
     if (error instanceof EngineError) throw error;
+    throw new EngineError('failed', `${addressOf(url)} cannot be downloaded: ${reasonOf(error)}`, { cause: error });
+  }
+}
+
+/** Agents of proxies keep their connections, as the one without a proxy does. */
+const agents = new Map<string, Undici.ProxyAgent>();
+
+async function ask(
+  { ProxyAgent, request }: typeof Undici,
+  url: URL,
+  { signal, silenceMilliseconds = SILENCE_MILLISECONDS }: Options,
+): Promise<Undici.Dispatcher.ResponseData> {
+  const proxy = proxyFor(url)?.href;
+  return await request(url, {
+    headersTimeout: silenceMilliseconds,
+    bodyTimeout: silenceMilliseconds,
+    headers: authorizationIn(url),
+    ...(signal !== undefined && { signal }),
+    ...(proxy !== undefined && { dispatcher: agents.getOrInsertComputed(proxy, (uri) => new ProxyAgent({ uri })) }),
+  });
+}
+
+/** The body; an error of it names the address. */
+async function* told(body: AsyncIterable<Uint8Array>, url: URL): AsyncGenerator<Uint8Array> {
+  try {
+    yield* body;
+  } catch (error) {
     throw new EngineError('failed', `${addressOf(url)} cannot be downloaded: ${reasonOf(error)}`, { cause: error });
   }
 }
@@ -79,5 +113,7 @@ function nextUrl(before: URL, location: string): URL {
 }
 
 function reasonOf(error: unknown): string {
+  if (hasCode(error, 'UND_ERR_HEADERS_TIMEOUT') || hasCode(error, 'UND_ERR_BODY_TIMEOUT'))
+    return 'the server is silent';
   return error instanceof Error ? error.message || error.name : String(error);
 }

@@ -1,7 +1,6 @@
-import { isIP } from 'node:net';
-
 import type * as Undici from 'undici';
 
+import { proxyFor } from '../../lib/proxies.ts';
 import { reasonOf, RegistryError, Unreachable } from '../errors.ts';
 import type { Certificates } from './certificates.ts';
 
@@ -17,7 +16,6 @@ const SILENCE_MS = 60_000;
 const CONNECT_MS = 20_000;
 const REDIRECTIONS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 const LIMIT = 10;
-const PROXY_SETTINGS = ['http_proxy', 'https_proxy', 'HTTP_PROXY', 'HTTPS_PROXY'];
 
 /** Connections to one registry and to the hosts that it redirects to, kept open until it is disposed. */
 export class Transport implements Disposable {
@@ -84,20 +82,19 @@ export class Transport implements Disposable {
   #dispatcher(url: URL): Undici.Dispatcher {
     // The registry's certificates and exceptions do not apply to hosts that it redirects to.
     const isRegistry = url.host === this.#host;
-    const isDirect = isLoopback(url.hostname) || !PROXY_SETTINGS.some((name) => process.env[name]);
-    const key = `${isRegistry} ${isDirect}`;
+    const proxy = proxyFor(url);
+    const key = `${isRegistry} ${proxy?.href}`;
     const known = this.#dispatchers.get(key);
     if (known !== undefined) return known;
     const tls = { ...(isRegistry ? this.#tls : { rejectUnauthorized: true }), timeout: CONNECT_MS };
-    const { Agent, EnvHttpProxyAgent } = this.#undici;
-    const made = isDirect ? new Agent({ connect: tls }) : new EnvHttpProxyAgent({ connect: tls, requestTls: tls });
+    const { Agent, ProxyAgent } = this.#undici;
+    const made =
+      proxy === undefined
+        ? new Agent({ connect: tls })
+        : new ProxyAgent({ uri: proxy.href, requestTls: tls, connectTimeout: CONNECT_MS });
     this.#dispatchers.set(key, made);
     return made;
   }
-}
-
-function isLoopback(name: string): boolean {
-  return name === 'localhost' || name === '[::1]' || (isIP(name) === 4 && name.startsWith('127.'));
 }
 
 function nextUrl(before: URL, location: string): URL {
