@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 
+import type { ImageSums } from './build/image-sums.ts';
 import type { RunCaches } from './build/run-caches.ts';
 import type { Cluster } from './cluster/cluster.ts';
 import type { Config } from './config/daemon-config.ts';
@@ -60,6 +61,8 @@ export type Engine = Readonly<{
   copies: Copies;
   /** Folders that steps of builds share. */
   runCaches: RunCaches;
+  /** For COPY --from. */
+  imageSums: ImageSums;
   images: ImageStore;
   /** From registries, shared by all pulls. */
   layerDownloads: LayerDownloads;

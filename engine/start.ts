@@ -3,6 +3,7 @@ import { join } from 'node:path';
 
 import type { Logger } from 'pino';
 
+import { ImageSums } from './build/image-sums.ts';
 import { removeBuilds } from './build/recovery.ts';
 import { RunCaches } from './build/run-caches.ts';
 import { Cluster } from './cluster/cluster.ts';
@@ -174,6 +175,7 @@ function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDis
     archives: undo.use(new Archives(background)),
     deliveries: undo.use(new Deliveries({ background, clock, log })),
     copies: undo.use(new Copies(background, ofImages.layers.writable.directory)),
+    imageSums: new ImageSums(),
     runCaches: undo.use(new RunCaches({ background, live, log })),
     runtimes: new Runtimes(config),
     ...ofEvents,

@@ -9,6 +9,7 @@ import { EXIT, Exit, UsageError } from '../exit-codes.ts';
 import { visible } from '../output/escape.ts';
 import { allLogins } from '../registry/docker-config.ts';
 import { packContext } from './context.ts';
+import { secretsHeader } from './secrets.ts';
 
 const flags = {
   tag: { kind: 'list', short: 't', value: 'NAME[:TAG]', help: 'A name of the image' },
@@ -36,6 +37,7 @@ const flags = {
   'shm-size': { kind: 'bytes', help: 'The size of /dev/shm in each step' },
   'cpu-shares': { kind: 'integer', short: 'c', help: 'The share of the processors' },
   'cpuset-cpus': { kind: 'text', value: 'LIST', help: 'The processors of each step' },
+  secret: { kind: 'list', value: 'id=ID[,src=FILE|,env=NAME]', help: 'A file for RUN --mount=type=secret' },
   'add-host': { kind: 'list', value: 'NAME:ADDRESS', help: 'A line of /etc/hosts' },
 } as const satisfies Flags;
 
@@ -55,7 +57,8 @@ export const build = command({
   run: async ({ connection }, [source = ''], given) => {
     const isRemote = /^(?:https?|git):\/\/|^github\.com\//.test(source);
     const query = queryOf(given, isRemote ? source : undefined);
-    const headers = { 'Content-Type': 'application/x-tar', ...(await allLogins()) };
+    const secrets = await secretsHeader(given.secret);
+    const headers = { 'Content-Type': 'application/x-tar', ...(await allLogins()), ...secrets };
     if (isRemote) return await follow(connection, { query, headers });
     if (source === '-') {
       if (process.stdin.isTTY) throw new UsageError('stdin is a terminal, not an archive: redirect');

@@ -4,6 +4,7 @@ import { EngineError } from '../lib/errors.ts';
 import { credentialsIn, type Credentials } from '../registry/auth/credentials.ts';
 import type { GivenArgs } from './build-args.ts';
 import type { BuildQuery } from './schema.ts';
+import { secretsIn, type Secrets } from './secrets.ts';
 
 /** The options of a build, checked. */
 export type BuildOptions = Readonly<{
@@ -26,10 +27,15 @@ export type BuildOptions = Readonly<{
   hostConfig: HostConfigBody;
   /** By the name of the registry. */
   credentials: ReadonlyMap<string, Credentials>;
+  /** For `RUN --mount=type=secret`. */
+  secrets: Secrets;
 }>;
 
+type Headers = Readonly<Record<string, string | string[] | undefined>>;
+
 /** Throws `invalid`. */
-export function buildOptions(query: BuildQuery, registries: string | undefined): BuildOptions {
+export function buildOptions(query: BuildQuery, headers: Headers): BuildOptions {
+  const header = (name: string): string | undefined => [headers[name]].flat()[0];
   if (query.securityopt !== undefined) {
     throw new EngineError('invalid', 'The daemon on this platform does not support setting security options on build');
   }
@@ -53,7 +59,8 @@ export function buildOptions(query: BuildQuery, registries: string | undefined):
     target: query.target ?? '',
     cacheFrom: listOf(query.cachefrom),
     hostConfig: hostConfigOf(query),
-    credentials: credentialsOf(registries),
+    credentials: credentialsOf(header('x-registry-config')),
+    secrets: secretsIn(header('x-build-secrets')),
   };
 }
 

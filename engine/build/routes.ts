@@ -17,7 +17,7 @@ export const buildRoutes =
     http.post('/build', {
       schema: { querystring: BuildQuery },
       handler: async (request, reply) => {
-        const options = buildOptions(request.query, [request.headers['x-registry-config']].flat()[0]);
+        const options = buildOptions(request.query, request.headers);
         const signal = clientGone(reply.raw);
         const opened: { stream?: ResponseStream } = {};
         const kept: Progress[] = [];

@@ -70,9 +70,11 @@ function withinLimit(body: Buffer | undefined): Buffer | undefined {
   return body !== undefined && body.length < LARGEST_BODY ? body : undefined;
 }
 
-/** One text for each, with the names as Go writes them; without the credentials for registries. */
+/** One text for each, with the names as Go writes them; without credentials for registries and secrets of builds. */
 function textHeaders(headers: Readonly<Record<string, unknown>>): Record<string, string> {
-  const shown = Object.entries(headers).filter(([name]) => !/^(x-registry-(auth|config)|authorization)$/i.test(name));
+  const shown = Object.entries(headers).filter(
+    ([name]) => !/^(x-registry-(auth|config)|x-build-secrets|authorization)$/i.test(name),
+  );
   return Object.fromEntries(
     shown.map(([name, value]) => [
       name.replaceAll(/(^|-)[a-z]/g, (letter) => letter.toUpperCase()),

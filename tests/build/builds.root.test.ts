@@ -189,6 +189,22 @@ suite('builds', { concurrency: false }, () => {
     assert.match(text, /\.\/\.buildignore \.\/Dockerfile \.\/keep\/b\.log \.\/stays\/z /);
   });
 
+  test('make no files of what the ignore file names, but for what other names have', async () => {
+    const files: Files = {
+      '.dockerignore': 'left*\n',
+      left: 'of the first name\n',
+      'left-too': { type: 'link', linkName: './left' },
+      kept: { type: 'link', linkName: 'left-too' },
+    };
+    const long = { '.dockerignore': 'nn*\n', ['n'.repeat(300)]: 'a name that no file system takes' };
+
+    const text = await said('FROM busybox\nCOPY . /c\nRUN cat /c/kept; ls /c', files);
+    const { id } = await build(engine, '', contextOf({ Dockerfile: 'FROM busybox\nCOPY . /c\n', ...long }));
+
+    assert.match(text, /of the first name\nDockerfile\nkept\n/);
+    assert.ok(id);
+  });
+
   test('end with their client at once', async () => {
     const context = contextOf({ Dockerfile: 'FROM busybox\nRUN echo begun; sleep 1000\n' });
     const stream = await engine.stream('POST', '/build', {

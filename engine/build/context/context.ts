@@ -46,7 +46,7 @@ export class BuildContext {
   readonly #archives: Archives;
   readonly #spool: string;
   readonly #entries: Map<string, Entry>;
-  readonly #ignored: string[] = [];
+  readonly #ignored = new Map<string, Entry>();
   #extracted: Promise<void> | undefined;
 
   private constructor(archives: Archives, folder: string, entries: Map<string, Entry>) {
@@ -104,16 +104,31 @@ export class BuildContext {
     }
     for (const path of paths) {
       if (kept.has(path)) continue;
+      this.#ignored.set(path, this.#entries.get(path)!);
       this.#entries.delete(path);
-      this.#ignored.push(path);
     }
   }
 
   async #extract(): Promise<void> {
     await mkdir(this.root, { mode: 0o755 });
-    await this.#archives.extractContext(this.#spool, this.root);
+    const linked = this.#linked();
+    const without = [...this.#ignored.keys()].filter((path) => !linked.has(path));
+    await this.#archives.extractContext(this.#spool, this.root, without);
     await rm(this.#spool);
-    for (const path of this.#ignored) await rm(join(this.root, path), { recursive: true, force: true });
+    for (const path of linked) await rm(join(this.root, path), { force: true });
+  }
+
+  /** The ignored files that have further names: they are made, and then lose their own. */
+  #linked(): Set<string> {
+    const linked = new Set<string>();
+    const look = ({ type, target }: Entry): void => {
+      if (type !== 'file' || target === '') return;
+      const path = posix.normalize(target);
+      if (this.#ignored.has(path)) linked.add(path);
+    };
+    for (const entry of this.#entries.values()) look(entry);
+    for (const path of linked) look(this.#ignored.get(path)!); // which may be a further name itself
+    return linked;
   }
 
   async #read(name: string): Promise<string> {

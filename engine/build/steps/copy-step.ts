@@ -15,8 +15,8 @@ import { ownerOf } from './owner.ts';
 import { imageRoot, scratchRoot } from './scratch-root.ts';
 import { storeStep } from './store-step.ts';
 
-/** Files to copy: their root, the paths in it, and whether archives are extracted. */
-type Source = Readonly<{ root: string; found: readonly SourceFound[]; extracts: boolean }>;
+/** Files to copy: their root, which is made when a step has to be done, the paths in it, and whether archives are extracted. */
+type Source = Readonly<{ root: () => Promise<string>; found: readonly SourceFound[]; extracts: boolean }>;
 
 /** COPY and ADD. `expand` puts variables into here-documents. */
 export async function copyStep(state: StageState, step: Copy, expand: (text: string) => string): Promise<void> {
@@ -32,16 +32,21 @@ export async function copyStep(state: StageState, step: Copy, expand: (text: str
   const flags = [step.chown && `--chown=${step.chown}`, step.chmod && `--chmod=${step.chmod}`].filter(Boolean);
   const config = state.withComment(`#(nop) ${name} ${flags.join(' ')}${sumOfAll(found)} in ${step.destination} `);
   if (state.takeFromCache(config)) return;
-  const { engine, context } = build;
-  if (sources.some(({ root }) => root === context?.root)) await context!.extract();
+  const { engine } = build;
+  const works = await Promise.all(
+    sources.map(async ({ root, found: ofThis, extracts }) => ({
+      from: await root(),
+      paths: ofThis.map(({ path }) => path),
+      extracts,
+    })),
+  );
   await using root = await scratchRoot(engine, state.image?.id);
   {
     await using files = await root.open();
     const owner = await ownerOf(step, files.path);
     const destination = absolute(state.config.WorkingDir, step.destination);
-    for (const { root: from, found: inThis, extracts } of sources) {
-      const paths = inThis.map(({ path }) => path);
-      const work: Transfer = { from, paths, destination, extracts, ...owner, ...modeOf(step.chmod) };
+    for (const each of works) {
+      const work: Transfer = { ...each, destination, ...owner, ...modeOf(step.chmod) };
       await failingWords(async () => await files.view.transfer(work));
     }
   }
@@ -95,13 +100,24 @@ async function filesOf(
   const extracts = step.kind === 'add';
   if (words.some(isUrl)) throw new EngineError('invalid', "source can't be a URL for COPY");
   if (step.from === '') {
-    if (build.context === undefined) throw new EngineError('invalid', 'missing build context');
-    return { root: build.context.root, found: findSources(build.context.tree, words, pathMatches), extracts };
+    const { context } = build;
+    if (context === undefined) throw new EngineError('invalid', 'missing build context');
+    const root = async (): Promise<string> => {
+      await context.extract();
+      return context.root;
+    };
+    return { root, found: findSources(context.tree, words, pathMatches), extracts };
   }
+  const { engine } = build;
   const image = await build.imageFrom(step.from, state);
-  const { path } = resources.use(await imageRoot(build.engine, image.id));
-  const found = await named(step, async () => await build.engine.copies.findSources(path, words));
-  return { root: path, found, extracts };
+  let mounted: Promise<string> | undefined;
+  const root = async (): Promise<string> => {
+    mounted ??= imageRoot(engine, image.id).then((each) => resources.use(each).path);
+    return await mounted;
+  };
+  const compute = async (): Promise<SourceFound[]> => await engine.copies.findSources(await root(), words);
+  const found = await named(step, async () => await engine.imageSums.find(image.id, words, compute));
+  return { root, found, extracts };
 }
 
 async function named<T>(step: Copy, work: () => Promise<T>): Promise<T> {
@@ -130,7 +146,7 @@ async function documentsOf(
     await writeFile(join(root, name), text, { mode: 0o644, flag: 'w' });
     found.push({ path: name, sum: `file:${sha256(`${name}\0${text}`).replace('sha256:', '')}` });
   }
-  return { root, found, extracts: false };
+  return { root: async () => await Promise.resolve(root), found, extracts: false };
 }
 
 /** Quotes in a document are ordinary characters; only variables are expanded. */

@@ -8,7 +8,7 @@ import { newId, shortId } from '../../lib/ids.ts';
 import type { Build } from '../build.ts';
 import type { BuildOutput } from '../output.ts';
 
-type Downloaded = Readonly<{ root: string; found: readonly SourceFound[]; extracts: boolean }>;
+type Downloaded = Readonly<{ root: () => Promise<string>; found: readonly SourceFound[]; extracts: boolean }>;
 
 const UNNAMED = '__unnamed__';
 
@@ -33,7 +33,11 @@ export async function downloaded(
   await utimes(file, 0, Number.isNaN(modified) ? 0 : modified / 1000);
   if (!(await stat(file)).isFile()) throw new EngineError('failed', `${url} is not a file`);
   const found = await engine.copies.findSources(root, [name ?? UNNAMED]);
-  return { root, found: found.map(({ path, sum }) => ({ path, sum: sum.replace(/^file:/, '') })), extracts: false };
+  return {
+    root: async () => await Promise.resolve(root),
+    found: found.map(({ path, sum }) => ({ path, sum: sum.replace(/^file:/, '') })),
+    extracts: false,
+  };
 }
 
 /** From the address, or else from the server's headers. */

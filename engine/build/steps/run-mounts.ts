@@ -4,6 +4,7 @@ import type { MountOption } from '../../buildfile/mount-option.ts';
 import { pathMatches } from '../../copies/transfer/path-pattern.ts';
 import { findSources, sumOfAll } from '../../copies/transfer/sources.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { secretFile } from '../secrets.ts';
 import type { StageState } from '../stage.ts';
 import { imageRoot } from './scratch-root.ts';
 
@@ -66,9 +67,7 @@ async function mountOf(
     case 'cache':
       return { spec: bind(await cacheFolder(state, option, target, resources), target, option.isReadOnly), sum: '' };
     case 'secret':
-      // The API of this builder cannot pass secrets.
-      if (!option.isRequired) return undefined;
-      throw new EngineError('invalid', `secret ${option.id}: not found`);
+      return await secretMount(state, option, target, resources);
     case 'bind':
       return await boundFiles(state, option, target, resources);
   }
@@ -76,6 +75,22 @@ async function mountOf(
 
 function bind(source: string, target: string, isReadOnly: boolean): Spec {
   return { Type: 'bind', Source: source, Target: target, ReadOnly: isReadOnly };
+}
+
+/** A missing secret is left out unless it is required. Its content does not count for the cache, as in BuildKit. */
+async function secretMount(
+  { build }: StageState,
+  { id, isRequired, uid, gid, mode = 0o400 }: MountOption,
+  target: string,
+  resources: AsyncDisposableStack,
+): Promise<OneMount | undefined> {
+  const content = build.options.secrets.get(id);
+  if (content !== undefined) {
+    const { path } = resources.use(await secretFile(build.engine, content, { uid, gid, mode }));
+    return { spec: bind(path, target, true), sum: '' };
+  }
+  if (!isRequired) return undefined;
+  throw new EngineError('invalid', `secret ${id}: not found`);
 }
 
 async function cacheFolder(
@@ -102,7 +117,11 @@ async function boundFiles(
   if (option.from !== '') {
     const image = await build.imageFrom(option.from, state);
     const { path } = resources.use(await imageRoot(build.engine, image.id));
-    await build.engine.copies.findSources(path, [inner]);
+    await build.engine.imageSums.find(
+      image.id,
+      [inner],
+      async () => await build.engine.copies.findSources(path, [inner]),
+    );
     return { spec: bind(join(path, inner), target, option.isReadOnly), sum: `,from=${image.id}${inner}` };
   }
   if (build.context === undefined) throw new EngineError('invalid', 'missing build context');

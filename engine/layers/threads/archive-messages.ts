@@ -30,8 +30,8 @@ export type Work =
     }
   /** Writes the context of a build, which follows, as a plain archive into a new file, and lists its entries. */
   | { kind: 'spoolContext'; file: string; limits: ArchiveLimits }
-  /** Extracts such a file into an empty folder. */
-  | { kind: 'extractContext'; file: string; directory: string; limits: ArchiveLimits }
+  /** Extracts such a file into an empty folder, but the entries at the paths `without`. */
+  | { kind: 'extractContext'; file: string; directory: string; without: readonly string[]; limits: ArchiveLimits }
   /** Sends the plain archive of a layer, as `output` messages. */
   | { kind: 'read'; source: ArchiveSource }
   /** Writes the archive of a layer into a new file with gzip; tells how many bytes it has, as it grows. */

@@ -58,7 +58,7 @@ async function resultOf(id: number, work: Work, stream: ArrivingStream): Promise
     case 'spoolContext':
       return await spoolContext(stream, work.file, work.limits);
     case 'extractContext':
-      return await extractContext(work.file, work.directory, work.limits);
+      return await extractContext(work);
     case 'packLayer':
       return await packLayer(work);
     case 'compress':

@@ -45,9 +45,9 @@ export class Archives implements AsyncDisposable {
     return (await this.#perform({ kind: 'spoolContext', file, limits: this.limits }, stream)) as ContextEntry[];
   }
 
-  /** Extracts such a file into an empty folder. */
-  async extractContext(file: string, directory: string): Promise<void> {
-    await this.#perform({ kind: 'extractContext', file, directory, limits: this.limits });
+  /** Extracts such a file into an empty folder, but the entries at the paths `without`. */
+  async extractContext(file: string, directory: string, without: readonly string[]): Promise<void> {
+    await this.#perform({ kind: 'extractContext', file, directory, without, limits: this.limits });
   }
 
   /**

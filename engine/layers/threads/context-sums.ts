@@ -99,7 +99,8 @@ export class ContextSums implements TarSink {
   }
 }
 
-function cleaned(path: string): string {
+/** The path of an entry, as its place in the context is known. */
+export function cleaned(path: string): string {
   return path
     .split('/')
     .filter((part) => part !== '' && part !== '.')

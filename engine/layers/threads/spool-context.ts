@@ -1,11 +1,14 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
 
+import { readable } from '../../host/files/openat.ts';
 import { LayerExtractor } from '../tar/extract.ts';
-import { TarReader, type ArchiveLimits } from '../tar/tar-reader.ts';
-import type { ContextEntry } from './archive-messages.ts';
+import { TarReader, type ArchiveLimits, type TarSink } from '../tar/tar-reader.ts';
+import type { ContextEntry, Work } from './archive-messages.ts';
 import { decompressed } from './compression.ts';
-import { ContextSums } from './context-sums.ts';
+import { cleaned, ContextSums } from './context-sums.ts';
 import { chunksOf } from './plain-archive.ts';
+
+type Extraction = Extract<Work, { kind: 'extractContext' }>;
 
 /**
  * Writes the plain archive of a context into a new file, and lists its entries: a build with all steps in the cache
@@ -32,10 +35,12 @@ export async function spoolContext(
   return sums.entries;
 }
 
-/** Extracts such a file; names such as `.wh.x` have no special meaning in it. */
-export async function extractContext(file: string, directory: string, limits: ArchiveLimits): Promise<undefined> {
+/**
+ * Extracts such a file, but the entries at the paths `without`; names such as `.wh.x` have no special meaning in it.
+ */
+export async function extractContext({ file, directory, without, limits }: Extraction): Promise<undefined> {
   using extractor = new LayerExtractor(directory, [], { hasMarks: false });
-  const reader = new TarReader(extractor, limits);
+  const reader = new TarReader(without.length === 0 ? extractor : leaving(new Set(without), extractor), limits);
   const fd = openSync(file, 'r');
   try {
     for await (const chunk of chunksOf(fd)) reader.push(chunk);
@@ -44,4 +49,20 @@ export async function extractContext(file: string, directory: string, limits: Ar
   }
   reader.end();
   extractor.complete();
+}
+
+function leaving(without: ReadonlySet<string>, sink: TarSink): TarSink {
+  let isLeft = false;
+  return {
+    begin(entry) {
+      isLeft = without.has(cleaned(readable(entry.path)));
+      if (!isLeft) sink.begin(entry);
+    },
+    data(chunk, position) {
+      if (!isLeft) sink.data(chunk, position);
+    },
+    finish() {
+      if (!isLeft) sink.finish();
+    },
+  };
 }

@@ -1,0 +1,33 @@
+import type { SourceFound } from '../copies/transfer/sources.ts';
+
+/** Of answers, each of which is a few hundred bytes. */
+const MOST = 1000;
+
+type Found = Promise<readonly SourceFound[]>;
+
+/** The checksums of files of images, for COPY --from: an image never changes, so what was hashed once is known. */
+export class ImageSums {
+  readonly #known = new Map<string, Found>();
+
+  /** Those of the files that `words` name, or else what `compute` finds. A failure is not remembered. */
+  async find(imageId: string, words: readonly string[], compute: () => Found): Found {
+    const key = JSON.stringify([imageId, ...words]);
+    const known = this.#known.get(key);
+    this.#known.delete(key); // the last in the order of the map is the newest
+    const found = known ?? compute();
+    this.#known.set(key, found);
+    this.#trim();
+    try {
+      return await found;
+    } catch (error) {
+      if (this.#known.get(key) === found) this.#known.delete(key);
+      throw error;
+    }
+  }
+
+  #trim(): void {
+    if (this.#known.size <= MOST) return;
+    const [oldest] = this.#known.keys();
+    this.#known.delete(oldest!);
+  }
+}

@@ -1,0 +1,65 @@
+import { rmSync } from 'node:fs';
+import { chmod, chown, mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import type { Config } from '../config/daemon-config.ts';
+import { EngineError } from '../lib/errors.ts';
+import { newId, shortId } from '../lib/ids.ts';
+
+/** By their ids. */
+export type Secrets = ReadonlyMap<string, Buffer>;
+type Needs = { config: Pick<Config, 'execRoot'> };
+type Owner = Readonly<{ uid: number; gid: number; mode: number }>;
+
+/**
+ * The header `X-Build-Secrets`: base64 of a JSON map of ids to contents, each in base64 again. Throws `invalid` without any
+ * word of it.
+ */
+export function secretsIn(header: string | undefined): Secrets {
+  const refuse = (): never => {
+    throw new EngineError('invalid', 'X-Build-Secrets is not base64 of a JSON map of ids to base64');
+  };
+  if (header === undefined || header === '') return new Map();
+  let value: unknown;
+  try {
+    value = JSON.parse(Buffer.from(header, 'base64').toString());
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    return refuse();
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return refuse();
+  const isBase64 = (content: unknown): content is string =>
+    typeof content === 'string' && /^[\w+/-]*={0,2}$/.test(content);
+  return new Map(
+    Object.entries(value).map(([id, content]) => [id, isBase64(content) ? Buffer.from(content, 'base64') : refuse()]),
+  );
+}
+
+/**
+ * A secret as a file, for one step. It lies below the exec root, which is memory on usual machines, and goes with the step;
+ * those of a killed daemon go at the next start.
+ */
+export async function secretFile(
+  { config }: Needs,
+  content: Buffer,
+  { uid, gid, mode }: Owner,
+): Promise<AsyncDisposable & { path: string }> {
+  const folder = secretsFolder(config);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const path = join(folder, shortId(newId()));
+  await using undo = new AsyncDisposableStack();
+  undo.defer(async () => await rm(path, { force: true }));
+  await writeFile(path, content, { mode: 0o400, flag: 'wx' });
+  await chmod(path, mode);
+  await chown(path, uid, gid);
+  const parts = undo.move();
+  return { path, [Symbol.asyncDispose]: async () => await parts.disposeAsync() };
+}
+
+export function removeOldSecrets(config: Pick<Config, 'execRoot'>): void {
+  rmSync(secretsFolder(config), { recursive: true, force: true });
+}
+
+function secretsFolder({ execRoot }: Pick<Config, 'execRoot'>): string {
+  return join(execRoot, 'build-secrets');
+}
