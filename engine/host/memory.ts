@@ -17,10 +17,12 @@ const DONT_NEED = 4;
 
 /**
  * Keeps a long-lived, mostly idle process small: the young generation of the heap does not grow (garbage of the start
- * would take 40 MB), and the threads share one arena of the C library. To be called first.
+ * would take 40 MB) and is collected by one thread, as several wait for each other; and the threads share one arena of the C
+ * library. To be called first.
  */
 export function keepMemorySmall(): void {
   setFlagsFromString('--semi-space-growth-factor=1');
+  setFlagsFromString('--no-parallel-scavenge');
   allocatorOption(ARENAS, 1);
   allocatorOption(MAPPED_FROM, MAPPED_BYTES);
 }
@@ -50,25 +52,27 @@ export function collectYoung(): void {
 }
 
 const BYTES_PER_YOUNG = 4 * 1024 * 1024;
-const BYTES_PER_WHOLE = 64 * 1024 * 1024;
+/** Of buffers that outlive young collections; the collection of the whole heap takes as long as that of 100 MB of young ones. */
+const MOST_KEPT_BYTES = 12 * 1024 * 1024;
 /** Of this thread: many small streams side by side leave as much garbage as one long one. */
 let passed = 0;
+/** The bytes of buffers that are in use whatever passes. */
+let floor = Infinity;
 
 /**
  * Collects garbage of passing buffers: V8 by itself lets them grow by a hundred megabytes. Buffers that survive two
- * young collections wait for one of the whole heap.
+ * young collections wait for one of the whole heap, which comes when they are many.
  */
 export function bytesPassed(bytes: number): void {
-  const before = passed;
   passed += bytes;
-  if (Math.floor(before / BYTES_PER_YOUNG) === Math.floor(passed / BYTES_PER_YOUNG)) return;
-  collector ??= exposedCollector();
-  if (passed < BYTES_PER_WHOLE) {
-    collector({ type: 'minor' });
-    return;
-  }
+  if (passed < BYTES_PER_YOUNG) return;
   passed = 0;
-  collector({ type: 'major' });
+  collectYoung();
+  const { arrayBuffers } = process.memoryUsage();
+  floor = Math.min(floor, arrayBuffers);
+  if (arrayBuffers < floor + MOST_KEPT_BYTES) return;
+  collector!({ type: 'major' });
+  floor = process.memoryUsage().arrayBuffers;
 }
 
 /** V8 exposes `gc` only to contexts that are created under this flag. */

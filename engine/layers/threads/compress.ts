@@ -1,4 +1,5 @@
 import { gzipper } from '../../host/gzip.ts';
+import { bytesPassed } from '../../host/memory.ts';
 import type { ArchiveSource, Received } from './archive-messages.ts';
 import { FileWriter } from './file-writer.ts';
 import { plainChunks } from './plain-archive.ts';
@@ -20,6 +21,7 @@ export async function compress(
   let used = 0;
   const flush = (): void => {
     writer.write(gzip(member.subarray(0, used)), writer.sizeBytes);
+    bytesPassed(used); // the memory of earlier members, of this work or another one, is garbage
     used = 0;
     onProgress(writer.sizeBytes);
   };
