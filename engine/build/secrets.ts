@@ -16,23 +16,25 @@ type Owner = Readonly<{ uid: number; gid: number; mode: number }>;
  * word of it.
  */
 export function secretsIn(header: string | undefined): Secrets {
-  const refuse = (): never => {
-    throw new EngineError('invalid', 'X-Build-Secrets is not base64 of a JSON map of ids to base64');
-  };
   if (header === undefined || header === '') return new Map();
   let value: unknown;
   try {
     value = JSON.parse(Buffer.from(header, 'base64').toString());
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
-    return refuse();
+    throw unreadable();
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return refuse();
-  const isBase64 = (content: unknown): content is string =>
-    typeof content === 'string' && /^[\w+/-]*={0,2}$/.test(content);
-  return new Map(
-    Object.entries(value).map(([id, content]) => [id, isBase64(content) ? Buffer.from(content, 'base64') : refuse()]),
-  );
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw unreadable();
+  return new Map(Object.entries(value).map(([id, content]) => [id, contentOf(content)]));
+}
+
+function contentOf(text: unknown): Buffer {
+  if (typeof text === 'string' && /^[\w+/-]*={0,2}$/.test(text)) return Buffer.from(text, 'base64');
+  throw unreadable();
+}
+
+function unreadable(): EngineError {
+  return new EngineError('invalid', 'X-Build-Secrets is not base64 of a JSON map of ids to base64');
 }
 
 /**

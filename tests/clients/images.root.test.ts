@@ -7,6 +7,7 @@ import { after, before, suite, test } from 'node:test';
 import { promisify } from 'node:util';
 
 import { busyboxArchive, imageArchive } from '@gantry/testing/busybox-image.ts';
+import { unmountBelow } from '@gantry/testing/dockerd.ts';
 import { gantry } from '@gantry/testing/own-client.ts';
 import { Registries } from '@gantry/testing/registries/registries.ts';
 import { TarWriter } from '@gantry/testing/tar-writer.ts';
@@ -38,6 +39,7 @@ suite('images and foreign clients', { concurrency: false }, () => {
   after(async () => {
     await registries[Symbol.asyncDispose]();
     await engine[Symbol.asyncDispose]();
+    await unmountBelow(folder); // podman leaves its storage mounted
     rmSync(folder, { recursive: true });
   });
 
@@ -151,6 +153,37 @@ suite('images and foreign clients', { concurrency: false }, () => {
     const listed = (await engine.get<{ Id: string }[]>('/images/json?all=1')).body;
     const chains = await Promise.all(listed.map(async (image) => (await inspect(image.Id)).RootFS.Layers.join()));
     assert.ok(chains.filter((chain) => chain === RootFS.Layers.join()).length >= 1);
+  });
+
+  test('podman loads what we saved and pulls what we pushed, and we load what it saves', async () => {
+    const { Id, RootFS } = await inspect('busybox');
+    await docker('save', '-o', file('for-podman.tar'), 'busybox:latest');
+    const roots = ['--root', file('podman'), '--runroot', file('podman-run'), '--storage-driver=vfs'];
+    const podman = async (...words: string[]): Promise<string> =>
+      (
+        await execute('nsenter', [`--net=${join(engine.directory, 'netns')}`, 'podman', ...roots, ...words])
+      ).stdout.trim();
+    type Seen = { Id: string; RootFS: { Layers: string[] } };
+    const seen = async (): Promise<Seen> =>
+      (JSON.parse(await podman('image', 'inspect', Id.replace('sha256:', ''))) as [Seen])[0];
+
+    await podman('load', '-q', '-i', file('for-podman.tar'));
+    const loaded = await seen();
+    await podman('rmi', '-f', loaded.Id);
+    await podman('pull', '-q', '--tls-verify=false', `${OPEN}/tools/busybox:1`);
+    const pulled = await seen();
+    for (const each of [loaded, pulled]) {
+      assert.deepEqual([`sha256:${each.Id}`, each.RootFS.Layers], [Id, RootFS.Layers]);
+    }
+
+    await podman('tag', pulled.Id, 'localhost/from-podman:1');
+    for (const format of ['docker-archive', 'oci-archive']) {
+      await podman('save', '-q', `--format=${format}`, '-o', file(`${format}.tar`), 'localhost/from-podman:1');
+      const said = await docker('load', '-q', '-i', file(`${format}.tar`));
+      const [, name = ''] = /Loaded image(?: ID)?: (\S+)/.exec(said) ?? [];
+      assert.deepEqual((await inspect(name)).RootFS.Layers, RootFS.Layers);
+      await docker('rmi', '-f', name);
+    }
   });
 
   test('save after load, and push after pull, give the same bytes', async () => {

@@ -78,9 +78,14 @@ async function runGit(directory: string, words: readonly string[], signal: Abort
   } catch (error) {
     signal.throwIfAborted();
     if (hasCode(error, 'ENOENT')) throw new EngineError('failed', 'the program git is not installed', { cause: error });
-    const said = (error as { stderr?: string }).stderr?.trim() ?? String(error);
+    const said = withoutNames((error as { stderr?: string }).stderr?.trim() ?? String(error));
     throw new EngineError('failed', `unable to prepare context: git ${words[0]}: ${said}`, { cause: error });
   }
+}
+
+/** Addresses, also those of proxies, without names and passwords. */
+function withoutNames(text: string): string {
+  return text.replaceAll(/:\/\/[^\s'"/]*@/g, '://');
 }
 
 /** A folder of the checkout; links that lead out of it are refused. */

@@ -68,10 +68,12 @@ suite('a proxy with a name and a password', { concurrency: false }, () => {
     assert.match(await textOf(engine, `/images/create?fromImage=${PLAIN}/far&tag=1`), /Downloaded newer image/);
     const plain = await seen();
     assert.equal((await engine.post(`/images/${PLAIN}/far:1/tag?repo=${TLS}/far&tag=2`)).status, 201);
-    assert.match(await textOf(engine, `/images/${TLS}/far/push?tag=2`), /2: digest: sha256:/);
+    const headers = { 'X-Registry-Auth': 'e30=' };
+    const pushed = await engine.post(`/images/${TLS}/far/push?tag=2`, undefined, { headers });
+    assert.match(pushed.raw.toString(), /2: digest: sha256:/);
     const tunnelled = await seen();
 
-    assert.ok(plain.toProxy.includes(`GET http://${PLAIN}/v2/far/manifests/1`) || plain.toProxy.length > 3);
+    assert.ok(plain.toProxy.some((each) => each.startsWith(`GET http://${PLAIN}/v2/far/`)));
     assert.deepEqual(new Set(tunnelled.toProxy), new Set([`CONNECT ${TLS}`]));
     assert.deepEqual([plain.elsewhere, tunnelled.elsewhere], [[], []]);
   });
@@ -87,7 +89,8 @@ suite('a proxy with a name and a password', { concurrency: false }, () => {
     assert.match((await engine.post('/build', file, { headers })).raw.toString(), /Successfully built/);
 
     const { toProxy, elsewhere } = await seen();
-    assert.ok(toProxy.length >= 3 && toProxy.every((each) => each.includes(`http://${HOST}:5010/`)));
+    const asked = toProxy.filter((each) => each !== `CONNECT ${HOST}:5010`); // https is tried first
+    assert.ok(asked.length >= 3 && asked.every((each) => each.startsWith(`GET http://${HOST}:5010/`)), toProxy.join());
     assert.ok(
       elsewhere.every((each) => each.startsWith('GET /v1/')),
       elsewhere.join(),
@@ -112,10 +115,10 @@ suite('a proxy with a name and a password', { concurrency: false }, () => {
     ];
     for (const each of texts) assert.match(each, /"message"|"error"/);
     assert.match(texts[0]!, /407/);
-    for (const of of [engine, wrong]) {
-      texts.push((await of.get('/info')).raw.toString());
-      texts.push((await of.get(`/events?since=1&until=${Math.floor(Date.now() / 1000) + 1}`)).raw.toString());
-      texts.push(of.log);
+    for (const each of [engine, wrong]) {
+      texts.push((await each.get('/info')).raw.toString());
+      texts.push((await each.get(`/events?since=1&until=${Math.floor(Date.now() / 1000) + 1}`)).raw.toString());
+      texts.push(each.log);
     }
 
     assert.match(texts.join('\n'), /"HttpsProxy":"http:\/\/xxxxx:xxxxx@127\.0\.0\.1:5009"/);
