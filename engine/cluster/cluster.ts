@@ -5,6 +5,7 @@ import type { Background } from '../lib/background.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { KeyLock } from '../lib/key-lock.ts';
+import type { ClusterNetworks } from '../networks/overlay/cluster-networks.ts';
 import type { AgentNeeds } from './agent/needs.ts';
 import { advertiseAddress, listenAddress, type Address } from './membership/addresses.ts';
 import type { DescriptionNeeds } from './membership/description.ts';
@@ -55,7 +56,7 @@ export class Cluster implements AsyncDisposable {
 
   /** Resumes the membership of the last daemon; removes what an interrupted attempt left. */
   async resume(): Promise<void> {
-    if (!this.#folder.exists) return;
+    if (!this.#folder.exists) return this.#needs.engine().networks.overlays.keepOnly([]);
     const identity = this.#folder.read();
     const { Member } = await import('./membership/member.ts');
     if (identity === undefined) {
@@ -101,12 +102,28 @@ export class Cluster implements AsyncDisposable {
     this.#folder.remove();
     await member[Symbol.asyncDispose]();
     this.#folder.remove(); // files written meanwhile
+    this.#needs.engine().networks.overlays.keepOnly([]);
     this.#member = undefined;
   }
 
   /** Before the containers are stopped because the daemon ends: that is no end of their tasks. */
   async holdTasks(): Promise<void> {
     await this.#member?.holdTasks();
+  }
+
+  /** The cluster's networks, for managers. */
+  async networks(): Promise<ClusterNetworks | undefined> {
+    const manager = this.#member?.manager;
+    if (manager === undefined) return undefined;
+    const { managerNetworks } = await import('./networks/manager-networks.ts');
+    await manager.fresh();
+    return managerNetworks(manager);
+  }
+
+  /** Whether a network of the cluster has this name or id, as far as a manager knows. */
+  hasNetwork(ref: string): boolean {
+    const networks = this.#member?.manager?.replica.all('network');
+    return networks?.some(({ id, name }) => id === ref || name === ref) ?? false;
   }
 
   /** Throws on workers and outside of a cluster. */

@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { SandboxOwners } from '../networks/parts.ts';
 import type { VolumeUsage } from '../volumes/remove.ts';
 import { HealthStore } from './health/store.ts';
-import { servedNow } from './networks/served.ts';
+import { holderOf, servedNow } from './networks/served.ts';
 import { volumeUsers } from './queries/list.ts';
 import { Runs } from './runs/runs.ts';
 import { isAlive } from './state.ts';
@@ -44,6 +44,10 @@ export function containerParts({ clock, db }: Needs): Built {
   };
   const sandboxOwners: SandboxOwners = {
     nameOf: (id) => containers.get(id)?.name,
+    netnsOf: (id) => {
+      const state = containers.get(id)?.state;
+      return state !== undefined && isAlive(state) ? holderOf(state.pid).netns : undefined;
+    },
     served: (config, networks) => servedNow({ config, containers, networks }),
     isAnyAlive: () => containers.all().some(({ state }) => isAlive(state) || state.status === 'starting'),
   };

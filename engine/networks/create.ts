@@ -2,17 +2,19 @@ import type { Events } from '../events/events.ts';
 import { EngineError, refuseIf } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
 import type { KeyLock } from '../lib/key-lock.ts';
+import { findNetwork } from './list.ts';
 import { isPredefinedName } from './mode.ts';
 import type { Networks } from './networks.ts';
+import type { NetworkCluster } from './overlay/cluster-networks.ts';
 import type { CreateNetworkBody } from './schema.ts';
 import type { Custom, NetworkRecord, PoolConfig } from './store.ts';
 
-type Needs = { networks: Networks; events: Events };
+type Needs = { networks: Networks; events: Events; cluster: NetworkCluster };
 type CreateNeeds = Needs & { locks: KeyLock };
 
 /** Creates a network. Throws `forbidden`, `notFound` (the driver), `conflict`, `invalid`. Specification, endpoint 53. */
 export async function createNetwork(
-  { locks, networks, events }: CreateNeeds,
+  { cluster, locks, networks, events }: CreateNeeds,
   body: CreateNetworkBody,
 ): Promise<{ id: string; warning: string }> {
   const name = body.Name ?? '';
@@ -21,11 +23,14 @@ export async function createNetwork(
     throw new EngineError('forbidden', `operation is not permitted on predefined ${name} network `);
   }
   using _lock = await locks.hold(`network name ${name}`);
+  if (networks.settings.isOfCluster(name))
+    throw new EngineError('conflict', `network with name ${name} already exists`);
   const [same] = networks.list().filter((network) => network.name === name);
   if (same !== undefined && body.CheckDuplicate === true) {
     throw new EngineError('conflict', `network with name ${name} already exists`);
   }
   const driver = body.Driver || 'bridge';
+  if (driver === 'overlay') return { id: await createInCluster(cluster, body), warning: '' };
   const names = networks.making(driver, body.IPAM?.Driver || 'default');
   const custom = customOf(body, names.ipam);
   const { clock, db } = networks.settings;
@@ -40,6 +45,12 @@ export async function createNetwork(
   return { id: network.id, warning };
 }
 
+/** Throws on workers and outside of a cluster. */
+async function createInCluster(cluster: NetworkCluster, body: CreateNetworkBody): Promise<string> {
+  cluster.manager();
+  return await (await cluster.networks())!.create(body);
+}
+
 /** Plugins undo their part of a network whose creation fails. */
 async function make(networks: Networks, wanted: NetworkRecord): Promise<NetworkRecord> {
   try {
@@ -51,9 +62,14 @@ async function make(networks: Networks, wanted: NetworkRecord): Promise<NetworkR
 }
 
 /** Removes a network. Throws `forbidden` for a predefined one, and while containers are in it. */
-export async function removeNetwork({ networks, events }: Needs, ref: string): Promise<void> {
-  const network = networks.find(ref);
-  const { id, name, custom } = network;
+export async function removeNetwork({ cluster, networks, events }: Needs, ref: string): Promise<void> {
+  const ofCluster = await cluster.networks();
+  const network = findNetwork({ networks }, ref, ofCluster);
+  const { id, name, custom, overlay } = network;
+  if (overlay !== undefined) {
+    cluster.manager();
+    return await ofCluster!.remove(id);
+  }
   if (custom === undefined) {
     throw new EngineError('forbidden', `${name} is a pre-defined network and cannot be removed`);
   }

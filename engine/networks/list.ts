@@ -1,30 +1,50 @@
 import { anyValue, booleanFilter, labelsMatch, textFilter, type Filters } from '../http/values/filters.ts';
 import { EngineError } from '../lib/errors.ts';
+import { findIn } from './find.ts';
 import type { Networks } from './networks.ts';
+import type { ClusterNetworks } from './overlay/cluster-networks.ts';
+import { scopeOf } from './present.ts';
 import type { NetworkRecord } from './store.ts';
 
 export const NETWORK_FILTERS = ['dangling', 'driver', 'id', 'label', 'name', 'scope', 'type'] as const;
 
 /** The networks that match all filters; one of several values of a filter is enough. Throws `invalid`. */
-export function listNetworks(engine: { networks: Networks }, filters: Filters): NetworkRecord[] {
+export function listNetworks(
+  engine: { networks: Networks },
+  filters: Filters,
+  cluster: ClusterNetworks | undefined,
+): NetworkRecord[] {
   for (const type of filters.get('type') ?? []) {
     if (type !== 'custom' && type !== 'builtin') throw new EngineError('invalid', `invalid filter: 'type'='${type}'`);
   }
   const hasName = textFilter(filters, 'name');
   const hasId = textFilter(filters, 'id');
   const dangling = isDangling(filters);
-  return engine.networks
-    .list()
-    .filter(
-      ({ id, name, driver, custom }) =>
-        (dangling === undefined || dangling === (custom !== undefined && engine.networks.membersOf(id).length === 0)) &&
-        anyValue(filters, 'driver', (wanted) => driver === wanted) &&
-        anyValue(filters, 'scope', (scope) => scope === 'local') &&
-        anyValue(filters, 'type', (type) => (type === 'builtin') === (custom === undefined)) &&
-        hasId(id) &&
-        hasName(name) &&
-        labelsMatch(filters.get('label'), custom?.labels ?? {}),
-    );
+  return allNetworks(engine.networks, cluster).filter(
+    ({ id, name, driver, custom, overlay }) =>
+      (dangling === undefined || dangling === (custom !== undefined && engine.networks.membersOf(id).length === 0)) &&
+      anyValue(filters, 'driver', (wanted) => driver === wanted) &&
+      anyValue(filters, 'scope', (scope) => scope === scopeOf({ overlay })) &&
+      anyValue(filters, 'type', (type) => (type === 'builtin') === (custom === undefined)) &&
+      hasId(id) &&
+      hasName(name) &&
+      labelsMatch(filters.get('label'), custom?.labels ?? {}),
+  );
+}
+
+/** A manager's are those of the whole cluster, and its own; a worker has of the cluster's those of its tasks. */
+function allNetworks(networks: Networks, cluster: ClusterNetworks | undefined): NetworkRecord[] {
+  const own = networks.list();
+  return cluster === undefined ? own : [...cluster.all(), ...own.filter(({ overlay }) => overlay === undefined)];
+}
+
+/** Finds a network of this daemon or of the cluster, by its id, its name, or a unique prefix of its id. */
+export function findNetwork(
+  engine: { networks: Networks },
+  ref: string,
+  cluster: ClusterNetworks | undefined,
+): NetworkRecord {
+  return findIn(allNetworks(engine.networks, cluster), ref);
 }
 
 function isDangling(filters: Filters): boolean | undefined {

@@ -20,8 +20,12 @@ export type NetworkSettings = Readonly<{
   dnsFolder: string;
   /** Of the processes that serve ports on the loopback of IPv6. */
   proxyFolder: string;
+  /** Of the mounted namespaces of overlays. */
+  overlayFolder: string;
   /** All containers that it has to serve now. */
   served: (networks: Networks) => readonly Served[];
+  /** Whether a network of the cluster has this name or id; only managers know. */
+  isOfCluster: (ref: string) => boolean;
   /** Name of the bridge, or `none`. */
   bridge: string;
   /** Such as `172.30.0.1/16`; empty: chosen. */
@@ -34,4 +38,6 @@ export type NetworkSettings = Readonly<{
   pools: readonly Cidr[];
   /** The current name of a container without the slash, for network inspect. */
   nameOf: (containerId: string) => string | undefined;
+  /** The path of a running container's network namespace. */
+  netnsOf: (containerId: string) => string | undefined;
 }>;

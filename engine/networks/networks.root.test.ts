@@ -12,7 +12,9 @@ import { networkSettings, presentNetwork, type Member } from './present.ts';
 becomeTestHost();
 
 function list(daemon: TestDaemon, filters: unknown): string[] {
-  return listNetworks(daemon, parseFilters(JSON.stringify(filters), NETWORK_FILTERS)).map(({ name }) => name);
+  return listNetworks(daemon, parseFilters(JSON.stringify(filters), NETWORK_FILTERS), undefined).map(
+    ({ name }) => name,
+  );
 }
 
 test('filters choose among the networks as with dockerd', async () => {

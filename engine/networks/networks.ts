@@ -15,9 +15,12 @@ import { Dns } from './dns/dns.ts';
 import type { NetworkDriver } from './drivers/driver.ts';
 import { hostDriver, nullDriver } from './drivers/plain-drivers.ts';
 import { hasAddress, type Endpoint } from './endpoints/endpoint.ts';
+import { findIn } from './find.ts';
 import { macvlanDriver } from './macvlan/driver.ts';
 import { DEFAULT_NETWORK } from './mode.ts';
 import type { NetworkSettings } from './needs.ts';
+import { overlayDriver } from './overlay/driver.ts';
+import { notAttachable, Overlays } from './overlay/overlays.ts';
 import { Farewells } from './plugins/farewells.ts';
 import { PluginDrivers } from './plugins/plugin-drivers.ts';
 import { NetworkStore, type NetworkRecord } from './store.ts';
@@ -39,6 +42,7 @@ export class Networks implements Disposable {
   readonly store: NetworkStore;
   readonly #drivers: ReadonlyMap<string, NetworkDriver>;
   readonly dns: Dns;
+  readonly overlays: Overlays;
   readonly uses: NetworkUses;
   readonly farewells: Farewells;
   readonly #ofPlugins: PluginDrivers;
@@ -52,7 +56,9 @@ export class Networks implements Disposable {
     this.store = new NetworkStore(settings.db);
     this.uses = new NetworkUses(this.store);
     const { background, dnsFolder: folder } = settings;
-    this.dns = new Dns({ background, folder, served: () => settings.served(this) });
+    const elsewhere = (): string[] => this.overlays.lines();
+    this.dns = new Dns({ background, folder, served: () => settings.served(this), elsewhere });
+    this.overlays = new Overlays(this, settings.overlayFolder);
     const bridge = bridgeDriver({
       bridges: () => this.#bridges,
       create: (network) => this.#createBridge(network),
@@ -76,7 +82,8 @@ export class Networks implements Disposable {
         return [...networks, ...machine()].some((other) => overlaps(other, range));
       },
     });
-    this.#drivers = new Map([bridge, macvlan, hostDriver, nullDriver].map((driver) => [driver.name, driver]));
+    const overlay = overlayDriver(this.overlays);
+    this.#drivers = new Map([bridge, macvlan, overlay, hostDriver, nullDriver].map((driver) => [driver.name, driver]));
     for (const { name, driver } of PREDEFINED) {
       if (this.#predefined(name) !== undefined) continue;
       this.store.saveNetwork({ id: newId(), name, driver, createdAt: settings.clock.now() });
@@ -105,6 +112,7 @@ export class Networks implements Disposable {
       networks.map((network) => bridgeSettings(network, usualMtu)),
       place === undefined ? undefined : stored.id,
     );
+    this.overlays.restore();
     this.dns.restore();
     const made = new Set([...this.store.networks(), ...this.store.endpoints()].map(({ id }) => id));
     this.farewells.restore((id) => made.has(id));
@@ -136,16 +144,12 @@ export class Networks implements Disposable {
 
   /** Finds a network by its id, its name, or a unique prefix of its id. */
   find(ref: string): NetworkRecord {
-    const networks = this.list();
-    const byId = networks.find(({ id }) => id === ref);
-    if (byId !== undefined) return byId;
-    const named = networks.filter(({ name }) => name === ref);
-    if (named.length > 1) throw ambiguous(ref, named.length, 'name');
-    if (named[0] !== undefined) return named[0];
-    const [first, ...more] = ref === '' ? [] : networks.filter(({ id }) => id.startsWith(ref));
-    if (first === undefined) throw new EngineError('notFound', `network ${ref} not found`);
-    if (more.length > 0) throw ambiguous(ref, more.length + 1, 'ID prefix');
-    return first;
+    try {
+      return findIn(this.list(), ref);
+    } catch (error) {
+      const isMissing = error instanceof EngineError && error.kind === 'notFound';
+      throw isMissing && this.settings.isOfCluster(ref) ? notAttachable(ref, 'forbidden') : error;
+    }
   }
 
   /** The driver of this network. */
@@ -235,12 +239,14 @@ export class Networks implements Disposable {
   async removeAll(): Promise<void> {
     const bridges = this.#bridges;
     this.#bridges = undefined;
+    this.overlays.removeAll();
     await this.dns.end();
     await bridges?.removeAll();
   }
 
   /** Closes sockets and ready sandboxes; containers keep their network. */
   [Symbol.dispose](): void {
+    this.overlays[Symbol.dispose]();
     this.dns[Symbol.dispose]();
     this.#bridges?.[Symbol.dispose]();
     this.#bridges = undefined;
@@ -275,8 +281,4 @@ export class Networks implements Disposable {
       pools: this.settings.pools,
     };
   }
-}
-
-function ambiguous(ref: string, count: number, by: string): EngineError {
-  return new EngineError('invalid', `network ${ref} is ambiguous (${count} matches found based on ${by})`);
 }

@@ -8,6 +8,7 @@ import { Networks } from './networks.ts';
 
 type Needs = Pick<NetworkSettings, 'background' | 'clock' | 'db' | 'log' | 'plugins'> & {
   config: Config;
+  isOfCluster: NetworkSettings['isOfCluster'];
   /** Supplied by the containers domain. */
   sandboxOwners: SandboxOwners;
 };
@@ -17,6 +18,8 @@ type NetworkParts = { networks: Networks };
 export type SandboxOwners = Readonly<{
   /** The current name of a container without the slash. */
   nameOf: (containerId: string) => string | undefined;
+  /** The path of a running container's network namespace. */
+  netnsOf: (containerId: string) => string | undefined;
   /** The containers that the resolver serves. */
   served: (config: Config, networks: Networks) => readonly Served[];
   /** Whether a container is running or starting. */
@@ -25,21 +28,23 @@ export type SandboxOwners = Readonly<{
 
 /** The parts that this domain adds to the engine. The stack ends them. */
 export function networkParts(
-  { background, clock, config, db, log, plugins, sandboxOwners }: Needs,
+  { background, clock, config, db, log, plugins, isOfCluster, sandboxOwners }: Needs,
   undo: AsyncDisposableStack,
 ): NetworkParts {
   const { bip, bridge, dataRoot, execRoot, mtu } = config;
   const fixedCidrV6 = config.ipv6 ? config.fixedCidrV6 : '';
   const pools = config.defaultAddressPools.flatMap(parsePool);
-  const { nameOf } = sandboxOwners;
+  const { nameOf, netnsOf } = sandboxOwners;
   const ofDns = {
     dnsFolder: join(execRoot, 'dns'),
     proxyFolder: join(execRoot, 'proxies'),
+    isOfCluster,
+    overlayFolder: join(execRoot, 'overlay'),
     served: (all: Networks) => sandboxOwners.served(config, all),
   };
   const networks = undo.use(
     new Networks({
-      ...{ background, bip, bridge, clock, dataRoot, db, fixedCidrV6, log, mtu, nameOf, plugins, pools },
+      ...{ background, bip, bridge, clock, dataRoot, db, fixedCidrV6, log, mtu, nameOf, netnsOf, plugins, pools },
       ...ofDns,
     }),
   );

@@ -3,18 +3,18 @@ import { hasAddress, NO_PLACE, type Endpoint, type Place } from './endpoints/end
 import { parsePort, type PublishedPort } from './endpoints/ports.ts';
 import { DEFAULT_NETWORK, networkOfMode, type NetworkMode } from './mode.ts';
 import type { Networks } from './networks.ts';
+import { INGRESS_SANDBOX } from './overlay/ingress.ts';
 import type { EndpointWire, Endpoints, NetworkSettings, NetworkWire, PortMap } from './schema.ts';
 import type { NetworkRecord } from './store.ts';
 
 /** A network with the containers that are in it now. */
 export function presentNetwork(networks: Networks, network: NetworkRecord): NetworkWire {
-  const { id, name, driver, createdAt, ipv6, custom } = network;
-  const { nameOf } = networks.settings;
+  const { id, name, driver, createdAt, ipv6, custom, overlay } = network;
   return {
     Name: name,
     Id: id,
     Created: createdAt.toString(),
-    Scope: 'local',
+    Scope: scopeOf(network),
     Driver: driver,
     EnableIPv6: custom?.enableIPv6 ?? ipv6 !== undefined,
     IPAM: {
@@ -24,14 +24,14 @@ export function presentNetwork(networks: Networks, network: NetworkRecord): Netw
     },
     Internal: custom?.internal ?? false,
     Attachable: custom?.attachable ?? false,
-    Ingress: false,
+    Ingress: overlay?.ingress ?? false,
     ConfigFrom: { Network: '' },
     ConfigOnly: false,
     Containers: Object.fromEntries(
       networks.membersOf(id).map((member) => [
         member.containerId,
         {
-          Name: nameOf(member.containerId) ?? '',
+          Name: memberName(networks, network, member),
           EndpointID: member.id,
           MacAddress: member.macAddress,
           IPv4Address: !hasAddress(member) ? '' : `${member.ipAddress}/${member.prefixLength}`,
@@ -42,6 +42,17 @@ export function presentNetwork(networks: Networks, network: NetworkRecord): Netw
     Options: networks.driverOf(network).options(network),
     Labels: custom?.labels ?? {},
   };
+}
+
+/** `swarm`: of the whole cluster. */
+export function scopeOf({ overlay }: Pick<NetworkRecord, 'overlay'>): 'local' | 'swarm' {
+  return overlay === undefined ? 'local' : 'swarm';
+}
+
+/** The sandbox of published ports is no container; dockerd has these names for its endpoints. */
+function memberName(networks: Networks, { overlay }: NetworkRecord, { containerId }: Endpoint): string {
+  if (containerId !== INGRESS_SANDBOX) return networks.settings.nameOf(containerId) ?? '';
+  return overlay === undefined ? `gateway_${INGRESS_SANDBOX}` : 'ingress-endpoint';
 }
 
 /** As the client wrote them, or as chosen. */

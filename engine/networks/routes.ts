@@ -5,27 +5,37 @@ import type { Events } from '../events/events.ts';
 import { parseFilters } from '../http/values/filters.ts';
 import type { KeyLock } from '../lib/key-lock.ts';
 import { createNetwork, removeNetwork } from './create.ts';
-import { listNetworks, NETWORK_FILTERS } from './list.ts';
+import { findNetwork, listNetworks, NETWORK_FILTERS } from './list.ts';
 import type { Networks } from './networks.ts';
+import type { NetworkCluster } from './overlay/cluster-networks.ts';
 import { presentNetwork } from './present.ts';
 import { CreatedNetwork, CreateNetworkBody, NetworkRef, NetworksQuery, NetworkWire } from './schema.ts';
 
 /** Endpoints 51 to 53 and 56; containers connect and disconnect in their own domain. */
 export const networkRoutes =
-  (engine: { networks: Networks; events: Events; locks: KeyLock }): FastifyPluginAsyncTypebox =>
+  (engine: {
+    networks: Networks;
+    events: Events;
+    locks: KeyLock;
+    cluster: NetworkCluster;
+  }): FastifyPluginAsyncTypebox =>
   // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
   async (http) => {
     http.get('/networks', {
       schema: { querystring: NetworksQuery, response: { 200: Type.Array(NetworkWire) } },
-      handler: ({ query }) =>
-        listNetworks(engine, parseFilters(query.filters, NETWORK_FILTERS)).map((network) =>
-          presentNetwork(engine.networks, network),
-        ),
+      handler: async ({ query }) => {
+        const filters = parseFilters(query.filters, NETWORK_FILTERS);
+        const networks = listNetworks(engine, filters, await engine.cluster.networks());
+        return networks.map((network) => presentNetwork(engine.networks, network));
+      },
     });
 
     http.get('/networks/:ref', {
       schema: { params: NetworkRef, response: { 200: NetworkWire } },
-      handler: ({ params }) => presentNetwork(engine.networks, engine.networks.find(params.ref)),
+      handler: async ({ params }) => {
+        const network = findNetwork(engine, params.ref, await engine.cluster.networks());
+        return presentNetwork(engine.networks, network);
+      },
     });
 
     http.post('/networks/create', {

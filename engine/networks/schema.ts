@@ -30,7 +30,7 @@ export const NetworkWire = Type.Object({
   Name: Type.String(),
   Id: Type.String(),
   Created: Type.String(),
-  Scope: Type.Literal('local'),
+  Scope: Type.Union([Type.Literal('local'), Type.Literal('swarm')]),
   Driver: Type.String(),
   EnableIPv6: Type.Boolean(),
   IPAM: Type.Object({ Driver: Type.String(), Options: orNull(Texts), Config: Type.Array(IpamConfig) }),

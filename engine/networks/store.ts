@@ -47,6 +47,10 @@ const NetworkRecord = Type.Object({
   ipv6: Type.Optional(Type.Immutable(Type.Object({ subnet: Type.String(), gateway: Type.String() }))),
   /** Further ranges, in the client's order: those of IPv4, then those of IPv6. */
   more: Type.Optional(Type.Immutable(Type.Array(Type.Object({ subnet: Type.String(), gateway: Type.String() })))),
+  /** Of a cluster's network: its number on the wire, this node's address for the others, and whether it leads published ports in. */
+  overlay: Type.Optional(
+    Type.Immutable(Type.Object({ vni: Type.Integer(), local: Type.String(), ingress: Type.Boolean() })),
+  ),
   /** Where an address plugin has given the ranges: its names of them. */
   leased: Type.Optional(
     Type.Immutable(Type.Object({ space: Type.String(), four: Type.String(), six: Type.Optional(Type.String()) })),

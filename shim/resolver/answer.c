@@ -21,11 +21,15 @@ struct found {
   const struct member *members[MEMBERS_MAX];
 };
 
+static bool is_same(const struct member *one, const struct member *other) {
+  return one == other || (one->has4 && other->has4 && one->ip4.s_addr == other->ip4.s_addr);
+}
+
 static void find_in(const struct network *network, const char *text, struct found *found) {
   for (const struct name *name = names_in(network, text); name != NULL; name = name->next) {
     if (found->count == MEMBERS_MAX || strcmp(name->text, text) != 0) continue;
-    bool known = false; // one container may have a name twice
-    for (size_t n = 0; n < found->count; n += 1) known = known || found->members[n] == name->member;
+    bool known = false; // one container may have a name twice; a task has its own as a container, and as one of the cluster
+    for (size_t n = 0; n < found->count; n += 1) known = known || is_same(found->members[n], name->member);
     if (!known) found->members[found->count++] = name->member;
   }
 }

@@ -168,9 +168,12 @@ export class TestDaemon implements AsyncDisposable {
       pools: [],
       dnsFolder: join(this.directory, 'dns'),
       proxyFolder: join(this.directory, 'proxies'),
+      overlayFolder: join(this.directory, 'overlay'),
       plugins: new Plugins(systemClock, []),
       served: () => [],
       nameOf: (id) => id,
+      netnsOf: () => undefined,
+      isOfCluster: () => false,
       ...this.#settings,
       ...settings,
     });

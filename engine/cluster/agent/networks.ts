@@ -9,14 +9,15 @@ export type TaskNetworks = Readonly<{
 }>;
 
 /**
- * Makes the networks of a task ready on this node, before its container is created; what it throws rejects the task.
+ * Waits until this node knows the networks of a task, before its container is created; what it throws rejects the task.
  * Without networks of its own a task is in the default one.
  */
-export async function joinTaskNetworks(_engine: AgentNeeds, _task: AgentTask): Promise<TaskNetworks> {
-  return await Promise.resolve({ hostConfig: { NetworkMode: 'default' }, networkingConfig: {} });
+export async function joinTaskNetworks({ networks }: AgentNeeds, { addresses }: AgentTask): Promise<TaskNetworks> {
+  const { networkMode, endpoints } = await networks.overlays.containerNetworks(addresses);
+  return { hostConfig: { NetworkMode: networkMode }, networkingConfig: { EndpointsConfig: endpoints } };
 }
 
 /** A task leaves its services before its container is stopped, so that no new connection reaches it. */
-export async function leaveTaskNetworks(_engine: AgentNeeds, _task: AgentTask): Promise<void> {
-  await Promise.resolve();
+export async function leaveTaskNetworks({ networks }: AgentNeeds, { id }: AgentTask): Promise<void> {
+  await networks.overlays.withdraw(id);
 }

@@ -8,6 +8,7 @@ import { EngineError } from '../../lib/errors.ts';
 import { newClusterId } from '../ca/token.ts';
 import { Dispatcher } from '../dispatcher/dispatcher.ts';
 import type { Etcd } from '../etcd/gateway.ts';
+import { NetworkPush } from '../networks/push.ts';
 import { Orchestration } from '../orchestrator/orchestration.ts';
 import type { NodeRecord } from '../state/records.ts';
 import type { Replica } from '../state/replica.ts';
@@ -37,6 +38,7 @@ export class Leadership implements AsyncDisposable {
   readonly turns: Turns;
   readonly #needs: LeadershipNeeds;
   readonly #dispatcher: Dispatcher;
+  readonly #networks: NetworkPush;
   readonly #sessions: Sessions;
   readonly #peers: Peers;
   readonly #commits: Disposable;
@@ -47,8 +49,11 @@ export class Leadership implements AsyncDisposable {
     this.#needs = needs;
     const batches = new Batches(etcd, clock, revision);
     this.turns = new Turns({ batches, replica, clock, log, decisions: () => decisionsOver(replica) }, lost);
+    // First: a node knows a network when it gets the first task in it.
+    this.#networks = new NetworkPush(replica);
     this.#dispatcher = new Dispatcher({ replica, turns: this.turns });
-    this.#sessions = new Sessions({ ...needs, turns: this.turns, dispatcher: this.#dispatcher });
+    const toNodes = { networks: this.#networks, dispatcher: this.#dispatcher };
+    this.#sessions = new Sessions({ ...needs, turns: this.turns, ...toNodes });
     this.#peers = new Peers({ ...needs, turns: this.turns });
     this.#commits = replica.onCommit(() => this.#followRoles());
     this.#followRoles();
@@ -111,6 +116,7 @@ export class Leadership implements AsyncDisposable {
     this.#commits[Symbol.dispose]();
     this.#sessions[Symbol.dispose]();
     this.#dispatcher[Symbol.dispose]();
+    this.#networks[Symbol.dispose]();
     await this.turns[Symbol.asyncDispose]();
   }
 

@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream';
 import type { Background } from '../../lib/background.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Dispatcher } from '../dispatcher/dispatcher.ts';
+import type { NetworkPush } from '../networks/push.ts';
 import type { NodeDescription, NodeRecord, NodeState } from '../state/records.ts';
 import type { Replica } from '../state/replica.ts';
 import { clusterOf } from '../state/view.ts';
@@ -12,7 +13,14 @@ import type { ReportMessage } from '../wire/task-messages.ts';
 import { LeadershipLost } from './batches.ts';
 import type { Turns } from './turns.ts';
 
-type Needs = Readonly<{ background: Background; clock: Clock; replica: Replica; turns: Turns; dispatcher: Dispatcher }>;
+type Needs = Readonly<{
+  background: Background;
+  clock: Clock;
+  replica: Replica;
+  turns: Turns;
+  networks: NetworkPush;
+  dispatcher: Dispatcher;
+}>;
 type Session = { channel: Channel<typeof FromNode, FromLeader> };
 
 const MISSED_BEATS = 3;
@@ -57,6 +65,7 @@ export class Sessions implements Disposable {
       if (this.#sessions.get(id) !== session) return;
       this.#sessions.delete(id);
       this.#needs.dispatcher.end(id);
+      this.#needs.networks.end(id);
     });
   }
 
@@ -92,7 +101,9 @@ export class Sessions implements Disposable {
         managers: managersIn(replica),
         role: node.spec.role,
       });
-      if (this.#sessions.get(id) === session) this.#needs.dispatcher.begin(id, (message) => channel.send(message));
+      if (this.#sessions.get(id) !== session) return;
+      this.#needs.networks.begin(id, (message) => channel.send(message));
+      this.#needs.dispatcher.begin(id, (message) => channel.send(message));
     });
   }
 

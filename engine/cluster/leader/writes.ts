@@ -1,3 +1,6 @@
+import { createNetwork } from '../networks/create.ts';
+import { seedIngress } from '../networks/ingress.ts';
+import { removeNetwork } from '../networks/remove.ts';
 import { removeNode } from '../nodes/remove.ts';
 import { updateNode } from '../nodes/update.ts';
 import { createService } from '../services/create.ts';
@@ -20,7 +23,9 @@ export const WRITES: Readonly<Record<string, Write>> = {
   createService,
   updateService,
   removeService,
+  createNetwork,
+  removeNetwork,
 };
 
 /** What follows a turn's writes before services are orchestrated, in this order. */
-export const STAGES: readonly Stage[] = [];
+export const STAGES: readonly Stage[] = [seedIngress];

@@ -204,6 +204,8 @@ export class Member implements AsyncDisposable {
         this.#takeRoleLater(message.role);
       }
     }
+    if (message.say === 'networks') this.#needs.engine.networks.overlays.keepOnly(message.ids);
+    if (message.say === 'network') this.#needs.engine.networks.overlays.hear(message.news);
     if (message.say === 'renew')
       this.#needs.background.run('renew the certificate', {}, async () => await this.renew());
   }

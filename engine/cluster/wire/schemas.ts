@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox';
 
+import { NetworkNews } from '../../networks/overlay/members.ts';
 import { AckMessage, AllTasksMessage, ReportMessage, TasksMessage } from './task-messages.ts';
 
 const text = Type.String({ maxLength: 4096 });
@@ -85,5 +86,7 @@ export const FromLeader = Type.Union([
   TasksMessage,
   AllTasksMessage,
   AckMessage,
+  Type.Object({ say: Type.Literal('networks'), ids: Type.Array(id) }),
+  Type.Object({ say: Type.Literal('network'), news: NetworkNews }),
 ]);
 export type FromLeader = Static<typeof FromLeader>;

@@ -120,7 +120,8 @@ export function withOwnNames(container: Pick<Container, 'id' | 'name' | 'config'
 
 /** The attachments of a running container: with the ids of its networks, and its own names there. */
 export function asOfNow(container: Container, endpoints: readonly Endpoint[]): Attachments {
-  const joined = endpoints.map(({ networkId, networkName }): [string, Attachment] => {
+  const shown = endpoints.filter(({ isWayOut }) => isWayOut !== true);
+  const joined = shown.map(({ networkId, networkName }): [string, Attachment] => {
     const attachment = { ...(container.attachments[networkName] ?? attachmentOf({})), networkId };
     return [networkName, isPredefinedName(networkName) ? attachment : withOwnNames(container, attachment)];
   });

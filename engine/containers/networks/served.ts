@@ -26,7 +26,7 @@ export function usesResolver(endpoints: readonly Endpoint[]): boolean {
 export function servedOf(engine: Needs, container: Container, { pid, netns }: Holder): Served {
   const { id, name, attachments } = container;
   const endpoints = engine.networks.endpointsOf(id);
-  const user = endpoints.filter(({ networkName }) => !isPredefinedName(networkName));
+  const user = endpoints.filter((endpoint) => isNamed(engine.networks, endpoint));
   const links = [
     ...user.flatMap(({ networkName }) => attachments[networkName]?.links ?? []),
     ...(isDefaultNetwork(networkModeOf(container.hostConfig.NetworkMode)) ? [] : (container.hostConfig.Links ?? [])),
@@ -52,6 +52,13 @@ export function servedOf(engine: Needs, container: Container, { pid, netns }: Ho
       ? upstreamsOf(engine.config, container)
       : [],
   };
+}
+
+/** Whether the names of a network are known to its containers. */
+function isNamed(networks: Networks, { networkName, networkId, isWayOut }: Endpoint): boolean {
+  return (
+    !isPredefinedName(networkName) && isWayOut !== true && networks.store.network(networkId)?.overlay?.ingress !== true
+  );
 }
 
 /** All containers that the resolver serves now. */

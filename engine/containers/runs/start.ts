@@ -164,7 +164,7 @@ async function serve(engine: StartNeeds, container: Container, { pid }: Shim): P
 
 /** The container's own lines in the hosts file. */
 function hostsOf(endpoints: readonly Endpoint[]): { addresses: string[]; gateway: string } {
-  const addressed = endpoints.filter(hasAddress);
+  const addressed = endpoints.filter((endpoint) => hasAddress(endpoint) && endpoint.isWayOut !== true);
   return { addresses: addressed.flatMap(addressesOf), gateway: addressed[0]?.gateway ?? '' };
 }
 

@@ -26,7 +26,7 @@ const RTPROT_BOOT = 3;
 const SCOPE = { universe: 0, link: 253 } as const;
 const RTN_UNICAST = 1;
 const NDA = { destination: 1, linkAddress: 2 } as const;
-const NUD = { reachable: 2, noArp: 0x40 } as const;
+const NUD = { reachable: 2, noArp: 0x40, permanent: 0x80 } as const;
 const NTF_MASTER = 4;
 const NTF_STICKY = 0x40;
 
@@ -108,10 +108,10 @@ export function listRoutes(route: Netlink, family: Family = 4): Route[] {
     });
 }
 
-/** Sets the hardware address of a neighbour as if the neighbour had just answered; the entry ages. */
-export function addNeighbour({ link, ip, mac }: Neighbour): Message {
+/** Sets the hardware address of a neighbour: as if it had just answered, so that the entry ages, or for good. */
+export function addNeighbour({ link, ip, mac }: Neighbour, { forGood = false } = {}): Message {
   const parts = [attribute(NDA.destination, ipBytes(ip)), attribute(NDA.linkAddress, macBytes(mac))];
-  const head = neighbourHead(familyOf(ip), link, NUD.reachable, 0);
+  const head = neighbourHead(familyOf(ip), link, forGood ? NUD.permanent : NUD.reachable, 0);
   return neighbourMessage(RTM.newNeighbour, 'RTM_NEWNEIGH', REPLACE, [link, ip, mac], [head, ...parts]);
 }
 
@@ -143,6 +143,13 @@ export function pinToPort(port: number, mac: string): Message {
   const head = neighbourHead(AF_BRIDGE, port, NUD.noArp, NTF_MASTER | NTF_STICKY);
   const parts = [head, attribute(NDA.linkAddress, macBytes(mac))];
   return neighbourMessage(RTM.newNeighbour, 'RTM_NEWNEIGH', REPLACE, ['bridge port', port, mac], parts);
+}
+
+/** Takes back what `pinToPort` did. */
+export function unpinFromPort(port: number, mac: string): Message {
+  const head = neighbourHead(AF_BRIDGE, port, 0, NTF_MASTER);
+  const parts = [head, attribute(NDA.linkAddress, macBytes(mac))];
+  return neighbourMessage(RTM.deleteNeighbour, 'RTM_DELNEIGH', 0, ['bridge port', port, mac], parts);
 }
 
 /** The hardware addresses that the bridges of this namespace know, and the port of each. */

@@ -8,6 +8,8 @@ export type DnsSettings = Readonly<{
   folder: string;
   /** All containers to be served now. */
   served: () => readonly Served[];
+  /** The resolver's lines for names of other nodes. */
+  elsewhere: () => readonly string[];
 }>;
 
 /** The names of containers on user networks, as the resolver gets them. */
@@ -19,7 +21,10 @@ export class Dns implements Disposable {
 
   constructor(settings: DnsSettings) {
     this.#settings = settings;
-    this.#resolver = new Resolver(settings.folder, () => settings.served().flatMap((one) => this.#linesOf(one)));
+    this.#resolver = new Resolver(settings.folder, () => [
+      ...settings.elsewhere(),
+      ...settings.served().flatMap((one) => this.#linesOf(one)),
+    ]);
   }
 
   /** At the daemon's start: updates the resolver with the changes since the last daemon. */
@@ -42,6 +47,14 @@ export class Dns implements Disposable {
     const { background } = this.#settings;
     background.untilDone('update the names of a container', { container: served.containerId }, async () => {
       await this.serve(served);
+    });
+  }
+
+  /** Tells the resolver of changed names of other nodes, if it is there. */
+  tell(lines: readonly string[]): void {
+    if (lines.length === 0) return;
+    this.#settings.background.untilDone('update the names of a network', {}, async () => {
+      await this.#resolver.tellIfThere(lines);
     });
   }
 

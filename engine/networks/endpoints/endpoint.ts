@@ -29,6 +29,8 @@ export const Endpoint = Type.Object({
   networkName: Type.String(),
   ...Place.properties,
   ports: Type.Immutable(Type.Array(PublishedPort)),
+  /** It only leads a container of overlays out: neither clients nor names show it. */
+  isWayOut: Type.Optional(Type.Boolean()),
 });
 export type Endpoint = Readonly<Static<typeof Endpoint>>;
 

@@ -8,6 +8,8 @@ import { addDnsRulesIn } from '../dns/rules.ts';
 import type { Eventually, Joined, NetworkDriver, NewEndpoint, WantedPlace } from '../drivers/driver.ts';
 import { networkOfMode, type NetworkMode } from '../mode.ts';
 import type { Networks } from '../networks.ts';
+import { INGRESS_SANDBOX } from '../overlay/ingress.ts';
+import { needsWayOut, wayOut } from '../overlay/way-out.ts';
 import type { NetworkRecord } from '../store.ts';
 import { checkedMac, checkPlace } from './checks.ts';
 import type { Endpoint, Place } from './endpoint.ts';
@@ -63,7 +65,7 @@ export async function openSandbox(engine: NetworkNeeds, request: SandboxRequest)
   const { mode, containerId } = request;
   if (mode.kind === 'container') return { netns: undefined, endpoints: [] };
   const measured = measure('network', 'allocate');
-  const entries = entriesOf(engine.networks, request);
+  const entries = withWayOut(engine.networks, entriesOf(engine.networks, request));
   using uses = new DisposableStack();
   for (const { network } of entries) uses.use(engine.networks.uses.join(network));
   for (const { network, driver } of entries) await driver.prepare?.(network);
@@ -75,7 +77,13 @@ export async function openSandbox(engine: NetworkNeeds, request: SandboxRequest)
 }
 
 /** A network that a container is about to join. */
-export type Entry = Readonly<{ network: NetworkRecord; driver: NetworkDriver; wanted: WantedPlace }>;
+export type Entry = Readonly<{
+  network: NetworkRecord;
+  driver: NetworkDriver;
+  wanted: WantedPlace;
+  /** It only leads out. */
+  isWayOut?: boolean;
+}>;
 
 /** Finds the network of an endpoint, and checks whether it has the requested addresses. */
 export function entryOf(networks: Networks, { ref, ip, ip6, mac, linkLocal }: WantedEndpoint): Entry | undefined {
@@ -102,6 +110,13 @@ function entriesOf(networks: Networks, { mode, isDisabled, endpoints, ip, mac }:
   });
 }
 
+/** Containers of overlays get out by a network that comes first. */
+function withWayOut(networks: Networks, entries: readonly Entry[]): readonly Entry[] {
+  if (!entries.some(({ network }) => needsWayOut(network))) return entries;
+  const network = wayOut(networks);
+  return [{ network, driver: networks.driverOf(network), wanted: {}, isWayOut: true }, ...entries];
+}
+
 /** Without a plugin there is no wait in it, so that two starts cannot interleave. */
 async function joinAll(engine: NetworkNeeds, entries: readonly Entry[], request: SandboxRequest): Promise<Sandbox> {
   const { networks } = engine;
@@ -124,7 +139,8 @@ async function joinAll(engine: NetworkNeeds, entries: readonly Entry[], request:
     if (position === 0 && joined.netns !== undefined) undo.defer(() => closeSync(joined.netns!));
     netns = joined.netns ?? netns;
     const { id: networkId, name: networkName } = entry.network;
-    endpoints.push({ ...names, id, networkId, networkName, ...joined.place, ports: [] });
+    const place = { ...joined.place, ports: [], ...(entry.isWayOut === true && { isWayOut: true }) };
+    endpoints.push({ ...names, id, networkId, networkName, ...place });
   }
   const gateway = gatewayEndpoint(networks, endpoints);
   if (netns !== undefined && endpoints.length > 1) settleRoutes(networks, netns, endpoints);
@@ -144,7 +160,7 @@ async function joinAll(engine: NetworkNeeds, entries: readonly Entry[], request:
     networks.farewells.forget(endpoint.id);
   }
   undo.move();
-  for (const { network } of entries) tell(engine, 'connect', network, containerId);
+  for (const { network, isWayOut } of entries) if (isWayOut !== true) tell(engine, 'connect', network, containerId);
   return { netns, endpoints: complete };
 }
 
@@ -251,7 +267,7 @@ export function closeSandbox(engine: NetworkNeeds, containerId: string): void {
     const network = networks.store.network(endpoint.networkId);
     if (network === undefined) continue;
     networks.giveBack(network, endpoint, endpoint.id === gateway?.id);
-    tell(engine, 'disconnect', network, containerId);
+    if (endpoint.isWayOut !== true) tell(engine, 'disconnect', network, containerId);
   }
   if (endpoints.length > 0) measured();
 }
@@ -264,6 +280,7 @@ export function closeSandbox(engine: NetworkNeeds, containerId: string): void {
  */
 export async function reconcile(engine: NetworkNeeds, liveContainerIds: Iterable<string>): Promise<void> {
   const live = new Set(liveContainerIds);
+  if (engine.networks.overlays.hasIngress) live.add(INGRESS_SANDBOX);
   const { store } = engine.networks;
   for (const endpoint of store.endpoints()) {
     if (live.has(endpoint.containerId)) continue;

@@ -1,0 +1,121 @@
+import { Type, type Static } from 'typebox';
+
+import { EngineError, refuseIf } from '../../lib/errors.ts';
+import { lazyCheck } from '../../lib/lazy-check.ts';
+import { parseIp } from '../../lib/notations/ip-address.ts';
+import { cidrText, contains, overlaps, parseCidr, type Cidr } from '../../networks/addresses/cidr.ts';
+import { addressesOf } from '../../networks/addresses/pools.ts';
+import { mtuOption } from '../../networks/options.ts';
+import { VNI_OPTION } from '../../networks/overlay/driver.ts';
+import { newClusterId } from '../ca/token.ts';
+import type { Draft } from '../state/draft.ts';
+import type { NetworkRecord } from '../state/records.ts';
+import type { View } from '../state/view.ts';
+
+const Texts = Type.Record(Type.String(), Type.String());
+
+/** A new network as a manager asks the leader for it. Without ranges one is chosen. */
+export const NewNetwork = Type.Object({
+  name: Type.String(),
+  labels: Texts,
+  options: Texts,
+  internal: Type.Boolean(),
+  ranges: Type.Array(
+    Type.Object({ subnet: Type.String(), range: Type.Optional(Type.String()), gateway: Type.Optional(Type.String()) }),
+  ),
+});
+export type NewNetwork = Static<typeof NewNetwork>;
+
+const FIRST_VNI = 4096;
+const LAST_VNI = 0xff_ff_ff;
+/** The ranges of networks whose maker names none: the /24s of 10.0.0.0/8. */
+const [POOL_BASE, POOL_SIZE, SUBNETS] = [10n << 24n, 256n, 65_536n];
+
+/** POST /networks/create with the driver `overlay`. Returns the new id. Throws `invalid`, `conflict` and `forbidden`. */
+export function createNetwork(draft: Draft, args: unknown, now: Temporal.Instant): { id: string } {
+  if (!lazyCheck(NewNetwork).Check(args)) throw new EngineError('invalid', 'the new network is not understood');
+  const { name, labels, options, internal, ranges } = args;
+  if (name.length > 63 || !/^[a-zA-Z0-9](?:[-_]*[A-Za-z0-9]+)*$/.test(name)) {
+    throw new EngineError(
+      'invalid',
+      'rpc error: code = InvalidArgument desc = name must be valid as a DNS name component',
+    );
+  }
+  if (draft.all('network').some((network) => network.name === name)) {
+    throw new EngineError('conflict', `network with name ${name} already exists`);
+  }
+  refuseUnknownOptions(options);
+  const at = now.toString();
+  const network: NetworkRecord = {
+    id: newClusterId(),
+    createdAt: at,
+    updatedAt: at,
+    name,
+    labels,
+    internal,
+    ingress: false,
+    encrypted: false,
+    options,
+    vni: vniOf(draft, options),
+    subnets: subnetsOf(draft, name, ranges),
+  };
+  draft.put('network', network);
+  return { id: network.id };
+}
+
+function refuseUnknownOptions(options: Readonly<Record<string, string>>): void {
+  mtuOption(options);
+  if (!('encrypted' in options)) return;
+  throw new EngineError(
+    'notImplemented',
+    'the option encrypted is not implemented: the traffic of overlay networks is not encrypted',
+  );
+}
+
+/** The lowest free number, or the one that the client names. */
+function vniOf(view: View, options: Readonly<Record<string, string>>): number {
+  const used = new Set(view.all('network').map(({ vni }) => vni));
+  const named = options[VNI_OPTION];
+  if (named !== undefined) {
+    const vni = Number(named.split(',')[0]);
+    refuseIf(!Number.isSafeInteger(vni) || vni < 1 || vni > LAST_VNI, `invalid vxlan id value "${named}" passed`);
+    refuseIf(used.has(vni), `the vxlan id ${vni} is in use by another network`);
+    return vni;
+  }
+  for (let vni = FIRST_VNI; vni <= LAST_VNI; vni += 1) if (!used.has(vni)) return vni;
+  throw new EngineError('failed', 'all numbers of overlay networks are in use');
+}
+
+function subnetsOf(view: View, name: string, ranges: NewNetwork['ranges']): NetworkRecord['subnets'] {
+  const networks = [...view.all('network')].flatMap((network) => network.subnets.flatMap(rangeIn));
+  if (ranges.length === 0) {
+    const subnet = freeSubnet(view, networks);
+    return [{ subnet: cidrText(subnet), gateway: gatewayIn(subnet) }];
+  }
+  return ranges.map((wanted) => {
+    refuseIf(parseCidr(wanted.subnet)?.range.family === 6, 'overlay networks have addresses of IPv4 only');
+    const { subnet, gateway } = addressesOf(name, wanted, { networks, machine: () => [], pools: [] });
+    networks.push(subnet);
+    return { subnet: cidrText(subnet), gateway, ...(wanted.range !== undefined && { range: wanted.range }) };
+  });
+}
+
+function rangeIn({ subnet }: { subnet: string }): Cidr[] {
+  const range = parseCidr(subnet)?.range;
+  return range === undefined ? [] : [range];
+}
+
+/** The first of the pool that no network has, and no node either: its tasks could not reach that node. */
+function freeSubnet(view: View, networks: readonly Cidr[]): Cidr {
+  const nodes = [...view.all('node')].flatMap(({ status }) => parseIp(status.address) ?? []);
+  for (let number = 0n; number < SUBNETS; number += 1n) {
+    const range: Cidr = { family: 4, base: POOL_BASE + number * POOL_SIZE, prefixLength: 24 };
+    if (networks.some((other) => overlaps(other, range)) || nodes.some((ip) => contains(range, ip))) continue;
+    return range;
+  }
+  throw new EngineError('failed', 'could not find an available, non-overlapping IPv4 address pool');
+}
+
+function gatewayIn(range: Cidr): string {
+  return cidrText({ ...range, base: range.base + 1n, prefixLength: 32 }).split('/')[0]!;
+}

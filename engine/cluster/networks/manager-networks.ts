@@ -1,0 +1,37 @@
+import { EngineError, refuseIf } from '../../lib/errors.ts';
+import type { ClusterNetworks } from '../../networks/overlay/cluster-networks.ts';
+import { recordOf } from '../../networks/overlay/record.ts';
+import type { CreateNetworkBody } from '../../networks/schema.ts';
+import type { Manager } from '../membership/manager.ts';
+import type { NewNetwork } from './create.ts';
+import { networkForNodes } from './topology.ts';
+
+/** The cluster's networks for the API of a manager. */
+export function managerNetworks(manager: Manager): ClusterNetworks {
+  return {
+    all: () => [...manager.replica.all('network')].map((network) => recordOf(networkForNodes(network), '')),
+    create: async (body) => {
+      const { id } = (await manager.write('createNetwork', newNetwork(body))) as { id: string };
+      return id;
+    },
+    remove: async (id) => void (await manager.write('removeNetwork', { id })),
+  };
+}
+
+/** Refuses what the cluster's networks do not have. */
+function newNetwork({ Name, Labels, Options, Internal, Attachable, EnableIPv6, IPAM }: CreateNetworkBody): NewNetwork {
+  if (EnableIPv6 === true) refuse('EnableIPv6');
+  if (Attachable === true) refuse('Attachable');
+  if ((IPAM?.Driver || 'default') !== 'default') refuse(`the IPAM driver ${IPAM?.Driver}`);
+  const ranges = (IPAM?.Config ?? []).map((wire) => {
+    const { Subnet = '', IPRange = '', Gateway = '', AuxiliaryAddresses, AuxAddress } = wire ?? {};
+    if (Object.keys(AuxiliaryAddresses ?? AuxAddress ?? {}).length > 0) refuse('auxiliary addresses');
+    refuseIf(Subnet === '', `Invalid subnet ${Subnet} : invalid CIDR address: ${Subnet}`);
+    return { subnet: Subnet, ...(IPRange !== '' && { range: IPRange }), ...(Gateway !== '' && { gateway: Gateway }) };
+  });
+  return { name: Name ?? '', labels: Labels ?? {}, options: Options ?? {}, internal: Internal ?? false, ranges };
+}
+
+function refuse(what: string): never {
+  throw new EngineError('notImplemented', `overlay networks with ${what} are not implemented`);
+}

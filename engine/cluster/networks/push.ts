@@ -1,0 +1,81 @@
+import type { NetworkNews } from '../../networks/overlay/members.ts';
+import type { Replica } from '../state/replica.ts';
+import type { Change } from '../state/view.ts';
+import { networkForNodes, Topology } from './topology.ts';
+
+/** A message to a node: news of one of its networks, or the ids of all of them. */
+export type NetworkMessage = { say: 'network'; news: NetworkNews } | { say: 'networks'; ids: string[] };
+type Send = (message: NetworkMessage) => void;
+
+/** Members in one message: what fits into a line with much room left. */
+const MOST_MEMBERS = 20_000;
+
+/** Tells the nodes who is in the networks in which they have a part: all at first, then the changes of each commit. */
+export class NetworkPush implements Disposable {
+  readonly #replica: Replica;
+  readonly #topology: Topology;
+  /** The nodes with a session, and the networks that they know. */
+  readonly #nodes = new Map<string, { send: Send; known: Set<string> }>();
+  readonly #commits: Disposable;
+
+  constructor(replica: Replica) {
+    this.#replica = replica;
+    this.#topology = new Topology(replica);
+    this.#commits = replica.onCommit(({ changes }) => this.#commit(changes));
+  }
+
+  /** A node has begun a session. */
+  begin(node: string, send: Send): void {
+    const ids = this.#topology.networksOf(node);
+    this.#nodes.set(node, { send, known: new Set(ids) });
+    send({ say: 'networks', ids });
+    for (const id of ids) this.#sendWhole(node, send, id);
+  }
+
+  end(node: string): void {
+    this.#nodes.delete(node);
+  }
+
+  [Symbol.dispose](): void {
+    this.#commits[Symbol.dispose]();
+  }
+
+  #commit(changes: readonly Change[]): void {
+    const before = new Set(changes.filter(({ kind }) => kind === 'network').map(({ id }) => id));
+    const changed = this.#topology.apply(changes);
+    for (const id of before) if (!changed.has(id)) this.#endNetwork(id);
+    for (const [id, { members, gone }] of changed) {
+      const nodes = this.#topology.nodesIn(id);
+      for (const [node, session] of this.#nodes) {
+        if (!nodes.has(node)) this.#leave(node, session, id);
+        else if (!session.known.has(id) || before.has(id)) {
+          session.known.add(id);
+          this.#sendWhole(node, session.send, id);
+        } else if (members.length + gone.length > 0) {
+          session.send({ say: 'network', news: { id, members, gone } });
+        }
+      }
+    }
+  }
+
+  #endNetwork(id: string): void {
+    for (const [node, session] of this.#nodes) this.#leave(node, session, id);
+  }
+
+  #leave(_node: string, { send, known }: { send: Send; known: Set<string> }, id: string): void {
+    if (!known.delete(id)) return;
+    send({ say: 'networks', ids: [...known] });
+  }
+
+  #sendWhole(node: string, send: Send, id: string): void {
+    const network = this.#replica.get('network', id);
+    const local = this.#replica.get('node', node)?.status.address;
+    if (network === undefined || local === undefined) return;
+    const all = this.#topology.membersIn(id);
+    const whole = { network: networkForNodes(network), local };
+    send({ say: 'network', news: { id, whole, members: all.slice(0, MOST_MEMBERS), gone: [] } });
+    for (let at = MOST_MEMBERS; at < all.length; at += MOST_MEMBERS) {
+      send({ say: 'network', news: { id, members: all.slice(at, at + MOST_MEMBERS), gone: [] } });
+    }
+  }
+}

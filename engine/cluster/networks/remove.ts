@@ -1,0 +1,18 @@
+import { EngineError } from '../../lib/errors.ts';
+import type { Draft } from '../state/draft.ts';
+
+/** DELETE /networks/{id} of a cluster's network. Throws `forbidden`, and `invalid` while a service uses it, as dockerd. */
+export function removeNetwork(draft: Draft, args: unknown): void {
+  const { id } = args as { id: unknown };
+  const network = typeof id === 'string' ? draft.get('network', id) : undefined;
+  if (network === undefined) throw new EngineError('notFound', `network ${String(id)} not found`);
+  if (network.ingress) {
+    throw new EngineError('forbidden', `${network.name} is a pre-defined network and cannot be removed`);
+  }
+  const user = draft.all('service').find(({ spec }) => spec.networks.some(({ target }) => target === network.id));
+  if (user !== undefined) {
+    const reason = `network ${network.id} is in use by service ${user.id}`;
+    throw new EngineError('invalid', `rpc error: code = FailedPrecondition desc = ${reason}`);
+  }
+  draft.delete('network', network.id);
+}

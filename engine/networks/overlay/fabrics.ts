@@ -1,0 +1,76 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { listAddresses } from '../../host/network/addresses.ts';
+import { listLinks } from '../../host/network/links.ts';
+import { Netlink } from '../../host/network/netlink.ts';
+import { VXLAN_OVERHEAD } from '../../host/network/vxlan.ts';
+import { mtuOption } from '../options.ts';
+import type { NetworkRecord } from '../store.ts';
+import { Fabric } from './fabric.ts';
+import { VxlanGuard } from './guard.ts';
+
+const USUAL_MTU = 1500;
+
+/** The overlays that this daemon has opened, each in a namespace below a folder. */
+export class Fabrics implements Disposable {
+  readonly #folder: string;
+  readonly #open = new Map<string, { fabric: Fabric; vni: number; local: string }>();
+  #route: Netlink | undefined;
+  #guard: VxlanGuard | undefined;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /** Undefined while it is not open. */
+  get(id: string): Fabric | undefined {
+    return this.#open.get(id)?.fabric;
+  }
+
+  /** Finds a network in the kernel, or makes it. */
+  open({ id, overlay, custom }: NetworkRecord): Fabric {
+    const known = this.get(id);
+    if (known !== undefined) return known;
+    const { vni, local } = overlay!;
+    this.#route ??= new Netlink();
+    const mtu = (mtuOption(custom?.options ?? {}) || mtuAt(this.#route, local)) - VXLAN_OVERHEAD;
+    const fabric = Fabric.open(this.#route, { path: join(this.#folder, id), vni, local, mtu });
+    this.#open.set(id, { fabric, vni, local });
+    this.#guardPort();
+    return fabric;
+  }
+
+  /** Removes a network from the kernel; a missing one is not an error. */
+  remove(id: string): void {
+    this.get(id)?.[Symbol.dispose]();
+    this.#open.delete(id);
+    Fabric.remove(join(this.#folder, id));
+    if (this.#guard !== undefined) this.#guardPort();
+  }
+
+  /** Removes all but those that are wanted, also of earlier daemons; `other`: a name in the folder that is no overlay. */
+  removeOthers(isWanted: (id: string) => boolean, other: string): void {
+    if (!existsSync(this.#folder)) return;
+    for (const name of readdirSync(this.#folder)) if (name !== other && !isWanted(name)) this.remove(name);
+  }
+
+  [Symbol.dispose](): void {
+    for (const { fabric } of this.#open.values()) fabric[Symbol.dispose]();
+    this.#open.clear();
+    this.#route?.[Symbol.dispose]();
+    this.#route = undefined;
+  }
+
+  #guardPort(): void {
+    this.#guard ??= new VxlanGuard(this.#folder);
+    this.#guard.write([...this.#open.values()]);
+  }
+}
+
+/** The MTU of the link that has an address of this host, Ethernet's at most: hosts have to agree on it. */
+function mtuAt(route: Netlink, ip: string): number {
+  const link = listAddresses(route).find((address) => address.ip === ip)?.link;
+  const mtu = listLinks(route).find(({ index }) => index === link)?.mtu ?? USUAL_MTU;
+  return Math.min(mtu, USUAL_MTU);
+}

@@ -1,0 +1,41 @@
+import { newId } from '../../lib/ids.ts';
+import type { Networks } from '../networks.ts';
+import type { NetworkRecord } from '../store.ts';
+
+/** As in dockerd, where users make a network of this name to choose its addresses. */
+const NAME = 'docker_gwbridge';
+
+/**
+ * The network by which containers get out whose other networks are overlays: a bridge on which they do not see each other.
+ * It is made when the first of them needs it.
+ */
+export function wayOut(networks: Networks): NetworkRecord {
+  const { settings, store } = networks;
+  const known = store.networksNamed(NAME).find(({ driver }) => driver === 'bridge');
+  if (known !== undefined) return known;
+  const wanted: NetworkRecord = {
+    id: newId(),
+    name: NAME,
+    driver: 'bridge',
+    createdAt: settings.clock.now(),
+    custom: {
+      internal: false,
+      attachable: false,
+      enableIPv6: false,
+      options: {
+        'com.docker.network.bridge.enable_icc': 'false',
+        'com.docker.network.bridge.enable_ip_masquerade': 'true',
+      },
+      labels: {},
+      ipam: { driver: 'default', options: null, pools: [] },
+    },
+  };
+  const made = networks.driverOf(wanted).create!(wanted) as NetworkRecord; // a bridge is made at once
+  store.saveNetwork(made);
+  return made;
+}
+
+/** Whether a network's containers need another network to get out. */
+export function needsWayOut({ overlay, custom }: NetworkRecord): boolean {
+  return overlay !== undefined && custom?.internal !== true;
+}
