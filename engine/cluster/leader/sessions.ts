@@ -40,11 +40,16 @@ export class Sessions implements Disposable {
   readonly #startedMs = performance.now();
   #timer: Disposable;
   #managers = '';
+  #toldPeriodMs: number | undefined;
 
   constructor(needs: Needs) {
     this.#needs = needs;
+    this.#tellPeriod();
     this.#timer = this.#lookLater();
-    this.#commits = needs.replica.onCommit(() => this.#tellManagers());
+    this.#commits = needs.replica.onCommit(() => {
+      this.#tellManagers();
+      this.#tellPeriod();
+    });
     needs.background.run('ask which nodes are there', {}, async () => await this.#forgetStates());
   }
 
@@ -177,6 +182,16 @@ export class Sessions implements Disposable {
     if (told === this.#managers) return;
     this.#managers = told;
     for (const { channel } of this.#sessions.values()) channel.send({ say: 'managers', managers });
+  }
+
+  /** A node that beats by a longer period than the leader waits for would be down. */
+  #tellPeriod(): void {
+    if (this.#needs.replica.get('cluster', '') === undefined || this.#periodMs === this.#toldPeriodMs) return;
+    this.#toldPeriodMs = this.#periodMs;
+    for (const [id, { channel }] of this.#sessions) {
+      this.#heardMs.set(id, performance.now());
+      channel.send({ say: 'period', periodMs: this.#periodMs });
+    }
   }
 }
 

@@ -86,15 +86,15 @@ export class Session implements AsyncDisposable {
     const socket = await this.#findLeader();
     if (this.#isEnding) return void socket.destroy();
     let beats: Disposable | undefined;
+    const beatEvery = (periodMs: number): void => {
+      beats?.[Symbol.dispose]();
+      channel.send({ say: 'beat' });
+      beats = this.#needs.clock.after(periodMs * (0.9 + Math.random() * 0.1), () => beatEvery(periodMs));
+    };
     const channel: Channel<typeof FromLeader, FromNode> = new Channel(socket, FromLeader, (message: FromLeader) => {
+      if (message.say === 'welcome' || message.say === 'period') beatEvery(message.periodMs);
       if (message.say === 'welcome') {
         this.problem = '';
-        beats?.[Symbol.dispose]();
-        const beat = (): void => {
-          channel.send({ say: 'beat' });
-          beats = this.#needs.clock.after(message.periodMs * (0.9 + Math.random() * 0.1), beat);
-        };
-        beat();
         this.#welcome.resolve();
       }
       this.#settings.told(message, (answer) => channel.send(answer));

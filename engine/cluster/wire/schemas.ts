@@ -81,6 +81,7 @@ export type FromNode = Static<typeof FromNode>;
 export const FromLeader = Type.Union([
   Type.Object({ say: Type.Literal('welcome'), periodMs: Type.Number(), managers: Managers, role: Role }),
   Type.Object({ say: Type.Literal('managers'), managers: Managers }),
+  Type.Object({ say: Type.Literal('period'), periodMs: Type.Number() }),
   Type.Object({ say: Type.Literal('role'), role: Role }),
   Type.Object({ say: Type.Literal('renew') }),
   TasksMessage,
