@@ -10,7 +10,21 @@ import {
 
 import { ipBytes } from '../../lib/notations/ip-address.ts';
 import type { Authority } from '../state/records.ts';
-import { bits, boolean, explicit, integer, octets, oid, sequence, set, time, tlv, utf8, type Der } from './der.ts';
+import {
+  bits,
+  boolean,
+  contentOf,
+  explicit,
+  integer,
+  octets,
+  oid,
+  sequence,
+  set,
+  time,
+  tlv,
+  utf8,
+  type Der,
+} from './der.ts';
 
 const OID = {
   commonName: '2.5.4.3',
@@ -52,6 +66,19 @@ export function newKey(): KeyPair {
     publicKey: publicKey.export({ type: 'spki', format: 'pem' }),
     privateKey: privateKey.export({ type: 'pkcs8', format: 'pem' }),
   };
+}
+
+/** A new key, and what an authority is asked with for a certificate of it. */
+export function newRequest(): KeyPair & Readonly<{ csr: string }> {
+  const key = newKey();
+  return { ...key, csr: certificateRequest(key) };
+}
+
+/** A request for a certificate (PKCS #10), in PEM: it proves that its sender has the key. Who it is for is said beside it. */
+function certificateRequest({ publicKey, privateKey }: KeyPair): string {
+  const version = integer(Buffer.from([0]));
+  const body = sequence(version, nameOf({ name: 'swarm-node' }), spki(publicKey), explicit(0));
+  return pem('CERTIFICATE REQUEST', signed(body, privateKey));
 }
 
 /** A new authority with a certificate of its own, for twenty years. */
@@ -105,8 +132,10 @@ export function revocationList(
 
 /** The issuer's name, in DER. */
 export function issuerOf({ certificate }: Pick<Authority, 'certificate'>): Der {
-  const [, name = ''] = /^CN=(.*)$/m.exec(new X509Certificate(certificate).subject) ?? [];
-  return nameOf({ name });
+  // Certificate, and in it what is signed: version, serial number, algorithm, issuer, time of life, subject.
+  const [body] = contentOf(new X509Certificate(certificate).raw);
+  const [, , , , , subject] = contentOf(body!);
+  return subject!;
 }
 
 export function serialOf(certificate: string): string {

@@ -1,4 +1,4 @@
-/** Writes DER (X.690), as far as certificates need it. OpenSSL does all reading. */
+/** Writes DER (X.690), as far as certificates need it. OpenSSL does all reading, but for what `contentOf` takes apart. */
 export type Der = Buffer;
 
 export function tlv(tag: number, ...content: readonly Uint8Array[]): Der {
@@ -34,6 +34,27 @@ export function oid(text: string): Der {
 export function time(instant: Temporal.Instant): Der {
   const digits = instant.toString({ smallestUnit: 'second' }).replaceAll(/[-:T]/g, '');
   return digits < '2050' ? tlv(0x17, Buffer.from(digits.slice(2))) : tlv(0x18, Buffer.from(digits));
+}
+
+/** The values in a constructed one that OpenSSL has read before, each with its tag and length. */
+export function contentOf(der: Der): Der[] {
+  const parts: Der[] = [];
+  const [first, end] = extentOf(der, 0);
+  for (let at = first; at < end;) {
+    const next = extentOf(der, at)[1];
+    parts.push(der.subarray(at, next));
+    at = next;
+  }
+  return parts;
+}
+
+/** Where the content of the value at this place begins and ends. */
+function extentOf(der: Der, at: number): [first: number, end: number] {
+  const short = der[at + 1]!;
+  if (short < 0x80) return [at + 2, at + 2 + short];
+  const bytes = short & 0x7f;
+  const first = at + 2 + bytes;
+  return [first, first + der.readUIntBE(at + 2, bytes)];
 }
 
 function lengthOf(length: number): Buffer {

@@ -13,6 +13,8 @@ export type EtcdSettings = Readonly<{
   listen: string;
   advertise: string;
   raft: ClusterSpec['raft'];
+  /** The largest file; a member with more lets nobody write. */
+  quotaBytes: number;
 }>;
 
 /** What only its first start is told: the members with their addresses, or that it goes on alone. */
@@ -22,10 +24,10 @@ export type FirstStart =
 
 const TICK_MS = 100;
 const LONGEST_ELECTION_MS = 50_000;
-const QUOTA_BYTES = 2 * 1024 ** 3;
+export const QUOTA_BYTES = 2 * 1024 ** 3;
 
 /** The command line without the flags of a first start: a member that runs with another one is restarted. */
-export function etcdFlags({ name, place, listen, advertise, raft }: EtcdSettings): string[] {
+export function etcdFlags({ name, place, listen, advertise, raft, quotaBytes }: EtcdSettings): string[] {
   const heartbeatMs = Math.min(Math.max(raft.heartbeatTick, 1) * TICK_MS, LONGEST_ELECTION_MS / 5);
   const electionMs = Math.min(Math.max(raft.electionTick * TICK_MS, 5 * heartbeatMs), LONGEST_ELECTION_MS);
   return [
@@ -47,7 +49,7 @@ export function etcdFlags({ name, place, listen, advertise, raft }: EtcdSettings
     `--election-timeout=${electionMs}`,
     `--snapshot-count=${raft.snapshotInterval || 10_000}`,
     `--max-snapshots=${Math.max(raft.keepOldSnapshots, 1)}`,
-    `--quota-backend-bytes=${QUOTA_BYTES}`,
+    `--quota-backend-bytes=${quotaBytes}`,
     '--strict-reconfig-check',
     '--logger=zap',
     '--log-level=warn',

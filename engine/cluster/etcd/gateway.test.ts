@@ -28,7 +28,7 @@ for (const [when, end] of ENDS) {
     const server = createServer((client) => end(client.on('error', () => undefined))).listen(path);
     undo.defer(() => void server.close());
     await once(server, 'listening');
-    const etcd = undo.use(await Etcd.open(path, systemClock));
+    const etcd = undo.use(new Etcd(path, systemClock));
 
     // The kernel keeps a part of the long one that nobody has read, which resets the connection.
     for (const bytes of [10, 10_000_000]) {

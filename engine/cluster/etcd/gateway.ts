@@ -1,4 +1,4 @@
-import type * as Undici from 'undici';
+import { Agent, request, type IncomingMessage } from 'node:http';
 
 import type { Clock } from '../../lib/clock.ts';
 import { hasCode } from '../../lib/errors.ts';
@@ -18,24 +18,21 @@ export class EtcdError extends Error {
 
 const ANSWER_MS = 5000;
 /** The errors of a connection to a member that has ended, before the request or amid it. */
-const GONE = ['ECONNREFUSED', 'ENOENT', 'ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'];
+const GONE = ['ECONNREFUSED', 'ENOENT', 'ECONNRESET', 'EPIPE'];
 type Body = Readonly<Record<string, unknown>>;
 
 /**
  * A member of etcd, over its JSON gateway on a Unix socket: int64 are texts there, bytes base64, and what is false or 0
  * is left out.
  */
-export class Etcd implements AsyncDisposable {
+export class Etcd implements Disposable {
   readonly #clock: Clock;
-  readonly #pool: Undici.Pool;
+  readonly #socketPath: string;
+  readonly #agent = new Agent({ keepAlive: true, maxFreeSockets: 4 });
 
-  private constructor(undici: typeof Undici, socketPath: string, clock: Clock) {
+  constructor(socketPath: string, clock: Clock) {
     this.#clock = clock;
-    this.#pool = new undici.Pool('http://etcd', { socketPath, bodyTimeout: 0, headersTimeout: 0 });
-  }
-
-  static async open(socketPath: string, clock: Clock): Promise<Etcd> {
-    return new Etcd(await import('undici'), socketPath, clock);
+    this.#socketPath = socketPath;
   }
 
   /** All keys, or those from `prefix` on; `serializable` reads this member's own copy, also without a quorum. */
@@ -66,17 +63,12 @@ export class Etcd implements AsyncDisposable {
 
   /** Changes of all keys from a revision on, whole commits, until the signal or the end of the member. */
   async *watch(from: number, signal: AbortSignal): AsyncGenerator<WatchEvent[], void> {
-    const request = { key: encode('\0'), range_end: encode('\0'), start_revision: String(from) };
-    const { body } = await this.#pool.request({
-      method: 'POST',
-      path: '/v3/watch',
-      body: JSON.stringify({ create_request: request }),
-      signal,
-    });
+    const wanted = { key: encode('\0'), range_end: encode('\0'), start_revision: String(from) };
+    const body = await this.#send('/v3/watch', { create_request: wanted }, signal);
     for await (const line of lines(body)) {
       const { result, error } = JSON.parse(line) as { result?: Body; error?: Body };
       if (result === undefined) throw refusal(error ?? {});
-      if (result.canceled === true) throw new EtcdError(11, textOf(result.cancel_reason) ?? 'the watch was canceled');
+      if (result.canceled === true) throw new EtcdError(11, sayingOf(result.cancel_reason) ?? 'the watch was canceled');
       yield ((result.events ?? []) as { type?: string; kv: WireKeyValue }[]).map(({ type, kv }) => ({
         ...readKeyValue(kv),
         isDeleted: type === 'DELETE',
@@ -106,24 +98,32 @@ export class Etcd implements AsyncDisposable {
       late.abort(new EtcdError(4, `etcd has not answered ${path} for ${milliseconds / 1000} s`)),
     );
     try {
-      const answer = await this.#pool.request({
-        method: 'POST',
-        path,
-        body: JSON.stringify(body),
-        signal: late.signal,
-      });
-      const told = (await answer.body.json()) as Body;
+      const answer = await this.#send(path, body, late.signal);
+      const told = JSON.parse(await textOf(answer)) as Body;
       if (answer.statusCode !== 200) throw refusal(told);
       if (told.error !== undefined) throw refusal(told.error as Body);
       return told;
     } catch (error) {
+      if (late.signal.aborted) throw late.signal.reason;
       if (GONE.some((code) => hasCode(error, code))) throw new EtcdError(14, 'etcd does not run');
       throw error;
     }
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#pool.destroy();
+  [Symbol.dispose](): void {
+    this.#agent.destroy();
+  }
+
+  /** The head of the answer. */
+  async #send(path: string, body: Body, signal: AbortSignal): Promise<IncomingMessage> {
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    const text = JSON.stringify(body);
+    const headers = { 'Content-Length': Buffer.byteLength(text) };
+    const to = { socketPath: this.#socketPath, agent: this.#agent, method: 'POST', path, headers, signal };
+    const outgoing = request(to, resolve);
+    outgoing.on('error', reject);
+    outgoing.end(text);
+    return await promise;
   }
 
   async #range(body: Body, milliseconds: number): Promise<RangeAnswer> {
@@ -154,11 +154,17 @@ function revisionOf({ header }: Body): number {
 function refusal({ code, grpc_code: grpcCode, message, error }: Body): EtcdError {
   return new EtcdError(
     Number(code ?? grpcCode ?? 2),
-    textOf(message) ?? textOf(error) ?? 'etcd refused without a reason',
+    sayingOf(message) ?? sayingOf(error) ?? 'etcd refused without a reason',
   );
 }
 
-function textOf(value: unknown): string | undefined {
+async function textOf(answer: AsyncIterable<Buffer>): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of answer) chunks.push(chunk);
+  return Buffer.concat(chunks).toString();
+}
+
+function sayingOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 

@@ -34,8 +34,16 @@ export async function raftOf(etcd: Etcd, milliseconds?: number): Promise<{ self:
 }
 
 /** Gives raft's leadership, which must be this member's, to another. */
-export async function moveLeadership(etcd: Etcd, to: string): Promise<void> {
+async function moveLeadership(etcd: Etcd, to: string): Promise<void> {
   await etcd.call('/v3/maintenance/transfer-leadership', { targetID: to });
+}
+
+/** Gives raft's leadership, if it is this member's, to another that votes, if there is one. */
+export async function stepAside(etcd: Etcd, milliseconds?: number): Promise<void> {
+  const { self, leader } = await raftOf(etcd, milliseconds);
+  if (self !== leader) return;
+  const others = (await listMembers(etcd, milliseconds)).filter(({ id, isLearner }) => id !== self && !isLearner);
+  if (others[0] !== undefined) await moveLeadership(etcd, others[0].id);
 }
 
 function readMember({ ID, name = '', peerURLs = [], isLearner = false }: WireMember): Member {

@@ -17,6 +17,7 @@ const settings = (raft: object = {}): EtcdSettings => ({
   listen: '10.0.0.1:2378',
   advertise: '10.0.0.2:2378',
   raft: { ...RAFT, ...raft },
+  quotaBytes: 1024,
 });
 
 test('without etcd the refusal names the package', () => {

@@ -83,9 +83,14 @@ export class EtcdProcess {
     this.#launch(first);
   }
 
+  /** Whether it has these settings, or will have them at its next start. */
+  has(settings: EtcdSettings): boolean {
+    return sameWords(etcdFlags(settings), etcdFlags(this.#settings));
+  }
+
   /** Restarts it if its settings have changed. */
   async use(settings: EtcdSettings): Promise<void> {
-    const isSame = sameWords(etcdFlags(settings), etcdFlags(this.#settings));
+    const isSame = this.has(settings);
     this.#settings = settings;
     if (isSame || this.#running === undefined) return;
     this.#engine.log.info('etcd starts again, as its settings have changed');

@@ -3,11 +3,10 @@ import { issue } from '../ca/certificates.ts';
 import { idOfKey, parseToken, rootDigest, sameSecret } from '../ca/token.ts';
 import type { Draft } from '../state/draft.ts';
 import type { ClusterRecord, NodeRecord, NodeRole } from '../state/records.ts';
-import { clusterOf } from '../state/view.ts';
-import type { CertificateAnswer } from '../wire/schemas.ts';
+import { clusterOf, type View } from '../state/view.ts';
+import type { CertificateAnswer, CertificateRequest } from '../wire/schemas.ts';
 import type { Peer } from '../wire/server.ts';
 
-type Request = Readonly<{ publicKey: string; token?: string }>;
 const DAY_NS = 24 * 3600 * 1e9;
 
 /** The certificate of a node, in PEM: its name is the node's id, its unit its role. */
@@ -25,29 +24,54 @@ export function nodeCertificate(
 
 /**
  * Issues a certificate to the holder of a token, which makes it a node, or to a node: by the role that its record wants. The
- * demotion of a manager changes its record first, so a worker's is never given to a member of etcd.
+ * demotion of a manager changes its record first, so a worker's is never given to a member of etcd. `elsewhere`: what an external
+ * authority has signed for it.
  */
 export function giveCertificate(
   draft: Draft,
-  { publicKey, token }: Request,
+  request: CertificateRequest,
   peer: Peer | undefined,
   now: Temporal.Instant,
+  elsewhere?: Readonly<{ role: NodeRole; certificate: string }>,
 ): CertificateAnswer {
   const cluster = clusterOf(draft);
-  const node = token === undefined ? knownNode(draft, peer) : newNode(draft, cluster, { publicKey, token }, now);
-  const role = node.manager === undefined ? node.spec.role : 'manager';
-  if (token !== undefined || node.role !== role) draft.put('node', { ...node, role, updatedAt: now.toString() });
+  const { node, role } = certificateHolder(draft, request, peer, now);
+  if (elsewhere !== undefined && elsewhere.role !== role) {
+    throw new EngineError('unavailable', 'the role of the node has changed meanwhile');
+  }
+  if (request.token !== undefined || node.role !== role)
+    draft.put('node', { ...node, role, updatedAt: now.toString() });
+  const certificate = elsewhere?.certificate ?? ownCertificate(cluster, { id: node.id, role }, request.publicKey, now);
+  return { nodeId: node.id, clusterId: cluster.id, role, certificate };
+}
+
+/** Who would get a certificate for this request, and in which role; throws where nobody would. */
+export function certificateHolder(
+  view: View,
+  { publicKey, token }: CertificateRequest,
+  peer: Peer | undefined,
+  now: Temporal.Instant,
+): { node: NodeRecord; role: NodeRole } {
+  const node = token === undefined ? knownNode(view, peer) : newNode(view, clusterOf(view), { publicKey, token }, now);
+  return { node, role: node.manager === undefined ? node.spec.role : 'manager' };
+}
+
+function ownCertificate(
+  cluster: ClusterRecord,
+  node: Readonly<{ id: string; role: NodeRole }>,
+  publicKey: string,
+  now: Temporal.Instant,
+): string {
   try {
-    const certificate = nodeCertificate(cluster, { id: node.id, role }, publicKey, now);
-    return { nodeId: node.id, clusterId: cluster.id, role, certificate };
+    return nodeCertificate(cluster, node, publicKey, now);
   } catch (error) {
     if (!(error instanceof TypeError) && !(error instanceof Error && 'code' in error)) throw error;
     throw new EngineError('invalid', 'the key for a certificate cannot be used', { cause: error });
   }
 }
 
-function knownNode(draft: Draft, peer: Peer | undefined): NodeRecord {
-  const node = peer === undefined ? undefined : draft.get('node', peer.id);
+function knownNode(view: View, peer: Peer | undefined): NodeRecord {
+  const node = peer === undefined ? undefined : view.get('node', peer.id);
   if (node === undefined)
     throw new EngineError('forbidden', 'a certificate of this cluster, or a join token, is needed');
   return node;
@@ -55,9 +79,9 @@ function knownNode(draft: Draft, peer: Peer | undefined): NodeRecord {
 
 /** The id is that of its key, so that a node that asks twice, as the first answer was lost, is one node. */
 function newNode(
-  draft: Draft,
+  view: View,
   { ca, joinSecrets }: ClusterRecord,
-  { publicKey, token }: Required<Request>,
+  { publicKey, token }: Readonly<{ publicKey: string; token: string }>,
   now: Temporal.Instant,
 ): NodeRecord {
   const given = parseToken(token);
@@ -69,7 +93,7 @@ function newNode(
     );
   }
   const id = idOfKey(publicKey);
-  return draft.get('node', id) ?? freshNode(id, role, now);
+  return view.get('node', id) ?? freshNode(id, role, now);
 }
 
 /** A node without a session so far. */

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 
 import type { Clock } from '../../lib/clock.ts';
 import { EtcdError, type Etcd } from '../etcd/gateway.ts';
-import { moveLeadership, listMembers, raftOf } from '../etcd/members.ts';
+import { raftOf, stepAside } from '../etcd/members.ts';
 import type { Feed, LeaderKey } from '../state/feed.ts';
 import { LEADER_KEY, SEQUENCE_KEY } from '../state/keys.ts';
 
@@ -68,10 +68,7 @@ export class Election implements AsyncDisposable {
     this.#stepDown('it gives leadership up');
     try {
       await this.#needs.etcd.endLease(held.lease);
-      const { etcd } = this.#needs;
-      const { self, leader } = await raftOf(etcd, ANSWER_MS);
-      const others = (await listMembers(etcd, ANSWER_MS)).filter(({ id, isLearner }) => id !== self && !isLearner);
-      if (self === leader && others[0] !== undefined) await moveLeadership(etcd, others[0].id);
+      await stepAside(this.#needs.etcd, ANSWER_MS);
     } catch (error) {
       if (!(error instanceof EtcdError)) throw error;
       this.#needs.log.info({ reason: error.message }, 'leadership ends with its lease');

@@ -5,17 +5,20 @@ import type { Logger } from 'pino';
 import type { Background } from '../../lib/background.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { signExternally } from '../ca/external.ts';
 import { newClusterId } from '../ca/token.ts';
 import { Dispatcher } from '../dispatcher/dispatcher.ts';
 import type { Etcd } from '../etcd/gateway.ts';
 import { NetworkPush } from '../networks/push.ts';
 import { Orchestration } from '../orchestrator/orchestration.ts';
-import type { NodeRecord } from '../state/records.ts';
+import type { NodeRecord, NodeRole } from '../state/records.ts';
 import type { Replica } from '../state/replica.ts';
-import type { CertificateAnswer, PeerAnswer } from '../wire/schemas.ts';
+import { clusterOf } from '../state/view.ts';
+import type { CertificateAnswer, CertificateRequest, PeerAnswer } from '../wire/schemas.ts';
 import type { Peer } from '../wire/server.ts';
 import { Batches, type LeadershipLost } from './batches.ts';
-import { giveCertificate } from './certificates.ts';
+import { certificateHolder, giveCertificate } from './certificates.ts';
+import { Outage } from './outage.ts';
 import { Peers } from './peers.ts';
 import { Sessions } from './sessions.ts';
 import { Turns, type Decisions } from './turns.ts';
@@ -29,6 +32,8 @@ export type LeadershipNeeds = Readonly<{
   replica: Replica;
   /** Its own id. */
   node: string;
+  /** Its certificate, for external authorities. */
+  identity: () => Readonly<{ certificate: string; key: string }>;
   /** Gives leadership up to another manager. */
   resign: () => Promise<void>;
 }>;
@@ -36,6 +41,7 @@ export type LeadershipNeeds = Readonly<{
 /** What only the leader does, from its election to its end. */
 export class Leadership implements AsyncDisposable {
   readonly turns: Turns;
+  readonly outage = new Outage();
   readonly #needs: LeadershipNeeds;
   readonly #dispatcher: Dispatcher;
   readonly #networks: NetworkPush;
@@ -70,11 +76,9 @@ export class Leadership implements AsyncDisposable {
     return done;
   }
 
-  async certificate(
-    request: { publicKey: string; token?: string },
-    peer: Peer | undefined,
-  ): Promise<CertificateAnswer> {
-    const { result } = await this.turns.write((draft, now) => giveCertificate(draft, request, peer, now));
+  async certificate(request: CertificateRequest, peer: Peer | undefined): Promise<CertificateAnswer> {
+    const elsewhere = await this.#signedElsewhere(request, peer);
+    const { result } = await this.turns.write((draft, now) => giveCertificate(draft, request, peer, now, elsewhere));
     return result;
   }
 
@@ -118,6 +122,20 @@ export class Leadership implements AsyncDisposable {
     this.#dispatcher[Symbol.dispose]();
     this.#networks[Symbol.dispose]();
     await this.turns[Symbol.asyncDispose]();
+  }
+
+  /** Undefined where the cluster signs by itself. */
+  async #signedElsewhere(
+    request: CertificateRequest,
+    peer: Peer | undefined,
+  ): Promise<{ role: NodeRole; certificate: string } | undefined> {
+    const { clock, identity, replica } = this.#needs;
+    const { ca, id, spec } = clusterOf(replica);
+    if (spec.externalCas.length === 0) return undefined;
+    const { node, role } = certificateHolder(replica, request, peer, clock.now());
+    const subject = { name: node.id, unit: `swarm-${role}`, organization: id };
+    const asking = { clock, root: ca.certificate, identity: identity() };
+    return { role, certificate: await signExternally(asking, spec.externalCas, { ...request, subject }) };
   }
 
   /** Makes roles what the records want, one node after the other. */

@@ -1,5 +1,10 @@
-import { newAuthority, newKey, serialOf } from '../ca/certificates.ts';
-import { revocationList } from '../ca/certificates.ts';
+import { X509Certificate } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { EngineError } from '../../lib/errors.ts';
+import { newAuthority, newKey, newRequest, revocationList, serialOf } from '../ca/certificates.ts';
+import { signExternally } from '../ca/external.ts';
 import { newClusterId, newSecret } from '../ca/token.ts';
 import type { Etcd } from '../etcd/gateway.ts';
 import { raftOf } from '../etcd/members.ts';
@@ -9,6 +14,7 @@ import { freshNode, nodeCertificate } from '../leader/certificates.ts';
 import { peerCertificate } from '../leader/peers.ts';
 import { keyOf, LEADER_KEY } from '../state/keys.ts';
 import type { ClusterRecord, ClusterSpec, NodeRecord } from '../state/records.ts';
+import { refuseWithoutKey } from '../swarm/update.ts';
 import { addressText, readAddress, type Address } from './addresses.ts';
 import type { Identity } from './identity.ts';
 import { Member, type MemberNeeds } from './member.ts';
@@ -21,15 +27,16 @@ export async function initCluster(needs: MemberNeeds, { listen, advertise, spec 
   await using undo = new AsyncDisposableStack();
   undo.defer(() => needs.folder.remove());
   const now = needs.clock.now();
-  const cluster = newCluster(spec, now);
+  const cluster = newCluster(spec, laidRoot(needs.config.dataRoot), now);
+  refuseWithoutKey(cluster, spec);
   const nodeId = newClusterId();
-  const key = newKey();
+  const key = newRequest();
   const identity: Identity = {
     version: 1,
     nodeId,
     clusterId: cluster.id,
     role: 'manager',
-    certificate: nodeCertificate(cluster, { id: nodeId, role: 'manager' }, key.publicKey, now),
+    certificate: await firstCertificate(needs, cluster, nodeId, key),
     key: key.privateKey,
     root: cluster.ca.certificate,
     listen: addressText(listen),
@@ -103,13 +110,40 @@ function aloneAs(
   return { ...rest, role: 'worker', spec: { ...node.spec, role: 'worker' } };
 }
 
-function newCluster(spec: ClusterSpec, now: Temporal.Instant): ClusterRecord {
+/** Where the root of an external authority is laid before `init`, as with dockerd, below the data root. */
+const LAID_ROOT = 'swarm/certificates/swarm-root-ca.crt';
+
+function laidRoot(dataRoot: string): string | undefined {
+  const path = join(dataRoot, LAID_ROOT);
+  if (!existsSync(path)) return undefined;
+  const pem = readFileSync(path, 'utf8');
+  try {
+    if (new X509Certificate(pem).ca) return pem;
+  } catch (error) {
+    throw new EngineError('failed', `${path} is no certificate`, { cause: error });
+  }
+  throw new EngineError('failed', `${path} is not the certificate of an authority`);
+}
+
+async function firstCertificate(
+  { clock }: MemberNeeds,
+  cluster: ClusterRecord,
+  id: string,
+  { publicKey, csr }: Readonly<{ publicKey: string; csr: string }>,
+): Promise<string> {
+  const { ca, spec } = cluster;
+  if (spec.externalCas.length === 0) return nodeCertificate(cluster, { id, role: 'manager' }, publicKey, clock.now());
+  const subject = { name: id, unit: 'swarm-manager', organization: cluster.id };
+  return await signExternally({ clock, root: ca.certificate }, spec.externalCas, { csr, publicKey, subject });
+}
+
+function newCluster(spec: ClusterSpec, root: string | undefined, now: Temporal.Instant): ClusterRecord {
   return {
     id: newClusterId(),
     createdAt: now.toString(),
     updatedAt: now.toString(),
     spec,
-    ca: newAuthority('swarm-ca', now),
+    ca: root === undefined ? newAuthority('swarm-ca', now) : { certificate: root, key: '' },
     peerCa: newAuthority('swarm-peers', now),
     revokedPeers: [],
     joinSecrets: { worker: newSecret(), manager: newSecret() },

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { settlesWithin } from '../../lib/clock.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
-import { newKey } from '../ca/certificates.ts';
+import { newRequest } from '../ca/certificates.ts';
 import { parseToken, rootDigest, type JoinToken } from '../ca/token.ts';
 import { findEtcd } from '../etcd/process.ts';
 import { NotReached, WireClient } from '../wire/client.ts';
@@ -30,11 +30,11 @@ export async function joinCluster(needs: MemberNeeds, { listen, advertise, remot
   const root = await findRoot(needs.clock, addresses, joinToken);
   await using undo = new AsyncDisposableStack();
   undo.defer(() => needs.folder.remove());
-  const { publicKey, privateKey } = newKey();
+  const { publicKey, privateKey, csr } = newRequest();
   using newcomer = new WireClient({ root }, needs.clock);
   const asked = {
     path: '/v1/certificates',
-    body: { publicKey, token },
+    body: { publicKey, csr, token },
     answer: CertificateAnswer,
     milliseconds: CERTIFICATE_MS,
   };

@@ -1,5 +1,5 @@
 import type { Leadership } from '../leader/leadership.ts';
-import { CertificateRequest, Nothing, PeerRequest, WriteRequest } from '../wire/schemas.ts';
+import { CertificateRequest, Nothing, OutageRequest, PeerRequest, WriteRequest } from '../wire/schemas.ts';
 import { route, type Routes } from '../wire/server.ts';
 import type { Identity } from './identity.ts';
 
@@ -19,6 +19,11 @@ export function managerRoutes(identity: () => Identity, leading: () => Leadershi
       leading();
       return await Promise.resolve({ node: identity().nodeId });
     }),
+    'POST /v1/outage': route(
+      'manager',
+      OutageRequest,
+      async ({ step }, peer) => await Promise.resolve({ granted: leading().outage[step](peer!.id) }),
+    ),
     'POST /v1/write': route('manager', WriteRequest, async ({ write, args }) => await leading().write(write, args)),
   };
 }

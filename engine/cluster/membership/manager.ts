@@ -8,10 +8,11 @@ import type { Background } from '../../lib/background.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { revocationList } from '../ca/certificates.ts';
-import type { FirstStart } from '../etcd/flags.ts';
+import { QUOTA_BYTES, type FirstStart } from '../etcd/flags.ts';
 import { Etcd, EtcdError } from '../etcd/gateway.ts';
 import { raftOf } from '../etcd/members.ts';
 import { EtcdProcess } from '../etcd/process.ts';
+import { SPARE_BYTES, Upkeep } from '../etcd/upkeep.ts';
 import { NO_QUORUM } from '../leader/batches.ts';
 import { Election } from '../leader/election.ts';
 import { Leadership } from '../leader/leadership.ts';
@@ -24,6 +25,7 @@ import { NotLeader, NotReached, type WireClient } from '../wire/client.ts';
 import { WriteAnswer } from '../wire/schemas.ts';
 import { WireServer, type Peer } from '../wire/server.ts';
 import { readAddress } from './addresses.ts';
+import { EtcdService } from './etcd-service.ts';
 import type { Identity, MemberFolder } from './identity.ts';
 import { managerRoutes } from './manager-routes.ts';
 import { etcdSettings } from './own-etcd.ts';
@@ -35,6 +37,8 @@ export type ManagerNeeds = Readonly<{
   log: Logger;
   folder: MemberFolder;
   client: WireClient;
+  /** Its etcd runs with these now. */
+  keepRaft: (raft: ClusterSpec['raft']) => void;
 }>;
 
 const READ_MS = 1000;
@@ -47,10 +51,11 @@ export class Manager implements AsyncDisposable {
   readonly replica: Replica;
   readonly #needs: ManagerNeeds;
   readonly #process: EtcdProcess;
+  readonly #etcd: Etcd;
+  readonly #service: EtcdService;
   readonly #parts = new AsyncDisposableStack();
   #identity: Identity;
   #server: WireServer | undefined;
-  #etcd: Etcd | undefined;
   #feed: Feed | undefined;
   #election: Election | undefined;
   #leadership: Leadership | undefined;
@@ -60,6 +65,18 @@ export class Manager implements AsyncDisposable {
     this.#identity = identity;
     this.replica = new Replica(needs.clock);
     this.#process = new EtcdProcess(needs, etcdSettings(needs, identity, raft));
+    this.#etcd = this.#parts.use(new Etcd(this.#process.socketPath, needs.clock));
+    this.#service = this.#parts.use(
+      new EtcdService(
+        { ...needs, process: this.#process },
+        {
+          node: identity.nodeId,
+          leading: () => this.#leadership ?? this.leader?.address,
+          wanted: () => etcdSettings(needs, this.#identity, clusterOf(this.replica).spec.raft),
+          settled: () => needs.keepRaft(clusterOf(this.replica).spec.raft),
+        },
+      ),
+    );
   }
 
   get isLeader(): boolean {
@@ -103,7 +120,6 @@ export class Manager implements AsyncDisposable {
   /** Starts etcd, or takes over the one that runs; it answers when this returns. */
   async startEtcd(first?: FirstStart, waitMs = 60_000): Promise<Etcd> {
     await this.#process.start(first);
-    this.#etcd ??= this.#parts.use(await Etcd.open(this.#process.socketPath, this.#needs.clock));
     const until = performance.now() + waitMs;
     while (!(await this.#answers(this.#etcd))) {
       if (performance.now() > until) throw new EngineError('failed', `etcd does not answer: ${this.#process.said}`);
@@ -117,13 +133,24 @@ export class Manager implements AsyncDisposable {
   /** From now on its records are etcd's, and it may lead. */
   async follow(): Promise<void> {
     const { clock, log } = this.#needs;
-    this.#etcd ??= this.#parts.use(await Etcd.open(this.#process.socketPath, clock));
     const etcd = this.#etcd;
     const feed = this.#parts.use(new Feed({ clock, log, etcd, replica: this.replica }));
     this.#feed = feed;
     this.#parts.use(
       this.replica.onCommit(({ changes }) =>
         changes.some(({ kind }) => kind === 'cluster') ? this.#useCluster() : undefined,
+      ),
+    );
+    this.#parts.use(
+      new Upkeep(
+        { ...this.#needs, etcd },
+        {
+          quotaBytes: QUOTA_BYTES,
+          spareBytes: SPARE_BYTES,
+          revision: () => this.replica.revision,
+          isLeader: () => this.isLeader,
+          inTurn: async (work) => await this.#service.inTurn(work),
+        },
       ),
     );
     this.#election = this.#parts.use(
@@ -133,7 +160,7 @@ export class Manager implements AsyncDisposable {
           node: this.#identity.nodeId,
           address: this.#identity.advertise,
           ping: async ({ address, node }) => await this.#ping(address, node),
-          elected: (revision) => this.#lead(etcd, revision),
+          elected: (revision) => this.#lead(revision),
           ended: () => this.#leadNoMore(),
         },
       ),
@@ -159,7 +186,7 @@ export class Manager implements AsyncDisposable {
 
   /** Waits until all writes up to now, on any manager, are visible; without a quorum for a second only. */
   async fresh(): Promise<void> {
-    if (this.#election?.isSure === true || this.#etcd === undefined) return;
+    if (this.#election?.isSure === true) return;
     try {
       const { revision } = await this.#etcd.get(SEQUENCE_KEY, READ_MS);
       await this.replica.reached(revision, READ_MS);
@@ -215,15 +242,15 @@ export class Manager implements AsyncDisposable {
     this.#leading().openSession(peer, open());
   }
 
-  #lead(etcd: Etcd, revision: number): void {
-    const { background, clock, log } = this.#needs;
-    background.run('begin to lead', {}, async () => {
+  #lead(revision: number): void {
+    this.#needs.background.run('begin to lead', {}, async () => {
       const isKnown = await this.replica.reached(revision, WRITE_MS);
       if (this.#election?.revision !== revision) return;
       if (!isKnown) return this.#election.stepDown('it does not know yet what the last leader wrote');
       const node = this.#identity.nodeId;
       const resign = async (): Promise<void> => await this.resign();
-      const needs = { background, clock, log, etcd, replica: this.replica, node, resign };
+      const identity = (): Identity => this.#identity;
+      const needs = { ...this.#needs, etcd: this.#etcd, replica: this.replica, node, identity, resign };
       this.#leadership = new Leadership(needs, revision, ({ message }) => this.#election?.stepDown(message));
     });
   }
@@ -257,9 +284,7 @@ export class Manager implements AsyncDisposable {
     const cluster = clusterOf(this.replica);
     const crl = revocationList(cluster.peerCa, cluster.revokedPeers, this.#needs.clock.now());
     this.#needs.folder.writePeers({ crl });
-    this.#needs.background.run('give etcd its settings', {}, async () => {
-      await this.#process.use(etcdSettings(this.#needs, this.#identity, cluster.spec.raft));
-    });
+    this.#service.settle(this.#etcd);
   }
 
   async #answers(etcd: Etcd): Promise<boolean> {

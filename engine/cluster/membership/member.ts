@@ -4,8 +4,8 @@ import { Type } from 'typebox';
 
 import { Agent } from '../agent/agent.ts';
 import type { AgentNeeds } from '../agent/needs.ts';
-import { newKey } from '../ca/certificates.ts';
-import type { NodeRole } from '../state/records.ts';
+import { newKey, newRequest } from '../ca/certificates.ts';
+import type { ClusterSpec, NodeRole } from '../state/records.ts';
 import { WireClient } from '../wire/client.ts';
 import { CertificateAnswer, PeerAnswer, type FromLeader } from '../wire/schemas.ts';
 import { addressText, readAddress } from './addresses.ts';
@@ -15,7 +15,7 @@ import type { Identity } from './identity.ts';
 import { Manager, type ManagerNeeds } from './manager.ts';
 import { Session } from './session.ts';
 
-export type MemberNeeds = Omit<ManagerNeeds, 'client'> &
+export type MemberNeeds = Omit<ManagerNeeds, 'client' | 'keepRaft'> &
   DescriptionNeeds &
   Readonly<{
     /** Called with a member that is not complete yet, so that it ends with the daemon. */
@@ -83,7 +83,8 @@ export class Member implements AsyncDisposable {
 
   /** The manager that this node is from now on, and which ends with the member; it does nothing yet. */
   newManager(raft = this.#identity.raft ?? DEFAULT_RAFT): Manager {
-    this.#starting = new Manager({ ...this.#needs, client: this.client }, this.#identity, raft);
+    const keepRaft = (raft: ClusterSpec['raft']): void => this.change({ raft });
+    this.#starting = new Manager({ ...this.#needs, client: this.client, keepRaft }, this.#identity, raft);
     return this.#starting;
   }
 
@@ -146,8 +147,9 @@ export class Member implements AsyncDisposable {
 
   /** A new certificate by the role that the leader has stored, then what belongs to the role. */
   async renew(): Promise<void> {
-    const { publicKey, privateKey } = newKey();
-    const request = { path: '/v1/certificates', body: { publicKey }, answer: CertificateAnswer, milliseconds: ASK_MS };
+    const { publicKey, privateKey, csr } = newRequest();
+    const body = { publicKey, csr };
+    const request = { path: '/v1/certificates', body, answer: CertificateAnswer, milliseconds: ASK_MS };
     const { role, certificate } = await askLeader(this.#asking, () => this.managers, request);
     this.change({ role, certificate, key: privateKey });
     this.client.use(this.#identity);

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 
-import type { EtcdSettings } from '../etcd/flags.ts';
+import { type EtcdSettings, QUOTA_BYTES } from '../etcd/flags.ts';
 import { EtcdProcess, findEtcd } from '../etcd/process.ts';
 import type { ClusterSpec } from '../state/records.ts';
 import { addressText, readAddress } from './addresses.ts';
@@ -18,7 +18,7 @@ export async function endLeftEtcd(
     heartbeatTick: 0,
     electionTick: 0,
   };
-  const settings = { name: '', place: placeOf(needs, ''), listen: '', advertise: '', raft };
+  const settings = { name: '', place: placeOf(needs, ''), listen: '', advertise: '', raft, quotaBytes: 0 };
   await new EtcdProcess(needs, settings).stop();
 }
 
@@ -29,7 +29,14 @@ export function etcdSettings(
   raft: ClusterSpec['raft'],
 ): EtcdSettings {
   const place = placeOf(needs, findEtcd());
-  return { name: nodeId, place, listen: nextPort(listen), advertise: nextPort(advertise), raft };
+  return {
+    name: nodeId,
+    place,
+    listen: nextPort(listen),
+    advertise: nextPort(advertise),
+    raft,
+    quotaBytes: QUOTA_BYTES,
+  };
 }
 
 /** etcd's peers are reached on the next port. */

@@ -24,7 +24,7 @@ export type ClusterRecord = Readonly<
     /** The cluster's own id. */
     id: string;
     spec: ClusterSpec;
-    /** PEM: certificate and key of the authority that issues the certificates of nodes. */
+    /** PEM: certificate and key of the authority that issues the certificates of nodes. The key is empty where only others have it. */
     ca: Authority;
     /** PEM: the same for the peers of etcd, where no certificate of a node opens anything. */
     peerCa: Authority;

@@ -46,6 +46,7 @@ function presentSpec({
   raft,
   heartbeatPeriodNs,
   nodeCertExpiryNs,
+  externalCas,
   logDriver,
 }: ClusterSpec): object {
   return {
@@ -60,7 +61,18 @@ function presentSpec({
       HeartbeatTick: raft.heartbeatTick,
     },
     Dispatcher: { HeartbeatPeriod: heartbeatPeriodNs },
-    CAConfig: { NodeCertExpiry: nodeCertExpiryNs },
+    CAConfig: {
+      NodeCertExpiry: nodeCertExpiryNs,
+      ...(externalCas.length === 0
+        ? {}
+        : {
+            ExternalCAs: externalCas.map(({ protocol, url, options }) => ({
+              Protocol: protocol,
+              URL: url,
+              ...(Object.keys(options).length === 0 ? {} : { Options: options }),
+            })),
+          }),
+    },
     TaskDefaults: logDriver === undefined ? {} : { LogDriver: { Name: logDriver.name, Options: logDriver.options } },
     EncryptionConfig: { AutoLockManagers: false },
   };

@@ -30,7 +30,6 @@ export function readSpec(body: SpecBody): ClusterSpec {
     nodeCertExpiryNs < HOUR_NS,
     'rpc error: code = InvalidArgument desc = minimum certificate expiry time is: 1h0m0s',
   );
-  refuseExternal(body.CAConfig?.ExternalCAs ?? []);
   if (body.EncryptionConfig?.AutoLockManagers === true) {
     throw new EngineError(
       'notImplemented',
@@ -45,7 +44,7 @@ export function readSpec(body: SpecBody): ClusterSpec {
     raft: readRaft(body.Raft ?? {}),
     heartbeatPeriodNs,
     nodeCertExpiryNs,
-    externalCas: [],
+    externalCas: readExternal(body.CAConfig?.ExternalCAs ?? []),
     ...(driver?.Name ? { logDriver: { name: driver.Name, options: driver.Options ?? {} } } : {}),
   };
 }
@@ -61,10 +60,15 @@ function readRaft(given: NonNullable<SpecBody['Raft']>): ClusterSpec['raft'] {
   };
 }
 
-function refuseExternal(authorities: readonly { Protocol?: string }[]): void {
-  for (const { Protocol = '' } of authorities) {
+type External = NonNullable<NonNullable<SpecBody['CAConfig']>['ExternalCAs']>;
+
+function readExternal(given: External): ClusterSpec['externalCas'] {
+  return given.map(({ Protocol = '', URL: url = '', Options }) => {
     refuseIf(Protocol !== '' && Protocol.toLowerCase() !== 'cfssl', `invalid protocol: "${Protocol}"`);
-  }
-  if (authorities.length > 0)
-    throw new EngineError('notImplemented', 'external certificate authorities are not implemented yet');
+    refuseIf(
+      !/^https?:\/\//.test(url) || !URL.canParse(url),
+      `rpc error: code = InvalidArgument desc = invalid URL of an external CA: "${url}"`,
+    );
+    return { protocol: 'cfssl', url, options: Options ?? {} };
+  });
 }

@@ -1,7 +1,7 @@
-import { EngineError } from '../../lib/errors.ts';
+import { EngineError, refuseIf } from '../../lib/errors.ts';
 import { newSecret } from '../ca/token.ts';
 import { refuseOldVersion, type Draft } from '../state/draft.ts';
-import type { ClusterSpec } from '../state/records.ts';
+import type { ClusterRecord, ClusterSpec } from '../state/records.ts';
 import { clusterOf } from '../state/view.ts';
 
 export type ClusterUpdate = Readonly<{
@@ -11,6 +11,14 @@ export type ClusterUpdate = Readonly<{
   rotateManager: boolean;
 }>;
 
+/** A cluster whose root was laid down has no key of its own to sign with. */
+export function refuseWithoutKey({ ca }: Pick<ClusterRecord, 'ca'>, { externalCas }: ClusterSpec): void {
+  refuseIf(
+    ca.key === '' && externalCas.length === 0,
+    'rpc error: code = InvalidArgument desc = the key of the root is not here: an external CA has to sign',
+  );
+}
+
 /** POST /swarm/update; tokens of the old secrets are void. */
 export function updateCluster(draft: Draft, args: unknown, now: Temporal.Instant): void {
   const { spec, version, rotateWorker, rotateManager } = args as ClusterUpdate;
@@ -18,6 +26,7 @@ export function updateCluster(draft: Draft, args: unknown, now: Temporal.Instant
     throw new EngineError('invalid', 'the update is not understood');
   const cluster = clusterOf(draft);
   refuseOldVersion(cluster, version);
+  refuseWithoutKey(cluster, spec);
   const { joinSecrets } = cluster;
   draft.put('cluster', {
     ...cluster,

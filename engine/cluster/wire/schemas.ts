@@ -12,8 +12,12 @@ const Role = Type.Union([Type.Literal('worker'), Type.Literal('manager')]);
 /** `GET /v1/ca`: PEM. */
 export const RootAnswer = Type.Object({ certificate: text });
 
-/** With a token of a new node; without one of a node that has a certificate. `publicKey` is PEM. */
-export const CertificateRequest = Type.Object({ publicKey: text, token: Type.Optional(text) }, closed);
+/**
+ * With a token of a new node; without one of a node that has a certificate. PEM: the key, and a request (PKCS #10) with it for
+ * an external authority.
+ */
+export const CertificateRequest = Type.Object({ publicKey: text, csr: text, token: Type.Optional(text) }, closed);
+export type CertificateRequest = Readonly<Static<typeof CertificateRequest>>;
 export const CertificateAnswer = Type.Object({
   nodeId: id,
   clusterId: id,
@@ -45,6 +49,10 @@ export const Nothing = Type.Object({}, closed);
 /** A write of the API that came to a manager that does not lead: `args` are checked by the write itself. */
 export const WriteRequest = Type.Object({ write: text, args: Type.Unknown() }, closed);
 export const WriteAnswer = Type.Object({ result: Type.Optional(Type.Unknown()), revision: Type.Number() });
+
+/** A manager's etcd goes out of service for a while, or is back. */
+export const OutageRequest = Type.Object({ step: Type.Union([Type.Literal('begin'), Type.Literal('end')]) }, closed);
+export const OutageAnswer = Type.Object({ granted: Type.Boolean() });
 
 /** An answer of 400 and above; `leader` with 421. */
 export const Refusal = Type.Object({

@@ -1,0 +1,234 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import pino from 'pino';
+
+import { Background } from '../../lib/background.ts';
+import { systemClock, type Clock } from '../../lib/clock.ts';
+import { issue, newAuthority, newKey, revocationList } from '../ca/certificates.ts';
+import { etcdFlags, type EtcdSettings, type FirstStart } from './flags.ts';
+import { Etcd, EtcdError } from './gateway.ts';
+import { statusOf } from './maintenance.ts';
+import { raftOf } from './members.ts';
+import { EtcdProcess, findEtcd } from './process.ts';
+import { Upkeep } from './upkeep.ts';
+
+const MEGABYTE = 1024 ** 2;
+const RAFT = {
+  snapshotInterval: 10_000,
+  keepOldSnapshots: 0,
+  logEntriesForSlowFollowers: 500,
+  heartbeatTick: 1,
+  electionTick: 10,
+};
+const LIMITS = { quotaBytes: 16 * MEGABYTE, spareBytes: 10 * MEGABYTE };
+const never = async (): Promise<boolean> => await Promise.resolve(false);
+const log = pino({ level: 'silent' });
+
+/** A clock whose minute lasts for a tenth of a second. */
+const fastClock: Clock = {
+  now: () => systemClock.now(),
+  after: (milliseconds, callback) => systemClock.after(milliseconds / 600, callback),
+};
+
+/** Members of one cluster on this machine. */
+class TestMembers implements AsyncDisposable {
+  readonly #folder = mkdtempSync(join(tmpdir(), 'gantry-etcd-'));
+  readonly #parts = new AsyncDisposableStack();
+  readonly #background = new Background(systemClock, log);
+  /** Of the upkeep. */
+  readonly background = new Background(fastClock, log);
+  members: { etcd: Etcd; data: string }[] = [];
+
+  static async start(count: number, quotaBytes: number): Promise<TestMembers> {
+    const all = new TestMembers();
+    await using undo = new AsyncDisposableStack();
+    undo.use(all);
+    const ca = newAuthority('peers', systemClock.now());
+    const ports = await freePorts(count);
+    const names = ports.map((port) => ({ name: `m${port}`, peerUrl: `https://127.0.0.1:${port}` }));
+    const first: FirstStart = { state: 'new', members: names };
+    for (const port of ports) await all.#add(port, ca, quotaBytes, first);
+    for (const { etcd } of all.members) await until('a raft leader', async () => (await raftOf(etcd)).leader !== '0');
+    undo.move();
+    return all;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.background[Symbol.asyncDispose]();
+    await this.#background[Symbol.asyncDispose]();
+    await this.#parts.disposeAsync();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  async #add(port: number, ca: ReturnType<typeof newAuthority>, quotaBytes: number, first: FirstStart): Promise<void> {
+    const folder = (name: string): string => join(this.#folder, String(port), name);
+    const place = { program: findEtcd(), data: folder('data'), peers: folder('peers'), run: folder('run') };
+    mkdirSync(place.peers, { recursive: true });
+    const { publicKey, privateKey } = newKey();
+    const now = systemClock.now();
+    const wanted = { subject: { name: `m${port}` }, publicKey, now, lifeSeconds: 3600, addresses: ['127.0.0.1'] };
+    writeFileSync(join(place.peers, 'certificate.pem'), issue(ca, wanted));
+    writeFileSync(join(place.peers, 'key.pem'), privateKey);
+    writeFileSync(join(place.peers, 'ca.pem'), ca.certificate);
+    writeFileSync(join(place.peers, 'crl.der'), revocationList(ca, [], now));
+    const address = `127.0.0.1:${port}`;
+    const settings: EtcdSettings = {
+      name: `m${port}`,
+      place,
+      listen: address,
+      advertise: address,
+      raft: RAFT,
+      quotaBytes,
+    };
+    const process = new EtcdProcess({ background: this.#background, clock: systemClock, log }, settings);
+    this.#parts.defer(async () => await process.stop());
+    await process.start(first);
+    this.members.push({ etcd: this.#parts.use(new Etcd(process.socketPath, systemClock)), data: place.data });
+  }
+}
+
+async function freePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
+  await Promise.all(servers.map(async (server) => await once(server, 'listening')));
+  const ports = servers.map((server) => (server.address() as { port: number }).port);
+  await Promise.all(servers.map(async (server) => await once(server.close(), 'close')));
+  return ports;
+}
+
+/** Waits until it is so; etcd may not answer meanwhile. */
+async function until(what: string, look: () => Promise<boolean>): Promise<void> {
+  const end = performance.now() + 120_000;
+  for (;;) {
+    try {
+      if (await look()) return;
+    } catch (error) {
+      if (!(error instanceof EtcdError)) throw error;
+    }
+    if (performance.now() > end) throw new Error(`in vain: ${what}`);
+    await sleep(20);
+  }
+}
+
+const fileOf = (data: string): number => statSync(join(data, 'member/snap/db')).size;
+
+/** Puts one key again and again. Returns the revision. */
+async function waste(etcd: Etcd, megabytes: number): Promise<number> {
+  const value = 'x'.repeat(MEGABYTE);
+  let revision = 0;
+  for (let n = 0; n < megabytes; n += 1) revision = (await etcd.store({}, [{ put: 'waste', value }], 60_000)).revision;
+  return revision;
+}
+
+test('what was superseded more than a minute ago is forgotten, by the leader only', async () => {
+  await using cluster = await TestMembers.start(1, 1024 * MEGABYTE);
+  const [{ etcd } = cluster.members[0]!] = cluster.members;
+  const revision = await waste(etcd, 3);
+  let isLeader = false;
+  const settings = { ...LIMITS, revision: () => revision, isLeader: () => isLeader, inTurn: never };
+  using _upkeep = new Upkeep({ background: cluster.background, log, etcd }, settings);
+
+  const isThere = async (): Promise<boolean> => {
+    const { header } = (await etcd.call('/v3/kv/range', { key: btoa('waste'), revision: String(revision - 1) })) as {
+      header?: object;
+    };
+    return header !== undefined;
+  };
+  await sleep(500);
+  assert.ok(await isThere());
+  isLeader = true;
+  await until('the old value is gone', async () => {
+    try {
+      return !(await isThere());
+    } catch (error) {
+      return error instanceof EtcdError && /compacted/.test(error.message);
+    }
+  });
+  const { kv } = await etcd.get('waste');
+  assert.equal(kv?.value.length, MEGABYTE);
+});
+
+test('a file with much waste is rewritten, one member at a time, and raft is led by another then', async () => {
+  await using cluster = await TestMembers.start(3, 1024 * MEGABYTE);
+  const [one] = cluster.members;
+  const revision = await waste(one!.etcd, 30);
+  const before = cluster.members.map(({ data }) => fileOf(data));
+  let [inside, most] = [0, 0];
+  const led: string[] = [];
+  const upkeeps = cluster.members.map(({ etcd }, index) => {
+    const inTurn = async (work: () => Promise<void>): Promise<boolean> => {
+      if (inside > 0) return false;
+      inside += 1;
+      most = Math.max(most, inside);
+      try {
+        await work();
+        const { self, leader } = await raftOf(etcd);
+        if (self === leader) led.push(self);
+        return true;
+      } finally {
+        inside -= 1;
+      }
+    };
+    const settings = { ...LIMITS, revision: () => revision, isLeader: () => index === 0, inTurn };
+    return new Upkeep({ background: cluster.background, log, etcd }, settings);
+  });
+
+  await until(
+    'all files are small',
+    async () => await Promise.resolve(cluster.members.every(({ data }) => fileOf(data) < 10 * MEGABYTE)),
+  );
+  for (const upkeep of upkeeps) upkeep[Symbol.dispose]();
+
+  assert.ok(
+    before.every((bytes) => bytes > 20 * MEGABYTE),
+    String(before),
+  );
+  assert.equal(most, 1);
+  assert.deepEqual(led, []);
+  assert.equal((await one!.etcd.get('waste')).kv?.value.length, MEGABYTE);
+});
+
+test('full members make room, and can be written to again', async () => {
+  await using cluster = await TestMembers.start(3, 16 * MEGABYTE);
+  const [{ etcd } = cluster.members[0]!] = cluster.members;
+  const { revision } = await etcd.get('waste');
+  await assert.rejects(waste(etcd, 40), { message: /database space exceeded/ });
+  let last = revision;
+  await until('all know of it', async () => {
+    const statuses = await Promise.all(cluster.members.map(async (member) => await statusOf(member.etcd)));
+    last = (await etcd.get('waste')).revision;
+    return statuses.every(({ isFull }) => isFull);
+  });
+  const upkeeps = cluster.members.map((member) => {
+    const settings = {
+      ...LIMITS,
+      revision: () => last,
+      isLeader: () => false, // without writes there is no leader
+      inTurn: never,
+    };
+    return new Upkeep({ background: cluster.background, log, etcd: member.etcd }, settings);
+  });
+
+  await until('it is written', async () => (await etcd.store({}, [{ put: 'after', value: '1' }], 5000)).succeeded);
+  await until('no member is full', async () => {
+    const statuses = await Promise.all(cluster.members.map(async (member) => await statusOf(member.etcd)));
+    return statuses.every(({ isFull }) => !isFull);
+  });
+  for (const upkeep of upkeeps) upkeep[Symbol.dispose]();
+
+  await waste(etcd, 3);
+});
+
+test('the quota is a flag', () => {
+  const place = { program: '', data: '', peers: '', run: '' };
+
+  const flags = etcdFlags({ name: '', place, listen: '', advertise: '', raft: RAFT, quotaBytes: 1024 });
+
+  assert.ok(flags.includes('--quota-backend-bytes=1024'));
+});

@@ -1,0 +1,98 @@
+import type { Logger } from 'pino';
+
+import type { Background } from '../../lib/background.ts';
+import { EtcdError, type Etcd } from './gateway.ts';
+import { compact, defragment, disarm, statusOf, type Status } from './maintenance.ts';
+import { stepAside } from './members.ts';
+
+type Needs = Readonly<{ background: Background; log: Logger; etcd: Etcd }>;
+type Settings = Readonly<{
+  quotaBytes: number;
+  /** What a file may have beside twice of what is used. */
+  spareBytes: number;
+  /** The last commit that is known here. */
+  revision: () => number;
+  /** Whether this manager leads the cluster. */
+  isLeader: () => boolean;
+  /** Runs the work while no other manager's etcd is out of service on purpose; false: it is another one's turn. */
+  inTurn: (work: () => Promise<void>) => Promise<boolean>;
+}>;
+
+const LOOK_MS = 10_000;
+const LOOKS_A_MINUTE = 6;
+export const SPARE_BYTES = 100 * 1024 ** 2;
+
+/**
+ * Keeps the file of a member small. Each minute the leader has everything forgotten that was superseded more than a minute
+ * ago. A member whose file is more than twice what it uses, and 100 MB, rewrites it: one member at a time, and never the
+ * one that leads raft, unless it is the only one. A full one, which lets nobody write, does all of that at once.
+ */
+export class Upkeep implements Disposable {
+  readonly #needs: Needs;
+  readonly #settings: Settings;
+  #timer: Disposable;
+  #looks = 0;
+  /** The last commit of a minute ago. */
+  #before: number;
+  #isEnding = false;
+
+  constructor(needs: Needs, settings: Settings) {
+    this.#needs = needs;
+    this.#settings = settings;
+    this.#before = settings.revision();
+    this.#timer = this.#lookLater();
+  }
+
+  [Symbol.dispose](): void {
+    this.#isEnding = true;
+    this.#timer[Symbol.dispose]();
+  }
+
+  #lookLater(): Disposable {
+    return this.#needs.background.after(LOOK_MS, 'look after etcd', {}, async () => {
+      try {
+        await this.#look();
+      } catch (error) {
+        if (!(error instanceof EtcdError)) throw error;
+        this.#needs.log.info({ reason: error.message }, 'etcd cannot be looked after at the moment');
+      } finally {
+        if (!this.#isEnding) this.#timer = this.#lookLater();
+      }
+    });
+  }
+
+  async #look(): Promise<void> {
+    const { etcd } = this.#needs;
+    const { isLeader, revision } = this.#settings;
+    this.#looks += 1;
+    const status = await statusOf(etcd);
+    if (status.isFull) return await this.#makeRoom(status);
+    if (this.#looks % LOOKS_A_MINUTE === 0) {
+      const before = this.#before;
+      this.#before = revision();
+      if (isLeader() && before > 0) await compact(etcd, before);
+    }
+    if (status.bytes > 2 * status.usedBytes + this.#settings.spareBytes) await this.#defragment(status);
+  }
+
+  async #defragment(status: Status): Promise<void> {
+    const { etcd, log } = this.#needs;
+    const isDone = await this.#settings.inTurn(async () => {
+      await stepAside(etcd);
+      await defragment(etcd);
+    });
+    if (isDone) log.info({ before: status.bytes, used: status.usedBytes }, 'etcd has rewritten its file');
+  }
+
+  /** No manager can be elected, and so give turns, while nothing can be stored. */
+  async #makeRoom(status: Status): Promise<void> {
+    const { etcd, log } = this.#needs;
+    log.warn({ bytes: status.bytes, used: status.usedBytes }, 'etcd is full, and nothing can be stored: it makes room');
+    await compact(etcd, this.#settings.revision());
+    await stepAside(etcd);
+    await defragment(etcd);
+    const { self, bytes, usedBytes } = await statusOf(etcd);
+    if (bytes < this.#settings.quotaBytes) await disarm(etcd, self);
+    else log.error({ bytes, used: usedBytes }, 'etcd stays full: services, tasks or networks have to be removed');
+  }
+}

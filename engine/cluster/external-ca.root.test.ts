@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, suite, test } from 'node:test';
+
+import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+
+const CSR = { CN: 'external root', key: { algo: 'ecdsa', size: 256 }, names: [{ O: 'Example', C: 'DE' }] };
+
+type Member = { certificate: string; root: string; nodeId: string; clusterId: string };
+
+/** `cfssl serve` with its own root, on the machine of a host. */
+class Cfssl implements AsyncDisposable {
+  readonly folder = mkdtempSync(join(tmpdir(), 'gantry-cfssl-'));
+  readonly root: string;
+  readonly #host: ClusterHost;
+  #pid = 0;
+
+  constructor(host: ClusterHost) {
+    this.#host = host;
+    const made = execFileSync('cfssl', ['gencert', '-initca', '-'], { input: JSON.stringify(CSR), stdio: 'pipe' });
+    const { cert, key } = JSON.parse(made.toString()) as { cert: string; key: string };
+    this.root = cert;
+    writeFileSync(join(this.folder, 'ca.pem'), cert);
+    writeFileSync(join(this.folder, 'ca-key.pem'), key, { mode: 0o600 });
+  }
+
+  get url(): string {
+    return `http://${this.#host.ip}:8888/api/v1/cfssl/sign`;
+  }
+
+  async start(): Promise<void> {
+    const words = `cfssl serve -address ${this.#host.ip} -port 8888 -ca ca.pem -ca-key ca-key.pem`;
+    const script = `cd ${this.folder}; ${words} </dev/null >log 2>&1 & echo $!`;
+    this.#pid = Number(await this.#host.engine.onHost(['sh', '-c', script]));
+    await eventually('cfssl listens', async () => {
+      const listening = await this.#host.engine.onHost(['ss', '-Hltn', 'sport = :8888']);
+      return listening.includes(':8888') ? true : undefined;
+    });
+  }
+
+  async stop(): Promise<void> {
+    if (this.#pid === 0) return;
+    process.kill(this.#pid, 'SIGKILL');
+    this.#pid = 0;
+    await eventually('cfssl is gone', async () => {
+      const listening = await this.#host.engine.onHost(['ss', '-Hltn', 'sport = :8888']);
+      return listening.trim() === '' ? true : undefined;
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+    rmSync(this.folder, { recursive: true });
+  }
+}
+
+suite('an external authority', { concurrency: false }, () => {
+  let all: ClusterHosts;
+  let cfssl: Cfssl;
+  let [first, second, third]: ClusterHost[] = [];
+  before(async () => {
+    all = await ClusterHosts.start(3);
+    [first, second, third] = all.hosts;
+    cfssl = new Cfssl(first!);
+  });
+  after(async () => {
+    await cfssl[Symbol.asyncDispose]();
+    await all[Symbol.asyncDispose]();
+  });
+
+  const spec = (url = cfssl.url): object => ({
+    Spec: { CAConfig: { ExternalCAs: [{ Protocol: 'cfssl', URL: url }] } },
+  });
+
+  /** Who issued the certificate that a node has now. */
+  function certificateOf(host: ClusterHost): { unit: string; issuer: string; serial: string } {
+    const { certificate, root, nodeId, clusterId } = JSON.parse(
+      readFileSync(join(host.engine.dataRoot, 'cluster/member.json'), 'utf8'),
+    ) as Member;
+    const read = new X509Certificate(certificate);
+    assert.equal(root, cfssl.root);
+    assert.ok(read.verify(new X509Certificate(cfssl.root).publicKey));
+    const { CN, O, OU } = read.toLegacyObject().subject as unknown as Record<string, string>;
+    assert.deepEqual([CN, O], [nodeId, clusterId]);
+    return { unit: OU!, issuer: read.issuer, serial: read.serialNumber };
+  }
+
+  async function initAnswer(body: object): Promise<[status: number, message: string]> {
+    const answer = await first!.engine.post<{ message: string }>('/swarm/init', {
+      ListenAddr: '10.77.0.1:2377',
+      ...body,
+    });
+    return [answer.status, answer.body.message];
+  }
+
+  test('without it, or with another root, no cluster begins', async () => {
+    const [wrong, said] = await initAnswer({
+      Spec: { CAConfig: { ExternalCAs: [{ Protocol: 'acme', URL: cfssl.url }] } },
+    });
+    assert.deepEqual([wrong, said], [400, 'invalid protocol: "acme"']);
+    assert.equal((await initAnswer(spec('ldap://x')))[0], 400);
+    const [away, reason] = await initAnswer(spec());
+    assert.equal(away, 500, reason);
+    assert.match(reason, /no external certificate authority signs: http:.*ECONNREFUSED/);
+
+    await cfssl.start();
+    const [foreign, because] = await initAnswer(spec());
+    assert.equal(foreign, 500, because);
+    assert.match(because, /does not lead to the cluster's root/);
+    assert.equal((await first!.info()).LocalNodeState, 'inactive');
+  });
+
+  test('with its root laid down before, it signs for the first manager, and only it can', async () => {
+    const folder = join(first!.engine.dataRoot, 'swarm/certificates');
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, 'swarm-root-ca.crt'), cfssl.root);
+
+    const [status, message] = await initAnswer({});
+    assert.equal(status, 400);
+    assert.match(message, /the key of the root is not here: an external CA has to sign/);
+    await first!.init(spec());
+
+    const { unit, issuer } = certificateOf(first!);
+    assert.equal(unit, 'swarm-manager');
+    assert.match(issuer, /CN=external root/);
+    const swarm = await first!.swarm();
+    const { Spec, TLSInfo } = swarm as unknown as {
+      Spec: { CAConfig: { ExternalCAs: object[] } };
+      TLSInfo: { TrustRoot: string; CertIssuerSubject: string };
+    };
+    assert.deepEqual(Spec.CAConfig.ExternalCAs, [{ Protocol: 'cfssl', URL: cfssl.url }]);
+    assert.equal(TLSInfo.TrustRoot, cfssl.root);
+    assert.match(Buffer.from(TLSInfo.CertIssuerSubject, 'base64').toString('latin1'), /DE.*Example.*external root/s);
+    const without = await first!.engine.post(`/swarm/update?version=${swarm.Version.Index}`, { Name: 'default' });
+    assert.equal(without.status, 400);
+  });
+
+  test('it signs for nodes that join, the first URL that answers; an old token is refused', async () => {
+    const before = await first!.swarm();
+    const CAConfig = { ExternalCAs: [{ URL: 'http://10.77.0.1:9/away' }, { Protocol: 'CFSSL', URL: cfssl.url }] };
+    const changed = await first!.engine.post(
+      `/swarm/update?version=${before.Version.Index}&rotateWorkerToken=1&rotateManagerToken=1`,
+      { ...before.Spec, CAConfig },
+    );
+    assert.equal(changed.status, 200);
+
+    for (const old of Object.values(before.JoinTokens)) {
+      await assert.rejects(second!.join(first!, 'Worker', old), /join answered 400: .*A valid join token is necessary/);
+    }
+    await second!.join(first!, 'Manager');
+    await third!.join(first!, 'Worker');
+
+    assert.equal(certificateOf(second!).unit, 'swarm-manager');
+    assert.equal(certificateOf(third!).unit, 'swarm-worker');
+    await first!.node('host3', ({ Status }) => Status.State === 'ready');
+    assert.equal((await first!.nodes()).length, 3);
+  });
+
+  test('a new role is a new certificate of it; while it is away the role waits', async () => {
+    const { serial } = certificateOf(third!);
+    await cfssl.stop();
+
+    await first!.updateNode('host3', { Role: 'manager' });
+    await eventually('the reason is told', async () => {
+      return (await third!.info()).Error.includes('no external certificate authority signs') ? true : undefined;
+    });
+    assert.equal(certificateOf(third!).serial, serial);
+    await cfssl.start();
+
+    await first!.node('host3', ({ ManagerStatus }) => ManagerStatus?.Reachability === 'reachable');
+    const renewed = certificateOf(third!);
+    assert.equal(renewed.unit, 'swarm-manager');
+    assert.notEqual(renewed.serial, serial);
+    await third!.updateNode('host1', { Labels: { written: 'by the third' } });
+  });
+});
