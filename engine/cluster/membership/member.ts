@@ -37,6 +37,8 @@ const PEER_MS = 70_000;
 /** Of a certificate's life. */
 const [RENEW_FROM, RENEW_UNTIL] = [0.5, 0.8];
 const RENEWAL_AGAIN_MS = 60_000;
+/** An external authority may give certificates that are due at once. */
+const LEAST_RENEWAL_MS = 5000;
 
 /** This node as a member of its cluster: its identity, its session with the leader, and what it needs where it is a manager. */
 export class Member implements AsyncDisposable {
@@ -154,7 +156,7 @@ export class Member implements AsyncDisposable {
     this.change({ role, certificate, key: privateKey });
     this.client.use(this.#identity);
     this.#manager?.use(this.#identity);
-    this.#renewLater();
+    this.#renewLater(LEAST_RENEWAL_MS);
   }
 
   /** Stores what has changed of the identity. */
@@ -267,13 +269,13 @@ export class Member implements AsyncDisposable {
     this.#needs.folder.removeEtcd();
   }
 
-  #renewLater(): void {
+  #renewLater(leastMs = 0): void {
     const { validFromDate, validToDate } = new X509Certificate(this.#identity.certificate);
     const lifeMs = validToDate.getTime() - validFromDate.getTime();
     const share = RENEW_FROM + Math.random() * (RENEW_UNTIL - RENEW_FROM);
     const dueMs = validFromDate.getTime() + lifeMs * share - this.#needs.clock.now().epochMilliseconds;
     this.#renewal?.[Symbol.dispose]();
-    this.#renewal = this.#needs.background.after(Math.max(dueMs, 0), 'renew the certificate', {}, async () => {
+    this.#renewal = this.#needs.background.after(Math.max(dueMs, leastMs), 'renew the certificate', {}, async () => {
       try {
         await this.renew();
       } catch (error) {
