@@ -20,6 +20,8 @@ type Settings = Readonly<{
 
 const LOOK_MS = 10_000;
 const LOOKS_A_MINUTE = 6;
+/** A member that uses more of its quota than this gains nothing by rewriting its file. */
+const ROOMY = 0.9;
 export const SPARE_BYTES = 100 * 1024 ** 2;
 
 /**
@@ -87,12 +89,16 @@ export class Upkeep implements Disposable {
   /** No manager can be elected, and so give turns, while nothing can be stored. */
   async #makeRoom(status: Status): Promise<void> {
     const { etcd, log } = this.#needs;
-    log.warn({ bytes: status.bytes, used: status.usedBytes }, 'etcd is full, and nothing can be stored: it makes room');
+    const { bytes, usedBytes } = status;
+    log.warn({ bytes, used: usedBytes }, 'etcd is full, and nothing can be stored: it makes room');
     await compact(etcd, this.#settings.revision());
+    const compacted = await statusOf(etcd);
+    if (compacted.usedBytes > ROOMY * this.#settings.quotaBytes) {
+      log.error({ used: compacted.usedBytes }, 'etcd stays full: services, tasks or networks have to be removed');
+      return;
+    }
     await stepAside(etcd);
     await defragment(etcd);
-    const { self, bytes, usedBytes } = await statusOf(etcd);
-    if (bytes < this.#settings.quotaBytes) await disarm(etcd, self);
-    else log.error({ bytes, used: usedBytes }, 'etcd stays full: services, tasks or networks have to be removed');
+    await disarm(etcd, compacted.self); // each member its own alarm
   }
 }
