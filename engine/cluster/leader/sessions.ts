@@ -60,6 +60,7 @@ export class Sessions implements Disposable {
     const session: Session = {
       channel: new Channel(socket, FromNode, (message: FromNode) => {
         this.#heardMs.set(id, performance.now());
+        if (message.say === 'beat') session.channel.send({ say: 'beat' });
         if (message.say === 'hello') this.#greet(id, session, message.description, message.address);
         if (message.say === 'report') this.#store(id, session, message);
       }),

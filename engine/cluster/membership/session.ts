@@ -23,6 +23,10 @@ const FIRST_RETRY_MS = 100;
 const LONGEST_RETRY_MS = 8000;
 const ANSWER_MS = 5000;
 const LONGEST_LEADERS = 3;
+/** Until the leader names its own. */
+const FIRST_PERIOD_MS = 5000;
+/** The leader answers each beat. */
+const MISSED_BEATS = 3;
 
 /**
  * The session of a node with the leader, for as long as the node is a member: a connection that ends is replaced, with
@@ -85,14 +89,21 @@ export class Session implements AsyncDisposable {
   async #connect(): Promise<void> {
     const socket = await this.#findLeader();
     if (this.#isEnding) return void socket.destroy();
+    const { clock } = this.#needs;
     let beats: Disposable | undefined;
-    const beatEvery = (periodMs: number): void => {
+    let periodMs = FIRST_PERIOD_MS;
+    let heardMs = performance.now();
+    const beat = (): void => {
       beats?.[Symbol.dispose]();
       channel.send({ say: 'beat' });
-      beats = this.#needs.clock.after(periodMs * (0.9 + Math.random() * 0.1), () => beatEvery(periodMs));
+      beats = clock.after(periodMs * (0.9 + Math.random() * 0.1), beat);
     };
     const channel: Channel<typeof FromLeader, FromNode> = new Channel(socket, FromLeader, (message: FromLeader) => {
-      if (message.say === 'welcome' || message.say === 'period') beatEvery(message.periodMs);
+      heardMs = performance.now();
+      if (message.say === 'welcome' || message.say === 'period') {
+        ({ periodMs } = message);
+        beat();
+      }
       if (message.say === 'welcome') {
         this.problem = '';
         this.#welcome.resolve();
@@ -100,8 +111,15 @@ export class Session implements AsyncDisposable {
       this.#settings.told(message, (answer) => channel.send(answer));
     });
     this.#channel = channel;
+    // A machine that is lost ends no connection: TCP would go on for a quarter of an hour.
+    const look = (): void => {
+      if (performance.now() - heardMs > MISSED_BEATS * periodMs) channel[Symbol.dispose]();
+      else looks = clock.after(periodMs, look);
+    };
+    let looks = clock.after(periodMs, look);
     channel.send({ say: 'hello', description: this.#settings.description(), address: this.#settings.address() });
     await channel.closed;
+    looks[Symbol.dispose]();
     beats?.[Symbol.dispose]();
     this.#channel = undefined;
     this.problem = 'the leader has ended the session';

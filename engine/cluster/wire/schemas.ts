@@ -92,6 +92,7 @@ export const FromLeader = Type.Union([
   Type.Object({ say: Type.Literal('period'), periodMs: Type.Number() }),
   Type.Object({ say: Type.Literal('role'), role: Role }),
   Type.Object({ say: Type.Literal('renew') }),
+  Type.Object({ say: Type.Literal('beat') }),
   TasksMessage,
   AllTasksMessage,
   AckMessage,
