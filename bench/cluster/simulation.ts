@@ -36,7 +36,7 @@ export async function main(nodes = '1000', tasks = '100000'): Promise<void> {
   const etcds = ending.use(new Etcds(directory, 3));
   const log = openLog('error');
   const background = ending.use(new Background(systemClock, log));
-  const etcd = ending.use(await Etcd.open(etcds.socketPath, systemClock));
+  const etcd = ending.use(new Etcd(etcds.socketPath, systemClock));
   await answering(etcd);
   const leader = new SimulatedLeader(background, log, etcd);
   ending.defer(async () => await leader[Symbol.asyncDispose]());
@@ -120,6 +120,7 @@ class SimulatedLeader implements AsyncDisposable {
       etcd,
       replica: this.replica,
       node: 'leader',
+      identity: () => ({ certificate: '', key: '' }),
       resign: async () => await Promise.resolve(),
     };
     this.#feed = new Feed(this.#parts);
