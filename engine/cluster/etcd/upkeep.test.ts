@@ -155,6 +155,40 @@ test('what was superseded more than a minute ago is forgotten, by the leader onl
   assert.equal(kv?.value.length, MEGABYTE);
 });
 
+test('a file with much waste is rewritten, one member at a time', async () => {
+  await using cluster = await TestMembers.start(3, 1024 * MEGABYTE);
+  const [one] = cluster.members;
+  const revision = await waste(one!, 30);
+  const sizes = async (): Promise<number[]> =>
+    await Promise.all(cluster.members.map(async (etcd) => (await statusOf(etcd)).bytes));
+  await until('all have it', async () => (await sizes()).every((bytes) => bytes > 20 * MEGABYTE));
+  let [inside, most] = [0, 0];
+  const upkeeps = cluster.members.map((etcd, index) => {
+    const inTurn = async (work: () => Promise<void>): Promise<boolean> => {
+      if (inside > 0) return false;
+      inside += 1;
+      most = Math.max(most, inside);
+      try {
+        await work();
+        return true;
+      } finally {
+        inside -= 1;
+      }
+    };
+    const settings = { ...LIMITS, revision: () => revision, isLeader: () => index === 0, inTurn };
+    return new Upkeep({ background: cluster.background, log, etcd }, settings);
+  });
+
+  await until('all files are small', async () => {
+    await one!.store({}, [{ put: 'other', value: '1' }], 5000); // pages of old values are free after the next commit
+    return (await sizes()).every((bytes) => bytes < 10 * MEGABYTE);
+  });
+  for (const upkeep of upkeeps) upkeep[Symbol.dispose]();
+
+  assert.equal(most, 1);
+  assert.equal((await one!.get('waste')).kv?.value.length, MEGABYTE);
+});
+
 test('full members make room, and can be written to again', async () => {
   await using cluster = await TestMembers.start(3, 16 * MEGABYTE);
   const etcd = cluster.members[0]!;
