@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
+import { gantry } from '@gantry/testing/own-client.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { build, contextOf } from './compared.ts';
@@ -95,5 +96,31 @@ suite('secrets of a build', { concurrency: false }, () => {
     await engine.startAgain();
 
     assert.deepEqual(filesLeft(), []);
+  });
+
+  test('come from files and variables of the command line', async () => {
+    const folder = join(engine.directory, 'project');
+    mkdirSync(folder);
+    writeFileSync(
+      join(folder, 'Dockerfile'),
+      'FROM busybox\nRUN --mount=type=secret,id=a --mount=type=secret,id=b cat /run/secrets/a /run/secrets/b | rev\n',
+    );
+    writeFileSync(join(folder, 'secret'), 'elif a fo');
+    const build = async (...words: string[]): ReturnType<typeof gantry> =>
+      await gantry(engine, ['build', '--network=none', '--no-cache', ...words, folder]);
+
+    const { code, stdout, stderr } = await build(`--secret=id=a,src=${folder}/secret`, '--secret', 'id=b,env=PATH');
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /of a file/);
+    for (const [wrong, why] of [
+      ['src=x', /it has no id/],
+      ['id=a,mode=1', /unexpected key 'mode'/],
+      ['id=a,src=/nowhere', /secret a: ENOENT/],
+      ['id=a,env=NOT_THERE', /there is no variable NOT_THERE/],
+    ] as const) {
+      const refused = await build('--secret', wrong);
+      assert.notEqual(refused.code, 0);
+      assert.match(refused.stderr, why);
+    }
   });
 });
