@@ -11,10 +11,10 @@ import { events, version, type EventMessage } from '@gantry/client/system.ts';
 import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
+import { printTimes, say, step } from './demo-steps.ts';
+
 // A reader that ends early (`./gantry demo | head`) must not end this process before the daemon.
 process.stdout.on('error', () => undefined);
-
-const steps: { name: string; milliseconds: number }[] = [];
 
 await using daemon = await step('start the daemon', async () => await TestEngine.start({ image: false }));
 using engine = new Connection({ kind: 'unix', socketPath: daemon.socketPath });
@@ -67,26 +67,13 @@ await step('20 containers at once: create, start, wait, remove', async () => {
 });
 
 say(`\nEvents meanwhile: ${summary(log)}`);
-console.log('\nHow long each step took:');
-for (const { name, milliseconds } of steps) console.log(`  ${milliseconds.toFixed(0).padStart(5)} ms  ${name}`);
+printTimes();
 console.log(`
 What to try next:
   ./gantry daemon                                        the engine, on unix:///run/gantry/gantry.sock
   ./gantry load -i image.tar && ./gantry run -it IMAGE sh
   DOCKER_HOST=unix:///run/gantry/gantry.sock docker ps   the docker command line, unmodified
   ./gantry test                                          all tests, on real containers`);
-
-async function step<T>(name: string, work: () => Promise<T>): Promise<T> {
-  console.log(`\n== ${name}`);
-  const started = performance.now();
-  const result = await work();
-  steps.push({ name, milliseconds: performance.now() - started });
-  return result;
-}
-
-function say(line: string): void {
-  console.log(`   ${line}`);
-}
 
 async function run(command: string[]): Promise<{ stdout: string; code: number }> {
   const { Id } = await containers.create(engine, { Image: 'busybox', Cmd: command });

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
 import { TestEngine } from '../test-engine.ts';
+import { killMachine } from './machine.ts';
 
 const execute = promisify(execFile);
 const DEADLINE_MS = 120_000;
@@ -31,6 +32,7 @@ export class ClusterHost implements AsyncDisposable {
   readonly engine: TestEngine;
   readonly ip: string;
   readonly name: string;
+  #isOff = false;
 
   constructor(engine: TestEngine, ip: string, name: string) {
     this.engine = engine;
@@ -90,8 +92,21 @@ export class ClusterHost implements AsyncDisposable {
     return Number(await this.engine.onHost(['cat', join(this.engine.directory, 'exec/etcd/pid')]));
   }
 
+  /** Ends every process of the machine at once, also those of its containers, as a loss of power does. */
+  async powerOff(): Promise<void> {
+    this.#isOff = true;
+    await killMachine(this.engine.pid);
+    await this.engine.kill();
+  }
+
+  async powerOn(): Promise<void> {
+    await this.engine.startAgain();
+    this.#isOff = false;
+  }
+
   /** Leaves the cluster where it runs tasks: else they would be started again while they are removed. */
   async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#isOff) await this.powerOn();
     const { body } = await this.engine.get<{ Labels: Record<string, string> }[]>('/containers/json?all=1');
     if (body.some(({ Labels }) => Labels['com.docker.swarm.task'] !== undefined)) {
       await this.engine.post('/swarm/leave?force=1');
