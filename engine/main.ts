@@ -10,6 +10,7 @@ import { shrinkWhenQuiet } from './host/quiet.ts';
 import { systemClock } from './lib/clock.ts';
 import { EngineError } from './lib/errors.ts';
 import { openLog } from './log.ts';
+import { resolveOwnModulesDirectly } from './own-modules.ts';
 import { readSettings } from './settings.ts';
 import type { Daemon } from './start.ts';
 import { spareFromOom } from './system/oom-score.ts';
@@ -47,6 +48,7 @@ async function main(): Promise<void> {
     hideNewFiles();
     spareFromOom();
     keepMemorySmall();
+    resolveOwnModulesDirectly();
     const { startDaemon } = await import('./start.ts');
     const start = Promise.withResolvers<Daemon>();
     start.promise.catch(() => undefined); // told below

@@ -14,6 +14,8 @@ const MINIMUM_READY = 4;
 const MAXIMUM_READY = 32;
 /** The pause after a start, while shim and runtime are being spawned. */
 const REFILL_AFTER_MS = 5;
+/** A stock of one bridge begins with the daemon, whose start it would hold up. */
+const FIRST_AFTER_MS = 500;
 const SHRINK_AFTER_MS = 60_000;
 
 /** A network namespace with `eth0`, whose other end is a port of the bridge; loopback is up, addresses are not set. */
@@ -42,7 +44,7 @@ export class Sandboxes implements Disposable {
   constructor(on: BridgePort, background: Background) {
     this.#on = on;
     this.#background = background;
-    this.#scheduleRefill();
+    this.#scheduleRefill(on.bridge === undefined ? REFILL_AFTER_MS : FIRST_AFTER_MS);
   }
 
   get ready(): number {
@@ -73,11 +75,11 @@ export class Sandboxes implements Disposable {
   }
 
   // One at a time, so that a request waits for at most one.
-  #scheduleRefill(): void {
+  #scheduleRefill(milliseconds = REFILL_AFTER_MS): void {
     if (this.#refill !== undefined || this.#ready.length >= this.#target) return;
     // With a full bridge, or without free descriptors, the next start tries by itself and reports the reason to its
     // client.
-    this.#refill = this.#background.after(REFILL_AFTER_MS, 'prepare a network namespace', {}, () => {
+    this.#refill = this.#background.after(milliseconds, 'prepare a network namespace', {}, () => {
       this.#refill = undefined;
       this.#ready.push(makeSandbox(this.#on));
       this.#scheduleRefill();
