@@ -4,8 +4,9 @@
  *
  * The proxy has one core, the client and the upstream share another: where they take each other's core, it is the
  * scheduler that is measured. The client is a small program in C, since one in JavaScript would pause for its own
- * collections. Rounds are short, and one in which other programs kept the proxy or the client from its core is left out,
- * whatever came of it, for nginx as for the gateway.
+ * collections. Rounds are short, and the ones in which proxy and client waited least for their cores are judged, whatever
+ * came of them, for nginx as for the gateway. Waiting only adds: a figure within the budget is met even on a busy machine,
+ * and one above it says nothing there.
  */
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
@@ -16,7 +17,7 @@ import { median } from '../measure.ts';
 import { pin } from './processes.ts';
 
 const QUIET_ROUNDS = 9;
-const MOST_ROUNDS = 60;
+const MOST_ROUNDS = 24;
 const WARM_SECONDS = 0.25;
 const SECONDS = 0.75;
 const CONNECTIONS = 32;
@@ -78,24 +79,29 @@ function report(
 ): void {
   const per = Math.round(rate).toLocaleString('en');
   console.log(`\nAdded to the time of an answer at ${per} requests/s (${what}), ${direct.length} rounds\n`);
-  console.log('| | median, ms | 99th percentile, ms | of quiet rounds | waited for a core, ms/s | budget |');
+  console.log('| | median, ms | 99th percentile, ms | of the quietest rounds | waited for a core, ms/s | budget |');
   console.log('|---|---|---|---|---|---|');
   const least = { p50: Math.min(...direct.map(({ p50 }) => p50)), p99: Math.min(...direct.map(({ p99 }) => p99)) };
   for (const { name, atMostMs } of proxies) {
-    const all = turns.get(name)!;
-    const quiet = all.filter(isQuiet);
-    const p99 = quiet.map((one) => one.p99 - least.p99);
-    const waited = (['proxy', 'client'] as const).map((who) => median(all.map((one) => one.waited[who])).toFixed(0));
-    const rest = `${p99.map((value) => value.toFixed(2)).join(' ')} | ${waited.join(', client ')}`;
-    if (quiet.length < QUIET_ROUNDS) {
-      console.log(`| ${name} | | | ${rest} | not judged: the machine is busy |`);
-      continue;
-    }
-    const verdict = median(p99) <= (atMostMs ?? Infinity) ? 'met' : 'NOT MET';
-    const judged = atMostMs === undefined ? '' : `≤ ${atMostMs} ${verdict}`;
-    const p50 = median(quiet.map((one) => one.p50 - least.p50));
-    console.log(`| ${name} | ${p50.toFixed(2)} | ${median(p99).toFixed(2)} | ${rest} | ${judged} |`);
+    const judged = turns
+      .get(name)!
+      .toSorted((one, other) => waiting(one) - waiting(other))
+      .slice(0, QUIET_ROUNDS);
+    const p99s = judged.map((one) => one.p99 - least.p99);
+    const p99 = median(p99s);
+    const waited = (['proxy', 'client'] as const).map((who) => median(judged.map((one) => one.waited[who])).toFixed(0));
+    const busy = judged.every(isQuiet) ? 'NOT MET' : 'not judged: the machine is busy';
+    const verdict = atMostMs === undefined ? '' : `≤ ${atMostMs} ${p99 <= atMostMs ? 'met' : busy}`;
+    const p50 = median(judged.map((one) => one.p50 - least.p50));
+    const each = p99s.map((value) => value.toFixed(2)).join(' ');
+    console.log(
+      `| ${name} | ${p50.toFixed(2)} | ${p99.toFixed(2)} | ${each} | ${waited.join(', client ')} | ${verdict} |`,
+    );
   }
+}
+
+function waiting({ waited }: Turn): number {
+  return waited.proxy + waited.client;
 }
 
 async function turn(client: string, { rate, callers }: Load, { port, pid }: Timed): Promise<Turn> {
