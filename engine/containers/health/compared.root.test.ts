@@ -106,10 +106,21 @@ async function answerOf(api: Api, { check, body = {}, image = 'busybox', results
     await setTimeout(50);
     ({ Health } = (await api.get<Inspect>(path)).body.State);
   }
-  const events = await eventsOf(api, id);
+  const events = await allEventsOf(api, id, Health?.Status);
   await api.delete(`/containers/${id}?force=1`);
   const log = Health?.Log.slice(0, results).map(({ ExitCode, Output }) => ({ ExitCode, Output }));
   return { of: Config.Healthcheck, status: Health?.Status, log, events };
+}
+
+/** Also the change of the status, which dockerd tells only after it can be seen. */
+async function allEventsOf(api: Api, id: string, status = 'none'): Promise<string[]> {
+  const from = Date.now();
+  for (;;) {
+    const events = await eventsOf(api, id);
+    if (status === 'none' || status === 'starting' || events.includes(`health_status: ${status}||`)) return events;
+    assert.ok(Date.now() < from + 120_000, 'the change of the status is told');
+    await setTimeout(50);
+  }
 }
 
 /** Each one once, because a further check may have begun. */
