@@ -1,11 +1,11 @@
-/** The work of `./gantry demo cluster`. SIGTERM ends it after what it is at, with nothing left behind. */
+/** `./gantry demo cluster`: three machines, a service on them, the loss of a machine, and an update under requests. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
 import { Services, type TaskWire } from '@gantry/testing/cluster/services.ts';
 
-import { printTimes, say, step } from '../demo-steps.ts';
 import { Requests, summary } from './requests.ts';
+import { goOn, play, printTimes, say, step } from './steps.ts';
 
 const PORT = 8080;
 const REPLICAS = 5;
@@ -13,28 +13,8 @@ const SECOND_NS = 1e9;
 /** Longer than the demo's longest wait on a loaded machine. */
 const PATIENCE_MS = 180_000;
 
-class Interrupted extends Error {}
-
-let isInterrupted = false;
-process.on('SIGTERM', () => {
-  if (!isInterrupted) console.log('\nInterrupted: removing what was started.');
-  isInterrupted = true;
-});
-// A reader that ends early (`./gantry demo cluster | head`) must not end this process before the daemons.
-process.stdout.on('error', () => undefined);
-
 const started = performance.now();
-try {
-  await main();
-} catch (error) {
-  if (!(error instanceof Interrupted)) throw error instanceof SuppressedError ? both(error) : error;
-  process.exitCode = 130;
-}
-
-/** A failure, and the one of the clean-up after it: Node shows neither of a suppressed error. */
-function both({ error, suppressed }: SuppressedError): AggregateError {
-  return new AggregateError([suppressed, error], 'the demo failed, and so did its clean-up');
-}
+await play(main);
 
 async function main(): Promise<void> {
   await show();
@@ -51,13 +31,13 @@ What to try next:
 
 async function show(): Promise<void> {
   const flags = ['--log-level=warn'];
-  await using all = await part('three machines, each a network namespace with a daemon', async () => {
+  await using all = await step('three machines, each a network namespace with a daemon', async () => {
     const hosts = await ClusterHosts.start(3, { image: true, flags });
     say(hosts.hosts.map(({ name, ip }) => `${name} ${ip}`).join(', '));
     return hosts;
   });
   const [one, two, three] = all.hosts as [ClusterHost, ClusterHost, ClusterHost];
-  await part('a cluster of three managers', async () => {
+  await step('a cluster of three managers', async () => {
     await one.init();
     await two.join(one, 'Manager');
     await three.join(one, 'Manager');
@@ -67,7 +47,7 @@ async function show(): Promise<void> {
     }
   });
   const services = new Services(one);
-  await part(`a service of ${REPLICAS} replicas, port ${PORT} of each machine`, async () => {
+  await step(`a service of ${REPLICAS} replicas, port ${PORT} of each machine`, async () => {
     await services.create('web', server(1), {
       Mode: { Replicated: { Replicas: REPLICAS } },
       UpdateConfig: { Parallelism: 2, Delay: SECOND_NS },
@@ -80,7 +60,7 @@ async function show(): Promise<void> {
     one.engine.netns,
     [one, two].map(({ ip }) => `http://${ip}:${PORT}/`),
   );
-  await part('requests to two of the machines, 20 a second', async () => {
+  await step('requests to two of the machines, 20 a second', async () => {
     await until('answers of all replicas', async () => {
       await sleep(2000);
       const seen = requests.take();
@@ -90,17 +70,17 @@ async function show(): Promise<void> {
       return true;
     });
   });
-  await part(
+  await step(
     'host3 loses power: daemon, etcd and containers are killed',
     async () => await lose(all.hosts, services, requests),
   );
-  await part('host3 is switched on again', async () => {
+  await step('host3 is switched on again', async () => {
     await three.powerOn();
     await nodesAre(one, (name) => (name === 'host3' ? { State: 'ready' } : {}));
     say('it is a ready node, and has ended what was replaced meanwhile');
   });
-  await part('an update, two tasks at a time', async () => await roll(one, services, requests));
-  await part('the service is removed', async () => await services.remove('web'));
+  await step('an update, two tasks at a time', async () => await roll(one, services, requests));
+  await step('the service is removed', async () => await services.remove('web'));
 }
 
 /** Kills the third machine and waits until the service is whole again. */
@@ -175,16 +155,10 @@ async function nodesAre(manager: ClusterHost, wanted: (name: string) => { State?
   });
 }
 
-/** A step that is not begun after an interruption. */
-async function part<T>(name: string, work: () => Promise<T>): Promise<T> {
-  if (isInterrupted) throw new Interrupted();
-  return await step(name, work);
-}
-
 /** The first result that is not undefined. */
 async function until<T>(what: string, look: () => Promise<T | undefined>): Promise<T> {
   for (const end = performance.now() + PATIENCE_MS; performance.now() < end; await sleep(50)) {
-    if (isInterrupted) throw new Interrupted();
+    goOn();
     const result = await look();
     if (result !== undefined) return result;
   }

@@ -1,5 +1,5 @@
 /**
- * `./gantry demo cluster`: three machines, a service on them, the loss of a machine, and an update under requests.
+ * `./gantry demo [cluster|gateway]`.
  *
  * The work runs in a session of its own: Ctrl-C at a terminal goes to all processes there, and would end daemons and tools
  * amid the clean-up. It gets SIGTERM for each signal of this one.
@@ -8,7 +8,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 
-const work = spawn(process.execPath, [join(import.meta.dirname, 'scenario.ts')], {
+const [name = 'engine'] = process.argv.slice(2);
+const work = spawn(process.execPath, [join(import.meta.dirname, `${name}.ts`)], {
   detached: true,
   stdio: ['ignore', 'inherit', 'inherit'],
 });

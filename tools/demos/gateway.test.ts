@@ -6,9 +6,13 @@ import { promisify } from 'node:util';
 
 test('the demo shows a limit from its refusal to the recovery, and ends by itself', async () => {
   // Another exit code than 0 rejects.
-  const { stdout, stderr } = await promisify(execFile)(process.execPath, [join(import.meta.dirname, 'demo.ts')], {
-    env: { ...process.env, GANTRY_DEMO_SECONDS: '12' },
-  });
+  const { stdout, stderr } = await promisify(execFile)(
+    process.execPath,
+    [join(import.meta.dirname, 'main.ts'), 'gateway'],
+    {
+      env: { ...process.env, GANTRY_DEMO_SECONDS: '12' },
+    },
+  );
 
   assert.equal(stderr, '');
   const shown = [
