@@ -50,12 +50,21 @@ export type TaskTemplate = {
   LogDriver?: { Name: string; Options?: Texts };
   ForceUpdate?: number;
 };
+export type UpdateConfig = {
+  Parallelism?: number;
+  Delay?: number;
+  FailureAction?: string;
+  Monitor?: number;
+  MaxFailureRatio?: number;
+  Order?: string;
+};
 export type ServiceSpec = {
   Name: string;
   Labels?: Texts;
   TaskTemplate: TaskTemplate;
   Mode?: { Replicated?: { Replicas?: number }; Global?: object };
-  UpdateConfig?: { Parallelism?: number; Delay?: number; FailureAction?: string };
+  UpdateConfig?: UpdateConfig;
+  RollbackConfig?: UpdateConfig;
   Networks?: { Target: string }[];
   EndpointSpec?: { Mode?: string; Ports?: PortWire[] };
 };

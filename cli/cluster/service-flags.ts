@@ -6,6 +6,8 @@ import { portsOf } from '../create/network-values.ts';
 import { UsageError } from '../exit-codes.ts';
 
 const CONDITIONS = ['none', 'on-failure', 'any'];
+const ACTIONS = ['pause', 'continue', 'rollback'];
+const ORDERS = ['stop-first', 'start-first'];
 
 /** The flags that creations and updates have in common. */
 export const SETTINGS = {
@@ -22,9 +24,18 @@ export const SETTINGS = {
   'restart-delay': { kind: 'duration', help: 'The delay before the next task' },
   'restart-max-attempts': { kind: 'integer', help: 'The most restarts; 0: no limit' },
   'restart-window': { kind: 'duration', help: 'The time in which they count' },
+  'rollback-delay': { kind: 'duration', help: 'The delay between tasks of a rollback' },
+  'rollback-failure-action': { kind: 'text', help: 'pause or continue', offers: ['pause', 'continue'] },
+  'rollback-max-failure-ratio': { kind: 'decimal', help: 'The share of tasks that may fail' },
+  'rollback-monitor': { kind: 'duration', help: 'A task that ends so soon after its start has failed' },
+  'rollback-order': { kind: 'text', help: 'stop-first or start-first', offers: ORDERS },
+  'rollback-parallelism': { kind: 'integer', help: 'Tasks taken back at once; 0: all' },
   'stop-grace-period': { kind: 'duration', help: 'The time between the stop signal and SIGKILL' },
   'update-delay': { kind: 'duration', help: 'The delay between tasks of an update' },
-  'update-failure-action': { kind: 'text', help: 'pause or continue', offers: ['pause', 'continue'] },
+  'update-failure-action': { kind: 'text', help: 'pause, continue or rollback', offers: ACTIONS },
+  'update-max-failure-ratio': { kind: 'decimal', help: 'The share of tasks that may fail' },
+  'update-monitor': { kind: 'duration', help: 'A task that ends so soon after its start has failed' },
+  'update-order': { kind: 'text', help: 'stop-first or start-first', offers: ORDERS },
   'update-parallelism': { kind: 'integer', help: 'Tasks updated at once; 0: all' },
   user: { kind: 'text', short: 'u', help: 'The user, and group, of its processes' },
   'with-registry-auth': { kind: 'boolean', help: 'Nodes pull with the login of this command line' },
@@ -44,6 +55,17 @@ export function applySettings(spec: ServiceSpec, flags: Given<typeof SETTINGS>):
         Parallelism: flags['update-parallelism'],
         Delay: flags['update-delay'],
         FailureAction: flags['update-failure-action'],
+        Monitor: flags['update-monitor'],
+        MaxFailureRatio: flags['update-max-failure-ratio'],
+        Order: flags['update-order'],
+      }),
+      RollbackConfig: withGiven(spec.RollbackConfig, {
+        Parallelism: flags['rollback-parallelism'],
+        Delay: flags['rollback-delay'],
+        FailureAction: flags['rollback-failure-action'],
+        Monitor: flags['rollback-monitor'],
+        MaxFailureRatio: flags['rollback-max-failure-ratio'],
+        Order: flags['rollback-order'],
       }),
       EndpointSpec: endpoint === undefined ? spec.EndpointSpec : { ...spec.EndpointSpec, Mode: endpoint },
     }),

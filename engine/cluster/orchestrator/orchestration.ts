@@ -1,5 +1,6 @@
 import { Allocator } from '../allocator/allocate.ts';
 import { Scheduler } from '../scheduler/schedule.ts';
+import { isUpdating, updateOf } from '../state/defaults.ts';
 import type { Draft } from '../state/draft.ts';
 import type { NodeRecord, Stored, TaskRecord } from '../state/records.ts';
 import { hasEnded } from '../state/task-states.ts';
@@ -97,7 +98,7 @@ type Touched = { readonly services: Set<string>; readonly nodes: Set<string> };
 function isNews(draft: Draft, { service, desired, status }: TaskRecord): boolean {
   if (desired !== 'running' || hasEnded(status.state)) return true;
   const record: Stored<'service'> | undefined = draft.get('service', service);
-  return record === undefined || record.updateStatus?.state === 'updating';
+  return record === undefined || isUpdating(record) || updateOf(record).order === 'start-first';
 }
 
 /** All that decides which tasks a node may have. */

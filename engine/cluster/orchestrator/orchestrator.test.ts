@@ -406,11 +406,14 @@ test('random histories: never two tasks for a place, and in the end all that is 
     const ids = ['a', 'b', 'c', 'd'];
     for (const id of ids) cluster.node(id);
     const names = ['one', 'two', 'all'];
+    const first = { parallelism: 2, delayNs: 0, failureAction: 'rollback', order: 'start-first' } as const;
     const steps: (() => void)[] = [
       () => cluster.setNode(ids[random(4)]!, random(3) === 0 ? 'down' : 'ready'),
       () => cluster.setNode(ids[random(4)]!, 'ready', AVAILABILITIES[random(3)]),
       () => cluster.service(names[random(2)]!, { mode: replicas(random(7)), template: { image: `v${random(3)}` } }),
       () => cluster.service('all', { mode: { kind: 'global' }, template: { image: `v${random(3)}` } }),
+      () => cluster.service('one', { mode: replicas(4), update: first, template: { image: `v${random(3)}` } }),
+      () => cluster.service('all', { mode: { kind: 'global' }, update: first, template: { image: `v${random(3)}` } }),
       () => cluster.remove(names[random(3)]!),
       () => cluster.pass(random(8)),
       () => cluster.newLeader(),

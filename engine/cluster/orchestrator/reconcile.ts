@@ -31,11 +31,17 @@ export function reconcile(draft: Draft, id: string, turn: Turn): Temporal.Instan
 
   const look = new Earliest(turn.now);
   look.at(update(draft, service, wanted, turn));
+  if (isRollback(draft.get('service', id)) && !isRollback(service)) return reconcile(draft, id, turn);
   const after = new Places(draft.tasksOf(id));
   for (const place of wanted) look.at(promote(draft, service, after.at(place), turn));
   reap(draft, id, draft.get('cluster', '')?.spec.taskHistoryRetentionLimit ?? 5);
   sweepTemplates(draft, id, templates);
   return look.value;
+}
+
+/** Another specification counts since an update has failed. */
+function isRollback(service: Stored<'service'> | undefined): boolean {
+  return service?.updateStatus?.state === 'rollback_started';
 }
 
 /** A surplus slot goes with its tasks; on nodes that a global service no longer uses, their history is kept. */

@@ -1,4 +1,4 @@
-import { restartOf } from '../state/defaults.ts';
+import { restartOf, updateOf } from '../state/defaults.ts';
 import type { Draft } from '../state/draft.ts';
 import type { Stored } from '../state/records.ts';
 import { hasEnded } from '../state/task-states.ts';
@@ -11,7 +11,7 @@ type Task = Stored<'task'>;
 /** Makes sure that a place of a service has its task: its first one, or the next where the last is over. */
 export function fill(draft: Draft, service: Service, place: string, tasks: readonly Task[], turn: Turn): void {
   const task = wantedOf(tasks);
-  for (const other of tasks) if (other !== task) turn.want(draft, other, 'shutdown');
+  for (const other of tasks) if (other !== task && !isKept(service, other, task)) turn.want(draft, other, 'shutdown');
   if (task === undefined) {
     const finished = finishedOf(service, tasks);
     if (finished === undefined || finished.template !== service.template) turn.add(draft, service, place, open(tasks));
@@ -22,6 +22,13 @@ export function fill(draft: Draft, service: Service, place: string, tasks: reado
   if (!mayStartAgain(draft, service, place, task, turn)) return;
   // Also after a task that has ended: the next one is to wait for the delay.
   turn.add(draft, service, place, [task]);
+}
+
+/** An older task that runs until the one that replaces it does: the update starts first. */
+function isKept(service: Service, older: Task, task: Task | undefined): boolean {
+  if (task === undefined || updateOf(service).order !== 'start-first') return false;
+  const hasRun = task.status.state === 'running' || task.status.state === 'complete';
+  return !hasRun && older.status.state === 'running' && older.template !== task.template;
 }
 
 /** The node of the task is lost, or drained. */

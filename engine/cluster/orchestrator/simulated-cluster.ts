@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 
 import type { Clock } from '../../lib/clock.ts';
+import { updateOf } from '../state/defaults.ts';
 import { Draft } from '../state/draft.ts';
 import type { NodeRecord, ServiceSpec, Stored, TaskRecord, TaskTemplate } from '../state/records.ts';
 import { Replica } from '../state/replica.ts';
-import { hasEnded, isWanted, placeOf } from '../state/task-states.ts';
+import { compareStates, hasEnded, isWanted, placeOf } from '../state/task-states.ts';
 import { Orchestration } from './orchestration.ts';
 
 type Task = Stored<'task'>;
@@ -154,11 +155,18 @@ export class SimulatedCluster {
     this.#orchestration = new Orchestration(this.replica, () => `task-${String((this.#ids += 1)).padStart(6, '0')}`);
   }
 
-  /** No place has two tasks that are to run. */
+  /** Places with two tasks that are to run, and no such update under way that starts first. */
   get doubled(): string[] {
     const wanted = this.tasks().filter(({ desired }) => desired === 'running');
     const places = Map.groupBy(wanted, (task) => `${task.service} ${placeOf(task)}`);
-    return [...places].filter(([, tasks]) => tasks.length > 1).map(([place]) => place);
+    return [...places].filter(([, tasks]) => tasks.length > 1 && !this.#isStartedFirst(tasks)).map(([place]) => place);
+  }
+
+  #isStartedFirst(tasks: readonly Task[]): boolean {
+    const service = this.replica.get('service', tasks[0]!.service);
+    const [running, ...others] = tasks.toSorted((a, b) => compareStates(b.status.state, a.status.state));
+    if (service === undefined || updateOf(service).order !== 'start-first' || others.length > 1) return false;
+    return others[0]!.status.state !== 'running' && others[0]!.template !== running!.template;
   }
 
   get #dates(): { createdAt: string; updatedAt: string } {

@@ -1,13 +1,12 @@
-import { updateOf } from '../state/defaults.ts';
+import { isUpdating, updateOf } from '../state/defaults.ts';
 import type { Draft } from '../state/draft.ts';
 import type { Stored } from '../state/records.ts';
-import { hasEnded } from '../state/task-states.ts';
-import { endedByItself, finishedOf, Places, wantedOf } from './places.ts';
+import { hasEnded, isWanted } from '../state/task-states.ts';
+import { finishedOf, Places, wantedOf } from './places.ts';
 import { Earliest, type Turn } from './turn.ts';
+import { failureOf, isOf, stopOrRollBack } from './update-failure.ts';
 
-/** A task that ends this soon after its start counts as failed. */
-const MONITOR_SECONDS = 5;
-const NS_PER_SECOND = 1e9;
+const SECOND_NS = 1e9;
 
 type Service = Stored<'service'>;
 type Task = Stored<'task'>;
@@ -25,31 +24,33 @@ export function update(
 ): Temporal.Instant | undefined {
   const places = new Places(draft.tasksOf(service.id));
   const current = [...wanted].map((place) => ({ place, task: taskAt(service, places.at(place)) }));
-  const dirty = current.filter(({ task }) => task !== undefined && task.template !== service.template);
-  const status = begun(draft, service, dirty.length > 0, turn);
-  if (status?.state !== 'updating') return undefined;
+  const old = current.filter(({ task }) => task !== undefined && task.template !== service.template);
+  const status = begun(draft, service, old.length > 0, turn);
+  if (status === undefined || !isUpdating({ updateStatus: status })) return undefined;
 
-  const { parallelism, delayNs, failureAction } = updateOf(service.spec);
-  const isNew = (task: Task): boolean =>
-    task.template === service.template && Temporal.Instant.compare(task.createdAt, status.startedAt) >= 0;
-  const broken = draft.tasksOf(service.id).find((task) => isNew(task) && endedEarly(task));
-  if (broken !== undefined && failureAction === 'pause') {
-    const message = `update paused due to failure or early termination of task ${broken.id}`;
-    draft.put('service', { ...service, updateStatus: { ...status, state: 'paused', message } });
+  const updating = { ...service, updateStatus: status };
+  const config = updateOf(updating);
+  const updated = current.flatMap(({ task }) => (task !== undefined && isOf(updating, task) ? [task] : []));
+  const failure = failureOf(updating, draft.tasksOf(service.id), old.length + updated.length);
+  if (failure !== undefined) {
+    stopOrRollBack(draft, updating, failure, turn);
     return undefined;
   }
-  const updated = current.flatMap(({ task }) => (task !== undefined && isNew(task) ? [task] : []));
   const look = new Earliest(turn.now);
-  const settling = (seconds: number): number => updated.filter((task) => isSettling(task, seconds, look)).length;
-
-  const free = parallelism === 0 ? dirty.length : parallelism - settling(delayNs / NS_PER_SECOND);
-  for (const { place } of dirty.slice(0, Math.max(free, 0))) replace(draft, service, place, places.at(place), turn);
+  const settling = (ns: number): number => updated.filter((task) => isSettling(task, ns, look)).length;
+  const dirty = old.filter(({ place }) => !wasTried(updating, places.at(place)));
+  const free = config.parallelism === 0 ? dirty.length : config.parallelism - settling(config.delayNs);
+  for (const { place } of dirty.slice(0, Math.max(free, 0))) replace(draft, updating, place, places.at(place), turn);
   if (dirty.length > 0) return look.value;
 
-  const quiet = delayNs >= MONITOR_SECONDS * NS_PER_SECOND ? delayNs / NS_PER_SECOND + 1 : MONITOR_SECONDS;
-  if (settling(quiet) > 0) return look.value;
-  const end = { state: 'completed', completedAt: turn.now.toString(), message: 'update completed' } as const;
-  draft.put('service', { ...service, updateStatus: { ...status, ...end } });
+  const quietNs = config.delayNs >= config.monitorNs ? config.delayNs + SECOND_NS : config.monitorNs;
+  if (settling(quietNs) > 0) return look.value;
+  const [state, message] =
+    status.state === 'updating'
+      ? (['completed', 'update completed'] as const)
+      : (['rollback_completed', 'rollback completed'] as const);
+  const completedAt = turn.now.toString();
+  draft.put('service', { ...service, updateStatus: { ...status, state, completedAt, message } });
   return undefined;
 }
 
@@ -67,24 +68,32 @@ function begun(draft: Draft, service: Service, isDirty: boolean, turn: Turn): St
 }
 
 /** Not running for this long. A task that is over settles nothing: the restart policy handles it. */
-function isSettling(task: Task, seconds: number, look: Earliest): boolean {
+function isSettling(task: Task, ns: number, look: Earliest): boolean {
   if (hasEnded(task.status.state)) return false;
   if (task.status.state !== 'running') return true;
-  const until = Temporal.Instant.from(task.status.timestamp).add({ milliseconds: Math.ceil(seconds * 1000) });
+  const until = Temporal.Instant.from(task.status.timestamp).add({ milliseconds: Math.ceil(ns / 1e6) });
   look.at(until);
   return look.isAhead(until);
 }
 
-function endedEarly(task: Task): boolean {
-  if (!endedByItself(task)) return false;
-  const { startedAt, timestamp } = task.status;
-  if (startedAt === undefined) return true;
-  const monitored = Temporal.Instant.from(startedAt).add({ seconds: MONITOR_SECONDS });
-  return Temporal.Instant.compare(timestamp, monitored) < 0;
+/** The new task of a place has ended and gets no successor, and the old one still runs: it was to be started first. */
+function wasTried(service: Service, tasks: readonly Task[]): boolean {
+  return tasks.some((task) => isOf(service, task) && hasEnded(task.status.state) && !isWanted(task.desired));
 }
 
 function replace(draft: Draft, service: Service, place: string, tasks: readonly Task[], turn: Turn): void {
   const old = wantedOf(tasks);
+  const wanted = tasks.filter(({ desired, status }) => isWanted(desired) && !hasEnded(status.state));
+  if (updateOf(service).order === 'start-first') {
+    const own = wanted.findLast(({ template }) => template === service.template);
+    const running = wanted.findLast(({ status }) => status.state === 'running');
+    const kept = own ?? running;
+    if (kept !== undefined) {
+      for (const task of wanted) if (task !== kept) turn.want(draft, task, 'shutdown');
+      if (own === undefined) turn.add(draft, service, place, []);
+      return;
+    }
+  }
   if (old !== undefined) turn.want(draft, old, 'shutdown');
   turn.add(draft, service, place, old === undefined || hasEnded(old.status.state) ? [] : [old]);
 }

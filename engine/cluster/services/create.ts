@@ -4,7 +4,7 @@ import { refuseTakenPorts } from '../allocator/ports.ts';
 import { newClusterId } from '../ca/token.ts';
 import type { Draft } from '../state/draft.ts';
 import type { ServiceSpec } from '../state/records.ts';
-import { templateOf } from './spec.ts';
+import { templateOf } from '../state/template.ts';
 
 /** What a manager sends to the leader: checked, and with the ids of its networks. */
 export type ServiceCreation = Readonly<{ spec: ServiceSpec; registryAuth?: string }>;

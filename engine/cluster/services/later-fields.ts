@@ -7,8 +7,6 @@ const USUAL: Readonly<Record<string, readonly unknown[]>> = {
   'EndpointSpec.Ports.PublishMode': ['ingress'],
   'TaskTemplate.ContainerSpec.Isolation': ['default'],
   'TaskTemplate.Runtime': ['container'],
-  'UpdateConfig.Monitor': [5e9],
-  'UpdateConfig.Order': ['stop-first'],
 };
 
 /** Refuses, by its name, a field that the schema does not have: it would be ignored. Empty values ask for nothing. */

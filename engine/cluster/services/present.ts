@@ -6,6 +6,7 @@ import type {
   Stored,
   TaskMount,
   TaskTemplate,
+  UpdateConfig,
 } from '../state/records.ts';
 import { given } from './given.ts';
 
@@ -37,23 +38,32 @@ export function presentService(service: Stored<'service'>): object {
   };
 }
 
-function presentSpec({ name, labels, template, mode, update, networks, endpoint }: ServiceSpec): object {
+function presentSpec({ name, labels, template, mode, update, rollback, networks, endpoint }: ServiceSpec): object {
   return {
     Name: name,
     Labels: labels,
     TaskTemplate: presentTaskTemplate(template),
     Mode: mode.kind === 'global' ? { Global: {} } : { Replicated: { Replicas: mode.replicas } },
     ...given({
-      UpdateConfig: update && {
-        Parallelism: update.parallelism,
-        ...filled({ Delay: update.delayNs }),
-        FailureAction: update.failureAction,
-      },
+      UpdateConfig: update && presentUpdate(update),
+      RollbackConfig: rollback && presentUpdate(rollback),
     }),
     ...filled({
       Networks: networks.map(({ target, aliases }) => ({ Target: target, ...filled({ Aliases: aliases }) })),
     }),
     ...given({ EndpointSpec: presentEndpoint(endpoint) }),
+  };
+}
+
+/** As dockerd has it, with the fields of later versions. */
+function presentUpdate(config: UpdateConfig): object {
+  return {
+    Parallelism: config.parallelism,
+    ...filled({ Delay: config.delayNs }),
+    FailureAction: config.failureAction,
+    ...filled({ Monitor: config.monitorNs }),
+    MaxFailureRatio: config.maxFailureRatio ?? 0,
+    Order: config.order ?? 'stop-first',
   };
 }
 

@@ -55,6 +55,16 @@ export const TaskTemplateBody = Type.Object({
   Networks: orNull(Networks),
 });
 
+const UpdateConfig = Type.Object({
+  Parallelism: Type.Optional(Type.Integer({ minimum: 0 })),
+  Delay: whole,
+  FailureAction: text,
+  /** These two are of version 1.25, the order of 1.29. */
+  Monitor: whole,
+  MaxFailureRatio: Type.Optional(Type.Number()),
+  Order: text,
+});
+
 /** The specification's "Service": body of a creation and of an update. */
 export const ServiceBody = Type.Object({
   Name: text,
@@ -66,9 +76,9 @@ export const ServiceBody = Type.Object({
       Global: orNull(Type.Object({})),
     }),
   ),
-  UpdateConfig: orNull(
-    Type.Object({ Parallelism: Type.Optional(Type.Integer({ minimum: 0 })), Delay: whole, FailureAction: text }),
-  ),
+  UpdateConfig: orNull(UpdateConfig),
+  /** Of version 1.28: for updates that are taken back. */
+  RollbackConfig: orNull(UpdateConfig),
   Networks: orNull(Networks),
   EndpointSpec: orNull(
     Type.Object({

@@ -5,10 +5,11 @@ import { systemClock } from '../../lib/clock.ts';
 import type { EngineError } from '../../lib/errors.ts';
 import { Draft } from '../state/draft.ts';
 import { Replica } from '../state/replica.ts';
+import { templateOf } from '../state/template.ts';
 import { createService } from './create.ts';
 import { presentService } from './present.ts';
 import type { ServiceBody } from './schema.ts';
-import { readServiceSpec, templateOf } from './spec.ts';
+import { readServiceSpec } from './spec.ts';
 import { updateService } from './update.ts';
 
 const ContainerSpec = { Image: 'busybox' };
@@ -43,6 +44,14 @@ const REFUSED: readonly (readonly [ServiceBody, string, EngineError['kind']?])[]
   [{ TaskTemplate, Mode: { Replicated: {}, Global: {} } }, 'must specify only one service mode'],
   [{ TaskTemplate, UpdateConfig: { FailureAction: 'odd' } }, 'unrecognized update failure action odd'],
   [{ TaskTemplate, UpdateConfig: { Delay: -1 } }, argument('TaskSpec: update-delay cannot be negative')],
+  [{ TaskTemplate, UpdateConfig: { Monitor: -1 } }, argument('TaskSpec: update-monitor cannot be negative')],
+  [{ TaskTemplate, UpdateConfig: { Order: 'odd' } }, 'unrecognized update order odd'],
+  [
+    { TaskTemplate, UpdateConfig: { MaxFailureRatio: 1.1 } },
+    argument('TaskSpec: update-maxfailureratio cannot be less than 0 or bigger than 1'),
+  ],
+  [{ TaskTemplate, RollbackConfig: { Delay: -1 } }, argument('TaskSpec: update-delay cannot be negative')],
+  [{ TaskTemplate, RollbackConfig: { FailureAction: 'odd' } }, 'unrecognized update failure action odd'],
   [{ TaskTemplate, EndpointSpec: { Mode: 'odd' } }, 'invalid resolution mode: "odd"'],
   [
     { TaskTemplate, EndpointSpec: { Mode: 'dnsrr', Ports: [{ TargetPort: 80 }] } },
@@ -92,7 +101,10 @@ const WHOLE = {
     LogDriver: { Name: 'json-file', Options: { 'max-size': '1m' } },
   },
   Mode: { Replicated: { Replicas: 2 } },
-  UpdateConfig: { Parallelism: 2, Delay: 4, FailureAction: 'continue' },
+  UpdateConfig: { Parallelism: 2, Delay: 4, FailureAction: 'continue', MaxFailureRatio: 0, Order: 'stop-first' },
+  RollbackConfig: {
+    ...{ Parallelism: 1, FailureAction: 'rollback', Monitor: 9, MaxFailureRatio: 0.5, Order: 'start-first' },
+  },
   EndpointSpec: {
     Mode: 'vip',
     Ports: [

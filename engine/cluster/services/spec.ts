@@ -1,8 +1,6 @@
-import { createHash } from 'node:crypto';
-
 import { EngineError, refuseIf } from '../../lib/errors.ts';
 import { endpointOf } from '../state/defaults.ts';
-import type { EndpointPort, EndpointSpec, ServiceSpec, TemplateRecord } from '../state/records.ts';
+import type { EndpointPort, EndpointSpec, ServiceSpec, UpdateConfig } from '../state/records.ts';
 import { given, refuseArgument } from './given.ts';
 import type { ServiceBody } from './schema.ts';
 import { readTaskTemplate } from './task-template.ts';
@@ -16,8 +14,9 @@ export function readServiceSpec(body: ServiceBody): ServiceSpec {
   const mode = readMode(body.Mode ?? {});
   const endpoint = body.EndpointSpec ? readEndpoint(body.EndpointSpec) : undefined;
   const update = body.UpdateConfig ? readUpdate(body.UpdateConfig) : undefined;
+  const rollback = body.RollbackConfig ? readUpdate(body.RollbackConfig) : undefined;
   const template = readTaskTemplate(body.TaskTemplate ?? {});
-  refuseArgument((update?.delayNs ?? 0) < 0, 'TaskSpec: update-delay cannot be negative');
+  for (const config of [update, rollback]) if (config !== undefined) checkUpdate(config);
   checkEndpoint(endpointOf({ endpoint }));
   const name = body.Name ?? '';
   refuseArgument(name.length > LONGEST_NAME, 'name must be 63 characters or fewer');
@@ -31,18 +30,8 @@ export function readServiceSpec(body: ServiceBody): ServiceSpec {
       target: Target,
       aliases: Aliases ?? [],
     })),
-    ...given({ update, endpoint }),
+    ...given({ update, rollback, endpoint }),
   };
-}
-
-/** The part of a service that makes its tasks old when it changes. Other constraints only move them. */
-export function templateOf(service: string, { template, networks, endpoint }: ServiceSpec): TemplateRecord {
-  const { constraints: _moved, ...rest } = template;
-  const hash = createHash('sha256')
-    .update(JSON.stringify([rest, networks, endpoint]))
-    .digest('hex')
-    .slice(0, 16);
-  return { service, hash, template, networks, ...given({ endpoint }) };
 }
 
 function readMode({ Replicated, Global }: NonNullable<ServiceBody['Mode']>): ServiceSpec['mode'] {
@@ -52,18 +41,31 @@ function readMode({ Replicated, Global }: NonNullable<ServiceBody['Mode']>): Ser
   return { kind: 'replicated', replicas: Replicated ? (Replicated.Replicas ?? 0) : 1 };
 }
 
-function readUpdate(config: NonNullable<ServiceBody['UpdateConfig']>): NonNullable<ServiceSpec['update']> {
-  const failureAction = config.FailureAction || 'pause';
-  if (failureAction === 'rollback') {
-    throw new EngineError(
-      'notImplemented',
-      'the failure action rollback is not implemented: version 1.24 of the API has pause and continue',
-    );
-  }
-  if (failureAction !== 'pause' && failureAction !== 'continue') {
+function readUpdate(config: NonNullable<ServiceBody['UpdateConfig']>): UpdateConfig {
+  const { FailureAction, Order, Monitor = 0, MaxFailureRatio = 0 } = config;
+  const failureAction = FailureAction || 'pause';
+  if (failureAction !== 'pause' && failureAction !== 'continue' && failureAction !== 'rollback') {
     throw new EngineError('invalid', `unrecognized update failure action ${failureAction}`);
   }
-  return { parallelism: config.Parallelism ?? 0, delayNs: config.Delay ?? 0, failureAction };
+  const order = Order || 'stop-first';
+  if (order !== 'stop-first' && order !== 'start-first') {
+    throw new EngineError('invalid', `unrecognized update order ${order}`);
+  }
+  return {
+    ...{ parallelism: config.Parallelism ?? 0, delayNs: config.Delay ?? 0, failureAction },
+    ...(Monitor === 0 ? {} : { monitorNs: Monitor }),
+    ...(MaxFailureRatio === 0 ? {} : { maxFailureRatio: MaxFailureRatio }),
+    ...(order === 'stop-first' ? {} : { order }),
+  };
+}
+
+function checkUpdate({ delayNs, monitorNs = 0, maxFailureRatio = 0 }: UpdateConfig): void {
+  refuseArgument(delayNs < 0, 'TaskSpec: update-delay cannot be negative');
+  refuseArgument(monitorNs < 0, 'TaskSpec: update-monitor cannot be negative');
+  refuseArgument(
+    maxFailureRatio < 0 || maxFailureRatio > 1,
+    'TaskSpec: update-maxfailureratio cannot be less than 0 or bigger than 1',
+  );
 }
 
 function readEndpoint({ Mode, Ports }: NonNullable<ServiceBody['EndpointSpec']>): EndpointSpec {

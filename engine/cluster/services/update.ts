@@ -3,8 +3,8 @@ import { refuseTakenPorts } from '../allocator/ports.ts';
 import { sweepTemplates } from '../orchestrator/sweep.ts';
 import { refuseOldVersion, type Draft } from '../state/draft.ts';
 import type { ServiceSpec, Stored } from '../state/records.ts';
+import { templateOf } from '../state/template.ts';
 import { findService } from './find.ts';
-import { templateOf } from './spec.ts';
 
 export type ServiceUpdate = Readonly<{
   ref: string;
@@ -25,10 +25,16 @@ export function updateService(draft: Draft, args: unknown, now: Temporal.Instant
   refuseTakenPorts(draft, spec, service.id);
   const template = templateOf(service.id, spec);
   draft.put('template', template);
+  const updateStatus = {
+    state: 'rollback_started',
+    startedAt: now.toString(),
+    message: 'manually requested rollback',
+  } as const;
   draft.put('service', {
     ...service,
     spec,
     previousSpec: service.spec,
+    ...(isRollback ? { updateStatus } : {}),
     template: template.hash,
     updatedAt: now.toString(),
     ...(registryAuth === undefined ? {} : { registryAuth }),

@@ -1,4 +1,4 @@
-import type { EndpointSpec, Resources, ServiceSpec, TaskTemplate } from './records.ts';
+import type { EndpointSpec, Resources, ServiceRecord, TaskTemplate, UpdateConfig } from './records.ts';
 
 type Restart = Required<NonNullable<TaskTemplate['restart']>>;
 
@@ -7,9 +7,18 @@ export function restartOf({ restart }: TaskTemplate): Restart {
   return { condition: 'any', delayNs: 5e9, maxAttempts: 0, windowNs: 0, ...restart };
 }
 
-/** One at a time, and no further after a failure. */
-export function updateOf({ update }: Pick<ServiceSpec, 'update'>): NonNullable<ServiceSpec['update']> {
-  return update ?? { parallelism: 1, delayNs: 0, failureAction: 'pause' };
+/** How the tasks of a service are replaced now. One at a time, and no further after a failure, without a word of the client. */
+export function updateOf({ spec, updateStatus }: Pick<ServiceRecord, 'spec' | 'updateStatus'>): Required<UpdateConfig> {
+  const config = updateStatus?.state.startsWith('rollback') === true ? spec.rollback : spec.update;
+  return {
+    ...{ parallelism: 1, delayNs: 0, failureAction: 'pause', monitorNs: 5e9, maxFailureRatio: 0, order: 'stop-first' },
+    ...config,
+  };
+}
+
+/** Whether tasks of a service are being replaced. */
+export function isUpdating({ updateStatus }: Pick<ServiceRecord, 'updateStatus'>): boolean {
+  return updateStatus?.state === 'updating' || updateStatus?.state === 'rollback_started';
 }
 
 export function endpointOf({ endpoint }: { endpoint?: EndpointSpec }): EndpointSpec {

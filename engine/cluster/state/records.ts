@@ -134,12 +134,28 @@ export type EndpointPort = Readonly<{
 }>;
 export type EndpointSpec = Readonly<{ mode: 'vip' | 'dnsrr'; ports: readonly EndpointPort[] }>;
 
+/** How tasks of an older template are replaced. */
+export type UpdateConfig = Readonly<{
+  /** At a time; 0: all. */
+  parallelism: number;
+  delayNs: number;
+  failureAction: 'pause' | 'continue' | 'rollback';
+  /** A task that ends within this time of its start counts as failed. */
+  monitorNs?: number;
+  /** The share of the tasks that may fail without the failure action; 0: none. */
+  maxFailureRatio?: number;
+  /** Without a word: stop-first. */
+  order?: 'stop-first' | 'start-first';
+}>;
+
 export type ServiceSpec = Readonly<{
   name: string;
   labels: Labels;
   template: TaskTemplate;
   mode: Readonly<{ kind: 'replicated'; replicas: number } | { kind: 'global' }>;
-  update?: Readonly<{ parallelism: number; delayNs: number; failureAction: 'pause' | 'continue' }>;
+  update?: UpdateConfig;
+  /** For updates that are taken back. */
+  rollback?: UpdateConfig;
   /** Ids. */
   networks: readonly Readonly<{ target: string; aliases: readonly string[] }>[];
   endpoint?: EndpointSpec;
@@ -157,8 +173,10 @@ export type ServiceRecord = Readonly<
       virtualIps: readonly Readonly<{ network: string; address: string }>[];
     }>;
     updateStatus?: Readonly<{
-      state: 'updating' | 'paused' | 'completed';
+      state: 'updating' | 'paused' | 'completed' | `rollback_${'started' | 'paused' | 'completed'}`;
       startedAt: string;
+      /** Tasks made before are not of it: of a rollback that followed an update by itself. */
+      since?: string;
       completedAt?: string;
       message: string;
     }>;
