@@ -1,7 +1,7 @@
 import { readdirSync, realpathSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { blkioWeights, prepareBfqWeights } from '../host/cgroups/blkio-weights.ts';
+import { blkioWeights, isScheduledByBfq, prepareBfqWeights } from '../host/cgroups/blkio-weights.ts';
 import { detectCgroups } from '../host/cgroups/cgroups.ts';
 import { limitSupport } from '../host/cgroups/limit-support.ts';
 import { deviceMajor, deviceMinor } from '../host/files/device-nodes.ts';
@@ -70,8 +70,14 @@ export function blockDevice(path: string): { major: number; minor: number } | un
 
 type Weights = { weight: number; weightDevice: { major: number; minor: number; weight: number }[] };
 
+/**
+ * Version 2 has weights of devices by BFQ alone. Where something else schedules a device its weight is left out, as runc
+ * does, because crun 1.8 does not start the container then.
+ */
 function weightsOf({ blkioWeight, blkioWeightDevices }: Limits): Weights {
-  const weightDevice = blkioWeightDevices.map(({ path, weight }) => ({ ...numbersOf(path), weight }));
+  const all = blkioWeightDevices.map(({ path, weight }) => ({ ...numbersOf(path), weight }));
+  const isVersion2 = detectCgroups().version === 2;
+  const weightDevice = all.filter(({ major, minor }) => !isVersion2 || isScheduledByBfq(major, minor));
   return { weight: blkioWeight, weightDevice };
 }
 

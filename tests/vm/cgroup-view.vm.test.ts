@@ -45,6 +45,8 @@ const WARNED: readonly Fields[] = [
   { BlkioWeight: 300 },
   { CpuShares: 512, CpuPeriod: 50_000, CpuQuota: 20_000, CpusetCpus: '0' },
   { PidsLimit: 50 },
+  { CpuRealtimePeriod: 1_000_000, CpuRealtimeRuntime: 100_000 },
+  { BlkioWeightDevice: [{ Path: '/dev/vda', Weight: 500 }] },
 ];
 
 suite('a machine with cgroup version 2', { concurrency: false }, () => {
