@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, readlink, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
@@ -143,33 +143,71 @@ suite('systemd as the owner of the cgroups', { concurrency: false }, () => {
   });
 });
 
-test('a restart of gantry.service leaves its containers running, and a stop too', async () => {
-  await using service = await Service.start();
-  const created = await service.api.post<{ Id: string }>('/containers/create', {
-    ...{ Image: 'busybox', Cmd: ['sh', '-c', 'while :; do echo tick; sleep 1; done'] },
-    ...HOST,
+suite('gantry.service', { concurrency: false }, () => {
+  let service: Service;
+  before(async () => (service = await Service.start()));
+  after(async () => await service[Symbol.asyncDispose]());
+
+  test('a restart of gantry.service leaves its containers running, and a stop too', async () => {
+    const created = await service.api.post<{ Id: string }>('/containers/create', {
+      ...{ Image: 'busybox', Cmd: ['sh', '-c', 'while :; do echo tick; sleep 1; done'] },
+      ...HOST,
+    });
+    const id = created.body.Id;
+    await service.api.post(`/containers/${id}/start`);
+    const atFirst = await service.state(id);
+
+    assert.equal(await property('gantry.service', 'ManagedOOMPreference'), 'avoid'); // its cgroup has the shims
+    await systemctl('restart', 'gantry.service');
+    await service.answers();
+
+    assert.deepEqual(await service.state(id), atFirst);
+    await systemctl('kill', '--kill-whom=main', '--signal=KILL', 'gantry.service');
+    await service.answers(); // Restart=always
+    assert.deepEqual(await service.state(id), atFirst);
+    await systemctl('stop', 'gantry.service');
+    await systemctl('daemon-reload');
+    process.kill(atFirst.pid, 0);
+    await systemctl('start', 'gantry.service');
+    await service.answers();
+    assert.deepEqual(await service.state(id), atFirst);
+    await service.isUsable(id);
+    await service.api.delete(`/containers/${id}?force=1`);
+    await isGone(`gantry-${id}.scope`);
   });
-  const id = created.body.Id;
-  await service.api.post(`/containers/${id}/start`);
-  const before = await service.state(id);
 
-  await systemctl('restart', 'gantry.service');
-  await service.answers();
+  test('an upgrade of gantry.service leaves its containers running, and the new daemon rules them', async () => {
+    const created = await service.api.post<{ Id: string }>('/containers/create', {
+      ...{ Image: 'busybox', Cmd: ['sleep', '1000'] },
+      ...HOST,
+    });
+    const id = created.body.Id;
+    await service.api.post(`/containers/${id}/start`);
+    const atFirst = await service.state(id);
+    await using parts = new AsyncDisposableStack();
+    const description = join(repository, 'engine/package.json');
+    const shim = join(repository, 'build/gantry-shim');
+    const text = await readFile(description, 'utf8');
+    parts.defer(async () => await replaceFile(description, text));
 
-  assert.deepEqual(await service.state(id), before);
-  await systemctl('kill', '--kill-whom=main', '--signal=KILL', 'gantry.service');
-  await service.answers(); // Restart=always
-  assert.deepEqual(await service.state(id), before);
-  await systemctl('stop', 'gantry.service');
-  await systemctl('daemon-reload');
-  process.kill(before.pid, 0);
-  await systemctl('start', 'gantry.service');
-  await service.answers();
-  assert.deepEqual(await service.state(id), before);
-  const exec = await service.api.post<{ Id: string }>(`/containers/${id}/exec`, { Cmd: ['true'] });
-  await service.api.post(`/exec/${exec.body.Id}/start`, {});
-  await service.api.delete(`/containers/${id}?force=1`);
-  await isGone(`gantry-${id}.scope`);
+    // What the unpacking of a later package does: other files under the same names.
+    await replaceFile(description, text.replace(/("version": )"[^"]+"/, '$1"99.0.0"'));
+    await replaceFile(shim, await readFile(shim));
+    await systemctl('daemon-reload');
+    await systemctl('restart', 'gantry.service');
+    await service.answers();
+
+    assert.equal((await service.api.get<{ Version: string }>('/version')).body.Version, '99.0.0');
+    assert.deepEqual(await service.state(id), atFirst);
+    assert.match(await readlink(`/proc/${shimOf(atFirst.pid)}/exe`), /gantry-shim \(deleted\)$/);
+    await service.isUsable(id);
+    await service.api.post(`/containers/${id}/restart?t=0`);
+    const anew = await service.state(id);
+    assert.equal(anew.status, 'running');
+    assert.equal(await readlink(`/proc/${shimOf(anew.pid)}/exe`), shim);
+    await service.api.delete(`/containers/${id}?force=1`);
+    await isGone(`gantry-${id}.scope`);
+  });
 });
 
 /** The unit as it is shipped, with this checkout in the place of /opt/gantry. */
@@ -202,6 +240,13 @@ class Service implements AsyncDisposable {
     return { status: body.State.Status, pid: body.State.Pid };
   }
 
+  /** An exec in it works, and its end is told. */
+  async isUsable(id: string): Promise<void> {
+    const made = await this.api.post<{ Id: string }>(`/containers/${id}/exec`, { Cmd: ['true'], AttachStdout: true });
+    await this.api.post(`/exec/${made.body.Id}/start`, {});
+    assert.equal((await this.api.get<{ ExitCode: number }>(`/exec/${made.body.Id}/json`)).body.ExitCode, 0);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.api[Symbol.dispose]();
     await systemctl('stop', 'gantry.service');
@@ -209,6 +254,12 @@ class Service implements AsyncDisposable {
     await systemctl('daemon-reload');
     for (const folder of ['/var/lib/gantry', '/run/gantry']) await rm(folder, { recursive: true, force: true });
   }
+}
+
+async function replaceFile(file: string, contents: string | Buffer): Promise<void> {
+  const { mode } = await stat(file);
+  await writeFile(`${file}.new`, contents, { mode });
+  await rename(`${file}.new`, file);
 }
 
 function filesOf(scope: string): Record<string, string> {

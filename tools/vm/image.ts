@@ -23,7 +23,7 @@ const MASKED = [
     'systemd-timesyncd.service',
     'systemd-networkd-wait-online.service',
   ],
-  ...['docker.service', 'docker.socket', 'containerd.service'],
+  ...['docker.service', 'docker.socket', 'containerd.service', 'etcd.service'],
   ...['apt-daily.timer', 'apt-daily-upgrade.timer', 'dpkg-db-backup.timer', 'e2scrub_all.timer', 'fstrim.timer'],
 ];
 
