@@ -1,6 +1,7 @@
-/** `./gantry bench services [part of a name]`: how long until the tasks of a service run, beside dockerd's swarm; one node each. */
-import { setTimeout as sleep } from 'node:timers/promises';
-
+/**
+ * `./gantry bench services [part of a name]`: how long until the tasks of a service run, and how many requests fail amid its
+ * updates, beside dockerd's swarm; one node each.
+ */
 import type { Api } from '@gantry/testing/api.ts';
 import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
 import { SLEEPS } from '@gantry/testing/cluster/services.ts';
@@ -8,9 +9,8 @@ import { Dockerd } from '@gantry/testing/dockerd.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { compare, tableOf, type Budget, type Row } from '../measure.ts';
-
-const LOOK_MS = 5;
-const DEADLINE_MS = 180_000;
+import { expect, until } from './answers.ts';
+import { updatesUnderRequests } from './updates.ts';
 
 const BUDGETS: Budget<Api>[] = [
   {
@@ -40,8 +40,9 @@ export async function main(part = ''): Promise<void> {
   for (const budget of BUDGETS.filter(({ name }) => name.includes(part))) {
     rows.push(await compare(budget, ours, theirs.api));
   }
+  if (rows.length > 0) console.log(tableOf(rows));
+  if ('updates under requests'.includes(part)) await updatesUnderRequests(ours, theirs.api);
   for (const api of [ours, theirs.api]) await expect(api, 'POST', '/swarm/leave?force=1');
-  console.log(tableOf(rows));
 }
 
 /** From the request to the last task that runs, in milliseconds. Afterwards no container of it is left. */
@@ -62,17 +63,4 @@ async function startService(api: Api, replicas: number): Promise<number> {
     return (await expect<unknown[]>(api, 'GET', '/containers/json?all=1')).length === 0;
   });
   return spent;
-}
-
-async function until(what: string, isSo: () => Promise<boolean>): Promise<void> {
-  for (const end = performance.now() + DEADLINE_MS; performance.now() < end; await sleep(LOOK_MS)) {
-    if (await isSo()) return;
-  }
-  throw new Error(`${what}: not within ${DEADLINE_MS / 1000} seconds`);
-}
-
-async function expect<T>(api: Api, method: string, path: string, body?: object): Promise<T> {
-  const answer = await api.request<T>(method, path, { body });
-  if (answer.status >= 300) throw new Error(`${method} ${path} answered ${answer.status}: ${answer.raw.toString()}`);
-  return answer.body;
 }

@@ -131,6 +131,7 @@ export function presentPort({ name, protocol, targetPort, publishedPort }: Endpo
     Protocol: protocol,
     TargetPort: targetPort,
     ...(publishedPort === 0 ? {} : { PublishedPort: publishedPort }),
+    PublishMode: 'ingress', // docker's command line lists no other ports
   };
 }
 

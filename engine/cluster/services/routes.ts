@@ -7,7 +7,7 @@ import { findService } from './find.ts';
 import { listServices, SERVICE_FILTERS } from './list.ts';
 import type { LocalNetworks } from './networks.ts';
 import { readRollback } from './rollback.ts';
-import { ServiceBody, ServiceRef, ServicesQuery, UpdateServiceQuery } from './schema.ts';
+import { ServiceBody, ServiceQuery, ServiceRef, ServicesQuery, UpdateServiceQuery } from './schema.ts';
 
 type Needs = { cluster: Cluster; networks: LocalNetworks };
 
@@ -40,11 +40,13 @@ export const serviceRoutes =
     });
 
     http.get('/services/:ref', {
-      schema: { params: ServiceRef },
-      handler: async ({ params }) => {
+      schema: { params: ServiceRef, querystring: ServiceQuery },
+      handler: async ({ params, query }) => {
         const { replica } = await cluster.reading();
         const { presentService } = await import('./present.ts');
-        return presentService(findService(replica, params.ref));
+        const { completedService } = await import('./completed.ts');
+        const service = findService(replica, params.ref);
+        return presentService(query.insertDefaults === true ? completedService(service) : service);
       },
     });
 

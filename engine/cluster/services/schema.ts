@@ -103,6 +103,11 @@ export const ServicesQuery = Type.Object({
   filters: Type.Optional(Type.String({ description: 'JSON map of id, label, mode, name or runtime to its values' })),
 });
 export const ServiceRef = Type.Object({ ref: Type.String({ description: 'Id, name, or unique prefix of an id' }) });
+export const ServiceQuery = Type.Object({
+  insertDefaults: Type.Optional(
+    Type.Boolean({ default: false, description: 'Fields that the client left out are shown as what counts then' }),
+  ),
+});
 export const UpdateServiceQuery = Type.Object({
   version: Type.Optional(Type.String({ description: 'The Version.Index of the service that the update is of' })),
   rollback: Type.Optional(Type.String({ description: '`previous`: the specification before the last update counts' })),

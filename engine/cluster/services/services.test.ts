@@ -6,6 +6,7 @@ import type { EngineError } from '../../lib/errors.ts';
 import { Draft } from '../state/draft.ts';
 import { Replica } from '../state/replica.ts';
 import { templateOf } from '../state/template.ts';
+import { completedService } from './completed.ts';
 import { createService } from './create.ts';
 import { presentService } from './present.ts';
 import type { ServiceBody } from './schema.ts';
@@ -108,8 +109,8 @@ const WHOLE = {
   EndpointSpec: {
     Mode: 'vip',
     Ports: [
-      { Name: 'p', Protocol: 'udp', TargetPort: 53, PublishedPort: 5353 },
-      { Protocol: 'tcp', TargetPort: 80 },
+      { Name: 'p', Protocol: 'udp', TargetPort: 53, PublishedPort: 5353, PublishMode: 'ingress' },
+      { Protocol: 'tcp', TargetPort: 80, PublishMode: 'ingress' },
     ],
   },
 };
@@ -129,8 +130,34 @@ suite('the specification of a service', () => {
       ...plain,
       Mode: { Global: {} },
     });
-    const none = shown({ Name: 'plain', TaskTemplate, Mode: { Replicated: {} } }).Spec;
-    assert.deepEqual(none, { ...plain, Mode: { Replicated: { Replicas: 0 } } });
+    assert.deepEqual(shown({ Name: 'plain', TaskTemplate, Mode: { Replicated: {} } }).Spec, plain);
+  });
+
+  test('with its defaults says what counts where a client said nothing', () => {
+    const draft = new Draft(new Replica(systemClock));
+    const update = { Parallelism: 1, FailureAction: 'pause', Monitor: 5e9, MaxFailureRatio: 0, Order: 'stop-first' };
+    const spec = (body: ServiceBody): { TaskTemplate: object; UpdateConfig: object } => {
+      const id = createService(draft, { spec: readServiceSpec(body) }, NOW);
+      return (presentService(completedService(draft.get('service', id)!)) as { Spec: ReturnType<typeof spec> }).Spec;
+    };
+
+    assert.deepEqual(spec({ Name: 'bare', TaskTemplate }), {
+      Name: 'bare',
+      Labels: {},
+      TaskTemplate: {
+        ContainerSpec: { Image: 'busybox', StopGracePeriod: 10e9 },
+        Resources: {},
+        RestartPolicy: { Condition: 'any', Delay: 5e9, MaxAttempts: 0 },
+        Placement: {},
+      },
+      Mode: { Replicated: { Replicas: 1 } },
+      UpdateConfig: update,
+      RollbackConfig: update,
+    });
+    const given = spec({ ...template({ RestartPolicy: { Window: 9, Delay: 0 } }), UpdateConfig: { Parallelism: 3 } });
+    assert.deepEqual(given.UpdateConfig, { ...update, Parallelism: 3 });
+    const RestartPolicy = { Condition: 'any', Delay: 0, MaxAttempts: 0, Window: 9 };
+    assert.deepEqual((given.TaskTemplate as { RestartPolicy: object }).RestartPolicy, RestartPolicy);
   });
 
   test('constraints, labels, replicas and the update make no task old; all else does', () => {

@@ -37,8 +37,8 @@ export function readServiceSpec(body: ServiceBody): ServiceSpec {
 function readMode({ Replicated, Global }: NonNullable<ServiceBody['Mode']>): ServiceSpec['mode'] {
   refuseIf(Boolean(Replicated) && Boolean(Global), 'must specify only one service mode');
   if (Global) return { kind: 'global' };
-  // Nothing at all means one; a replicated mode without a number means none, as with dockerd.
-  return { kind: 'replicated', replicas: Replicated ? (Replicated.Replicas ?? 0) : 1 };
+  // docker's command line sends a mode without a number.
+  return { kind: 'replicated', replicas: Replicated?.Replicas ?? 1 };
 }
 
 function readUpdate(config: NonNullable<ServiceBody['UpdateConfig']>): UpdateConfig {

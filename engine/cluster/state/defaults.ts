@@ -1,4 +1,4 @@
-import type { EndpointSpec, Resources, ServiceRecord, TaskTemplate, UpdateConfig } from './records.ts';
+import type { EndpointSpec, Resources, ServiceRecord, ServiceSpec, TaskTemplate, UpdateConfig } from './records.ts';
 
 type Restart = Required<NonNullable<TaskTemplate['restart']>>;
 
@@ -7,8 +7,10 @@ export function restartOf({ restart }: TaskTemplate): Restart {
   return { condition: 'any', delayNs: 5e9, maxAttempts: 0, windowNs: 0, ...restart };
 }
 
+type Updating = Readonly<{ spec: Pick<ServiceSpec, 'update' | 'rollback'> }> & Pick<ServiceRecord, 'updateStatus'>;
+
 /** How the tasks of a service are replaced now. One at a time, and no further after a failure, without a word of the client. */
-export function updateOf({ spec, updateStatus }: Pick<ServiceRecord, 'spec' | 'updateStatus'>): Required<UpdateConfig> {
+export function updateOf({ spec, updateStatus }: Updating): Required<UpdateConfig> {
   const config = updateStatus?.state.startsWith('rollback') === true ? spec.rollback : spec.update;
   return {
     ...{ parallelism: 1, delayNs: 0, failureAction: 'pause', monitorNs: 5e9, maxFailureRatio: 0, order: 'stop-first' },

@@ -121,14 +121,17 @@ export class Overlays implements Disposable {
     return { networkMode: named[0]?.name ?? 'default', endpoints: Object.fromEntries(endpoints) };
   }
 
-  /** Before a task ends: no new clients are led to it, here at once, and on other nodes when this resolves. */
+  /** Before a task ends: no new clients are led to it, here at once, and on other nodes when this resolves. Short requests end meanwhile. */
   async withdraw(taskId: string): Promise<void> {
     const concerned = [...this.#members.networks()].filter((id) => this.#members.get(id, taskId) !== undefined);
     if (concerned.length === 0) return;
     this.#withdrawn.add(taskId);
     for (const id of concerned) this.#settle(id);
-    const isShared = concerned.some((id) => remoteIn(this.#members.in(id), this.#local(id)).size > 0);
-    if (!isShared) return;
+    // Requests that are under way here are given this time too.
+    const hasClients = concerned.some((id) =>
+      this.#members.in(id).some((one) => one.kind !== 'service' && one.id !== taskId),
+    );
+    if (!hasClients) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     using _timer = this.#networks.settings.clock.after(WITHDRAWAL_MS, resolve);
     await promise;
