@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
+import type { Answer } from './connection/direct.ts';
 import { ATTEMPTS, delayOf, pause } from './connection/retry.ts';
-import type { Answer } from './connection/transport.ts';
 import { RegistryError } from './errors.ts';
 import type { Descriptor } from './manifests.ts';
 import type { Repository } from './repository.ts';
@@ -74,7 +74,7 @@ async function open(
 
 /** The body from `at` on, also from a server without ranges. */
 async function* bodyFrom({ statusCode, headers, body }: Answer, at: number): AsyncGenerator<Uint8Array> {
-  const start = /^bytes (\d+)-/.exec(String(headers['content-range'] ?? ''))?.[1];
+  const start = /^bytes (\d+)-/.exec(headers['content-range'] ?? '')?.[1];
   let skip = statusCode === 206 ? at - Number(start ?? at) : at;
   if (skip < 0) throw new RegistryError('the registry answers with another range than requested');
   for await (const piece of body) {

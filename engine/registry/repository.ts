@@ -1,4 +1,4 @@
-import { readBody } from './connection/read-body.ts';
+import { discard, readBody } from './connection/read-body.ts';
 import type { RegistrySession } from './connection/session.ts';
 import { sha256 } from './digest.ts';
 import { downloadBlob, type Transfer } from './download.ts';
@@ -32,7 +32,7 @@ export class Repository {
     const ask = { method: 'HEAD', headers: { accept: ACCEPTED }, scopes: this.scopes, signal } as const;
     try {
       const answer = await this.session.ask(this.address(`manifests/${tag}`), ask);
-      await answer.body.dump();
+      await discard(answer);
       const digest = answer.headers['docker-content-digest'];
       return typeof digest === 'string' && DIGEST.test(digest) ? digest : undefined;
     } catch (error) {
@@ -52,7 +52,7 @@ export class Repository {
       signal,
     });
     const bytes = await readBody(answer, MANIFEST_BYTES, 'the manifest');
-    const [contentType = ''] = String(answer.headers['content-type'] ?? '').split(';');
+    const [contentType = ''] = (answer.headers['content-type'] ?? '').split(';');
     const expected = reference.startsWith('sha256:') ? reference : undefined;
     return parseManifest(bytes, contentType.trim(), { expected, wanted });
   }
@@ -65,8 +65,8 @@ export class Repository {
       scopes: this.scopes,
       signal,
     });
-    await answer.body.dump();
-    const stated = String(answer.headers['content-length'] ?? '');
+    await discard(answer);
+    const stated = answer.headers['content-length'] ?? '';
     if (!/^\d{1,15}$/.test(stated)) throw new RegistryError(`the registry does not tell the size of layer ${digest}`);
     return Number(stated);
   }
@@ -100,7 +100,7 @@ export class Repository {
     for (let page = 0; next !== undefined && page < TAG_PAGES; page += 1) {
       const answer = await this.session.ask(next, { method: 'GET', scopes: this.scopes, signal });
       const body = await readBody(answer, TAGS_BYTES, 'the list of tags');
-      const link = /<([^>]+)>\s*;\s*rel="?next"?/.exec(String(answer.headers.link ?? ''))?.[1];
+      const link = /<([^>]+)>\s*;\s*rel="?next"?/.exec(answer.headers.link ?? '')?.[1];
       tags.push(...tagsIn(body));
       next = link !== undefined && URL.canParse(link, next) ? new URL(link, next) : undefined;
     }

@@ -85,7 +85,7 @@ async function ask(
   { url, isVerified }: Endpoint,
   { words, limit, credentials, signal }: Asked,
 ): Promise<Hit[]> {
-  using transport = await Transport.open(url.host, certificatesOf(config.registryCertificates, url.host), isVerified);
+  using transport = new Transport(url.host, certificatesOf(config.registryCertificates, url.host), isVerified);
   const address = new URL('/v1/search', url);
   address.searchParams.set('q', words);
   address.searchParams.set('n', String(limit));

@@ -24,6 +24,8 @@ export type Fault = {
   | { endless: string; status?: number; headers?: Record<string, string> }
   /** Held back until the parent says `release`. */
   | { hold: true }
+  /** The same after so many bytes of the body. */
+  | { holdAfter: number }
 );
 
 export type Seen = {
@@ -247,6 +249,12 @@ async function pass(
     // as it was: a HEAD has a length and no body
   } else if (content.length > 0) headers['content-length'] = String(content.length);
   response.writeHead(given.statusCode ?? 502, headers);
+  if (fault !== undefined && 'holdAfter' in fault) {
+    response.write(content.subarray(0, fault.holdAfter));
+    await new Promise<void>((resolve) => held.push(resolve));
+    response.end(content.subarray(fault.holdAfter));
+    return;
+  }
   if (fault === undefined || !('cutAfter' in fault)) {
     response.end(content);
     return;

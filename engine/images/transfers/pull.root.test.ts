@@ -231,7 +231,7 @@ suite('pull', { concurrency: false }, () => {
     const image = await registries.putImage(`${PLAIN}/v2/twice`, 'x', [noise('shared', 200_000)]);
     const path = `/v2/twice/blobs/${image.layers[0]!.digest}`;
     await registries.seen();
-    await registries.faults({ on: `GET ${path}`, times: 1, hold: true });
+    await registries.faults({ on: `GET ${path}`, times: 1, holdAfter: 100_000 });
     const leaving = new AbortController();
     const first = engine.post(`/images/create?fromImage=${PROXY}/twice:x`, undefined, { signal: leaving.signal });
     first.catch(() => undefined);
@@ -241,7 +241,8 @@ suite('pull', { concurrency: false }, () => {
     let said = '';
     for await (const chunk of waiting) {
       said += String(chunk);
-      if (leaving.signal.aborted || !said.includes('Pulling fs layer')) continue;
+      // It has joined the download of the other one when it is told how far that is.
+      if (leaving.signal.aborted || !said.includes('"Downloading"')) continue;
       leaving.abort();
       await registries.release();
     }

@@ -15,12 +15,15 @@ import { GrowingFile } from '../../registry/upload/growing-file.ts';
 import type { PushTarget } from '../../registry/upload/push-target.ts';
 import { hostAndPath } from '../names/reference.ts';
 import type { LayerSource, LayerSources } from './layer-sources.ts';
+import type { Slots } from './slots.ts';
 import { retrying, type LayerLines } from './transfer-lines.ts';
 
 export type Needs = { archives: Archives; blobs: Blobs; clock: Clock; layers: Layers; layerSources: LayerSources };
 
 type Options = {
   target: PushTarget;
+  /** Layers that are compressed at once: each takes memory, and a processor. */
+  compressions: Slots;
   /** With its host. */
   repository: string;
   lines: LayerLines;
@@ -84,12 +87,14 @@ async function compressed(engine: Needs, source: ArchiveSource, options: Options
   await using arrivals = engine.blobs.arrivals();
   const path = join(arrivals.path, 'layer.tar.gz');
   const file = new GrowingFile(path);
+  const turn = await options.compressions.take(options.signal);
   const work = engine.archives
     .compress(source, path, (bytes) => file.grow(bytes))
     .then(
       ({ digest, sizeBytes }) => file.end({ digest, size: sizeBytes }),
       (error: unknown) => file.fail(error),
-    );
+    )
+    .finally(() => turn[Symbol.dispose]());
   try {
     await upload(engine, file, options);
     return { ...(await file.whole), how: 'Pushed' };

@@ -18,6 +18,9 @@ import { pushLayer, type Needs as NeedsOfLayer } from './push-layer.ts';
 import { Slots } from './slots.ts';
 import { LayerLines } from './transfer-lines.ts';
 
+/** As many as there are threads for it. */
+const COMPRESSIONS = 2;
+
 type Needs = NeedsOfLayer & { config: Config; events: Events; images: ImageStore; layers: Layers };
 
 type Request = {
@@ -99,6 +102,7 @@ async function pushLayers(
   { target, repository, report, signal }: Push,
 ): Promise<Descriptor[]> {
   const slots = new Slots(engine.config.maxConcurrentUploads);
+  const compressions = new Slots(COMPRESSIONS);
   const stop = new AbortController();
   const either = AbortSignal.any([signal, stop.signal]);
   const byDiffId = new Map(
@@ -112,7 +116,7 @@ async function pushLayers(
   const work = jobs.map(async ({ layer, lines }): Promise<[string, Descriptor]> => {
     if (slots.areTaken) lines.say('Waiting');
     using _slot = await slots.take(either);
-    return [layer.diffId, await pushLayer(engine, layer, { target, repository, lines, signal: either })];
+    return [layer.diffId, await pushLayer(engine, layer, { target, compressions, repository, lines, signal: either })];
   });
   for (const each of work) each.catch((error: unknown) => stop.abort(error));
   await Promise.allSettled(work);

@@ -7,8 +7,10 @@ import { rebuild } from '../skeletons/rebuild.ts';
 import type { ArchiveSource } from './archive-messages.ts';
 import { decompressed } from './compression.ts';
 import type { OutgoingChunks } from './outgoing-chunks.ts';
+import { SpareMemory } from './spare-memory.ts';
 
 const READ_BYTES = 256 * 1024;
+const readMemory = new SpareMemory(READ_BYTES);
 const PROGRESS_BYTES = 4 * 1024 * 1024;
 
 /** Sends the plain archive of a layer to another thread. */
@@ -34,7 +36,8 @@ export async function readPlain(source: ArchiveSource, chunks: OutgoingChunks): 
 /** The plain archive of a layer; each chunk is valid until the next one. */
 export async function* plainChunks(source: ArchiveSource): AsyncGenerator<Buffer> {
   if (source.kind === 'skeleton') {
-    const memory = Buffer.allocUnsafeSlow(READ_BYTES);
+    using taken = readMemory.take();
+    const { memory } = taken;
     for (const chunk of rebuilt(source, () => memory)) {
       yield chunk;
       await setImmediate(); // yields to other work of this thread
@@ -68,7 +71,8 @@ export async function* chunksOf(
   fd: number,
   onProgress: (bytes: number) => void = () => undefined,
 ): AsyncGenerator<Buffer> {
-  const buffer = Buffer.allocUnsafeSlow(READ_BYTES);
+  using taken = readMemory.take();
+  const buffer = taken.memory;
   let position = 0;
   let told = 0;
   for (;;) {

@@ -3,6 +3,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { STATUS_CODES } from '../../lib/node-http.ts';
 import { DEFAULT_REGISTRY } from '../connection/endpoints.ts';
+import { discard } from '../connection/read-body.ts';
 import { withRegistry } from '../connection/session.ts';
 import { RegistryError } from '../errors.ts';
 import type { Credentials } from './credentials.ts';
@@ -22,7 +23,7 @@ export async function login(
     const url = session.address('/v2/');
     try {
       const answer = await session.ask(url, { method: 'GET', scopes: [], signal });
-      await answer.body.dump();
+      await discard(answer);
     } catch (error) {
       if (!(error instanceof RegistryError) || error.status === 0) throw error;
       if (error.code.startsWith('TOKEN_')) throw new EngineError('unauthorized', error.message, { cause: error });

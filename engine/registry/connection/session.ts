@@ -5,10 +5,11 @@ import { parseChallenges } from '../auth/challenge.ts';
 import type { Credentials } from '../auth/credentials.ts';
 import { refusalOf, RegistryError, Unreachable } from '../errors.ts';
 import { certificatesOf } from './certificates.ts';
+import type { Answer, Sent } from './direct.ts';
 import { endpointsOf, type Endpoint } from './endpoints.ts';
-import { readText } from './read-body.ts';
+import { discard, readText } from './read-body.ts';
 import { ATTEMPTS, delayOf, isTransient, LONGEST_WAIT_MS, pause } from './retry.ts';
-import { Transport, type Answer, type Sent } from './transport.ts';
+import { Transport } from './transport.ts';
 
 type Needs = { config: Pick<Config, 'insecureRegistries' | 'registryMirrors' | 'registryCertificates'>; clock: Clock };
 
@@ -47,7 +48,7 @@ export class RegistrySession implements Disposable {
   ): Promise<RegistrySession> {
     const { url, isVerified } = endpoint;
     const certificates = certificatesOf(engine.config.registryCertificates, url.host);
-    const transport = await Transport.open(url.host, certificates, isVerified);
+    const transport = new Transport(url.host, certificates, isVerified);
     const isSecure = url.protocol === 'https:' && isVerified;
     const authorizer = new Authorizer(transport, credentials, engine.clock, isSecure);
     const session = new RegistrySession(endpoint, transport, authorizer, engine.clock);
@@ -132,7 +133,7 @@ export class RegistrySession implements Disposable {
     const hadCredentials = isBasic && this.#isBasic;
     this.#learn(challenges);
     if (hadCredentials) return answer; // the credentials are wrong
-    await answer.body.dump();
+    await discard(answer);
     return await send();
   }
 
@@ -166,13 +167,13 @@ export class RegistrySession implements Disposable {
     const body = await readText(answer, ERROR_BYTES, 'the refusal of the registry');
     const bearer = parseChallenges(answer.headers['www-authenticate']).find(({ scheme }) => scheme === 'bearer');
     const { statusCode: status, statusText } = answer;
-    const retryAfter = [answer.headers['retry-after']].flat()[0];
+    const retryAfter = answer.headers['retry-after'];
     return refusalOf({ status, statusText, body, challenge: bearer?.parameters, retryAfter });
   }
 
   async #ping(signal: AbortSignal): Promise<void> {
     const answer = await this.#transport.send(this.address('/v2/'), { method: 'GET', signal });
-    await answer.body.dump();
+    await discard(answer);
     this.#learn(parseChallenges(answer.headers['www-authenticate']));
   }
 }

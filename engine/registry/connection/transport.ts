@@ -1,38 +1,22 @@
-import type * as Undici from 'undici';
-
 import { proxyFor } from '../../lib/proxies.ts';
 import { reasonOf, RegistryError, Unreachable } from '../errors.ts';
 import type { Certificates } from './certificates.ts';
+import { DirectConnections, type Answer, type Sent, type Tls } from './direct.ts';
+import { ProxiedConnections } from './proxied.ts';
+import { discard } from './read-body.ts';
 
-export type Sent = {
-  method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  headers?: Record<string, string>;
-  body?: Buffer | AsyncIterable<Uint8Array>;
-  signal: AbortSignal;
-};
-export type Answer = Undici.Dispatcher.ResponseData;
-
-const SILENCE_MS = 60_000;
-const CONNECT_MS = 20_000;
 const REDIRECTIONS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 const LIMIT = 10;
 
 /** Connections to one registry and to the hosts that it redirects to, kept open until it is disposed. */
 export class Transport implements Disposable {
-  readonly #undici: typeof Undici;
-  readonly #tls: { ca?: string[]; cert?: string; key?: string; rejectUnauthorized: boolean };
+  readonly #tls: Tls;
   readonly #host: string;
-  readonly #dispatchers = new Map<string, Undici.Dispatcher>();
+  readonly #connections = new Map<string, DirectConnections | ProxiedConnections>();
 
-  private constructor(undici: typeof Undici, host: string, certificates: Certificates, isVerified: boolean) {
-    this.#undici = undici;
+  constructor(host: string, certificates: Certificates, isVerified: boolean) {
     this.#host = host;
     this.#tls = { ...certificates, rejectUnauthorized: isVerified };
-  }
-
-  static async open(host: string, certificates: Certificates, isVerified: boolean): Promise<Transport> {
-    // Takes 12 MB, which most daemons never need.
-    return new Transport(await import('undici'), host, certificates, isVerified);
   }
 
   /**
@@ -41,15 +25,15 @@ export class Transport implements Disposable {
    */
   async send(first: URL, sent: Sent): Promise<Answer> {
     let url = first;
-    let { method, body, headers = {} } = sent;
+    let { method, headers = {} } = sent;
     for (let redirections = 0; ; redirections += 1) {
-      const answer = await this.#once(url, { method, body, headers, signal: sent.signal });
+      const answer = await this.#once(url, { ...sent, method, headers });
       const location = REDIRECTIONS.has(answer.statusCode) ? answer.headers.location : undefined;
-      if (location === undefined || body !== undefined) return answer;
-      await answer.body.dump();
+      if (location === undefined || sent.body !== undefined) return answer;
+      await discard(answer);
       if (redirections === LIMIT)
         throw new RegistryError(`${withoutQuery(first)} is redirected more than ${LIMIT} times`);
-      const next = nextUrl(url, String(location));
+      const next = nextUrl(url, location);
       if (next.origin !== url.origin) headers = withoutAuthorization(headers);
       if (answer.statusCode === 303 && method !== 'HEAD') method = 'GET';
       url = next;
@@ -57,43 +41,28 @@ export class Transport implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    for (const dispatcher of this.#dispatchers.values()) dispatcher.destroy().catch(() => undefined);
-    this.#dispatchers.clear();
+    for (const connections of this.#connections.values()) connections[Symbol.dispose]();
+    this.#connections.clear();
   }
 
-  async #once(url: URL, { method, body, headers, signal }: Sent): Promise<Answer> {
+  async #once(url: URL, sent: Sent): Promise<Answer> {
     try {
-      return await this.#undici.request(url, {
-        method,
-        headers,
-        body: body as Buffer | undefined,
-        signal,
-        dispatcher: this.#dispatcher(url),
-        headersTimeout: SILENCE_MS,
-        bodyTimeout: SILENCE_MS,
-      });
+      return await this.#connectionsTo(url).request(url, sent);
     } catch (error) {
-      signal.throwIfAborted();
-      const verb = `${method[0]}${method.slice(1).toLowerCase()}`;
+      sent.signal.throwIfAborted();
+      const verb = `${sent.method[0]}${sent.method.slice(1).toLowerCase()}`;
       throw new Unreachable(`${verb} "${withoutQuery(url)}": ${reasonOf(error, url)}`, { cause: error });
     }
   }
 
-  #dispatcher(url: URL): Undici.Dispatcher {
+  #connectionsTo(url: URL): DirectConnections | ProxiedConnections {
     // The registry's certificates and exceptions do not apply to hosts that it redirects to.
     const isRegistry = url.host === this.#host;
     const proxy = proxyFor(url);
-    const key = `${isRegistry} ${proxy?.href}`;
-    const known = this.#dispatchers.get(key);
-    if (known !== undefined) return known;
-    const tls = { ...(isRegistry ? this.#tls : { rejectUnauthorized: true }), timeout: CONNECT_MS };
-    const { Agent, ProxyAgent } = this.#undici;
-    const made =
-      proxy === undefined
-        ? new Agent({ connect: tls })
-        : new ProxyAgent({ uri: proxy.href, requestTls: tls, connectTimeout: CONNECT_MS });
-    this.#dispatchers.set(key, made);
-    return made;
+    return this.#connections.getOrInsertComputed(`${isRegistry} ${proxy?.href}`, () => {
+      const tls = isRegistry ? this.#tls : { rejectUnauthorized: true };
+      return proxy === undefined ? new DirectConnections(tls) : new ProxiedConnections(proxy, tls);
+    });
   }
 }
 

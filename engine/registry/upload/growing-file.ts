@@ -1,8 +1,6 @@
 import { open } from 'node:fs/promises';
 
-import { bytesPassed } from '../../host/memory.ts';
-
-const READ_BYTES = 128 * 1024;
+const READ_BYTES = 256 * 1024;
 
 type Whole = { digest: string; size: number };
 
@@ -49,19 +47,20 @@ export class GrowingFile {
     this.#tell();
   }
 
-  /** The bytes from `start` on, as they come. `onProgress` gets how many of all bytes were taken. */
+  /**
+   * The bytes from `start` on, as they come; each piece is valid until the next one is asked for. `onProgress` gets how many
+   * of all bytes were taken.
+   */
   async *read(start: number, onProgress: (bytes: number) => void): AsyncGenerator<Buffer> {
     await this.#more(start);
     await using file = await open(this.#path, 'r');
+    const memory = Buffer.allocUnsafeSlow(READ_BYTES);
     let at = start;
     for (; await this.#more(at); onProgress(at)) {
-      // New memory for each piece: the consumer may keep it.
-      const memory = Buffer.allocUnsafeSlow(Math.min(READ_BYTES, this.#bytes - at));
-      const { bytesRead } = await file.read(memory, 0, memory.length, at);
+      const { bytesRead } = await file.read(memory, 0, Math.min(READ_BYTES, this.#bytes - at), at);
       if (bytesRead === 0) throw new Error(`${this.#path} is shorter than it was`);
       at += bytesRead;
       yield memory.subarray(0, bytesRead);
-      bytesPassed(bytesRead);
     }
   }
 

@@ -1,7 +1,8 @@
 import type { Clock } from '../../lib/clock.ts';
+import type { Answer } from '../connection/direct.ts';
+import { discard } from '../connection/read-body.ts';
 import { ATTEMPTS, delayOf, isTransient, LONGEST_WAIT_MS, pause } from '../connection/retry.ts';
 import type { RegistrySession } from '../connection/session.ts';
-import type { Answer } from '../connection/transport.ts';
 import { RegistryError, Unreachable } from '../errors.ts';
 import { DOCKER_MANIFEST } from '../manifests.ts';
 import type { GrowingFile } from './growing-file.ts';
@@ -113,7 +114,7 @@ export class PushTarget {
   async #reached({ url }: Place, signal: AbortSignal): Promise<Place | undefined> {
     try {
       const answer = await this.#ask('GET', url, { signal });
-      const end = Number(/^0-(\d+)$/.exec(String(answer.headers.range ?? ''))?.[1] ?? 0);
+      const end = Number(/^0-(\d+)$/.exec(answer.headers.range ?? '')?.[1] ?? 0);
       // `0-0` is one byte, or none.
       return end === 0 ? undefined : { url: this.#next(answer, url), at: end + 1 };
     } catch (error) {
@@ -149,7 +150,7 @@ export class PushTarget {
     },
   ): Promise<Answer> {
     const answer = await this.#session.ask(url, { method, scopes, ...ask });
-    await answer.body.dump();
+    await discard(answer);
     return answer;
   }
 
