@@ -92,7 +92,7 @@ export class CallerRecords {
         continue;
       }
       const id = slot?.id ?? this.#endpoints.windowId(name);
-      if (id !== undefined) this.windows.put(record, id, Math.round(used * (slot?.scale ?? 1)), end, now);
+      if (id !== undefined) this.windows.put(words, at, id, Math.round(used * (slot?.scale ?? 1)), end, now);
     }
   }
 

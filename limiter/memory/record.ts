@@ -50,6 +50,7 @@ export function spent(words: Int32Array, used: number, end: number, now: number,
   return isOpen(words[end]!, now, span) ? words[used]! : 0;
 }
 
+/** `amount` is a whole number that 32 bits hold. */
 export function add(
   words: Int32Array,
   used: number,
@@ -60,7 +61,8 @@ export function add(
   span: Span,
 ): void {
   if (isOpen(words[end]!, now, span)) {
-    words[used] = Math.min(LARGEST, words[used]! + amount);
+    const before = words[used]!;
+    words[used] = before > LARGEST - amount ? LARGEST : before + amount; // stays a small integer to the compiler
     return;
   }
   words[used] = amount;

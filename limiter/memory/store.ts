@@ -112,15 +112,17 @@ export class MemoryStore implements LimitStore {
     words[at + UNDER_WAY]! -= 1;
     if (cpuSeconds === 0) return;
     this.#readClock();
-    this.#chargeTime(endpoint, rules, ticket, cpuSeconds);
+    this.#chargeTime(endpoint, rules, words, at, cpuSeconds);
     if (this.#tracking) this.#records.markChanged(key, words, at);
   }
 
   charge({ key, endpoint, rules }: Ask, ticket: number, cpuSeconds: number, points: number): void {
+    const words = this.#records.chunk(ticket);
+    const at = ticket & CHUNK_MASK;
     this.#readClock();
-    if (cpuSeconds > 0) this.#chargeTime(endpoint, rules, ticket, cpuSeconds);
-    if (points > 0) this.#addPoints(endpoint, this.#flatRules(rules), ticket, points);
-    if (this.#tracking) this.#records.markChanged(key, this.#records.chunk(ticket), ticket & CHUNK_MASK);
+    if (cpuSeconds > 0) this.#chargeTime(endpoint, rules, words, at, cpuSeconds);
+    if (points > 0) this.#addPoints(endpoint, this.#flatRules(rules), words, at, points);
+    if (this.#tracking) this.#records.markChanged(key, words, at);
   }
 
   giveBack(ask: Ask, ticket: number): void {
@@ -136,10 +138,12 @@ export class MemoryStore implements LimitStore {
     this.#readClock();
     const known = this.#records.find(key);
     const record = known === EMPTY ? this.#records.insert(key, this.#now) : known;
+    const words = this.#records.chunk(record);
+    const at = record & CHUNK_MASK;
     const { minute, hour } = this.#flatRules(rules);
-    this.#add(record, MINUTE, count, minute);
-    this.#add(record, HOUR, count, hour);
-    if (this.#tracking) this.#records.markChanged(key, this.#records.chunk(record), record & CHUNK_MASK);
+    this.#add(words, at, MINUTE, count, minute);
+    this.#add(words, at, HOUR, count, hour);
+    if (this.#tracking) this.#records.markChanged(key, words, at);
   }
 
   forget(key: string): void {
@@ -226,8 +230,8 @@ export class MemoryStore implements LimitStore {
     const span = rules.categories[categoryIndex]!;
     const now = this.#now;
     if (endpoint.primary) {
-      if (categoryIndex === CORE.id) this.#add(record, CORE, 1, span);
-      else windows.addTo(record, categoryIndex, 1, now, this.#opened, span);
+      if (categoryIndex === CORE.id) this.#add(words, at, CORE, 1, span);
+      else windows.addTo(words, at, categoryIndex, 1, now, this.#opened, span);
       verdict.used += 1;
     }
     const end =
@@ -236,15 +240,16 @@ export class MemoryStore implements LimitStore {
         : windows.freed(words, at, categoryIndex, now, span, 1);
     // What costs nothing opens no window.
     verdict.reset = end === 0 ? endOfHour(now + EPOCH_SECONDS) : end + EPOCH_SECONDS;
-    if (points > 0) this.#addPoints(endpoint, rules, record, points);
+    if (points > 0) this.#addPoints(endpoint, rules, words, at, points);
     words[at + UNDER_WAY]! += 1;
     if (rules.cpu.step === 0) this.#openTime(words, at, rules.cpu);
     if (endpoint.content) {
       const { minute, hour } = rules;
-      this.#add(record, MINUTE, 1, minute);
-      this.#add(record, HOUR, 1, hour);
-      if (endpoint.contentPerMinute !== Infinity) windows.addTo(record, endpoint.id + 1, 1, now, this.#opened, minute);
-      if (endpoint.contentPerHour !== Infinity) windows.addTo(record, endpoint.id + 2, 1, now, this.#opened, hour);
+      this.#add(words, at, MINUTE, 1, minute);
+      this.#add(words, at, HOUR, 1, hour);
+      if (endpoint.contentPerMinute !== Infinity)
+        windows.addTo(words, at, endpoint.id + 1, 1, now, this.#opened, minute);
+      if (endpoint.contentPerHour !== Infinity) windows.addTo(words, at, endpoint.id + 2, 1, now, this.#opened, hour);
     }
     if (this.#tracking) this.#records.markChanged(ask.key, words, at);
     verdict.refusedBy = -1;
@@ -252,12 +257,12 @@ export class MemoryStore implements LimitStore {
     verdict.ticket = record;
   }
 
-  #chargeTime({ graphql }: Endpoint, rules: LimitRules, record: number, cpuSeconds: number): void {
+  #chargeTime({ graphql }: Endpoint, rules: LimitRules, words: Int32Array, at: number, cpuSeconds: number): void {
     const { cpu } = this.#flatRules(rules);
-    const micros = Math.min(LARGEST, Math.round(cpuSeconds * 1e6));
-    if (cpu.step === 0) this.#openTime(this.#records.chunk(record), record & CHUNK_MASK, cpu);
-    this.#add(record, CPU, micros, cpu);
-    if (graphql) this.#add(record, GRAPHQL_CPU, micros, cpu);
+    const micros = Math.min(LARGEST, Math.round(cpuSeconds * 1e6)) | 0;
+    if (cpu.step === 0) this.#openTime(words, at, cpu);
+    this.#add(words, at, CPU, micros, cpu);
+    if (graphql) this.#add(words, at, GRAPHQL_CPU, micros, cpu);
   }
 
   /** All of it begins together. */
@@ -268,13 +273,13 @@ export class MemoryStore implements LimitStore {
     words[at + CPU.end] = this.#opened + span.seconds;
   }
 
-  #addPoints({ id, graphql }: Endpoint, rules: FlatRules, record: number, points: number): void {
+  #addPoints({ id, graphql }: Endpoint, rules: FlatRules, words: Int32Array, at: number, points: number): void {
     const span = graphql ? rules.graphql : rules.rest;
-    this.#records.windows.addTo(record, id, points, this.#now, this.#opened, span);
+    this.#records.windows.addTo(words, at, id, points, this.#now, this.#opened, span);
   }
 
-  #add(record: number, slot: Slot, amount: number, span: Span): void {
-    this.#records.windows.add(record, slot, amount, this.#now, this.#opened, span);
+  #add(words: Int32Array, at: number, slot: Slot, amount: number, span: Span): void {
+    this.#records.windows.add(words, at, slot, amount, this.#now, this.#opened, span);
   }
 
   #readClock(): number {

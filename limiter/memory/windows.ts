@@ -77,43 +77,57 @@ export class Windows {
     return span.step === 0 ? this.end(words, at, slot, now, span) : this.freed(words, at, slot.id, now, span, amount);
   }
 
-  add(record: number, slot: Slot, amount: number, now: number, opened: number, span: Span): void {
-    const at = record & CHUNK_MASK;
-    if (span.step === 0) add(this.#slab.chunk(record), at + slot.used, at + slot.end, amount, now, opened, span);
-    else this.addTo(record, slot.id, amount, now, opened, span);
+  add(words: Int32Array, at: number, slot: Slot, amount: number, now: number, opened: number, span: Span): void {
+    if (span.step === 0) add(words, at + slot.used, at + slot.end, amount, now, opened, span);
+    else this.addTo(words, at, slot.id, amount, now, opened, span);
   }
 
   /** Adds to a window of the chain; takes the place of one that is over, if any. */
-  addTo(record: number, id: number, amount: number, now: number, opened: number, span: Span): void {
+  addTo(
+    chunk: Int32Array,
+    recordAt: number,
+    id: number,
+    amount: number,
+    now: number,
+    opened: number,
+    span: Span,
+  ): void {
     const stepsEnd = span.step === 0 ? 0 : endOfStep(now, span);
-    for (let address = record + WINDOWS; address !== 0;) {
-      const words = this.#slab.chunk(address);
-      const at = address & CHUNK_MASK;
+    let words = chunk;
+    let at = recordAt + WINDOWS;
+    for (;;) {
       if (words[at + ID] === id && (stepsEnd === 0 || words[at + END] === stepsEnd)) {
         return add(words, at + USED, at + END, amount, now, opened, span);
       }
-      address = words[at + NEXT]!;
+      const next = words[at + NEXT]!;
+      if (next === 0) break;
+      words = this.#slab.chunk(next);
+      at = next & CHUNK_MASK;
     }
-    this.put(record, id, amount, stepsEnd === 0 ? opened + span.seconds : stepsEnd, now);
+    this.put(chunk, recordAt, id, amount, stepsEnd === 0 ? opened + span.seconds : stepsEnd, now);
   }
 
   /** A further window of the chain. */
-  put(record: number, id: number, used: number, end: number, now: number): void {
-    let free = 0;
-    let last = 0;
-    this.#each(this.#slab.chunk(record), record & CHUNK_MASK, (words, at, address) => {
-      if (free === 0 && words[at + END]! <= now) free = address === 0 ? record + WINDOWS : address;
-      last = address === 0 ? record + WINDOWS : address;
-    });
-    const address = free === 0 ? this.#slab.takeWindow() : free;
-    const words = this.#slab.chunk(address);
-    const at = address & CHUNK_MASK;
+  put(chunk: Int32Array, recordAt: number, id: number, used: number, end: number, now: number): void {
+    let words = chunk;
+    let at = recordAt + WINDOWS;
+    for (;;) {
+      if (words[at + END]! <= now) break;
+      const next = words[at + NEXT]!;
+      if (next === 0) {
+        const address = this.#slab.takeWindow();
+        words[at + NEXT] = address;
+        words = this.#slab.chunk(address);
+        at = address & CHUNK_MASK;
+        words[at + NEXT] = 0;
+        break;
+      }
+      words = this.#slab.chunk(next);
+      at = next & CHUNK_MASK;
+    }
     words[at + ID] = id;
     words[at + USED] = Math.min(LARGEST, used);
     words[at + END] = end;
-    if (free !== 0) return;
-    words[at + NEXT] = 0;
-    this.#slab.chunk(last)[(last & CHUNK_MASK) + NEXT] = address;
   }
 
   take(words: Int32Array, at: number, slot: Slot, amount: number, now: number, span: Span): void {
