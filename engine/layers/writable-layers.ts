@@ -3,9 +3,9 @@ import { join } from 'node:path';
 
 import { EngineError } from '../lib/errors.ts';
 import type { SetAside } from '../trees/set-aside.ts';
+import { FIRST_PROJECT, SizeLimits } from '../trees/size-limits.ts';
 import { bytesBelow } from '../trees/size.ts';
 import { Trash } from '../trees/trash.ts';
-import { SizeLimits } from './size-limits.ts';
 
 const TRASH = '.trash';
 
@@ -29,7 +29,7 @@ export class WritableLayers implements AsyncDisposable {
     mkdirSync(this.directory, { recursive: true, mode: 0o700 });
     const trash = join(this.directory, TRASH);
     this.#trash = new Trash(trash, onFailure);
-    this.limits = new SizeLimits(trash, projects);
+    this.limits = new SizeLimits(trash, FIRST_PROJECT.containers, projects);
   }
 
   /** `prepare` is called with the new, empty folder. */

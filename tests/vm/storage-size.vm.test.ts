@@ -82,6 +82,31 @@ for (const [name, { make, option }] of Object.entries(FILE_SYSTEMS)) {
       }
     });
 
+    test('a volume has a size too, also after a SIGKILL of the daemon, and others have none', async () => {
+      await using engine = await TestEngine.start();
+      const side = { name: 'gantry', api: engine, directory: engine.directory, socketPath: engine.socketPath } as const;
+      const sized = { name: 'sized', size: '20m' };
+      for (const { name, size } of [sized, { name: 'other', size: '30m' }, { name: 'plain', size: '0' }]) {
+        const { status } = await engine.post('/volumes/create', { Name: name, DriverOpts: { size } });
+        assert.equal(status, 201);
+      }
+      const writeTo = async (volume: string, megabytes: number): Promise<string> =>
+        await said(side, `${SIZE_OF_ROOT.replace(' / ', ' /v ')}; ${write(megabytes).replaceAll('/file', '/v/file')}`, {
+          NetworkMode: 'none',
+          Binds: [`${volume}:/v`],
+        });
+
+      assert.match(await writeTo('sized', 40), /^20480\nfull\n(1[89]|20)\n$/);
+      assert.match(await writeTo('other', 25), /^30720\n25\n$/);
+      assert.match(await writeTo('plain', 40), /\n40\n$/);
+      await engine.kill();
+      await engine.startAgain();
+      assert.match(await writeTo('sized', 40), /^20480\nfull\n(1[89]|20)\n$/);
+      await engine.delete('/volumes/sized');
+      await engine.post('/volumes/create', { Name: 'sized' });
+      assert.match(await writeTo('sized', 40), /\n40\n$/);
+    });
+
     test('a size that is none is refused', async () => {
       await using engine = await TestEngine.start();
       for (const size of ['much', '0', '-1']) {
@@ -104,4 +129,10 @@ test('without quotas of projects a size is refused with the reason', async () =>
     /supported only for overlay over xfs with 'pquota' mount option, or ext4 with 'prjquota'/,
   );
   assert.deepEqual((await engine.get('/containers/json?all=1')).body, []);
+
+  const volume = await engine.post('/volumes/create', { Name: 'sized', DriverOpts: { size: '10m' } });
+
+  const message = 'create sized: quota size requested but no quota support';
+  assert.deepEqual([volume.status, volume.body], [400, { message }]);
+  assert.deepEqual((await engine.get<{ Volumes: unknown[] }>('/volumes')).body.Volumes, []);
 });

@@ -33,6 +33,9 @@ import { withOthersById } from '../settings/others.ts';
 import { nameTaken, type Container, type ContainerStore, type MountPoint } from '../store.ts';
 import { removeAnonymousVolumes } from './remove.ts';
 
+const NO_QUOTAS =
+  "--storage-opt is supported only for overlay over xfs with 'pquota' mount option, or ext4 with 'prjquota'";
+
 type Needs = CreateVolumeNeeds &
   RemoveVolumeNeeds &
   VolumeMountNeeds & {
@@ -107,7 +110,7 @@ function checked(engine: Needs, body: CreateBody, name: string | undefined): Che
   const config = completeConfig(id, body, image.config, hostname);
   const { path, args } = commandOf(config);
   const limitBytes = writableLimit(hostConfig.StorageOpt);
-  if (limitBytes !== undefined) engine.layers.writable.limits.check();
+  if (limitBytes !== undefined) engine.layers.writable.limits.check(NO_QUOTAS);
   checkUser({ user: config.User, groupAdd: hostConfig.GroupAdd ?? [] });
   const requested = requestedMounts(engine, hostConfig, Object.keys(config.Volumes ?? {}));
   const described: Container = {

@@ -1,14 +1,16 @@
 /* oxlint-disable require-await -- drivers may wait; this one waits only for mounts */
-import { readdirSync, rmdirSync } from 'node:fs';
+import { existsSync, readdirSync, rmdirSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { projectOf } from '../../host/files/project-quota.ts';
 import { hasCode, refuseIf } from '../../lib/errors.ts';
 import { makeFolders } from '../../lib/folders.ts';
+import { FIRST_PROJECT, SizeLimits } from '../../trees/size-limits.ts';
 import { Trash } from '../../trees/trash.ts';
 import type { UsersOf, VolumeDriver, VolumeOptions } from '../driver.ts';
 import type { Volume } from '../store.ts';
 import { LocalMounts } from './mounts.ts';
-import { checkOptions, mountRequest } from './options.ts';
+import { checkOptions, mountRequest, sizeOf } from './options.ts';
 
 type FailureLog = { warn(details: object, message: string): void; error(details: object, message: string): void };
 
@@ -23,8 +25,8 @@ const TRASH = '.trash';
 const OLD_TRASH = '.trash-';
 
 /**
- * Folders below `<data-root>/volumes`, with the mount on them that a volume's options ask for; those of removed volumes
- * disappear in the background.
+ * Folders below `<data-root>/volumes`, with the mount on them or the limit of their size that a volume's options ask for;
+ * those of removed volumes disappear in the background.
  */
 export class LocalVolumes implements VolumeDriver, AsyncDisposable {
   readonly name = 'local';
@@ -32,6 +34,7 @@ export class LocalVolumes implements VolumeDriver, AsyncDisposable {
   readonly #directory: string;
   readonly #trash: Trash;
   readonly #mounts: LocalMounts;
+  #limits: SizeLimits | undefined;
   readonly #log: FailureLog;
 
   constructor(dataRoot: string, log: FailureLog) {
@@ -51,15 +54,22 @@ export class LocalVolumes implements VolumeDriver, AsyncDisposable {
     );
     refuseIf(name.length > LONGEST_NAME, `a volume name of ${name.length} bytes: ${LONGEST_NAME} is the limit`);
     checkOptions(options);
+    if (sizeOf(options) > 0) this.#sizeLimits().check('quota size requested but no quota support');
   }
 
-  async create({ name }: Volume): Promise<void> {
-    makeFolders(this.#folderOf(name), 0o755); // containers of any user may enter it
+  async create({ name, options = {} }: Volume): Promise<void> {
+    const folder = this.#folderOf(name);
+    makeFolders(folder, 0o755); // containers of any user may enter it
+    const bytes = sizeOf(options);
+    if (bytes > 0 && !hasLimit(folder)) this.#sizeLimits().plan(bytes).put(folder);
   }
 
   async remove({ name, options }: Volume, forget: () => void): Promise<void> {
     if (this.needsMount({ options })) await this.#mounts.drop(name);
+    const folder = this.#folderOf(name);
+    const project = sizeOf(options ?? {}) > 0 && existsSync(folder) ? projectOf(folder) : 0;
     this.#trash.take(join(this.#directory, name), forget);
+    if (project > FIRST_PROJECT.volumes) this.#sizeLimits().forget(project);
   }
 
   needsMount({ options = {} }: Pick<Volume, 'options'>): boolean {
@@ -105,6 +115,17 @@ export class LocalVolumes implements VolumeDriver, AsyncDisposable {
     }
   }
 
+  /** Made when the first volume with a size is seen: it looks at all others. */
+  #sizeLimits(): SizeLimits {
+    if (this.#limits === undefined) {
+      const folders = readdirSync(this.#directory).map((name) => this.#folderOf(name));
+      const used = folders.filter((folder) => existsSync(folder)).map(projectOf);
+      const ours = used.filter((project) => project > FIRST_PROJECT.volumes);
+      this.#limits = new SizeLimits(join(this.#directory, TRASH), FIRST_PROJECT.volumes, ours);
+    }
+    return this.#limits;
+  }
+
   #folderOf(name: string): string {
     return join(this.#directory, name, '_data');
   }
@@ -113,6 +134,10 @@ export class LocalVolumes implements VolumeDriver, AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#trash[Symbol.asyncDispose]();
   }
+}
+
+function hasLimit(folder: string): boolean {
+  return projectOf(folder) > FIRST_PROJECT.volumes;
 }
 
 /** An interrupted create leaves empty folders. */

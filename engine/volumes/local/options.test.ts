@@ -12,7 +12,10 @@ const refused: [options: Record<string, string>, message: string][] = [
   [{ o: 'bind', device: '/x' }, 'missing required option: "type"'],
   [{ size: 'x' }, "invalid size: 'x'"],
   [{ size: '-1' }, "invalid size: '-1'"],
-  [{ size: '1.5GiB' }, 'quota size requested but no quota support'],
+  [
+    { size: '1.5GiB', type: 'tmpfs', device: 'x' },
+    'a size is of a folder: that of a mount is one of its options, as in o=size=10m',
+  ],
 ];
 for (const [options, message] of refused) {
   test(`${JSON.stringify(options)} is refused`, () => {
@@ -23,6 +26,7 @@ for (const [options, message] of refused) {
 const taken: Record<string, string>[] = [
   {},
   { size: '0' },
+  { size: '1.5GiB' },
   { type: '', device: '' },
   { type: 'none', device: '/x', o: 'bind' },
 ];

@@ -24,11 +24,15 @@ export function checkOptions(options: VolumeOptions): void {
     const missing = Object.hasOwn(options, option) && others.find((other) => !Object.hasOwn(options, other));
     refuseIf(typeof missing === 'string', `missing required option: "${missing}"`);
   }
-  refuseIf(sizeOf(options) > 0, 'quota size requested but no quota support');
+  const isMount = mountRequest(options) !== undefined;
+  refuseIf(
+    sizeOf(options) > 0 && isMount,
+    'a size is of a folder: that of a mount is one of its options, as in o=size=10m',
+  );
 }
 
-/** The largest size in bytes; 0 without one. Throws `invalid`. */
-function sizeOf({ size }: VolumeOptions): number {
+/** The most that a volume may hold, in bytes; 0 without a limit. Throws `invalid`. */
+export function sizeOf({ size }: VolumeOptions): number {
   if (size === undefined) return 0;
   const [, digits = '', , unit = ''] = SIZE.exec(size) ?? [];
   refuseIf(digits === '', `invalid size: '${size}'`);

@@ -5,35 +5,36 @@ import { limitProject, setProject } from '../host/files/project-quota.ts';
 import { EngineError } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
 
-/** The first project number of ours, far from those in use elsewhere; the number before it is for a trial. */
-const FIRST_PROJECT = 0x4700_0000;
+/** Project numbers of ours, far from those in use elsewhere and from each other; the first of each is for a trial. */
+export const FIRST_PROJECT = { containers: 0x4700_0000, volumes: 0x6700_0000 } as const;
 const PROBE_BYTES = 1 << 20;
 
 /** Limits of the size of folders, by the project quotas of a file system: xfs and ext4, mounted with `prjquota`. */
 export class SizeLimits {
   readonly #directory: string;
+  readonly #trial: number;
   #last: number;
   #isPossible = false;
 
   /**
-   * `directory` is on the file system in question, for temporary folders; `used` are the projects of existing folders.
+   * `directory` is on the file system in question, for temporary folders; `used` are the projects of existing folders,
+   * all of them after `first`.
    */
-  constructor(directory: string, used: Iterable<number>) {
+  constructor(directory: string, first: number, used: Iterable<number>) {
     this.#directory = directory;
-    this.#last = Math.max(FIRST_PROJECT, ...used);
+    this.#trial = first;
+    this.#last = Math.max(first, ...used);
   }
 
-  /** Throws `invalid` if the file system lacks such quotas. */
-  check(): void {
+  /** Throws `invalid` with this reason if the file system lacks such quotas. */
+  check(reason: string): void {
     if (this.#isPossible) return;
     const folder = join(this.#directory, newId());
     mkdirSync(folder);
     try {
-      setProject(folder, FIRST_PROJECT);
-      limitProject(folder, FIRST_PROJECT, PROBE_BYTES);
+      setProject(folder, this.#trial);
+      limitProject(folder, this.#trial, PROBE_BYTES);
     } catch (error) {
-      const reason =
-        "--storage-opt is supported only for overlay over xfs with 'pquota' mount option, or ext4 with 'prjquota'";
       throw new EngineError('invalid', reason, { cause: error });
     } finally {
       rmdirSync(folder);
