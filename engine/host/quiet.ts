@@ -6,16 +6,26 @@ const LOOK_MILLISECONDS = 15_000;
 const QUIET_SHARE = 0.02;
 const WORTH_BYTES = 8 * 1024 * 1024;
 
-/** Returns memory to the kernel whenever the process has grown and is quiet again, as long as it lives. */
+/**
+ * Returns memory to the kernel whenever the process has grown and is quiet again, as long as it lives. Growth counts from
+ * the look after a return, when what the process still uses is back: counted from the return itself, a process at its
+ * steady work is collected at each look.
+ */
 export function shrinkWhenQuiet(clock: Clock): void {
   let before = process.memoryUsage.rss();
+  let isSettled = true;
   let usage = process.cpuUsage();
   const look = (): void => {
     const { user, system } = process.cpuUsage(usage);
     const isQuiet = (user + system) / 1000 < LOOK_MILLISECONDS * QUIET_SHARE;
-    if (isQuiet && process.memoryUsage.rss() > before + WORTH_BYTES) {
+    const rss = process.memoryUsage.rss();
+    if (!isSettled) {
+      if (isQuiet) before = rss;
+      isSettled = true;
+    } else if (isQuiet && rss > before + WORTH_BYTES) {
       shrink();
       before = process.memoryUsage.rss();
+      isSettled = false;
     }
     usage = process.cpuUsage();
     clock.after(LOOK_MILLISECONDS, look);
