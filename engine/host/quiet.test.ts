@@ -59,7 +59,10 @@ function useCode(): void {
   const code = readFileSync('/proc/self/maps', 'utf8')
     .split('\n')
     .find((line) => line.endsWith(process.execPath) && line.includes('r-xp'))!;
-  const [start = 0, end = 0] = code.split(' ', 1)[0]!.split('-').map((address) => parseInt(address, 16));
+  const [start = 0, end = 0] = code
+    .split(' ', 1)[0]!
+    .split('-')
+    .map((address) => parseInt(address, 16));
   const memory = openSync('/proc/self/mem', 'r');
   const page = Buffer.alloc(1);
   for (let at = start; at < end; at += 4096) readSync(memory, page, 0, 1, at);
