@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { globSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rmdir } from 'node:fs/promises';
@@ -31,6 +31,9 @@ test('the demo of a cluster is interrupted while a machine is off: it ends with 
   assert.deepEqual(cgroupsOf(text), []);
 });
 
+/** Several times what a demo takes beside much load. */
+const LONGEST_MS = 400_000;
+
 /** What a demo says that gets SIGINT at a line with these words. Fails when something of it is left. */
 async function interrupted(words: readonly string[], at: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'gantry-test-demo-'));
@@ -42,14 +45,41 @@ async function interrupted(words: readonly string[], at: string): Promise<string
   let errors = '';
   demo.stderr.on('data', (piece: Buffer) => (errors += piece.toString()));
   const said: string[] = [];
+  let hanging: string | undefined;
+  const late = setTimeout(() => (hanging = endAll(demo.pid!, folder)), LONGEST_MS);
   for await (const line of createInterface(demo.stdout)) {
     said.push(line);
     if (line.includes(at)) demo.kill('SIGINT');
   }
+  clearTimeout(late);
+  if (hanging !== undefined) throw new Error(`it has not ended. It said:\n${said.join('\n')}\n${errors}\n${hanging}`);
   assert.deepEqual([await ended, errors], [[130, null], '']);
   assert.deepEqual([processesBelow(folder), mountsBelow(folder)], [[], []]);
   await rmdir(folder); // fails when there is anything in it
   return said.join('\n');
+}
+
+/** Kills a demo that hangs, with all that it has started; those processes, and the ends of the daemons' logs. */
+function endAll(demo: number, folder: string): string {
+  const lines = execFileSync('ps', ['-ww', '-eo', 'pid,ppid,stat,wchan:24,args'], { encoding: 'utf8' }).split('\n');
+  const left = new Set([demo]);
+  const shown = lines.filter((line) => {
+    const [pid = 0, parent = 0] = line.trim().split(/ +/).map(Number);
+    if (!left.has(pid) && !left.has(parent) && !line.includes(folder)) return false;
+    left.add(pid);
+    return true;
+  });
+  const logs = globSync(`${folder}/*/log`).map((path) => `${path}:\n${readFileSync(path, 'utf8').slice(-2000)}`);
+  for (const pid of left) kill(pid);
+  return [...shown, ...logs].join('\n');
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
+  }
 }
 
 function processesBelow(folder: string): string[] {

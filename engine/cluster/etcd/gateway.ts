@@ -39,8 +39,11 @@ export class Etcd implements Disposable {
   }
 
   /** All keys, or those from `prefix` on; `serializable` reads this member's own copy, also without a quorum. */
-  async all({ serializable = false } = {}): Promise<RangeAnswer> {
-    return await this.#range({ key: encode('\0'), range_end: encode('\0'), serializable }, 60_000);
+  async all({
+    serializable = false,
+    signal,
+  }: { serializable?: boolean; signal?: AbortSignal } = {}): Promise<RangeAnswer> {
+    return await this.#range({ key: encode('\0'), range_end: encode('\0'), serializable }, 60_000, signal);
   }
 
   async get(key: string, milliseconds = ANSWER_MS): Promise<{ revision: number; kv: KeyValue | undefined }> {
@@ -94,20 +97,21 @@ export class Etcd implements Disposable {
     await this.call('/v3/lease/revoke', { ID: id }, 1000);
   }
 
-  /** Throws an `EtcdError`: for a refusal, when no answer comes in time, and when the member is gone. */
-  async call(path: string, body: Body, milliseconds = ANSWER_MS): Promise<Body> {
+  /** Throws an `EtcdError`: for a refusal, when no answer comes in time, and when the member is gone; after `signal` its reason. */
+  async call(path: string, body: Body, milliseconds = ANSWER_MS, signal?: AbortSignal): Promise<Body> {
     const late = new AbortController();
+    const over = signal === undefined ? late.signal : AbortSignal.any([late.signal, signal]);
     using _timer = this.#clock.after(milliseconds, () =>
       late.abort(new EtcdError(4, `etcd has not answered ${path} for ${milliseconds / 1000} s`)),
     );
     try {
-      const answer = await this.#send(path, body, late.signal);
+      const answer = await this.#send(path, body, over);
       const told = JSON.parse(await textOf(answer)) as Body;
       if (answer.statusCode !== 200) throw refusal(told);
       if (told.error !== undefined) throw refusal(told.error as Body);
       return told;
     } catch (error) {
-      if (late.signal.aborted) throw late.signal.reason;
+      if (over.aborted) throw over.reason;
       if (GONE.some((code) => hasCode(error, code))) throw new EtcdError(14, 'etcd does not run');
       throw error;
     }
@@ -129,8 +133,8 @@ export class Etcd implements Disposable {
     return await promise;
   }
 
-  async #range(body: Body, milliseconds: number): Promise<RangeAnswer> {
-    const answer = await this.call('/v3/kv/range', body, milliseconds);
+  async #range(body: Body, milliseconds: number, signal?: AbortSignal): Promise<RangeAnswer> {
+    const answer = await this.call('/v3/kv/range', body, milliseconds, signal);
     return { revision: revisionOf(answer), kvs: ((answer.kvs ?? []) as WireKeyValue[]).map(readKeyValue) };
   }
 }

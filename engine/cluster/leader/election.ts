@@ -89,7 +89,8 @@ export class Election implements AsyncDisposable {
   }
 
   async #run(): Promise<void> {
-    await this.#needs.feed.ready;
+    // A member that starts without a quorum tells no records, and this manager may end meanwhile.
+    await Promise.race([this.#needs.feed.ready, this.#ending.promise]);
     while (!this.#isEnding) {
       try {
         await this.#round();

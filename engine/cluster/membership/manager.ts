@@ -45,6 +45,7 @@ const READ_MS = 1000;
 const WRITE_MS = 5000;
 const AGAIN_MS = 50;
 const PING_MS = 1000;
+const PingAnswer = Type.Object({ node: Type.String() });
 
 /** A manager: port 2377, an etcd, all records in memory, and at times the leadership. */
 export class Manager implements AsyncDisposable {
@@ -59,6 +60,7 @@ export class Manager implements AsyncDisposable {
   #feed: Feed | undefined;
   #election: Election | undefined;
   #leadership: Leadership | undefined;
+  #isEnding = false;
 
   constructor(needs: ManagerNeeds, identity: Identity, raft: ClusterSpec['raft']) {
     this.#needs = needs;
@@ -122,6 +124,7 @@ export class Manager implements AsyncDisposable {
     await this.#process.start(first);
     const until = performance.now() + waitMs;
     while (!(await this.#answers(this.#etcd))) {
+      if (this.#isEnding) throw new EngineError('unavailable', 'this manager ends');
       if (performance.now() > until) throw new EngineError('failed', `etcd does not answer: ${this.#process.said}`);
       const { promise, resolve } = Promise.withResolvers<void>();
       using _timer = this.#needs.clock.after(AGAIN_MS, resolve);
@@ -198,6 +201,7 @@ export class Manager implements AsyncDisposable {
 
   /** Ends, and etcd with it. */
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#isEnding = true;
     await this.#parts.disposeAsync();
     await this.#process.stop();
   }
@@ -265,16 +269,10 @@ export class Manager implements AsyncDisposable {
 
   async #ping(address: string, node: string): Promise<boolean> {
     try {
-      const answer = await this.#needs.client.ask(
-        address,
-        '/v1/ping',
-        {},
-        Type.Object({ node: Type.String() }),
-        PING_MS,
-      );
+      const answer = await this.#needs.client.ask(address, '/v1/ping', {}, PingAnswer, PING_MS);
       return answer.node === node;
     } catch (error) {
-      if (error instanceof NotLeader || error instanceof NotReached || error instanceof Error) return false;
+      if (error instanceof Error) return false; // it may answer, but not as the leader
       throw error;
     }
   }

@@ -74,7 +74,7 @@ export class Feed implements AsyncDisposable {
 
   async #load(): Promise<void> {
     const { etcd, replica } = this.#needs;
-    const { revision, kvs } = await etcd.all({ serializable: true });
+    const { revision, kvs } = await etcd.all({ serializable: true, signal: this.#ending.signal });
     if (revision < replica.revision) return; // it goes on from there
     replica.reset(
       revision,
