@@ -46,8 +46,14 @@ export class Etcd implements Disposable {
     return await this.#range({ key: encode('\0'), range_end: encode('\0'), serializable }, 60_000, signal);
   }
 
-  async get(key: string, milliseconds = ANSWER_MS): Promise<{ revision: number; kv: KeyValue | undefined }> {
-    const { revision, kvs } = await this.#range({ key: encode(key) }, milliseconds);
+  /** What it is, or was at a revision. */
+  async get(
+    key: string,
+    milliseconds = ANSWER_MS,
+    at?: number,
+  ): Promise<{ revision: number; kv: KeyValue | undefined }> {
+    const then = at === undefined ? {} : { revision: String(at) };
+    const { revision, kvs } = await this.#range({ key: encode(key), ...then }, milliseconds);
     return { revision, kv: kvs[0] };
   }
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { EtcdError, type Etcd } from '../etcd/gateway.ts';
-import type { Op } from '../etcd/messages.ts';
+import type { KeyValue, Op } from '../etcd/messages.ts';
 import { keyOf, LEADER_KEY, SEQUENCE_KEY } from '../state/keys.ts';
 import type { Change } from '../state/view.ts';
 
@@ -13,8 +13,12 @@ const AGAIN_MS = 50;
 
 /** Another manager leads, or none can: nothing more may be written. */
 export class LeadershipLost extends EngineError {
-  constructor(reason: string) {
+  /** Whether it is sure that nothing of what was to be written has been stored: another leader may do it. */
+  readonly isUndone: boolean;
+
+  constructor(reason: string, { isUndone = false } = {}) {
     super('unavailable', reason);
+    this.isUndone = isUndone;
   }
 }
 
@@ -46,8 +50,11 @@ export class Batches {
     changes: IteratorObject<Change>,
     stored: (revision: number, changes: readonly Change[]) => void,
   ): Promise<void> {
+    let isFirst = true;
     for (const batch of split(changes)) {
-      const revision = await this.#storeOne(batch.map(({ op }) => op));
+      const ops = batch.map(({ op }) => op);
+      const revision = await this.#storeOne(ops, isFirst);
+      isFirst = false;
       stored(
         revision,
         batch.map(({ change }) => change),
@@ -55,7 +62,7 @@ export class Batches {
     }
   }
 
-  async #storeOne(ops: readonly Op[]): Promise<number> {
+  async #storeOne(ops: readonly Op[], isFirst: boolean): Promise<number> {
     this.#number += 1;
     const own = `${this.#leaderRevision}/${this.#number}`;
     const until = this.#clock.now().add({ milliseconds: LONGEST_MS });
@@ -64,7 +71,7 @@ export class Batches {
       try {
         const answer = await this.#etcd.store(fence, [...ops, { put: SEQUENCE_KEY, value: own }], ANSWER_MS);
         if (answer.succeeded) return (this.#sequenceRevision = answer.revision);
-        return await this.#settle(own);
+        return await this.#settle(own, isFirst);
       } catch (error) {
         if (!(error instanceof EtcdError)) throw error;
         if (Temporal.Instant.compare(this.#clock.now(), until) > 0) throw new LeadershipLost(NO_QUORUM);
@@ -75,11 +82,20 @@ export class Batches {
     }
   }
 
-  /** The fence held a batch back: an earlier attempt at it was stored after all, or another manager leads. */
-  async #settle(own: string): Promise<number> {
-    const { kv } = await this.#etcd.get(SEQUENCE_KEY, ANSWER_MS);
-    if (kv?.value !== own) throw new LeadershipLost('another manager leads the cluster now');
-    return (this.#sequenceRevision = kv.revision);
+  /** The fence held a batch back: an earlier attempt at it was stored after all, or this manager leads no more. */
+  async #settle(own: string, isFirst: boolean): Promise<number> {
+    const last = await this.#lastSequence();
+    if (last?.value === own) return (this.#sequenceRevision = last.revision);
+    const isUndone = isFirst && last?.revision === this.#sequenceRevision;
+    throw new LeadershipLost('another manager leads the cluster now', { isUndone });
+  }
+
+  /** The number of the last batch before another leadership began. */
+  async #lastSequence(): Promise<KeyValue | undefined> {
+    const { revision, kv: leader } = await this.#etcd.get(LEADER_KEY, ANSWER_MS);
+    const isOther = leader !== undefined && leader.revision > this.#leaderRevision;
+    const { kv } = await this.#etcd.get(SEQUENCE_KEY, ANSWER_MS, isOther ? leader.revision - 1 : revision);
+    return kv;
   }
 }
 

@@ -14,14 +14,15 @@ import { Orchestration } from '../orchestrator/orchestration.ts';
 import type { NodeRecord, NodeRole } from '../state/records.ts';
 import type { Replica } from '../state/replica.ts';
 import { clusterOf } from '../state/view.ts';
+import { NotLeader } from '../wire/client.ts';
 import type { CertificateAnswer, CertificateRequest, PeerAnswer } from '../wire/schemas.ts';
 import type { Peer } from '../wire/server.ts';
-import { Batches, type LeadershipLost } from './batches.ts';
+import { Batches, LeadershipLost } from './batches.ts';
 import { certificateHolder, giveCertificate } from './certificates.ts';
 import { Outage } from './outage.ts';
 import { Peers } from './peers.ts';
 import { Sessions } from './sessions.ts';
-import { Turns, type Decisions } from './turns.ts';
+import { Turns, type Decisions, type Work } from './turns.ts';
 import { STAGES, WRITES } from './writes.ts';
 
 export type LeadershipNeeds = Readonly<{
@@ -66,12 +67,12 @@ export class Leadership implements AsyncDisposable {
     this.turns.look();
   }
 
-  /** A write of the API, by its name. */
+  /** A write of the API, by its name. Throws `NotLeader` where another leader may do it, as nothing has been stored. */
   async write(name: string, args: unknown): Promise<{ result: unknown; revision: number }> {
     const write = WRITES[name];
     if (write === undefined) throw new EngineError('notImplemented', `this manager does not know the write ${name}`);
     const before = new Set(this.#needs.replica.all('node').map(({ id }) => id));
-    const done = await this.turns.write((draft, now) => write(draft, args, now));
+    const done = await this.#stored((draft, now) => write(draft, args, now));
     for (const id of before) if (this.#needs.replica.get('node', id) === undefined) this.#sessions.end(id);
     return done;
   }
@@ -122,6 +123,15 @@ export class Leadership implements AsyncDisposable {
     this.#dispatcher[Symbol.dispose]();
     this.#networks[Symbol.dispose]();
     await this.turns[Symbol.asyncDispose]();
+  }
+
+  async #stored<T>(work: Work<T>): Promise<{ result: T; revision: number }> {
+    try {
+      return await this.turns.write(work);
+    } catch (error) {
+      if (error instanceof LeadershipLost && error.isUndone) throw new NotLeader(undefined);
+      throw error;
+    }
   }
 
   /** Undefined where the cluster signs by itself. */

@@ -71,7 +71,7 @@ export class Turns implements AsyncDisposable {
 
   /** Refuses waiting work; a batch that is under way is completed. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#ended ??= new LeadershipLost('this manager does not lead the cluster any more');
+    this.#ended ??= new LeadershipLost('this manager does not lead the cluster any more', { isUndone: true });
     this.#alarm?.[Symbol.dispose]();
     await this.#running;
   }
@@ -125,7 +125,7 @@ export class Turns implements AsyncDisposable {
   /** A turn that was not stored has not been: decisions begin anew with the records. */
   #fail(error: unknown): void {
     if (error instanceof LeadershipLost) {
-      this.#ended = error;
+      this.#ended = new LeadershipLost(error.message, { isUndone: true }); // what waits has not been begun
       this.#lost(error);
       return;
     }

@@ -209,26 +209,26 @@ export class Manager implements AsyncDisposable {
   async #writeSomewhere(name: string, args: unknown): Promise<{ result?: unknown; revision: number }> {
     const until = performance.now() + WRITE_MS;
     for (;;) {
-      const { leader } = this;
-      if (this.#leadership !== undefined) return await this.#leadership.write(name, args);
-      if (leader !== undefined && leader.node !== this.#identity.nodeId) {
-        try {
-          return await this.#needs.client.ask(
-            leader.address,
-            '/v1/write',
-            { write: name, args },
-            WriteAnswer,
-            WRITE_MS * 2,
-          );
-        } catch (error) {
-          if (!(error instanceof NotReached) && !(error instanceof NotLeader)) throw error;
-        }
+      try {
+        const done = await this.#writeOnce(name, args);
+        if (done !== undefined) return done;
+      } catch (error) {
+        if (!(error instanceof NotReached) && !(error instanceof NotLeader)) throw error;
       }
       if (performance.now() > until) throw new EngineError('unavailable', NO_QUORUM);
       const { promise, resolve } = Promise.withResolvers<void>();
       using _timer = this.#needs.clock.after(AGAIN_MS, resolve);
       await promise;
     }
+  }
+
+  /** Undefined: nobody leads, as far as is known. */
+  async #writeOnce(name: string, args: unknown): Promise<{ result?: unknown; revision: number } | undefined> {
+    if (this.#leadership !== undefined) return await this.#leadership.write(name, args);
+    const { leader } = this;
+    if (leader === undefined || leader.node === this.#identity.nodeId) return undefined;
+    const body = { write: name, args };
+    return await this.#needs.client.ask(leader.address, '/v1/write', body, WriteAnswer, WRITE_MS * 2);
   }
 
   #leading(): Leadership {
