@@ -80,6 +80,26 @@ test('a daemon that ends while links of networks are being removed says nothing 
   await engine.startAgain();
 });
 
+test('bridges of very many networks stay when the daemon ends, for the next one, which removes their rest', async () => {
+  await using engine = await TestEngine.start();
+  const names = Array.from({ length: 20 }, (_, n) => `net-${n}`);
+  const bridges = (): string[] => networkOf(engine).links.filter((name) => /^(gn-|gantry0)/.test(name));
+  for (const Name of names) await engine.post('/networks/create', { Name });
+  const before = bridges();
+
+  await engine.kill('SIGTERM');
+
+  assert.deepEqual(bridges(), before);
+  assert.equal(networkOf(engine).tables, '');
+  await engine.startAgain();
+  assert.deepEqual(bridges(), before);
+  assert.equal(await engine.wait(await engine.run(['true'], { HostConfig: { NetworkMode: 'net-19' } })), 0);
+  for (const name of names.slice(0, 10)) assert.equal((await engine.delete(`/networks/${name}`)).status, 204);
+  await engine.kill('SIGTERM');
+  await hasNoNetwork(engine);
+  await engine.startAgain();
+});
+
 test('containers go on when the daemon ends', async () => {
   await using engine = await TestEngine.start();
   const id = await engine.run(['sleep', '1000']);

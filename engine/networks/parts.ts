@@ -48,7 +48,7 @@ export function networkParts(
       ...ofDns,
     }),
   );
-  // Bridge and rules are removed with the last container; the next start makes them in milliseconds.
+  // Bridges and rules are removed with the last container; the next start makes them in milliseconds.
   undo.defer(async () => (sandboxOwners.isAnyAlive() ? undefined : await networks.removeAll()));
   return { networks };
 }

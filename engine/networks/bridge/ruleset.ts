@@ -63,7 +63,7 @@ table ${ip} ${table} {
   chain postrouting {
     type nat hook postrouting priority srcnat; policy accept;
     ${family === 4 ? 'ip saddr 127.0.0.0/8 oifname @bridges masquerade' : ''}
-    oifname . ${ip} saddr @own ct status dnat masquerade
+    ct status dnat oifname . ${ip} saddr @own masquerade
     ${ip} saddr @masqueraded oifname . ${ip} saddr != @own masquerade
   }
   chain forward {
