@@ -8,8 +8,13 @@ import { markIn, Results } from './marks.ts';
 type Accelerator = 'kvm' | 'tcg,thread=multi';
 
 const MEMORY = '2G';
-/** Without cmpxchg16b, which qemu 7.2 emulates so that kernels of 6.12 crash. */
-const EMULATED_CPU = 'max,cx16=off';
+/**
+ * Without cmpxchg16b, which qemu 7.2 emulates so that kernels of 6.12 crash, and without what only costs time where it is
+ * emulated: strings that are copied byte by byte, a fifth level of page tables, checks at each access to user memory, and
+ * the kernel's care for flaws that no emulated processor has. A process starts in 0.6 (13) or 0.9 (12) of the time, a file
+ * is written in 0.5.
+ */
+const EMULATED = { cpu: 'max,cx16=off,erms=off,fsrm=off,la57=off,smap=off,pku=off', words: 'mitigations=off' };
 /** What the kernel and systemd are told in each kind of machine. */
 const WORDS = {
   v2: '',
@@ -83,13 +88,12 @@ type Options = Readonly<{
 async function runMachine(image: Image, options: Options, onLine: (line: string) => void): Promise<void> {
   const { accelerator, disks, silenceSeconds, words } = options;
   const command = ['--pdeathsig=KILL', 'qemu-system-x86_64', '-accel', accelerator];
-  command.push('-cpu', accelerator === 'kvm' ? 'host' : EMULATED_CPU, '-smp', '2', '-m', MEMORY);
+  const isEmulated = accelerator !== 'kvm';
+  command.push('-cpu', isEmulated ? EMULATED.cpu : 'host', '-smp', '2', '-m', MEMORY);
   command.push('-nodefaults', '-display', 'none', '-no-reboot', '-serial', 'stdio', '-monitor', 'none');
   command.push('-kernel', image.kernel, '-initrd', image.initramfs);
-  command.push(
-    '-append',
-    `console=ttyS0 quiet no_timer_check cryptomgr.notests panic=-1 systemd.show_status=false ${words}`,
-  );
+  const all = ['console=ttyS0 quiet no_timer_check cryptomgr.notests panic=-1 systemd.show_status=false', words];
+  command.push('-append', [...all, ...(isEmulated ? [EMULATED.words] : [])].join(' '));
   disks.forEach((file, index) => {
     command.push('-drive', `if=none,id=disk${index},format=raw,snapshot=on,file=${file}`);
     command.push('-device', `virtio-blk-pci,drive=disk${index}`);
