@@ -116,6 +116,25 @@ suite('networks and addresses of plugins', { concurrency: false }, () => {
     await allBack();
   });
 
+  test('a neighbour hears at once that an address has another hardware address', async () => {
+    await made('heard', { IPAM: { Config: [{ Subnet: '10.60.2.0/24' }] } });
+    await run('a', 'heard');
+    await run('b', 'heard');
+    const { IPAddress, MacAddress } = await placeOf('b', 'heard');
+    assert.equal(await reaches('a', IPAddress), true);
+
+    await engine.post('/networks/heard/disconnect', { Container: 'b' });
+    const EndpointConfig = { IPAMConfig: { IPv4Address: IPAddress } };
+    assert.equal((await engine.post('/networks/heard/connect', { Container: 'b', EndpointConfig })).status, 200);
+
+    const next = (await placeOf('b', 'heard')).MacAddress;
+    assert.notEqual(next, MacAddress);
+    await until(async () => (await inside('a', 'ip', 'neighbour', 'show', IPAddress)).includes(next));
+    await remove('a', 'b');
+    await drop('heard');
+    await allBack();
+  });
+
   test('a plugin gives the addresses of its own networks, and of those of the engine', async () => {
     await made('both', { IPAM: { Driver: 'shelf', Options: { o: 'p' } } });
     const Config = [{ Subnet: '10.61.2.0/24', IPRange: '10.61.2.128/25', AuxiliaryAddresses: { kept: '10.61.2.7' } }];

@@ -4,7 +4,7 @@ import { withNetns } from '../../host/namespaces.ts';
 import { addRoute, type Route } from '../../host/network/addresses.ts';
 import { changeLink, findLink, getLink, listLinks } from '../../host/network/links.ts';
 import { Netlink } from '../../host/network/netlink.ts';
-import { EngineError } from '../../lib/errors.ts';
+import { EngineError, hasCode } from '../../lib/errors.ts';
 import { parseCidr, cidrText } from '../addresses/cidr.ts';
 import type { WantedPlace } from '../drivers/driver.ts';
 import { hasAddress, type Place } from '../endpoints/endpoint.ts';
@@ -47,10 +47,21 @@ export function placeLink(place: Place, wanted: Wanted): string {
     inside.apply(changeLink(index, { up: true, ...(place.macAddress !== '' && { mac: place.macAddress }) }));
     const addresses = hasAddress(place) ? addressing(index, place, wanted) : [];
     inside.apply(...addresses, ...wanted.routes.map((route) => addRoute(kernelRoute(index, route))));
-    return getLink(inside, index).mac;
+    const { mac } = getLink(inside, index);
+    announce(inside, index, mac);
+    return mac;
   } catch (error) {
     moveBack(inside, name, place.link);
     throw error;
+  }
+}
+
+/** The neighbours may know another owner of its address. Only some kinds of links can be told while they are in use. */
+function announce(inside: Netlink, index: number, mac: string): void {
+  try {
+    inside.apply(changeLink(index, { mac }));
+  } catch (error) {
+    if (!hasCode(error, 'EBUSY') && !hasCode(error, 'EOPNOTSUPP')) throw error;
   }
 }
 

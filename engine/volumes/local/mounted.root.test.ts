@@ -214,6 +214,11 @@ test('options are taken and refused as by dockerd, at the same step and in the s
     { type: 'none', device: '/nowhere', o: 'bind' },
     { type: 'none', device: '/usr', o: 'bind,ro' },
     { type: 'nofs', device: 'x' },
+    // No server is there, and perhaps no such file system: the refusal shows what the kernel was asked for.
+    { type: 'nfs', device: ':/exported', o: 'addr=localhost,ro,nfsvers=4,soft,timeo=1,retrans=0' },
+    { type: 'nfs', device: ':/exported/deeper', o: 'nolock,hard,addr=127.0.0.1,noatime,rw,retry=0' },
+    { type: 'nfs4', device: '127.0.0.1:/exported', o: 'addr=127.0.0.1,nosuid,retrans=0,timeo=1,soft' },
+    { type: 'cifs', device: '//localhost/share', o: 'addr=localhost,username=who,password=secret,vers=3.0' },
   ];
   for (const [at, options] of bodies.entries()) {
     const name = `vol-${at}`;

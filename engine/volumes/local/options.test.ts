@@ -56,7 +56,7 @@ for (const [text, flags, data] of words) {
 test('a server of a network file system becomes its address, and no other word changes', async () => {
   const nfs = (options: string) => ({ type: 'nfs', device: ':/x', options });
 
-  assert.match((await withAddress(nfs('ro,addr=localhost,soft'))).options, /^ro,addr=(127\.0\.0\.1|::1),soft$/);
+  assert.match((await withAddress(nfs('ro,addr=localhost,soft'))).options, /^ro,addr=127\.0\.0\.1,soft$/);
   assert.deepEqual(await withAddress(nfs('addr=10.0.0.1')), nfs('addr=10.0.0.1'));
   assert.deepEqual(await withAddress(nfs('clientaddr=localhost')), nfs('clientaddr=localhost'));
   await assert.rejects(withAddress(nfs('addr=nowhere.invalid')), /lookup nowhere\.invalid: no such host/);

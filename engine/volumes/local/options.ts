@@ -49,7 +49,7 @@ export async function withAddress(request: MountRequest): Promise<MountRequest> 
   const host = /(?:^|,)addr=([^,]+)/.exec(request.options)?.[1];
   if (host === undefined || !BY_ADDRESS.includes(request.type) || isIPv4(host) || isIPv6(host)) return request;
   try {
-    const { address } = await lookup(host);
+    const { address } = await lookup(host, { order: 'ipv4first' });
     return { ...request, options: request.options.replace(`addr=${host}`, `addr=${address}`) };
   } catch (error) {
     throw new Error(`error resolving passed in network volume address: lookup ${host}: no such host`, { cause: error });
