@@ -102,6 +102,7 @@ export class Cluster implements AsyncDisposable {
     this.#folder.remove();
     await member[Symbol.asyncDispose]();
     this.#folder.remove(); // files written meanwhile
+    this.#needs.engine().networks.overlays.attachments.use(undefined);
     this.#needs.engine().networks.overlays.keepOnly([]);
     this.#member = undefined;
   }

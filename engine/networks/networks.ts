@@ -144,11 +144,20 @@ export class Networks implements Disposable {
 
   /** Finds a network by its id, its name, or a unique prefix of its id. */
   find(ref: string): NetworkRecord {
+    const known = this.known(ref);
+    if (known !== undefined) return known;
+    throw this.settings.isOfCluster(ref)
+      ? notAttachable(ref, 'forbidden')
+      : new EngineError('notFound', `network ${ref} not found`);
+  }
+
+  /** The same; undefined where this node does not know it. */
+  known(ref: string): NetworkRecord | undefined {
     try {
       return findIn(this.list(), ref);
     } catch (error) {
-      const isMissing = error instanceof EngineError && error.kind === 'notFound';
-      throw isMissing && this.settings.isOfCluster(ref) ? notAttachable(ref, 'forbidden') : error;
+      if (error instanceof EngineError && error.kind === 'notFound') return undefined;
+      throw error;
     }
   }
 

@@ -12,12 +12,8 @@ import { Netlink } from '@gantry/engine/host/network/netlink.ts';
 import { Background } from '@gantry/engine/lib/background.ts';
 import { systemClock } from '@gantry/engine/lib/clock.ts';
 import type { Endpoint } from '@gantry/engine/networks/endpoints/endpoint.ts';
-import {
-  closeSandbox,
-  openSandbox,
-  reconcile,
-  type SandboxRequest,
-} from '@gantry/engine/networks/endpoints/sandbox.ts';
+import { reconcile } from '@gantry/engine/networks/endpoints/reconcile.ts';
+import { closeSandbox, openSandbox, type SandboxRequest } from '@gantry/engine/networks/endpoints/sandbox.ts';
 import { networkModeOf } from '@gantry/engine/networks/mode.ts';
 import type { NetworkSettings } from '@gantry/engine/networks/needs.ts';
 import { Networks } from '@gantry/engine/networks/networks.ts';

@@ -22,6 +22,8 @@ export class Allocator {
   readonly #ended = new Set<string>();
   /** Services whose endpoint is not what they want, and why. */
   readonly #services = new Map<string, string>();
+  /** Containers of no service that have no address yet. */
+  readonly #containers = new Set<string>();
   /** Nodes without an address in the ingress network: they get one once a service publishes ports. */
   readonly #nodes = new Set<string>();
   #isPublishing = false;
@@ -33,6 +35,7 @@ export class Allocator {
     for (const service of committed.all('service')) this.#noteService(service);
     for (const { id } of committed.all('node')) this.#nodes.add(id);
     for (const task of committed.all('task')) this.#noteTask(task);
+    for (const { id } of committed.all('attachment')) this.#containers.add(id);
   }
 
   run(draft: Draft, now: Temporal.Instant): void {
@@ -41,6 +44,8 @@ export class Allocator {
     const ports = new LazyPorts(draft);
     for (const id of [...this.#services.keys()]) this.#serve(draft, id, ports);
     for (const id of [...this.#tasks]) this.#address(draft, id, now);
+    for (const id of this.#containers) this.#addressContainer(draft, id, now);
+    this.#containers.clear();
     this.#addressNodes(draft);
   }
 
@@ -59,6 +64,10 @@ export class Allocator {
         const network = ingressOf(draft);
         if (record !== undefined) this.#nodes.add(id);
         else if (address !== undefined && network !== undefined) this.#addresses.release({ network, address });
+      } else if (kind === 'attachment') {
+        const before = this.#committed.get('attachment', id);
+        if (record !== undefined) this.#containers.add(id);
+        else if (before !== undefined && before.address !== '') this.#addresses.release(before);
       } else if (kind === 'network') {
         this.#addresses.forget(id);
         for (const service of draft.all('service')) this.#services.set(service.id, '');
@@ -114,6 +123,20 @@ export class Allocator {
     for (const one of had.values()) if (!wanted.includes(one.network)) this.#addresses.release(one);
     const all = new Map([...had, ...taken.map((one) => [one.network, one] as const)]);
     return { ports: chosen, virtualIps: wanted.map((network) => all.get(network)!) };
+  }
+
+  /** One that gets none says why, and its node gives it up. */
+  #addressContainer(draft: Draft, id: string, now: Temporal.Instant): void {
+    const record = draft.get('attachment', id);
+    if (record === undefined || record.address !== '' || record.error !== undefined) return;
+    const updatedAt = now.toString();
+    try {
+      const { address } = this.#addresses.take(draft, record.network, record.ip);
+      draft.put('attachment', { ...record, address, updatedAt });
+    } catch (error) {
+      if (!(error instanceof EngineError)) throw error;
+      draft.put('attachment', { ...record, error: error.message, updatedAt });
+    }
   }
 
   #addressNodes(draft: Draft): void {

@@ -1,6 +1,7 @@
 import { EngineError } from '../../lib/errors.ts';
+import { parseIp } from '../../lib/notations/ip-address.ts';
 import { AddressLeases } from '../../networks/addresses/address-leases.ts';
-import { parseCidr } from '../../networks/addresses/cidr.ts';
+import { contains, parseCidr } from '../../networks/addresses/cidr.ts';
 import type { NetworkRecord } from '../state/records.ts';
 import type { View } from '../state/view.ts';
 
@@ -16,18 +17,26 @@ export class NetworkAddresses {
   constructor(view: View) {
     for (const { endpoint } of view.all('service')) for (const one of endpoint.virtualIps) this.#note(one);
     for (const { addresses } of view.all('task')) for (const one of addresses) this.#note(one);
+    for (const { network, address } of view.all('attachment')) {
+      if (address !== '') this.#note({ network, address });
+    }
     const network = view.all('network').find(({ ingress }) => ingress)?.id;
     for (const { ingress: address } of view.all('node')) {
       if (network !== undefined && address !== undefined) this.#note({ network, address });
     }
   }
 
-  /** Takes the lowest free address, as `10.0.1.5/24`. Throws where the network is unknown or full. */
-  take(view: View, network: string): Addressed {
+  /**
+   * Takes the lowest free address, as `10.0.1.5/24`, or `wanted`. Throws where the network is unknown or full, or somebody
+   * else has the address.
+   */
+  take(view: View, network: string, wanted?: string): Addressed {
     const subnets = this.#leasesOf(view, network);
-    const subnet = subnets.find(({ leases }) => leases.hasFree) ?? subnets[0];
+    const ip = parseIp(wanted ?? '');
+    const isFit = ({ leases }: Leases): boolean => (ip === undefined ? leases.hasFree : contains(leases.subnet, ip));
+    const subnet = subnets.find(isFit) ?? subnets[0];
     if (subnet === undefined) throw new EngineError('failed', `network ${network} not found`);
-    const taken = { network, address: `${subnet.leases.take()}/${subnet.prefixLength}` };
+    const taken = { network, address: `${subnet.leases.take(wanted)}/${subnet.prefixLength}` };
     this.#note(taken);
     return taken;
   }
@@ -75,11 +84,12 @@ export class NetworkAddresses {
 
   #opened({ id, subnets }: NetworkRecord): Leases[] {
     const used = this.#used.get(id) ?? [];
-    return subnets.flatMap(({ subnet, gateway, range }) => {
+    return subnets.flatMap(({ subnet, gateway, range, auxiliary = {} }) => {
       const whole = parseCidr(subnet)?.range;
       if (whole === undefined) return [];
       const part = range === undefined ? undefined : parseCidr(range)?.range;
-      return [{ leases: new AddressLeases(whole, [gateway, ...used], part), prefixLength: whole.prefixLength }];
+      const taken = [gateway, ...Object.values(auxiliary), ...used];
+      return [{ leases: new AddressLeases(whole, taken, part), prefixLength: whole.prefixLength }];
     });
   }
 }

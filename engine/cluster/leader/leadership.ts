@@ -9,6 +9,7 @@ import { signExternally } from '../ca/external.ts';
 import { newClusterId } from '../ca/token.ts';
 import { Dispatcher } from '../dispatcher/dispatcher.ts';
 import type { Etcd } from '../etcd/gateway.ts';
+import { dropAttachments } from '../networks/attachments.ts';
 import { NetworkPush } from '../networks/push.ts';
 import { Orchestration } from '../orchestrator/orchestration.ts';
 import type { NodeRecord, NodeRole } from '../state/records.ts';
@@ -105,6 +106,7 @@ export class Leadership implements AsyncDisposable {
     await this.turns.write((draft, now) => {
       const record = draft.get('node', node);
       if (record === undefined) return;
+      dropAttachments(draft, node);
       const status = { ...record.status, state: 'down' as const, message: 'the node has left' };
       draft.put('node', {
         ...record,

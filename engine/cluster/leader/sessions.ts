@@ -2,7 +2,9 @@ import type { Duplex } from 'node:stream';
 
 import type { Background } from '../../lib/background.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { WantedAttachment } from '../../networks/overlay/attachment.ts';
 import type { Dispatcher } from '../dispatcher/dispatcher.ts';
+import { storeAttachments } from '../networks/attachments.ts';
 import type { NetworkPush } from '../networks/push.ts';
 import type { NodeDescription, NodeRecord, NodeState } from '../state/records.ts';
 import type { Replica } from '../state/replica.ts';
@@ -63,6 +65,7 @@ export class Sessions implements Disposable {
         if (message.say === 'beat') session.channel.send({ say: 'beat' });
         if (message.say === 'hello') this.#greet(id, session, message.description, message.address);
         if (message.say === 'report') this.#store(id, session, message);
+        if (message.say === 'attachments') this.#attach(id, session, message.wanted);
       }),
     };
     this.#sessions.set(id, session);
@@ -120,6 +123,19 @@ export class Sessions implements Disposable {
         await dispatcher.hear(id, report, (message) => channel.send(message));
       } catch (error) {
         if (!(error instanceof LeadershipLost)) throw error; // the node tells the next leader
+      }
+    });
+  }
+
+  /** The node says so again to the next leader. */
+  #attach(id: string, { channel }: Session, wanted: readonly WantedAttachment[]): void {
+    const { background, turns } = this.#needs;
+    background.run('store the containers in networks', { node: id }, async () => {
+      try {
+        const { result } = await turns.write((draft, now) => storeAttachments(draft, id, wanted, now));
+        for (const refusal of result) channel.send({ say: 'unattached', ...refusal });
+      } catch (error) {
+        if (!(error instanceof LeadershipLost)) throw error;
       }
     });
   }

@@ -95,6 +95,7 @@ export class Member implements AsyncDisposable {
     this.#manager = manager;
     const agent = new Agent(this.#needs.engine, this.#identity.nodeId);
     this.#agent = agent;
+    const { attachments } = this.#needs.engine.networks.overlays;
     this.#session = new Session(
       { ...this.#needs, client: this.client },
       {
@@ -102,11 +103,17 @@ export class Member implements AsyncDisposable {
         description: () => describeNode(this.#needs),
         address: () => readAddress(this.#identity.advertise).ip,
         told: (message, answer) => {
+          if (message.say === 'welcome') {
+            attachments.use((wanted) => answer({ say: 'attachments', wanted }));
+            attachments.begin();
+          }
+          if (message.say === 'unattached') attachments.refuse(message);
           this.#hear(message);
           agent.hear(message, answer);
         },
       },
     );
+    attachments.use(() => undefined); // until the first session
     this.#renewLater();
     return this.#session;
   }

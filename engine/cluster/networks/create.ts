@@ -21,8 +21,14 @@ export const NewNetwork = Type.Object({
   options: Texts,
   internal: Type.Boolean(),
   ranges: Type.Array(
-    Type.Object({ subnet: Type.String(), range: Type.Optional(Type.String()), gateway: Type.Optional(Type.String()) }),
+    Type.Object({
+      subnet: Type.String(),
+      range: Type.Optional(Type.String()),
+      gateway: Type.Optional(Type.String()),
+      auxiliary: Type.Optional(Texts),
+    }),
   ),
+  attachable: Type.Optional(Type.Boolean()),
 });
 export type NewNetwork = Static<typeof NewNetwork>;
 
@@ -34,7 +40,7 @@ const [POOL_BASE, POOL_SIZE, SUBNETS] = [10n << 24n, 256n, 65_536n];
 /** POST /networks/create with the driver `overlay`. Returns the new id. Throws `invalid`, `conflict` and `forbidden`. */
 export function createNetwork(draft: Draft, args: unknown, now: Temporal.Instant): { id: string } {
   if (!lazyCheck(NewNetwork).Check(args)) throw new EngineError('invalid', 'the new network is not understood');
-  const { name, labels, options, internal, ranges } = args;
+  const { name, labels, options, internal, ranges, attachable = false } = args;
   if (name.length > 63 || !/^[a-zA-Z0-9](?:[-_]*[A-Za-z0-9]+)*$/.test(name)) {
     throw new EngineError(
       'invalid',
@@ -58,6 +64,7 @@ export function createNetwork(draft: Draft, args: unknown, now: Temporal.Instant
     options,
     vni: vniOf(draft, options),
     subnets: subnetsOf(draft, name, ranges),
+    ...(attachable ? { attachable } : {}),
   };
   draft.put('network', network);
   return { id: network.id };
@@ -96,7 +103,12 @@ function subnetsOf(view: View, name: string, ranges: NewNetwork['ranges']): Netw
     refuseIf(parseCidr(wanted.subnet)?.range.family === 6, 'overlay networks have addresses of IPv4 only');
     const { subnet, gateway } = addressesOf(name, wanted, { networks, machine: () => [], pools: [] });
     networks.push(subnet);
-    return { subnet: cidrText(subnet), gateway, ...(wanted.range !== undefined && { range: wanted.range }) };
+    const { range, auxiliary } = wanted;
+    return {
+      ...{ subnet: cidrText(subnet), gateway },
+      ...(range !== undefined && { range }),
+      ...(auxiliary !== undefined && { auxiliary }),
+    };
   });
 }
 

@@ -21,15 +21,22 @@ export function managerNetworks(manager: Manager): ClusterNetworks {
 /** Refuses what the cluster's networks do not have. */
 function newNetwork({ Name, Labels, Options, Internal, Attachable, EnableIPv6, IPAM }: CreateNetworkBody): NewNetwork {
   if (EnableIPv6 === true) refuse('EnableIPv6');
-  if (Attachable === true) refuse('Attachable');
   if ((IPAM?.Driver || 'default') !== 'default') refuse(`the IPAM driver ${IPAM?.Driver}`);
   const ranges = (IPAM?.Config ?? []).map((wire) => {
     const { Subnet = '', IPRange = '', Gateway = '', AuxiliaryAddresses, AuxAddress } = wire ?? {};
-    if (Object.keys(AuxiliaryAddresses ?? AuxAddress ?? {}).length > 0) refuse('auxiliary addresses');
+    const auxiliary = AuxiliaryAddresses ?? AuxAddress ?? {};
     refuseIf(Subnet === '', `Invalid subnet ${Subnet} : invalid CIDR address: ${Subnet}`);
-    return { subnet: Subnet, ...(IPRange !== '' && { range: IPRange }), ...(Gateway !== '' && { gateway: Gateway }) };
+    return {
+      subnet: Subnet,
+      ...(IPRange !== '' && { range: IPRange }),
+      ...(Gateway !== '' && { gateway: Gateway }),
+      ...(Object.keys(auxiliary).length > 0 && { auxiliary }),
+    };
   });
-  return { name: Name ?? '', labels: Labels ?? {}, options: Options ?? {}, internal: Internal ?? false, ranges };
+  return {
+    ...{ name: Name ?? '', labels: Labels ?? {}, options: Options ?? {}, internal: Internal ?? false, ranges },
+    attachable: Attachable ?? false,
+  };
 }
 
 function refuse(what: string): never {

@@ -126,7 +126,7 @@ suite('networks of a cluster, with services in them', { concurrency: false }, ()
       [one!, { Name: 'front', Driver: 'bridge' }, 409, /^network with name front already exists$/],
       [one!, { Name: 'not good!', Driver: 'overlay' }, 400, /name must be valid as a DNS name component$/],
       [one!, { Name: 'a', Driver: 'overlay', Options: { encrypted: '' } }, 501, /encrypted/],
-      [one!, { Name: 'a', Driver: 'overlay', Attachable: true }, 501, /Attachable/],
+      [one!, { Name: 'a', Driver: 'overlay', EnableIPv6: true }, 501, /EnableIPv6/],
       [two!, { Name: 'a', Driver: 'overlay' }, 406, /^This node is not a swarm manager\. Worker/],
     ];
     for (const [host, wanted, status, message] of refused) {
@@ -141,7 +141,7 @@ suite('networks of a cluster, with services in them', { concurrency: false }, ()
   test('only tasks get into it', async () => {
     const id = await one!.engine.create(['true'], { HostConfig: { NetworkMode: 'front' } });
     const start = await one!.engine.post<{ message: string }>(`/containers/${id}/start`);
-    const other = await one!.engine.create(['true']);
+    const other = await one!.engine.run(['sleep', '100000']);
     const connect = await one!.engine.post<{ message: string }>('/networks/front/connect', { Container: other });
 
     const refusal = /network front not manually attachable$/;

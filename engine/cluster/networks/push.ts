@@ -1,10 +1,14 @@
+import type { Unattached } from '../../networks/overlay/attachment.ts';
 import type { NetworkNews } from '../../networks/overlay/members.ts';
 import type { Replica } from '../state/replica.ts';
 import type { Change } from '../state/view.ts';
 import { networkForNodes, Topology } from './topology.ts';
 
 /** A message to a node: news of one of its networks, or the ids of all of them. */
-export type NetworkMessage = { say: 'network'; news: NetworkNews } | { say: 'networks'; ids: string[] };
+export type NetworkMessage =
+  | { say: 'network'; news: NetworkNews }
+  | { say: 'networks'; ids: string[] }
+  | ({ say: 'unattached' } & Unattached);
 type Send = (message: NetworkMessage) => void;
 
 /** Members in one message: what fits into a line with much room left. */
@@ -42,6 +46,11 @@ export class NetworkPush implements Disposable {
 
   #commit(changes: readonly Change[]): void {
     const before = new Set(changes.filter(({ kind }) => kind === 'network').map(({ id }) => id));
+    for (const { kind, record } of changes) {
+      if (kind !== 'attachment' || record?.error === undefined) continue;
+      const { id, node, error: reason } = record;
+      this.#nodes.get(node)?.send({ say: 'unattached', id, kind: 'failed', reason });
+    }
     const changed = this.#topology.apply(changes);
     for (const id of before) if (!changed.has(id)) this.#endNetwork(id);
     for (const [id, { members, gone }] of changed) {

@@ -1,7 +1,7 @@
 import { EngineError } from '../../lib/errors.ts';
 import type { Draft } from '../state/draft.ts';
 
-/** DELETE /networks/{id} of a cluster's network. Throws `forbidden`, and `invalid` while a service uses it, as dockerd. */
+/** DELETE /networks/{id} of a cluster's network. Throws `forbidden`, and `invalid` while a service or a container uses it, as dockerd. */
 export function removeNetwork(draft: Draft, args: unknown): void {
   const { id } = args as { id: unknown };
   const network = typeof id === 'string' ? draft.get('network', id) : undefined;
@@ -12,6 +12,11 @@ export function removeNetwork(draft: Draft, args: unknown): void {
   const user = draft.all('service').find(({ spec }) => spec.networks.some(({ target }) => target === network.id));
   if (user !== undefined) {
     const reason = `network ${network.id} is in use by service ${user.id}`;
+    throw new EngineError('invalid', `rpc error: code = FailedPrecondition desc = ${reason}`);
+  }
+  const container = draft.all('attachment').find((one) => one.network === network.id);
+  if (container !== undefined) {
+    const reason = `network ${network.id} is in use by task ${container.id}`;
     throw new EngineError('invalid', `rpc error: code = FailedPrecondition desc = ${reason}`);
   }
   draft.delete('network', network.id);

@@ -7,6 +7,9 @@ import type { Change, View } from '../state/view.ts';
 /** What has changed in a network: new or changed members, and the ids of those that are gone. */
 export type Changed = { members: Member[]; gone: string[] };
 
+/** Records that may be members of networks. */
+type Joining = 'service' | 'task' | 'node' | 'attachment';
+
 type Part = {
   members: Map<string, Member>;
   /** How many tasks each node has in it. */
@@ -16,7 +19,7 @@ type Part = {
 /**
  * Who is in which network, kept up with the committed records; each change costs what it touches.
  *
- * A node has a part in a network while a task of it is there, and in the network `ingress` while any service publishes
+ * A node has a part in a network while a task or container of it is there, and in the network `ingress` while any service publishes
  * ports.
  */
 export class Topology {
@@ -24,12 +27,12 @@ export class Topology {
   readonly #parts = new Map<string, Part>();
   /** The networks in which a record is a member, by its id. */
   readonly #memberships = new Map<string, ReadonlyMap<string, Member>>();
-  /** The node of each task that is a member. */
+  /** The node of each task, and of each container, that is a member. */
   readonly #placed = new Map<string, string>();
 
   constructor(view: View) {
     this.#view = view;
-    for (const kind of ['service', 'node', 'task'] as const) {
+    for (const kind of ['service', 'node', 'task', 'attachment'] as const) {
       for (const { id } of view.all(kind)) this.#renew(kind, id, new Map());
     }
   }
@@ -38,8 +41,12 @@ export class Topology {
   apply(changes: readonly Change[]): Map<string, Changed> {
     const changed = new Map<string, Changed>();
     for (const { kind, id } of changes) {
-      if (kind === 'service' || kind === 'task' || kind === 'node') this.#renew(kind, id, changed);
-      if (kind === 'node') for (const task of this.#view.tasksOn(id)) this.#renew('task', task.id, changed);
+      if (kind === 'service' || kind === 'task' || kind === 'node' || kind === 'attachment')
+        this.#renew(kind, id, changed);
+      if (kind === 'node') {
+        for (const task of this.#view.tasksOn(id)) this.#renew('task', task.id, changed);
+        for (const one of this.#view.all('attachment')) if (one.node === id) this.#renew('attachment', one.id, changed);
+      }
       if (kind === 'network') this.#renewNetwork(id, changed);
     }
     return changed;
@@ -69,28 +76,29 @@ export class Topology {
     else changed.set(id, changed.get(id) ?? { members: [], gone: [] });
   }
 
-  #renew(kind: 'service' | 'task' | 'node', id: string, changed: Map<string, Changed>): void {
+  #renew(kind: Joining, id: string, changed: Map<string, Changed>): void {
     const now = this.#membershipsOf(kind, id);
     const before = this.#memberships.get(id) ?? new Map<string, Member>();
-    const node = kind === 'task' ? (this.#view.get('task', id)?.node ?? '') : '';
+    const isPlaced = kind === 'task' || kind === 'attachment';
+    const node = isPlaced ? (this.#view.get(kind, id)?.node ?? '') : '';
     for (const [network, member] of now) {
       const old = before.get(network);
       if (old !== undefined && JSON.stringify(old) === JSON.stringify(member)) continue;
       const part = this.#part(network);
       part.members.set(id, member);
-      if (old === undefined && kind === 'task') part.nodes.set(node, (part.nodes.get(node) ?? 0) + 1);
+      if (old === undefined && isPlaced) part.nodes.set(node, (part.nodes.get(node) ?? 0) + 1);
       noted(changed, network).members.push(member);
     }
     for (const network of before.keys()) {
       if (now.has(network)) continue;
       const part = this.#part(network);
       part.members.delete(id);
-      if (kind === 'task') this.#leave(part, this.#placed.get(id) ?? '');
+      if (isPlaced) this.#leave(part, this.#placed.get(id) ?? '');
       noted(changed, network).gone.push(id);
     }
     if (now.size === 0) this.#memberships.delete(id);
     else this.#memberships.set(id, now);
-    if (kind !== 'task') return;
+    if (!isPlaced) return;
     if (now.size === 0) this.#placed.delete(id);
     else this.#placed.set(id, node);
   }
@@ -107,7 +115,7 @@ export class Topology {
     return part;
   }
 
-  #membershipsOf(kind: 'service' | 'task' | 'node', id: string): Map<string, Member> {
+  #membershipsOf(kind: Joining, id: string): Map<string, Member> {
     switch (kind) {
       case 'service':
         return this.#ofService(id);
@@ -115,6 +123,8 @@ export class Topology {
         return this.#ofTask(id);
       case 'node':
         return this.#ofNode(id);
+      case 'attachment':
+        return this.#ofContainer(id);
     }
   }
 
@@ -156,6 +166,17 @@ export class Topology {
     return members;
   }
 
+  /** A container of no service: nobody is led to a node that is down. */
+  #ofContainer(id: string): Map<string, Member> {
+    const record = this.#view.get('attachment', id);
+    const status = this.#view.get('node', record?.node ?? '')?.status;
+    if (record === undefined || record.address === '') return new Map();
+    if (status === undefined || status.address === '' || status.state === 'down') return new Map();
+    const { name, aliases, network, address } = record;
+    const ip = address.split('/')[0]!;
+    return new Map([[network, { kind: 'container', id, name, aliases: [...aliases], ip, host: status.address }]]);
+  }
+
   /** Tasks outlive the record of their service: until they have ended they keep the name. */
   #nameBefore({ id }: TaskRecord): string | undefined {
     const [member] = this.#memberships.get(id)?.values() ?? [];
@@ -185,11 +206,15 @@ function networksOf({ spec, template, id }: ServiceRecord, view: View): ServiceR
 
 /** A network as nodes get to know it. */
 export function networkForNodes(network: NetworkRecord): ClusterNetwork {
-  const { id, name, createdAt, labels, options, internal, ingress, vni, subnets } = network;
+  const { id, name, createdAt, labels, options, internal, ingress, vni, subnets, attachable } = network;
   return {
     ...{ id, name, createdAt, internal, ingress, vni },
     labels: { ...labels },
     options: { ...options },
-    subnets: subnets.map((subnet) => ({ ...subnet })),
+    subnets: subnets.map(({ auxiliary, ...subnet }) => ({
+      ...subnet,
+      ...(auxiliary !== undefined && { auxiliary: { ...auxiliary } }),
+    })),
+    ...(attachable === true && { attachable }),
   };
 }

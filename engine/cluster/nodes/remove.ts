@@ -1,4 +1,5 @@
 import { EngineError } from '../../lib/errors.ts';
+import { dropAttachments } from '../networks/attachments.ts';
 import type { Draft } from '../state/draft.ts';
 import { findNode } from './find.ts';
 
@@ -17,5 +18,6 @@ export function removeNode(draft: Draft, args: unknown): void {
   if (force !== true && node.status.state !== 'down') {
     throw new EngineError('failed', `${start} node ${node.id} is not down and can't be removed`);
   }
+  dropAttachments(draft, node.id);
   draft.delete('node', node.id);
 }

@@ -97,6 +97,7 @@ const ID_OF: { readonly [K in Kind]: (record: Records[K]) => string } = {
   task: ({ id }) => id,
   network: ({ id }) => id,
   restart: ({ service, place }) => `${service}/${place}`,
+  attachment: ({ id }) => id,
 };
 
 /** The id of a record in the store. */

@@ -1,6 +1,14 @@
 import type { Kind } from './records.ts';
 
-const KINDS: ReadonlySet<string> = new Set<Kind>(['node', 'service', 'template', 'task', 'network', 'restart']);
+const KINDS: ReadonlySet<string> = new Set<Kind>([
+  'node',
+  'service',
+  'template',
+  'task',
+  'network',
+  'restart',
+  'attachment',
+]);
 
 /** Under its lease: who leads. */
 export const LEADER_KEY = 'leader';

@@ -11,6 +11,7 @@ export type Records = {
   task: TaskRecord;
   network: NetworkRecord;
   restart: RestartRecord;
+  attachment: AttachmentRecord;
 };
 export type Kind = keyof Records;
 export type Stored<K extends Kind> = Records[K] & Readonly<{ version: number }>;
@@ -247,7 +248,15 @@ export type NetworkRecord = Readonly<
     encrypted: boolean;
     options: Labels;
     vni: number;
-    subnets: readonly Readonly<{ subnet: string; gateway: string; range?: string }>[];
+    subnets: readonly Readonly<{
+      subnet: string;
+      gateway: string;
+      range?: string;
+      /** Addresses that nobody gets, by their names. */
+      auxiliary?: Labels;
+    }>[];
+    /** Containers that belong to no service may join. */
+    attachable?: boolean;
   }
 >;
 
@@ -260,3 +269,21 @@ export type RestartRecord = Readonly<{
   /** When it was started again. */
   attempts: readonly string[];
 }>;
+
+/** A container of no service in an attachable network: it is the node's, which says so in each session. */
+export type AttachmentRecord = Readonly<
+  Dated & {
+    id: string;
+    node: string;
+    network: string;
+    /** Of the container. */
+    name: string;
+    aliases: readonly string[];
+    /** The address that it wants, without a prefix length. */
+    ip?: string;
+    /** As `10.0.1.5/24`; empty until it has one. */
+    address: string;
+    /** Why it has none. */
+    error?: string;
+  }
+>;

@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox';
 
+import { Unattached, WantedAttachment } from '../../networks/overlay/attachment.ts';
 import { NetworkNews } from '../../networks/overlay/members.ts';
 import { AckMessage, AllTasksMessage, ReportMessage, TasksMessage } from './task-messages.ts';
 
@@ -82,6 +83,7 @@ export const FromNode = Type.Union([
   }),
   Type.Object({ say: Type.Literal('beat') }),
   ReportMessage,
+  Type.Object({ say: Type.Literal('attachments'), wanted: Type.Array(WantedAttachment) }),
 ]);
 export type FromNode = Static<typeof FromNode>;
 
@@ -98,5 +100,6 @@ export const FromLeader = Type.Union([
   AckMessage,
   Type.Object({ say: Type.Literal('networks'), ids: Type.Array(id) }),
   Type.Object({ say: Type.Literal('network'), news: NetworkNews }),
+  Type.Object({ say: Type.Literal('unattached'), ...Unattached.properties }),
 ]);
 export type FromLeader = Static<typeof FromLeader>;

@@ -129,19 +129,26 @@ export function asOfNow(container: Container, endpoints: readonly Endpoint[]): A
 }
 
 /** The networks of a start: the network of the mode first, which becomes `eth0`, the others by name. */
-export function wantedEndpoints({ attachments, hostConfig }: Container): WantedEndpoint[] {
+export function wantedEndpoints(container: Container): WantedEndpoint[] {
+  const { attachments, hostConfig } = container;
   const first = networkOfMode(networkModeOf(hostConfig.NetworkMode));
   const entries = Object.entries(attachments).toSorted(([a], [b]) => (a < b ? -1 : 1));
   return [...entries.filter(([name]) => name === first), ...entries.filter(([name]) => name !== first)].map(
-    ([name, { ipam, macAddress, networkId }]) => ({
-      // A user network of the same name that was made since is another one, as in dockerd.
-      ref: networkId === '' || isPredefinedName(name) ? name : networkId,
-      ip: ipam?.IPv4Address,
-      ip6: ipam?.IPv6Address,
-      linkLocal: ipam?.LinkLocalIPs ?? [],
-      mac: macAddress,
-    }),
+    ([name, attachment]) => wantedEndpoint(container, name, attachment),
   );
+}
+
+function wantedEndpoint(container: Container, name: string, attachment: Attachment): WantedEndpoint {
+  const { ipam, macAddress, networkId } = attachment;
+  return {
+    // A user network of the same name that was made since is another one, as in dockerd.
+    ref: networkId === '' || isPredefinedName(name) ? name : networkId,
+    aliases: withOwnNames(container, attachment).aliases ?? [],
+    ip: ipam?.IPv4Address,
+    ip6: ipam?.IPv6Address,
+    linkLocal: ipam?.LinkLocalIPs ?? [],
+    mac: macAddress,
+  };
 }
 
 /** The name under which a container is attached to a network. Throws `failed` if it is not. */

@@ -3,6 +3,7 @@ import { closeSync, openSync } from 'node:fs';
 import type { Config } from '../../config/daemon-config.ts';
 import { EngineError, hasCode, refuseIf } from '../../lib/errors.ts';
 import type { KeyLock } from '../../lib/key-lock.ts';
+import { attachAll } from '../../networks/endpoints/attach.ts';
 import { joinRunning, leaveRunning } from '../../networks/endpoints/connect.ts';
 import { addressesOf } from '../../networks/endpoints/endpoint.ts';
 import { cannotShare, type NetworkNeeds } from '../../networks/endpoints/sandbox.ts';
@@ -32,6 +33,8 @@ export async function connectContainer(
   wanted: Wanted,
   settings: EndpointSettings,
 ): Promise<void> {
+  if (attachLater(engine, wanted, settings)) return;
+  using attached = await attachNow(engine, wanted, settings);
   const { network, id } = found(engine, wanted);
   using _lock = await engine.locks.hold(id);
   const container = engine.containers.find(id);
@@ -61,6 +64,7 @@ export async function connectContainer(
     },
     { within, request: portRequest(container), commit: () => attach(network.id) },
   );
+  attached.move();
   const { networks } = engine;
   const isFirst = !networks.dns.isServed(id);
   if (usesResolver(networks.endpointsOf(id))) {
@@ -76,6 +80,33 @@ export async function connectContainer(
     if (isFirst) useResolver(engine.config, container);
   }
   addHostsAddresses(engine.config, container, addressesOf(endpoint));
+}
+
+/** A network of the cluster that this node does not know may get known at the container's start, which says if it does not. */
+function attachLater(engine: ConnectNeeds, { network, container: ref }: Wanted, settings: EndpointSettings): boolean {
+  const { containers, networks } = engine;
+  if (!networks.overlays.attachments.isInCluster || networks.known(network) !== undefined) return false;
+  const container = containers.find(ref);
+  if (isAlive(container.state)) return false;
+  checkSettings(network, settings);
+  containers.change(container.id, (current) => {
+    const attachment = withOwnNames(current, attachmentOf(settings));
+    return { ...current, attachments: { ...current.attachments, [network]: attachment } };
+  });
+  return true;
+}
+
+/** Gets a running container into a network of the cluster; what is disposed of takes it out again. */
+async function attachNow(
+  { containers, networks }: ConnectNeeds,
+  { network, container: ref }: Wanted,
+  settings: EndpointSettings,
+): Promise<DisposableStack> {
+  const container = containers.find(ref);
+  const isNeeded = networks.overlays.attachments.isInCluster && isAlive(container.state);
+  const aliases = withOwnNames(container, attachmentOf(settings)).aliases ?? [];
+  const wanted = { ref: network, aliases, ip: settings.IPAMConfig?.IPv4Address };
+  return await attachAll(networks, isNeeded ? [wanted] : [], container.name);
 }
 
 function restoreAttachments(containers: ContainerStore, { id, attachments }: Container): void {
@@ -103,6 +134,7 @@ export async function disconnectContainer(
 ): Promise<void> {
   const isNamed = wanted.container !== '';
   if (isNamed && wanted.isForced === true && (await leaveLostNetwork(engine, wanted))) return;
+  if (detachUnknown(engine, wanted)) return;
   const { network, id } = found(engine, wanted);
   using _lock = await engine.locks.hold(id);
   const container = engine.containers.find(id);
@@ -132,6 +164,18 @@ export async function disconnectContainer(
 }
 
 /** Throws `forbidden` for the network `host`. */
+/** Of a container that does not run, from a network of the cluster that this node does not know now. */
+function detachUnknown({ containers, networks }: ConnectNeeds, { network, container: ref }: Wanted): boolean {
+  if (!networks.overlays.attachments.isInCluster || networks.known(network) !== undefined) return false;
+  const { id, state, attachments } = containers.find(ref);
+  if (isAlive(state) || !Object.hasOwn(attachments, network)) return false;
+  containers.change(id, (current) => {
+    const { [network]: _left, ...rest } = current.attachments;
+    return { ...current, attachments: rest };
+  });
+  return true;
+}
+
 function found(
   { networks, containers }: ConnectNeeds,
   { network: networkRef, container: ref }: Wanted,

@@ -8,9 +8,9 @@ import { addDnsRulesIn } from '../dns/rules.ts';
 import type { Eventually, Joined, NetworkDriver, NewEndpoint, WantedPlace } from '../drivers/driver.ts';
 import { networkOfMode, type NetworkMode } from '../mode.ts';
 import type { Networks } from '../networks.ts';
-import { INGRESS_SANDBOX } from '../overlay/ingress.ts';
 import { needsWayOut, wayOut } from '../overlay/way-out.ts';
 import type { NetworkRecord } from '../store.ts';
+import { attachAll } from './attach.ts';
 import { checkedMac, checkPlace } from './checks.ts';
 import type { Endpoint, Place } from './endpoint.ts';
 import { gatewayEndpoint, settleRoutes } from './gateway.ts';
@@ -19,8 +19,8 @@ import { wantedPorts, type PortBindings, type PublishedPort } from './ports.ts';
 
 export type NetworkNeeds = { networks: Networks; events: Events };
 
-/** An endpoint that a container wants in the network `ref`, by id or name. */
-export type WantedEndpoint = WantedPlace & Readonly<{ ref: string }>;
+/** An endpoint that a container wants in the network `ref`, by id or name; `aliases`: its further names there. */
+export type WantedEndpoint = WantedPlace & Readonly<{ ref: string; aliases?: readonly string[] }>;
 
 /** A container's request for published ports. */
 export type PortRequest = Readonly<{
@@ -65,6 +65,7 @@ export async function openSandbox(engine: NetworkNeeds, request: SandboxRequest)
   const { mode, containerId } = request;
   if (mode.kind === 'container') return { netns: undefined, endpoints: [] };
   const measured = measure('network', 'allocate');
+  using attached = await attachAll(engine.networks, endpointsIn(request), request.containerName);
   const entries = withWayOut(engine.networks, entriesOf(engine.networks, request));
   using uses = new DisposableStack();
   for (const { network } of entries) uses.use(engine.networks.uses.join(network));
@@ -72,6 +73,7 @@ export async function openSandbox(engine: NetworkNeeds, request: SandboxRequest)
   closeSandbox(engine, containerId);
   if (entries.length === 0) return { netns: loopbackNetns(), endpoints: [] };
   const sandbox = await joinAll(engine, entries, request);
+  attached.move();
   measured();
   return sandbox;
 }
@@ -100,14 +102,18 @@ export function entryOf(networks: Networks, { ref, ip, ip6, mac, linkLocal }: Wa
   return { network, driver: networks.driverOf(network), wanted };
 }
 
-function entriesOf(networks: Networks, { mode, isDisabled, endpoints, ip, mac }: SandboxRequest): Entry[] {
-  if (isDisabled && mode.kind !== 'host') return [];
-  const ref = networkOfMode(mode);
-  const wanted = endpoints ?? (ref === undefined ? [] : [{ ref, ip }]);
-  return wanted.flatMap((one, position) => {
+function entriesOf(networks: Networks, request: SandboxRequest): Entry[] {
+  const { mac } = request;
+  return endpointsIn(request).flatMap((one, position) => {
     const entry = entryOf(networks, position === 0 ? { ...one, mac: one.mac || mac } : one);
     return entry === undefined ? [] : [entry];
   });
+}
+
+function endpointsIn({ mode, isDisabled, endpoints, ip }: SandboxRequest): readonly WantedEndpoint[] {
+  if (isDisabled && mode.kind !== 'host') return [];
+  const ref = networkOfMode(mode);
+  return endpoints ?? (ref === undefined ? [] : [{ ref, ip }]);
 }
 
 /** Containers of overlays get out by a network that comes first. */
@@ -270,30 +276,6 @@ export function closeSandbox(engine: NetworkNeeds, containerId: string): void {
     if (endpoint.isWayOut !== true) tell(engine, 'disconnect', network, containerId);
   }
   if (endpoints.length > 0) measured();
-}
-
-/**
- * At the daemon's start: removes the endpoints of dead containers, then sets up the bridge with the rules and ports of
- * the living.
- *
- * Rules are written as a whole, which also replaces half-written rules of a killed daemon.
- */
-export async function reconcile(engine: NetworkNeeds, liveContainerIds: Iterable<string>): Promise<void> {
-  const live = new Set(liveContainerIds);
-  if (engine.networks.overlays.hasIngress) live.add(INGRESS_SANDBOX);
-  const { store } = engine.networks;
-  for (const endpoint of store.endpoints()) {
-    if (live.has(endpoint.containerId)) continue;
-    const isGateway = gatewayEndpoint(engine.networks, store.endpointsOf(endpoint.containerId))?.id === endpoint.id;
-    engine.networks.settings.db.transaction(() => {
-      store.deleteEndpoint(endpoint);
-      const network = store.network(endpoint.networkId);
-      if (network === undefined) return;
-      engine.networks.noteFarewell(network, endpoint, isGateway);
-      tell(engine, 'disconnect', network, endpoint.containerId);
-    });
-  }
-  await engine.networks.start();
 }
 
 /** The event that a container has joined or left a network. */

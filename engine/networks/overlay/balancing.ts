@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto';
 
+import { SystemError } from '../../host/libc.ts';
 import { withNetns } from '../../host/namespaces.ts';
+import { forgetUdpFlows } from '../../host/network/conntrack.ts';
+import { Netlink } from '../../host/network/netlink.ts';
 import { Nftables } from '../../host/network/nftables.ts';
 import { servicesIn, servingIn, type Member } from './members.ts';
 
@@ -18,6 +21,8 @@ export type Balance = Readonly<{
   chain: string;
   /** Empty without tasks. */
   rule: string;
+  /** The addresses in it. */
+  tasks: readonly string[];
 }>;
 
 /** In the namespace of a container: from the virtual addresses of services to their tasks. */
@@ -30,7 +35,7 @@ export function virtualAddresses(members: Iterable<Member>, seed: string): Balan
       (serving.get(id) ?? []).map(({ ip }) => ip),
       seed,
     );
-    return { key: vip, chain: `to-${vip}`, rule: tasks.length === 0 ? '' : `dnat to ${choice(tasks)}` };
+    return { key: vip, chain: `to-${vip}`, rule: tasks.length === 0 ? '' : `dnat to ${choice(tasks)}`, tasks };
   });
 }
 
@@ -48,6 +53,7 @@ export function publishedPorts(members: Iterable<Member>, seed: string): Balance
       chain: `to-${protocol}-${published}`,
       rule:
         tasks.length === 0 ? '' : `meta l4proto ${protocol} dnat to ${choice(tasks.map((ip) => `${ip} . ${target}`))}`,
+      tasks,
     }));
   });
 }
@@ -89,8 +95,27 @@ export class Balancing {
     withNetns(netns, () => {
       using nft = new Nftables();
       nft.run(commands);
+      forgetFlows(lost(before ?? new Map(), wanted));
     });
     this.#written = wanted;
+  }
+}
+
+/** Tasks that nothing leads to any more. */
+function lost(before: ReadonlyMap<string, Balance>, wanted: ReadonlyMap<string, Balance>): Set<string> {
+  const known = new Set([...before.values()].flatMap(({ tasks }) => tasks));
+  return known.difference(new Set([...wanted.values()].flatMap(({ tasks }) => tasks)));
+}
+
+/** A client of UDP that keeps sending would stay with a task that is gone. */
+function forgetFlows(ips: ReadonlySet<string>): void {
+  if (ips.size === 0) return;
+  using netfilter = new Netlink('netfilter');
+  try {
+    for (const ip of ips) forgetUdpFlows(netfilter, ip);
+  } catch (error) {
+    // Kernels before 6.10 cannot: there a client that never pauses waits until the flow times out.
+    if (!(error instanceof SystemError)) throw error;
   }
 }
 

@@ -273,6 +273,31 @@ suite('the network of several hosts', { concurrency: false }, () => {
     );
   });
 
+  test('a flow of UDP that goes on finds another task as soon as its own leaves', async () => {
+    const [one, two, three] = boxes as [Box, Box, Box];
+    const vip = '10.0.1.3';
+    const service: Member = { kind: 'service', id: 's', name: 'log', aliases: [], vip, ports: [] };
+    const task = (box: Box, serves: boolean): Member => {
+      return { kind: 'task', id: box.ip, service: 's', name: box.ip, ip: box.ip, host: box.host, serves };
+    };
+    const balancing = new Balancing('container');
+    await using client = new Peer(one.netns);
+    await using first = new Peer(two.netns);
+    await using second = new Peer(three.netns);
+    await Promise.all([first.serveUdp(5140, 'two'), second.serveUdp(5140, 'three')]);
+    const lead = (...serving: boolean[]): void => {
+      const members = [service, task(two, serving[0]!), task(three, serving[1]!)];
+      balancing.write(one.netns, virtualAddresses(members, 'one'));
+    };
+    const heard = async (): Promise<string> => (await client.udp(vip, 5140, { from: 5141 })).split(' ')[0]!;
+
+    lead(true, false);
+    const before = [await heard(), await heard()];
+    lead(false, true);
+
+    assert.deepEqual([...before, await heard()], ['two', 'two', 'three']);
+  });
+
   test('what comes to another address than the advertised one is dropped, for its own networks only', async () => {
     const [one, two] = boxes as [Box, Box];
     const host = hosts[0]!;

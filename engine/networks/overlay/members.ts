@@ -45,10 +45,22 @@ const NodeMember = Type.Object({
   host: Type.String(),
 });
 
-export const Member = Type.Union([TaskMember, ServiceMember, NodeMember]);
+/** A container of no service, in an attachable network. */
+const ContainerMember = Type.Object({
+  kind: Type.Literal('container'),
+  id: Type.String(),
+  name: Type.String(),
+  /** Further names in this network. */
+  aliases: Texts,
+  ip: Type.String(),
+  host: Type.String(),
+});
+
+export const Member = Type.Union([TaskMember, ServiceMember, NodeMember, ContainerMember]);
 export type Member = Readonly<Static<typeof Member>>;
 export type TaskMember = Readonly<Static<typeof TaskMember>>;
 export type ServiceMember = Readonly<Static<typeof ServiceMember>>;
+export type ContainerMember = Readonly<Static<typeof ContainerMember>>;
 
 /** A network of the cluster as a node gets to know it. Addresses are without prefix lengths, subnets have them. */
 export const ClusterNetwork = Type.Object({
@@ -61,8 +73,14 @@ export const ClusterNetwork = Type.Object({
   ingress: Type.Boolean(),
   vni: Type.Integer(),
   subnets: Type.Array(
-    Type.Object({ subnet: Type.String(), gateway: Type.String(), range: Type.Optional(Type.String()) }),
+    Type.Object({
+      subnet: Type.String(),
+      gateway: Type.String(),
+      range: Type.Optional(Type.String()),
+      auxiliary: Type.Optional(Type.Record(Type.String(), Type.String())),
+    }),
   ),
+  attachable: Type.Optional(Type.Boolean()),
 });
 export type ClusterNetwork = Readonly<Static<typeof ClusterNetwork>>;
 
@@ -81,6 +99,10 @@ export type NetworkNews = Static<typeof NetworkNews>;
 /** The members by their kind. */
 export function tasksIn(members: Iterable<Member>): TaskMember[] {
   return [...members].filter((member) => member.kind === 'task');
+}
+
+export function containersIn(members: Iterable<Member>): ContainerMember[] {
+  return [...members].filter((member) => member.kind === 'container');
 }
 
 export function servicesIn(members: Iterable<Member>): ServiceMember[] {

@@ -47,7 +47,7 @@ function netLine({ id, name }: NetworkRecord): string {
 
 /**
  * The resolver's lines for a network, by who has the names: services by their name and aliases, tasks by the name of their
- * container and, where they serve, as `tasks.<service>`. Without a virtual address the service's names lead to its tasks.
+ * container and, where they serve, as `tasks.<service>`, containers of no service by theirs and their aliases. Without a virtual address the service's names lead to its tasks.
  */
 function nameLines(network: string, members: readonly Member[]): Map<string, string> {
   const lines = new Map<string, string>();
@@ -63,6 +63,8 @@ function namesOf(member: Member, services: ReadonlyMap<string, ServiceMember>): 
   switch (member.kind) {
     case 'node':
       return [member.ip, []];
+    case 'container':
+      return [member.ip, [member.name, ...member.aliases]];
     case 'service':
       return member.vip === undefined ? ['', []] : [member.vip, [member.name, ...member.aliases]];
     case 'task': {

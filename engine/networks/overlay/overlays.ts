@@ -9,6 +9,7 @@ import type { Place } from '../endpoints/endpoint.ts';
 import { freeInterfaceName } from '../endpoints/interfaces.ts';
 import type { Networks } from '../networks.ts';
 import type { NetworkRecord } from '../store.ts';
+import { Attachments, type Applicant } from './attachments.ts';
 import { Fabrics } from './fabrics.ts';
 import { Ingress, INGRESS_SANDBOX } from './ingress.ts';
 import { MemberStore } from './member-store.ts';
@@ -28,6 +29,7 @@ type Waiter = () => void;
 
 /** The networks of the cluster that have a part on this node, by what the leader says of them. */
 export class Overlays implements Disposable {
+  readonly attachments: Attachments;
   readonly #networks: Networks;
   readonly #members: MemberStore;
   readonly #fabrics: Fabrics;
@@ -46,6 +48,7 @@ export class Overlays implements Disposable {
     this.#fabrics = new Fabrics(folder);
     this.#names = new OverlayNames(() => networks.dns);
     this.#members = new MemberStore(networks.settings.db);
+    this.attachments = new Attachments(networks.settings);
     this.#ingress = new Ingress(networks, { folder, fabric: (network) => this.#fabrics.open(network) });
   }
 
@@ -62,6 +65,7 @@ export class Overlays implements Disposable {
       }
       this.#settle(network.id);
     }
+    this.attachments.keepOnly((id, ip) => store.endpointsIn(id).some(({ ipAddress }) => ipAddress === ip));
     // Of networks that were ending when the last daemon was killed.
     this.#fabrics.removeOthers((id) => store.network(id)?.overlay !== undefined, INGRESS_SANDBOX);
   }
@@ -82,6 +86,7 @@ export class Overlays implements Disposable {
     for (const member of [...members.map((one) => one.id), ...gone]) this.#withdrawn.delete(member);
     this.#leaving.delete(id);
     this.#settleSoon(id);
+    this.attachments.hear(id, members, this.#local(id));
     const waiters = this.#waiters;
     this.#waiters = [];
     for (const tell of waiters) tell();
@@ -137,9 +142,30 @@ export class Overlays implements Disposable {
     await promise;
   }
 
-  /** Adds a task's container to a network. Throws where it is none of a task. */
+  /**
+   * Gets a container that belongs to no task into a network of the cluster, and makes the network known here. Undefined
+   * where it needs nothing: of a task, in a network of this node alone, and outside of a cluster. Throws to refuse.
+   */
+  async attach(applicant: Applicant): Promise<({ network: string } & Disposable) | undefined> {
+    const { store } = this.#networks;
+    if (!this.attachments.isInCluster) return undefined;
+    const known = this.#networks.known(applicant.network);
+    if (known !== undefined && known.overlay === undefined) return undefined;
+    if (known !== undefined && this.#taskHere(known.id, ({ name }) => name === applicant.name) !== undefined) {
+      return undefined;
+    }
+    const taken = await this.attachments.take({ ...applicant, network: known?.id ?? applicant.network });
+    if (store.network(taken.network) !== undefined) return taken;
+    taken[Symbol.dispose]();
+    throw new EngineError('failed', `the network ${taken.network} did not get known on this node`);
+  }
+
+  /** Adds a container to a network. Throws where it is neither of a task nor attached. */
   join(network: NetworkRecord, wanted: NewEndpoint, netns: number): Place {
-    const task = this.#taskHere(network.id, ({ name }) => name === wanted.containerName);
+    const { containerName } = wanted;
+    const task =
+      this.#taskHere(network.id, ({ name }) => name === containerName) ??
+      this.attachments.of(network.id, containerName);
     if (task === undefined) throw notAttachable(network.name, 'failed');
     const fabric = this.#fabrics.open(network);
     fabric.reach(remoteIn(this.#members.in(network.id), this.#local(network.id)));
@@ -159,6 +185,7 @@ export class Overlays implements Disposable {
     const name = this.#sandboxes.leave(id);
     const task = this.#taskHere(network.id, (one) => one.name === name);
     if (task !== undefined) this.#withdrawn.add(task.id);
+    this.attachments.release(network.id, ipAddress);
     if (stays) this.#fabrics.get(network.id)?.removePort(ipAddress);
     this.#settleSoon(network.id);
   }

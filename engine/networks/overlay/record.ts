@@ -5,11 +5,12 @@ import type { ClusterNetwork } from './members.ts';
 
 /** A network of the cluster as a record of this node; `local`: its own address for the other nodes. */
 export function recordOf(network: ClusterNetwork, local: string): NetworkRecord {
-  const { id, name, createdAt, labels, options, internal, ingress, vni, subnets } = network;
-  const pools = subnets.map(({ subnet, gateway, range }) => ({
+  const { id, name, createdAt, labels, options, internal, ingress, vni, subnets, attachable = false } = network;
+  const pools = subnets.map(({ subnet, gateway, range, auxiliary }) => ({
     subnet,
     gateway,
     ...(range !== undefined && { range }),
+    ...(auxiliary !== undefined && { auxiliary }),
   }));
   const [first, ...more] = pools;
   return {
@@ -22,7 +23,7 @@ export function recordOf(network: ClusterNetwork, local: string): NetworkRecord 
     overlay: { vni, local, ingress },
     custom: {
       internal,
-      attachable: false,
+      attachable,
       enableIPv6: false,
       options,
       labels,

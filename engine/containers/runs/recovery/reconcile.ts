@@ -9,7 +9,7 @@ import { EngineError } from '../../../lib/errors.ts';
 import { namesIn } from '../../../lib/folders.ts';
 import { bufferPath } from '../../../logs/delivery/buffer-path.ts';
 import { tellUndelivered } from '../../../logs/delivery/deliveries.ts';
-import { reconcile as reconcileNetworks } from '../../../networks/endpoints/sandbox.ts';
+import { reconcile as reconcileNetworks } from '../../../networks/endpoints/reconcile.ts';
 import { ForeignShim } from '../../../runtime/shim/handshake.ts';
 import { Shim } from '../../../runtime/shim/shim.ts';
 import type { SetAside } from '../../../trees/set-aside.ts';
