@@ -8,7 +8,7 @@ const AGAIN_MS = 100;
 
 /**
  * Asks the leader, which any of the managers may name. A request that no manager took, or could store at the moment, is
- * sent again, until the time is over; then the last failure is thrown. So asking twice must do no harm.
+ * sent again, until the time is over; then the last failure is thrown, or the leader's last refusal. So asking twice must do no harm.
  */
 export async function askLeader<S extends TSchema>(
   { client, clock }: { client: WireClient; clock: Clock },
@@ -25,7 +25,7 @@ export async function askLeader<S extends TSchema>(
         return await client.ask(address, path, body, answer, answerMs ?? Math.max(until - performance.now(), 1000));
       } catch (error) {
         if (!isPassing(error)) throw error;
-        reason = error;
+        reason = moreTelling(reason, error);
         leader = error instanceof NotLeader && error.leader !== address ? error.leader : undefined;
         if (leader !== undefined) break;
       }
@@ -36,6 +36,11 @@ export async function askLeader<S extends TSchema>(
     using _timer = clock.after(AGAIN_MS, resolve);
     await promise;
   }
+}
+
+/** That a manager does not lead, or does not answer, says less than why the leader could not do it. */
+function moreTelling(before: unknown, error: unknown): unknown {
+  return before instanceof EngineError && !(error instanceof EngineError) ? before : error;
 }
 
 function isPassing(error: unknown): boolean {
