@@ -1,38 +1,49 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
+import { Api } from '@gantry/testing/api.ts';
 import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
 
 suite('many join', { concurrency: false }, () => {
   let all: ClusterHosts;
   let [one, ...others]: ClusterHost[] = [];
   before(async () => {
-    all = await ClusterHosts.start(5);
+    all = await ClusterHosts.start(6);
     [one, ...others] = all.hosts;
     await one!.init({ Spec: { Dispatcher: { HeartbeatPeriod: 1e9 } } });
   });
   after(async () => await all[Symbol.asyncDispose]());
 
-  test('four at once, two of them as managers, while a token changes that they do not use', async () => {
-    const { JoinTokens, Version } = await one!.swarm();
-    const roles = ['Manager', 'Worker', 'Manager', 'Worker'] as const;
+  test('five at once, two of them as managers, while both tokens change: each is one node, by a token of its time', async () => {
+    const old = await one!.swarm();
+    const roles = ['Manager', 'Worker', 'Manager', 'Worker', 'Worker'] as const;
+    const refused: string[] = [];
+    const enter = async (host: ClusterHost, role: 'Manager' | 'Worker'): Promise<void> => {
+      try {
+        await host.join(one!, role, old.JoinTokens[role]);
+      } catch (error) {
+        refused.push(String(error));
+        await host.join(one!, role); // by the new one
+      }
+    };
 
-    await Promise.all(
-      others.slice(0, 3).map(async (host, index) => await host.join(one!, roles[index]!, JoinTokens[roles[index]!])),
+    const joins = others.map(async (host, index) => await enter(host, roles[index]!));
+    const rotated = await one!.engine.post(
+      `/swarm/update?version=${old.Version.Index}&rotateManagerToken=1&rotateWorkerToken=1`,
+      { Dispatcher: { HeartbeatPeriod: 1e9 } },
     );
-    const rotated = await one!.engine.post(`/swarm/update?version=${Version.Index}&rotateManagerToken=1`, {
-      Dispatcher: { HeartbeatPeriod: 1e9 },
-    });
-    await others[3]!.join(one!, 'Worker', JoinTokens.Worker);
+    await Promise.all(joins);
 
     assert.equal(rotated.status, 200);
+    for (const reason of refused) assert.match(reason, /join answered 400: .*A valid join token is necessary/);
     for (const [index, { name }] of others.entries()) {
       await one!.node(name, ({ Status, ManagerStatus }) => {
         return Status.State === 'ready' && (ManagerStatus !== undefined) === (roles[index] === 'Manager');
       });
     }
-    for (const host of [others[0]!, others[2]!]) {
-      await eventually(`${host.name} manages`, async () => ((await host.nodes()).length === 5 ? true : undefined));
+    for (const host of [one!, others[0]!, others[2]!]) {
+      await eventually(`${host.name} manages`, async () => ((await host.nodes()).length === 6 ? true : undefined));
     }
   });
 
@@ -54,8 +65,52 @@ suite('many join', { concurrency: false }, () => {
         host.name,
         ({ Status, ManagerStatus }) => Status.State === 'ready' && ManagerStatus?.Reachability === 'reachable',
       );
-      await eventually(`${host.name} manages`, async () => ((await host.nodes()).length === 5 ? true : undefined));
+      await eventually(`${host.name} manages`, async () => ((await host.nodes()).length === 6 ? true : undefined));
     }
     await next!.updateNode(dying!.name, { Labels: { all: 'there' } });
   });
+
+  test('a machine is lost while it becomes a manager, and so does the daemon that leads: the next one becomes a manager all the same', async () => {
+    const [next, , , , lost] = others;
+    await one!.updateNode(next!.name, { Role: 'worker' });
+    await one!.node(next!.name, ({ ManagerStatus, Status }) => ManagerStatus === undefined && Status.State === 'ready');
+    // Its etcd hears nothing, so that it stays one that learns.
+    await lost!.engine.onHost([
+      'nft',
+      'add table inet cut; add chain inet cut in { type filter hook input priority 0; }',
+    ]);
+    await lost!.engine.onHost([
+      'nft',
+      'add rule inet cut in tcp dport 2378 drop; add rule inet cut in tcp sport 2378 drop',
+    ]);
+    await one!.updateNode(lost!.name, { Role: 'manager' });
+    await eventually('it is a learner', async () => ((await learners(one!)).length > 0 ? true : undefined));
+    await lost!.powerOff();
+    const leader = await leaderOf(one!);
+    const another = [one!, others[2]!].find((host) => host !== leader)!;
+
+    await leader.engine.kill();
+    await another.updateNode(next!.name, { Role: 'manager' });
+
+    await eventually(`${next!.name} manages`, async () => ((await next!.nodes()).length === 6 ? true : undefined));
+    assert.deepEqual(await learners(another), []);
+    await leader.engine.startAgain();
+    await lost!.engine.onHost(['nft', 'delete table inet cut']);
+    await lost!.powerOn();
+    await eventually(`${lost!.name} manages`, async () => ((await lost!.nodes()).length === 6 ? true : undefined));
+  });
+
+  async function leaderOf(host: ClusterHost): Promise<ClusterHost> {
+    return await eventually('a leader', async () => {
+      const leader = (await host.nodes()).find(({ ManagerStatus }) => ManagerStatus?.Leader === true);
+      return all.hosts.find(({ name }) => name === leader?.Description.Hostname);
+    });
+  }
 });
+
+/** The members of etcd that do not vote yet, as this manager's knows them. */
+async function learners(host: ClusterHost): Promise<object[]> {
+  using etcd = new Api(join(host.engine.directory, 'exec/etcd/client:0'), '');
+  const { body } = await etcd.post<{ members: { isLearner?: boolean }[] }>('/v3/cluster/member/list', {});
+  return body.members.filter(({ isLearner }) => isLearner === true);
+}

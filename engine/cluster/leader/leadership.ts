@@ -63,7 +63,10 @@ export class Leadership implements AsyncDisposable {
     const toNodes = { networks: this.#networks, dispatcher: this.#dispatcher };
     this.#sessions = new Sessions({ ...needs, turns: this.turns, ...toNodes });
     this.#peers = new Peers({ ...needs, turns: this.turns });
-    this.#commits = replica.onCommit(() => this.#followRoles());
+    this.#commits = replica.onCommit(() => {
+      this.#followRoles();
+      this.#peers.look();
+    });
     this.#followRoles();
     this.turns.look();
   }

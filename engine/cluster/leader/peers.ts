@@ -41,7 +41,7 @@ export class Peers {
 
   constructor(needs: Needs) {
     this.#needs = needs;
-    needs.background.run('look for members that nobody waits for', {}, async () => await this.#removeStrays());
+    needs.background.run('look for members that nobody waits for', {}, async () => await this.#takeOver());
   }
 
   /** Adds a manager's etcd as a learner, as soon as it is its turn. */
@@ -85,6 +85,13 @@ export class Peers {
     await turns.write((draft, now) => revoke(draft, node, now));
   }
 
+  /** A machine that is lost while it joins does not keep the next one waiting for a minute. */
+  look(): void {
+    const learner = this.#learner;
+    if (learner === undefined || this.#needs.replica.get('node', learner.node)?.status.state !== 'down') return;
+    this.#needs.background.run('give up a learner', { node: learner.node }, async () => await this.#giveUp(learner));
+  }
+
   async #takeTurn(node: string): Promise<Learner> {
     const until = performance.now() + QUEUE_MS;
     if (this.#learner?.node === node) this.#release(this.#learner); // it begins again
@@ -116,21 +123,33 @@ export class Peers {
   }
 
   #giveUpLater(learner: Learner): void {
-    this.#needs.background.after(LEARNING_MS, 'give up a learner', { node: learner.node }, async () => {
-      if (this.#learner?.done !== learner.done) return;
-      this.#needs.log.warn({ node: learner.node }, 'the etcd of a new manager has not become a member in time');
-      this.#release(learner);
-      await this.remove(learner.node);
-    });
+    const { node } = learner;
+    this.#needs.background.after(LEARNING_MS, 'give up a learner', { node }, async () => await this.#giveUp(learner));
   }
 
-  /** Removes the learners that an earlier leader left. */
-  async #removeStrays(): Promise<void> {
+  async #giveUp(learner: Learner): Promise<void> {
+    if (this.#learner?.done !== learner.done) return;
+    this.#needs.log.warn({ node: learner.node }, 'the etcd of a new manager has not become a member in time');
+    this.#release(learner);
+    await this.remove(learner.node);
+  }
+
+  /** Of the learners that an earlier leader left, one whose node is known has its minute again; others are removed. */
+  async #takeOver(): Promise<void> {
     const { etcd, replica } = this.#needs;
-    const known = new Set([...replica.all('node')].map(({ manager }) => manager?.member));
-    for (const { id, isLearner } of await listMembers(etcd)) {
-      if (isLearner && !known.has(id)) await removeIfThere(etcd, id);
+    const turn = await this.#takeTurn('');
+    try {
+      const members = await this.#retried(async () => await listMembers(etcd), QUEUE_MS);
+      const known = new Map(replica.all('node').map((node) => [node.manager?.member, node.id]));
+      for (const { id } of members.filter(({ isLearner }) => isLearner)) {
+        const node = known.get(id);
+        if (node === undefined) await removeIfThere(etcd, id);
+        else this.#giveUpLater((this.#learner = { ...turn, node, member: id }));
+      }
+    } finally {
+      if (this.#learner?.node === '') this.#release(turn);
     }
+    this.look();
   }
 
   /** etcd refuses for seconds after a change of members, and while a learner has not caught up. */
