@@ -141,12 +141,12 @@ export class EtcdProcess {
   /** Watches over it until it ends. */
   #keep(running: Running): void {
     this.#running = running;
-    const started = this.#engine.clock.now();
+    const startedMs = performance.now();
     const again = async (): Promise<void> => {
       await running.ended;
       if (this.#running === running) this.#running = undefined;
       if (!this.#wanted) return;
-      const livedMs = this.#engine.clock.now().since(started).total('milliseconds');
+      const livedMs = performance.now() - startedMs;
       this.#delayMs = livedMs > LONGEST_RETRY_MS ? FIRST_RETRY_MS : this.#delayMs;
       const { said } = this;
       this.#engine.log.warn({ pid: running.pid, again: this.#delayMs, said }, 'etcd has ended and is started again');

@@ -65,7 +65,7 @@ export class Batches {
   async #storeOne(ops: readonly Op[], isFirst: boolean): Promise<number> {
     this.#number += 1;
     const own = `${this.#leaderRevision}/${this.#number}`;
-    const until = this.#clock.now().add({ milliseconds: LONGEST_MS });
+    const until = performance.now() + LONGEST_MS;
     const fence = { [LEADER_KEY]: this.#leaderRevision, [SEQUENCE_KEY]: this.#sequenceRevision };
     for (;;) {
       try {
@@ -74,7 +74,7 @@ export class Batches {
         return await this.#settle(own, isFirst);
       } catch (error) {
         if (!(error instanceof EtcdError)) throw error;
-        if (Temporal.Instant.compare(this.#clock.now(), until) > 0) throw new LeadershipLost(NO_QUORUM);
+        if (performance.now() > until) throw new LeadershipLost(NO_QUORUM);
       }
       const { promise, resolve } = Promise.withResolvers<void>();
       using _timer = this.#clock.after(AGAIN_MS, resolve);

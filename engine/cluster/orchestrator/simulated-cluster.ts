@@ -26,6 +26,9 @@ export class SimulatedCluster {
     this.newLeader();
   }
 
+  /** What the nodes' clocks show beside the leader's. */
+  nodesAheadSeconds = 0;
+
   node(id: string, over: Partial<NodeRecord> & { availability?: NodeRecord['spec']['availability'] } = {}): void {
     const { availability = 'active', ...rest } = over;
     this.change((draft) =>
@@ -133,10 +136,10 @@ export class SimulatedCluster {
   }
 
   report(task: Task, state: TaskRecord['status']['state']): void {
-    const timestamp = this.now.toString();
+    const timestamp = this.now.add({ seconds: this.nodesAheadSeconds }).toString();
     const startedAt = state === 'running' ? timestamp : task.status.startedAt;
     const status = { state, timestamp, message: state, ...(startedAt === undefined ? {} : { startedAt }) };
-    this.change((draft) => draft.put('task', { ...task, status }));
+    this.change((draft) => draft.put('task', { ...task, status, updatedAt: this.now.toString() }));
   }
 
   /** What happens, and what the leader makes of it. */

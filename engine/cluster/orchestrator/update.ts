@@ -2,6 +2,7 @@ import { isUpdating, updateOf } from '../state/defaults.ts';
 import type { Draft } from '../state/draft.ts';
 import type { Stored } from '../state/records.ts';
 import { hasEnded, isWanted } from '../state/task-states.ts';
+import { stored } from './moments.ts';
 import { finishedOf, Places, wantedOf } from './places.ts';
 import { Earliest, type Turn } from './turn.ts';
 import { failureOf, isOf, stopOrRollBack } from './update-failure.ts';
@@ -37,7 +38,7 @@ export function update(
     return undefined;
   }
   const look = new Earliest(turn.now);
-  const settling = (ns: number): number => updated.filter((task) => isSettling(task, ns, look)).length;
+  const settling = (ns: number): number => updated.filter((task) => isSettling(task, ns, look, turn)).length;
   const dirty = old.filter(({ place }) => !wasTried(updating, places.at(place)));
   const free = config.parallelism === 0 ? dirty.length : config.parallelism - settling(config.delayNs);
   for (const { place } of dirty.slice(0, Math.max(free, 0))) replace(draft, updating, place, places.at(place), turn);
@@ -67,11 +68,14 @@ function begun(draft: Draft, service: Service, isDirty: boolean, turn: Turn): St
   return status;
 }
 
-/** Not running for this long. A task that is over settles nothing: the restart policy handles it. */
-function isSettling(task: Task, ns: number, look: Earliest): boolean {
+/**
+ * Not running for this long, by the leader's clock: its node may have another time. A task that is over settles nothing: the
+ * restart policy handles it.
+ */
+function isSettling(task: Task, ns: number, look: Earliest, { now }: Turn): boolean {
   if (hasEnded(task.status.state)) return false;
   if (task.status.state !== 'running') return true;
-  const until = Temporal.Instant.from(task.status.timestamp).add({ milliseconds: Math.ceil(ns / 1e6) });
+  const until = stored(task.updatedAt, now).add({ milliseconds: Math.ceil(ns / 1e6) });
   look.at(until);
   return look.isAhead(until);
 }

@@ -37,7 +37,7 @@ export class Loads {
       const load = this.#nodes.get(before.node);
       load?.add(before.service, before.reserved, -1);
       if (task !== undefined && hasFailed(task)) {
-        load?.addFailure(task.service, Temporal.Instant.from(task.status.timestamp));
+        load?.addFailure(task.service, Temporal.Instant.from(task.updatedAt));
       }
     }
     if (isThere) this.#count(view, task);
@@ -47,7 +47,7 @@ export class Loads {
   /** A task that failed before these loads were made. */
   addFailure(task: TaskRecord): void {
     if (!hasFailed(task)) return;
-    this.#nodes.get(task.node)?.addFailure(task.service, Temporal.Instant.from(task.status.timestamp));
+    this.#nodes.get(task.node)?.addFailure(task.service, Temporal.Instant.from(task.updatedAt));
   }
 
   #count(view: View, { id, node, service, template }: TaskRecord): void {
