@@ -22,7 +22,7 @@ test('the limit of caches counts again after what could not be measured once', a
   const nowhere = join(place.path, 'build-caches', 'nowhere');
   let large: string;
   {
-    using cache = await caches.take('large', OWNER);
+    using cache = await caches.take('large', OWNER, 'shared');
     large = cache.path;
     writeFileSync(join(large, 'file'), Buffer.alloc(100_000));
     symlinkSync('missing', nowhere); // nobody can say when it was used last
@@ -30,7 +30,7 @@ test('the limit of caches counts again after what could not be measured once', a
   await until(() => failed.length > 0);
   unlinkSync(nowhere);
 
-  (await caches.take('another', OWNER))[Symbol.dispose]();
+  (await caches.take('another', OWNER, 'shared'))[Symbol.dispose]();
 
   await until(() => !existsSync(large));
   assert.equal(failed.length, 1);

@@ -16,6 +16,8 @@ type Needs = {
 };
 type Owner = Readonly<{ uid: number; gid: number; mode: number }>;
 
+type Sharing = 'shared' | 'private' | 'locked';
+
 const TRASH = '.trash';
 const FILES = 'files';
 
@@ -31,6 +33,7 @@ export class RunCaches implements AsyncDisposable {
   readonly #users = new Map<string, number>();
   #trash: Trash | undefined;
   readonly #trimming = new KeyLock();
+  readonly #locks = new KeyLock();
 
   constructor({ background, live, log }: Needs) {
     this.#background = background;
@@ -38,9 +41,28 @@ export class RunCaches implements AsyncDisposable {
     this.#log = log;
   }
 
-  /** The folder of an id, which is kept until it is disposed. */
-  async take(id: string, { uid, gid, mode }: Owner): Promise<Disposable & { path: string }> {
-    const name = sha256(id).replace('sha256:', '').slice(0, 32);
+  /** Waits for others that have locked the folder of this id, unless the signal ends that. */
+  async lock(id: string, signal: AbortSignal): Promise<Disposable> {
+    const lock = this.#locks.hold(id);
+    const { promise: gone, reject } = Promise.withResolvers<never>();
+    const end = (): void => reject(signal.reason);
+    signal.addEventListener('abort', end, { once: true });
+    try {
+      signal.throwIfAborted();
+      return await Promise.race([lock, gone]);
+    } catch (error) {
+      this.#background.run('give back a lock that came late', {}, async () => (await lock)[Symbol.dispose]());
+      throw error;
+    } finally {
+      signal.removeEventListener('abort', end);
+    }
+  }
+
+  /** The folder of an id, which is kept until it is disposed; a private one has no other user meanwhile. */
+  async take(id: string, { uid, gid, mode }: Owner, sharing: Sharing): Promise<Disposable & { path: string }> {
+    const isTaken = (each: string): boolean => sharing === 'private' && this.#users.has(each);
+    let name = nameOf(id);
+    for (let more = 1; isTaken(name); more += 1) name = nameOf(`${id}\0${more}`);
     this.#users.set(name, (this.#users.get(name) ?? 0) + 1); // before the first wait, so that no trimming removes it
     using undo = new DisposableStack();
     undo.defer(() => this.#leave(name));
@@ -94,4 +116,8 @@ export class RunCaches implements AsyncDisposable {
       bytes -= cache.bytes;
     }
   }
+}
+
+function nameOf(id: string): string {
+  return sha256(id).replace('sha256:', '').slice(0, 32);
 }

@@ -49,7 +49,7 @@ const OTHER_NAMES: Readonly<Record<string, string>> = {
 };
 const ALLOWED: Readonly<Record<Type, readonly string[]>> = {
   bind: ['target', 'source', 'from', 'readonly', 'readwrite'],
-  cache: ['target', 'source', 'from', 'id', 'readonly', 'readwrite', 'sharing', 'mode', 'uid', 'gid'],
+  cache: ['target', 'id', 'readonly', 'readwrite', 'sharing', 'mode', 'uid', 'gid'],
   tmpfs: ['target', 'size'],
   secret: ['target', 'source', 'id', 'required', 'mode', 'uid', 'gid'],
 };

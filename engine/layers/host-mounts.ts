@@ -1,7 +1,6 @@
-import { closeSync, existsSync, realpathSync } from 'node:fs';
+import { closeSync } from 'node:fs';
 
 import { holdAt } from '../host/files/look-at.ts';
-import { mountTable } from '../host/mounts/mount-table.ts';
 import { attachMount } from '../host/mounts/mount-tree.ts';
 import { mountOverlay, unmount, unmountInBackground } from '../host/mounts/mount.ts';
 import { hasCode } from '../lib/errors.ts';
@@ -18,13 +17,6 @@ export type Borrow = () => Promise<number>;
 export class HostMounts {
   readonly #users = new Map<string, number>();
   readonly #locks = new KeyLock();
-
-  /** Removes the leftovers of a killed daemon below this folder. */
-  clear(folder: string): void {
-    if (!existsSync(folder)) return;
-    const below = `${realpathSync(folder)}/`;
-    for (const { path } of mountTable().toReversed()) if (path.startsWith(below)) unmount(path, { lazy: true });
-  }
 
   async mount(overlay: Overlay, borrow?: Borrow): Promise<AsyncDisposable & { path: string }> {
     const { target } = overlay;

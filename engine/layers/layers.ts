@@ -1,4 +1,5 @@
 import type { Database } from '../db/database.ts';
+import { unmountBelow } from '../host/mounts/unmount-below.ts';
 import { EngineError } from '../lib/errors.ts';
 import { newId, shortId } from '../lib/ids.ts';
 import type { SetAside } from '../trees/set-aside.ts';
@@ -39,7 +40,7 @@ export class Layers implements AsyncDisposable {
     const onFailure = (error: unknown, path: string): void =>
       log.warn({ err: error, path }, 'cannot remove a folder; the next start of the daemon tries again');
     this.folders = new LayerFolders(dataRoot, onFailure);
-    this.#mounts.clear(WritableLayers.folder(dataRoot)); // before anything below it is removed
+    unmountBelow(WritableLayers.folder(dataRoot)); // before anything below it is removed
     const projects = this.#owners.all().flatMap(({ project = [] }) => project);
     this.writable = new WritableLayers(dataRoot, projects, onFailure);
   }

@@ -185,6 +185,10 @@ export const rows: readonly BuildRow[] = [
     file: `FROM busybox\nADD plain.tar /dest/\nADD a.txt /dest/\nADD empty.tar /dest/empty\n${LIST}`,
     files: { 'a.txt': 'a', 'empty.tar': { content: Buffer.alloc(1024) } },
   },
+  ...['gz', 'bz2', 'xz'].map((ending) => ({
+    why: `ADD of an archive with ${ending}`,
+    file: `FROM busybox\nADD plain.tar.${ending} /dest/\nCOPY plain.tar.${ending} /dest/kept\n${LIST}`,
+  })),
   {
     why: 'an ignore file',
     file: 'FROM busybox\nCOPY . /dest\nRUN ls -a /dest',
@@ -194,6 +198,12 @@ export const rows: readonly BuildRow[] = [
     why: 'limits',
     file: "FROM busybox\nRUN df /dev/shm | tail -1 | awk '{print $2}'",
     query: 'memory=67108864&cpushares=512&shmsize=4194304&networkmode=none',
+  },
+  {
+    why: 'limits of processors and swap',
+    file: `FROM busybox\nRUN ${['cpu/cpu.cfs_quota_us', 'cpu/cpu.cfs_period_us', 'cpu/cpu.shares', 'cpuset/cpuset.cpus', 'memory/memory.limit_in_bytes', 'memory/memory.memsw.limit_in_bytes', 'cpu.max', 'cpu.weight', 'cpuset.cpus', 'memory.max', 'memory.swap.max'].map((name) => `tail -n 1 /sys/fs/cgroup/${name} 2>/dev/null`).join('; ')}; true`,
+    query:
+      'memory=67108864&memswap=134217728&cpushares=256&cpuperiod=50000&cpuquota=25000&cpusetcpus=0&networkmode=none',
   },
   {
     why: 'containers that stay',

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { after, before, suite, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
 
 import type { Api } from '@gantry/testing/api.ts';
 import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
@@ -14,6 +16,13 @@ const PLAIN = contextOf({
   'in/x': { content: 'x', uid: 6, mode: 0o4755 },
 });
 
+const ARCHIVES: Files = {
+  'plain.tar': { content: PLAIN },
+  'plain.tar.gz': { content: gzipSync(PLAIN) },
+  'plain.tar.bz2': { content: execFileSync('bzip2', ['-c'], { input: PLAIN }) },
+  'plain.tar.xz': { content: execFileSync('xz', ['-c'], { input: PLAIN }) },
+};
+
 const REPEATED = rows.filter(({ why }) => ['settings', 'RUN', 'COPY of folders', 'arguments', 'stages'].includes(why));
 
 suite('a build', { concurrency: false }, () => {
@@ -26,7 +35,7 @@ suite('a build', { concurrency: false }, () => {
   after(async () => await Promise.all([engine[Symbol.asyncDispose](), dockerd[Symbol.asyncDispose]()]));
 
   async function seen(api: Api, { file, files = {}, query = '' }: BuildRow): Promise<unknown> {
-    const more: Files = file.includes('plain.tar') ? { 'plain.tar': { content: PLAIN } } : {};
+    const more: Files = file.includes('plain.tar') ? ARCHIVES : {};
     const own: Files = file === '' ? {} : { Dockerfile: file };
     return await told(api, await build(api, query, contextOf({ ...own, ...files, ...more })));
   }
@@ -54,6 +63,41 @@ suite('a build', { concurrency: false }, () => {
       assert.deepEqual(await seen(engine, row), await seen(dockerd.api, row));
     }
   });
+
+  const file =
+    'FROM busybox\nRUN echo first\nARG A=1\nARG HTTP_PROXY\nRUN echo "$A"\nCOPY d /d\nENV B=$A\nADD e /e\nRUN echo last';
+  const files: Files = {
+    'd/x': { content: 'x', mode: 0o644, mtime: 1000 },
+    'd/l': { type: 'symlink', linkName: 'x' },
+    e: { content: 'e', mode: 0o644, mtime: 1000 },
+    unused: '1',
+  };
+  const argument = (args: object): string => `buildargs=${encodeURIComponent(JSON.stringify(args))}`;
+  const changes: readonly (readonly [what: string, files: Files, query?: string, file?: string])[] = [
+    ['nothing', files],
+    ['times', { ...files, 'd/x': { content: 'x', mode: 0o644, mtime: 2000 }, e: { content: 'e', mode: 0o644 } }],
+    ['a file that no step names', { ...files, unused: '2' }],
+    ['a content', { ...files, 'd/x': { content: 'y', mode: 0o644 } }],
+    ['a mode', { ...files, e: { content: 'e', mode: 0o755 } }],
+    ['an owner', { ...files, e: { content: 'e', mode: 0o644, uid: 7 } }],
+    ['the target of a link', { ...files, 'd/l': { type: 'symlink', linkName: '../e' } }],
+    ['a further file', { ...files, 'd/more': 'more' }],
+    ['an argument', files, argument({ A: '2' })],
+    ['a predefined argument', files, argument({ HTTP_PROXY: 'http://p' })],
+    ['the use of the cache', files, 'nocache=1'],
+    ['an instruction', files, '', file.replace('ENV B=$A', 'ENV B=${A}x')],
+  ];
+  for (const [what, changed, query = '', changedFile = file] of changes) {
+    test(`of which ${what} has changed takes from the cache what dockerd does`, async () => {
+      const said = async (api: Api): Promise<unknown> => {
+        const first = `${file}\nLABEL of="${what}"`; // images of its own
+        await build(api, '', contextOf({ Dockerfile: first, ...files }));
+        return await told(api, await build(api, query, contextOf({ Dockerfile: changedFile, ...changed })));
+      };
+
+      assert.deepEqual(await said(engine), await said(dockerd.api));
+    });
+  }
 
   test('takes steps of images that are named as a cache, and of no others, as in dockerd', async () => {
     const file = 'FROM busybox\nLABEL a=from\nCOPY x /from\nRUN echo from >/from2\nCMD ["x"]\n';

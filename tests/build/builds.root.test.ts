@@ -163,6 +163,14 @@ suite('builds', { concurrency: false }, () => {
     assert.match(text, /own\nown\n/);
   });
 
+  test('notice that a link which leads nowhere leads elsewhere', async () => {
+    const file = 'FROM busybox\nCOPY d /d\nRUN readlink /d/l';
+    const link = (linkName: string): Files => ({ 'd/l': { type: 'symlink', linkName }, 'd/x': 'x' });
+
+    assert.match(await said(file, link('/opt/one')), /^\/opt\/one$/m);
+    assert.match(await said(file, link('/opt/two')), /^\/opt\/two$/m);
+  });
+
   test('make files of their context when a step needs them, and not before', async () => {
     const files = { d: 'd', ['n'.repeat(300)]: 'a name that no file system takes' };
 

@@ -12,6 +12,7 @@ const refusals: readonly [string, string][] = [
   ['RUN --mount=type=tmpfs,target=/x,sharing=locked true', "unexpected key 'sharing' for mount type 'tmpfs'"],
   ['RUN --mount=type=cache,target=/x,sharing=maybe true', 'unsupported sharing value "maybe"'],
   ['RUN --mount=type=cache true', 'invalid mount: cache needs a target'],
+  ['RUN --mount=type=cache,target=/x,from=y true', "unexpected key 'from' for mount type 'cache'"],
   ['RUN --mount=type=secret true', 'invalid mount: secret needs an id or a target'],
   ['RUN --network=mine true', 'invalid network mode: mine'],
   ['RUN --security=insecure true', 'security insecure is not valid'],

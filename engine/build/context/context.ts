@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { mkdir, open, rm } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 
@@ -6,6 +6,7 @@ import { ignorePatterns, ignores, PatternError, type IgnorePattern } from '@gant
 
 import type { Config } from '../../config/daemon-config.ts';
 import type { SourceTree } from '../../copies/transfer/sources.ts';
+import { unmountBelow } from '../../host/mounts/unmount-below.ts';
 import type { ContextEntry } from '../../layers/threads/archive-messages.ts';
 import type { Archives } from '../../layers/threads/archives.ts';
 import { EngineError } from '../../lib/errors.ts';
@@ -26,7 +27,10 @@ export function buildsFolder({ dataRoot }: Pick<Config, 'dataRoot'>): string {
 }
 
 export function removeOldBuilds(config: Pick<Config, 'dataRoot'>): void {
-  rmSync(buildsFolder(config), { recursive: true, force: true });
+  const folder = buildsFolder(config);
+  if (!existsSync(folder)) return;
+  unmountBelow(folder); // first: nothing is removed through a mount
+  rmSync(folder, { recursive: true, force: true });
 }
 
 /** A folder for one build, which is removed with it. */
@@ -59,7 +63,9 @@ export class BuildContext {
   /** Reads an archive, compressed or not. Throws `invalid` for a bad one. */
   static async receive({ archives }: Needs, archive: AsyncIterable<Uint8Array>, folder: string): Promise<BuildContext> {
     const entries = new Map<string, Entry>();
-    for (const { path, ...entry } of await archives.spoolContext(archive, spoolIn(folder))) add(entries, path, entry);
+    let failure: EngineError | undefined;
+    await archives.spoolContext(archive, spoolIn(folder), (group) => (failure ??= addAll(entries, group)));
+    if (failure !== undefined) throw failure;
     return new BuildContext(archives, folder, entries);
   }
 
@@ -96,14 +102,14 @@ export class BuildContext {
     if (name === undefined) return;
     const patterns = patternsIn(await this.#read(name));
     if (patterns.length === 0) return;
-    const paths = [...this.#entries.keys()];
-    const kept = new Set<string>();
-    for (const path of paths) {
-      if (ignores(patterns, path)) continue;
-      for (let each = path; each !== ''; each = each.slice(0, Math.max(each.lastIndexOf('/'), 0))) kept.add(each);
+    const ignored: string[] = [];
+    const keptFolders = new Set<string>();
+    for (const path of this.#entries.keys()) {
+      if (ignores(patterns, path)) ignored.push(path);
+      else addParents(keptFolders, path);
     }
-    for (const path of paths) {
-      if (kept.has(path)) continue;
+    for (const path of ignored) {
+      if (keptFolders.has(path)) continue;
       this.#ignored.set(path, this.#entries.get(path)!);
       this.#entries.delete(path);
     }
@@ -167,6 +173,15 @@ export class BuildContext {
   }
 }
 
+/** The folders above a path, which are all there if the nearest one is. */
+function addParents(folders: Set<string>, path: string): void {
+  for (let at = path.lastIndexOf('/'); at > 0; at = path.lastIndexOf('/', at - 1)) {
+    const parent = path.slice(0, at);
+    if (folders.has(parent)) return;
+    folders.add(parent);
+  }
+}
+
 function patternsIn(text: string): IgnorePattern[] {
   try {
     return ignorePatterns(text);
@@ -178,6 +193,17 @@ function patternsIn(text: string): IgnorePattern[] {
 
 function spoolIn(folder: string): string {
   return join(folder, 'context.tar');
+}
+
+/** Returns why one of them is refused. */
+function addAll(entries: Map<string, Entry>, group: readonly ContextEntry[]): EngineError | undefined {
+  try {
+    for (const { path, ...entry } of group) add(entries, path, entry);
+    return undefined;
+  } catch (error) {
+    if (error instanceof EngineError) return error;
+    throw error;
+  }
 }
 
 /** Throws `invalid` for an entry whose place depends on links. */

@@ -1,11 +1,12 @@
-import { join, posix } from 'node:path';
+import { posix } from 'node:path';
 
 import type { MountOption } from '../../buildfile/mount-option.ts';
 import { pathMatches } from '../../copies/transfer/path-pattern.ts';
-import { findSources, sumOfAll } from '../../copies/transfer/sources.ts';
+import { findSources, sumOfAll, type SourceFound } from '../../copies/transfer/sources.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { secretFile } from '../secrets.ts';
 import type { StageState } from '../stage.ts';
+import { boundPlace, throwAway } from './bound-place.ts';
 import { imageRoot } from './scratch-root.ts';
 
 type Spec = Readonly<{
@@ -16,13 +17,12 @@ type Spec = Readonly<{
   TmpfsOptions?: { SizeBytes?: number };
 }>;
 type Mounts = Readonly<{
-  specs: readonly Spec[];
   /** The mount points, which are kept out of the layer. */
   places: readonly string[];
   /** The sources that the step depends on, for the cache. */
   sums: readonly string[];
-  /** To be called before the files of the mounts are used. */
-  prepare: () => Promise<void>;
+  /** To be called when the step has to be done; it may wait for a cache that is locked. */
+  prepare: () => Promise<Spec[]>;
 }>;
 
 /** The mounts of `RUN --mount`. They are removed with the step; the folders of caches stay. */
@@ -31,7 +31,7 @@ export async function runMounts(
   options: readonly MountOption[],
   resources: AsyncDisposableStack,
 ): Promise<Mounts> {
-  const specs: Spec[] = [];
+  const mounts: OneMount[] = [];
   const places: string[] = [];
   const sums: string[] = [];
   for (const option of options) {
@@ -40,18 +40,21 @@ export async function runMounts(
       : posix.join('/', state.config.WorkingDir, option.target);
     const mount = await mountOf(state, option, target, resources);
     if (mount === undefined) continue;
-    specs.push(mount.spec);
+    mounts.push(mount);
     for (let at = target.indexOf('/', 1); at > 0; at = target.indexOf('/', at + 1)) places.push(target.slice(0, at));
     places.push(target);
     sums.push(`--mount=type=${option.type},target=${target}${mount.sum}`);
   }
-  const prepare = async (): Promise<void> => {
-    if (options.some(({ type, from }) => type === 'bind' && from === '')) await state.build.context?.extract();
+  const prepare = async (): Promise<Spec[]> => {
+    await lockCaches(state, options, resources);
+    const specs: Spec[] = [];
+    for (const { make } of mounts) specs.push(await make());
+    return specs;
   };
-  return { specs, places, sums, prepare };
+  return { places, sums, prepare };
 }
 
-type OneMount = Readonly<{ spec: Spec; sum: string }>;
+type OneMount = Readonly<{ sum: string; make: () => Promise<Spec> }>;
 
 async function mountOf(
   state: StageState,
@@ -62,12 +65,13 @@ async function mountOf(
   switch (option.type) {
     case 'tmpfs': {
       const size = option.sizeBytes === undefined ? {} : { TmpfsOptions: { SizeBytes: option.sizeBytes } };
-      return { spec: { Type: 'tmpfs', Target: target, ...size }, sum: '' };
+      // oxlint-disable-next-line require-await -- the other kinds have to wait
+      return { sum: '', make: async () => ({ Type: 'tmpfs', Target: target, ...size }) };
     }
     case 'cache':
-      return { spec: bind(await cacheFolder(state, option, target, resources), target, option.isReadOnly), sum: '' };
+      return { sum: '', make: async () => await cacheFolder(state, option, target, resources) };
     case 'secret':
-      return await secretMount(state, option, target, resources);
+      return secretMount(state, option, target, resources);
     case 'bind':
       return await boundFiles(state, option, target, resources);
   }
@@ -78,31 +82,50 @@ function bind(source: string, target: string, isReadOnly: boolean): Spec {
 }
 
 /** A missing secret is left out unless it is required. Its content does not count for the cache, as in BuildKit. */
-async function secretMount(
+function secretMount(
   { build }: StageState,
   { id, isRequired, uid, gid, mode = 0o400 }: MountOption,
   target: string,
   resources: AsyncDisposableStack,
-): Promise<OneMount | undefined> {
+): OneMount | undefined {
   const content = build.options.secrets.get(id);
   if (content !== undefined) {
-    const { path } = resources.use(await secretFile(build.engine, content, { uid, gid, mode }));
-    return { spec: bind(path, target, true), sum: '' };
+    const make = async (): Promise<Spec> => {
+      const { path } = resources.use(await secretFile(build.engine, content, { uid, gid, mode }));
+      return bind(path, target, true);
+    };
+    return { sum: '', make };
   }
   if (!isRequired) return undefined;
   throw new EngineError('invalid', `secret ${id}: not found`);
 }
 
+/** In one order for all steps, so that no two of them wait for each other. */
+async function lockCaches(
+  { build, config }: StageState,
+  options: readonly MountOption[],
+  resources: AsyncDisposableStack,
+): Promise<void> {
+  const locked = options.filter(({ type, sharing }) => type === 'cache' && sharing === 'locked');
+  const ids = new Set(locked.map((option) => cacheId(option, config.WorkingDir)));
+  for (const id of [...ids].toSorted()) resources.use(await build.engine.runCaches.lock(id, build.signal));
+}
+
+/** Without an id it is the target. */
+function cacheId({ id, target }: MountOption, workingDirectory: string): string {
+  return id || posix.join('/', target.startsWith('/') ? '' : workingDirectory, target);
+}
+
 async function cacheFolder(
-  { build }: StageState,
+  { build, config }: StageState,
   option: MountOption,
   target: string,
   resources: AsyncDisposableStack,
-): Promise<string> {
-  if (option.from !== '')
-    throw new EngineError('invalid', 'a cache that begins with files of a stage is not supported');
+): Promise<Spec> {
   const owner = { uid: option.uid, gid: option.gid, mode: option.mode ?? 0o755 };
-  return resources.use(await build.engine.runCaches.take(option.id || target, owner)).path;
+  const id = cacheId(option, config.WorkingDir);
+  const { path } = resources.use(await build.engine.runCaches.take(id, owner, option.sharing));
+  return bind(path, target, option.isReadOnly);
 }
 
 async function boundFiles(
@@ -112,23 +135,32 @@ async function boundFiles(
   resources: AsyncDisposableStack,
 ): Promise<OneMount> {
   const { build } = state;
-  const source = option.source === '' ? '/' : option.source;
-  const inner = posix.join('/', source);
+  const { isReadOnly } = option;
+  const inner = posix.join('/', option.source);
   if (option.from !== '') {
     const image = await build.imageFrom(option.from, state);
-    const { path } = resources.use(await imageRoot(build.engine, image.id));
-    await build.engine.imageSums.find(
-      image.id,
-      [inner],
-      async () => await build.engine.copies.findSources(path, [inner]),
-    );
-    return { spec: bind(join(path, inner), target, option.isReadOnly), sum: `,from=${image.id}${inner}` };
+    let mounted: Promise<string> | undefined;
+    const root = async (): Promise<string> => {
+      mounted ??= imageRoot(build.engine, image.id).then((each) => resources.use(each).path);
+      return await mounted;
+    };
+    const compute = async (): Promise<SourceFound[]> => await build.engine.copies.findSources(await root(), [inner]);
+    await build.engine.imageSums.find(image.id, [inner], compute);
+    const make = async (): Promise<Spec> => {
+      const { path } = resources.use(boundPlace(build.folder, await root(), inner));
+      return bind(path, target, isReadOnly);
+    };
+    return { sum: `,from=${image.id}${inner}`, make };
   }
-  if (build.context === undefined) throw new EngineError('invalid', 'missing build context');
-  const found = findSources(build.context.tree, [inner], pathMatches);
-  const resolved = build.context.tree.resolve(inner);
-  return {
-    spec: bind(join(build.context.root, resolved?.path ?? ''), target, option.isReadOnly),
-    sum: `,${sumOfAll(found)}`,
+  const { context } = build;
+  if (context === undefined) throw new EngineError('invalid', 'missing build context');
+  const found = findSources(context.tree, [inner], pathMatches);
+  const make = async (): Promise<Spec> => {
+    await context.extract();
+    // What a step writes is gone after it, as in BuildKit: other steps get the context as it came.
+    const root = isReadOnly ? context.root : resources.use(throwAway(build.folder, context.root)).path;
+    const { path } = resources.use(boundPlace(build.folder, root, inner));
+    return bind(path, target, isReadOnly);
   };
+  return { sum: `,${sumOfAll(found)}`, make };
 }

@@ -32,7 +32,7 @@ export async function runStep(state: StageState, step: Run, commandLine: readonl
   const recorded = [...state.args.recorded(visible), ...mounts.sums];
   const known = { ...config, Cmd: hasMore ? [`|${recorded.length}`, ...recorded, ...words] : words, Entrypoint: null };
   if (state.takeFromCache(known)) return;
-  await mounts.prepare();
+  const specs = await mounts.prepare();
   const body = {
     ...config,
     Image: imageOf(state, resources),
@@ -43,7 +43,7 @@ export async function runStep(state: StageState, step: Run, commandLine: readonl
     HostConfig: {
       ...build.options.hostConfig,
       ...(step.network !== 'default' && { NetworkMode: step.network }),
-      ...(mounts.specs.length > 0 && { Mounts: mounts.specs }),
+      ...(specs.length > 0 && { Mounts: specs }),
       ...(binds.length > 0 && { Binds: binds }),
     },
   } as Parameters<typeof createContainer>[1];

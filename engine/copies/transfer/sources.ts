@@ -50,7 +50,7 @@ function findOne(tree: SourceTree, path: string): SourceFound {
     const end = tree.resolve(each)?.path ?? each;
     return tree.sumOf(end) ?? each;
   });
-  return { path, sum: `dir:${sha256(sums.toSorted(byBytes).join(','))}` };
+  return { path, sum: `dir:${sumOfSums(sums)}` };
 }
 
 function leadsOut(path: string): boolean {
@@ -67,8 +67,10 @@ function hasWildcards(path: string): boolean {
   return /(?:^|[^\\])(?:\\\\)*[*?[]/.test(path);
 }
 
-function byBytes(a: string, b: string): number {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+/** In the order of their bytes, for which each byte becomes a character. */
+function sumOfSums(sums: readonly string[]): string {
+  const bytes = sums.map((sum) => Buffer.from(sum).toString('latin1'));
+  return createHash('sha256').update(bytes.toSorted().join(','), 'latin1').digest('hex');
 }
 
 function sha256(text: string): string {

@@ -183,6 +183,21 @@ for (const [what, entries, message] of [
     [manifest('c.json', ['l']), { name: 'c.json', content: '{"rootfs":{"type":"layers"}}' }, { name: 'l' }],
     /length mismatch: expected 0, got 1/,
   ],
+  [
+    'a manifest of 100 MB',
+    [{ name: 'manifest.json', content: `[${' '.repeat(100_000_000)}]` }],
+    /"manifest\.json" has 100000002 bytes; the limit is/,
+  ],
+  [
+    'a configuration of 100 MB',
+    [manifest('c.json', []), { name: 'c.json', content: `{${' '.repeat(100_000_000)}}` }],
+    /"c\.json" has 100000002 bytes; the limit is/,
+  ],
+  [
+    'an index of 100 MB',
+    [{ name: 'index.json', content: ' '.repeat(100_000_000) }],
+    /has 100000000 bytes; the limit is/,
+  ],
   ['a link out of the archive', [{ name: 'manifest.json', type: 'symlink', linkName: '/etc/passwd' }], /leads out/],
   ['a link in a circle', [{ name: 'manifest.json', type: 'symlink', linkName: 'manifest.json' }], /is missing/],
   [
@@ -238,6 +253,20 @@ test('an OCI layout with indexes in indexes gives the image of this machine', as
   await using other = new TestImages();
   await other.load(bytes);
   assert.deepEqual(other.images.find('r.io/oci:2').diffIds, image.diffIds);
+});
+
+test('an OCI layout with indexes in indexes is refused at a depth', async () => {
+  await using engine = new TestImages();
+  const oci = new OciLayout();
+  const mediaType = 'application/vnd.oci.image.index.v1+json';
+  let inner = { ...oci.blob('{"manifests":[]}'), mediaType };
+  for (let depth = 0; depth < 50; depth += 1) {
+    inner = { ...oci.blob(JSON.stringify({ schemaVersion: 2, manifests: [inner] })), mediaType };
+  }
+
+  await assert.rejects(engine.load(oci.archive([inner])), { kind: 'invalid', message: /too many nested indexes/ });
+
+  await assertEmpty(engine);
 });
 
 test('an OCI blob that is not what its name says is refused', async () => {

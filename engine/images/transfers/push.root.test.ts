@@ -192,6 +192,28 @@ suite('push', { concurrency: false }, () => {
     });
   }
 
+  test('a client that leaves ends the push, and nothing is left', async () => {
+    const name = '127.0.0.1:5001/left/push:1';
+    await load(engine, [layer('left', 500_000)], [name]);
+    await registries.seen();
+    await registries.faults({ on: '^PATCH ', times: 1, hold: true });
+    const headers = { 'X-Registry-Auth': Buffer.from('{}').toString('base64') };
+    const stream = await engine.stream('POST', `/images/${name}/push`, { headers });
+    const methods: string[] = [];
+    while (!methods.includes('PATCH')) methods.push(...(await registries.seen()).map(({ method }) => method));
+
+    stream.on('error', () => undefined).destroy();
+
+    const arriving = join(engine.dataRoot, 'blobs/arriving');
+    const deadline = Date.now() + 60_000;
+    while (readdirSync(arriving).length > 0 && Date.now() < deadline) await engine.get('/_ping');
+    assert.deepEqual(readdirSync(arriving), []);
+    await registries.release();
+    await registries.faults();
+    assert.equal(errorIn(await push(`${name}/push`)), undefined);
+    await removeAll();
+  });
+
   test('tokens are asked for pull and push, and for the repository that a layer is mounted from', async () => {
     await load(engine, [layer('token')], ['127.0.0.1:5003/token/a:1', '127.0.0.1:5003/token/b:1']);
     await registries.seen();

@@ -28,7 +28,7 @@ export type Work =
       file: string;
       mountPoints: readonly string[] | 'none';
     }
-  /** Writes the context of a build, which follows, as a plain archive into a new file, and lists its entries. */
+  /** Writes the context of a build, which follows, as a plain archive into a new file; `entries` messages have its entries. */
   | { kind: 'spoolContext'; file: string; limits: ArchiveLimits }
   /** Extracts such a file into an empty folder, but the entries at the paths `without`. */
   | { kind: 'extractContext'; file: string; directory: string; without: readonly string[]; limits: ArchiveLimits }
@@ -78,7 +78,7 @@ export type Results = {
   read: undefined;
   compress: Received;
   packLayer: Received;
-  spoolContext: ContextEntry[];
+  spoolContext: undefined;
   extractContext: undefined;
 };
 
@@ -98,5 +98,6 @@ export type FromWorker =
   /** The number of bytes of the file read, or written, so far. */
   | { id: number; progress: number }
   | { id: number; output: Uint8Array<ArrayBuffer> }
+  | { id: number; entries: ContextEntry[] }
   | { id: number; result: Results[Work['kind']] }
   | { id: number; failure: { message: string; kind?: ErrorKind; code?: string; stack?: string } };

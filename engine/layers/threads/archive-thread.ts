@@ -4,16 +4,21 @@ import { giveBackMemory } from '../../host/memory.ts';
 import { ThreadFeed } from '../../host/thread-feed.ts';
 import type { Background } from '../../lib/background.ts';
 import { EngineError } from '../../lib/errors.ts';
-import type { ArchiveSource, FromWorker, Results, ToWorker, Work } from './archive-messages.ts';
+import type { ArchiveSource, ContextEntry, FromWorker, Results, ToWorker, Work } from './archive-messages.ts';
 
 /** A thread takes a few megabytes, so an idle one ends. */
 const IDLE_MILLISECONDS = 10_000;
 const TIDY_MILLISECONDS = 50;
 const LIMITS = { messageBytes: 128 * 1024, aheadBytes: 512 * 1024 };
 
-type Task = {
+/** What hears of work before its end. They do not throw. */
+export type Listeners = {
+  onProgress?: (bytes: number) => void;
+  onEntries?: (entries: readonly ContextEntry[]) => void;
+};
+
+type Task = Required<Listeners> & {
   work: Work;
-  onProgress: (bytes: number) => void;
   settle: PromiseWithResolvers<Results[Work['kind']]>;
   feed: ThreadFeed | undefined;
   wake: (() => void) | undefined;
@@ -50,9 +55,9 @@ export class ArchiveThread {
   async perform(
     work: Work,
     stream: AsyncIterable<Uint8Array> | undefined,
-    onProgress: (bytes: number) => void,
+    listeners: Listeners,
   ): Promise<Results[Work['kind']]> {
-    const { id, task } = this.#begin({ work, onProgress });
+    const { id, task } = this.#begin({ work, ...listeners });
     try {
       if (stream !== undefined) {
         task.feed = new ThreadFeed(LIMITS, (message, memory) =>
@@ -109,6 +114,7 @@ export class ArchiveThread {
     const task: Task = {
       work,
       onProgress: () => undefined,
+      onEntries: () => undefined,
       settle: Promise.withResolvers(),
       feed: undefined,
       wake: undefined,
@@ -132,6 +138,8 @@ export class ArchiveThread {
       task.feed?.consumed(message.consumed);
     } else if ('output' in message) {
       task.onOutput(message.output);
+    } else if ('entries' in message) {
+      task.onEntries(message.entries);
     } else if ('progress' in message) {
       task.onProgress(message.progress);
     } else if ('result' in message) {

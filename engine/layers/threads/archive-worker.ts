@@ -56,7 +56,7 @@ async function resultOf(id: number, work: Work, stream: ArrivingStream): Promise
     case 'extract':
       return await extract(id, work);
     case 'spoolContext':
-      return await spoolContext(stream, work.file, work.limits);
+      return await spoolContext(stream, work.file, work.limits, (entries) => tell({ id, entries }));
     case 'extractContext':
       return await extractContext(work);
     case 'packLayer':

@@ -1,7 +1,7 @@
 import type { Background } from '../../lib/background.ts';
 import { DEFAULT_LIMITS, type ArchiveLimits } from '../tar/tar-reader.ts';
 import type { ArchiveSource, ContextEntry, Extracted, Received, Results, Unpacked, Work } from './archive-messages.ts';
-import { ArchiveThread } from './archive-thread.ts';
+import { ArchiveThread, type Listeners } from './archive-thread.ts';
 
 const THREADS = 2;
 
@@ -37,12 +37,16 @@ export class Archives implements AsyncDisposable {
     onProgress: (bytes: number) => void = () => undefined,
   ): Promise<Extracted> {
     const work: Work = { kind: 'extract', fd, digest, target, lower, skeleton, limits: this.limits };
-    return (await this.#perform(work, undefined, onProgress)) as Extracted;
+    return (await this.#perform(work, undefined, { onProgress })) as Extracted;
   }
 
-  /** Writes the context of a build, compressed or not, as a plain archive into a new file, and lists its entries. */
-  async spoolContext(stream: AsyncIterable<Uint8Array>, file: string): Promise<ContextEntry[]> {
-    return (await this.#perform({ kind: 'spoolContext', file, limits: this.limits }, stream)) as ContextEntry[];
+  /** Writes the context of a build, compressed or not, as a plain archive into a new file; `onEntries` gets its entries. */
+  async spoolContext(
+    stream: AsyncIterable<Uint8Array>,
+    file: string,
+    onEntries: (entries: readonly ContextEntry[]) => void,
+  ): Promise<void> {
+    await this.#perform({ kind: 'spoolContext', file, limits: this.limits }, stream, { onEntries });
   }
 
   /** Extracts such a file into an empty folder, but the entries at the paths `without`. */
@@ -68,7 +72,7 @@ export class Archives implements AsyncDisposable {
    * part of it may be read.
    */
   async compress(source: ArchiveSource, file: string, onProgress: (bytes: number) => void): Promise<Received> {
-    return (await this.#perform({ kind: 'compress', source, file }, undefined, onProgress)) as Received;
+    return (await this.#perform({ kind: 'compress', source, file }, undefined, { onProgress })) as Received;
   }
 
   /**
@@ -86,9 +90,9 @@ export class Archives implements AsyncDisposable {
   async #perform(
     work: Work,
     stream?: AsyncIterable<Uint8Array>,
-    onProgress: (bytes: number) => void = () => undefined,
+    listeners: Listeners = {},
   ): Promise<Results[Work['kind']]> {
-    return await this.#leastBusy().perform(work, stream, onProgress);
+    return await this.#leastBusy().perform(work, stream, listeners);
   }
 
   #leastBusy(): ArchiveThread {

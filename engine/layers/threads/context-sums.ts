@@ -50,15 +50,15 @@ type Current = {
 
 /** The entries of a context with their checksums, and where in its plain archive their content is. */
 export class ContextSums implements TarSink {
-  readonly #byPath = new Map<string, ContextEntry>();
+  readonly #take: (entry: ContextEntry) => void;
   #current: Current | undefined;
   #chunk: Buffer = Buffer.alloc(0);
   /** The chunk's position in the archive. */
   #offset = 0;
 
-  /** In the order of the archive; of two with one name the last. */
-  get entries(): ContextEntry[] {
-    return [...this.#byPath.values()];
+  /** `take` gets the entries in the order of the archive; of two with one name the last one counts. */
+  constructor(take: (entry: ContextEntry) => void) {
+    this.#take = take;
   }
 
   /** Passes a chunk of the archive to its reader, which calls this sink for parts of this very memory. */
@@ -88,8 +88,7 @@ export class ContextSums implements TarSink {
     const path = cleaned(readable(entry.path));
     if (path === '') return;
     const isWhole = entry.type === 'file' && bytes === entry.sizeBytes;
-    this.#byPath.delete(path);
-    this.#byPath.set(path, {
+    this.#take({
       path,
       type: TYPES[entry.type],
       sum: hash.digest('hex'),

@@ -10,16 +10,26 @@ import { chunksOf } from './plain-archive.ts';
 
 type Extraction = Extract<Work, { kind: 'extractContext' }>;
 
+/** Entries go to the daemon in groups of so many, so that this thread does not keep those of a large context. */
+const GROUP = 256;
+
 /**
- * Writes the plain archive of a context into a new file, and lists its entries: a build with all steps in the cache
+ * Writes the plain archive of a context into a new file, and tells its entries: a build with all steps in the cache
  * needs none of its files.
  */
 export async function spoolContext(
   stream: AsyncIterable<Buffer>,
   file: string,
   limits: ArchiveLimits,
-): Promise<ContextEntry[]> {
-  const sums = new ContextSums();
+  tell: (entries: ContextEntry[]) => void,
+): Promise<undefined> {
+  let group: ContextEntry[] = [];
+  const sums = new ContextSums((entry) => {
+    group.push(entry);
+    if (group.length < GROUP) return;
+    tell(group);
+    group = [];
+  });
   const reader = new TarReader(sums, limits);
   const push = (chunk: Buffer): void => reader.push(chunk);
   const fd = openSync(file, 'wx', 0o600);
@@ -32,7 +42,7 @@ export async function spoolContext(
     closeSync(fd);
   }
   reader.end();
-  return sums.entries;
+  tell(group);
 }
 
 /**
