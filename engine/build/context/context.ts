@@ -11,6 +11,7 @@ import type { ContextEntry } from '../../layers/threads/archive-messages.ts';
 import type { Archives } from '../../layers/threads/archives.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { newId, shortId } from '../../lib/ids.ts';
+import { removeTree } from '../../trees/remove.ts';
 
 type Needs = { archives: Archives };
 type Entry = Omit<ContextEntry, 'path'>;
@@ -37,7 +38,7 @@ export function removeOldBuilds(config: Pick<Config, 'dataRoot'>): void {
 export async function buildFolder(engine: { config: Config }): Promise<AsyncDisposable & { path: string }> {
   const path = join(buildsFolder(engine.config), shortId(newId()));
   await mkdir(path, { recursive: true, mode: 0o700 });
-  return { path, [Symbol.asyncDispose]: async () => await rm(path, { recursive: true, force: true }) };
+  return { path, [Symbol.asyncDispose]: async () => await removeTree(path, new AbortController().signal) };
 }
 
 /**
