@@ -71,6 +71,11 @@ export class TestEngine extends Api implements AsyncDisposable {
     return this.#process.pid!;
   }
 
+  /** The daemon has ended, or was killed. */
+  get hasEnded(): boolean {
+    return this.#process.exitCode !== null || this.#process.signalCode !== null;
+  }
+
   /** The path of its network namespace, which the engine takes for the host's. */
   get netns(): string {
     return this.#netns;

@@ -22,10 +22,10 @@ import type { ClusterSpec } from '../state/records.ts';
 import { Replica } from '../state/replica.ts';
 import { clusterOf } from '../state/view.ts';
 import { NotLeader, NotReached, type WireClient } from '../wire/client.ts';
-import { WriteAnswer } from '../wire/schemas.ts';
 import { WireServer, type Peer } from '../wire/server.ts';
 import { readAddress } from './addresses.ts';
 import { EtcdService } from './etcd-service.ts';
+import { forwardWrite } from './forward-write.ts';
 import type { Identity, MemberFolder } from './identity.ts';
 import { managerRoutes } from './manager-routes.ts';
 import { etcdSettings } from './own-etcd.ts';
@@ -227,8 +227,7 @@ export class Manager implements AsyncDisposable {
     if (this.#leadership !== undefined) return await this.#leadership.write(name, args);
     const { leader } = this;
     if (leader === undefined || leader.node === this.#identity.nodeId) return undefined;
-    const body = { write: name, args };
-    return await this.#needs.client.ask(leader.address, '/v1/write', body, WriteAnswer, WRITE_MS * 2);
+    return await forwardWrite({ ...this.#needs, feed: this.#feed }, leader.address, { write: name, args });
   }
 
   #leading(): Leadership {

@@ -53,15 +53,16 @@ export class WireClient implements Disposable {
     this.#agent = agentOf(trust);
   }
 
-  /** Sends `body` as JSON, or asks with GET without one. */
+  /** Sends `body` as JSON, or asks with GET without one. After `signal` no answer is waited for. */
   async ask<S extends TSchema>(
     address: string,
     path: string,
     body: unknown,
     answer: S,
     milliseconds = 10_000,
+    signal?: AbortSignal,
   ): Promise<Static<S>> {
-    const { status, text } = await this.#request(address, path, body, milliseconds);
+    const { status, text } = await this.#request(address, path, body, milliseconds, signal);
     const value: unknown = text === '' ? {} : JSON.parse(text);
     if (status >= 400) throw refusalOf(status, value);
     if (!lazyCheck(answer).Check(value)) throw new Error(`${address} answers ${path} in a way that is not understood`);
@@ -99,6 +100,7 @@ export class WireClient implements Disposable {
     path: string,
     body: unknown,
     milliseconds: number,
+    signal?: AbortSignal,
   ): Promise<{ status: number; text: string }> {
     const { request } = process.getBuiltinModule('node:https');
     const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>();
@@ -109,11 +111,12 @@ export class WireClient implements Disposable {
       agent: this.#agent,
       headers: payload === undefined ? {} : { 'Content-Type': 'application/json', 'Content-Length': payload.length },
     });
-    const late = (): void => {
-      const said = `${address} has not answered ${path} for ${milliseconds / 1000} s`;
-      outgoing.destroy(isSent ? new EngineError('unavailable', said) : new NotReached(said));
-    };
-    using _late = this.#clock.after(milliseconds, late);
+    const giveUp = (said: string): void =>
+      void outgoing.destroy(isSent ? new EngineError('unavailable', said) : new NotReached(said));
+    const late = `${address} has not answered ${path} for ${milliseconds / 1000} s`;
+    using _late = this.#clock.after(milliseconds, () => giveUp(late));
+    const over = (): void => giveUp(String(signal?.reason));
+    signal?.addEventListener('abort', over, { once: true });
     outgoing.once('socket', (socket) => {
       if ('authorized' in socket && socket.authorized === true) isSent = true;
       else socket.once('secureConnect', () => (isSent = true));

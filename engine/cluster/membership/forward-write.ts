@@ -1,0 +1,34 @@
+import type { Static } from 'typebox';
+
+import type { Clock } from '../../lib/clock.ts';
+import type { Feed } from '../state/feed.ts';
+import type { WireClient } from '../wire/client.ts';
+import { WriteAnswer, type WriteRequest } from '../wire/schemas.ts';
+
+type Needs = Readonly<{ clock: Clock; client: WireClient; feed: Feed | undefined }>;
+
+const ANSWER_MS = 10_000;
+/** A leader that ends in order answers what it has begun. */
+const LAST_ANSWERS_MS = 1000;
+const LEADER_GONE = 'the leader of the cluster has changed meanwhile: look whether this was done, and try again';
+
+/**
+ * Sends a write of the API to the leader. One that was cut off never answers, so that it is waited for only a while after it
+ * has ceased to lead.
+ */
+export async function forwardWrite(
+  { clock, client, feed }: Needs,
+  address: string,
+  body: Static<typeof WriteRequest>,
+): Promise<Static<typeof WriteAnswer>> {
+  const over = new AbortController();
+  let last: Disposable | undefined;
+  using _change = feed?.onLeader(() => {
+    last ??= clock.after(LAST_ANSWERS_MS, () => over.abort(LEADER_GONE));
+  });
+  try {
+    return await client.ask(address, '/v1/write', body, WriteAnswer, ANSWER_MS, over.signal);
+  } finally {
+    last?.[Symbol.dispose]();
+  }
+}
