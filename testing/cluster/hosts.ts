@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { globSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -107,6 +108,7 @@ export class ClusterHost implements AsyncDisposable {
   /** Leaves the cluster where it runs tasks: else they would be started again while they are removed. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#isOff) await this.powerOn();
+    else if (this.engine.hasEnded) await this.engine.startAgain(); // a test that failed has killed it
     const { body } = await this.engine.get<{ Labels: Record<string, string> }[]>('/containers/json?all=1');
     if (body.some(({ Labels }) => Labels['com.docker.swarm.task'] !== undefined)) {
       await this.engine.post('/swarm/leave?force=1');
@@ -115,8 +117,8 @@ export class ClusterHost implements AsyncDisposable {
   }
 }
 
-/** `image`: each has `busybox`. `flags` of each daemon. */
-type HostOptions = { image?: boolean; flags?: readonly string[] };
+/** `image`: each has `busybox`. `flags` of each daemon. `clocks`: what a machine's daemon sees beside the time, such as `+50m`. */
+type HostOptions = { image?: boolean; flags?: readonly string[]; clocks?: Readonly<Record<string, string>> };
 
 /** Machines on one switch, which is a network namespace with a bridge. Disposing ends and removes them all. */
 export class ClusterHosts implements AsyncDisposable {
@@ -129,7 +131,7 @@ export class ClusterHosts implements AsyncDisposable {
   }
 
   /** `count` machines, 10.77.0.1 and so on, named `host1` and so on. */
-  static async start(count: number, { image = false, flags = [] }: HostOptions = {}): Promise<ClusterHosts> {
+  static async start(count: number, { image = false, ...more }: HostOptions = {}): Promise<ClusterHosts> {
     const directory = await mkdtemp(join(tmpdir(), 'gantry-hosts-'));
     const all = new ClusterHosts(directory);
     await writeFile(all.#switch, '');
@@ -138,7 +140,7 @@ export class ClusterHosts implements AsyncDisposable {
     undo.use(all);
     await all.#inSwitch('ip', 'link', 'set', 'switch', 'up');
     const added = await Promise.allSettled(
-      Array.from({ length: count }, async (_, index) => await all.#add(index + 1, { image, flags })),
+      Array.from({ length: count }, async (_, index) => await all.#add(index + 1, { image, ...more })),
     );
     for (const one of added) if (one.status === 'rejected') throw one.reason;
     all.hosts.sort((a, b) => a.name.localeCompare(b.name));
@@ -160,7 +162,7 @@ export class ClusterHosts implements AsyncDisposable {
     if (failures.length > 0) throw new AggregateError(failures, failures.map(({ message }) => message).join('\n'));
   }
 
-  async #add(number: number, options: HostOptions): Promise<void> {
+  async #add(number: number, { clocks = {}, ...options }: HostOptions): Promise<void> {
     const name = `host${number}`;
     const ip = `10.77.0.${number}`;
     const netns = this.#netns(name);
@@ -173,7 +175,7 @@ export class ClusterHosts implements AsyncDisposable {
     for (const words of [`addr add ${ip}/24 dev eth0`, 'link set eth0 up', 'link set lo up']) {
       await execute('nsenter', [`--net=${netns}`, 'ip', ...words.split(' ')]);
     }
-    const within = ['unshare', '--uts', 'sh', '-c', `hostname ${name}; exec "$@"`, 'sh'];
+    const within = ['unshare', '--uts', 'sh', '-c', `hostname ${name}; ${withClock(clocks[name])} exec "$@"`, 'sh'];
     this.hosts.push(new ClusterHost(await TestEngine.start({ ...options, netns, within }), ip, name));
   }
 
@@ -188,6 +190,14 @@ export class ClusterHosts implements AsyncDisposable {
   #netns(name: string): string {
     return join(this.#directory, name);
   }
+}
+
+/** Words of a shell that give another time to what it runs: time namespaces do not move the clock that people read. */
+function withClock(offset: string | undefined): string {
+  if (offset === undefined) return '';
+  const [library] = globSync('/usr/lib/*/faketime/libfaketime.so.1');
+  if (library === undefined) throw new Error('the package libfaketime is not installed');
+  return `export LD_PRELOAD=${library} FAKETIME=${offset} FAKETIME_DONT_FAKE_MONOTONIC=1;`;
 }
 
 /** The first result of `look` that is not undefined; a failure to look is one more reason to look again. */

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, renameSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, suite, test, type TestContext } from 'node:test';
+
+import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+
+const MEGABYTE = 1024 ** 2;
+/** etcd's log alone takes 64 MB at a time. */
+const DISK = '400m';
+
+suite('the disk of a manager is full', { concurrency: false }, () => {
+  let all: ClusterHosts;
+  let [one, two, three]: ClusterHost[] = [];
+  before(async () => {
+    all = await ClusterHosts.start(3);
+    [one, two, three] = all.hosts;
+    await one!.init();
+    await Promise.all([two!, three!].map(async (host) => await host.join(one!, 'Manager')));
+    for (const host of [two!, three!])
+      await eventually(`${host.name} manages`, async () => ((await host.nodes()).length === 3 ? true : undefined));
+    await three!.engine.kill('SIGTERM');
+    ontoSmallDisk(three!.engine.dataRoot);
+    await three!.engine.startAgain();
+    await one!.node('host3', ({ ManagerStatus, Status }) => Status.State === 'ready' && ManagerStatus !== undefined);
+  });
+  after(async () => {
+    await three!.engine.kill('SIGTERM');
+    execFileSync('umount', [three!.engine.dataRoot]);
+    await three!.engine.startAgain(); // with nothing
+    await all[Symbol.asyncDispose]();
+  });
+
+  test('the others go on, it says why it does not, and follows as soon as there is room', async (context) => {
+    const filler = join(three!.engine.dataRoot, 'filler');
+    fill(three!.engine.dataRoot, filler);
+    let longestMs = 0;
+    let count = 0;
+
+    // Versions of a large label, until its etcd cannot keep them any more.
+    const etcdEnded = async (): Promise<true | undefined> => {
+      const started = performance.now();
+      await one!.updateNode('host1', { Labels: { count: String((count += 1)), large: 'x'.repeat(200_000) } });
+      longestMs = Math.max(longestMs, performance.now() - started);
+      return three!.engine.log.includes('no space left on device') ? true : undefined;
+    };
+    await eventually("the third's etcd ends", etcdEnded);
+    for (let more = 0; more < 5; more += 1) await etcdEnded();
+
+    tell(context, `${count} writes meanwhile, the longest took`, longestMs);
+    assert.equal((await three!.engine.get('/info')).status, 200);
+    const read = await three!.engine.get<{ message: string }>('/nodes');
+    context.diagnostic(`a read there: ${read.status} ${read.raw.toString().slice(0, 200)}`);
+    const { message } = (await three!.engine.post<{ message: string }>('/containers/create', { Image: 'none' })).body;
+    context.diagnostic(`a create there: ${message}`);
+
+    rmSync(filler);
+    const freed = performance.now();
+    await three!.node('host1', ({ Spec }) => Spec.Labels.count === String(count));
+    await three!.updateNode('host3', { Labels: { has: 'room' } });
+    tell(context, 'it follows and writes again after', performance.now() - freed);
+    await one!.node('host3', ({ Status, Spec }) => Status.State === 'ready' && Spec.Labels.has === 'room');
+  });
+});
+
+function tell(context: TestContext, what: string, milliseconds: number): void {
+  context.diagnostic(`${what} ${(milliseconds / 1000).toFixed(1)} s`);
+}
+
+/** Moves a data root, which no daemon uses, onto a file system of its own. */
+function ontoSmallDisk(folder: string): void {
+  renameSync(folder, `${folder}.before`);
+  mkdirSync(folder);
+  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK}`, 'gantry-test', folder]);
+  execFileSync('cp', ['-a', `${folder}.before/.`, folder]);
+  rmSync(`${folder}.before`, { recursive: true });
+}
+
+function fill(folder: string, path: string): void {
+  const { bavail, bsize } = statfsSync(folder);
+  writeFileSync(path, '');
+  execFileSync('fallocate', ['-l', String(bavail * bsize - MEGABYTE), path]);
+}
