@@ -32,8 +32,9 @@ class Cfssl implements AsyncDisposable {
     return `http://${this.#host.ip}:8888/api/v1/cfssl/sign`;
   }
 
-  async start(): Promise<void> {
-    const words = `cfssl serve -address ${this.#host.ip} -port 8888 -ca ca.pem -ca-key ca-key.pem`;
+  /** `more`: words for its command line. */
+  async start(more = ''): Promise<void> {
+    const words = `cfssl serve -address ${this.#host.ip} -port 8888 -ca ca.pem -ca-key ca-key.pem ${more}`;
     const script = `cd ${this.folder}; ${words} </dev/null >log 2>&1 & echo $!`;
     this.#pid = Number(await this.#host.engine.onHost(['sh', '-c', script]));
     await eventually('cfssl listens', async () => {
@@ -176,5 +177,28 @@ suite('an external authority', { concurrency: false }, () => {
     assert.equal(renewed.unit, 'swarm-manager');
     assert.notEqual(renewed.serial, serial);
     await third!.updateNode('host1', { Labels: { written: 'by the third' } });
+  });
+
+  test('a certificate that it gives for a short time is renewed before it is over', async () => {
+    const usages = ['signing', 'key encipherment', 'server auth', 'client auth'];
+    // Of six minutes from five minutes ago most are over: it is due at once.
+    const config = { signing: { default: { usages, expiry: '6m', backdate: '5m' } } };
+    writeFileSync(join(cfssl.folder, 'config.json'), JSON.stringify(config));
+    await cfssl.stop();
+    await cfssl.start('-config config.json');
+
+    await first!.updateNode('host3', { Role: 'worker' });
+    await eventually('a certificate for a worker', async () =>
+      certificateOf(third!).unit === 'swarm-worker' ? true : undefined,
+    );
+    const serials = new Set<string>();
+    await eventually('two renewals', async () => {
+      serials.add(certificateOf(third!).serial);
+      return serials.size > 2 ? true : undefined;
+    });
+
+    assert.equal(certificateOf(third!).unit, 'swarm-worker');
+    await first!.node('host3', ({ Status }) => Status.State === 'ready');
+    assert.equal((await third!.info()).Error, '');
   });
 });
