@@ -45,7 +45,7 @@ test('an event that stands alone and cannot be stored is logged, and fails nobod
 
 /** The sequence of what is kept, oldest first. */
 function kept(events: Events): number[] {
-  return events.after(events.start, 100_000).map(({ sequence }) => sequence);
+  return events.after(events.start, 1_000_000).map(({ sequence }) => sequence);
 }
 
 test('the last events are kept, and of many at least as many as asked for', () => {
@@ -57,6 +57,23 @@ test('the last events are kept, and of many at least as many as asked for', () =
   const sequences = kept(events);
   assert.equal(sequences.at(-1), 3700);
   assert.ok(sequences.length >= 1000 && sequences.length < 1500, String(sequences.length));
+});
+
+test('of more than a hundred thousand events the last hundred thousand are kept, also for the next daemon', () => {
+  using db = new Database(':memory:');
+  const events = new Events(db, systemClock, console);
+  const total = 120_000;
+
+  db.transaction(() => {
+    for (let n = 1; n <= total; n += 1) events.emit('container', 'start', String(n));
+  });
+  events.emit('container', 'start', String(total + 1));
+
+  const next = new Events(db, systemClock, console);
+  for (const all of [kept(events), kept(next)]) {
+    assert.equal(all.at(-1), total + 1);
+    assert.ok(all.length >= 100_000, String(all.length));
+  }
 });
 
 test('events that take too many bytes are fewer, also for the next daemon', () => {
