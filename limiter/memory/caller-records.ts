@@ -1,7 +1,8 @@
 import type { Endpoints } from '../endpoints.ts';
-import type { CallerState, WindowState } from '../types.ts';
+import type { Ask, CallerState, WindowState } from '../types.ts';
 import { withoutSteps } from '../window-form.ts';
 import { addressOf, CallerTable } from './caller-table.ts';
+import { NotedAddress } from './noted-address.ts';
 import { CHANGED, CHUNK_MASK, EPOCH_SECONDS, ID, NO_WINDOW, SLOTS, UNDER_WAY, WINDOWS } from './record.ts';
 import { EMPTY, Slab } from './slab.ts';
 import { Windows } from './windows.ts';
@@ -11,6 +12,8 @@ const MOST_STEPS = 16;
 /** A window as it is written down: each step of a sliding one by itself. */
 export type StoredWindow = WindowState & Readonly<{ step?: true }>;
 export type StoredCaller = Readonly<{ key: string; windows: readonly StoredWindow[] }>;
+
+type Asking = Pick<Ask, 'key' | 'caller'>;
 
 /** The callers that are remembered. */
 export class CallerRecords {
@@ -34,6 +37,16 @@ export class CallerRecords {
   /** The address of a caller's record, or of `EMPTY`. */
   find(key: string): number {
     return this.#records.find(key);
+  }
+
+  /** The same for one that asks; where it was found is noted for the next time. */
+  findAsking({ key, caller }: Asking): number {
+    if (caller === undefined) return this.#records.find(key);
+    const noted = NotedAddress.of(caller);
+    if (this.#records.isAt(noted, key)) return noted;
+    const found = this.#records.find(key);
+    if (found !== EMPTY) NotedAddress.note(caller, found);
+    return found;
   }
 
   chunk(address: number): Int32Array {

@@ -25,9 +25,6 @@ export class CallerTable {
   #size = 0;
   /** By the number of the record. */
   readonly #keys: (string | undefined)[] = [];
-  /** Requests of one caller often come in a row. */
-  #lastKey: string | undefined;
-  #lastAddress = EMPTY;
 
   get size(): number {
     return this.#size;
@@ -40,19 +37,19 @@ export class CallerTable {
 
   /** The address of the caller's record, or of `EMPTY`. */
   find(key: string): number {
-    if (key === this.#lastKey) return this.#lastAddress;
     const hash = hashOf(key, this.#secret0, this.#secret1);
     const slots = this.#slots;
     const mask = this.#mask;
     for (let at = (hash << 1) & mask; ; at = (at + 2) & mask) {
       const address = slots[at + 1]!;
       if (address === 0) return EMPTY;
-      if (slots[at] === hash && this.#keys[address >>> RECORD_BITS] === key) {
-        this.#lastKey = key;
-        this.#lastAddress = address;
-        return address;
-      }
+      if (slots[at] === hash && this.#keys[address >>> RECORD_BITS] === key) return address;
     }
+  }
+
+  /** Is this the address of the caller's record? */
+  isAt(address: number, key: string): boolean {
+    return this.#keys[address >>> RECORD_BITS] === key;
   }
 
   /** For a key that is not there. */
@@ -81,7 +78,6 @@ export class CallerTable {
     }
     slots[free + 1] = 0;
     this.#keys[address >>> RECORD_BITS] = undefined;
-    if (this.#lastAddress === address) this.#lastKey = undefined;
     this.#size -= 1;
   }
 
@@ -95,7 +91,6 @@ export class CallerTable {
     this.#mask = FEWEST_WORDS - 2;
     this.#size = 0;
     this.#keys.length = 0;
-    this.#lastKey = undefined;
   }
 
   #place(hash: number, address: number): void {

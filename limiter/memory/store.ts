@@ -31,6 +31,12 @@ import {
 import { EMPTY } from './slab.ts';
 import { takeBack } from './take-back.ts';
 
+/**
+ * A request that took no longer is charged at the time of the last decision: to read the clock is a fifth of a decision.
+ * Where nothing was decided since the window ended, that little is not charged to the next one.
+ */
+const SHORT_SECONDS = 0.005;
+
 export type MemoryStoreOptions = Readonly<{
   /** Epoch milliseconds. */
   now?: () => number;
@@ -82,7 +88,7 @@ export class MemoryStore implements LimitStore {
     verdict.nowMs = this.#readClock();
     const { endpoint } = ask;
     const rules = this.#flatRules(ask.rules);
-    const known = this.#records.find(ask.key);
+    const known = this.#records.findAsking(ask);
     const words = this.#records.chunk(known);
     const at = known & CHUNK_MASK;
     const used = this.#usedOf(endpoint, rules, words, at);
@@ -111,7 +117,7 @@ export class MemoryStore implements LimitStore {
     const at = ticket & CHUNK_MASK;
     words[at + UNDER_WAY]! -= 1;
     if (cpuSeconds === 0) return;
-    this.#readClock();
+    if (cpuSeconds > SHORT_SECONDS) this.#readClock();
     this.#chargeTime(endpoint, rules, words, at, cpuSeconds);
     if (this.#tracking) this.#records.markChanged(key, words, at);
   }
@@ -229,9 +235,10 @@ export class MemoryStore implements LimitStore {
     const { categoryIndex } = endpoint;
     const span = rules.categories[categoryIndex]!;
     const now = this.#now;
+    const opened = this.#opened;
     if (endpoint.primary) {
-      if (categoryIndex === CORE.id) this.#add(words, at, CORE, 1, span);
-      else windows.addTo(words, at, categoryIndex, 1, now, this.#opened, span);
+      if (categoryIndex === CORE.id) windows.add(words, at, CORE, 1, now, opened, span);
+      else windows.addTo(words, at, categoryIndex, 1, now, opened, span);
       verdict.used += 1;
     }
     const end =
@@ -240,16 +247,18 @@ export class MemoryStore implements LimitStore {
         : windows.freed(words, at, categoryIndex, now, span, 1);
     // What costs nothing opens no window.
     verdict.reset = end === 0 ? endOfHour(now + EPOCH_SECONDS) : end + EPOCH_SECONDS;
-    if (points > 0) this.#addPoints(endpoint, rules, words, at, points);
+    if (points > 0) {
+      const pointSpan = endpoint.graphql ? rules.graphql : rules.rest;
+      windows.addTo(words, at, endpoint.id, points, now, opened, pointSpan);
+    }
     words[at + UNDER_WAY]! += 1;
     if (rules.cpu.step === 0) this.#openTime(words, at, rules.cpu);
     if (endpoint.content) {
       const { minute, hour } = rules;
-      this.#add(words, at, MINUTE, 1, minute);
-      this.#add(words, at, HOUR, 1, hour);
-      if (endpoint.contentPerMinute !== Infinity)
-        windows.addTo(words, at, endpoint.id + 1, 1, now, this.#opened, minute);
-      if (endpoint.contentPerHour !== Infinity) windows.addTo(words, at, endpoint.id + 2, 1, now, this.#opened, hour);
+      windows.add(words, at, MINUTE, 1, now, opened, minute);
+      windows.add(words, at, HOUR, 1, now, opened, hour);
+      if (endpoint.contentPerMinute !== Infinity) windows.addTo(words, at, endpoint.id + 1, 1, now, opened, minute);
+      if (endpoint.contentPerHour !== Infinity) windows.addTo(words, at, endpoint.id + 2, 1, now, opened, hour);
     }
     if (this.#tracking) this.#records.markChanged(ask.key, words, at);
     verdict.refusedBy = -1;
