@@ -21,7 +21,7 @@ export type NodeWire = Dated & {
   ManagerStatus?: { Leader?: boolean; Reachability: string; Addr: string };
 };
 
-export type PortWire = { Protocol?: string; TargetPort: number; PublishedPort?: number };
+export type PortWire = { Protocol?: string; TargetPort: number; PublishedPort?: number; PublishMode?: string };
 export type MountWire = {
   Type: string;
   Source?: string;

@@ -118,23 +118,27 @@ function logDriver({ LogDriver }: TaskTemplate, flags: Given<typeof SETTINGS>): 
   return { Name: name ?? LogDriver?.Name ?? '', Options: { ...LogDriver?.Options, ...mapOf(options) } };
 }
 
-/** `[PUBLISHED:]TARGET[/PROTOCOL]`, or `published=…,target=…,protocol=…`. */
+/** `[PUBLISHED:]TARGET[/PROTOCOL]`, or `published=…,target=…,protocol=…,mode=host`. */
 export function publishedPorts(list: readonly string[]): PortWire[] {
   return list
     .map(inWords)
-    .flatMap(portsOf)
-    .map(({ container, hostPort, hostIp }) => {
+    .flatMap(({ text, isOfHost }) => portsOf(text).map((port) => ({ ...port, isOfHost })))
+    .map(({ container, hostPort, hostIp, isOfHost }) => {
       if (hostIp !== '') throw new UsageError(`a service publishes its ports on all addresses, not on ${hostIp}`);
       const [port = '', Protocol = 'tcp'] = container.split('/');
-      return { Protocol, TargetPort: Number(port), ...(hostPort === '' ? {} : { PublishedPort: Number(hostPort) }) };
+      return {
+        ...{ Protocol, TargetPort: Number(port) },
+        ...(hostPort === '' ? {} : { PublishedPort: Number(hostPort) }),
+        ...(isOfHost ? { PublishMode: 'host' } : {}),
+      };
     });
 }
 
-/** The command line says in its long form what ports of a service are: those of the ingress network. */
-function inWords(text: string): string {
+/** The long form says where a port is published: on all nodes, or with `mode=host` on those of the tasks. */
+function inWords(text: string): { text: string; isOfHost: boolean } {
   const words = text.split(',');
-  if (words.includes('mode=host')) throw new UsageError('API 1.24 publishes ports in ingress mode only');
-  return words.filter((word) => word !== 'mode=ingress').join(',');
+  const isOfHost = words.includes('mode=host');
+  return { text: words.filter((word) => word !== 'mode=ingress' && word !== 'mode=host').join(','), isOfHost };
 }
 
 /** The fields that are given over what was there; undefined where there is nothing at all. */

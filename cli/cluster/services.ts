@@ -45,6 +45,7 @@ export const listServices = command({
       Replicas: replicasOf(service, ofService.get(service.ID) ?? []),
       Image: service.Spec.TaskTemplate.ContainerSpec.Image,
       Ports: (service.Endpoint.Ports ?? [])
+        .filter(({ PublishMode }) => PublishMode !== 'host') // those are the tasks'
         .map(({ PublishedPort, TargetPort, Protocol }) => `*:${PublishedPort}->${TargetPort}/${Protocol}`)
         .join(', '),
       Update: service.UpdateStatus?.Message ?? '',

@@ -3,7 +3,7 @@ import type { MountSpec } from '../../containers/settings/host-config/host-confi
 import { familiarReference, parseReference, withDefaultTag } from '../../images/names/reference.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { given } from '../services/given.ts';
-import type { TaskMount } from '../state/records.ts';
+import type { TaskMount, TaskPort } from '../state/records.ts';
 import { placeOf } from '../state/task-states.ts';
 import type { NodeTemplate } from '../wire/task-messages.ts';
 import type { TaskNetworks } from './networks.ts';
@@ -19,7 +19,7 @@ export function containerNameOf(task: AgentTask): string {
 
 /** The body of a creation as a client would send it. */
 export function containerBody(task: AgentTask, made: NodeTemplate, networks: TaskNetworks): CreateBody {
-  const { container, resources, logDriver } = made;
+  const { container, resources, logDriver, ports } = made;
   const { image, command, args, env, dir, user, mounts } = container;
   const limits = resources?.limits;
   return {
@@ -30,17 +30,36 @@ export function containerBody(task: AgentTask, made: NodeTemplate, networks: Tas
     ...(command !== undefined && command.length > 0
       ? { Entrypoint: [...command], Cmd: [...(args ?? [])] }
       : given({ Cmd: args !== undefined && args.length > 0 ? [...args] : undefined })),
+    ...given({ ExposedPorts: ports && exposed(ports) }),
     HostConfig: {
       ...networks.hostConfig,
       ...given({
         Memory: limits?.memoryBytes,
         NanoCpus: limits?.nanoCpus,
+        PortBindings: ports && bindings(ports),
         Mounts: mounts?.map(mountOf),
         LogConfig: logDriver && { Type: logDriver.name, Config: { ...logDriver.options } },
       }),
     },
     NetworkingConfig: networks.networkingConfig,
   };
+}
+
+function exposed(ports: readonly TaskPort[]): Record<string, object> {
+  return Object.fromEntries(ports.map((port) => [keyOf(port), {}]));
+}
+
+function bindings(ports: readonly TaskPort[]): Record<string, { HostPort: string }[]> {
+  const byKey = Map.groupBy(ports, keyOf);
+  return Object.fromEntries([...byKey].map(([key, own]) => [key, own.map(bindingOf)]));
+}
+
+function bindingOf({ publishedPort }: TaskPort): { HostPort: string } {
+  return { HostPort: publishedPort === 0 ? '' : String(publishedPort) };
+}
+
+function keyOf({ targetPort, protocol }: TaskPort): string {
+  return `${targetPort}/${protocol}`;
 }
 
 /** With its tag, as dockerd's containers of tasks have it; the id of an image stays. */

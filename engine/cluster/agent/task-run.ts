@@ -164,11 +164,23 @@ export class TaskRun {
         ...(error === undefined ? {} : { error }),
         ...(startedAt === undefined ? {} : { startedAt }),
         ...(container === undefined ? {} : { container }),
+        ...(state === 'running' ? portsOf(engine, container?.id ?? '') : {}),
       };
       return { ...task, status, acknowledged: false };
     });
     if (changed !== undefined) reports.tell(this.id, state);
   }
+}
+
+/** Once each: a port is published for both families. */
+function portsOf({ networks }: AgentNeeds, container: string): Pick<TaskStatus, 'ports'> {
+  const all = networks.endpointsOf(container).flatMap(({ ports }) => ports);
+  const byText = new Map(
+    all.map(({ protocol, containerPort, hostPort }) => {
+      return [`${hostPort}/${protocol}`, { protocol, targetPort: containerPort, publishedPort: hostPort }] as const;
+    }),
+  );
+  return byText.size === 0 ? {} : { ports: [...byText.values()] };
 }
 
 function containerStatus(engine: AgentNeeds, task: AgentTask): TaskStatus['container'] {

@@ -194,7 +194,7 @@ function networksOf(draft: Draft, task: TaskRecord): string[] {
 /** Whether ports lead from the ingress network to the tasks. */
 function publishes(of: { endpoint?: EndpointSpec }): boolean {
   const { mode, ports } = endpointOf(of);
-  return mode === 'vip' && ports.length > 0;
+  return mode === 'vip' && ports.some((port) => port.mode !== 'host');
 }
 
 function ingressOf(view: View): string | undefined {

@@ -9,25 +9,33 @@ const LAST_PORT = 32_767;
 /** The ports that services have published on all nodes. */
 export class PublishedPorts {
   readonly #owners = new Map<string, string>();
+  /** The services whose tasks publish a port on their nodes; several may have the same. */
+  readonly #onTheirNodes = new Map<string, Set<string>>();
 
   constructor(view: View) {
     for (const { id, endpoint, spec } of view.all('service')) {
       for (const port of [...endpoint.ports, ...endpointOf(spec).ports]) {
-        if (port.publishedPort !== 0) this.#owners.set(keyOf(port), id);
+        if (port.publishedPort === 0) continue;
+        if (port.mode !== 'host') this.#owners.set(keyOf(port), id);
+        else this.#onTheirNodes.set(keyOf(port), new Set([...(this.#onTheirNodes.get(keyOf(port)) ?? []), id]));
       }
     }
   }
 
-  /** The service that has a port. */
-  ownerOf(port: Pick<EndpointPort, 'protocol' | 'publishedPort'>): string | undefined {
-    return this.#owners.get(keyOf(port));
+  /** Another service in whose way a port would be. */
+  inTheWayOf(port: EndpointPort, own: string | undefined): { owner: string; as: string } | undefined {
+    const owner = this.#owners.get(keyOf(port));
+    if (owner !== undefined && owner !== own) return { owner, as: 'an ingress port' };
+    if (port.mode === 'host') return undefined;
+    const other = [...(this.#onTheirNodes.get(keyOf(port)) ?? [])].find((id) => id !== own);
+    return other === undefined ? undefined : { owner: other, as: 'a host-published port' };
   }
 
   /** The lowest free port that no service asks for by number. */
   choose(protocol: EndpointPort['protocol'], service: string): number {
     for (let publishedPort = FIRST_PORT; publishedPort <= LAST_PORT; publishedPort += 1) {
       const key = keyOf({ protocol, publishedPort });
-      if (this.#owners.has(key)) continue;
+      if (this.#owners.has(key) || this.#onTheirNodes.has(key)) continue;
       this.#owners.set(key, service);
       return publishedPort;
     }
@@ -40,9 +48,10 @@ export function endpointPorts({ id, spec, endpoint }: ServiceRecord, ports: Publ
   const had = [...endpoint.ports];
   const wanted = endpointOf(spec).ports;
   return wanted.map((port) => {
-    if (port.publishedPort !== 0) return port;
+    if (port.publishedPort !== 0 || port.mode === 'host') return port;
     const at = had.findIndex(
       (other) =>
+        other.mode === port.mode &&
         other.protocol === port.protocol &&
         other.targetPort === port.targetPort &&
         !wanted.some(
@@ -58,12 +67,13 @@ export function endpointPorts({ id, spec, endpoint }: ServiceRecord, ports: Publ
 export function refuseTakenPorts(view: View, spec: ServiceSpec, own: string | undefined): void {
   const ports = new PublishedPorts(view);
   for (const port of endpointOf(spec).ports) {
-    const owner = port.publishedPort === 0 ? undefined : ports.ownerOf(port);
-    if (owner === undefined || owner === own) continue;
+    const other = port.publishedPort === 0 ? undefined : ports.inTheWayOf(port, own);
+    if (other === undefined) continue;
+    const { owner, as } = other;
     const name = view.get('service', owner)?.spec.name ?? '';
     throw new EngineError(
       'invalid',
-      `rpc error: code = InvalidArgument desc = port '${port.publishedPort}' is already in use by service '${name}' (${owner}) as an ingress port`,
+      `rpc error: code = InvalidArgument desc = port '${port.publishedPort}' is already in use by service '${name}' (${owner}) as ${as}`,
     );
   }
 }

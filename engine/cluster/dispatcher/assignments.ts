@@ -1,3 +1,4 @@
+import { endpointOf } from '../state/defaults.ts';
 import type { Stored } from '../state/records.ts';
 import { compareStates } from '../state/task-states.ts';
 import { clusterOf, type View } from '../state/view.ts';
@@ -39,11 +40,15 @@ export function nodeTemplate(view: View, key: string): NodeTemplate | undefined 
   const record = view.get('template', key);
   if (record === undefined) return undefined;
   const { container, resources, logDriver } = record.template;
+  const ports = endpointOf(record)
+    .ports.filter(({ mode }) => mode === 'host')
+    .map(({ protocol, targetPort, publishedPort }) => ({ protocol, targetPort, publishedPort }));
   const driver = logDriver ?? clusterOf(view).spec.logDriver;
   return {
     container,
     ...(resources === undefined ? {} : { resources }),
     ...(driver === undefined ? {} : { logDriver: driver }),
     networks: [...record.networks],
+    ...(ports.length === 0 ? {} : { ports }),
   };
 }

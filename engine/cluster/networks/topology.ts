@@ -141,8 +141,9 @@ export class Topology {
       members.set(target, { kind: 'service', id, name, aliases: [...aliases], ...vipIn(target), ports: [] });
     }
     const ingress = this.#view.all('network').find((network) => network.ingress)?.id;
-    if (ingress !== undefined && service.endpoint.ports.length > 0 && endpointOf(service.spec).mode === 'vip') {
-      const ports = service.endpoint.ports.map(({ protocol, publishedPort, targetPort }) => {
+    const published = service.endpoint.ports.filter(({ mode }) => mode !== 'host');
+    if (ingress !== undefined && published.length > 0 && endpointOf(service.spec).mode === 'vip') {
+      const ports = published.map(({ protocol, publishedPort, targetPort }) => {
         return { protocol, published: publishedPort, target: targetPort };
       });
       members.set(ingress, { kind: 'service', id, name, aliases: [], ...vipIn(ingress), ports });

@@ -1,4 +1,4 @@
-import { constraintsOf, reservationsOf } from '../state/defaults.ts';
+import { constraintsOf, hostPortsOf, reservationsOf } from '../state/defaults.ts';
 import type { TemplateRecord } from '../state/records.ts';
 import { parseConstraint, satisfies } from './constraint.ts';
 import type { NodeLoad } from './node-load.ts';
@@ -11,6 +11,7 @@ export function filtersOf(record: TemplateRecord): readonly Filter[] {
   const reservations = reservationsOf(record.template);
   const parsed = constraintsOf(record.template).map(parseConstraint);
   const plugins = pluginsOf(record);
+  const ports = hostPortsOf(record);
   return [
     {
       reason: (nodes) => `${counted(nodes)} not available for new tasks`,
@@ -30,6 +31,10 @@ export function filtersOf(record: TemplateRecord): readonly Filter[] {
     {
       reason: (nodes) => `scheduling constraints not satisfied on ${counted(nodes)}`,
       admits: ({ node }) => parsed.every((constraint) => satisfies(node, constraint)),
+    },
+    {
+      reason: (nodes) => `host-mode port already in use on ${counted(nodes)}`,
+      admits: (load) => ports.every((port) => !load.publishes(port)),
     },
   ];
 }

@@ -1,11 +1,10 @@
-import { reservationsOf } from '../state/defaults.ts';
-import type { NodeRecord, Resources, TaskRecord } from '../state/records.ts';
+import type { NodeRecord, TaskRecord } from '../state/records.ts';
 import { compareStates, hasEnded } from '../state/task-states.ts';
 import type { View } from '../state/view.ts';
-import { NodeLoad } from './node-load.ts';
+import { NodeLoad, takenBy, type Taken } from './node-load.ts';
 
 /** What a task takes of a node: nothing while it has none, and when it has ended. */
-type Counted = Readonly<{ node: string; service: string; reserved: Resources }>;
+type Counted = Readonly<{ node: string; service: string; taken: Taken }>;
 
 /** What runs on all nodes, kept up with the changes of tasks and nodes. */
 export class Loads {
@@ -35,7 +34,7 @@ export class Loads {
     if (before !== undefined) {
       this.#counted.delete(id);
       const load = this.#nodes.get(before.node);
-      load?.add(before.service, before.reserved, -1);
+      load?.add(before.service, before.taken, -1);
       if (task !== undefined && hasFailed(task)) {
         load?.addFailure(task.service, Temporal.Instant.from(task.updatedAt));
       }
@@ -51,9 +50,9 @@ export class Loads {
   }
 
   #count(view: View, { id, node, service, template }: TaskRecord): void {
-    const reserved = reservationsOf(view.get('template', `${service}/${template}`)?.template);
-    this.#counted.set(id, { node, service, reserved });
-    this.#nodes.get(node)?.add(service, reserved);
+    const taken = takenBy(view.get('template', `${service}/${template}`));
+    this.#counted.set(id, { node, service, taken });
+    this.#nodes.get(node)?.add(service, taken);
   }
 }
 

@@ -1,8 +1,16 @@
-import type { NodeRecord, Resources } from '../state/records.ts';
+import { hostPortsOf, reservationsOf } from '../state/defaults.ts';
+import type { NodeRecord, Resources, TemplateRecord } from '../state/records.ts';
 
 /** How long failures of a service's tasks on a node count, and how many count against the node. */
 const FAILURE_MINUTES = 5;
 const MANY_FAILURES = 5;
+
+/** What a task takes of a node; its ports as `8080/tcp`. */
+export type Taken = Resources & Readonly<{ ports: readonly string[] }>;
+
+export function takenBy(record: TemplateRecord | undefined): Taken {
+  return { ...reservationsOf(record?.template), ports: hostPortsOf(record ?? {}) };
+}
 
 /** What a node has left, and what runs there. */
 export class NodeLoad {
@@ -12,6 +20,8 @@ export class NodeLoad {
   #nanoCpus = 0;
   #memoryBytes = 0;
   readonly #byService = new Map<string, number>();
+  /** How many tasks have each port of the node. */
+  readonly #ports = new Map<string, number>();
   /** When tasks of a service failed, the last ones, in their order. */
   readonly #failures = new Map<string, Temporal.Instant[]>();
 
@@ -20,7 +30,8 @@ export class NodeLoad {
   }
 
   /** Counts a task of a service, or with `-1` no more. */
-  add(service: string, { nanoCpus, memoryBytes }: Resources, times: 1 | -1 = 1): void {
+  add(service: string, { nanoCpus, memoryBytes, ports }: Taken, times: 1 | -1 = 1): void {
+    for (const port of ports) this.#ports.set(port, (this.#ports.get(port) ?? 0) + times);
     this.tasks += times;
     this.#nanoCpus += times * nanoCpus;
     this.#memoryBytes += times * memoryBytes;
@@ -40,6 +51,10 @@ export class NodeLoad {
       (nanoCpus === 0 || nanoCpus <= cpus - this.#nanoCpus) &&
       (memoryBytes === 0 || memoryBytes <= memory - this.#memoryBytes)
     );
+  }
+
+  publishes(port: string): boolean {
+    return (this.#ports.get(port) ?? 0) > 0;
   }
 
   tasksOf(service: string): number {

@@ -1,11 +1,10 @@
-import { reservationsOf } from '../state/defaults.ts';
 import type { Draft } from '../state/draft.ts';
 import type { Stored } from '../state/records.ts';
 import { isWanted } from '../state/task-states.ts';
 import type { Change, View } from '../state/view.ts';
 import { filtersOf, suitable } from './filters.ts';
 import { Loads } from './loads.ts';
-import type { NodeLoad } from './node-load.ts';
+import { takenBy, type NodeLoad } from './node-load.ts';
 import { Spread } from './spread.ts';
 
 type Task = Stored<'task'>;
@@ -95,7 +94,7 @@ export class Scheduler {
     const [first] = tasks;
     if (first === undefined) return [];
     const { nodes, refusal } = suitable(this.#loads.all(), filters);
-    const choice = new Spread({ service: first.service, reserved: reservationsOf(template.template), now }, nodes);
+    const choice = new Spread({ service: first.service, taken: takenBy(template), now }, nodes);
     const without = tasks.filter((task) => {
       const load = choice.best;
       if (load === undefined) return true;

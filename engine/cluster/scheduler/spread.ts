@@ -1,7 +1,6 @@
-import type { Resources } from '../state/records.ts';
-import type { NodeLoad } from './node-load.ts';
+import type { NodeLoad, Taken } from './node-load.ts';
 
-type Group = Readonly<{ service: string; reserved: Resources; now: Temporal.Instant }>;
+type Group = Readonly<{ service: string; taken: Taken; now: Temporal.Instant }>;
 
 /** A heap of nodes for the tasks of one group, the best one first. */
 export class Spread {
@@ -21,7 +20,9 @@ export class Spread {
   /** The best node has got a task. */
   settle(): void {
     const [best] = this.#nodes;
-    if (best?.has(this.#group.reserved) === false) {
+    const { taken } = this.#group;
+    const isFull = best?.has(taken) === false || taken.ports.some((port) => best?.publishes(port) === true);
+    if (isFull) {
       const last = this.#nodes.pop()!;
       if (last !== best) this.#nodes[0] = last;
     }

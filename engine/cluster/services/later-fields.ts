@@ -4,7 +4,6 @@ import { EngineError } from '../../lib/errors.ts';
 
 /** Values of fields of later versions that say what is done anyway: clients send them unasked. */
 const USUAL: Readonly<Record<string, readonly unknown[]>> = {
-  'EndpointSpec.Ports.PublishMode': ['ingress'],
   'TaskTemplate.ContainerSpec.Isolation': ['default'],
   'TaskTemplate.Runtime': ['container'],
 };

@@ -125,13 +125,13 @@ function presentEndpoint(endpoint: EndpointSpec | undefined): object | undefined
   return endpoint && { Mode: endpoint.mode, ...filled({ Ports: endpoint.ports.map(presentPort) }) };
 }
 
-export function presentPort({ name, protocol, targetPort, publishedPort }: EndpointPort): object {
+export function presentPort({ name, protocol, targetPort, publishedPort, mode }: EndpointPort): object {
   return {
     ...given({ Name: name }),
     Protocol: protocol,
     TargetPort: targetPort,
     ...(publishedPort === 0 ? {} : { PublishedPort: publishedPort }),
-    PublishMode: 'ingress', // docker's command line lists no other ports
+    PublishMode: mode ?? 'ingress', // docker's command line lists no other ports
   };
 }
 

@@ -90,6 +90,8 @@ export const ServiceBody = Type.Object({
             Protocol: text,
             TargetPort: Type.Optional(Type.Integer({ minimum: 0 })),
             PublishedPort: Type.Optional(Type.Integer({ minimum: 0 })),
+            /** Of version 1.26. */
+            PublishMode: text,
           }),
         ),
       ),

@@ -128,9 +128,9 @@ suite('services and tasks of a cluster', { concurrency: false }, () => {
         /^TaskTemplate\.ContainerSpec\.Secrets is not implemented/,
       ],
       [
-        { Name: 'x', EndpointSpec: { Ports: [{ TargetPort: 80, PublishMode: 'host' }] } },
-        501,
-        /^EndpointSpec\.Ports\.PublishMode is not implemented/,
+        { Name: 'x', EndpointSpec: { Ports: [{ TargetPort: 80, PublishMode: 'odd' }] } },
+        400,
+        /^invalid publish mode: "odd"$/,
       ],
     ] as const) {
       const answer = await leader.engine.post<Refusal>('/services/create', { TaskTemplate, Mode: none, ...body });

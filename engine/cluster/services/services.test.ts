@@ -111,6 +111,7 @@ const WHOLE = {
     Ports: [
       { Name: 'p', Protocol: 'udp', TargetPort: 53, PublishedPort: 5353, PublishMode: 'ingress' },
       { Protocol: 'tcp', TargetPort: 80, PublishMode: 'ingress' },
+      { Protocol: 'tcp', TargetPort: 81, PublishedPort: 8081, PublishMode: 'host' },
     ],
   },
 };

@@ -76,7 +76,7 @@ function readEndpoint({ Mode, Ports }: NonNullable<ServiceBody['EndpointSpec']>)
 
 type PortBody = NonNullable<NonNullable<ServiceBody['EndpointSpec']>['Ports']>[number];
 
-function readPort({ Name, Protocol, TargetPort = 0, PublishedPort = 0 }: PortBody): EndpointPort {
+function readPort({ Name, Protocol, TargetPort = 0, PublishedPort = 0, PublishMode }: PortBody): EndpointPort {
   const protocol = (Protocol ?? '').toLowerCase() || 'tcp';
   if (protocol !== 'tcp' && protocol !== 'udp') {
     throw new EngineError('invalid', `invalid protocol: "${Protocol}": a service publishes tcp or udp`);
@@ -84,12 +84,20 @@ function readPort({ Name, Protocol, TargetPort = 0, PublishedPort = 0 }: PortBod
   // dockerd takes such numbers, and its tasks fail.
   for (const port of [TargetPort, PublishedPort]) refuseIf(port > LAST_PORT, `invalid port: ${port}`);
   refuseIf(TargetPort === 0, 'a published port needs its TargetPort');
-  return { ...given({ name: Name }), protocol, targetPort: TargetPort, publishedPort: PublishedPort };
+  const mode = (PublishMode ?? '').toLowerCase();
+  refuseIf(!['', 'ingress', 'host'].includes(mode), `invalid publish mode: "${PublishMode}"`);
+  const port: EndpointPort = {
+    ...given({ name: Name }),
+    protocol,
+    targetPort: TargetPort,
+    publishedPort: PublishedPort,
+  };
+  return mode === 'host' ? { ...port, mode } : port;
 }
 
 function checkEndpoint({ mode, ports }: EndpointSpec): void {
   refuseArgument(
-    mode === 'dnsrr' && ports.length > 0,
+    mode === 'dnsrr' && ports.some((port) => port.mode !== 'host'),
     "EndpointSpec: port published with ingress mode can't be used with dnsrr mode",
   );
   const published = ports

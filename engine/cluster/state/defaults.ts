@@ -23,6 +23,12 @@ export function isUpdating({ updateStatus }: Pick<ServiceRecord, 'updateStatus'>
   return updateStatus?.state === 'updating' || updateStatus?.state === 'rollback_started';
 }
 
+/** The ports that each task publishes on its node, as `8080/tcp`; one that is chosen there is in nobody's way. */
+export function hostPortsOf(of: { endpoint?: EndpointSpec }): string[] {
+  const ports = endpointOf(of).ports.filter(({ mode, publishedPort }) => mode === 'host' && publishedPort !== 0);
+  return ports.map(({ publishedPort, protocol }) => `${publishedPort}/${protocol}`);
+}
+
 export function endpointOf({ endpoint }: { endpoint?: EndpointSpec }): EndpointSpec {
   return endpoint ?? { mode: 'vip', ports: [] };
 }

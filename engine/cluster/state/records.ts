@@ -132,7 +132,11 @@ export type EndpointPort = Readonly<{
   targetPort: number;
   /** 0 in a specification: one is chosen. */
   publishedPort: number;
+  /** On the node of each task alone, by its container; else on all nodes. */
+  mode?: 'host';
 }>;
+/** A port that a task has published on its node. */
+export type TaskPort = Readonly<Pick<EndpointPort, 'protocol' | 'targetPort' | 'publishedPort'>>;
 export type EndpointSpec = Readonly<{ mode: 'vip' | 'dnsrr'; ports: readonly EndpointPort[] }>;
 
 /** How tasks of an older template are replaced. */
@@ -232,6 +236,8 @@ export type TaskRecord = Readonly<
       /** When it came to run; kept at its end. */
       startedAt?: string;
       container?: Readonly<{ id: string; pid: number; exitCode: number }>;
+      /** Those in host mode, while it runs. */
+      ports?: readonly TaskPort[];
     }>;
     /** CIDR texts by network. */
     addresses: readonly Readonly<{ network: string; address: string }>[];

@@ -1,5 +1,5 @@
 import { given } from '../services/given.ts';
-import { presentTaskTemplate } from '../services/present.ts';
+import { presentPort, presentTaskTemplate } from '../services/present.ts';
 import type { NetworkRecord, Stored } from '../state/records.ts';
 import type { View } from '../state/view.ts';
 
@@ -31,6 +31,9 @@ export function presentTask(view: View, task: Stored<'task'>): object {
               ExitCode: status.container.exitCode,
             },
           }),
+      ...given({
+        PortStatus: status.ports && { Ports: status.ports.map((port) => presentPort({ ...port, mode: 'host' })) },
+      }),
     },
     DesiredState: desired,
     ...(addresses.length === 0

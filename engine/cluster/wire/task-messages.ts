@@ -23,6 +23,12 @@ const Mount = Type.Object({
   ),
 });
 
+const Port = Type.Object({
+  protocol: Type.Union([Type.Literal('tcp'), Type.Literal('udp')]),
+  targetPort: Type.Number(),
+  publishedPort: Type.Number(),
+});
+
 /** What the tasks of one template have in common; where they may run and when they are restarted is the leader's business. */
 export const NodeTemplate = Type.Object({
   container: Type.Unsafe<TaskTemplate['container']>(
@@ -42,6 +48,8 @@ export const NodeTemplate = Type.Object({
   /** The service's, else the cluster's; without either the daemon's. */
   logDriver: optional(LogDriver),
   networks: Type.Array(Type.Object({ target: Type.String(), aliases: Type.Immutable(texts) })),
+  /** What the container publishes on the node; 0: any port. */
+  ports: optional(Type.Immutable(Type.Array(Port))),
 });
 export type NodeTemplate = Readonly<Static<typeof NodeTemplate>>;
 
@@ -73,6 +81,7 @@ export const TaskStatus = Type.Object({
   error: optional(Type.String()),
   startedAt: optional(Type.String()),
   container: optional(Type.Object({ id: Type.String(), pid: Type.Number(), exitCode: Type.Number() })),
+  ports: optional(Type.Immutable(Type.Array(Port))),
 });
 export type TaskStatus = Readonly<Static<typeof TaskStatus>>;
 
