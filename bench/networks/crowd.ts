@@ -2,7 +2,7 @@ import type { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { compare, type Budget, type Row } from '../measure.ts';
 import { inside } from './host.ts';
-import { QUESTIONS } from './subject.ts';
+import { QUESTIONS, read } from './subject.ts';
 
 const CROWD = 500;
 const AT_ONCE = 10;
@@ -15,7 +15,7 @@ const budget: Budget<Asking> = {
   unit: 'ms',
   atMost: 1.1,
   rounds: 9,
-  work: async ({ pid, peer }) => Number(await inside(pid, peer, 'ask', 'server', String(QUESTIONS), '64')),
+  work: async ({ pid, peer }) => read(await inside(pid, peer, 'ask', 'server', String(QUESTIONS), '64')).ms,
 };
 
 /** Names in a crowded network beside those in a small one of the same engine, because dockerd takes minutes for the crowd. */

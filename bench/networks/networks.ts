@@ -29,6 +29,20 @@ const budgets: readonly Row[] = [
     rounds: 31,
     work: async (s) => await s.connections('outside'),
   },
+  {
+    ...ms,
+    name: '3,000 connections, of the processor',
+    atMost: 1,
+    rounds: 31,
+    work: async (s) => await s.workOfConnections('container'),
+  },
+  {
+    ...ms,
+    name: '3,000 connections through a published port, of the processor',
+    atMost: 1,
+    rounds: 31,
+    work: async (s) => await s.workOfConnections('outside'),
+  },
   { ...ms, name: '5,000 round trips', atMost: 1, work: async (s) => await s.roundTrips('container') },
   {
     ...ms,

@@ -14,6 +14,14 @@ const SECONDS = '3';
 
 const run = promisify(execFile);
 
+/** What `peer.c` prints. */
+type Spent = { ms: number; processorMs: number };
+
+export function read(line: string): Spent {
+  const [ms, processorMs] = line.trim().split(' ').map(Number);
+  return { ms: ms!, processorMs: processorMs! };
+}
+
 /** Compiles `peer.c`. Returns the program's path. */
 export async function buildPeer(folder: string): Promise<string> {
   const program = join(folder, 'peer');
@@ -72,17 +80,22 @@ export class NetworkSubject {
   }
 
   async connections(from: 'container' | 'outside'): Promise<number> {
-    return await this.#measured(from, 'connect', 81, CONNECTIONS);
+    return (await this.#measured(from, 'connect', 81, CONNECTIONS)).ms;
+  }
+
+  /** Milliseconds of the processor for the client's end, and for most of what the kernel does on the way. */
+  async workOfConnections(from: 'container' | 'outside'): Promise<number> {
+    return (await this.#measured(from, 'connect', 81, CONNECTIONS)).processorMs;
   }
 
   async roundTrips(from: 'container' | 'outside'): Promise<number> {
-    return await this.#measured(from, 'trips', 82, ROUND_TRIPS);
+    return (await this.#measured(from, 'trips', 82, ROUND_TRIPS)).ms;
   }
 
   /** `atOnce` 1: their latency. */
   async questions(atOnce: number): Promise<number> {
     const count = atOnce === 1 ? QUESTIONS / 4 : QUESTIONS;
-    return Number(await inside(this.#pids.client, this.#peer, 'ask', 'server', String(count), String(atOnce)));
+    return read(await inside(this.#pids.client, this.#peer, 'ask', 'server', String(count), String(atOnce))).ms;
   }
 
   async startWithPorts(count: number): Promise<number> {
@@ -136,9 +149,9 @@ export class NetworkSubject {
     await this.#expect('POST', '/networks/second/disconnect', 200, { Container: this.#client });
   }
 
-  async #measured(from: 'container' | 'outside', what: string, port: number, count: number): Promise<number> {
+  async #measured(from: 'container' | 'outside', what: string, port: number, count: number): Promise<Spent> {
     const words = (host: string, at: number): string[] => [this.#peer, what, host, String(at), String(count)];
-    return Number(
+    return read(
       from === 'container'
         ? await inside(this.#pids.client, ...words(await this.#address(), port))
         : await this.#host.outside(...words(Host.MACHINE, PORT + port)),
