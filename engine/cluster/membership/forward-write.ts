@@ -5,7 +5,7 @@ import type { Feed } from '../state/feed.ts';
 import type { WireClient } from '../wire/client.ts';
 import { WriteAnswer, type WriteRequest } from '../wire/schemas.ts';
 
-type Needs = Readonly<{ clock: Clock; client: WireClient; feed: Feed | undefined }>;
+type Needs = Readonly<{ clock: Clock; client: WireClient; feed: Pick<Feed, 'onLeader'> | undefined }>;
 
 const ANSWER_MS = 10_000;
 /** A leader that ends in order answers what it has begun. */

@@ -1,0 +1,48 @@
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
+
+import pino from 'pino';
+import { Type } from 'typebox';
+
+import { systemClock } from '../../lib/clock.ts';
+import { issue, newAuthority, newKey } from '../ca/certificates.ts';
+import { route, WireServer } from '../wire/server.ts';
+
+const NOW = systemClock.now();
+export const root = newAuthority('root', NOW);
+
+/** The address of a manager, for tests, that answers one path with what `answer` returns or throws. */
+export async function answeringManager(
+  parts: AsyncDisposableStack,
+  path: string,
+  answer: () => unknown,
+): Promise<string> {
+  const { publicKey, privateKey } = newKey();
+  const subject = { name: 'manager', unit: 'swarm-manager', organization: 'cluster' };
+  const wanted = { subject, publicKey, now: NOW, lifeSeconds: 3600, dnsNames: ['swarm-manager'] };
+  const port = await freePort();
+  const server = await WireServer.open({
+    ip: '127.0.0.1',
+    port,
+    identity: {
+      certificate: issue(root, wanted),
+      key: privateKey,
+      root: root.certificate,
+      clusterId: 'cluster',
+    },
+    routes: { [`POST ${path}`]: route('anyone', Type.Unknown(), async () => await answer()) },
+    admits: () => true,
+    session: () => undefined,
+    log: pino({ level: 'silent' }),
+  });
+  parts.use(server);
+  return `127.0.0.1:${port}`;
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  await once(server.close(), 'close');
+  return port;
+}

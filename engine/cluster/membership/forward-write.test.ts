@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { systemClock } from '../../lib/clock.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { WireClient } from '../wire/client.ts';
+import { answeringManager, root } from './answering-manager.ts';
+import { forwardWrite } from './forward-write.ts';
+
+const body = { write: 'x', args: {} };
+
+/** Tells once, at the next moment, that the leader has changed. */
+const feed = {
+  onLeader: (tell: (leader: undefined) => void): Disposable => {
+    const timer = setImmediate(() => tell(undefined));
+    return { [Symbol.dispose]: () => clearImmediate(timer) };
+  },
+};
+
+test('a leader that does not answer is waited for until a while after it leads no more', async () => {
+  await using parts = new AsyncDisposableStack();
+  using client = new WireClient({ root: root.certificate }, systemClock);
+  const silent = await answeringManager(parts, '/v1/write', async () => await Promise.withResolvers().promise);
+
+  await assert.rejects(
+    forwardWrite({ clock: systemClock, client, feed }, silent, body),
+    (error: unknown) => error instanceof EngineError && /the leader of the cluster has changed/.test(error.message),
+  );
+});
+
+test('the last answer of a leader that ends in order counts', async () => {
+  await using parts = new AsyncDisposableStack();
+  using client = new WireClient({ root: root.certificate }, systemClock);
+  const done = { result: 'done', revision: 7 };
+  const last = await answeringManager(parts, '/v1/write', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    using _timer = systemClock.after(200, resolve);
+    await promise;
+    return done;
+  });
+
+  assert.deepEqual(await forwardWrite({ clock: systemClock, client, feed }, last, body), done);
+});
