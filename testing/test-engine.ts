@@ -23,6 +23,8 @@ type Options = {
   netns?: string;
   /** The prefix of its folder's name. */
   prefix?: string;
+  /** The folder of the engine's sources: those of an older version. */
+  sources?: string;
 };
 
 /**
@@ -32,6 +34,8 @@ type Options = {
  */
 export class TestEngine extends Api implements AsyncDisposable {
   readonly directory: string;
+  /** Where the next daemon's sources are. */
+  sources: string;
   readonly #flags: readonly string[];
   readonly #netns: string;
   readonly #within: readonly string[];
@@ -39,11 +43,12 @@ export class TestEngine extends Api implements AsyncDisposable {
 
   private constructor(
     directory: string,
-    { flags, netns, within }: { flags: readonly string[]; netns: string; within: readonly string[] },
+    { flags, netns, within, sources }: Required<Pick<Options, 'flags' | 'netns' | 'within' | 'sources'>>,
     process: ChildProcess,
   ) {
     super(join(directory, 'gantry.sock'));
     this.directory = directory;
+    this.sources = sources;
     this.#flags = flags;
     this.#netns = netns;
     this.#within = within;
@@ -56,13 +61,14 @@ export class TestEngine extends Api implements AsyncDisposable {
     netns,
     within = [],
     prefix = 'gantry-test-',
+    sources = root,
   }: Options = {}): Promise<TestEngine> {
     const directory = await mkdtemp(join(tmpdir(), prefix));
     if (netns === undefined) await makeNetns(ownNetns(directory));
     const place = netns ?? ownNetns(directory);
-    const daemon = launch(directory, flags, place, within);
+    const daemon = launch(directory, { flags, netns: place, within, sources });
     daemon.catch(() => netns ?? execFileSync('umount', [place]));
-    const engine = new TestEngine(directory, { flags, netns: place, within }, await daemon);
+    const engine = new TestEngine(directory, { flags, netns: place, within, sources }, await daemon);
     if (image) await engine.loadBusybox();
     return engine;
   }
@@ -158,7 +164,8 @@ export class TestEngine extends Api implements AsyncDisposable {
 
   /** Restarts the daemon after `kill`; `flags` apply to this daemon only. */
   async startAgain(flags: readonly string[] = this.#flags): Promise<void> {
-    this.#process = await launch(this.directory, flags, this.#netns, this.#within);
+    const { sources } = this;
+    this.#process = await launch(this.directory, { flags, netns: this.#netns, within: this.#within, sources });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -185,16 +192,14 @@ async function makeNetns(path: string): Promise<void> {
 
 async function launch(
   directory: string,
-  flags: readonly string[],
-  netns: string,
-  within: readonly string[] = [],
+  { flags, netns, within, sources }: Required<Pick<Options, 'flags' | 'netns' | 'within' | 'sources'>>,
 ): Promise<ChildProcess> {
   const socketPath = join(directory, 'gantry.sock');
   await rm(socketPath, { force: true });
   const command = [
     ...within,
     process.execPath,
-    join(root, 'engine/main.ts'),
+    join(sources, 'engine/main.ts'),
     `--host=unix://${socketPath}`,
     `--data-root=${directory}/data`,
     `--exec-root=${directory}/exec`,

@@ -118,7 +118,13 @@ export class ClusterHost implements AsyncDisposable {
 }
 
 /** `image`: each has `busybox`. `flags` of each daemon. `clocks`: what a machine's daemon sees beside the time, such as `+50m`. */
-type HostOptions = { image?: boolean; flags?: readonly string[]; clocks?: Readonly<Record<string, string>> };
+type HostOptions = {
+  image?: boolean;
+  flags?: readonly string[];
+  clocks?: Readonly<Record<string, string>>;
+  /** Of another version of the engine. */
+  sources?: string;
+};
 
 /** Machines on one switch, which is a network namespace with a bridge. Disposing ends and removes them all. */
 export class ClusterHosts implements AsyncDisposable {
