@@ -39,7 +39,10 @@ export class CallerRecords {
     return this.#records.find(key);
   }
 
-  /** The same for one that asks; where it was found is noted for the next time. */
+  /**
+   * The same for one that asks. Where it was found is noted for the next time, so not at the first request: a caller that
+   * comes once costs no note.
+   */
   findAsking({ key, caller }: Asking): number {
     if (caller === undefined) return this.#records.find(key);
     const noted = NotedAddress.of(caller);
