@@ -1,10 +1,12 @@
 import type { ClusterRecord, NodeRecord } from '@gantry/engine/cluster/state/records.ts';
 
+/** The id of the cluster. */
+export const SIMULATED = 'simulated';
 const NO_KEYS = { certificate: '', key: '' };
 
 export function clusterRecord(now: Temporal.Instant): ClusterRecord {
   return {
-    id: 'simulated',
+    id: SIMULATED,
     createdAt: now.toString(),
     updatedAt: now.toString(),
     ca: NO_KEYS,

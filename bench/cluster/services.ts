@@ -1,6 +1,6 @@
 /**
  * `./gantry bench services [part of a name]`: how long until the tasks of a service run, and how many requests fail amid its
- * updates, beside dockerd's swarm; one node each.
+ * updates, beside dockerd's swarm, on one node each; then on four machines each.
  */
 import type { Api } from '@gantry/testing/api.ts';
 import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
@@ -10,8 +10,10 @@ import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { compare, tableOf, type Budget, type Row } from '../measure.ts';
 import { expect, until } from './answers.ts';
+import { onMachines } from './machines-rows.ts';
 import { updatesUnderRequests } from './updates.ts';
 
+const UPDATES = 'updates under requests';
 const BUDGETS: Budget<Api>[] = [
   {
     name: 'service of one replica to running',
@@ -30,6 +32,13 @@ const BUDGETS: Budget<Api>[] = [
 ];
 
 export async function main(part = ''): Promise<void> {
+  await onOneNode(part);
+  await onMachines(part);
+}
+
+async function onOneNode(part: string): Promise<void> {
+  const isAsked = [...BUDGETS.map(({ name }) => name), UPDATES].some((name) => name.includes(part));
+  if (!isAsked) return;
   await using ours = await TestEngine.start();
   await using theirs = await Dockerd.start();
   await theirs.api.post('/images/load?quiet=1', await busyboxArchive());
@@ -41,7 +50,7 @@ export async function main(part = ''): Promise<void> {
     rows.push(await compare(budget, ours, theirs.api));
   }
   if (rows.length > 0) console.log(tableOf(rows));
-  if ('updates under requests'.includes(part)) await updatesUnderRequests(ours, theirs.api);
+  if (UPDATES.includes(part)) await updatesUnderRequests(ours, theirs.api);
   for (const api of [ours, theirs.api]) await expect(api, 'POST', '/swarm/leave?force=1');
 }
 

@@ -1,16 +1,27 @@
 /**
- * Simulated nodes in a process of their own: `node simulated-nodes.ts SOCKET COUNT`. Each is a session with the leader, and
- * runs its tasks by saying so after a while.
+ * Simulated nodes in a process of their own: `node simulated-nodes.ts PLACE COUNT`. Each is a session with the leader, and
+ * runs its tasks by saying so after a while. PLACE is a socket, or `ip:port` for mutual TLS: then the first message of the parent
+ * is the authority by which each node makes its own certificate.
  */
+import { once } from 'node:events';
 import { connect } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 
+import { issue, newKey } from '@gantry/engine/cluster/ca/certificates.ts';
+import type { Authority } from '@gantry/engine/cluster/state/records.ts';
 import { Channel } from '@gantry/engine/cluster/wire/channel.ts';
+import { WireClient } from '@gantry/engine/cluster/wire/client.ts';
 import { FromLeader, type FromNode } from '@gantry/engine/cluster/wire/schemas.ts';
 import type { TaskStatus, TasksMessage } from '@gantry/engine/cluster/wire/task-messages.ts';
+import { systemClock } from '@gantry/engine/lib/clock.ts';
 
-import { nodeIds } from './records.ts';
+import { nodeIds, SIMULATED } from './records.ts';
 
-const [socketPath = '', count = '0'] = process.argv.slice(2);
+const [place = '', count = '0'] = process.argv.slice(2);
+const isSecure = !place.startsWith('/');
+const authority = isSecure ? ((await once(process, 'message'))[0] as Authority) : undefined;
+const ANSWER_MS = 30_000;
 const [LEAST_MS, MOST_MS] = [50, 500];
 const AGAIN_MS = 100;
 const FIRST_BEAT_MS = 4750;
@@ -24,14 +35,30 @@ class SimulatedNode {
   #number = 0;
   #channel: Channel<typeof FromLeader, FromNode> | undefined;
 
+  readonly #client: WireClient | undefined;
+
   constructor(id: string) {
     this.#id = id;
+    if (authority !== undefined) this.#client = new WireClient(trustOf(id, authority), systemClock);
   }
 
-  connect(): void {
-    const socket = connect(socketPath);
+  /** Again after each end of the session. */
+  async live(): Promise<never> {
+    for (;;) {
+      try {
+        await once(await this.#begun(), 'close');
+      } catch (error) {
+        if (!(error instanceof Error)) throw error; // no leader takes it now
+      }
+      await sleep(AGAIN_MS + Math.random() * 1000);
+    }
+  }
+
+  async #begun(): Promise<Duplex> {
+    const socket =
+      this.#client === undefined ? connect(place) : await this.#client.upgrade(place, '/v1/session', ANSWER_MS);
     socket.on('error', () => undefined);
-    socket.write(`${this.#id}\n`);
+    if (this.#client === undefined) socket.write(`${this.#id}\n`);
     const channel: Channel<typeof FromLeader, FromNode> = new Channel(socket, FromLeader, (message: FromLeader) => {
       if (message.say === 'welcome') this.#begin();
       if (message.say === 'tasks') this.#take(message);
@@ -49,10 +76,8 @@ class SimulatedNode {
       },
     });
     const beats = setInterval(() => channel.send({ say: 'beat' }), FIRST_BEAT_MS);
-    socket.once('close', () => {
-      clearInterval(beats);
-      setTimeout(() => this.connect(), AGAIN_MS + Math.random() * 1000);
-    });
+    socket.once('close', () => clearInterval(beats));
+    return socket;
   }
 
   #begin(): void {
@@ -94,4 +119,11 @@ class SimulatedNode {
   }
 }
 
-for (const id of nodeIds(Number(count))) new SimulatedNode(id).connect();
+function trustOf(id: string, by: Authority): ConstructorParameters<typeof WireClient>[0] {
+  const { publicKey, privateKey } = newKey();
+  const subject = { name: id, unit: 'swarm-worker', organization: SIMULATED };
+  const wanted = { subject, publicKey, now: systemClock.now(), lifeSeconds: 86_400, dnsNames: [id, 'swarm-worker'] };
+  return { root: by.certificate, certificate: issue(by, wanted), key: privateKey };
+}
+
+await Promise.all(nodeIds(Number(count)).map(async (id) => await new SimulatedNode(id).live()));

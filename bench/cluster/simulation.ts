@@ -1,35 +1,40 @@
 /**
- * `./gantry bench cluster [NODES] [TASKS]`: the real leader over three members of etcd, and simulated nodes in another
- * process. How long until all tasks run, until all nodes are back under a new leader, and until all tasks are of another
+ * `./gantry bench cluster [NODES] [TASKS] [mtls]`: the real leader over three members of etcd, and simulated nodes in another
+ * process, over a socket or over mutual TLS with a certificate each. How long until all tasks run, until all nodes are back under a new leader, and until all tasks are of another
  * template; the memory of each process.
  */
 import { fork } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer, type Server, type Socket } from 'node:net';
+import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { issue, newAuthority, newKey } from '@gantry/engine/cluster/ca/certificates.ts';
 import { Etcd } from '@gantry/engine/cluster/etcd/gateway.ts';
 import { Leadership } from '@gantry/engine/cluster/leader/leadership.ts';
 import type { ServiceBody } from '@gantry/engine/cluster/services/schema.ts';
 import { readServiceSpec } from '@gantry/engine/cluster/services/spec.ts';
 import { Feed } from '@gantry/engine/cluster/state/feed.ts';
 import { LEADER_KEY, SEQUENCE_KEY } from '@gantry/engine/cluster/state/keys.ts';
+import type { Authority } from '@gantry/engine/cluster/state/records.ts';
 import { Replica } from '@gantry/engine/cluster/state/replica.ts';
+import { WireServer } from '@gantry/engine/cluster/wire/server.ts';
 import { Background } from '@gantry/engine/lib/background.ts';
 import { systemClock } from '@gantry/engine/lib/clock.ts';
 import { openLog } from '@gantry/engine/log.ts';
 import type { Logger } from 'pino';
 
 import { Etcds, rssOf } from './etcds.ts';
-import { clusterRecord, nodeIds, nodeRecord } from './records.ts';
+import { clusterRecord, nodeIds, nodeRecord, SIMULATED } from './records.ts';
 
 const SERVICES = 100;
 const DEADLINE_MS = 600_000;
 const LOOK_MS = 100;
+const SECURE_PLACE = '127.0.0.1:23777';
 
-export async function main(nodes = '1000', tasks = '100000'): Promise<void> {
+export async function main(nodes = '1000', tasks = '100000', how = ''): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), 'gantry-simulation-'));
   await using ending = new AsyncDisposableStack();
   ending.defer(() => rmSync(directory, { recursive: true, force: true }));
@@ -45,10 +50,13 @@ export async function main(nodes = '1000', tasks = '100000'): Promise<void> {
     draft.put('cluster', clusterRecord(now));
     for (const id of nodeIds(Number(nodes))) draft.put('node', nodeRecord(id, now));
   });
-  const socketPath = join(directory, 'sessions');
-  await leader.listen(socketPath);
-  const child = fork(join(import.meta.dirname, 'simulated-nodes.ts'), [socketPath, nodes], { execArgv: [] });
+  const authority = how === 'mtls' ? newAuthority(SIMULATED, systemClock.now()) : undefined;
+  const place = authority === undefined ? join(directory, 'sessions') : SECURE_PLACE;
+  if (authority === undefined) await leader.listen(place);
+  else await leader.listenSecurely(place, authority);
+  const child = fork(join(import.meta.dirname, 'simulated-nodes.ts'), [place, nodes], { execArgv: [] });
   ending.defer(() => void child.kill('SIGKILL'));
+  if (authority !== undefined) child.send(authority);
   const memory = (): string => {
     const etcdMemory = etcds.rssBytes.map(megabytes).join(', ');
     return `leader ${megabytes(rssOf(process.pid))} MB, etcd ${etcdMemory} MB, nodes ${megabytes(rssOf(child.pid!))} MB`;
@@ -109,8 +117,9 @@ class SimulatedLeader implements AsyncDisposable {
   sessions = 0;
   readonly #parts;
   readonly #feed: Feed;
-  readonly #sockets = new Set<Socket>();
+  readonly #sockets = new Set<Duplex>();
   #server: Server | undefined;
+  #wire: WireServer | undefined;
 
   constructor(background: Background, log: Logger, etcd: Etcd) {
     this.#parts = {
@@ -147,13 +156,7 @@ class SimulatedLeader implements AsyncDisposable {
   /** The first line of a connection is the node's id, in place of its certificate. */
   async listen(path: string): Promise<void> {
     const server = createServer((socket) => {
-      socket.on('error', () => undefined);
-      this.#sockets.add(socket);
-      this.sessions += 1;
-      socket.once('close', () => {
-        this.#sockets.delete(socket);
-        this.sessions -= 1;
-      });
+      this.#count(socket);
       socket.once('readable', () => {
         const id = String(socket.read(26)).trim();
         this.leadership!.openSession({ id, role: 'worker' } as never, socket);
@@ -165,8 +168,41 @@ class SimulatedLeader implements AsyncDisposable {
     await listening.promise;
   }
 
+  /** The engine's own port 2377: nodes prove who they are. */
+  async listenSecurely(place: string, authority: Authority): Promise<void> {
+    const { publicKey, privateKey } = newKey();
+    const subject = { name: 'leader', unit: 'swarm-manager', organization: SIMULATED };
+    const wanted = { subject, publicKey, now: systemClock.now(), lifeSeconds: 86_400, dnsNames: ['swarm-manager'] };
+    const certificate = issue(authority, wanted);
+    const [ip = '', port = ''] = place.split(':');
+    this.#wire = await WireServer.open({
+      ip,
+      port: Number(port),
+      identity: { certificate, key: privateKey, root: authority.certificate, clusterId: SIMULATED },
+      routes: {},
+      admits: ({ id }) => this.replica.get('node', id) !== undefined,
+      session: (peer, open) => {
+        const socket = open();
+        this.#count(socket);
+        this.leadership!.openSession(peer, socket);
+      },
+      log: this.#parts.log,
+    });
+  }
+
+  #count(socket: Duplex): void {
+    socket.on('error', () => undefined);
+    this.#sockets.add(socket);
+    this.sessions += 1;
+    socket.once('close', () => {
+      this.#sockets.delete(socket);
+      this.sessions -= 1;
+    });
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     for (const socket of this.#sockets) socket.destroy();
+    await this.#wire?.[Symbol.asyncDispose]();
     this.#server?.close();
     await this.leadership?.[Symbol.asyncDispose]();
     await this.#feed[Symbol.asyncDispose]();
