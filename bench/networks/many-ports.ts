@@ -13,7 +13,10 @@ const budget: Budget<TestEngine> = {
   work: async (engine) => await startWith(engine, [8080]),
 };
 
-/** A start on an engine with very many published ports, beside the same on one without. */
+/**
+ * A start on an engine with very many published ports, beside the same on one without. libnftables reads all elements of
+ * the sets before it adds one, which is what this shows.
+ */
 export async function manyPortsRow(): Promise<Row> {
   await using crowded = await TestEngine.start();
   await using empty = await TestEngine.start();
