@@ -142,6 +142,9 @@ suite('containers of no service in attachable networks', { concurrency: false },
       await becomes(name, [body.NetworksAttachments[0]!.Addresses[0]!.split('/')[0]!]);
     await services.remove('many');
     await becomes('many', []);
+    await eventually('the addresses of all tasks are free', async () =>
+      (await one!.engine.get<unknown[]>('/tasks')).body.length === 0 ? true : undefined,
+    );
   });
 
   test('one that runs is connected and disconnected, and its names come and go everywhere', async () => {

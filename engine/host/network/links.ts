@@ -36,6 +36,7 @@ const VETH_INFO_PEER = 1;
 const IFLA_MACVLAN_MODE = 1;
 const IFLA_VLAN_ID = 1;
 const IFF_UP = 1;
+const IFF_RUNNING = 64;
 const HEADER_BYTES = 16;
 /** Groups that people choose by hand are small numbers. */
 const [GROUPS_FROM, GROUPS_TO] = [2 ** 30, 2 ** 31];
@@ -62,6 +63,8 @@ export type Link = Readonly<{
   kind: string;
   alias: string;
   up: boolean;
+  /** It is up and so is what it leads to: before, what is sent is lost. */
+  isRunning: boolean;
   counters: Counters;
 }>;
 
@@ -281,6 +284,7 @@ function readLink(body: Buffer): Link {
     kind: readText(kind),
     alias: readText(found.get(IFLA.alias)),
     up: (body.readUInt32LE(8) & IFF_UP) !== 0,
+    isRunning: (body.readUInt32LE(8) & IFF_RUNNING) !== 0,
     counters: readCounters(found.get(IFLA.stats64)),
   };
 }

@@ -48,3 +48,11 @@ test('what a failed command had printed is not part of the next answer', () => {
     ['one'],
   );
 });
+
+test('a change is not told again, for which all elements of all sets would be read before', () => {
+  using nft = new Nftables();
+  nft.run('flush ruleset\nadd table ip t\nadd set ip t s { type ipv4_addr; }');
+
+  assert.equal(nft.run('add element ip t s { 10.0.0.1 }'), '');
+  assert.equal(nft.run('delete element ip t s { 10.0.0.1 }'), '');
+});

@@ -13,7 +13,7 @@ import type { NetworkRecord } from '../store.ts';
 import { endpointBody, networkBody, portOptions, routesOf, withGateways, withInterface } from './bodies.ts';
 import type { Farewells, PluginCall } from './farewells.ts';
 import { ask, Capabilities, CreatedEndpoint, JoinedEndpoint, Nothing, PATIENT, pluginOf } from './network-protocol.ts';
-import { placeLink, returnLink } from './place-link.ts';
+import { announceLink, placeLink, returnLink } from './place-link.ts';
 
 export type PluginDriverParts = Readonly<{
   plugins: Plugins;
@@ -102,6 +102,7 @@ export function pluginDriver(name: string, parts: PluginDriverParts): NetworkDri
     const placed = { ...withGateways(chosen, joined), link: SrcName };
     const settings = { ...wanted, ...to, plugin: name, routes: routesOf(joined), prefix: DstPrefix || 'eth' };
     const macAddress = SrcName === '' ? placed.macAddress : placeLink(placed, settings);
+    if (SrcName !== '') await announceLink(to.netns, macAddress);
     undo.move();
     return { ...placed, macAddress };
   }

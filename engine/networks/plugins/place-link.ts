@@ -1,8 +1,9 @@
 import { closeSync, openSync } from 'node:fs';
+import { setTimeout } from 'node:timers/promises';
 
 import { withNetns } from '../../host/namespaces.ts';
 import { addRoute, type Route } from '../../host/network/addresses.ts';
-import { changeLink, findLink, getLink, listLinks } from '../../host/network/links.ts';
+import { changeLink, findLink, getLink, listLinks, type Link } from '../../host/network/links.ts';
 import { Netlink } from '../../host/network/netlink.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { parseCidr, cidrText } from '../addresses/cidr.ts';
@@ -16,6 +17,10 @@ import {
   freeInterfaceName,
   needsIPv6,
 } from '../endpoints/interfaces.ts';
+
+/** A link whose other end is not up carries nothing, and its container starts all the same. */
+const CARRIES_WITHIN_MS = 200;
+const LOOK_MS = 5;
 
 /** A static route of a plugin; without `nextHop` straight onto the link. */
 export type PluginRoute = Readonly<{ destination: string; nextHop: string | undefined }>;
@@ -47,19 +52,27 @@ export function placeLink(place: Place, wanted: Wanted): string {
     inside.apply(changeLink(index, { up: true, ...(place.macAddress !== '' && { mac: place.macAddress }) }));
     const addresses = hasAddress(place) ? addressing(index, place, wanted) : [];
     inside.apply(...addresses, ...wanted.routes.map((route) => addRoute(kernelRoute(index, route))));
-    const { mac } = getLink(inside, index);
-    announce(inside, index, mac);
-    return mac;
+    return getLink(inside, index).mac;
   } catch (error) {
     moveBack(inside, name, place.link);
     throw error;
   }
 }
 
-/** The neighbours may know another owner of its address. Only some kinds of links can be told while they are in use. */
-function announce(inside: Netlink, index: number, mac: string): void {
+/**
+ * Tells the neighbours of a link that `placeLink` has placed, as they may know another owner of its address. The kernel
+ * sees a little later than the link is up that it carries anything. Only some kinds of links can be told while they are
+ * in use.
+ */
+export async function announceLink(netns: number, mac: string): Promise<void> {
+  using inside = withNetns(netns, () => new Netlink());
+  const ours = (): Link | undefined => listLinks(inside).find((link) => link.mac === mac);
+  const until = performance.now() + CARRIES_WITHIN_MS;
+  while (ours()?.isRunning === false && performance.now() < until) await setTimeout(LOOK_MS);
+  const link = ours();
+  if (link === undefined) return;
   try {
-    inside.apply(changeLink(index, { mac }));
+    inside.apply(changeLink(link.index, { mac }));
   } catch (error) {
     if (!hasCode(error, 'EBUSY') && !hasCode(error, 'EOPNOTSUPP')) throw error;
   }
