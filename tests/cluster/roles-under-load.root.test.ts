@@ -53,6 +53,7 @@ suite('roles change under clients that write', { concurrency: false }, () => {
   test('a worker becomes a manager, each leader a worker and a manager again: no write is lost or done twice', async (context) => {
     const clients = ['a', 'b'].map((name) => new RetryingClient(all.hosts, name));
     const over = new AbortController();
+    context.after(() => over.abort()); // also after a failure: the clients would go on for ever
     const running = clients.map(async (client) => await client.run(over.signal));
     const goOn = async (): Promise<void> => {
       const before = clients.map(({ acknowledged }) => acknowledged);
