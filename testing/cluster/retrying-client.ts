@@ -6,6 +6,8 @@ import { SLEEPS, type TaskWire } from './services.ts';
 /** How many of its services a client keeps: it removes older ones. */
 const KEPT = 4;
 const PAUSE_MS = 300;
+/** Some ten seconds: what is under way at the end is completed, unless nobody answers any more. */
+const ATTEMPTS_AFTER_END = 500;
 
 type ServiceWire = { ID: string; Version: { Index: number }; Spec: { Name: string; Labels: Record<string, string> } };
 
@@ -29,6 +31,7 @@ export class RetryingClient {
   #at = 0;
   #count = 0;
   #isUnsure = false;
+  #over: AbortSignal | undefined;
 
   constructor(hosts: readonly ClusterHost[], name: string) {
     this.#hosts = hosts;
@@ -36,6 +39,7 @@ export class RetryingClient {
   }
 
   async run(over: AbortSignal): Promise<void> {
+    this.#over = over;
     await this.#create(this.#counter);
     for (let at = 1; !over.aborted; at += 1) {
       await this.#create(`${this.#name}-${at}`);
@@ -112,7 +116,8 @@ export class RetryingClient {
 
   /** Asks one manager after the other. */
   async #untilDone(attempt: (host: ClusterHost) => Promise<boolean>): Promise<void> {
-    for (;;) {
+    for (let afterEnd = 0; ; afterEnd += this.#over?.aborted === true ? 1 : 0) {
+      if (afterEnd > ATTEMPTS_AFTER_END) throw new Error('nobody answers any more');
       const host = this.#hosts[this.#at++ % this.#hosts.length]!;
       if (await attempt(host).catch(() => false)) break; // a daemon that is killed ends its connections
       this.repeated += 1;
