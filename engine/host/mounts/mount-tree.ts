@@ -1,7 +1,8 @@
 import { closeSync, constants, mkdirSync, openSync, realpathSync, rmdirSync } from 'node:fs';
+import { constants as osConstants } from 'node:os';
 
 import { hasCode } from '../../lib/errors.ts';
-import { bind, check } from '../libc.ts';
+import { bind, check, SystemError } from '../libc.ts';
 import { enter, unshare } from '../namespaces.ts';
 import { mountTable } from './mount-table.ts';
 import { mountTmpfs } from './mount.ts';
@@ -67,6 +68,16 @@ export function restrictMount(tree: number, flags: readonly TreeFlag[], { recurs
   check(result, 'mount_setattr', [tree, flags.join(',')]);
 }
 
+/** The kernel gives `EACCES` to root while a process ends: it has no memory any more, and nearly is no process. */
+function openNamespace(path: string): number {
+  try {
+    return openSync(path, 'r');
+  } catch (error) {
+    if (!hasCode(error, 'EACCES')) throw error;
+    throw new SystemError('open', [path], osConstants.errno.ENOENT);
+  }
+}
+
 /**
  * A mount namespace of this thread alone, from which it can visit others for a moment. Not for the main thread, whose
  * namespace is that of the process.
@@ -126,7 +137,7 @@ export class ThreadMounts {
 
   /** Runs `work` in the mount namespace of another process. Throws `ENOENT` without such a process. */
   inNamespaceOf<T>(pid: number, work: () => T): T {
-    const namespace = openSync(`/proc/${pid}/ns/mnt`, 'r');
+    const namespace = openNamespace(`/proc/${pid}/ns/mnt`);
     try {
       return this.#visit(namespace, work);
     } finally {
