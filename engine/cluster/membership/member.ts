@@ -76,10 +76,15 @@ export class Member implements AsyncDisposable {
     return this.#roleProblem === '' ? (this.#session?.problem ?? '') : this.#roleProblem;
   }
 
-  /** Where managers are, the leader first where it is known. */
+  /**
+   * Where managers are, the leader first where it is known. This node is among them only while it is one: on its way there the
+   * others list it already, but it knows no record yet and would refuse itself.
+   */
   get managers(): string[] {
     const leader = this.#manager?.leader?.address;
-    const others = this.#identity.managers.map(({ address }) => address).filter((address) => address !== leader);
+    const isThere = ({ id, address }: { id: string; address: string }): boolean =>
+      address !== leader && (id !== this.#identity.nodeId || this.#manager !== undefined);
+    const others = this.#identity.managers.filter(isThere).map(({ address }) => address);
     return leader === undefined ? others : [leader, ...others];
   }
 
