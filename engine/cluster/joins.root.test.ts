@@ -86,7 +86,7 @@ suite('many join', { concurrency: false }, () => {
     await one!.updateNode(lost!.name, { Role: 'manager' });
     await eventually('it is a learner', async () => ((await learners(one!)).length > 0 ? true : undefined));
     await lost!.powerOff();
-    const leader = await leaderOf(one!);
+    const leader = await all.leader([one!]);
     const another = [one!, others[2]!].find((host) => host !== leader)!;
 
     await leader.engine.kill();
@@ -99,13 +99,6 @@ suite('many join', { concurrency: false }, () => {
     await lost!.powerOn();
     await eventually(`${lost!.name} manages`, async () => ((await lost!.nodes()).length === 6 ? true : undefined));
   });
-
-  async function leaderOf(host: ClusterHost): Promise<ClusterHost> {
-    return await eventually('a leader', async () => {
-      const leader = (await host.nodes()).find(({ ManagerStatus }) => ManagerStatus?.Leader === true);
-      return all.hosts.find(({ name }) => name === leader?.Description.Hostname);
-    });
-  }
 });
 
 /** The members of etcd that do not vote yet, as this manager's knows them. */

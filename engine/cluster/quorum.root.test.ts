@@ -8,30 +8,20 @@ suite('three managers', { concurrency: false }, () => {
   let all: ClusterHosts;
   let [one, two, three]: ClusterHost[] = [];
   before(async () => {
-    all = await ClusterHosts.start(3);
+    all = await ClusterHosts.cluster(3, 0);
     [one, two, three] = all.hosts;
-    await one!.init();
-    await Promise.all([two!, three!].map(async (host) => await host.join(one!, 'Manager')));
-    await Promise.all(
-      [two!, three!].map(
-        async (host) =>
-          await eventually(`${host.name} manages`, async () =>
-            (await host.info()).ControlAvailable ? true : undefined,
-          ),
-      ),
-    );
   });
   after(async () => await all[Symbol.asyncDispose]());
 
   test('the SIGKILL of the daemon that leads, beside a living etcd: another one leads, and knows all that was written', async () => {
-    const leader = await leaderOf(one!);
+    const leader = await all.leader([one!]);
     const [another] = all.hosts.filter((host) => host !== leader);
     for (let count = 1; count <= 3; count += 1)
       await leader.updateNode(leader.name, { Labels: { count: String(count) } });
 
     await leader.engine.kill();
 
-    await eventually('another leader', async () => ((await leaderOf(another!)) === leader ? undefined : true));
+    await eventually('another leader', async () => ((await all.leader([another!])) === leader ? undefined : true));
     assert.deepEqual((await another!.node(leader.name)).Spec.Labels, { count: '3' });
     await another!.updateNode(another!.name, { Labels: { by: 'another' } });
     await leader.engine.startAgain();
@@ -40,13 +30,13 @@ suite('three managers', { concurrency: false }, () => {
   });
 
   test('the host of the leader is lost and comes back: it follows, and nothing that it had stored is lost', async () => {
-    const leader = await leaderOf(one!);
+    const leader = await all.leader([one!]);
     const [another] = all.hosts.filter((host) => host !== leader);
     await leader.updateNode(leader.name, { Labels: { last: 'word' } });
 
     await all.plug(leader, false);
 
-    await eventually('another leader', async () => ((await leaderOf(another!)) === leader ? undefined : true));
+    await eventually('another leader', async () => ((await all.leader([another!])) === leader ? undefined : true));
     await another!.updateNode(another!.name, { Labels: { by: 'the majority' } });
     const refused = await leader.engine.post<{ message: string }>(
       `/nodes/${(await leader.nodes())[0]!.ID}/update?version=1`,
@@ -99,11 +89,4 @@ suite('three managers', { concurrency: false }, () => {
       await eventually('its etcd has ended', async () => (existsSync(`/proc/${etcd}`) ? undefined : true));
     }
   });
-
-  async function leaderOf(host: ClusterHost): Promise<ClusterHost> {
-    return await eventually('a leader', async () => {
-      const leader = (await host.nodes()).find(({ ManagerStatus }) => ManagerStatus?.Leader === true);
-      return all.hosts.find(({ name }) => name === leader?.Description.Hostname);
-    });
-  }
 });

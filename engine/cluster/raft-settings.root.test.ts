@@ -8,13 +8,10 @@ type Outage = { from: number; until: number };
 
 suite('settings of raft', { concurrency: false }, () => {
   let all: ClusterHosts;
-  let [first, second, third]: ClusterHost[] = [];
+  let [first, second]: ClusterHost[] = [];
   before(async () => {
-    all = await ClusterHosts.start(3);
-    [first, second, third] = all.hosts;
-    await first!.init();
-    await second!.join(first!, 'Manager');
-    await third!.join(first!, 'Manager');
+    all = await ClusterHosts.cluster(3, 0);
+    [first, second] = all.hosts;
   });
   after(async () => await all[Symbol.asyncDispose]());
 

@@ -154,6 +154,37 @@ export class ClusterHosts implements AsyncDisposable {
     return all;
   }
 
+  /** Machines of one cluster: the managers first, each of which knows all nodes when this returns. */
+  static async cluster(managers: number, workers: number, options: HostOptions = {}): Promise<ClusterHosts> {
+    await using undo = new AsyncDisposableStack();
+    const all = undo.use(await ClusterHosts.start(managers + workers, options));
+    const [first, ...others] = all.hosts;
+    await first!.init();
+    const joins = others.map(
+      async (host, index) => await host.join(first!, index + 1 < managers ? 'Manager' : 'Worker'),
+    );
+    await Promise.all(joins);
+    for (const host of all.hosts.slice(0, managers)) {
+      const knowsAll = async (): Promise<boolean> => (await host.nodes()).length === all.hosts.length;
+      await eventually(`${host.name} knows all nodes`, async () => (await knowsAll()) || undefined);
+    }
+    undo.move();
+    return all;
+  }
+
+  /** The machine whose daemon leads, as the first of these that knows says. */
+  async leader(asked: readonly ClusterHost[] = this.hosts): Promise<ClusterHost> {
+    return await eventually('a leader', async () => {
+      const looks = asked.map(async (host) => {
+        const leader = (await host.nodes()).find(({ ManagerStatus }) => ManagerStatus?.Leader === true);
+        if (leader === undefined) throw new Error(`${host.name} knows no leader`);
+        return leader;
+      });
+      const { Description } = await Promise.any(looks);
+      return this.hosts.find(({ name }) => name === Description.Hostname);
+    });
+  }
+
   /** Takes a machine off the switch, or puts it on it again. */
   async plug(host: ClusterHost, isIn: boolean): Promise<void> {
     await this.#inSwitch('ip', 'link', 'set', `to-${host.name}`, isIn ? 'up' : 'down');

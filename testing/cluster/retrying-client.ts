@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { ClusterHost } from './hosts.ts';
-import { SLEEPS, type TaskWire } from './services.ts';
+import { Services, SLEEPS, type TaskWire } from './services.ts';
 
 /** How many of its services a client keeps: it removes older ones. */
 const KEPT = 4;
@@ -137,4 +137,15 @@ export class RetryingClient {
     const places = Map.groupBy(wanted, ({ ServiceID, Slot }) => `${ServiceID}/${Slot}`);
     for (const [place, group] of places) if (group.length > 1) this.problems.push(`${group.length} tasks of ${place}`);
   }
+}
+
+/** What was wrong in the clients' eyes, after they have ended; each service left runs, and is removed. */
+export async function finish(clients: readonly RetryingClient[], manager: ClusterHost): Promise<string[]> {
+  for (const client of clients) await client.compare(manager);
+  const services = new Services(manager);
+  for (const name of clients.flatMap((client) => [...client.services])) {
+    await services.running(name, 1);
+    await services.remove(name);
+  }
+  return clients.flatMap(({ problems }) => problems);
 }

@@ -2,19 +2,12 @@ import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 
 import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
-import { RetryingClient } from '@gantry/testing/cluster/retrying-client.ts';
-import { Services } from '@gantry/testing/cluster/services.ts';
+import { finish, RetryingClient } from '@gantry/testing/cluster/retrying-client.ts';
 
 suite('roles change under clients that write', { concurrency: false }, () => {
   let all: ClusterHosts;
-  let [one, two, three, four]: ClusterHost[] = [];
   before(async () => {
-    all = await ClusterHosts.start(4, { image: true });
-    [one, two, three, four] = all.hosts;
-    await one!.init();
-    await Promise.all([two!, three!].map(async (host) => await host.join(one!, 'Manager')));
-    await four!.join(one!, 'Worker');
-    for (const host of [two!, three!]) await manages(host, true);
+    all = await ClusterHosts.cluster(3, 1, { image: true });
   });
   after(async () => await all[Symbol.asyncDispose]());
 
@@ -43,13 +36,6 @@ suite('roles change under clients that write', { concurrency: false }, () => {
     });
   }
 
-  async function leader(): Promise<ClusterHost> {
-    return await eventually('a leader', async () => {
-      const found = (await (await anyManager()).nodes()).find(({ ManagerStatus }) => ManagerStatus?.Leader === true);
-      return all.hosts.find(({ name }) => name === found?.Description.Hostname);
-    });
-  }
-
   test('a worker becomes a manager, each leader a worker and a manager again: no write is lost or done twice', async (context) => {
     const clients = ['a', 'b'].map((name) => new RetryingClient(all.hosts, name));
     const over = new AbortController();
@@ -62,10 +48,10 @@ suite('roles change under clients that write', { concurrency: false }, () => {
       );
     };
 
-    await change(four!, 'manager');
+    await change(all.hosts[3]!, 'manager');
     await goOn();
     for (let count = 1; count <= 2; count += 1) {
-      const former = await leader();
+      const former = await all.leader();
       await change(former, 'worker');
       await goOn();
       await change(former, 'manager');
@@ -74,21 +60,8 @@ suite('roles change under clients that write', { concurrency: false }, () => {
     over.abort();
     await Promise.all(running);
 
-    const manager = await leader();
-    for (const client of clients) {
-      await client.compare(manager);
-      context.diagnostic(
-        `${client.acknowledged} writes, ${client.repeated} repeated, ${client.gapMs.toFixed(0)} ms apart`,
-      );
-    }
-    assert.deepEqual(
-      clients.flatMap(({ problems }) => problems),
-      [],
-    );
-    const services = new Services(manager);
-    for (const name of clients.flatMap((client) => [...client.services])) {
-      await services.running(name, 1);
-      await services.remove(name);
-    }
+    assert.deepEqual(await finish(clients, await all.leader()), []);
+    for (const { acknowledged, repeated, gapMs } of clients)
+      context.diagnostic(`${acknowledged} writes, ${repeated} repeated, ${gapMs.toFixed(0)} ms apart`);
   });
 });

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 
-import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
-import { RetryingClient } from '@gantry/testing/cluster/retrying-client.ts';
-import { Services } from '@gantry/testing/cluster/services.ts';
+import { ClusterHosts, eventually } from '@gantry/testing/cluster/hosts.ts';
+import { finish, RetryingClient } from '@gantry/testing/cluster/retrying-client.ts';
 
 /** A hundred of them: `GANTRY_KILLS=100 node engine/cluster/leader/killed-leaders.root.test.ts`. */
 const KILLS = Number(process.env.GANTRY_KILLS ?? 3);
@@ -13,24 +12,9 @@ const OF_MACHINES = 3;
 suite('leaders are killed while services are made, changed and removed', { concurrency: false }, () => {
   let all: ClusterHosts;
   before(async () => {
-    all = await ClusterHosts.start(3, { image: true });
-    const [one, ...others] = all.hosts as [ClusterHost, ...ClusterHost[]];
-    await one.init();
-    await Promise.all(others.map(async (host) => await host.join(one, 'Manager')));
-    await eventually('three managers', async () =>
-      (await one.nodes()).every(({ ManagerStatus }) => ManagerStatus?.Reachability === 'reachable') ? true : undefined,
-    );
+    all = await ClusterHosts.cluster(3, 0, { image: true });
   });
   after(async () => await all[Symbol.asyncDispose]());
-
-  const leader = async (): Promise<ClusterHost> =>
-    await eventually('a leader', async () => {
-      const looks = all.hosts.map(async (host) =>
-        (await host.nodes()).find(({ ManagerStatus }) => ManagerStatus?.Leader),
-      );
-      const name = (await Promise.any(looks))?.Description.Hostname;
-      return all.hosts.find((host) => host.name === name);
-    });
 
   test('what was acknowledged is there and runs, each write is done once, and no slot has two tasks that are to run', async () => {
     const clients = ['a', 'b'].map((name) => new RetryingClient(all.hosts, name));
@@ -39,7 +23,7 @@ suite('leaders are killed while services are made, changed and removed', { concu
     const gaps: number[] = [];
 
     for (let kill = 1; kill <= KILLS; kill += 1) {
-      const killed = await leader();
+      const killed = await all.leader();
       const before = clients.map(({ acknowledged }) => acknowledged);
       const at = performance.now();
       const isMachine = kill % OF_MACHINES === 0;
@@ -54,17 +38,7 @@ suite('leaders are killed while services are made, changed and removed', { concu
     over.abort();
     await Promise.all(running);
 
-    const manager = await leader();
-    for (const client of clients) await client.compare(manager);
-    assert.deepEqual(
-      clients.flatMap(({ problems }) => problems),
-      [],
-    );
-    const services = new Services(manager);
-    for (const name of clients.flatMap((client) => [...client.services])) {
-      await services.running(name, 1);
-      await services.remove(name);
-    }
+    assert.deepEqual(await finish(clients, await all.leader()), []);
     if (KILLS > 3) console.log(summary(clients, gaps));
   });
 });

@@ -235,12 +235,13 @@ suite('the network of several hosts', { concurrency: false }, () => {
     work(route);
   }
 
+  const task = (box: Box, serves: boolean): Member => {
+    return { kind: 'task', id: box.ip, service: 's', name: box.ip, ip: box.ip, host: box.host, serves };
+  };
+
   test('a virtual address leads to all tasks of its service in turn, and to none that leaves', async () => {
     const [one, two, three] = boxes as [Box, Box, Box];
     const service: Member = { kind: 'service', id: 's', name: 'web', aliases: [], vip: '10.0.1.2', ports: [] };
-    const task = (box: Box, serves: boolean): Member => {
-      return { kind: 'task', id: box.ip, service: 's', name: box.ip, ip: box.ip, host: box.host, serves };
-    };
     const balancing = new Balancing('container');
     await using client = new Peer(one.netns);
     await using first = new Peer(two.netns);
@@ -277,9 +278,6 @@ suite('the network of several hosts', { concurrency: false }, () => {
     const [one, two, three] = boxes as [Box, Box, Box];
     const vip = '10.0.1.3';
     const service: Member = { kind: 'service', id: 's', name: 'log', aliases: [], vip, ports: [] };
-    const task = (box: Box, serves: boolean): Member => {
-      return { kind: 'task', id: box.ip, service: 's', name: box.ip, ip: box.ip, host: box.host, serves };
-    };
     const balancing = new Balancing('container');
     await using client = new Peer(one.netns);
     await using first = new Peer(two.netns);
