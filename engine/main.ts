@@ -4,9 +4,9 @@ import type { Logger } from 'pino';
 
 import { usage } from './config/flags.ts';
 import { ConfigError } from './config/read.ts';
-import { giveBackMemory, keepMemorySmall } from './host/memory.ts';
+import { giveBackMemory, keepMemorySmall } from './host/memory/memory.ts';
+import { shrinkWhenQuiet } from './host/memory/quiet.ts';
 import { passedSockets } from './host/passed-sockets.ts';
-import { shrinkWhenQuiet } from './host/quiet.ts';
 import { systemClock } from './lib/clock.ts';
 import { EngineError } from './lib/errors.ts';
 import { openLog } from './log.ts';

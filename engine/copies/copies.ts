@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 
-import { collectYoung, giveBackMemory } from '../host/memory.ts';
+import { collectYoung, giveBackMemory } from '../host/memory/memory.ts';
 import { ThreadFeed } from '../host/thread-feed.ts';
 import type { Background } from '../lib/background.ts';
 import { EngineError } from '../lib/errors.ts';

@@ -1,4 +1,4 @@
-import { hardLimits } from '../host/privileges.ts';
+import { hardLimits } from '../host/confinement/privileges.ts';
 import type { ProcessDescription } from './description.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { detectCgroups } from '../host/cgroups/cgroups.ts';
-import { effectiveCapabilities, hardLimits } from '../host/privileges.ts';
-import type { SeccompFilter } from '../host/seccomp.ts';
+import { effectiveCapabilities, hardLimits } from '../host/confinement/privileges.ts';
+import type { SeccompFilter } from '../host/confinement/seccomp.ts';
 import { tooLong } from '../runtime/start-failure.ts';
 import { isTooLong } from './argument-space.ts';
 import type {

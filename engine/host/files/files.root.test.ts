@@ -7,7 +7,7 @@ import { test } from 'node:test';
 
 import { ownCgroup } from '../cgroups/cgroup-moves.ts';
 import { cgroupsIn, detectCgroups, processesIn, readUsage, removeCgroup } from '../cgroups/cgroups.ts';
-import { effectiveCapabilities, hardLimits } from '../privileges.ts';
+import { effectiveCapabilities, hardLimits } from '../confinement/privileges.ts';
 import { deviceMajor, deviceMinor, deviceNumber, makeNode } from './device-nodes.ts';
 import { getXattr, listXattrs, removeXattr, setXattr } from './xattr.ts';
 

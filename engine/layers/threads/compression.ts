@@ -4,7 +4,7 @@ import { Readable, type Transform, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, createGunzip, createZstdDecompress } from 'node:zlib';
 
-import { bytesPassed } from '../../host/memory.ts';
+import { bytesPassed } from '../../host/memory/memory.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { badArchive } from '../tar/tar-header.ts';
 

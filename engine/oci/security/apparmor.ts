@@ -1,4 +1,4 @@
-import { hasAppArmor, isProfileLoaded, loadProfile } from '../../host/apparmor.ts';
+import { hasAppArmor, isProfileLoaded, loadProfile } from '../../host/confinement/apparmor.ts';
 import { EngineError } from '../../lib/errors.ts';
 
 const DEFAULT_PROFILE = 'gantry-default';

@@ -1,4 +1,4 @@
-import { CAPABILITY_NAMES } from '../../host/privileges.ts';
+import { CAPABILITY_NAMES } from '../../host/confinement/privileges.ts';
 import { EngineError } from '../../lib/errors.ts';
 
 /** The default capabilities of a container: dockerd's fourteen. */

@@ -1,7 +1,12 @@
 import { arch, constants, release } from 'node:os';
 
+import {
+  compileSeccomp,
+  type SeccompArgument,
+  type SeccompFilter,
+  type SeccompRule,
+} from '../../host/confinement/seccomp.ts';
 import { FS_IOC_FSSETXATTR } from '../../host/files/project-quota.ts';
-import { compileSeccomp, type SeccompArgument, type SeccompFilter, type SeccompRule } from '../../host/seccomp.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { ALWAYS, NAMESPACE_FLAGS, PERSONALITIES, WITH_CAPABILITY } from './seccomp-profile.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { effectiveCapabilities } from '../../../host/privileges.ts';
+import { effectiveCapabilities } from '../../../host/confinement/privileges.ts';
 import type { Namespaces } from '../../../oci/description.ts';
 import { ociSpec } from '../../../oci/spec.ts';
 import type { HostConfigBody } from '../../settings/host-config/host-config-schema.ts';

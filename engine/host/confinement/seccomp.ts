@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, readSync } from 'node:fs';
 
-import { bind, check, loadLibrary, SystemError } from './libc.ts';
+import { bind, check, loadLibrary, SystemError } from '../libc.ts';
 
 /** A filter in the form of the OCI runtime specification. */
 export type SeccompFilter = Readonly<{

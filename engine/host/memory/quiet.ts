@@ -1,4 +1,4 @@
-import type { Clock } from '../lib/clock.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { shrink } from './memory.ts';
 
 const LOOK_MILLISECONDS = 15_000;

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-import { bind } from './libc.ts';
+import { bind } from '../libc.ts';
 
 const allocatorOption = bind<[number, number], number>('int mallopt(int option, int value)');
 const trimAllocator = bind<[number], number>('int malloc_trim(size_t keep)');

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 
 import { growthBy, leastOf } from '@gantry/testing/bytes-in-use.ts';
 
-import { systemClock, type Clock } from '../lib/clock.ts';
+import { systemClock, type Clock } from '../../lib/clock.ts';
 import { shrinkWhenQuiet } from './quiet.ts';
 
 const MIB = 1024 * 1024;
