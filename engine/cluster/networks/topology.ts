@@ -19,8 +19,8 @@ type Part = {
 /**
  * Who is in which network, kept up with the committed records; each change costs what it touches.
  *
- * A node has a part in a network while a task or container of it is there, and in the network `ingress` while any service publishes
- * ports.
+ * A node has a part in a network while a task or container of it is there, and in the network `ingress` while any service
+ * publishes ports.
  */
 export class Topology {
   readonly #view: View;

@@ -163,7 +163,6 @@ export async function disconnectContainer(
   }
 }
 
-/** Throws `forbidden` for the network `host`. */
 /** Of a container that does not run, from a network of the cluster that this node does not know now. */
 function detachUnknown({ containers, networks }: ConnectNeeds, { network, container: ref }: Wanted): boolean {
   if (!networks.overlays.attachments.isInCluster || networks.known(network) !== undefined) return false;
@@ -176,6 +175,7 @@ function detachUnknown({ containers, networks }: ConnectNeeds, { network, contai
   return true;
 }
 
+/** Throws `forbidden` for the network `host`. */
 function found(
   { networks, containers }: ConnectNeeds,
   { network: networkRef, container: ref }: Wanted,
