@@ -85,6 +85,7 @@ suite('many join', { concurrency: false }, () => {
     ]);
     await one!.updateNode(lost!.name, { Role: 'manager' });
     await eventually('it is a learner', async () => ((await learners(one!)).length > 0 ? true : undefined));
+    const learning = await one!.node(lost!.name, ({ ManagerStatus }) => ManagerStatus !== undefined);
     await lost!.powerOff();
     const leader = await all.leader([one!]);
     const another = [one!, others[2]!].find((host) => host !== leader)!;
@@ -94,6 +95,7 @@ suite('many join', { concurrency: false }, () => {
 
     await eventually(`${next!.name} manages`, async () => ((await next!.nodes()).length === 6 ? true : undefined));
     assert.deepEqual(await learners(another), []);
+    assert.deepEqual([learning.Status.State, learning.ManagerStatus!.Reachability], ['ready', 'unreachable']);
     await leader.engine.startAgain();
     await lost!.engine.onHost(['nft', 'delete table inet cut']);
     await lost!.powerOn();

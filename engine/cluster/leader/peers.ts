@@ -58,7 +58,7 @@ export class Peers {
       await turns.write((draft, now) => {
         const record = draft.get('node', node);
         if (record === undefined) throw new EngineError('notFound', `node ${node} not found`);
-        const manager = { address, member: id, peerSerial: serialOf(certificate) };
+        const manager = { address, member: id, peerSerial: serialOf(certificate), isLearning: true as const };
         draft.put('node', { ...record, manager, updatedAt: now.toString() });
       });
       return peerAnswer(clusterOf(replica), membersWith(members, { id, name: node }), certificate, clock.now());
@@ -72,8 +72,21 @@ export class Peers {
   async promote(node: string): Promise<void> {
     const member = this.#needs.replica.get('node', node)?.manager?.member;
     if (member === undefined) throw new EngineError('notFound', `the etcd of node ${node} is no learner`);
-    await this.#retried(async () => await promoteMember(this.#needs.etcd, member), PROMOTION_MS);
+    await this.#retried(async () => await this.#promoteOrFind(member), PROMOTION_MS);
     if (this.#learner?.node === node) this.#release(this.#learner);
+    await this.#needs.turns.write((draft, now) => noteVoter(draft, node, now));
+  }
+
+  /** etcd refuses to promote a member that votes: one whose promotion was done, but not answered in time. */
+  async #promoteOrFind(member: string): Promise<void> {
+    const { etcd } = this.#needs;
+    try {
+      await promoteMember(etcd, member);
+    } catch (error) {
+      if (!(error instanceof EtcdError)) throw error;
+      const found = (await listMembers(etcd)).find(({ id }) => id === member);
+      if (found === undefined || found.isLearner) throw error;
+    }
   }
 
   /** Removes a manager's etcd and revokes its certificate. The record of the node stays a manager's until then. */
@@ -134,13 +147,21 @@ export class Peers {
     await this.remove(learner.node);
   }
 
-  /** Of the learners that an earlier leader left, one whose node is known has its minute again; others are removed. */
+  /**
+   * Of the learners that an earlier leader left, one whose node is known has its minute again; others are removed. One that it
+   * promoted without a note of that votes.
+   */
   async #takeOver(): Promise<void> {
-    const { etcd, replica } = this.#needs;
+    const { etcd, replica, turns } = this.#needs;
     const turn = await this.#takeTurn('');
     try {
       const members = await this.#retried(async () => await listMembers(etcd), QUEUE_MS);
       const known = new Map(replica.all('node').map((node) => [node.manager?.member, node.id]));
+      const voters = new Set(members.filter(({ isLearner }) => !isLearner).map(({ id }) => id));
+      const unnoted = [...replica.all('node')].filter(
+        ({ manager }) => manager?.isLearning && voters.has(manager.member),
+      );
+      for (const { id } of unnoted) await turns.write((draft, now) => noteVoter(draft, id, now));
       for (const { id } of members.filter(({ isLearner }) => isLearner)) {
         const node = known.get(id);
         if (node === undefined) await removeIfThere(etcd, id);
@@ -167,6 +188,13 @@ export class Peers {
       await promise;
     }
   }
+}
+
+function noteVoter(draft: Draft, id: string, now: Temporal.Instant): void {
+  const node = draft.get('node', id);
+  if (node?.manager?.isLearning === undefined) return;
+  const { isLearning: _isLearning, ...manager } = node.manager;
+  draft.put('node', { ...node, manager, updatedAt: now.toString() });
 }
 
 /** The certificate of a manager's etcd for its peers, in PEM. */

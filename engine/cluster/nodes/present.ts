@@ -1,4 +1,4 @@
-import type { NodeDescription, Stored } from '../state/records.ts';
+import type { ManagerPlace, NodeDescription, NodeState, Stored } from '../state/records.ts';
 import type { View } from '../state/view.ts';
 import { clusterOf } from '../state/view.ts';
 import { tlsInfo } from '../swarm/present.ts';
@@ -26,16 +26,22 @@ export function presentNode(view: View, node: Stored<'node'>, leader: string | u
       ...(status.message === '' ? {} : { Message: status.message }),
       Addr: status.address,
     },
-    ...(manager === undefined ? {} : { ManagerStatus: managerStatus(node, manager.address, leader) }),
+    ...(manager === undefined ? {} : { ManagerStatus: managerStatus(node, manager, leader) }),
   };
 }
 
-function managerStatus({ id, status }: Stored<'node'>, address: string, leader: string | undefined): object {
+function managerStatus({ id, status }: Stored<'node'>, manager: ManagerPlace, leader: string | undefined): object {
   return {
     ...(id === leader ? { Leader: true } : {}),
-    Reachability: status.state === 'ready' ? 'reachable' : status.state === 'down' ? 'unreachable' : 'unknown',
-    Addr: address,
+    Reachability: reachability(status.state, manager),
+    Addr: manager.address,
   };
+}
+
+/** As with dockerd, a member that cannot take part in decisions yet is `unreachable`. */
+function reachability(state: NodeState, { isLearning }: ManagerPlace): string {
+  if (isLearning === true || state === 'down') return 'unreachable';
+  return state === 'ready' ? 'reachable' : 'unknown';
 }
 
 function presentDescription({ hostname, platform, resources, engine }: NodeDescription): object {

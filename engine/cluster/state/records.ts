@@ -71,9 +71,17 @@ export type NodeRecord = Readonly<
     /** As `10.255.0.2/16`: where published ports of services lead on this node. */
     ingress?: string;
     /** Of a manager whose etcd is a member: where it is reached, and the member's id (hexadecimal). */
-    manager?: Readonly<{ address: string; member: string; peerSerial: string }>;
+    manager?: ManagerPlace;
   }
 >;
+
+export type ManagerPlace = Readonly<{
+  address: string;
+  member: string;
+  peerSerial: string;
+  /** Its etcd does not vote yet: it has no records, and can answer nobody. */
+  isLearning?: true;
+}>;
 
 export type NodeDescription = Readonly<{
   hostname: string;
