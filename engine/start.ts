@@ -149,8 +149,8 @@ function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDis
   const ofPlugins = managedPluginParts({ config, db, log }, undo);
   const plugins = new Plugins(clock, config.pluginFolders, ofPlugins.pluginRuns);
   const { sandboxOwners } = ofContainers;
-  const isOfCluster = (ref: string): boolean => cluster.hasNetwork(ref);
-  const ofNetworks = networkParts({ background, clock, config, db, log, plugins, isOfCluster, sandboxOwners }, undo);
+  const ofCluster = (ref: string): ReturnType<Cluster['network']> => cluster.network(ref);
+  const ofNetworks = networkParts({ background, clock, config, db, log, plugins, ofCluster, sandboxOwners }, undo);
   const ofHealth = healthParts(
     { background, clock, db, live, ...ofEvents, ...ofContainers.parts, ...ofImages, ...ofNetworks },
     undo,

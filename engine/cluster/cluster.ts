@@ -121,10 +121,11 @@ export class Cluster implements AsyncDisposable {
     return managerNetworks(manager);
   }
 
-  /** Whether a network of the cluster has this name or id, as far as a manager knows. */
-  hasNetwork(ref: string): boolean {
+  /** The network of the cluster that has this name or id, as far as a manager knows. */
+  network(ref: string): { isAttachable: boolean } | undefined {
     const networks = this.#member?.manager?.replica.all('network');
-    return networks?.some(({ id, name }) => id === ref || name === ref) ?? false;
+    const found = networks?.find(({ id, name }) => id === ref || name === ref);
+    return found === undefined ? undefined : { isAttachable: found.attachable === true };
   }
 
   /** Throws on workers and outside of a cluster. */

@@ -23,7 +23,7 @@ export async function createNetwork(
     throw new EngineError('forbidden', `operation is not permitted on predefined ${name} network `);
   }
   using _lock = await locks.hold(`network name ${name}`);
-  if (networks.settings.isOfCluster(name))
+  if (networks.settings.ofCluster(name) !== undefined)
     throw new EngineError('conflict', `network with name ${name} already exists`);
   const [same] = networks.list().filter((network) => network.name === name);
   if (same !== undefined && body.CheckDuplicate === true) {

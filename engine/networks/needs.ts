@@ -24,8 +24,8 @@ export type NetworkSettings = Readonly<{
   overlayFolder: string;
   /** All containers that it has to serve now. */
   served: (networks: Networks) => readonly Served[];
-  /** Whether a network of the cluster has this name or id; only managers know. */
-  isOfCluster: (ref: string) => boolean;
+  /** The network of the cluster that has this name or id; only managers know. */
+  ofCluster: (ref: string) => Readonly<{ isAttachable: boolean }> | undefined;
   /** Name of the bridge, or `none`. */
   bridge: string;
   /** Such as `172.30.0.1/16`; empty: chosen. */

@@ -146,9 +146,9 @@ export class Networks implements Disposable {
   find(ref: string): NetworkRecord {
     const known = this.known(ref);
     if (known !== undefined) return known;
-    throw this.settings.isOfCluster(ref)
-      ? notAttachable(ref, 'forbidden')
-      : new EngineError('notFound', `network ${ref} not found`);
+    throw this.settings.ofCluster(ref) === undefined
+      ? new EngineError('notFound', `network ${ref} not found`)
+      : notAttachable(ref, 'forbidden');
   }
 
   /** The same; undefined where this node does not know it. */

@@ -8,7 +8,7 @@ import { Networks } from './networks.ts';
 
 type Needs = Pick<NetworkSettings, 'background' | 'clock' | 'db' | 'log' | 'plugins'> & {
   config: Config;
-  isOfCluster: NetworkSettings['isOfCluster'];
+  ofCluster: NetworkSettings['ofCluster'];
   /** Supplied by the containers domain. */
   sandboxOwners: SandboxOwners;
 };
@@ -28,7 +28,7 @@ export type SandboxOwners = Readonly<{
 
 /** The parts that this domain adds to the engine. The stack ends them. */
 export function networkParts(
-  { background, clock, config, db, log, plugins, isOfCluster, sandboxOwners }: Needs,
+  { background, clock, config, db, log, plugins, ofCluster, sandboxOwners }: Needs,
   undo: AsyncDisposableStack,
 ): NetworkParts {
   const { bip, bridge, dataRoot, execRoot, mtu } = config;
@@ -38,7 +38,7 @@ export function networkParts(
   const ofDns = {
     dnsFolder: join(execRoot, 'dns'),
     proxyFolder: join(execRoot, 'proxies'),
-    isOfCluster,
+    ofCluster,
     overlayFolder: join(execRoot, 'overlay'),
     served: (all: Networks) => sandboxOwners.served(config, all),
   };

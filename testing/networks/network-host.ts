@@ -169,7 +169,7 @@ export class TestDaemon implements AsyncDisposable {
       served: () => [],
       nameOf: (id) => id,
       netnsOf: () => undefined,
-      isOfCluster: () => false,
+      ofCluster: () => undefined,
       ...this.#settings,
       ...settings,
     });

@@ -59,6 +59,15 @@ suite('containers of no service in attachable networks', { concurrency: false },
     });
   };
 
+  const nameGoes = async (name: string): Promise<void> => {
+    await eventually(`the name ${name} is gone`, async () => {
+      return (await said(one!, 'a', 'nslookup', name)).includes("can't resolve") ||
+        (await said(one!, 'a', 'ping', '-c', '1', name)).includes('bad address')
+        ? true
+        : undefined;
+    });
+  };
+
   test('the network is shown as attachable, with the addresses that nobody gets', async () => {
     const { body } = await one!.engine.get<NetworkWire>('/networks/open');
 
@@ -156,21 +165,30 @@ suite('containers of no service in attachable networks', { concurrency: false },
     await reaches(two!, 'late', 'first');
 
     assert.equal((await two!.engine.post('/networks/open/disconnect', { Container: 'late' })).status, 200);
-    await eventually('the name is gone', async () => {
-      return (await said(one!, 'a', 'nslookup', 'later')).includes("can't resolve") ||
-        (await said(one!, 'a', 'ping', '-c', '1', 'later')).includes('bad address')
-        ? true
-        : undefined;
-    });
+    await nameGoes('later');
     await two!.engine.delete('/containers/late?force=1');
   });
 
-  test('one that does not run is connected at its start', async () => {
+  test('one that does not run is connected at its start, and its new name counts everywhere', async () => {
     await two!.engine.create(SLEEP, {}, 'resting');
     assert.equal((await two!.engine.post('/networks/open/connect', { Container: 'resting' })).status, 200);
     assert.equal((await two!.engine.post('/containers/resting/start')).status, 204);
     await reaches(one!, 'a', 'resting');
-    await two!.engine.delete('/containers/resting?force=1');
+
+    assert.equal((await two!.engine.post('/containers/resting/rename?name=awake')).status, 204);
+    await reaches(one!, 'a', 'awake');
+    await nameGoes('resting');
+    await two!.engine.delete('/containers/awake?force=1');
+  });
+
+  test('a manager refuses to connect one that does not run with a network that lets nobody in', async () => {
+    const Container = await one!.engine.create(SLEEP, {}, 'kept-out');
+    const answer = await one!.engine.post<{ message: string }>('/networks/closed/connect', { Container });
+
+    assert.equal(answer.status, 403, answer.raw.toString());
+    assert.match(answer.body.message, /^Could not attach to network closed: .*network closed not manually attachable$/);
+    assert.equal((await one!.engine.post(`/containers/${Container}/start`)).status, 204);
+    await one!.engine.delete(`/containers/${Container}?force=1`);
   });
 
   test('what is refused says why, in dockerd words, and keeps no address', async () => {

@@ -19,7 +19,10 @@ export function storeAttachments(
   if (draft.get('node', node) === undefined) return [];
   return wanted.flatMap((one) => {
     const before = draft.get('attachment', one.id);
-    if (before !== undefined) return [];
+    if (before !== undefined) {
+      if (before.name !== one.name) draft.put('attachment', { ...before, name: one.name, updatedAt: now.toString() });
+      return [];
+    }
     const network = networkOf(draft, one.network);
     const refusal = refusalOf(network);
     if (network === undefined || refusal !== undefined) return [{ id: one.id, ...refusal! }];

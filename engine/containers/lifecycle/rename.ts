@@ -22,6 +22,7 @@ export function renameContainer(engine: Needs, ref: string, wanted = ''): void {
     const renamed = engine.containers.change(id, (current) => ({ ...current, name }));
     emitContainer(engine.events, 'rename', renamed, { oldName: `/${before}` });
   });
+  engine.networks.overlays.attachments.rename(before, name);
   const renamed = engine.containers.find(id);
   if (!isAlive(renamed.state) || !engine.networks.dns.isServed(id)) return;
   engine.networks.dns.change(servedOf(engine, renamed, holderOf(renamed.state.pid)));

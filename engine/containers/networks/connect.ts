@@ -8,6 +8,7 @@ import { joinRunning, leaveRunning } from '../../networks/endpoints/connect.ts';
 import { addressesOf } from '../../networks/endpoints/endpoint.ts';
 import { cannotShare, type NetworkNeeds } from '../../networks/endpoints/sandbox.ts';
 import { isPredefinedName, networkModeOf } from '../../networks/mode.ts';
+import { notAttachable } from '../../networks/overlay/overlays.ts';
 import type { EndpointSettings } from '../../networks/schema.ts';
 import type { NetworkRecord } from '../../networks/store.ts';
 import { addHostsAddresses, dropHostsAddresses, useResolver } from '../runs/preparation/etc-files.ts';
@@ -33,6 +34,7 @@ export async function connectContainer(
   wanted: Wanted,
   settings: EndpointSettings,
 ): Promise<void> {
+  refuseClosed(engine, wanted);
   if (attachLater(engine, wanted, settings)) return;
   using attached = await attachNow(engine, wanted, settings);
   const { network, id } = found(engine, wanted);
@@ -80,6 +82,17 @@ export async function connectContainer(
     if (isFirst) useResolver(engine.config, container);
   }
   addHostsAddresses(engine.config, container, addressesOf(endpoint));
+}
+
+/** A network that lets no containers in would fail each start of one that does not run, which is all that dockerd does. */
+function refuseClosed({ containers, networks }: ConnectNeeds, { network: ref, container }: Wanted): void {
+  if (!networks.overlays.attachments.isInCluster || isAlive(containers.find(container).state)) return;
+  const known = networks.known(ref);
+  const isClosed =
+    known === undefined
+      ? networks.settings.ofCluster(ref)?.isAttachable === false
+      : known.overlay !== undefined && known.custom?.attachable !== true;
+  if (isClosed) throw notAttachable(known?.name ?? ref, 'forbidden');
 }
 
 /** A network of the cluster that this node does not know may get known at the container's start, which says if it does not. */

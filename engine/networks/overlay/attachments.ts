@@ -86,6 +86,13 @@ export class Attachments {
     }
   }
 
+  /** A container has another name from now on, on all nodes. */
+  rename(before: string, name: string): void {
+    const renamed = this.#rows.all().filter((row) => row.name === before);
+    for (const row of renamed) this.#rows.put({ ...row, name });
+    if (renamed.length > 0) this.#tellAll();
+  }
+
   /** The address of a container in a network. */
   of(network: string, name: string): { id: string; ip: string } | undefined {
     const row = this.#rows.values().find((one) => one.isThere && one.network === network && one.name === name);
