@@ -27,4 +27,6 @@ export type Gateway = {
   readonly topCallers: TopCallers;
   /** Bodies that are read to tell a query from a mutation. */
   graphqlBodies: number;
+  /** Requests that wait for earlier ones of their connections. */
+  pipelined: number;
 };

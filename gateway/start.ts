@@ -60,6 +60,7 @@ export async function startGateway(
     upstream: openUpstream(config),
     draining: false,
     graphqlBodies: 0,
+    pipelined: 0,
     topCallers: undo.use(new TopCallers()),
   };
   undo.defer(async () => await gateway.upstream.pool.destroy());

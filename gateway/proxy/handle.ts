@@ -9,7 +9,7 @@ import { canonicalTarget, type PathParameters, type Target } from '../routes/pat
 import { answerMessage, answerRefusal } from './answer.ts';
 import { answerUnavailable, askForge, type Found } from './ask-forge.ts';
 import type { ClientResponse } from './client-response.ts';
-import { Connection, endLingering } from './connections/connection.ts';
+import { Connection, endLingering, MOST_AT_ONCE } from './connections/connection.ts';
 import type { Exchange } from './exchange.ts';
 import { forward } from './forward.ts';
 import { pointsByHead, readGraphql } from './graphql-body.ts';
@@ -18,6 +18,9 @@ import { problemOf } from './problem.ts';
 import { answerRateLimit } from './rate-limit.ts';
 import { bodyOf } from './request-body.ts';
 import { forwardUpgrade } from './upgrades/upgrade.ts';
+
+/** Requests that wait for earlier ones of their connections: what one connection may hold is little, but there are many. */
+const MOST_PIPELINED = 20_000;
 
 const unread: Target = { path: '/', query: '' };
 
@@ -31,6 +34,7 @@ export function handleRequest(
   res: ClientResponse,
   extra: { expectsContinue?: boolean; upgrade?: Exchange['upgrade'] } = {},
 ): void {
+  if (req.socket.destroyed) return; // it was read together with the request for which the connection was closed
   const { policy } = gateway;
   const connection = gateway.connections.get(req.socket) ?? new Connection(req.socket);
   const address = policy.trusted.clientOf(peerOf(req), req.headers['x-forwarded-for'] as string | undefined);
@@ -52,9 +56,16 @@ export function handleRequest(
     whenClosed: undefined,
   };
   gateway.counts.underWay += 1;
-  connection.exchanges.push(exchange);
   res.exchange = exchange;
   res.on('close', closed);
+  if (connection.arrive(exchange)) return start(exchange);
+  gateway.pipelined += 1;
+  if (gateway.pipelined <= MOST_PIPELINED) return;
+  gateway.counts.rejectedConnections += 1;
+  req.socket.destroy();
+}
+
+function start(exchange: Exchange): void {
   try {
     const later = begin(exchange);
     if (later instanceof Promise) later.catch((error: unknown) => failed(exchange, error));
@@ -199,7 +210,8 @@ export function closeExchange(exchange: Exchange): void {
   if (exchange.closed) return;
   exchange.closed = true;
   const { gateway, connection, decision, res, req, caller, address, target } = exchange;
-  connection.leave(exchange);
+  if (connection.exchanges.length > MOST_AT_ONCE) gateway.pipelined -= 1;
+  const next = connection.leave(exchange);
   gateway.counts.underWay -= 1;
   exchange.whenClosed?.clientClosed();
   exchange.body?.destroy(); // nobody else reads the rest
@@ -207,4 +219,5 @@ export function closeExchange(exchange: Exchange): void {
   gateway.log.request(req, res, caller, address, target === unread ? undefined : target.path);
   // Draining: the answer was sent without `connection: close`.
   if ((gateway.draining || connection.ending) && connection.exchanges.length === 0) endLingering(connection.socket);
+  if (next !== undefined) start(next);
 }

@@ -32,8 +32,9 @@ export function createProxyServer(gateway: Gateway, isTls = false): Server | Tls
     connectionsCheckingInterval: Math.min(5000, Math.max(100, timeouts.headersMs / 4)),
     noDelay: true,
     // HTTP/2 over a plain connection is not offered: the request is served as it is. So is one with a body, which
-    // would be left unread otherwise.
-    shouldUpgradeCallback: (req: IncomingMessage) => req.headers.upgrade?.toLowerCase() !== 'h2c' && !hasBody(req),
+    // would be left unread otherwise, and one before whose answer there are others.
+    shouldUpgradeCallback: (req: IncomingMessage) =>
+      req.headers.upgrade?.toLowerCase() !== 'h2c' && !hasBody(req) && !isBusy(gateway, req),
     optimizeEmptyRequests: true,
   };
   const server =
@@ -90,10 +91,20 @@ export function applyTimeouts(server: Server | TlsServer, { timeouts, sizes, tls
   server.maxConnections = sizes.connections;
 }
 
+/** Are there requests of this connection that are not answered yet? */
+function isBusy({ connections }: Gateway, { socket }: IncomingMessage): boolean {
+  return (connections.get(socket)?.exchanges.length ?? 0) > 0;
+}
+
 function handleUpgrade(gateway: Gateway, req: IncomingMessage, head: Buffer): void {
   const { socket } = req;
-  const res = new ClientResponse(req);
   socket.on('error', () => socket.destroy()); // the server no longer listens to it
+  if (isBusy(gateway, req)) {
+    // A CONNECT, for which nobody asks whether to upgrade. The connection ends after the answers before it.
+    gateway.connections.get(socket)!.ending = true;
+    return;
+  }
+  const res = new ClientResponse(req);
   res.assignSocket(socket);
   res.once('finish', () => {
     res.detachSocket(socket);

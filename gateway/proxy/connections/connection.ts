@@ -8,23 +8,49 @@ import type { Exchange } from '../exchange.ts';
 /** How long the gateway reads on after it has sent its last answer on a connection. */
 const LINGER_MS = 2000;
 
+/** Requests of a connection that are handled at once. Further ones, of a client that awaits no answers, wait for their turn. */
+export const MOST_AT_ONCE = 10;
+/** With this number of unanswered requests nothing more is read. */
+const MOST_READ = 100;
+
 /** A client's connection. When it closes, all of its requests end. */
 export class Connection {
   readonly socket: Socket;
-  /** Has several entries when the client pipelines. A `Set` would allocate a table for every request. */
+  /** Several when the client does not await answers; the first are handled. A `Set` would allocate a table for each request. */
   readonly exchanges: Exchange[] = [];
   /** The gateway reads no further requests, and closes the connection after the outstanding answers. */
   ending = false;
+  #begun = 0;
   #address: { policy: Policy; text: string; caller: Caller } | undefined;
 
   constructor(socket: Socket) {
     this.socket = socket;
+    // Node reads on for every request that it has read, and for every answer that waits to be sent.
+    socket.on('resume', () => {
+      if (this.exchanges.length >= MOST_READ) socket.pause();
+    });
   }
 
-  leave(exchange: Exchange): void {
-    const at = this.exchanges.indexOf(exchange);
-    if (at === this.exchanges.length - 1) this.exchanges.pop();
-    else if (at >= 0) this.exchanges.splice(at, 1);
+  /** Returns whether it is handled now. Else `leave` returns it when it is its turn. */
+  arrive(exchange: Exchange): boolean {
+    this.exchanges.push(exchange);
+    if (this.exchanges.length === MOST_READ) this.socket.pause();
+    if (this.#begun >= MOST_AT_ONCE) return false;
+    this.#begun += 1;
+    return true;
+  }
+
+  /** Returns the request whose turn it is now. */
+  leave(exchange: Exchange): Exchange | undefined {
+    const { exchanges, socket } = this;
+    const at = exchanges.at(-1) === exchange ? exchanges.length - 1 : exchanges.indexOf(exchange);
+    if (at < 0) return undefined;
+    exchanges.splice(at, 1);
+    if (exchanges.length === MOST_READ - 1) socket.resume();
+    if (at < this.#begun) this.#begun -= 1;
+    if (socket.destroyed || this.#begun >= Math.min(MOST_AT_ONCE, exchanges.length)) return undefined;
+    this.#begun += 1;
+    return exchanges[this.#begun - 1];
   }
 
   /** The caller of the connection's address, which most of its requests share. */
