@@ -8,13 +8,11 @@
  * came of them, for nginx as for the gateway. Waiting only adds: a figure within the budget is met even on a busy machine,
  * and one above it says nothing there.
  */
-import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 
 import { median } from '../measure.ts';
-import { pin } from './processes.ts';
+import { outputOf, pin } from './processes.ts';
 
 const QUIET_ROUNDS = 9;
 const MOST_ROUNDS = 24;
@@ -35,12 +33,10 @@ type Turn = Readonly<{ p50: number; p99: number; waited: { proxy: number; client
 /** `rate`: requests in a second, of so many callers in turn. */
 export type Load = Readonly<{ what: string; rate: number; callers: number }>;
 
-const run = promisify(execFile);
-
 /** Compiles the client. Returns its path. */
 export async function buildLatencyClient(folder: string): Promise<string> {
   const program = join(folder, 'latency-client');
-  await run('cc', ['-O2', '-o', program, join(import.meta.dirname, 'latency-client.c')]);
+  await outputOf('cc', ['-O2', '-o', program, join(import.meta.dirname, 'latency-client.c')]);
   return program;
 }
 
@@ -107,7 +103,7 @@ function waiting({ waited }: Turn): number {
 async function turn(client: string, { rate, callers }: Load, { port, pid }: Timed): Promise<Turn> {
   const before = await waitedMs(pid);
   const numbers = [port, rate, WARM_SECONDS, SECONDS, CONNECTIONS, callers];
-  const { stdout } = await run('taskset', ['-c', String(CORE_OF_OTHERS), client, ...numbers.map(String)]);
+  const stdout = await outputOf('taskset', ['-c', String(CORE_OF_OTHERS), client, ...numbers.map(String)]);
   const told = JSON.parse(stdout) as { p50: number; p99: number; waited: number };
   const seconds = WARM_SECONDS + SECONDS;
   const proxy = ((await waitedMs(pid)) - before) / seconds;

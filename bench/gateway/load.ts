@@ -1,7 +1,7 @@
-import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
+
+import { outputOf } from './processes.ts';
 
 export const ROUNDS = 7;
 export const SECONDS = 2;
@@ -34,7 +34,7 @@ type Asked = Readonly<{ name: string; port: number; status: number }>;
 /** Requests per second. Another status than the expected one in any answer is an error. */
 export async function requestsPerSecond({ name, port, status }: Asked, script: string): Promise<number> {
   const args = ['-t1', `-c${CONNECTIONS}`, `-d${SECONDS}s`, '-s', script, `http://127.0.0.1:${port}`];
-  const { stdout } = await promisify(execFile)('wrk', args);
+  const stdout = await outputOf('wrk', args);
   const perSecond = Number(/^Requests\/sec:\s+([\d.]+)/m.exec(stdout)?.[1]);
   const total = Number(/^\s+(\d+) requests in/m.exec(stdout)?.[1]);
   const others = Number(/^\s+Non-2xx or 3xx responses: (\d+)/m.exec(stdout)?.[1] ?? 0);

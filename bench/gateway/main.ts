@@ -12,6 +12,7 @@ import { median } from '../measure.ts';
 import { BARE, type Contender, MEMORY, NGINX, REDIS, startAll, UPSTREAM } from './contenders.ts';
 import { buildLatencyClient, compareLatency } from './latency.ts';
 import { CALLERS, CONNECTIONS, requestsPerSecond, ROUNDS, SECONDS, writeCallers } from './load.ts';
+import { endingOnSignals } from './processes.ts';
 import { compareWorkers } from './workers.ts';
 
 const TIMED = [MEMORY, REDIS];
@@ -21,6 +22,10 @@ const TIMED = [MEMORY, REDIS];
  * names for one of the two; `workers`: how several processes on one port scale.
  */
 export async function main(only?: string, timed = ''): Promise<void> {
+  await endingOnSignals(async () => await compare(only, timed));
+}
+
+async function compare(only: string | undefined, timed: string): Promise<void> {
   if (only === 'workers') return await compareWorkers();
   await using undo = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'gantry-bench-'));

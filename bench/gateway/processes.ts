@@ -1,4 +1,4 @@
-/** What the benches of the gateway start, and where it runs. */
+/** What the benches of the gateway start, where it runs, and how it ends. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -7,6 +7,38 @@ import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+
+import { endingWithUs } from '@gantry/limiter/redis/testing/test-process.ts';
+
+const interruption = new AbortController();
+
+/** Aborted by the first signal: what is awaited with it rejects, and all that was started is ended on the way out. */
+export const interrupted = interruption.signal;
+
+/** Runs a bench. SIGINT, SIGTERM and SIGHUP end it with 130 and nothing left behind. */
+export async function endingOnSignals(bench: () => Promise<void>): Promise<void> {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => interruption.abort());
+  try {
+    await bench();
+  } catch (error) {
+    if (!interrupted.aborted) throw error;
+    process.exitCode = 130; // the error is what became of what was under way
+  }
+}
+
+/** What a program prints. */
+export async function outputOf(command: string, args: readonly string[]): Promise<string> {
+  const { stdout } = await promisify(execFile)(...endingWithUs(command, args), { signal: interrupted });
+  return stdout;
+}
+
+/** Starts a server. It is ended with the stack, and by the kernel when this process is killed. */
+export function startServer(undo: AsyncDisposableStack, command: string, args: readonly string[]): ChildProcess {
+  interrupted.throwIfAborted();
+  const child = spawn(...endingWithUs(command, args), { stdio: ['ignore', 'ignore', 'inherit'] });
+  undo.defer(async () => await end(child));
+  return child;
+}
 
 export async function freePorts(count: number): Promise<number[]> {
   const servers = await Promise.all(
@@ -23,11 +55,10 @@ export async function freePorts(count: number): Promise<number[]> {
 
 /** Resolves when it accepts connections. */
 export async function startNode(undo: AsyncDisposableStack, args: readonly string[], port: number): Promise<number> {
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] });
-  undo.defer(async () => await end(child));
+  const child = startServer(undo, process.execPath, args);
   for (let tries = 0; !(await takesConnections(port)); tries += 1) {
     if (child.exitCode !== null || tries > 1200) throw new Error(`${args.join(' ')} does not listen on ${port}`);
-    await sleep(50);
+    await sleep(50, undefined, { signal: interrupted });
   }
   return child.pid!;
 }
@@ -53,7 +84,7 @@ async function end(child: ChildProcess): Promise<void> {
 
 /** Lets all threads of a process run on this core only. */
 export async function pin(pid: number, core: number): Promise<void> {
-  await promisify(execFile)('taskset', ['-acp', String(core), String(pid)]);
+  await outputOf('taskset', ['-acp', String(core), String(pid)]);
 }
 
 /** Gives a process a part of one core, whatever else is idle. Cgroup v1 or v2. */

@@ -1,7 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+
+import { startServer } from '../processes.ts';
 
 /** As large as an ordinary answer of such an API. */
 const ANSWER = JSON.stringify({ id: 1, name: 'gantry', description: 'x'.repeat(900) });
@@ -55,13 +55,5 @@ http {
 }
 `,
   );
-  const child: ChildProcess = spawn('nginx', ['-c', file, '-e', `${folder}/error.log`], {
-    stdio: ['ignore', 'inherit', 'inherit'],
-  });
-  undo.defer(async () => {
-    const exited = once(child, 'exit');
-    child.kill('SIGTERM');
-    await exited;
-  });
-  return child.pid!;
+  return startServer(undo, 'nginx', ['-c', file, '-e', `${folder}/error.log`]).pid!;
 }

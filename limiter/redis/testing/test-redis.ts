@@ -5,6 +5,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
+import { endingWithUs } from './test-process.ts';
+
 /** A Redis of the test's own, on a socket in a temporary folder; gone when disposed. */
 export class TestRedis implements AsyncDisposable {
   readonly folder: string;
@@ -35,7 +37,7 @@ export class TestRedis implements AsyncDisposable {
   }
 
   async startWith(...args: readonly string[]): Promise<void> {
-    const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    const child = spawn(...endingWithUs('redis-server', args), { stdio: ['ignore', 'pipe', 'inherit'] });
     this.#process = child;
     let said = '';
     for await (const chunk of child.stdout) {
