@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 const FIRST_PEER_PORT = 23_800;
@@ -38,9 +38,8 @@ export class Etcds implements AsyncDisposable {
     return join(this.#directory, 'etcd0', 'client:0');
   }
 
-  /** Of all members. */
-  get rssBytes(): number[] {
-    return this.#processes.map(({ pid }) => rssOf(pid!));
+  get pids(): number[] {
+    return this.#processes.map(({ pid }) => pid!);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -51,10 +50,4 @@ export class Etcds implements AsyncDisposable {
       await ended;
     }
   }
-}
-
-/** The resident memory of a process, in bytes. */
-export function rssOf(pid: number): number {
-  const [, kilobytes = '0'] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
-  return Number(kilobytes) * 1024;
 }

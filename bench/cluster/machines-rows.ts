@@ -9,8 +9,8 @@ import { SLEEPS } from '@gantry/testing/cluster/services.ts';
 
 import { compare, tableOf, type Budget } from '../measure.ts';
 import { expect, until } from './answers.ts';
-import { rssOf } from './etcds.ts';
 import { Machines, type Machine } from './machines.ts';
+import { rssOf } from './usage.ts';
 
 const execute = promisify(execFile);
 const MEGABYTE = 2 ** 20;

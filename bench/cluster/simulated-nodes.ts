@@ -126,4 +126,5 @@ function trustOf(id: string, by: Authority): ConstructorParameters<typeof WireCl
   return { root: by.certificate, certificate: issue(by, wanted), key: privateKey };
 }
 
+process.once('disconnect', () => process.exit()); // the leader is gone
 await Promise.all(nodeIds(Number(count)).map(async (id) => await new SimulatedNode(id).live()));

@@ -94,9 +94,9 @@ export class Sessions implements Disposable {
   }
 
   #greet(id: string, session: Session, description: NodeDescription, address: string): void {
-    const { background, replica } = this.#needs;
+    const { replica } = this.#needs;
     const { channel } = session;
-    background.run('greet a node', { node: id }, async () => {
+    this.#run('greet a node', id, async () => {
       await this.#change(id, (node) => ({
         ...node,
         description,
@@ -117,23 +117,25 @@ export class Sessions implements Disposable {
   }
 
   #store(id: string, { channel }: Session, report: ReportMessage): void {
-    const { background, dispatcher } = this.#needs;
-    background.run('store the states of tasks', { node: id }, async () => {
-      try {
-        await dispatcher.hear(id, report, (message) => channel.send(message));
-      } catch (error) {
-        if (!(error instanceof LeadershipLost)) throw error; // the node tells the next leader
-      }
+    const { dispatcher } = this.#needs;
+    this.#run('store the states of tasks', id, async () => {
+      await dispatcher.hear(id, report, (message) => channel.send(message));
     });
   }
 
-  /** The node says so again to the next leader. */
   #attach(id: string, { channel }: Session, wanted: readonly WantedAttachment[]): void {
-    const { background, turns } = this.#needs;
-    background.run('store the containers in networks', { node: id }, async () => {
+    const { turns } = this.#needs;
+    this.#run('store the containers in networks', id, async () => {
+      const { result } = await turns.write((draft, now) => storeAttachments(draft, id, wanted, now));
+      for (const refusal of result) channel.send({ say: 'unattached', ...refusal });
+    });
+  }
+
+  /** What a node has said, which it says again to the next leader. */
+  #run(name: string, node: string, work: () => Promise<void>): void {
+    this.#needs.background.run(name, { node }, async () => {
       try {
-        const { result } = await turns.write((draft, now) => storeAttachments(draft, id, wanted, now));
-        for (const refusal of result) channel.send({ say: 'unattached', ...refusal });
+        await work();
       } catch (error) {
         if (!(error instanceof LeadershipLost)) throw error;
       }

@@ -25,10 +25,12 @@ type Parts = Readonly<{
 }>;
 
 const SECONDS_AFTER_FAILURE = 5;
+/** Records that the work of one turn changes: more would keep the leader from its lease. */
+const MOST_WRITTEN = 2000;
 
 /**
- * The turns of a leader: all waiting work is done in one draft, then decisions follow from it, then it is stored; only then
- * memory changes and the callers are answered. Work that arrives meanwhile is for the next turn.
+ * The turns of a leader: waiting work is done in one draft, as much as a turn has room for, then decisions follow from it, then
+ * it is stored; only then memory changes and the callers are answered. Work that arrives meanwhile is for the next turn.
  */
 export class Turns implements AsyncDisposable {
   readonly #parts: Parts;
@@ -93,20 +95,24 @@ export class Turns implements AsyncDisposable {
     const { batches, clock, replica } = this.#parts;
     const draft = new Draft(replica);
     const now = clock.now();
-    const done = waiting.filter(({ run, failed }) => {
+    const done: Waiting[] = [];
+    const next = waiting.values();
+    while (draft.size < MOST_WRITTEN) {
+      const { value: work } = next.next();
+      if (work === undefined) break;
       try {
-        run(draft, now);
-        return true;
+        work.run(draft, now);
+        done.push(work);
       } catch (error) {
-        failed(error);
-        return false;
+        work.failed(error);
       }
-    });
+    }
+    this.#waiting = [...next];
     try {
-      const next = this.#decisions.run(draft, now);
+      const again = this.#decisions.run(draft, now);
       await batches.store(draft.changes, (revision, changes) => replica.apply({ revision, changes }));
       for (const { stored } of done) stored(replica.revision);
-      this.#wake(next);
+      this.#wake(again);
     } catch (error) {
       for (const { failed } of done) failed(error);
       this.#fail(error);

@@ -22,7 +22,7 @@ suite('networks of a cluster, with services in them', { concurrency: false }, ()
   before(async () => {
     all = await ClusterHosts.start(3, { image: true });
     [one, two, three] = all.hosts;
-    await one!.init();
+    await one!.init({ Spec: { Dispatcher: { HeartbeatPeriod: 60e9 } } }); // daemons may start slowly: no node is to be down
     await two!.join(one!, 'Worker');
     await three!.join(one!, 'Worker');
   });

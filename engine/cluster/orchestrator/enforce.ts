@@ -13,7 +13,9 @@ export function enforce(draft: Draft, id: string, turn: Turn): ReadonlySet<strin
   const node = draft.get('node', id);
   if (node === undefined || node.status.state === 'down' || node.spec.availability === 'drain') return services;
   const left = { ...(node.description?.resources ?? { nanoCpus: 0, memoryBytes: 0 }) };
-  const tasks = [...draft.tasksOn(id)].filter(({ status, desired }) => isWanted(desired) && !hasEnded(status.state));
+  const tasks = turn
+    .lookAt(draft.tasksOn(id))
+    .filter(({ status, desired }) => isWanted(desired) && !hasEnded(status.state));
   for (const task of tasks.toSorted((a, b) => Temporal.Instant.compare(a.createdAt, b.createdAt))) {
     if (task.status.state === 'new' || task.status.state === 'pending') continue;
     const template = draft.get('template', `${task.service}/${task.template}`)?.template;

@@ -37,25 +37,31 @@ export class Orchestration {
     const isFirst = this.#parts === undefined;
     this.#parts ??= { allocator: new Allocator(this.#committed), scheduler: new Scheduler(this.#committed) };
     const touched = isFirst ? this.#everything(draft) : this.#touched(draft);
-    for (const [id, at] of this.#nodes) if (Temporal.Instant.compare(at, now) <= 0) touched.nodes.add(id);
-    for (const [id, at] of this.#services) if (Temporal.Instant.compare(at, now) <= 0) touched.services.add(id);
 
-    for (const id of touched.nodes) {
+    for (const id of inOrder(this.#nodes, touched.nodes, now)) {
+      if (turn.isOver) {
+        leave(this.#nodes, id, now);
+        continue;
+      }
       for (const service of enforce(draft, id, turn)) touched.services.add(service);
       setOrDelete(this.#nodes, id, lostTasks(draft, id, turn));
     }
-    for (const id of touched.services) setOrDelete(this.#services, id, reconcile(draft, id, turn));
+    for (const id of inOrder(this.#services, touched.services, now)) {
+      if (turn.isOver) leave(this.#services, id, now);
+      else setOrDelete(this.#services, id, reconcile(draft, id, turn));
+    }
     if (isFirst) sweep(draft);
     this.#parts.allocator.run(draft, now);
-    this.#parts.scheduler.run(draft, now);
-    return this.#next(now);
+    const isDone = this.#parts.scheduler.run(draft, now);
+    return isDone ? this.#next(now) : now;
   }
 
+  /** What a full turn has left is due now. */
   #next(now: Temporal.Instant): Temporal.Instant | undefined {
+    const all = [...this.#services.values(), ...this.#nodes.values()];
     const next = new Earliest(now);
-    for (const at of this.#services.values()) next.at(at);
-    for (const at of this.#nodes.values()) next.at(at);
-    return next.value;
+    for (const at of all) next.at(at);
+    return all.some((at) => !next.isAhead(at)) ? now : next.value;
   }
 
   #everything(draft: Draft): Touched {
@@ -112,7 +118,24 @@ function presence(node: NodeRecord | undefined): string {
   return `${node.status.state === 'down' ? 'down' : 'up'} ${node.spec.availability === 'drain' ? 'drained' : ''}`;
 }
 
+/** What is due, that which has waited longest first, then what else is touched. */
+function inOrder(
+  waiting: ReadonlyMap<string, Temporal.Instant>,
+  touched: ReadonlySet<string>,
+  now: Temporal.Instant,
+): Set<string> {
+  const due = [...waiting].filter(([, at]) => Temporal.Instant.compare(at, now) <= 0);
+  due.sort(([, a], [, b]) => Temporal.Instant.compare(a, b));
+  return new Set([...due.map(([id]) => id), ...touched]);
+}
+
+/** For the next turn; what is due already keeps its place. */
+function leave(waiting: Map<string, Temporal.Instant>, id: string, now: Temporal.Instant): void {
+  const at = waiting.get(id);
+  if (at === undefined || Temporal.Instant.compare(at, now) > 0) waiting.set(id, now);
+}
+
 function setOrDelete(map: Map<string, Temporal.Instant>, id: string, at: Temporal.Instant | undefined): void {
-  if (at === undefined) map.delete(id);
-  else map.set(id, at);
+  map.delete(id); // what is due again comes after what is due still
+  if (at !== undefined) map.set(id, at);
 }

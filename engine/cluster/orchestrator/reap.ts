@@ -2,17 +2,19 @@ import type { Draft } from '../state/draft.ts';
 import type { Stored } from '../state/records.ts';
 import { compareStates, hasEnded, isWanted } from '../state/task-states.ts';
 import { Places } from './places.ts';
+import type { Turn } from './turn.ts';
 
 /**
  * Deletes unneeded tasks of a service: those to be removed once they have ended, and of each
  * place the oldest ones that are over, except as many as the history keeps (below 0: all).
  */
-export function reap(draft: Draft, service: string, kept: number): void {
+export function reap(draft: Draft, service: string, kept: number, turn: Turn): void {
   for (const [, tasks] of new Places(draft.tasksOf(service))) {
-    for (const task of tasks) if (task.desired === 'remove' && isOver(draft, task)) draft.delete('task', task.id);
+    if (turn.isFull) return;
+    for (const task of tasks) if (task.desired === 'remove' && isOver(draft, task)) turn.delete(draft, task);
     if (kept < 0) continue;
     const history = tasks.filter((task) => task.desired === 'shutdown' && isOver(draft, task));
-    for (const task of history.slice(0, Math.max(history.length - kept, 0))) draft.delete('task', task.id);
+    for (const task of history.slice(0, Math.max(history.length - kept, 0))) turn.delete(draft, task);
   }
 }
 

@@ -13,30 +13,34 @@ import { globalPlaces, replicatedPlaces } from './wanted.ts';
  * Brings the tasks of a service nearer to what its record wants, as far as can be done now. It decides by the
  * records, so a new leader goes on where the last one ended.
  *
- * Returns when to look again though nothing has changed: a delay ends then.
+ * Returns when to look again though nothing has changed: a delay ends then, or now if the turn is full.
  */
 export function reconcile(draft: Draft, id: string, turn: Turn): Temporal.Instant | undefined {
   const service = draft.get('service', id);
   if (service === undefined) {
-    for (const task of [...draft.tasksOf(id)]) turn.want(draft, task, 'remove');
-    reap(draft, id, 0);
+    for (const task of turn.lookAt(draft.tasksOf(id))) if (!turn.isFull) turn.want(draft, task, 'remove');
+    reap(draft, id, 0, turn);
     sweepService(draft, id);
-    return undefined;
+    return turn.isFull ? turn.now : undefined;
   }
-  const places = new Places(draft.tasksOf(id));
-  const templates = new Set([...draft.tasksOf(id)].map(({ template }) => template));
+  const tasks = turn.lookAt(draft.tasksOf(id));
+  const places = new Places(tasks);
+  const templates = new Set(tasks.map(({ template }) => template));
   const wanted = service.spec.mode.kind === 'global' ? globalPlaces(draft, service) : replicatedPlaces(service, places);
-  for (const [place, tasks] of places) if (!wanted.has(place)) release(draft, service, tasks, turn);
-  for (const place of wanted) fill(draft, service, place, places.at(place), turn);
+  for (const [place, surplus] of places) {
+    if (!wanted.has(place) && !turn.isFull) release(draft, service, surplus, turn);
+  }
+  for (const place of wanted) if (!turn.isFull) fill(draft, service, place, places.at(place), turn);
+  if (turn.isFull) return turn.now;
 
   const look = new Earliest(turn.now);
   look.at(update(draft, service, wanted, turn));
   if (isRollback(draft.get('service', id)) && !isRollback(service)) return reconcile(draft, id, turn);
   const after = new Places(draft.tasksOf(id));
-  for (const place of wanted) look.at(promote(draft, service, after.at(place), turn));
-  reap(draft, id, draft.get('cluster', '')?.spec.taskHistoryRetentionLimit ?? 5);
+  for (const place of wanted) if (!turn.isFull) look.at(promote(draft, service, after.at(place), turn));
+  reap(draft, id, draft.get('cluster', '')?.spec.taskHistoryRetentionLimit ?? 5, turn);
   sweepTemplates(draft, id, templates);
-  return look.value;
+  return turn.isFull ? turn.now : look.value;
 }
 
 /** Another specification counts since an update has failed. */

@@ -4,20 +4,47 @@ import { hasEnded } from '../state/task-states.ts';
 
 const ORDER: readonly DesiredState[] = ['ready', 'running', 'shutdown', 'remove'];
 
-/** One moment of the leader: its time, and the ids that it gives. */
+/** Changes of tasks in one turn, and tasks that are looked at in one. */
+export const MOST_CHANGES = 2000;
+const MOST_LOOKED_AT = 10_000;
+
+/**
+ * One moment of the leader: its time, and the ids that it gives. It has an end: a leader that decided on 100,000 tasks at once
+ * would answer nobody for seconds, and lose its lease. What is left is done in the next turn.
+ */
 export class Turn {
   readonly now: Temporal.Instant;
   readonly #newId: () => string;
+  #changes = 0;
+  #lookedAt = 0;
 
   constructor(now: Temporal.Instant, newId: () => string) {
     this.now = now;
     this.#newId = newId;
   }
 
+  /** No more tasks are to be changed. */
+  get isFull(): boolean {
+    return this.#changes >= MOST_CHANGES;
+  }
+
+  /** No more services or nodes are to be looked at. */
+  get isOver(): boolean {
+    return this.isFull || this.#lookedAt >= MOST_LOOKED_AT;
+  }
+
+  /** Tasks that belong to what is looked at. */
+  lookAt<T>(tasks: Iterable<T>): T[] {
+    const all = [...tasks];
+    this.#lookedAt += all.length;
+    return all;
+  }
+
   /** Adds a task to a place of a service. Where another one has not ended yet, it waits for that. */
   add(draft: Draft, service: Stored<'service'>, place: string, before: readonly TaskRecord[]): void {
     const isGlobal = service.spec.mode.kind === 'global';
     const timestamp = this.now.toString();
+    this.#changes += 1;
     draft.put('task', {
       id: this.#newId(),
       createdAt: timestamp,
@@ -51,7 +78,13 @@ export class Turn {
     this.#put(draft, { ...task, status });
   }
 
+  delete(draft: Draft, task: TaskRecord): void {
+    this.#changes += 1;
+    draft.delete('task', task.id);
+  }
+
   #put(draft: Draft, task: TaskRecord): void {
+    this.#changes += 1;
     draft.put('task', { ...task, updatedAt: this.now.toString() });
   }
 }

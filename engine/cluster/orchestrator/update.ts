@@ -41,7 +41,9 @@ export function update(
   const settling = (ns: number): number => updated.filter((task) => isSettling(task, ns, look, turn)).length;
   const dirty = old.filter(({ place }) => !wasTried(updating, places.at(place)));
   const free = config.parallelism === 0 ? dirty.length : config.parallelism - settling(config.delayNs);
-  for (const { place } of dirty.slice(0, Math.max(free, 0))) replace(draft, updating, place, places.at(place), turn);
+  for (const { place } of dirty.slice(0, Math.max(free, 0))) {
+    if (!turn.isFull) replace(draft, updating, place, places.at(place), turn);
+  }
   if (dirty.length > 0) return look.value;
 
   const quietNs = config.delayNs >= config.monitorNs ? config.delayNs + SECOND_NS : config.monitorNs;

@@ -9,6 +9,9 @@ import { Spread } from './spread.ts';
 
 type Task = Stored<'task'>;
 
+/** Tasks that are placed, or tried, in one turn. */
+const MOST_TRIED = 2000;
+
 /**
  * Gives each pending task a node, or an error that says why there is none.
  *
@@ -20,8 +23,10 @@ type Task = Stored<'task'>;
  */
 export class Scheduler {
   readonly #loads = new Loads();
-  /** The pending tasks by group. */
+  /** The pending tasks by group; in each those first that have not been tried for longest. */
   readonly #groups = new Map<string, Set<string>>();
+  /** How many tasks of a group the last turn had no time for. */
+  #untried = new Map<string, number>();
 
   constructor(view: View) {
     for (const node of view.all('node')) this.#loads.setNode(node.id, node);
@@ -32,8 +37,11 @@ export class Scheduler {
     }
   }
 
-  /** Places what waits. Groups without a node are looked at again when a node changes or a task leaves one. */
-  run(draft: Draft, now: Temporal.Instant): void {
+  /**
+   * Places what waits. Groups without a node are looked at again when a node changes or a task leaves one. False: the turn is
+   * full, and there is more to place.
+   */
+  run(draft: Draft, now: Temporal.Instant): boolean {
     const groups = new Set<string>();
     let hasRoom = false;
     // Nodes first: a task may be on a new one.
@@ -48,7 +56,24 @@ export class Scheduler {
       const group = this.#noteTask(change);
       if (group !== undefined) groups.add(group);
     }
-    for (const group of hasRoom ? [...this.#groups.keys()] : groups) this.#place(draft, group, now);
+    return this.#placeAll(draft, hasRoom ? new Set(this.#groups.keys()) : groups, now);
+  }
+
+  /** What the last turn had no time for comes first, and what this one began last. */
+  #placeAll(draft: Draft, groups: ReadonlySet<string>, now: Temporal.Instant): boolean {
+    const before = this.#untried;
+    const begun = new Map<string, number>();
+    this.#untried = new Map();
+    let most = MOST_TRIED;
+    for (const group of new Set([...before.keys(), ...groups])) {
+      const untried = groups.has(group) ? (this.#groups.get(group)?.size ?? 0) : before.get(group)!;
+      const tried = Math.min(untried, most);
+      if (tried > 0) this.#place(draft, group, tried, now);
+      most -= tried;
+      if (untried > tried) (tried > 0 ? begun : this.#untried).set(group, untried - tried);
+    }
+    for (const [group, untried] of begun) this.#untried.set(group, untried);
+    return this.#untried.size === 0;
   }
 
   /** The group of a task that waits. */
@@ -65,13 +90,16 @@ export class Scheduler {
     return group;
   }
 
-  #place(draft: Draft, group: string, now: Temporal.Instant): void {
-    const tasks = [...(this.#groups.get(group) ?? [])].flatMap((id) => {
+  #place(draft: Draft, group: string, most: number, now: Temporal.Instant): void {
+    const waiting = this.#groups.get(group) ?? new Set();
+    const ids = [...waiting.values().take(most)];
+    for (const id of ids) waiting.delete(id);
+    const tasks = ids.flatMap((id) => {
       const task = draft.get('task', id);
       return task !== undefined && isPending(task) ? [task] : [];
     });
     const template = draft.get('template', group);
-    if (tasks.length === 0 || template === undefined) return void this.#groups.delete(group);
+    if (template === undefined) return void this.#groups.delete(group);
     const filters = filtersOf(template);
     const left = [
       ...this.#spread(
@@ -85,8 +113,8 @@ export class Scheduler {
         { template, filters, now },
       ),
     ];
-    if (left.length === 0) this.#groups.delete(group);
-    else this.#groups.set(group, new Set(left.map(({ id }) => id)));
+    for (const { id } of left) waiting.add(id);
+    if (waiting.size === 0) this.#groups.delete(group);
   }
 
   /** Tasks that may go to any node; returns those without one. */

@@ -23,7 +23,12 @@ export class Draft implements View {
   }
 
   get isEmpty(): boolean {
-    return this.#touched.length === 0;
+    return this.size === 0;
+  }
+
+  /** The number of records that it changes. */
+  get size(): number {
+    return this.#touched.length;
   }
 
   get<K extends Kind>(kind: K, id: string): Stored<K> | undefined {

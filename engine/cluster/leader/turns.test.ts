@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { pino } from 'pino';
+
+import { systemClock } from '../../lib/clock.ts';
+import { Replica } from '../state/replica.ts';
+import type { Change } from '../state/view.ts';
+import type { Batches } from './batches.ts';
+import { Turns } from './turns.ts';
+
+test('what waits at the same time is stored in its order, in turns that have an end', async () => {
+  const replica = new Replica(systemClock);
+  const stored: string[][] = [];
+  const batches = {
+    store: async (changes: IteratorObject<Change>) => {
+      stored.push([...changes].map(({ id }) => id));
+      await Promise.resolve();
+    },
+  } as unknown as Batches;
+  const log = pino({ enabled: false });
+  const decisions = () => ({ run: () => undefined });
+  const parts = { batches, replica, clock: systemClock, log, decisions };
+  await using turns = new Turns(parts, ({ message }) => assert.fail(message));
+  const ids = Array.from({ length: 30 }, (_, work) => Array.from({ length: 200 }, (_task, at) => `${work} ${at}`));
+
+  const writes = ids.map(async (own) => {
+    await turns.write((draft) => {
+      for (const place of own) draft.put('restart', { service: 's', place, template: '', attempts: [] });
+    });
+  });
+  await Promise.all(writes);
+
+  assert.deepEqual(
+    stored.flat(),
+    ids.flat().map((place) => `s/${place}`),
+  );
+  assert.deepEqual(
+    stored.map(({ length }) => length),
+    [2000, 2000, 2000],
+  );
+});
