@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { runInNewContext } from 'node:vm';
 
 import { growthBy, leastOf } from '@gantry/testing/bytes-in-use.ts';
 
@@ -48,6 +49,12 @@ test('what was made a moment ago and is of no use any more is collected', async 
   const bytes = await leastOf(20, 1024 * 1024, async () => await growthBy(makeAndCollect, buffers));
 
   assert.ok(bytes < 1024 * 1024, `${bytes} bytes are left each time`);
+});
+
+test('the collector is not taken away from a thread that is about to need it', () => {
+  collectYoung();
+
+  assert.equal(runInNewContext('typeof gc'), 'function', 'the flag is that of all threads');
 });
 
 test('many short streams do not leave more garbage than one long one', async () => {

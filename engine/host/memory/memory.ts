@@ -75,12 +75,10 @@ export function bytesPassed(bytes: number): void {
   floor = process.memoryUsage().arrayBuffers;
 }
 
-/** V8 exposes `gc` only to contexts that are created under this flag. */
+/** V8 exposes `gc` only to contexts that are created under this flag, which is that of all threads: it stays, as others may need it just now. */
 function exposedCollector(): Collect {
   setFlagsFromString('--expose-gc');
-  const exposed = runInNewContext('gc') as Collect;
-  setFlagsFromString('--no-expose-gc');
-  return exposed;
+  return runInNewContext('gc') as Collect;
 }
 
 /** Also collects the whole heap first, which takes some 20 milliseconds. */
