@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { spreadFoldersIn } from '../host/files/spread-folders.ts';
 import { newId, shortId } from '../lib/ids.ts';
 import type { SetAside } from '../trees/set-aside.ts';
 import { Trash } from '../trees/trash.ts';
@@ -21,6 +22,7 @@ export class LayerFolders implements AsyncDisposable {
   constructor(dataRoot: string, onFailure: (error: unknown, path: string) => void) {
     this.directory = join(dataRoot, 'layers');
     mkdirSync(this.directory, { recursive: true, mode: 0o700 });
+    spreadFoldersIn(this.directory);
     makeCommonLayer(this.directory);
     this.#trash = new Trash(join(this.directory, TRASH), onFailure);
   }

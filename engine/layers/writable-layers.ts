@@ -1,6 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { spreadFoldersIn } from '../host/files/spread-folders.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { SetAside } from '../trees/set-aside.ts';
 import { FIRST_PROJECT, SizeLimits } from '../trees/size-limits.ts';
@@ -27,6 +28,7 @@ export class WritableLayers implements AsyncDisposable {
   constructor(dataRoot: string, projects: Iterable<number>, onFailure: (error: unknown, path: string) => void) {
     this.directory = WritableLayers.folder(dataRoot);
     mkdirSync(this.directory, { recursive: true, mode: 0o700 });
+    spreadFoldersIn(this.directory);
     const trash = join(this.directory, TRASH);
     this.#trash = new Trash(trash, onFailure);
     this.limits = new SizeLimits(trash, FIRST_PROJECT.containers, projects);

@@ -6,6 +6,7 @@ import { ignorePatterns, ignores, PatternError, type IgnorePattern } from '@gant
 
 import type { Config } from '../../config/daemon-config.ts';
 import type { SourceTree } from '../../copies/transfer/sources.ts';
+import { spreadFoldersIn } from '../../host/files/spread-folders.ts';
 import { unmountBelow } from '../../host/mounts/unmount-below.ts';
 import type { ContextEntry } from '../../layers/threads/archive-messages.ts';
 import type { Archives } from '../../layers/threads/archives.ts';
@@ -36,8 +37,11 @@ export function removeOldBuilds(config: Pick<Config, 'dataRoot'>): void {
 
 /** A folder for one build, which is removed with it. */
 export async function buildFolder(engine: { config: Config }): Promise<AsyncDisposable & { path: string }> {
-  const path = join(buildsFolder(engine.config), shortId(newId()));
-  await mkdir(path, { recursive: true, mode: 0o700 });
+  const builds = buildsFolder(engine.config);
+  await mkdir(builds, { recursive: true, mode: 0o700 });
+  spreadFoldersIn(builds);
+  const path = join(builds, shortId(newId()));
+  await mkdir(path, { mode: 0o700 });
   return { path, [Symbol.asyncDispose]: async () => await removeTree(path, new AbortController().signal) };
 }
 

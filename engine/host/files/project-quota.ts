@@ -1,8 +1,6 @@
-import { closeSync, constants, openSync } from 'node:fs';
-
 import { bind, check } from '../libc.ts';
+import { ioctl, onFolder } from './folder-ioctl.ts';
 
-const ioctl = bind<[number, number, Buffer], number>('int ioctl(int fd, unsigned long request, uint8_t *argument)');
 const syscall = bind<[number, number, number, number, Buffer], number>(
   'long syscall(long number, unsigned int fd, unsigned int command, unsigned int id, uint8_t *argument)',
 );
@@ -57,13 +55,4 @@ function attributesOf(fd: number, folder: string): Buffer {
   const attributes = Buffer.alloc(ATTRIBUTES.bytes);
   check(ioctl(fd, FS_IOC_FSGETXATTR, attributes), 'ioctl', ['FS_IOC_FSGETXATTR', folder]);
   return attributes;
-}
-
-function onFolder<T>(folder: string, use: (fd: number) => T): T {
-  const fd = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
-  try {
-    return use(fd);
-  } finally {
-    closeSync(fd);
-  }
 }
