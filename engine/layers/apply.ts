@@ -21,7 +21,30 @@ type Arrival = {
   diffId?: string;
   /** Chain id of the layer below. */
   parent: string | undefined;
+  /** Resolves when that layer is there, which is needed only at the end. */
+  below?: Promise<unknown> | undefined;
 };
+
+/** More would need more memory, and threads. */
+const AT_ONCE = 2;
+
+/**
+ * Makes the layers of an image, base first, two at the same time: `make` gets the layer below as it is being made. Waits for all,
+ * also when one fails; throws the failure of the lowest.
+ */
+export async function makeLayers<Item>(
+  items: readonly Item[],
+  make: (item: Item, index: number, below: Promise<Layer> | undefined) => Promise<Layer>,
+): Promise<Layer[]> {
+  const layers: Promise<Layer>[] = [];
+  const inTurn = async (item: Item, index: number): Promise<Layer> => {
+    await layers[index - AT_ONCE];
+    return await make(item, index, layers[index - 1]);
+  };
+  for (const [index, item] of items.entries()) layers.push(inTurn(item, index));
+  await Promise.allSettled(layers);
+  return await Promise.all(layers);
+}
 
 /**
  * Turns a received archive into a layer on top of another, or finds the existing layer. A layer that has lost its files
@@ -31,7 +54,7 @@ type Arrival = {
  */
 export async function applyLayer(
   engine: Needs,
-  { file, digest, diffId, parent }: Arrival,
+  { file, digest, diffId, parent, below }: Arrival,
   leases: DisposableStack,
   onProgress?: (bytes: number) => void,
 ): Promise<Layer> {
@@ -42,7 +65,10 @@ export async function applyLayer(
 
   using workspace = engine.layers.folders.workspace();
   await using archive = await open(file, 'r');
-  const lower = engine.layers.chain(parent).map((layer) => engine.layers.folders.pathOf(layer));
+  const lower = async (): Promise<string[]> => {
+    await below;
+    return engine.layers.chain(parent).map((layer) => engine.layers.folders.pathOf(layer));
+  };
   const skeleton = join(dirname(file), `skeleton-${newId()}`);
   const isPlain = (await compressionOf(file)) === 'none';
   const [{ hasSkeleton, ...extracted }] = await both(
@@ -53,6 +79,7 @@ export async function applyLayer(
   if (diffId !== undefined && extracted.diffId !== diffId) {
     throw new EngineError('invalid', `a layer has the digest ${extracted.diffId}, but its image states ${diffId}`);
   }
+  await below;
   const chainId = chainOn(parent, extracted.diffId);
   const twin = leased(engine.layers, chainId, leases);
   if (twin !== undefined && isComplete(engine, twin)) return twin;

@@ -48,7 +48,7 @@ export async function unpackRoot(
     mkdirSync(target, { mode: 0o755 });
     await using archive = await open(file, 'r');
     const skeleton = join(folder, 'skeleton');
-    const lower = folders.toReversed();
+    const lower = async (): Promise<string[]> => await Promise.resolve(folders.toReversed());
     // The digest of the plain archive is not compared: `docker plugin create` states that of a part of it.
     await engine.archives.extract({ fd: archive.fd, digest }, { target, lower, skeleton });
     rmSync(skeleton, { force: true });

@@ -1,6 +1,7 @@
 import type { Events } from '../../events/events.ts';
-import { applyLayer } from '../../layers/apply.ts';
+import { applyLayer, makeLayers } from '../../layers/apply.ts';
 import type { Blobs } from '../../layers/blobs.ts';
+import { chainIds } from '../../layers/chain-id.ts';
 import type { Layers } from '../../layers/layers.ts';
 import type { Archives } from '../../layers/threads/archives.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -50,14 +51,13 @@ async function applyLayers(
   leases: DisposableStack,
   report: Report,
 ): Promise<void> {
-  let parent: string | undefined;
-  for (const [index, { file, digest, sizeBytes }] of image.layers.entries()) {
+  const chain = chainIds(image.diffIds);
+  await makeLayers(image.layers, async ({ file, digest, sizeBytes }, index, below) => {
     const diffId = image.diffIds[index]!;
     const id = shortId(diffId.slice('sha256:'.length));
     const onProgress = (bytes: number): void => report(progressLine('Loading layer', id, bytes, sizeBytes));
-    const layer = await applyLayer(engine, { file, digest, diffId, parent }, leases, onProgress);
-    parent = layer.chainId;
-  }
+    return await applyLayer(engine, { file, digest, diffId, parent: chain[index - 1], below }, leases, onProgress);
+  });
 }
 
 function record(engine: Needs, archived: ArchivedImage, report: Report): void {

@@ -1,9 +1,9 @@
 import { link } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { applyLayer } from '../../layers/apply.ts';
+import { applyLayer, makeLayers } from '../../layers/apply.ts';
 import type { Blobs } from '../../layers/blobs.ts';
-import { chainOn } from '../../layers/chain-id.ts';
+import { chainIds, chainOn } from '../../layers/chain-id.ts';
 import type { Layers } from '../../layers/layers.ts';
 import type { Layer } from '../../layers/records.ts';
 import type { Archives } from '../../layers/threads/archives.ts';
@@ -36,7 +36,7 @@ type Wanted = {
 type Job = { descriptor: Descriptor; diffId: string | undefined; index: number; lines: LayerLines };
 
 /**
- * Brings the layers of an image, base first, and returns them; those that are here stay. One is unpacked while later ones
+ * Brings the layers of an image, base first, and returns them; those that are here stay. Two are unpacked while later ones
  * still arrive. They live as long as `leases`, or longer if they get an owner.
  */
 export async function pullLayers(
@@ -55,6 +55,7 @@ export async function pullLayers(
     return { descriptor, diffId: diffIds?.[index], index, lines };
   });
   const layers = presentLayers(engine, jobs, leases);
+  const chain = diffIds && chainIds(diffIds);
   const missing = jobs.slice(layers.length);
   for (const job of jobs) job.lines.say(missing.includes(job) ? 'Pulling fs layer' : 'Already exists');
   await using arrivals = engine.blobs.arrivals();
@@ -63,14 +64,21 @@ export async function pullLayers(
   const downloads = missing.map((job) => begin(engine, repository, job, arrivals.path, either));
   for (const download of downloads) download.catch((error: unknown) => stop.abort(error)); // the first one ends the others
   try {
-    for (const [index, job] of missing.entries()) {
-      await using downloaded = await downloads[index]!;
-      either.throwIfAborted();
-      layers.push(await unpack(engine, job, { parent: layers.at(-1)?.chainId, downloaded, leases }));
-    }
-    return layers;
-  } catch (error) {
-    stop.abort(error);
+    const made = await makeLayers(missing, async (job, index, below) => {
+      try {
+        await using downloaded = await downloads[index]!;
+        either.throwIfAborted();
+        // Where the manifest tells no digests, the layer below has to be made first.
+        const parent =
+          job.index === 0 ? undefined : (chain?.[job.index - 1] ?? ((await below) ?? layers.at(-1))?.chainId);
+        return await unpack(engine, job, { parent, below, downloaded, leases });
+      } catch (error) {
+        stop.abort(error);
+        throw error;
+      }
+    });
+    return [...layers, ...made];
+  } catch {
     throw signal.aborted ? signal.reason : (stop.signal.reason as unknown);
   } finally {
     for (const { status, value } of (await Promise.allSettled(downloads)) as { status: string; value?: Downloaded }[]) {
@@ -122,18 +130,23 @@ async function linked(from: string, to: string): Promise<boolean> {
   }
 }
 
-type Place = { parent: string | undefined; downloaded: Downloaded; leases: DisposableStack };
+type Place = {
+  parent: string | undefined;
+  below: Promise<Layer> | undefined;
+  downloaded: Downloaded;
+  leases: DisposableStack;
+};
 
 async function unpack(
   engine: Needs,
   { descriptor, diffId, lines }: Job,
-  { parent, downloaded, leases }: Place,
+  { parent, below, downloaded, leases }: Place,
 ): Promise<Layer> {
   const { file } = downloaded;
   const { digest } = descriptor;
   const layer = await applyLayer(
     engine,
-    { file, digest, ...(diffId !== undefined && { diffId }), parent },
+    { file, digest, ...(diffId !== undefined && { diffId }), parent, below },
     leases,
     (bytes) => lines.bytes('Extracting', bytes),
   );

@@ -46,11 +46,11 @@ class Place implements Disposable {
 
   /** Splits into pieces at arbitrary places, so that every state of the reader is interrupted somewhere. */
   extract(archive: Buffer, { limits = DEFAULT_LIMITS, lower = [], pieceBytes = 1000 }: Options = {}): number {
-    using extractor = new LayerExtractor(this.inside, lower);
+    using extractor = new LayerExtractor(this.inside);
     const reader = new TarReader(extractor, limits);
     for (let at = 0; at < archive.length; at += pieceBytes) reader.push(archive.subarray(at, at + pieceBytes));
     reader.end();
-    extractor.complete();
+    extractor.complete(lower);
     return extractor.sizeBytes;
   }
 

@@ -41,10 +41,11 @@ const OPAQUE_XATTR = 'trusted.overlay.opaque';
  */
 export class LayerExtractor implements TarSink, Disposable {
   readonly #root: number;
-  readonly #lower: readonly string[];
   readonly #hasMarks: boolean;
   /** The times of folders, set after everything in them is written. */
   readonly #times = new Map<BytePath, Timespec>();
+  /** Folders that no entry describes so far. */
+  readonly #implied = new Set<BytePath>();
   /** Names that this layer removes, unless the layer itself has an entry of that name. */
   readonly #whiteouts = new Set<BytePath>();
   /** The folder of the last entry, because archives go folder by folder. */
@@ -54,13 +55,9 @@ export class LayerExtractor implements TarSink, Disposable {
   readonly #links = new Set<BytePath>();
   #isPlain = true;
 
-  /**
-   * `lower` are the folders of the layers below, topmost first: an implied folder takes its attributes from there.
-   * `hasMarks`: names that begin with `.wh.` remove something; else they are names like others.
-   */
-  constructor(target: string, lower: readonly string[] = [], { hasMarks = true } = {}) {
+  /** `hasMarks`: names that begin with `.wh.` remove something; else they are names like others. */
+  constructor(target: string, { hasMarks = true } = {}) {
     this.#root = openRoot(target);
-    this.#lower = lower;
     this.#hasMarks = hasMarks;
   }
 
@@ -114,8 +111,17 @@ export class LayerExtractor implements TarSink, Disposable {
     }
   }
 
-  /** Ends the archive: sets the times of the folders. */
-  complete(): void {
+  /** Whether `complete` needs the layers below. */
+  get impliesFolders(): boolean {
+    return this.#implied.size > 0;
+  }
+
+  /**
+   * Ends the archive: sets the times of the folders. `lower` are the folders of the layers below, topmost first: an implied
+   * folder takes its attributes from there.
+   */
+  complete(lower: readonly string[] = []): void {
+    for (const path of this.#implied) this.#likeBelow(path, lower);
     for (const [path, time] of this.#times) {
       const slash = path.lastIndexOf('/');
       if (path === '') setTimesAt(this.#directory(''), '.', time);
@@ -178,6 +184,7 @@ export class LayerExtractor implements TarSink, Disposable {
     // A folder of this layer may come after the mark that removes the one below.
     if (this.#whiteouts.delete(path)) setXattrAt(directory, name, OPAQUE_XATTR, Buffer.from('y'));
     setNodeAttributes(directory, name, entry);
+    this.#implied.delete(path);
     this.#times.set(path, entry.mtime);
   }
 
@@ -195,8 +202,8 @@ export class LayerExtractor implements TarSink, Disposable {
 
   #removeTree(directory: number, name: BytePath, path: BytePath): void {
     rmSync(Buffer.from(`/proc/self/fd/${directory}/${name}`, 'latin1'), { recursive: true, force: true });
-    for (const other of this.#times.keys()) {
-      if (other === path || other.startsWith(`${path}/`)) this.#times.delete(other);
+    for (const known of [this.#times, this.#implied]) {
+      for (const other of known.keys()) if (other === path || other.startsWith(`${path}/`)) known.delete(other);
     }
   }
 
@@ -269,7 +276,7 @@ export class LayerExtractor implements TarSink, Disposable {
       mkdirAt(above, name, 0o755);
       chmodAt(above, name, 0o755);
       if (isWhiteout) setXattrAt(above, name, OPAQUE_XATTR, Buffer.from('y'));
-      else this.#likeBelow(above, name, path);
+      else this.#implied.add(path);
     } finally {
       closeSync(above);
     }
@@ -277,9 +284,12 @@ export class LayerExtractor implements TarSink, Disposable {
   }
 
   /** In the merged view the topmost folder's attributes count, so an implied folder copies those of the one below. */
-  #likeBelow(above: number, name: BytePath, path: BytePath): void {
-    const below = folderBelow(this.#lower, path);
+  #likeBelow(path: BytePath, lower: readonly string[]): void {
+    const below = folderBelow(lower, path);
     if (below === undefined) return;
+    const slash = path.lastIndexOf('/');
+    const above = this.#directory(slash < 0 ? '' : path.slice(0, slash));
+    const name = path.slice(slash + 1);
     chownAt(above, name, Number(below.uid), Number(below.gid));
     chmodAt(above, name, Number(below.mode & 0o7777n));
     const nanoseconds = Number(below.mtimeNs % 1_000_000_000n);

@@ -9,14 +9,13 @@ export type Work =
   | { kind: 'unpack'; directory: string; limits: ArchiveLimits }
   /**
    * Extracts a layer's archive from the open file `fd`, whose digest is known; for a plain one a skeleton is written,
-   * if it and the files give the archive again.
+   * if it and the files give the archive again. The stream that follows names the folders of the layers below.
    */
   | {
       kind: 'extract';
       fd: number;
       digest: string;
       target: string;
-      lower: readonly string[];
       skeleton: string;
       limits: ArchiveLimits;
     }

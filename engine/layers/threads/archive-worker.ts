@@ -54,7 +54,7 @@ async function resultOf(id: number, work: Work, stream: ArrivingStream): Promise
     case 'unpack':
       return await unpack(stream, work.directory, work.limits);
     case 'extract':
-      return await extract(id, work);
+      return await extract(id, work, stream);
     case 'spoolContext':
       return await spoolContext(stream, work.file, work.limits, (entries) => tell({ id, entries }));
     case 'extractContext':
@@ -86,8 +86,12 @@ async function unpack(stream: AsyncIterable<Buffer>, directory: string, limits: 
   return unpacker.found;
 }
 
-async function extract(id: number, work: Extract<Work, { kind: 'extract' }>): Promise<Extracted> {
-  using extractor = new LayerExtractor(work.target, work.lower);
+async function extract(
+  id: number,
+  work: Extract<Work, { kind: 'extract' }>,
+  stream: AsyncIterable<Buffer>,
+): Promise<Extracted> {
+  using extractor = new LayerExtractor(work.target);
   const head = Buffer.alloc(MAGIC_BYTES);
   readSync(work.fd, head, 0, head.length, 0);
   // Without compression the file's digest is the layer's, and was computed during the upload.
@@ -105,11 +109,16 @@ async function extract(id: number, work: Extract<Work, { kind: 'extract' }>): Pr
     else attempt.recorder.through(chunk, push);
   }
   reader.end();
-  extractor.complete();
+  extractor.complete(extractor.impliesFolders ? await lowerFrom(stream) : []);
   const archive = { folder: work.target, digest: work.digest, bytes: archiveBytes, isPlain: extractor.isPlain };
   const hasSkeleton = (await attempt?.gives(archive)) ?? false;
   const diffId = hash === undefined ? work.digest : `sha256:${hash.digest('hex')}`;
   return { diffId, sizeBytes: extractor.sizeBytes, archiveBytes, hasSkeleton };
+}
+
+async function lowerFrom(stream: AsyncIterable<Buffer>): Promise<string[]> {
+  const text = Buffer.concat(await Array.fromAsync(stream, (chunk) => Buffer.from(chunk))).toString();
+  return JSON.parse(text) as string[];
 }
 
 function tell(message: FromWorker, transferred: ArrayBuffer[] = []): void {

@@ -28,16 +28,16 @@ export class Archives implements AsyncDisposable {
 
   /**
    * Extracts a layer's archive, an open file with this digest, compressed or not, into the empty folder `target`.
-   * `lower` are the folders of the layers below, topmost first; `skeleton` is a new file, which has the result if it says
-   * so. `onProgress` gets the number of bytes read from the file.
+   * `lower` are the folders of the layers below, topmost first, which may not be there before the end; `skeleton` is a new
+   * file, which has the result if it says so. `onProgress` gets the number of bytes read from the file.
    */
   async extract(
     { fd, digest }: { fd: number; digest: string },
-    { target, lower, skeleton }: { target: string; lower: readonly string[]; skeleton: string },
+    { target, lower, skeleton }: { target: string; lower: () => Promise<readonly string[]>; skeleton: string },
     onProgress: (bytes: number) => void = () => undefined,
   ): Promise<Extracted> {
-    const work: Work = { kind: 'extract', fd, digest, target, lower, skeleton, limits: this.limits };
-    return (await this.#perform(work, undefined, { onProgress })) as Extracted;
+    const work: Work = { kind: 'extract', fd, digest, target, skeleton, limits: this.limits };
+    return (await this.#perform(work, told(lower), { onProgress })) as Extracted;
   }
 
   /** Writes the context of a build, compressed or not, as a plain archive into a new file; `onEntries` gets its entries. */
@@ -105,4 +105,9 @@ export class Archives implements AsyncDisposable {
     this.#threads.push(thread);
     return thread;
   }
+}
+
+/** As the stream of an extraction. */
+async function* told(lower: () => Promise<readonly string[]>): AsyncGenerator<Buffer> {
+  yield Buffer.from(JSON.stringify(await lower()));
 }

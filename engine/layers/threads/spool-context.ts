@@ -49,7 +49,7 @@ export async function spoolContext(
  * Extracts such a file, but the entries at the paths `without`; names such as `.wh.x` have no special meaning in it.
  */
 export async function extractContext({ file, directory, without, limits }: Extraction): Promise<undefined> {
-  using extractor = new LayerExtractor(directory, [], { hasMarks: false });
+  using extractor = new LayerExtractor(directory, { hasMarks: false });
   const reader = new TarReader(without.length === 0 ? extractor : leaving(new Set(without), extractor), limits);
   const fd = openSync(file, 'r');
   try {
