@@ -2,6 +2,7 @@ import { closeSync, openSync, readSync, writeSync } from 'node:fs';
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 
 import type { BytePath } from '../../host/files/openat.ts';
+import { SpareMemory } from '../threads/spare-memory.ts';
 
 /**
  * A plain archive without the content of its files: literal bytes, and runs of bytes of files. In blocks, each
@@ -20,11 +21,13 @@ const MOST_BYTES = 64 * 1024;
 /** A tag, two numbers of six bytes. */
 const RUN_BYTES = 13;
 const LENGTHS_BYTES = 8;
+const blocks = new SpareMemory(BLOCK_BYTES + MOST_BYTES + RUN_BYTES);
 
 /** Writes a new skeleton; synchronous, for worker threads. */
 export class SkeletonWriter implements Disposable {
   readonly #fd: number;
-  readonly #block = Buffer.allocUnsafeSlow(BLOCK_BYTES + MOST_BYTES + RUN_BYTES);
+  readonly #taken = blocks.take();
+  readonly #block = this.#taken.memory;
   #used = 0;
   #sizeBytes = MAGIC.length;
 
@@ -61,6 +64,7 @@ export class SkeletonWriter implements Disposable {
   }
 
   [Symbol.dispose](): void {
+    this.#taken[Symbol.dispose]();
     closeSync(this.#fd);
   }
 

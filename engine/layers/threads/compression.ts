@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process';
 import { open } from 'node:fs/promises';
-import { Readable, type Transform, type Writable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
+import type { Readable, Transform, Writable } from 'node:stream';
 import { constants, createGunzip, createZstdDecompress } from 'node:zlib';
 
 import { bytesPassed } from '../../host/memory/memory.ts';
@@ -61,27 +60,51 @@ async function* through(
   compression: Exclude<Compression, 'none'>,
 ): AsyncGenerator<Buffer> {
   const { input, output, ended, stop } = decompressor(compression);
-  const feeding = pipeline(Readable.from(copies(source), { objectMode: false }), input);
-  const settled = Promise.allSettled([feeding, ended]);
+  const settled = Promise.allSettled([feed(source, input), ended]);
+  let last: Buffer | undefined;
   try {
     for await (const chunk of output as AsyncIterable<Buffer>) {
       yield chunk;
-      bytesPassed(chunk.length);
+      last = chunk;
+      // A decompressor fills its memory to the end before it takes new one.
+      if (chunk.byteOffset + chunk.length === chunk.buffer.byteLength) free(chunk);
+      else bytesPassed(chunk.length);
     }
+    if (last !== undefined) free(last);
   } catch (error) {
     // A tool that is missing or fails only breaks its pipes; `ended` has the reason.
     stop();
     throw explained(reasonOf(await settled) ?? error, compression);
   } finally {
     stop();
+    bytesPassed(CHUNK_BYTES); // the memory for more output
   }
   const reason = reasonOf(await settled);
   if (reason !== undefined) throw explained(reason, compression);
 }
 
-/** A decompressor holds chunks while it reads more. */
-async function* copies(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  for await (const chunk of source) yield Buffer.from(chunk);
+/** Writes one chunk at a time, because its memory is used again for the next one. Ends early when nobody reads the result. */
+async function feed(source: AsyncIterable<Buffer>, input: Writable): Promise<void> {
+  let written = Promise.withResolvers<void>();
+  written.resolve(); // nothing so far
+  input.on('error', (error) => written.reject(error)).once('close', () => written.resolve());
+  try {
+    for await (const chunk of source) {
+      if (input.destroyed) return;
+      written = Promise.withResolvers<void>();
+      input.write(chunk, (error) => (error ? written.reject(error) : written.resolve()));
+      await written.promise;
+    }
+    input.end();
+  } catch (error) {
+    input.destroy(error as Error);
+    throw error;
+  }
+}
+
+/** At once: the collector would come late. */
+function free({ buffer }: Buffer): void {
+  if (buffer instanceof ArrayBuffer && !buffer.detached) buffer.transfer(0);
 }
 
 function reasonOf([fed, ended]: readonly PromiseSettledResult<void>[]): unknown {
