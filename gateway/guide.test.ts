@@ -62,6 +62,12 @@ test('the examples of the guide are valid', async () => {
   }
 });
 
+test('the first command of the guide has its settings in a file', () => {
+  const [first = ''] = [...guide.matchAll(/^\$ (.*gantry gateway.*)$/gm)].map(([, command]) => command);
+
+  assert.match(first, /gantry gateway --config \S+/);
+});
+
 test('the example for authors of clients limits as the guide says', async () => {
   await using upstream = await TestUpstream.start();
   const example = examples.find((text) => text.includes('windowSeconds: 4')) ?? '';

@@ -15,6 +15,7 @@ const root = dirname(dirname(import.meta.dirname));
 export const GATEWAY_PROGRAM = join(root, 'gateway', 'main.ts');
 
 export const BARE = 'bare proxy on undici';
+const ASKING = 'the same, counting each request in Redis';
 export const MEMORY = 'gateway, memory';
 export const REDIS = 'gateway, Redis';
 export const NGINX = 'nginx with limit_req and limit_conn';
@@ -33,13 +34,13 @@ type Budget = Readonly<{ against: string; atLeast: number }>;
 
 /** Starts all at once, in front of the same upstream. */
 export async function startAll(folder: string, undo: AsyncDisposableStack): Promise<Contender[]> {
-  const [upstream = 0, nginx = 0, bare = 0, pair = 0, ...ports] = await freePorts(10);
+  const [upstream = 0, nginx = 0, bare = 0, asking = 0, pair = 0, ...ports] = await freePorts(11);
   const redis = undo.use(await TestRedis.start());
   const upstreamPid = await startUpstream(undo, folder, upstream);
   const nginxPid = await startNginxProxy(undo, folder, nginx, upstream);
   const origin = `http://127.0.0.1:${upstream}`;
-  const peer = async (file: string, port: number): Promise<number> =>
-    await startNode(undo, [join(import.meta.dirname, 'peers', file), String(port), origin], port);
+  const peer = async (file: string, port: number, ...more: string[]): Promise<number> =>
+    await startNode(undo, [join(import.meta.dirname, 'peers', file), String(port), origin, ...more], port);
   const gateway = async (name: string, port: number, settings: object): Promise<number> => {
     const file = join(folder, `${name}.json`);
     const all = { ...gatewaySettings(origin), listen: `127.0.0.1:${port}`, ...settings };
@@ -55,6 +56,7 @@ export async function startAll(folder: string, undo: AsyncDisposableStack): Prom
   const toBare = (atLeast: number): Budget => ({ against: BARE, atLeast });
   return [
     contender(BARE, bare, await peer('bare-proxy.ts', bare)),
+    contender(ASKING, asking, await peer('bare-proxy.ts', asking, redis.url)),
     contender(MEMORY, memory, await gateway('memory', memory, {}), toBare(0.8), { against: PAIR, atLeast: 1.5 }),
     contender('gateway, SQLite', sqlite, await gateway('sqlite', sqlite, inSqlite), toBare(0.75)),
     contender(REDIS, shared, await gateway('redis', shared, { store: inRedis }), toBare(0.6)),

@@ -19,8 +19,8 @@ import { answerRateLimit } from './rate-limit.ts';
 import { bodyOf } from './request-body.ts';
 import { forwardUpgrade } from './upgrades/upgrade.ts';
 
-/** Requests that wait for earlier ones of their connections: what one connection may hold is little, but there are many. */
-const MOST_PIPELINED = 20_000;
+/** Requests that wait for earlier ones of their connections: each takes 9 KB, and one connection may hold thousands. */
+const MOST_PIPELINED = 5000;
 
 const unread: Target = { path: '/', query: '' };
 
