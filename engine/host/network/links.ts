@@ -25,11 +25,14 @@ const IFLA = {
   stats64: 23,
   group: 27,
   netnsFd: 28,
+  carrier: 33,
 } as const;
 const IFLA_INFO_KIND = 1;
 const IFLA_INFO_DATA = 2;
 const IFLA_INFO_SLAVE_KIND = 4;
 const IFLA_INFO_SLAVE_DATA = 5;
+const IFLA_BRPORT_STATE = 1;
+const BR_STATE_DISABLED = 0;
 const IFLA_BRPORT_MODE = 4;
 const IFLA_BRPORT_ISOLATED = 33;
 const VETH_INFO_PEER = 1;
@@ -65,6 +68,12 @@ export type Link = Readonly<{
   up: boolean;
   /** It is up and so is what it leads to: before, what is sent is lost. */
   isRunning: boolean;
+  /** What it leads to is up; `isRunning` follows when the kernel gets to it. */
+  hasCarrier: boolean;
+  /** Index of the other end, or of the link beneath, in whatever namespace that is; 0: none. */
+  other: number;
+  /** A port that its bridge does not use, as it is not running or has not been seen to. */
+  isUnusedPort: boolean;
   counters: Counters;
 }>;
 
@@ -274,17 +283,22 @@ function header({ index = 0, up }: Head): Buffer {
 
 function readLink(body: Buffer): Link {
   const found = readAttributes(body, HEADER_BYTES);
-  const kind = readAttributes(found.get(IFLA.linkInfo) ?? Buffer.alloc(0)).get(IFLA_INFO_KIND);
+  const info = readAttributes(found.get(IFLA.linkInfo) ?? Buffer.alloc(0));
+  const port = readAttributes(info.get(IFLA_INFO_SLAVE_DATA) ?? Buffer.alloc(0));
+  const isPort = readText(info.get(IFLA_INFO_SLAVE_KIND)) === 'bridge';
   return {
     index: body.readInt32LE(4),
     name: readText(found.get(IFLA.name)),
     mac: macText(found.get(IFLA.address) ?? Buffer.alloc(0)),
     mtu: found.get(IFLA.mtu)?.readUInt32LE() ?? 0,
     master: found.get(IFLA.master)?.readUInt32LE() ?? 0,
-    kind: readText(kind),
+    kind: readText(info.get(IFLA_INFO_KIND)),
     alias: readText(found.get(IFLA.alias)),
     up: (body.readUInt32LE(8) & IFF_UP) !== 0,
     isRunning: (body.readUInt32LE(8) & IFF_RUNNING) !== 0,
+    hasCarrier: found.get(IFLA.carrier)?.readUInt8() === 1,
+    other: found.get(IFLA.link)?.readUInt32LE() ?? 0,
+    isUnusedPort: isPort && port.get(IFLA_BRPORT_STATE)?.readUInt8() === BR_STATE_DISABLED,
     counters: readCounters(found.get(IFLA.stats64)),
   };
 }

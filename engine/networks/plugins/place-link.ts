@@ -20,6 +20,8 @@ import {
 
 /** A link whose other end is not up carries nothing, and its container starts all the same. */
 const CARRIES_WITHIN_MS = 200;
+/** The kernel notes one change of links after the other: beside many others a link carries late what it could carry at once. */
+const NOTED_WITHIN_MS = 10_000;
 const LOOK_MS = 5;
 
 /** A static route of a plugin; without `nextHop` straight onto the link. */
@@ -61,21 +63,35 @@ export function placeLink(place: Place, wanted: Wanted): string {
 
 /**
  * Tells the neighbours of a link that `placeLink` has placed, as they may know another owner of its address. The kernel
- * sees a little later than the link is up that it carries anything. Only some kinds of links can be told while they are
+ * sees a little later than the link is up that it carries anything, and that the bridge at its other end is to use it. Only some kinds of links can be told while they are
  * in use.
  */
 export async function announceLink(netns: number, mac: string): Promise<void> {
   using inside = withNetns(netns, () => new Netlink());
+  using machine = new Netlink();
   const ours = (): Link | undefined => listLinks(inside).find((link) => link.mac === mac);
-  const until = performance.now() + CARRIES_WITHIN_MS;
-  while (ours()?.isRunning === false && performance.now() < until) await setTimeout(LOOK_MS);
-  const link = ours();
+  const begun = performance.now();
+  const isEarly = (link: Link): boolean => {
+    const carries = link.isRunning && otherEnd(machine, link)?.isUnusedPort !== true;
+    return !carries && performance.now() - begun < (link.hasCarrier ? NOTED_WITHIN_MS : CARRIES_WITHIN_MS);
+  };
+  let link = ours();
+  while (link !== undefined && isEarly(link)) {
+    await setTimeout(LOOK_MS);
+    link = ours();
+  }
   if (link === undefined) return;
   try {
     inside.apply(changeLink(link.index, { mac }));
   } catch (error) {
     if (!hasCode(error, 'EBUSY') && !hasCode(error, 'EOPNOTSUPP')) throw error;
   }
+}
+
+/** The end of a pair that the plugin has kept, if it is on the machine: mostly a port of its bridge. */
+function otherEnd(machine: Netlink, { index, kind, other }: Link): Link | undefined {
+  if (kind !== 'veth') return undefined;
+  return listLinks(machine).find((link) => link.index === other && link.kind === kind && link.other === index);
 }
 
 function kernelRoute(link: number, { destination, nextHop }: PluginRoute): Route {
