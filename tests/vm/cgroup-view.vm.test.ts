@@ -45,7 +45,6 @@ const WARNED: readonly Fields[] = [
   { BlkioWeight: 300 },
   { CpuShares: 512, CpuPeriod: 50_000, CpuQuota: 20_000, CpusetCpus: '0' },
   { PidsLimit: 50 },
-  { CpuRealtimePeriod: 1_000_000, CpuRealtimeRuntime: 100_000 },
   { BlkioWeightDevice: [{ Path: '/dev/vda', Weight: 500 }] },
 ];
 
@@ -88,6 +87,14 @@ suite('a machine with cgroup version 2', { concurrency: false }, () => {
     });
 
     assert.deepEqual(ours, theirs);
+  });
+
+  test('limits of real-time processes are refused in dockerd’s words, as the client’s mistake', async () => {
+    const HostConfig = { CpuRealtimePeriod: 1_000_000, CpuRealtimeRuntime: 100_000 };
+    const { ours, theirs } = await engines.both(async (side) => await warningsOf(side, HostConfig));
+
+    assert.equal(theirs[0], 500);
+    assert.deepEqual(ours, [400, theirs[1]]);
   });
 });
 
