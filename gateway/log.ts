@@ -5,6 +5,11 @@ import { type Logger, pino } from 'pino';
 
 import type { Config } from './config/schema.ts';
 
+/** The most that waits for a reader. */
+const WAITING_BYTES = 1024 ** 2;
+/** A reader has this long for the last lines. */
+const LAST_LINES_MS = 1000;
+
 /** The same failure or caller is not logged more often than this. */
 const REPEAT_MS = 60_000;
 const MOST_REMEMBERED = 10_000;
@@ -15,6 +20,7 @@ const MOST_REMEMBERED = 10_000;
  */
 export class GatewayLog {
   readonly logger: Logger;
+  readonly #output: Output | undefined;
   #requests: boolean;
   #away: { readonly sinceMs: number; toldMs: number; failures: number } | undefined;
   readonly #lately = new Map<string, { atMs: number; left: number }>();
@@ -23,7 +29,8 @@ export class GatewayLog {
   /** `nowMs` must not jump when the clock of the machine is set. */
   constructor({ level, requests }: Config['log'], logger?: Logger, nowMs = () => performance.now()) {
     this.#nowMs = nowMs;
-    this.logger = logger ?? pino({ level, base: { name: 'gateway', pid: process.pid } });
+    if (logger === undefined) this.#output = new Output();
+    this.logger = logger ?? pino({ level, base: { name: 'gateway', pid: process.pid } }, this.#output!.destination);
     this.#requests = requests;
   }
 
@@ -31,6 +38,12 @@ export class GatewayLog {
   change({ level, requests }: Config['log']): void {
     this.logger.level = level;
     this.#requests = requests;
+  }
+
+  /** The last line, after which the process may end. */
+  async end(): Promise<void> {
+    this.logger.info('ended');
+    await this.#output?.written();
   }
 
   /** The first refusal in a row, then every tenth, hundredth, …: a caller that goes on cannot fill the disk. */
@@ -105,4 +118,26 @@ export class GatewayLog {
 
 function isPowerOfTen(value: number): boolean {
   return value === 1 || value === 10 || value === 100 || (value % 1000 === 0 && Number.isInteger(Math.log10(value)));
+}
+
+/** Standard output. What a reader that has gone, or that reads nothing, does not take is lost: the gateway goes on, and ends. */
+class Output {
+  readonly destination = pino.destination({ dest: 1, sync: false, maxLength: WAITING_BYTES });
+  #isLost = false;
+
+  constructor() {
+    this.destination.on('error', () => (this.#isLost = true));
+    // At the exit it would write what is left again for ever: it takes each failure, also that of a lost reader, for one that passes.
+    this.destination.flushSync = () => undefined;
+  }
+
+  /** To be called after a line: resolves when all lines are written, or nobody takes them. */
+  async written(): Promise<void> {
+    if (this.#isLost) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    for (const event of ['drain', 'error'] as const) this.destination.once(event, () => resolve());
+    const late = setTimeout(resolve, LAST_LINES_MS);
+    await promise;
+    clearTimeout(late);
+  }
 }

@@ -62,7 +62,7 @@ export async function runGateway(config: Config, read: () => Config): Promise<Ru
     [Symbol.asyncDispose]: async () => {
       log.logger.info('ending: requests under way are answered first');
       await parts.disposeAsync();
-      log.logger.info('ended');
+      await log.end();
     },
   };
 }

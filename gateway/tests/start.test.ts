@@ -216,6 +216,27 @@ test('SIGTERM does not wait for idle connections', async () => {
   silent.destroy();
 });
 
+test('SIGTERM ends a gateway whose log nobody reads any more', async () => {
+  await using upstream = await TestUpstream.start();
+  await using gateway = await TestGateway.start({ upstream: upstream.url, log: { requests: true } });
+  gateway.loseReader();
+
+  assert.equal((await gateway.request('/user')).status, 200);
+  gateway.signal('SIGTERM');
+
+  assert.equal(await gateway.exited, 0);
+});
+
+test('the log of an ended gateway has its last line', async () => {
+  await using upstream = await TestUpstream.start();
+  await using gateway = await TestGateway.start({ upstream: upstream.url });
+
+  gateway.signal('SIGTERM');
+  await gateway.exited;
+
+  assert.equal(gateway.log.at(-1)?.['msg'], 'ended');
+});
+
 test('a request that does not end is cut off when the time for draining is over', async () => {
   await using upstream = await TestUpstream.start();
   const held = upstream.hold('/slow');

@@ -107,6 +107,11 @@ export class TestGateway implements AsyncDisposable {
     }
   }
 
+  /** From now on nobody reads its log. */
+  loseReader(): void {
+    this.#process.stdout?.destroy();
+  }
+
   get pid(): number {
     return this.#process.pid ?? 0;
   }
