@@ -39,15 +39,18 @@ export class Machine {
 
   /** SIGKILL for the daemon alone. */
   async kill(): Promise<void> {
-    if (this.daemon instanceof TestEngine) return await this.daemon.kill();
-    process.kill(this.daemon.pid, 'SIGKILL');
-    await this.daemon.end();
+    if (!(this.daemon instanceof TestEngine)) process.kill(this.daemon.pid, 'SIGKILL');
+    await this.#gone();
   }
 
   /** The loss of its power. */
   async powerOff(): Promise<void> {
     await killMachine(this.daemon.pid);
-    await this.kill();
+    await this.#gone();
+  }
+
+  async #gone(): Promise<void> {
+    await (this.daemon instanceof TestEngine ? this.daemon.kill() : this.daemon.end());
   }
 
   async begin(): Promise<void> {
