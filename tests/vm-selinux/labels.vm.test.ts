@@ -26,7 +26,6 @@ const ASKED: readonly Fields[] = [
   { SecurityOpt: ['label=type:no_such_t'] },
   { SecurityOpt: ['label=odd'] },
   { SecurityOpt: ['label=filetype:usr_t'] },
-  { SecurityOpt: ['label'] },
 ];
 
 suite('a machine with SELinux', { concurrency: false }, () => {
@@ -55,6 +54,14 @@ suite('a machine with SELinux', { concurrency: false }, () => {
       assert.deepEqual(ours, theirs);
     });
   }
+
+  test('a label without a value is refused in dockerd’s words, as the client’s mistake', async () => {
+    const { ours, theirs } = await engines.both(async (side) => await labelsOf(side, { SecurityOpt: ['label'] }));
+
+    const words = 'invalid --security-opt 1: "label"';
+    assert.deepEqual(ours, [400, words]);
+    assert.deepEqual(theirs, [500, words]);
+  });
 
   test('a bind keeps its label, also with z and Z', async () => {
     for (const mode of ['', ':z', ':Z', ':ro,z']) {
