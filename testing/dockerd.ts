@@ -97,7 +97,7 @@ async function launch(
     `--data-root=${directory}/data`,
     `--exec-root=${directory}/exec`,
     `--pidfile=${directory}/pid`,
-    ...sharedContainerd(directory),
+    ...(within.length === 0 ? sharedContainerd(directory) : []), // which knows no mounts of another namespace
     ...flags,
   ];
   return await startDaemonProcess(command, socketPath, join(directory, 'log'), netns);

@@ -57,12 +57,13 @@ suite('the network that a container is in', { concurrency: false }, () => {
   for (const name of ['none', 'host', 'bridge']) {
     test(`the network ${name} is the same by its id and by the beginning of it`, async () => {
       const { Id } = (await engine.get<NetworkWire>(`/networks/${name}`)).body;
-      const links = await said('ls /sys/class/net', { NetworkMode: name });
+      const list = 'ls /sys/class/net | grep -v ^veth'; // those of the machine come and go
+      const links = await said(list, { NetworkMode: name });
 
       for (const NetworkMode of [Id, Id.slice(0, 12)]) {
         const id = await engine.run(['sleep', '1000'], { HostConfig: { NetworkMode } });
 
-        assert.equal(await said('ls /sys/class/net', { NetworkMode }), links);
+        assert.equal(await said(list, { NetworkMode }), links);
         const { HostConfig, NetworkSettings } = await inspect(id);
         assert.equal(HostConfig.NetworkMode, name);
         assert.deepEqual(Object.keys(NetworkSettings.Networks), [name]);
