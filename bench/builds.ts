@@ -5,7 +5,7 @@ import { TarWriter } from '@gantry/testing/tar-writer.ts';
 
 import { compare, type Budget, type Row } from './measure.ts';
 
-const STEPS = 40;
+export const STEPS = 40;
 const CONTEXT = { files: 2000, bytes: 100_000 };
 const TAR = { headers: { 'Content-Type': 'application/x-tar' } };
 
@@ -55,14 +55,14 @@ export async function buildBudgets(ours: Api, theirs: Api, wanted: (name: string
   return rows;
 }
 
-const small = new TarWriter()
+export const smallContext = new TarWriter()
   .add({ name: 'Dockerfile', content: EIGHT_STEPS })
   .add({ name: 'a', content: 'a\n' })
   .add({ name: 'b', content: 'b\n' })
   .end();
 
 /** Many files, of which the steps copy folder after folder. */
-function largeContext(): Buffer {
+export function largeContext(): Buffer {
   const noise = randomFillSync(Buffer.alloc(CONTEXT.bytes));
   const steps = Array.from({ length: STEPS - 1 }, (_, step) => `COPY folder-${step} /folder-${step}\n`);
   const tar = new TarWriter().add({ name: 'Dockerfile', content: `FROM busybox\n${steps.join('')}` });
@@ -74,7 +74,7 @@ function largeContext(): Buffer {
 }
 
 class BuildSubject implements AsyncDisposable {
-  readonly small = small;
+  readonly small = smallContext;
   readonly #api: Api;
   readonly #id: string;
   #commits = 0;

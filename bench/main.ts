@@ -1,4 +1,4 @@
-/** `./gantry bench [engine|networks|registry|start|health|limiter|gateway|cluster|services|soak] [part of a name]`: every budget with its ratio. */
+/** `./gantry bench [engine|networks|registry|builds|start|health|limiter|gateway|cluster|services|soak] [part of a name]`: every budget with its ratio. */
 const [name = 'engine', ...more] = process.argv.slice(2);
 const benches: Record<string, () => Promise<{ main: (...more: string[]) => Promise<void> }>> = {
   engine: async () => await import('./engine.ts'),
@@ -8,6 +8,7 @@ const benches: Record<string, () => Promise<{ main: (...more: string[]) => Promi
   start: async () => await import('./start.ts'),
   health: async () => await import('./health.ts'),
   registry: async () => await import('./registry.ts'),
+  builds: async () => await import('./builds-beside-podman.ts'),
   cluster: async () => await import('./cluster/simulation.ts'),
   services: async () => await import('./cluster/services.ts'),
   soak: async () => await import('./soak.ts'),

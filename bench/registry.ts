@@ -1,5 +1,5 @@
 /** `./gantry bench registry [ROUNDS]`: pull, push, load and save of an image of 12 layers, beside dockerd and podman. */
-import { execFile, execFileSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import {
   createReadStream,
   createWriteStream,
@@ -13,7 +13,6 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { promisify } from 'node:util';
 
 import type { Api } from '@gantry/testing/api.ts';
 import { imageArchive } from '@gantry/testing/busybox-image.ts';
@@ -21,9 +20,8 @@ import { Dockerd, unmountBelow } from '@gantry/testing/dockerd.ts';
 import { Registries } from '@gantry/testing/registries/registries.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
-import { median } from './measure.ts';
+import { Figures, podmanIn } from './beside-podman.ts';
 
-const execute = promisify(execFile);
 const REGISTRY = '127.0.0.1:5000';
 const NAME = `${REGISTRY}/bench/image:1`;
 const LAYERS = 12;
@@ -52,9 +50,13 @@ export async function main(rounds = '5'): Promise<void> {
     const archive = join(folder, 'image.tar');
     makeImage(archive, LAYERS);
     const place = { archive, saved: join(folder, 'saved.tar') };
-    const engines = [byApi('gantry', ours, place), byApi('dockerd', dockerd.api, place), podman(folder, netns, place)];
+    const engines = [
+      byApi('gantry', ours, place),
+      byApi('dockerd', dockerd.api, place),
+      podman(podmanIn(folder, netns), place),
+    ];
     const figures = await compareAll(engines, Number(rounds), async () => await registries.wipe(5000));
-    console.log(tableOf(engines, figures));
+    console.log(figures.table(() => BUDGET));
     await memory(engines[0]!, ours.pid, folder, registries);
   } finally {
     await unmountBelow(folder); // podman leaves its storage mounted
@@ -109,11 +111,7 @@ function byApi(name: string, api: Api, { archive, saved }: Place): Engine {
   };
 }
 
-function podman(folder: string, netns: string, { archive, saved }: Place): Engine {
-  const roots = ['--root', join(folder, 'podman'), '--runroot', join(folder, 'podman-run')];
-  const run = async (...words: string[]): Promise<void> => {
-    await execute('nsenter', [`--net=${netns}`, 'podman', ...roots, ...words], { maxBuffer: 2 ** 26 });
-  };
+function podman(run: (...words: string[]) => Promise<void>, { archive, saved }: Place): Engine {
   return {
     name: 'podman',
     pull: async () => await run('pull', '-q', '--tls-verify=false', NAME),
@@ -127,39 +125,20 @@ function podman(folder: string, netns: string, { archive, saved }: Place): Engin
   };
 }
 
-type Work = 'load' | 'save' | 'push' | 'pull';
-type Figures = Map<Work, Map<string, number[]>>;
-
 /** The same on each in turn, after one round that does not count. */
 async function compareAll(engines: readonly Engine[], rounds: number, wipe: () => Promise<void>): Promise<Figures> {
-  const figures: Figures = new Map();
+  const figures = new Figures();
   for (let round = -1; round < rounds; round += 1) {
     for (const engine of engines) {
       for (const work of ['load', 'save', 'push', 'pull'] as const) {
         if (work === 'push') await wipe();
         if (work === 'pull') await engine.remove();
-        const begun = performance.now();
-        await engine[work]();
-        const spent = performance.now() - begun;
-        const known = figures.get(work) ?? new Map<string, number[]>();
-        figures.set(work, known);
-        if (round >= 0) known.set(engine.name, [...(known.get(engine.name) ?? []), spent]);
+        await figures.time(round, `${work}, 12 layers, 120 MB`, engine.name, engine[work]);
       }
       await engine.remove();
     }
   }
   return figures;
-}
-
-function tableOf(engines: readonly Engine[], figures: Figures): string {
-  const names = engines.map(({ name }) => name);
-  const lines = [...figures].map(([work, times]) => {
-    const medians = names.map((name) => median(times.get(name)!));
-    const ratio = medians[0]! / Math.min(...medians.slice(1));
-    const shown = medians.map((time) => `${time.toFixed(0)} ms`).join(' | ');
-    return `| ${work}, 12 layers, 120 MB | ${shown} | ${ratio.toFixed(2)} | ≤ ${BUDGET.toFixed(2)} | ${ratio <= BUDGET ? 'met' : 'NOT MET'} |`;
-  });
-  return [`| work | ${names.join(' | ')} | ratio | budget | |`, '|---|---|---|---|---|---|---|', ...lines].join('\n');
 }
 
 /** The most that the daemon has while it loads, pushes and pulls an image, and one that is four times as large. */
