@@ -20,8 +20,10 @@ type Settings = Readonly<{
 
 const LOOK_MS = 10_000;
 const LOOKS_A_MINUTE = 6;
-/** A member that uses more of its quota than this gains nothing by rewriting its file. */
+/** A member that uses more of its quota than this after its file was rewritten stays full. */
 const ROOMY = 0.9;
+/** A file that was rewritten in vain is so again after ten minutes. */
+const LOOKS_UNTIL_ROOM = 10 * LOOKS_A_MINUTE;
 export const SPARE_BYTES = 100 * 1024 ** 2;
 
 /**
@@ -34,6 +36,8 @@ export class Upkeep implements Disposable {
   readonly #settings: Settings;
   #timer: Disposable;
   #looks = 0;
+  /** The look that may rewrite the file of a full member. */
+  #nextRoom = 0;
   /** The last commit of a minute ago. */
   #before: number;
   #isEnding = false;
@@ -92,13 +96,16 @@ export class Upkeep implements Disposable {
     const { bytes, usedBytes } = status;
     log.warn({ bytes, used: usedBytes }, 'etcd is full, and nothing can be stored: it makes room');
     await compact(etcd, this.#settings.revision());
-    const compacted = await statusOf(etcd);
-    if (compacted.usedBytes > ROOMY * this.#settings.quotaBytes) {
-      log.error({ used: compacted.usedBytes }, 'etcd stays full: services, tasks or networks have to be removed');
-      return;
-    }
+    if (this.#looks < this.#nextRoom) return;
+    // Also where much seems to be used: what a compaction frees counts as used until the next write, which cannot come.
     await stepAside(etcd);
     await defragment(etcd);
-    await disarm(etcd, compacted.self); // each member its own alarm
+    const { self, usedBytes: left } = await statusOf(etcd);
+    if (left > ROOMY * this.#settings.quotaBytes) {
+      log.error({ used: left }, 'etcd stays full: services, tasks or networks have to be removed');
+      this.#nextRoom = this.#looks + LOOKS_UNTIL_ROOM;
+      return;
+    }
+    await disarm(etcd, self); // each member its own alarm
   }
 }
