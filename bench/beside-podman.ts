@@ -6,9 +6,9 @@ import { median } from './measure.ts';
 
 const execute = promisify(execFile);
 
-/** Podman with its storage in a folder, in a network namespace. */
+/** Podman with its storage in a folder, in a network namespace; Debian's crun refuses hybrid cgroups. */
 export function podmanIn(folder: string, netns: string): (...words: string[]) => Promise<void> {
-  const roots = ['--root', join(folder, 'podman'), '--runroot', join(folder, 'podman-run')];
+  const roots = ['--runtime=runc', '--root', join(folder, 'podman'), '--runroot', join(folder, 'podman-run')];
   return async (...words) => {
     await execute('nsenter', [`--net=${netns}`, 'podman', ...roots, ...words], { maxBuffer: 2 ** 26 });
   };
