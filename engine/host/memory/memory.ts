@@ -75,7 +75,7 @@ export function bytesPassed(bytes: number): void {
   floor = process.memoryUsage().arrayBuffers;
 }
 
-/** V8 exposes `gc` only to contexts that are created under this flag, which is that of all threads: it stays, as others may need it just now. */
+/** V8 exposes `gc` only to contexts that are created under this flag. It is that of all threads, and stays: others may need it. */
 function exposedCollector(): Collect {
   setFlagsFromString('--expose-gc');
   return runInNewContext('gc') as Collect;
