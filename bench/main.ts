@@ -1,4 +1,7 @@
-/** `./gantry bench [engine|networks|registry|builds|start|health|limiter|gateway|cluster|services|soak] [part of a name]`: every budget with its ratio. */
+/**
+ * `./gantry bench [engine|networks|registry|builds|start|health|limiter|gateway|cluster|services|soak] [part of a name]`:
+ * every budget with its ratio.
+ */
 const [name = 'engine', ...more] = process.argv.slice(2);
 const benches: Record<string, () => Promise<{ main: (...more: string[]) => Promise<void> }>> = {
   engine: async () => await import('./engine.ts'),

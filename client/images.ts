@@ -57,7 +57,10 @@ export async function loadImages(
   await follow(progress, report);
 }
 
-/** POST /images/create?fromSrc=…, of an archive or of a URL that the engine fetches: makes an image of a root file system; returns its id. */
+/**
+ * POST /images/create?fromSrc=…, of an archive or of a URL that the engine fetches: makes an image of a root file system;
+ * returns its id.
+ */
 export async function importImage(
   engine: Connection,
   source: Readable | Buffer | string,

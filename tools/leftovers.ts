@@ -5,7 +5,8 @@ import { join } from 'node:path';
 
 /**
  * Lists what a test, a demo or a crash may have left on this machine: mounts, links, namespaces, nft tables, cgroups
- * and processes with Gantry's name or below the temporary folder, and the files there of runtimes that were killed. One line each, to compare before and after.
+ * and processes with Gantry's name or below the temporary folder, and the files there of runtimes that were killed. One
+ * line each, to compare before and after.
  */
 export function findLeftovers(): string[] {
   return [...mounts(), ...links(), ...namespaces(), ...tables(), ...cgroups(), ...processes(), ...files()];

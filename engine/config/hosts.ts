@@ -9,8 +9,8 @@ const PLAIN_PORT = 2375;
 const TLS_PORT = 2376;
 
 /**
- * Reads `unix:///path`, `tcp://address:port` and `fd://`, which are the sockets that systemd passes, as dockerd does: the default address is loopback, the default port is
- * docker's, and the kernel chooses port 0. Throws `invalid`.
+ * Reads `unix:///path`, `tcp://address:port` and `fd://`, which are the sockets that systemd passes, as dockerd does: the
+ * default address is loopback, the default port is docker's, and the kernel chooses port 0. Throws `invalid`.
  */
 export function parseHost(text: string, tls: boolean): Host {
   if (text === 'fd://') return { kind: 'passed' };

@@ -31,7 +31,10 @@ function timeByte(data: Buffer, time: number, timeEnd: number, i: number): numbe
   return i === 19 ? 0x2e : ZERO;
 }
 
-/** A time to compare those of the file with: nothing is logged before the year 0 or after 9999, where the text form has a sign and more digits. */
+/**
+ * A time to compare those of the file with: nothing is logged before the year 0 or after 9999, where the text form has a
+ * sign and more digits.
+ */
 export function comparable(time: Temporal.Instant): Buffer {
   const text = time.toString({ fractionalSecondDigits: 9 });
   if (text.startsWith('-')) return Buffer.from('0000-01-01T00:00:00.000000000Z');

@@ -1,6 +1,7 @@
 /**
- * A client on one machine: GET of each URL of the arguments in turn, 20 a second, each over a connection of its own and with 2 seconds of patience.
- * Writes a line for each: `ok` with the page, or `failed` with the reason. It ends with its standard input.
+ * A client on one machine: GET of each URL of the arguments in turn, 20 a second, each over a connection of its own and
+ * with 2 seconds of patience. Writes a line for each: `ok` with the page, or `failed` with the reason. It ends with its
+ * standard input.
  */
 import { get } from 'node:http';
 

@@ -47,7 +47,8 @@ function netLine({ id, name }: NetworkRecord): string {
 
 /**
  * The resolver's lines for a network, by who has the names: services by their name and aliases, tasks by the name of their
- * container and, where they serve, as `tasks.<service>`, containers of no service by theirs and their aliases. Without a virtual address the service's names lead to its tasks.
+ * container and, where they serve, as `tasks.<service>`, containers of no service by theirs and their aliases. Without a
+ * virtual address the service's names lead to its tasks.
  */
 function nameLines(network: string, members: readonly Member[]): Map<string, string> {
   const lines = new Map<string, string>();

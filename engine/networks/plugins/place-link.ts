@@ -63,8 +63,8 @@ export function placeLink(place: Place, wanted: Wanted): string {
 
 /**
  * Tells the neighbours of a link that `placeLink` has placed, as they may know another owner of its address. The kernel
- * sees a little later than the link is up that it carries anything, and that the bridge at its other end is to use it. Only some kinds of links can be told while they are
- * in use.
+ * sees a little later than the link is up that it carries anything, and that the bridge at its other end is to use it. Only
+ * some kinds of links can be told while they are in use.
  */
 export async function announceLink(netns: number, mac: string): Promise<void> {
   using inside = withNetns(netns, () => new Netlink());
