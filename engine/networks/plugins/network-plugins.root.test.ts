@@ -439,8 +439,10 @@ suite('networks and addresses of plugins', { concurrency: false }, () => {
     };
     writeFileSync(join(specs, 'judged-theirs.spec'), `unix://${place.path}/judged-theirs.sock`);
     writeFileSync(join(specs, 'ranges-theirs.spec'), `unix://${place.path}/ranges-theirs.sock`);
-    // dockerd looks for plugins in folders of the machine: it has others there. Its first start makes the outer one.
-    const script = `mkdir -p /etc/docker && mount -t tmpfs none /etc/docker && mkdir /etc/docker/plugins &&
+    // dockerd looks for plugins in folders of the machine: it has others there. Its first start makes the outer one. It also
+    // takes the machine's containerd where there is one, which sees none of the mounts made here.
+    const script = `mkdir -p /etc/docker /run/containerd && mount -t tmpfs none /run/containerd &&
+      mount -t tmpfs none /etc/docker && mkdir /etc/docker/plugins &&
       mount --bind ${specs} /etc/docker/plugins && exec "$@"`;
     const within = ['unshare', '--mount', '--propagation', 'private', 'sh', '-c', script, 'sh'];
     const flags = ['--bridge=none', '--iptables=false', '--ip-forward=false'];
