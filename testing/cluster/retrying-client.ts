@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import type { ClusterHost } from './hosts.ts';
+import { eventually, type ClusterHost } from './hosts.ts';
 import { Services, SLEEPS, type TaskWire } from './services.ts';
 
 /** How many of its services a client keeps: it removes older ones. */
@@ -145,7 +145,11 @@ export async function finish(clients: readonly RetryingClient[], manager: Cluste
   const services = new Services(manager);
   for (const name of clients.flatMap((client) => [...client.services])) {
     await services.running(name, 1);
-    await services.remove(name);
+    // The leader may change once more.
+    await eventually(`the removal of ${name}`, async () => {
+      const { status } = await manager.engine.delete(`/services/${name}`);
+      return status === 200 || status === 404 ? true : undefined;
+    });
   }
   return clients.flatMap(({ problems }) => problems);
 }
