@@ -31,10 +31,12 @@ const ALWAYS: readonly (readonly [number, number])[] = [
   [5, 2], // ptmx
 ];
 
-/** Limits in the form of the OCI runtime specification; 0 or a missing value is no limit. */
+/**
+ * Limits in the form of the OCI runtime specification; 0 or a missing value is no limit. Controllers without a limit are left
+ * out, as crun fails at an empty one that the machine lacks.
+ */
 export function ociResources(limits: Limits, rules: readonly DeviceRule[]): object {
-  return {
-    devices: rules,
+  const controllers = {
     memory: memoryOf(limits),
     cpu: dropEmpty({
       shares: limits.cpuShares,
@@ -44,7 +46,7 @@ export function ociResources(limits: Limits, rules: readonly DeviceRule[]): obje
       cpus: limits.cpusetCpus,
       mems: limits.cpusetMems,
     }),
-    ...(limits.pids > 0 && { pids: { limit: limits.pids } }),
+    pids: limits.pids > 0 ? { limit: limits.pids } : {},
     blockIO: dropEmpty({
       ...(!isOursToWeigh(limits) && weightsOf(limits)),
       throttleReadBpsDevice: throttles(limits.readBps),
@@ -53,6 +55,8 @@ export function ociResources(limits: Limits, rules: readonly DeviceRule[]): obje
       throttleWriteIOPSDevice: throttles(limits.writeIops),
     }),
   };
+  const limited = Object.entries(controllers).filter(([, values]) => Object.keys(values).length > 0);
+  return { devices: rules, ...Object.fromEntries(limited) };
 }
 
 /** Sets weights that no runtime sets; the runtime uses the existing cgroup `path`. */

@@ -144,13 +144,13 @@ test('memory has as much swap again unless something is said', () => {
 test('what is not limited is not mentioned', () => {
   const { memory, cpu, pids } = specOf().linux.resources;
 
-  assert.deepEqual({ memory, cpu, pids }, { memory: {}, cpu: {}, pids: undefined });
+  assert.deepEqual({ memory, cpu, pids }, { memory: undefined, cpu: undefined, pids: undefined });
 });
 
 test('a negative limit of processes or time is none, and a swappiness of 0 is one', () => {
   const { memory, cpu, pids } = specOf({ PidsLimit: -1, CpuQuota: -1, MemorySwappiness: 0 }).linux.resources;
 
-  assert.deepEqual({ memory, cpu, pids }, { memory: { swappiness: 0 }, cpu: {}, pids: undefined });
+  assert.deepEqual({ memory, cpu, pids }, { memory: { swappiness: 0 }, cpu: undefined, pids: undefined });
   assert.equal(specOf({ PidsLimit: 20 }).linux.resources.pids?.limit, 20);
 });
 
