@@ -60,18 +60,14 @@ class Cfssl implements AsyncDisposable {
 }
 
 suite('an external authority', { concurrency: false }, () => {
-  let all: ClusterHosts;
+  const parts = new AsyncDisposableStack();
   let cfssl: Cfssl;
   let [first, second, third]: ClusterHost[] = [];
   before(async () => {
-    all = await ClusterHosts.start(3);
-    [first, second, third] = all.hosts;
-    cfssl = new Cfssl(first!);
+    [first, second, third] = parts.use(await ClusterHosts.start(3)).hosts;
+    cfssl = parts.use(new Cfssl(first!));
   });
-  after(async () => {
-    await cfssl[Symbol.asyncDispose]();
-    await all[Symbol.asyncDispose]();
-  });
+  after(async () => await parts.disposeAsync());
 
   const spec = (url = cfssl.url): object => ({
     Spec: { CAConfig: { ExternalCAs: [{ Protocol: 'cfssl', URL: url }] } },

@@ -79,7 +79,8 @@ export class ClusterHost implements AsyncDisposable {
     await eventually(`the update of ${name}`, async () => {
       const { ID, Version, Spec } = await this.node(name);
       const answer = await this.engine.post(`/nodes/${ID}/update?version=${Version.Index}`, { ...Spec, ...changes });
-      return answer.status === 200 ? true : undefined;
+      if (answer.status !== 200) throw new Error(`it answered ${answer.status}: ${answer.raw.toString()}`);
+      return true;
     });
   }
 
