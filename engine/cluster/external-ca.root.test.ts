@@ -14,7 +14,7 @@ type Member = { certificate: string; root: string; nodeId: string; clusterId: st
 
 /** `cfssl serve` with its own root, on the machine of a host. */
 class Cfssl implements AsyncDisposable {
-  readonly folder = mkdtempSync(join(tmpdir(), 'gantry-cfssl-'));
+  readonly folder: string;
   readonly root: string;
   readonly #host: ClusterHost;
   #pid = 0;
@@ -24,6 +24,7 @@ class Cfssl implements AsyncDisposable {
     const made = execFileSync('cfssl', ['gencert', '-initca', '-'], { input: JSON.stringify(CSR), stdio: 'pipe' });
     const { cert, key } = JSON.parse(made.toString()) as { cert: string; key: string };
     this.root = cert;
+    this.folder = mkdtempSync(join(tmpdir(), 'gantry-cfssl-'));
     writeFileSync(join(this.folder, 'ca.pem'), cert);
     writeFileSync(join(this.folder, 'ca-key.pem'), key, { mode: 0o600 });
   }
