@@ -15,7 +15,7 @@ import { issue, newAuthority, newKey, revocationList } from '../ca/certificates.
 import { etcdFlags, type EtcdSettings, type FirstStart } from './flags.ts';
 import { Etcd, EtcdError } from './gateway.ts';
 import { statusOf } from './maintenance.ts';
-import { raftOf } from './members.ts';
+import { listMembers, raftOf } from './members.ts';
 import { EtcdProcess, findEtcd } from './process.ts';
 import { Upkeep } from './upkeep.ts';
 
@@ -45,6 +45,7 @@ class TestMembers implements AsyncDisposable {
   /** Of the upkeep. */
   readonly background = new Background(fastClock, log);
   readonly members: Etcd[] = [];
+  readonly processes: EtcdProcess[] = [];
 
   static async start(count: number, quotaBytes: number): Promise<TestMembers> {
     const all = new TestMembers();
@@ -90,6 +91,7 @@ class TestMembers implements AsyncDisposable {
     const process = new EtcdProcess({ background: this.#background, clock: systemClock, log }, settings);
     this.#parts.defer(async () => await process.stop());
     await process.start(first);
+    this.processes.push(process);
     this.members.push(this.#parts.use(new Etcd(process.socketPath, systemClock)));
   }
 }
@@ -198,12 +200,30 @@ test('a file with much waste is rewritten, one member at a time, and never by th
 
 test('full members make room, and can be written to again', async () => {
   await using cluster = await TestMembers.start(3, 16 * MEGABYTE);
-  const etcd = cluster.members[0]!;
+  await fillAndWriteAgain(cluster, cluster.members);
+});
+
+test('the one that leads raft makes room also where the next one is out of service', async () => {
+  await using cluster = await TestMembers.start(3, 16 * MEGABYTE);
+  const { leader } = await raftOf(cluster.members[0]!);
+  const next = (await listMembers(cluster.members[0]!)).find(({ id }) => id !== leader);
+  const ids = await Promise.all(cluster.members.map(async (etcd) => (await raftOf(etcd)).self));
+  const lost = ids.indexOf(next!.id);
+  await cluster.processes[lost]!.stop();
+  const left = cluster.members.toSpliced(lost, 1);
+
+  await fillAndWriteAgain(cluster, left);
+
+  assert.equal((await raftOf(left[0]!)).leader, leader);
+});
+
+async function fillAndWriteAgain(cluster: TestMembers, members: readonly Etcd[]): Promise<void> {
+  const etcd = members[0]!;
   let last = 0;
   const wrote = (revision: number): void => void (last = revision);
   await assert.rejects(waste(etcd, 40, wrote), { message: /database space exceeded/ });
   const full = last;
-  const upkeeps = cluster.members.map((member) => {
+  const upkeeps = members.map((member) => {
     const settings = {
       ...LIMITS,
       revision: () => last,
@@ -216,7 +236,7 @@ test('full members make room, and can be written to again', async () => {
   // A member that was nearly full may be full once more.
   await until('as much as half of the quota is written', async () => (await waste(etcd, 8, wrote)) > full);
   for (const upkeep of upkeeps) upkeep[Symbol.dispose]();
-});
+}
 
 test('the quota is a flag', () => {
   const place = { program: '', data: '', peers: '', run: '' };

@@ -20,6 +20,8 @@ type Settings = Readonly<{
 
 const LOOK_MS = 10_000;
 const LOOKS_A_MINUTE = 6;
+/** A file that is at most this much of its quota is not rewritten while another member makes room. */
+const LARGE = 0.5;
 /** A member that uses more of its quota than this after its file was rewritten stays full. */
 const ROOMY = 0.9;
 /** A file that was rewritten in vain is so again after ten minutes. */
@@ -29,7 +31,7 @@ export const SPARE_BYTES = 100 * 1024 ** 2;
 /**
  * Keeps the file of a member small. Each minute the leader has everything forgotten that was superseded more than a minute
  * ago. A member whose file is more than twice what it uses, and 100 MB, rewrites it: one member at a time, and never the
- * one that leads raft, unless it is the only one. A full one, which lets nobody write, does all of that at once.
+ * one that leads raft, unless it is the only one. While one is full, which lets nobody write, all do so at once.
  */
 export class Upkeep implements Disposable {
   readonly #needs: Needs;
@@ -98,8 +100,7 @@ export class Upkeep implements Disposable {
     await compact(etcd, this.#settings.revision());
     if (this.#looks < this.#nextRoom) return;
     // Also where much seems to be used: what a compaction frees counts as used until the next write, which cannot come.
-    await stepAside(etcd);
-    await defragment(etcd);
+    if (bytes > LARGE * this.#settings.quotaBytes) await defragment(etcd);
     const { self, usedBytes: left } = await statusOf(etcd);
     if (left > ROOMY * this.#settings.quotaBytes) {
       log.error({ used: left }, 'etcd stays full: services, tasks or networks have to be removed');
