@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
 import { unframe } from '@gantry/client/frames.ts';
@@ -69,7 +70,7 @@ export class TestEngine extends Api implements AsyncDisposable {
     const daemon = launch(directory, { flags, netns: place, within, sources });
     daemon.catch(() => netns ?? execFileSync('umount', [place]));
     const engine = new TestEngine(directory, { flags, netns: place, within, sources }, await daemon);
-    if (image) await engine.loadBusybox();
+    if (image) await engine.loadBusybox().catch((error: unknown) => engine.#tell(error));
     return engine;
   }
 
@@ -166,6 +167,14 @@ export class TestEngine extends Api implements AsyncDisposable {
   async startAgain(flags: readonly string[] = this.#flags): Promise<void> {
     const { sources } = this;
     this.#process = await launch(this.directory, { flags, netns: this.#netns, within: this.#within, sources });
+  }
+
+  /** Why a set-up failed: of a daemon that has ended meanwhile also how, and its last words. */
+  async #tell(cause: unknown): Promise<never> {
+    await sleep(500); // its exit may follow the failure
+    const { exitCode, signalCode } = this.#process;
+    const end = this.hasEnded ? `, and the daemon has ended (${exitCode ?? signalCode})` : '';
+    throw new Error(`the set-up failed: ${String(cause)}${end}:\n${this.log.slice(-8000)}`, { cause });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
