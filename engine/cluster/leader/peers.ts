@@ -46,14 +46,17 @@ export class Peers {
 
   /** Adds a manager's etcd as a learner, as soon as it is its turn. */
   async add(node: string, { address, url, publicKey }: Request): Promise<PeerAnswer> {
-    const learner = await this.#takeTurn(node);
+    const turn = await this.#takeTurn(node);
     try {
       const { clock, etcd, replica, turns } = this.#needs;
       const cluster = clusterOf(replica);
       const certificate = peerCertificate(cluster, node, new URL(url).hostname, publicKey, clock.now());
-      await this.#removeFormer(node, url);
-      const { id, members } = await this.#retried(async () => await addLearner(etcd, url), QUEUE_MS);
-      this.#learner = { ...learner, member: id };
+      const { id, members } = await this.#retried(async () => {
+        await this.#removeFormer(turn, url);
+        return await addLearner(etcd, url);
+      }, QUEUE_MS);
+      this.#checkTurn(turn);
+      this.#learner = { ...turn, member: id };
       this.#giveUpLater(this.#learner);
       await turns.write((draft, now) => {
         const record = draft.get('node', node);
@@ -63,7 +66,7 @@ export class Peers {
       });
       return peerAnswer(clusterOf(replica), membersWith(members, { id, name: node }), certificate, clock.now());
     } catch (error) {
-      this.#release(this.#learner);
+      this.#release(turn);
       throw error;
     }
   }
@@ -125,10 +128,17 @@ export class Peers {
     this.#learner = undefined;
   }
 
+  /** A node that begins again ends its earlier attempt, which may still be asking etcd. */
+  #checkTurn({ node, done }: Learner): void {
+    if (this.#learner?.done !== done) throw new EngineError('unavailable', `node ${node} has begun to join again`);
+  }
+
   /** An attempt that was cut off may have left a learner with the same address, or an older member of the node. */
-  async #removeFormer(node: string, url: string): Promise<void> {
+  async #removeFormer(turn: Learner, url: string): Promise<void> {
     const { etcd } = this.#needs;
+    const { node } = turn;
     const members = await listMembers(etcd);
+    this.#checkTurn(turn); // a learner in this list may be that of the attempt which followed
     const former = members.filter(
       ({ name, peerUrls, isLearner }) => name === node || (isLearner && peerUrls.includes(url)),
     );
