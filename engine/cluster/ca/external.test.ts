@@ -70,6 +70,7 @@ const refused: readonly (readonly [what: string, answer: string, reason: RegExp]
   ['another cluster', signed(made({ subject: { ...subject, organization: 'x' } })), /for another subject/],
   ['no host for the role', signed(made({ dnsNames: ['node1'] })), /does not name the host swarm-worker/],
   ['one that is over', signed(made({ now: NOW.subtract({ hours: 2 }) })), /not valid now/],
+  ['an authority', signed(newAuthority('node1', NOW).certificate), /that of an authority/],
   ['another root', signed(made({}, newAuthority('root', NOW))), /does not lead to the cluster's root/],
 ];
 for (const [what, said, reason] of refused) {

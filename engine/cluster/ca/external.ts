@@ -102,6 +102,7 @@ function check(pem: string, { publicKey, subject }: CertificateWish, { clock, ro
     (each) => new X509Certificate(each),
   );
   if (leaf === undefined) throw new Error('the answer has no certificate');
+  if (leaf.ca) throw new Error('the certificate is that of an authority');
   const spki = { type: 'spki', format: 'der' } as const;
   if (!leaf.publicKey.export(spki).equals(createPublicKey(publicKey).export(spki))) {
     throw new Error('the certificate is for another key');
@@ -114,7 +115,6 @@ function check(pem: string, { publicKey, subject }: CertificateWish, { clock, ro
     if (leaf.checkHost(host) === undefined) throw new Error(`the certificate does not name the host ${host}`);
   }
   const nowMs = clock.now().epochMilliseconds;
-  if (leaf.ca) throw new Error('the certificate is that of an authority');
   if (leaf.validFromDate.getTime() > nowMs + SKEW_MS || leaf.validToDate.getTime() < nowMs) {
     throw new Error('the certificate is not valid now');
   }

@@ -90,11 +90,14 @@ export class Batches {
     throw new LeadershipLost('another manager leads the cluster now', { isUndone });
   }
 
-  /** The number of the last batch before another leadership began. */
+  /** The number of the last batch of this leadership, whatever others followed. Each begins with number 0, then names its revision. */
   async #lastSequence(): Promise<KeyValue | undefined> {
-    const { revision, kv: leader } = await this.#etcd.get(LEADER_KEY, ANSWER_MS);
-    const isOther = leader !== undefined && leader.revision > this.#leaderRevision;
-    const { kv } = await this.#etcd.get(SEQUENCE_KEY, ANSWER_MS, isOther ? leader.revision - 1 : revision);
+    let { kv } = await this.#etcd.get(SEQUENCE_KEY, ANSWER_MS);
+    while (kv !== undefined && kv.revision > this.#leaderRevision && !kv.value.startsWith(`${this.#leaderRevision}/`)) {
+      const [leadership, number] = kv.value.split('/');
+      const began = number === '0' ? kv.revision : Number(leadership);
+      ({ kv } = await this.#etcd.get(SEQUENCE_KEY, ANSWER_MS, began - 1));
+    }
     return kv;
   }
 }

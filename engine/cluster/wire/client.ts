@@ -124,7 +124,9 @@ export class WireClient implements Disposable {
     outgoing.once('response', (response) => {
       textOf(response).then((text) => resolve({ status: response.statusCode ?? 500, text }), reject);
     });
-    outgoing.once('error', (error) => reject(isSent && payload !== undefined ? error : notReached(error, address)));
+    outgoing.once('error', (error) =>
+      reject(isSent && payload !== undefined ? brokenOff(error, address) : notReached(error, address)),
+    );
     outgoing.end(payload);
     return await promise;
   }
@@ -140,6 +142,13 @@ function agentOf({ root, certificate, key }: Trust): Agent {
     ...(root === undefined ? { rejectUnauthorized: false } : { ca: root }),
     ...(certificate === undefined || key === undefined ? {} : { cert: certificate, key }),
   });
+}
+
+/** The manager may have done what it was asked. */
+function brokenOff(error: Error, address: string): Error {
+  if (error instanceof EngineError) return error;
+  const said = `the connection to manager ${address} broke (${error.message}): look whether this was done`;
+  return new EngineError('unavailable', said, { cause: error });
 }
 
 function notReached(error: Error, address: string): Error {
