@@ -1,16 +1,10 @@
-import { cpSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, globSync, mkdirSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
 import { CACHE, hashOf, makeDisk, replace, repository, run } from './parts.ts';
 
-/** Parts of the checkout that load most of it. */
-const CACHED = [
-  'engine/start.ts',
-  'engine/config/flags.ts',
-  'engine/settings.ts',
-  'tests/clients/both-engines.ts',
-  'tools/test-files.ts',
-];
+/** What daemons and tests load: at their start, later or in a thread. */
+const CACHED = '{cli,client,engine,limiter,testing,tests,tools}/**/*.ts';
 
 /** Node and the npm packages, which change less often than the rest of the checkout. */
 export async function modulesDisk(work: string): Promise<string> {
@@ -41,10 +35,10 @@ export async function checkoutDisk(job: readonly string[], work: string): Promis
 }
 
 /**
- * Node's compile cache of what nearly all tests load. Without it each daemon in the machine takes the types out of its
- * files by WebAssembly, which lasts minutes there, and in which Node 26 now and then aborts on a slow machine
- * (Runtime_WasmTriggerTierUp: "it->second.Size() > offset"). The cache goes by paths: those of the machine, in a root of
- * its own that ends with its namespace.
+ * Node's compile cache of the checkout. Without it each daemon in the machine takes the types out of its files by
+ * WebAssembly, which lasts minutes there, and in which Node 26 now and then aborts on a slow machine
+ * (Runtime_WasmTriggerTierUp: "it->second.Size() > offset"), also in a thread that is started later. The cache goes by
+ * paths: those of the machine, in a root of its own that ends with its namespace.
  */
 async function fillCompileCache(cache: string): Promise<void> {
   const root = `${cache}-root`;
@@ -52,8 +46,14 @@ async function fillCompileCache(cache: string): Promise<void> {
     mkdir "$1/gantry" "$1/node" "$1/cache"
     mount --bind "$2" "$1/gantry"; mount --bind "$3" "$1/node"; mount --bind "$4" "$1/cache"
     NODE_COMPILE_CACHE=/cache exec chroot "$1" /node/node --input-type=module --eval "$5"`;
-  const load = CACHED.map((file) => `await import('/gantry/${file}');`).join('');
-  const program = `${load} process.exit(0);`; // what was loaded may wait for something
+  const files = globSync(CACHED, { cwd: repository, exclude: ['**/node_modules'] });
+  // A module that lacks an import is not linked: it is compiled with all that it imports, and nothing of it runs.
+  const imports = files.map((file) => `import 'file:///gantry/${file}';`).join('');
+  const module = `data:text/javascript,${imports}import { lacks } from 'data:text/javascript,';`;
+  const program = `import(${JSON.stringify(module)}).catch((error) => {
+    if (!error.message.includes("'lacks'")) throw error;
+    process.exit(0);
+  });`;
   mkdirSync(root);
   mkdirSync(cache);
   const places = [root, repository, dirname(process.execPath), cache];
