@@ -10,7 +10,7 @@ import { TestEngine } from '../test-engine.ts';
 import { killMachine } from './machine.ts';
 
 const execute = promisify(execFile);
-const DEADLINE_MS = 120_000;
+const DEADLINE_MS = 300_000;
 
 /** What a test looks at of a node. */
 export type NodeWire = {
@@ -155,7 +155,7 @@ export class ClusterHosts implements AsyncDisposable {
     return all;
   }
 
-  /** Machines of one cluster: the managers first, each of which knows all nodes when this returns. */
+  /** Machines of one cluster: the managers first, each of which has a vote and knows all nodes when this returns. */
   static async cluster(managers: number, workers: number, options: HostOptions = {}): Promise<ClusterHosts> {
     await using undo = new AsyncDisposableStack();
     const all = undo.use(await ClusterHosts.start(managers + workers, options));
@@ -166,8 +166,11 @@ export class ClusterHosts implements AsyncDisposable {
     );
     await Promise.all(joins);
     for (const host of all.hosts.slice(0, managers)) {
-      const knowsAll = async (): Promise<boolean> => (await host.nodes()).length === all.hosts.length;
-      await eventually(`${host.name} knows all nodes`, async () => (await knowsAll()) || undefined);
+      await eventually(`${host.name} knows all nodes, and the managers vote`, async () => {
+        const nodes = await host.nodes();
+        const voting = nodes.filter(({ ManagerStatus }) => ManagerStatus?.Reachability === 'reachable');
+        return (nodes.length === all.hosts.length && voting.length === managers) || undefined;
+      });
     }
     undo.move();
     return all;

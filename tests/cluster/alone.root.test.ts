@@ -14,6 +14,8 @@ suite('one of two managers starts alone, so that its etcd answers nothing', { co
     [one, two] = all.hosts;
     await one!.init();
     await two!.join(one!, 'Manager');
+    // Until its etcd votes, the first is a majority alone.
+    await one!.node('host2', ({ ManagerStatus }) => ManagerStatus?.Reachability === 'reachable');
     await startAlone();
   });
   after(async () => await all[Symbol.asyncDispose]());
