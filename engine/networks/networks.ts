@@ -16,9 +16,11 @@ import type { NetworkDriver } from './drivers/driver.ts';
 import { hostDriver, nullDriver } from './drivers/plain-drivers.ts';
 import { hasAddress, type Endpoint } from './endpoints/endpoint.ts';
 import { findIn } from './find.ts';
-import { macvlanDriver } from './macvlan/driver.ts';
 import { DEFAULT_NETWORK } from './mode.ts';
 import type { NetworkSettings } from './needs.ts';
+import { overLinkDriver } from './over-link/driver.ts';
+import { ipvlan } from './over-link/ipvlan.ts';
+import { macvlan } from './over-link/macvlan.ts';
 import { overlayDriver } from './overlay/driver.ts';
 import { notAttachable, Overlays } from './overlay/overlays.ts';
 import { Farewells } from './plugins/farewells.ts';
@@ -64,12 +66,13 @@ export class Networks implements Disposable {
       create: (network) => this.#createBridge(network),
     });
     const { dataRoot } = settings;
-    const macvlan = macvlanDriver({
+    const forLinks = {
       ...{ background, dataRoot },
       networks: () => this.store.networks(),
-      endpointsIn: (id) => this.store.endpointsIn(id),
-      addressed: (network) => ({ ...network, ...this.#addresses(network, true) }),
-    });
+      endpointsIn: (id: string) => this.store.endpointsIn(id),
+      addressed: (network: NetworkRecord) => ({ ...network, ...this.#addresses(network, true) }),
+    };
+    const overLinks = [macvlan, ipvlan].map((kind) => overLinkDriver(forLinks, kind));
     const { db, log, plugins } = settings;
     this.farewells = new Farewells({ background, db, log, plugins });
     this.#ofPlugins = new PluginDrivers({
@@ -83,7 +86,8 @@ export class Networks implements Disposable {
       },
     });
     const overlay = overlayDriver(this.overlays);
-    this.#drivers = new Map([bridge, macvlan, overlay, hostDriver, nullDriver].map((driver) => [driver.name, driver]));
+    const drivers = [bridge, ...overLinks, overlay, hostDriver, nullDriver];
+    this.#drivers = new Map(drivers.map((driver) => [driver.name, driver]));
     for (const { name, driver } of PREDEFINED) {
       if (this.#predefined(name) !== undefined) continue;
       this.store.saveNetwork({ id: newId(), name, driver, createdAt: settings.clock.now() });

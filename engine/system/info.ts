@@ -70,7 +70,7 @@ export function infoOf(engine: InfoNeeds): Omit<Info, 'Swarm'> {
     ],
     Plugins: {
       Volume: engine.volumeDrivers.names,
-      Network: ['bridge', 'host', 'macvlan', 'null'],
+      Network: ['bridge', 'host', 'ipvlan', 'macvlan', 'null'],
       Authorization: config.authorizationPlugins.length === 0 ? null : [...config.authorizationPlugins],
       Log: [...LOG_DRIVERS],
     },

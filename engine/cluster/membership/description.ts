@@ -10,7 +10,7 @@ export type DescriptionNeeds = Readonly<{
   volumeDrivers: { readonly names: readonly string[] };
 }>;
 
-const NETWORK_DRIVERS = ['bridge', 'host', 'macvlan', 'null'];
+const NETWORK_DRIVERS = ['bridge', 'host', 'ipvlan', 'macvlan', 'null'];
 
 /** What other nodes are told of this machine. */
 export function describeNode({

@@ -8,6 +8,7 @@ import {
   readAttributes,
   readText,
   text,
+  u16,
   u32,
   type Message,
   type Netlink,
@@ -37,6 +38,7 @@ const IFLA_BRPORT_MODE = 4;
 const IFLA_BRPORT_ISOLATED = 33;
 const VETH_INFO_PEER = 1;
 const IFLA_MACVLAN_MODE = 1;
+const IFLA_IPVLAN_MODE = 1;
 const IFLA_VLAN_ID = 1;
 const IFF_UP = 1;
 const IFF_RUNNING = 64;
@@ -144,49 +146,56 @@ export function createVeth({ name, master, mtu, up, peer }: VethPair): Message {
 
 /** Traffic between links over one parent. */
 export const MACVLAN_MODES = { private: 1, vepa: 2, bridge: 4, passthru: 8 } as const;
+/** The layer at which links over one parent are joined. */
+export const IPVLAN_MODES = { l2: 0, l3: 1 } as const;
 
-type Macvlan = Readonly<{
+type OverLink = Readonly<{
   name: string;
   /** Index of the link beneath. */
   parent: number;
-  mode: keyof typeof MACVLAN_MODES;
-  mac: string;
-  mtu?: number;
   /** An open descriptor of the namespace that it is made in. */
   netns: number;
 }>;
 
 /** A link with a hardware address of its own, whose packets are carried by another link. */
-export function createMacvlan({ name, parent, mode, mac, mtu, netns }: Macvlan): Message {
-  const parts = [
-    attribute(IFLA.name, text(name)),
-    attribute(IFLA.link, u32(parent)),
+export function createMacvlan({
+  mode,
+  mac,
+  mtu,
+  ...link
+}: OverLink & Readonly<{ mode: keyof typeof MACVLAN_MODES; mac: string; mtu?: number }>): Message {
+  const more = [
     attribute(IFLA.address, macBytes(mac)),
-    attribute(IFLA.netnsFd, u32(netns)),
+    attribute(IFLA.netnsFd, u32(link.netns)),
     ...(mtu === undefined ? [] : [attribute(IFLA.mtu, u32(mtu))]),
-    nested(
-      IFLA.linkInfo,
-      attribute(IFLA_INFO_KIND, text('macvlan')),
-      nested(IFLA_INFO_DATA, attribute(IFLA_MACVLAN_MODE, u32(MACVLAN_MODES[mode]))),
-    ),
   ];
-  return linkMessage(RTM.newLink, { flags: CREATE }, 'RTM_NEWLINK', ['macvlan', name, parent], parts);
+  return createOver('macvlan', link, attribute(IFLA_MACVLAN_MODE, u32(MACVLAN_MODES[mode])), more);
+}
+
+/** The same with the hardware address of the other link. */
+export function createIpvlan({ mode, ...link }: OverLink & Readonly<{ mode: keyof typeof IPVLAN_MODES }>): Message {
+  const more = [attribute(IFLA.netnsFd, u32(link.netns))];
+  return createOver('ipvlan', link, attribute(IFLA_IPVLAN_MODE, u16(IPVLAN_MODES[mode])), more);
 }
 
 /** A link for the packets of one VLAN on another link. */
-export function createVlan({ name, parent, id }: { name: string; parent: number; id: number }): Message {
-  const vlan = Buffer.alloc(2);
-  vlan.writeUInt16LE(id);
+export function createVlan({ id, ...link }: Omit<OverLink, 'netns'> & Readonly<{ id: number }>): Message {
+  return createOver('vlan', link, attribute(IFLA_VLAN_ID, u16(id)));
+}
+
+function createOver(
+  kind: string,
+  { name, parent }: Omit<OverLink, 'netns'>,
+  setting: Buffer,
+  more: readonly Buffer[] = [],
+): Message {
   const parts = [
     attribute(IFLA.name, text(name)),
     attribute(IFLA.link, u32(parent)),
-    nested(
-      IFLA.linkInfo,
-      attribute(IFLA_INFO_KIND, text('vlan')),
-      nested(IFLA_INFO_DATA, attribute(IFLA_VLAN_ID, vlan)),
-    ),
+    ...more,
+    nested(IFLA.linkInfo, attribute(IFLA_INFO_KIND, text(kind)), nested(IFLA_INFO_DATA, setting)),
   ];
-  return linkMessage(RTM.newLink, { flags: CREATE }, 'RTM_NEWLINK', ['vlan', name, parent, id], parts);
+  return linkMessage(RTM.newLink, { flags: CREATE }, 'RTM_NEWLINK', [kind, name, parent], parts);
 }
 
 export type LinkChange = Readonly<{

@@ -181,6 +181,12 @@ export function text(value: string): Buffer {
   return Buffer.from(`${value}\0`);
 }
 
+export function u16(value: number): Buffer {
+  const bytes = Buffer.alloc(2);
+  bytes.writeUInt16LE(value);
+  return bytes;
+}
+
 export function u32(value: number): Buffer {
   const bytes = Buffer.alloc(4);
   bytes.writeUInt32LE(value >>> 0);

@@ -4,12 +4,14 @@ import { PublishedPort } from './ports.ts';
 
 /** The result of a driver's set-up of an endpoint. Empty, and 0, if the driver gives no addresses. */
 const Place = Type.Object({
-  /** The host's end of the container's link. */
+  /** The host's end of the container's link; the link's name in the container where the machine has no end of it. */
   link: Type.String(),
   ipAddress: Type.String(),
   prefixLength: Type.Integer(),
   gateway: Type.String(),
   macAddress: Type.String(),
+  /** The link leads out without a gateway, onto its own network. */
+  isWayOutItself: Type.Optional(Type.Boolean()),
   /** In networks that have IPv6. */
   ipv6: Type.Optional(
     Type.Immutable(Type.Object({ ipAddress: Type.String(), prefixLength: Type.Integer(), gateway: Type.String() })),

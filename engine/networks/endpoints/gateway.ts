@@ -1,20 +1,23 @@
 import { withNetns } from '../../host/namespaces.ts';
+import { getLink } from '../../host/network/links.ts';
 import { Netlink } from '../../host/network/netlink.ts';
 import type { Networks } from '../networks.ts';
 import type { Endpoint } from './endpoint.ts';
-import { setDefaultRoute } from './interfaces.ts';
+import { setDefaultRoute, type WayOut } from './interfaces.ts';
 
 /**
  * The endpoint that leads a container out and publishes its ports: of the networks that lead out, the first by name, as
  * in dockerd.
  */
 export function gatewayEndpoint(networks: Networks, endpoints: readonly Endpoint[]): Endpoint | undefined {
-  return leadingOut(networks, endpoints).find(({ gateway }) => gateway !== '');
+  return leadingOut(networks, endpoints).find(({ gateway, isWayOutItself }) => gateway !== '' || isWayOutItself);
 }
 
 /** The same for IPv6: the first endpoint with IPv6, which may be another one. */
 function gatewayOfSix(networks: Networks, endpoints: readonly Endpoint[]): Endpoint | undefined {
-  return leadingOut(networks, endpoints).find(({ ipv6 }) => ipv6 !== undefined && ipv6.gateway !== '');
+  return leadingOut(networks, endpoints).find(
+    ({ ipv6, isWayOutItself }) => ipv6 !== undefined && (ipv6.gateway !== '' || isWayOutItself),
+  );
 }
 
 function leadingOut(networks: Networks, endpoints: readonly Endpoint[]): Endpoint[] {
@@ -29,6 +32,11 @@ function leadingOut(networks: Networks, endpoints: readonly Endpoint[]): Endpoin
 /** Sets the default routes of a container's namespace to those of the endpoints that lead out, or to none. */
 export function settleRoutes(networks: Networks, netns: number, endpoints: readonly Endpoint[]): void {
   using inside = withNetns(netns, () => new Netlink());
-  setDefaultRoute(inside, 4, gatewayEndpoint(networks, endpoints)?.gateway);
-  setDefaultRoute(inside, 6, gatewayOfSix(networks, endpoints)?.ipv6?.gateway);
+  const wayOut = (endpoint: Endpoint | undefined, gateway: string | undefined): WayOut | undefined => {
+    if (endpoint?.isWayOutItself === true) return { link: getLink(inside, endpoint.link).index };
+    return gateway === undefined ? undefined : { gateway };
+  };
+  const [four, six] = [gatewayEndpoint(networks, endpoints), gatewayOfSix(networks, endpoints)];
+  setDefaultRoute(inside, 4, wayOut(four, four?.gateway));
+  setDefaultRoute(inside, 6, wayOut(six, six?.ipv6?.gateway));
 }

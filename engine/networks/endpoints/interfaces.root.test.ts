@@ -45,7 +45,7 @@ for (const [family, destination, first, second, prefixLength] of [
     route.apply(addRoute({ destination, prefixLength: 0, gateway: `${first}${dot}1` }));
     using late = new LateNetlink(old);
 
-    setDefaultRoute(late, family, `${second}${dot}1`);
+    setDefaultRoute(late, family, { gateway: `${second}${dot}1` });
 
     const left = listRoutes(route, family).filter((one) => one.prefixLength === 0);
     assert.deepEqual(

@@ -24,15 +24,22 @@ export function freeInterfaceName(inside: Netlink, prefix = 'eth'): string {
 
 const ANYWHERE: Readonly<Record<Family, string>> = { 4: '0.0.0.0', 6: '::' };
 
-/** Sets a link's addresses, and, if it leads out, the default routes over the gateways. */
+/** Where the default route leads: to a gateway, or onto a link (its index). */
+export type WayOut = Readonly<{ gateway: string } | { link: number }>;
+
+/** Sets a link's addresses, and, if it leads out, the default routes over the gateways, or over itself. */
 export function addressing(
   link: number,
   place: Place,
   { leadsOut, linkLocal = [] }: { leadsOut: boolean; linkLocal?: readonly string[] },
 ): Message[] {
-  const six = place.ipv6 === undefined ? [] : addressAndRoute(link, place.ipv6, 6, leadsOut);
+  const wayOut = ({ gateway }: Addressed): WayOut | undefined => {
+    if (leadsOut && place.isWayOutItself === true) return { link };
+    return leadsOut && gateway !== '' ? { gateway } : undefined;
+  };
+  const six = place.ipv6 === undefined ? [] : addressAndRoute(link, place.ipv6, 6, wayOut(place.ipv6));
   const more = linkLocal.map((ip) => addAddress({ link, ip, prefixLength: isSix(ip) ? 64 : 16 }));
-  return [...addressAndRoute(link, place, 4, leadsOut), ...six, ...more];
+  return [...addressAndRoute(link, place, 4, wayOut(place)), ...six, ...more];
 }
 
 /** Whether an interface needs IPv6. */
@@ -42,10 +49,13 @@ export function needsIPv6({ ipv6 }: Pick<Place, 'ipv6'>, { linkLocal = [] }: Wan
 
 type Addressed = Readonly<{ ipAddress: string; prefixLength: number; gateway: string }>;
 
-function addressAndRoute(link: number, address: Addressed, family: Family, leadsOut: boolean): Message[] {
-  const { ipAddress: ip, prefixLength, gateway } = address;
-  const route = { destination: ANYWHERE[family], prefixLength: 0, gateway };
-  return [addAddress({ link, ip, prefixLength }), ...(leadsOut && gateway !== '' ? [addRoute(route)] : [])];
+function addressAndRoute(link: number, address: Addressed, family: Family, to: WayOut | undefined): Message[] {
+  const { ipAddress: ip, prefixLength } = address;
+  return [addAddress({ link, ip, prefixLength }), ...(to === undefined ? [] : [addRoute(defaultRoute(family, to))])];
+}
+
+function defaultRoute(family: Family, to: WayOut): Route {
+  return { destination: ANYWHERE[family], prefixLength: 0, ...to };
 }
 
 /** Takes the addresses from their interface, and with them the routes over them: at once, unlike a link's removal. */
@@ -57,11 +67,17 @@ export function dropAddresses(inside: Netlink, place: Place): void {
 }
 
 /** Sets or removes the default route of a family. */
-export function setDefaultRoute(inside: Netlink, family: Family, gateway: string | undefined): void {
+export function setDefaultRoute(inside: Netlink, family: Family, to: WayOut | undefined): void {
   const old = listRoutes(inside, family).filter(({ prefixLength }) => prefixLength === 0);
-  if (old.length === 1 && old[0]?.gateway === gateway) return;
+  if (old.length === 1 && leadsTo(old[0]!, to)) return;
   for (const route of old) dropRoute(inside, route);
-  if (gateway !== undefined) inside.apply(addRoute({ destination: ANYWHERE[family], prefixLength: 0, gateway }));
+  if (to !== undefined) inside.apply(addRoute(defaultRoute(family, to)));
+}
+
+/** Without a way out a route of a plugin, which has no gateway, stays. */
+function leadsTo({ gateway, link }: Route, to: WayOut | undefined): boolean {
+  if (to !== undefined && 'gateway' in to) return gateway === to.gateway;
+  return gateway === undefined && (to === undefined || link === to.link);
 }
 
 /** A missing route is no error: the removal of a link in the background takes its routes along, at any moment. */

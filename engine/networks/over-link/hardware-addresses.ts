@@ -6,9 +6,7 @@ import { changeLink, macText } from '../../host/network/links.ts';
 import { Netlink } from '../../host/network/netlink.ts';
 import type { Background } from '../../lib/background.ts';
 import { hasCode } from '../../lib/errors.ts';
-
-/** After that long the other link with the address is not one that the kernel still removes. */
-const PATIENCE_MS = 10_000;
+import { PATIENCE_MS } from './leaving-links.ts';
 
 /**
  * Brings up a new link. Two links over a parent cannot have the same hardware address, and the link of an ended

@@ -2,7 +2,7 @@ import { changeLink, createVeth, createVlan, deleteLink, findLink, getLink } fro
 import type { Netlink } from '../../host/network/netlink.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { aliasOf } from '../drivers/link-owner.ts';
-import type { MacvlanSettings } from './settings.ts';
+import type { LinkKind, LinkSettings } from './kind.ts';
 
 const LOOPBACK = 1;
 const LAST_VLAN = 4094;
@@ -11,17 +11,22 @@ const LAST_VLAN = 4094;
  * The link beneath a network, by its index. Missing ones are made: of `eth0.50` the VLAN 50 on eth0, of an internal
  * network a link that leads nowhere. Throws `failed` in dockerd's words.
  */
-export function ensureParent(route: Netlink, { parent, isInternal }: MacvlanSettings, dataRoot: string): number {
+export function ensureParent(
+  route: Netlink,
+  { name: kind }: LinkKind,
+  { parent, isInternal }: LinkSettings,
+  dataRoot: string,
+): number {
   const there = findLink(route, parent);
   if (there !== undefined) {
     if (there.index === LOOPBACK) {
-      throw new EngineError('failed', 'loopback interface is not a valid macvlan parent link');
+      throw new EngineError('failed', `loopback interface is not a valid ${kind} parent link`);
     }
     if (!there.up && there.alias === aliasOf(dataRoot)) route.apply(changeLink(there.index, { up: true }));
     return there.index;
   }
   if (isInternal) makeDeadEnd(route, parent);
-  else makeVlan(route, parent);
+  else makeVlan(route, kind, parent);
   const { index } = getLink(route, parent);
   try {
     route.apply(changeLink(index, { up: true, alias: aliasOf(dataRoot) }));
@@ -47,11 +52,14 @@ function makeDeadEnd(route: Netlink, name: string): void {
   route.apply(changeLink(getLink(route, other).index, { up: true }));
 }
 
-function makeVlan(route: Netlink, name: string): void {
+function makeVlan(route: Netlink, kind: LinkKind['name'], name: string): void {
   const { link, id } = vlanOf(name);
   const beneath = findLink(route, link);
   if (beneath === undefined) {
-    throw new EngineError('failed', `-o parent interface does was not found on the host: ${link}`);
+    throw new EngineError(
+      'failed',
+      `-o parent interface ${kind === 'macvlan' ? 'does ' : ''}was not found on the host: ${link}`,
+    );
   }
   if (id < 1 || id > LAST_VLAN) {
     throw new EngineError('failed', `vlan id must be between 1-${LAST_VLAN}, received: ${id}`);

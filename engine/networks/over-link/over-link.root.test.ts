@@ -235,6 +235,31 @@ suite('networks over a link of the machine', { concurrency: false }, () => {
     });
   }
 
+  test('a network of ipvlan needs a kernel with it at the start of a container, as with dockerd', async () => {
+    const Options = { parent: 'spare0' };
+    const made = { Name: 'shared', Driver: 'ipvlan', Options, IPAM: { Config: [{ Subnet: '10.37.0.0/24' }] } };
+    assert.equal((await engine.post('/networks/create', made)).status, 201);
+    const body = { Image: 'busybox', Cmd: ['sleep', '1000'], HostConfig: { NetworkMode: 'shared' } };
+    await engine.post('/containers/create?name=f', body);
+    const start = await engine.post<Message>('/containers/f/start');
+
+    // On kernels with it: tests/vm/ipvlan.vm.test.ts.
+    const adding = ['ip', 'link', 'add', 'link', 'out0', 'name', 'iv0', 'type', 'ipvlan'];
+    const hasIpvlan = await host(...adding).then(
+      async () => (await host('ip', 'link', 'delete', 'iv0')) === '',
+      () => false,
+    );
+    if (hasIpvlan) assert.equal(start.status, 204);
+    else {
+      assert.deepEqual(
+        [start.status, start.body.message],
+        [500, 'failed to create the ipvlan port: operation not supported'],
+      );
+    }
+    await remove('f');
+    assert.equal((await engine.delete('/networks/shared')).status, 204);
+  });
+
   test('other modes are taken, and the parent stays when the network goes', async () => {
     assert.equal((await create('modes', { parent: 'spare0', macvlan_mode: 'private' }, '10.34.0.0/24'))[0], 201);
     await runs('e', 'modes');
