@@ -15,7 +15,9 @@ import { randomFrom } from './attack/random.ts';
 const CRASHES = Number(process.env.GANTRY_CRASHES ?? 100);
 const SEED = Number(process.env.GANTRY_CRASH_SEED ?? Date.now() % 1_000_000);
 const WORKERS = 4;
-const LONGEST_ROUND_MS = 300;
+/** A round has so many answers, however long they take, and then some time for what is under way. */
+const MOST_ANSWERS = 20;
+const LONGEST_MORE_MS = 50;
 /** Of its own, so that everything below it is of this test. */
 const BY_SYSTEMD = usualCgroupDriver() === 'systemd';
 const CGROUP_PARENT = BY_SYSTEMD ? `gantrycrash${process.pid}.slice` : `/gantry-crash-${process.pid}`;
@@ -29,6 +31,19 @@ class Promises {
   readonly volumes = new Set<string>();
   readonly images = new Set<string>();
   readonly removedImages = new Set<string>();
+  #answers = 0;
+  readonly #waiting: (readonly [answers: number, tell: () => void])[] = [];
+
+  answered(): void {
+    this.#answers += 1;
+    for (const [answers, tell] of this.#waiting) if (answers <= this.#answers) tell();
+  }
+
+  async after(answers: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#waiting.push([answers, resolve]);
+    if (answers > 0) await promise;
+  }
 }
 
 type Counts = Record<
@@ -64,7 +79,8 @@ test(`nothing is lost when the daemon is killed ${CRASHES} times while it works`
     );
     const working = Promise.all(clients.map(async (client) => await client.untilCut()));
     working.catch(() => undefined); // it is awaited below
-    await setTimeout(random() * LONGEST_ROUND_MS);
+    await Promise.race([promises.after(Math.floor(random() * MOST_ANSWERS)), working]);
+    await setTimeout(random() * LONGEST_MORE_MS);
     await engine.kill('SIGKILL');
     await working;
     const begun = performance.now();
@@ -309,6 +325,7 @@ class Worker {
     const answer = await this.#engine.request(method, path, { body });
     assert.equal(answer.status, status, `${method} ${path}: ${answer.raw.toString().slice(0, 500)}`);
     this.#counts.answers += 1;
+    this.#promises.answered();
     return answer;
   }
 }
