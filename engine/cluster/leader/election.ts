@@ -3,12 +3,17 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../lib/clock.ts';
 import { EtcdError, type Etcd } from '../etcd/gateway.ts';
 import { raftOf, stepAside } from '../etcd/members.ts';
+import type { Op } from '../etcd/messages.ts';
 import type { Feed, LeaderKey } from '../state/feed.ts';
 import { LEADER_KEY, SEQUENCE_KEY } from '../state/keys.ts';
 
 const LEASE_SECONDS = 2;
+const LONGEST_LEASE_SECONDS = 32;
+/** After so long without a loss the lease is the usual one again. */
+const CALM_MS = 600_000;
 const ROUND_MS = 500;
 const ANSWER_MS = 1000;
+const LONGEST_PING_MS = 10_000;
 /** Others are elected first after a resignation. */
 const QUIET_MS = 3000;
 
@@ -17,19 +22,22 @@ type Settings = Readonly<{
   node: string;
   /** The address of its API for other nodes. */
   address: string;
-  /** Whether another manager still answers as the leader. */
-  ping: (leader: LeaderKey) => Promise<boolean>;
+  /** Whether another manager still answers as the leader, in this time. */
+  ping: (leader: LeaderKey, milliseconds: number) => Promise<boolean>;
   /** From now on this node leads, by a transaction of this revision. */
   elected: (revision: number) => void;
   /** It leads no more. */
   ended: () => void;
 }>;
-type Held = { lease: string; revision: number; keptMs: number };
+type Held = { lease: string; leaseMs: number; revision: number; keptMs: number };
 
 /**
  * The leader is the manager that put the key `leader`, which goes with its lease. Each half second it keeps its lease, and
  * the others ask whether it answers; when it fails twice, the manager whose etcd leads raft takes its place at once.
  * A leader that could not keep its lease stops leading before another can begin.
+ *
+ * On a machine that is slow, or has too much to do, these times would change the leader again and again: who has lost a
+ * lease takes one of twice the length, and a leader that has always answered late is waited for longer.
  */
 export class Election implements AsyncDisposable {
   readonly #needs: Needs;
@@ -41,6 +49,11 @@ export class Election implements AsyncDisposable {
   #wake = Promise.withResolvers<void>();
   #held: Held | undefined;
   #failures = 0;
+  /** Of the next lease. */
+  #leaseSeconds = LEASE_SECONDS;
+  #lostMs = 0;
+  /** Of the answers to pings; it gets shorter by a tenth with each. */
+  #slowestPingMs = 0;
   #quietUntilMs = 0;
 
   constructor(needs: Needs, settings: Settings) {
@@ -55,7 +68,7 @@ export class Election implements AsyncDisposable {
     return this.#held?.revision;
   }
 
-  /** Whether no other manager can lead yet. */
+  /** Whether its lease was kept so lately that its records are the cluster's. */
   get isSure(): boolean {
     return this.#held !== undefined && performance.now() - this.#held.keptMs < LEASE_SECONDS * 1000;
   }
@@ -97,7 +110,10 @@ export class Election implements AsyncDisposable {
       } catch (error) {
         if (!(error instanceof EtcdError)) this.#needs.log.error({ err: error }, 'the election of a leader goes wrong');
       }
-      if (this.#held !== undefined && !this.isSure) this.#stepDown('its lease could not be kept');
+      const held = this.#held;
+      if (held !== undefined && performance.now() - held.keptMs >= held.leaseMs) {
+        this.#loseLease('its lease could not be kept');
+      }
       const { promise, resolve } = Promise.withResolvers<void>();
       using _timer = this.#needs.clock.after(ROUND_MS, resolve);
       await Promise.race([promise, this.#wake.promise, this.#ending.promise]);
@@ -112,19 +128,27 @@ export class Election implements AsyncDisposable {
     if (performance.now() < this.#quietUntilMs) return;
     if (leader === undefined) return await this.#campaign(0);
     if (leader.node === this.#settings.node) return await this.#campaign(leader.revision); // of our last daemon
-    this.#failures = (await this.#settings.ping(leader)) ? 0 : this.#failures + 1;
+    this.#failures = (await this.#answers(leader)) ? 0 : this.#failures + 1;
     if (this.#failures < 2 || feed.leader?.revision !== leader.revision) return;
     const raft = await raftOf(this.#needs.etcd, ANSWER_MS);
     if (raft.self === raft.leader) await this.#campaign(leader.revision);
+  }
+
+  async #answers(leader: LeaderKey): Promise<boolean> {
+    const milliseconds = Math.min(Math.max(ANSWER_MS, this.#slowestPingMs * 4), LONGEST_PING_MS);
+    const asked = performance.now();
+    const answers = await this.#settings.ping(leader, milliseconds);
+    if (answers) this.#slowestPingMs = Math.max(performance.now() - asked, this.#slowestPingMs * 0.9);
+    return answers;
   }
 
   async #keep(held: Held): Promise<void> {
     const { leader } = this.#needs.feed;
     if (leader !== undefined && leader.revision > held.revision) return this.#stepDown('another manager leads');
     const asked = performance.now();
-    const left = await this.#needs.etcd.keepLease(held.lease, ANSWER_MS);
+    const left = await this.#needs.etcd.keepLease(held.lease, answerMs(held.leaseMs));
     if (left > 0) held.keptMs = asked;
-    else this.#stepDown('its lease is over');
+    else this.#loseLease('its lease is over');
   }
 
   /** Puts the key if it is as it was last seen; only one manager can. */
@@ -132,17 +156,38 @@ export class Election implements AsyncDisposable {
     const { etcd, log } = this.#needs;
     const { node, address } = this.#settings;
     const asked = performance.now();
-    const lease = await etcd.grantLease(LEASE_SECONDS);
+    if (asked - this.#lostMs > CALM_MS) this.#leaseSeconds = LEASE_SECONDS;
+    const leaseMs = this.#leaseSeconds * 1000;
+    const lease = await etcd.grantLease(this.#leaseSeconds);
     const ops = [
       { put: LEADER_KEY, value: JSON.stringify({ node, address }), lease },
       { put: SEQUENCE_KEY, value: `${lease}/0` },
     ];
-    const { succeeded, revision } = await etcd.store({ [LEADER_KEY]: overRevision }, ops, ANSWER_MS);
+    const { succeeded, revision } = await this.#puts({ [LEADER_KEY]: overRevision }, ops, leaseMs);
     if (!succeeded) return await etcd.endLease(lease);
     this.#failures = 0;
-    this.#held = { lease, revision, keptMs: asked };
-    log.info({ revision }, 'this manager leads the cluster');
+    this.#held = { lease, leaseMs, revision, keptMs: asked };
+    log.info({ revision, leaseSeconds: leaseMs / 1000 }, 'this manager leads the cluster');
     this.#settings.elected(revision);
+  }
+
+  async #puts(fence: Record<string, number>, ops: Op[], leaseMs: number): ReturnType<Etcd['store']> {
+    try {
+      return await this.#needs.etcd.store(fence, ops, answerMs(leaseMs));
+    } catch (error) {
+      this.#takeLonger();
+      throw error;
+    }
+  }
+
+  #loseLease(reason: string): void {
+    this.#takeLonger();
+    this.#stepDown(reason);
+  }
+
+  #takeLonger(): void {
+    this.#leaseSeconds = Math.min(this.#leaseSeconds * 2, LONGEST_LEASE_SECONDS);
+    this.#lostMs = performance.now();
   }
 
   #stepDown(reason: string): void {
@@ -151,4 +196,9 @@ export class Election implements AsyncDisposable {
     this.#needs.log.info({ reason }, 'this manager does not lead the cluster any more');
     this.#settings.ended();
   }
+}
+
+/** A third of the lease, so that it can be asked for again. */
+function answerMs(leaseMs: number): number {
+  return Math.max(ANSWER_MS, leaseMs / 3);
 }

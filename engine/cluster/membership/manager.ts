@@ -44,7 +44,6 @@ export type ManagerNeeds = Readonly<{
 const READ_MS = 1000;
 const WRITE_MS = 5000;
 const AGAIN_MS = 50;
-const PING_MS = 1000;
 const PingAnswer = Type.Object({ node: Type.String() });
 
 /** A manager: port 2377, an etcd, all records in memory, and at times the leadership. */
@@ -162,7 +161,7 @@ export class Manager implements AsyncDisposable {
         {
           node: this.#identity.nodeId,
           address: this.#identity.advertise,
-          ping: async ({ address, node }) => await this.#ping(address, node),
+          ping: async ({ address, node }, milliseconds) => await this.#ping(address, node, milliseconds),
           elected: (revision) => this.#lead(revision),
           ended: () => this.#leadNoMore(),
         },
@@ -266,9 +265,9 @@ export class Manager implements AsyncDisposable {
     }
   }
 
-  async #ping(address: string, node: string): Promise<boolean> {
+  async #ping(address: string, node: string, milliseconds: number): Promise<boolean> {
     try {
-      const answer = await this.#needs.client.ask(address, '/v1/ping', {}, PingAnswer, PING_MS);
+      const answer = await this.#needs.client.ask(address, '/v1/ping', {}, PingAnswer, milliseconds);
       return answer.node === node;
     } catch (error) {
       if (error instanceof Error) return false; // it may answer, but not as the leader
