@@ -16,7 +16,7 @@ const CRASHES = Number(process.env.GANTRY_CRASHES ?? 100);
 const SEED = Number(process.env.GANTRY_CRASH_SEED ?? Date.now() % 1_000_000);
 const WORKERS = 4;
 /** A round has so many answers, however long they take, and then some time for what is under way. */
-const MOST_ANSWERS = 20;
+const MOST_ANSWERS = 12;
 const LONGEST_MORE_MS = 50;
 /** Of its own, so that everything below it is of this test. */
 const BY_SYSTEMD = usualCgroupDriver() === 'systemd';

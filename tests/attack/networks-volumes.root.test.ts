@@ -51,6 +51,8 @@ const HOSTILE: readonly object[] = [
   { Driver: 'macvlan', Options: { parent: 'lo' } },
   { Driver: 'macvlan', Options: { parent: 'uplink.99999' } },
   { Driver: 'macvlan', Options: { parent: 'uplink.5"; x', macvlan_mode: 'bridge"' } },
+  { Driver: 'ipvlan', Options: { parent: '../x' } },
+  { Driver: 'ipvlan', Options: { parent: 'lo', ipvlan_mode: 'l3"' } },
 ];
 
 suite('networks and volumes of somebody who means harm', { concurrency: false }, () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
 import { Services } from '@gantry/testing/cluster/services.ts';
@@ -7,6 +8,30 @@ import { Traffic } from '@gantry/testing/cluster/traffic.ts';
 import { HASTY_WEB, makeWebImage, POLITE_WEB } from '@gantry/testing/cluster/web.ts';
 
 const SECOND = 1e9;
+
+/** A process that stands still most of the time, until disposed. */
+class Halts implements AsyncDisposable {
+  readonly #ended = new AbortController();
+  readonly #done: Promise<void>;
+
+  constructor(pid: number) {
+    this.#done = this.#run(pid);
+  }
+
+  async #run(pid: number): Promise<void> {
+    while (!this.#ended.signal.aborted) {
+      process.kill(pid, 'SIGSTOP');
+      await sleep(2000);
+      process.kill(pid, 'SIGCONT');
+      await sleep(100);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#ended.abort();
+    await this.#done;
+  }
+}
 
 suite('updates under requests', { concurrency: false }, () => {
   let all: ClusterHosts;
@@ -23,7 +48,11 @@ suite('updates under requests', { concurrency: false }, () => {
   after(async () => await all[Symbol.asyncDispose]());
 
   /** Replaces five tasks under requests to their published port on all machines; not one may fail. */
-  async function replaced(container: object, UpdateConfig: object, path = ''): Promise<void> {
+  async function replaced(
+    container: object,
+    UpdateConfig: object,
+    { path = '', slow }: { path?: string; slow?: ClusterHost } = {},
+  ): Promise<void> {
     const spec = (version: string): object => ({ Image: 'web', Env: [`VERSION=${version}`], ...container });
     const EndpointSpec = { Ports: [{ Protocol: 'tcp', TargetPort: 80, PublishedPort: 8080 }] };
     const more = { EndpointSpec, UpdateConfig, Mode: { Replicated: { Replicas: 5 } } };
@@ -35,6 +64,7 @@ suite('updates under requests', { concurrency: false }, () => {
       return true;
     });
     await using traffic = new Traffic(one.engine.netns, urls);
+    await using _halts = slow === undefined ? undefined : new Halts(slow.engine.pid);
 
     await services.update('web', (before) => ({
       ...before,
@@ -67,7 +97,11 @@ suite('updates under requests', { concurrency: false }, () => {
     await replaced(
       { Command: POLITE_WEB, StopGracePeriod: 60 * SECOND },
       { Parallelism: 3, Monitor: SECOND },
-      'cgi-bin/slow',
+      { path: 'cgi-bin/slow' },
     );
+  });
+
+  test('of tasks that end no request fails over a machine whose daemon hears of it late', async () => {
+    await replaced({ Command: HASTY_WEB }, { Parallelism: 2, Monitor: SECOND }, { slow: all.hosts[2]! });
   });
 });

@@ -6,7 +6,7 @@ import type { WantedAttachment } from '../../networks/overlay/attachment.ts';
 import type { Dispatcher } from '../dispatcher/dispatcher.ts';
 import { storeAttachments } from '../networks/attachments.ts';
 import type { NetworkPush } from '../networks/push.ts';
-import type { NodeDescription, NodeRecord, NodeState } from '../state/records.ts';
+import type { NodeRecord, NodeState } from '../state/records.ts';
 import type { Replica } from '../state/replica.ts';
 import { clusterOf } from '../state/view.ts';
 import { Channel } from '../wire/channel.ts';
@@ -23,6 +23,8 @@ type Needs = Readonly<{
   networks: NetworkPush;
   dispatcher: Dispatcher;
 }>;
+type Hello = Extract<FromNode, { say: 'hello' }>;
+type Withdrawing = Extract<FromNode, { say: 'withdrawing' }>;
 type Session = { channel: Channel<typeof FromNode, FromLeader> };
 
 const MISSED_BEATS = 3;
@@ -63,9 +65,11 @@ export class Sessions implements Disposable {
       channel: new Channel(socket, FromNode, (message: FromNode) => {
         this.#heardMs.set(id, performance.now());
         if (message.say === 'beat') session.channel.send({ say: 'beat' });
-        if (message.say === 'hello') this.#greet(id, session, message.description, message.address);
+        if (message.say === 'hello') this.#greet(id, session, message);
         if (message.say === 'report') this.#store(id, session, message);
         if (message.say === 'attachments') this.#attach(id, session, message.wanted);
+        if (message.say === 'synced') this.#needs.networks.synced(id, message.number);
+        if (message.say === 'withdrawing') this.#withdraw(id, session, message);
       }),
     };
     this.#sessions.set(id, session);
@@ -93,7 +97,7 @@ export class Sessions implements Disposable {
     for (const { channel } of this.#sessions.values()) channel[Symbol.dispose]();
   }
 
-  #greet(id: string, session: Session, description: NodeDescription, address: string): void {
+  #greet(id: string, session: Session, { description, address, syncs }: Hello): void {
     const { replica } = this.#needs;
     const { channel } = session;
     this.#run('greet a node', id, async () => {
@@ -109,9 +113,10 @@ export class Sessions implements Disposable {
         periodMs: this.#periodMs,
         managers: managersIn(replica),
         role: node.spec.role,
+        syncs: true,
       });
       if (this.#sessions.get(id) !== session) return;
-      this.#needs.networks.begin(id, (message) => channel.send(message));
+      this.#needs.networks.begin(id, (message) => channel.send(message), syncs === true);
       this.#needs.dispatcher.begin(id, (message) => channel.send(message));
     });
   }
@@ -128,6 +133,13 @@ export class Sessions implements Disposable {
     this.#run('store the containers in networks', id, async () => {
       const { result } = await turns.write((draft, now) => storeAttachments(draft, id, wanted, now));
       for (const refusal of result) channel.send({ say: 'unattached', ...refusal });
+    });
+  }
+
+  #withdraw(id: string, { channel }: Session, { number, networks }: Withdrawing): void {
+    this.#run('see that nodes have heard of a withdrawal', id, async () => {
+      await this.#needs.networks.heard(networks);
+      channel.send({ say: 'withdrawn', number });
     });
   }
 

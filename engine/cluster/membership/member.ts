@@ -2,12 +2,13 @@ import { X509Certificate } from 'node:crypto';
 
 import { Type } from 'typebox';
 
+import type { Question } from '../../networks/overlay/withdrawals.ts';
 import { Agent } from '../agent/agent.ts';
 import type { AgentNeeds } from '../agent/needs.ts';
 import { newKey, newRequest } from '../ca/certificates.ts';
 import type { ClusterSpec, NodeRole } from '../state/records.ts';
 import { WireClient } from '../wire/client.ts';
-import { CertificateAnswer, PeerAnswer, type FromLeader } from '../wire/schemas.ts';
+import { CertificateAnswer, PeerAnswer, type FromLeader, type FromNode } from '../wire/schemas.ts';
 import { addressText, readAddress } from './addresses.ts';
 import { askLeader } from './ask-leader.ts';
 import { describeNode, type DescriptionNeeds } from './description.ts';
@@ -100,7 +101,7 @@ export class Member implements AsyncDisposable {
     this.#manager = manager;
     const agent = new Agent(this.#needs.engine, this.#identity.nodeId);
     this.#agent = agent;
-    const { attachments } = this.#needs.engine.networks.overlays;
+    const { attachments, withdrawals } = this.#needs.engine.networks.overlays;
     this.#session = new Session(
       { ...this.#needs, client: this.client },
       {
@@ -111,9 +112,12 @@ export class Member implements AsyncDisposable {
           if (message.say === 'welcome') {
             attachments.use((wanted) => answer({ say: 'attachments', wanted }));
             attachments.begin();
+            const ask = (question: Question): void => answer({ say: 'withdrawing', ...question });
+            withdrawals.use(message.syncs === true ? ask : undefined); // an earlier version ends the session of who asks
           }
           if (message.say === 'unattached') attachments.refuse(message);
-          this.#hear(message);
+          if (message.say === 'withdrawn') withdrawals.answer(message.number);
+          this.#hear(message, answer);
           agent.hear(message, answer);
         },
       },
@@ -185,6 +189,7 @@ export class Member implements AsyncDisposable {
   /** Ends the session and the node's tasks. */
   async endTasks(): Promise<void> {
     await this.#session?.[Symbol.asyncDispose]();
+    this.#needs.engine.networks.overlays.withdrawals.use(undefined);
     await this.#agent?.leave();
   }
 
@@ -210,7 +215,7 @@ export class Member implements AsyncDisposable {
     return { client: this.client, clock: this.#needs.clock };
   }
 
-  #hear(message: FromLeader): void {
+  #hear(message: FromLeader, answer: (message: FromNode) => void): void {
     if (message.say === 'welcome' || message.say === 'managers') {
       if (message.managers.length > 0) this.change({ managers: message.managers });
     }
@@ -222,6 +227,10 @@ export class Member implements AsyncDisposable {
     }
     if (message.say === 'networks') this.#needs.engine.networks.overlays.keepOnly(message.ids);
     if (message.say === 'network') this.#needs.engine.networks.overlays.hear(message.news);
+    if (message.say === 'sync') {
+      this.#needs.engine.networks.overlays.settleAll();
+      answer({ say: 'synced', number: message.number });
+    }
     if (message.say === 'renew')
       this.#needs.background.run('renew the certificate', {}, async () => await this.renew());
   }

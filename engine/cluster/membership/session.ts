@@ -117,7 +117,12 @@ export class Session implements AsyncDisposable {
       else looks = clock.after(periodMs, look);
     };
     let looks = clock.after(periodMs, look);
-    channel.send({ say: 'hello', description: this.#settings.description(), address: this.#settings.address() });
+    channel.send({
+      say: 'hello',
+      description: this.#settings.description(),
+      address: this.#settings.address(),
+      syncs: true,
+    });
     await channel.closed;
     looks[Symbol.dispose]();
     beats?.[Symbol.dispose]();

@@ -2,14 +2,17 @@ import type { Unattached } from '../../networks/overlay/attachment.ts';
 import type { NetworkNews } from '../../networks/overlay/members.ts';
 import type { Replica } from '../state/replica.ts';
 import type { Change } from '../state/view.ts';
+import { Sync } from './sync.ts';
 import { networkForNodes, Topology } from './topology.ts';
 
-/** A message to a node: news of one of its networks, or the ids of all of them. */
+/** A message to a node: news of one of its networks, the ids of all of them, or the question whether it has heard all. */
 export type NetworkMessage =
   | { say: 'network'; news: NetworkNews }
   | { say: 'networks'; ids: string[] }
+  | { say: 'sync'; number: number }
   | ({ say: 'unattached' } & Unattached);
 type Send = (message: NetworkMessage) => void;
+type Session = Readonly<{ send: Send; known: Set<string>; sync: Sync | undefined }>;
 
 /** Members in one message: what fits into a line with much room left. */
 const MOST_MEMBERS = 20_000;
@@ -19,7 +22,7 @@ export class NetworkPush implements Disposable {
   readonly #replica: Replica;
   readonly #topology: Topology;
   /** The nodes with a session, and the networks that they know. */
-  readonly #nodes = new Map<string, { send: Send; known: Set<string> }>();
+  readonly #nodes = new Map<string, Session>();
   readonly #commits: Disposable;
 
   constructor(replica: Replica) {
@@ -28,20 +31,35 @@ export class NetworkPush implements Disposable {
     this.#commits = replica.onCommit(({ changes }) => this.#commit(changes));
   }
 
-  /** A node has begun a session. */
-  begin(node: string, send: Send): void {
+  /** A node has begun a session. One that cannot `sync`, of an earlier version, is not waited for. */
+  begin(node: string, send: Send, canSync = true): void {
     const ids = this.#topology.networksOf(node);
-    this.#nodes.set(node, { send, known: new Set(ids) });
+    this.end(node);
+    const sync = canSync ? new Sync((number) => send({ say: 'sync', number })) : undefined;
+    this.#nodes.set(node, { send, known: new Set(ids), sync });
     send({ say: 'networks', ids });
     for (const id of ids) this.#sendWhole(node, send, id);
   }
 
   end(node: string): void {
+    this.#nodes.get(node)?.sync?.[Symbol.dispose]();
     this.#nodes.delete(node);
+  }
+
+  /** Resolves when the nodes with a part in these networks, as far as they have a session, have heard all until now. */
+  async heard(networks: readonly string[]): Promise<void> {
+    const nodes = new Set(networks.flatMap((id) => [...this.#topology.nodesIn(id)]));
+    await Promise.all([...nodes].map(async (node) => await this.#nodes.get(node)?.sync?.heard()));
+  }
+
+  /** A node has heard all until this question. */
+  synced(node: string, number: number): void {
+    this.#nodes.get(node)?.sync?.answer(number);
   }
 
   [Symbol.dispose](): void {
     this.#commits[Symbol.dispose]();
+    for (const { sync } of this.#nodes.values()) sync?.[Symbol.dispose]();
   }
 
   #commit(changes: readonly Change[]): void {
@@ -71,7 +89,7 @@ export class NetworkPush implements Disposable {
     for (const [node, session] of this.#nodes) this.#leave(node, session, id);
   }
 
-  #leave(_node: string, { send, known }: { send: Send; known: Set<string> }, id: string): void {
+  #leave(_node: string, { send, known }: Session, id: string): void {
     if (!known.delete(id)) return;
     send({ say: 'networks', ids: [...known] });
   }

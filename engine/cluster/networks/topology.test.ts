@@ -176,4 +176,37 @@ suite('the networks of a cluster and who is in them', () => {
 
     assert.deepEqual(two.splice(0), [{ say: 'networks', ids: [] }]);
   });
+
+  test('who withdraws a task waits for the nodes in its networks that have a session, each of which is asked once at a time', async () => {
+    for (const id of ['n1', 'n2', 'n3']) node(id);
+    const { id } = change((draft) => createNetwork(draft, NEW, NOW));
+    service(id);
+    task('1', 'n1', id);
+    task('2', 'n2', id);
+    task('3', 'n4', id); // a node without a session
+    using push = new NetworkPush(replica);
+    const [two, three] = [heard(push, 'n2'), heard(push, 'n3')];
+    const one: NetworkMessage[] = [];
+    push.begin('n1', (message) => one.push(message), false); // of an earlier version
+    for (const messages of [one, two, three]) messages.length = 0;
+    let ends = 0;
+    const ask = async (): Promise<void> => {
+      await push.heard([id, 'nosuch']);
+      ends += 1;
+    };
+
+    const asked = [ask(), ask(), ask()];
+    assert.deepEqual(two.splice(0), [{ say: 'sync', number: 1 }]);
+    push.synced('n2', 7);
+    assert.deepEqual(two.splice(0), []);
+    push.synced('n2', 1);
+    await asked[0];
+    assert.equal(ends, 1);
+    assert.deepEqual(two.splice(0), [{ say: 'sync', number: 2 }]);
+    push.synced('n2', 1);
+    asked.push(ask());
+    push.end('n2');
+    await Promise.all(asked);
+    assert.deepEqual([one, two, three, ends], [[], [], [], 4]);
+  });
 });

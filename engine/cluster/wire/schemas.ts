@@ -63,6 +63,9 @@ export const Refusal = Type.Object({
 });
 export type Refusal = Static<typeof Refusal>;
 
+/** Whether it knows the messages from `withdrawing` to `withdrawn`: others end the session of who sends them. */
+const Syncs = Type.Optional(Type.Literal(true));
+
 const Managers = Type.Array(Type.Object({ id, address: text }));
 
 /** What a node says in its session. */
@@ -80,16 +83,20 @@ export const FromNode = Type.Union([
       }),
     }),
     address: text,
+    syncs: Syncs,
   }),
   Type.Object({ say: Type.Literal('beat') }),
   ReportMessage,
   Type.Object({ say: Type.Literal('attachments'), wanted: Type.Array(WantedAttachment) }),
+  /** Tasks of the node serve no more in these networks: have the others heard it? */
+  Type.Object({ say: Type.Literal('withdrawing'), number: Type.Number(), networks: Type.Array(id) }),
+  Type.Object({ say: Type.Literal('synced'), number: Type.Number() }),
 ]);
 export type FromNode = Static<typeof FromNode>;
 
 /** What the leader says in it: `role` is the one that the node should ask a certificate for. */
 export const FromLeader = Type.Union([
-  Type.Object({ say: Type.Literal('welcome'), periodMs: Type.Number(), managers: Managers, role: Role }),
+  Type.Object({ say: Type.Literal('welcome'), periodMs: Type.Number(), managers: Managers, role: Role, syncs: Syncs }),
   Type.Object({ say: Type.Literal('managers'), managers: Managers }),
   Type.Object({ say: Type.Literal('period'), periodMs: Type.Number() }),
   Type.Object({ say: Type.Literal('role'), role: Role }),
@@ -100,6 +107,9 @@ export const FromLeader = Type.Union([
   AckMessage,
   Type.Object({ say: Type.Literal('networks'), ids: Type.Array(id) }),
   Type.Object({ say: Type.Literal('network'), news: NetworkNews }),
+  /** Answered by `synced` once all that came before is in force. */
+  Type.Object({ say: Type.Literal('sync'), number: Type.Number() }),
+  Type.Object({ say: Type.Literal('withdrawn'), number: Type.Number() }),
   Type.Object({ say: Type.Literal('unattached'), ...Unattached.properties }),
 ]);
 export type FromLeader = Static<typeof FromLeader>;

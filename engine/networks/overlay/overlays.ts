@@ -17,9 +17,10 @@ import { remoteIn, tasksIn, type Member, type NetworkNews, type TaskMember } fro
 import { OverlayNames } from './names.ts';
 import { recordOf, subnetOf } from './record.ts';
 import { OverlaySandboxes } from './sandboxes.ts';
+import { Withdrawals } from './withdrawals.ts';
 
 const KNOWN_MS = 10_000;
-/** Other nodes have heard by then that a task serves no more. */
+/** For short requests that are under way to a task that ends. */
 const WITHDRAWAL_MS = 500;
 
 /** Enough for what one commit, or one end, says. */
@@ -30,6 +31,7 @@ type Waiter = () => void;
 /** The networks of the cluster that have a part on this node, by what the leader says of them. */
 export class Overlays implements Disposable {
   readonly attachments: Attachments;
+  readonly withdrawals: Withdrawals;
   readonly #networks: Networks;
   readonly #members: MemberStore;
   readonly #fabrics: Fabrics;
@@ -49,6 +51,7 @@ export class Overlays implements Disposable {
     this.#names = new OverlayNames(() => networks.dns);
     this.#members = new MemberStore(networks.settings.db);
     this.attachments = new Attachments(networks.settings);
+    this.withdrawals = new Withdrawals(networks.settings);
     this.#ingress = new Ingress(networks, { folder, fabric: (network) => this.#fabrics.open(network) });
   }
 
@@ -132,14 +135,13 @@ export class Overlays implements Disposable {
     if (concerned.length === 0) return;
     this.#withdrawn.add(taskId);
     for (const id of concerned) this.#settle(id);
-    // Requests that are under way here are given this time too.
     const hasClients = concerned.some((id) =>
       this.#members.in(id).some((one) => one.kind !== 'service' && one.id !== taskId),
     );
     if (!hasClients) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     using _timer = this.#networks.settings.clock.after(WITHDRAWAL_MS, resolve);
-    await promise;
+    await Promise.all([promise, this.withdrawals.heard(concerned)]);
   }
 
   /**
@@ -221,9 +223,14 @@ export class Overlays implements Disposable {
     if (this.#unsettled.has(id)) return;
     this.#unsettled.add(id);
     this.#networks.settings.background.after(SETTLE_MS, 'settle an overlay', { network: id }, () => {
-      this.#unsettled.delete(id);
-      this.#settle(id);
+      if (this.#unsettled.delete(id)) this.#settle(id);
     });
+  }
+
+  /** Brings all that was heard in force. */
+  settleAll(): void {
+    for (const id of this.#unsettled) this.#settle(id);
+    this.#unsettled.clear();
   }
 
   /** At once, and again later where that fails. */
