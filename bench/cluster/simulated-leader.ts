@@ -62,20 +62,20 @@ export class SimulatedLeader implements AsyncDisposable {
 
   async lead(): Promise<void> {
     await this.#end();
-    const elected = Promise.withResolvers<number>();
+    const elected = Promise.withResolvers<{ leaderRevision: number; leaseMs: number }>();
     this.#election = new Election(
       { ...this.#parts, feed: this.#feed },
       {
         node: NODE,
         address: '',
         ping: async () => await Promise.resolve(true),
-        elected: elected.resolve,
+        elected: (leaderRevision, leaseMs) => elected.resolve({ leaderRevision, leaseMs }),
         ended: () => void (this.losses += this.#isEnding ? 0 : 1),
       },
     );
-    const revision = await elected.promise;
-    if (!(await this.replica.reached(revision, 60_000))) throw new Error('the records do not come');
-    this.leadership = new Leadership(this.#parts, revision, (reason) => {
+    const by = await elected.promise;
+    if (!(await this.replica.reached(by.leaderRevision, 60_000))) throw new Error('the records do not come');
+    this.leadership = new Leadership(this.#parts, by, (reason) => {
       throw reason;
     });
   }

@@ -11,15 +11,22 @@ import { Batches } from './batches.ts';
 class History {
   /** The next batch is stored, but its answer is lost. */
   isAnswerLost = false;
+  /** Who waits less gets no answer, though the batch is stored. */
+  answersAfterMs = 0;
   /** Runs before the next batch is compared with its fence. */
   before = (): void => undefined;
   readonly #revisions: Map<string, KeyValue>[] = [new Map()];
 
-  get(key: string, _milliseconds: number, at = this.#revisions.length - 1): { kv: KeyValue | undefined } {
+  get(key: string, milliseconds: number, at = this.#revisions.length - 1): { kv: KeyValue | undefined } {
+    this.#answerWithin(milliseconds);
     return { kv: this.#revisions[at]!.get(key) };
   }
 
-  store(fence: Record<string, number>, ops: readonly Op[]): { succeeded: boolean; revision: number } {
+  store(
+    fence: Record<string, number>,
+    ops: readonly Op[],
+    milliseconds: number,
+  ): { succeeded: boolean; revision: number } {
     const { before } = this;
     this.before = () => undefined;
     before();
@@ -27,9 +34,14 @@ class History {
     const succeeded = Object.entries(fence).every(([key, revision]) => (last.get(key)?.revision ?? 0) === revision);
     if (!succeeded) return { succeeded, revision: this.#revisions.length - 1 };
     const revision = this.#put(ops);
+    this.#answerWithin(milliseconds);
     if (!this.isAnswerLost) return { succeeded, revision };
     this.isAnswerLost = false;
     throw new EtcdError(14, 'etcdserver: request timed out');
+  }
+
+  #answerWithin(milliseconds: number): void {
+    if (milliseconds < this.answersAfterMs) throw new EtcdError(4, 'context deadline exceeded');
   }
 
   /** A manager becomes the leader and stores as many batches; the revision at which it began. */
@@ -55,14 +67,17 @@ async function storeOne(etcd: History, batches: Batches): Promise<number> {
   const change = { kind: 'node', id: 'one', record: undefined } as const;
   let at = 0;
   await batches.store([change].values(), (revision) => void (at = revision));
-  assert.notEqual(etcd.get(SEQUENCE_KEY, 0, at).kv, undefined);
+  assert.notEqual(etcd.get(SEQUENCE_KEY, Infinity, at).kv, undefined);
   return at;
 }
 
 for (const later of [0, 1, 5]) {
   test(`a batch without an answer counts as stored although two leaders followed, with ${later} batches each`, async () => {
     const etcd = new History();
-    const batches = new Batches(etcd as unknown as Etcd, systemClock, etcd.lead('a'));
+    const batches = new Batches(etcd as unknown as Etcd, systemClock, {
+      leaderRevision: etcd.lead('a'),
+      leaseMs: 2000,
+    });
     const first = await storeOne(etcd, batches);
     etcd.isAnswerLost = true;
     const follow = (): void => {
@@ -76,7 +91,10 @@ for (const later of [0, 1, 5]) {
 
   test(`a batch that two leaders with ${later} batches each came before is known to be undone`, async () => {
     const etcd = new History();
-    const batches = new Batches(etcd as unknown as Etcd, systemClock, etcd.lead('a'));
+    const batches = new Batches(etcd as unknown as Etcd, systemClock, {
+      leaderRevision: etcd.lead('a'),
+      leaseMs: 2000,
+    });
     await storeOne(etcd, batches);
     etcd.before = () => {
       etcd.lead('b', later);
@@ -84,5 +102,19 @@ for (const later of [0, 1, 5]) {
     };
 
     await assert.rejects(storeOne(etcd, batches), { message: 'another manager leads the cluster now', isUndone: true });
+  });
+}
+
+for (const [leaseMs, answersAfterMs] of [
+  [2000, 3000],
+  [16_000, 6000],
+] as const) {
+  test(`an etcd that answers after ${answersAfterMs / 1000} s is waited for, with a lease of ${leaseMs / 1000} s`, async () => {
+    const etcd = new History();
+    const batches = new Batches(etcd as unknown as Etcd, systemClock, { leaderRevision: etcd.lead('a'), leaseMs });
+    const first = await storeOne(etcd, batches);
+    etcd.answersAfterMs = answersAfterMs;
+
+    assert.equal(await storeOne(etcd, batches), first + 1);
   });
 }

@@ -26,19 +26,24 @@ export class LeadershipLost extends EngineError {
 export const NO_QUORUM =
   "The swarm does not have a leader. It's possible that too few managers are online. Make sure more than half of the managers are online.";
 
-/** Stores what the leader has decided, as long as it leads: each batch only if leadership and the last batch are its own. */
+/**
+ * Stores what the leader has decided, as long as it leads: each batch only if leadership and the last batch are its own. A
+ * leader with a longer lease, as on a slow machine, waits longer for etcd.
+ */
 export class Batches {
   readonly #etcd: Etcd;
   readonly #clock: Clock;
   readonly #leaderRevision: number;
+  readonly #leaseMs: number;
   #sequenceRevision: number;
   #number = 0;
 
   /** `leaderRevision`: that of the transaction which made this node the leader, and put the first number of a batch. */
-  constructor(etcd: Etcd, clock: Clock, leaderRevision: number) {
+  constructor(etcd: Etcd, clock: Clock, { leaderRevision, leaseMs }: { leaderRevision: number; leaseMs: number }) {
     this.#etcd = etcd;
     this.#clock = clock;
     this.#leaderRevision = leaderRevision;
+    this.#leaseMs = leaseMs;
     this.#sequenceRevision = leaderRevision;
   }
 
@@ -65,16 +70,19 @@ export class Batches {
   async #storeOne(ops: readonly Op[], isFirst: boolean): Promise<number> {
     this.#number += 1;
     const own = `${this.#leaderRevision}/${this.#number}`;
-    const until = performance.now() + LONGEST_MS;
+    const until = performance.now() + Math.max(LONGEST_MS, this.#leaseMs);
+    let answerMs = ANSWER_MS;
     const fence = { [LEADER_KEY]: this.#leaderRevision, [SEQUENCE_KEY]: this.#sequenceRevision };
     for (;;) {
       try {
-        const answer = await this.#etcd.store(fence, [...ops, { put: SEQUENCE_KEY, value: own }], ANSWER_MS);
+        const answer = await this.#etcd.store(fence, [...ops, { put: SEQUENCE_KEY, value: own }], answerMs);
         if (answer.succeeded) return (this.#sequenceRevision = answer.revision);
-        return await this.#settle(own, isFirst);
+        return await this.#settle({ own, isFirst, answerMs });
       } catch (error) {
         if (!(error instanceof EtcdError)) throw error;
         if (performance.now() > until) throw new LeadershipLost(NO_QUORUM);
+        // A request is lost when raft's leader changes; a slow machine answers late.
+        answerMs = Math.min(answerMs * 2, Math.max(until - performance.now(), ANSWER_MS));
       }
       const { promise, resolve } = Promise.withResolvers<void>();
       using _timer = this.#clock.after(AGAIN_MS, resolve);
@@ -83,20 +91,20 @@ export class Batches {
   }
 
   /** The fence held a batch back: an earlier attempt at it was stored after all, or this manager leads no more. */
-  async #settle(own: string, isFirst: boolean): Promise<number> {
-    const last = await this.#lastSequence();
+  async #settle({ own, isFirst, answerMs }: { own: string; isFirst: boolean; answerMs: number }): Promise<number> {
+    const last = await this.#lastSequence(answerMs);
     if (last?.value === own) return (this.#sequenceRevision = last.revision);
     const isUndone = isFirst && last?.revision === this.#sequenceRevision;
     throw new LeadershipLost('another manager leads the cluster now', { isUndone });
   }
 
   /** The number of the last batch of this leadership, whatever others followed. Each begins with number 0, then names its revision. */
-  async #lastSequence(): Promise<KeyValue | undefined> {
-    let { kv } = await this.#etcd.get(SEQUENCE_KEY, ANSWER_MS);
+  async #lastSequence(answerMs: number): Promise<KeyValue | undefined> {
+    let { kv } = await this.#etcd.get(SEQUENCE_KEY, answerMs);
     while (kv !== undefined && kv.revision > this.#leaderRevision && !kv.value.startsWith(`${this.#leaderRevision}/`)) {
       const [leadership, number] = kv.value.split('/');
       const began = number === '0' ? kv.revision : Number(leadership);
-      ({ kv } = await this.#etcd.get(SEQUENCE_KEY, ANSWER_MS, began - 1));
+      ({ kv } = await this.#etcd.get(SEQUENCE_KEY, answerMs, began - 1));
     }
     return kv;
   }

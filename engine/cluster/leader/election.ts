@@ -25,7 +25,7 @@ type Settings = Readonly<{
   /** Whether another manager still answers as the leader, in this time. */
   ping: (leader: LeaderKey, milliseconds: number) => Promise<boolean>;
   /** From now on this node leads, by a transaction of this revision. */
-  elected: (revision: number) => void;
+  elected: (revision: number, leaseMs: number) => void;
   /** It leads no more. */
   ended: () => void;
 }>;
@@ -36,8 +36,8 @@ type Held = { lease: string; leaseMs: number; revision: number; keptMs: number }
  * the others ask whether it answers; when it fails twice, the manager whose etcd leads raft takes its place at once.
  * A leader that could not keep its lease stops leading before another can begin.
  *
- * On a machine that is slow, or has too much to do, these times would change the leader again and again: who has lost a
- * lease takes one of twice the length, and a leader that has always answered late is waited for longer.
+ * On a machine that is slow, or has too much to do, these times would change the leader again and again: who has lost
+ * leadership takes a lease of twice the length, and a leader that has always answered late is waited for longer.
  */
 export class Election implements AsyncDisposable {
   readonly #needs: Needs;
@@ -96,9 +96,9 @@ export class Election implements AsyncDisposable {
     await this.resign();
   }
 
-  /** Called when the leader's batches were refused: another manager leads. */
+  /** Called when the leader's batches were refused, as another manager leads, or had no answer. */
   stepDown(reason: string): void {
-    this.#stepDown(reason);
+    this.#lose(reason);
   }
 
   async #run(): Promise<void> {
@@ -112,7 +112,7 @@ export class Election implements AsyncDisposable {
       }
       const held = this.#held;
       if (held !== undefined && performance.now() - held.keptMs >= held.leaseMs) {
-        this.#loseLease('its lease could not be kept');
+        this.#lose('its lease could not be kept');
       }
       const { promise, resolve } = Promise.withResolvers<void>();
       using _timer = this.#needs.clock.after(ROUND_MS, resolve);
@@ -148,7 +148,7 @@ export class Election implements AsyncDisposable {
     const asked = performance.now();
     const left = await this.#needs.etcd.keepLease(held.lease, answerMs(held.leaseMs));
     if (left > 0) held.keptMs = asked;
-    else this.#loseLease('its lease is over');
+    else this.#lose('its lease is over');
   }
 
   /** Puts the key if it is as it was last seen; only one manager can. */
@@ -168,7 +168,7 @@ export class Election implements AsyncDisposable {
     this.#failures = 0;
     this.#held = { lease, leaseMs, revision, keptMs: asked };
     log.info({ revision, leaseSeconds: leaseMs / 1000 }, 'this manager leads the cluster');
-    this.#settings.elected(revision);
+    this.#settings.elected(revision, leaseMs);
   }
 
   async #puts(fence: Record<string, number>, ops: Op[], leaseMs: number): ReturnType<Etcd['store']> {
@@ -180,7 +180,7 @@ export class Election implements AsyncDisposable {
     }
   }
 
-  #loseLease(reason: string): void {
+  #lose(reason: string): void {
     this.#takeLonger();
     this.#stepDown(reason);
   }

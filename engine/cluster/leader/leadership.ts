@@ -40,6 +40,9 @@ export type LeadershipNeeds = Readonly<{
   resign: () => Promise<void>;
 }>;
 
+/** The revision of the transaction that made it the leader, and its lease. */
+type Elected = Readonly<{ leaderRevision: number; leaseMs: number }>;
+
 /** What only the leader does, from its election to its end. */
 export class Leadership implements AsyncDisposable {
   readonly turns: Turns;
@@ -52,10 +55,10 @@ export class Leadership implements AsyncDisposable {
   readonly #commits: Disposable;
   #isFollowingRoles = false;
 
-  constructor(needs: LeadershipNeeds, revision: number, lost: (reason: LeadershipLost) => void) {
+  constructor(needs: LeadershipNeeds, elected: Elected, lost: (reason: LeadershipLost) => void) {
     const { etcd, clock, log, replica } = needs;
     this.#needs = needs;
-    const batches = new Batches(etcd, clock, revision);
+    const batches = new Batches(etcd, clock, elected);
     this.turns = new Turns({ batches, replica, clock, log, decisions: () => decisionsOver(replica) }, lost);
     // First: a node knows a network when it gets the first task in it.
     this.#networks = new NetworkPush(replica);

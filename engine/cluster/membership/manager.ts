@@ -162,7 +162,7 @@ export class Manager implements AsyncDisposable {
           node: this.#identity.nodeId,
           address: this.#identity.advertise,
           ping: async ({ address, node }, milliseconds) => await this.#ping(address, node, milliseconds),
-          elected: (revision) => this.#lead(revision),
+          elected: (revision, leaseMs) => this.#lead(revision, leaseMs),
           ended: () => this.#leadNoMore(),
         },
       ),
@@ -244,16 +244,17 @@ export class Manager implements AsyncDisposable {
     this.#leading().openSession(peer, open());
   }
 
-  #lead(revision: number): void {
+  #lead(revision: number, leaseMs: number): void {
     this.#needs.background.run('begin to lead', {}, async () => {
-      const isKnown = await this.replica.reached(revision, WRITE_MS);
+      const isKnown = await this.replica.reached(revision, Math.max(WRITE_MS, leaseMs));
       if (this.#election?.revision !== revision) return;
       if (!isKnown) return this.#election.stepDown('it does not know yet what the last leader wrote');
       const node = this.#identity.nodeId;
       const resign = async (): Promise<void> => await this.resign();
       const identity = (): Identity => this.#identity;
+      const elected = { leaderRevision: revision, leaseMs };
       const needs = { ...this.#needs, etcd: this.#etcd, replica: this.replica, node, identity, resign };
-      this.#leadership = new Leadership(needs, revision, ({ message }) => this.#election?.stepDown(message));
+      this.#leadership = new Leadership(needs, elected, ({ message }) => this.#election?.stepDown(message));
     });
   }
 
