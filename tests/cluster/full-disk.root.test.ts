@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { after, before, suite, test, type TestContext } from 'node:test';
 
 import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+import { Services } from '@gantry/testing/cluster/services.ts';
 
 const MEGABYTE = 1024 ** 2;
 /** etcd's log alone takes 64 MB at a time. */
@@ -22,15 +23,13 @@ suite('the disk of a manager is full', { concurrency: false }, () => {
     await one!.node('host3', ({ ManagerStatus, Status }) => Status.State === 'ready' && ManagerStatus !== undefined);
   });
   after(async () => {
-    await three!.engine.kill('SIGTERM');
-    execFileSync('umount', [three!.engine.dataRoot]);
-    await three!.engine.startAgain(); // with nothing
+    await offSmallDisk(three!);
     await all[Symbol.asyncDispose]();
   });
 
   test('the others go on, it says why it does not, and follows as soon as there is room', async (context) => {
     const filler = join(three!.engine.dataRoot, 'filler');
-    fill(three!.engine.dataRoot, filler);
+    fill(three!.engine.dataRoot, filler, MEGABYTE);
     let longestMs = 0;
     let count = 0;
 
@@ -60,6 +59,45 @@ suite('the disk of a manager is full', { concurrency: false }, () => {
   });
 });
 
+suite('the disk of a worker is full', { concurrency: false }, () => {
+  let all: ClusterHosts;
+  let [one, two, three]: ClusterHost[] = [];
+  before(async () => {
+    all = await ClusterHosts.start(3, { image: true });
+    [one, two, three] = all.hosts;
+    await two!.engine.kill('SIGTERM');
+    ontoSmallDisk(two!.engine.dataRoot);
+    await two!.engine.startAgain();
+    await one!.init();
+    await two!.join(one!, 'Worker');
+    await one!.node('host2', ({ Status }) => Status.State === 'ready');
+  });
+  after(async () => {
+    if (!two!.engine.hasEnded) await two!.engine.post('/swarm/leave?force=1');
+    await offSmallDisk(two!);
+    await all[Symbol.asyncDispose]();
+  });
+
+  test('it hears of another manager, says why it takes no tasks, and takes them as soon as there is room', async () => {
+    const filler = join(two!.engine.dataRoot, 'filler');
+    fill(two!.engine.dataRoot, filler, 0);
+    await three!.join(one!, 'Manager');
+    await one!.node('host3', ({ ManagerStatus }) => ManagerStatus?.Reachability === 'reachable');
+    const services = new Services(one!);
+    const Env = Array.from({ length: 50 }, (_, index) => `LARGE_${index}=${'x'.repeat(10_000)}`);
+    const Placement = { Constraints: ['node.hostname == host2'] };
+    const more = { TaskTemplate: { Placement }, Mode: { Replicated: { Replicas: 3 } } };
+    await services.create('large', { Env }, more);
+
+    await eventually('the reason', async () => (/full|ENOSPC/.test((await two!.info()).Error) ? true : undefined));
+    assert.equal((await two!.engine.get('/containers/json')).status, 200);
+    rmSync(filler);
+    await services.running('large', 3);
+    await eventually('no reason', async () => ((await two!.info()).Error === '' ? true : undefined));
+    await services.remove('large');
+  });
+});
+
 function tell(context: TestContext, what: string, milliseconds: number): void {
   context.diagnostic(`${what} ${(milliseconds / 1000).toFixed(1)} s`);
 }
@@ -73,10 +111,20 @@ function ontoSmallDisk(folder: string): void {
   rmSync(`${folder}.before`, { recursive: true });
 }
 
-function fill(folder: string, path: string): void {
+/** With nothing of what was there. */
+async function offSmallDisk({ engine }: ClusterHost): Promise<void> {
+  await engine.kill('SIGTERM');
+  await eventually('nobody uses the disk', async () => {
+    execFileSync('umount', [engine.dataRoot], { stdio: 'pipe' });
+    return await Promise.resolve(true);
+  });
+  await engine.startAgain();
+}
+
+function fill(folder: string, path: string, leastSpare: number): void {
   writeFileSync(path, '');
   // The daemon and its etcd write meanwhile: there may be less room than a moment ago.
-  for (let spare = MEGABYTE; ; spare += MEGABYTE) {
+  for (let spare = leastSpare; ; spare += MEGABYTE) {
     const { bavail, bsize } = statfsSync(folder);
     const { status, stderr } = spawnSync('fallocate', ['-l', String(bavail * bsize - spare), path]);
     if (status === 0) return;

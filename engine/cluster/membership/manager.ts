@@ -278,9 +278,12 @@ export class Manager implements AsyncDisposable {
 
   /** What etcd has to know of the cluster's record. */
   #useCluster(): void {
-    const cluster = clusterOf(this.replica);
-    const crl = revocationList(cluster.peerCa, cluster.revokedPeers, this.#needs.clock.now());
-    this.#needs.folder.writePeers({ crl });
+    this.#needs.background.untilDone('store which certificates are revoked', {}, () => {
+      if (this.#isEnding) return;
+      const cluster = clusterOf(this.replica);
+      const crl = revocationList(cluster.peerCa, cluster.revokedPeers, this.#needs.clock.now());
+      this.#needs.folder.writePeers({ crl });
+    });
     this.#service.settle(this.#etcd);
   }
 

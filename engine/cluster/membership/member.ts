@@ -1,4 +1,5 @@
 import { X509Certificate } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 
 import { Type } from 'typebox';
 
@@ -217,7 +218,7 @@ export class Member implements AsyncDisposable {
 
   #hear(message: FromLeader, answer: (message: FromNode) => void): void {
     if (message.say === 'welcome' || message.say === 'managers') {
-      if (message.managers.length > 0) this.change({ managers: message.managers });
+      if (message.managers.length > 0) this.#keepManagers(message.managers);
     }
     if (message.say === 'welcome' || message.say === 'role') {
       const isManager = this.#identity.role === 'manager' && this.#manager !== undefined;
@@ -233,6 +234,15 @@ export class Member implements AsyncDisposable {
     }
     if (message.say === 'renew')
       this.#needs.background.run('renew the certificate', {}, async () => await this.renew());
+  }
+
+  /** They count at once; where the disk is full they are stored later. */
+  #keepManagers(managers: Identity['managers']): void {
+    if (isDeepStrictEqual(managers, this.#identity.managers)) return;
+    this.#identity = { ...this.#identity, managers };
+    this.#needs.background.untilDone('store where the managers are', {}, () => {
+      if (!this.#isEnding) this.#needs.folder.write(this.#identity);
+    });
   }
 
   #takeRoleLater(role: NodeRole): void {

@@ -30,7 +30,7 @@ const MISSED_BEATS = 3;
 
 /**
  * The session of a node with the leader, for as long as the node is a member: a connection that ends is replaced, with
- * whichever manager answers.
+ * whichever manager answers. So is one in which the node could not do as it was told: the leader tells all anew.
  */
 export class Session implements AsyncDisposable {
   readonly #needs: Needs;
@@ -93,6 +93,7 @@ export class Session implements AsyncDisposable {
     let beats: Disposable | undefined;
     let periodMs = FIRST_PERIOD_MS;
     let heardMs = performance.now();
+    let failure: unknown;
     const beat = (): void => {
       beats?.[Symbol.dispose]();
       channel.send({ say: 'beat' });
@@ -108,7 +109,12 @@ export class Session implements AsyncDisposable {
         this.problem = '';
         this.#welcome.resolve();
       }
-      this.#settings.told(message, (answer) => channel.send(answer));
+      try {
+        this.#settings.told(message, (answer) => channel.send(answer));
+      } catch (error) {
+        failure = error;
+        channel[Symbol.dispose]();
+      }
     });
     this.#channel = channel;
     // A machine that is lost ends no connection: TCP would go on for a quarter of an hour.
@@ -127,6 +133,7 @@ export class Session implements AsyncDisposable {
     looks[Symbol.dispose]();
     beats?.[Symbol.dispose]();
     this.#channel = undefined;
+    if (failure !== undefined) throw failure; // such as a full disk
     this.problem = 'the leader has ended the session';
     if (!this.#isEnding) await this.#pause(FIRST_RETRY_MS);
   }

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 
+import { pino } from 'pino';
+
 import { Withdrawals, type Question } from './withdrawals.ts';
 
 suite('whether other nodes have heard of a withdrawal', () => {
@@ -14,7 +16,7 @@ suite('whether other nodes have heard of a withdrawal', () => {
   };
 
   test('the leader is asked, and a new one again; what it has answered is not', async () => {
-    const withdrawals = new Withdrawals({ clock });
+    const withdrawals = new Withdrawals({ clock, log: pino({ enabled: false }) });
     const [first, second]: [Question[], Question[]] = [[], []];
     withdrawals.use((question) => first.push(question));
     const both = [withdrawals.heard(['a']), withdrawals.heard(['b', 'c'])] as const;
@@ -33,7 +35,7 @@ suite('whether other nodes have heard of a withdrawal', () => {
   });
 
   test('nobody waits for ever, nor where nobody can be asked', async () => {
-    const withdrawals = new Withdrawals({ clock });
+    const withdrawals = new Withdrawals({ clock, log: pino({ enabled: false }) });
     await withdrawals.heard(['a']);
     const questions: Question[] = [];
     withdrawals.use((question) => questions.push(question));

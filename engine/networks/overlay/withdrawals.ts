@@ -1,3 +1,5 @@
+import type { Logger } from 'pino';
+
 import { settlesWithin, type Clock } from '../../lib/clock.ts';
 
 /** Tasks end all the same when a node that has a session does not answer. */
@@ -6,17 +8,18 @@ const LONGEST_SECONDS = 5;
 /** Whether the nodes in these networks have heard all. */
 export type Question = { number: number; networks: string[] };
 type Ask = (question: Question) => void;
+type Needs = Readonly<{ clock: Clock; log: Logger }>;
 type Waiting = Readonly<{ networks: readonly string[]; heard: PromiseWithResolvers<void> }>;
 
 /** Asks the leader whether the other nodes have heard that tasks of this one serve no more. */
 export class Withdrawals {
-  readonly #clock: Clock;
+  readonly #needs: Needs;
   readonly #waiting = new Map<number, Waiting>();
   #ask: Ask | undefined;
   #number = 0;
 
-  constructor({ clock }: { clock: Clock }) {
-    this.#clock = clock;
+  constructor(needs: Needs) {
+    this.#needs = needs;
   }
 
   /** A session begins, in which all that has no answer is asked again; with undefined nobody can be asked. */
@@ -36,7 +39,10 @@ export class Withdrawals {
     const number = this.#number;
     this.#waiting.set(number, { networks, heard });
     this.#ask({ number, networks: [...networks] });
-    await settlesWithin(heard.promise, LONGEST_SECONDS, this.#clock);
+    const { clock, log } = this.#needs;
+    if (!(await settlesWithin(heard.promise, LONGEST_SECONDS, clock))) {
+      log.info({ networks }, 'a task ends though not all nodes have said that they lead nobody to it');
+    }
     this.#waiting.delete(number);
   }
 
