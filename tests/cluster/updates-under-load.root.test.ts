@@ -9,20 +9,21 @@ import { HASTY_WEB, makeWebImage, POLITE_WEB } from '@gantry/testing/cluster/web
 
 const SECOND = 1e9;
 
-/** A process that stands still most of the time, until disposed. */
+/** A daemon that stands still for two seconds at a time, until disposed: in between it answers once. */
 class Halts implements AsyncDisposable {
   readonly #ended = new AbortController();
   readonly #done: Promise<void>;
 
-  constructor(pid: number) {
-    this.#done = this.#run(pid);
+  constructor({ engine }: ClusterHost) {
+    this.#done = this.#run(engine);
   }
 
-  async #run(pid: number): Promise<void> {
+  async #run(engine: ClusterHost['engine']): Promise<void> {
     while (!this.#ended.signal.aborted) {
-      process.kill(pid, 'SIGSTOP');
+      process.kill(engine.pid, 'SIGSTOP');
       await sleep(2000);
-      process.kill(pid, 'SIGCONT');
+      process.kill(engine.pid, 'SIGCONT');
+      await engine.get('/info');
       await sleep(100);
     }
   }
@@ -64,7 +65,7 @@ suite('updates under requests', { concurrency: false }, () => {
       return true;
     });
     await using traffic = new Traffic(one.engine.netns, urls);
-    await using _halts = slow === undefined ? undefined : new Halts(slow.engine.pid);
+    await using _halts = slow === undefined ? undefined : new Halts(slow);
 
     await services.update('web', (before) => ({
       ...before,

@@ -59,7 +59,7 @@ export class NetworkPush implements Disposable {
 
   [Symbol.dispose](): void {
     this.#commits[Symbol.dispose]();
-    for (const { sync } of this.#nodes.values()) sync?.[Symbol.dispose]();
+    for (const node of this.#nodes.keys()) this.end(node);
   }
 
   #commit(changes: readonly Change[]): void {
