@@ -61,7 +61,7 @@ export class Leadership implements AsyncDisposable {
     const batches = new Batches(etcd, clock, elected);
     this.turns = new Turns({ batches, replica, clock, log, decisions: () => decisionsOver(replica) }, lost);
     // First: a node knows a network when it gets the first task in it.
-    this.#networks = new NetworkPush(replica);
+    this.#networks = new NetworkPush(needs);
     this.#dispatcher = new Dispatcher({ replica, turns: this.turns });
     const toNodes = { networks: this.#networks, dispatcher: this.#dispatcher };
     this.#sessions = new Sessions({ ...needs, turns: this.turns, ...toNodes });

@@ -136,9 +136,9 @@ export class Sessions implements Disposable {
     });
   }
 
-  #withdraw(id: string, { channel }: Session, { number, networks }: Withdrawing): void {
+  #withdraw(id: string, { channel }: Session, { number, network }: Withdrawing): void {
     this.#run('see that nodes have heard of a withdrawal', id, async () => {
-      await this.#needs.networks.heard(networks);
+      await this.#needs.networks.heard(network);
       channel.send({ say: 'withdrawn', number });
     });
   }

@@ -1,8 +1,9 @@
+import type { Clock } from '../../lib/clock.ts';
+import { SharedRuns } from '../../lib/shared-runs.ts';
 import type { Unattached } from '../../networks/overlay/attachment.ts';
 import type { NetworkNews } from '../../networks/overlay/members.ts';
 import type { Replica } from '../state/replica.ts';
 import type { Change } from '../state/view.ts';
-import { Sync } from './sync.ts';
 import { networkForNodes, Topology } from './topology.ts';
 
 /** A message to a node: news of one of its networks, the ids of all of them, or the question whether it has heard all. */
@@ -12,21 +13,31 @@ export type NetworkMessage =
   | { say: 'sync'; number: number }
   | ({ say: 'unattached' } & Unattached);
 type Send = (message: NetworkMessage) => void;
-type Session = Readonly<{ send: Send; known: Set<string>; sync: Sync | undefined }>;
+type Session = Readonly<{ send: Send; known: Set<string>; canSync: boolean }> & {
+  /** Whether it has heard all, which it has not answered yet. */
+  question?: Readonly<{ number: number; heard: PromiseWithResolvers<void> }>;
+};
 
+/** Whoever asks has half a second: a thousand nodes whose tasks end at once make a few rounds. */
+const ROUND_MS = 200;
 /** Members in one message: what fits into a line with much room left. */
 const MOST_MEMBERS = 20_000;
 
 /** Tells the nodes who is in the networks in which they have a part: all at first, then the changes of each commit. */
 export class NetworkPush implements Disposable {
   readonly #replica: Replica;
+  readonly #clock: Clock;
   readonly #topology: Topology;
   /** The nodes with a session, and the networks that they know. */
   readonly #nodes = new Map<string, Session>();
   readonly #commits: Disposable;
+  readonly #asked = new SharedRuns<string>(async (node) => await this.#ask(node));
+  readonly #rounds = new SharedRuns<string>(async (network) => await this.#askAll(network));
+  #number = 0;
 
-  constructor(replica: Replica) {
+  constructor({ replica, clock }: { replica: Replica; clock: Clock }) {
     this.#replica = replica;
+    this.#clock = clock;
     this.#topology = new Topology(replica);
     this.#commits = replica.onCommit(({ changes }) => this.#commit(changes));
   }
@@ -35,31 +46,47 @@ export class NetworkPush implements Disposable {
   begin(node: string, send: Send, canSync = true): void {
     const ids = this.#topology.networksOf(node);
     this.end(node);
-    const sync = canSync ? new Sync((number) => send({ say: 'sync', number })) : undefined;
-    this.#nodes.set(node, { send, known: new Set(ids), sync });
+    this.#nodes.set(node, { send, known: new Set(ids), canSync });
     send({ say: 'networks', ids });
     for (const id of ids) this.#sendWhole(node, send, id);
   }
 
   end(node: string): void {
-    this.#nodes.get(node)?.sync?.[Symbol.dispose]();
+    this.#nodes.get(node)?.question?.heard.resolve();
     this.#nodes.delete(node);
   }
 
-  /** Resolves when the nodes with a part in these networks, as far as they have a session, have heard all until now. */
-  async heard(networks: readonly string[]): Promise<void> {
-    const nodes = new Set(networks.flatMap((id) => [...this.#topology.nodesIn(id)]));
-    await Promise.all([...nodes].map(async (node) => await this.#nodes.get(node)?.sync?.heard()));
+  /** Resolves when the nodes with a part in a network, as far as they have a session, have heard all until now. */
+  async heard(network: string): Promise<void> {
+    if (this.#replica.get('network', network) !== undefined) await this.#rounds.run(network);
   }
 
   /** A node has heard all until this question. */
   synced(node: string, number: number): void {
-    this.#nodes.get(node)?.sync?.answer(number);
+    const question = this.#nodes.get(node)?.question;
+    if (question?.number === number) question.heard.resolve();
   }
 
   [Symbol.dispose](): void {
     this.#commits[Symbol.dispose]();
     for (const node of this.#nodes.keys()) this.end(node);
+  }
+
+  async #askAll(network: string): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    using _timer = this.#clock.after(ROUND_MS, resolve);
+    await promise;
+    await Promise.all([...this.#topology.nodesIn(network)].map(async (node) => await this.#asked.run(node)));
+  }
+
+  async #ask(node: string): Promise<void> {
+    const session = this.#nodes.get(node);
+    if (session?.canSync !== true) return;
+    this.#number += 1;
+    const heard = Promise.withResolvers<void>();
+    session.question = { number: this.#number, heard };
+    session.send({ say: 'sync', number: this.#number });
+    await heard.promise;
   }
 
   #commit(changes: readonly Change[]): void {

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { beforeEach, suite, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 
+import { systemClock } from '../../lib/clock.ts';
 import { Draft } from '../state/draft.ts';
 import type { NodeRecord, TaskRecord } from '../state/records.ts';
 import { Replica } from '../state/replica.ts';
@@ -126,7 +128,7 @@ suite('the networks of a cluster and who is in them', () => {
     const { id } = change((draft) => createNetwork(draft, NEW, NOW));
     service(id);
     task('1', 'n1', id);
-    using push = new NetworkPush(replica);
+    using push = new NetworkPush({ replica, clock: systemClock });
     const one = heard(push, 'n1');
     const two = heard(push, 'n2');
     assert.deepEqual(two.splice(0), [{ say: 'networks', ids: [] }]);
@@ -163,7 +165,7 @@ suite('the networks of a cluster and who is in them', () => {
     node('n1', { ingress: '10.255.0.2/16' });
     node('n2', { ingress: '10.255.0.3/16' });
     const { id } = change((draft) => createNetwork(draft, NEW, NOW));
-    using push = new NetworkPush(replica);
+    using push = new NetworkPush({ replica, clock: systemClock });
     const two = heard(push, 'n2');
     two.splice(0);
 
@@ -184,29 +186,32 @@ suite('the networks of a cluster and who is in them', () => {
     task('1', 'n1', id);
     task('2', 'n2', id);
     task('3', 'n4', id); // a node without a session
-    using push = new NetworkPush(replica);
+    using push = new NetworkPush({ replica, clock: systemClock });
     const [two, three] = [heard(push, 'n2'), heard(push, 'n3')];
     const one: NetworkMessage[] = [];
     push.begin('n1', (message) => one.push(message), false); // of an earlier version
     for (const messages of [one, two, three]) messages.length = 0;
     let ends = 0;
     const ask = async (): Promise<void> => {
-      await push.heard([id, 'nosuch']);
+      await push.heard(id);
       ends += 1;
     };
 
     const asked = [ask(), ask(), ask()];
+    while (two.length === 0) await setImmediate();
     assert.deepEqual(two.splice(0), [{ say: 'sync', number: 1 }]);
     push.synced('n2', 7);
     assert.deepEqual(two.splice(0), []);
     push.synced('n2', 1);
     await asked[0];
     assert.equal(ends, 1);
+    while (two.length === 0) await setImmediate();
     assert.deepEqual(two.splice(0), [{ say: 'sync', number: 2 }]);
     push.synced('n2', 1);
     asked.push(ask());
     push.end('n2');
     await Promise.all(asked);
+    await push.heard('nosuch');
     assert.deepEqual([one, two, three, ends], [[], [], [], 4]);
   });
 });

@@ -88,8 +88,8 @@ export const FromNode = Type.Union([
   Type.Object({ say: Type.Literal('beat') }),
   ReportMessage,
   Type.Object({ say: Type.Literal('attachments'), wanted: Type.Array(WantedAttachment) }),
-  /** Tasks of the node serve no more in these networks: have the others heard it? */
-  Type.Object({ say: Type.Literal('withdrawing'), number: Type.Number(), networks: Type.Array(id) }),
+  /** Tasks of the node serve no more in this network: have the others heard it? */
+  Type.Object({ say: Type.Literal('withdrawing'), number: Type.Number(), network: id }),
   Type.Object({ say: Type.Literal('synced'), number: Type.Number() }),
 ]);
 export type FromNode = Static<typeof FromNode>;

@@ -1,20 +1,22 @@
 import type { Logger } from 'pino';
 
 import { settlesWithin, type Clock } from '../../lib/clock.ts';
+import { SharedRuns } from '../../lib/shared-runs.ts';
 
 /** Tasks end all the same when a node that has a session does not answer. */
 const LONGEST_SECONDS = 5;
 
-/** Whether the nodes in these networks have heard all. */
-export type Question = { number: number; networks: string[] };
+/** Whether the nodes in a network have heard all. */
+export type Question = Readonly<{ number: number; network: string }>;
 type Ask = (question: Question) => void;
 type Needs = Readonly<{ clock: Clock; log: Logger }>;
-type Waiting = Readonly<{ networks: readonly string[]; heard: PromiseWithResolvers<void> }>;
+type Waiting = Readonly<{ network: string; heard: PromiseWithResolvers<void> }>;
 
 /** Asks the leader whether the other nodes have heard that tasks of this one serve no more. */
 export class Withdrawals {
   readonly #needs: Needs;
   readonly #waiting = new Map<number, Waiting>();
+  readonly #rounds = new SharedRuns<string>(async (network) => await this.#question(network));
   #ask: Ask | undefined;
   #number = 0;
 
@@ -25,29 +27,33 @@ export class Withdrawals {
   /** A session begins, in which all that has no answer is asked again; with undefined nobody can be asked. */
   use(ask: Ask | undefined): void {
     this.#ask = ask;
-    for (const [number, { networks, heard }] of this.#waiting) {
+    for (const [number, { network, heard }] of this.#waiting) {
       if (ask === undefined) heard.resolve();
-      else ask({ number, networks: [...networks] });
+      else ask({ number, network });
     }
   }
 
   /** Resolves when all nodes with a part in these networks know what the leader has told them until now, or after a while. */
   async heard(networks: readonly string[]): Promise<void> {
-    if (this.#ask === undefined) return;
-    const heard = Promise.withResolvers<void>();
-    this.#number += 1;
-    const number = this.#number;
-    this.#waiting.set(number, { networks, heard });
-    this.#ask({ number, networks: [...networks] });
     const { clock, log } = this.#needs;
-    if (!(await settlesWithin(heard.promise, LONGEST_SECONDS, clock))) {
-      log.info({ networks }, 'a task ends though not all nodes have said that they lead nobody to it');
-    }
-    this.#waiting.delete(number);
+    const all = Promise.all(networks.map(async (network) => await this.#rounds.run(network)));
+    if (await settlesWithin(all, LONGEST_SECONDS, clock)) return;
+    log.info({ networks }, 'a task ends though not all nodes have said that they lead nobody to it');
   }
 
   /** The leader's answer. */
   answer(number: number): void {
     this.#waiting.get(number)?.heard.resolve();
+  }
+
+  async #question(network: string): Promise<void> {
+    if (this.#ask === undefined) return;
+    const heard = Promise.withResolvers<void>();
+    this.#number += 1;
+    const number = this.#number;
+    this.#waiting.set(number, { network, heard });
+    this.#ask({ number, network });
+    await settlesWithin(heard.promise, LONGEST_SECONDS, this.#needs.clock); // those who come meanwhile ask anew
+    this.#waiting.delete(number);
   }
 }
