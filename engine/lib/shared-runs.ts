@@ -11,19 +11,15 @@ export class SharedRuns<Key> {
   /** Settles as a run that has begun after this call. */
   async run(key: Key): Promise<void> {
     const underWay = this.#underWay.get(key);
-    const next = this.#next.get(key) ?? (underWay === undefined ? this.#begin(key) : this.#beginAfter(underWay, key));
-    await next;
+    let next = this.#next.get(key);
+    if (next === undefined && underWay !== undefined) this.#next.set(key, (next = this.#beginAfter(underWay, key)));
+    await (next ?? this.#begin(key));
   }
 
   async #beginAfter(run: Promise<void>, key: Key): Promise<void> {
-    const next = run
-      .catch(() => undefined) // for those who share it
-      .then(async () => {
-        this.#next.delete(key);
-        await this.#begin(key);
-      });
-    this.#next.set(key, next);
-    await next;
+    await run.catch(() => undefined); // for those who share it
+    this.#next.delete(key);
+    await this.#begin(key);
   }
 
   async #begin(key: Key): Promise<void> {
