@@ -13,8 +13,9 @@ suite('roles change under clients that write', { concurrency: false }, () => {
 
   async function manages(host: ClusterHost, wanted: boolean): Promise<void> {
     await eventually(`${host.name} ${wanted ? 'manages' : 'is a worker'}`, async () => {
-      const { status } = await host.engine.get('/nodes');
-      return status === (wanted ? 200 : 406) ? true : undefined;
+      const { status, raw } = await host.engine.get('/nodes');
+      if (status !== (wanted ? 200 : 406)) throw new Error(`GET /nodes answered ${status}: ${raw.toString()}`);
+      return true;
     });
   }
 
@@ -24,7 +25,8 @@ suite('roles change under clients that write', { concurrency: false }, () => {
       const by = await anyManager();
       const { ID, Version, Spec } = await by.node(host.name);
       const answer = await by.engine.post(`/nodes/${ID}/update?version=${Version.Index}`, { ...Spec, Role });
-      return answer.status === 200 ? true : undefined;
+      if (answer.status !== 200) throw new Error(`it answered ${answer.status}: ${answer.raw.toString()}`);
+      return true;
     });
     await manages(host, Role === 'manager');
   }

@@ -10,6 +10,7 @@ import type { Feed, LeaderKey } from '../state/feed.ts';
 import { Election } from './election.ts';
 
 const log = pino({ enabled: false });
+const OTHER: LeaderKey = { node: 'other', address: '10.0.0.2:2377', leaseSeconds: 2, revision: 7 };
 const NEVER = { [Symbol.dispose]: () => undefined };
 
 /** Keeps leases, but takes its time to say so. */
@@ -72,11 +73,21 @@ suite('a machine that is slow', { concurrency: true }, () => {
     assert.equal(own.revision, 2);
   });
 
+  test('who leads after a leader with a longer lease takes one that is as long', async () => {
+    const etcd = new SlowEtcd(0);
+    const before = { ...OTHER, leaseSeconds: 8 };
+    await using own = election(etcd, before, async () => await Promise.resolve(false));
+
+    while (own.revision === undefined) await sleep(50);
+
+    assert.deepEqual(etcd.leaseSeconds, [8]);
+  });
+
   test('a leader that answers late, as it does always, is not replaced; one that does not answer is', async () => {
     const etcd = new SlowEtcd(0);
     const waited: number[] = [];
     let tookMs = 700;
-    await using own = election(etcd, { node: 'other', address: '10.0.0.2:2377', revision: 7 }, async (milliseconds) => {
+    await using own = election(etcd, OTHER, async (milliseconds) => {
       waited.push(milliseconds);
       await sleep(Math.min(tookMs, milliseconds));
       return tookMs <= milliseconds;

@@ -37,7 +37,8 @@ type Held = { lease: string; leaseMs: number; revision: number; keptMs: number }
  * A leader that could not keep its lease stops leading before another can begin.
  *
  * On a machine that is slow, or has too much to do, these times would change the leader again and again: who has lost
- * leadership takes a lease of twice the length, and a leader that has always answered late is waited for longer.
+ * leadership takes a lease of twice the length, the others one that is not shorter than his, and a leader that has always
+ * answered late is waited for longer.
  */
 export class Election implements AsyncDisposable {
   readonly #needs: Needs;
@@ -127,6 +128,7 @@ export class Election implements AsyncDisposable {
     const { leader } = feed;
     if (performance.now() < this.#quietUntilMs) return;
     if (leader === undefined) return await this.#campaign(0);
+    if (leader.leaseSeconds > this.#leaseSeconds) this.#takeLease(leader.leaseSeconds);
     if (leader.node === this.#settings.node) return await this.#campaign(leader.revision); // of our last daemon
     this.#failures = (await this.#answers(leader)) ? 0 : this.#failures + 1;
     if (this.#failures < 2 || feed.leader?.revision !== leader.revision) return;
@@ -160,7 +162,7 @@ export class Election implements AsyncDisposable {
     const leaseMs = this.#leaseSeconds * 1000;
     const lease = await etcd.grantLease(this.#leaseSeconds);
     const ops = [
-      { put: LEADER_KEY, value: JSON.stringify({ node, address }), lease },
+      { put: LEADER_KEY, value: JSON.stringify({ node, address, leaseSeconds: this.#leaseSeconds }), lease },
       { put: SEQUENCE_KEY, value: `${lease}/0` },
     ];
     const { succeeded, revision } = await this.#puts({ [LEADER_KEY]: overRevision }, ops, leaseMs);
@@ -186,7 +188,11 @@ export class Election implements AsyncDisposable {
   }
 
   #takeLonger(): void {
-    this.#leaseSeconds = Math.min(this.#leaseSeconds * 2, LONGEST_LEASE_SECONDS);
+    this.#takeLease(Math.min(this.#leaseSeconds * 2, LONGEST_LEASE_SECONDS));
+  }
+
+  #takeLease(seconds: number): void {
+    this.#leaseSeconds = seconds;
     this.#lostMs = performance.now();
   }
 

@@ -54,6 +54,7 @@ export class Leadership implements AsyncDisposable {
   readonly #peers: Peers;
   readonly #commits: Disposable;
   #isFollowingRoles = false;
+  #isOver = false;
 
   constructor(needs: LeadershipNeeds, elected: Elected, lost: (reason: LeadershipLost) => void) {
     const { etcd, clock, log, replica } = needs;
@@ -65,7 +66,7 @@ export class Leadership implements AsyncDisposable {
     this.#dispatcher = new Dispatcher({ replica, turns: this.turns });
     const toNodes = { networks: this.#networks, dispatcher: this.#dispatcher };
     this.#sessions = new Sessions({ ...needs, turns: this.turns, ...toNodes });
-    this.#peers = new Peers({ ...needs, turns: this.turns });
+    this.#peers = new Peers({ ...needs, turns: this.turns, greetAgain: (node) => this.#sessions.end(node) });
     this.#commits = replica.onCommit(() => {
       this.#followRoles();
       this.#peers.look();
@@ -126,7 +127,9 @@ export class Leadership implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#isOver = true;
     this.#commits[Symbol.dispose]();
+    this.#peers[Symbol.dispose]();
     this.#sessions[Symbol.dispose]();
     this.#dispatcher[Symbol.dispose]();
     this.#networks[Symbol.dispose]();
@@ -161,18 +164,15 @@ export class Leadership implements AsyncDisposable {
     if (this.#isFollowingRoles || this.#unfit().length === 0) return;
     this.#isFollowingRoles = true;
     const { background } = this.#needs;
-    background.run('follow the roles of nodes', {}, async () => {
-      try {
-        const seen = new Set<string>();
-        for (;;) {
-          const node = this.#unfit().find(({ id }) => !seen.has(id));
-          if (node === undefined) return;
-          seen.add(node.id);
-          await this.#follow(node);
-        }
-      } finally {
-        this.#isFollowingRoles = false;
+    background.untilDone('follow the roles of nodes', {}, async () => {
+      const seen = new Set<string>();
+      for (;;) {
+        const node = this.#unfit().find(({ id }) => !seen.has(id));
+        if (node === undefined || this.#isOver) break;
+        seen.add(node.id);
+        await this.#follow(node);
       }
+      this.#isFollowingRoles = false;
     });
   }
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { suite, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import { pino } from 'pino';
 
@@ -19,12 +20,29 @@ const log = pino({ enabled: false });
 const URL_OF_ONE = 'https://10.0.0.1:2378';
 const URL_OF_TWO = 'https://10.0.0.2:2378';
 
-/** A clock without a minute: what would be given up then would keep the test waiting. */
-const clock: Clock = {
-  now: () => systemClock.now(),
-  after: (milliseconds, callback) =>
-    milliseconds < 60_000 ? systemClock.after(milliseconds, callback) : { [Symbol.dispose]: () => undefined },
-};
+/** A clock of which the test itself lets long times pass. */
+class HeldClock implements Clock {
+  readonly #held = new Map<() => void, number>();
+
+  now(): Temporal.Instant {
+    return systemClock.now();
+  }
+
+  after(milliseconds: number, callback: () => void): Disposable {
+    if (milliseconds < 5000) return systemClock.after(milliseconds, callback);
+    this.#held.set(callback, milliseconds);
+    return { [Symbol.dispose]: () => void this.#held.delete(callback) };
+  }
+
+  /** Calls back who waits for that long at most. */
+  pass(milliseconds: number): void {
+    for (const [callback, wanted] of this.#held) {
+      if (wanted > milliseconds) continue;
+      this.#held.delete(callback);
+      callback();
+    }
+  }
+}
 
 type WireMember = { ID: string; name?: string; peerURLs: string[]; isLearner?: boolean };
 
@@ -74,41 +92,73 @@ class Members {
   }
 }
 
+type State = 'ready' | 'down';
+
 /** The leader's part over a cluster of node `one`, in which `two` becomes a manager. */
-function peersOver(etcd: Members, background: Background): { replica: Replica; add: () => Promise<PeerAnswer> } {
-  const replica = new Replica(systemClock);
-  const peerCa = newAuthority('peers', systemClock.now());
-  const node = { id: 'two', status: { state: 'ready' } } as unknown as Stored<'node'>;
-  const cluster = { id: 'cluster', peerCa, revokedPeers: [], spec: { raft: {} } } as unknown as Stored<'cluster'>;
-  const changes: Change[] = [
-    { kind: 'cluster', id: '', record: cluster },
-    { kind: 'node', id: 'two', record: node },
-  ];
-  replica.apply({ revision: 1, changes });
-  const turns = {
-    write: async <T>(work: Work<T>) => {
-      const draft = new Draft(replica);
-      const result = work(draft, systemClock.now());
-      const revision = replica.revision + 1;
-      replica.apply({ revision, changes: [...draft.changes] });
-      return await Promise.resolve({ result, revision });
-    },
-  } as unknown as Turns;
-  const peers = new Peers({ background, clock, log, replica, turns, etcd: etcd as unknown as Etcd });
-  const { publicKey } = newKey();
-  const add = async (): Promise<PeerAnswer> =>
-    await peers.add('two', { address: '10.0.0.2:2377', url: URL_OF_TWO, publicKey });
-  return { replica, add };
+class Leading implements AsyncDisposable {
+  readonly etcd = new Members();
+  readonly clock = new HeldClock();
+  readonly replica = new Replica(systemClock);
+  readonly greetedAgain: string[] = [];
+  readonly peers: Peers;
+  readonly #background = new Background(this.clock, log);
+
+  constructor() {
+    const peerCa = newAuthority('peers', systemClock.now());
+    const node = { id: 'two', spec: { role: 'manager' }, status: { state: 'ready' } } as unknown as Stored<'node'>;
+    const cluster = { id: 'cluster', peerCa, revokedPeers: [], spec: { raft: {} } } as unknown as Stored<'cluster'>;
+    const changes: Change[] = [
+      { kind: 'cluster', id: '', record: cluster },
+      { kind: 'node', id: 'two', record: node },
+    ];
+    this.replica.apply({ revision: 1, changes });
+    this.peers = new Peers({
+      ...{ background: this.#background, clock: this.clock, log, replica: this.replica },
+      etcd: this.etcd as unknown as Etcd,
+      turns: { write: async <T>(work: Work<T>) => await Promise.resolve(this.#write(work)) } as unknown as Turns,
+      greetAgain: (id) => this.greetedAgain.push(id),
+    });
+  }
+
+  async add(): Promise<PeerAnswer> {
+    const { publicKey } = newKey();
+    return await this.peers.add('two', { address: '10.0.0.2:2377', url: URL_OF_TWO, publicKey });
+  }
+
+  /** What is known of the node that becomes a manager. */
+  get manager(): Stored<'node'>['manager'] {
+    return this.replica.get('node', 'two')!.manager;
+  }
+
+  become(state: State): void {
+    this.#write((draft) => {
+      const node = draft.get('node', 'two')!;
+      draft.put('node', { ...node, status: { ...node.status, state } });
+    });
+    this.peers.look();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.peers[Symbol.dispose]();
+    await this.#background[Symbol.asyncDispose]();
+  }
+
+  #write<T>(work: Work<T>): { result: T; revision: number } {
+    const draft = new Draft(this.replica);
+    const result = work(draft, systemClock.now());
+    const revision = this.replica.revision + 1;
+    this.replica.apply({ revision, changes: [...draft.changes] });
+    return { result, revision };
+  }
 }
 
 test('a node that begins to join again while etcd refuses is added once, and its earlier attempt ends', async () => {
-  await using background = new Background(clock, log);
-  const etcd = new Members();
-  const { replica, add } = peersOver(etcd, background);
+  await using leading = new Leading();
+  const { etcd } = leading;
   etcd.isHealthy = false;
-  const earlier = assert.rejects(add(), { kind: 'unavailable', message: 'node two has begun to join again' });
+  const earlier = assert.rejects(leading.add(), { kind: 'unavailable', message: 'node two has begun to join again' });
   await etcd.refused();
-  const later = add();
+  const later = leading.add();
   await etcd.refused();
 
   etcd.isHealthy = true;
@@ -119,17 +169,70 @@ test('a node that begins to join again while etcd refuses is added once, and its
     { name: 'one', peerUrl: URL_OF_ONE },
     { name: 'two', peerUrl: URL_OF_TWO },
   ]);
-  assert.deepEqual(etcd.learners, [replica.get('node', 'two')!.manager!.member]);
+  assert.deepEqual(etcd.learners, [leading.manager!.member]);
 });
 
 test('an addition that etcd made and did not answer in time is made again', async () => {
-  await using background = new Background(clock, log);
-  const etcd = new Members();
-  const { replica, add } = peersOver(etcd, background);
+  await using leading = new Leading();
+  const { etcd } = leading;
   etcd.isAnswerLost = true;
 
-  const { members } = await add();
+  const { members } = await leading.add();
 
   assert.equal(members.length, 2);
-  assert.deepEqual(etcd.learners, [replica.get('node', 'two')!.manager!.member]);
+  assert.deepEqual(etcd.learners, [leading.manager!.member]);
+});
+
+suite('the time of a learner', () => {
+  test('it is over: the learner is removed, and its node is told', async () => {
+    await using leading = new Leading();
+    await leading.add();
+
+    leading.clock.pass(299_000);
+    await sleep(50);
+    assert.equal(leading.etcd.learners.length, 1);
+    leading.clock.pass(300_000);
+
+    while (leading.greetedAgain.length === 0) await sleep(10);
+    assert.deepEqual([leading.etcd.learners, leading.manager, leading.greetedAgain], [[], undefined, ['two']]);
+  });
+
+  test('it is over for one that has got a vote, though no answer said so: it stays', async () => {
+    await using leading = new Leading();
+    await leading.add();
+    leading.etcd.members.forEach((member) => delete member.isLearner);
+
+    leading.clock.pass(300_000);
+
+    while (leading.manager!.isLearning === true) await sleep(10);
+    assert.deepEqual([leading.etcd.members.length, leading.greetedAgain], [2, []]);
+  });
+
+  test('it is over when another leads: nothing is removed', async () => {
+    await using leading = new Leading();
+    await leading.add();
+
+    leading.peers[Symbol.dispose]();
+    leading.clock.pass(300_000);
+    await sleep(100);
+
+    assert.equal(leading.etcd.learners.length, 1);
+    assert.equal(leading.manager!.isLearning, true);
+  });
+
+  test('its node is down for a moment: it goes on; for ten seconds: it is removed', async () => {
+    await using leading = new Leading();
+    await leading.add();
+
+    leading.become('down');
+    leading.become('ready');
+    leading.clock.pass(10_000);
+    await sleep(100);
+    assert.equal(leading.etcd.learners.length, 1);
+
+    leading.become('down');
+    leading.clock.pass(10_000);
+    while (leading.greetedAgain.length === 0) await sleep(10);
+    assert.deepEqual([leading.etcd.learners, leading.manager], [[], undefined]);
+  });
 });

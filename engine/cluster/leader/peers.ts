@@ -21,23 +21,31 @@ type Needs = Readonly<{
   etcd: Etcd;
   replica: Replica;
   turns: Turns;
+  /** Ends the session of a node, which is greeted anew, and told what it is now. */
+  greetAgain: (node: string) => void;
 }>;
 type Request = Readonly<{ address: string; url: string; publicKey: string }>;
 type Learner = Readonly<{ node: string; member: string; done: PromiseWithResolvers<void> }>;
 
 const YEARS_20_SECONDS = 20 * 365 * 24 * 3600;
 const QUEUE_MS = 60_000;
-const LEARNING_MS = 60_000;
+/** Long enough for a slow machine that starts an etcd. */
+const LEARNING_MS = 300_000;
+/** A node that is down for a moment, as on a slow machine, goes on. */
+const DOWN_MS = 10_000;
 const PROMOTION_MS = 50_000;
 const AGAIN_MS = 100;
 
 /**
  * The etcds of new managers on their way to membership, one after the other: etcd has one learner at a time. One that is
- * not a member within a minute is removed again.
+ * not a member within five minutes, or whose node is down for ten seconds, is removed again.
  */
-export class Peers {
+export class Peers implements Disposable {
   readonly #needs: Needs;
   #learner: Learner | undefined;
+  #isPromoting = false;
+  #isLooking = false;
+  #isOver = false;
 
   constructor(needs: Needs) {
     this.#needs = needs;
@@ -75,7 +83,12 @@ export class Peers {
   async promote(node: string): Promise<void> {
     const member = this.#needs.replica.get('node', node)?.manager?.member;
     if (member === undefined) throw new EngineError('notFound', `the etcd of node ${node} is no learner`);
-    await this.#retried(async () => await this.#promoteOrFind(member), PROMOTION_MS);
+    this.#isPromoting = true;
+    try {
+      await this.#retried(async () => await this.#promoteOrFind(member), PROMOTION_MS);
+    } finally {
+      this.#isPromoting = false;
+    }
     if (this.#learner?.node === node) this.#release(this.#learner);
     await this.#needs.turns.write((draft, now) => noteVoter(draft, node, now));
   }
@@ -94,23 +107,44 @@ export class Peers {
 
   /** Removes a manager's etcd and revokes its certificate. The record of the node stays a manager's until then. */
   async remove(node: string): Promise<void> {
-    const { etcd, replica, turns } = this.#needs;
-    const { manager } = replica.get('node', node) ?? {};
-    if (manager === undefined) return;
-    await this.#retried(async () => await removeIfThere(etcd, manager.member), 5000);
-    await turns.write((draft, now) => revoke(draft, node, now));
+    const { manager } = this.#needs.replica.get('node', node) ?? {};
+    if (manager !== undefined) await this.#remove(node, manager.member);
   }
 
-  /** A machine that is lost while it joins does not keep the next one waiting for a minute. */
+  async #remove(node: string, member: string): Promise<void> {
+    const { etcd, turns } = this.#needs;
+    await this.#retried(async () => await removeIfThere(etcd, member), 5000);
+    await turns.write((draft, now) => {
+      if (draft.get('node', node)?.manager?.member === member) revoke(draft, node, now);
+    });
+  }
+
+  /** A machine that is lost while it joins does not keep the next one waiting for minutes. */
   look(): void {
     const learner = this.#learner;
-    if (learner === undefined || this.#needs.replica.get('node', learner.node)?.status.state !== 'down') return;
-    this.#needs.background.run('give up a learner', { node: learner.node }, async () => await this.#giveUp(learner));
+    if (learner === undefined || this.#isLooking || !this.#isDown(learner)) return;
+    this.#isLooking = true;
+    this.#giveUpLater(learner, DOWN_MS, () => {
+      this.#isLooking = false;
+      return this.#isDown(learner);
+    });
+  }
+
+  /** Another may lead from now on: this one removes nothing more. */
+  [Symbol.dispose](): void {
+    this.#isOver = true;
+  }
+
+  #isDown({ node }: Learner): boolean {
+    return this.#needs.replica.get('node', node)?.status.state === 'down';
   }
 
   async #takeTurn(node: string): Promise<Learner> {
     const until = performance.now() + QUEUE_MS;
-    if (this.#learner?.node === node) this.#release(this.#learner); // it begins again
+    if (this.#learner?.node === node) {
+      this.#release(this.#learner); // it begins again, after those who wait
+      await this.#pause(0);
+    }
     while (this.#learner !== undefined) {
       const left = until - performance.now();
       if (left <= 0) throw new EngineError('unavailable', 'other managers are joining the cluster: try again');
@@ -145,21 +179,33 @@ export class Peers {
     for (const { id } of former) await removeIfThere(etcd, id);
   }
 
-  #giveUpLater(learner: Learner): void {
+  #giveUpLater(learner: Learner, milliseconds = LEARNING_MS, isWanted = (): boolean => true): void {
     const { node } = learner;
-    this.#needs.background.after(LEARNING_MS, 'give up a learner', { node }, async () => await this.#giveUp(learner));
+    const { background, clock } = this.#needs;
+    clock.after(milliseconds, () => {
+      if (isWanted()) background.untilDone('give up a learner', { node }, async () => await this.#giveUp(learner));
+    });
   }
 
   async #giveUp(learner: Learner): Promise<void> {
-    if (this.#learner?.done !== learner.done) return;
-    this.#needs.log.warn({ node: learner.node }, 'the etcd of a new manager has not become a member in time');
+    const { node, member } = learner;
+    while (this.#isPromoting) await this.#pause(AGAIN_MS);
+    if (this.#isOver) return;
+    const found = (await listMembers(this.#needs.etcd)).find(({ id }) => id === member);
+    if (this.#learner?.done !== learner.done || this.#isOver) return;
+    if (found?.isLearner === false) {
+      await this.#needs.turns.write((draft, now) => noteVoter(draft, node, now));
+    } else {
+      this.#needs.log.warn({ node }, 'the etcd of a new manager has not become a member in time');
+      await this.#remove(node, member);
+      this.#needs.greetAgain(node);
+    }
     this.#release(learner);
-    await this.remove(learner.node);
   }
 
   /**
-   * Of the learners that an earlier leader left, one whose node is known has its minute again; others are removed. One that it
-   * promoted without a note of that votes.
+   * Of the learners that an earlier leader left, one whose node is known has its time again; others are removed. One that it
+   * promoted without a note of that votes; one that it removed without a note of that begins again.
    */
   async #takeOver(): Promise<void> {
     const { etcd, replica, turns } = this.#needs;
@@ -172,6 +218,14 @@ export class Peers {
         ({ manager }) => manager?.isLearning && voters.has(manager.member),
       );
       for (const { id } of unnoted) await turns.write((draft, now) => noteVoter(draft, id, now));
+      const there = new Set(members.map(({ id }) => id));
+      const removed = [...replica.all('node')].filter(
+        ({ manager }) => manager !== undefined && !there.has(manager.member),
+      );
+      for (const { id } of removed) {
+        await turns.write((draft, now) => revoke(draft, id, now));
+        this.#needs.greetAgain(id);
+      }
       for (const { id } of members.filter(({ isLearner }) => isLearner)) {
         const node = known.get(id);
         if (node === undefined) await removeIfThere(etcd, id);
@@ -193,10 +247,14 @@ export class Peers {
         if (!(error instanceof EtcdError)) throw error;
         if (performance.now() > until) throw new EngineError('unavailable', `etcd: ${error.message}`, { cause: error });
       }
-      const { promise, resolve } = Promise.withResolvers<void>();
-      using _timer = this.#needs.clock.after(AGAIN_MS, resolve);
-      await promise;
+      await this.#pause(AGAIN_MS);
     }
+  }
+
+  async #pause(milliseconds: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    using _timer = this.#needs.clock.after(milliseconds, resolve);
+    await promise;
   }
 }
 

@@ -114,6 +114,7 @@ export class Sessions implements Disposable {
         managers: managersIn(replica),
         role: node.spec.role,
         syncs: true,
+        hasEtcd: node.manager !== undefined,
       });
       if (this.#sessions.get(id) !== session) return;
       this.#needs.networks.begin(id, (message) => channel.send(message), syncs === true);

@@ -43,7 +43,8 @@ function moreTelling(before: unknown, error: unknown): unknown {
   return before instanceof EngineError && !(error instanceof EngineError) ? before : error;
 }
 
-function isPassing(error: unknown): boolean {
+/** Whether the same request may be answered otherwise later. */
+export function isPassing(error: unknown): boolean {
   if (error instanceof EngineError) return error.kind === 'unavailable';
   return error instanceof NotLeader || error instanceof NotReached;
 }

@@ -84,7 +84,7 @@ export class EtcdService implements Disposable {
     }
     await process.use(settings);
     const until = performance.now() + BACK_MS;
-    while (!this.#isEnding && !(await this.#isBack(etcd))) {
+    while (!this.#isEnding && !(await this.isThere(etcd))) {
       if (performance.now() > until) throw new EngineError('failed', `etcd does not come back: ${process.said}`);
       await this.#pause(LOOK_MS);
     }
@@ -92,7 +92,7 @@ export class EtcdService implements Disposable {
   }
 
   /** It answers, and knows who leads raft. */
-  async #isBack(etcd: Etcd): Promise<boolean> {
+  async isThere(etcd: Etcd): Promise<boolean> {
     try {
       return (await raftOf(etcd, ANSWER_MS)).leader !== '0';
     } catch (error) {

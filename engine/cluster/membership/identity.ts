@@ -6,6 +6,14 @@ import { Type, type Static } from 'typebox';
 import { writeWhole } from '../../host/files/write-whole.ts';
 import { lazyCheck } from '../../lib/lazy-check.ts';
 
+const Raft = Type.Object({
+  snapshotInterval: Type.Number(),
+  keepOldSnapshots: Type.Number(),
+  logEntriesForSlowFollowers: Type.Number(),
+  heartbeatTick: Type.Number(),
+  electionTick: Type.Number(),
+});
+
 /** What a node is in its cluster: the certificate with its key and the root to trust (PEM), and where the managers are. */
 const Identity = Type.Object({
   version: Type.Literal(1),
@@ -20,14 +28,10 @@ const Identity = Type.Object({
   advertise: Type.String(),
   managers: Type.Array(Type.Object({ id: Type.String(), address: Type.String() })),
   /** Set where its etcd is a member, with the settings of its last start. */
-  raft: Type.Optional(
-    Type.Object({
-      snapshotInterval: Type.Number(),
-      keepOldSnapshots: Type.Number(),
-      logEntriesForSlowFollowers: Type.Number(),
-      heartbeatTick: Type.Number(),
-      electionTick: Type.Number(),
-    }),
+  raft: Type.Optional(Raft),
+  /** Set where its etcd learns, or has become a member without an answer that said so: the members at its first start. */
+  joining: Type.Optional(
+    Type.Object({ raft: Raft, members: Type.Array(Type.Object({ name: Type.String(), peerUrl: Type.String() })) }),
   ),
 });
 export type Identity = Readonly<Static<typeof Identity>>;

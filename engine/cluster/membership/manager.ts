@@ -132,6 +132,11 @@ export class Manager implements AsyncDisposable {
     return this.#etcd;
   }
 
+  /** Whether its etcd is one of members that can write; one that was removed is not. */
+  async hasQuorum(): Promise<boolean> {
+    return await this.#service.isThere(this.#etcd);
+  }
+
   /** From now on its records are etcd's, and it may lead. */
   async follow(): Promise<void> {
     const { clock, log } = this.#needs;

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 
 import { Type } from 'typebox';
 
+import { EngineError } from '../../lib/errors.ts';
 import type { Question } from '../../networks/overlay/withdrawals.ts';
 import { Agent } from '../agent/agent.ts';
 import type { AgentNeeds } from '../agent/needs.ts';
@@ -11,7 +12,7 @@ import type { ClusterSpec, NodeRole } from '../state/records.ts';
 import { WireClient } from '../wire/client.ts';
 import { CertificateAnswer, PeerAnswer, type FromLeader, type FromNode } from '../wire/schemas.ts';
 import { addressText, readAddress } from './addresses.ts';
-import { askLeader } from './ask-leader.ts';
+import { askLeader, isPassing } from './ask-leader.ts';
 import { describeNode, type DescriptionNeeds } from './description.ts';
 import type { Identity } from './identity.ts';
 import { Manager, type ManagerNeeds } from './manager.ts';
@@ -36,6 +37,7 @@ const DEFAULT_RAFT = {
 const ASK_MS = 10_000;
 /** etcd has one learner at a time, and refuses the next for seconds. */
 const PEER_MS = 70_000;
+const STARTING_MS = 120_000;
 /** Of a certificate's life. */
 const [RENEW_FROM, RENEW_UNTIL] = [0.5, 0.8];
 const RENEWAL_AGAIN_MS = 60_000;
@@ -148,11 +150,15 @@ export class Member implements AsyncDisposable {
 
   /** Follows a role from the leader, after earlier ones; a failure is logged, and tried again. */
   async takeRole(role: NodeRole): Promise<void> {
+    await this.#inOrder(role, async () => await this.#change(role));
+  }
+
+  async #inOrder(role: NodeRole, change: () => Promise<void>): Promise<void> {
     const before = this.#changing;
     const take = async (): Promise<void> => {
       await before;
       try {
-        if (!this.#isEnding) await this.#change(role);
+        if (!this.#isEnding) await change();
         this.#roleProblem = '';
       } catch (error) {
         this.#roleProblem = error instanceof Error ? error.message : String(error);
@@ -220,6 +226,10 @@ export class Member implements AsyncDisposable {
     if (message.say === 'welcome' || message.say === 'managers') {
       if (message.managers.length > 0) this.#keepManagers(message.managers);
     }
+    const { manager } = this;
+    if (message.say === 'welcome' && message.hasEtcd === false && message.role === 'manager' && manager !== undefined) {
+      this.#needs.background.run('become a manager again', {}, async () => await this.#beginAgain(manager));
+    }
     if (message.say === 'welcome' || message.say === 'role') {
       const isManager = this.#identity.role === 'manager' && this.#manager !== undefined;
       if ((message.role === 'manager') !== isManager || message.role !== this.#identity.role) {
@@ -249,6 +259,16 @@ export class Member implements AsyncDisposable {
     this.#needs.background.run('take a role', { role }, async () => await this.takeRole(role));
   }
 
+  /** The leader has removed this manager's etcd, such as for a daemon that came back too late: all is read anew from the others. */
+  async #beginAgain(removed: Manager): Promise<void> {
+    await this.#inOrder('manager', async () => {
+      if (this.#manager !== removed || (await removed.hasQuorum())) return;
+      this.#needs.log.warn('the etcd of this manager has been removed: it becomes one again');
+      await this.#becomeWorker();
+      await this.#change('manager');
+    });
+  }
+
   async #change(role: NodeRole): Promise<void> {
     if (this.#identity.role !== role) await this.renew();
     if (this.#identity.role !== role) return; // the leader has changed its mind
@@ -258,36 +278,76 @@ export class Member implements AsyncDisposable {
     this.#session?.renew();
   }
 
+  /**
+   * Its etcd runs until the leader says that it is no member: it may be one before an answer says so, and the cluster may
+   * have no quorum without it, also when the daemon is killed meanwhile.
+   */
   async #becomeManager(): Promise<void> {
-    const { folder } = this.#needs;
-    const { advertise, nodeId } = this.#identity;
     const manager = this.newManager();
     await using undo = new AsyncDisposableStack();
     undo.use(manager);
     await manager.listen();
+    const { raft, members } = this.#identity.joining ?? (await this.#learn());
+    const over = new AbortController();
+    try {
+      await Promise.all([
+        manager.startEtcd({ state: 'existing', members }, STARTING_MS),
+        this.#becomeMember(over.signal),
+      ]);
+    } catch (error) {
+      const isRemoved = error instanceof EngineError && error.kind === 'notFound';
+      if (isRemoved) await this.#joinNoMore(undo);
+      throw error;
+    } finally {
+      over.abort();
+    }
+    await manager.follow();
+    undo.move();
+    const { joining: _joining, ...rest } = this.#identity;
+    this.#identity = rest;
+    this.change({ raft });
+    this.#manager = manager;
+  }
+
+  /** Asks the leader for a place among the etcds. */
+  async #learn(): Promise<NonNullable<Identity['joining']>> {
+    const { folder } = this.#needs;
+    const { advertise, nodeId } = this.#identity;
     const { publicKey, privateKey } = newKey();
     const { ip, port } = readAddress(advertise);
     const url = `https://${addressText({ ip, port: port + 1 })}`;
     const body = { address: advertise, url, publicKey };
     const asked = { path: '/v1/peers', body, answer: PeerAnswer, milliseconds: ASK_MS, answerMs: PEER_MS };
-    const peers = await askLeader(this.#asking, () => this.managers, asked);
+    const { certificate, ca, crl, raft, ...peers } = await askLeader(this.#asking, () => this.managers, asked);
     folder.removeEtcd();
-    const { certificate, ca, crl } = peers;
     folder.writePeers({ certificate, ca, key: privateKey, crl: Buffer.from(crl, 'base64') });
     const members = peers.members.map(({ name, peerUrl }) => ({ name: name === '' ? nodeId : name, peerUrl }));
-    await manager.startEtcd({ state: 'existing', members });
-    const promotion = {
-      path: '/v1/peers/promote',
-      body: {},
-      answer: Type.Object({}),
-      milliseconds: ASK_MS,
-      answerMs: PEER_MS,
-    };
-    await askLeader(this.#asking, () => this.managers, promotion);
-    await manager.follow();
-    undo.move();
-    this.change({ raft: peers.raft });
-    this.#manager = manager;
+    const joining = { raft, members };
+    this.change({ joining });
+    return joining;
+  }
+
+  /** Resolves when its etcd has a vote; rejects when the leader has given it up, or after the signal. */
+  async #becomeMember(over: AbortSignal): Promise<void> {
+    const answer = Type.Object({});
+    const promotion = { path: '/v1/peers/promote', body: {}, answer, milliseconds: ASK_MS, answerMs: PEER_MS };
+    for (;;) {
+      try {
+        await askLeader(this.#asking, () => this.managers, promotion);
+        return;
+      } catch (error) {
+        if (this.#isEnding || over.aborted || !isPassing(error)) throw error;
+        this.#needs.log.info({ reason: String(error) }, 'the etcd of this node is not a member yet');
+      }
+    }
+  }
+
+  async #joinNoMore(running: AsyncDisposable): Promise<void> {
+    await running[Symbol.asyncDispose]();
+    const { joining: _joining, ...rest } = this.#identity;
+    this.#identity = rest;
+    this.change({});
+    this.#needs.folder.removeEtcd();
   }
 
   async #becomeWorker(): Promise<void> {

@@ -8,8 +8,8 @@ import type { Kind, Stored } from './records.ts';
 import type { Replica } from './replica.ts';
 import type { Change } from './view.ts';
 
-/** Who leads, and the revision of the key that says so. */
-export type LeaderKey = Readonly<{ node: string; address: string; revision: number }>;
+/** Who leads, with which lease, and the revision of the key that says so. */
+export type LeaderKey = Readonly<{ node: string; address: string; leaseSeconds: number; revision: number }>;
 
 type Needs = Readonly<{ clock: Clock; log: Logger; etcd: Etcd; replica: Replica }>;
 
@@ -106,8 +106,9 @@ export class Feed implements AsyncDisposable {
 }
 
 function readLeader({ value, revision }: KeyValue): LeaderKey {
-  const { node, address } = JSON.parse(value) as { node: string; address: string };
-  return { node, address, revision };
+  type Value = { node: string; address: string; leaseSeconds?: number }; // earlier versions do not tell their lease
+  const { node, address, leaseSeconds = 0 } = JSON.parse(value) as Value;
+  return { node, address, leaseSeconds, revision };
 }
 
 function entryOf({ key, value, revision }: KeyValue): readonly [Kind, string, Stored<Kind>] | undefined {

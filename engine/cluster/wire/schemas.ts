@@ -94,9 +94,19 @@ export const FromNode = Type.Union([
 ]);
 export type FromNode = Static<typeof FromNode>;
 
-/** What the leader says in it: `role` is the one that the node should ask a certificate for. */
+/**
+ * What the leader says in it: `role` is the one that the node should ask a certificate for; `hasEtcd` whether the node's etcd
+ * is a member, or learns (earlier versions do not say).
+ */
 export const FromLeader = Type.Union([
-  Type.Object({ say: Type.Literal('welcome'), periodMs: Type.Number(), managers: Managers, role: Role, syncs: Syncs }),
+  Type.Object({
+    say: Type.Literal('welcome'),
+    periodMs: Type.Number(),
+    managers: Managers,
+    role: Role,
+    syncs: Syncs,
+    hasEtcd: Type.Optional(Type.Boolean()),
+  }),
   Type.Object({ say: Type.Literal('managers'), managers: Managers }),
   Type.Object({ say: Type.Literal('period'), periodMs: Type.Number() }),
   Type.Object({ say: Type.Literal('role'), role: Role }),

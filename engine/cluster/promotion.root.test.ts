@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { after, afterEach, before, suite, test } from 'node:test';
+
+import { Api } from '@gantry/testing/api.ts';
+import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+
+type EtcdMember = { ID: string; name?: string; isLearner?: boolean };
+
+suite('a manager whose etcd and whose daemon do not know the same', { concurrency: false }, () => {
+  let all: ClusterHosts;
+  let [one, two, three]: ClusterHost[] = [];
+  const stopped = new Set<number>();
+  before(async () => {
+    all = await ClusterHosts.start(3);
+    [one, two, three] = all.hosts;
+    await one!.init();
+  });
+  afterEach(() => {
+    for (const pid of stopped) process.kill(pid, 'SIGCONT');
+    stopped.clear();
+  });
+  after(async () => await all[Symbol.asyncDispose]());
+
+  async function manages(host: ClusterHost, nodes: number): Promise<void> {
+    await eventually(`${host.name} manages`, async () => ((await host.nodes()).length === nodes ? true : undefined));
+    await one!.node(host.name, ({ ManagerStatus }) => ManagerStatus?.Reachability === 'reachable');
+    await host.updateNode(host.name, { Labels: { written: 'here' } });
+  }
+
+  test('the machine of the second one is lost when it has got its vote, before its daemon knows: both go on when it is back', async () => {
+    await two!.join(one!, 'Worker');
+    await one!.updateNode('host2', { Role: 'manager' });
+    await eventually('its etcd learns', async () => await two!.etcdPid());
+    process.kill(two!.engine.pid, 'SIGSTOP');
+    stopped.add(two!.engine.pid);
+
+    await promoteBehindItsBack(one!);
+    stopped.clear();
+    await two!.powerOff();
+    await two!.powerOn();
+
+    await manages(two!, 2);
+  });
+
+  test('the leader removes a member, and ends before it has noted that: the member begins again under the next one', async () => {
+    await three!.join(one!, 'Manager');
+    await manages(three!, 3);
+    const leader = await all.leader([one!]);
+    const removed = all.hosts.find((host) => host !== leader)!;
+    const { ID } = (await removed.nodes()).find(({ Description }) => Description.Hostname === removed.name)!;
+    const { members } = await etcdOf(leader, 'list', {});
+    const before = members.find(({ name }) => name === ID)!;
+
+    await eventually('it removes a member again, as it does not in the first seconds', async () => {
+      return await etcdOf(leader, 'remove', { ID: before.ID });
+    });
+    await leader.engine.kill();
+    await leader.engine.startAgain();
+
+    await eventually('it is a member again', async () => {
+      const now = (await etcdOf(leader, 'list', {})).members.find(({ name }) => name === ID);
+      return now !== undefined && now.ID !== before.ID && now.isLearner !== true ? true : undefined;
+    });
+    await manages(removed, 3);
+  });
+});
+
+/** Gives the learner its vote, unless the leader, who was asked just before, does. */
+async function promoteBehindItsBack(leader: ClusterHost): Promise<void> {
+  const learner = await eventually('a learner', async () =>
+    (await etcdOf(leader, 'list', {})).members.find(({ isLearner }) => isLearner),
+  );
+  await eventually('it has a vote', async () => {
+    const { members } = await etcdOf(leader, 'list', {});
+    if (members.some(({ ID, isLearner }) => ID === learner.ID && isLearner !== true)) return true;
+    await etcdOf(leader, 'promote', { ID: learner.ID });
+    return undefined;
+  });
+}
+
+async function etcdOf(host: ClusterHost, what: string, request: object): Promise<{ members: EtcdMember[] }> {
+  using etcd = new Api(join(host.engine.directory, 'exec/etcd/client:0'), '');
+  const { status, body, raw } = await etcd.post<{ members: EtcdMember[] }>(`/v3/cluster/member/${what}`, request);
+  if (status !== 200) throw new Error(`etcd answered ${status}: ${raw.toString()}`);
+  return body;
+}
