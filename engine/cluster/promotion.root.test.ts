@@ -1,4 +1,3 @@
-import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, afterEach, before, suite, test } from 'node:test';
 
