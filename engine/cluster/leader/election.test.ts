@@ -73,13 +73,17 @@ suite('a machine that is slow', { concurrency: true }, () => {
     assert.equal(own.revision, 2);
   });
 
-  test('who leads after a leader with a longer lease takes one that is as long', async () => {
+  test('a leader with a longer lease is waited for longer, and who leads next takes one that is as long', async () => {
     const etcd = new SlowEtcd(0);
-    const before = { ...OTHER, leaseSeconds: 8 };
-    await using own = election(etcd, before, async () => await Promise.resolve(false));
+    const waited: number[] = [];
+    await using own = election(etcd, { ...OTHER, leaseSeconds: 8 }, async (milliseconds) => {
+      waited.push(milliseconds);
+      return await Promise.resolve(false);
+    });
 
     while (own.revision === undefined) await sleep(50);
 
+    assert.deepEqual(waited, [4000, 4000]);
     assert.deepEqual(etcd.leaseSeconds, [8]);
   });
 

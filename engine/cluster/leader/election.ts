@@ -37,8 +37,8 @@ type Held = { lease: string; leaseMs: number; revision: number; keptMs: number }
  * A leader that could not keep its lease stops leading before another can begin.
  *
  * On a machine that is slow, or has too much to do, these times would change the leader again and again: who has lost
- * leadership takes a lease of twice the length, the others one that is not shorter than his, and a leader that has always
- * answered late is waited for longer.
+ * leadership takes a lease of twice the length, the others one that is not shorter than his; a leader that has a longer lease, or
+ * has always answered late, is waited for longer.
  */
 export class Election implements AsyncDisposable {
   readonly #needs: Needs;
@@ -137,7 +137,8 @@ export class Election implements AsyncDisposable {
   }
 
   async #answers(leader: LeaderKey): Promise<boolean> {
-    const milliseconds = Math.min(Math.max(ANSWER_MS, this.#slowestPingMs * 4), LONGEST_PING_MS);
+    const usual = Math.max(ANSWER_MS, this.#slowestPingMs * 4, (leader.leaseSeconds * 1000) / 2);
+    const milliseconds = Math.min(usual, LONGEST_PING_MS);
     const asked = performance.now();
     const answers = await this.#settings.ping(leader, milliseconds);
     if (answers) this.#slowestPingMs = Math.max(performance.now() - asked, this.#slowestPingMs * 0.9);
