@@ -12,7 +12,8 @@ import { Member, type MemberNeeds } from './member.ts';
 
 type Request = Readonly<{ listen: Address; advertise: Address; remotes: readonly string[]; token: string }>;
 
-const FIND_MS = 10_000;
+/** As long as dockerd waits for a node. */
+const FIND_MS = 20_000;
 /** A new manager among few can delay the others for seconds. */
 const CERTIFICATE_MS = 20_000;
 const WELCOME_SECONDS = 20;
