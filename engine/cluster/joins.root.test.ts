@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
-import { Api } from '@gantry/testing/api.ts';
-import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+import { ClusterHosts, eventually, type ClusterHost, type EtcdMember } from '@gantry/testing/cluster/hosts.ts';
 
 suite('many join', { concurrency: false }, () => {
   let all: ClusterHosts;
@@ -103,9 +101,7 @@ suite('many join', { concurrency: false }, () => {
   });
 });
 
-/** The members of etcd that do not vote yet, as this manager's knows them. */
-async function learners(host: ClusterHost): Promise<object[]> {
-  using etcd = new Api(join(host.engine.directory, 'exec/etcd/client:0'), '');
-  const { body } = await etcd.post<{ members: { isLearner?: boolean }[] }>('/v3/cluster/member/list', {});
-  return body.members.filter(({ isLearner }) => isLearner === true);
+/** The members of etcd that do not vote yet. */
+async function learners(host: ClusterHost): Promise<EtcdMember[]> {
+  return (await host.etcdMembers()).filter(({ isLearner }) => isLearner === true);
 }

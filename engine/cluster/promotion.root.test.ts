@@ -1,10 +1,6 @@
-import { join } from 'node:path';
 import { after, afterEach, before, suite, test } from 'node:test';
 
-import { Api } from '@gantry/testing/api.ts';
 import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
-
-type EtcdMember = { ID: string; name?: string; isLearner?: boolean };
 
 suite('a manager whose etcd and whose daemon do not know the same', { concurrency: false }, () => {
   let all: ClusterHosts;
@@ -48,17 +44,16 @@ suite('a manager whose etcd and whose daemon do not know the same', { concurrenc
     const leader = await all.leader([one!]);
     const removed = all.hosts.find((host) => host !== leader)!;
     const { ID } = (await removed.nodes()).find(({ Description }) => Description.Hostname === removed.name)!;
-    const { members } = await etcdOf(leader, 'list', {});
-    const before = members.find(({ name }) => name === ID)!;
+    const before = (await leader.etcdMembers()).find(({ name }) => name === ID)!;
 
     await eventually('it removes a member again, as it does not in the first seconds', async () => {
-      return await etcdOf(leader, 'remove', { ID: before.ID });
+      return await leader.etcdMembers('remove', { ID: before.ID });
     });
     await leader.engine.kill();
     await leader.engine.startAgain();
 
     await eventually('it is a member again', async () => {
-      const now = (await etcdOf(leader, 'list', {})).members.find(({ name }) => name === ID);
+      const now = (await leader.etcdMembers()).find(({ name }) => name === ID);
       return now !== undefined && now.ID !== before.ID && now.isLearner !== true ? true : undefined;
     });
     await manages(removed, 3);
@@ -68,19 +63,12 @@ suite('a manager whose etcd and whose daemon do not know the same', { concurrenc
 /** Gives the learner its vote, unless the leader, who was asked just before, does. */
 async function promoteBehindItsBack(leader: ClusterHost): Promise<void> {
   const learner = await eventually('a learner', async () =>
-    (await etcdOf(leader, 'list', {})).members.find(({ isLearner }) => isLearner),
+    (await leader.etcdMembers()).find(({ isLearner }) => isLearner),
   );
   await eventually('it has a vote', async () => {
-    const { members } = await etcdOf(leader, 'list', {});
+    const members = await leader.etcdMembers();
     if (members.some(({ ID, isLearner }) => ID === learner.ID && isLearner !== true)) return true;
-    await etcdOf(leader, 'promote', { ID: learner.ID });
+    await leader.etcdMembers('promote', { ID: learner.ID });
     return undefined;
   });
-}
-
-async function etcdOf(host: ClusterHost, what: string, request: object): Promise<{ members: EtcdMember[] }> {
-  using etcd = new Api(join(host.engine.directory, 'exec/etcd/client:0'), '');
-  const { status, body, raw } = await etcd.post<{ members: EtcdMember[] }>(`/v3/cluster/member/${what}`, request);
-  if (status !== 200) throw new Error(`etcd answered ${status}: ${raw.toString()}`);
-  return body;
 }

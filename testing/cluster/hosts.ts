@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
+import { Api } from '../api.ts';
 import { TestEngine } from '../test-engine.ts';
 import { killMachine } from './machine.ts';
 
@@ -21,6 +22,8 @@ export type NodeWire = {
   Status: { State: string; Addr: string };
   ManagerStatus?: { Leader?: boolean; Reachability: string; Addr: string };
 };
+/** What a test looks at of a member of etcd; it has no name until it has run. */
+export type EtcdMember = { ID: string; name?: string; isLearner?: boolean };
 export type SwarmWire = {
   ID: string;
   Version: { Index: number };
@@ -92,6 +95,14 @@ export class ClusterHost implements AsyncDisposable {
   /** The process id of its etcd, from the file that the daemon keeps. */
   async etcdPid(): Promise<number> {
     return Number(await this.engine.onHost(['cat', join(this.engine.directory, 'exec/etcd/pid')]));
+  }
+
+  /** The members of etcd as this machine's knows them, maybe after a change of them, such as `remove`. */
+  async etcdMembers(what: 'list' | 'promote' | 'remove' = 'list', request: object = {}): Promise<EtcdMember[]> {
+    using etcd = new Api(join(this.engine.directory, 'exec/etcd/client:0'), '');
+    const { status, body, raw } = await etcd.post<{ members: EtcdMember[] }>(`/v3/cluster/member/${what}`, request);
+    if (status !== 200) throw new Error(`etcd answered ${status}: ${raw.toString()}`);
+    return body.members;
   }
 
   /** Ends every process of the machine at once, also those of its containers, as a loss of power does. */

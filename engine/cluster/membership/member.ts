@@ -273,7 +273,7 @@ export class Member implements AsyncDisposable {
     if (this.#identity.role !== role) await this.renew();
     if (this.#identity.role !== role) return; // the leader has changed its mind
     if (role === 'manager' && this.#manager === undefined) await this.#becomeManager();
-    else if (role === 'worker' && this.#manager !== undefined) await this.#becomeWorker();
+    else if (role === 'worker' && (this.#manager ?? this.#identity.joining) !== undefined) await this.#becomeWorker();
     else return;
     this.#session?.renew();
   }
@@ -295,8 +295,8 @@ export class Member implements AsyncDisposable {
         this.#becomeMember(over.signal),
       ]);
     } catch (error) {
-      const isRemoved = error instanceof EngineError && error.kind === 'notFound';
-      if (isRemoved) await this.#joinNoMore(undo);
+      await undo.disposeAsync();
+      if (error instanceof EngineError && error.kind === 'notFound') await this.#becomeWorker(); // the leader knows no etcd of it
       throw error;
     } finally {
       over.abort();
@@ -342,21 +342,14 @@ export class Member implements AsyncDisposable {
     }
   }
 
-  async #joinNoMore(running: AsyncDisposable): Promise<void> {
-    await running[Symbol.asyncDispose]();
-    const { joining: _joining, ...rest } = this.#identity;
-    this.#identity = rest;
-    this.change({});
-    this.#needs.folder.removeEtcd();
-  }
-
+  /** Nothing of a manager stays, nor of the way to become one. */
   async #becomeWorker(): Promise<void> {
-    const manager = this.#manager!;
+    const manager = this.#manager;
     this.#manager = undefined;
-    const { raft: _raft, ...rest } = this.#identity;
+    const { raft: _raft, joining: _joining, ...rest } = this.#identity;
     this.#identity = rest;
     this.change({});
-    await manager[Symbol.asyncDispose]();
+    await manager?.[Symbol.asyncDispose]();
     this.#needs.folder.removeEtcd();
   }
 
