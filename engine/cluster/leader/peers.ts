@@ -126,6 +126,7 @@ export class Peers implements Disposable {
     this.#isLooking = true;
     this.#giveUpLater(learner, DOWN_MS, () => {
       this.#isLooking = false;
+      if (this.#learner?.done !== learner.done) this.look(); // at the next one
       return this.#isDown(learner);
     });
   }
