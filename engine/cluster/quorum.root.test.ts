@@ -55,6 +55,25 @@ suite('three managers', { concurrency: false }, () => {
     await leader.updateNode(leader.name, { Labels: { back: 'again' } });
   });
 
+  test('a demotion that etcd refuses while another member stands still is done when that one goes on', async () => {
+    const leader = await all.leader([one!]);
+    const [still, demoted] = all.hosts.filter((host) => host !== leader) as [ClusterHost, ClusterHost];
+    const etcd = await still.etcdPid();
+    process.kill(etcd, 'SIGSTOP');
+    try {
+      await leader.updateNode(demoted.name, { Role: 'worker' });
+      await eventually('the removal has failed', async () =>
+        leader.engine.log.includes('background work failed: follow the roles of nodes') ? true : undefined,
+      );
+    } finally {
+      process.kill(etcd, 'SIGCONT');
+    }
+
+    await eventually('it is a worker', async () => ((await demoted.info()).ControlAvailable ? undefined : true));
+    await leader.updateNode(demoted.name, { Role: 'manager' });
+    await leader.node(demoted.name, ({ ManagerStatus }) => ManagerStatus?.Reachability === 'reachable');
+  });
+
   test('without a quorum reads go on and writes say why they do not; ForceNewCluster makes the rest a cluster', async () => {
     const { ID } = await one!.swarm();
     const { ID: node, Version } = await one!.node('host1');
