@@ -1,15 +1,16 @@
+import assert from 'node:assert/strict';
 import { after, afterEach, before, suite, test } from 'node:test';
 
 import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
 
-suite('a manager whose etcd and whose daemon do not know the same', { concurrency: false }, () => {
+suite('managers come and are lost', { concurrency: false }, () => {
   let all: ClusterHosts;
   let [one, two, three]: ClusterHost[] = [];
   const stopped = new Set<number>();
   before(async () => {
     all = await ClusterHosts.start(3);
     [one, two, three] = all.hosts;
-    await one!.init();
+    await one!.init({ Spec: { Dispatcher: { HeartbeatPeriod: 1e9 } } });
   });
   afterEach(() => {
     for (const pid of stopped) process.kill(pid, 'SIGCONT');
@@ -57,6 +58,21 @@ suite('a manager whose etcd and whose daemon do not know the same', { concurrenc
       return now !== undefined && now.ID !== before.ID && now.isLearner !== true ? true : undefined;
     });
     await manages(removed, 3);
+  });
+
+  test('a manager that is lost for good is demoted and removed, and leaves no member behind', async () => {
+    const leader = await all.leader();
+    const lost = all.hosts.find((host) => host !== leader)!;
+    await lost.powerOff();
+    const { ID } = await leader.node(lost.name, ({ Status }) => Status.State === 'down');
+
+    await leader.updateNode(lost.name, { Role: 'worker' });
+    await leader.node(lost.name, ({ ManagerStatus }) => ManagerStatus === undefined);
+    const removal = await leader.engine.delete(`/nodes/${ID}`);
+
+    assert.equal(removal.status, 200, removal.raw.toString());
+    assert.equal((await leader.etcdMembers()).length, 2);
+    assert.equal((await leader.nodes()).length, 2);
   });
 });
 

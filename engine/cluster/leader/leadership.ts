@@ -176,9 +176,10 @@ export class Leadership implements AsyncDisposable {
     });
   }
 
+  /** A manager that is lost becomes a worker all the same. */
   #unfit(): NodeRecord[] {
     return [...this.#needs.replica.all('node')].filter(
-      ({ role, spec, status }) => role !== spec.role && status.state !== 'down',
+      ({ role, spec, status }) => role !== spec.role && (spec.role === 'worker' || status.state !== 'down'),
     );
   }
 

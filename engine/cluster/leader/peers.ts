@@ -109,6 +109,7 @@ export class Peers implements Disposable {
   async remove(node: string): Promise<void> {
     const { manager } = this.#needs.replica.get('node', node) ?? {};
     if (manager !== undefined) await this.#remove(node, manager.member);
+    if (this.#learner?.member === manager?.member) this.#release(this.#learner);
   }
 
   async #remove(node: string, member: string): Promise<void> {
