@@ -60,18 +60,23 @@ suite('managers come and are lost', { concurrency: false }, () => {
     await manages(removed, 3);
   });
 
-  test('a manager that is lost for good is demoted and removed, and leaves no member behind', async () => {
+  test('a manager that is lost is demoted: it has no vote any more, is a worker should it come back, and can be removed', async () => {
     const leader = await all.leader();
     const lost = all.hosts.find((host) => host !== leader)!;
     await lost.powerOff();
-    const { ID } = await leader.node(lost.name, ({ Status }) => Status.State === 'down');
+    await leader.node(lost.name, ({ Status }) => Status.State === 'down');
 
     await leader.updateNode(lost.name, { Role: 'worker' });
-    await leader.node(lost.name, ({ ManagerStatus }) => ManagerStatus === undefined);
-    const removal = await leader.engine.delete(`/nodes/${ID}`);
 
-    assert.equal(removal.status, 200, removal.raw.toString());
+    await leader.node(lost.name, ({ ManagerStatus }) => ManagerStatus === undefined);
     assert.equal((await leader.etcdMembers()).length, 2);
+    await lost.powerOn();
+    await leader.node(lost.name, ({ Status }) => Status.State === 'ready');
+    await eventually('it is a worker', async () => ((await lost.info()).ControlAvailable ? undefined : true));
+    await lost.powerOff();
+    const { ID } = await leader.node(lost.name, ({ Status }) => Status.State === 'down');
+    const removal = await leader.engine.delete(`/nodes/${ID}`);
+    assert.equal(removal.status, 200, removal.raw.toString());
     assert.equal((await leader.nodes()).length, 2);
   });
 });
