@@ -160,3 +160,14 @@ test('preparing fails without leaving anything when its folder cannot be made', 
 
   assert.throws(() => engine.layers.overlay(ID), /owns no layers/);
 });
+
+test('preparing on an image that has just been removed names it', async () => {
+  await using engine = new TestImages();
+
+  await assert.rejects(engine.layers.prepare(ID, 'sha256:gone'), {
+    kind: 'notFound',
+    message: 'No such image: sha256:gone',
+  });
+
+  assert.equal(engine.layers.isOwner(ID), false);
+});

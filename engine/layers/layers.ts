@@ -68,9 +68,12 @@ export class Layers implements AsyncDisposable {
   /**
    * Creates a container's writable layer, and makes it an owner of the image's layers, which stay even when the image
    * is removed by force. `limitBytes` is the most that the writable layer may hold, where `writable.limits.check` allows one.
+   * Throws `notFound` when the image has just been removed.
    */
   async prepare(containerId: string, imageId: string | undefined, limitBytes?: number): Promise<void> {
-    const top = imageId === undefined ? undefined : this.#ownerOf(imageId).top;
+    const image = imageId === undefined ? undefined : this.#owners.get(imageId);
+    if (imageId !== undefined && image === undefined) throw new EngineError('notFound', `No such image: ${imageId}`);
+    const top = image?.top;
     const limit = limitBytes === undefined ? undefined : this.writable.limits.plan(limitBytes);
     this.#owners.put({ owner: containerId, kind: 'container', top, ...(limit && { project: limit.project }) });
     try {

@@ -159,19 +159,21 @@ export class Leadership implements AsyncDisposable {
     return { role, certificate: await signExternally(asking, spec.externalCas, { ...request, subject }) };
   }
 
-  /** Makes roles what the records want, one node after the other. */
+  /** Makes roles what the records want, one node after the other; what failed is tried again. */
   #followRoles(): void {
     if (this.#isFollowingRoles || this.#unfit().length === 0) return;
     this.#isFollowingRoles = true;
     const { background } = this.#needs;
     background.untilDone('follow the roles of nodes', {}, async () => {
       const seen = new Set<string>();
+      const failures: unknown[] = [];
       for (;;) {
         const node = this.#unfit().find(({ id }) => !seen.has(id));
         if (node === undefined || this.#isOver) break;
         seen.add(node.id);
-        await this.#follow(node);
+        await this.#follow(node).catch((error: unknown) => failures.push(error));
       }
+      if (failures.length > 0 && !this.#isOver) throw failures[0];
       this.#isFollowingRoles = false;
     });
   }

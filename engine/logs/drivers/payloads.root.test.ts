@@ -64,6 +64,8 @@ function comparable({ id, pid, messages }: Run): string[] {
         .replaceAll(id.slice(0, 12), '<short id>')
         .replaceAll(pid, '<pid>')
         .replaceAll(/l{100,}/g, (long) => `<${long.length} l>`)
+        // Without the zeros at its end.
+        .replaceAll(/(?<="_created":")\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z/g, '<nano>')
         .replaceAll(/[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d/g, '<stamp>')
         .replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)/g, '<micro>')
         .replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)/g, '<second>')
