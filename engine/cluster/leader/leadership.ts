@@ -12,7 +12,7 @@ import type { Etcd } from '../etcd/gateway.ts';
 import { dropAttachments } from '../networks/attachments.ts';
 import { NetworkPush } from '../networks/push.ts';
 import { Orchestration } from '../orchestrator/orchestration.ts';
-import type { NodeRecord, NodeRole } from '../state/records.ts';
+import type { NodeRole } from '../state/records.ts';
 import type { Replica } from '../state/replica.ts';
 import { clusterOf } from '../state/view.ts';
 import { NotLeader } from '../wire/client.ts';
@@ -22,6 +22,7 @@ import { Batches, LeadershipLost } from './batches.ts';
 import { certificateHolder, giveCertificate } from './certificates.ts';
 import { Outage } from './outage.ts';
 import { Peers } from './peers.ts';
+import { Roles } from './roles.ts';
 import { Sessions } from './sessions.ts';
 import { Turns, type Decisions, type Work } from './turns.ts';
 import { STAGES, WRITES } from './writes.ts';
@@ -52,9 +53,8 @@ export class Leadership implements AsyncDisposable {
   readonly #networks: NetworkPush;
   readonly #sessions: Sessions;
   readonly #peers: Peers;
+  readonly #roles: Roles;
   readonly #commits: Disposable;
-  #isFollowingRoles = false;
-  #isOver = false;
 
   constructor(needs: LeadershipNeeds, elected: Elected, lost: (reason: LeadershipLost) => void) {
     const { etcd, clock, log, replica } = needs;
@@ -67,11 +67,13 @@ export class Leadership implements AsyncDisposable {
     const toNodes = { networks: this.#networks, dispatcher: this.#dispatcher };
     this.#sessions = new Sessions({ ...needs, turns: this.turns, ...toNodes });
     this.#peers = new Peers({ ...needs, turns: this.turns, greetAgain: (node) => this.#sessions.end(node) });
-    this.#commits = replica.onCommit(() => {
-      this.#followRoles();
-      this.#peers.look();
+    this.#commits = replica.onCommit(() => this.#peers.look());
+    this.#roles = new Roles({
+      ...needs,
+      turns: this.turns,
+      removePeer: async (node) => await this.#peers.remove(node),
+      tell: (node, role) => this.#sessions.tell(node, { say: 'role', role }),
     });
-    this.#followRoles();
     this.turns.look();
   }
 
@@ -127,7 +129,7 @@ export class Leadership implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#isOver = true;
+    this.#roles[Symbol.dispose]();
     this.#commits[Symbol.dispose]();
     this.#peers[Symbol.dispose]();
     this.#sessions[Symbol.dispose]();
@@ -157,44 +159,6 @@ export class Leadership implements AsyncDisposable {
     const subject = { name: node.id, unit: `swarm-${role}`, organization: id };
     const asking = { clock, root: ca.certificate, identity: identity() };
     return { role, certificate: await signExternally(asking, spec.externalCas, { ...request, subject }) };
-  }
-
-  /** Makes roles what the records want, one node after the other; what failed is tried again. */
-  #followRoles(): void {
-    if (this.#isFollowingRoles || this.#unfit().length === 0) return;
-    this.#isFollowingRoles = true;
-    const { background } = this.#needs;
-    background.untilDone('follow the roles of nodes', {}, async () => {
-      const seen = new Set<string>();
-      const failures: unknown[] = [];
-      for (;;) {
-        const node = this.#unfit().find(({ id }) => !seen.has(id));
-        if (node === undefined || this.#isOver) break;
-        seen.add(node.id);
-        await this.#follow(node).catch((error: unknown) => failures.push(error));
-      }
-      if (failures.length > 0 && !this.#isOver) throw failures[0];
-      this.#isFollowingRoles = false;
-    });
-  }
-
-  /** A manager that is lost becomes a worker all the same. */
-  #unfit(): NodeRecord[] {
-    return [...this.#needs.replica.all('node')].filter(
-      ({ role, spec, status }) => role !== spec.role && (spec.role === 'worker' || status.state !== 'down'),
-    );
-  }
-
-  async #follow({ id, spec }: NodeRecord): Promise<void> {
-    if (spec.role === 'worker') {
-      if (id === this.#needs.node) return await this.#needs.resign();
-      await this.#peers.remove(id);
-      await this.turns.write((draft, now) => {
-        const node = draft.get('node', id);
-        if (node?.spec.role === 'worker') draft.put('node', { ...node, role: 'worker', updatedAt: now.toString() });
-      });
-    }
-    this.#sessions.tell(id, { say: 'role', role: spec.role });
   }
 }
 
