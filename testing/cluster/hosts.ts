@@ -99,24 +99,10 @@ export class ClusterHost implements AsyncDisposable {
 
   /** The members of etcd as this machine's knows them, maybe after a change of them, such as `remove`. */
   async etcdMembers(what: 'list' | 'promote' | 'remove' = 'list', request: object = {}): Promise<EtcdMember[]> {
-    using etcd = this.#etcd();
+    using etcd = new Api(join(this.engine.directory, 'exec/etcd/client:0'), '');
     const { status, body, raw } = await etcd.post<{ members: EtcdMember[] }>(`/v3/cluster/member/${what}`, request);
     if (status !== 200) throw new Error(`etcd answered ${status}: ${raw.toString()}`);
     return body.members;
-  }
-
-  /** Whether its etcd has no connection to that of a node, as after five seconds without a word. */
-  async etcdMisses(node: string): Promise<boolean> {
-    const { ID } = (await this.etcdMembers()).find(({ name }) => name === node)!;
-    using etcd = this.#etcd();
-    const { raw } = await etcd.get('/metrics');
-    const peer = `Remote="${BigInt(ID).toString(16)}"`;
-    const line = raw
-      .toString()
-      .split('\n')
-      .find((each) => each.startsWith('etcd_network_active_peers{') && each.includes(peer));
-    if (line === undefined) throw new Error(`etcd knows no peer ${ID}`);
-    return line.endsWith(' 0');
   }
 
   /** Ends every process of the machine at once, also those of its containers, as a loss of power does. */
@@ -140,10 +126,6 @@ export class ClusterHost implements AsyncDisposable {
       await this.engine.post('/swarm/leave?force=1');
     }
     await this.engine[Symbol.asyncDispose]();
-  }
-
-  #etcd(): Api {
-    return new Api(join(this.engine.directory, 'exec/etcd/client:0'), '');
   }
 }
 
