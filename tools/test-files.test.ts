@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { mkdtempDisposable, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { Outcome } from './test-files.ts';
 
@@ -32,10 +34,10 @@ const BUSY = `test('busy', async () => {
 });`;
 const LEAVES = `writeFileSync(here('left-' + Date.now()), '');`;
 
-/** What becomes of these test files; what they leave are the files that begin with `left`. */
+/** What becomes of these test files; what they leave are the files that begin with `left`. `end` is sent once there is one `begun`. */
 async function outcomeOf(
   files: Record<string, string>,
-  limits: Partial<Record<'timeoutMs' | 'wholeMs', number>> = {},
+  { end, ...limits }: Partial<Record<'timeoutMs' | 'wholeMs', number>> & { end?: NodeJS.Signals } = {},
 ): Promise<Outcome & { printed: string }> {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'gantry-runner-'));
   const names = Object.keys(files);
@@ -52,6 +54,10 @@ async function outcomeOf(
   await writeFile(join(folder.path, 'run.mjs'), program);
   const words = [join(folder.path, 'run.mjs'), JSON.stringify([folder.path, names, limits])];
   const child = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'inherit'] });
+  if (end !== undefined) {
+    while (!existsSync(join(folder.path, 'begun'))) await sleep(10);
+    child.kill(end);
+  }
   return JSON.parse(await text(child.stdout)) as Outcome & { printed: string };
 }
 
@@ -162,4 +168,22 @@ test('when the time of the whole run is over, the rest fails and is named', asyn
     'FAILED: b.test.mjs: the whole run was ended after 5 s',
     'FAILED: c.test.mjs: not begun: the whole run was ended after 5 s',
   ]);
+});
+
+test('a run that is ended by Ctrl-C or SIGTERM ends its files, and says so', async () => {
+  for (const end of ['SIGINT', 'SIGTERM'] as const) {
+    const { failed, told, printed } = await outcomeOf(
+      {
+        'a.test.mjs': `test('hangs', async () => {
+          console.log('own', process.pid);
+          writeFileSync(here('begun'), '');
+          for (;;) await setTimeout(1000);
+        });`,
+      },
+      { end },
+    );
+
+    assert.deepEqual([failed, told], [1, [`FAILED: a.test.mjs: the whole run was ended by ${end}`]]);
+    assert.throws(() => process.kill(Number(/own (\d+)/.exec(printed)![1]), 0), { code: 'ESRCH' });
+  }
 });

@@ -23,7 +23,7 @@ const MOST_TRIED_AGAIN = 5;
  */
 export async function runTestFiles(root: string, files: readonly string[], options: Options): Promise<Outcome> {
   const { atOnce, print, leftovers, wholeMs } = options;
-  const stop = after(wholeMs);
+  const stop = stopAfter(wholeMs);
   const run = { ...options, stop };
   const before = new Set(leftovers());
   const results = new Map<string, FileResult>();
@@ -62,9 +62,12 @@ export async function runTestFiles(root: string, files: readonly string[], optio
   };
 }
 
-function after(wholeMs: number): AbortSignal {
+/** Files run in process groups of their own: a signal for the run, as Ctrl-C, does not reach them. A second one ends it at once. */
+function stopAfter(wholeMs: number): AbortSignal {
   const stop = new AbortController();
   setTimeout(() => stop.abort(`the whole run was ended after ${wholeMs / 1000} s`), wholeMs).unref();
+  for (const signal of ['SIGINT', 'SIGTERM'])
+    process.once(signal, () => stop.abort(`the whole run was ended by ${signal}`));
   return stop.signal;
 }
 
