@@ -40,13 +40,13 @@ const KEYS: Readonly<Record<string, (draft: Draft, value: string, key: string) =
   gid: (draft, value, key) => (draft.gid = number(key, value, 10)),
   size: (draft, value) => (draft.sizeBytes = bytes(value)),
 };
-const OTHER_NAMES: Readonly<Record<string, string>> = {
-  dst: 'target',
-  destination: 'target',
-  src: 'source',
-  ro: 'readonly',
-  rw: 'readwrite',
-};
+const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
+  ['dst', 'target'],
+  ['destination', 'target'],
+  ['src', 'source'],
+  ['ro', 'readonly'],
+  ['rw', 'readwrite'],
+]);
 const ALLOWED: Readonly<Record<Type, readonly string[]>> = {
   bind: ['target', 'source', 'from', 'readonly', 'readwrite'],
   cache: ['target', 'id', 'readonly', 'readwrite', 'sharing', 'mode', 'uid', 'gid'],
@@ -59,7 +59,7 @@ export function mountOption(written: string): MountOption {
   const fields = written.split(',').map((field) => {
     const equals = field.indexOf('=');
     const key = (equals < 0 ? field : field.slice(0, equals)).trim().toLowerCase();
-    return [OTHER_NAMES[key] ?? key, equals < 0 ? 'true' : field.slice(equals + 1)] as const;
+    return [OTHER_NAMES.get(key) ?? key, equals < 0 ? 'true' : field.slice(equals + 1)] as const;
   });
   const type = fields.find(([key]) => key === 'type')?.[1] ?? 'bind';
   if (!TYPES.includes(type)) throw invalid(`unsupported mount type ${JSON.stringify(type)}`);

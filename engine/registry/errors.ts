@@ -21,11 +21,16 @@ export class RegistryError extends EngineError {
 /** The registry cannot be reached; another address of it may answer. */
 export class Unreachable extends RegistryError {}
 
-const DEFAULT_TEXTS: Readonly<Record<string, string>> = {
-  UNAUTHORIZED: 'authentication required',
-  DENIED: 'requested access to the resource is denied',
-  TOOMANYREQUESTS: 'too many requests',
-};
+const DEFAULT_TEXTS: ReadonlyMap<string, string> = new Map([
+  ['UNAUTHORIZED', 'authentication required'],
+  ['DENIED', 'requested access to the resource is denied'],
+  ['TOOMANYREQUESTS', 'too many requests'],
+]);
+/** The codes of the errors that a challenge names. */
+const CHALLENGES: ReadonlyMap<string, string> = new Map([
+  ['invalid_token', 'UNAUTHORIZED'],
+  ['insufficient_scope', 'DENIED'],
+]);
 const CODES: Readonly<Record<number, string>> = { 401: 'UNAUTHORIZED', 403: 'DENIED', 429: 'TOOMANYREQUESTS' };
 const SHOWN_BYTES = 1000;
 
@@ -42,7 +47,7 @@ export function refusalOf({ status, statusText, body, challenge, retryAfter }: R
   if (status >= 500) {
     return new RegistryError(`received unexpected HTTP status: ${status} ${statusText}`, { status, retryAfter });
   }
-  const told = { invalid_token: 'UNAUTHORIZED', insufficient_scope: 'DENIED' }[challenge?.error ?? ''];
+  const told = CHALLENGES.get(challenge?.error ?? '');
   if (told !== undefined) return coded(told, challenge?.error_description, { status, retryAfter });
   const json = parsed(body);
   const [first] = Array.isArray(json.errors) ? (json.errors as unknown[]) : [];
@@ -59,7 +64,7 @@ export function refusalOf({ status, statusText, body, challenge, retryAfter }: R
 
 function coded(code: string, message: string | undefined, details: Details): RegistryError {
   const words = code.toLowerCase().replaceAll('_', ' ');
-  return new RegistryError(`${words}: ${message || (DEFAULT_TEXTS[code] ?? words)}`, { ...details, code });
+  return new RegistryError(`${words}: ${message || (DEFAULT_TEXTS.get(code) ?? words)}`, { ...details, code });
 }
 
 function parsed(body: string): Record<string, unknown> {

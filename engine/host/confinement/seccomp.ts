@@ -113,7 +113,7 @@ function addRules(context: Context, { names, action, errnoRet, args = [] }: Secc
 }
 
 function actionOf(name: string, errno = EPERM): number | undefined {
-  const action = ACTION[name];
+  const action = Object.hasOwn(ACTION, name) ? ACTION[name] : undefined;
   if (action === undefined || name !== 'SCMP_ACT_ERRNO') return action;
   return action + (errno & 0xffff);
 }

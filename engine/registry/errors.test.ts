@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { refusalOf } from './errors.ts';
+
+const ANSWER = { status: 401, statusText: 'Unauthorized', challenge: undefined };
+
+test('a code has the text of the registry, else its own; names that objects have are codes as others', () => {
+  const texts = ['DENIED', 'NAME_UNKNOWN', 'constructor', '__proto__'].map(
+    (code) => refusalOf({ ...ANSWER, body: JSON.stringify({ errors: [{ code }] }) }).message,
+  );
+
+  assert.deepEqual(texts, [
+    'denied: requested access to the resource is denied',
+    'name unknown: name unknown',
+    'constructor: constructor',
+    '  proto  :   proto  ',
+  ]);
+});
+
+test('the error of a challenge counts before the body; one that is not known does not', () => {
+  const [known, unknown] = ['insufficient_scope', 'constructor'].map(
+    (error) => refusalOf({ ...ANSWER, body: '', challenge: { error } }).message,
+  );
+
+  assert.deepEqual(
+    [known, unknown],
+    ['denied: requested access to the resource is denied', 'unauthorized: authentication required'],
+  );
+});
