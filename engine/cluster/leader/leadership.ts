@@ -54,7 +54,6 @@ export class Leadership implements AsyncDisposable {
   readonly #sessions: Sessions;
   readonly #peers: Peers;
   readonly #roles: Roles;
-  readonly #commits: Disposable;
 
   constructor(needs: LeadershipNeeds, elected: Elected, lost: (reason: LeadershipLost) => void) {
     const { etcd, clock, log, replica } = needs;
@@ -67,7 +66,6 @@ export class Leadership implements AsyncDisposable {
     const toNodes = { networks: this.#networks, dispatcher: this.#dispatcher };
     this.#sessions = new Sessions({ ...needs, turns: this.turns, ...toNodes });
     this.#peers = new Peers({ ...needs, turns: this.turns, greetAgain: (node) => this.#sessions.end(node) });
-    this.#commits = replica.onCommit(() => this.#peers.look());
     this.#roles = new Roles({
       ...needs,
       turns: this.turns,
@@ -130,7 +128,6 @@ export class Leadership implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#roles[Symbol.dispose]();
-    this.#commits[Symbol.dispose]();
     this.#peers[Symbol.dispose]();
     this.#sessions[Symbol.dispose]();
     this.#dispatcher[Symbol.dispose]();

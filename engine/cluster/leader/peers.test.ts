@@ -135,7 +135,6 @@ class Leading implements AsyncDisposable {
       const node = draft.get('node', 'two')!;
       draft.put('node', { ...node, status: { ...node.status, state } });
     });
-    this.peers.look();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

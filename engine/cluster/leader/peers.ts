@@ -42,6 +42,7 @@ const AGAIN_MS = 100;
  */
 export class Peers implements Disposable {
   readonly #needs: Needs;
+  readonly #commits: Disposable;
   #learner: Learner | undefined;
   #isPromoting = false;
   #isLooking = false;
@@ -49,6 +50,7 @@ export class Peers implements Disposable {
 
   constructor(needs: Needs) {
     this.#needs = needs;
+    this.#commits = needs.replica.onCommit(() => this.#look());
     needs.background.run('look for members that nobody waits for', {}, async () => await this.#takeOver());
   }
 
@@ -120,21 +122,22 @@ export class Peers implements Disposable {
     });
   }
 
+  /** Another may lead from now on: this one removes nothing more. */
+  [Symbol.dispose](): void {
+    this.#isOver = true;
+    this.#commits[Symbol.dispose]();
+  }
+
   /** A machine that is lost while it joins does not keep the next one waiting for minutes. */
-  look(): void {
+  #look(): void {
     const learner = this.#learner;
     if (learner === undefined || this.#isLooking || !this.#isDown(learner)) return;
     this.#isLooking = true;
     this.#giveUpLater(learner, DOWN_MS, () => {
       this.#isLooking = false;
-      if (this.#learner?.done !== learner.done) this.look(); // at the next one
+      if (this.#learner?.done !== learner.done) this.#look(); // at the next one
       return this.#isDown(learner);
     });
-  }
-
-  /** Another may lead from now on: this one removes nothing more. */
-  [Symbol.dispose](): void {
-    this.#isOver = true;
   }
 
   #isDown({ node }: Learner): boolean {
@@ -236,7 +239,7 @@ export class Peers implements Disposable {
     } finally {
       if (this.#learner?.node === '') this.#release(turn);
     }
-    this.look();
+    this.#look();
   }
 
   /** etcd refuses for seconds after a change of members, and while a learner has not caught up. */

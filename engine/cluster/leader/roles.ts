@@ -25,7 +25,9 @@ export class Roles implements Disposable {
 
   constructor(needs: Needs) {
     this.#needs = needs;
-    this.#commits = needs.replica.onCommit(() => this.#look());
+    this.#commits = needs.replica.onCommit(({ changes }) => {
+      if (changes.some(({ kind }) => kind === 'node')) this.#look();
+    });
     this.#look();
   }
 
@@ -36,7 +38,7 @@ export class Roles implements Disposable {
   }
 
   #look(): void {
-    if (this.#isFollowing || this.#unfit().length === 0) return;
+    if (this.#isFollowing || !this.#unfit().some(() => true)) return;
     this.#isFollowing = true;
     this.#needs.background.untilDone('follow the roles of nodes', {}, async () => {
       const seen = new Set<string>();
@@ -54,10 +56,10 @@ export class Roles implements Disposable {
   }
 
   /** A manager that is lost becomes a worker all the same. */
-  #unfit(): Stored<'node'>[] {
-    return [...this.#needs.replica.all('node')].filter(
-      ({ role, spec, status }) => role !== spec.role && (spec.role === 'worker' || status.state !== 'down'),
-    );
+  #unfit(): IteratorObject<Stored<'node'>> {
+    return this.#needs.replica
+      .all('node')
+      .filter(({ role, spec, status }) => role !== spec.role && (spec.role === 'worker' || status.state !== 'down'));
   }
 
   async #follow({ id, spec }: NodeRecord): Promise<void> {
