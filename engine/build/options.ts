@@ -75,10 +75,11 @@ function namesOf(written: readonly string[]): Reference[] {
   return [...byName.values()];
 }
 
+/** Docker's command line sends `null` for an option without a value. */
 function parsed(text: string | undefined, what: string): unknown {
   if (text === undefined || text === '') return undefined;
   try {
-    return JSON.parse(text) as unknown;
+    return (JSON.parse(text) as unknown) ?? undefined;
   } catch (error) {
     throw new EngineError('invalid', `error reading ${what}: ${String(error)}`, { cause: error });
   }
