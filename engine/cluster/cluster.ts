@@ -39,7 +39,8 @@ const OF_NETWORKS = /^(?:br-|docker|gantry|veth)/;
  */
 export class Cluster implements AsyncDisposable {
   readonly #needs: Needs;
-  readonly #folder: MemberFolder;
+  /** Of the present membership, or of the last attempt. */
+  #folder: MemberFolder;
   #member: Member | undefined;
   /** An init or join under way: ends with the daemon too. */
   #underWay: AsyncDisposable | undefined;
@@ -62,7 +63,7 @@ export class Cluster implements AsyncDisposable {
     if (identity === undefined) {
       const { endLeftEtcd } = await import('./membership/own-etcd.ts');
       await endLeftEtcd(this.#memberNeeds);
-      this.#folder.remove();
+      this.#removeFiles();
       return;
     }
     const member = new Member(this.#memberNeeds, identity);
@@ -75,6 +76,7 @@ export class Cluster implements AsyncDisposable {
     using _lock = await this.#needs.locks.hold('the cluster');
     if (this.#member !== undefined && request.force) return await this.#forceNew(this.#member);
     if (this.#member !== undefined) throw new EngineError('notInCluster', INSIDE);
+    this.#beginFolder();
     const { initCluster } = await import('./membership/init.ts');
     this.#member = await initCluster(this.#memberNeeds, { ...this.#resolve(request), spec: request.spec });
     return this.#member.identity.nodeId;
@@ -83,6 +85,7 @@ export class Cluster implements AsyncDisposable {
   async join(request: JoinRequest): Promise<void> {
     using _lock = await this.#needs.locks.hold('the cluster');
     if (this.#member !== undefined) throw new EngineError('notInCluster', INSIDE);
+    this.#beginFolder();
     const { joinCluster } = await import('./membership/join.ts');
     this.#member = await joinCluster(this.#memberNeeds, { ...request, ...this.#resolve(request) });
   }
@@ -99,9 +102,9 @@ export class Cluster implements AsyncDisposable {
     } catch (error) {
       this.#needs.log.warn({ err: error }, 'the node leaves its cluster, but could not tell it');
     }
-    this.#folder.remove();
-    await member[Symbol.asyncDispose]();
-    this.#folder.remove(); // files written meanwhile
+    this.#folder.forget(); // a daemon that is killed from here on is in no cluster
+    await member[Symbol.asyncDispose](); // its etcd writes into the folder until then
+    this.#removeFiles();
     this.#needs.engine().networks.overlays.attachments.use(undefined);
     this.#needs.engine().networks.overlays.keepOnly([]);
     this.#member = undefined;
@@ -151,6 +154,25 @@ export class Cluster implements AsyncDisposable {
   get #memberNeeds(): MemberNeeds {
     const begun = (part: AsyncDisposable): void => void (this.#underWay = part);
     return { ...this.#needs, folder: this.#folder, begun, engine: this.#needs.engine() };
+  }
+
+  /** A new membership begins without files of the last one: etcd would go on with its data. */
+  #beginFolder(): void {
+    if (this.#folder.exists && !this.#removeFiles()) {
+      throw new EngineError('failed', 'files of an earlier cluster could not be removed from this node: see its log');
+    }
+    this.#folder = new MemberFolder(this.#needs.config.dataRoot);
+  }
+
+  /** Logs a failure: the next init, join or start of the daemon tries again. */
+  #removeFiles(): boolean {
+    try {
+      this.#folder.remove();
+      return true;
+    } catch (error) {
+      this.#needs.log.error({ err: error }, 'files of an earlier cluster could not be removed');
+      return false;
+    }
   }
 
   #resolve({ listen, advertise }: Addresses): { listen: Address; advertise: Address } {

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { existsSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
 import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
@@ -19,6 +21,8 @@ suite('a cluster of one', { concurrency: false }, () => {
     host = hosts.hosts[0]!;
   });
   after(async () => await hosts[Symbol.asyncDispose]());
+
+  const inFolder = (name: string): string => join(host.engine.directory, 'data/cluster', name);
 
   test('a bad request makes no cluster, and leaves nothing behind', async () => {
     const bodies: [body: object, message: RegExp][] = [
@@ -190,15 +194,41 @@ suite('a cluster of one', { concurrency: false }, () => {
     assert.deepEqual((await host.node('host1')).Spec.Labels, { still: 'here' });
   });
 
-  test('who leaves by force keeps nothing, and can make another cluster', async () => {
+  test('a forced leave removes the files of etcd after its end, and another cluster can be made', async () => {
     const { ID } = await host.swarm();
+    const etcd = await host.etcdPid();
 
-    assert.equal((await host.engine.post('/swarm/leave?force=1')).status, 200);
+    process.kill(etcd, 'SIGSTOP'); // so that its end takes a while
+    const leaving = host.engine.post('/swarm/leave?force=1');
+    await eventually('the identity is removed', async () => (existsSync(inFolder('member.json')) ? undefined : true));
+    const filesOfEtcd = existsSync(inFolder('etcd/member/wal'));
+    process.kill(etcd, 'SIGCONT');
+    const { status } = await leaving;
 
+    assert.equal(status, 200);
+    assert.ok(filesOfEtcd, 'a running etcd has its files');
+    assert.equal(existsSync(inFolder('.')), false);
     assert.equal((await host.info()).LocalNodeState, 'inactive');
     assert.equal((await host.engine.get('/swarm')).status, 406);
     assert.equal((await host.engine.onHost(['ss', '-Hltn'])).trim(), '');
     await host.init();
     assert.notEqual((await host.swarm()).ID, ID);
+  });
+
+  test('a leave whose files cannot be removed succeeds; init is refused until they are', async () => {
+    mkdirSync(inFolder('mounted'));
+    await host.engine.onHost(['mount', '-t', 'tmpfs', 'none', inFolder('mounted')]);
+    try {
+      assert.equal((await host.engine.post('/swarm/leave?force=1')).status, 200);
+
+      assert.equal((await host.info()).LocalNodeState, 'inactive');
+      assert.deepEqual(await refused(host, 'post', '/swarm/init', { ListenAddr: host.ip }), [
+        500,
+        'files of an earlier cluster could not be removed from this node: see its log',
+      ]);
+    } finally {
+      await host.engine.onHost(['umount', inFolder('mounted')]);
+    }
+    await host.init();
   });
 });

@@ -39,11 +39,13 @@ export type Identity = Readonly<Static<typeof Identity>>;
 const check = lazyCheck(Identity);
 
 /**
- * The folder of a member, below the data root: a file with its identity, which holds its key, so that it is no part of the
- * database and its backups; etcd's data; and what etcd's peers have to see. Without the file the node is in no cluster.
+ * The folder of one membership, below the data root: a file with the node's identity, which holds its key, so that it is no
+ * part of the database and its backups; etcd's data; and the files that etcd's peers need. Without the file the node is in no
+ * cluster. After `forget` nothing is written any more: background work may end later than the membership.
  */
 export class MemberFolder {
   readonly path: string;
+  #isForgotten = false;
 
   constructor(dataRoot: string) {
     this.path = join(dataRoot, 'cluster');
@@ -62,11 +64,13 @@ export class MemberFolder {
   }
 
   write(identity: Identity): void {
+    if (this.#isForgotten) return;
     writeWhole(this.#file, JSON.stringify(identity));
   }
 
   /** PEM, the list of revoked certificates in DER: etcd reads them at each handshake, the authority at its start. */
   writePeers(files: Readonly<{ certificate?: string; key?: string; ca?: string; crl?: Uint8Array }>): void {
+    if (this.#isForgotten) return;
     const names = { certificate: 'certificate.pem', key: 'key.pem', ca: 'ca.pem', crl: 'crl.der' } as const;
     for (const [name, content] of Object.entries(files)) {
       writeWhole(join(this.path, 'peers', names[name as keyof typeof names]), content);
@@ -78,9 +82,15 @@ export class MemberFolder {
     for (const name of ['etcd', 'peers']) rmSync(join(this.path, name), { recursive: true, force: true });
   }
 
-  /** Removes the identity first: the next start removes a folder without it. */
-  remove(): void {
+  /** Ends the membership on disk: the next start removes a folder without an identity. */
+  forget(): void {
+    this.#isForgotten = true;
     rmSync(this.#file, { force: true });
+  }
+
+  /** Removes all files; etcd has to be stopped. */
+  remove(): void {
+    this.forget();
     rmSync(this.path, { recursive: true, force: true });
   }
 
