@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -27,6 +27,7 @@ const RAW_CALLS = `
 #include <unistd.h>
 int main(void)
 {
+    setvbuf(stdout, NULL, _IONBF, 0); /* a call that faults must not lose the lines before it */
     syscall(SYS_keyctl, 0, 0, 0, 0, 0);
     printf("keyctl %d\\n", errno);
     syscall(461, 0, 0, 0, 0);
@@ -83,11 +84,14 @@ for (const runtime of ['runc', 'crun']) {
       await using place = await mkdtempDisposable(join(tmpdir(), 'gantry-seccomp-'));
       execFileSync('gcc', ['-static', '-x', 'c', '-', '-o', join(place.path, 'calls')], { input: RAW_CALLS });
 
+      const onHost = spawnSync(join(place.path, 'calls'), { encoding: 'utf8' });
       const output = await outputOf('/calls/calls', { Binds: [`${place.path}:/calls:ro`] });
 
       assert.match(output, /keyctl 1\n/);
       assert.match(output, /newer 38\n/);
-      if (process.arch === 'x64') assert.match(output, /32 bits 1\n[^]*getpid [1-9]/);
+      // Some virtual machines have no calls of 32-bit programs: the host's own is ended by a signal there.
+      if (/getpid [1-9]/.test(onHost.stdout)) assert.match(output, /32 bits 1\n[^]*getpid [1-9]/);
+      else assert.doesNotMatch(output, /32 bits 0/);
     });
 
     test('a capability opens what belongs to it, and no more', async () => {
