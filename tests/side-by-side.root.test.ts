@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, openSync, writeFileSync } from 'node:fs';
 import { after, before, suite, test } from 'node:test';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
@@ -27,7 +27,8 @@ suite('dockerd and two daemons on one machine', { concurrency: false }, () => {
   let ofDockerd: string;
   before(async () => {
     await outside.serveTcp(9090, 'internet');
-    // First, as at the boot of a machine: it finds forwarding off, and then sets the policy to DROP.
+    // dockerd sets the policy to DROP only where it finds forwarding off, and a new namespace may have it on.
+    writeFileSync('/proc/sys/net/ipv4/ip_forward', '0');
     const dockerd = await Dockerd.start(['--bip=172.29.0.1/16'], netns);
     ofDockerd = run('iptables', '-S');
     await dockerd.api.post('/images/load?quiet=1', await busyboxArchive());
