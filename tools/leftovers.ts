@@ -1,73 +1,89 @@
 import { execFileSync } from 'node:child_process';
 import { globSync, readdirSync, readFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 /**
- * Lists what a test, a demo or a crash may have left on this machine: mounts, links, namespaces, nft tables, cgroups
- * and processes with Gantry's name or below the temporary folder, and the files there of runtimes that were killed. One
- * line each, to compare before and after.
+ * Lists the things that a run of tests has to remove: mounts, processes, files and cgroups of the run, and the links and
+ * tables of the network namespace that it runs in. One line each, to compare before and after.
+ *
+ * `folder` is the run's temporary folder. Things of other runs and of the user's own daemon do not name it.
  */
-export function findLeftovers(): string[] {
-  return [...mounts(), ...links(), ...namespaces(), ...tables(), ...cgroups(), ...processes(), ...files()];
+export function findLeftovers(folder: string): string[] {
+  return [...mounts(folder), ...links(), ...tables(), ...cgroups(folder), ...processes(folder), ...files(folder)];
 }
 
-function mounts(): string[] {
+function mounts(folder: string): string[] {
   return readFileSync('/proc/self/mountinfo', 'utf8')
     .split('\n')
     .map((line) => line.split(' ')[4] ?? '')
-    .filter((target) => /^\/tmp\/|gantry/.test(target))
+    .filter((target) => target.startsWith(`${folder}/`))
     .map((target) => `mount ${target}`);
 }
 
 function links(): string[] {
-  return readdirSync('/sys/class/net')
+  return output('ip', '-o', 'link')
+    .map((line) => /^\d+: ([^:@]+)/.exec(line)?.[1] ?? '')
     .filter((name) => /^(gantry|gt|veth|br-|docker)/.test(name))
     .map((name) => `link ${name}`);
 }
 
-function namespaces(): string[] {
-  return globSync('/run/netns/*').map((path) => `namespace ${path}`);
+function tables(): string[] {
+  return output('nft', 'list', 'tables')
+    .filter((line) => line.includes('gantry'))
+    .map((line) => `nft ${line}`);
 }
 
-function tables(): string[] {
+/** Cgroups of containers in which no process runs, or one of the run. */
+function cgroups(folder: string): string[] {
+  const parents = globSync(['/sys/fs/cgroup/gantry*', '/sys/fs/cgroup/*/gantry*']);
+  return parents
+    .flatMap((parent) => globSync(`${parent}/*/cgroup.procs`))
+    .filter((path) => {
+      const pids = read(path).split('\n').filter(Boolean);
+      return pids.length === 0 || pids.some((pid) => hasRootIn(pid, folder));
+    })
+    .map((path) => `cgroup ${dirname(path)}`);
+}
+
+function files(folder: string): string[] {
+  return globSync(join(folder, 'crun.*')).map((path) => `file ${path}`);
+}
+
+function processes(folder: string): string[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map((pid) => ({ pid, command: read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ') }))
+    .filter(({ pid, command }) => isProgramOfTests(command) && isOfRun(pid, folder))
+    .map(({ pid, command }) => `process ${pid} ${command.slice(0, 80)}`);
+}
+
+function isProgramOfTests(command: string): boolean {
+  return /gantry-shim|gantry-resolver|gantry-proxy|engine\/main\.ts|dockerd|docker-registry|redis-server|containerd/.test(
+    command,
+  );
+}
+
+/** A process of the run names its folder in its arguments or in TMPDIR. */
+function isOfRun(pid: string, folder: string): boolean {
+  return ['cmdline', 'environ'].some((file) => read(`/proc/${pid}/${file}`).includes(folder));
+}
+
+/** The root of a container's process is an overlay of folders of its engine. */
+function hasRootIn(pid: string, folder: string): boolean {
+  const lines = read(`/proc/${pid}/mountinfo`).split('\n');
+  return lines.some((line) => line.split(' ')[4] === '/' && line.includes(folder));
+}
+
+/** The text of a file of /proc or /sys; empty when its process or cgroup has ended since it was listed. */
+function read(path: string): string {
   try {
-    return execFileSync('nft', ['list', 'tables'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
-      .split('\n')
-      .filter((line) => line.includes('gantry'))
-      .map((line) => `nft ${line}`);
+    return readFileSync(path, 'utf8');
   } catch (error) {
-    // Without nft or without root the tables cannot be listed.
-    if (error instanceof Error) return [];
+    if (error instanceof Error && 'code' in error && /^(ENOENT|ESRCH|ENODEV)$/.test(String(error.code))) return '';
     throw error;
   }
 }
 
-function cgroups(): string[] {
-  return globSync(['/sys/fs/cgroup/gantry*/*/', '/sys/fs/cgroup/*/gantry*/*/']).map((path) => `cgroup ${path}`);
-}
-
-function files(): string[] {
-  return globSync(join(tmpdir(), 'crun.*')).map((path) => `file ${path}`);
-}
-
-function processes(): string[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name) && name !== String(process.pid))
-    .flatMap((pid) => {
-      const command = commandOf(pid);
-      return /gantry-shim|gantry-resolver|gantry-proxy|engine\/main\.ts|dockerd|docker-registry|redis-server|containerd/.test(
-        command,
-      )
-        ? [`process ${pid} ${command.slice(0, 80)}`]
-        : [];
-    });
-}
-
-function commandOf(pid: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
-  } catch {
-    return ''; // it ended after it was listed
-  }
+function output(command: string, ...words: string[]): string[] {
+  return execFileSync(command, words, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] }).split('\n');
 }

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { watch } from 'node:fs';
 import { mkdtempDisposable, open, readFile, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import type { TestResult } from './test-results.ts';
@@ -14,8 +14,11 @@ export type FileResult = Readonly<{
   skipped: readonly string[];
 }>;
 
-/** The time limit is the file's; `stop` ends it sooner. Without `print` its output appears at once. */
-export type Run = Readonly<{ print?: (said: string) => void; timeoutMs: number; stop?: AbortSignal }>;
+/**
+ * `stallMs`: a file that prints nothing and ends no test for this time is ended. `stop` ends it sooner. `folder`: the
+ * temporary folder of all files. Without `print` the output appears at once.
+ */
+export type Run = Readonly<{ print?: (said: string) => void; stallMs: number; stop?: AbortSignal; folder: string }>;
 
 /**
  * Runs one file in a process group of its own, and prints its output at the end, or as it comes.
@@ -25,7 +28,7 @@ export type Run = Readonly<{ print?: (said: string) => void; timeoutMs: number; 
  */
 export async function runTestFile(root: string, file: string, run: Run): Promise<FileResult> {
   if (run.stop?.aborted === true) return { file, passed: 0, failed: [`not begun: ${run.stop.reason}`], skipped: [] };
-  await using folder = await mkdtempDisposable(join(tmpdir(), 'gantry-test-file-'));
+  await using folder = await mkdtempDisposable(join(run.folder, 'file-'));
   const [saidPath, resultsPath] = [join(folder.path, 'said'), join(folder.path, 'results')];
   const reporters = [
     ...['--test-reporter', join(import.meta.dirname, 'test-reporter.ts'), '--test-reporter-destination', 'stdout'],
@@ -36,23 +39,31 @@ export async function runTestFile(root: string, file: string, run: Run): Promise
   const child = spawn(process.execPath, [...reporters, join(root, file)], {
     cwd: root,
     detached: true,
+    env: { ...process.env, TMPDIR: run.folder },
     stdio: run.print === undefined ? ['ignore', 'inherit', 'inherit'] : ['ignore', said.fd, said.fd],
   });
-  const ending = await endOf(child, run);
+  const ending = await endOf(child, run, folder.path);
   run.print?.(await readFile(saidPath, 'utf8'));
   return { file, ...counted(await resultsOf(resultsPath), ending) };
 }
 
-/** The reason of a bad end of the process. */
-async function endOf(child: ReturnType<typeof spawn>, { timeoutMs, stop }: Run): Promise<string | undefined> {
-  const tooLong = AbortSignal.timeout(timeoutMs);
-  const signal = stop === undefined ? tooLong : AbortSignal.any([tooLong, stop]);
+/** The reason of a bad end of the process. `folder` has the files that grow with its progress. */
+async function endOf(
+  child: ReturnType<typeof spawn>,
+  { stallMs, stop }: Run,
+  folder: string,
+): Promise<string | undefined> {
+  const stalled = new AbortController();
+  const timer = setTimeout(() => stalled.abort(`it was ended after ${stallMs / 1000} s without progress`), stallMs);
+  const watcher = watch(folder, () => timer.refresh());
+  const signal = stop === undefined ? stalled.signal : AbortSignal.any([stalled.signal, stop]);
   const kill = (): void => killGroup(child.pid);
   signal.addEventListener('abort', kill);
   const [code, endedBy] = (await once(child, 'exit')) as [number | null, string | null];
   signal.removeEventListener('abort', kill);
-  if (tooLong.aborted) return `it was ended after ${timeoutMs / 1000} s`;
-  if (stop?.aborted === true) return String(stop.reason);
+  clearTimeout(timer);
+  watcher.close();
+  if (signal.aborted) return String(signal.reason);
   return code === 0 ? undefined : `it ended with ${code ?? endedBy}`;
 }
 

@@ -37,7 +37,7 @@ const LEAVES = `writeFileSync(here('left-' + Date.now()), '');`;
 /** What becomes of these test files; what they leave are the files that begin with `left`. `end` is sent once there is one `begun`. */
 async function outcomeOf(
   files: Record<string, string>,
-  { end, ...limits }: Partial<Record<'timeoutMs' | 'wholeMs', number>> & { end?: NodeJS.Signals } = {},
+  { end, ...limits }: Partial<Record<'stallMs' | 'wholeMs', number>> & { end?: NodeJS.Signals } = {},
 ): Promise<Outcome & { printed: string }> {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'gantry-runner-'));
   const names = Object.keys(files);
@@ -48,7 +48,7 @@ async function outcomeOf(
     const [root, files, limits] = JSON.parse(process.argv[2]);
     let printed = '';
     const leftovers = () => readdirSync(root).filter((name) => name.startsWith('left'));
-    const outcome = await runTestFiles(root, files, { atOnce: 2, timeoutMs: 600_000, wholeMs: 600_000, ...limits, print: (said) => (printed += said), leftovers, patienceMs: 0 });
+    const outcome = await runTestFiles(root, files, { atOnce: 2, stallMs: 600_000, wholeMs: 600_000, ...limits, print: (said) => (printed += said), leftovers, leftoversTimeoutMs: 0 });
     console.log(JSON.stringify({ ...outcome, printed }));
   `;
   await writeFile(join(folder.path, 'run.mjs'), program);
@@ -132,12 +132,19 @@ test('a file that hangs is ended with its children, whatever it catches, and tel
       'a.test.mjs': `process.on('SIGTERM', () => {}); test('fine', () => {});
         test('hangs', async () => { for (;;) await setTimeout(1000); });`,
     },
-    { timeoutMs: 10_000 },
+    { stallMs: 10_000 },
   );
 
   assert.deepEqual([passed, failed], [1, 1]);
-  assert.deepEqual(told, ['FAILED: a.test.mjs: it was ended after 10 s']);
+  assert.deepEqual(told, ['FAILED: a.test.mjs: it was ended after 10 s without progress']);
   assert.match(printed, /✔ fine/);
+});
+
+test('a file that takes longer than that and ends a test now and then goes on', async () => {
+  const steps = Array.from({ length: 7 }, (_, n) => `test('step ${n}', async () => { await setTimeout(1000); });`);
+  const { passed, told } = await outcomeOf({ 'a.test.mjs': steps.join('\n') }, { stallMs: 5000 });
+
+  assert.deepEqual([passed, told], [7, []]);
 });
 
 test('a process that a test leaves behind does not hold up the run', async () => {

@@ -1,21 +1,25 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
 import { type FileResult, type Run, runTestFile } from './test-file.ts';
 
-type Options = Omit<Run, 'stop'> &
+type Options = Omit<Run, 'stop' | 'folder'> &
   Readonly<{
     atOnce: number;
     /** The limit of the whole run: a run that hangs would not report what hangs. */
     wholeMs: number;
-    /** Lists the things on the machine that tests have to remove. */
-    leftovers: () => readonly string[];
+    /** Lists the things on the machine that tests have to remove; `folder` is the run's temporary folder. */
+    leftovers: (folder: string) => readonly string[];
     /** The time that leftovers have to disappear. */
-    patienceMs?: number;
+    leftoversTimeoutMs?: number;
   }>;
 
 /** The result, and the defects to report at the end, including those that do not fail the run. */
 export type Outcome = Readonly<{ passed: number; failed: number; skipped: number; told: readonly string[] }>;
 
 /** With more failed files the cause is not a slow moment. */
-const MOST_TRIED_AGAIN = 5;
+const MAX_TRIED_AGAIN = 5;
 
 /**
  * Runs the files, some at once. Those that failed are run once more, alone, after all others, when they are few: a file
@@ -24,8 +28,9 @@ const MOST_TRIED_AGAIN = 5;
 export async function runTestFiles(root: string, files: readonly string[], options: Options): Promise<Outcome> {
   const { atOnce, print, leftovers, wholeMs } = options;
   const stop = stopAfter(wholeMs);
-  const run = { ...options, stop };
-  const before = new Set(leftovers());
+  const folder = await mkdtemp(join(tmpdir(), 'gt-')); // short: paths of sockets have 107 bytes at most
+  const run = { ...options, stop, folder };
+  const before = new Set(leftovers(folder));
   const results = new Map<string, FileResult>();
   const waiting = [...files];
   const runNext = async (): Promise<void> => {
@@ -36,9 +41,9 @@ export async function runTestFiles(root: string, files: readonly string[], optio
 
   const told: string[] = [];
   const unlucky = [...results.values()].filter(({ failed }) => failed.length > 0);
-  if (files.length > 1 && unlucky.length > 0 && unlucky.length <= MOST_TRIED_AGAIN && !stop.aborted) {
+  if (files.length > 1 && unlucky.length > 0 && unlucky.length <= MAX_TRIED_AGAIN && !stop.aborted) {
     // A failed test does not clean up: its leftovers are not a second failure.
-    for (const left of await whatStays(before, options)) {
+    for (const left of await findStaying(before, run)) {
       told.push(`left behind beside a failure: ${left}`);
       before.add(left);
     }
@@ -52,8 +57,10 @@ export async function runTestFiles(root: string, files: readonly string[], optio
   const all = files.flatMap((file) => results.get(file) ?? []);
   for (const { file, failed } of all) if (failed.length > 0) told.push(`FAILED: ${file}: ${failed.join('; ')}`);
   for (const { file, skipped } of all) told.push(...skipped.map((name) => `SKIPPED: ${name} (${file})`));
-  const left = await whatStays(before, options);
+  const left = await findStaying(before, run);
   told.push(...left.map((each) => `FAILED: left behind: ${each}`));
+  // A mount that is left could lead the removal anywhere.
+  if (left.length === 0) await rm(folder, { recursive: true, force: true });
   return {
     passed: all.reduce((sum, { passed }) => sum + passed, 0),
     failed: all.reduce((sum, { failed }) => sum + failed.length, left.length),
@@ -72,10 +79,13 @@ function stopAfter(wholeMs: number): AbortSignal {
 }
 
 /** New leftovers that do not disappear, unlike those that the kernel or an ending process removes a moment later. */
-async function whatStays(before: ReadonlySet<string>, { leftovers, patienceMs = 30_000 }: Options): Promise<string[]> {
-  const deadline = performance.now() + patienceMs;
+async function findStaying(
+  before: ReadonlySet<string>,
+  { leftovers, folder, leftoversTimeoutMs = 30_000 }: Options & Pick<Run, 'folder'>,
+): Promise<string[]> {
+  const deadline = performance.now() + leftoversTimeoutMs;
   for (;;) {
-    const left = leftovers().filter((each) => !before.has(each));
+    const left = leftovers(folder).filter((each) => !before.has(each));
     if (left.length === 0 || performance.now() > deadline) return left;
     await new Promise((resolve) => setTimeout(resolve, 200));
   }

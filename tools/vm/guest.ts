@@ -48,7 +48,7 @@ async function runDemo(): Promise<Counts> {
 }
 
 async function runFile(file: string): Promise<Counts> {
-  const options = { atOnce: 1, timeoutMs: FILE_MS, wholeMs: FILE_MS, leftovers: findLeftovers };
+  const options = { atOnce: 1, stallMs: FILE_MS, wholeMs: FILE_MS, leftovers: findLeftovers };
   const { passed, failed, skipped, told } = await runTestFiles(root, [file], options);
   for (const line of told) console.log(line);
   return { passed, failed: failed + skipped + (passed + failed + skipped === 0 ? 1 : 0) };
