@@ -1,6 +1,13 @@
 import { createHash } from 'node:crypto';
 
-import { CATEGORIES, type Endpoint, type EndpointDefinition, type LimitName, LIMITS } from './types.ts';
+import {
+  CATEGORIES,
+  type Endpoint,
+  type EndpointDefinition,
+  type LimitName,
+  type LimitRules,
+  LIMITS,
+} from './types.ts';
 
 /** Lower ids are windows of categories, which no endpoint owns. */
 export const FIRST_ENDPOINT_ID = 16;
@@ -8,6 +15,8 @@ const IDS_PER_ENDPOINT = 4;
 
 /** Names come from route tables. More than this means that raw paths are used as names, which would fill the memory. */
 const MOST_ENDPOINTS = 20_000;
+
+const CORE = { category: 'core', categoryIndex: CATEGORIES.indexOf('core') } as const;
 
 /** The windows of an endpoint: `id`, `id + 1`, `id + 2`. */
 const WINDOW_KINDS = ['points', 'content-minute', 'content-hour'] as const;
@@ -26,7 +35,9 @@ export class Endpoints {
   define(definition: EndpointDefinition): Endpoint {
     const endpoint = withDefaults(definition);
     check(endpoint);
-    return Object.freeze({ ...endpoint, of: this, id: this.#idOf(definition.name) });
+    const inCategory = { ...endpoint, of: this, id: this.#idOf(definition.name) };
+    const inCore = Object.freeze({ ...inCategory, ...CORE, inCore: undefined });
+    return endpoint.category === 'core' ? inCore : Object.freeze({ ...inCategory, inCore });
   }
 
   /** The name of a caller's window in `WindowState`. */
@@ -69,6 +80,12 @@ export class Endpoints {
   }
 }
 
+/** The endpoint whose windows a request spends. */
+export function countedEndpoint(endpoint: Endpoint, { categories }: LimitRules): Endpoint {
+  const { inCore, category } = endpoint;
+  return inCore !== undefined && categories[category].limit === 'off' ? inCore : endpoint;
+}
+
 /** A set of limits as bits, in the order of `LIMITS`. */
 export function bitsOf(limits: readonly LimitName[]): number {
   return limits.reduce((bits, name) => bits | (1 << LIMITS.indexOf(name)), 0);
@@ -84,7 +101,7 @@ export function hashOf(name: string): number {
   return createHash('sha256').update(name).digest().readUIntBE(0, 6) % 2 ** 46;
 }
 
-function withDefaults(definition: EndpointDefinition): Omit<Endpoint, 'id' | 'of'> {
+function withDefaults(definition: EndpointDefinition): Omit<Endpoint, 'id' | 'of' | 'inCore'> {
   const graphql = definition.api === 'graphql';
   const category = definition.category ?? (graphql ? 'graphql' : 'core');
   const own = typeof definition.content === 'object' ? definition.content : {};
@@ -103,7 +120,7 @@ function withDefaults(definition: EndpointDefinition): Omit<Endpoint, 'id' | 'of
   };
 }
 
-function check(endpoint: Omit<Endpoint, 'id' | 'of'>): void {
+function check(endpoint: Omit<Endpoint, 'id' | 'of' | 'inCore'>): void {
   const { name, points, categoryIndex, category, contentPerMinute, contentPerHour } = endpoint;
   if (name === '') throw new RangeError('an endpoint needs a name');
   if (categoryIndex < 0) throw new RangeError(`${name}: there is no category ${category}`);

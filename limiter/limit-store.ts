@@ -25,7 +25,7 @@ export interface LimitStore extends AsyncDisposable {
   forget(key: string, rules: LimitRules): void | Promise<void>;
   /** Where processes share the store: told which callers any of them, this one included, has forgotten. */
   onForgotten?: (listener: (key: string) => void) => void;
-  /** The windows of a caller that are open now; changes nothing. */
+  /** The windows of a caller that are open now, each step of a sliding one by itself; changes nothing. */
   peek(key: string): CallerState | Promise<CallerState>;
   /** Every caller with an open window or a request under way. */
   scan(): AsyncIterable<CallerState>;

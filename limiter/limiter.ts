@@ -4,7 +4,7 @@ import { type LimiterCounts, newCounts } from './decision/limiter-counts.ts';
 import { RunningRequests, type Stopwatch } from './decision/running.ts';
 import { rateStatus, statusOf } from './decision/shown-limits.ts';
 import { WorkingTime } from './decision/working-time.ts';
-import { limitsIn } from './endpoints.ts';
+import { countedEndpoint, limitsIn } from './endpoints.ts';
 import { endOfHour } from './hour.ts';
 import type { LimitStore } from './limit-store.ts';
 import { MemoryStore } from './memory/store.ts';
@@ -27,6 +27,7 @@ import {
   type RefusalNote,
   type Verdict,
 } from './types.ts';
+import { countedWindows } from './window-form.ts';
 
 export type RateLimiterOptions = Readonly<{
   /** Default: in the memory of this process. The limiter disposes it. */
@@ -115,25 +116,27 @@ export class RateLimiter implements AsyncDisposable {
     // The number of a foreign endpoint names another one's windows here.
     if (endpoint.of !== this.#store.endpoints) throw new TypeError(`${endpoint.name} is an endpoint of another store`);
     const rules = this.#overrides.size === 0 ? this.#rules : (this.#overrides.get(caller.key) ?? this.#rules);
+    const counted = countedEndpoint(endpoint, rules);
     if (rules.ban !== undefined && this.#limited.size > 0) {
-      const banned = this.#banned(caller, endpoint);
+      const banned = this.#banned(caller, counted);
       if (banned !== undefined) return banned;
     }
-    const request = new AdmittedRequest(caller, endpoint, points, rules, this.#origin);
+    const request = new AdmittedRequest(caller, counted, points, rules, this.#origin);
     const verdict = this.#store.decide(request);
     if (verdict instanceof Promise) return this.#later(verdict, request);
     return this.#decision(verdict, request);
   }
 
-  /** The state of each of a caller's categories, for `GET /rate_limit`. Changes nothing. */
+  /** The state of each of a caller's categories, for `GET /rate_limit`; one that is off has core's. Changes nothing. */
   async status(caller: Caller): Promise<Record<Category, RateStatus>> {
-    const state = await this.#peek(caller.key);
-    const open = new Map(state.windows.map((window) => [window.name, window]));
+    const { windows } = this.#counted(await this.#peek(caller.key));
+    const open = new Map(windows.map((window) => [window.name, window]));
     const nowSeconds = Math.floor(this.#store.nowMs() / 1000);
     const still = open.get('core')?.reset ?? endOfHour(nowSeconds);
     const entries = CATEGORIES.map((category): [Category, RateStatus] => {
-      const { used, reset } = open.get(category) ?? { used: 0, reset: still };
-      return [category, statusOf(this.#rules, caller, category, used, reset)];
+      const counted = this.#rules.categories[category].limit === 'off' ? 'core' : category;
+      const { used, reset } = open.get(counted) ?? { used: 0, reset: still };
+      return [category, statusOf(this.#rules, caller, counted, used, reset)];
     });
     return Object.fromEntries(entries) as Record<Category, RateStatus>;
   }
@@ -171,12 +174,12 @@ export class RateLimiter implements AsyncDisposable {
 
   /** One caller's open windows, those of secondary limits included. Rejects when the store does not answer. */
   async explainCaller(key: string): Promise<CallerState> {
-    return await this.#store.peek(key);
+    return this.#counted(await this.#store.peek(key));
   }
 
   /** All callers with an open window or a request under way. */
-  callers(): AsyncIterable<CallerState> {
-    return this.#store.scan();
+  async *callers(): AsyncGenerator<CallerState> {
+    for await (const state of this.#store.scan()) yield this.#counted(state);
   }
 
   /** Charges running requests for their time so far. This happens by itself twice a second. */
@@ -245,14 +248,15 @@ export class RateLimiter implements AsyncDisposable {
     const ban = this.#limited.ban(caller.key, nowSeconds);
     if (ban === undefined) return undefined;
     this.counts.banned += 1;
-    const fresh = rateStatus(ban.shown.limit, 0, nowSeconds + this.#rules.categories[endpoint.category].windowSeconds);
+    const { limit, resource } = ban.shown;
+    const fresh = rateStatus(limit, 0, nowSeconds + this.#rules.categories[resource].windowSeconds);
     const shown = ban.shown.reset > nowSeconds ? ban.shown : fresh;
     // Clients wait for the reset after a primary refusal, so that must not be before the end of the ban.
     const lasting = { ...shown, used: shown.limit, remaining: 0, reset: Math.max(shown.reset, ban.untilSeconds) };
     return {
       allowed: false,
       ...(ban.refusedBy === 'primary' ? lasting : shown),
-      resource: endpoint.category,
+      resource,
       caller,
       endpoint,
       kind: 'banned',
@@ -285,6 +289,11 @@ export class RateLimiter implements AsyncDisposable {
       this.#reportShadow(name, caller, endpoint);
     }
     return names;
+  }
+
+  #counted(state: CallerState): CallerState {
+    const nowSeconds = Math.floor(this.#store.nowMs() / 1000);
+    return { ...state, windows: countedWindows(state.windows, this.#rules, nowSeconds) };
   }
 
   async #peek(key: string): Promise<CallerState> {

@@ -14,24 +14,24 @@ export const MOST_CONCURRENT = 60_000;
 /** What is wrong, and where in the rules. */
 export type RuleProblem = Readonly<{ path: readonly string[]; message: string }>;
 
-const off: CategoryRule = { limit: 'off', windowSeconds: HOUR };
+const ownWindow: CategoryRule = { limit: 'caller', windowSeconds: HOUR };
 
 /**
- * The numbers of the specification. It gives none for the categories other than core, so these are off: they are
- * counted and shown with the caller's own limit, until somebody configures them.
+ * The numbers of the specification. It gives none for the categories other than core, but says that they have limits of
+ * their own: each is a window with the caller's primary limit, until somebody configures another.
  */
 export const defaultRules: LimitRules = {
   categories: {
-    core: { limit: 'caller', windowSeconds: HOUR },
-    search: off,
-    code_search: off,
-    graphql: off,
-    integration_manifest: off,
-    dependency_snapshots: off,
-    code_scanning_upload: off,
-    actions_runner_registration: off,
-    source_import: off,
-    scim: off,
+    core: ownWindow,
+    search: ownWindow,
+    code_search: ownWindow,
+    graphql: ownWindow,
+    integration_manifest: ownWindow,
+    dependency_snapshots: ownWindow,
+    code_scanning_upload: ownWindow,
+    actions_runner_registration: ownWindow,
+    source_import: ownWindow,
+    scim: ownWindow,
   },
   concurrent: { limit: 100, retrySeconds: 1 },
   restPoints: { limit: 900, windowSeconds: MINUTE },
@@ -85,6 +85,9 @@ export function problemsOf(rules: LimitRules): RuleProblem[] {
     const path = ['categories', category];
     if (typeof limit === 'number') check([...path, 'limit'], limit, 0, LARGEST_LIMIT);
     if (anonymousLimit !== undefined) check([...path, 'anonymousLimit'], anonymousLimit, 0, LARGEST_LIMIT);
+    if (anonymousLimit !== undefined && limit === 'off') {
+      problems.push({ path: [...path, 'anonymousLimit'], message: 'has no effect in a category that is off' });
+    }
     checkWindow(path, rules.categories[category]);
   }
   checkLimit(['concurrent', 'limit'], rules.concurrent.limit, MOST_CONCURRENT);

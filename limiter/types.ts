@@ -62,7 +62,10 @@ export type Quota = LimitWindow & Readonly<{ limit: number }>;
 
 export type CategoryRule = LimitWindow &
   Readonly<{
-    /** `caller`: the caller's own quota (`Caller.limit`). `off`: counted and shown against that, but never refused. */
+    /**
+     * `caller`: the caller's own quota (`Caller.limit`). `off`: no window of its own, its requests count in core; core
+     * itself then never refuses, and shows nothing as used.
+     */
     limit: number | 'caller' | 'off';
     /** Another limit for callers without a credential. */
     anonymousLimit?: number;
@@ -129,9 +132,11 @@ export type Endpoint = Readonly<{
   contentPerHour: number;
   /** Bit n is set: `LIMITS[n]` is in shadow mode here. */
   shadow: number;
+  /** The same route in core, where its requests count while its own category is off. Undefined: it is in core. */
+  inCore: Endpoint | undefined;
 }>;
 
-/** One category's state, with the field names of the headers and of `GET /rate_limit`. */
+/** One category's state, with the field names of the headers and of `GET /rate_limit`: always `limit = used + remaining`. */
 export type RateStatus = Readonly<{
   limit: number;
   used: number;
@@ -140,11 +145,13 @@ export type RateStatus = Readonly<{
   reset: number;
 }>;
 
+/** The state that headers show, with its category. */
+export type ShownStatus = RateStatus & Readonly<{ resource: Category }>;
+
 /** The request may pass. It counts as under way until `end` is called. */
-export type Admission = RateStatus &
+export type Admission = ShownStatus &
   Readonly<{
     allowed: true;
-    resource: Category;
     caller: Caller;
     endpoint: Endpoint;
     /** The limits in shadow mode that would have refused it. */
@@ -171,10 +178,9 @@ export type Admission = RateStatus &
   }>;
 
 /** The request is refused and has spent nothing. */
-export type Refusal = RateStatus &
+export type Refusal = ShownStatus &
   Readonly<{
     allowed: false;
-    resource: Category;
     caller: Caller;
     endpoint: Endpoint;
     /** `unavailable`: the store did not answer and `onStoreFailure` is `closed`. */
@@ -212,7 +218,7 @@ export type RefusalNote = Readonly<{
   /** In the past: not banned. */
   bannedUntilSeconds: number;
   /** What the headers said. */
-  shown: RateStatus;
+  shown: ShownStatus;
 }>;
 
 /** What a store is asked about one request; all the limits at once. */

@@ -1,4 +1,4 @@
-import type { LimitWindow, WindowForm, WindowState } from './types.ts';
+import type { Category, LimitRules, LimitWindow, WindowForm, WindowState } from './types.ts';
 
 export const WINDOW_FORMS: readonly WindowForm[] = ['fixed', 'sliding'];
 
@@ -34,11 +34,16 @@ export function freedAt(steps: readonly Step[], amount: number): number {
   return 0;
 }
 
-/** One entry per window: the steps of a sliding window are added. */
-export function withoutSteps(windows: readonly WindowState[]): WindowState[] {
+/**
+ * One entry per window: the steps of a sliding window are added. A category's window that ends later than one that
+ * begins now was opened before the clock was set back, or under rules with longer windows: decisions ignore it, too.
+ */
+export function countedWindows(windows: readonly WindowState[], rules: LimitRules, nowSeconds: number): WindowState[] {
   const byName = new Map<string, WindowState>();
   for (const window of windows) {
     const { name, used, reset } = window;
+    const category = rules.categories[name as Category] as LimitWindow | undefined;
+    if (category !== undefined && reset > nowSeconds + category.windowSeconds + stepOf(category) + 1) continue;
     const other = byName.get(name);
     const both = other && { name, used: other.used + used, reset: Math.min(other.reset, reset) };
     byName.set(name, both ?? window);

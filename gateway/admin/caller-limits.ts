@@ -51,8 +51,8 @@ function categoryLimit(
 ): number | undefined {
   const { limit, anonymousLimit } = rules.categories[name];
   if (limit === 'off') return undefined;
-  if (limit === 'caller') return coreLimit(config, key);
-  return key.startsWith('ip:') && anonymousLimit !== undefined ? anonymousLimit : limit;
+  if (key.startsWith('ip:') && anonymousLimit !== undefined) return anonymousLimit;
+  return limit === 'caller' ? coreLimit(config, key) : limit;
 }
 
 /** For a caller that only the forge knows, the usual limit of its kind. */

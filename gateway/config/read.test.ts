@@ -72,7 +72,7 @@ test('the defaults are the numbers of the specification', () => {
       ...[
         ...['search', 'code_search', 'graphql', 'integration_manifest', 'dependency_snapshots'],
         ...['code_scanning_upload', 'actions_runner_registration', 'source_import', 'scim'],
-      ].map((name) => [name, 'off', 3600]),
+      ].map((name) => [name, 'caller', 3600]),
     ],
   );
   assert.deepEqual([refusal.status, ban, shadow], [403, undefined, []]);

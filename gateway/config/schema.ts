@@ -39,8 +39,8 @@ export const Config = Type.Object(
     trustProxy: list('addresses or CIDR ranges whose X-Forwarded-For is believed'),
     limits: Limits,
     categories: Type.Object(
-      Object.fromEntries(CATEGORIES.map((name) => [name, CategorySettings(name === 'core' ? 'caller' : 'off')])) as {
-        [Name in (typeof CATEGORIES)[number]]: ReturnType<typeof CategorySettings>;
+      Object.fromEntries(CATEGORIES.map((name) => [name, CategorySettings])) as {
+        [Name in (typeof CATEGORIES)[number]]: typeof CategorySettings;
       },
       { ...closed, default: {}, description: 'the categories of GET /rate_limit' },
     ),

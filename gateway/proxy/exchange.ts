@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-import type { Caller, Category, Decision, LimitName, RateStatus } from '@gantry/limiter/types.ts';
+import type { Caller, Decision, LimitName, ShownStatus as Shown } from '@gantry/limiter/types.ts';
 
 import type { Gateway } from '../gateway.ts';
 import type { Policy } from '../policy.ts';
@@ -10,7 +10,7 @@ import type { Connection } from './connections/connection.ts';
 import type { RequestBody } from './request-body.ts';
 
 /** What the headers of every answer say. */
-export type ShownStatus = RateStatus & Readonly<{ resource: Category; shadowed?: readonly LimitName[] }>;
+export type ShownStatus = Shown & Readonly<{ shadowed?: readonly LimitName[] }>;
 
 /** One request and its state. The policy is the one in force when the request arrived. */
 export type Exchange = {

@@ -112,9 +112,13 @@ function identified(exchange: Exchange, identity: Found): void | Promise<void> {
   const version = policy.versions.problem(req.headers);
   if (version !== undefined) return admit(exchange, route.endpoint, (it) => answerMessage(it, 400, version));
   if (route.kind === 'graphql') return admitGraphql(exchange, route.endpoint);
-  const gone = policy.versions.withoutCategories(req.headers).includes(route.endpoint.category);
-  const endpoint = gone ? policy.routes.asCore(route.endpoint) : route.endpoint;
-  return admit(exchange, endpoint, route.kind === 'status' ? answerRateLimit : pass);
+  const { endpoint } = route;
+  const gone = policy.versions.withoutCategories(req.headers).includes(endpoint.category);
+  return admit(
+    exchange,
+    gone ? (endpoint.inCore ?? endpoint) : endpoint,
+    route.kind === 'status' ? answerRateLimit : pass,
+  );
 }
 
 /** `http://host/path` is the same request as `/path`: proxies are asked like that. */

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 
+import { CATEGORIES } from '@gantry/limiter/types.ts';
+
 import { askCaller } from '../admin/client.ts';
 import { TestGateway } from '../tests/test-gateway.ts';
 import { TestUpstream } from '../tests/test-upstream.ts';
@@ -135,7 +137,7 @@ for (const path of refused) {
   });
 }
 
-test('a category without a number is counted by itself, shown with the core limit and never refused', async () => {
+test('a category without a number is a window of its own with the core limit', async () => {
   await using tight = await TestGateway.start({ upstream: upstream.url, limits: { anonymous: 2 } });
   const search = [];
   for (let count = 0; count < 4; count += 1) search.push(await tight.request('/search/users'));
@@ -145,15 +147,41 @@ test('a category without a number is counted by itself, shown with the core limi
 
   assert.deepEqual(
     search.map(({ status }) => status),
-    [200, 200, 200, 200],
+    [200, 200, 403, 403],
   );
   assert.equal(search[3]?.headers['x-ratelimit-limit'], '2');
-  assert.deepEqual([search[3]?.headers['x-ratelimit-used'], search[3]?.headers['x-ratelimit-remaining']], ['4', '2']);
-  assert.deepEqual([resources['search']?.limit, resources['search']?.used, resources['core']?.used], [2, 4, 0]);
+  assert.deepEqual([search[3]?.headers['x-ratelimit-used'], search[3]?.headers['x-ratelimit-remaining']], ['2', '0']);
+  assert.deepEqual([resources['search']?.limit, resources['search']?.used, resources['core']?.used], [2, 2, 0]);
   assert.deepEqual(
     core.map(({ status }) => status),
     [200, 200, 403],
   );
+});
+
+test('requests of a category that is off count in core', async () => {
+  const categories = { search: { limit: 'off' } } as const;
+  await using tight = await TestGateway.start({ upstream: upstream.url, limits: { anonymous: 2 }, categories });
+
+  const search = await tight.request('/search/users');
+  const code = await tight.request('/search/code');
+  const core = await tight.request('/user');
+  const again = await tight.request('/search/users');
+  const { resources } = await tight.rateLimit();
+
+  assert.deepEqual(
+    [search, code, core, again].map(({ status, headers }) => [
+      status,
+      headers['x-ratelimit-resource'],
+      headers['x-ratelimit-used'],
+    ]),
+    [
+      [200, 'core', '1'],
+      [200, 'code_search', '1'],
+      [200, 'core', '2'],
+      [403, 'core', '2'],
+    ],
+  );
+  assert.deepEqual(resources['search'], resources['core']);
 });
 
 test('a category with a number refuses by it, with another one for callers without a credential', async () => {
@@ -273,7 +301,8 @@ test('an action of the web interface counts as content and as nothing else', asy
 });
 
 test('the status is not found where no category is limited', async () => {
-  await using off = await TestGateway.start({ upstream: upstream.url, categories: { core: { limit: 'off' } } });
+  const categories = Object.fromEntries(CATEGORIES.map((name) => [name, { limit: 'off' as const }]));
+  await using off = await TestGateway.start({ upstream: upstream.url, categories });
 
   const status = await off.request('/rate_limit');
   const other = await off.request('/user');

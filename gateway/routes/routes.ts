@@ -1,4 +1,3 @@
-import { limitsIn } from '@gantry/limiter/endpoints.ts';
 import type { RateLimiter } from '@gantry/limiter/limiter.ts';
 import {
   CATEGORIES,
@@ -67,7 +66,6 @@ export class Routes {
   /** Routes of recent requests by method and path, since clients repeat the same ones. */
   readonly #recent = new Map<string, Map<string, Route>>();
   #recentSize = 0;
-  readonly #asCore = new Map<string, Endpoint>();
 
   constructor(config: Config, limiter: Needs) {
     const { secondary, categories } = config;
@@ -112,19 +110,6 @@ export class Routes {
     const others = readings.map((reading) => this.#find(method, reading));
     if (others.every((other) => sameKind(route, other))) return others.at(-1) ?? route;
     return { kind: 'ambiguous', endpoint: this.unreadable };
-  }
-
-  /** The same endpoint for a version of the API that no longer has its category: it counts as core. */
-  asCore({ name, points, content, contentPerMinute, contentPerHour, shadow }: Endpoint): Endpoint {
-    const known = this.#asCore.get(name);
-    if (known !== undefined) return known;
-    const own = {
-      ...(contentPerMinute === Infinity ? {} : { perMinute: contentPerMinute }),
-      ...(contentPerHour === Infinity ? {} : { perHour: contentPerHour }),
-    };
-    const endpoint = this.#limiter.endpoint({ name, points, content: content && own, shadow: limitsIn(shadow) });
-    this.#asCore.set(name, endpoint);
-    return endpoint;
   }
 
   #remember(method: string, path: string, route: Route): void {

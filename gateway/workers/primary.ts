@@ -112,7 +112,6 @@ class Workers implements Operator {
   }
 
   async caller(key: string): Promise<CallerState> {
-    if (this.#store !== undefined) return this.#store.peek(key);
     return (await this.#ofOne('caller', key)) as CallerState;
   }
 

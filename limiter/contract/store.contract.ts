@@ -215,22 +215,31 @@ export function storeContract(name: string, open: (now: () => number) => Promise
       assert.equal(primary.refusedBy, 'primary');
     });
 
-    test('a configured category has its own window, one that is off never refuses', async () => {
+    test('a category has its own window, and requests of one that is off count in core', async () => {
       await using limits = await start({
-        categories: { search: { limit: 2, windowSeconds: 30, anonymousLimit: 1 } },
+        categories: {
+          search: { limit: 2, windowSeconds: 30, anonymousLimit: 1 },
+          scim: { limit: 'off', windowSeconds: 30 },
+        },
       });
+      const scim = limits.limiter.endpoint({ name: 'GET /scim', category: 'scim' });
       const search = limits.limiter.endpoint({ name: 'GET /search/issues', category: 'search' });
       const code = limits.limiter.endpoint({ name: 'GET /search/code', category: 'code_search' });
       await limits.use(user, search, 2);
-      const off = await limits.use({ ...user, limit: 1 }, code, 3);
+      const own = await limits.use({ ...user, limit: 3 }, code, 3);
+      const off = await limits.use({ ...user, limit: 3 }, scim, 2);
 
       const spent = refused(await limits.admit(user, search));
-      const core = admitted(await limits.admit(user, limits.get));
+      const core = admitted(await limits.admit({ ...user, limit: 3 }, limits.get));
+      const offSpent = refused(await limits.admit({ ...user, limit: 3 }, scim));
       const nobody = await limits.use(anonymous, search, 1);
+      const status = await limits.limiter.status({ ...user, limit: 3 });
 
       assert.deepEqual([spent.resource, spent.limit, spent.retryAfterSeconds], ['search', 2, 31]);
-      assert.equal(core.used, 1);
-      assert.deepEqual([off.used, off.limit, off.remaining], [3, 1, 1]);
+      assert.deepEqual([own.resource, own.used, own.limit, own.remaining], ['code_search', 3, 3, 0]);
+      assert.deepEqual([off.resource, off.used, off.limit, off.remaining], ['core', 2, 3, 1]);
+      assert.deepEqual([core.used, offSpent.refusedBy, offSpent.resource], [3, 'primary', 'core']);
+      assert.deepEqual(status.scim, status.core);
       assert.equal(nobody.limit, 1);
     });
 
@@ -245,7 +254,7 @@ export function storeContract(name: string, open: (now: () => number) => Promise
 
       assert.equal(personal.allowed, false);
       assert.deepEqual([app.used, app.remaining], [3, 1]);
-      assert.deepEqual([again.used, again.remaining], [3, 0]);
+      assert.deepEqual([again.limit, again.used, again.remaining], [2, 2, 0]);
     });
 
     test('a request without primary cost passes when the quota is used up, and opens no window', async () => {
@@ -284,7 +293,7 @@ export function storeContract(name: string, open: (now: () => number) => Promise
 
       assert.deepEqual(first.shadowed, []);
       assert.deepEqual(second.shadowed, ['primary', 'points']);
-      assert.deepEqual([second.used, second.remaining], [2, 0]);
+      assert.deepEqual([second.limit, second.used, second.remaining], [1, 1, 0]);
       assert.equal(limits.limiter.counts.shadowed.points, 1);
     });
 

@@ -97,3 +97,12 @@ export function refused(decision: Decision): Refusal {
   if (decision.allowed) assert.fail('admitted');
   return decision;
 }
+
+/** Park and Miller's generator: the same numbers for the same seed everywhere. */
+export function random(seed: number): (below: number) => number {
+  let state = seed * 7919;
+  return (below) => {
+    state = (state * 48_271) % 2_147_483_647;
+    return state % below;
+  };
+}

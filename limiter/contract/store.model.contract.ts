@@ -5,7 +5,7 @@ import type { LimitStore } from '../limit-store.ts';
 import { RateLimiter } from '../limiter.ts';
 import { limitRules, type RuleChanges } from '../rules.ts';
 import type { Admission, Decision, Endpoint, LimitWindow } from '../types.ts';
-import { anonymous, Fixture, TestClock, user } from './store.fixture.ts';
+import { anonymous, Fixture, random, TestClock, user } from './store.fixture.ts';
 import { ModelStore } from './store.model.ts';
 
 /** What every store promises down to the last number, when each answer comes from the counts themselves. */
@@ -96,13 +96,4 @@ function shown(decision: Decision): unknown {
   return decision.allowed
     ? { allowed, limit, used, remaining, reset, shadowed: decision.shadowed }
     : { allowed, limit, used, remaining, reset, by: decision.refusedBy, wait: decision.retryAfterSeconds };
-}
-
-/** Park and Miller's generator: the same numbers for the same seed everywhere. */
-function random(seed: number): (below: number) => number {
-  let state = seed * 7919;
-  return (below) => {
-    state = (state * 48_271) % 2_147_483_647;
-    return state % below;
-  };
 }

@@ -25,7 +25,7 @@ export class AdmittedRequest implements Admission, Ask {
   readonly rules: LimitRules;
   readonly quota: number;
   readonly #origin: Origin;
-  used = 0;
+  #spent = 0;
   reset = 0;
   shadowed = NOTHING_SHADOWED;
   /** Its place in the list of running requests. */
@@ -65,12 +65,16 @@ export class AdmittedRequest implements Admission, Ask {
     return shownLimit(this.rules, this.caller, this.endpoint.category);
   }
 
+  get used(): number {
+    return this.quota === Infinity ? 0 : Math.min(this.#spent, this.limit);
+  }
+
   get remaining(): number {
-    return this.quota === Infinity ? this.limit : Math.max(0, this.limit - this.used);
+    return this.limit - this.used;
   }
 
   admit(verdict: Verdict, shadowed: readonly LimitName[]): void {
-    this.used = verdict.used;
+    this.#spent = verdict.used;
     this.reset = verdict.reset;
     this.shadowed = shadowed;
     this.#startedMs = verdict.nowMs;

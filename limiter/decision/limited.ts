@@ -1,4 +1,4 @@
-import type { Caller, Endpoint, LimitedCaller, LimitName, RateStatus, Refusal, RefusalNote } from '../types.ts';
+import type { Caller, Endpoint, LimitedCaller, LimitName, Refusal, RefusalNote, ShownStatus } from '../types.ts';
 
 type Entry = {
   note: RefusalNote;
@@ -9,7 +9,7 @@ type Entry = {
   lastSeconds: number;
 };
 
-type BanState = Readonly<{ refusedBy: LimitName; untilSeconds: number; shown: RateStatus; refused: number }>;
+type BanState = Readonly<{ refusedBy: LimitName; untilSeconds: number; shown: ShownStatus; refused: number }>;
 
 type Ban = Readonly<{ refusals: number; withinSeconds: number; banSeconds: number }>;
 
@@ -30,7 +30,7 @@ export class LimitedCallers {
 
   /** Notes a refusal and returns how many there were in a row, this one included. */
   note(caller: Caller, endpoint: Endpoint, refusal: Omit<Refusal, 'repeated'>, nowSeconds: number, ban?: Ban): number {
-    const { refusedBy, limit, used, remaining, reset } = refusal;
+    const { refusedBy, limit, used, remaining, reset, resource } = refusal;
     if (refusedBy === undefined) return 1;
     const note = {
       key: caller.key,
@@ -38,7 +38,7 @@ export class LimitedCallers {
       where: refusedBy === 'primary' ? endpoint.category : endpoint.name,
       untilSeconds: nowSeconds + refusal.retryAfterSeconds,
       bannedUntilSeconds: 0,
-      shown: { limit, used, remaining, reset },
+      shown: { limit, used, remaining, reset, resource },
     };
     return this.#add(note, 1, nowSeconds, ban);
   }

@@ -1,21 +1,18 @@
 import type { Caller, Category, LimitRules, RateStatus } from '../types.ts';
 
-/** The limit that headers show; for a category that is off it is the core limit. */
+/** The limit that headers show. */
 export function shownLimit(rules: LimitRules, caller: Caller, category: Category): number {
   const { limit, anonymousLimit } = rules.categories[category];
-  if (typeof limit === 'string')
-    return limit === 'off' && category !== 'core' ? shownLimit(rules, caller, 'core') : caller.limit;
-  return caller.kind === 'ip' && anonymousLimit !== undefined ? anonymousLimit : limit;
+  if (caller.kind === 'ip' && anonymousLimit !== undefined) return anonymousLimit;
+  return typeof limit === 'string' ? caller.limit : limit;
 }
 
-/** The limit that refuses; Infinity: none does. */
+/** The limit that refuses. Infinity: core is off, nothing is refused. */
 export function enforcedLimit(rules: LimitRules, caller: Caller, category: Category): number {
-  const { limit } = rules.categories[category];
-  if (limit === 'caller') return caller.limit;
-  return limit === 'off' ? Infinity : shownLimit(rules, caller, category);
+  return rules.categories[category].limit === 'off' ? Infinity : shownLimit(rules, caller, category);
 }
 
-/** What is shown: a category that never refuses has nothing used up. */
+/** The state of a category as headers show it. Core that is off never refuses, so nothing of it is used. */
 export function statusOf(
   rules: LimitRules,
   caller: Caller,
@@ -23,12 +20,15 @@ export function statusOf(
   used: number,
   reset: number,
 ): RateStatus {
-  const limit = shownLimit(rules, caller, category);
-  return rules.categories[category].limit === 'off'
-    ? { limit, used, remaining: limit, reset }
-    : rateStatus(limit, used, reset);
+  const isOff = rules.categories[category].limit === 'off';
+  return rateStatus(shownLimit(rules, caller, category), isOff ? 0 : used, reset);
 }
 
-export function rateStatus(limit: number, used: number, reset: number): RateStatus {
-  return { limit, used, remaining: Math.max(0, limit - used), reset };
+/**
+ * More than the limit may have been spent: in shadow mode, before a reload, or with another token of the same user.
+ * Headers then show the limit as used.
+ */
+export function rateStatus(limit: number, spent: number, reset: number): RateStatus {
+  const used = Math.min(spent, limit);
+  return { limit, used, remaining: limit - used, reset };
 }

@@ -1,6 +1,5 @@
 import type { Endpoints } from '../endpoints.ts';
 import type { Ask, CallerState, WindowState } from '../types.ts';
-import { withoutSteps } from '../window-form.ts';
 import { addressOf, CallerTable } from './caller-table.ts';
 import { NotedAddress } from './noted-address.ts';
 import { CHANGED, CHUNK_MASK, EPOCH_SECONDS, ID, NO_WINDOW, SLOTS, UNDER_WAY, WINDOWS } from './record.ts';
@@ -128,7 +127,7 @@ export class CallerRecords {
 
   stateOf(key: string, record: number, now: number): CallerState {
     const underWay = this.#slab.chunk(record)[(record & CHUNK_MASK) + UNDER_WAY]!;
-    return { key, underWay, windows: withoutSteps(this.#windowsOf(record, now)) };
+    return { key, underWay, windows: this.#windowsOf(record, now) };
   }
 
   #windowsOf(record: number, now: number): StoredWindow[] {

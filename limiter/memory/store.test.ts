@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { shownContract } from '../contract/shown.contract.ts';
 import { storeContract } from '../contract/store.contract.ts';
 import { TestClock } from '../contract/store.fixture.ts';
 import { storeModelContract } from '../contract/store.model.contract.ts';
@@ -10,6 +11,7 @@ import { MemoryStore } from './store.ts';
 
 storeContract('memory', async (now) => new MemoryStore({ now }));
 storeModelContract('memory', async (now) => new MemoryStore({ now }));
+shownContract('memory', async (now) => new MemoryStore({ now }));
 
 test('callers whose windows are over make room for new ones', async () => {
   const clock = new TestClock();

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { shownContract } from '../contract/shown.contract.ts';
 import { storeContract } from '../contract/store.contract.ts';
 import { TestClock } from '../contract/store.fixture.ts';
 import { storeModelContract } from '../contract/store.model.contract.ts';
@@ -29,6 +30,7 @@ storeContract('Redis', async (now) => await openStore({ now }));
 storeContract('Redis, one caller in each call', async (now) => await openStore({ now, batch: 1 }));
 // The test's clock runs faster than leases are renewed.
 storeModelContract('Redis', async (now) => await openStore({ now, rememberRefusals: false, leaseSeconds: 5000 }));
+shownContract('Redis', async (now) => await openStore({ now, leaseSeconds: 5000 }));
 
 const user: Caller = { kind: 'user', key: 'user:42', limit: 5000, label: 'user ID 42' };
 

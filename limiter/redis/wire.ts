@@ -8,7 +8,6 @@ import {
   type Verdict,
   type WindowState,
 } from '../types.ts';
-import { withoutSteps } from '../window-form.ts';
 import type { Batch } from './batch.ts';
 import { KINDS, type Operation } from './operation.ts';
 
@@ -219,7 +218,7 @@ export function decodeState(key: string, value: Buffer | null, nowMs: number, en
   for (const at of [FIRST_LEASE, ...moreLeases.map((count) => ({ count, believed: count + 6 }))]) {
     if (value.readUInt32LE(at.believed) > now) underWay += value.readUInt16LE(at.count);
   }
-  return { key, underWay, windows: withoutSteps(windows) };
+  return { key, underWay, windows };
 }
 
 function places(start: number, count: number, bytes: number): number[] {

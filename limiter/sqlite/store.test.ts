@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
 
+import { shownContract } from '../contract/shown.contract.ts';
 import { storeContract } from '../contract/store.contract.ts';
 import { TestClock } from '../contract/store.fixture.ts';
 import { storeModelContract } from '../contract/store.model.contract.ts';
@@ -26,6 +27,7 @@ function newFile(): string {
 
 storeContract('SQLite', async (now) => new SqliteStore(newFile(), { now, flushMs: 20 }));
 storeModelContract('SQLite', async (now) => new SqliteStore(newFile(), { now, flushMs: 20 }));
+shownContract('SQLite', async (now) => new SqliteStore(newFile(), { now, flushMs: 20 }));
 
 const caller = callerFrom({ kind: 'user', userId: '7' });
 

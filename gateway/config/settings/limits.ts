@@ -36,31 +36,30 @@ export const Limits = Type.Object(
   { ...closed, default: {}, description: 'primary limits of the core category' },
 );
 
-export const CategorySettings = (initial: 'caller' | 'off') =>
-  Type.Object(
-    {
-      limit: Type.Union(
-        [Type.Integer({ minimum: 0, maximum: LARGEST_LIMIT }), Type.Literal('caller'), Type.Literal('off')],
-        {
-          default: initial,
-          description: "a number, caller (the caller's core limit) or off (shown with the core limit, never refused)",
-        },
-      ),
-      windowSeconds: windowOf(3600),
-      window: windowForm,
-      anonymousLimit: Type.Optional(
-        Type.Integer({
-          minimum: 0,
-          maximum: LARGEST_LIMIT,
-          description: 'another limit for callers without a credential',
-        }),
-      ),
-      routes: Type.Optional(
-        Type.Array(Type.String(), { description: 'method and path templates; replaces the built-in ones' }),
-      ),
-    },
-    { ...closed, default: {} },
-  );
+export const CategorySettings = Type.Object(
+  {
+    limit: Type.Union(
+      [Type.Integer({ minimum: 0, maximum: LARGEST_LIMIT }), Type.Literal('caller'), Type.Literal('off')],
+      {
+        default: 'caller',
+        description: "a number, caller (the caller's core limit) or off (counts in core; core itself: never refuses)",
+      },
+    ),
+    windowSeconds: windowOf(3600),
+    window: windowForm,
+    anonymousLimit: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: LARGEST_LIMIT,
+        description: 'another limit for callers without a credential',
+      }),
+    ),
+    routes: Type.Optional(
+      Type.Array(Type.String(), { description: 'method and path templates; replaces the built-in ones' }),
+    ),
+  },
+  { ...closed, default: {} },
+);
 
 export const Secondary = Type.Object(
   {

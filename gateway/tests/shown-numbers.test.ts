@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+
+import { random } from '@gantry/limiter/contract/store.fixture.ts';
+import type { StatusBody } from '@gantry/limiter/present.ts';
+import { TestRedis } from '@gantry/limiter/redis/testing/test-redis.ts';
+
+import { type Request, type Settings, sha256, TestGateway } from './test-gateway.ts';
+import { TestUpstream } from './test-upstream.ts';
+
+const upstream = await TestUpstream.start();
+after(async () => await upstream[Symbol.asyncDispose]());
+
+const basic = `Basic ${Buffer.from('client:secret').toString('base64')}`;
+const callers: readonly Request[] = [
+  { from: '127.0.0.1' },
+  { token: 'unknown', from: '127.0.0.2' },
+  ...['personal', 'enterprise-app', 'installation', 'workflow'].map((token) => ({ token })),
+  { headers: { authorization: basic } },
+];
+const settings: Settings = {
+  upstream: upstream.url,
+  limits: {
+    anonymous: 5,
+    user: 6,
+    userThroughEnterpriseApp: 12,
+    installation: { least: 4 },
+    oauthClient: 3,
+    workflow: 2,
+  },
+  categories: { search: { limit: 3, anonymousLimit: 1 }, scim: { limit: 'off' }, code_search: { window: 'sliding' } },
+  secondary: { restPoints: { limit: 20 } },
+  outsideBasePath: 'pass',
+  basePath: '/api',
+  graphqlPaths: ['/api/graphql'],
+  identities: {
+    users: { ada: {} },
+    orgs: { corp: { enterprise: true } },
+    apps: {
+      app: { kind: 'platform', owner: 'corp' },
+      oauth: { kind: 'oauth', clientId: 'client', clientSecretSha256: sha256('secret') },
+    },
+    installations: { one: { app: 'app' } },
+    repositories: { r: {} },
+    tokens: [
+      { sha256: sha256('personal'), kind: 'personal', user: 'ada' },
+      { sha256: sha256('enterprise-app'), kind: 'app-user', user: 'ada', app: 'app' },
+      { sha256: sha256('installation'), kind: 'installation', installation: 'one' },
+      { sha256: sha256('workflow'), kind: 'workflow', repository: 'r' },
+    ],
+  },
+};
+const targets: readonly (readonly [path: string, options?: Request])[] = [
+  ['/api/user'],
+  ['/api/search/users'],
+  ['/api/search/code'],
+  ['/api/scim/v2'],
+  ['/api/rate_limit'],
+  ['/api/user', { method: 'HEAD' }],
+  ['/api/gists', { method: 'POST', body: '{}' }],
+  ['/api/graphql', { method: 'POST', body: '{"query":"{ a }"}', headers: { 'content-type': 'application/json' } }],
+  ['/api/app-manifests/1/conversions', { method: 'POST' }],
+  ['/api/repos/o/r/dependency-graph/snapshots', { method: 'POST' }],
+  ['/api/repos/o/r/code-scanning/sarifs', { method: 'POST' }],
+  ['/api/repos/o/r/actions/runners/registration-token', { method: 'POST' }],
+  ['/outside'],
+  ['/api/../x%00'],
+];
+
+const redis = await TestRedis.start();
+after(async () => await redis[Symbol.asyncDispose]());
+const kinds: readonly (readonly [name: string, Settings])[] = [
+  ['memory', {}],
+  ['two workers', { workers: 2 }],
+  ['SQLite', { store: { kind: 'sqlite', path: '{folder}/counts.db' } }],
+  ['Redis', { store: { kind: 'redis', url: redis.url } }],
+  ['shadow mode', { shadow: ['primary'] }],
+];
+for (const [index, [name, own]] of kinds.entries()) {
+  test(`limit = used + remaining on every answer (${name})`, async () => {
+    await using gateway = await TestGateway.start({ ...settings, ...own });
+    const next = random(index + 1);
+    const resources = new Set<string>();
+
+    for (let step = 0; step < 200; step += 1) {
+      const [path, options = {}] = targets[next(targets.length)]!;
+      const caller = callers[next(callers.length)]!;
+      const headers = { ...options.headers, ...caller.headers };
+      const answer = await gateway.request(path, { ...options, ...caller, headers });
+      const shown = (field: string): number => Number(answer.headers[`x-ratelimit-${field}`]);
+      const told = `${JSON.stringify(caller)} ${path}: ${answer.status} ${JSON.stringify(answer.headers)}`;
+      assert.equal(shown('used') + shown('remaining'), shown('limit'), told);
+      resources.add(answer.headers['x-ratelimit-resource']!);
+      if (path !== '/api/rate_limit' || answer.status !== 200) continue;
+      for (const { limit, used, remaining } of Object.values((JSON.parse(answer.body) as StatusBody).resources)) {
+        assert.equal(used + remaining, limit, `${told} ${answer.body}`);
+      }
+    }
+
+    assert.deepEqual([...resources].toSorted(), [
+      'actions_runner_registration',
+      'code_scanning_upload',
+      'code_search',
+      'core',
+      'dependency_snapshots',
+      'graphql',
+      'integration_manifest',
+      'search',
+    ]);
+  });
+}
