@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { addAddress, deleteAddress, listAddresses, listRoutes, type Address } from '../../host/network/addresses.ts';
+import { disableIPv6, ignoreRouters } from '../../host/network/link-settings.ts';
 import {
   changeLink,
   createBridge,
@@ -76,6 +77,7 @@ export function ensureBridge(route: Netlink, spec: BridgeSpec, known?: KnownLink
   // Addresses of an earlier --bip. On a foreign bridge other addresses are left alone.
   const old = ours ? there.filter(({ ip }) => !isOwn(ip) && !isLinkLocal(ip)) : [];
   if (old.length > 0) route.apply(...old.map(deleteAddress));
+  if (ours) distrustContainers(spec);
   enableForwarding(spec);
   const missing = spec.addresses.filter(({ ip }) => !there.some((address) => address.ip === ip));
   if (missing.length > 0) route.apply(...missing.map((address) => addAddress({ link: existing.index, ...address })));
@@ -89,6 +91,7 @@ function makeBridge(route: Netlink, spec: BridgeSpec): Link {
   route.apply(createBridge({ name, mac, mtu }));
   const link = getLink(route, name);
   try {
+    distrustContainers(spec);
     enableForwarding(spec);
     route.apply(
       changeLink(link.index, { up: true, alias: aliasOf(dataRoot) }),
@@ -105,6 +108,12 @@ function makeBridge(route: Netlink, spec: BridgeSpec): Link {
   return link;
 }
 
+/** Containers are no routers of this machine. A bridge of the operator may lead to real ones, and keeps its settings. */
+function distrustContainers({ name, addresses }: BridgeSpec): void {
+  ignoreRouters(name);
+  if (!addresses.some(({ ip }) => isSix(ip))) disableIPv6(name);
+}
+
 function enableForwarding({ name, addresses }: BridgeSpec): void {
   writeFileSync(`/proc/sys/net/ipv4/conf/${name}/route_localnet`, '1');
   writeFileSync('/proc/sys/net/ipv4/ip_forward', '1');
@@ -118,14 +127,18 @@ function enableForwarding({ name, addresses }: BridgeSpec): void {
 }
 
 const CONF_OF_SIX = '/proc/sys/net/ipv6/conf';
+const SHARED_CONF = ['all', 'default'];
 
-/** A machine that forwards ignores routers' advertisements; links that have used them keep using them. */
+/**
+ * A machine that forwards ignores routers' advertisements; links that have used them keep using them. Later links, such as
+ * those to containers of any engine, have used none.
+ */
 function enableForwardingOfSix(bridge: string): void {
   writeFileSync(`${CONF_OF_SIX}/${bridge}/disable_ipv6`, '0');
   if (readFileSync(`${CONF_OF_SIX}/all/forwarding`, 'utf8').trim() === '1') return;
   for (const link of readdirSync(CONF_OF_SIX)) {
     const path = `${CONF_OF_SIX}/${link}/accept_ra`;
-    if (link !== 'all' && readFileSync(path, 'utf8').trim() === '1') writeFileSync(path, '2');
+    if (!SHARED_CONF.includes(link) && readFileSync(path, 'utf8').trim() === '1') writeFileSync(path, '2');
   }
   writeFileSync(`${CONF_OF_SIX}/all/forwarding`, '1');
 }

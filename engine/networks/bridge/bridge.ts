@@ -10,7 +10,7 @@ import type { Joined, WantedPlace, Within } from '../drivers/driver.ts';
 import { addressesOf, type Endpoint, type Place } from '../endpoints/endpoint.ts';
 import { addressing, enableIPv6, freeInterfaceName, needsIPv6 } from '../endpoints/interfaces.ts';
 import type { BridgeSettings } from './bridge-settings.ts';
-import { disposeSandbox, type Sandbox, type Sandboxes } from './ready-sandboxes.ts';
+import { disposeSandbox, distrustPair, type Sandbox, type Sandboxes } from './ready-sandboxes.ts';
 import type { BridgeRules } from './ruleset.ts';
 
 /** The parts that all bridges of a daemon share, and the stock of this one. */
@@ -72,6 +72,7 @@ export class Bridge {
     route.apply(createVeth({ name, master: index, mtu: this.settings.mtu, up: true, peer }));
     const port = getLink(route, name).index;
     undo.defer(() => route.apply(changeLink(port, { master: 0, up: false })));
+    distrustPair(name, peer);
     this.#configurePort(port);
     const eth = getLink(inside, peer.name).index;
     const place = { ...lease, link: name };

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { closeSync } from 'node:fs';
 
-import { newNetns } from '../../host/namespaces.ts';
+import { newNetns, withNetns } from '../../host/namespaces.ts';
+import { disableIPv6, ignoreRouters } from '../../host/network/link-settings.ts';
 import { changeLink, createVeth, getLink } from '../../host/network/links.ts';
 import { Netlink } from '../../host/network/netlink.ts';
 import type { Background } from '../../lib/background.ts';
@@ -103,6 +104,13 @@ export function disposeSandbox({ netns, inside }: Sandbox): void {
   closeSync(netns);
 }
 
+/** Settings of both ends of a link to a container: nobody in a network is a router, and our end is a port without addresses. */
+export function distrustPair(port: string, inside: { name: string; netns: number }): void {
+  ignoreRouters(port);
+  disableIPv6(port);
+  withNetns(inside.netns, () => ignoreRouters(inside.name));
+}
+
 function makeSandbox({ route, bridge, mtu }: BridgePort): Sandbox {
   let inside: Netlink | undefined;
   const netns = newNetns(() => {
@@ -116,6 +124,7 @@ function makeSandbox({ route, bridge, mtu }: BridgePort): Sandbox {
   undo.use(inside);
   const name = `veth${randomBytes(4).toString('hex').slice(0, 7)}`;
   route.apply(createVeth({ name, master: bridge, mtu, up: true, peer: { name: 'eth0', netns } }));
+  distrustPair(name, { name: 'eth0', netns });
   const eth0 = getLink(inside, 'eth0').index;
   // Set up here, so that the bridge port forwards long before the container sends its first packet.
   inside.apply(changeLink(LOOPBACK, { up: true }), changeLink(eth0, { up: true }));

@@ -28,10 +28,11 @@ export function userNetns(): number {
 /** Index of the link in every namespace. */
 export const LOOPBACK = 1;
 
-/** As in dockerd: no IPv6, every user may bind every port, and `ping` needs no capability. */
+/** As in dockerd: no IPv6, every user may bind every port, and `ping` needs no capability. Links decide about redirects. */
 const SYSCTLS = {
   // Without IPv6 there is no duplicate address detection either, which takes a second.
   'ipv6/conf/all/disable_ipv6': '1',
+  'ipv4/conf/all/accept_redirects': '0', // else a link accepts them whatever its own setting is
   'ipv4/ip_unprivileged_port_start': '0',
   'ipv4/ping_group_range': '0 2147483647',
 } as const;

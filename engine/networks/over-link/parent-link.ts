@@ -1,4 +1,13 @@
-import { changeLink, createVeth, createVlan, deleteLink, findLink, getLink } from '../../host/network/links.ts';
+import { disableIPv6, dropWithoutRoute, ignoreRouters } from '../../host/network/link-settings.ts';
+import {
+  changeLink,
+  createVeth,
+  createVlan,
+  deleteLink,
+  findLink,
+  getLink,
+  type Link,
+} from '../../host/network/links.ts';
 import type { Netlink } from '../../host/network/netlink.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { aliasOf } from '../drivers/link-owner.ts';
@@ -22,12 +31,17 @@ export function ensureParent(
     if (there.index === LOOPBACK) {
       throw new EngineError('failed', `loopback interface is not a valid ${kind} parent link`);
     }
-    if (!there.up && there.alias === aliasOf(dataRoot)) route.apply(changeLink(there.index, { up: true }));
+    if (there.alias === aliasOf(dataRoot)) {
+      distrust(there);
+      if (!there.up) route.apply(changeLink(there.index, { up: true }));
+    }
     return there.index;
   }
   if (isInternal) makeDeadEnd(route, parent);
   else makeVlan(route, kind, parent);
-  const { index } = getLink(route, parent);
+  const made = getLink(route, parent);
+  const { index } = made;
+  distrust(made);
   try {
     route.apply(changeLink(index, { up: true, alias: aliasOf(dataRoot) }));
   } catch (error) {
@@ -47,9 +61,25 @@ export function isOwnParent(route: Netlink, name: string, dataRoot: string): boo
  * needed anyway.
  */
 function makeDeadEnd(route: Netlink, name: string): void {
-  const other = `${name.slice(0, 13)}-x`;
-  route.apply(createVeth({ name, up: true, peer: { name: other } }));
+  const other = otherEnd(name);
+  route.apply(createVeth({ name, peer: { name: other } }));
+  distrust(getLink(route, name));
   route.apply(changeLink(getLink(route, other).index, { up: true }));
+}
+
+function otherEnd(name: string): string {
+  return `${name.slice(0, 13)}-x`;
+}
+
+/** Containers over a link are no routers of this machine, and by a link that leads nowhere they do not reach it. */
+function distrust({ name, kind }: Link): void {
+  ignoreRouters(name);
+  if (kind !== 'veth') return;
+  for (const end of [name, otherEnd(name)]) {
+    ignoreRouters(end);
+    disableIPv6(end);
+    dropWithoutRoute(end);
+  }
 }
 
 function makeVlan(route: Netlink, kind: LinkKind['name'], name: string): void {
