@@ -25,6 +25,10 @@ export type TarEntry = {
   linkName?: string;
   major?: number;
   minor?: number;
+  /** Default `ustar`. `v7` has no magic, and no device numbers. */
+  magic?: 'ustar' | 'gnu' | 'v7';
+  /** The folder part of a long name, which only `ustar` has. */
+  prefix?: string;
   /** Extended header that comes before the entry, such as `{ 'SCHILY.xattr.user.a': 'b' }`. */
   pax?: Readonly<Record<string, string | Uint8Array>>;
   /** The size field, if it shall differ from the content's. */
@@ -94,9 +98,13 @@ function header(entry: TarEntry, contentBytes: number): Buffer {
   bytes.write('        ', 148, 'latin1');
   bytes.write(typeFlags[type], 156, 'latin1');
   bytes.write(entry.linkName ?? '', 157, 100);
-  bytes.write('ustar\u000000', 257, 'latin1');
-  octal(entry.major ?? 0, 329, 7);
-  octal(entry.minor ?? 0, 337, 7);
+  const magic = entry.magic ?? 'ustar';
+  bytes.write({ ustar: 'ustar\u000000', gnu: 'ustar  \0', v7: '' }[magic], 257, 'latin1');
+  if (magic !== 'v7') {
+    octal(entry.major ?? 0, 329, 7);
+    octal(entry.minor ?? 0, 337, 7);
+  }
+  bytes.write(entry.prefix ?? '', 345, 155);
   const sum = bytes.reduce((total, byte) => total + byte, 0);
   bytes.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'latin1');
   entry.damage?.(bytes);

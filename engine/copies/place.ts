@@ -7,7 +7,6 @@ import {
   holdInRoot,
   linkAt,
   mkdirAt,
-  readable,
   setAttributes,
   setTimesAt,
   symlinkAt,
@@ -15,6 +14,7 @@ import {
   type BytePath,
   type Timespec,
 } from '../host/files/openat.ts';
+import { innerParts, shown } from '../layers/tar/entry-names.ts';
 import { makeNode, setXattrs, TYPE } from '../layers/tar/node-attributes.ts';
 import { badArchive, type TarEntry } from '../layers/tar/tar-header.ts';
 import type { TarSink } from '../layers/tar/tar-reader.ts';
@@ -252,16 +252,10 @@ function refuseReadOnly(root: number, held: number): void {
   }
 }
 
-/** As Go cleans a name: an absolute one counts from the folder, one that leads out of it is refused. */
+/** The parts of a name below the folder `place`. Throws for a name that leads out of it. */
 function partsOf(path: BytePath, place: string, what = (name: string): string => name): BytePath[] {
-  const parts: BytePath[] = [];
-  for (const part of path.split('/')) {
-    if (part === '' || part === '.') continue;
-    if (part !== '..') parts.push(part);
-    else if (parts.pop() === undefined && !path.startsWith('/')) {
-      throw badArchive(`${what(shown(path))} is outside of ${JSON.stringify(place)}`);
-    }
-  }
+  const parts = innerParts(path);
+  if (parts === undefined) throw badArchive(`${what(shown(path))} is outside of ${JSON.stringify(place)}`);
   return parts;
 }
 
@@ -283,8 +277,4 @@ function explained(error: unknown, entry: TarEntry): unknown {
     return badArchive(`${name} is below a link that leads nowhere, or was changed meanwhile`, error);
   }
   return error;
-}
-
-function shown(path: BytePath): string {
-  return JSON.stringify(readable(path));
 }

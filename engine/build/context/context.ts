@@ -1,6 +1,6 @@
 import { existsSync, rmSync } from 'node:fs';
 import { mkdir, open, rm } from 'node:fs/promises';
-import { join, posix } from 'node:path';
+import { join } from 'node:path';
 
 import { ignorePatterns, ignores, PatternError, type IgnorePattern } from '@gantry/template/ignore-file.ts';
 
@@ -134,8 +134,7 @@ export class BuildContext {
     const linked = new Set<string>();
     const look = ({ type, target }: Entry): void => {
       if (type !== 'file' || target === '') return;
-      const path = posix.normalize(target);
-      if (this.#ignored.has(path)) linked.add(path);
+      if (this.#ignored.has(target)) linked.add(target);
     };
     for (const entry of this.#entries.values()) look(entry);
     for (const path of linked) look(this.#ignored.get(path)!); // which may be a further name itself
@@ -211,16 +210,11 @@ function addAll(entries: Map<string, Entry>, group: readonly ContextEntry[]): En
   }
 }
 
-/** Throws `invalid` for an entry whose place depends on links. */
+/** Throws `invalid` for another name of a missing file. */
 function add(entries: Map<string, Entry>, path: string, entry: Entry): void {
-  const refuse = (why: string): never => {
-    throw new EngineError('invalid', `bad archive: ${JSON.stringify(path)} ${why}`);
-  };
   for (let at = path.indexOf('/'); at > 0; at = path.indexOf('/', at + 1)) {
     const parent = path.slice(0, at);
-    const type = entries.get(parent)?.type;
-    if (type === 'link') refuse('lies below a link');
-    if (type !== 'folder') entries.set(parent, { type: 'folder', sum: '', target: '' });
+    if (entries.get(parent)?.type !== 'folder') entries.set(parent, { type: 'folder', sum: '', target: '' });
   }
   // A later entry of another kind replaces a folder.
   const replacesFolder = entry.type !== 'folder' && entries.get(path)?.type === 'folder';
@@ -229,10 +223,12 @@ function add(entries: Map<string, Entry>, path: string, entry: Entry): void {
     entries.set(path, entry);
     return;
   }
-  const first = entries.get(posix.normalize(entry.target));
-  if (first === undefined || first.type === 'folder')
-    refuse(`is a further name of ${entry.target}, which is not a file`);
-  entries.set(path, { ...entry, ...(first?.content && { content: first.content }) });
+  const first = entries.get(entry.target);
+  if (first === undefined || first.type === 'folder') {
+    const [name, target] = [path, entry.target].map((each) => JSON.stringify(each));
+    throw new EngineError('invalid', `invalid archive: ${name} is another name of ${target}, which is not a file`);
+  }
+  entries.set(path, { ...first, sum: entry.sum, target: first.type === 'link' ? first.target : entry.target });
 }
 
 function* below(entries: ReadonlyMap<string, Entry>, folder: string): Generator<string> {

@@ -83,10 +83,12 @@ export function openDirectoryBeneath(root: number, path: BytePath): number {
   return openResolved(root, path, O.path | O.directory, RESOLVE.beneath);
 }
 
-/**
- * Opens a path as a process whose root is `root` would resolve it: absolute links and `..` stay below. It uses O_PATH,
- * so opening has no effect on a device or a FIFO.
- */
+/** Opens a folder as a process whose root is `root` would find it: absolute links and `..` stay below. */
+export function openDirectoryInRoot(root: number, path: BytePath): number {
+  return openResolved(root, path, O.path | O.directory, RESOLVE.inRoot);
+}
+
+/** Like `openDirectoryInRoot`, but of any type. It uses O_PATH, so opening has no effect on a device or a FIFO. */
 export function holdInRoot(root: number, path: BytePath): number {
   return openResolved(root, path, O.path, RESOLVE.inRoot);
 }

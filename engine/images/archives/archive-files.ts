@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import type { Static, Type } from 'typebox';
 import Schema from 'typebox/schema';
 
+import { innerPath } from '../../layers/tar/entry-names.ts';
 import { badArchive } from '../../layers/tar/tar-header.ts';
 import type { Unpacked } from '../../layers/threads/archive-messages.ts';
 
@@ -27,9 +28,9 @@ export class ArchiveFiles {
     return this.#members.has(path);
   }
 
-  /** The file of this name, through the archive's own links. */
+  /** The file of this name, which may be written as `./a` or `/a`, through the archive's own links. */
   get(path: string): ArchiveFile {
-    let member = this.#members.get(path);
+    let member = this.#members.get(innerPath(path, 'the name'));
     for (let links = 0; member?.kind === 'link' && links < LINKS; links += 1) member = this.#members.get(member.target);
     if (member?.kind !== 'file') throw badArchive(`${JSON.stringify(path)} is missing`);
     return member;

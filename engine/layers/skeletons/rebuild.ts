@@ -1,6 +1,6 @@
 import { closeSync, readSync } from 'node:fs';
 
-import { openDirectoryBeneath, openFileAt, openRoot, readable, type BytePath } from '../../host/files/openat.ts';
+import { openDirectoryInRoot, openFileAt, openRoot, readable, type BytePath } from '../../host/files/openat.ts';
 import { partsOf } from './skeleton-file.ts';
 
 /**
@@ -72,7 +72,7 @@ class LayerFiles implements Disposable {
 
   #directory(path: BytePath): number {
     if (this.#parent?.path === path) return this.#parent.fd;
-    const fd = openDirectoryBeneath(this.#root, path);
+    const fd = openDirectoryInRoot(this.#root, path);
     if (this.#parent !== undefined) closeSync(this.#parent.fd);
     this.#parent = { fd, path };
     return fd;

@@ -1,13 +1,25 @@
 import { readable, type BytePath } from '../../host/files/openat.ts';
 import { badArchive } from './tar-header.ts';
 
-/** A name of the archive relative to its root, without `.` and doubled slashes. Throws for a name that leads out. */
+/**
+ * A name of the archive relative to its root, cleaned as its text stands: an absolute name counts from the root, and its
+ * `..` ends there. Throws for a relative name that leads out.
+ */
 export function innerPath(path: BytePath, what: string): BytePath {
-  if (path.startsWith('/')) throw badArchive(`${what} ${shown(path)} is absolute`);
-  if (path === '') throw badArchive(`${what} is empty`);
-  const parts = path.split('/').filter((part) => part !== '' && part !== '.');
-  if (parts.includes('..')) throw badArchive(`${what} ${shown(path)} leads out of the root`);
+  const parts = innerParts(path);
+  if (parts === undefined) throw badArchive(`${what} ${shown(path)} leads out of the root`);
   return parts.join('/');
+}
+
+/** The parts of `innerPath`; undefined for a name that leads out. */
+export function innerParts(path: BytePath): BytePath[] | undefined {
+  const parts: BytePath[] = [];
+  for (const part of path.split('/')) {
+    if (part === '' || part === '.') continue;
+    if (part !== '..') parts.push(part);
+    else if (parts.pop() === undefined && !path.startsWith('/')) return undefined;
+  }
+  return parts;
 }
 
 /** As an error message shows it. */

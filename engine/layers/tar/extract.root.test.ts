@@ -74,8 +74,8 @@ function archiveOf(...entries: TarEntry[]): Buffer {
 const refused: readonly (readonly [what: string, archive: () => Buffer, message: RegExp])[] = [
   ['a name that climbs', () => archiveOf({ name: '../outside/new' }), /leads out of the root/],
   ['a name that climbs in the middle', () => archiveOf({ name: 'a/../../outside/new' }), /leads out of the root/],
-  ['an absolute name', () => archiveOf({ name: '/tmp/gantry-never' }), /is absolute/],
-  ['an empty name', () => archiveOf({ name: '' }), /is empty/],
+  ['a file without a name', () => archiveOf({ name: '' }), /root is not a directory/],
+  ['a name that climbs to a file of the root', () => archiveOf({ name: 'a/..' }), /root is not a directory/],
   [
     'a file through a relative link that climbs above the root',
     () =>
@@ -83,7 +83,7 @@ const refused: readonly (readonly [what: string, archive: () => Buffer, message:
         { name: 'a/b', type: 'symlink', linkName: '../../outside' },
         { name: 'a/b/gantry-never', content: 'x' },
       ),
-    /written through a link/,
+    /below something that is not a folder/,
   ],
   ['a link to nowhere', () => archiveOf({ name: 'a', type: 'symlink', linkName: '' }), /the link "a" has no target/],
   [
@@ -121,7 +121,16 @@ const refused: readonly (readonly [what: string, archive: () => Buffer, message:
     () => archiveOf({ name: 'a', type: 'link', linkName: '../outside/precious' }),
     /leads out of the root/,
   ],
-  ['an absolute hard link', () => archiveOf({ name: 'a', type: 'link', linkName: '/etc/passwd' }), /is absolute/],
+  [
+    'an absolute hard link to nothing',
+    () => archiveOf({ name: 'a', type: 'link', linkName: '/etc/passwd' }),
+    /a link to "\/etc\/passwd", which does not exist/,
+  ],
+  [
+    'a hard link to the root',
+    () => archiveOf({ name: 'a', type: 'link', linkName: '/' }),
+    /a link to "\/", which is a folder/,
+  ],
   [
     'a hard link to nothing',
     () => archiveOf({ name: 'a', type: 'link', linkName: 'b' }),
@@ -130,28 +139,23 @@ const refused: readonly (readonly [what: string, archive: () => Buffer, message:
   [
     'a file through an absolute link',
     () => archiveOf({ name: 'a', type: 'symlink', linkName: '/tmp' }, { name: 'a/gantry-never', content: 'x' }),
-    /written through a link/,
-  ],
-  [
-    'a folder through an absolute link',
-    () => archiveOf({ name: 'a', type: 'symlink', linkName: '/' }, { name: 'a/tmp/gantry-never/', type: 'directory' }),
-    /written through a link/,
+    /below something that is not a folder/,
   ],
   [
     'a hard link through an absolute link',
     () =>
       archiveOf({ name: 'a', type: 'symlink', linkName: '/etc' }, { name: 'b', type: 'link', linkName: 'a/passwd' }),
-    /written through a link/,
+    /a link to "a\/passwd", which does not exist/,
   ],
   [
     'a whiteout through an absolute link',
     () => archiveOf({ name: 'a', type: 'symlink', linkName: '/tmp' }, { name: 'a/.wh.gantry-never' }),
-    /written through a link/,
+    /below something that is not a folder/,
   ],
   [
     'an opaque mark through an absolute link',
     () => archiveOf({ name: 'a', type: 'symlink', linkName: '/tmp' }, { name: 'a/.wh..wh..opq' }),
-    /written through a link/,
+    /below something that is not a folder/,
   ],
   ['a whiteout of the folder above', () => archiveOf({ name: '.wh...' }), /removes nothing/],
   [
@@ -255,6 +259,105 @@ test('a relative link that climbs above the root is kept as it is', () => {
   assert.equal(readlinkSync(place.in('a/b')), '../../../etc/passwd');
 });
 
+const lib: TarEntry = { name: 'usr/lib/', type: 'directory' };
+
+const placed: readonly (readonly [what: string, entries: readonly TarEntry[], files: readonly string[]])[] = [
+  ['an absolute name', [{ name: '/nix/store/', type: 'directory' }, { name: '/nix/store/a' }], ['nix/store/a']],
+  ['an absolute name in folders without entries', [{ name: '//nix//store/a' }], ['nix/store/a']],
+  ['a folder called /', [{ name: '/', type: 'directory', mode: 0o755 }, { name: 'a' }], ['a']],
+  ['a folder without a name', [{ name: '', type: 'directory', mode: 0o755 }, { name: 'a' }], ['a']],
+  ['`..` after an existing folder', [{ name: 'q/', type: 'directory' }, { name: 'q/../r' }], ['r']],
+  ['`..` after a missing folder', [{ name: 'q/../r' }], ['r']],
+  ['`..` in an absolute name', [{ name: '/../a/../../r' }], ['r']],
+  ['an absolute hard link', [{ name: 'x/q' }, { name: 'x/r', type: 'link', linkName: '/x/q' }], ['x/q', 'x/r']],
+  ['a hard link with `..`', [{ name: 'q' }, { name: 'r', type: 'link', linkName: 'x/../q' }], ['q', 'r']],
+  [
+    'a file behind an absolute link',
+    [lib, { name: 'lib', type: 'symlink', linkName: '/usr/lib' }, { name: 'lib/q' }],
+    ['usr/lib/q'],
+  ],
+  [
+    'a file behind a link that climbs above the root',
+    [lib, { name: 'a/b', type: 'symlink', linkName: '../../../usr/lib' }, { name: 'a/b/q' }],
+    ['usr/lib/q'],
+  ],
+  [
+    'a folder behind a link to the root',
+    [{ name: 'a', type: 'symlink', linkName: '/' }, { name: 'a/tmp/', type: 'directory' }, { name: 'tmp/q' }],
+    ['tmp/q'],
+  ],
+  [
+    'a hard link to a file behind an absolute link',
+    [
+      { name: 'usr/lib/q' },
+      { name: 'lib', type: 'symlink', linkName: '/usr/lib' },
+      { name: 'r', type: 'link', linkName: 'lib/q' },
+    ],
+    ['r', 'usr/lib/q'],
+  ],
+  ['a device that removes an absolute name', [{ name: '/d/.wh.gone' }], ['d/gone']],
+];
+
+for (const [what, entries, files] of placed) {
+  test(`${what} is extracted where a process in the root would find it`, () => {
+    using place = new Place();
+
+    place.extract(archiveOf(...entries));
+
+    const found = execFileSync('find', ['.', '!', '-type', 'd', '!', '-type', 'l', '-printf', '%P\n'], {
+      cwd: place.inside,
+      encoding: 'utf8',
+    });
+    assert.deepEqual(found.trim().split('\n').toSorted(), files);
+    assert.deepEqual(readdirSync(place.outside), ['precious']);
+  });
+}
+
+test('a link in the place of a folder with two names leads no change of attributes out', () => {
+  using place = new Place();
+  const lower = join(place.path, 'lower');
+  mkdirSync(join(lower, 'alias/x'), { recursive: true });
+  mkdirSync(join(lower, 'usr/lib/x'), { recursive: true });
+  for (const name of ['alias/x', 'usr/lib/x']) chmodSync(join(lower, name), 0o777);
+
+  place.extract(
+    archiveOf(
+      lib,
+      { name: 'alias', type: 'symlink', linkName: 'usr/lib' },
+      { name: 'other', type: 'link', linkName: 'alias' },
+      { name: 'alias/x/implied' },
+      { name: 'other/x/implied' },
+      { name: 'usr/lib/x', type: 'symlink', linkName: join(place.outside, 'precious') },
+    ),
+    { lower: [lower] },
+  );
+
+  assert.equal(statSync(join(place.outside, 'precious')).mode & 0o7777, 0o640);
+});
+
+test('a folder with two names is one folder: its mark, its times and its removal', () => {
+  using place = new Place();
+
+  place.extract(
+    archiveOf(
+      lib,
+      { name: 'lib', type: 'symlink', linkName: '/usr/lib' },
+      { name: 'lib/.wh.again' },
+      { name: 'usr/lib/again/', type: 'directory' },
+      { name: 'lib/gone/', type: 'directory', mtime: 1_000_000_000 },
+      { name: 'usr/lib/gone', content: 'a file' },
+      { name: 'lib/timed/', type: 'directory' },
+      { name: 'usr/lib/timed/', type: 'directory', mtime: 1_000_000_000 },
+      { name: 'lib', content: 'no link any more' },
+    ),
+  );
+
+  assert.equal(getXattr(place.in('usr/lib/again'), OPAQUE)?.toString(), 'y');
+  assert.equal(statSync(place.in('usr/lib/gone')).mtimeMs, 1_700_000_000_000);
+  assert.equal(statSync(place.in('usr/lib/timed')).mtimeMs, 1_000_000_000_000);
+  assert.equal(readFileSync(place.in('lib'), 'utf8'), 'no link any more');
+});
+
 test('an archive above the limits is refused as soon as they are reached', () => {
   const file = { content: Buffer.alloc(100_000) };
   const archive = archiveOf({ name: 'a', ...file }, { name: 'b', ...file }, { name: 'c', ...file });
@@ -274,7 +377,7 @@ test('a link of the file system that stands in the folder already leads nowhere'
   using place = new Place();
   symlinkSync(place.outside, place.in('way'));
 
-  assert.throws(() => place.extract(archiveOf({ name: 'way/new', content: 'x' })), /through a link/);
+  assert.throws(() => place.extract(archiveOf({ name: 'way/new', content: 'x' })), /not a folder/);
 
   assert.deepEqual(readdirSync(place.outside), ['precious']);
 });

@@ -64,7 +64,7 @@ export type ContextEntry = {
   path: string;
   type: 'folder' | 'file' | 'link' | 'other';
   sum: string;
-  /** The target of a link; for a hard link, the file that it names. */
+  /** The target of a link; the path of the file that a hard link names. */
   target: string;
   /** The place of the file in the plain archive, unless it is stored in pieces. */
   content?: { offset: number; bytes: number };

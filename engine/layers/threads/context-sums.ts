@@ -1,7 +1,7 @@
 import { createHash, type Hash } from 'node:crypto';
 
-import { readable } from '../../host/files/openat.ts';
-import { innerPath } from '../tar/entry-names.ts';
+import { readable, type BytePath } from '../../host/files/openat.ts';
+import { EntryPlaces } from '../tar/entry-places.ts';
 import { TYPE_FLAGS, type EntryType, type TarEntry } from '../tar/tar-header.ts';
 import type { TarSink } from '../tar/tar-reader.ts';
 import type { ContextEntry } from './archive-messages.ts';
@@ -42,6 +42,8 @@ export function beginSum(entry: Sum): Hash {
 
 type Current = {
   entry: TarEntry;
+  path: BytePath;
+  target: BytePath;
   hash: Hash;
   /** The beginning of its content, and the length of the piece there. */
   offset: number;
@@ -51,6 +53,7 @@ type Current = {
 /** The entries of a context with their checksums, and where in its plain archive their content is. */
 export class ContextSums implements TarSink {
   readonly #take: (entry: ContextEntry) => void;
+  readonly #places = new EntryPlaces();
   #current: Current | undefined;
   #chunk: Buffer = Buffer.alloc(0);
   /** The chunk's position in the archive. */
@@ -69,11 +72,12 @@ export class ContextSums implements TarSink {
   }
 
   begin(entry: TarEntry): void {
-    innerPath(entry.path, 'the name');
-    const isLink = entry.type === 'link';
-    if (isLink) innerPath(entry.linkPath, 'the link');
-    const linkPath = isLink || entry.type === 'symlink' ? entry.linkPath : '';
-    this.#current = { entry, hash: beginSum({ ...entry, name: entry.path, linkPath }), offset: 0, bytes: 0 };
+    const isLink = entry.type === 'link' || entry.type === 'symlink';
+    const linkPath = isLink ? entry.linkPath : '';
+    const target = entry.type === 'symlink' ? entry.linkPath : this.#places.targetOf(entry);
+    const path = this.#places.next(entry);
+    const hash = beginSum({ ...entry, name: entry.path, linkPath });
+    this.#current = { entry, path, target, hash, offset: 0, bytes: 0 };
   }
 
   data(part: Buffer, position: number): void {
@@ -84,24 +88,15 @@ export class ContextSums implements TarSink {
   }
 
   finish(): void {
-    const { entry, hash, offset, bytes } = this.#current!;
-    const path = cleaned(readable(entry.path));
+    const { entry, path, target, hash, offset, bytes } = this.#current!;
     if (path === '') return;
     const isWhole = entry.type === 'file' && bytes === entry.sizeBytes;
     this.#take({
-      path,
+      path: readable(path),
       type: TYPES[entry.type],
       sum: hash.digest('hex'),
-      target: entry.type === 'symlink' || entry.type === 'link' ? readable(entry.linkPath) : '',
+      target: readable(target),
       ...(isWhole && { content: { offset, bytes } }),
     });
   }
-}
-
-/** The path of an entry, as its place in the context is known. */
-export function cleaned(path: string): string {
-  return path
-    .split('/')
-    .filter((part) => part !== '' && part !== '.')
-    .join('/');
 }

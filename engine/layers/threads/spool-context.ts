@@ -1,11 +1,12 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
 
 import { readable } from '../../host/files/openat.ts';
+import { EntryPlaces } from '../tar/entry-places.ts';
 import { LayerExtractor } from '../tar/extract.ts';
 import { TarReader, type ArchiveLimits, type TarSink } from '../tar/tar-reader.ts';
 import type { ContextEntry, Work } from './archive-messages.ts';
 import { decompressed } from './compression.ts';
-import { cleaned, ContextSums } from './context-sums.ts';
+import { ContextSums } from './context-sums.ts';
 import { chunksOf } from './plain-archive.ts';
 
 type Extraction = Extract<Work, { kind: 'extractContext' }>;
@@ -62,10 +63,11 @@ export async function extractContext({ file, directory, without, limits }: Extra
 }
 
 function leaving(without: ReadonlySet<string>, sink: TarSink): TarSink {
+  const places = new EntryPlaces();
   let isLeft = false;
   return {
     begin(entry) {
-      isLeft = without.has(cleaned(readable(entry.path)));
+      isLeft = without.has(readable(places.next(entry)));
       if (!isLeft) sink.begin(entry);
     },
     data(chunk, position) {

@@ -1,7 +1,8 @@
-import { join, posix } from 'node:path';
+import { join } from 'node:path';
 
-import { readable } from '../../host/files/openat.ts';
+import { readable, type BytePath } from '../../host/files/openat.ts';
 import { innerPath } from '../tar/entry-names.ts';
+import { joinPath, splitPath } from '../tar/extracted-folders.ts';
 import { badArchive, type TarEntry } from '../tar/tar-header.ts';
 import type { TarSink } from '../tar/tar-reader.ts';
 import type { Unpacked } from './archive-messages.ts';
@@ -21,12 +22,13 @@ export class Unpacker implements TarSink, Disposable {
   }
 
   begin(entry: TarEntry): void {
-    const path = readable(innerPath(entry.path, 'the name'));
+    const inner = innerPath(entry.path, 'the name');
+    const path = readable(inner);
     if (entry.type === 'file') {
       const file = join(this.#directory, String(this.found.length));
       this.#current = { path, file, writer: new FileWriter(file) };
     } else if (entry.type === 'link' || entry.type === 'symlink') {
-      this.found.push({ path, kind: 'link', target: targetOf(entry, path) });
+      this.found.push({ path, kind: 'link', target: targetOf(entry, inner) });
     }
   }
 
@@ -51,11 +53,8 @@ export class Unpacker implements TarSink, Disposable {
 }
 
 /** Old archives share a layer between two folders by a link. */
-function targetOf(entry: TarEntry, path: string): string {
-  const link = readable(entry.linkPath);
-  const target = entry.type === 'link' ? link : posix.join(posix.dirname(path), link);
-  if (link.startsWith('/') || target.startsWith('..')) {
-    throw badArchive(`the link ${JSON.stringify(path)} -> ${JSON.stringify(link)} leads out of the archive`);
-  }
-  return posix.normalize(target);
+function targetOf({ type, linkPath }: TarEntry, path: BytePath): string {
+  const isFromRoot = type === 'link' || linkPath.startsWith('/');
+  const target = isFromRoot ? linkPath : joinPath(splitPath(path)[0], linkPath);
+  return readable(innerPath(target, 'the link'));
 }
