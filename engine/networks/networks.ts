@@ -11,6 +11,7 @@ import { Bridges } from './bridge/bridges.ts';
 import { defaultRanges, refuseMove } from './bridge/default-range.ts';
 import { bridgeDriver } from './bridge/driver.ts';
 import { removeFromMachine } from './bridge/remove-from-machine.ts';
+import type { Command } from './dns/commands.ts';
 import { Dns } from './dns/dns.ts';
 import type { NetworkDriver } from './drivers/driver.ts';
 import { hostDriver, nullDriver } from './drivers/plain-drivers.ts';
@@ -58,7 +59,7 @@ export class Networks implements Disposable {
     this.store = new NetworkStore(settings.db);
     this.uses = new NetworkUses(this.store);
     const { background, dnsFolder: folder } = settings;
-    const elsewhere = (): string[] => this.overlays.lines();
+    const elsewhere = (): Command[] => this.overlays.nameCommands();
     this.dns = new Dns({ background, folder, served: () => settings.served(this), elsewhere });
     this.overlays = new Overlays(this, settings.overlayFolder);
     const bridge = bridgeDriver({

@@ -149,7 +149,7 @@ static bool answer_reverse(const struct box *box, const struct question *questio
   if (member == NULL || member->name_count == 0) return false;
   char name[NAME_MAX_BYTES * 2];
   uint8_t encoded[NAME_MAX_BYTES];
-  snprintf(name, sizeof name, "%s.%s", member->names[0], network->label);
+  snprintf(name, sizeof name, "%s%s%s", member->names[0], *network->label == 0 ? "" : ".", network->label);
   size_t size = encode_name(encoded, name);
   if (size > 0) *length = add_record(answer, *length, TYPE_PTR, encoded, (uint16_t)size);
   return size > 0;

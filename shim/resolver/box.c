@@ -22,6 +22,13 @@ struct box *find_box(const char *id) {
   return NULL;
 }
 
+bool is_in_use(const struct network *network) {
+  for (const struct box *box = boxes; box != NULL; box = box->next)
+    for (size_t n = 0; n < box->network_count; n += 1)
+      if (box->networks[n] == network) return true;
+  return false;
+}
+
 // A socket in a namespace; -1 with errno. This process has one thread, so that moving it moves all of it.
 static int socket_in(int netns, int family, int type) {
   static int home = -1;
@@ -106,7 +113,7 @@ static void read_upstreams(struct box *box, char *list) {
 static void read_networks(struct box *box, char *list) {
   char *rest = NULL;
   for (char *one = strtok_r(list, ",", &rest); one != NULL; one = strtok_r(NULL, ",", &rest)) {
-    struct network *network = find_network(one);
+    struct network *network = decode(one) ? find_network(one) : NULL;
     if (network == NULL) continue;
     box->networks = realloc(box->networks, (box->network_count + 1) * sizeof *box->networks);
     box->networks[box->network_count++] = network;
@@ -116,11 +123,13 @@ static void read_networks(struct box *box, char *list) {
 static void read_links(struct box *box, char *list) {
   char *rest = NULL;
   for (char *one = strtok_r(list, ",", &rest); one != NULL; one = strtok_r(NULL, ",", &rest)) {
-    char *equals = strchr(one, '=');
-    if (equals == NULL) continue;
+    char *target = strchr(one, '=');
+    if (target == NULL) continue;
+    *target++ = 0;
+    if (!decode(one) || !decode(target) || !is_name(one) || !is_name(target)) continue;
     struct link *link = calloc(1, sizeof *link);
-    link->alias = strndup(one, (size_t)(equals - one));
-    link->target = strdup(equals + 1);
+    link->alias = strdup(one);
+    link->target = strdup(target);
     link->next = box->links;
     box->links = link;
   }
@@ -156,13 +165,13 @@ static const char *open_box(struct box *box, pid_t pid, const char *path, uint16
   return NULL;
 }
 
-// box ID PID NAMESPACE PORT NETWORKS UPSTREAMS LINKS START: serves a container, or changes what it is served. START is 0
-// but in the journal. Returns why it cannot, or NULL.
+// box ID PID NAMESPACE PORT NETWORKS UPSTREAMS LINKS START: serves a container, or changes what it is served.
 const char *add_box(char **fields, size_t count, const char *line) {
-  if (count != 9) return "9 words are expected";
+  (void)count;
   pid_t pid = (pid_t)atoi(fields[2]);
   uint64_t start = strtoull(fields[8], NULL, 10);
-  if (start != 0 && start != start_of(pid)) return "its process is gone";
+  if (!decode(fields[1]) || !decode(fields[3])) return "not understood";
+  if (start == 0 || start != start_of(pid)) return "its process is gone";
   struct box *box = find_box(fields[1]);
   if (box == NULL) {
     box = calloc(1, sizeof *box);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -36,32 +37,50 @@ void rewatch_fd(int fd, uint32_t events, struct watch *watch) {
   epoll_ctl(poll_fd, EPOLL_CTL_MOD, fd, &event);
 }
 
+// Nothing is left that a later one would go on with.
+static void quit(void) {
+  if (can_be_found()) {
+    remove_journal();
+    close_control();
+  }
+  exit(0);
+}
+
 static void work(const char *folder, int ready) {
   unsigned seed = 0;
   if (getrandom(&seed, sizeof seed, 0) == sizeof seed) srandom(seed);
   poll_fd = epoll_create1(EPOLL_CLOEXEC);
   now_ms = clock_ms();
+  open_journal(folder);
   open_control(folder);
-  if (ready >= 0) close(ready);
+  if (ready >= 0 && write(ready, "", 1) == 1) close(ready);
   for (uint64_t used = now_ms, tick = now_ms;;) {
     struct epoll_event event; // one at a time: handling one may close others
     int count = epoll_wait(poll_fd, &event, 1, TICK_MS);
     now_ms = clock_ms();
     if (count == 1) ((struct watch *)event.data.ptr)->ready(event.data.ptr, event.events);
-    if (must_quit) exit(0);
+    if (must_quit) quit();
     if (now_ms - tick >= TICK_MS) {
       tick = now_ms;
       expire_questions();
       close_idle_connections();
+      complete_journal();
+      if (!can_be_found()) exit(1);
     }
     if (boxes != NULL || is_controlled()) used = now_ms;
-    if (now_ms - used > IDLE_MS) exit(0); // the daemon is gone, and so are its containers
+    if (now_ms - used > IDLE_MS) quit(); // the daemon is gone, and so are its containers
   }
 }
 
+// False: the folder was removed, and another resolver may be in its place.
+static bool has_lock(int lock, const char *path) {
+  struct stat own, found;
+  return fstat(lock, &own) == 0 && stat(path, &found) == 0 && own.st_ino == found.st_ino && own.st_dev == found.st_dev;
+}
+
 // Starts a new worker whenever one fails. It does next to nothing, so that it has no reason to fail itself.
-static void supervise(const char *folder, int ready) {
-  for (;;) {
+static void supervise(const char *folder, int ready, int lock, const char *lock_path) {
+  for (bool is_first = true;; is_first = false) {
     pid_t child = fork();
     if (child == 0) {
       work(folder, ready);
@@ -72,7 +91,8 @@ static void supervise(const char *folder, int ready) {
     int status = 0;
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
     if (child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0) exit(0);
-    if (access(folder, F_OK) != 0) exit(1); // it was removed: no client can connect any more
+    if (child > 0 && is_first && WIFEXITED(status) && WEXITSTATUS(status) == CANNOT_LISTEN) exit(1);
+    if (!has_lock(lock, lock_path)) exit(1);
     nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000l}, NULL);
   }
 }
@@ -97,9 +117,9 @@ int main(int argc, char **argv) {
   if (supervisor == 0) {
     close(ready[0]);
     setsid();
-    supervise(argv[1], ready[1]);
+    supervise(argv[1], ready[1], lock, path);
   }
   close(ready[1]);
   char byte;
-  return read(ready[0], &byte, 1) == 0 ? 0 : 1;
+  return read(ready[0], &byte, 1) == 1 ? 0 : 1;
 }

@@ -11,6 +11,7 @@
 #define MESSAGE_MAX 65535
 #define NAME_MAX_BYTES 256
 #define UPSTREAMS_MAX 8
+#define CANNOT_LISTEN 3 // exit code of a worker
 
 // What an epoll event is about: every object that is watched begins with one.
 struct watch {
@@ -122,6 +123,7 @@ uint64_t hash_of(const char *text, uint64_t seed);
 // box.c
 const char *add_box(char **fields, size_t count, const char *line);
 struct box *find_box(const char *id);
+bool is_in_use(const struct network *network);
 void remove_box(struct box *box);
 int socket_for(const struct box *box, const struct upstream *upstream, int type);
 uint64_t start_of(pid_t pid);
@@ -146,7 +148,21 @@ void expire_questions(void);
 bool cached(const struct box *box, const struct question *question, const uint8_t *query, uint8_t *answer, size_t *length);
 void keep(uint64_t upstreams, const struct question *question, const uint8_t *answer, size_t length);
 
+// commands.c
+const char *change(const char *line);
+bool decode(char *word);
+bool is_name(const char *text);
+
+// journal.c
+void open_journal(const char *folder);
+void append_journal(const char *line);
+void write_journal(void);
+void complete_journal(void);
+void remove_journal(void);
+
 // control.c
 void open_control(const char *folder);
+void close_control(void);
 bool is_controlled(void);
+bool can_be_found(void);
 extern bool must_quit;

@@ -55,6 +55,7 @@ suite('the resolver under the address and undefined-behaviour sanitizers', { con
     control = connect(join(folder, 'socket'));
     await once(control, 'connect');
     const netns = `/proc/${container.pid}/ns/net`;
+    await tell('begin');
     await tell('net n1 one');
     await tell('name n1 c1 10.1.0.2 - web web.one');
     await tell(`box c1 ${container.pid} ${netns} ${PORT} n1 c:127.0.0.53,c:127.0.0.53 - 0`);

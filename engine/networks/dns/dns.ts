@@ -1,15 +1,16 @@
 import type { Background } from '../../lib/background.ts';
+import { forgetNamesCommand, type Command } from './commands.ts';
 import { Resolver } from './resolver.ts';
-import { forgottenLines, servedLines, unnamedLine, type Served } from './served.ts';
+import { forgottenCommands, servedCommands, type Served } from './served.ts';
 
 export type DnsSettings = Readonly<{
   background: Background;
-  /** Of the resolver's socket and journal. */
+  /** The folder of the resolver's socket and journal. */
   folder: string;
   /** All containers to be served now. */
   served: () => readonly Served[];
-  /** The resolver's lines for names of other nodes. */
-  elsewhere: () => readonly string[];
+  /** The commands for names of other nodes. */
+  elsewhere: () => readonly Command[];
 }>;
 
 /** The names of containers on user networks, as the resolver gets them. */
@@ -23,7 +24,7 @@ export class Dns implements Disposable {
     this.#settings = settings;
     this.#resolver = new Resolver(settings.folder, () => [
       ...settings.elsewhere(),
-      ...settings.served().flatMap((one) => this.#linesOf(one)),
+      ...settings.served().flatMap((one) => this.#commandsFor(one)),
     ]);
   }
 
@@ -39,10 +40,10 @@ export class Dns implements Disposable {
 
   /** Serves a container, before its first process starts, and makes its names known. Throws `failed`. */
   async serve(served: Served): Promise<void> {
-    await this.#resolver.tell(this.#linesOf(served));
+    await this.#resolver.tell(this.#commandsFor(served));
   }
 
-  /** The same in the background, for changes of a container that is served. */
+  /** Updates the names of a container that is served, in the background. */
   change(served: Served): void {
     const { background } = this.#settings;
     background.untilDone('update the names of a container', { container: served.containerId }, async () => {
@@ -51,10 +52,10 @@ export class Dns implements Disposable {
   }
 
   /** Tells the resolver of changed names of other nodes, if it is there. */
-  tell(lines: readonly string[]): void {
-    if (lines.length === 0) return;
+  tell(commands: readonly Command[]): void {
+    if (commands.length === 0) return;
     this.#settings.background.untilDone('update the names of a network', {}, async () => {
-      await this.#resolver.tellIfThere(lines);
+      await this.#resolver.tellIfThere(commands);
     });
   }
 
@@ -62,13 +63,13 @@ export class Dns implements Disposable {
     return this.#known.has(containerId);
   }
 
-  /** Forgets a container that has ended. One that was never served is not an error. */
+  /** Forgets a container that has ended; ignores one that was never served. */
   forget(containerId: string): void {
     const networks = this.#known.get(containerId);
     if (networks === undefined) return;
     this.#known.delete(containerId);
     this.#settings.background.untilDone('forget the names of a container', { container: containerId }, async () => {
-      await this.#resolver.tellIfThere(forgottenLines(containerId, networks));
+      await this.#resolver.tellIfThere(forgottenCommands(containerId, networks));
     });
   }
 
@@ -81,11 +82,11 @@ export class Dns implements Disposable {
     this.#resolver[Symbol.dispose]();
   }
 
-  #linesOf(served: Served): string[] {
+  #commandsFor(served: Served): Command[] {
     const { containerId } = served;
     const now = served.networks.map(({ id }) => id);
     const left = (this.#known.get(containerId) ?? []).filter((id) => !now.includes(id));
     this.#known.set(containerId, now);
-    return [...servedLines(served), ...left.map((id) => unnamedLine(containerId, id))];
+    return [...servedCommands(served), ...left.map((id) => forgetNamesCommand(id, containerId))];
   }
 }

@@ -268,6 +268,39 @@ suite('names in user networks', { concurrency: false }, () => {
     await remove('younger', 'youngest');
   });
 
+  test('aliases that no question can ask for keep no container from its start, nor from its other names', async () => {
+    const hostile = [
+      'evil\nquit',
+      'evil\nname x y 6.6.6.6 - web',
+      'nul\0',
+      'a b',
+      'a,b',
+      'x'.repeat(64),
+      'y'.repeat(100_000),
+    ];
+    const many = Array.from({ length: 700 }, (_, n) => `${'many.'.repeat(40)}${n}`);
+    await runs('evil', 'one', {}, { Aliases: [...hostile, ...many, 'last'], Links: ['web:a,b', 'web:site'] });
+    const [ip, web] = [await addressOf('evil', 'one'), await addressOf('web', 'one')];
+
+    const names = ['evil', many.at(-1)!, 'last', 'web'].map((name): [string, string] => ['resolve4', name]);
+    const own = await ask('evil', ['resolve4', 'site']);
+    assert.deepEqual(await ask('asking', ...names), [[ip], [ip], [ip], [web]]);
+    assert.deepEqual(own, [[web]]);
+    await remove('evil');
+  });
+
+  test('after a clean restart the first start in a user network succeeds', async () => {
+    await remove('web', 'asking');
+    for (let n = 0; n < 2; n += 1) {
+      await engine.kill('SIGTERM');
+      while (resolverPid() !== undefined) await setTimeout(5);
+      await engine.startAgain();
+      await runs('first', 'one');
+      assert.deepEqual(await ask('first', ['resolve4', 'first']), [[await addressOf('first', 'one')]]);
+      await remove('first');
+    }
+  });
+
   /** A resolver that has just begun anew may not listen yet. */
   async function answered(question: [string, string]): Promise<unknown> {
     const until = Date.now() + 60_000;

@@ -5,85 +5,99 @@ import { createConnection, type Socket } from 'node:net';
 import { join } from 'node:path';
 
 import { EngineError, hasCode } from '../../lib/errors.ts';
+import { BEGIN, END, QUIT, type Command } from './commands.ts';
+import { Session, SessionEnded } from './session.ts';
 
 /** The path of gantry-resolver; tests choose another build by the environment. */
 const RESOLVER_PROGRAM = process.env.GANTRY_RESOLVER ?? join(import.meta.dirname, '../../../build/gantry-resolver');
 
-const DEADLINE_MS = 5000;
-
-type Waiting = Readonly<{ line: string; done: () => void; failed: (error: Error) => void }>;
+const START_TIMEOUT_MS = 5000;
+const MAX_ATTEMPTS = 3;
 
 /**
- * The connection to the process that answers the containers, which is found by its socket or started.
+ * The process that answers the containers, which is found by its socket or started.
  *
- * Every new connection begins with the complete state, so that no change is missed.
+ * Every session with it begins with the complete state, so that no change is missed.
  */
 export class Resolver implements Disposable {
   readonly #folder: string;
-  readonly #everything: () => readonly string[];
-  #connecting: Promise<Socket> | undefined;
-  #waiting: Waiting[] = [];
+  readonly #everything: () => readonly Command[];
+  #session: Promise<Session> | undefined;
   #isEnded = false;
 
   /** @param everything the commands for the complete state */
-  constructor(folder: string, everything: () => readonly string[]) {
+  constructor(folder: string, everything: () => readonly Command[]) {
     this.#folder = folder;
     this.#everything = everything;
   }
 
-  /** Sends commands, and resolves when the resolver has applied them. Throws `failed` with its reason. */
-  async tell(lines: readonly string[]): Promise<void> {
-    if (this.#isEnded) return;
-    const socket = await this.#connected();
-    await this.#write(socket, lines);
+  /**
+   * Sends commands, and resolves when the resolver has applied them. Throws `failed` with its reason.
+   *
+   * If the resolver ends meanwhile, its successor gets them.
+   */
+  async tell(commands: readonly Command[]): Promise<void> {
+    for (let attempt = 1; !this.#isEnded; attempt += 1) {
+      try {
+        const session = await this.#open();
+        await session.send(commands);
+        return;
+      } catch (error) {
+        if (!(error instanceof SessionEnded) || attempt === MAX_ATTEMPTS) throw error;
+      }
+    }
   }
 
-  /** The same for commands that a missing resolver does not need. */
-  async tellIfThere(lines: readonly string[]): Promise<void> {
-    if (this.#connecting === undefined) {
+  /** Like `tell`, for commands that a missing resolver does not need. */
+  async tellIfThere(commands: readonly Command[]): Promise<void> {
+    const session = await this.#session?.catch(() => undefined);
+    if (session?.isOpen !== true) {
       const socket = await this.#tryConnect();
       if (socket === undefined) return;
       socket.destroy();
     }
-    await this.tell(lines);
+    await this.tell(commands);
   }
 
-  /** Ends the resolver; a missing one is not an error. */
+  /** Ends the resolver; ignores a missing one. */
   async end(): Promise<void> {
     this.#isEnded = true;
     const socket = await this.#tryConnect();
     if (socket === undefined) return;
-    const closed = once(socket, 'close');
-    socket.resume().write('quit\n');
-    await closed;
+    const session = new Session(socket);
+    session.send([BEGIN, QUIT]).catch(() => undefined); // its end is the answer
+    await session.closed;
   }
 
   [Symbol.dispose](): void {
     this.#isEnded = true;
-    this.#connecting?.then((socket) => socket.destroy()).catch(() => undefined);
-    this.#connecting = undefined;
+    this.#session?.then((session) => session[Symbol.dispose]()).catch(() => undefined);
+    this.#session = undefined;
   }
 
-  async #connected(): Promise<Socket> {
-    this.#connecting ??= this.#connect().catch((error: unknown) => {
-      this.#connecting = undefined;
+  async #open(): Promise<Session> {
+    const opening = (this.#session ??= this.#begin());
+    try {
+      const session = await opening;
+      if (!session.isOpen) throw new SessionEnded();
+      return session;
+    } catch (error) {
+      if (this.#session === opening) this.#session = undefined;
       throw error;
-    });
-    return await this.#connecting;
+    }
   }
 
-  async #connect(): Promise<Socket> {
-    const socket = (await this.#tryConnect()) ?? (await this.#start());
-    let rest = '';
-    socket.setEncoding('utf8').on('data', (text: string) => {
-      const lines = `${rest}${text}`.split('\n');
-      rest = lines.pop() ?? '';
-      for (const line of lines) this.#settle(line);
-    });
-    socket.on('close', () => this.#lost());
-    const known = this.#write(socket, ['begin', ...this.#everything()], true);
-    await Promise.all([known, this.#write(socket, ['end'])]);
-    return socket;
+  /** Containers that have ended meanwhile fail nothing for the others. */
+  async #begin(): Promise<Session> {
+    const session = new Session((await this.#tryConnect()) ?? (await this.#start()));
+    try {
+      const steps = [session.send([BEGIN]), session.sendLeniently(this.#everything()), session.send([END])];
+      await Promise.all(steps);
+      return session;
+    } catch (error) {
+      session[Symbol.dispose]();
+      throw error;
+    }
   }
 
   async #tryConnect(): Promise<Socket | undefined> {
@@ -99,14 +113,14 @@ export class Resolver implements Disposable {
   }
 
   /**
-   * The started process ends when its descendant listens. It fails while there is one whose worker has died: that one's
-   * supervisor starts another, whose socket appears in the folder.
+   * The started process ends when its descendant listens. It fails while another resolver is there without a worker:
+   * that one's supervisor starts a new worker, whose socket appears in the folder.
    */
   async #start(): Promise<Socket> {
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
     using watching = new DisposableStack();
     const folder = watching.adopt(watch(this.#folder), (watcher) => watcher.close());
-    const deadline = AbortSignal.timeout(DEADLINE_MS);
+    const deadline = AbortSignal.timeout(START_TIMEOUT_MS);
     for (;;) {
       const isLast = deadline.aborted;
       const changed = nextChange(folder, deadline);
@@ -117,32 +131,6 @@ export class Resolver implements Disposable {
       if (isLast) throw new EngineError('failed', `the name server of containers did not start (${code})`);
       await changed;
     }
-  }
-
-  /** `isLenient`: a container that has ended meanwhile does not fail the commands for others. */
-  async #write(socket: Socket, lines: readonly string[], isLenient = false): Promise<void> {
-    if (lines.length === 0) return;
-    const answers = lines.map(async (line) => {
-      const { promise, resolve, reject } = Promise.withResolvers<void>();
-      this.#waiting.push({ line, done: resolve, failed: isLenient ? () => resolve() : reject });
-      await promise;
-    });
-    socket.write(`${lines.join('\n')}\n`);
-    await Promise.all(answers);
-  }
-
-  #settle(answer: string): void {
-    const first = this.#waiting.shift();
-    if (first === undefined) return;
-    if (answer === 'ok') first.done();
-    else first.failed(new EngineError('failed', `the name server of containers: ${answer} (${first.line})`));
-  }
-
-  #lost(): void {
-    this.#connecting = undefined;
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const { failed } of waiting) failed(new EngineError('failed', 'the name server of containers has ended'));
   }
 }
 

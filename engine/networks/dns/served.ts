@@ -1,4 +1,11 @@
-import { DNS_PORT } from './rules.ts';
+import {
+  boxCommand,
+  forgetBoxCommand,
+  forgetNamesCommand,
+  namesCommand,
+  networkCommand,
+  type Command,
+} from './commands.ts';
 
 /** A container as the resolver knows it. */
 export type Served = Readonly<{
@@ -22,42 +29,15 @@ export type Served = Readonly<{
 export type Upstream = Readonly<{ ip: string; inside: boolean }>;
 
 /** The commands that make the resolver serve a container, and know its names. */
-export function servedLines({ containerId, pid, netns, networks, links, upstreams }: Served): string[] {
-  const box = [
-    ...['box', containerId, String(pid), netns, String(DNS_PORT)],
-    list(networks.map(({ id }) => id)),
-    list(upstreams.map(({ ip, inside }) => `${inside ? 'c' : 'h'}:${ip}`)),
-    list(links.filter(({ alias, target }) => isName(alias) && isName(target)).map(linkWord)),
-    '0',
-  ];
+export function servedCommands(served: Served): Command[] {
+  const { containerId, networks } = served;
   return [
-    ...networks.flatMap(({ id, label, ip, ip6, names }) => [
-      `net ${id} ${label.replaceAll(/\s/g, '_').toLowerCase()}`,
-      `name ${id} ${containerId} ${ip || '-'} ${ip6 || '-'} ${names.filter(isName).join(' ')}`,
-    ]),
-    box.join(' '),
+    ...networks.flatMap(({ id, label, ...names }) => [networkCommand(id, label), namesCommand(id, containerId, names)]),
+    boxCommand(served),
   ];
 }
 
 /** The commands that forget a container. */
-export function forgottenLines(containerId: string, networkIds: readonly string[]): string[] {
-  return [`unbox ${containerId}`, ...networkIds.map((id) => unnamedLine(containerId, id))];
-}
-
-/** The command that forgets a container's names in a network. */
-export function unnamedLine(containerId: string, networkId: string): string {
-  return `unname ${networkId} ${containerId}`;
-}
-
-function list(words: readonly string[]): string {
-  return words.length === 0 ? '-' : words.join(',');
-}
-
-function linkWord({ alias, target }: { alias: string; target: string }): string {
-  return `${alias.toLowerCase()}=${target.toLowerCase()}`;
-}
-
-/** Other names cannot be queried: the protocol separates words by blanks, and lists by commas. */
-function isName(text: string): boolean {
-  return /^[^\s,=]{1,253}$/.test(text);
+export function forgottenCommands(containerId: string, networkIds: readonly string[]): Command[] {
+  return [forgetBoxCommand(containerId), ...networkIds.map((id) => forgetNamesCommand(id, containerId))];
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -18,12 +18,36 @@ test('a resolver whose worker has died begins anew, and ends when its folder is 
   assert.notEqual(second, first);
 
   rmSync(folder, { recursive: true });
-  process.kill(second, 'SIGKILL');
-
-  const until = Date.now() + DEADLINE_MS;
-  while (processesOf(folder).length > 0 && Date.now() < until) await setTimeout(20);
-  assert.deepEqual(processesOf(folder), []);
+  await ended(folder);
 });
+
+test('a resolver whose folder was made anew gives way to the one that is there now', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'gantry-test-'));
+  execFileSync(PROGRAM, [folder], { stdio: 'ignore' });
+  const first = processesOf(folder).map(({ pid }) => pid);
+  rmSync(folder, { recursive: true });
+  mkdirSync(folder);
+
+  execFileSync(PROGRAM, [folder], { stdio: 'ignore' });
+
+  const second = processesOf(folder).flatMap(({ pid }) => (first.includes(pid) ? [] : [pid]));
+  await ended(folder, first);
+  assert.deepEqual([first.length, second.length], [2, 2]);
+  assert.deepEqual(
+    processesOf(folder).map(({ pid }) => pid),
+    second,
+  );
+  rmSync(folder, { recursive: true });
+  await ended(folder);
+});
+
+/** All processes of a folder have ended, or those listed. */
+async function ended(folder: string, pids?: readonly number[]): Promise<void> {
+  const left = (): unknown[] => processesOf(folder).filter(({ pid }) => pids?.includes(pid) ?? true);
+  for (const until = Date.now() + DEADLINE_MS; left().length > 0; await setTimeout(20)) {
+    assert.ok(Date.now() < until, JSON.stringify(left()));
+  }
+}
 
 /** Of the two processes the one that is the other's child, when there are two and it is another than `before`. */
 async function workerOf(folder: string, before = 0): Promise<number> {

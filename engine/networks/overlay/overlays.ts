@@ -4,6 +4,7 @@ import { changeLink } from '../../host/network/links.ts';
 import { Netlink } from '../../host/network/netlink.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { macOf } from '../addresses/address-leases.ts';
+import type { Command } from '../dns/commands.ts';
 import type { MadeEndpoint, NewEndpoint } from '../drivers/driver.ts';
 import type { Place } from '../endpoints/endpoint.ts';
 import { freeInterfaceName } from '../endpoints/interfaces.ts';
@@ -192,8 +193,8 @@ export class Overlays implements Disposable {
     this.#settleSoon(network.id);
   }
 
-  /** The resolver's lines for the networks that containers here are in. */
-  lines(): string[] {
+  /** The resolver's commands for the networks that containers here are in. */
+  nameCommands(): Command[] {
     const { store } = this.#networks;
     const named = store.networks().filter(({ id, overlay }) => {
       return overlay !== undefined && !overlay.ingress && store.endpointsIn(id).length > 0;
