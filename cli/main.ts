@@ -5,4 +5,8 @@ import { wordsOf } from './words.ts';
 // A reader that has ended, such as `head`, is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : EXIT.failed));
 
-process.exitCode = await runProgram(wordsOf(process.argv));
+void main();
+
+async function main(): Promise<void> {
+  process.exitCode = await runProgram(wordsOf(process.argv));
+}

@@ -4,15 +4,12 @@ import type { Logger } from 'pino';
 
 import { usage } from './config/flags.ts';
 import { ConfigError } from './config/read.ts';
-import { giveBackMemory, keepMemorySmall } from './host/memory/memory.ts';
-import { shrinkWhenQuiet } from './host/memory/quiet.ts';
 import { passedSockets } from './host/passed-sockets.ts';
 import { systemClock } from './lib/clock.ts';
 import { EngineError } from './lib/errors.ts';
 import { openLog } from './log.ts';
-import { resolveOwnModulesDirectly } from './own-modules.ts';
 import { readSettings } from './settings.ts';
-import type { Daemon } from './start.ts';
+import { startDaemon, type Daemon } from './start.ts';
 import { spareFromOom } from './system/oom-score.ts';
 import { hideNewFiles } from './system/roots.ts';
 import { VERSION } from './version.ts';
@@ -26,52 +23,47 @@ if (argv.includes('--help')) {
 } else if (argv.includes('--version') || argv.includes('-v')) {
   console.log(`Gantry ${VERSION}`);
 } else {
-  await main();
+  main().catch(fail);
 }
 
 async function main(): Promise<void> {
   const validate = argv.includes('--validate');
   const flags = argv.filter((word) => word !== '--validate');
-  try {
-    const config = readSettings(flags);
-    if (validate) {
-      console.log('configuration OK');
-      return;
-    }
-    const log = openLog(config.logLevel);
-    let daemon: Daemon | undefined;
-    // From the first moment: without a listener the signal would end us. A signal before the start has no effect.
-    process.on('SIGHUP', () => {
-      if (daemon !== undefined) reload(daemon, flags, log);
-    });
-    passedSockets(); // before anything is started that could inherit them
-    hideNewFiles();
-    spareFromOom();
-    keepMemorySmall();
-    resolveOwnModulesDirectly();
-    const { startDaemon } = await import('./start.ts');
-    const start = Promise.withResolvers<Daemon>();
-    start.promise.catch(() => undefined); // told below
-    // Before the start, which is brought to its end first: cut off, it would leave its sockets.
-    endOnSignals(async () => {
-      const begun = await start.promise;
-      await begun[Symbol.asyncDispose]();
-    });
-    startDaemon(config, log).then(start.resolve, start.reject);
-    const started = await start.promise;
-    daemon = started;
-    giveBackMemory();
-    shrinkWhenQuiet(systemClock);
-    // Node itself writes it when a process ends in order: after a crash all would be compiled anew.
-    systemClock.after(COMPILE_CACHE_MILLISECONDS, () => flushCompileCache());
-    log.info({ hosts: started.hosts, version: VERSION }, 'ready');
-  } catch (error) {
-    const problems =
-      error instanceof ConfigError ? error.problems : [error instanceof Error ? error.message : String(error)];
-    for (const problem of problems) console.error(`gantry daemon: ${problem}`);
-    if (!(error instanceof ConfigError || error instanceof EngineError)) console.error(error);
-    process.exit(1);
+  const config = readSettings(flags);
+  if (validate) {
+    console.log('configuration OK');
+    return;
   }
+  const log = openLog(config.logLevel);
+  let daemon: Daemon | undefined;
+  // From the first moment: without a listener the signal would end us. A signal before the start has no effect.
+  process.on('SIGHUP', () => {
+    if (daemon !== undefined) reload(daemon, flags, log);
+  });
+  passedSockets(); // before anything is started that could inherit them
+  hideNewFiles();
+  spareFromOom();
+  const start = Promise.withResolvers<Daemon>();
+  start.promise.catch(() => undefined); // told below
+  // Before the start, which is brought to its end first: cut off, it would leave its sockets.
+  endOnSignals(async () => {
+    const begun = await start.promise;
+    await begun[Symbol.asyncDispose]();
+  });
+  startDaemon(config, log).then(start.resolve, start.reject);
+  const started = await start.promise;
+  daemon = started;
+  // Node itself writes it when a process ends in order: after a crash all would be compiled anew.
+  systemClock.after(COMPILE_CACHE_MILLISECONDS, () => flushCompileCache());
+  log.info({ hosts: started.hosts, version: VERSION }, 'ready');
+}
+
+function fail(error: unknown): never {
+  const problems =
+    error instanceof ConfigError ? error.problems : [error instanceof Error ? error.message : String(error)];
+  for (const problem of problems) console.error(`gantry daemon: ${problem}`);
+  if (!(error instanceof ConfigError || error instanceof EngineError)) console.error(error);
+  process.exit(1);
 }
 
 /** Flags and file are read anew. Whatever is wrong with them is logged, and the old settings stay in force. */

@@ -15,7 +15,6 @@ import { containerFolders, reconcileContainers } from './containers/runs/recover
 import { Restarts } from './containers/runs/restarts.ts';
 import { stopAllContainers } from './containers/runs/stop-all.ts';
 import { isAlive } from './containers/state.ts';
-import type { ContainerStore } from './containers/store.ts';
 import { Copies } from './copies/copies.ts';
 import { checkDatabase } from './db/check-database.ts';
 import { Database } from './db/database.ts';
@@ -28,11 +27,10 @@ import { execParts } from './exec/parts.ts';
 import { reconcileExecs } from './exec/reconcile.ts';
 import { privateMount } from './host/mounts/private-mount.ts';
 import { openListeners } from './http/listening/listeners.ts';
-import type { MetricsListener } from './http/listening/metrics-listener.ts';
-import type { TcpLimits } from './http/listening/tcp-limits.ts';
-import { UnderWay } from './http/listening/under-way.ts';
+import { serveMetrics, type MetricsListener } from './http/listening/metrics-listener.ts';
+import { PendingRequests } from './http/listening/pending-requests.ts';
+import { TcpLimits } from './http/listening/tcp-limits.ts';
 import { buildServer, listenerOf } from './http/server.ts';
-import { warmUp } from './http/warm-up.ts';
 import { tellLostLayers } from './images/lost.ts';
 import { imageParts } from './images/parts.ts';
 import { Archives } from './layers/threads/archives.ts';
@@ -51,6 +49,7 @@ import { Authorization } from './plugins/authorization.ts';
 import { Plugins } from './plugins/plugins.ts';
 import { routes } from './routes.ts';
 import { Runtimes } from './runtime/runtimes.ts';
+import { engineMetrics } from './system/metrics/engine-metrics.ts';
 import { Pidfile } from './system/pidfile.ts';
 import { reloadSettings } from './system/reload.ts';
 import { prepareRoots } from './system/roots.ts';
@@ -82,8 +81,8 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
   undo.defer(async () => await engine.cluster.holdTasks());
   undo.use(restarts);
   undo.use(engine.pluginRuns);
-  const underWay = new UnderWay(engine.clock);
-  const limits = await tcpLimits(config);
+  const pending = new PendingRequests(engine.clock);
+  const limits = config.apiRateLimit === undefined ? undefined : new TcpLimits(config.apiRateLimit);
   const authorization = await authorizationOf(engine);
   const needs = {
     get config() {
@@ -92,12 +91,8 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
     log,
     authorization,
   };
-  const { http, atOnce } = await buildServer(needs, routes(engine), underWay, limits);
-  const listener = listenerOf(http);
-  // Answers at once bypass the plugins, and each request of the warm-up would be sent to them.
-  const local = authorization === undefined ? atOnce.before(listener, underWay) : listener;
-  if (authorization === undefined) await warmUp(local, usualRequests(engine.containers), engine.clock);
-  const { hosts } = undo.use(await openListeners(config, local, underWay, limits?.overTcp(listener) ?? listener));
+  const listener = listenerOf(await buildServer(needs, routes(engine), pending, limits));
+  const { hosts } = undo.use(await openListeners(config, listener, pending, limits?.overTcp(listener) ?? listener));
   if (config.metricsAddr !== '') undo.use(await openMetrics(engine, config.metricsAddr));
   restarts.begin();
   const parts = undo.move();
@@ -112,12 +107,7 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
   };
 }
 
-/** Loaded only where it is wanted. */
 async function openMetrics(engine: Engine, address: string): Promise<MetricsListener> {
-  const [{ serveMetrics }, { engineMetrics }] = await Promise.all([
-    import('./http/listening/metrics-listener.ts'),
-    import('./system/metrics/engine-metrics.ts'),
-  ]);
   const listener = await serveMetrics(address, () => engineMetrics(engine));
   engine.log.info({ address: listener.address }, 'metrics are served');
   return listener;
@@ -215,27 +205,12 @@ function deliverRemains({ containers, deliveries }: Engine): void {
   for (const container of containers.all()) if (!isAlive(container.state)) deliveries.runEnded(container);
 }
 
-/** The requests that clients repeat. */
-function usualRequests(containers: ContainerStore): string[] {
-  const container = containers.all().find(({ logPath }) => logPath !== '');
-  if (container === undefined) return ['/_ping', '/version'];
-  const path = `/containers/${container.id}`;
-  return ['/_ping', `${path}/json`, `${path}/logs?stdout=1&stderr=1&tail=10`];
-}
-
 /** None where no plugin is asked. */
 async function authorizationOf({ config, plugins }: Engine): Promise<Authorization | undefined> {
   if (config.authorizationPlugins.length === 0) return undefined;
   const authorization = new Authorization(plugins, config.authorizationPlugins);
   await authorization.check();
   return authorization;
-}
-
-/** Loaded only where it is wanted: the limiter takes memory. */
-async function tcpLimits({ apiRateLimit }: Config): Promise<TcpLimits | undefined> {
-  if (apiRateLimit === undefined) return undefined;
-  const { TcpLimits } = await import('./http/listening/tcp-limits.ts');
-  return new TcpLimits(apiRateLimit);
 }
 
 function daemonId(dataRoot: string): string {

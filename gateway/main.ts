@@ -8,9 +8,7 @@ import packageFile from './package.json' with { type: 'json' };
 import type { RunningGateway } from './run.ts';
 import { SocketPathError } from './unix-socket.ts';
 
-try {
-  await main(parseCommand(process.argv.slice(2)));
-} catch (error) {
+main(process.argv.slice(2)).catch((error: unknown) => {
   const expected =
     error instanceof UsageError ||
     error instanceof AdminError ||
@@ -21,9 +19,10 @@ try {
   for (const problem of problems) console.error(`gantry gateway: ${problem}`);
   if (problems.length === 0) console.error('gantry gateway:', error);
   process.exit(1);
-}
+});
 
-async function main(command: Command): Promise<void> {
+async function main(words: readonly string[]): Promise<void> {
+  const command = parseCommand(words);
   switch (command.kind) {
     case 'help':
       return console.log(usage());

@@ -14,6 +14,8 @@ import { endProcess, startDaemonProcess } from './daemon-process.ts';
 
 const root = dirname(import.meta.dirname);
 const execute = promisify(execFile);
+/** The bundle under `./gantry test`; a test file that is run by itself starts the sources. */
+const DAEMON = process.env['GANTRY_DAEMON'] ?? join(root, 'engine/main.ts');
 
 type Options = {
   flags?: readonly string[];
@@ -208,7 +210,8 @@ async function launch(
   const command = [
     ...within,
     process.execPath,
-    join(sources, 'engine/main.ts'),
+    '--max-semi-space-size=2', // as the launcher has it
+    sources === root ? DAEMON : join(sources, 'engine/main.ts'),
     `--host=unix://${socketPath}`,
     `--data-root=${directory}/data`,
     `--exec-root=${directory}/exec`,

@@ -7,7 +7,7 @@ export const repository = dirname(import.meta.dirname);
 
 /** The output of the stand-in of Node, and its exit code. */
 export const NODE =
-  '#!/bin/sh\n[ "${1:-}" != --version ] || exec echo v26.0.0\n[ "${1:-}" != -- ] || shift\necho "ran $*"\nexit "${NODE_EXITS:-0}"\n';
+  '#!/bin/sh\n[ "${1:-}" != --version ] || exec echo v26.0.0\ncase "$1 ${2:-}" in -- | "-- "*) shift ;; --*" --") shift 2 ;; esac\necho "ran $*"\nexit "${NODE_EXITS:-0}"\n';
 
 export type Outcome = { code: number; stdout: string; stderr: string };
 
@@ -67,7 +67,8 @@ export class LauncherCopy implements AsyncDisposable {
     const { within = [], env = {}, ...others } = options;
     const [command = '', ...rest] = [...within, join(this.folder, 'gantry'), ...args];
     const PATH = `${join(this.#place, 'first')}:/usr/bin:/bin`;
-    return await outcome(command, rest, { cwd: this.#place, env: { PATH, HOME: this.#place, ...env }, ...others });
+    const own = { PATH, HOME: this.#place, GANTRY_SOURCES: '1' };
+    return await outcome(command, rest, { cwd: this.#place, env: { ...own, ...env }, ...others });
   }
 
   /** The content of the folder, hidden names included, as after a clone. */

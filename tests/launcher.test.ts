@@ -89,13 +89,40 @@ for (const words of nodesOwn) {
   });
 }
 
+test('programs are bundled when a source has changed, and run as sources where that fails', async () => {
+  await using copy = await LauncherCopy.make();
+  for (const name of ['engine', 'cli', 'client', 'gateway', 'limiter', 'template', 'build/app', 'tools'])
+    await copy.write(`${name}/source.ts`, '');
+  await copy.write('tools/bundle.ts', '');
+  await copy.write('build/app/stamp', '');
+  const run = async (): Promise<string[]> => {
+    const { stdout, stderr } = await copy.run(['ps'], { env: { GANTRY_SOURCES: '' } });
+    return [stderr, stdout];
+  };
+
+  const unchanged = await run();
+  await copy.write('client/source.ts', 'changed');
+  const changed = await run();
+  await copy.program(`.node/node_modules/${nodePackage()}/bin/node`, NODE.replace('echo', 'echo >&2; exit 1; echo'));
+  await rm(join(copy.folder, 'build'), { recursive: true });
+  const { stderr } = await copy.run(['ps'], { env: { GANTRY_SOURCES: '' } });
+
+  const bundled = `ran ${copy.folder}/build/app/client.cjs ps\n`;
+  assert.deepEqual(unchanged, ['', bundled]);
+  assert.deepEqual(changed, [`ran ${copy.folder}/tools/bundle.ts\n`, bundled]);
+  assert.match(stderr, /the programs could not be bundled and run as sources/);
+});
+
 test('a symlink from elsewhere finds the folder', async () => {
   await using copy = await LauncherCopy.make();
   const link = join(copy.folder, '../elsewhere/gantry-link');
   await mkdir(join(copy.folder, '../elsewhere'));
   await symlink('../gantry/gantry', link);
 
-  const { code, stdout } = await outcome(link, ['ps'], { cwd: '/', env: { PATH: '/usr/bin:/bin' } });
+  const { code, stdout } = await outcome(link, ['ps'], {
+    cwd: '/',
+    env: { PATH: '/usr/bin:/bin', GANTRY_SOURCES: '1' },
+  });
 
   assert.deepEqual([code, stdout], [0, `ran ${copy.folder}/cli/main.ts ps\n`]);
 });

@@ -58,7 +58,7 @@ function processes(folder: string): string[] {
 }
 
 function isProgramOfTests(command: string): boolean {
-  return /gantry-shim|gantry-resolver|gantry-proxy|engine\/main\.ts|dockerd|docker-registry|redis-server|containerd/.test(
+  return /gantry-shim|gantry-resolver|gantry-proxy|engine\/main\.ts|daemon\.cjs|dockerd|docker-registry|redis-server|containerd/.test(
     command,
   );
 }

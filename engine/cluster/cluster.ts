@@ -10,8 +10,12 @@ import type { AgentNeeds } from './agent/needs.ts';
 import { advertiseAddress, listenAddress, type Address } from './membership/addresses.ts';
 import type { DescriptionNeeds } from './membership/description.ts';
 import { MemberFolder } from './membership/identity.ts';
+import { initCluster, forceNewCluster } from './membership/init.ts';
+import { joinCluster } from './membership/join.ts';
 import type { Manager } from './membership/manager.ts';
-import type { Member, MemberNeeds } from './membership/member.ts';
+import { Member, type MemberNeeds } from './membership/member.ts';
+import { endLeftEtcd } from './membership/own-etcd.ts';
+import { managerNetworks } from './networks/manager-networks.ts';
 import type { ClusterSpec } from './state/records.ts';
 import { clusterOf } from './state/view.ts';
 
@@ -59,9 +63,7 @@ export class Cluster implements AsyncDisposable {
   async resume(): Promise<void> {
     if (!this.#folder.exists) return this.#needs.engine().networks.overlays.keepOnly([]);
     const identity = this.#folder.read();
-    const { Member } = await import('./membership/member.ts');
     if (identity === undefined) {
-      const { endLeftEtcd } = await import('./membership/own-etcd.ts');
       await endLeftEtcd(this.#memberNeeds);
       this.#removeFiles();
       return;
@@ -77,7 +79,6 @@ export class Cluster implements AsyncDisposable {
     if (this.#member !== undefined && request.force) return await this.#forceNew(this.#member);
     if (this.#member !== undefined) throw new EngineError('notInCluster', INSIDE);
     this.#beginFolder();
-    const { initCluster } = await import('./membership/init.ts');
     this.#member = await initCluster(this.#memberNeeds, { ...this.#resolve(request), spec: request.spec });
     return this.#member.identity.nodeId;
   }
@@ -86,7 +87,6 @@ export class Cluster implements AsyncDisposable {
     using _lock = await this.#needs.locks.hold('the cluster');
     if (this.#member !== undefined) throw new EngineError('notInCluster', INSIDE);
     this.#beginFolder();
-    const { joinCluster } = await import('./membership/join.ts');
     this.#member = await joinCluster(this.#memberNeeds, { ...request, ...this.#resolve(request) });
   }
 
@@ -119,7 +119,6 @@ export class Cluster implements AsyncDisposable {
   async networks(): Promise<ClusterNetworks | undefined> {
     const manager = this.#member?.manager;
     if (manager === undefined) return undefined;
-    const { managerNetworks } = await import('./networks/manager-networks.ts');
     await manager.fresh();
     return managerNetworks(manager);
   }
@@ -184,7 +183,6 @@ export class Cluster implements AsyncDisposable {
   async #forceNew(member: Member): Promise<string> {
     const { manager } = member;
     if (manager === undefined) throw new EngineError('notInCluster', WORKER);
-    const { forceNewCluster } = await import('./membership/init.ts');
     const cluster = clusterOf(manager.replica);
     this.#member = await forceNewCluster(this.#memberNeeds, member, cluster, [...manager.replica.all('node')]);
     return this.#member.identity.nodeId;

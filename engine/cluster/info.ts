@@ -1,6 +1,7 @@
 import type { Info } from '../system/schema.ts';
 import type { Cluster } from './cluster.ts';
 import type { Member } from './membership/member.ts';
+import { presentCluster } from './swarm/present.ts';
 
 /** `Swarm` of GET /info: what this node knows by itself, without asking others. */
 export async function swarmInfo({ member }: Cluster): Promise<Info['Swarm']> {
@@ -36,7 +37,6 @@ async function ofManager({ manager }: Member): Promise<Partial<Info['Swarm']>> {
   if (manager === undefined || cluster === undefined) return {};
   const nodes = [...manager.replica.all('node')];
   const managers = nodes.filter(({ spec }) => spec.role === 'manager').length;
-  const { presentCluster } = await import('./swarm/present.ts');
   return {
     Nodes: nodes.length,
     Managers: managers,

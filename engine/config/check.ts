@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
+import { createSecureContext } from 'node:tls';
 
 import { groupId } from '../host/groups.ts';
 import { EngineError } from '../lib/errors.ts';
@@ -73,7 +74,7 @@ function checkCertificate({ tls, tlsverify, tlscert, tlskey }: ConfigFile): void
   refuseIf(tlscert === '' || tlskey === '', 'TLS needs --tlscert and --tlskey');
   const [cert, key] = [readPem(tlscert), readPem(tlskey)];
   try {
-    process.getBuiltinModule('node:tls').createSecureContext({ cert, key });
+    createSecureContext({ cert, key });
   } catch (error) {
     throw new EngineError('invalid', `${tlscert} and ${tlskey} cannot be used together: ${String(error)}`, {
       cause: error,

@@ -21,7 +21,7 @@ import { stopContainer } from './lifecycle/stop.ts';
 import { updateContainer } from './lifecycle/update.ts';
 import { waitForContainer } from './lifecycle/wait.ts';
 import { removeLink } from './links/links.ts';
-import { inspectAtOnce, inspectContainer } from './queries/inspect.ts';
+import { inspectContainer } from './queries/inspect.ts';
 import { listContainers } from './queries/list.ts';
 import { topContainer } from './queries/top.ts';
 import { startContainer } from './runs/start.ts';
@@ -58,7 +58,6 @@ export const containerRoutes =
         querystring: wire.InspectQuery,
         response: { 200: Type.Unsafe<string>(wire.Inspect) },
       },
-      config: { atOnce: (ref) => inspectAtOnce(engine, ref) },
       handler: async ({ params, query }, reply) => {
         const text = await inspectContainer(engine, params.ref, query.size ?? false);
         return await reply.type('application/json').send(text);

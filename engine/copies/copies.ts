@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 
-import { collectYoung, giveBackMemory } from '../host/memory/memory.ts';
+import { collectYoung } from '../host/garbage.ts';
 import { ThreadFeed } from '../host/thread-feed.ts';
 import type { Background } from '../lib/background.ts';
 import { EngineError } from '../lib/errors.ts';
@@ -231,7 +231,6 @@ class CopyThread {
     this.#idle = this.#background.after(IDLE_MILLISECONDS, 'end an idle thread for copies', {}, async () => {
       this.#onGone();
       await this.#worker.terminate();
-      giveBackMemory();
     });
   }
 

@@ -1,8 +1,8 @@
+import { IncomingMessage } from 'node:http';
 import { finished, Readable } from 'node:stream';
 
 import { EngineError } from '../lib/errors.ts';
-import { IncomingMessage } from '../lib/node-http.ts';
-import { bytesPassed } from './memory/memory.ts';
+import { bytesPassed } from './garbage.ts';
 
 /** The size of a message, and the bytes on their way to the thread at which the sender waits, and with it the client. */
 type Limits = Readonly<{ messageBytes: number; aheadBytes: number }>;

@@ -5,7 +5,7 @@ import { systemClock } from '../lib/clock.ts';
 import { openLog } from '../log.ts';
 import { readSettings } from '../settings.ts';
 import type { Endpoint } from './endpoints.ts';
-import { UnderWay } from './listening/under-way.ts';
+import { PendingRequests } from './listening/pending-requests.ts';
 import { buildServer } from './server.ts';
 import type { Steps } from './versions/steps.ts';
 
@@ -21,7 +21,7 @@ const steps: Steps<unknown, { names: string[] }> = [
 
 const config = readSettings(['--max-api-version=1.40', '--default-api-version=1.25']);
 const parts = { config, log: openLog('error') };
-const { http } = await buildServer(
+const http = await buildServer(
   parts,
   [
     // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
@@ -30,7 +30,7 @@ const { http } = await buildServer(
       http.get('/new/:ref', () => ({ names: ['new'] }));
     },
   ],
-  new UnderWay(systemClock),
+  new PendingRequests(systemClock),
   undefined,
   ENDPOINTS,
 );
@@ -100,7 +100,7 @@ test('a route that the table does not know keeps the server from starting', asyn
   };
 
   await assert.rejects(
-    buildServer(parts, [plugin], new UnderWay(systemClock), undefined, ENDPOINTS),
+    buildServer(parts, [plugin], new PendingRequests(systemClock), undefined, ENDPOINTS),
     /GET \/stray is not in the table of endpoints/,
   );
 });

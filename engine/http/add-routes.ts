@@ -2,7 +2,6 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 
 import { EngineError } from '../lib/errors.ts';
-import type { AtOnce } from './at-once.ts';
 import { endpointOf, type Endpoint } from './endpoints.ts';
 import { addMissingRoutes } from './not-yet.ts';
 import { describeRoutes, type RouteDescription } from './openapi.ts';
@@ -14,7 +13,6 @@ export async function addRoutes(
   http: FastifyInstance,
   plugins: readonly FastifyPluginAsyncTypebox[],
   endpoints: readonly Endpoint[],
-  atOnce: AtOnce,
 ): Promise<void> {
   const built: RouteDescription[] = [];
   http.get('/openapi.json', ({ apiVersion }) => describeRoutes(described, apiVersion));
@@ -25,7 +23,6 @@ export async function addRoutes(
     route.config = { ...route.config, endpoint };
     if (endpoint.since !== undefined) route.onRequest = gate(endpoint, endpoint.since);
     addSteps(route);
-    atOnce.add(route);
     built.push({ endpoint, url: route.url, method: route.method, schema: route.schema });
   });
   for (const plugin of plugins) await http.register(plugin);

@@ -1,4 +1,4 @@
-import type { RequestListener } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
 
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import Fastify, {
@@ -11,17 +11,15 @@ import Fastify, {
 
 import type { Config } from '../config/daemon-config.ts';
 import { EngineError } from '../lib/errors.ts';
-import { createServer } from '../lib/node-http.ts';
 import type { Authorization } from '../plugins/authorization.ts';
 import { addRoutes } from './add-routes.ts';
-import { AtOnce } from './at-once.ts';
 import { addAuthorization } from './authorize.ts';
 import { ENDPOINTS, type Endpoint } from './endpoints.ts';
 import { answerError, answerOutsideOfRoutes, refuse } from './errors.ts';
 import { answerHeaders, engineHeaders, type Headers } from './headers.ts';
 import { refusalOf } from './listening/origins.ts';
+import type { PendingRequests } from './listening/pending-requests.ts';
 import type { TcpLimits } from './listening/tcp-limits.ts';
-import type { UnderWay } from './listening/under-way.ts';
 import { rewriteUrl, UNSUPPORTED } from './rewrite.ts';
 import { addBodyParser } from './streams/body.ts';
 import { dropUnread } from './streams/unread-body.ts';
@@ -39,17 +37,14 @@ import {
 
 type Needs = { config: Config; log: FastifyBaseLogger; authorization?: Authorization | undefined };
 
-/** `atOnce` comes before it on Unix sockets, whose clients are neither limited nor checked. */
-export type Server = Readonly<{ http: FastifyInstance; atOnce: AtOnce }>;
-
 /** All routes behind one request listener; `listening/listeners.ts` opens the sockets. */
 export async function buildServer(
   engine: Needs,
   plugins: readonly FastifyPluginAsyncTypebox[],
-  underWay: UnderWay,
+  pending: PendingRequests,
   limits: TcpLimits | undefined,
   endpoints: readonly Endpoint[] = ENDPOINTS,
-): Promise<Server> {
+): Promise<FastifyInstance> {
   const versions = apiVersionsOf(engine.config);
   if (isBelow(COMPLETE, versions.max)) {
     engine.log.warn({ newest: versions.max }, `versions of the API above ${COMPLETE} are served, but not complete`);
@@ -64,7 +59,7 @@ export async function buildServer(
   addVersions(http, versions);
   addBodyParser(http);
   http.addHook('onRequest', (request, reply, done) => {
-    if (request.routeOptions.config.endpoint?.lasts !== true) underWay.add(reply.raw);
+    if (request.routeOptions.config.endpoint?.lasts !== true) pending.add(reply.raw);
     reply.headers({ ...headers() });
     done(refusalOf(request.raw, engine.config.apiCorsHeader));
   });
@@ -76,10 +71,9 @@ export async function buildServer(
   }
   if (engine.authorization !== undefined) addAuthorization(http, engine.authorization);
   addCommonHooks(http);
-  const atOnce = new AtOnce(versions, headers);
-  await addRoutes(http, plugins, endpoints, atOnce);
+  await addRoutes(http, plugins, endpoints);
   await http.ready();
-  return { http, atOnce };
+  return http;
 }
 
 /** `refuseEarly` answers requests that fail before routing. */

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
-import type { ClientRequest, IncomingMessage } from 'node:http';
+import http, { type ClientRequest, type IncomingMessage } from 'node:http';
+import https from 'node:https';
 
 import type { Clock } from '../lib/clock.ts';
 import { hasCode } from '../lib/errors.ts';
@@ -69,11 +70,10 @@ function open(
     agent: false,
     headers: { accept: MEDIA_TYPE, 'content-type': MEDIA_TYPE, 'content-length': Buffer.byteLength(text) },
   } as const;
-  const http = process.getBuiltinModule('node:http');
   if (address.kind === 'unix') return http.request({ ...options, socketPath: address.socketPath }, answered);
   const { host, port, tls } = address;
   if (tls === undefined) return http.request({ ...options, host, port }, answered);
-  return process.getBuiltinModule('node:https').request(
+  return https.request(
     {
       ...options,
       host,

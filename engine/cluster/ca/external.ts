@@ -1,5 +1,6 @@
 import { createPublicKey, X509Certificate } from 'node:crypto';
-import type { ClientRequest, IncomingMessage } from 'node:http';
+import http, { type ClientRequest, type IncomingMessage } from 'node:http';
+import https from 'node:https';
 
 import { Type } from 'typebox';
 
@@ -59,7 +60,7 @@ async function ask({ clock, root, identity }: Asking, url: string, { csr, subjec
   });
   const { protocol } = new URL(url);
   const isTls = protocol === 'https:';
-  const { request } = process.getBuiltinModule(isTls ? 'node:https' : 'node:http');
+  const { request } = isTls ? https : http;
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   const trust = isTls ? { ca: root, ...(identity && { cert: identity.certificate, key: identity.key }) } : {};
   const headers = { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body) };

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import { Agent, request, type IncomingMessage } from 'node:http';
 
 import type { Clock } from '../../lib/clock.ts';
 import { hasCode } from '../../lib/errors.ts';
@@ -15,9 +15,6 @@ export class EtcdError extends Error {
     this.code = code;
   }
 }
-
-/** An `import` of node:http would load `fetch` too (lib/node-http.ts). */
-const { Agent, request } = process.getBuiltinModule('node:http');
 
 const ANSWER_MS = 5000;
 /** The errors of a connection to a member that has ended, before the request or amid it. */

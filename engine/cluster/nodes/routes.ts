@@ -5,6 +5,7 @@ import type { Cluster } from '../cluster.ts';
 import { readVersion } from '../swarm/version.ts';
 import { findNode } from './find.ts';
 import { listNodes, NODE_FILTERS } from './list.ts';
+import { presentNode } from './present.ts';
 import { NodeRef, NodesQuery, NodeSpecBody, RemoveQuery, UpdateNodeQuery } from './schema.ts';
 import { readNodeSpec } from './update.ts';
 
@@ -18,7 +19,6 @@ export const nodeRoutes =
       handler: async ({ query }) => {
         const filters = parseFilters(query.filters, NODE_FILTERS);
         const { replica, leader } = await cluster.reading();
-        const { presentNode } = await import('./present.ts');
         return listNodes(replica, filters).map((node) => presentNode(replica, node, leader));
       },
     });
@@ -27,7 +27,6 @@ export const nodeRoutes =
       schema: { params: NodeRef },
       handler: async ({ params }) => {
         const { replica, leader } = await cluster.reading();
-        const { presentNode } = await import('./present.ts');
         return presentNode(replica, findNode(replica, params.ref), leader);
       },
     });

@@ -3,9 +3,12 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { parseFilters } from '../../http/values/filters.ts';
 import type { Cluster } from '../cluster.ts';
 import { readVersion } from '../swarm/version.ts';
+import { askedService } from './asked.ts';
+import { completedService } from './completed.ts';
 import { findService } from './find.ts';
 import { listServices, SERVICE_FILTERS } from './list.ts';
 import type { LocalNetworks } from './networks.ts';
+import { presentService } from './present.ts';
 import { readRollback } from './rollback.ts';
 import { ServiceBody, ServiceQuery, ServiceRef, ServicesQuery, UpdateServiceQuery } from './schema.ts';
 
@@ -21,7 +24,6 @@ export const serviceRoutes =
       handler: async ({ query }) => {
         const filters = parseFilters(query.filters, SERVICE_FILTERS);
         const { replica } = await cluster.reading();
-        const { presentService } = await import('./present.ts');
         return listServices(replica, filters).map((service) => presentService(service));
       },
     });
@@ -31,7 +33,6 @@ export const serviceRoutes =
       config: { needsBody: true },
       handler: async ({ body, headers }, reply) => {
         const manager = cluster.manager();
-        const { askedService } = await import('./asked.ts');
         await manager.fresh();
         const asked = askedService(manager.replica, networks, body, headers['x-registry-auth']);
         const ID = await manager.write('createService', asked);
@@ -43,8 +44,6 @@ export const serviceRoutes =
       schema: { params: ServiceRef, querystring: ServiceQuery },
       handler: async ({ params, query }) => {
         const { replica } = await cluster.reading();
-        const { presentService } = await import('./present.ts');
-        const { completedService } = await import('./completed.ts');
         const service = findService(replica, params.ref);
         return presentService(query.insertDefaults === true ? completedService(service) : service);
       },
@@ -64,7 +63,6 @@ export const serviceRoutes =
       handler: async ({ params, query, body, headers }) => {
         const manager = cluster.manager();
         const version = readVersion('service', query.version);
-        const { askedService } = await import('./asked.ts');
         await manager.fresh();
         const asked = askedService(manager.replica, networks, body, headers['x-registry-auth']);
         const isRollback = readRollback(query.rollback);

@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 
 import type { Cluster } from '../cluster.ts';
 import { clusterOf } from '../state/view.ts';
+import { presentWithTokens } from './present.ts';
 import { InitBody, JoinBody, LeaveQuery, SpecBody, UpdateQuery } from './schema.ts';
 import { readSpec } from './spec.ts';
 import { readVersion } from './version.ts';
@@ -14,7 +15,6 @@ export const swarmRoutes =
     http.get('/swarm', async () => {
       const manager = cluster.manager();
       await manager.fresh();
-      const { presentWithTokens } = await import('./present.ts');
       return presentWithTokens(clusterOf(manager.replica));
     });
 

@@ -4,6 +4,7 @@ import { parseFilters } from '../../http/values/filters.ts';
 import type { Cluster } from '../cluster.ts';
 import { findTask } from './find.ts';
 import { listTasks, TASK_FILTERS } from './list.ts';
+import { presentTask } from './present.ts';
 import { TaskRef, TasksQuery } from './schema.ts';
 
 /** Endpoints 77 and 78. */
@@ -16,7 +17,6 @@ export const taskRoutes =
       handler: async ({ query }) => {
         const filters = parseFilters(query.filters, TASK_FILTERS);
         const { replica } = await cluster.reading();
-        const { presentTask } = await import('./present.ts');
         return listTasks(replica, filters).map((task) => presentTask(replica, task));
       },
     });
@@ -25,7 +25,6 @@ export const taskRoutes =
       schema: { params: TaskRef },
       handler: async ({ params }) => {
         const { replica } = await cluster.reading();
-        const { presentTask } = await import('./present.ts');
         return presentTask(replica, findTask(replica, params.ref));
       },
     });

@@ -1,4 +1,4 @@
-import type { Agent } from 'node:https';
+import { Agent, request } from 'node:https';
 import type { Duplex } from 'node:stream';
 
 import type { Static, TSchema } from 'typebox';
@@ -71,7 +71,6 @@ export class WireClient implements Disposable {
 
   /** A connection on which both sides talk from then on. */
   async upgrade(address: string, path: string, milliseconds: number): Promise<Duplex> {
-    const { request } = process.getBuiltinModule('node:https');
     const { promise, resolve, reject } = Promise.withResolvers<Duplex>();
     const outgoing = request(`https://${address}${path}`, {
       method: 'POST',
@@ -102,7 +101,6 @@ export class WireClient implements Disposable {
     milliseconds: number,
     signal?: AbortSignal,
   ): Promise<{ status: number; text: string }> {
-    const { request } = process.getBuiltinModule('node:https');
     const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>();
     const payload = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
     let isSent = false;
@@ -133,7 +131,6 @@ export class WireClient implements Disposable {
 }
 
 function agentOf({ root, certificate, key }: Trust): Agent {
-  const { Agent } = process.getBuiltinModule('node:https');
   return new Agent({
     keepAlive: true,
     maxFreeSockets: 4,

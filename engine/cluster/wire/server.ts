@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Server } from 'node:https';
+import { createServer, type Server } from 'node:https';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 
@@ -56,7 +56,6 @@ export class WireServer implements AsyncDisposable {
   private constructor(settings: Settings) {
     this.#settings = settings;
     this.#clusterId = settings.identity.clusterId;
-    const { createServer } = process.getBuiltinModule('node:https');
     this.#server = createServer(
       {
         ...tlsOf(settings.identity),

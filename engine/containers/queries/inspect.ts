@@ -45,12 +45,6 @@ export async function inspectContainer(engine: InspectNeeds, ref: string, withSi
   return textOf(engine, container, around);
 }
 
-/** The same without sizes, of a container that is named in full; undefined for any other reference. */
-export function inspectAtOnce(engine: InspectNeeds, ref: string): string | undefined {
-  const container = engine.containers.get(ref) ?? engine.containers.named(ref);
-  return container === undefined ? undefined : textOf(engine, container, aroundOf(engine, container, true));
-}
-
 function textOf({ layers }: InspectNeeds, container: Container, around: Around): string {
   const before = said.get(container);
   if (before !== undefined && isSame(before.around, around)) return before.text;

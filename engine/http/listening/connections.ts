@@ -52,7 +52,6 @@ export function serve(server: Server, answering: RequestListener, newest = COMPL
   return open;
 }
 
-/** Without the class: see `lib/node-http.ts`. */
 function isTlsServer(server: Server): server is Server & TlsServer {
   return 'setSecureContext' in server;
 }

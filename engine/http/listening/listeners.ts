@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { chmodSync, chownSync, readFileSync, rmSync } from 'node:fs';
-import type { RequestListener, Server } from 'node:http';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 
@@ -10,11 +11,10 @@ import { groupId } from '../../host/groups.ts';
 import { passedSockets, type PassedSocket } from '../../host/passed-sockets.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { makeFolders } from '../../lib/folders.ts';
-import { createServer } from '../../lib/node-http.ts';
 import { apiVersionsOf } from '../versions/api-version.ts';
 import { serve } from './connections.ts';
 import { overPlainTcp } from './origins.ts';
-import type { UnderWay } from './under-way.ts';
+import type { PendingRequests } from './pending-requests.ts';
 
 export const SERVER_OPTIONS = {
   allowHalfOpen: true, // a client that has half-closed still reads; without TLS this is the default
@@ -38,7 +38,7 @@ type Listening = AsyncDisposable & { readonly host: string };
 export async function openListeners(
   config: Config,
   listener: RequestListener,
-  underWay: UnderWay,
+  pending: PendingRequests,
   tcpListener: RequestListener = listener,
 ): Promise<Listeners> {
   await using undo = new AsyncDisposableStack();
@@ -46,7 +46,7 @@ export async function openListeners(
   const open: string[] = [];
   for (const host of hosts) {
     if (host.kind === 'tcp')
-      open.push(undo.use(await openTcp(config, host.address, host.port, tcpListener, underWay)).host);
+      open.push(undo.use(await openTcp(config, host.address, host.port, tcpListener, pending)).host);
   }
   const passed = passedSockets();
   const wantsAll = hosts.some(({ kind }) => kind === 'passed');
@@ -55,12 +55,12 @@ export async function openListeners(
   const taken = passed.filter(({ path }) => wantsAll || (path !== undefined && paths.includes(path)));
   for (const socket of taken) {
     const answering = socket.path === undefined ? tcpListener : listener;
-    open.push(undo.use(await openPassed(config, socket, answering, underWay)).host);
+    open.push(undo.use(await openPassed(config, socket, answering, pending)).host);
   }
   // A socket's file is created last, so that all are open when it appears.
   for (const host of hosts) {
     if (host.kind === 'unix' && !taken.some(({ path }) => path === host.path))
-      open.push(undo.use(await openUnix(config, host.path, listener, underWay)).host);
+      open.push(undo.use(await openUnix(config, host.path, listener, pending)).host);
   }
   const parts = undo.move();
   return { hosts: open, [Symbol.asyncDispose]: async () => await parts.disposeAsync() };
@@ -71,14 +71,14 @@ async function openTcp(
   address: string,
   port: number,
   listener: RequestListener,
-  underWay: UnderWay,
+  pending: PendingRequests,
 ): Promise<Listening> {
   const server = config.tls ? createTlsServer(config) : createServer(SERVER_OPTIONS);
   const connections = serve(server, config.tls ? listener : overPlainTcp(listener), apiVersionsOf(config).max);
   server.listen({ host: address, port, backlog: longestQueue() });
   await once(server, 'listening');
   const host = tcpHost(server.address() as AddressInfo);
-  return { host, [Symbol.asyncDispose]: async () => await close(server, underWay, connections) };
+  return { host, [Symbol.asyncDispose]: async () => await close(server, pending, connections) };
 }
 
 function tcpHost({ family, address, port }: AddressInfo): string {
@@ -90,7 +90,7 @@ async function openPassed(
   config: Config,
   { fd, path, address = '' }: PassedSocket,
   listener: RequestListener,
-  underWay: UnderWay,
+  pending: PendingRequests,
 ): Promise<Listening> {
   const isPlainTcp = path === undefined && !config.tls;
   if (isPlainTcp && !config.insecureTcp && !isLoopback(address)) {
@@ -101,14 +101,14 @@ async function openPassed(
   server.listen({ fd, backlog: longestQueue() });
   await once(server, 'listening');
   const host = path === undefined ? tcpHost(server.address() as AddressInfo) : `unix://${path}`;
-  return { host, [Symbol.asyncDispose]: async () => await close(server, underWay, connections) };
+  return { host, [Symbol.asyncDispose]: async () => await close(server, pending, connections) };
 }
 
 async function openUnix(
   config: Config,
   path: string,
   listener: RequestListener,
-  underWay: UnderWay,
+  pending: PendingRequests,
 ): Promise<Listening> {
   makeFolders(dirname(path), 0o755);
   const gid = config.group === '' ? undefined : groupId(config.group);
@@ -124,7 +124,7 @@ async function openUnix(
     host: `unix://${path}`,
     [Symbol.asyncDispose]: async () => {
       rmSync(path, { force: true });
-      await close(server, underWay, connections);
+      await close(server, pending, connections);
     },
   };
 }
@@ -138,10 +138,10 @@ function longestQueue(): number {
 }
 
 /** Ends a server with its connections, including those that were taken over or had no request yet. */
-async function close(server: Server, underWay: UnderWay, connections: Iterable<Socket>): Promise<void> {
+async function close(server: Server, pending: PendingRequests, connections: Iterable<Socket>): Promise<void> {
   const closed = once(server, 'close');
   server.close();
-  await underWay.answered(LAST_ANSWERS_SECONDS);
+  await pending.answered(LAST_ANSWERS_SECONDS);
   for (const socket of connections) socket.destroy();
   await closed;
 }
@@ -161,8 +161,7 @@ async function answers(path: string): Promise<boolean> {
 }
 
 function createTlsServer(config: Config): Server {
-  const https = process.getBuiltinModule('node:https'); // TLS takes memory, so it is loaded only if used
-  return https.createServer({ ...SERVER_OPTIONS, ...certificates(config) });
+  return createHttpsServer({ ...SERVER_OPTIONS, ...certificates(config) });
 }
 
 function certificates({ tlscacert, tlscert, tlskey, tlsverify }: Config): object {

@@ -1,9 +1,8 @@
 import { once } from 'node:events';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 import { parseMetricsAddress } from '../../config/hosts.ts';
-import { createServer } from '../../lib/node-http.ts';
 import { overPlainTcp, refusalOf } from './origins.ts';
 
 const TEXT = 'text/plain; charset=utf-8';

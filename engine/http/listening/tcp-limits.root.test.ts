@@ -236,18 +236,3 @@ test('a wrong file is told before anything is touched', async () => {
     return true;
   });
 });
-
-test('a daemon without limits loads nothing of the limiter', async () => {
-  const program = `
-    import { registerHooks } from 'node:module';
-    const loaded = [];
-    registerHooks({ resolve: (name, context, next) => { const found = next(name, context); loaded.push(found.url); return found; } });
-    await import(${JSON.stringify(join(root, 'engine/start.ts'))});
-    console.log(JSON.stringify([loaded.length, loaded.filter((url) => url.includes('/limiter/'))]));`;
-
-  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program]);
-
-  const [count, ofLimiter] = JSON.parse(stdout) as [number, string[]];
-  assert.ok(count > 100, `only ${count} modules were seen`);
-  assert.deepEqual(ofLimiter, []);
-});

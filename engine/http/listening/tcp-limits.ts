@@ -10,7 +10,7 @@ import type { Caller, Decision, Endpoint } from '@gantry/limiter/types.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
 import type { RateLimits } from '../../config/rate-limits.ts';
-import { TAKEN_OVER } from './under-way.ts';
+import { TAKEN_OVER } from './pending-requests.ts';
 
 type Known = Readonly<{ digest: Buffer; caller: Caller }>;
 

@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
 import { headerLines } from '../headers.ts';
-import { TAKEN_OVER } from '../listening/under-way.ts';
+import { TAKEN_OVER } from '../listening/pending-requests.ts';
 import { streamBehind } from './upgrades.ts';
 
 export const RAW_STREAM = 'application/vnd.engine.raw-stream';

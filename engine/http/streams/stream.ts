@@ -4,7 +4,6 @@ import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
 import { clientGone } from './client-gone.ts';
-import { sendNow } from './send-now.ts';
 
 /** A piece for a client that has gone. */
 export class ClientGone extends Error {}
@@ -49,19 +48,12 @@ export class ResponseStream {
 
   /** Whether the client has not taken the last piece yet. */
   get isBehind(): boolean {
-    return this.output.socket?.writableNeedDrain ?? true;
+    return this.output.writableNeedDrain;
   }
 
-  /**
-   * Sends a piece to many clients without waiting: it is framed once for all of them, and bypasses the response, whose
-   * own framing costs more than the rest.
-   */
+  /** Writes a piece without waiting; `isBehind` tells whether the client keeps up. */
   send(piece: Buffer): void {
-    const { socket } = this.output;
-    if (this.signal.aborted || socket === null) return;
-    const bytes = this.output.chunkedEncoding ? asChunk(piece) : piece;
-    const sent = sendNow(socket, bytes);
-    if (sent < bytes.length) socket.write(bytes.subarray(sent));
+    if (!this.signal.aborted) this.output.write(piece);
   }
 
   /** One JSON object as a progress line. */
@@ -72,16 +64,6 @@ export class ResponseStream {
   end(): void {
     this.output.end();
   }
-}
-
-const chunks = new WeakMap<Buffer, Buffer>();
-
-function asChunk(piece: Buffer): Buffer {
-  const known = chunks.get(piece);
-  if (known !== undefined) return known;
-  const chunk = Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from('\r\n')]);
-  chunks.set(piece, chunk);
-  return chunk;
 }
 
 /**

@@ -1,14 +1,13 @@
-import type {
-  IncomingHttpHeaders,
-  IncomingMessage,
-  RequestListener,
-  Server,
-  ServerResponse as Response,
+import {
+  ServerResponse,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
 } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
-import { ServerResponse } from '../../lib/node-http.ts';
 import { ENDPOINTS } from '../endpoints.ts';
 
 /** Requests that are followed by the client's stream, even without an upgrade; with or without a version. */
@@ -46,7 +45,7 @@ export function serveUpgrades(
 ): void {
   const stopped = new WeakSet<Request>();
   const askedNothing = new WeakMap<Socket, IncomingHttpHeaders>();
-  const lastResponses = new WeakMap<Socket, Response>();
+  const lastResponses = new WeakMap<Socket, ServerResponse>();
 
   server.on(accepted, ({ parser }: Accepted) => {
     const accept = parser.onIncoming;
@@ -86,7 +85,7 @@ function headThatAsks({ method, url, httpVersion, rawHeaders }: Request): Buffer
 }
 
 /** Answers come in the order of the requests, also for pipelined ones. */
-function afterwards(before: Response | undefined, work: () => void): void {
+function afterwards(before: ServerResponse | undefined, work: () => void): void {
   if (before === undefined || before.writableFinished) work();
   else before.once('finish', work);
 }

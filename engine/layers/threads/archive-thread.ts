@@ -1,6 +1,5 @@
 import { Worker } from 'node:worker_threads';
 
-import { giveBackMemory } from '../../host/memory/memory.ts';
 import { ThreadFeed } from '../../host/thread-feed.ts';
 import type { Background } from '../../lib/background.ts';
 import { EngineError } from '../../lib/errors.ts';
@@ -8,7 +7,6 @@ import type { ArchiveSource, ContextEntry, FromWorker, Results, ToWorker, Work }
 
 /** A thread takes a few megabytes, so an idle one ends. */
 const IDLE_MILLISECONDS = 10_000;
-const TIDY_MILLISECONDS = 50;
 const LIMITS = { messageBytes: 128 * 1024, aheadBytes: 512 * 1024 };
 
 /** What hears of work before its end. They do not throw. */
@@ -33,7 +31,6 @@ export class ArchiveThread {
   readonly #tasks = new Map<number, Task>();
   #nextId = 0;
   #idle: Disposable | undefined;
-  #tidy: Disposable | undefined;
 
   constructor(background: Background, onGone: () => void) {
     this.#background = background;
@@ -101,13 +98,11 @@ export class ArchiveThread {
 
   async terminate(): Promise<void> {
     this.#idle?.[Symbol.dispose]();
-    this.#tidy?.[Symbol.dispose]();
     await this.#worker.terminate();
   }
 
   #begin({ work, ...given }: { work: Work } & Partial<Task>): { id: number; task: Task } {
     this.#idle?.[Symbol.dispose]();
-    this.#tidyUp();
     this.#worker.ref();
     this.#nextId += 1;
     const id = this.#nextId;
@@ -154,21 +149,11 @@ export class ArchiveThread {
     for (const task of this.#tasks.values()) task.settle.reject(error);
   }
 
-  /** While there is work: the start of a thread, and much else on the way, touches memory that is of no use any more. */
-  #tidyUp(): void {
-    this.#tidy ??= this.#background.after(TIDY_MILLISECONDS, 'give memory back', {}, () => {
-      this.#tidy = undefined;
-      giveBackMemory();
-      if (this.#tasks.size > 0) this.#tidyUp();
-    });
-  }
-
   #rest(): void {
     this.#worker.unref();
     this.#idle = this.#background.after(IDLE_MILLISECONDS, 'end an idle archive thread', {}, async () => {
       this.#onGone();
       await this.#worker.terminate();
-      giveBackMemory();
     });
   }
 

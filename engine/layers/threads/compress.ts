@@ -1,5 +1,5 @@
+import { bytesPassed } from '../../host/garbage.ts';
 import { gzipper } from '../../host/gzip.ts';
-import { bytesPassed } from '../../host/memory/memory.ts';
 import type { ArchiveSource, Received } from './archive-messages.ts';
 import { FileWriter } from './file-writer.ts';
 import { plainChunks } from './plain-archive.ts';

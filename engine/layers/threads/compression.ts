@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises';
 import type { Readable, Transform, Writable } from 'node:stream';
 import { constants, createGunzip, createZstdDecompress } from 'node:zlib';
 
-import { bytesPassed } from '../../host/memory/memory.ts';
+import { bytesPassed } from '../../host/garbage.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { badArchive } from '../tar/tar-header.ts';
 

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { SecureContextOptions } from 'node:tls';
+import { createSecureContext, getCACertificates, type SecureContextOptions } from 'node:tls';
 
 import { EngineError, hasCode } from '../../lib/errors.ts';
 
@@ -8,7 +8,6 @@ type Files = Readonly<{ ca: string; cert?: string; key?: string }>;
 
 /** The settings of TLS from the files. Throws `invalid` for a missing or unusable file. */
 export function tlsFiles({ ca, cert = '', key = '' }: Files): SecureContextOptions {
-  const { createSecureContext, getCACertificates } = process.getBuiltinModule('node:tls');
   const system = [...getCACertificates('default'), ...getCACertificates('system')];
   const made: SecureContextOptions = {
     minVersion: 'TLSv1.2',

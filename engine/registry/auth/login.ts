@@ -1,7 +1,8 @@
+import { STATUS_CODES } from 'node:http';
+
 import type { Config } from '../../config/daemon-config.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
-import { STATUS_CODES } from '../../lib/node-http.ts';
 import { DEFAULT_REGISTRY } from '../connection/endpoints.ts';
 import { discard } from '../connection/read-body.ts';
 import { withRegistry } from '../connection/session.ts';

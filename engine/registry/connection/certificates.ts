@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { rootCertificates } from 'node:tls';
 
 import { EngineError, hasCode } from '../../lib/errors.ts';
 
@@ -24,7 +25,7 @@ export function certificatesOf(folder: string, host: string): Certificates {
     );
   }
   return {
-    ...(authorities.length > 0 && { ca: [...process.getBuiltinModule('node:tls').rootCertificates, ...authorities] }),
+    ...(authorities.length > 0 && { ca: [...rootCertificates, ...authorities] }),
     ...(cert !== undefined && { cert: read(cert), key: read(key!) }),
   };
 }

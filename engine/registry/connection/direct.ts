@@ -1,4 +1,5 @@
-import type { Agent, ClientRequest, IncomingMessage, RequestOptions } from 'node:http';
+import http, { type ClientRequest, type IncomingMessage, type RequestOptions } from 'node:http';
+import https from 'node:https';
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 
@@ -32,10 +33,10 @@ export type Tls = Readonly<{ ca?: string[]; cert?: string; key?: string; rejectU
  * node:http, because undici takes 12 MB.
  */
 export class DirectConnections implements Disposable {
-  readonly #plain = new (process.getBuiltinModule('node:http').Agent)({ keepAlive: true, timeout: IDLE_MS });
+  readonly #plain = new http.Agent({ keepAlive: true, timeout: IDLE_MS });
   readonly #tls: Tls;
   readonly #silenceMs: number;
-  #secure: Agent | undefined;
+  #secure: https.Agent | undefined;
 
   constructor(tls: Tls, silenceMs = SILENCE_MS) {
     this.#tls = tls;
@@ -70,9 +71,8 @@ export class DirectConnections implements Disposable {
 
   #open(url: URL, options: RequestOptions): ClientRequest {
     if (url.protocol === 'http:') {
-      return process.getBuiltinModule('node:http').request(url, { ...options, agent: this.#plain });
+      return http.request(url, { ...options, agent: this.#plain });
     }
-    const https = process.getBuiltinModule('node:https'); // TLS takes memory, so it is loaded only if used
     this.#secure ??= new https.Agent({ ...this.#tls, keepAlive: true, timeout: IDLE_MS });
     return https.request(url, { ...options, agent: this.#secure });
   }

@@ -5,6 +5,7 @@ import { checkTag } from '../../tag.ts';
 import { isTrue } from '../../truth.ts';
 import { deliveringDriver } from '../delivering.ts';
 import { multilinePattern } from './awslogs-events.ts';
+import { AwslogsSender } from './awslogs-sender.ts';
 
 /** Amazon CloudWatch Logs. */
 export const awslogs = deliveringDriver({
@@ -23,7 +24,7 @@ export const awslogs = deliveringDriver({
     'awslogs-max-buffered-events',
   ],
   check: checkOptions,
-  deliver: async (context) => new (await import('./awslogs-sender.ts')).AwslogsSender(context),
+  deliver: async (context) => new AwslogsSender(context),
 });
 
 function checkOptions(options: LogOptions): void {

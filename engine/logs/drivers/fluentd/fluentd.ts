@@ -5,6 +5,7 @@ import { hostAndPort, transportUrl, withoutBrackets, type HostAndPort } from '..
 import { checkTag } from '../../tag.ts';
 import { isTrue } from '../../truth.ts';
 import { deliveringDriver } from '../delivering.ts';
+import { fluentdSender } from './fluentd-sender.ts';
 
 type FluentdAddress = HostAndPort | { path: string };
 
@@ -29,7 +30,7 @@ export const fluentd = deliveringDriver({
     'fluentd-sub-second-precision',
   ],
   check: checkOptions,
-  deliver: async (context) => (await import('./fluentd-sender.ts')).fluentdSender(context, addressOf),
+  deliver: async (context) => fluentdSender(context, addressOf),
 });
 
 /** Delivery is always asynchronous, and retried until it succeeds: other options are checked and ignored. */

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { STATUS_CODES } from 'node:http';
 import { hostname } from 'node:os';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 
-import { STATUS_CODES } from '../../../lib/node-http.ts';
 import type { Line } from '../../delivery/line.ts';
 import type { Sender, SenderContext } from '../../delivery/sender.ts';
 import type { LogOptions } from '../../driver.ts';

@@ -1,5 +1,6 @@
 import { deliveringDriver } from '../delivering.ts';
 import { checkSplunk } from './splunk-options.ts';
+import { SplunkSender } from './splunk-sender.ts';
 
 /** The HTTP event collector of Splunk. */
 export const splunk = deliveringDriver({
@@ -25,5 +26,5 @@ export const splunk = deliveringDriver({
     'tag',
   ],
   check: checkSplunk,
-  deliver: async (context) => new (await import('./splunk-sender.ts')).SplunkSender(context),
+  deliver: async (context) => new SplunkSender(context),
 });

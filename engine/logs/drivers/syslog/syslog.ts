@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { hostname } from 'node:os';
-import type { ConnectionOptions } from 'node:tls';
+import { connect as connectTls, type ConnectionOptions } from 'node:tls';
 
 import { EngineError } from '../../../lib/errors.ts';
 import type { Line } from '../../delivery/line.ts';
@@ -71,7 +71,7 @@ export const syslog = deliveringDriver({
       case 'unix':
         return streamSender(context, messages, { ready: 'connect', open: () => connect(address) });
       case 'tcp+tls': {
-        const open = () => process.getBuiltinModule('node:tls').connect({ ...address, ...tlsOf(context.options) });
+        const open = () => connectTls({ ...address, ...tlsOf(context.options) });
         return streamSender(context, messages, { ready: 'secureConnect', open });
       }
     }

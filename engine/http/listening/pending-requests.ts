@@ -5,8 +5,8 @@ import type { Clock } from '../../lib/clock.ts';
 /** The event of a response whose connection a route has taken over: from then on it is a stream, not a request. */
 export const TAKEN_OVER = Symbol('taken over');
 
-/** The requests under way: a daemon that ends answers them first. */
-export class UnderWay {
+/** Requests without an answer yet: a daemon that ends answers them first. */
+export class PendingRequests {
   readonly #responses = new Set<ServerResponse>();
   readonly #clock: Clock;
   #answered: PromiseWithResolvers<void> | undefined;

@@ -1,0 +1,65 @@
+/**
+ * Bundles the daemon, the command line and the gateway into `build/app`, one file each with its source map. `./gantry`
+ * calls it when a source is newer than `build/app/stamp`. A program that is being started finds each file whole.
+ */
+import { mkdirSync, readFileSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+
+import { build, type Plugin } from 'esbuild';
+
+const root = dirname(import.meta.dirname);
+const folder = join(root, 'build/app');
+
+const ENTRIES = {
+  daemon: 'engine/main.ts',
+  client: 'cli/main.ts',
+  gateway: 'gateway/main.ts',
+  'archive-worker': 'engine/layers/threads/archive-worker.ts',
+  'copies-worker': 'engine/copies/copies-worker.ts',
+};
+
+/** In a bundle `import.meta` keeps the meaning that it has in the source; worker threads are bundles themselves. */
+const sourcePaths: Plugin = {
+  name: 'source-paths',
+  setup: (bundle) =>
+    bundle.onLoad({ filter: /\.ts$/ }, ({ path }) => {
+      const source = readFileSync(path, 'utf8');
+      if (!source.includes('import.meta.') || path.includes('node_modules')) return undefined;
+      const here = `/../../${relative(root, path)}`; // from the bundle
+      const contents = source
+        .replaceAll(/new URL\('([\w-]+-worker)\.ts', import\.meta\.url\)/g, "(__dirname + '/$1.cjs')")
+        .replaceAll('import.meta.url', `require('node:url').pathToFileURL(__dirname + '${here}').href`)
+        .replaceAll('import.meta.dirname', `(__dirname + '${dirname(here)}')`);
+      return { contents, loader: 'ts' as const };
+    }),
+};
+
+const started = Date.now();
+const { outputFiles } = await build({
+  absWorkingDir: root,
+  entryPoints: ENTRIES,
+  outdir: folder,
+  bundle: true,
+  format: 'cjs', // takes of Node's modules what is used; as ES modules they are loaded with all they export
+  platform: 'node',
+  target: 'esnext',
+  sourcemap: true,
+  sourcesContent: false,
+  minifyWhitespace: true, // V8 keeps the text in memory
+  legalComments: 'none',
+  outExtension: { '.js': '.cjs' },
+  external: ['koffi'], // has a native part
+  plugins: [sourcePaths],
+  logLevel: 'error',
+  write: false,
+});
+mkdirSync(folder, { recursive: true });
+for (const { path, contents } of outputFiles) replaceFile(path, contents);
+replaceFile(join(folder, 'stamp'), '');
+// A source that changed during the build is newer.
+utimesSync(join(folder, 'stamp'), started / 1000, started / 1000);
+
+function replaceFile(path: string, contents: Uint8Array | string): void {
+  writeFileSync(`${path}.new`, contents);
+  renameSync(`${path}.new`, path);
+}
