@@ -16,6 +16,8 @@ const root = dirname(import.meta.dirname);
 const execute = promisify(execFile);
 /** The bundle under `./gantry test`; a test file that is run by itself starts the sources. */
 const DAEMON = process.env['GANTRY_DAEMON'] ?? join(root, 'engine/main.ts');
+/** The time of a shim to end after it said that its container is gone. */
+const ENDING_MS = 5000;
 
 type Options = {
   flags?: readonly string[];
@@ -185,7 +187,7 @@ export class TestEngine extends Api implements AsyncDisposable {
     this[Symbol.dispose]();
     await endProcess(this.#process);
     if (this.#netns === ownNetns(this.directory)) await execute('umount', [this.#netns]);
-    const left = leftovers(this.directory);
+    const left = await findStaying(this.directory);
     await rm(this.directory, { recursive: true, force: true });
     if (left.length > 0) throw new Error(`the engine left behind:\n${left.join('\n')}`);
   }
@@ -219,6 +221,16 @@ async function launch(
     ...flags,
   ];
   return await startDaemonProcess(command, socketPath, join(directory, 'log'), netns);
+}
+
+/** Lists mounts and processes of the engine that do not disappear. */
+async function findStaying(directory: string): Promise<string[]> {
+  const until = performance.now() + ENDING_MS;
+  for (;;) {
+    const left = leftovers(directory);
+    if (left.length === 0 || performance.now() > until) return left;
+    await sleep(20);
+  }
 }
 
 /** Mounts below the engine's folder and processes that name it. */
