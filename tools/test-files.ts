@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -29,6 +29,7 @@ export async function runTestFiles(root: string, files: readonly string[], optio
   const { atOnce, print, leftovers, wholeMs } = options;
   const stop = stopAfter(wholeMs);
   const folder = await mkdtemp(join(tmpdir(), 'gt-')); // short: paths of sockets have 107 bytes at most
+  await chmod(folder, 0o755); // tests run programs as other users
   const run = { ...options, stop, folder };
   const before = new Set(leftovers(folder));
   const results = new Map<string, FileResult>();
