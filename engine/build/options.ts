@@ -108,11 +108,11 @@ function hostConfigOf(query: BuildQuery): HostConfigBody {
   }
   return {
     LogConfig: { Type: 'none', Config: {} },
-    ...(query.memory !== undefined && { Memory: query.memory }),
-    ...(query.memswap !== undefined && { MemorySwap: query.memswap }),
-    ...(query.cpushares !== undefined && { CpuShares: query.cpushares }),
-    ...(query.cpuperiod !== undefined && { CpuPeriod: query.cpuperiod }),
-    ...(query.cpuquota !== undefined && { CpuQuota: query.cpuquota }),
+    Memory: query.memory ?? 0,
+    MemorySwap: query.memswap ?? 0,
+    CpuShares: query.cpushares ?? 0,
+    CpuPeriod: query.cpuperiod ?? 0,
+    CpuQuota: query.cpuquota ?? 0,
     ...(query.cpusetcpus !== undefined && { CpusetCpus: query.cpusetcpus }),
     ...(query.cpusetmems !== undefined && { CpusetMems: query.cpusetmems }),
     ...(query.cgroupparent !== undefined && { CgroupParent: query.cgroupparent }),

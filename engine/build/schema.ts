@@ -3,6 +3,8 @@ import { Type, type Static } from 'typebox';
 const text = (description: string) => Type.Optional(Type.String({ description }));
 const flag = (description: string) => Type.Optional(Type.Boolean({ description }));
 const number = (description: string) => Type.Optional(Type.Integer({ description }));
+/** A limit that dockerd leaves out if the value is empty in any notation. */
+const limit = (description: string) => Type.Optional(Type.Union([Type.Integer(), Type.Null()], { description }));
 const texts = (description: string) =>
   Type.Optional(Type.Union([Type.String(), Type.Array(Type.String())], { description }));
 
@@ -16,13 +18,13 @@ export const BuildQuery = Type.Object({
   pull: flag('Pull images even if they are there'),
   rm: flag('Remove the containers of steps after a success; the default is true'),
   forcerm: flag('Remove them also after a failure'),
-  memory: number('Bytes, of each step'),
-  memswap: number('Bytes; -1: unlimited swap'),
-  cpushares: number('Of each step'),
+  memory: limit('Bytes, of each step'),
+  memswap: limit('Bytes; -1: unlimited swap'),
+  cpushares: limit('Of each step'),
   cpusetcpus: text('Such as `0-3`'),
   cpusetmems: text('Such as `0`'),
-  cpuperiod: number('Microseconds'),
-  cpuquota: number('Microseconds'),
+  cpuperiod: limit('Microseconds'),
+  cpuquota: limit('Microseconds'),
   shmsize: number('Bytes of /dev/shm'),
   buildargs: text('JSON map of names to texts'),
   labels: text('JSON map of names to texts'),

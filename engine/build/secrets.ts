@@ -24,7 +24,8 @@ export function secretsIn(header: string | undefined): Secrets {
     if (!(error instanceof SyntaxError)) throw error;
     throw unreadable();
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw unreadable();
+  if (value === null) return new Map();
+  if (typeof value !== 'object' || Array.isArray(value)) throw unreadable();
   return new Map(Object.entries(value).map(([id, content]) => [id, contentOf(content)]));
 }
 

@@ -1,13 +1,16 @@
+import type { IncomingMessage } from 'node:http';
+
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 
 import { applyChanges } from '../buildfile/changes.ts';
 import type { Engine } from '../engine.ts';
+import { readJson } from '../http/streams/body.ts';
 import { clientGone } from '../http/streams/client-gone.ts';
 import { ClientGone, openStream, type ResponseStream } from '../http/streams/stream.ts';
 import { parseFilters } from '../http/values/filters.ts';
 import { EngineError } from '../lib/errors.ts';
-import { credentialsIn, parseRegistryAuth } from '../registry/auth/credentials.ts';
+import { credentialsIn, parseRegistryAuth, type Credentials } from '../registry/auth/credentials.ts';
 import { loadImages } from './archives/load.ts';
 import { chooseImages, saveImages } from './archives/save.ts';
 import { imageHistory } from './configuration/history.ts';
@@ -91,12 +94,8 @@ export const imageRoutes =
       schema: { params: wire.ImageRef, querystring: wire.PushImageQuery },
       handler: async (request, reply) => {
         const reference = parsePulled(request.params.ref, request.query.tag);
-        const header = request.headers['x-registry-auth'];
-        // Old clients send them as the body.
-        if (header === undefined && (typeof request.body !== 'object' || request.body === null)) {
-          throw new EngineError('invalid', 'Bad parameters and missing X-Registry-Auth: EOF');
-        }
-        const credentials = header === undefined ? credentialsIn(request.body) : parseRegistryAuth(header);
+        const header = request.headers['x-registry-auth'] ?? '';
+        const credentials = header === '' ? await credentialsInBody(request.raw) : parseRegistryAuth(header);
         const signal = clientGone(reply.raw);
         await streamProgress(request, reply, async (report) => {
           await pushImages(engine, { reference, credentials, report, signal });
@@ -152,6 +151,13 @@ export const imageRoutes =
       },
     });
   };
+
+/** Old clients send the credentials of a push as its body. */
+async function credentialsInBody(request: IncomingMessage): Promise<Credentials> {
+  const body = await readJson(request);
+  if (body === undefined) throw new EngineError('invalid', 'Bad parameters and missing X-Registry-Auth: EOF');
+  return credentialsIn(body);
+}
 
 /** All checks happen before the first byte is sent. */
 function wholeImages(engine: Engine, refs: readonly string[]): ReturnType<typeof chooseImages> {

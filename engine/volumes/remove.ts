@@ -25,9 +25,13 @@ export type RemoveVolumeNeeds = {
   volumeUsage: VolumeUsage;
 };
 
-/** Removes a volume. Throws `notFound`, and `conflict` while a container mounts it or is being created with it. */
-export async function removeVolume(engine: RemoveVolumeNeeds, name: string): Promise<void> {
+/**
+ * Removes a volume. Throws `notFound` unless `force` is set, and `conflict` while a container mounts it or is being created
+ * with it.
+ */
+export async function removeVolume(engine: RemoveVolumeNeeds, name: string, { force = false } = {}): Promise<void> {
   using _lock = await holdVolume(engine, name);
+  if (force && engine.volumes.get(name) === undefined) return;
   const volume = engine.volumes.find(name);
   const users = usersOf(engine, name);
   if (users.length > 0) throw new EngineError('conflict', `remove ${name}: volume is in use - [${users.join(', ')}]`);

@@ -55,8 +55,8 @@ export const volumeRoutes =
 
     http.delete('/volumes/:name', {
       schema: { params: VolumeName, querystring: RemoveVolumeQuery },
-      handler: async ({ params }, reply) => {
-        await removeVolume(engine, params.name);
+      handler: async ({ params, query }, reply) => {
+        await removeVolume(engine, params.name, { force: query.force ?? false });
         return await reply.code(204).send();
       },
     });

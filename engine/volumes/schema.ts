@@ -10,7 +10,9 @@ export const CreateVolumeBody = Type.Object({
 });
 
 export const VolumesQuery = Type.Object({ filters: Type.Optional(Type.String()) });
-export const RemoveVolumeQuery = Type.Object({ force: Type.Optional(Type.Boolean({ default: false })) });
+export const RemoveVolumeQuery = Type.Object({
+  force: Type.Optional(Type.Boolean({ default: false, description: 'A missing volume is no error' })),
+});
 
 export const VolumeWire = Type.Object({
   Name: Type.String(),

@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 
 import { parseFilters } from '../../http/values/filters.ts';
+import { parseStrictBoolean } from '../../http/values/strict-boolean.ts';
 import type { Cluster } from '../cluster.ts';
 import { readVersion } from '../swarm/version.ts';
 import { askedService } from './asked.ts';
@@ -45,7 +46,8 @@ export const serviceRoutes =
       handler: async ({ params, query }) => {
         const { replica } = await cluster.reading();
         const service = findService(replica, params.ref);
-        return presentService(query.insertDefaults === true ? completedService(service) : service);
+        const withDefaults = parseStrictBoolean('insertDefaults', query.insertDefaults);
+        return presentService(withDefaults ? completedService(service) : service);
       },
     });
 

@@ -107,7 +107,7 @@ export const ServicesQuery = Type.Object({
 export const ServiceRef = Type.Object({ ref: Type.String({ description: 'Id, name, or unique prefix of an id' }) });
 export const ServiceQuery = Type.Object({
   insertDefaults: Type.Optional(
-    Type.Boolean({ default: false, description: 'Fields that the client left out are shown as what counts then' }),
+    Type.String({ description: 'A boolean: shows the defaults of fields that the client left out' }),
   ),
 });
 export const UpdateServiceQuery = Type.Object({

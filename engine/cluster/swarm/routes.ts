@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 
+import { parseStrictBoolean } from '../../http/values/strict-boolean.ts';
 import type { Cluster } from '../cluster.ts';
 import { clusterOf } from '../state/view.ts';
 import { presentWithTokens } from './present.ts';
@@ -50,8 +51,9 @@ export const swarmRoutes =
       schema: { querystring: UpdateQuery, body: SpecBody },
       handler: async ({ query, body }, reply) => {
         const version = readVersion('swarm', query.version);
+        const rotateWorker = parseStrictBoolean('rotateWorkerToken', query.rotateWorkerToken);
+        const rotateManager = parseStrictBoolean('rotateManagerToken', query.rotateManagerToken);
         const manager = cluster.manager();
-        const { rotateWorkerToken: rotateWorker = false, rotateManagerToken: rotateManager = false } = query;
         await manager.write('updateCluster', { version, spec: readSpec(body), rotateWorker, rotateManager });
         return await reply.code(200).send();
       },

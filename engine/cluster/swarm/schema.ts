@@ -49,6 +49,6 @@ export const LeaveQuery = Type.Object({ force: Type.Optional(Type.Boolean({ defa
 
 export const UpdateQuery = Type.Object({
   version: Type.Optional(Type.String({ description: 'The Version.Index of the cluster that the update is of' })),
-  rotateWorkerToken: Type.Optional(Type.Boolean({ default: false })),
-  rotateManagerToken: Type.Optional(Type.Boolean({ default: false })),
+  rotateWorkerToken: Type.Optional(Type.String({ description: 'A boolean: 1, t, true, 0, f or false' })),
+  rotateManagerToken: Type.Optional(Type.String({ description: 'A boolean: 1, t, true, 0, f or false' })),
 });

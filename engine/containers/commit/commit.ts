@@ -47,6 +47,7 @@ export type CommitRequest = Readonly<{
  */
 export async function commitContainer(engine: CommitNeeds, ref: string, request: CommitRequest): Promise<Image> {
   const measured = measure('container', 'commit');
+  if (ref === '') throw new EngineError('invalid', 'the container to commit is not named');
   const container = engine.containers.find(ref);
   const { id, imageId } = container;
   if (container.state.status === 'removing') {

@@ -17,7 +17,6 @@ export const imageRows = {
     statuses: [200, 500],
     cases: [
       [200, 'a list', '/images/json?digests=1'],
-      [400, 'no boolean', '/images/json?all=perhaps'],
       [400, 'an unknown filter', `/images/json?${filters({ colour: ['red'] })}`],
       [400, 'a filter that is not a boolean', `/images/json?${filters({ dangling: ['perhaps'] })}`],
       unknown(`/images/json?${filters({ before: ['nope'] })}`),
@@ -81,7 +80,6 @@ export const imageRows = {
     statuses: [200, 404, 409, 500],
     cases: [
       [200, 'a name less', '/images/to-untag'],
-      [400, 'no boolean', '/images/busybox?force=perhaps'],
       unknown('/images/nope'),
       [409, 'a container runs on it', '/images/{image}?force=1'],
       [409, 'a container was made of it', '/images/unused-name'],
@@ -109,7 +107,6 @@ export const imageRows = {
     statuses: [200, 500],
     cases: [
       [200, 'loaded', '/images/load?quiet=1', { body: 'busybox' }],
-      [400, 'no boolean', '/images/load?quiet=perhaps', { body: Buffer.alloc(1024) }],
       [400, 'no archive', '/images/load', { body: Buffer.alloc(1024, 'x') }],
       [400, 'an archive without images', '/images/load', { body: Buffer.alloc(1024) }],
     ],

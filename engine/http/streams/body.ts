@@ -33,16 +33,21 @@ export function addBodyParser(http: FastifyInstance): void {
   http.addContentTypeParser('*', async (request: FastifyRequest, payload: IncomingMessage) => {
     if (request.routeOptions.schema?.body === undefined) return undefined;
     checkContentType(request);
-    const bytes = await readAll(payload);
-    bodies.set(request.raw, bytes);
-    const text = bytes.toString('utf8');
-    if (text.trim() === '') return undefined;
-    try {
-      return JSON.parse(text) as unknown;
-    } catch (error) {
-      throw new EngineError('invalid', `the body is not JSON: ${String(error)}`, { cause: error });
-    }
+    return await readJson(payload);
   });
+}
+
+/** Reads a JSON body; undefined if it is empty. Throws `invalid` and `tooLarge`. */
+export async function readJson(payload: IncomingMessage): Promise<unknown> {
+  const bytes = await readAll(payload);
+  bodies.set(payload, bytes);
+  const text = bytes.toString('utf8');
+  if (text.trim() === '') return undefined;
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    throw new EngineError('invalid', `the body is not JSON: ${String(error)}`, { cause: error });
+  }
 }
 
 /** As in dockerd, only a JSON content type is accepted; a request without a body needs none. */

@@ -15,13 +15,14 @@ type Fields = Record<string, unknown>;
 type Properties = Readonly<Record<string, ValueSchema>>;
 
 const NO_PROPERTIES: Properties = {};
-const TRUE = new Set(['1', 'true', 't', 'yes', 'y', 'on']);
 const FALSE = new Set(['0', 'false', 'f', 'no', 'n', 'off', 'none']);
+/** Clients in languages with an empty value write it so. */
+const EMPTY_JSON = new Set(['null', '[]', '{}']);
 
 /**
- * A query (or path) as the schema types it: `all=1` and `True` are booleans, digits are integers, an empty value is the
- * default, of a repeated key the first counts unless a list is wanted. Any other value stays text, and the validation
- * refuses it in the client's own words.
+ * Types a query (or path) by the schema: digits are integers, an empty value is the default, of a repeated key the first
+ * counts unless a list is wanted. A boolean is true unless it says no, as in dockerd. Any other value stays text, and the
+ * validation refuses it in the client's own words.
  */
 export function readQuery(schema: ValueSchema, query: Readonly<Fields>): Fields {
   const read: Fields = { ...query };
@@ -36,23 +37,18 @@ export function readQuery(schema: ValueSchema, query: Readonly<Fields>): Fields 
 function readParameter(schema: ValueSchema, given: unknown): unknown {
   if (accepts(schema, 'array')) {
     if (given === undefined) return initial(schema);
-    return (Array.isArray(given) ? given : [given]).filter((item) => item !== '');
+    return Array.isArray(given) ? given : [given];
   }
   const value = Array.isArray(given) ? given[0] : given;
   if (value === undefined) return initial(schema);
   if (typeof value !== 'string') return value;
   if (value === '') return initial(schema) ?? (accepts(schema, 'string') ? '' : undefined);
   if (accepts(schema, 'string')) return value;
-  if (accepts(schema, 'boolean')) return booleanOf(value) ?? value;
+  if (accepts(schema, 'boolean')) return !FALSE.has(value.trim().toLowerCase());
+  if (accepts(schema, 'null') && EMPTY_JSON.has(value)) return null;
   if (accepts(schema, 'integer') && /^[+-]?\d{1,19}$/.test(value)) return Number(value);
   if (accepts(schema, 'number') && /^[+-]?(\d+\.?\d*|\.\d+)$/.test(value)) return Number(value);
   return value;
-}
-
-function booleanOf(text: string): boolean | undefined {
-  const word = text.trim().toLowerCase();
-  if (TRUE.has(word)) return true;
-  return FALSE.has(word) ? false : undefined;
 }
 
 /**

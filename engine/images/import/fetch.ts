@@ -8,6 +8,8 @@ import type { Report } from '../progress.ts';
 const SILENCE_MILLISECONDS = 30_000;
 const REDIRECTIONS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 const LIMIT = 10;
+/** A name that the domain name system can have, or an address. */
+const HOST = /^(?:[\w.-]{1,253}|\[[\d:a-f.]+\])$/;
 
 /** An answer of a web server, whose redirections were followed. */
 export type Fetched = Readonly<{
@@ -99,7 +101,7 @@ function textsOf(headers: Readonly<Record<string, string | string[] | undefined>
 function urlOf(source: string): URL {
   const text = /^[a-z][a-z0-9+.-]*:\/\//i.test(source) ? source : `http://${source}`;
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || !['http:', 'https:'].includes(url.protocol)) {
+  if (url === undefined || !['http:', 'https:'].includes(url.protocol) || !HOST.test(url.hostname)) {
     throw new EngineError('invalid', `fromSrc is neither - nor a URL: ${source}`);
   }
   return url;
