@@ -6,7 +6,7 @@
  * question gets no answer.
  */
 import { createSocket } from 'node:dgram';
-import { once } from 'node:events';
+import { on, once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 
@@ -136,12 +136,15 @@ function beginServer(): void {
   }).listen(53, SERVER);
 }
 
+/** The port may have been that of an abandoned question, whose answer comes late: it has another id. */
 async function byUdp(message: Buffer): Promise<Buffer> {
   const socket = createSocket('udp4').bind(0);
   try {
+    const messages = on(socket, 'message', { signal: AbortSignal.timeout(PATIENCE_MS) }) as AsyncIterable<[Buffer]>;
     socket.send(message, port, RESOLVER);
-    const [reply] = (await once(socket, 'message', { signal: AbortSignal.timeout(PATIENCE_MS) })) as [Buffer];
-    return reply;
+    for await (const [reply] of messages)
+      if (reply.length < 2 || reply.readUInt16BE(0) === message.readUInt16BE(0)) return reply;
+    throw new Error('unreachable: the iteration ends with a reply or the timeout');
   } finally {
     socket.close();
   }
