@@ -1,15 +1,14 @@
 import { closeSync, fstatSync } from 'node:fs';
 
-import { holdAt, targetOf } from '../host/files/look-at.ts';
+import { holdAt } from '../host/files/look-at.ts';
 import { chmodAt, createFileAt, holdInRoot, mkdirAt, type BytePath } from '../host/files/openat.ts';
+import { linksBelow, resolveLinks } from '../host/files/resolve-links.ts';
 import { attachMount, cloneMount, restrictMount, type ThreadMounts } from '../host/mounts/mount-tree.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
 import type { PathStat, ViewMount, ViewRequest } from './messages.ts';
 import { innerPathOf, type InnerPath } from './paths.ts';
 
 const TYPE = { mask: 0o170000, directory: 0o040000, symlink: 0o120000 } as const;
-/** As in the kernel. */
-const MOST_LINKS = 40;
 
 /**
  * A container's root and its mounts as this thread alone sees them: nothing that the processes of the container mount,
@@ -68,37 +67,9 @@ export class View implements Disposable {
     }
   }
 
-  /** The target of a path after all links, which may be missing. Nothing is opened. */
+  /** Resolves all links of a path; its end may be missing. */
   endOf(parts: readonly BytePath[]): BytePath[] {
-    const done: BytePath[] = [];
-    const left = [...parts].toReversed();
-    for (let links = 0; left.length > 0;) {
-      const part = left.pop()!;
-      if (part === '..') done.pop();
-      if (part === '' || part === '.' || part === '..') continue;
-      const target = this.#linkIn(done, part);
-      if (target === undefined) {
-        done.push(part);
-        continue;
-      }
-      links += 1;
-      if (links > MOST_LINKS) throw new EngineError('failed', `too many links in /${readable(parts)}`);
-      if (target.startsWith('/')) done.length = 0;
-      left.push(...target.split('/').toReversed());
-    }
-    return done;
-  }
-
-  #linkIn(folder: readonly BytePath[], name: BytePath): BytePath | undefined {
-    using held = new DisposableStack();
-    try {
-      const parent = held.adopt(holdInRoot(this.#root, folder.join('/')), closeSync);
-      const entry = held.adopt(holdAt(parent, name), closeSync);
-      return (fstatSync(entry).mode & TYPE.mask) === TYPE.symlink ? targetOf(entry) : undefined;
-    } catch (error) {
-      if (hasCode(error, 'ENOENT') || hasCode(error, 'ENOTDIR')) return undefined;
-      throw error;
-    }
+    return resolveLinks(parts, linksBelow(this.#root));
   }
 }
 
@@ -128,7 +99,7 @@ function depth({ destination }: ViewMount): number {
 
 function attachInside(root: number, { destination }: ViewMount, tree: number): void {
   const isFolder = (fstatSync(tree).mode & TYPE.mask) === TYPE.directory;
-  const { parts } = innerPathOf(destination);
+  const parts = resolveLinks(innerPathOf(destination).parts, linksBelow(root));
   const place = holdOrMake(root, parts, isFolder);
   try {
     attachMount(tree, place);

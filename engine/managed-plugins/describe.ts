@@ -63,7 +63,7 @@ export function describePlugin(config: PluginConfig, around: Around): SpecDescri
     wantsInit: false,
     hostname: shortId(around.id),
     domainname: '',
-    root: { path: around.root, isReadOnly: false },
+    root: { path: around.root, visibleAt: around.root, isReadOnly: false },
     privileged: false,
     namespaces: {
       network: network === 'host' ? 'host' : undefined,

@@ -84,7 +84,8 @@ export type SpecDescription = Readonly<{
   wantsInit: boolean;
   hostname: string;
   domainname: string;
-  root: Readonly<{ path: string; isReadOnly: boolean }>;
+  /** `path` is for the runtime; this daemon sees the same folder at `visibleAt`. */
+  root: Readonly<{ path: string; visibleAt: string; isReadOnly: boolean }>;
   /** All devices, and nothing hidden or filtered. */
   privileged: boolean;
   namespaces: Namespaces;

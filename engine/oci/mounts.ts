@@ -15,7 +15,7 @@ const kernel = (destination: string, type: string, ...options: string[]): OciMou
   options: ['nosuid', 'noexec', 'nodev', ...options],
 });
 
-/** All mounts, outer folders before inner ones; `init` is the host's program for the first process. */
+/** All mounts, in no order; `init` is the host's program for the first process. */
 export function ociMounts(
   { privileged, shm, files, mounts, tmpfs: further }: SpecDescription,
   init: string | undefined,
@@ -57,17 +57,15 @@ export function ociMounts(
   for (const [destination, options] of Object.entries(further)) {
     list.push(tmpfs(posix.normalize(destination).replace(/\/$/, ''), options));
   }
-  // The client's own mounts win over ours at the same place, and an outer one must not cover an inner one.
-  const last = new Map(list.map((mount) => [mount.destination, mount]));
-  const sorted = [...last.values()].toSorted((a, b) => depth(a.destination) - depth(b.destination));
-  return [...sorted, ...readOnlyCgroups(sorted)];
+  // The client's own mounts win over ours at the same place.
+  return [...new Map(list.map((mount) => [mount.destination, mount])).values()];
 }
 
 /**
  * Version 1 of cgroups lies on a tmpfs, which both runtimes leave writable. It is made read-only after all mounts on
  * it; the client's own mount there, and that of a privileged container, are as requested.
  */
-function readOnlyCgroups(mounts: readonly OciMount[]): OciMount[] {
+export function readOnlyCgroups(mounts: readonly OciMount[]): OciMount[] {
   const isOurs = mounts.some(({ type, options }) => type === 'cgroup' && options.includes('ro'));
   if (!isOurs || detectCgroups().version !== 1) return [];
   const options = ['bind', 'remount', 'ro', 'nosuid', 'noexec', 'nodev'];
@@ -88,8 +86,4 @@ function bind(destination: string, source: string, options: string[]): OciMount 
 
 function tmpfs(destination: string, options: string): OciMount {
   return { destination, type: 'tmpfs', source: 'tmpfs', options: tmpfsOptions(options) };
-}
-
-function depth(path: string): number {
-  return path.split('/').filter((part) => part !== '').length;
 }

@@ -11,7 +11,8 @@ import type {
   WantedCapabilities,
 } from './description.ts';
 import { INIT_PATH, initProgram } from './init-program.ts';
-import { ociMounts } from './mounts.ts';
+import { ociMounts, readOnlyCgroups } from './mounts.ts';
+import { placeMounts } from './place-mounts.ts';
 import { ociDevices, ociResources } from './resources.ts';
 import { wantedCapabilities } from './security/capabilities.ts';
 import { hiddenPaths } from './security/hidden-paths.ts';
@@ -37,7 +38,7 @@ export function ociSpec(description: SpecDescription): object {
   const capabilities = grantedCapabilities(process.capabilities);
   const seccomp = seccompOf(description, capabilities);
   const init = description.wantsInit ? initProgram() : undefined;
-  const mounts = ociMounts(description, init);
+  using places = placeMounts(root.visibleAt, ociMounts(description, init));
   return {
     ociVersion: '1.0.2',
     annotations: {
@@ -49,14 +50,15 @@ export function ociSpec(description: SpecDescription): object {
     process: {
       ...ociProcess(process, 'container', capabilities),
       args: [...(init === undefined ? [] : [INIT_PATH, '--']), ...process.args],
+      cwd: places.resolve(process.cwd), // crun does not create the target of a link
     },
     root: { path: root.path, readonly: root.isReadOnly },
-    mounts,
+    mounts: [...places.mounts, ...readOnlyCgroups(places.mounts)],
     linux: {
       cgroupsPath: description.cgroup.path,
       namespaces: namespaceList(description),
       resources: ociResources(description.limits, privileged ? [{ allow: true, access: 'rwm' }] : rules),
-      devices,
+      devices: devices.map((device) => ({ ...device, path: places.resolve(device.path) })),
       sysctl: description.sysctls,
       ...hiddenPaths(description),
       ...(seccomp !== undefined && { seccomp }),

@@ -32,6 +32,7 @@ import { prepareBindSources } from './preparation/bind-sources.ts';
 import { filesFor, withOwnersHostname } from './preparation/etc-files.ts';
 import { namespacesOf, sandboxRequest, sharedMemoryOf } from './preparation/namespaces.ts';
 import { describeContainer } from './preparation/process.ts';
+import { replaceLinks } from './preparation/replace-links.ts';
 import { shimOptions } from './preparation/shim-options.ts';
 import { mountVolumes, unmountVolumes } from './preparation/volume-mounts.ts';
 import { removeIfLeft, removeRemains } from './remains.ts';
@@ -130,9 +131,11 @@ async function launch(engine: StartNeeds, claimed: Container): Promise<void> {
   named?.catch(() => undefined); // awaited below, when the rest is prepared
 
   const overlay = engine.layers.overlay(id);
+  const root = rootSeenBy(shim.pid, overlay);
+  replaceLinks(root);
   const description = describeContainer(container, {
-    root: overlay.target,
-    user: await userOf(container, rootSeenBy(shim.pid, overlay)),
+    root: { path: overlay.target, visibleAt: root },
+    user: await userOf(container, root),
     namespaces: namespacesOf(engine, container, netns === undefined ? undefined : shim.pid),
     files: filesFor(engine, container, { ...hostsOf(endpoints), links, usesResolver: isServed }),
     shm: memory?.target,

@@ -11,6 +11,7 @@ const MAGIC: Readonly<Record<number, string>> = {
   0x63677270: 'cgroup2',
   0x27e0eb: 'cgroup',
   0x6969: 'nfs',
+  0x9fa0: 'proc',
   0x65735546: 'fuse',
 };
 

@@ -37,6 +37,7 @@ type Spec = {
 };
 
 const none: Namespaces = { network: '/proc/1/fd/3', pid: undefined, ipc: undefined, uts: undefined };
+const emptyRoot = import.meta.dirname;
 const files = { hostname: '/c/hostname', hosts: '/c/hosts', resolvConf: '/c/resolv.conf' };
 
 function specOf(
@@ -55,7 +56,7 @@ function specOf(
     config: { Hostname: 'box', Domainname: '', User: '', Tty: false, WorkingDir: '', Env: [], ...config },
   } as unknown as Container;
   const description = describeContainer(container, {
-    root: '/root',
+    root: { path: '/root', visibleAt: emptyRoot },
     user: { uid, gid: 0, additionalGids: [0], home: '/root' },
     namespaces,
     files,

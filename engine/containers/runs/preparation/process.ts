@@ -30,8 +30,8 @@ export function processOf(
 
 type Around = Pick<SpecDescription, 'namespaces' | 'files' | 'cgroup'> & {
   user: ContainerUser;
-  /** Of the root's mount. */
-  root: string;
+  /** Paths of the root: for the runtime, and for this daemon. */
+  root: Readonly<{ path: string; visibleAt: string }>;
   /** A host path instead of a /dev/shm of its own. */
   shm: string | undefined;
   /** Variables of the container's links. */
@@ -52,7 +52,7 @@ export function describeContainer(container: Container, around: Around): SpecDes
     wantsInit: hostConfig.Init === true && hostConfig.PidMode === '', // else another process is the first one anyway
     hostname: config.Hostname,
     domainname: config.Domainname,
-    root: { path: root, isReadOnly: hostConfig.ReadonlyRootfs },
+    root: { ...root, isReadOnly: hostConfig.ReadonlyRootfs },
     privileged: hostConfig.Privileged,
     namespaces,
     ownCgroupNamespace: hostConfig.CgroupnsMode === 'private',
