@@ -1,8 +1,8 @@
 import { closeSync } from 'node:fs';
 
-import { bind, check } from '@gantry/engine/host/libc.ts';
+import { bind, check, refusal } from '@gantry/engine/host/libc.ts';
 import { withNetns } from '@gantry/engine/host/namespaces.ts';
-import { getLink, macBytes } from '@gantry/engine/host/network/links.ts';
+import { changeLink, getLink, macBytes } from '@gantry/engine/host/network/links.ts';
 import { Netlink } from '@gantry/engine/host/network/netlink.ts';
 import { ipBytes } from '@gantry/engine/lib/notations/ip-address.ts';
 
@@ -26,28 +26,33 @@ export class RawLink implements Disposable {
   readonly #fd: number;
   readonly mac: string;
   readonly #buffer = Buffer.alloc(LONGEST_FRAME);
+  readonly #frames: Buffer[] = [];
 
-  constructor(netns: number, name: string) {
+  /** `up`: switches the link on first. */
+  constructor(netns: number, name: string, { up = false } = {}) {
     const { fd, mac } = withNetns(netns, () => {
       using route = new Netlink();
       const link = getLink(route, name);
+      if (up) route.apply(changeLink(link.index, { up }));
       return { fd: openOn(link.index), mac: link.mac };
     });
     this.#fd = fd;
     this.mac = mac;
   }
 
+  /** Sends a frame; a link on its way may drop it, as the network's wires may. */
   send(frame: Buffer): void {
-    check(send(this.#fd, frame, frame.length, 0), 'send', [frame.length]);
+    if (send(this.#fd, frame, frame.length, 0) >= 0) return;
+    const error = refusal('send', [frame.length]);
+    if (error.code !== 'ENOBUFS') throw error;
   }
 
-  /** The frames that have arrived, or were sent, since the last call. */
-  received(): Buffer[] {
-    const frames: Buffer[] = [];
+  /** Whether a frame with these bytes has passed the link, in whatever direction, since it was opened. */
+  hasSeen(mark: Buffer): boolean {
     for (;;) {
       const length = receive(this.#fd, this.#buffer, this.#buffer.length, MSG_DONTWAIT);
-      if (length < 0) return frames;
-      frames.push(Buffer.from(this.#buffer.subarray(0, length)));
+      if (length < 0) return this.#frames.some((frame) => frame.includes(mark));
+      this.#frames.push(Buffer.from(this.#buffer.subarray(0, length)));
     }
   }
 

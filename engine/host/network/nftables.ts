@@ -110,6 +110,7 @@ const SENTENCES: Readonly<Record<string, string>> = {
   'File exists': 'EEXIST',
   'Operation not permitted': 'EPERM',
   'Device or resource busy': 'EBUSY',
+  'Operation not supported': 'EOPNOTSUPP',
 };
 
 const NFT_MSG_GETGEN = (10 << 8) | 16;

@@ -64,9 +64,13 @@ export function knownLinks(route: Netlink): KnownLinks {
 }
 
 /** Creates the bridge, or completes an existing one, and enables forwarding. */
-export function ensureBridge(route: Netlink, spec: BridgeSpec, known?: KnownLinks): Link {
+export function ensureBridge(
+  route: Netlink,
+  spec: BridgeSpec,
+  known?: KnownLinks,
+): { index: number; isForeign: boolean } {
   const existing = findBridge(route, spec.name, spec.dataRoot, known);
-  if (existing === undefined) return makeBridge(route, spec);
+  if (existing === undefined) return { index: makeBridge(route, spec), isForeign: false };
   const ours = ownerOf(existing) !== undefined;
   const alias = aliasOf(spec.dataRoot);
   if (!existing.up || (ours && existing.alias !== alias)) {
@@ -81,10 +85,10 @@ export function ensureBridge(route: Netlink, spec: BridgeSpec, known?: KnownLink
   enableForwarding(spec);
   const missing = spec.addresses.filter(({ ip }) => !there.some((address) => address.ip === ip));
   if (missing.length > 0) route.apply(...missing.map((address) => addAddress({ link: existing.index, ...address })));
-  return existing;
+  return { index: existing.index, isForeign: !ours };
 }
 
-function makeBridge(route: Netlink, spec: BridgeSpec): Link {
+function makeBridge(route: Netlink, spec: BridgeSpec): number {
   const { name, mtu, dataRoot, addresses } = spec;
   // A MAC address of its own; otherwise the bridge uses the lowest of its ports', which changes with every container.
   const mac = macText(Buffer.concat([Buffer.from([0x02, 0x42]), randomBytes(4)]));
@@ -105,7 +109,7 @@ function makeBridge(route: Netlink, spec: BridgeSpec): Link {
     const message = `failed to add IPv6 address ${six.ip}/${six.prefixLength} to bridge: cannot assign requested address`;
     throw new EngineError('invalid', message, { cause: error });
   }
-  return link;
+  return link.index;
 }
 
 /** Containers are no routers of this machine. A bridge of the operator may lead to real ones, and keeps its settings. */

@@ -18,6 +18,8 @@ export type BridgeParts = Readonly<{
   route: Netlink;
   /** Index of the bridge's link. */
   index: number;
+  /** The operator's. */
+  isForeign: boolean;
   /** Sandboxes that are already on the bridge, or on none. */
   stock: () => Sandboxes;
   isStockOwn: boolean;
@@ -43,7 +45,7 @@ export class Bridge {
   get rules(): BridgeRules {
     const { name, subnet, ipv6, isInternal, allowsTraffic, isMasqueraded } = this.settings;
     const subnets = { subnet: cidrText(subnet), subnet6: ipv6 === undefined ? undefined : cidrText(ipv6.subnet) };
-    return { bridge: name, ...subnets, isInternal, allowsTraffic, isMasqueraded };
+    return { bridge: name, ...subnets, isForeign: this.#parts.isForeign, isInternal, allowsTraffic, isMasqueraded };
   }
 
   /** Leases a sandbox and an address, and sets the address. */

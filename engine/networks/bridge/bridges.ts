@@ -224,14 +224,15 @@ export class Bridges implements Disposable {
       prefixLength: subnet.prefixLength,
     }));
     const spec = { name, addresses, mtu, dataRoot: this.#settings.dataRoot };
-    const { index } = ensureBridge(this.#route, spec, known);
+    const { index, isForeign } = ensureBridge(this.#route, spec, known);
     const used = this.#settings.endpoints().filter((endpoint) => endpoint.networkId === networkId);
     if (isDefault) {
       const stock = new Sandboxes({ route: this.#route, bridge: index, mtu }, this.#settings.background);
       this.#ofDefault = { networkId, stock };
     }
     const own = isDefault ? this.#ofDefault?.stock : undefined;
-    const parts = { route: this.#route, index, stock: () => own ?? this.#commonStock(mtu), isStockOwn: isDefault };
+    const stock = (): Sandboxes => own ?? this.#commonStock(mtu);
+    const parts = { route: this.#route, index, isForeign, stock, isStockOwn: isDefault };
     this.#bridges.set(networkId, new Bridge(settings, used.flatMap(addressesOf), parts));
   }
 

@@ -21,6 +21,7 @@ test('rules that are flushed while they are being written are written again at t
     },
     subnet: '10.1.0.0/16',
     subnet6: undefined,
+    isForeign: false,
     isInternal: false,
     allowsTraffic: true,
     isMasqueraded: true,

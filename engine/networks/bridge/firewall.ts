@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+
 import { Netlink } from '../../host/network/netlink.ts';
 import { NftError, Nftables, ruleGeneration } from '../../host/network/nftables.ts';
 import type { Family } from '../../lib/notations/ip-address.ts';
@@ -7,7 +9,6 @@ import {
   addText,
   deleteBridgeTexts,
   deleteText,
-  familiesOf,
   isWhole,
   NFT_FAMILY,
   tableText,
@@ -30,14 +31,16 @@ export class Firewall implements Disposable {
   readonly #netfilter = new Netlink('netfilter');
   // The kernel's generation number when all rules were last seen in force; any change of a rule raises it.
   #known: number | undefined;
-  /** The families with a table at that time, and the patterns that their FORWARD accepts. */
-  #families: readonly Family[] = [];
+  /** The families that the kernel has rules of. */
+  readonly #families: readonly Family[];
+  /** The patterns that their FORWARD accepts. */
   readonly #admitted = new Set<string>();
 
   /** `table` is this daemon's own, so that several can share a machine. */
   constructor(table: string, state: () => RuleState) {
     this.#table = table;
     this.#state = state;
+    this.#families = hasRulesOfSix(this.#nft, table) ? [4, 6] : [4];
   }
 
   get table(): string {
@@ -47,10 +50,8 @@ export class Firewall implements Disposable {
   /** Writes all rules, replacing earlier ones. */
   write(): void {
     const { networks, published } = this.#state();
-    const families = familiesIn(networks);
     const before = ruleGeneration(this.#netfilter);
-    this.#nft.run(families.map((family) => tableText(family, this.#table, networks, published)).join('\n'));
-    this.#families = families;
+    this.#nft.run(this.#families.map((family) => tableText(family, this.#table, networks, published)).join('\n'));
     this.#admitted.clear();
     this.#knowAfter(before, 1 + this.#admit(networks));
   }
@@ -60,7 +61,7 @@ export class Firewall implements Disposable {
     const generation = ruleGeneration(this.#netfilter);
     if (generation === this.#known) return;
     const { networks, published } = this.#state();
-    if (familiesIn(networks).every((family) => this.#isWhole(family, networks, published))) {
+    if (this.#families.every((family) => this.#isWhole(family, networks, published))) {
       this.#knowAfter(generation, this.#admit(networks));
     } else {
       this.write();
@@ -70,21 +71,15 @@ export class Firewall implements Disposable {
   /** Admits a network that `state` does not know yet. */
   addBridge(network: BridgeRules): void {
     this.verify();
-    const families = familiesOf(network);
-    const isFirst = families.some((family) => !this.#families.includes(family));
-    if (isFirst) {
-      this.#nft.run(tableText(6, this.#table, [], []));
-      this.#families = families;
-    }
-    this.#add(families.map((family) => addBridgeText(family, this.#table, network)).join('\n'));
-    if (families.every((family) => this.#admitted.has(admissionOf(family, network)))) return;
+    this.#add(this.#families.map((family) => addBridgeText(family, this.#table, network)).join('\n'));
+    if (familiesOf(network).every((family) => this.#admitted.has(admissionOf(family, network)))) return;
     const before = this.#known;
     this.#knowAfter(before, this.#admit([network]));
   }
 
   /** Forgets a network; a forgotten one is not an error. */
   deleteBridge(network: BridgeRules): void {
-    this.#delete(deleteBridgeTexts(this.#table, network));
+    this.#delete(this.#families.flatMap((family) => deleteBridgeTexts(family, this.#table, network)));
     for (const family of familiesOf(network)) {
       if (!dropForwardingOf(this.#nft, this.#table, family, network)) continue;
       this.#admitted.delete(admissionOf(family, network));
@@ -117,7 +112,6 @@ export class Firewall implements Disposable {
       this.#tryRun(`delete table ${NFT_FAMILY[family]} ${this.#table}`);
       dropForwarding(this.#nft, this.#table, family);
     }
-    this.#families = [];
     this.#admitted.clear();
     this.#known = undefined;
   }
@@ -172,8 +166,9 @@ export class Firewall implements Disposable {
   /** Returns how many transactions it took. */
   #admit(networks: readonly BridgeRules[]): number {
     let steps = 0;
-    for (const family of familiesIn(networks)) {
+    for (const family of this.#families) {
       const concerned = networks.filter((network) => familiesOf(network).includes(family));
+      if (concerned.length === 0) continue;
       if (admitForwarding(this.#nft, this.#table, family, concerned)) steps += 1;
       for (const network of concerned) this.#admitted.add(admissionOf(family, network));
     }
@@ -189,9 +184,21 @@ export class Firewall implements Disposable {
   }
 }
 
-/** A machine without IPv6 gets no rules of it. */
-function familiesIn(networks: readonly BridgeRules[]): Family[] {
-  return networks.some(({ subnet6 }) => subnet6 !== undefined) ? [4, 6] : [4];
+/** Whether the kernel has IPv6 and rules for it; the table for this question is never in force. */
+function hasRulesOfSix(nft: Nftables, table: string): boolean {
+  if (!existsSync('/proc/sys/net/ipv6')) return false;
+  try {
+    nft.run(`add table ip6 ${table}-probe\ndelete table ip6 ${table}-probe`);
+    return true;
+  } catch (error) {
+    if (error instanceof NftError && error.code === 'EOPNOTSUPP') return false;
+    throw error;
+  }
+}
+
+/** The families that a network has. */
+function familiesOf({ subnet6 }: BridgeRules): Family[] {
+  return subnet6 === undefined ? [4] : [4, 6];
 }
 
 function admissionOf(family: Family, { bridge }: BridgeRules): string {

@@ -7,6 +7,8 @@ export type BridgeRules = Readonly<{
   subnet: string;
   /** Undefined without IPv6. */
   subnet6: string | undefined;
+  /** A bridge of the operator: its other ports are not ours to restrict. */
+  isForeign: boolean;
   isInternal: boolean;
   allowsTraffic: boolean;
   isMasqueraded: boolean;
@@ -31,7 +33,8 @@ export const NFT_FAMILY = { 4: 'ip', 6: 'ip6' } as const;
  * - From outside and from other networks only what was published, or what belongs to a connection of a container, gets
  *   to a container. Of an internal network nothing leaves, and nothing gets in.
  *
- * The table of IPv6 holds the networks that have it. There is no way out of ::1, so it has nothing to guard there.
+ * The table of IPv6 holds all networks: one without IPv6 is internal there, because any container can write such frames.
+ * There is no way out of ::1, so it has nothing to guard there.
  */
 export function tableText(
   family: Family,
@@ -127,7 +130,7 @@ export function isWhole(
   const anywhere = own.filter(isAny).length;
   return (
     RULE_COUNTS[family].every(([chain, count]) => (rules.get(chain)?.length ?? 0) >= count) &&
-    elementsIn('bridges') >= networks.filter((network) => familiesOf(network).includes(family)).length &&
+    elementsIn('bridges') >= networks.filter((network) => elementsOf(family, network).length > 0).length &&
     elementsIn('published') >= anywhere &&
     elementsIn('published_at') >= own.length - anywhere
   );
@@ -143,11 +146,6 @@ function ruleCounts(family: Family): [chain: string, count: number][] {
   ]);
 }
 
-/** The families that a network has. */
-export function familiesOf({ subnet6 }: BridgeRules): Family[] {
-  return subnet6 === undefined ? [4] : [4, 6];
-}
-
 /** The commands that admit a network. */
 export function addBridgeText(family: Family, table: string, network: BridgeRules): string {
   return elementsOf(family, network)
@@ -156,25 +154,25 @@ export function addBridgeText(family: Family, table: string, network: BridgeRule
 }
 
 /** The commands that remove a network, as separate transactions. */
-export function deleteBridgeTexts(table: string, network: BridgeRules): string[] {
-  return familiesOf(network).flatMap((family) =>
-    elementsOf(family, network).map(
-      ([set, element]) => `delete element ${NFT_FAMILY[family]} ${table} ${set} { ${element} }`,
-    ),
+export function deleteBridgeTexts(family: Family, table: string, network: BridgeRules): string[] {
+  return elementsOf(family, network).map(
+    ([set, element]) => `delete element ${NFT_FAMILY[family]} ${table} ${set} { ${element} }`,
   );
 }
 
 function elementsOf(family: Family, network: BridgeRules): [string, string][] {
-  const { bridge, isInternal, allowsTraffic, isMasqueraded } = network;
+  const { bridge, isForeign, allowsTraffic, isMasqueraded } = network;
   const subnet = family === 4 ? network.subnet : network.subnet6;
-  if (subnet === undefined) return [];
-  return [
+  const isInternal = network.isInternal || subnet === undefined;
+  if (subnet === undefined && isForeign && !network.isInternal) return [];
+  const elements: [string, string | undefined][] = [
     ['bridges', `"${bridge}"`],
-    ['own', `"${bridge}" . ${subnet}`],
-    ...(allowsTraffic ? [['joined', `"${bridge}" . "${bridge}"`] as [string, string]] : []),
-    ...(isInternal ? [['internal', `"${bridge}"`] as [string, string]] : []),
-    ...(isMasqueraded && !isInternal ? [['masqueraded', subnet] as [string, string]] : []),
+    ['joined', allowsTraffic ? `"${bridge}" . "${bridge}"` : undefined],
+    ['internal', isInternal ? `"${bridge}"` : undefined],
+    ['own', subnet === undefined ? undefined : `"${bridge}" . ${subnet}`],
+    ['masqueraded', isMasqueraded && !isInternal ? subnet : undefined],
   ];
+  return elements.filter((one): one is [string, string] => one[1] !== undefined);
 }
 
 /** The commands that publish ports, as one transaction. */

@@ -15,6 +15,8 @@ import type { LinkKind, LinkSettings } from './kind.ts';
 
 const LOOPBACK = 1;
 const LAST_VLAN = 4094;
+/** The least of the kernel; below 1280 a link has no IPv6, whatever anybody sets. */
+const MTU_WITHOUT_IPV6 = 68;
 
 /**
  * The link beneath a network, by its index. Missing ones are made: of `eth0.50` the VLAN 50 on eth0, of an internal
@@ -32,7 +34,7 @@ export function ensureParent(
       throw new EngineError('failed', `loopback interface is not a valid ${kind} parent link`);
     }
     if (there.alias === aliasOf(dataRoot)) {
-      distrust(there);
+      distrust(route, there);
       if (!there.up) route.apply(changeLink(there.index, { up: true }));
     }
     return there.index;
@@ -41,7 +43,7 @@ export function ensureParent(
   else makeVlan(route, kind, parent);
   const made = getLink(route, parent);
   const { index } = made;
-  distrust(made);
+  distrust(route, made);
   try {
     route.apply(changeLink(index, { up: true, alias: aliasOf(dataRoot) }));
   } catch (error) {
@@ -63,7 +65,7 @@ export function isOwnParent(route: Netlink, name: string, dataRoot: string): boo
 function makeDeadEnd(route: Netlink, name: string): void {
   const other = otherEnd(name);
   route.apply(createVeth({ name, peer: { name: other } }));
-  distrust(getLink(route, name));
+  distrust(route, getLink(route, name));
   route.apply(changeLink(getLink(route, other).index, { up: true }));
 }
 
@@ -72,14 +74,13 @@ function otherEnd(name: string): string {
 }
 
 /** Containers over a link are no routers of this machine, and by a link that leads nowhere they do not reach it. */
-function distrust({ name, kind }: Link): void {
+function distrust(route: Netlink, { name, kind }: Link): void {
   ignoreRouters(name);
   if (kind !== 'veth') return;
-  for (const end of [name, otherEnd(name)]) {
-    ignoreRouters(end);
-    disableIPv6(end);
-    dropWithoutRoute(end);
-  }
+  disableIPv6(name);
+  const other = otherEnd(name);
+  dropWithoutRoute(other);
+  route.apply(changeLink(getLink(route, other).index, { mtu: MTU_WITHOUT_IPV6 }));
 }
 
 function makeVlan(route: Netlink, kind: LinkKind['name'], name: string): void {
