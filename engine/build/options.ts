@@ -1,5 +1,11 @@
 import type { HostConfigBody } from '../containers/settings/host-config/host-config-schema.ts';
-import { familiarReference, parseReference, withDefaultTag, type Reference } from '../images/names/reference.ts';
+import {
+  familiarReference,
+  parseReference,
+  refuseAmbiguous,
+  withDefaultTag,
+  type Reference,
+} from '../images/names/reference.ts';
 import { EngineError } from '../lib/errors.ts';
 import { credentialsIn, type Credentials } from '../registry/auth/credentials.ts';
 import type { GivenArgs } from './build-args.ts';
@@ -70,6 +76,7 @@ function namesOf(written: readonly string[]): Reference[] {
     if (name === '') continue;
     const reference = withDefaultTag(parseReference(name));
     if (reference.digest !== undefined) throw new EngineError('invalid', 'build tag cannot contain a digest');
+    refuseAmbiguous(reference);
     byName.set(familiarReference(reference), reference);
   }
   return [...byName.values()];

@@ -81,7 +81,7 @@ test('a digest goes along with the last tag of its repository', async () => {
   const { engine, image } = await withImage();
   await using _engine = engine;
   const digest = `a@sha256:${'1'.repeat(64)}`;
-  engine.images.refer(parseReference(digest), image.id, engine.clock.now());
+  engine.images.refer(parseReference(digest), image.id);
 
   assert.equal(engine.images.find(digest).id, image.id);
   assert.deepEqual(deleteImage(engine, 'a:1', GENTLE).slice(0, 3), [

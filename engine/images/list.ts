@@ -18,7 +18,7 @@ type Options = {
 export type Listed = { image: Image; tags: string[]; digests: string[] };
 
 /** The images, newest first: those with a name or without a child, unless `all` asks for intermediate images too. */
-export function listImages(engine: Needs, { all, name, filters }: Options): Listed[] {
+export function listImages(engine: Needs, { all: withSteps, name, filters }: Options): Listed[] {
   const { images } = engine;
   const before = olderThan(images, filters.get('before'));
   const since = youngerThan(images, filters.get('since'));
@@ -27,13 +27,16 @@ export function listImages(engine: Needs, { all, name, filters }: Options): List
   const isWanted = nameFilter(globs);
   const listed: Listed[] = [];
   for (const image of images.all()) {
-    const names = images.referencesOf(image.id).filter(isWanted);
+    const all = images.referencesOf(image.id);
+    const names = all.filter(isWanted);
     const isStep = images.childrenOf(image.id).length > 0;
-    const isDangling = images.referencesOf(image.id).length === 0;
+    const isNameless = all.length === 0;
     if (!before(image) || !since(image)) continue;
     if (!labelsMatch(filters.get('label'), image.config.Labels)) continue;
-    if (isDangling && isStep && (!all || dangling !== undefined)) continue;
-    if (dangling !== undefined && dangling !== isDangling) continue;
+    if (isNameless && isStep && (!withSteps || dangling !== undefined)) continue;
+    // An image with a digest alone is dangling, but also listed without dangling ones, as in dockerd.
+    if (dangling === true && (isStep || all.some(({ tag }) => tag !== undefined))) continue;
+    if (dangling === false && isNameless) continue;
     if (globs.length > 0 && names.length === 0) continue;
     listed.push({
       image,

@@ -152,14 +152,17 @@ export class ImageStore {
   }
 
   /** Gives an image a name, and removes the name from the image that had it. A name has a tag or a digest. */
-  refer(reference: Reference, imageId: string, now: Temporal.Instant): void {
-    this.#db.transaction(() => {
-      this.#names.put({ ...reference, name: nameOf(reference), imageId });
-      this.#images.change(imageId, (record) => {
-        const tagged = { ...record, taggedAt: now };
-        this.#parsed.set(tagged, this.#imageOf(record)); // the name has not moved
-        return tagged;
-      });
+  refer(reference: Reference, imageId: string): void {
+    if (!this.#images.has(imageId)) notFound(imageId);
+    this.#names.put({ ...reference, name: nameOf(reference), imageId });
+  }
+
+  /** Records when a client last gave the image a name. */
+  setTaggedAt(id: string, taggedAt: Temporal.Instant): void {
+    this.#images.change(id, (record) => {
+      const tagged = { ...record, taggedAt };
+      this.#parsed.set(tagged, this.#imageOf(record)); // only its record is another one
+      return tagged;
     });
   }
 

@@ -2,9 +2,10 @@ import { Type, type Static } from 'typebox';
 
 import { sha256 } from '../../layers/chain-id.ts';
 import { badArchive } from '../../layers/tar/tar-header.ts';
+import { EngineError } from '../../lib/errors.ts';
 import { goArchitecture } from '../configuration/architecture.ts';
 import { parseImage } from '../configuration/image-json.ts';
-import { parseReference, withDefaultTag, type Reference } from '../names/reference.ts';
+import { parseRepoAndTag, type Reference } from '../names/reference.ts';
 import { parseJson, type ArchiveFile, type ArchiveFiles } from './archive-files.ts';
 import { readLegacyImages } from './legacy-archive.ts';
 
@@ -63,7 +64,7 @@ async function readDockerArchive(files: ArchiveFiles): Promise<ArchivedImage[]> 
         files.get(Config),
         (Layers ?? []).map((path) => files.get(path)),
       )),
-      names: (RepoTags ?? []).map((name) => withDefaultTag(parseReference(name))),
+      names: (RepoTags ?? []).map((name) => parseRepoAndTag(name)),
       ...(Parent && { parentId: Parent }),
     })),
   );
@@ -109,13 +110,16 @@ function fitsHost({ platform }: Descriptor): boolean {
   return !platform || (platform.os === 'linux' && platform.architecture === goArchitecture());
 }
 
-/** Some tools annotate the whole name, others only a tag, which is not a name without a repository. */
+/** An annotation may be any text: one that is no name gives none. */
 function namesOf({ annotations }: Descriptor): Reference[] {
-  for (const key of NAME_ANNOTATIONS) {
-    const name = annotations?.[key];
-    if (name !== undefined && /[/:]/.test(name)) return [withDefaultTag(parseReference(name))];
+  const name = NAME_ANNOTATIONS.map((key) => annotations?.[key]).find((text) => text !== undefined && text !== '');
+  if (name === undefined) return [];
+  try {
+    return [parseRepoAndTag(name)];
+  } catch (error) {
+    if (error instanceof EngineError && error.kind === 'invalid') return [];
+    throw error;
   }
-  return [];
 }
 
 async function imageOf(files: ArchiveFiles, config: ArchiveFile, layers: ArchiveFile[]): Promise<ArchivedImage> {

@@ -8,7 +8,7 @@ import { sha256 } from '../../layers/chain-id.ts';
 import { badArchive } from '../../layers/tar/tar-header.ts';
 import { compressionOf, decompressed } from '../../layers/threads/compression.ts';
 import { OldSettings, oldHistoryEntry, writeOldConfiguration } from '../configuration/old-configuration.ts';
-import { parseReference } from '../names/reference.ts';
+import { parseRepoAndTag } from '../names/reference.ts';
 import { parseJson, type ArchiveFile, type ArchiveFiles } from './archive-files.ts';
 import type { ArchivedImage } from './archive-formats.ts';
 
@@ -36,7 +36,7 @@ export async function readLegacyImages(files: ArchiveFiles): Promise<ArchivedIma
     for (const [tag, folder] of Object.entries(tags)) {
       const image = images.get(folder);
       if (image === undefined) throw badArchive(`repositories names ${JSON.stringify(folder)}, which is missing`);
-      image.names.push(parseReference(`${repository}:${tag}`));
+      image.names.push(parseRepoAndTag(repository, tag));
     }
   }
   return [...images.values()];

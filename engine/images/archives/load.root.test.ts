@@ -445,11 +445,7 @@ test('what a crash left behind is removed at the next start, and what no record 
     await engine.load(imageArchive([base, upper], ['kept:1']));
     await engine.layers.prepare('c'.repeat(64), engine.images.find('kept:1').id);
     await engine.layers.prepare('d'.repeat(64), engine.images.find('kept:1').id);
-    engine.images.refer(
-      { repository: 'docker.io/library/kept', tag: '2' },
-      engine.images.find('kept:1').id,
-      engine.clock.now(),
-    );
+    engine.images.refer({ repository: 'docker.io/library/kept', tag: '2' }, engine.images.find('kept:1').id);
     mkdirSync(join(directory, 'layers/new-123/dir'), { recursive: true });
     mkdirSync(join(directory, 'layers/orphan/dir'), { recursive: true });
     mkdirSync(join(directory, 'layers/.trash/half/dir'), { recursive: true });

@@ -13,6 +13,7 @@ import { progressLine, type Report } from '../progress.ts';
 import type { ImageStore } from '../store.ts';
 import { ArchiveFiles } from './archive-files.ts';
 import { readImages, type ArchivedImage } from './archive-formats.ts';
+import { withKnownParents } from './parents.ts';
 
 type Needs = {
   images: ImageStore;
@@ -33,13 +34,14 @@ type Needs = {
 export async function loadImages(engine: Needs, upload: AsyncIterable<Uint8Array>, report: Report): Promise<void> {
   await using arrivals = engine.blobs.arrivals();
   const files = new ArchiveFiles(await engine.archives.unpack(upload, arrivals.path));
-  const images = await readImages(files);
+  const images = withKnownParents(await readImages(files));
   using leases = new DisposableStack();
   for (const image of images) await applyLayers(engine, image, leases, report);
   await engine.blobs.sync();
   for (const image of images) record(engine, image, report);
+  for (const { id, parentId } of images) if (parentId !== undefined) engine.images.setParent(id, parentId);
   for (const { id, names } of images) {
-    // A parent in the oldest format is not reported: it only belongs to its child.
+    // A parent without a name is not reported: it only belongs to its child.
     const isParent = images.some((other) => other.parentId === id);
     if (names.length === 0 && !isParent) report({ stream: `Loaded image ID: ${id}\n` });
   }
@@ -61,9 +63,8 @@ async function applyLayers(
 }
 
 function record(engine: Needs, archived: ArchivedImage, report: Report): void {
-  const { id, json, parentId, names } = archived;
+  const { id, json, names } = archived;
   engine.images.insert(id, json, (image) => {
-    if (parentId !== undefined && engine.images.get(parentId) !== undefined) engine.images.setParent(id, parentId);
     emitImageEvent(engine, 'load', image);
   });
   for (const name of names) {
@@ -72,7 +73,7 @@ function record(engine: Needs, archived: ArchivedImage, report: Report): void {
       const text = `The image ${familiarReference(name)} already exists, renaming the old one with ID ${before.id} to empty string\n`;
       report({ stream: text });
     }
-    engine.images.refer(name, id, engine.clock.now());
+    engine.images.refer(name, id);
     report({ stream: `Loaded image: ${familiarReference(name)}\n` });
   }
 }

@@ -65,6 +65,7 @@ export async function* saveImages(engine: Needs, chosen: readonly Chosen[]): Asy
   for (const { image } of chosen) for (const chainId of image.layers) leases.use(engine.layers.lease(chainId));
   const configurations = new Map(chosen.map(({ image }) => [image.id, engine.images.jsonOf(image.id)]));
   const written = new Set<string>();
+  const ids = new Set(chosen.map(({ image }) => image.id));
   const manifest = [];
   const repositories: Record<string, Record<string, string>> = {};
   for (const { image, names } of chosen) {
@@ -83,6 +84,7 @@ export async function* saveImages(engine: Needs, chosen: readonly Chosen[]): Asy
       Config: config,
       RepoTags: names.length > 0 ? names.map(familiarReference) : null,
       Layers: folders.map((folder) => `${folder}/layer.tar`),
+      ...(image.parentId !== undefined && ids.has(image.parentId) && { Parent: image.parentId }),
     });
     for (const { repository, tag } of names) {
       const tags = (repositories[familiarName(repository)] ??= {});

@@ -71,6 +71,11 @@ test('a name alone means latest, and a tag parameter wins over the one in the na
   assert.equal(parseRepoAndTag('a:b', 'c').tag, 'c');
   assert.deepEqual(parseRepoAndTag(`a:b@${DIGEST}`, 'c'), { repository: 'docker.io/library/a', tag: 'c' });
   assert.throws(() => parseRepoAndTag('a', 'b@c'), { message: 'invalid tag format' });
+  assert.equal(parseRepoAndTag('r.io/sha256', 'x').tag, 'x');
+  assert.equal(parseRepoAndTag('me/sha256').tag, 'latest');
+  for (const name of ['sha256', 'sha256:x', 'library/sha256', 'docker.io/library/sha256', 'index.docker.io/sha256']) {
+    assert.throws(() => parseRepoAndTag(name), { kind: 'invalid', message: /^refusing to create an ambiguous tag/ });
+  }
   assert.throws(() => parseRepoAndTag(`a@${DIGEST}`, undefined), {
     message: 'refusing to create a tag with a digest reference',
   });

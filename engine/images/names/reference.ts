@@ -27,9 +27,10 @@ export function parseReference(text: string): Reference {
   return { repository: parseRepository(tag === undefined ? named : named.slice(0, colon)), tag, digest };
 }
 
-/** The name of `repo` and `tag` together: `tag` replaces a tag or digest in `repo`. */
+/** A name that an image shall get: `tag` replaces a tag or digest in `repo`. */
 export function parseRepoAndTag(repo: string, tag = ''): Reference {
   const reference = parseReference(repo);
+  refuseAmbiguous(reference);
   if (tag !== '') {
     if (!TAG.test(tag)) throw new EngineError('invalid', 'invalid tag format');
     return { repository: reference.repository, tag };
@@ -38,6 +39,12 @@ export function parseRepoAndTag(repo: string, tag = ''): Reference {
     throw new EngineError('invalid', 'refusing to create a tag with a digest reference');
   }
   return withDefaultTag(reference);
+}
+
+/** Throws `invalid` for a name of an image that reads like an id, such as `sha256:abc`. */
+export function refuseAmbiguous({ repository }: Reference): void {
+  if (familiarName(repository) !== 'sha256') return;
+  throw new EngineError('invalid', 'refusing to create an ambiguous tag using digest algorithm as name');
 }
 
 /** The same for an import, whose digest is not known yet. Undefined without a name. */

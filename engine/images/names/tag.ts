@@ -13,10 +13,11 @@ export function tagImage(engine: Needs, ref: string, repo: string, tag: string |
   giveName(engine, engine.images.find(ref).id, reference);
 }
 
-/** The same for an image and a name that were already looked up. */
+/** Gives an image a name on behalf of a client, which pulls and loads do not count as. */
 export function giveName(engine: Needs, imageId: string, reference: Reference): void {
   engine.db.transaction(() => {
-    engine.images.refer(reference, imageId, engine.clock.now());
+    engine.images.refer(reference, imageId);
+    engine.images.setTaggedAt(imageId, engine.clock.now());
     emitImageEvent(engine, 'tag', engine.images.find(imageId), familiarReference(reference));
   });
 }

@@ -144,12 +144,12 @@ function checkedImage(json: string): ReturnType<typeof parseImage> {
 }
 
 /** Gives the image the name that was asked for, and the one with its digest; whether it had the former. */
-function name({ images, clock }: Needs, id: string, { repository, tag, digest }: Reference, found: string): boolean {
+function name({ images }: Needs, id: string, { repository, tag, digest }: Reference, found: string): boolean {
   const asked = digest === undefined ? { repository, tag } : { repository, digest };
   const isNew = images.named(asked)?.id !== id;
-  if (isNew) images.refer(asked, id, clock.now());
+  if (isNew) images.refer(asked, id);
   const byDigest = { repository, digest: found };
-  if (images.named(byDigest)?.id !== id) images.refer(byDigest, id, clock.now());
+  if (images.named(byDigest)?.id !== id) images.refer(byDigest, id);
   return isNew;
 }
 

@@ -6,7 +6,7 @@ import type { Credentials } from '../../registry/auth/credentials.ts';
 import { withRegistry } from '../../registry/connection/session.ts';
 import { RegistryError } from '../../registry/errors.ts';
 import { Repository } from '../../registry/repository.ts';
-import { familiarName, familiarReference, hostAndPath, type Reference } from '../names/reference.ts';
+import { familiarName, familiarReference, hostAndPath, refuseAmbiguous, type Reference } from '../names/reference.ts';
 import type { Report } from '../progress.ts';
 import { pullImage, type Needs as NeedsOfImage } from './pull-image.ts';
 
@@ -27,6 +27,7 @@ export async function pullImages(engine: Needs, { reference, credentials, report
   if (path === 'library/scratch' && host === 'docker.io') {
     throw new EngineError('invalid', "'scratch' is a reserved name");
   }
+  refuseAmbiguous(reference);
   try {
     const isNew = await withRegistry(engine, { host, credentials, useMirrors: true, signal }, async (session) => {
       const repository = new Repository(session, path);

@@ -89,7 +89,7 @@ async function pushImage(engine: Needs, { tag, image, json }: Tagged, push: Push
   const digest = sha256(manifest);
   const byDigest = { repository, digest };
   if (engine.images.get(image.id) !== undefined && engine.images.named(byDigest)?.id !== image.id) {
-    engine.images.refer(byDigest, image.id, engine.clock.now());
+    engine.images.refer(byDigest, image.id);
   }
   report({ status: `${tag}: digest: ${digest} size: ${manifest.length}` });
   report({ progressDetail: {}, aux: { Tag: tag, Digest: digest, Size: manifest.length } });
