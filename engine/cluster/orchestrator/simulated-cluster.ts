@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
 import { updateOf } from '../state/defaults.ts';
 import { Draft } from '../state/draft.ts';
-import type { NodeRecord, ServiceSpec, Stored, TaskRecord, TaskTemplate } from '../state/records.ts';
+import type { NodeRecord, Records, ServiceSpec, Stored, TaskRecord, TaskTemplate } from '../state/records.ts';
 import { Replica } from '../state/replica.ts';
 import { compareStates, hasEnded, isWanted, placeOf } from '../state/task-states.ts';
 import { Orchestration } from './orchestration.ts';
@@ -92,6 +92,12 @@ export class SimulatedCluster {
 
   remove(name: string): void {
     this.change((draft) => draft.delete('service', name));
+  }
+
+  /** Keeps so many ended tasks of a slot. */
+  keepHistory(taskHistoryRetentionLimit: number): void {
+    const record = { id: 'cluster', spec: { taskHistoryRetentionLimit } } as unknown as Records['cluster'];
+    this.change((draft) => draft.put('cluster', record));
   }
 
   /** One turn of the leader; returns when it wants the next one. */

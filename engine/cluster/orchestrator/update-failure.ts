@@ -3,7 +3,7 @@ import { refuseTakenPorts } from '../allocator/ports.ts';
 import { updateOf } from '../state/defaults.ts';
 import type { Draft } from '../state/draft.ts';
 import type { Stored } from '../state/records.ts';
-import { placeOf } from '../state/task-states.ts';
+import { compareStates, placeOf } from '../state/task-states.ts';
 import { templateOf } from '../state/template.ts';
 import { endedByItself } from './places.ts';
 import type { Turn } from './turn.ts';
@@ -16,6 +16,12 @@ type Status = NonNullable<Service['updateStatus']>;
 export function isOf({ template, updateStatus }: Service, task: Task): boolean {
   const since = updateStatus?.since ?? updateStatus?.startedAt;
   return since !== undefined && task.template === template && Temporal.Instant.compare(task.createdAt, since) >= 0;
+}
+
+/** The first new task of a place that came to run, or ended; else the newest one. Undefined before the place is updated. */
+export function firstNewOf(service: Service, tasks: readonly Task[]): Task | undefined {
+  const own = tasks.filter((task) => isOf(service, task));
+  return own.find(({ status }) => compareStates(status.state, 'running') >= 0) ?? own.at(-1);
 }
 
 /** The task whose failure is one too many for an update of `places` tasks; undefined where failures do not matter. */

@@ -1,43 +1,13 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 
-import type { UpdateConfig } from '../state/records.ts';
 import { SimulatedCluster } from './simulated-cluster.ts';
-
-const FOUR = { mode: { kind: 'replicated', replicas: 4 } } as const;
-const OLD = { image: 'old' };
-const NEW = { image: 'new' };
-const config = (over: Partial<UpdateConfig>): UpdateConfig => ({
-  ...{ parallelism: 1, delayNs: 0, failureAction: 'pause' },
-  ...over,
-});
-
-function running(cluster: SimulatedCluster): string {
-  const images = cluster.running('web').map((task) => {
-    return cluster.replica.get('template', `web/${task.template}`)!.template.container.image;
-  });
-  return images.toSorted().join(' ');
-}
-
-function status(cluster: SimulatedCluster): { state?: string; message?: string } {
-  return cluster.replica.get('service', 'web')?.updateStatus ?? {};
-}
+import { FOUR, NEW, OLD, config, running, status, updated } from './simulated-update.ts';
 
 /** The newest `count` tasks that run fail. */
 function failNewest(cluster: SimulatedCluster, count = 1): void {
   const tasks = cluster.running('web').toSorted((a, b) => Temporal.Instant.compare(a.createdAt, b.createdAt));
   for (const task of tasks.slice(-count)) cluster.report(task, 'failed');
-}
-
-/** A service whose four tasks run for a minute before its image changes. */
-function updated(update: UpdateConfig, over: object = {}, template: object = {}): SimulatedCluster {
-  const cluster = new SimulatedCluster();
-  for (const id of ['a', 'b', 'c']) cluster.node(id);
-  cluster.service('web', { ...FOUR, update, template: { ...template, ...OLD }, ...over });
-  cluster.settle();
-  cluster.pass(60);
-  cluster.service('web', { ...FOUR, update, template: { ...template, ...NEW }, ...over });
-  return cluster;
 }
 
 suite('updates that start first', () => {

@@ -1,11 +1,11 @@
 import { isUpdating, updateOf } from '../state/defaults.ts';
 import type { Draft } from '../state/draft.ts';
 import type { Stored } from '../state/records.ts';
-import { hasEnded, isWanted } from '../state/task-states.ts';
+import { compareStates, hasEnded, isWanted } from '../state/task-states.ts';
 import { stored } from './moments.ts';
 import { finishedOf, Places, wantedOf } from './places.ts';
 import { Earliest, type Turn } from './turn.ts';
-import { failureOf, isOf, stopOrRollBack } from './update-failure.ts';
+import { failureOf, firstNewOf, isOf, stopOrRollBack } from './update-failure.ts';
 
 const SECOND_NS = 1e9;
 
@@ -14,8 +14,8 @@ type Task = Stored<'task'>;
 type Status = NonNullable<Service['updateStatus']>;
 
 /**
- * Replaces tasks of an older template, some at once, the next when these have run for the update's delay. Returns when to
- * look again.
+ * Replaces tasks of an older template, some at once, the next when the update's delay is over since these came to run.
+ * Returns when to look again.
  */
 export function update(
   draft: Draft,
@@ -31,7 +31,7 @@ export function update(
 
   const updating = { ...service, updateStatus: status };
   const config = updateOf(updating);
-  const updated = current.flatMap(({ task }) => (task !== undefined && isOf(updating, task) ? [task] : []));
+  const updated = current.flatMap(({ place }) => firstNewOf(updating, places.at(place)) ?? []);
   const failure = failureOf(updating, draft.tasksOf(service.id), old.length + updated.length);
   if (failure !== undefined) {
     stopOrRollBack(draft, updating, failure, turn);
@@ -71,15 +71,24 @@ function begun(draft: Draft, service: Service, isDirty: boolean, turn: Turn): St
 }
 
 /**
- * Not running for this long, by the leader's clock: its node may have another time. A task that is over settles nothing: the
- * restart policy handles it.
+ * Whether the first new task of a place came to run less than this long ago, by the leader's clock: its node may have another
+ * time. If it has ended since, its place holds up no other one: further tasks there are the restart policy's.
  */
-function isSettling(task: Task, ns: number, look: Earliest, { now }: Turn): boolean {
-  if (hasEnded(task.status.state)) return false;
-  if (task.status.state !== 'running') return true;
-  const until = stored(task.updatedAt, now).add({ milliseconds: Math.ceil(ns / 1e6) });
+function isSettling(first: Task, ns: number, look: Earliest, { now }: Turn): boolean {
+  const { state } = first.status;
+  if (compareStates(state, 'running') < 0) return true;
+  const until = stored(first.updatedAt, now)
+    .subtract(lifeOf(first))
+    .add({ milliseconds: Math.ceil(ns / 1e6) });
   look.at(until);
   return look.isAhead(until);
+}
+
+/** Time from a task's start to its end, by the clock of its node; nothing of a task that runs, or never did. */
+function lifeOf({ status: { state, startedAt, timestamp } }: Task): Temporal.Duration {
+  if (startedAt === undefined || !hasEnded(state)) return new Temporal.Duration();
+  const life = Temporal.Instant.from(timestamp).since(startedAt);
+  return life.sign < 0 ? new Temporal.Duration() : life;
 }
 
 /** The new task of a place has ended and gets no successor, and the old one still runs: it was to be started first. */
