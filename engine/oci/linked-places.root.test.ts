@@ -114,6 +114,44 @@ suite('places of mounts in an image with links', { concurrency: false }, () => {
     });
   }
 
+  test('a volume at a link gets the files of its target', async () => {
+    const HostConfig = { Binds: ['of-link:/dir'] };
+
+    assert.deepEqual(await said('cat /target/file', { HostConfig, Volumes: { '/dir/sub': {} } }), ['of the image']);
+  });
+
+  const overFiles: [destination: string, message: string][] = [
+    ['/target/file', 'cannot mount volume over existing file, file exists /target/file'],
+    ['/to-file', 'cannot mount volume over existing file, file exists /to-file'],
+    ['/dir/file/below', 'cannot mount volume over existing file, file exists /dir/file/below'],
+    ['/loop', 'too many links in /loop'],
+  ];
+  for (const [path, message] of overFiles) {
+    test(`POST /containers/create: a volume at ${path} is refused`, async () => {
+      const bodies = [
+        { Volumes: { [path]: {} } },
+        { HostConfig: { Binds: [`over-file:${path}`] } },
+        { HostConfig: { Mounts: [{ Type: 'volume', Target: path }] } },
+      ];
+      const volumes = async () => (await engine.get<{ Volumes: object[] | null }>('/volumes')).body.Volumes?.length;
+      await engine.post('/volumes/create', { Name: 'over-file' });
+      const before = await volumes();
+      const containers = (await engine.get<object[]>('/containers/json?all=1')).body.length;
+
+      for (const body of bodies) {
+        const answer = await engine.post<{ message: string }>('/containers/create', {
+          Image: 'linked',
+          Cmd: ['true'],
+          ...body,
+        });
+        assert.deepEqual([answer.status, answer.body.message], [400, message]);
+      }
+
+      assert.equal(await volumes(), before);
+      assert.equal((await engine.get<object[]>('/containers/json?all=1')).body.length, containers);
+    });
+  }
+
   test('an archive shows a volume at a dangling link', async () => {
     const id = await engine.create(['true'], { Image: 'linked', HostConfig: { Binds: [`${folder}:/dangling`] } });
 

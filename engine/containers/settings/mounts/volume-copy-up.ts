@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, readdirSync } from 'node:fs';
+import { closeSync, fstatSync, readdirSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 
-import { openDirectoryBeneath, openRoot } from '../../../host/files/openat.ts';
+import { holdInRoot, openRoot } from '../../../host/files/openat.ts';
 import type { Layers } from '../../../layers/layers.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { EngineError, hasCode } from '../../../lib/errors.ts';
@@ -12,7 +12,10 @@ import type { Container, MountPoint } from '../../store.ts';
 
 type Needs = VolumeMountNeeds & { clock: Clock; layers: Layers };
 
-/** Fills empty volumes with the image's files at their path, as docker does when a container is created. */
+/**
+ * Fills empty volumes with the image's files at their path, as docker does when a container is created. Throws `invalid`
+ * for a volume over a file of the image.
+ */
 export async function copyUpVolumes(engine: Needs, container: Container): Promise<void> {
   const { id } = container;
   const mounts = container.mounts.filter(({ type, copyUp }) => type === 'volume' && copyUp);
@@ -21,11 +24,16 @@ export async function copyUpVolumes(engine: Needs, container: Container): Promis
   if (wanted.length === 0) return;
   await using undo = new AsyncDisposableStack();
   const root = undo.use(await engine.layers.mountOnHost(id));
+  const folders = new Map<string, number>();
+  for (const { destination } of wanted) {
+    const folder = folderInside(root.path, destination);
+    if (folder !== undefined) folders.set(destination, undo.adopt(folder, closeSync));
+  }
   // A volume without files in the image is not mounted, because an unreachable server is an error of the start.
-  const filled = wanted.filter(({ destination }) => isInside(root.path, destination));
+  const filled = wanted.filter(({ destination }) => folders.has(destination));
   undo.defer(async () => await releaseVolumes(engine, { id, mounts: filled }));
   for (const { destination, source } of await mountVolumes(engine, { id, mounts: filled })) {
-    if ((await readdir(source)).length === 0) await copyFolder(root.path, destination, source);
+    if ((await readdir(source)).length === 0) await copyFolder(folders.get(destination)!, destination, source);
   }
 }
 
@@ -38,35 +46,33 @@ function isEmpty(folder: string): boolean {
   return readdirSync(folder).length === 0;
 }
 
-function isInside(root: string, path: string): boolean {
-  const folder = openInside(root, path);
-  if (folder !== undefined) closeSync(folder);
-  return folder !== undefined;
+async function copyFolder(folder: number, path: string, target: string): Promise<void> {
+  // Through the descriptor: a symbolic link of the image cannot lead out of its root.
+  const copy = spawn('cp', ['-a', '/proc/self/fd/3/.', target], { stdio: ['ignore', 'ignore', 'pipe', folder] });
+  let complaint = '';
+  copy.stderr!.on('data', (chunk: Buffer) => (complaint += chunk.toString()));
+  const [code] = (await once(copy, 'close')) as [number];
+  if (code !== 0) throw new EngineError('failed', `the volume at ${path} could not be filled: ${complaint.trim()}`);
 }
 
-async function copyFolder(root: string, path: string, target: string): Promise<void> {
-  const folder = openInside(root, path);
-  if (folder === undefined) return;
-  try {
-    // Through the descriptor: a symbolic link of the image cannot lead out of its root.
-    const copy = spawn('cp', ['-a', '/proc/self/fd/3/.', target], { stdio: ['ignore', 'ignore', 'pipe', folder] });
-    let complaint = '';
-    copy.stderr!.on('data', (chunk: Buffer) => (complaint += chunk.toString()));
-    const [code] = (await once(copy, 'close')) as [number];
-    if (code !== 0) throw new EngineError('failed', `the volume at ${path} could not be filled: ${complaint.trim()}`);
-  } finally {
-    closeSync(folder);
-  }
-}
-
-function openInside(root: string, path: string): number | undefined {
+/** Holds the image's folder at a path, through its links; undefined if it is missing. Throws `invalid` for a file. */
+function folderInside(root: string, path: string): number | undefined {
   const top = openRoot(root);
   try {
-    return openDirectoryBeneath(top, path.replace(/^\/+/, ''));
+    const held = holdInRoot(top, Buffer.from(path).toString('latin1'));
+    if (fstatSync(held).isDirectory()) return held;
+    closeSync(held);
+    throw overFile(path);
   } catch (error) {
-    if (['ENOENT', 'ENOTDIR', 'ELOOP', 'EXDEV'].some((code) => hasCode(error, code))) return undefined;
+    if (hasCode(error, 'ENOENT')) return undefined;
+    if (hasCode(error, 'ENOTDIR')) throw overFile(path, error);
+    if (hasCode(error, 'ELOOP')) throw new EngineError('invalid', `too many links in ${path}`, { cause: error });
     throw error;
   } finally {
     closeSync(top);
   }
+}
+
+function overFile(path: string, cause?: unknown): EngineError {
+  return new EngineError('invalid', `cannot mount volume over existing file, file exists ${path}`, { cause });
 }
