@@ -52,6 +52,34 @@ suite('builds', { concurrency: false }, () => {
     }
   });
 
+  test('give other users their files: here-documents, scripts and the context', async () => {
+    const file = [
+      'FROM busybox',
+      'COPY <<ONE /one',
+      '1',
+      'ONE',
+      'ADD <<TWO <<THREE /folder/',
+      'TWO',
+      'THREE',
+      'COPY --chmod=710 <<FOUR /four',
+      'FOUR',
+      "RUN stat -c '<%a %n>' /one /folder /folder/TWO /folder/THREE /four",
+      'USER daemon',
+      'RUN <<SCRIPT',
+      '#!/bin/cat',
+      'run by daemon',
+      'SCRIPT',
+      'RUN --mount=target=/in cat /one /in/d/x',
+    ].join('\n');
+
+    const text = await said(file, { 'd/x': 'of the context\n' });
+
+    const modes = Array.from(text.matchAll(/<(.*)>/g), ([, each]) => each);
+    const expected = ['644 /one', '755 /folder', '644 /folder/TWO', '644 /folder/THREE', '710 /four'];
+    assert.deepEqual(modes.slice(-5), expected, text);
+    assert.match(text, /run by daemon\n[^]*\n1\nof the context\n[^]*Successfully built/);
+  });
+
   test('mount caches, files and memory for a step, which leave nothing in the image', async () => {
     const mounts = '--mount=type=cache,target=/cache --mount=target=/in,source=d --mount=type=tmpfs,target=/scratch';
     const file = `FROM busybox\nARG N\nRUN ${mounts} cat /in/x; echo $N >> /cache/n; cat /cache/n; grep -c " /scratch tmpfs" /proc/mounts\nRUN ls -d /cache /in /scratch || true`;

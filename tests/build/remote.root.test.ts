@@ -99,6 +99,7 @@ suite('contexts and files of other machines', { concurrency: false }, () => {
     assert.match(await said({ remote: address }), /first branch\n[\s\S]*Successfully built/);
     assert.match(await said({ remote: `${address}#other` }), /other branch\n[\s\S]*Successfully built/);
     assert.match(await said({ remote: `${address}#other:inner` }), /inner folder\n[\s\S]*Successfully built/);
+    assert.match(await said({ remote: `${address}#modes` }), /\n755 inner\n644 inner\/x\n755 program\n/);
     // A web server that knows nothing of Git.
     assert.match(
       await said({ remote: 'http://127.0.0.1:8080/bare.git#other', nocache: '1' }),
@@ -162,6 +163,13 @@ function makeRepository(folder: string): void {
   writeFileSync(join(repository, 'inner/Buildfile'), BUILDFILE);
   writeFileSync(join(repository, 'inner/x'), 'inner folder\n');
   commit('other branch');
+  git('checkout', '--quiet', '-b', 'modes');
+  writeFileSync(join(repository, 'program'), '#!/bin/sh\n', { mode: 0o755 });
+  const showing = `FROM busybox\nCOPY . /all\nRUN cd /all && stat -c '%a %n' inner inner/x program\n`;
+  writeFileSync(join(repository, 'Dockerfile'), showing);
+  execFileSync('git', ['rm', '--quiet', '--force', 'Buildfile'], { cwd: repository });
+  git('add', '--all');
+  git('commit', '--quiet', '--message', 'modes');
   git('checkout', '--quiet', 'main');
   execFileSync('git', ['clone', '--quiet', '--bare', repository, join(folder, 'bare.git')]);
   execFileSync('git', ['update-server-info'], { cwd: join(folder, 'bare.git') });

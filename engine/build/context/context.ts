@@ -11,6 +11,7 @@ import { unmountBelow } from '../../host/mounts/unmount-below.ts';
 import type { ContextEntry } from '../../layers/threads/archive-messages.ts';
 import type { Archives } from '../../layers/threads/archives.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { makeFolders } from '../../lib/folders.ts';
 import { newId, shortId } from '../../lib/ids.ts';
 import { removeTree } from '../../trees/remove.ts';
 
@@ -121,7 +122,7 @@ export class BuildContext {
   }
 
   async #extract(): Promise<void> {
-    await mkdir(this.root, { mode: 0o755 });
+    makeFolders(this.root, 0o755); // steps with any user read it by RUN --mount
     const linked = this.#linked();
     const without = [...this.#ignored.keys()].filter((path) => !linked.has(path));
     await this.#archives.extractContext(this.#spool, this.root, without);

@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { posix } from 'node:path';
 import { join } from 'node:path';
 
@@ -143,7 +143,9 @@ async function documentsOf(
       throw new EngineError('invalid', `a here-document cannot be called ${JSON.stringify(name)}`);
     }
     const text = isExpanded ? expandLines(content, expand) : content;
-    await writeFile(join(root, name), text, { mode: 0o644, flag: 'w' });
+    const path = join(root, name);
+    await writeFile(path, text);
+    await chmod(path, 0o644); // regardless of the umask: the file goes into the image
     found.push({ path: name, sum: `file:${sha256(`${name}\0${text}`).replace('sha256:', '')}` });
   }
   return { root: async () => await Promise.resolve(root), found, extracts: false };

@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises';
+import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { heredocOf } from '../../buildfile/heredocs.ts';
@@ -29,7 +29,8 @@ export async function runScript(
   if (!first.content.startsWith('#!')) return { words: [...shell, first.content], binds: [] };
   if (first.name.includes('/')) throw new EngineError('invalid', `a script cannot be called ${first.name}`);
   const file = join(build.folder, shortId(newId()));
-  await writeFile(file, first.content, { mode: 0o755 });
+  await writeFile(file, first.content);
+  await chmod(file, 0o755); // regardless of the umask: the step's user runs it
   const place = `/dev/pipes/${first.name}`;
   return { words: [place], binds: [`${file}:${place}:ro`] };
 }
