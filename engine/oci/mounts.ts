@@ -17,7 +17,7 @@ const kernel = (destination: string, type: string, ...options: string[]): OciMou
 
 /** All mounts, in no order; `init` is the host's program for the first process. */
 export function ociMounts(
-  { privileged, shm, files, mounts, tmpfs: further }: SpecDescription,
+  { root, privileged, shm, files, mounts, tmpfs: further }: SpecDescription,
   init: string | undefined,
 ): OciMount[] {
   const writable = privileged ? 'rw' : 'ro';
@@ -47,9 +47,10 @@ export function ociMounts(
     list.push({ ...kernel('/dev/shm', 'tmpfs', 'mode=1777', `size=${shm.sizeBytes}`), source: 'shm' });
   }
   if (files !== undefined) {
-    list.push(bind('/etc/resolv.conf', files.resolvConf, ['rw']));
-    list.push(bind('/etc/hostname', files.hostname, ['rw']));
-    list.push(bind('/etc/hosts', files.hosts, ['rw']));
+    const access = root.isReadOnly ? 'ro' : 'rw';
+    list.push(bind('/etc/resolv.conf', files.resolvConf, [access]));
+    list.push(bind('/etc/hostname', files.hostname, [access]));
+    list.push(bind('/etc/hosts', files.hosts, [access]));
   }
   if (init !== undefined) list.push(bind(INIT_PATH, init, ['ro']));
   for (const mount of mounts) list.push(userMount(mount));

@@ -128,5 +128,10 @@ function etcMounts({ config, containers }: FilesNeeds, container: Container): Vi
   const places = { '/etc/hostname': hostname, '/etc/hosts': hosts, '/etc/resolv.conf': resolvConf };
   return Object.entries(places)
     .filter(([, source]) => existsSync(source))
-    .map(([destination, source]) => ({ source, destination, recursive: false, writable: true }));
+    .map(([destination, source]) => ({
+      source,
+      destination,
+      recursive: false,
+      writable: !container.hostConfig.ReadonlyRootfs,
+    }));
 }
