@@ -1,4 +1,5 @@
 import { EngineError } from '../lib/errors.ts';
+import { parseBoolean } from '../lib/notations/boolean.ts';
 
 /** A `--mount` of RUN. */
 export type MountOption = Readonly<{
@@ -28,9 +29,9 @@ const KEYS: Readonly<Record<string, (draft: Draft, value: string, key: string) =
   source: (draft, value) => (draft.source = value),
   from: (draft, value) => (draft.from = value),
   id: (draft, value) => (draft.id = value),
-  readonly: (draft, value, key) => (draft.isReadOnly = truth(key, value)),
-  readwrite: (draft, value, key) => (draft.isReadOnly = !truth(key, value)),
-  required: (draft, value, key) => (draft.isRequired = truth(key, value)),
+  readonly: (draft, value, key) => (draft.isReadOnly = boolean(key, value)),
+  readwrite: (draft, value, key) => (draft.isReadOnly = !boolean(key, value)),
+  required: (draft, value, key) => (draft.isRequired = boolean(key, value)),
   sharing(draft, value) {
     if (!SHARINGS.includes(value)) throw invalid(`unsupported sharing value ${JSON.stringify(value)}`);
     draft.sharing = value as Draft['sharing'];
@@ -99,10 +100,10 @@ function completeSecret(draft: Draft): void {
   draft.target ||= `/run/secrets/${draft.id}`;
 }
 
-function truth(key: string, value: string): boolean {
-  if (['1', 'true', 'True', 'TRUE', 't', 'T'].includes(value)) return true;
-  if (['0', 'false', 'False', 'FALSE', 'f', 'F'].includes(value)) return false;
-  throw invalid(`invalid value for ${key}: ${value}`);
+function boolean(key: string, value: string): boolean {
+  const parsed = parseBoolean(value);
+  if (parsed === undefined) throw invalid(`invalid value for ${key}: ${value}`);
+  return parsed;
 }
 
 function number(key: string, value: string, base: 8 | 10): number {

@@ -1,7 +1,7 @@
 import { EngineError } from '../lib/errors.ts';
 import { bytesOf } from '../lib/notations/bytes-of.ts';
+import { booleanOption } from './boolean-option.ts';
 import type { LogOptions } from './driver.ts';
-import { isTrue } from './truth.ts';
 
 /** For drivers with a receiver: the local copy that is read back. Other drivers accept and ignore them. */
 export const CACHE_OPTIONS: readonly string[] = [
@@ -32,7 +32,7 @@ export function bufferSize(options: LogOptions): { maxBytes: number; maxFiles: n
 
 export function cacheIsDisabled({ 'cache-disabled': written }: LogOptions): boolean {
   try {
-    return isTrue(written);
+    return booleanOption(written);
   } catch {
     throw new EngineError('invalid', `invalid value for option cache-disabled: ${written}`);
   }

@@ -1,4 +1,5 @@
 import { EngineError, refuseIf } from '../lib/errors.ts';
+import { booleanRefusal, parseBoolean } from '../lib/notations/boolean.ts';
 
 /** Options of networks have the prefix of the specification or of docker. */
 export const OPTION_PREFIXES = ['com.docker.network', 'com.engine.network'] as const;
@@ -19,9 +20,9 @@ export function optionOf(options: Options, name: string): { key: string; value: 
 export function booleanOption(options: Options, name: string, otherwise: boolean): boolean {
   const found = optionOf(options, name);
   if (found === undefined) return otherwise;
-  if (/^(1|t|T|true|TRUE|True)$/.test(found.value)) return true;
-  if (/^(0|f|F|false|FALSE|False)$/.test(found.value)) return false;
-  throw unreadable(found, `strconv.ParseBool: parsing "${found.value}": invalid syntax`);
+  const parsed = parseBoolean(found.value);
+  if (parsed === undefined) throw unreadable(found, booleanRefusal(found.value));
+  return parsed;
 }
 
 /** Throws `invalid` for anything but a whole number. */

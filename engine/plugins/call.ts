@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 
-import type { Clock } from '../lib/clock.ts';
+import { sleep, type Clock } from '../lib/clock.ts';
 import { hasCode } from '../lib/errors.ts';
 import type { PluginAddress } from './find.ts';
 
@@ -35,9 +35,7 @@ export async function callPlugin(address: PluginAddress, method: string, body: u
       const isOver = Temporal.Instant.compare(how.clock.now().add({ milliseconds: delayMs }), end) > 0;
       if (isOver || !NOT_THERE.some((code) => hasCode(error, code))) throw error;
     }
-    const { promise, resolve } = Promise.withResolvers<void>();
-    using _timer = how.clock.after(delayMs, resolve);
-    await promise;
+    await sleep(how.clock, delayMs);
   }
 }
 

@@ -7,7 +7,7 @@ import type { Logger } from 'pino';
 
 import { writeWhole } from '../../host/files/write-whole.ts';
 import type { Background } from '../../lib/background.ts';
-import { settlesWithin, type Clock } from '../../lib/clock.ts';
+import { settlesWithin, sleep, type Clock } from '../../lib/clock.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { etcdFlags, firstFlags, type EtcdSettings, type FirstStart } from './flags.ts';
 
@@ -197,9 +197,7 @@ function sameWords(words: readonly string[], wanted: readonly string[]): boolean
 async function endOf(pid: number, socketPath: string, clock: Clock): Promise<void> {
   while (isAlive(pid)) {
     await closed(connect(socketPath));
-    const { promise, resolve } = Promise.withResolvers<void>();
-    using _timer = clock.after(LOOK_MS, resolve);
-    await promise;
+    await sleep(clock, LOOK_MS);
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Clock } from '../../lib/clock.ts';
+import { sleep, type Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { EtcdError, type Etcd } from '../etcd/gateway.ts';
 import type { KeyValue, Op } from '../etcd/messages.ts';
@@ -84,9 +84,7 @@ export class Batches {
         // A request is lost when raft's leader changes; a slow machine answers late.
         answerMs = Math.min(answerMs * 2, Math.max(until - performance.now(), ANSWER_MS));
       }
-      const { promise, resolve } = Promise.withResolvers<void>();
-      using _timer = this.#clock.after(AGAIN_MS, resolve);
-      await promise;
+      await sleep(this.#clock, AGAIN_MS);
     }
   }
 

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 
 import type { Background } from '../../lib/background.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { sleep, type Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { issue, revocationList, serialOf } from '../ca/certificates.ts';
 import { EtcdError, type Etcd } from '../etcd/gateway.ts';
@@ -148,7 +148,7 @@ export class Peers implements Disposable {
     const until = performance.now() + QUEUE_MS;
     if (this.#learner?.node === node) {
       this.#release(this.#learner); // it begins again, after those who wait
-      await this.#pause(0);
+      await sleep(this.#needs.clock, 0);
     }
     while (this.#learner !== undefined) {
       const left = until - performance.now();
@@ -194,7 +194,7 @@ export class Peers implements Disposable {
 
   async #giveUp(learner: Learner): Promise<void> {
     const { node, member } = learner;
-    while (this.#isPromoting) await this.#pause(AGAIN_MS);
+    while (this.#isPromoting) await sleep(this.#needs.clock, AGAIN_MS);
     if (this.#isOver) return;
     const found = (await listMembers(this.#needs.etcd)).find(({ id }) => id === member);
     if (this.#learner?.done !== learner.done || this.#isOver) return;
@@ -252,14 +252,8 @@ export class Peers implements Disposable {
         if (!(error instanceof EtcdError)) throw error;
         if (performance.now() > until) throw new EngineError('unavailable', `etcd: ${error.message}`, { cause: error });
       }
-      await this.#pause(AGAIN_MS);
+      await sleep(this.#needs.clock, AGAIN_MS);
     }
-  }
-
-  async #pause(milliseconds: number): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    using _timer = this.#needs.clock.after(milliseconds, resolve);
-    await promise;
   }
 }
 

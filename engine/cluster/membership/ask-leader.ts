@@ -1,6 +1,6 @@
 import type { Static, TSchema } from 'typebox';
 
-import type { Clock } from '../../lib/clock.ts';
+import { sleep, type Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { NotLeader, NotReached, type WireClient } from '../wire/client.ts';
 
@@ -32,9 +32,7 @@ export async function askLeader<S extends TSchema>(
     }
     if (performance.now() > until) throw reason;
     if (leader !== undefined) continue;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    using _timer = clock.after(AGAIN_MS, resolve);
-    await promise;
+    await sleep(clock, AGAIN_MS);
   }
 }
 

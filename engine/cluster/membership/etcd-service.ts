@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Static } from 'typebox';
 
 import type { Background } from '../../lib/background.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { sleep, type Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { EtcdSettings } from '../etcd/flags.ts';
 import { EtcdError, type Etcd } from '../etcd/gateway.ts';
@@ -51,7 +51,7 @@ export class EtcdService implements Disposable {
         while (!this.#isEnding && !process.has(wanted())) {
           const settings = wanted();
           const isDone = await this.inTurn(async () => await this.#restart(etcd, settings));
-          if (!isDone) await this.#pause(AGAIN_MS);
+          if (!isDone) await sleep(this.#needs.clock, AGAIN_MS);
           else settled(settings);
         }
       } finally {
@@ -86,7 +86,7 @@ export class EtcdService implements Disposable {
     const until = performance.now() + BACK_MS;
     while (!this.#isEnding && !(await this.isThere(etcd))) {
       if (performance.now() > until) throw new EngineError('failed', `etcd does not come back: ${process.said}`);
-      await this.#pause(LOOK_MS);
+      await sleep(this.#needs.clock, LOOK_MS);
     }
     this.#needs.log.info('etcd runs with its new settings');
   }
@@ -112,11 +112,5 @@ export class EtcdService implements Disposable {
       if (error instanceof NotLeader || error instanceof NotReached || error instanceof EngineError) return false;
       throw error;
     }
-  }
-
-  async #pause(milliseconds: number): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    using _timer = this.#needs.clock.after(milliseconds, resolve);
-    await promise;
   }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { systemClock } from '../../lib/clock.ts';
+import { sleep, systemClock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { WireClient } from '../wire/client.ts';
 import { answeringManager, root } from './answering-manager.ts';
@@ -33,9 +33,7 @@ test('the last answer of a leader that ends in order counts', async () => {
   using client = new WireClient({ root: root.certificate }, systemClock);
   const done = { result: 'done', revision: 7 };
   const last = await answeringManager(parts, '/v1/write', async () => {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    using _timer = systemClock.after(200, resolve);
-    await promise;
+    await sleep(systemClock, 200);
     return done;
   });
 

@@ -1,4 +1,4 @@
-import type { Clock } from '../../lib/clock.ts';
+import { sleep, type Clock } from '../../lib/clock.ts';
 import { settlesWithin } from '../../lib/clock.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { newRequest } from '../ca/certificates.ts';
@@ -84,9 +84,7 @@ async function findRoot(
         if (performance.now() > until) throw new EngineError('failed', `${LATE} ${error.message}`, { cause: error });
       }
     }
-    const { promise, resolve } = Promise.withResolvers<void>();
-    using _timer = clock.after(100, resolve);
-    await promise;
+    await sleep(clock, 100);
   }
 }
 

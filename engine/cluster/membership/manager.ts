@@ -5,7 +5,7 @@ import { Type } from 'typebox';
 
 import type { Config } from '../../config/daemon-config.ts';
 import type { Background } from '../../lib/background.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { sleep, type Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { revocationList } from '../ca/certificates.ts';
 import { QUOTA_BYTES, type FirstStart } from '../etcd/flags.ts';
@@ -125,9 +125,7 @@ export class Manager implements AsyncDisposable {
     while (!(await this.#answers(this.#etcd))) {
       if (this.#isEnding) throw new EngineError('unavailable', 'this manager ends');
       if (performance.now() > until) throw new EngineError('failed', `etcd does not answer: ${this.#process.said}`);
-      const { promise, resolve } = Promise.withResolvers<void>();
-      using _timer = this.#needs.clock.after(AGAIN_MS, resolve);
-      await promise;
+      await sleep(this.#needs.clock, AGAIN_MS);
     }
     return this.#etcd;
   }
@@ -220,9 +218,7 @@ export class Manager implements AsyncDisposable {
         if (!(error instanceof NotReached) && !(error instanceof NotLeader)) throw error;
       }
       if (performance.now() > until) throw new EngineError('unavailable', NO_QUORUM);
-      const { promise, resolve } = Promise.withResolvers<void>();
-      using _timer = this.#needs.clock.after(AGAIN_MS, resolve);
-      await promise;
+      await sleep(this.#needs.clock, AGAIN_MS);
     }
   }
 

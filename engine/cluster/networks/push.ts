@@ -1,4 +1,4 @@
-import type { Clock } from '../../lib/clock.ts';
+import { sleep, type Clock } from '../../lib/clock.ts';
 import { SharedRuns } from '../../lib/shared-runs.ts';
 import type { Unattached } from '../../networks/overlay/attachment.ts';
 import type { NetworkNews } from '../../networks/overlay/members.ts';
@@ -73,9 +73,7 @@ export class NetworkPush implements Disposable {
   }
 
   async #askAll(network: string): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    using _timer = this.#clock.after(ROUND_MS, resolve);
-    await promise;
+    await sleep(this.#clock, ROUND_MS);
     await Promise.all([...this.#topology.nodesIn(network)].map(async (node) => await this.#asked.run(node)));
   }
 

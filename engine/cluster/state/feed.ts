@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 
-import type { Clock } from '../../lib/clock.ts';
+import { sleep, type Clock } from '../../lib/clock.ts';
 import type { Etcd } from '../etcd/gateway.ts';
 import type { KeyValue, WatchEvent } from '../etcd/messages.ts';
 import { LEADER_KEY, recordOfKey } from './keys.ts';
@@ -66,9 +66,7 @@ export class Feed implements AsyncDisposable {
         if (reason !== told) log.info({ reason }, 'etcd tells no changes at the moment');
         told = reason;
       }
-      const { promise, resolve } = Promise.withResolvers<void>();
-      using _timer = clock.after(AGAIN_MS, resolve);
-      await promise;
+      await sleep(clock, AGAIN_MS);
     }
   }
 

@@ -2,11 +2,11 @@ import { join } from 'node:path';
 
 import { EngineError } from '../../lib/errors.ts';
 import { bytesOf } from '../../lib/notations/bytes-of.ts';
+import { booleanOption } from '../boolean-option.ts';
 import type { LogDriver, LogOptions } from '../driver.ts';
 import { attributesText } from '../log-attributes.ts';
 import { readLog } from '../log-file.ts';
 import { checkTag } from '../tag.ts';
-import { isTrue } from '../truth.ts';
 
 /** Lines of JSON in a file that the shim writes and rotates, byte for byte as dockerd. */
 export const jsonFile: LogDriver = {
@@ -17,7 +17,7 @@ export const jsonFile: LogDriver = {
   shimLog: (container) => ({
     path: container.logPath,
     ...logSizes(container.hostConfig.LogConfig.Config),
-    compress: isTrue(container.hostConfig.LogConfig.Config['compress']),
+    compress: booleanOption(container.hostConfig.LogConfig.Config['compress']),
     attributes: attributesText(container),
   }),
   reader:

@@ -2,9 +2,9 @@ import { join } from 'node:path';
 
 import { EngineError } from '../../lib/errors.ts';
 import { bytesOf } from '../../lib/notations/bytes-of.ts';
+import { booleanOption } from '../boolean-option.ts';
 import type { LogDriver, LogOptions } from '../driver.ts';
 import { readLog } from '../log-file.ts';
-import { isTrue } from '../truth.ts';
 
 const DEFAULT_BYTES = 20 * 1024 * 1024;
 const DEFAULT_FILES = 5;
@@ -50,7 +50,7 @@ function sizeOf(written: string): number {
 
 function isCompressed(written: string): boolean {
   try {
-    return isTrue(written);
+    return booleanOption(written);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new EngineError('invalid', `error reading compress log option: ${reason}`, { cause: error });

@@ -2,7 +2,7 @@ import { createSocket, type Socket } from 'node:dgram';
 import { lookup } from 'node:dns/promises';
 import { isIPv6 } from 'node:net';
 
-import type { Clock } from '../../lib/clock.ts';
+import { sleep, type Clock } from '../../lib/clock.ts';
 import { hasCode } from '../../lib/errors.ts';
 
 type Receiver = Readonly<{
@@ -47,9 +47,7 @@ export class Datagrams implements Disposable {
   /** Rejects when the last ones did not find the receiver, which the kernel reports a moment later. */
   async end(): Promise<void> {
     if (this.#raw === undefined) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    using _moment = this.#receiver.clock.after(REFUSAL_MS, resolve);
-    await promise;
+    await sleep(this.#receiver.clock, REFUSAL_MS);
     if (this.#failure !== undefined) throw this.#failure;
   }
 

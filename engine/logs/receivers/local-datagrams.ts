@@ -1,5 +1,5 @@
 import { UnixDatagrams } from '../../host/unix-datagrams.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { sleep, type Clock } from '../../lib/clock.ts';
 import { hasCode } from '../../lib/errors.ts';
 
 type Receiver = Readonly<{
@@ -24,7 +24,7 @@ export class LocalDatagrams implements Disposable {
   async send(messages: Iterable<Buffer>): Promise<void> {
     this.#socket ??= connected(this.#receiver.paths);
     for (const message of messages) {
-      while (!this.#sent(message)) await this.#pause();
+      while (!this.#sent(message)) await sleep(this.#receiver.clock, FULL_MS);
     }
   }
 
@@ -42,12 +42,6 @@ export class LocalDatagrams implements Disposable {
       this.#receiver.tooLong();
       return true;
     }
-  }
-
-  async #pause(): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    using _timer = this.#receiver.clock.after(FULL_MS, resolve);
-    await promise;
   }
 
   [Symbol.dispose](): void {

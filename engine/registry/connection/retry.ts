@@ -1,4 +1,4 @@
-import type { Clock } from '../../lib/clock.ts';
+import { sleep, type Clock } from '../../lib/clock.ts';
 
 export const ATTEMPTS = 5;
 const FIRST_MS = 1000;
@@ -30,9 +30,6 @@ function parseRetryAfter(text: string | undefined, now: Temporal.Instant): numbe
 /** Waits, or throws the signal's reason. */
 export async function pause(clock: Clock, milliseconds: number, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
-  const { promise, resolve } = Promise.withResolvers<void>();
-  using _timer = clock.after(milliseconds, resolve);
-  signal.addEventListener('abort', () => resolve(), { once: true });
-  await promise;
+  await sleep(clock, milliseconds, signal);
   signal.throwIfAborted();
 }

@@ -2,12 +2,12 @@ import aws4 from 'aws4';
 
 import { parsePattern, type Pattern } from '../../../lib/notations/pattern.ts';
 import { VERSION } from '../../../version.ts';
+import { booleanOption } from '../../boolean-option.ts';
 import type { Line } from '../../delivery/line.ts';
 import type { Sender, SenderContext } from '../../delivery/sender.ts';
 import { AwsCredentials, regionOf } from '../../receivers/aws-credentials.ts';
 import { HttpReceiver } from '../../receivers/http-receiver.ts';
 import { tagOf } from '../../tag.ts';
-import { isTrue } from '../../truth.ts';
 import { EVENT_BYTES, eventsByLine, eventsByPattern, multilinePattern, type LogEvent } from './awslogs-events.ts';
 
 const LIMITS = { lines: 8000, bytes: 512 * 1024 };
@@ -82,7 +82,7 @@ export class AwslogsSender implements Sender {
       await this.#unlessThere('CreateLogStream', stream);
     } catch (error) {
       const isMissing = error instanceof Refusal && error.code === 'ResourceNotFoundException';
-      if (!isMissing || !isTrue(this.#context.options['awslogs-create-group'])) throw error;
+      if (!isMissing || !booleanOption(this.#context.options['awslogs-create-group'])) throw error;
       await this.#unlessThere('CreateLogGroup', { logGroupName: this.#group });
       await this.#unlessThere('CreateLogStream', stream);
     }

@@ -1,8 +1,8 @@
 import { EngineError } from '../../../lib/errors.ts';
 import { parsePattern } from '../../../lib/notations/pattern.ts';
+import { booleanOption } from '../../boolean-option.ts';
 import type { LogOptions } from '../../driver.ts';
 import { checkTag } from '../../tag.ts';
-import { isTrue } from '../../truth.ts';
 import { deliveringDriver } from '../delivering.ts';
 import { multilinePattern } from './awslogs-events.ts';
 import { AwslogsSender } from './awslogs-sender.ts';
@@ -48,7 +48,7 @@ function checkOptions(options: LogOptions): void {
 
 function checkCreateGroup(written: string | undefined): void {
   try {
-    isTrue(written);
+    booleanOption(written);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     refuse(`must specify valid value for log opt 'awslogs-create-group': ${reason}`);

@@ -3,6 +3,7 @@ import { connect } from 'node:net';
 
 import { encode, ExtData } from '@msgpack/msgpack';
 
+import { booleanOption } from '../../boolean-option.ts';
 import type { Line } from '../../delivery/line.ts';
 import type { Sender, SenderContext } from '../../delivery/sender.ts';
 import type { LogOptions } from '../../driver.ts';
@@ -10,7 +11,6 @@ import { extraAttributes } from '../../log-attributes.ts';
 import type { HostAndPort } from '../../receivers/address.ts';
 import { Connection } from '../../receivers/connection.ts';
 import { tagOf } from '../../tag.ts';
-import { isTrue } from '../../truth.ts';
 import { Acknowledgements } from './fluentd-acknowledgements.ts';
 
 const LIMITS = { lines: 500, bytes: 128 * 1024 };
@@ -24,7 +24,7 @@ export function fluentdSender(
   const { container, options, clock } = context;
   const tag = tagOf(container, '{{.ID}}');
   const entry = entriesOf(context);
-  const wantsAck = isTrue(options['fluentd-request-ack']);
+  const wantsAck = booleanOption(options['fluentd-request-ack']);
   const acknowledgements = new Acknowledgements(clock);
   const connection = new Connection({
     ...context,
@@ -57,7 +57,7 @@ export function fluentdSender(
 
 /** Time and record of a line. */
 function entriesOf({ container, options }: SenderContext): (line: Line) => [number | ExtData, Record<string, unknown>] {
-  const isPrecise = isTrue(options['fluentd-sub-second-precision']);
+  const isPrecise = booleanOption(options['fluentd-sub-second-precision']);
   const extra = extraAttributes(container);
   return ({ time, source, text, string, partial }) => [
     isPrecise ? eventTime(time) : Math.floor(time.epochMilliseconds / 1000),

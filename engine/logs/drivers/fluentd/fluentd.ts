@@ -1,9 +1,9 @@
 import { EngineError } from '../../../lib/errors.ts';
 import { bytesOf } from '../../../lib/notations/bytes-of.ts';
+import { booleanOption } from '../../boolean-option.ts';
 import type { LogOptions } from '../../driver.ts';
 import { hostAndPort, transportUrl, withoutBrackets, type HostAndPort } from '../../receivers/address.ts';
 import { checkTag } from '../../tag.ts';
-import { isTrue } from '../../truth.ts';
 import { deliveringDriver } from '../delivering.ts';
 import { fluentdSender } from './fluentd-sender.ts';
 
@@ -51,7 +51,7 @@ function checkOptions(options: LogOptions): void {
     throw new EngineError('invalid', `conflicting options: cannot specify both ${both}`);
   }
   for (const key of ['async', 'async-connect', 'sub-second-precision', 'request-ack'])
-    isTrue(options[`fluentd-${key}`]);
+    booleanOption(options[`fluentd-${key}`]);
   checkTag(options['tag']);
 }
 

@@ -1,8 +1,8 @@
 import { EngineError } from '../../../lib/errors.ts';
+import { booleanOption } from '../../boolean-option.ts';
 import type { LogOptions } from '../../driver.ts';
 import { tlsFiles } from '../../receivers/tls.ts';
 import { checkTag } from '../../tag.ts';
-import { isTrue } from '../../truth.ts';
 
 const TRUTHS = ['insecureskipverify', 'verify-connection', 'gzip', 'index-acknowledgment'];
 const DEFAULT_LEVEL = -1;
@@ -26,7 +26,7 @@ export function checkSplunk(options: LogOptions): void {
 /** Here an empty text is not a boolean. */
 function checkTruth(written: string | undefined): void {
   if (written === '') throw new EngineError('invalid', 'strconv.ParseBool: parsing "": invalid syntax');
-  isTrue(written);
+  booleanOption(written);
 }
 
 export function gzipLevel({ 'splunk-gzip-level': written }: LogOptions): number {

@@ -4,6 +4,7 @@ import { hostname } from 'node:os';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 
+import { booleanOption } from '../../boolean-option.ts';
 import type { Line } from '../../delivery/line.ts';
 import type { Sender, SenderContext } from '../../delivery/sender.ts';
 import type { LogOptions } from '../../driver.ts';
@@ -11,7 +12,6 @@ import { extraAttributes } from '../../log-attributes.ts';
 import { HttpReceiver, type HttpAnswer } from '../../receivers/http-receiver.ts';
 import { tlsFiles } from '../../receivers/tls.ts';
 import { tagOf } from '../../tag.ts';
-import { isTrue } from '../../truth.ts';
 import { collectorUrl, gzipLevel } from './splunk-options.ts';
 
 const LIMITS = { lines: 1000, bytes: 512 * 1024 };
@@ -39,10 +39,10 @@ export class SplunkSender implements Sender {
     this.#url = collectorUrl(options);
     this.#receiver = new HttpReceiver({
       ...tlsFiles({ ca: options['splunk-capath'] ?? '' }),
-      rejectUnauthorized: !isTrue(options['splunk-insecureskipverify']),
+      rejectUnauthorized: !booleanOption(options['splunk-insecureskipverify']),
       ...(options['splunk-caname'] !== undefined && { servername: options['splunk-caname'] }),
     });
-    this.#isVerified = !isTrue(options['splunk-verify-connection'] ?? 'true');
+    this.#isVerified = !booleanOption(options['splunk-verify-connection'] ?? 'true');
   }
 
   async send(lines: readonly Line[]): Promise<void> {
@@ -70,7 +70,7 @@ export class SplunkSender implements Sender {
 
   async #ask(events: readonly string[]): Promise<HttpAnswer> {
     const { options } = this.#context;
-    const isCompressed = isTrue(options['splunk-gzip']);
+    const isCompressed = booleanOption(options['splunk-gzip']);
     const body = Buffer.from(events.join(''));
     return await this.#receiver.ask({
       method: 'POST',
@@ -78,7 +78,7 @@ export class SplunkSender implements Sender {
       headers: {
         authorization: `Splunk ${options['splunk-token']}`,
         ...(isCompressed && { 'content-encoding': 'gzip' }),
-        ...(isTrue(options['splunk-index-acknowledgment']) && { 'x-splunk-request-channel': randomUUID() }),
+        ...(booleanOption(options['splunk-index-acknowledgment']) && { 'x-splunk-request-channel': randomUUID() }),
       },
       body: isCompressed ? await compressed(body, { level: gzipLevel(options) }) : body,
     });
