@@ -17,6 +17,13 @@ export type Heredoc = Readonly<{
 
 type Asked = Omit<Heredoc, 'content'>;
 
+/** The lines behind an instruction. */
+export type FollowingLines = Readonly<{
+  next: () => string | undefined;
+  /** Whether a line with this text is among them. */
+  has: (text: string, cutsTabs: boolean) => boolean;
+}>;
+
 const KEYWORDS: ReadonlySet<string> = new Set(['add', 'copy', 'run']);
 const WORD = /^\d*<<(-?)([^<\s]+)$/u;
 
@@ -35,17 +42,22 @@ export function heredocOf(word: string, escape: string): Asked | undefined {
 }
 
 /** Reads their contents in turn. Throws `invalid` for one without an end. */
-export function readHeredocs(asked: readonly Asked[], next: () => string | undefined, line: Line): Heredoc[] {
+export function readHeredocs(asked: readonly Asked[], source: FollowingLines, line: Line): Heredoc[] {
   return asked.map((heredoc) => {
     const lines: string[] = [];
     for (;;) {
-      const read = next();
+      const read = source.next();
       if (read === undefined) {
         throw new EngineError('invalid', `unterminated heredoc ${heredoc.name} of line ${line.number}`);
       }
-      const text = heredoc.cutsTabs ? read.replace(/^\t+/, '') : read;
+      const text = heredoc.cutsTabs ? withoutTabs(read) : read;
       if (text === heredoc.name) return { ...heredoc, content: lines.map((one) => `${one}\n`).join('') };
       lines.push(text);
     }
   });
+}
+
+/** For `<<-`. */
+export function withoutTabs(line: string): string {
+  return line.replace(/^\t+/, '');
 }

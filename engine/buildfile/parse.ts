@@ -1,6 +1,6 @@
 import { EngineError } from '../lib/errors.ts';
 import { Directives } from './directives.ts';
-import { heredocsIn, readHeredocs, type Heredoc } from './heredocs.ts';
+import { heredocsIn, readHeredocs, withoutTabs, type FollowingLines, type Heredoc } from './heredocs.ts';
 import { jsonWords } from './json-words.ts';
 import { splitAtBlanks, splitAtFirstBlank, splitCommand, splitWords } from './words.ts';
 
@@ -62,8 +62,10 @@ export function parseLine(text: string, escape: string, number: number): Line {
   return { keyword, flags, original: text, number, heredocs: [], isJson: false, ...argumentsOf(keyword, rest, escape) };
 }
 
-class SourceLines {
+class SourceLines implements FollowingLines {
   readonly #lines: readonly string[];
+  /** The last number of each line, with and without its tabs in front; made for the first here-document. */
+  readonly #last: { whole?: ReadonlyMap<string, number>; cut?: ReadonlyMap<string, number> } = {};
   number = 0;
 
   constructor(text: string) {
@@ -81,8 +83,23 @@ class SourceLines {
     if (Buffer.byteLength(line) > LONGEST_LINE) {
       throw new EngineError('invalid', `dockerfile line greater than max allowed size of ${LONGEST_LINE}`);
     }
-    return line.endsWith('\r') ? line.slice(0, -1) : line;
+    return withoutReturn(line);
   }
+
+  has(text: string, cutsTabs: boolean): boolean {
+    const last = cutsTabs
+      ? (this.#last.cut ??= lastNumbers(this.#lines.map(withoutTabs)))
+      : (this.#last.whole ??= lastNumbers(this.#lines));
+    return (last.get(text) ?? 0) > this.number;
+  }
+}
+
+function lastNumbers(lines: readonly string[]): Map<string, number> {
+  return new Map(lines.map((line, index) => [withoutReturn(line), index + 1]));
+}
+
+function withoutReturn(line: string): string {
+  return line.endsWith('\r') ? line.slice(0, -1) : line;
 }
 
 /** A line with its continuations. Comments between them are skipped, and empty lines, with docker's warning. */
@@ -109,9 +126,12 @@ function withoutComment(line: string): string {
   return line.startsWith('#') ? '' : line;
 }
 
+/** In front of commands, `<<` may be the shell's: a shift, or a here-document that continues its line. */
 function withHeredocs(line: Line, source: SourceLines, escape: string): Line {
   const asked = line.isJson ? [] : heredocsIn(line, escape);
-  return asked.length === 0 ? line : { ...line, heredocs: readHeredocs(asked, () => source.next(), line) };
+  const [first] = asked;
+  if (first === undefined || (line.keyword === 'run' && !source.has(first.name, first.cutsTabs))) return line;
+  return { ...line, heredocs: readHeredocs(asked, source, line) };
 }
 
 type Arguments = Pick<Line, 'args'> & Partial<Line>;

@@ -49,6 +49,16 @@ export const rows: readonly BuildRow[] = [
     why: 'RUN',
     file: 'FROM busybox\nRUN echo out\nRUN echo err >&2\nRUN echo -n "no end"\nRUN ["/bin/sh", "-c", "echo exec $0"]\nRUN echo a \\\n  b \\\n# comment\n  c\nENV A=1\nRUN echo "$A $PATH $HOME $HOSTNAME" | sed s/$HOSTNAME/host/',
   },
+  {
+    why: 'two signs that are no here-document: shifts, quotes, arithmetic over lines',
+    file: 'FROM busybox\nRUN echo $(( 1 <<2 ))\nRUN echo $((1<<3)) "a <<EOF b" \'<<EOF\'\nRUN echo $(( 1 \\\n <<4 ))',
+  },
+  {
+    why: 'a here-document of the shell that its line continues',
+    file: 'FROM busybox\nRUN echo <<EOF \\\nfirst \\\nEOF > /f && \\\n    echo done\nRUN cat /f; cat <<-END \\\n\ttext \\\n\tEND',
+  },
+  { why: 'a here-document without an end', file: 'FROM busybox\nRUN true\nRUN cat <<EOF\nRUN <<-"X"' },
+  { why: 'an instruction behind a here-document without an end', file: 'FROM busybox\nRUN cat <<EOF\nhello\nRUN x' },
   { why: 'RUN that changes nothing', file: 'FROM busybox\nRUN true\nRUN echo x > /x\nRUN rm /x\nRUN test ! -e /x' },
   { why: 'a failing RUN', file: 'FROM busybox\nRUN echo before\nRUN echo failing; exit 3\nRUN echo never' },
   { why: 'a missing command', file: 'FROM busybox\nRUN ["/nope"]', query: 'forcerm=1' },
