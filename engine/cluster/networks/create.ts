@@ -3,6 +3,7 @@ import { Type, type Static } from 'typebox';
 import { EngineError, refuseIf } from '../../lib/errors.ts';
 import { lazyCheck } from '../../lib/lazy-check.ts';
 import { parseIp } from '../../lib/notations/ip-address.ts';
+import { isClusterName } from '../../lib/notations/names.ts';
 import { cidrText, contains, overlaps, parseCidr, type Cidr } from '../../networks/addresses/cidr.ts';
 import { addressesOf } from '../../networks/addresses/pools.ts';
 import { mtuOption } from '../../networks/options.ts';
@@ -41,7 +42,7 @@ const [POOL_BASE, POOL_SIZE, SUBNETS] = [10n << 24n, 256n, 65_536n];
 export function createNetwork(draft: Draft, args: unknown, now: Temporal.Instant): { id: string } {
   if (!lazyCheck(NewNetwork).Check(args)) throw new EngineError('invalid', 'the new network is not understood');
   const { name, labels, options, internal, ranges, attachable = false } = args;
-  if (name.length > 63 || !/^[a-zA-Z0-9](?:[-_]*[A-Za-z0-9]+)*$/.test(name)) {
+  if (!isClusterName(name)) {
     throw new EngineError(
       'invalid',
       'rpc error: code = InvalidArgument desc = name must be valid as a DNS name component',

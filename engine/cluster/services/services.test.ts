@@ -30,6 +30,7 @@ const REFUSED: readonly (readonly [ServiceBody, string, EngineError['kind']?])[]
   [{ Name: '-bad', TaskTemplate }, argument('name must be valid as a DNS name component')],
   [{ Name: 'bad name', TaskTemplate }, argument('name must be valid as a DNS name component')],
   [{ Name: 'a.b', TaskTemplate }, argument('name must be valid as a DNS name component')],
+  [{ Name: `${'a'.repeat(62)}!`, TaskTemplate }, argument('name must be valid as a DNS name component')],
   [{ Name: 'x'.repeat(64), TaskTemplate }, argument('name must be 63 characters or fewer')],
   [mounts({ Type: 'nope', Target: '/x' }), 'invalid MountType: "nope"'],
   [mounts({ Target: '/x', BindOptions: { Propagation: 'odd' } }), 'invalid MountPropagation: "odd"'],

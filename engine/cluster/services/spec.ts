@@ -1,12 +1,11 @@
 import { EngineError, refuseIf } from '../../lib/errors.ts';
+import { isClusterName, MAX_CLUSTER_NAME_LETTERS } from '../../lib/notations/names.ts';
 import { endpointOf } from '../state/defaults.ts';
 import type { EndpointPort, EndpointSpec, ServiceSpec, UpdateConfig } from '../state/records.ts';
 import { given, refuseArgument } from './given.ts';
 import type { ServiceBody } from './schema.ts';
 import { readTaskTemplate } from './task-template.ts';
 
-const NAME = /^[a-zA-Z0-9](?:[-_]*[A-Za-z0-9]+)*$/;
-const LONGEST_NAME = 63;
 const LAST_PORT = 65_535;
 
 /** The specification of a service, checked, with its networks as the client named them. */
@@ -19,8 +18,8 @@ export function readServiceSpec(body: ServiceBody): ServiceSpec {
   for (const config of [update, rollback]) if (config !== undefined) checkUpdate(config);
   checkEndpoint(endpointOf({ endpoint }));
   const name = body.Name ?? '';
-  refuseArgument(name.length > LONGEST_NAME, 'name must be 63 characters or fewer');
-  refuseArgument(name !== '' && !NAME.test(name), 'name must be valid as a DNS name component');
+  refuseArgument(name.length > MAX_CLUSTER_NAME_LETTERS, 'name must be 63 characters or fewer');
+  refuseArgument(name !== '' && !isClusterName(name), 'name must be valid as a DNS name component');
   return {
     name,
     labels: body.Labels ?? {},

@@ -1,14 +1,14 @@
 import { EngineError } from '../../lib/errors.ts';
-
-const NAME = /^\/?[a-zA-Z0-9_-][a-zA-Z0-9_.-]*$/;
+import { isContainerName } from '../../lib/notations/names.ts';
 
 /** The name without its slash. Throws `invalid` for an invalid name. */
 export function containerName(written: string): string {
-  if (!NAME.test(written)) {
+  const name = written.replace(/^\//, '');
+  if (!isContainerName(name)) {
     throw new EngineError(
       'invalid',
       `Invalid container name (${written}), only [a-zA-Z0-9_-][a-zA-Z0-9_.-]* are allowed`,
     );
   }
-  return written.replace(/^\//, '');
+  return name;
 }
