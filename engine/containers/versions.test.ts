@@ -1,4 +1,5 @@
-import { testErrorStatuses, testSteps } from '../http/versions/steps.contract.ts';
+import { testErrorStatuses, testSteps } from '@gantry/testing/steps.contract.ts';
+
 import { createSteps, statsSteps, updateSteps, wrongState } from './versions.ts';
 
 testSteps('createSteps', createSteps, [

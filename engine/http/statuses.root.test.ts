@@ -8,12 +8,12 @@ import { after, before, suite, test } from 'node:test';
 import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
 import { pluginConfig, pluginProgram, putPlugin } from '@gantry/testing/plugins/plugin-files.ts';
 import { Registries } from '@gantry/testing/registries/registries.ts';
+import { STATUS_ROWS } from '@gantry/testing/status-rows/all.ts';
+import { OUTSIDE_OF_ENDPOINTS } from '@gantry/testing/status-rows/outside.ts';
+import { OF_MEMBERS, type Case, type Extra } from '@gantry/testing/status-rows/row.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { ENDPOINTS } from './endpoints.ts';
-import { STATUS_ROWS } from './status-rows/all.ts';
-import { OUTSIDE_OF_ENDPOINTS } from './status-rows/outside.ts';
-import { OF_MEMBERS, type Case, type Extra } from './status-rows/row.ts';
 
 type Asked = { status: number; headers: IncomingMessage['headers']; raw: Buffer };
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 
+import { SimulatedCluster } from '@gantry/testing/cluster/simulated-cluster.ts';
 import { pino } from 'pino';
 
 import type { Batches } from '../leader/batches.ts';
 import { Turns } from '../leader/turns.ts';
-import { SimulatedCluster } from '../orchestrator/simulated-cluster.ts';
 import { Draft } from '../state/draft.ts';
 import type { TaskState } from '../state/records.ts';
 import type { FromLeader } from '../wire/schemas.ts';

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { answeringManager, freePort, root } from '@gantry/testing/cluster/answering-manager.ts';
 import { Type } from 'typebox';
 
 import { systemClock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { NotLeader, WireClient } from '../wire/client.ts';
-import { answeringManager, freePort, root } from './answering-manager.ts';
 import { askLeader } from './ask-leader.ts';
 
 test('why the leader cannot do it is told, also when the managers that are asked last do not lead or are away', async () => {

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { answeringManager, root } from '@gantry/testing/cluster/answering-manager.ts';
+
 import { sleep, systemClock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { WireClient } from '../wire/client.ts';
-import { answeringManager, root } from './answering-manager.ts';
 import { forwardWrite } from './forward-write.ts';
 
 const body = { write: 'x', args: {} };

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 
+import { SimulatedCluster } from '@gantry/testing/cluster/simulated-cluster.ts';
+
 import type { TaskState } from '../state/records.ts';
-import { SimulatedCluster } from './simulated-cluster.ts';
 import { MOST_CHANGES } from './turn.ts';
 
 const MANY = 3 * MOST_CHANGES;

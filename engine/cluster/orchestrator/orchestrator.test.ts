@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 
-import { SimulatedCluster } from './simulated-cluster.ts';
+import { SimulatedCluster } from '@gantry/testing/cluster/simulated-cluster.ts';
 
 const three = (): SimulatedCluster => {
   const cluster = new SimulatedCluster();

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 
+import type { SimulatedCluster } from '@gantry/testing/cluster/simulated-cluster.ts';
+import { config, running, status, updated } from '@gantry/testing/cluster/simulated-update.ts';
+
 import { isWanted } from '../state/task-states.ts';
-import type { SimulatedCluster } from './simulated-cluster.ts';
-import { config, running, status, updated } from './simulated-update.ts';
 
 suite('new tasks that end again and again', () => {
   const SLOW = config({ delayNs: 10e9, failureAction: 'continue' });

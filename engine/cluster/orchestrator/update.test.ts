@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 
-import { SimulatedCluster } from './simulated-cluster.ts';
-import { FOUR, NEW, OLD, config, running, status, updated } from './simulated-update.ts';
+import { SimulatedCluster } from '@gantry/testing/cluster/simulated-cluster.ts';
+import { FOUR, NEW, OLD, config, running, status, updated } from '@gantry/testing/cluster/simulated-update.ts';
 
 /** The newest `count` tasks that run fail. */
 function failNewest(cluster: SimulatedCluster, count = 1): void {

@@ -1,12 +1,19 @@
 import { createHash } from 'node:crypto';
 
-import type { Clock } from '../../lib/clock.ts';
-import { updateOf } from '../state/defaults.ts';
-import { Draft } from '../state/draft.ts';
-import type { NodeRecord, Records, ServiceSpec, Stored, TaskRecord, TaskTemplate } from '../state/records.ts';
-import { Replica } from '../state/replica.ts';
-import { compareStates, hasEnded, isWanted, placeOf } from '../state/task-states.ts';
-import { Orchestration } from './orchestration.ts';
+import { Orchestration } from '@gantry/engine/cluster/orchestrator/orchestration.ts';
+import { updateOf } from '@gantry/engine/cluster/state/defaults.ts';
+import { Draft } from '@gantry/engine/cluster/state/draft.ts';
+import type {
+  NodeRecord,
+  Records,
+  ServiceSpec,
+  Stored,
+  TaskRecord,
+  TaskTemplate,
+} from '@gantry/engine/cluster/state/records.ts';
+import { Replica } from '@gantry/engine/cluster/state/replica.ts';
+import { compareStates, hasEnded, isWanted, placeOf } from '@gantry/engine/cluster/state/task-states.ts';
+import type { Clock } from '@gantry/engine/lib/clock.ts';
 
 type Task = Stored<'task'>;
 type Template = Partial<Omit<TaskTemplate, 'restart'>> & { restart?: Partial<TaskTemplate['restart']>; image?: string };

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { EngineError, type ErrorKind } from '../../lib/errors.ts';
-import { errorStatus, type ErrorStatuses } from '../errors.ts';
-import type { ApiVersion } from './api-version.ts';
-import { downgradedAnswer, statusFor, stepsFor, upgradedBody, type Steps } from './steps.ts';
+import { errorStatus, type ErrorStatuses } from '@gantry/engine/http/errors.ts';
+import type { ApiVersion } from '@gantry/engine/http/versions/api-version.ts';
+import { downgradedAnswer, statusFor, stepsFor, upgradedBody, type Steps } from '@gantry/engine/http/versions/steps.ts';
+import { EngineError, type ErrorKind } from '@gantry/engine/lib/errors.ts';
 
 type Change = { now: unknown; older: unknown };
 /** The result of a step for a request, an answer, or the status 200, for a client just under `below`. */

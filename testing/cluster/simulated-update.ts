@@ -1,4 +1,5 @@
-import type { UpdateConfig } from '../state/records.ts';
+import type { UpdateConfig } from '@gantry/engine/cluster/state/records.ts';
+
 import { SimulatedCluster } from './simulated-cluster.ts';
 
 export const FOUR = { mode: { kind: 'replicated', replicas: 4 } } as const;

@@ -1,4 +1,5 @@
-import type { EndpointName } from '../endpoints.ts';
+import type { EndpointName } from '@gantry/engine/http/endpoints.ts';
+
 import { clusterRows } from './cluster.ts';
 import { containerFileRows } from './container-files.ts';
 import { containerRunRows } from './container-runs.ts';

@@ -1,12 +1,11 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 
+import { issue, newAuthority, newKey } from '@gantry/engine/cluster/ca/certificates.ts';
+import { route, WireServer } from '@gantry/engine/cluster/wire/server.ts';
+import { systemClock } from '@gantry/engine/lib/clock.ts';
 import pino from 'pino';
 import { Type } from 'typebox';
-
-import { systemClock } from '../../lib/clock.ts';
-import { issue, newAuthority, newKey } from '../ca/certificates.ts';
-import { route, WireServer } from '../wire/server.ts';
 
 const NOW = systemClock.now();
 export const root = newAuthority('root', NOW);
