@@ -25,7 +25,7 @@ const MountPoint = Type.Object({
   propagation: Type.String(),
   /** Whether an empty volume is first filled with the image's files at the destination. */
   copyUp: Type.Boolean(),
-  /** Made for this container only, without a name by the user. */
+  /** A volume without a name by the user: made for this container, or for the one from which it has its volumes. */
   anonymous: Type.Boolean(),
   /** Of a tmpfs, in the form of a mount. */
   options: Type.Optional(Type.String()),

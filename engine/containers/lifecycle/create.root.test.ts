@@ -193,6 +193,48 @@ suite('what a container gets', { concurrency: false }, () => {
     assert.deepEqual(await volumesOf(false), [200]);
   });
 
+  /** Removals of a container with an anonymous volume, of one that borrowed it, and of one that named it. */
+  const kept: string[] = [];
+  const removals: [steps: readonly string[], isKept: boolean][] = [
+    [['lender?v=1', 'borrower?v=1'], false],
+    [['borrower?v=1', 'lender?v=1'], false],
+    [['lender', 'borrower?v=1'], false],
+    [['borrower', 'lender?v=1'], false],
+    [['borrower?v=1', 'lender'], true],
+    [['lender?v=1', 'borrower'], true],
+    [['lender', 'borrower'], true],
+    [['lender?v=1', 'naming?v=1'], true],
+    [['lender', 'borrower?v=1', 'naming?v=1'], true],
+    [['naming?v=1', 'lender?v=1'], false],
+  ];
+  for (const [steps, isKept] of removals) {
+    test(`an anonymous volume is ${isKept ? 'kept' : 'removed'} after removals of ${steps.join(', ')}`, async () => {
+      const lender = await engine.create(['true'], { Volumes: { '/data': {} } });
+      const { body } = await engine.get<Inspect>(`/containers/${lender}/json`);
+      const name = body.Mounts[0]!.Name!;
+      const bodies = { borrower: { VolumesFrom: [lender] }, naming: { Binds: [`${name}:/named`] } };
+      const ids = new Map([['lender', lender]]);
+      for (const [kind, HostConfig] of Object.entries(bodies)) {
+        if (steps.some((step) => step.startsWith(kind))) ids.set(kind, await engine.create(['true'], { HostConfig }));
+      }
+
+      for (const step of steps) {
+        const [kind, query = ''] = step.split('?');
+        assert.equal((await engine.delete(`/containers/${ids.get(kind!)}?${query}`)).status, 204);
+      }
+
+      assert.equal((await engine.get(`/volumes/${name}`)).status, isKept ? 200 : 404);
+      if (isKept) kept.push(name);
+    });
+  }
+
+  test('the next daemon keeps the same volumes', async () => {
+    await engine.kill();
+    await engine.startAgain();
+
+    for (const name of kept) assert.equal((await engine.get(`/volumes/${name}`)).status, 200);
+  });
+
   test('a namespace of another container can be joined', async () => {
     const other = await engine.run(['sleep', '1000'], { HostConfig: { IpcMode: 'shareable' } }, 'other');
     const ns = (id: string): string => `for n in net pid ipc; do readlink /proc/${id}/ns/$n; done`;

@@ -51,7 +51,7 @@ export async function removeContainer(
   // One commit: a refused removal changes nothing, and an interrupted one keeps the right volumes.
   const claimed = engine.containers.together(() => {
     const container = claim(engine.containers, id);
-    if (!volumes) keepVolumes(engine, container);
+    keepVolumes(engine, container, { removesOwn: volumes });
     return container;
   });
   await finishRemoval(engine, claimed);
@@ -97,9 +97,20 @@ function deleteRecords({ containers, db, events, execs, health }: RemoveNeeds, c
   });
 }
 
-/** They become ordinary volumes, which a user removes. */
-function keepVolumes({ volumes }: RemoveNeeds, { mounts }: Container): void {
-  for (const { type, name = '' } of mounts) if (type === 'volume') volumes.keep(name);
+/**
+ * Volumes that stay become ordinary ones, which a user removes: all that the container did not get as its own, and those
+ * too without `removesOwn`. Another container with the volume as its own decides with its removal.
+ */
+function keepVolumes(
+  { containers, volumes }: RemoveNeeds,
+  { id, mounts }: Container,
+  { removesOwn }: { removesOwn: boolean },
+): void {
+  const others = containers.all().filter((other) => other.id !== id && other.state.status !== 'removing');
+  for (const mount of mounts.filter(({ type, anonymous }) => type === 'volume' && !(anonymous && removesOwn))) {
+    const isOthers = others.some((other) => other.mounts.some((own) => own.anonymous && own.name === mount.name));
+    if (!isOthers) volumes.keep(mount.name ?? '');
+  }
 }
 
 async function endIfAlive(engine: RemoveNeeds, id: string): Promise<void> {
@@ -133,9 +144,11 @@ function refusal(id: string, kind: string, advice: string): EngineError {
   );
 }
 
-/** Removes volumes made for this container only, unless another one uses them. */
+/** Removes the volumes that the container got without a name, also from another one, unless a container uses them. */
 export async function removeAnonymousVolumes(engine: RemoveVolumeNeeds, mounts: readonly MountPoint[]): Promise<void> {
-  for (const { type, name = '' } of mounts) if (type === 'volume') await removeIfAnonymous(engine, name);
+  for (const { type, name = '', anonymous } of mounts) {
+    if (type === 'volume' && anonymous) await removeIfAnonymous(engine, name);
+  }
 }
 
 /** At the daemon's start: removes anonymous volumes of interrupted creations and removals. */

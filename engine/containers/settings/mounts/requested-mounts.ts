@@ -89,8 +89,7 @@ function borrowedMounts(containers: ContainerStore, source: string): MountPoint[
   if (!['', 'ro', 'rw', 'z', 'Z'].includes(mode)) throw new EngineError('invalid', `invalid mode: ${mode}`);
   return otherContainer(containers, ref).mounts.map((mount) => ({
     ...mount,
-    anonymous: false, // the other container owns it
-    copyUp: false,
+    copyUp: false, // an anonymous volume stays one: the last of its containers removes it
     writable: mount.writable && mode !== 'ro',
   }));
 }
