@@ -10,6 +10,7 @@ import type { Runs } from '../runs/runs.ts';
 import { isAlive, transition } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';
 import { unpauseContainer } from './pause.ts';
+import { stopSignalOf } from './stop-signal.ts';
 
 type Needs = { containers: ContainerStore; events: Events; health: HealthChecks; locks: KeyLock; runs: Runs };
 
@@ -25,7 +26,7 @@ export async function killContainer(engine: Needs, ref: string, signal = ''): Pr
     return;
   }
   const { container, shim } = findOrRefuse(ref, () => findAlive(engine, ref));
-  const isStop = number === signalNumber(container.config.StopSignal ?? 'SIGTERM');
+  const isStop = number === stopSignalOf(container);
   changeAndTell(engine, container.id, number, (current) => ({
     ...current,
     // A user ended it, so the restart policy does not start it again.
@@ -36,8 +37,8 @@ export async function killContainer(engine: Needs, ref: string, signal = ''): Pr
 }
 
 /** As in dockerd: a container with a stop signal of its own counts as stopped only by that one. */
-function isToBeHeard(number: number, { config }: Container): boolean {
-  return config.StopSignal === undefined || number === signalNumber(config.StopSignal);
+function isToBeHeard(number: number, container: Container): boolean {
+  return container.config.StopSignal === undefined || number === stopSignalOf(container);
 }
 
 /** A frozen process gets no signals. */

@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
+import { busyboxLayer, imageArchive } from '@gantry/testing/busybox-image.ts';
+import { Session } from '@gantry/testing/session.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Event = { Type: string; Action: string; Actor: { ID: string; Attributes: Record<string, string> } };
@@ -33,6 +35,17 @@ suite('the life of a container', { concurrency: false }, () => {
   async function waitForLast(id: string): Promise<number> {
     const code = await engine.wait(id);
     return (await inspect(id)).State.Running ? await waitForLast(id) : code;
+  }
+
+  /** Starts a container that ends with 7 on a signal; returns when it is prepared for it. */
+  async function runTrapping(signal: string, Image = 'busybox'): Promise<string> {
+    const id = await engine.run(['sh', '-c', `trap "exit 7" ${signal}; echo ready; while :; do sleep 0.05; done`], {
+      Image,
+    });
+    const { socket } = await engine.hijack(`/containers/${id}/attach?logs=1&stream=1&stdout=1`);
+    await new Session(socket).saw('ready');
+    socket.destroy();
+    return id;
   }
 
   const names = (events: Event[]): string[] => events.map(({ Type, Action }) => `${Type} ${Action}`);
@@ -141,6 +154,30 @@ suite('the life of a container', { concurrency: false }, () => {
     assert.equal(stopped.status, 500);
     assert.match(stopped.body.message, /is not running/);
     assert.equal(unknown.status, 400);
+  });
+
+  test('POST /containers/{id}/kill: a number has no SIG before it', async () => {
+    const id = await runTrapping('42');
+
+    const refused = await engine.post<Message>(`/containers/${id}/kill?signal=SIG42`);
+    assert.deepEqual([refused.status, refused.body.message], [400, 'Invalid signal: SIG42']);
+    assert.equal((await inspect(id)).State.Running, true);
+
+    assert.equal((await engine.post(`/containers/${id}/kill?signal=42`)).status, 204);
+    assert.equal(await engine.wait(id), 7);
+  });
+
+  test('an invalid stop signal is refused at the creation, and counts as SIGTERM in an image', async () => {
+    const archive = imageArchive(busyboxLayer(), ['odd-signal:latest'], { StopSignal: 'SIG42' });
+    assert.equal((await engine.post('/images/load?quiet=1', archive)).status, 200);
+
+    const body = { Image: 'busybox', Cmd: ['true'], StopSignal: 'SIG42' };
+    const own = await engine.post<Message>('/containers/create', body);
+    assert.deepEqual([own.status, own.body.message], [400, 'Invalid signal: SIG42']);
+
+    const id = await runTrapping('TERM', 'odd-signal');
+    assert.equal((await engine.post(`/containers/${id}/stop?t=60`)).status, 204);
+    assert.equal((await inspect(id)).State.ExitCode, 7);
   });
 
   test('a paused container does nothing until it goes on', async () => {

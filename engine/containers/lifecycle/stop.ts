@@ -4,13 +4,13 @@ import { settlesWithin, type Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { KeyLock } from '../../lib/key-lock.ts';
 import { measure } from '../../lib/measures.ts';
-import { signalNumber } from '../../lib/notations/signal-number.ts';
 import { emitContainer, emitIfThere } from '../container-events.ts';
 import { refuseUnclear, startOver } from '../runs/alive.ts';
 import { thaw } from '../runs/freezer.ts';
 import type { Runs } from '../runs/runs.ts';
 import { isAlive, transition } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';
+import { stopSignalOf } from './stop-signal.ts';
 
 export type StopNeeds = {
   clock: Clock;
@@ -64,10 +64,6 @@ export async function stopContainer(
   await exited;
   emitIfThere(engine, 'stop', id);
   measured();
-}
-
-function stopSignalOf({ config }: Container): number {
-  return signalNumber(config.StopSignal ?? 'SIGTERM');
 }
 
 /** One commit: the state, and the event of the signal that is sent next, or of the stop without a process. */

@@ -126,10 +126,10 @@ function stringMap(labels: Readonly<Record<string, string | null>>): Record<stri
 }
 
 function stopSignalOf(body: ContainerConfigBody, image: ImageConfig): { StopSignal?: string } {
-  const written = body.StopSignal === undefined || body.StopSignal === '' ? image.StopSignal : String(body.StopSignal);
-  if (written === '') return {};
-  signalNumber(written);
-  return { StopSignal: written };
+  const own = body.StopSignal === undefined ? '' : String(body.StopSignal);
+  if (own !== '') signalNumber(own); // an image's may be wrong
+  const written = own === '' ? image.StopSignal : own;
+  return written === '' ? {} : { StopSignal: written };
 }
 
 function healthcheckOf(body: Healthcheck | undefined, image: Healthcheck | undefined): { Healthcheck?: Healthcheck } {

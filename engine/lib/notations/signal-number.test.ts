@@ -8,6 +8,7 @@ const cases: [string, number][] = [
   ['SIGKILL', 9],
   ['sigterm', 15],
   ['9', 9],
+  ['CLD', 17],
   ['RTMIN', 34],
   ['SIGRTMIN+3', 37],
   ['RTMAX', 64],
@@ -20,7 +21,7 @@ for (const [written, number] of cases) {
   });
 }
 
-for (const written of ['', '0', '65', '-9', 'NONE', 'RTMIN-1', 'RTMAX+1', 'KILL9']) {
+for (const written of ['', '0', '65', '-9', 'NONE', 'RTMIN-1', 'RTMAX+1', 'KILL9', 'SIG42', 'sig9', ' KILL']) {
   test(`the signal "${written}" is refused`, () => {
     assert.throws(() => signalNumber(written), { kind: 'invalid' });
   });

@@ -7,16 +7,21 @@ const REALTIME_MAX = 64;
 
 /** The number of `KILL`, `SIGKILL`, `9` or `RTMIN+3`. Throws `invalid`. */
 export function signalNumber(written: string): number {
-  const name = written.trim().toUpperCase().replace(/^SIG/, '');
-  const number = /^\d+$/.test(name) ? Number(name) : (realtime(name) ?? byName(name));
-  if (number === undefined || number < 1 || number > REALTIME_MAX) {
-    throw new EngineError('invalid', `Invalid signal: ${written}`);
-  }
+  const number = parseSignal(written);
+  if (number === undefined) throw new EngineError('invalid', `Invalid signal: ${written}`);
   return number;
 }
 
+/** Like `signalNumber`, but undefined for an invalid one. */
+export function parseSignal(written: string): number | undefined {
+  const name = written.toUpperCase().replace(/^SIG/, '');
+  const number = /^\d+$/.test(written) ? Number(written) : (realtime(name) ?? byName(name));
+  return number === undefined || number < 1 || number > REALTIME_MAX ? undefined : number;
+}
+
 function byName(name: string): number | undefined {
-  return (constants.signals as Readonly<Record<string, number>>)[`SIG${name}`];
+  const signals: Readonly<Record<string, number>> = constants.signals;
+  return name === 'CLD' ? constants.signals.SIGCHLD : signals[`SIG${name}`];
 }
 
 function realtime(name: string): number | undefined {
