@@ -12,6 +12,7 @@ export type FileResult = Readonly<{
   passed: number;
   failed: readonly string[];
   skipped: readonly string[];
+  seconds: number;
 }>;
 
 /**
@@ -27,7 +28,9 @@ export type Run = Readonly<{ print?: (said: string) => void; stallMs: number; st
  * the run with it.
  */
 export async function runTestFile(root: string, file: string, run: Run): Promise<FileResult> {
-  if (run.stop?.aborted === true) return { file, passed: 0, failed: [`not begun: ${run.stop.reason}`], skipped: [] };
+  if (run.stop?.aborted === true)
+    return { file, passed: 0, failed: [`not begun: ${run.stop.reason}`], skipped: [], seconds: 0 };
+  const started = performance.now();
   await using folder = await mkdtempDisposable(join(run.folder, 'file-'));
   const [saidPath, resultsPath] = [join(folder.path, 'said'), join(folder.path, 'results')];
   const reporters = [
@@ -44,7 +47,8 @@ export async function runTestFile(root: string, file: string, run: Run): Promise
   });
   const ending = await endOf(child, run, folder.path);
   run.print?.(await readFile(saidPath, 'utf8'));
-  return { file, ...counted(await resultsOf(resultsPath), ending) };
+  const seconds = (performance.now() - started) / 1000;
+  return { file, seconds, ...counted(await resultsOf(resultsPath), ending) };
 }
 
 /** The reason of a bad end of the process. `folder` has the files that grow with its progress. */
@@ -76,7 +80,7 @@ async function resultsOf(path: string): Promise<TestResult[]> {
   return lines.map((line) => JSON.parse(line) as TestResult);
 }
 
-function counted(results: readonly TestResult[], ending: string | undefined): Omit<FileResult, 'file'> {
+function counted(results: readonly TestResult[], ending: string | undefined): Omit<FileResult, 'file' | 'seconds'> {
   const named = (as: TestResult['as']): string[] => results.filter((each) => each.as === as).map(({ name }) => name);
   const failed = named('failed');
   // A file with failed tests ends with 1 anyhow.

@@ -16,7 +16,14 @@ type Options = Omit<Run, 'stop' | 'folder'> &
   }>;
 
 /** The result, and the defects to report at the end, including those that do not fail the run. */
-export type Outcome = Readonly<{ passed: number; failed: number; skipped: number; told: readonly string[] }>;
+export type Outcome = Readonly<{
+  passed: number;
+  failed: number;
+  skipped: number;
+  told: readonly string[];
+  /** The longest files first. */
+  seconds: readonly Readonly<{ file: string; seconds: number }>[];
+}>;
 
 /** With more failed files the cause is not a slow moment. */
 const MAX_TRIED_AGAIN = 5;
@@ -67,6 +74,7 @@ export async function runTestFiles(root: string, files: readonly string[], optio
     failed: all.reduce((sum, { failed }) => sum + failed.length, left.length),
     skipped: all.reduce((sum, { skipped }) => sum + skipped.length, 0),
     told,
+    seconds: all.toSorted((a, b) => b.seconds - a.seconds),
   };
 }
 

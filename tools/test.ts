@@ -16,6 +16,8 @@ import { unshare } from '@gantry/engine/host/namespaces.ts';
 import { findLeftovers } from './leftovers.ts';
 import { runTestFiles } from './test-files.ts';
 
+const SHOWN_FILES = 25;
+
 const root = dirname(import.meta.dirname);
 const noRoot = process.argv.includes('--no-root');
 const places = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
@@ -36,13 +38,15 @@ const files = chosen.filter((file) => !left.includes(file));
 if (process.getuid!() === 0 && !noRoot && !files.some((file) => file.endsWith('.long.test.ts'))) enterNetns();
 
 const wrong = (places.length === 0 ? ['format:check', 'lint', 'types'] : []).filter((name) => !passes(name));
-const { passed, failed, skipped, told } = await runTestFiles(root, files, {
+const { passed, failed, skipped, told, seconds } = await runTestFiles(root, files, {
   atOnce: availableParallelism() + 1,
   stallMs: 600_000,
   wholeMs: 4_800_000, // CI ends a run after 90 minutes
   print: (said) => process.stdout.write(said),
   leftovers: noRoot ? () => [] : findLeftovers,
 });
+console.log('\nlongest files:');
+for (const each of seconds.slice(0, SHOWN_FILES)) console.log(`${each.seconds.toFixed(1)} s  ${each.file}`);
 if (passed === 0) wrong.push('no test was run');
 for (const each of wrong) console.log(`FAILED: ${each}`);
 for (const line of told) console.log(line);
