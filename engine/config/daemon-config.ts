@@ -67,7 +67,7 @@ export type Config = Readonly<{
   /** The real-time share of the cgroups above those of containers; 0: unchanged. */
   realtime: Readonly<{ periodUs: number; runtimeUs: number }>;
   liveRestore: boolean;
-  /** Of all caches of `RUN --mount` together. */
+  /** Bytes of all caches of `RUN --mount` together. */
   buildCacheBytes: number;
   shutdownTimeoutSeconds: number;
 }>;

@@ -108,7 +108,7 @@ test('all problems are reported together, each with its place', () => {
   ]);
 });
 
-suite('what is refused as a flag', () => {
+suite('refused flags', () => {
   const cases: [string, RegExp][] = [
     ['--host=fd://3', /^flag --host: "fd:\/\/3" is not a host/],
     ['--host=tcp://1.2.3.4:70000', /^flag --host: .* is not a host/],
@@ -152,7 +152,7 @@ suite('what is refused as a flag', () => {
   }
 });
 
-suite('what is refused in the file', () => {
+suite('refused keys and values of the file', () => {
   const cases: [unknown, RegExp][] = [
     ['{"debug": yes}', /: .*JSON/],
     ['[]', /: not a JSON object$/],

@@ -54,7 +54,7 @@ export class Copies implements AsyncDisposable {
     return (await this.#leastBusy().perform({ kind: 'borrow', pid, path })) as number;
   }
 
-  /** What a writable layer changes of the layers below, topmost first; as the JSON that clients get. */
+  /** Changes of a writable layer against the layers below, topmost first; as the JSON that clients get. */
   async changes(upper: string, lower: readonly string[]): Promise<Buffer> {
     const json = (await this.#leastBusy().perform({ kind: 'changes', upper, lower })) as Uint8Array<ArrayBuffer>;
     return Buffer.from(json.buffer, json.byteOffset, json.byteLength);

@@ -68,7 +68,7 @@ export type Results = {
 
 export type ToWorker =
   | { id: number; start: Work }
-  /** Of the archive that is placed. */
+  /** Bytes of the archive that is placed. */
   | { id: number; chunks: Uint8Array<ArrayBuffer>[] }
   /** It has ended, or broke off with this reason. */
   | { id: number; end: { failure?: string } }

@@ -36,7 +36,7 @@ export class Placer implements TarSink, Disposable {
   readonly #root: number;
   readonly #place: Parts;
   readonly #options: PlaceOptions;
-  /** Of folders, set after everything in them is written. */
+  /** Times of folders, set after everything in them is written. */
   readonly #times = new Map<string, { parts: Parts; time: Timespec }>();
   /** The folder of the last entry, because archives go folder by folder. */
   #parent: { path: string; fd: number } | undefined;
@@ -163,7 +163,7 @@ export class Placer implements TarSink, Disposable {
     this.#times.set(parts.join('/'), { parts, time: entry.mtime });
   }
 
-  /** Of a folder or a node. It fails if a link has replaced it meanwhile. */
+  /** Sets the attributes of a folder or a node. Fails if a link has replaced it meanwhile. */
   #setAttributes(entry: TarEntry, folder: number, name: BytePath): void {
     const held = holdAt(folder, name);
     try {

@@ -50,7 +50,7 @@ export class View implements Disposable {
     }
   }
 
-  /** The same with the facts for `HEAD`. Throws `invalid` for a file whose path is marked as a folder. */
+  /** Like `hold`, with the facts for `HEAD`. Throws `invalid` for a file whose path is marked as a folder. */
   look(path: string): { held: number; stat: PathStat } {
     const inner = innerPathOf(path);
     const held = this.hold(inner);

@@ -67,7 +67,7 @@ test('records that cannot be read are named in the log, and stop nothing else', 
   assert.equal((await engine.get<Inspect>(`/containers/${cut}/json`)).body.State.Pid, Pid);
 });
 
-test('what may belong to a record that cannot be read is taken away by nobody', async () => {
+test('things that may belong to an unreadable record are removed by nobody', async () => {
   await using engine = await TestEngine.start();
   const archive = imageArchive(new TarWriter().add({ name: 'f', content: 'x' }).end(), ['other:1']);
   await engine.post('/images/load?quiet=1', archive);

@@ -144,7 +144,7 @@ suite('a database that is not the right one', { concurrency: false }, () => {
   });
 });
 
-test('a backup says what is wrong, and is for root alone', async () => {
+test('a failed backup names its reason, and a backup is for root alone', async () => {
   await using engine = await TestEngine.start({ image: false });
   const file = join(engine.directory, 'backup.db');
 

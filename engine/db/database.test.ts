@@ -36,7 +36,7 @@ test('state of a newer daemon is refused', () => {
   assert.throws(() => db.migrate('things', ['CREATE TABLE things (name TEXT)']), /too old/);
 });
 
-test('what follows a commit happens after it, and not after a rollback', () => {
+test('work after a commit happens after it, and not after a rollback', () => {
   using db = new Database(':memory:');
   const told: string[] = [];
 

@@ -24,7 +24,7 @@ test('a folder that another daemon holds is told as such, and is free afterwards
   new FolderLock(place.path, 'data root')[Symbol.dispose]();
 });
 
-test('any other trouble is told for what it is', () => {
+test('any other trouble has its own message', () => {
   using place = folder();
   writeFileSync(join(place.path, 'lock'), 'this is no lock of ours'.repeat(100));
 

@@ -59,7 +59,7 @@ function refusedWith(message: RegExp, work: () => void): void {
   assert.throws(work, { message });
 }
 
-test('what is stored is the same after a restart, its times as the schema says', () => {
+test('records are the same after a restart, with times as the schema has them', () => {
   using db = new Database(':memory:');
   const ships = open(db, kind);
   const all = [
@@ -126,7 +126,7 @@ test('a transaction that fails leaves memory, order and keys as they were', () =
   assert.deepEqual(open(db, kind).all(), before);
 });
 
-test('what the database refuses is not in memory either', () => {
+test('a record that the database refuses is not in memory either', () => {
   using db = new Database(':memory:');
   const ships = open(db, kind);
   ships.insert(ship('a'));

@@ -6,7 +6,7 @@ import { tellBadRecords } from './tell-bad-records.ts';
 
 type Line = { table?: string; id?: string; records?: number };
 
-/** What a start says that finds these records. */
+/** Lines that a start logs when it finds these records. */
 function said(db: Database, ...ids: string[]): Line[] {
   const lines: Line[] = [];
   const tell = (details: object): void => void lines.push(details);

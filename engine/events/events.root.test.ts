@@ -25,7 +25,7 @@ async function openEvents(api: Api, query: Record<string, string> = {}): Promise
   return await api.stream('GET', '/events', { query });
 }
 
-/** The same work on both engines, whose events are compared. */
+/** Does the same work on both engines, whose events are compared. */
 async function work(api: Api): Promise<void> {
   await api.post('/images/load?quiet=1', await busyboxArchive());
   await api.post('/volumes/create', { Name: 'data' });
@@ -91,7 +91,7 @@ suite('since and until', () => {
   const fractions = (ns: bigint): string => `${ns / second}.${String(ns % second).padStart(9, '0')}`;
   const rfc3339 = (ns: bigint): string => new Temporal.Instant(ns).toString();
 
-  test('bound what is told, in every form, to the nanosecond', async () => {
+  test('bound the stream, in every form, to the nanosecond', async () => {
     await using engine = await TestEngine.start({ image: false });
     for (const name of ['aa', 'bb', 'cc']) await engine.post('/volumes/create', { Name: name });
     const until = String(Math.ceil(Date.now() / 1000) + 1);
@@ -127,7 +127,7 @@ suite('since and until', () => {
     assert.deepEqual(await eventsOf(engine, { until: '1' }), []);
   });
 
-  test('that contradict each other are refused, and so is what is no time', async () => {
+  test('that contradict each other are refused, and so are texts that are no time', async () => {
     await using engine = await TestEngine.start({ image: false });
     for (const [query, message] of [
       [{ since: '10', until: '5' }, '`since` time (10) cannot be after `until` time (5)'],

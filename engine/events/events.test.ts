@@ -106,7 +106,7 @@ test('times rise with every event, also when the clock goes back, and over a res
   assert.deepEqual(times, [5_000_000n, 5_000_001n, 5_000_002n]);
 });
 
-test('listeners who want the same events read them once', () => {
+test('listeners with equal filters read the events once', () => {
   using db = new Database(':memory:');
   const events = new Events(db, systemClock, console);
   const { cursor } = events;

@@ -85,7 +85,7 @@ test('a client that has gone is forgotten, also when it left with its events unr
   assert.equal(events.listenerCount, 0);
 });
 
-test('a client that has fallen behind what is kept is dropped, and holds up nobody', async () => {
+test('a client that falls behind the stored events is dropped, and holds up nobody', async () => {
   using db = new Database(':memory:');
   const events = new Events(db, systemClock, { error: console.error }, { events: 1000, bytes: 1e9 });
   const sent = Promise.withResolvers<void>();

@@ -85,7 +85,7 @@ async function work(api: Api): Promise<EventMessage[]> {
 }
 
 /**
- * What does not differ by chance. dockerd tells of the creation of a volume that is there when a container names it, and
+ * Events that do not differ by chance. dockerd tells of the creation of a volume that is there when a container names it, and
  * of a mount for each copy; at times it tells a pause and its end a second time, when containerd reports them late.
  */
 function comparable(events: readonly EventMessage[]): unknown[] {
@@ -109,7 +109,7 @@ function comparable(events: readonly EventMessage[]): unknown[] {
   return rows.flat();
 }
 
-test('a list of operations tells what dockerd tells, with all attributes, in its order', async () => {
+test("a list of operations makes dockerd's events, with all attributes, in its order", async () => {
   await using ours = await TestEngine.start({ image: false });
   await using dockerd = await Dockerd.start(['--bridge=none']);
 

@@ -187,7 +187,7 @@ suite('processes in running containers', { concurrency: false }, () => {
     assert.equal(user.stdout, '0000000000000000\n');
   });
 
-  test('what cannot be started is said in the stream and has the code 126', async (t) => {
+  test('a command that cannot be started is reported in the stream with the code 126', async (t) => {
     const cases: [object, RegExp][] = [
       [{ Cmd: ['nosuch'] }, /^OCI runtime exec failed: exec failed: .*"nosuch": executable file not found/],
       [{ Cmd: ['/proc'] }, /permission denied/],
@@ -225,7 +225,7 @@ suite('processes in running containers', { concurrency: false }, () => {
     assert.match(again.body.message, /is already running/);
   });
 
-  test('what is wrong is refused before anything happens', async () => {
+  test('an invalid request is refused before anything happens', async () => {
     const created = await engine.create(['true']);
     const cases: [string, object, number][] = [
       ['/containers/nope/exec', { Cmd: ['true'] }, 404],

@@ -26,7 +26,7 @@ suite(`${EXECS} execs in one container`, { timeout: 900_000 }, () => {
     return answer.raw.subarray(8).toString();
   }
 
-  /** What could be left of them: processes, descriptors and files of the daemon, what an inspect shows. */
+  /** Possible leftovers: processes, descriptors and files of the daemon, execs in an inspect. */
   async function held(id: string): Promise<Record<string, number>> {
     const { body } = await engine.get<Inspect>(`/containers/${id}/json`);
     return {
@@ -38,7 +38,7 @@ suite(`${EXECS} execs in one container`, { timeout: 900_000 }, () => {
     };
   }
 
-  test('each says what it should, and nothing of them is left', async (t) => {
+  test('each prints its output, and nothing of them is left', async (t) => {
     const id = await engine.run(['sleep', '100000']);
     await Promise.all(Array.from({ length: AT_ONCE }, async () => await exec(id, ['true']))); // connections are made
     const before = await settled(async () => await held(id));
@@ -59,7 +59,7 @@ suite(`${EXECS} execs in one container`, { timeout: 900_000 }, () => {
   });
 });
 
-/** What is more than it was before. */
+/** Counts that are above those of `before`. */
 function exceeding(now: Readonly<Record<string, number>>, before: Readonly<Record<string, number>>): string[] {
   return Object.keys(now).filter((key) => now[key]! > before[key]!);
 }
@@ -81,7 +81,7 @@ async function settled(
   return last;
 }
 
-/** What ends takes its folder with it, perhaps amid the look. */
+/** Counts files. A folder goes with its exec, perhaps amid the look. */
 function filesBelow(folder: string): number {
   try {
     const entries = readdirSync(folder, { withFileTypes: true });

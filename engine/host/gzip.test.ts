@@ -4,7 +4,7 @@ import { gunzipSync } from 'node:zlib';
 
 import { gzipper } from './gzip.ts';
 
-test('a thread has one compressor, whose members are one file', () => {
+test('a thread has one compressor, and its members form one file', () => {
   const [gzip, again] = [gzipper(1024), gzipper(1024)];
 
   const members = ['one, ', 'two'].map((text) => Buffer.from(gzip(Buffer.from(text))));

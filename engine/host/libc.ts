@@ -32,7 +32,7 @@ function keepingErrno<Arguments extends readonly unknown[], Result>(
   return Object.assign(kept, { async: call.async });
 }
 
-/** The same for another library, named as the dynamic linker finds it. */
+/** Like `bind` for another library, named as the dynamic linker finds it. */
 export function loadLibrary(name: string): typeof bind {
   const other = koffi.load(name);
   return <Arguments extends readonly unknown[], Result>(prototype: string): Foreign<Arguments, Result> =>

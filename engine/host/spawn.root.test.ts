@@ -8,7 +8,7 @@ import { test } from 'node:test';
 
 import { connectedSockets, reapWhenEnded, spawnInSession } from './spawn.ts';
 
-/** What a shell prints to the descriptor 4, which is a socket of ours. */
+/** Returns the output of a shell to the descriptor 4, which is a socket of ours. */
 async function said(
   script: string,
   more: ReadonlyMap<number, number> = new Map(),
@@ -52,7 +52,7 @@ test('descriptors find their places even when they are in the place of another',
   }
 });
 
-test('what ends is reaped: at once when it has ended, else when it does', async () => {
+test('an ended child is reaped: at once when it has ended, else when it does', async () => {
   const { pid, out } = await said('exec 4>&-; sleep 0.1');
   assert.equal(out, '');
   assert.equal(existsSync(`/proc/${pid}`), true);

@@ -24,7 +24,7 @@ test('a failure is logged with the name of the work, and goes no further', async
   ]);
 });
 
-test('what is synchronous is done when the call returns, and may throw', () => {
+test('synchronous work is done when the call returns, and may throw', () => {
   const { background, logged } = listening(hasty);
   let done = false;
 
@@ -39,7 +39,7 @@ test('what is synchronous is done when the call returns, and may throw', () => {
   assert.equal(logged.length, 1);
 });
 
-test('what must succeed is tried until it does', async () => {
+test('work that must succeed is tried until it does', async () => {
   const { background, logged } = listening(hasty);
   let attempts = 0;
 
@@ -65,7 +65,7 @@ test('the same failure is logged ever more rarely, another one at once', async (
   assert.deepEqual(told, [1, 2, 4, 8, 11, 12]);
 });
 
-test('an end waits for what is under way, and not for the next attempt', async () => {
+test('an end waits for running work, and not for the next attempt', async () => {
   const { background } = listening(systemClock);
   const slow = Promise.withResolvers<void>();
   let finished = false;

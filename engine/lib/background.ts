@@ -96,7 +96,7 @@ class Failures {
   #reason: string | undefined;
   #nextToTell = 1;
 
-  /** Of the same reason the first, second, fourth, eighth … is worth a line. */
+  /** Counts a failure; the first, second, fourth, eighth … of the same reason is worth a line. */
   isNews(error: unknown): boolean {
     const reason = error instanceof Error ? error.message : String(error);
     this.count += 1;

@@ -4,7 +4,7 @@ import { suite, test } from 'node:test';
 import { SharedRuns } from './shared-runs.ts';
 
 suite('shared runs', () => {
-  test('all who ask during a run share the next, which begins after it; other keys go on beside it', async () => {
+  test('all callers during a run share the next, which begins after it; other keys go on beside it', async () => {
     const begun: string[] = [];
     const ends: PromiseWithResolvers<void>[] = [];
     const runs = new SharedRuns<string>(async (key) => {
@@ -45,7 +45,7 @@ suite('shared runs', () => {
     assert.equal(done.at(-1), 'fourth');
   });
 
-  test('a run that fails fails for those who asked for it, and the next one begins', async () => {
+  test('a failed run fails for its callers, and the next one begins', async () => {
     let count = 0;
     const runs = new SharedRuns<string>(async () => {
       count += 1;

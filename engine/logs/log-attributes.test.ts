@@ -56,7 +56,7 @@ test('nothing is written where nothing was chosen', () => {
   assert.equal(attributesText(container({})), '');
 });
 
-test('a tag that names what no container has is refused', () => {
+test('a tag that names an unknown field is refused', () => {
   assert.throws(() => checkAttributes(container({ tag: '{{.Nope}}' })), {
     kind: 'invalid',
     message: 'invalid tag: template: unknown field .Nope',

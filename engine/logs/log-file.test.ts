@@ -153,7 +153,7 @@ test('attributes are not shown unless details are wanted', async () => {
   assert.deepEqual(texts, ['1:a\n']);
 });
 
-test('since leaves out what is earlier, until ends with what is later', async (t) => {
+test('since leaves out earlier lines, until ends before later ones', async (t) => {
   using log = new TemporaryLog();
   log.append(...[0, 1, 2, 3, 4].map((second) => line(String(second), { second })));
   const cases: [string, Partial<LogQuery>, string[]][] = [
@@ -294,7 +294,7 @@ class Follower {
   }
 }
 
-test('a follow gets what is there and what comes, and ends after the exit', async () => {
+test('a follow gets present and new lines, and ends after the exit', async () => {
   using log = new TemporaryLog();
   log.append(line('a'), line('b'));
   const follower = new Follower(log.path, { tail: 1 });

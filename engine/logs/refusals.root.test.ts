@@ -117,7 +117,7 @@ for (const [Type, Config] of rows) {
   });
 }
 
-/** What dockerd says in the same words when the container starts. */
+/** Options that dockerd refuses in the same words when the container starts. */
 const atTheStart: [string, Options][] = [
   ['local', { 'max-size': 'x' }],
   ['local', { 'max-file': 'x' }],

@@ -29,7 +29,7 @@ function namesOf(container: Container): Readonly<Record<string, unknown>> {
     ID: id.slice(0, 12),
     FullID: id,
     Name: name,
-    // Of the whole id, which begins with its kind, as by dockerd.
+    // The beginning of the whole id with its kind, as in dockerd.
     ImageID: imageId.slice(0, 12),
     ImageFullID: imageId,
     ImageName: imageName,

@@ -16,7 +16,7 @@ type Plugin = { Id: string; Active: boolean };
 const UPSTREAM = '127.0.0.1:5000';
 const REGISTRY = '127.0.0.1:5001';
 
-suite('plugins of a daemon that is killed, or whose disk is full', { concurrency: false }, () => {
+suite('plugins of a daemon that is killed, or has a full disk', { concurrency: false }, () => {
   let engine: TestEngine;
   let registries: Registries;
   let program: Buffer;

@@ -108,7 +108,7 @@ suite('managed plugins', { concurrency: false }, () => {
     assert.deepEqual(await inspect(`${KEPT}:latest`), plugin);
   });
 
-  test('what cannot be is refused with the statuses of the specification', async () => {
+  test('invalid requests are refused with the statuses of the specification', async () => {
     const name = `${KEPT}:latest`;
     assert.deepEqual(await asked('post', `/plugins/pull?name=${KEPT}`), [500, `plugin ${name} already exists`]);
     assert.deepEqual((await asked('post', '/plugins/pull?name='))[0], 500);
@@ -253,7 +253,7 @@ suite('managed plugins', { concurrency: false }, () => {
     await gone();
   });
 
-  test('the command line installs, shows and removes plugins, and asks before one may do what it wants', async () => {
+  test('the command line installs, shows and removes plugins, and asks before it grants their wishes', async () => {
     const name = `${REGISTRY}/kept`;
     const declined = await gantry(engine, ['plugin', 'install', name], { stdin: 'n\n' });
     assert.deepEqual([declined.code, (await engine.get<unknown[]>('/plugins')).body], [1, []]);
@@ -307,7 +307,7 @@ suite('managed plugins', { concurrency: false }, () => {
   });
 });
 
-/** Of a plugin, by its cgroup. */
+/** Processes of a plugin, by its cgroup. */
 async function processesOf(plugin: string): Promise<number[]> {
   const { stdout } = await execute('sh', ['-c', `grep -ls ${plugin} /proc/[0-9]*/cgroup || true`]);
   return stdout

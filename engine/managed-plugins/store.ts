@@ -11,7 +11,7 @@ const InstalledPlugin = Type.Object({
   id: Type.String(),
   /** Familiar, with its tag or digest: `registry:5000/name:latest`. */
   name: Type.String(),
-  /** Of the manifest that it came from. */
+  /** Digest of the manifest that it came from. */
   digest: Type.String(),
   installedAt: Instant,
   /** Byte for byte as in the registry. */
@@ -53,7 +53,7 @@ export class InstalledPlugins {
     return found;
   }
 
-  /** The same; undefined without one. */
+  /** Like `find`, but undefined if no plugin matches. */
   search(ref: string): InstalledPlugin | undefined {
     if (this.#table.all().length === 0) return undefined;
     const named = this.named(fullName(ref));

@@ -14,7 +14,7 @@ export type AuthorizedRequest = Readonly<{
   headers: Readonly<Record<string, string>>;
   /** JSON; undefined for a stream, and for a body with secrets. */
   body: Buffer | undefined;
-  /** Of the client's chain, in PEM. */
+  /** The client's chain, in PEM. */
   certificates: readonly string[];
 }>;
 
@@ -48,7 +48,7 @@ export class Authorization {
     for (const name of this.#names) await this.#ask(name, 'AuthZPlugin.AuthZReq', requestWire(request));
   }
 
-  /** The same for the answer, before the client gets it; the last plugin is asked first, as in docker. */
+  /** Asks about the answer, before the client gets it; the last plugin is asked first, as in docker. */
   async release(request: AuthorizedRequest, { status, headers, body }: AuthorizedAnswer): Promise<void> {
     const wire = {
       ...requestWire(request),

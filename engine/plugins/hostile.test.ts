@@ -19,7 +19,7 @@ function forEver(socket: Socket, bytes: Buffer | string, first = ''): void {
   if (!socket.destroyed) socket.once('drain', () => forEver(socket, bytes));
 }
 
-/** What a plugin answers to its first question, and how the engine tells of it. */
+/** Answers of a plugin to its first question, and the engine's message about each. */
 const plugins: readonly [what: string, answer: (socket: Socket) => void, told: RegExp][] = [
   ['says nothing', () => undefined, /no answer within 1 seconds/],
   ['closes the connection', (socket) => socket.end(), /socket hang up/],

@@ -45,7 +45,7 @@ test("a plugin's volumes are made, mounted for each run, unmounted after it, and
   assert.ok(plugin.methods().includes('VolumeDriver.Capabilities'));
 });
 
-test('what a plugin refuses is said in its words, and one that has gone hides no other volume', async () => {
+test("a plugin's refusal is reported in its words, and a plugin that has gone hides no other volume", async () => {
   using place = mkdtempDisposableSync(join(tmpdir(), 'gantry-plugins-'));
   await using engine = await TestEngine.start({ flags: [`--plugin-folder=${place.path}`] });
   const create = async (body: object): Promise<unknown[]> => {
@@ -136,7 +136,7 @@ test('a daemon without its authorization plugin does not start', () => {
   assert.deepEqual([status, stderr], [1, 'gantry daemon: plugin "nobody" not found\n']);
 });
 
-test('what is too large to be shown to an authorization plugin is refused', async () => {
+test('a request that is too large for an authorization plugin is refused', async () => {
   using place = mkdtempDisposableSync(join(tmpdir(), 'gantry-plugins-'));
   await using plugin = await TestPlugin.start(join(place.path, 'judge.sock'), ['authz'], {
     'AuthZPlugin.AuthZReq': () => ({ Allow: true }),

@@ -51,7 +51,7 @@ type PluginFiles = {
 /** A failed call: no answer, a refusal, or an answer against the protocol. */
 export class PluginError extends EngineError {
   readonly how: 'silent' | 'refused' | 'garbled';
-  /** Of the answer; undefined without one. */
+  /** Status of the answer; undefined without one. */
   readonly status: number | undefined;
 
   constructor(how: PluginError['how'], message: string, { status, cause }: { status?: number; cause?: unknown }) {

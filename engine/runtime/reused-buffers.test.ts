@@ -9,7 +9,7 @@ import { setTimeout } from 'node:timers/promises';
 
 import { ReusedBuffers } from './reused-buffers.ts';
 
-test('what waited in several pieces goes first, and in order', { timeout: 120_000 }, async () => {
+test('pieces that waited go first, and in order', { timeout: 120_000 }, async () => {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'gantry-test-'));
   const path = join(folder.path, 'socket');
   await using server = createServer().listen(path);

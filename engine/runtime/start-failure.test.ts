@@ -6,7 +6,7 @@ import { test } from 'node:test';
 
 import { exitCodeFor, startFailure } from './start-failure.ts';
 
-// What runc 1.1 says; the codes are those of dockerd 20.10 for the same.
+// Messages of runc 1.1, with dockerd 20.10's codes.
 for (const [reason, command, expected] of [
   ['runc run failed: unable to start container process: exec: "x": executable file not found in $PATH', 'x', 127],
   [
@@ -96,7 +96,7 @@ for (const [said, command, expected, exitCode] of [
   ],
   ['exec container process `/bin/x`: Exec format error', '/bin/x', 'exec /bin/x: exec format error', 128],
 ] as const) {
-  test(`what crun says is told in runc's words: ${said}`, () => {
+  test(`crun's message is reported in runc's words: ${said}`, () => {
     using place = folder({
       'config.json': JSON.stringify({ process: { args: [command] } }),
       'runtime.log': `${JSON.stringify({ level: 'error', msg: said })}\n`,
@@ -128,7 +128,7 @@ for (const said of ['chdir `/no`', 'chdir to `/no`']) {
   });
 }
 
-test('without a message of the runtime what the shim saw is told', () => {
+test("without a message of the runtime the shim's finding is reported", () => {
   using place = folder({});
 
   const { message, exitCode } = startFailure(place.path, 'container', 'the runtime was ended by signal 9');

@@ -86,7 +86,7 @@ function crunsProcessError(said: string, command: string): string | undefined {
   return `chdir to cwd (${JSON.stringify(changing.folder)}) set in config.json failed: ${changing.problem?.toLowerCase()}`;
 }
 
-/** Of runc 1.1.15; older ones say that permission is denied. */
+/** Message of runc 1.1.15; older ones say that permission is denied. */
 const isFolder = /exec: ".*": is a directory/s;
 
 /** The words that dockerd searches for, in its order; the runtime reports the reason only as text. */

@@ -70,7 +70,7 @@ test('every field of /info and /version is as in dockerd, or it is known why not
   }
 });
 
-test('what /info counts is what there is', async () => {
+test('counts of /info are those of the lists', async () => {
   await using engine = await TestEngine.start({ flags: ['--label=a=b', '--debug'] });
   const netless = { HostConfig: { NetworkMode: 'none' } };
   await engine.run(['sleep', '600'], netless, 'running');

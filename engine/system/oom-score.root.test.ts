@@ -20,7 +20,7 @@ function mayGoLower(): boolean {
   }
 }
 
-test('the daemon and its shims are spared where that is allowed, containers have what they asked for', async () => {
+test('the daemon and its shims are spared where that is allowed, containers have their own score', async () => {
   await using engine = await TestEngine.start();
   const spared = mayGoLower();
   const own = scoreOf(process.pid);

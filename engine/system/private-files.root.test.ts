@@ -106,7 +106,7 @@ suite('a local user', { concurrency: false }, () => {
     assert.equal(statSync(join(engine.dataRoot, 'gantry.db')).mode & 0o7777, 0o600);
   });
 
-  test('is not the user of a container: what is made for one is open to all who run there', async () => {
+  test('is not the user of a container: its files are open to all users in it', async () => {
     const bind = join(engine.directory, 'made/for/it');
     const script =
       'umask; cat /etc/hosts /etc/resolv.conf /etc/hostname >/dev/null && ls /v /b /w / && stat -c %a / /v /b /w';

@@ -79,7 +79,7 @@ suite('SIGHUP', () => {
     assert.equal(seen.HostConfig.Runtime, 'logging');
   });
 
-  test('with a bad file changes nothing, and says what is wrong', async () => {
+  test('with a bad file changes nothing, and names the problem', async () => {
     await using folder = await mkdtempDisposable(join(tmpdir(), 'gantry-reload-'));
     const path = join(folder.path, 'config.json');
     const write = (text: string): void => writeFileSync(path, text);

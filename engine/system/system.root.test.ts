@@ -50,7 +50,7 @@ suite('/info and /version', { concurrency: false }, () => {
     }
   });
 
-  test('what both see of the machine is the same', async () => {
+  test('both report the same machine', async () => {
     const same =
       `Architecture CgroupDriver CgroupVersion CpuCfsPeriod CpuCfsQuota CPUSet CPUShares Driver IPv4Forwarding
       KernelMemory KernelMemoryTCP KernelVersion Labels LoggingDriver MemTotal MemoryLimit NCPU Name OomKillDisable OSType

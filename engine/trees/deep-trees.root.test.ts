@@ -89,7 +89,7 @@ suite('a tree deeper than a path can be', { concurrency: false }, () => {
     });
   }
 
-  test('a link in the place of a tree is removed, not what it leads to', async () => {
+  test('a link in the place of a tree is removed, not its target', async () => {
     const link = join(folder, 'link');
     symlinkSync(folder, link);
 

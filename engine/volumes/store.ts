@@ -12,7 +12,7 @@ const Volume = Type.Object({
   driver: Type.String(),
   createdAt: Instant,
   labels: Type.Record(Type.String(), Type.String()),
-  /** Of the driver, as the client gave them. */
+  /** Options of the driver, as the client gave them. */
   options: Type.Optional(Type.Record(Type.String(), Type.String())),
   /**
    * Anonymous, and still of its first container: without that container it is left over from an interrupted creation.

@@ -13,7 +13,7 @@ import type { View } from '../view.ts';
 
 /** A copy of files of one root into another, as by COPY and ADD. */
 export type Transfer = Readonly<{
-  /** Of the root to copy from, for this process: a context or an image's mounted root. */
+  /** Path of the root to copy from, for this process: a context or an image's mounted root. */
   from: string;
   /** A path in that root; links are followed, also at the end. */
   paths: readonly string[];
@@ -23,7 +23,7 @@ export type Transfer = Readonly<{
   extracts: boolean;
   /** The owner of all files and of folders created on the way; without it, the files keep theirs. */
   owner?: Readonly<{ uid: number; gid: number }>;
-  /** Of everything that is copied. */
+  /** Mode of everything that is copied. */
   mode?: number;
 }>;
 

@@ -5,7 +5,7 @@ import { hasCode } from '../../lib/errors.ts';
 import type { Cgroups } from './cgroups.ts';
 
 /**
- * Who sets weights of block devices: `runtime`, or we ourselves if only the scheduler BFQ has them, whose files of
+ * The writer of weights of block devices: `runtime`, or we ourselves if only the scheduler BFQ has them, whose files of
  * version 1 runtimes do not know. Undefined: this kernel has none.
  */
 export type BlkioWeights = 'runtime' | 'bfq' | undefined;

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { detectCgroups } from './cgroups.ts';
 
-/** Who makes the containers' cgroups: the runtime itself, or systemd on its request. */
+/** The maker of the containers' cgroups: the runtime itself, or systemd on its request. */
 export type CgroupDriver = 'systemd' | 'cgroupfs';
 
 /**

@@ -8,7 +8,7 @@ import type { Cgroups, Controller } from './cgroups.ts';
 export type LimitValues = Readonly<{
   cpuShares?: number;
   cpuTime?: Readonly<{ quotaUs: number; periodUs: number }>;
-  /** Of version 1 alone. 0 stays as it is. */
+  /** Limits of version 1 alone. 0 stays as it is. */
   realtime?: Readonly<{ periodUs: number; runtimeUs: number }>;
   cpusetCpus?: string;
   cpusetMems?: string;

@@ -151,7 +151,7 @@ test('version 1: a scheduler that counts by cgroup', () => {
   assert.deepEqual([io.more?.sectors, io.more?.queued], [at('8:0', ['', 24]), []]);
 });
 
-test('the time of all CPUs is without what other machines took', () => {
+test('the time of all CPUs is without the time that other machines took', () => {
   const stat =
     'cpu  10 2 30 400 5 6 7 1000 0 0\ncpu0 5 1 15 200 2 3 3 500 0 0\ncpu1 5 1 15 200 3 3 4 500 0 0\nintr 9 cpu2\n';
 

@@ -10,7 +10,7 @@ import { limitSupport, type LimitSupport } from './limit-support.ts';
 const folder = mkdtempSync(join(tmpdir(), 'gantry-cgroups-'));
 after(() => rmSync(folder, { recursive: true }));
 
-/** Of a machine of Debian 12 with version 2 alone: a scope of a container with limits. */
+/** Files of a container's scope with limits, on Debian 12 with version 2 alone. */
 const SCOPE: Readonly<Record<string, string>> = {
   'memory.current': '1851392\n',
   'memory.max': '67108864\n',

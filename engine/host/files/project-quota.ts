@@ -5,7 +5,7 @@ const syscall = bind<[number, number, number, number, Buffer], number>(
   'long syscall(long number, unsigned int fd, unsigned int command, unsigned int id, uint8_t *argument)',
 );
 
-/** The same number on every architecture. Linux 5.14. */
+/** Number of the system call on every architecture; Linux 5.14. */
 const QUOTACTL_FD = 443;
 const FS_IOC_FSGETXATTR = 0x801c581f;
 export const FS_IOC_FSSETXATTR = 0x401c5820;

@@ -87,7 +87,7 @@ test('propagation is shared or private as set', () => {
   unmount(files.at('a'));
 });
 
-test('a tmpfs takes what it was given and no more', () => {
+test('a tmpfs takes its size and no more', () => {
   using files = place('small');
   mountTmpfs(files.at('small'), 64 * 1024, 0o700);
 

@@ -104,7 +104,7 @@ export function unmount(target: string, { lazy = false }: UnmountOptions = {}): 
   check(umount2(target, unmountFlags(lazy)), 'umount2', [target, lazy ? 'detach' : '']);
 }
 
-/** The same on another thread: flushing the last writes of a large tree can take the disk seconds. */
+/** Unmounts on another thread: flushing the last writes of a large tree can take the disk seconds. */
 export async function unmountInBackground(target: string, { lazy = false }: UnmountOptions = {}): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   umount2.async(target, unmountFlags(lazy), (error, result) => (error === null ? resolve(result) : reject(error)));

@@ -15,7 +15,7 @@ export type InterfaceCounters = Readonly<{
 }>;
 
 /**
- * Of the interfaces in a process's network namespace; none when the process is gone. Read through /proc, because this
+ * Counters of the interfaces in a process's network namespace; none when the process is gone. Read through /proc, because this
  * costs no change of namespaces and holds none.
  */
 export function interfaceCounters(pid: number): InterfaceCounters[] {

@@ -23,7 +23,7 @@ export class LinkRemoval {
   async #removeWanted(): Promise<void> {
     const names = [...this.#wanted];
     this.#wanted.clear();
-    // Of each removal its own: a daemon that ends closes no socket on which a thread waits.
+    // A socket for each removal: a daemon that ends closes no socket on which a thread waits.
     using route = new Netlink();
     const indexes = names.flatMap((name) => indexOf(route, name));
     if (indexes.length > 0) await route.applyInBackground(...deleteLinks(indexes));

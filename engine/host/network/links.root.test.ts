@@ -106,7 +106,7 @@ test('a veth pair has one end on the bridge and the other in another namespace',
   assert.deepEqual([peer.mac, peer.mtu, peer.up], ['02:00:00:00:00:05', 1400, false]);
 });
 
-test('changes of a link touch what is given only', () => {
+test('a change of a link touches the given fields only', () => {
   using there = bridged();
   there.route.apply(createVeth({ name: 'v0', peer: { name: 'v1' } }));
   const { index, mac } = getLink(there.route, 'v0');
@@ -151,7 +151,7 @@ test('many links are removed together, and no other', () => {
   assert.throws(() => host.route.apply(...deleteLinks([indexes[0]!, indexes[1]!])), { code: 'ENODEV' });
 });
 
-test('counters count what went over a link', () => {
+test('counters count the bytes and packets of a link', () => {
   const netns = newNetns();
 
   const { before, after } = withNetns(netns, () => {

@@ -70,7 +70,7 @@ export type Link = Readonly<{
   up: boolean;
   /** It is up and so is what it leads to: before, what is sent is lost. */
   isRunning: boolean;
-  /** What it leads to is up; `isRunning` follows when the kernel gets to it. */
+  /** Whether the other end is up; `isRunning` follows when the kernel gets to it. */
   hasCarrier: boolean;
   /** Index of the other end, or of the link beneath, in whatever namespace that is; 0: none. */
   other: number;
@@ -92,7 +92,7 @@ export function getLink(route: Netlink, which: string | number): Link {
   return readLink(answer!);
 }
 
-/** The same, or undefined for a missing one. */
+/** Like `getLink`, but undefined for a missing link. */
 export function findLink(route: Netlink, name: string): Link | undefined {
   try {
     return getLink(route, name);
@@ -172,7 +172,7 @@ export function createMacvlan({
   return createOver('macvlan', link, attribute(IFLA_MACVLAN_MODE, u32(MACVLAN_MODES[mode])), more);
 }
 
-/** The same with the hardware address of the other link. */
+/** Like `createMacvlan`, with the hardware address of the other link. */
 export function createIpvlan({ mode, ...link }: OverLink & Readonly<{ mode: keyof typeof IPVLAN_MODES }>): Message {
   const more = [attribute(IFLA.netnsFd, u32(link.netns))];
   return createOver('ipvlan', link, attribute(IFLA_IPVLAN_MODE, u16(IPVLAN_MODES[mode])), more);

@@ -76,7 +76,7 @@ export class Netlink implements Disposable {
     if (errors[0] !== undefined) throw errors[0];
   }
 
-  /** The same for slow changes: another thread waits for the kernel. The socket must not be used meanwhile. */
+  /** Like `apply` for slow changes: another thread waits for the kernel. The socket must not be used meanwhile. */
   async applyInBackground(...messages: readonly Message[]): Promise<void> {
     const errors: SystemError[] = [];
     for (const part of parts(messages)) {

@@ -37,7 +37,7 @@ test('signals do not interrupt a transaction', async () => {
   assert.ok(signals > 0);
 });
 
-test('what a failed command had printed is not part of the next answer', () => {
+test('output of a failed command is not part of the next answer', () => {
   using nft = new Nftables();
   nft.run('flush ruleset\nadd table ip one');
 

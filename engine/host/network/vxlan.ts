@@ -13,7 +13,7 @@ const NUD_PERMANENT = 0x80;
 const NTF_SELF = 2;
 const LINK_HEADER_BYTES = 16;
 
-/** What VXLAN adds to each packet. */
+/** Bytes that VXLAN adds to each packet. */
 export const VXLAN_OVERHEAD = 50;
 
 type Vxlan = Readonly<{

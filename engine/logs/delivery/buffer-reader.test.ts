@@ -68,7 +68,7 @@ test('lines are read in batches, and again from any position', async () => {
   assert.deepEqual([first, second, third, again].map(texts), ['1 2', '3 4 5', '6', '2 3 4 5 6']);
 });
 
-test('a position is good over rotations, and what was rotated away is missing', async () => {
+test('a position is good over rotations, and rotated lines are missing', async () => {
   using buffer = new Buffered();
   buffer.write(1, 2);
   const reader = buffer.reader();
@@ -146,7 +146,7 @@ test('pieces of a long line are numbered, also from a position between them', as
   assert.equal(new Set(lines.map(({ partial }) => partial?.id)).size, 3);
 });
 
-test('bytes that are no text stay what they are', async () => {
+test('bytes that are no text stay as they are', async () => {
   using buffer = new Buffered();
   buffer.line({ log: 'a�\n', seq: 1, raw: Buffer.from([0x61, 0xff, 0x0a]).toString('base64') });
 

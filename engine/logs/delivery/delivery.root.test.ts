@@ -65,7 +65,7 @@ async function untilInspect(id: string, isSo: (found: Inspect) => boolean): Prom
 }
 
 for (const transport of ['tcp', 'udp'] as const) {
-  test(`a ${transport} receiver that was away gets what was written meanwhile, in order`, async () => {
+  test(`a ${transport} receiver that was away gets the lines of the meantime, in order`, async () => {
     const port = await freePort();
     const address = { 'syslog-address': `${transport}://127.0.0.1:${port}` };
     const received: number[] = [];
@@ -85,7 +85,7 @@ for (const transport of ['tcp', 'udp'] as const) {
     await take(20);
     await untilInspect(id, ({ LogDelivery }) => LogDelivery?.Error !== '');
     await take(received.at(-1)! + 100);
-    // What a receiver had not read when it ended is known to be lost only when more is sent.
+    // The loss of unread lines of an ended receiver is known only when more is sent.
     await untilInspect(id, ({ LogDelivery }) => LogDelivery?.Error !== '');
     await engine.post(`/containers/${id}/stop`);
     const kept = await keptNumbers(id);
@@ -121,7 +121,7 @@ test('a daemon that was killed goes on where it was', async () => {
   assert.ok(found.length <= kept.length + 3 * 500, `${found.length} of ${kept.length}`);
 });
 
-test('what was not delivered when the container and the daemon ended is delivered by the next daemon', async () => {
+test('lines that were not delivered when the container and the daemon ended are delivered by the next daemon', async () => {
   const port = await freePort();
 
   const id = await engine.run(
@@ -190,7 +190,7 @@ test('a container that is removed at its end still has its lines delivered', asy
 
 for (const isKilled of [false, true]) {
   const when = isKilled ? 'also by the next daemon' : 'and it does not wait for ever';
-  test(`what the removal of a container could not deliver is told, ${when}`, async () => {
+  test(`undelivered lines are reported at the removal of a container, ${when}`, async () => {
     const options = { 'syslog-address': `tcp://127.0.0.1:${await freePort()}` };
 
     const id = await engine.run(['echo', 'line 1'], withLog('syslog', options));

@@ -22,9 +22,9 @@ export type Line = Readonly<{
   source: 'stdout' | 'stderr';
   /** Without its newline, byte for byte. */
   text: Buffer;
-  /** The same as text, with replacement characters for invalid bytes. */
+  /** The line as text, with replacement characters for invalid bytes. */
   string: string;
-  /** Of a piece. */
+  /** Place of a piece in its line. */
   partial: Partial | undefined;
   /** The position behind the line. */
   after: Position;

@@ -57,7 +57,7 @@ type Entry = Record<string, unknown>;
 const LINES = 9;
 const SCRIPT = String.raw`echo one; echo; echo 'two é' >&2; echo '{"a": 1}'; printf 'a\377b\n'; head -c 40000 /dev/zero | tr '\0' l; echo; printf end`;
 
-/** What the journal has of a container, when that is all of it. */
+/** Entries of a container in the journal, once all of them are there. */
 async function entriesOf(id: string): Promise<Entry[]> {
   const [enter = '', ...words] = inside();
   const command = [

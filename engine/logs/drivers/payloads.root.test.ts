@@ -55,7 +55,7 @@ async function ran(api: Api, Type: string, Config: Options, messages: () => Prom
   return { id, pid: String(api === engine ? engine.pid : dockerd.pid), messages: received };
 }
 
-/** What differs between two runs has the same text; the order of stdout and stderr is not certain. */
+/** Replaces values that differ between two runs; the order of stdout and stderr is not certain. */
 function comparable({ id, pid, messages }: Run): string[] {
   return messages
     .map((message) =>
@@ -82,7 +82,7 @@ async function compare(Type: string, Config: Options, messages: () => Promise<st
   assert.deepEqual(ours, theirs);
 }
 
-/** Of those that syslog and gelf send; the others send the empty one too. */
+/** Lines without the empty one, which syslog and gelf do not send. */
 const LINES = 8;
 
 function isComplete(messages: readonly string[]): boolean {
@@ -229,7 +229,7 @@ function fluentdMessages(bytes: Buffer): string[] {
   return messages;
 }
 
-/** What counts of a request beside its events. */
+/** The parts of a request that count beside its events. */
 function shownRequest({ method, url, headers }: Asked): string {
   const { authorization, 'content-encoding': encoding, 'x-splunk-request-channel': channel } = headers;
   return JSON.stringify({ method, url, authorization, encoding, channel: typeof channel });

@@ -54,7 +54,7 @@ export class AwsCredentials {
   }
 }
 
-/** Of the option, else of the daemon's environment, else of the machine. */
+/** Returns the region of the option, else of the daemon's environment, else of the machine. */
 export async function regionOf(http: HttpReceiver, option = ''): Promise<string> {
   const named = option || process.env['AWS_REGION'] || '';
   if (named !== '') return named;

@@ -28,7 +28,7 @@ export async function disablePlugin(engine: DisableNeeds, ref: string, { force =
   await disableHeld(engine, engine.installedPlugins.find(id), force);
 }
 
-/** The same for a caller that holds the plugin's lock. */
+/** Like `disablePlugin`, for a caller that holds the plugin's lock. */
 export async function disableHeld(engine: DisableNeeds, plugin: InstalledPlugin, force: boolean): Promise<void> {
   const { db, events, installedPlugins, pluginRuns } = engine;
   const { id, name } = plugin;

@@ -13,7 +13,7 @@ import { hideView, showView } from './views.ts';
 /** The state of an enabled plugin besides its record. */
 export type PluginRun = {
   shim: Shim | undefined;
-  /** Of the next start, after a crash. */
+  /** Timer of the next start, after a crash. */
   restart: Disposable | undefined;
   /** Resolves when the last process is cleaned up. */
   cleaned: Promise<void>;

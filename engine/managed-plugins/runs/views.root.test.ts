@@ -53,7 +53,7 @@ test('a plugin cannot lead a container to other files than its own, neither befo
   }
 });
 
-test('what is mounted in a folder is shown too, and stays there when the view goes', () => {
+test('mounts in a folder are shown too, and stay there when the view goes', () => {
   using place = mkdtempDisposableSync(join(tmpdir(), 'gantry-views-'));
   const root = join(place.path, 'root');
   mkdirSync(join(root, 'volume'), { recursive: true });

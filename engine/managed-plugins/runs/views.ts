@@ -28,7 +28,7 @@ export function showView(
     try {
       mkdirSync(place, { recursive: true, mode: 0o700 });
       mountBind(`/proc/self/fd/${held}`, place, { recursive: true });
-      // What is unmounted in the view is not to be unmounted in the plugin.
+      // An unmount in the view must not reach the plugin.
       setPropagation(place, 'slave', { recursive: true });
     } finally {
       closeSync(held);

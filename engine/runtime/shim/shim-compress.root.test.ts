@@ -48,7 +48,7 @@ async function compressed(bundle: TestBundle, last: string): Promise<string[]> {
   return Array.from({ length: count }, (_, index) => `${bundle.logPath}.${count - index}.gz`);
 }
 
-test('rotated files are compressed, and who attaches to the log gets their lines', async () => {
+test('rotated files are compressed, and readers of the log get their lines', async () => {
   await using bundle = new TestBundle();
   const shim = await bundle.shim(['sh', '-c', 'seq 7000; echo ready; read x'], { openStdin: true, log: LOG });
   const live = await bundle.attach(shim, { ...OUTPUT, stdin: true });
@@ -89,7 +89,7 @@ test('files beyond the wanted number go, compressed or not', async () => {
   await shim.exited;
 });
 
-test('what a shim that was killed has left by half is compressed by the next one', async () => {
+test('a file that a killed shim compressed by half is compressed by the next one', async () => {
   await using bundle = new TestBundle();
   const entry = '{"log":"1\\n","stream":"stdout","time":"2026-11-21T01:00:00Z"}\n';
   writeFileSync(bundle.logPath, entry);

@@ -41,7 +41,7 @@ test('an exit while no daemon is there leaves a status, and nothing else', async
   assert.ok(!existsSync(`/sys/fs/cgroup/memory/gantry-test/${bundle.id}`));
 });
 
-test('a shim whose daemon dies before the start leaves', async () => {
+test('a shim leaves when its daemon dies before the start', async () => {
   await using bundle = new TestBundle();
   const { control, ended } = spawnWithControl(bundle.options());
   await once(control, 'data');

@@ -18,7 +18,7 @@ test('an exec has its own streams and exit code', async () => {
   await shim.gone;
 });
 
-test('what an exec leaves in the background holds its end up for two seconds at most', async () => {
+test('background processes of an exec delay its end by two seconds at most', async () => {
   await using bundle = new TestBundle();
   const container = await bundle.shim(['sleep', '1000']);
   await container.start();

@@ -25,7 +25,7 @@ test("the container's root is mounted where the host does not see it, and goes b
   assert.equal(readFileSync(join(bundle.overlay.upper, 'file'), 'utf8'), 'kept\n');
 });
 
-test('what the daemon had mounted of another container does not stay busy in the shim', async () => {
+test('mounts of another container do not stay busy in the shim', async () => {
   await using bundle = new TestBundle();
   const other = join(bundle.directory, 'writable/other container/merged');
   await (await bundle.shim(['true'], { overlay: true })).end();

@@ -37,7 +37,7 @@ test('an out-of-memory kill of another process of the container is told while it
   assert.equal((await shim.exited).oomKilled, true);
 });
 
-test('an out-of-memory kill that was told before anybody asked is told to who asks', async () => {
+test('an out-of-memory kill is reported also to a daemon that asks later', async () => {
   await using bundle = new TestBundle();
   const shim = await bundle.shim(['tail', '/dev/zero'], { memoryBytes: 16 * 1024 * 1024 });
   await shim.start();

@@ -17,7 +17,7 @@ export type ShimLog = Readonly<{
 }>;
 
 export type ShimOptions = Readonly<{
-  /** Of the container, or of the exec. */
+  /** Id of the container, or of the exec. */
   id: string;
   /** Made by the caller. config.json (or process.json of an exec) has to be there before `start`. */
   directory: string;

@@ -91,7 +91,7 @@ test('the process has only its three descriptors', async () => {
   assert.equal((await payload(socket)).toString(), '');
 });
 
-test('a folder whose path is longer than a socket address may be works', async () => {
+test('a folder with a path longer than a socket address works', async () => {
   await using bundle = new TestBundle(`${'long'.repeat(30)}/${newId()}`);
   const shim = await bundle.shim(['sh', '-c', 'echo here']);
   const socket = await bundle.attach(shim, OUTPUT);

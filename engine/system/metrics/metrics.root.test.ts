@@ -12,7 +12,7 @@ import { TestEngine } from '@gantry/testing/test-engine.ts';
 const execute = promisify(execFile);
 const URL_OF_METRICS = 'http://127.0.0.1:9323/metrics';
 const FLAGS = ['--metrics-addr=127.0.0.1:9323'];
-/** Of dockerd, but not here: what its parts and its language are made of, and the cluster that it may be in. */
+/** Metrics of dockerd that are missing here: its parts, its language, and the cluster that it may be in. */
 const NOT_OURS =
   /^(go_|swarm_|etcd_|promhttp_|logger_|process_virtual_memory|engine_daemon_host_info_functions)|^engine_daemon_(stop|exec)/;
 const OURS = ['builder_steps_seconds', 'engine_daemon_image_actions_seconds', 'nodejs_heap_used_bytes'];

@@ -9,7 +9,7 @@ test('a label may have quotes, backslashes and ends of lines', () => {
   assert.equal(text, '# HELP info What this is.\n# TYPE info gauge\ninfo{os="a \\"b\\" \\\\ c\\nd",type="linux"} 1\n');
 });
 
-test('a bucket counts what is in those before it', () => {
+test('a bucket counts the values of those before it', () => {
   const counts = [2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4];
 
   const lines = histogramText('s', 'Time.', 'action', new Map([['start', { counts, sumSeconds: 60.5 }]])).split('\n');

@@ -83,7 +83,7 @@ suite('volumes with options', { concurrency: false }, () => {
     assert.equal((await engine.delete('/volumes/memory')).status, 204);
   });
 
-  test('what another container has mounted does not stay with the shim of this one', async () => {
+  test('mounts of another container do not stay with the shim of this one', async () => {
     await volume('elsewhere', tmpfs);
     const owner = await engine.run(['sleep', '600'], { HostConfig: { ...NONE, Binds: ['elsewhere:/v'] } });
     const other = await engine.run(['sleep', '600'], { HostConfig: NONE });
@@ -150,7 +150,7 @@ suite('volumes with options', { concurrency: false }, () => {
     });
   }
 
-  test('what a container that ended without a daemon had mounted is unmounted by the next one', async () => {
+  test('mounts of a container that ended without a daemon are unmounted by the next one', async () => {
     await volume('orphan', tmpfs);
     const id = await engine.run(['sleep', '600'], { HostConfig: { ...NONE, Binds: ['orphan:/v'] } });
     const { Pid } = (await engine.get<Inspect>(`/containers/${id}/json`)).body.State;

@@ -46,7 +46,7 @@ test('a line that the end of a run has cut off is an event of its own', () => {
   assert.deepEqual([events.map(({ message }) => message), taken], [['cut', 'next'], 2]);
 });
 
-test('what is longer than an event is cut between characters', () => {
+test('a line that is longer than an event is cut between characters', () => {
   const { events } = eventsByLine(lines({ text: 'é'.repeat(140_000) }), true);
 
   assert.deepEqual(

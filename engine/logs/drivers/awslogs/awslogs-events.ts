@@ -8,7 +8,7 @@ export type LogEvent = Readonly<{ timestamp: number; message: string }>;
 /** The events of the first `lines` lines; those behind them may become longer. */
 type Events = Readonly<{ events: readonly LogEvent[]; lines: number }>;
 
-/** Of an event beside its text, as CloudWatch counts. */
+/** Bytes of an event beside its text, as CloudWatch counts. */
 export const EVENT_BYTES = 26;
 const LONGEST_EVENT = 262_144 - EVENT_BYTES;
 /** The part of a line in which a pattern is looked for. */

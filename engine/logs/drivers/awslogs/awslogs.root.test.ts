@@ -59,7 +59,7 @@ const rows: [string, string, Options, number][] = [
   ['several lines with a date', DATES, { 'awslogs-datetime-format': '%Y-%m-%d %H:%M:%S' }, 2],
 ];
 for (const [name, script, options, count] of rows) {
-  test(`${name}: the service gets what dockerd sends`, async () => {
+  test(`${name}: the service gets dockerd's requests`, async () => {
     const seen = await Promise.all(
       [dockerd.api, engine].map(async (api) => {
         await using service = await CloudWatch.start();

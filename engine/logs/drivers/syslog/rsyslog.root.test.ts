@@ -74,7 +74,7 @@ async function run(script: string, Config: Record<string, string>): Promise<stri
   });
 }
 
-test('rsyslog understands what comes over a Unix socket of datagrams and over TCP', async () => {
+test('rsyslog understands messages over a Unix socket of datagrams and over TCP', async () => {
   await startRsyslog();
 
   await run('echo hello; echo oops >&2', { 'syslog-address': `unixgram://${socket}`, tag: 'grams' });
