@@ -59,7 +59,7 @@ async function start(api: Api, command: readonly string[], more: object): Promis
   return created.body.Id;
 }
 
-/** Of all threads of a process, also those that have ended, in steps of 10 ms. */
+/** Processor time of all threads of a process, also those that have ended, in steps of 10 ms. */
 function cpuMs(pid: number): number {
   const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');

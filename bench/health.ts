@@ -30,7 +30,7 @@ export const HEALTH_CHECKS = `CPU of a health check (${CHECKED} running, one in 
 const WHOLE = 'the same with all child processes, shims and runtimes';
 
 /**
- * Of both daemons at the same time, for one check: first of the daemon, dockerd with its containerd; then with the shims
+ * Processor time of both daemons at the same time, for one check: first of the daemon, dockerd with its containerd; then with the shims
  * and the runtime. Both engines have the image `busybox`.
  */
 export async function healthCheckCpu(ours: Side, theirs: Side): Promise<Row[]> {

@@ -15,7 +15,7 @@ export function idleMemory(ourPid: number, dockerdPid: number): Row {
   return residentRow('daemon, idle, RSS', ourPid, dockerdPid, IDLE_BUDGET_MB);
 }
 
-/** The same after much work. */
+/** Memory of both after much work. */
 export async function memoryAfterWork(
   ours: { subject: Subject; pid: number },
   theirs: { subject: Subject; pid: number },

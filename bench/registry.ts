@@ -26,7 +26,7 @@ const REGISTRY = '127.0.0.1:5000';
 const NAME = `${REGISTRY}/bench/image:1`;
 const LAYERS = 12;
 const LAYER_BYTES = 10_000_000;
-/** Of our median time and that of the faster of the others. */
+/** Ratio of our median time to that of the faster peer. */
 const BUDGET = 2 / 3;
 const MEMORY_BUDGET_MB = 150;
 
@@ -125,7 +125,7 @@ function podman(run: (...words: string[]) => Promise<void>, { archive, saved }: 
   };
 }
 
-/** The same on each in turn, after one round that does not count. */
+/** Runs the same on each engine in turn, after one round that does not count. */
 async function compareAll(engines: readonly Engine[], rounds: number, wipe: () => Promise<void>): Promise<Figures> {
   const figures = new Figures();
   for (let round = -1; round < rounds; round += 1) {

@@ -37,7 +37,7 @@ function cpuMs(pid: number): number {
   return [pid, ...childrenOf(pid)].reduce((sum, each) => sum + cpuNs(each), 0) / NS_PER_MS;
 }
 
-/** Of all threads; a thread that ends meanwhile is not counted. */
+/** Processor time of all threads; a thread that ends meanwhile is not counted. */
 function cpuNs(pid: number): number {
   const threads = readdirSync(`/proc/${pid}/task`);
   return threads.reduce(

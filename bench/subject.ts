@@ -242,7 +242,7 @@ export class Subject {
 
 const noise = randomFillSync(Buffer.alloc(LARGE_BYTES));
 
-/** The same size each time, but different content; both engines get the same. */
+/** A layer of the same size each time, but different content; both engines get the same. */
 function layerOf(kind: ImageKind, number: number): Buffer {
   noise.writeUInt32BE(number, 0);
   const tar = new TarWriter();

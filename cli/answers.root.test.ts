@@ -29,7 +29,7 @@ test('a name in an error or a cell cannot steer the terminal', async () => {
   await said('rm', 'wicked');
 });
 
-test('what cannot be read ends with 125, in one form', async () => {
+test('unreadable words end with 125, in one form', async () => {
   for (const [line, message] of [
     [['pz'], /^gantry: unknown command 'pz'\nDid you mean 'ps'\?\nSee 'gantry --help'\.\n$/],
     [
@@ -52,7 +52,7 @@ test('what cannot be read ends with 125, in one form', async () => {
   }
 });
 
-test('what is not built yet is said, with what to do instead', async () => {
+test('a missing feature is reported, with its replacement', async () => {
   assert.match(
     (await refused('stack', 'ls')).stderr,
     /^gantry: 'stack' is not built yet\. Use services, such as: gantry service create/,

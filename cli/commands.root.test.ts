@@ -189,7 +189,7 @@ test('volumes and networks are listed, filtered and shown', async () => {
   assert.equal(await said('network', 'inspect', '-f', '{{.Name}}', 'bridge'), 'bridge');
 });
 
-test('inspect finds containers, images, networks and volumes, and says what it did not find', async () => {
+test('inspect finds containers, images, networks and volumes, and names the missing ones', async () => {
   const { stdout, stderr, code } = await gantry(engine, ['inspect', 'busybox', 'nosuch', 'bridge']);
 
   assert.equal((JSON.parse(stdout) as unknown[]).length, 2);
@@ -197,7 +197,7 @@ test('inspect finds containers, images, networks and volumes, and says what it d
   assert.equal((await refused('inspect', '--type', 'volume', 'busybox')).code, 1);
 });
 
-test('what a list shows can be told from what docker’s command line shows', async () => {
+test('lists show the values of docker’s command line', async () => {
   await said(
     'run',
     '-d',
@@ -238,7 +238,7 @@ test('what a list shows can be told from what docker’s command line shows', as
   await said('volume', 'rm', 'data');
 });
 
-test('logs --since with a duration shows what is younger', async () => {
+test('logs --since with a duration shows the younger lines', async () => {
   await said('run', '--name', 'old', 'busybox', 'echo', 'said');
 
   assert.equal(await said('logs', '--since', '10m', 'old'), 'said');

@@ -64,7 +64,7 @@ export async function stats(engine: Connection, ref: string): Promise<Stats> {
   return await engine.call('GET', `${path(ref)}/stats`, { query: { stream: 'false' } });
 }
 
-/** The same as a stream of JSON lines (`jsonLines<Stats>`), one a second, open until the signal. */
+/** Returns statistics as a stream of JSON lines (`jsonLines<Stats>`), one a second, open until the signal. */
 export async function statsStream(engine: Connection, ref: string, signal: AbortSignal): Promise<Readable> {
   return await engine.stream('GET', `${path(ref)}/stats`, { signal });
 }

@@ -6,7 +6,7 @@ import { ApiError, type Connection } from './connection.ts';
 
 export type PathStat = { name: string; size: number; mode: number; mtime: string; linkTarget: string };
 
-/** Of Go's os.FileMode. */
+/** Bit of Go's os.FileMode. */
 const MODE_DIRECTORY = 2 ** 31;
 const MODE_SYMLINK = 2 ** 27;
 

@@ -32,7 +32,7 @@ const cases: [string, string[], string[]][] = [
   ['.', [], ['a', '.']],
 ];
 for (const [text, out, kept] of cases) {
-  test(`${JSON.stringify(text)} leaves out what docker's leaves out`, () => {
+  test(`${JSON.stringify(text)} leaves out the files that docker leaves out`, () => {
     const patterns = ignorePatterns(text);
 
     assert.deepEqual(

@@ -85,7 +85,7 @@ for (const [template, message] of [
     assert.throws(() => compileTemplate(template)(VALUE), { name: 'TemplateError', message }));
 }
 
-test('what comes from the value is shown as the caller wants, the template’s own text as it is', () => {
+test('values are shown as the caller wants, the template’s own text as it is', () => {
   assert.equal(
     compileTemplate('\u001b[1m{{.}}', (text) => text.replaceAll('\u001b', '?'))('\u001b[2J'),
     '\u001b[1m?[2J',

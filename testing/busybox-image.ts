@@ -54,7 +54,7 @@ export function imageArchive(layers: Buffer | readonly Buffer[], tags: readonly 
   const configName = `${sha256(json)}.json`;
   const tar = new TarWriter();
   const names = all.map((layer) => `${sha256(layer)}/layer.tar`);
-  // The same layer twice in one image is one file in its archive.
+  // A layer that occurs twice in one image is one file in its archive.
   for (const [index, layer] of all.entries()) {
     if (names.indexOf(names[index]!) === index) tar.add({ name: names[index]!, content: layer });
   }

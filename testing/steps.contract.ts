@@ -33,7 +33,7 @@ export function testSteps(name: string, steps: Steps, cases: readonly StepCase[]
   }
 }
 
-/** The same for statuses of errors. */
+/** Tests the steps of statuses of errors. */
 export function testErrorStatuses(name: string, statuses: ErrorStatuses, cases: readonly StatusCase[]): void {
   test(`${name}: every kind has a case`, () => {
     assert.deepEqual(

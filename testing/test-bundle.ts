@@ -22,7 +22,7 @@ type Wanted = Partial<Pick<ShimOptions, 'tty' | 'openStdin' | 'stdinOnce' | 'run
   /** The program to run instead of runc, and a mount that it must not see. */
   runtime?: string;
   hidden?: string;
-  /** Of the runtime's `config.json`. */
+  /** Hooks of the runtime's `config.json`. */
   hooks?: object;
 };
 

@@ -73,7 +73,7 @@ for (const range of ['fd00:17::/64', 'fd00:17::/112']) {
 }
 
 /**
- * What a client is told of the networks and of containers in them, with one word for every id, and without the
+ * Answers about networks and the containers in them, with one word for every id, and without the
  * differences that docs/compatibility.md lists.
  */
 async function answers(api: Api): Promise<unknown> {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
-test('a daemon in a chroot has containers whose execs are in the container, not on the machine', async () => {
+test('execs of a daemon in a chroot are in the container, not on the machine', async () => {
   const chroot = 'mount --rbind / /mnt && exec chroot /mnt "$@"';
   await using engine = await TestEngine.start({ within: ['unshare', '--mount', 'sh', '-c', chroot, 'sh'] });
   const id = await engine.run(['sh', '-c', 'echo own > /own; sleep 1000']);

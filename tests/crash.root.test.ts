@@ -18,12 +18,12 @@ const WORKERS = 4;
 /** A round has so many answers, however long they take, and then some time for what is under way. */
 const MOST_ANSWERS = 12;
 const LONGEST_MORE_MS = 50;
-/** Of its own, so that everything below it is of this test. */
+/** A parent of this test's own: everything below it is of this test. */
 const BY_SYSTEMD = usualCgroupDriver() === 'systemd';
 const CGROUP_PARENT = BY_SYSTEMD ? `gantrycrash${process.pid}.slice` : `/gantry-crash-${process.pid}`;
 const COUNT = 'i=0; while :; do echo $i; i=$((i+1)); usleep 5000; done';
 
-/** What was promised to a client by an answer. What was asked for without an answer is in doubt, and not in here. */
+/** Changes that an answer acknowledged. Requests without an answer are in doubt, and not in here. */
 class Promises {
   /** Containers that were created, and what they have to show. */
   readonly containers = new Map<string, { exitCode?: number }>();

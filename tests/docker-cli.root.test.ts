@@ -140,7 +140,7 @@ test('a published port answers on the loopback', async () => {
   await docker('rm', '-f', 'web');
 });
 
-test('a bind mount and a named volume keep what is written', async () => {
+test('a bind mount and a named volume keep their files', async () => {
   const folder = join(engine.directory, 'shared');
   await docker(
     'run',
@@ -209,7 +209,7 @@ for (const [command, state] of [
   ['true', 'healthy'],
   ['false', 'unhealthy'],
 ] as const) {
-  test(`ps, inspect and events show what the check '${command}' finds`, async () => {
+  test(`ps, inspect and events show the result of the check '${command}'`, async () => {
     const check = ['--health-cmd', command, '--health-interval', '100ms', '--health-retries', '1'];
     const id = await docker('run', '-d', ...check, 'busybox', 'sleep', '1000');
     const row = ['ps', '--filter', `id=${id}`, '--format', '{{.Status}}'];

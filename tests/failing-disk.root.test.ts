@@ -16,7 +16,7 @@ type Event = { Action: string; id: string };
 /** Below what the database's log has already: each further write is refused, which SQLite calls an I/O error. */
 const HARDLY_A_BYTE = 1000;
 
-suite('a disk that refuses what the daemon writes', { concurrency: false }, () => {
+suite("a disk that refuses the daemon's writes", { concurrency: false }, () => {
   let engine: TestEngine;
   let folder: string;
 
@@ -57,7 +57,7 @@ suite('a disk that refuses what the daemon writes', { concurrency: false }, () =
     await engine.get('/_ping');
   }
 
-  test('no exit is lost, and what the container had is free again', async () => {
+  test("no exit is lost, and the container's resources are free again", async () => {
     const port = { HostConfig: { PortBindings: { '80/tcp': [{ HostPort: '18090' }] } } };
     const id = await engine.run(['sleep', '1000'], port);
     const { body } = await engine.post<{ Id: string }>(`/containers/${id}/exec`, { Cmd: ['sleep', '1000'] });

@@ -15,7 +15,7 @@ const MB = 1024 * 1024;
 suite('a full disk', { concurrency: false }, () => {
   let engine: TestEngine;
 
-  /** The same daemon, on a disk of its own. */
+  /** Moves the daemon to a disk of its own. */
   before(async () => {
     engine = await TestEngine.start({ image: false });
     await engine.kill('SIGTERM');

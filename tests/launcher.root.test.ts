@@ -19,7 +19,7 @@ test('without a network everything that is there works', async () => {
   }
 });
 
-test('who is not root is told which commands need it', async () => {
+test('commands that need root say so', async () => {
   await using copy = await LauncherCopy.make();
 
   for (const command of ['daemon', 'demo', 'test', 'bench']) {
@@ -41,7 +41,7 @@ test('a folder that root has set up serves the others', async () => {
   }
 });
 
-test('who may not write into the folder is told so when something has to be installed', async () => {
+test('an installation into a read-only folder is refused with the reason', async () => {
   await using copy = await LauncherCopy.make();
   await copy.write('package-lock.json', '{}');
 
@@ -51,7 +51,7 @@ test('who may not write into the folder is told so when something has to be inst
   assert.match(stderr, /^gantry: something is to be installed into .*, and you may not write there\n$/);
 });
 
-test('a package that is missing is named to who may not install it', async () => {
+test('a missing package is named to a user without root', async () => {
   await using copy = await LauncherCopy.make();
   await copy.write('tools/packages/check.txt', `dpkg\n${missing}  # not there\n`);
 
@@ -79,7 +79,7 @@ test('apt that fails is reported with its words, and nothing is run', async () =
   assert.doesNotMatch(policy, /by gantry/);
 });
 
-test('only what is missing is installed, old package lists are renewed, and the next call asks nobody', async () => {
+test('only missing packages are installed, old package lists are renewed, and the next call asks nobody', async () => {
   await using copy = await LauncherCopy.make();
   await copy.write('tools/packages/run.txt', `dpkg\n${missing}\n`);
   // As on a machine whose lists are old: the first install fails, an update helps.

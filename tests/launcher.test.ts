@@ -42,7 +42,7 @@ test('a second call of a client command starts one small program before Node', a
   assert.equal(stdout, `ran ${copy.folder}/cli/main.ts ps -a\n`);
 });
 
-test('what the command ends with is what the launcher ends with', async () => {
+test('the exit code of the command is that of the launcher', async () => {
   await using copy = await LauncherCopy.make();
 
   const { code } = await copy.run(['run', 'busybox', 'false'], { env: { NODE_EXITS: '42' } });
@@ -139,7 +139,7 @@ test('an unknown command is refused with the usage, and nothing is set up', asyn
   assert.deepEqual(await copy.names(), nothingDone);
 });
 
-test('the usage of what the launcher itself does needs no set-up', async () => {
+test("the usage of the launcher's own commands needs no set-up", async () => {
   await using copy = await LauncherCopy.make({ prepared: false });
 
   for (const args of [[], ['help'], ['demo', '-h'], ['test', '--help'], ['check', '--help'], ['bench', '--help']]) {
@@ -177,7 +177,7 @@ test('the launcher knows every command of the client', async () => {
   assert.deepEqual(known.toSorted(), [...commands, ...Object.keys(GROUPS)].toSorted());
 });
 
-test('help without a word shows what the launcher and what the client do', async () => {
+test('help without a word shows the commands of the launcher and of the client', async () => {
   const { code, stdout } = await outcome(join(repository, 'gantry'), ['help'], {});
 
   assert.equal(code, 0);

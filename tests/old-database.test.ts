@@ -159,7 +159,7 @@ test('images keep their configuration to the byte, their names and their layers'
   for (const { owner } of root.rows('layer_owners')) assert.ok(root.layers.isOwner(String(owner)));
 });
 
-test('order, times and what hangs together are as before', async () => {
+test('order, times and relations are as before', async () => {
   await using root = new OldRoot();
 
   const names = root.containers.all().map(({ name, state }) => [name, state.status]);
@@ -180,7 +180,7 @@ test('order, times and what hangs together are as before', async () => {
   assert.equal(root.layers.overlay(id).lower.length, 2);
 });
 
-test('what could not be read before is set aside by itself, and kept as it was', async () => {
+test('a record that could not be read before is set aside by itself, and kept as it was', async () => {
   await using root = new OldRoot(`
     UPDATE containers SET record = '{"id":"cut' WHERE name = 'ended';
     UPDATE volumes SET labels = 'a=b' WHERE name = 'data';

@@ -54,7 +54,7 @@ suite('dockerd and two daemons on one machine', { concurrency: false }, () => {
     return { name, port, web, other, end: async () => await kept.disposeAsync() };
   }
 
-  /** What a working daemon's traffic looks like: its own containers, the host, the others' containers, the world. */
+  /** Checks a working daemon's traffic: its own containers, the host, the others' containers, the world. */
   async function checkTraffic(those: readonly Daemon[]): Promise<void> {
     for (const { name, port, web, other } of those) {
       const strangers = those.filter((one) => one.name !== name).map((one) => one.other);
@@ -93,7 +93,7 @@ suite('dockerd and two daemons on one machine', { concurrency: false }, () => {
     await checkTraffic(daemons);
   });
 
-  test('what is not published is closed to outside and to the other bridges of ours', async () => {
+  test('unpublished ports are closed to outside and to the other bridges of ours', async () => {
     const [, { other: mine }, { other: theirs }] = daemons as [Daemon, Daemon, Daemon];
     const route = ['ip', 'route', 'replace', `${mine.ipAddress}/32`, 'via', HOST_IP];
     execFileSync('nsenter', ['--net=/proc/self/fd/3', ...route], {
@@ -123,7 +123,7 @@ suite('dockerd and two daemons on one machine', { concurrency: false }, () => {
     await checkTraffic(daemons);
   });
 
-  test('one that ends without containers takes along what it made, and nothing of the others', async () => {
+  test('a daemon that ends without containers removes its own rules, and none of the others', async () => {
     const [ended] = daemons.splice(1, 1);
     assert.match(run('nft', 'list', 'tables'), /gantry-first0/);
 
@@ -176,7 +176,7 @@ async function place(api: Api, name: string, hostConfig: object = {}): Promise<P
   };
 }
 
-/** Who answered: whom it saw depends on the way that the packets took. */
+/** The name of the answering place; the address that it saw depends on the way of the packets. */
 function named(answer: string): string {
   return answer.split(' sees ')[0]!;
 }

@@ -101,7 +101,7 @@ async function output(file: string): Promise<string> {
   return stdout;
 }
 
-test('what is published is JavaScript with types and source maps, without tests', () => {
+test('the published package is JavaScript with types and source maps, without tests', () => {
   for (const { files } of packages) {
     const paths = files.map(({ path }) => path).filter((path) => path.startsWith('build/'));
 

@@ -34,7 +34,7 @@ const BUSY = `test('busy', async () => {
 });`;
 const LEAVES = `writeFileSync(here('left-' + Date.now()), '');`;
 
-/** What becomes of these test files; what they leave are the files that begin with `left`. `end` is sent once there is one `begun`. */
+/** Runs these test files; their leftovers are the files that begin with `left`. `end` is sent once there is one `begun`. */
 async function outcomeOf(
   files: Record<string, string>,
   { end, ...limits }: Partial<Record<'stallMs' | 'wholeMs', number>> & { end?: NodeJS.Signals } = {},
@@ -61,7 +61,7 @@ async function outcomeOf(
   return JSON.parse(await text(child.stdout)) as Outcome & { printed: string };
 }
 
-test('what passes is counted, and nothing is told', async () => {
+test('passed tests are counted, and nothing is reported', async () => {
   const { passed, failed, skipped, told, printed } = await outcomeOf({ 'a.test.mjs': PASSES, 'b.test.mjs': PASSES });
 
   assert.deepEqual([passed, failed, skipped, told], [4, 0, 0, []]);
@@ -104,7 +104,7 @@ test('more than five failed files are not tried again, and neither is the only f
   assert.equal(one.failed, 1);
 });
 
-test('what is left behind is a failure, but for what a failed first try leaves', async () => {
+test('leftovers are a failure, but for those of a failed first try', async () => {
   const left = await outcomeOf({ 'a.test.mjs': PASSES + LEAVES, 'b.test.mjs': PASSES });
   const beside = await outcomeOf({
     'alone.test.mjs': `${ALONE}\nif (!existsSync(here('tried'))) { ${LEAVES} }`,
@@ -126,7 +126,7 @@ test('a skipped test is named', async () => {
   assert.deepEqual([skipped, told], [1, ['SKIPPED: later (a.test.mjs)']]);
 });
 
-test('a file that hangs is ended with its children, whatever it catches, and tells what passed', async () => {
+test('a file that hangs is ended with its children, whichever signals it catches, and reports its passed tests', async () => {
   const { passed, failed, told, printed } = await outcomeOf(
     {
       'a.test.mjs': `process.on('SIGTERM', () => {}); test('fine', () => {});

@@ -23,7 +23,7 @@ const BUDGETS: readonly Budget<Machines>[] = [
   { name: '1 GB over an overlay, from host to host', unit: 'ms', atMost: 1, rounds: 5, work: sendGigabyte },
 ];
 
-/** What is measured once, each with what is asked of ours. */
+/** Figures that are measured once, each with the expectation of ours. */
 const ONCE: readonly Readonly<{ name: string; asked: string; measure: (machines: Machines) => Promise<string> }>[] = [
   { name: 'memory of an idle manager', asked: '150 MB', measure: async ({ managers }) => await memoryOf(managers[1]!) },
   { name: 'memory of an idle worker', asked: '100 MB', measure: async ({ worker }) => await memoryOf(worker) },

@@ -8,7 +8,7 @@ const TICKS_A_SECOND = 100;
 /** A process by its id, as messages name it. */
 export type Watched = Readonly<{ name: string; pids: () => readonly number[] }>;
 
-/** What processes take: processor time between two looks, memory now; of this one also how long its event loop stood still. */
+/** Usage of processes: processor time between two looks, memory now; of this one also the longest standstill of its event loop. */
 export class Usage {
   readonly #watched: readonly Watched[];
   readonly #stalls = monitorEventLoopDelay({ resolution: 10 });

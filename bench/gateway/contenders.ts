@@ -22,7 +22,7 @@ export const NGINX = 'nginx with limit_req and limit_conn';
 export const UPSTREAM = 'the upstream itself';
 const PAIR = '@fastify/http-proxy with @fastify/rate-limit';
 
-/** What is asked by `wrk`; `pid`: its one process. */
+/** A proxy that `wrk` asks; `pid`: its one process. */
 export type Contender = Readonly<{
   name: string;
   port: number;

@@ -1,5 +1,5 @@
 /**
- * What a proxy adds to the time of an answer while it has half of what it can do: requests at a steady rate, whose 99th
+ * Measures the time that a proxy adds to an answer at half of its highest rate: requests at a steady rate, whose 99th
  * percentile is compared with that of the upstream itself at the same rate, in turn.
  *
  * The proxy has one core, the client and the upstream share another: where they take each other's core, it is the

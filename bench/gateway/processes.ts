@@ -1,4 +1,4 @@
-/** What the benches of the gateway start, where it runs, and how it ends. */
+/** Starts and ends the processes of the gateway's benches. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -26,7 +26,7 @@ export async function endingOnSignals(bench: () => Promise<void>): Promise<void>
   }
 }
 
-/** What a program prints. */
+/** Returns the output of a program. */
 export async function outputOf(command: string, args: readonly string[]): Promise<string> {
   const { stdout } = await promisify(execFile)(...endingWithUs(command, args), { signal: interrupted });
   return stdout;

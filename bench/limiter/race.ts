@@ -5,7 +5,7 @@ import { runInNewContext } from 'node:vm';
 import { median } from '../measure.ts';
 
 export const ROUNDS = 7;
-/** Of processor time in 20 ms. */
+/** Processor time in 20 ms, of other programs. */
 const QUIET_MICROS = 2000;
 
 setFlagsFromString('--expose-gc');

@@ -14,7 +14,7 @@ const SECONDS = '3';
 
 const run = promisify(execFile);
 
-/** What `peer.c` prints. */
+/** Output of `peer.c`. */
 type Spent = { ms: number; processorMs: number };
 
 export function read(line: string): Spent {

@@ -36,7 +36,7 @@ mkdir -p ~/.config/fish/completions; gantry completion fish > ~/.config/fish/com
   },
 };
 
-/** What is typed before the tab, and what is on the screen then. */
+/** Words before the tab, and the text on the screen then. */
 const TYPED: readonly [line: string, ...shown: string[]][] = [
   ['gantry st', 'start', 'stats', 'stop'],
   ['gantry rena', 'gantry rename'],

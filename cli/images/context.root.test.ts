@@ -107,7 +107,7 @@ test('a folder that is missing, or goes away, ends the client with the reason', 
   await assert.rejects((await packContext(join(folder.path, 'none'), undefined)).ended, /none/);
 });
 
-test('what the client leaves out makes no other image', async () => {
+test('files that the client leaves out make no other image', async () => {
   await using engine = await TestEngine.start();
   const dockerfile = 'FROM busybox\nCOPY . /in\nRUN cd /in && find . | sort\n';
   using folder = folderOf({ ...FILES, Dockerfile: dockerfile, '.dockerignore': '*\n!logs\n**/x.log\nDockerfile\n' });

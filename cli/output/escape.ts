@@ -6,7 +6,7 @@ export function visible(text: string): string {
   return text.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, escaped);
 }
 
-/** The same for texts of several lines. */
+/** Like `visible`, for texts of several lines. */
 export function visibleLines(text: string): string {
   return text.split('\n').map(visible).join('\n');
 }

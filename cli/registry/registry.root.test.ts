@@ -110,7 +110,7 @@ suite('registries on the command line', { concurrency: false }, () => {
     assert.equal((await run(['push', `${WITH_TOKENS}/box`])).code, 1);
   });
 
-  test('run pulls what is missing, and stdout is the container’s alone', async () => {
+  test('run pulls a missing image, and stdout is the container’s alone', async () => {
     await run(['tag', 'busybox', '127.0.0.1:5000/run/box:1']);
     await run(['push', '127.0.0.1:5000/run/box:1']);
     await run(['rmi', '127.0.0.1:5000/run/box:1']);

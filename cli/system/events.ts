@@ -39,7 +39,7 @@ export const events = command({
   },
 });
 
-/** Of an event's JSON: the number has more digits than JSON.parse keeps. */
+/** Nanoseconds of an event's JSON: the number has more digits than JSON.parse keeps. */
 function nanosecondsOf(line: string): bigint {
   // The last one: attributes, which people name, stand before it.
   return BigInt(/.*"timeNano":\s*(\d+)/.exec(line)![1]!);

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-// What to do when a descriptor is ready; the first member of every watched object.
+// Handler of a ready descriptor; the first member of every watched object.
 struct watch {
   void (*ready)(struct watch *watch, uint32_t events);
 };

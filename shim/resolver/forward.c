@@ -229,7 +229,7 @@ void forward(const struct client *client, const struct question *question, const
   attempt(one);
 }
 
-// Of a container that is gone, or of one connection.
+// Forgets the questions of a container that is gone, or of one connection.
 void forget_questions(const struct box *box, const struct connection *connection) {
   for (struct pending *one = first, *next; one != NULL; one = next) {
     next = one->next;

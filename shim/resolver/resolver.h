@@ -13,7 +13,7 @@
 #define UPSTREAMS_MAX 8
 #define CANNOT_LISTEN 3 // exit code of a worker
 
-// What an epoll event is about: every object that is watched begins with one.
+// Subject of an epoll event: every object that is watched begins with one.
 struct watch {
   void (*ready)(struct watch *self, uint32_t events);
 };

@@ -13,7 +13,7 @@ import { killMachine } from './machine.ts';
 const execute = promisify(execFile);
 const DEADLINE_MS = 300_000;
 
-/** What a test looks at of a node. */
+/** Fields of a node that tests read. */
 export type NodeWire = {
   ID: string;
   Version: { Index: number };
@@ -22,7 +22,7 @@ export type NodeWire = {
   Status: { State: string; Addr: string };
   ManagerStatus?: { Leader?: boolean; Reachability: string; Addr: string };
 };
-/** What a test looks at of a member of etcd; it has no name until it has run. */
+/** Fields of a member of etcd that tests read; it has no name until it has run. */
 export type EtcdMember = { ID: string; name?: string; isLearner?: boolean };
 export type SwarmWire = {
   ID: string;
@@ -134,7 +134,7 @@ type HostOptions = {
   image?: boolean;
   flags?: readonly string[];
   clocks?: Readonly<Record<string, string>>;
-  /** Of another version of the engine. */
+  /** Sources of another version of the engine. */
   sources?: string;
 };
 

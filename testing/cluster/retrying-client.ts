@@ -50,7 +50,7 @@ export class RetryingClient {
     }
   }
 
-  /** What the cluster has in the end against what was acknowledged. */
+  /** Compares the cluster's services with the acknowledged changes. */
   async compare(manager: ClusterHost): Promise<void> {
     const { body } = await manager.engine.get<ServiceWire[]>('/services');
     const own = body.filter(({ Spec }) => Spec.Name.startsWith(`${this.#name}-`));
@@ -139,7 +139,7 @@ export class RetryingClient {
   }
 }
 
-/** What was wrong in the clients' eyes, after they have ended; each service left runs, and is removed. */
+/** Ends the clients, and returns the defects that they met; each service left runs, and is removed. */
 export async function finish(clients: readonly RetryingClient[], manager: ClusterHost): Promise<string[]> {
   for (const client of clients) await client.compare(manager);
   const services = new Services(manager);

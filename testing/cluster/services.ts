@@ -1,6 +1,6 @@
 import { eventually, type ClusterHost } from './hosts.ts';
 
-/** What a test looks at of a task. */
+/** Fields of a task that tests read. */
 export type TaskWire = {
   ID: string;
   ServiceID: string;

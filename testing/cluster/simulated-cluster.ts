@@ -33,7 +33,7 @@ export class SimulatedCluster {
     this.newLeader();
   }
 
-  /** What the nodes' clocks show beside the leader's. */
+  /** Seconds by which the nodes' clocks are ahead of the leader's. */
   nodesAheadSeconds = 0;
 
   node(id: string, over: Partial<NodeRecord> & { availability?: NodeRecord['spec']['availability'] } = {}): void {
@@ -155,7 +155,7 @@ export class SimulatedCluster {
     this.change((draft) => draft.put('task', { ...task, status, updatedAt: this.now.toString() }));
   }
 
-  /** What happens, and what the leader makes of it. */
+  /** Changes records, and lets the leader react. */
   change(work: (draft: Draft) => void): Temporal.Instant | undefined {
     const draft = new Draft(this.replica);
     work(draft);

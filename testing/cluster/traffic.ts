@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 
-/** What became of requests: those that were not answered by reason, the others by their page. */
+/** Counts of requests: unanswered ones by reason, the others by their page. */
 export type TrafficCounts = Readonly<{
   ok: number;
   failed: number;

@@ -22,7 +22,7 @@ export async function page(pid: number, url: string, tries = 600): Promise<strin
   return (await execute('nsenter', ['-t', String(pid), '-n', ...pageCommand(url, tries)])).stdout;
 }
 
-/** The same as a command. It prints `nobody` where nobody answers. */
+/** Like `page`, as a command. Prints `nobody` without an answer. */
 export function pageCommand(url: string, tries = 600): string[] {
   return [process.execPath, '-e', GET, url, String(tries)];
 }

@@ -24,7 +24,7 @@ export type Fault = {
   | { endless: string; status?: number; headers?: Record<string, string> }
   /** Held back until the parent says `release`. */
   | { hold: true }
-  /** The same after so many bytes of the body. */
+  /** Holds the answer back after so many bytes of the body. */
   | { holdAfter: number }
 );
 
@@ -33,7 +33,7 @@ export type Seen = {
   path: string;
   authorization: string;
   range: string;
-  /** What a proxy of the environment got for itself; missing without it. */
+  /** Credentials that a proxy of the environment got for itself; missing without it. */
   proxyAuthorization?: string;
 };
 

@@ -13,7 +13,7 @@ import type { StatusRow } from './row.ts';
 import { systemRows } from './system.ts';
 import { volumeRows } from './volumes.ts';
 
-/** Of every endpoint: the statuses that the specification lists, and requests that bring them about. */
+/** Statuses of every endpoint as the specification lists them, and requests that bring them about. */
 export const STATUS_ROWS: Readonly<Record<EndpointName, StatusRow>> = {
   ...containerRows,
   ...containerStreamRows,

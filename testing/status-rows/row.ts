@@ -16,7 +16,7 @@ export type StatusRow = Readonly<{
   /** In the order of the specification. */
   statuses: readonly number[];
   cases: readonly Case[];
-  /** What the specification lists and no request brings about, with the reason. A 500 needs none: it is a failure. */
+  /** Listed statuses that no request brings about, with the reason. A 500 needs none: it is a failure. */
   never?: Readonly<Record<number, string>>;
 }>;
 

@@ -11,7 +11,7 @@ import type { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { disorder, living, type Told } from './event-order.ts';
 
-/** Of its own, so that everything below it is of this process. */
+/** A parent of this process's own: everything below it is of this process. */
 export const CGROUP_PARENT = `/gantry-contention-${process.pid}`;
 
 /**
@@ -67,7 +67,7 @@ function frozen(id: string): boolean {
   return first !== '' && /^(FROZEN|FREEZING|1)$/.test(readFileSync(first, 'utf8').trim());
 }
 
-/** Of the CPU, as the kernel has it for a container that runs. */
+/** Weight of the CPU, as the kernel has it for a container that runs. */
 function weightOf(id: string): number {
   const [first = ''] = globSync([
     `/sys/fs/cgroup/cpu,cpuacct${CGROUP_PARENT}/${id}/cpu.shares`,
@@ -77,7 +77,7 @@ function weightOf(id: string): number {
   return first === '' ? NaN : Number(readFileSync(first, 'utf8'));
 }
 
-/** What the kernel has for these shares: themselves, or on version 2 the runtimes' conversion of them. */
+/** The kernel's value for these shares: themselves, or on version 2 the runtimes' conversion of them. */
 function weightFor(shares: number): number {
   if (!existsSync('/sys/fs/cgroup/cgroup.controllers')) return shares === 0 ? 1024 : shares;
   return shares === 0 ? 100 : 1 + Math.floor(((shares - 2) * 9999) / 262_142);
@@ -134,7 +134,7 @@ async function portsOfBridge(engine: TestEngine): Promise<number> {
   return links.split('\n').filter(Boolean).length;
 }
 
-/** What nobody meant to throw: the daemon logs it as an error, with its stack. */
+/** Errors that nobody meant to throw: the daemon logs them with a stack. */
 function errorsIn(log: string): string[] {
   return log.split('\n').filter((line) => /"level":[56]0/.test(line) || /^\s+at /.test(line));
 }

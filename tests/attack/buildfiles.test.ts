@@ -14,7 +14,7 @@ import { Dice } from './random.ts';
 /** More by hand: `GANTRY_BUILDFILES=1000000 ./gantry test tests/attack`. */
 const FILES = Number(process.env.GANTRY_BUILDFILES ?? 3000);
 const SEED = Number(process.env.GANTRY_ATTACK_SEED ?? Date.now() % 1_000_000);
-/** What no file of this size may take, on a machine that is a hundred times slower than it should be. */
+/** Limit for any file of this size, on a machine that is a hundred times slower than it should be. */
 const LONGEST_MS = 60_000;
 
 const KEYWORDS =
@@ -111,7 +111,7 @@ function piece(dice: Dice): string {
   );
 }
 
-/** What is one character long and without end. */
+/** Pieces of one character that have no end. */
 const LONG = [
   '"',
   "'",

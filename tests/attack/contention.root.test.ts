@@ -14,7 +14,7 @@ const SECONDS = Number(process.env.GANTRY_CONTENTION_SECONDS ?? 8);
 const SEED = Number(process.env.GANTRY_ATTACK_SEED ?? Date.now() % 1_000_000);
 const CLIENTS = 12;
 const NAMES = ['alpha', 'beta', 'gamma', 'delta', 'epsilon'];
-/** What an operation in the wrong state is told; at 1.24 some of it has the status 500. */
+/** Refusals of an operation in the wrong state; at 1.24 some have the status 500. */
 const WRONG_STATE =
   /is not running|is already paused|is not paused|is paused|is already stopped|is restarting|is starting|is removing|removal of container|cannot start a paused container|Container \S+ is (stopping|exited|running)|cannot become|the process does not run|cannot be reached|is already in use/;
 
@@ -41,7 +41,7 @@ const SPECS: readonly Spec[] = [
 
 type Refusal = Readonly<{ what: string; status: number; message: string }>;
 
-/** What the clients of one test have met. */
+/** Answers that the clients of one test have met. */
 class Clients {
   readonly engine: TestEngine;
   readonly refusals: Refusal[] = [];

@@ -48,7 +48,7 @@ suite('ways out of containers that were advisories for other engines', () => {
     assert.equal(status, 200, raw.toString());
   }
 
-  /** Of `ls -l /proc/self/fd`: what is open beside the three streams and the folder that is listed. */
+  /** Open descriptors of `ls -l /proc/self/fd` beside the three streams and the folder that is listed. */
   function othersOf(listing: string): string[] {
     const rows = listing.matchAll(/ (\d+) -> (\S+)/g);
     return [...rows].filter(([, fd, to]) => Number(fd) > 2 && !/^\/proc\/\d+\/fd$/.test(to!)).map(([row]) => row);
@@ -98,7 +98,7 @@ suite('ways out of containers that were advisories for other engines', () => {
     );
   });
 
-  test('nothing is inheritable but what is in the bounding set of nobody (CVE-2022-24769, -27650, -29162)', async () => {
+  test('no inheritable capability lies outside the bounding set of nobody (CVE-2022-24769, -27650, -29162)', async () => {
     const id = await engine.run(['sleep', '1000'], { HostConfig: { CapAdd: ['NET_ADMIN'] } });
 
     for (const body of [{}, { User: '1000' }, { Privileged: true }]) {
@@ -108,7 +108,7 @@ suite('ways out of containers that were advisories for other engines', () => {
     await engine.delete(`/containers/${id}?force=1`);
   });
 
-  test('what an image calls a volume is copied from the image, wherever its links lead (CVE-2022-23648)', async () => {
+  test('a volume of an image is copied from the image, wherever its links lead (CVE-2022-23648)', async () => {
     await loadImage(
       'links:1',
       [
@@ -178,7 +178,7 @@ suite('ways out of containers that were advisories for other engines', () => {
     await engine.delete(`/containers/${id}?force=1`);
   });
 
-  test('what of /proc and /sys tells about or changes the machine is masked or read-only (CVE-2023-27561)', async () => {
+  test('files of /proc and /sys that show or change the machine are masked or read-only (CVE-2023-27561)', async () => {
     const found = await outputOf(
       'for f in /proc/kcore /proc/keys /proc/timer_list /proc/sched_debug; do [ -e $f ] && head -c 10 $f | wc -c; done;' +
         'for f in /proc/sys/kernel/core_pattern /proc/sysrq-trigger /sys/kernel/uevent_helper; do (echo x >$f) 2>/dev/null && echo WRITTEN $f; done; ls /proc/acpi /sys/firmware 2>/dev/null | grep -v : ',

@@ -42,7 +42,7 @@ suite('a registry that means harm', { concurrency: false }, () => {
     ['blobs/sha256', 'blobs/skeletons', 'blobs/arriving', 'layers'].flatMap((name) =>
       readdirSync(join(engine.dataRoot, name)).filter((each) => each !== '.trash'),
     );
-  /** What the pull of one image says at its end, when these faults have been met; nothing of it must be left. */
+  /** Returns the last message of a pull that met these faults; nothing of the image must be left. */
   async function refusalOf(...faults: Fault[]): Promise<string> {
     await registries.faults(...faults);
     const { raw } = await engine.post(`/images/create?fromImage=${PROXY}/x:x`);

@@ -11,7 +11,7 @@ import { TestEngine } from '@gantry/testing/test-engine.ts';
 /** Addresses beyond the machine, to which it has routes. */
 const OUTSIDE = { 4: '198.51.100.7', 6: '2001:db8:9::7' } as const;
 const FAMILIES = [4, 6] as const;
-/** Of containers without IPv6. */
+/** A sender for containers without IPv6. */
 const FOREIGN_SENDER = 'fd00:99::5';
 type Family = (typeof FAMILIES)[number];
 type Target = Readonly<{ link: RawLink; 4: string; 6: string }>;

@@ -10,7 +10,7 @@ const subnet = (Subnet: string, more: object = {}): object => ({ IPAM: { Config:
 const options = (key: string, ...values: string[]): object[] =>
   values.map((value) => ({ Options: { [`com.docker.network.${key}`]: value } }));
 
-/** What must not get out of its place: into packet rules, links of the machine, files, or the daemon's memory. */
+/** Texts that must not get out of their place: into packet rules, links of the machine, files, or the daemon's memory. */
 const HOSTILE: readonly object[] = [
   ...['a"; flush ruleset', 'a\nb', 'a\0b', '../../etc', '{{.ID}}', '-rm', '$(reboot)', LONG].map((Name) => ({ Name })),
   ...options('bridge.name', '"; flush ruleset; #', 'x } flush ruleset', '../x', 'a/b', '.', '..', '-x', 'a b', 'a\nb'),
@@ -55,7 +55,7 @@ const HOSTILE: readonly object[] = [
   { Driver: 'ipvlan', Options: { parent: 'lo', ipvlan_mode: 'l3"' } },
 ];
 
-suite('networks and volumes of somebody who means harm', { concurrency: false }, () => {
+suite('hostile networks and volumes', { concurrency: false }, () => {
   let engine: TestEngine;
   before(async () => {
     engine = await TestEngine.start();
@@ -74,7 +74,7 @@ suite('networks and volumes of somebody who means harm', { concurrency: false },
     return await engine.onHost(['sh', '-c', script]);
   }
 
-  test('what is asked of a network changes nothing but the network, and never fails the daemon', async () => {
+  test('a hostile request changes nothing but its network, and never fails the daemon', async () => {
     const before = await machine();
     const failures: string[] = [];
     for (const [index, body] of HOSTILE.entries()) {

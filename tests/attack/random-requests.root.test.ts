@@ -134,7 +134,7 @@ async function sendBytes(socketPath: string, bytes: Buffer): Promise<string> {
   }
 }
 
-/** What nobody meant to throw: the daemon logs it as an error, with its stack. */
+/** Errors that nobody meant to throw: the daemon logs them with a stack. */
 function errorsIn(log: string): string[] {
   return log.split('\n').filter((line) => /"level":[56]0/.test(line) || /^\s+at /.test(line));
 }

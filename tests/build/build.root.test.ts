@@ -88,7 +88,7 @@ suite('a build', { concurrency: false }, () => {
     ['an instruction', files, '', file.replace('ENV B=$A', 'ENV B=${A}x')],
   ];
   for (const [what, changed, query = '', changedFile = file] of changes) {
-    test(`of which ${what} has changed takes from the cache what dockerd does`, async () => {
+    test(`with a changed ${what} takes from the cache as dockerd does`, async () => {
       const said = async (api: Api): Promise<unknown> => {
         const first = `${file}\nLABEL of="${what}"`; // images of its own
         await build(api, '', contextOf({ Dockerfile: first, ...files }));

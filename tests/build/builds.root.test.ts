@@ -118,7 +118,7 @@ suite('builds', { concurrency: false }, () => {
     assert.ok(caches().includes(first!) && !caches().includes(second));
   });
 
-  test('set modes of what they copy', async () => {
+  test('set modes of copied files', async () => {
     const text = await said('FROM busybox\nCOPY --chmod=0750 d /d\nRUN stat -c "%a %n" /d/x', { 'd/x': 'x' });
 
     assert.match(text, /750 \/d\/x\n/);
@@ -209,7 +209,7 @@ suite('builds', { concurrency: false }, () => {
     assert.match(withFile.lines.at(-1)?.error ?? '', /is too long/);
   });
 
-  test('leave out what the ignore file names', async () => {
+  test('leave out files of the ignore file', async () => {
     const files = {
       '.buildignore': '# no\n**/*.log\n!keep/*.log\n/secret\nd?r\n',
       'a.log': '',
@@ -225,7 +225,7 @@ suite('builds', { concurrency: false }, () => {
     assert.match(text, /\.\/\.buildignore \.\/Dockerfile \.\/keep\/b\.log \.\/stays\/z /);
   });
 
-  test('make no files of what the ignore file names, but for what other names have', async () => {
+  test('make no files that the ignore file names, but for files with other names', async () => {
     const files: Files = {
       '.dockerignore': 'left*\n',
       left: 'of the first name\n',

@@ -9,11 +9,11 @@ import { build, contextOf } from './compared.ts';
 
 const MB = 1024 * 1024;
 const LARGE_MB = 32;
-/** Of them the daemon reads by the way: its own mappings, the cache of compiled code. */
+/** Megabytes that the daemon reads by the way: its own mappings, the cache of compiled code. */
 const BY_THE_WAY_MB = 16;
 const COPIES = 4;
 
-/** What is copied by many steps, or again by another build, is read and hashed once. */
+/** A source that is copied by many steps, or again by another build, is read and hashed once. */
 suite('the content of COPY', { concurrency: false }, () => {
   let engine: TestEngine;
   const large = randomFillSync(Buffer.alloc(LARGE_MB * MB));

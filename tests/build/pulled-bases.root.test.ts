@@ -37,7 +37,7 @@ suite('bases that a build pulls', { concurrency: false }, () => {
     await beside[Symbol.asyncDispose]();
   });
 
-  /** What was said, without ids, progress and the order of downloads. */
+  /** Messages of a build without ids, progress and the order of downloads. */
   async function said(api: Api, from: string, query: string, headers: Record<string, string> = {}): Promise<unknown> {
     const context = contextOf({ Dockerfile: `FROM ${from}\nENV A=b\n` });
     const { status, message, lines } = await build(api, query, context, headers);

@@ -72,7 +72,7 @@ suite('contexts and files of other machines', { concurrency: false }, () => {
     assert.match(await said({ remote: 'http://127.0.0.1:8080/Buildfile' }), /alone\n[\s\S]*Successfully built/);
   });
 
-  test('what is neither is refused before the first step', async () => {
+  test('a context of neither kind is refused before the first step', async () => {
     for (const [remote, reason] of [
       ['http://127.0.0.1:8080/page.html', /unsupported Content-Type/],
       ['http://127.0.0.1:8080/none', /404/],

@@ -7,7 +7,7 @@ import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { build, contextOf, type Files } from './compared.ts';
 
-/** What two steps tell each other by: each waits until the other one is there. */
+/** A signal between two steps: each waits until the other one is there. */
 const GATE = '--mount=type=cache,id=gate,target=/gate';
 const both = (mine: string, other: string): string =>
   `touch /gate/${mine}; until test -e /gate/${other}; do usleep 10000; done`;
@@ -24,7 +24,7 @@ suite('mounts of a step', { concurrency: false }, () => {
     const built = await build(engine, 'nocache=1&networkmode=none&forcerm=1', context);
     return built.message ?? built.lines.map(({ stream = '', error = '' }) => stream + error).join('');
   }
-  /** Of builds under way. */
+  /** Mounts of running builds. */
   const mounts = (): string[] =>
     readFileSync('/proc/self/mountinfo', 'utf8')
       .split('\n')
@@ -61,7 +61,7 @@ suite('mounts of a step', { concurrency: false }, () => {
     assert.doesNotMatch(text, /^hostname$|^machine-id$/m);
   });
 
-  test('that may be written give the next step what they gave this one', async () => {
+  test('that may be written pass their files to the next step', async () => {
     const change = 'echo changed >/in/x; echo new >/in/new; cat /in/x /in/new';
     const text = await said(
       [

@@ -51,7 +51,7 @@ export class BothEngines implements AsyncDisposable {
     return new BothEngines(ours, theirs, parts.move());
   }
 
-  /** The same work on both, at the same time. */
+  /** Does the same work on both, at the same time. */
   async both<T>(work: (side: Side) => Promise<T>): Promise<{ ours: T; theirs: T }> {
     const [ours, theirs] = await Promise.all([work(this.ours), work(this.theirs)]);
     return { ours, theirs };
@@ -97,7 +97,7 @@ export function normalised(side: Side, text: string): string {
       .replaceAll(side.directory, '<dir>')
       .replaceAll(/\b[0-9a-f]{64}\b/g, '<id>')
       .replaceAll(/\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{12}\b/g, '<short id>')
-      // Of the client, when one of its own requests overtakes another.
+      // Messages of the client, when one of its own requests overtakes another.
       .replaceAll(/^time=.*error (getting events from daemon|removing container).*\n/gm, '')
       .replaceAll(/(?<=OCI runtime create failed: )(crun|runc)(?= create failed)/g, 'runtime')
       .replaceAll(/\b172\.17\.0\.(?!1\b)\d+\b/g, '<address>')

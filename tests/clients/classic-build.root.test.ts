@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const execute = promisify(execFile);
-/** Of the package whose dockerd is the reference. */
+/** The command line of the package of the judge. */
 const OLDER = '/usr/bin/docker';
 const FILE = `ARG BASE=busybox
 FROM $BASE AS base

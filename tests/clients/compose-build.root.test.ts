@@ -48,7 +48,7 @@ FROM wanted AS unwanted
 RUN exit 1
 `;
 
-test('docker-compose 1.29 builds services, and runs what it built', async () => {
+test('docker-compose 1.29 builds services, and runs the images', async () => {
   await using engine = await TestEngine.start({ flags: ['--bridge=none', '--max-api-version=1.29'] });
   await using folder = new AsyncDisposableStack();
   const path = folder.adopt(mkdtempSync(join(tmpdir(), 'gantry-compose-')), (each) =>

@@ -196,7 +196,7 @@ suite('files of containers, asked of both engines', { concurrency: false }, () =
     });
   }
 
-  /** What the command says, and what there is afterwards. */
+  /** Output of the command, and the files afterwards. */
   async function copied(side: Side, row: CopyRow, folder: string, program = dockerCp): Promise<Copied> {
     const id = copiers.get(side.name)!;
     const here = join(side.directory, folder);

@@ -16,7 +16,7 @@ type Summary = {
   Labels: object | null;
 };
 
-/** What there is in both: loaded images, one without a name, children by commits, containers. */
+/** Images of both: loaded ones, one without a name, children by commits, containers. */
 const layer = (name: string): Buffer => new TarWriter().add({ name, content: name.repeat(100) }).end();
 const archives = async (): Promise<Buffer[]> => [
   await busyboxArchive(),

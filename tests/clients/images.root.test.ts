@@ -97,7 +97,7 @@ suite('images and foreign clients', { concurrency: false }, () => {
     assert.equal(await docker('images', '-q', '--filter', 'dangling=true'), '');
   });
 
-  test('docker logs in, and what it may not do it hears', async () => {
+  test('docker logs in, and hears of forbidden actions', async () => {
     const login = ['login', '-u', 'alice', '-p'];
     assert.notEqual((await engine.docker(...login, 'wrong', GUARDED)).code, 0);
     const refused = await engine.docker('pull', `${GUARDED}/x`);
@@ -119,7 +119,7 @@ suite('images and foreign clients', { concurrency: false }, () => {
     assert.equal(await docker(...words, `${INDEX}/busy`), 'busybox 7 [OK]');
   });
 
-  test('skopeo reads what we pushed, and its copy is the same image to us', async () => {
+  test('skopeo reads a pushed image, and its copy is the same image to us', async () => {
     const name = `${OPEN}/tools/busybox`;
     const { Id, RepoDigests, RootFS } = await inspect(`${name}:1`);
     const seen = JSON.parse(await skopeo('inspect', '--tls-verify=false', `docker://${name}:1`)) as Skopeo;
@@ -134,7 +134,7 @@ suite('images and foreign clients', { concurrency: false }, () => {
     assert.deepEqual([copied.Id, copied.RootFS.Layers], [Id, RootFS.Layers]);
   });
 
-  test('skopeo reads what we saved, and what it makes of it is the same image to us', async () => {
+  test('skopeo reads a saved image, and its copy is the same image to us', async () => {
     const { Id, RootFS } = await inspect('busybox');
     await docker('save', '-o', file('saved.tar'), 'busybox:latest');
     const archive = `docker-archive:${file('saved.tar')}`;
@@ -155,7 +155,7 @@ suite('images and foreign clients', { concurrency: false }, () => {
     assert.ok(chains.filter((chain) => chain === RootFS.Layers.join()).length >= 1);
   });
 
-  test('podman loads what we saved and pulls what we pushed, and we load what it saves', async () => {
+  test('podman loads saved images and pulls pushed ones, and we load its archives', async () => {
     const { Id, RootFS } = await inspect('busybox');
     await docker('save', '-o', file('for-podman.tar'), 'busybox:latest');
     const roots = ['--root', file('podman'), '--runroot', file('podman-run'), '--storage-driver=vfs'];

@@ -10,7 +10,7 @@ import { networkBodies } from './network-bodies.ts';
 
 type Said = { status: number; message: string; shown: Partial<NetworkWire> };
 
-/** What we refuse and dockerd takes, or the other way round. */
+/** Requests that only one of both refuses. */
 const DIFFERENCES: Readonly<Record<string, string>> = {
   'no name': 'dockerd looks for a network without a name first',
   'a range outside': 'dockerd takes it, and gives addresses that lead nowhere',

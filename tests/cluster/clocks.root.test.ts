@@ -8,7 +8,7 @@ const SECOND = 1e9;
 /** An update that waited for a clock would take fifty minutes. */
 const LONGEST_MS = 120_000;
 
-suite('machines whose clocks are wrong by fifty minutes', { concurrency: false }, () => {
+suite('machines with clocks that are wrong by fifty minutes', { concurrency: false }, () => {
   let all: ClusterHosts;
   let [right, ahead, behind, farBehind]: ClusterHost[] = [];
   let services: Services;

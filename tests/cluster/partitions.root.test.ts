@@ -115,7 +115,7 @@ suite('packets are lost in one direction', { concurrency: false }, () => {
     return body.map(({ Names }) => Names[0]!).toSorted();
   }
 
-  /** What a task on the worker gets from the service `web`, by its name. */
+  /** Answer of the service `web`, by its name, to a task on the worker. */
   async function answer(): Promise<string> {
     const { body } = await worker!.engine.get<Container[]>('/containers/json');
     const { Id } = body.find(({ Names }) => Names[0]!.startsWith('/asking.'))!;

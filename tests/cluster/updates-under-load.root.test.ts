@@ -102,7 +102,7 @@ suite('updates under requests', { concurrency: false }, () => {
     );
   });
 
-  test('of tasks that end no request fails over a machine whose daemon hears of it late', async () => {
+  test('of tasks that end no request fails over a machine with a late daemon', async () => {
     await replaced({ Command: HASTY_WEB }, { Parallelism: 2, Monitor: SECOND }, { slow: all.hosts[2]! });
   });
 });

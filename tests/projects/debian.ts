@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 
 const execute = promisify(execFile);
 
-/** What was fetched is kept here; git ignores it. */
+/** Folder of fetched files; git ignores it. */
 const KEPT = join(dirname(dirname(import.meta.dirname)), 'build', 'projects');
 const MIRROR = 'http://deb.debian.org/debian';
 const PACKAGES = ['nginx-light', 'gcc', 'libc6-dev', 'make', 'nodejs', 'python3', 'ca-certificates'];

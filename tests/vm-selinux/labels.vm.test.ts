@@ -101,7 +101,7 @@ suite('a machine with SELinux', { concurrency: false }, () => {
   });
 });
 
-/** What a client is told of the container’s labels, and which its first process and an exec have. */
+/** The container’s labels in answers, and those of its first process and an exec. */
 async function labelsOf({ api }: Side, HostConfig: Fields): Promise<unknown> {
   const body = {
     Image: 'busybox',

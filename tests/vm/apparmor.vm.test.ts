@@ -13,7 +13,7 @@ const ABLE = { CapAdd: ['ALL'], SecurityOpt: ['seccomp=unconfined'] };
 /** Without these the runtimes alone would keep them from being written. */
 const OPEN = { ...ABLE, MaskedPaths: [], ReadonlyPaths: [] };
 
-/** What a container tries, and with what of HostConfig. */
+/** Trials of a container, with their fields of HostConfig. */
 const TRIALS: readonly (readonly [string, string, Record<string, unknown>])[] = [
   ['the usual profile confines', PROFILE, {}],
   ['unconfined is not', PROFILE, { SecurityOpt: ['apparmor=unconfined'] }],

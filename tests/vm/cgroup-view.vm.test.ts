@@ -7,7 +7,7 @@ import { said } from './said.ts';
 
 type Fields = Record<string, unknown>;
 
-/** Of /info: what both see of the machine. */
+/** Fields of /info about the machine. */
 const SEEN_BY_BOTH =
   `CgroupDriver CgroupVersion MemoryLimit SwapLimit KernelMemory KernelMemoryTCP CpuCfsPeriod CpuCfsQuota
   CPUShares CPUSet PidsLimit OomKillDisable IPv4Forwarding BridgeNfIptables BridgeNfIp6tables KernelVersion
@@ -15,7 +15,7 @@ const SEEN_BY_BOTH =
 
 const LIMITED = { Memory: 64 << 20, CpuPeriod: 100_000, CpuQuota: 50_000, PidsLimit: 77 };
 
-/** What a container is asked, and in what of HostConfig. */
+/** Questions to a container, with their fields of HostConfig. */
 const QUESTIONS: readonly (readonly [string, string, Fields])[] = [
   ['a container sees itself at the root of its cgroups', 'cat /proc/self/cgroup', {}],
   [
@@ -73,13 +73,13 @@ suite('a machine with cgroup version 2', { concurrency: false }, () => {
     assert.equal(existsSync('/sys/fs/cgroup/mine'), false);
   });
 
-  test('/info says of the machine what dockerd says', async () => {
+  test("/info shows dockerd's view of the machine", async () => {
     const { ours, theirs } = await engines.both(async ({ api }) => (await api.get<Fields>('/info')).body);
 
     assert.deepEqual(pick(ours), pick(theirs));
   });
 
-  test('create warns of what is not supported, and of nothing else', async () => {
+  test('create warns of unsupported fields, and of nothing else', async () => {
     const { ours, theirs } = await engines.both(async (side) => {
       const answers: unknown[] = [];
       for (const HostConfig of WARNED) answers.push([HostConfig, ...(await warningsOf(side, HostConfig))]);

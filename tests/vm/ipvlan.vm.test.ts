@@ -50,7 +50,7 @@ suite('networks of ipvlan, as with dockerd', { concurrency: false }, () => {
     await engine?.[Symbol.asyncDispose]();
   });
 
-  /** What both say of the same, which has to be the same. */
+  /** Returns the answer that both give; fails if they differ. */
   async function both<T>(work: (side: Side) => Promise<T>): Promise<T> {
     const [ours, theirs] = await Promise.all(sides.map(work));
     assert.deepEqual(ours, theirs);
@@ -110,7 +110,7 @@ suite('networks of ipvlan, as with dockerd', { concurrency: false }, () => {
     assert.deepEqual(moved, [200, true, 200, true, true]);
   });
 
-  test('addresses are kept over a kill of the daemon, and given back by who has ended', async () => {
+  test("addresses are kept over a kill of the daemon, and free after the container's end", async () => {
     const [ours] = sides;
     await engine.kill();
     await engine.startAgain();

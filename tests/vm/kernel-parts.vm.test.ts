@@ -5,7 +5,7 @@ import { after, before, suite, test } from 'node:test';
 import { BothEngines } from '../clients/both-engines.ts';
 import { said } from './said.ts';
 
-/** What a container can do with parts of the kernel that not every kernel has, and with what of HostConfig. */
+/** Trials of parts of the kernel that not every kernel has, with their fields of HostConfig. */
 const TRIALS: readonly (readonly [string, string, Record<string, unknown>, RegExp])[] = [
   ['no user namespace in an ordinary container', 'unshare -U -r id -u; echo $?', {}, /not permitted\n1\n$/],
   [

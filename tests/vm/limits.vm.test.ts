@@ -125,7 +125,7 @@ suite('limits of version 2', { concurrency: false }, () => {
     }
   });
 
-  test('what is beyond the memory goes into swap, up to its limit', async () => {
+  test('memory beyond the limit goes into swap, up to its limit', async () => {
     // Without the shell's word about what was killed, which comes at any time.
     const hold =
       '(head -c 48m /dev/zero | tail -c 48m | wc -c) 2>/dev/null; grep oom_kill /sys/fs/cgroup/memory.events';

@@ -61,7 +61,7 @@ suite('systemd-oomd', { concurrency: false }, () => {
   });
 });
 
-/** What becomes of a container under pressure, and of a calm one in the same slice. */
+/** Ends of a container under pressure, and of a calm one in the same slice. */
 async function underPressure(side: Side): Promise<{ killed: unknown; calm: unknown }> {
   const calm = await started(side, 'sleep 1000');
   await isWatched();

@@ -16,7 +16,7 @@ const FILE_SYSTEMS = {
   xfs: { make: ['mkfs.xfs', '-q'], option: 'pquota' },
 };
 const SIZED = { NetworkMode: 'none', StorageOpt: { size: '20m' } };
-/** Of the host, for programs that busybox lacks. */
+/** Folders of the host, for programs that busybox lacks. */
 const HOSTS_PROGRAMS = ['/usr:/usr:ro', '/lib:/lib:ro', '/lib64:/lib64:ro'];
 /** Writes as much as it can of so many megabytes, and tells how many MiB the file has. */
 const write = (megabytes: number): string =>
@@ -40,7 +40,7 @@ for (const [name, { make, option }] of Object.entries(FILE_SYSTEMS)) {
       await rm(image);
     });
 
-    test('it limits what is written, and is the size that df shows, as with dockerd', async () => {
+    test('it limits the written bytes, and is the size that df shows, as with dockerd', async () => {
       await using engines = await BothEngines.start();
       const script = `${SIZE_OF_ROOT}; ${write(40)}; rm /file; ${write(10)}`;
 

@@ -34,7 +34,7 @@ suite('systemd as the owner of the cgroups', { concurrency: false }, () => {
   after(async () => await engine[Symbol.asyncDispose]());
 
   for (const runtime of ['crun', 'runc']) {
-    test(`a container of ${runtime} is a scope whose limits a reload of systemd keeps, those of an update too`, async () => {
+    test(`a container of ${runtime} is a scope, and a reload of systemd keeps its limits, those of an update too`, async () => {
       const limits = { ...LIMITS, Runtime: runtime, NetworkMode: 'none' };
       const id = await engine.run(['sleep', '1000'], { HostConfig: limits });
       const scope = `gantry-${id}.scope`;
@@ -121,7 +121,7 @@ suite('systemd as the owner of the cgroups', { concurrency: false }, () => {
     await execute('systemctl', ['stop', 'gantrytest.slice']); // systemd keeps a slice that it has made
   });
 
-  test('nothing is left of a container whose shim was killed', async () => {
+  test('nothing is left of a container after its shim was killed', async () => {
     const id = await engine.run(['sleep', '1000'], HOST);
 
     process.kill(shimOf(await pidOf(engine, id)), 'SIGKILL');
@@ -191,7 +191,7 @@ suite('gantry.service', { concurrency: false }, () => {
     const text = await readFile(description, 'utf8');
     parts.defer(async () => await replaceFile(description, text));
 
-    // What the unpacking of a later package does: other files under the same names.
+    // A later package unpacks other files under the same names.
     await replaceFile(description, text.replace(/("version": )"[^"]+"/, '$1"99.0.0"'));
     await replaceFile(shim, await readFile(shim));
     await systemctl('daemon-reload');

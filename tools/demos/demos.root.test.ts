@@ -34,7 +34,7 @@ test('the demo of a cluster is interrupted while a machine is off: it ends with 
 /** Several times what a demo takes beside much load. */
 const LONGEST_MS = 400_000;
 
-/** What a demo says that gets SIGINT at a line with these words. Fails when something of it is left. */
+/** Returns the output of a demo that gets SIGINT at a line with these words. Fails when something of it is left. */
 async function interrupted(words: readonly string[], at: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'gantry-test-demo-'));
   const demo = spawn(process.execPath, [join(import.meta.dirname, 'main.ts'), ...words], {

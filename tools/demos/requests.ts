@@ -17,7 +17,7 @@ export class Requests implements AsyncDisposable {
     createInterface(this.#client.stdout!).on('line', (line) => this.#lines.push(line));
   }
 
-  /** What was answered since the last call. */
+  /** Returns the counts since the last call. */
   take(): Counts {
     const pages = new Map<string, number>();
     const reasons = new Set<string>();

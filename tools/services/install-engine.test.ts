@@ -41,7 +41,7 @@ test('the engine becomes a service with a socket below another root, and is none
   assert.deepEqual(asked, []);
 });
 
-test('foreign units stay; without systemd, or root, it says what to do and writes nothing', () => {
+test('foreign units stay; without systemd, or root, it explains the next step and writes nothing', () => {
   using place = mkdtempDisposableSync(join(tmpdir(), 'gantry-install-'));
   mkdirSync(join(place.path, 'etc/systemd/system'), { recursive: true });
   const [, service = ''] = below(place.path);

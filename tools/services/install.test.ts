@@ -47,7 +47,7 @@ test('a foreign unit stays as it is', () => {
   assert.equal(readFileSync(unit, 'utf8'), '[Service]\n');
 });
 
-test('without systemd, or without root, it says what to do and writes nothing', () => {
+test('without systemd, or without root, it explains the next step and writes nothing', () => {
   assert.throws(
     () => install(undefined, { ...machine, hasSystemd: false }),
     /supervisor run this.*\n.*gateway\/main\.ts --config/,
@@ -57,7 +57,7 @@ test('without systemd, or without root, it says what to do and writes nothing', 
   assert.deepEqual(asked, []);
 });
 
-test('the command takes a scratch root, and knows what it installs', () => {
+test('the command takes a scratch root, and knows its targets', () => {
   const gantry = join(dirname(dirname(import.meta.dirname)), 'gantry');
   const other = join(root, 'other');
   const run = (...args: string[]) => spawnSync(gantry, args, { encoding: 'utf8' });

@@ -15,7 +15,7 @@ const MEMORY = '2G';
  * is written in 0.5.
  */
 const EMULATED = { cpu: 'max,cx16=off,erms=off,fsrm=off,la57=off,smap=off,pku=off', words: 'mitigations=off' };
-/** What the kernel and systemd are told in each kind of machine. */
+/** Words for the kernel and systemd in each kind of machine. */
 const WORDS = {
   v2: '',
   // systemd takes the first word up to version 256, and needs both from version 257 on.

@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path';
 
 import { CACHE, hashOf, makeDisk, replace, repository, run } from './parts.ts';
 
-/** What daemons and tests load: at their start, later or in a thread. */
+/** Files that daemons and tests load: at their start, later or in a thread. */
 const CACHED = '{cli,client,engine,limiter,testing,tests,tools}/**/*.ts';
 
 /** Node and the npm packages, which change less often than the rest of the checkout. */

@@ -10,7 +10,7 @@ import { checkoutDisk, modulesDisk } from './disks.ts';
 import { machineImage, SUITES, type Suite } from './image.ts';
 import { CACHE } from './parts.ts';
 
-/** What runs without named places: what depends on the kernel, cgroups and systemd, and what a machine is needed for. */
+/** Places that run without named ones: those about the kernel, cgroups and systemd, and those that need a machine. */
 const PLACES: Readonly<Record<Kind, readonly string[]>> = {
   v2: [
     ...['demo', 'tests/vm/', 'engine/runtime/shim/shim-oom', 'engine/system/system.root'],

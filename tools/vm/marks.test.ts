@@ -3,7 +3,7 @@ import { test } from 'node:test';
 
 import { mark, markIn, Results } from './marks.ts';
 
-test('a mark is found behind what others write into its line, and nothing else is one', () => {
+test('a mark is found behind other text in its line, and nothing else is one', () => {
   const result = { part: 'tests/vm/a.vm.test.ts', passed: 3, failed: 0, seconds: 7 };
 
   assert.deepEqual(markIn(mark(result)), result);

@@ -27,7 +27,7 @@ export async function run(command: string, args: readonly string[]): Promise<voi
   await execute('setpriv', ['--pdeathsig=KILL', command, ...args], { env, maxBuffer: 1e8 });
 }
 
-/** Of a text and of files of this folder. */
+/** Hash of a text and of files of this folder. */
 export function hashOf(text: string, ...files: string[]): string {
   const hash = createHash('sha256').update(text);
   for (const file of files) hash.update(readFileSync(join(here, file)));

@@ -6,7 +6,7 @@ import { startServer } from '../processes.ts';
 /** As large as an ordinary answer of such an API. */
 const ANSWER = JSON.stringify({ id: 1, name: 'gantry', description: 'x'.repeat(900) });
 
-/** What all proxies ask. Returns the id of its one process. */
+/** Starts the server behind all proxies. Returns the id of its one process. */
 export async function startUpstream(undo: AsyncDisposableStack, folder: string, port: number): Promise<number> {
   return await start(
     undo,

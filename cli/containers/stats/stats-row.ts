@@ -99,7 +99,7 @@ function largestFirst(figure: (figures: Figures) => number): (one: Watched, othe
   return (one, other) => of(other) - of(one) || (one.name < other.name ? -1 : 1);
 }
 
-/** Of one CPU: a container that keeps two busy has 200 %. */
+/** Percentage of one CPU: a container that keeps two busy has 200 %. */
 function cpuPercent(now: Stats['cpu_stats'], before: Stats['cpu_stats']): number {
   const used = now.cpu_usage.total_usage - before.cpu_usage.total_usage;
   const machine = (now.system_cpu_usage ?? 0) - (before.system_cpu_usage ?? 0);

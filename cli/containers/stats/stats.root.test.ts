@@ -46,7 +46,7 @@ suite('gantry stats and update', { concurrency: false }, () => {
     assert.match((await refused(engine, 'stats', '--sort', 'colour')).stderr, /invalid column "colour"/);
   });
 
-  test('the live table gains what starts and loses what ends', async () => {
+  test('the live table gains started containers and loses ended ones', async () => {
     const env = { ...process.env, GANTRY_HOST: `unix://${engine.socketPath}` };
     const words = ['--', ownClient, 'stats', '--format', '{{.Name}}'];
     const live = spawn(process.execPath, words, { env, stdio: ['ignore', 'pipe', 'inherit'] });
@@ -79,7 +79,7 @@ suite('gantry stats and update', { concurrency: false }, () => {
     await table.catch((error: Error) => assert.match(error.message, /No such container/)); // it was gone before the first look
   });
 
-  test('update changes limits and policy, and says what is wrong', async () => {
+  test('update changes limits and policy, and reports invalid values', async () => {
     assert.equal(
       await said(engine, 'update', '-m', '128m', '--memory-swap', '256m', '--restart', 'always', 'web'),
       'web',

@@ -58,7 +58,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   },
 };
 
-suite('updates whose new tasks fail, beside dockerd', () => {
+suite('updates with failing tasks, beside dockerd', () => {
   let engines: BothEngines;
   const outcomes = new Map<string, { ours: Outcome; theirs: Outcome }>();
   before(async () => {

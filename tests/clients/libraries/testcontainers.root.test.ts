@@ -8,7 +8,7 @@ import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const execute = promisify(execFile);
 
-/** What each scenario of `testcontainers-program.ts` gets; from dockerd 20.10 it gets the same. */
+/** Results of each scenario of `testcontainers-program.ts`; those of dockerd 20.10 are the same. */
 const EXPECTED: Readonly<Record<string, unknown>> = {
   'waits for a line of the log': 'ready',
   'waits for ports': 'served\n',

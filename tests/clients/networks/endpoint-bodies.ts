@@ -1,12 +1,12 @@
 /** A creation with a NetworkingConfig, and why its outcome may differ from dockerd's. */
 export type EndpointBody = Readonly<{
-  /** Of the networks `one` (10.91.0.0/24), `two` (10.92.0.0/24) and `free`, whose subnet was chosen. */
+  /** Settings in the networks `one` (10.91.0.0/24), `two` (10.92.0.0/24) and `free`, whose subnet was chosen. */
   EndpointsConfig?: unknown;
   /** Default: `one`. */
   mode?: string;
   /** Instead of a NetworkingConfig with the endpoints. */
   whole?: unknown;
-  /** Of the container's Config. */
+  /** Fields of the container's Config. */
   config?: Readonly<Record<string, unknown>>;
   chosen?: string;
 }>;

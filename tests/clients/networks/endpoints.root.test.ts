@@ -57,7 +57,7 @@ async function outcome(side: Side, name: string, body: EndpointBody): Promise<un
   const answer = await api.post<Message | undefined>(`/containers/${name}/start`);
   const started = { status: kindOf(answer.status), message: answer.body?.message };
   if (answer.status === 204) await api.post(`/containers/${name}/wait`);
-  // What stays of a start in vain is nobody's business.
+  // Remains of a failed start are not compared.
   const after = answer.status === 204 ? await networksOf(side, name) : undefined;
   await api.delete(`/containers/${name}?force=1`);
   return neutral(side, { created, before, started, after });

@@ -176,7 +176,7 @@ function same(before: readonly string[], now: readonly string[]): boolean {
   return JSON.stringify(before.toSorted()) === JSON.stringify(now.toSorted());
 }
 
-/** What there is of the project. */
+/** Objects of the project. */
 async function state(side: Side): Promise<unknown> {
   const { body: list } = await side.api.get<{ Id: string }[]>('/containers/json?all=1');
   const containers = await Promise.all(
