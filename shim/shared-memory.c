@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Of <linux/mount.h>, which musl does not have. */
+/* From <linux/mount.h>, which musl does not have. */
 #define OPEN_TREE_CLONE 1
 #define MOVE_MOUNT_F_EMPTY_PATH 4
 

@@ -22,7 +22,7 @@ while :; do
   rm -f real/file; ln -s HOST/secret real/file; rm -f real/file; mkfifo real/file; rm -f real/file; echo of the container >real/file
 done`;
 
-/** The same race with mounts, by a container that may make them. */
+/** A race with mounts, by a container that may make them. */
 const MOUNT = `mkdir -p /x/other /x/real; echo other >/x/other/file; cd /x
 while :; do
   mount -t tmpfs none real; umount -l real; mount --bind other real; mount --bind /proc real; umount -l real; umount -l real
