@@ -102,13 +102,14 @@ function grantedCapabilities(wanted: WantedCapabilities): string[] {
   return wantedCapabilities(wanted).filter((name) => held!.has(name));
 }
 
-/** The default of HOME; the runtimes differ in when they set it. */
+/** The default of HOME, also instead of an empty one; the runtimes differ in when they set it. */
 function withHome(environment: readonly string[], { home }: ContainerUser): string[] {
-  return hasHome(environment) ? [...environment] : [...environment, `HOME=${home}`];
+  if (hasHome(environment)) return [...environment];
+  return [...environment.filter((variable) => variable !== 'HOME='), `HOME=${home}`];
 }
 
 export function hasHome(environment: readonly string[]): boolean {
-  return environment.some((variable) => variable.startsWith('HOME='));
+  return environment.some((variable) => /^HOME=./s.test(variable));
 }
 
 /** By default crun puts the processes one cgroup deeper, where neither this daemon nor other tools look for them. */

@@ -65,6 +65,22 @@ suite('the user of a process', { concurrency: false }, () => {
     assert.equal((await engine.output(id)).stdout.trim(), '1234 0 0 /data');
   });
 
+  test('an empty HOME, also of the image, becomes the home of the user: run and exec', async () => {
+    const archive = imageArchive(busyboxLayer(), ['homeless:latest'], { Env: ['HOME='], Cmd: SHOW });
+    await engine.post('/images/load?quiet=1', archive);
+    for (const body of [{ Env: ['HOME='] }, { Image: 'homeless' }]) {
+      const shows = await engine.run(SHOW, { User: 'nobody', ...body });
+      await engine.wait(shows);
+      const id = await engine.run(['sleep', '1000'], { User: 'nobody', ...body });
+
+      assert.equal((await engine.output(shows)).stdout.trim(), '65534 65534 65534 /home');
+      assert.equal(await exec({}, id), '65534 65534 65534 /home');
+      assert.equal(await exec({ User: 'root' }, id), '0 0 0 10 /root');
+      assert.equal(await exec({ Env: ['HOME=/data'] }, id), '65534 65534 65534 /data');
+      assert.equal(await exec({ Cmd: ['sh', '-c', 'env | grep -c HOME='] }, id), '1');
+    }
+  });
+
   test("an exec has the container's limits and OOM score", async () => {
     const Cmd = ['sh', '-c', 'ulimit -n; ulimit -Hn; cat /proc/self/oom_score_adj'];
 
