@@ -54,6 +54,18 @@ suite('what a container gets', { concurrency: false }, () => {
     assert.match(text, new RegExp(`^${address?.replace(/\d+$/, '1')}\toutside$`, 'm'));
   });
 
+  const names: [hostname: string, domainname: string, line: string][] = [
+    ['box', '', 'box'],
+    ['box', 'example.test', 'box.example.test box'],
+    ['mail.example.test', '', 'mail.example.test mail'],
+    ['mail.inner', 'example.test', 'mail.inner.example.test mail'],
+  ];
+  for (const [Hostname, Domainname, line] of names) {
+    test(`a container named ${Hostname}, in the domain "${Domainname}", is ${line} in /etc/hosts`, async () => {
+      assert.equal(await said('tail -n 1 /etc/hosts | cut -f 2', { Hostname, Domainname }), line);
+    });
+  }
+
   test('the resolver is what the client says', async () => {
     const HostConfig = { Dns: ['10.1.1.1'], DnsSearch: ['lan'], DnsOptions: ['ndots:3'] };
 

@@ -125,8 +125,11 @@ function firstBytes(path: string, limit: number): Buffer {
   }
 }
 
+/** The full name, and the first part of one with dots. */
 function ownLine({ config: { Hostname, Domainname } }: Container, address: string): string {
-  return `${address}\t${Domainname === '' ? Hostname : `${Hostname}.${Domainname} ${Hostname}`}`;
+  const full = Domainname === '' ? Hostname : `${Hostname}.${Domainname}`;
+  const short = full.split('.', 1)[0]!;
+  return `${address}\t${short === full ? full : `${full} ${short}`}`;
 }
 
 function hostsText(container: Container, { addresses, gateway, links }: Place): string {
