@@ -18,6 +18,25 @@ test('a code has the text of the registry, else its own; names that objects have
   ]);
 });
 
+const serverErrors = [
+  ['{"errors":[{"code":"UNAVAILABLE","message":"no tokens\\n now"}]}', ': no tokens now'],
+  ['{"details":"over capacity"}', ': over capacity'],
+  ['{"errors":[]}', ''],
+  ['{"errors":[{"code":"UNKNOWN","message":7}]}', ''],
+  ['the database is on fire\n', ': the database is on fire'],
+  ['<html><body>Bad Gateway</body></html>', ''],
+  ['x'.repeat(300), ''],
+  ['', ''],
+] as const;
+
+for (const [body, reason] of serverErrors) {
+  test(`a server error with the body ${JSON.stringify(body.slice(0, 50))} is told with ${reason || 'its status alone'}`, () => {
+    const { message } = refusalOf({ status: 503, statusText: 'Service Unavailable', body, challenge: undefined });
+
+    assert.equal(message, `received unexpected HTTP status: 503 Service Unavailable${reason}`);
+  });
+}
+
 test('the error of a challenge counts before the body; one that is not known does not', () => {
   const [known, unknown] = ['insufficient_scope', 'constructor'].map(
     (error) => refusalOf({ ...ANSWER, body: '', challenge: { error } }).message,

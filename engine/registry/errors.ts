@@ -21,6 +21,14 @@ export class RegistryError extends EngineError {
 /** The registry cannot be reached; another address of it may answer. */
 export class Unreachable extends RegistryError {}
 
+/** Begins the codes of refusals by the token server. */
+export const TOKEN_PREFIX = 'TOKEN_';
+
+/** Whether the token server has refused, not the registry. */
+export function isOfTokenServer({ code }: RegistryError): boolean {
+  return code.startsWith(TOKEN_PREFIX);
+}
+
 const DEFAULT_TEXTS: ReadonlyMap<string, string> = new Map([
   ['UNAUTHORIZED', 'authentication required'],
   ['DENIED', 'requested access to the resource is denied'],
@@ -33,6 +41,7 @@ const CHALLENGES: ReadonlyMap<string, string> = new Map([
 ]);
 const CODES: Readonly<Record<number, string>> = { 401: 'UNAUTHORIZED', 403: 'DENIED', 429: 'TOOMANYREQUESTS' };
 const SHOWN_BYTES = 1000;
+const SHOWN_TEXT_BYTES = 200;
 
 type Refused = {
   status: number;
@@ -45,7 +54,9 @@ type Refused = {
 /** The error of an answer with a status of 400 or more. */
 export function refusalOf({ status, statusText, body, challenge, retryAfter }: Refused): RegistryError {
   if (status >= 500) {
-    return new RegistryError(`received unexpected HTTP status: ${status} ${statusText}`, { status, retryAfter });
+    const reason = reasonIn(body);
+    const text = `received unexpected HTTP status: ${status} ${statusText}${reason === '' ? '' : `: ${reason}`}`;
+    return new RegistryError(text, { status, retryAfter });
   }
   const told = CHALLENGES.get(challenge?.error ?? '');
   if (told !== undefined) return coded(told, challenge?.error_description, { status, retryAfter });
@@ -60,6 +71,22 @@ export function refusalOf({ status, statusText, body, challenge, retryAfter }: R
     return coded(known, typeof json.details === 'string' ? json.details : undefined, { status, retryAfter });
   const shown = JSON.stringify(body.slice(0, SHOWN_BYTES));
   return new RegistryError(`error parsing HTTP ${status} response body: ${shown}`, { status, retryAfter });
+}
+
+/** The server's own words, as JSON or as a short plain text; proxies answer with whole pages. */
+function reasonIn(body: string): string {
+  const json = parsed(body);
+  const [first] = Array.isArray(json.errors) ? (json.errors as unknown[]) : [];
+  const told = typeof first === 'object' && first !== null && 'message' in first ? first.message : json.details;
+  if (typeof told === 'string') return oneLine(told);
+  return Object.keys(json).length > 0 || body.length > SHOWN_TEXT_BYTES || body.includes('<') ? '' : oneLine(body);
+}
+
+function oneLine(text: string): string {
+  return text
+    .slice(0, SHOWN_BYTES)
+    .replaceAll(/[\p{Cc}\s]+/gu, ' ')
+    .trim();
 }
 
 function coded(code: string, message: string | undefined, details: Details): RegistryError {

@@ -2,7 +2,7 @@ import { discard, readBody } from './connection/read-body.ts';
 import type { RegistrySession } from './connection/session.ts';
 import { sha256 } from './digest.ts';
 import { downloadBlob, type Transfer } from './download.ts';
-import { RegistryError } from './errors.ts';
+import { isOfTokenServer, RegistryError } from './errors.ts';
 import { ACCEPTED, MANIFEST_BYTES, parseManifest, type Artifact, type Descriptor, type Manifest } from './manifests.ts';
 
 const CONFIG_BYTES = 8 * 1024 * 1024;
@@ -37,7 +37,7 @@ export class Repository {
       return typeof digest === 'string' && DIGEST.test(digest) ? digest : undefined;
     } catch (error) {
       // A refusal of HEAD has no body: the download reports the reason.
-      if (error instanceof RegistryError && error.status >= 400 && error.status < 429 && !isOfToken(error))
+      if (error instanceof RegistryError && error.status >= 400 && error.status < 429 && !isOfTokenServer(error))
         return undefined;
       throw error;
     }
@@ -117,9 +117,4 @@ function tagsIn(body: Buffer): string[] {
     // the same refusal
   }
   throw new RegistryError('the registry answers with an invalid list of tags');
-}
-
-/** Refused by the token server, not by the registry. */
-function isOfToken({ code }: RegistryError): boolean {
-  return code.startsWith('TOKEN_');
 }

@@ -51,24 +51,22 @@ export async function pushLayer(engine: Needs, layer: Layer, options: Options): 
 type Pushed = { digest: string; size: number; how: string };
 
 /** A blob with this content in the repository: an earlier upload, or the one that we received. */
-async function presentOf(digests: readonly string[], { target, signal }: Options): Promise<Pushed | undefined> {
+async function presentOf(digests: readonly string[], options: Options): Promise<Pushed | undefined> {
   for (const digest of new Set(digests)) {
-    const size = await target.sizeOf(digest, signal);
+    const size = await options.target.sizeOf(digest, waitingOf(options));
     if (size !== undefined) return { digest, size, how: 'Layer already exists' };
   }
   return undefined;
 }
 
 /** Mounted from another repository of the same registry. */
-async function mounted(
-  known: readonly LayerSource[],
-  { target, repository, signal }: Options,
-): Promise<Pushed | undefined> {
+async function mounted(known: readonly LayerSource[], options: Options): Promise<Pushed | undefined> {
+  const { target, repository } = options;
   const { host } = hostAndPath(repository);
   for (const { repository: other, digest, sizeBytes } of known) {
     const from = hostAndPath(other);
     if (from.host !== host || from.path === target.path) continue;
-    if (await target.mount(digest, from.path, signal))
+    if (await target.mount(digest, from.path, waitingOf(options)))
       return { digest, size: sizeBytes, how: `Mounted from ${from.path}` };
   }
   return undefined;
@@ -103,12 +101,16 @@ async function compressed(engine: Needs, source: ArchiveSource, options: Options
   }
 }
 
-async function upload({ clock }: Needs, file: GrowingFile, { target, lines, signal }: Options): Promise<void> {
+async function upload({ clock }: Needs, file: GrowingFile, options: Options): Promise<void> {
+  const { target, lines } = options;
   file.whole.then(({ size }) => (lines.total = size)).catch(() => undefined); // the upload reports the error
   await target.upload(file, {
     clock,
-    signal,
     onProgress: (bytes) => lines.bytes('Pushing', bytes),
-    onRetry: (seconds) => lines.say(retrying(seconds)),
+    ...waitingOf(options),
   });
+}
+
+function waitingOf({ lines, signal }: Options): { signal: AbortSignal; onRetry: (seconds: number) => void } {
+  return { signal, onRetry: (seconds) => lines.say(retrying(seconds)) };
 }

@@ -214,6 +214,56 @@ suite('push', { concurrency: false }, () => {
     await removeAll();
   });
 
+  const temporary = [
+    {
+      status: 503,
+      body: '{"errors":[{"code":"UNAVAILABLE","message":"no token at this time"}]}',
+      told: /: no token at/,
+    },
+    { status: 500, body: 'the database is on fire', told: /500 Internal Server Error: the database is on fire$/ },
+    {
+      status: 429,
+      body: '{"errors":[{"code":"TOOMANYREQUESTS","message":"out of tokens"}]}',
+      told: /: out of tokens$/,
+    },
+  ];
+  for (const { status, body, told } of temporary) {
+    test(`a token server that answers ${status} is asked again, and its last words are told`, async () => {
+      const name = `127.0.0.1:5003/token/after-${status}`;
+      await load(engine, [layer(`after-${status}`)], [`${name}:1`]);
+      const fault = { on: ' /token', status, body, headers: { 'retry-after': '0' } };
+
+      await registries.faults({ ...fault, times: 2 });
+      const passed = await push(`${name}/push?tag=1`, { auth: ALICE });
+      await registries.seen();
+      await registries.faults({ ...fault, times: 1000 });
+      const failed = await push(`${name}/push?tag=1`, { auth: ALICE });
+
+      const asked = (await registries.seen()).filter(({ path }) => path.startsWith('/token'));
+      await registries.faults();
+      assert.equal(errorIn(passed), undefined);
+      assert.ok(passed.lines.some((line) => line.status === 'Retrying in 0 seconds'));
+      assert.match(errorIn(failed) ?? '', told);
+      assert.equal(asked.length, 5);
+      await removeAll();
+    });
+  }
+
+  test('a token server that refuses is asked once', async () => {
+    const name = '127.0.0.1:5003/token/refused';
+    await load(engine, [layer('refused')], [`${name}:1`]);
+    await registries.faults({ on: ' /token', times: 1000, status: 403, body: '{"details":"not you"}' });
+    await registries.seen();
+
+    const { lines } = await push(`${name}/push?tag=1`, { auth: ALICE });
+
+    const asked = (await registries.seen()).filter(({ path }) => path.startsWith('/token'));
+    await registries.faults();
+    assert.equal(lines.at(-1)?.error, 'denied: not you');
+    assert.equal(asked.length, 1);
+    await removeAll();
+  });
+
   test('tokens are asked for pull and push, and for the repository that a layer is mounted from', async () => {
     await load(engine, [layer('token')], ['127.0.0.1:5003/token/a:1', '127.0.0.1:5003/token/b:1']);
     await registries.seen();

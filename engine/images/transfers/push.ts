@@ -7,7 +7,7 @@ import { shortId } from '../../lib/ids.ts';
 import { measure } from '../../lib/measures.ts';
 import type { Credentials } from '../../registry/auth/credentials.ts';
 import { withRegistry } from '../../registry/connection/session.ts';
-import { RegistryError } from '../../registry/errors.ts';
+import { isOfTokenServer, RegistryError } from '../../registry/errors.ts';
 import { DOCKER_CONFIG, writeManifest, type Descriptor } from '../../registry/manifests.ts';
 import { PushTarget } from '../../registry/upload/push-target.ts';
 import { checkArchives } from '../lost.ts';
@@ -48,7 +48,7 @@ export async function pushImages(engine: Needs, { reference, credentials, report
     });
   } catch (error) {
     // For a refusal of the token server only its reason, as in dockerd.
-    if (!(error instanceof RegistryError) || !error.code.startsWith('TOKEN_')) throw error;
+    if (!(error instanceof RegistryError) || !isOfTokenServer(error)) throw error;
     throw error.cause;
   }
   const labels = tagged.length === 1 ? tagged[0]!.image.config.Labels : {};
@@ -82,7 +82,7 @@ async function pushImage(engine: Needs, { tag, image, json }: Tagged, push: Push
   checkArchives(engine, image);
   const layers = await pushLayers(engine, image, push);
   const bytes = Buffer.from(json);
-  if ((await target.sizeOf(image.id, signal)) === undefined) await target.put(bytes, image.id, signal);
+  if ((await target.sizeOf(image.id, { signal })) === undefined) await target.put(bytes, image.id, signal);
   const config = { mediaType: DOCKER_CONFIG, size: bytes.length, digest: image.id };
   const manifest = writeManifest(config, layers);
   await target.putManifest(tag, manifest, signal);

@@ -112,6 +112,7 @@ export class Authorizer {
         status: answer.statusCode,
         statusText: answer.statusText,
         body,
+        retryAfter: answer.headers['retry-after'],
         challenge: challenge?.scheme === 'bearer' ? challenge.parameters : undefined,
       });
     }

@@ -6,7 +6,7 @@ import { EngineError } from '../../lib/errors.ts';
 import { DEFAULT_REGISTRY } from '../connection/endpoints.ts';
 import { discard } from '../connection/read-body.ts';
 import { withRegistry } from '../connection/session.ts';
-import { RegistryError } from '../errors.ts';
+import { isOfTokenServer, RegistryError } from '../errors.ts';
 import type { Credentials } from './credentials.ts';
 
 type Needs = { config: Config; clock: Clock };
@@ -27,7 +27,7 @@ export async function login(
       await discard(answer);
     } catch (error) {
       if (!(error instanceof RegistryError) || error.status === 0) throw error;
-      if (error.code.startsWith('TOKEN_')) throw new EngineError('unauthorized', error.message, { cause: error });
+      if (isOfTokenServer(error)) throw new EngineError('unauthorized', error.message, { cause: error });
       const { status } = error;
       const text = `login attempt to ${url.href} failed with status: ${status} ${STATUS_CODES[status] ?? ''}`;
       throw new EngineError(status === 401 ? 'unauthorized' : 'failed', text, { cause: error });

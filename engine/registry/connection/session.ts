@@ -3,7 +3,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { Authorizer } from '../auth/authorizer.ts';
 import { parseChallenges } from '../auth/challenge.ts';
 import type { Credentials } from '../auth/credentials.ts';
-import { refusalOf, RegistryError, Unreachable } from '../errors.ts';
+import { isOfTokenServer, refusalOf, RegistryError, TOKEN_PREFIX, Unreachable } from '../errors.ts';
 import { certificatesOf } from './certificates.ts';
 import type { Answer, Sent } from './direct.ts';
 import { endpointsOf, type Endpoint } from './endpoints.ts';
@@ -108,8 +108,10 @@ export class RegistrySession implements Disposable {
     try {
       answer = await this.#authorized(url, ask);
     } catch (error) {
-      if (!(error instanceof Unreachable)) throw error;
-      return { error };
+      if (!(error instanceof RegistryError)) throw error;
+      const isTemporary = error instanceof Unreachable || (isOfTokenServer(error) && isTransient(error.status));
+      if (!isTemporary) throw error;
+      return { error, retryAfter: error.retryAfter };
     }
     if (answer.statusCode < 400) return { answer };
     const error = await this.#refusal(answer);
@@ -154,10 +156,11 @@ export class RegistrySession implements Disposable {
     } catch (error) {
       if (!(error instanceof RegistryError) || error instanceof Unreachable) throw error;
       const verb = `${method[0]}${method.slice(1).toLowerCase()}`;
-      const { code, status } = error;
+      const { code, status, retryAfter } = error;
       throw new RegistryError(`${verb} "${url.origin}${url.pathname}": ${error.message}`, {
-        code: `TOKEN_${code}`,
+        code: `${TOKEN_PREFIX}${code}`,
         status,
+        retryAfter,
         cause: error,
       });
     }

@@ -3,15 +3,16 @@ import type { Answer } from '../connection/direct.ts';
 import { discard } from '../connection/read-body.ts';
 import { ATTEMPTS, delayOf, isTransient, LONGEST_WAIT_MS, pause } from '../connection/retry.ts';
 import type { RegistrySession } from '../connection/session.ts';
-import { RegistryError, Unreachable } from '../errors.ts';
+import { isOfTokenServer, RegistryError, Unreachable } from '../errors.ts';
 import { DOCKER_MANIFEST } from '../manifests.ts';
 import type { GrowingFile } from './growing-file.ts';
 
-export type Upload = {
+/** The end of a request, and its waits after temporary failures. */
+type Waiting = { signal: AbortSignal; onRetry?: (seconds: number) => void };
+
+export type Upload = Required<Waiting> & {
   clock: Clock;
-  signal: AbortSignal;
   onProgress: (bytes: number) => void;
-  onRetry: (seconds: number) => void;
 };
 
 /** The address at which an upload continues, and the number of bytes received. */
@@ -31,9 +32,9 @@ export class PushTarget {
   }
 
   /** The size of a blob; undefined for a missing one. */
-  async sizeOf(digest: string, signal: AbortSignal): Promise<number | undefined> {
+  async sizeOf(digest: string, waiting: Waiting): Promise<number | undefined> {
     try {
-      const answer = await this.#ask('HEAD', this.#address(`blobs/${digest}`), { signal });
+      const answer = await this.#ask('HEAD', this.#address(`blobs/${digest}`), waiting);
       return Number(answer.headers['content-length'] ?? 0);
     } catch (error) {
       if (error instanceof RegistryError && error.status === 404) return undefined;
@@ -42,14 +43,14 @@ export class PushTarget {
   }
 
   /** Asks the registry to mount a blob from another of its repositories; false if it does not. */
-  async mount(digest: string, from: string, signal: AbortSignal): Promise<boolean> {
+  async mount(digest: string, from: string, waiting: Waiting): Promise<boolean> {
     const url = this.#address('blobs/uploads/');
     url.searchParams.set('mount', digest);
     url.searchParams.set('from', from);
     try {
-      const answer = await this.#ask('POST', url, { signal, scopes: [this.#scope, `repository:${from}:pull`] });
+      const answer = await this.#ask('POST', url, { ...waiting, scopes: [this.#scope, `repository:${from}:pull`] });
       if (answer.statusCode === 201) return true;
-      await this.#giveUp(answer, url, signal);
+      await this.#giveUp(answer, url, waiting.signal);
       return false;
     } catch (error) {
       // The blob may not be readable there, or mounts are not supported: the upload then decides.
@@ -66,7 +67,7 @@ export class PushTarget {
     let place: Place | undefined;
     let reached = 0;
     for (let attempt = 1; ; attempt += 1) {
-      place ??= { url: this.#next(await this.#begin(upload.signal), this.#address('blobs/uploads/')), at: 0 };
+      place ??= { url: this.#next(await this.#begin(upload), this.#address('blobs/uploads/')), at: 0 };
       try {
         await this.#send(file, place, upload);
         return;
@@ -74,7 +75,7 @@ export class PushTarget {
         upload.signal.throwIfAborted();
         if (file.failure !== undefined) throw file.failure.error;
         if (!mayPass(error)) throw error;
-        place = await this.#reached(place, upload.signal);
+        place = await this.#reached(place, upload);
         if ((place?.at ?? 0) > reached) attempt = 1;
         reached = place?.at ?? reached;
         const retryAfter = error instanceof RegistryError ? error.retryAfter : undefined;
@@ -88,7 +89,7 @@ export class PushTarget {
 
   /** Sends a few bytes, such as a configuration. */
   async put(content: Buffer, digest: string, signal: AbortSignal): Promise<void> {
-    const begun = await this.#begin(signal);
+    const begun = await this.#begin({ signal });
     const url = this.#next(begun, this.#address('blobs/uploads/'));
     url.searchParams.set('digest', digest);
     await this.#ask('PUT', url, { signal, body: content, headers: { 'content-type': 'application/octet-stream' } });
@@ -102,18 +103,18 @@ export class PushTarget {
     });
   }
 
-  async #send(file: GrowingFile, { url, at }: Place, { signal, onProgress }: Upload): Promise<void> {
+  async #send(file: GrowingFile, { url, at }: Place, { signal, onRetry, onProgress }: Upload): Promise<void> {
     const headers = { 'content-type': 'application/octet-stream', ...(at > 0 && (await rest(file, at))) };
     const sent = await this.#ask('PATCH', url, { signal, body: file.read(at, onProgress), headers });
     const last = this.#next(sent, url);
     last.searchParams.set('digest', (await file.whole).digest);
-    await this.#ask('PUT', last, { signal, body: Buffer.alloc(0) });
+    await this.#ask('PUT', last, { signal, onRetry, body: Buffer.alloc(0) });
   }
 
   /** The progress of an upload; undefined if the registry does not tell, or has dropped it. */
-  async #reached({ url }: Place, signal: AbortSignal): Promise<Place | undefined> {
+  async #reached({ url }: Place, { signal, onRetry }: Upload): Promise<Place | undefined> {
     try {
-      const answer = await this.#ask('GET', url, { signal });
+      const answer = await this.#ask('GET', url, { signal, onRetry });
       const end = Number(/^0-(\d+)$/.exec(answer.headers.range ?? '')?.[1] ?? 0);
       // `0-0` is one byte, or none.
       return end === 0 ? undefined : { url: this.#next(answer, url), at: end + 1 };
@@ -123,8 +124,9 @@ export class PushTarget {
     }
   }
 
-  async #begin(signal: AbortSignal): Promise<Answer> {
-    return await this.#ask('POST', this.#address('blobs/uploads/'), { signal, body: Buffer.alloc(0) });
+  async #begin({ signal, onRetry }: Waiting): Promise<Answer> {
+    const waiting = { signal, ...(onRetry && { onRetry }) };
+    return await this.#ask('POST', this.#address('blobs/uploads/'), { ...waiting, body: Buffer.alloc(0) });
   }
 
   /** The upload that the registry has begun instead of a mount. */
@@ -142,8 +144,7 @@ export class PushTarget {
     {
       scopes = [this.#scope],
       ...ask
-    }: {
-      signal: AbortSignal;
+    }: Waiting & {
       scopes?: string[];
       body?: Buffer | AsyncIterable<Uint8Array>;
       headers?: Record<string, string>;
@@ -174,7 +175,7 @@ async function rest(file: GrowingFile, at: number): Promise<Record<string, strin
 /** Not after a final refusal of the registry or its token server. */
 function mayPass(error: unknown): boolean {
   if (!(error instanceof RegistryError)) return true;
-  if (error.code.startsWith('TOKEN_')) return false;
+  if (error instanceof Unreachable || isTransient(error.status)) return true;
   // A token may have expired in the middle.
-  return error instanceof Unreachable || error.status === 401 || isTransient(error.status);
+  return error.status === 401 && !isOfTokenServer(error);
 }
