@@ -67,7 +67,7 @@ function isSameList(a: readonly string[] | null, b: readonly string[] | null): b
   return (a ?? []).length === (b ?? []).length && (a ?? []).every((word, index) => word === b?.[index]);
 }
 
-/** Of sets the keys. */
+/** Compares the keys of two sets. */
 function isSameMap(a: object | null | undefined, b: object | null | undefined): boolean {
   const [one, other] = [Object.entries(a ?? {}), new Map(Object.entries(b ?? {}))];
   return (

@@ -1,6 +1,6 @@
 import type { SourceFound } from '../copies/transfer/sources.ts';
 
-/** Of answers, each of which is a few hundred bytes. */
+/** Number of stored answers, each of which is a few hundred bytes. */
 const MOST = 1000;
 
 type Found = Promise<readonly SourceFound[]>;

@@ -29,7 +29,7 @@ export type BuildOptions = Readonly<{
   labels: Readonly<Record<string, string>>;
   target: string;
   cacheFrom: readonly string[];
-  /** Of each step's container. */
+  /** Settings of each step's container. */
   hostConfig: HostConfigBody;
   /** By the name of the registry. */
   credentials: ReadonlyMap<string, Credentials>;

@@ -12,7 +12,7 @@ import { RunCaches } from './run-caches.ts';
 
 const OWNER = { uid: process.getuid!(), gid: process.getgid!(), mode: 0o755 };
 
-test('the limit of caches counts again after what could not be measured once', async () => {
+test('the limit of caches counts again after a failed measurement', async () => {
   using place = mkdtempDisposableSync(join(tmpdir(), 'gantry-caches-'));
   const failed: string[] = [];
   const log = { error: (_details: object, message: string) => void failed.push(message), warn: () => undefined };

@@ -44,7 +44,7 @@ const understood: readonly (readonly [changes: string, config: Partial<RunConfig
 ];
 
 for (const [changes, config] of understood) {
-  test(`${JSON.stringify(changes)} changes what it says`, () => {
+  test(`${JSON.stringify(changes)} changes the settings of an image`, () => {
     const changed = applyChanges([changes], EMPTY_CONFIG);
 
     for (const [key, value] of Object.entries(config)) assert.deepEqual(changed[key as keyof RunConfig], value);

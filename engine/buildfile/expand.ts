@@ -27,7 +27,7 @@ export function expandWord(word: string, variables: Variables, escape: string): 
   return expanded(word, variables, escape).word;
 }
 
-/** The same, and splits at blanks outside of quotes, also at those from variables. */
+/** Like `expandWord`, but splits at blanks outside of quotes, also at those from variables. */
 export function expandToWords(word: string, variables: Variables, escape: string): string[] {
   return expanded(word, variables, escape).words;
 }

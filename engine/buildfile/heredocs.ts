@@ -33,7 +33,7 @@ export function heredocsIn({ keyword, original }: Pick<Line, 'keyword' | 'origin
   return splitWords(original, escape).flatMap((word) => heredocOf(word, escape) ?? []);
 }
 
-/** The same for a single word. */
+/** The here-document that a single word begins. */
 export function heredocOf(word: string, escape: string): Asked | undefined {
   const [, dash = '', written = ''] = WORD.exec(word) ?? [];
   if (written === '') return undefined;

@@ -6,7 +6,7 @@ import type { MountOption } from './mount-option.ts';
 export type CommandWords = Readonly<{ words: readonly string[]; isForShell: boolean }>;
 export type Pair = Readonly<{ name: string; value: string }>;
 
-/** Of every instruction: as it is written, and the line of its beginning. */
+/** Text of an instruction, and the line of its beginning. */
 type Written = Readonly<{ code: string; number: number }>;
 
 export type From = Written & Readonly<{ kind: 'from'; base: string; name: string; platform: string }>;

@@ -15,7 +15,7 @@ export type MountOption = Readonly<{
   mode: number | undefined;
   uid: number;
   gid: number;
-  /** Of a tmpfs. */
+  /** Size of a tmpfs. */
   sizeBytes: number | undefined;
 }>;
 

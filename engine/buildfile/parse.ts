@@ -15,7 +15,7 @@ export type Line = Readonly<{
   heredocs: readonly Heredoc[];
   /** The whole instruction, its lines joined. */
   original: string;
-  /** Of its first line, from 1. */
+  /** Number of its first line, from 1. */
   number: number;
 }>;
 

@@ -13,7 +13,7 @@ export function emitContainer(
   events.emit('container', action, id, { ...config.Labels, image: imageName, name, ...more }, how);
 }
 
-/** The same at the end of work during which the container may have been removed: no event follows its `destroy`. */
+/** Like `emit`, at the end of work during which the container may have been removed: no event follows its `destroy`. */
 export function emitIfThere(
   { containers, events }: { containers: ContainerStore; events: Events },
   action: string,

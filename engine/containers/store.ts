@@ -12,9 +12,9 @@ import { ContainerState } from './state.ts';
 /** A mount of the container. */
 const MountPoint = Type.Object({
   type: Type.Union([Type.Literal('bind'), Type.Literal('volume'), Type.Literal('tmpfs')]),
-  /** Of the volume. */
+  /** Name of the volume; only for type `volume`. */
   name: Type.Optional(Type.String()),
-  /** Of the volume, by name. */
+  /** Driver of the volume, by name. */
   driver: Type.Optional(Type.String()),
   /** The path on the host, for a volume its folder. Empty for tmpfs. */
   source: Type.String(),
@@ -27,7 +27,7 @@ const MountPoint = Type.Object({
   copyUp: Type.Boolean(),
   /** A volume without a name by the user: made for this container, or for the one from which it has its volumes. */
   anonymous: Type.Boolean(),
-  /** Of a tmpfs, in the form of a mount. */
+  /** Options of a tmpfs, in the form of a mount. */
   options: Type.Optional(Type.String()),
   /** False: without mounts below the source. */
   recursive: Type.Optional(Type.Literal(false)),
@@ -54,7 +54,7 @@ const Attachment = Type.Object({
   macAddress: Type.String(),
   /** For the driver of the network, which may know some of them. */
   driverOptions: Type.Optional(Type.Record(Type.String(), Type.String())),
-  /** Of the network that it was in last; empty before the first start. */
+  /** Id of the network that it was in last; empty before the first start. */
   networkId: Type.String(),
 });
 export type Attachment = Readonly<Static<typeof Attachment>>;
@@ -74,7 +74,7 @@ const Container = Type.Object({
   path: Type.String(),
   args: Type.Immutable(Type.Array(Type.String())),
   state: ContainerState,
-  /** Of AppArmor, since the last start; empty where the kernel has none. */
+  /** Profile of AppArmor, since the last start; empty where the kernel has none. */
   appArmorProfile: Type.Optional(Type.String()),
   /** The cgroup of the last start, by which its processes are found even after a change of the settings. */
   cgroup: Type.Optional(
@@ -99,7 +99,7 @@ const Container = Type.Object({
   limitWrites: Type.Optional(
     Type.Immutable(Type.Array(Type.Object({ path: Type.String(), before: Type.String(), after: Type.String() }))),
   ),
-  /** The same for systemd: words of `systemctl set-property`. */
+  /** Limits for systemd: words of `systemctl set-property`. */
   unitWords: Type.Optional(Type.Immutable(Type.Array(Type.String()))),
 });
 export type Container = Readonly<Static<typeof Container>>;

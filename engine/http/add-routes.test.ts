@@ -85,7 +85,7 @@ test('clients from before 1.24 are refused as text', async () => {
   assert.match((await ask('GET', '/v1.41/old')).body, /^\{"message":"client version 1\.41 is too new\. .*1\.40"\}$/);
 });
 
-test('the description of a version has what the version has', async () => {
+test('the description of a version has the routes of the version', async () => {
   const pathsOf = async (url: string): Promise<string[]> =>
     Object.keys((JSON.parse((await ask('GET', url)).body) as { paths: object }).paths);
 

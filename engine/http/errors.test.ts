@@ -5,14 +5,14 @@ import { EngineError } from '../lib/errors.ts';
 import { described } from '../log.ts';
 import { errorStatus, messageOf } from './errors.ts';
 
-/** What `await using` throws when both the work and its undoing fail. */
+/** Error of `await using` when both the work and its undoing fail. */
 const both = new SuppressedError(
   new Error('not unmounted'),
   new EngineError('notFound', 'No such container: x'),
   'An error was suppressed during disposal',
 );
 
-test('a client is told what failed first, not that undoing it failed too', () => {
+test('a client hears the first failure, not that undoing it failed too', () => {
   assert.equal(errorStatus(both, '1.24'), 404);
   assert.equal(messageOf(both), 'No such container: x');
 });

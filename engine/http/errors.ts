@@ -70,7 +70,7 @@ export function refuse(reply: FastifyReply, message: string, asText: boolean): v
   else reply.send({ message });
 }
 
-/** The same before there is a route, where no hook runs: bytes, because of all else Fastify names the charset. */
+/** Answers an error before there is a route, where no hook runs: bytes, because of all else Fastify names the charset. */
 export function answerOutsideOfRoutes(error: unknown, reply: FastifyReply): void {
   reply.code(errorStatus(error, COMPLETE)).send(Buffer.from(JSON.stringify({ message: messageOf(error) })));
 }

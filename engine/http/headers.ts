@@ -17,7 +17,7 @@ export function engineHeaders(newest: ApiVersion): Headers {
   };
 }
 
-/** The same, with the name of the request, and CORS headers if the operator has named an origin. */
+/** Headers of the engine with the name of the request, and CORS headers if the operator has named an origin. */
 export function answerHeaders(ofEngine: Headers, allowedOrigin: string): Headers {
   const request = currentRequest();
   const named = request === undefined ? ofEngine : { ...ofEngine, 'X-Request-Id': request };

@@ -36,7 +36,7 @@ export class Blobs {
     return join(this.#whole, nameOf(digest));
   }
 
-  /** The same for a skeleton. */
+  /** Path of a skeleton. */
   skeletonPath(digest: string): string {
     return join(this.#skeletons, nameOf(digest));
   }

@@ -23,7 +23,7 @@ const lower = new TarWriter().add({ name: 'one', content: '1' }).end();
 const upper = new TarWriter().add({ name: 'two', content: '2' }).end();
 const archive = imageArchive([lower, upper], ['a:1']);
 
-/** What is done to a data root and cut off; `engine` is a `TestImages`. */
+/** Work on a data root that is cut off; `engine` is a `TestImages`. */
 type Work = Readonly<{ before: (engine: TestImages) => Promise<void>; cut: string }>;
 
 async function load(engine: TestImages): Promise<void> {
@@ -102,7 +102,7 @@ function cutAt(step: number, directory: string, work: string): boolean {
   return run.signal === 'SIGKILL';
 }
 
-/** What the next daemon sets aside, and what then lies there that no record needs. */
+/** Folders that the next daemon sets aside, and files that no record needs then. */
 async function whatIsLeft(directory: string): Promise<{ setAside: string[]; unowned: string[] }> {
   const setAside: string[] = [];
   const log = {

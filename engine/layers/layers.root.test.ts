@@ -39,7 +39,7 @@ async function withContainer(): Promise<TestImages> {
   return engine;
 }
 
-test('the merged view of an image is what its archives say', async () => {
+test('the merged view of an image has the files of its archives', async () => {
   await using engine = await withContainer();
 
   await using mounted = await engine.layers.mountOnHost(ID);
@@ -73,7 +73,7 @@ test('a mount is removed also while it is in use', async () => {
   assert.deepEqual(readdirSync(mounted.path), []);
 });
 
-test('what a container writes is counted, and stays out of the image', async () => {
+test('files of a container are counted, and stay out of the image', async () => {
   await using engine = await withContainer();
   {
     await using mounted = await engine.layers.mountOnHost(ID);

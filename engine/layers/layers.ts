@@ -90,7 +90,7 @@ export class Layers implements AsyncDisposable {
     return { base: this.folders.directory, lower: [COMMON, ...lower], ...this.writable.places(containerId) };
   }
 
-  /** The same for a mount. Throws `failed` when a folder of it is missing. */
+  /** Like `overlay`, for a mount. Throws `failed` when a folder of it is missing. */
   wholeOverlay(containerId: string): Overlay {
     const overlay = this.overlay(containerId);
     const lost = this.chain(this.#ownerOf(containerId).top).find((layer) => !this.folders.isWhole(layer));
@@ -117,7 +117,7 @@ export class Layers implements AsyncDisposable {
     return await this.#mounts.mount(this.wholeOverlay(containerId), borrow);
   }
 
-  /** The same for an image alone, without the files that every container has. */
+  /** Mounts an image alone, without the files that every container has. */
   async mountImageOnHost(containerId: string): Promise<AsyncDisposable & { path: string }> {
     const overlay = this.wholeOverlay(containerId);
     const own = overlay.lower.filter((folder) => folder !== COMMON);

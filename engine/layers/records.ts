@@ -28,7 +28,7 @@ const Owner = Type.Object({
   kind: Type.Union([Type.Literal('image'), Type.Literal('container')]),
   /** Chain id of the topmost layer. */
   top: Type.Optional(Type.String()),
-  /** Of the file system's quotas: a container whose writable layer has a limit. */
+  /** Project number of the file system's quotas: a container whose writable layer has a limit. */
   project: Type.Optional(Type.Integer()),
 });
 export type Owner = Readonly<Static<typeof Owner>>;

@@ -18,9 +18,9 @@ export type NetworkSettings = Readonly<{
   dataRoot: string;
   /** The process that answers the containers' DNS queries. */
   dnsFolder: string;
-  /** Of the processes that serve ports on the loopback of IPv6. */
+  /** Folder of the processes that serve ports on the loopback of IPv6. */
   proxyFolder: string;
-  /** Of the mounted namespaces of overlays. */
+  /** Folder of the mounted namespaces of overlays. */
   overlayFolder: string;
   /** All containers that it has to serve now. */
   served: (networks: Networks) => readonly Served[];
@@ -30,7 +30,7 @@ export type NetworkSettings = Readonly<{
   bridge: string;
   /** Such as `172.30.0.1/16`; empty: chosen. */
   bip: string;
-  /** Of IPv6, for containers on the bridge, such as `fd00:1::/64`; empty: none. */
+  /** Range of IPv6, for containers on the bridge, such as `fd00:1::/64`; empty: none. */
   fixedCidrV6: string;
   /** 0: chosen. */
   mtu: number;

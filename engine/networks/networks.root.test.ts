@@ -56,7 +56,7 @@ test('a network is found by id, name and prefix of its id, not by part of its na
   }
 });
 
-test('a network shows its range, options and who is in it', async () => {
+test('a network shows its range, options and containers', async () => {
   await using daemon = await TestDaemon.start();
   const { endpoint } = await daemon.attach('web');
   await daemon.attachHost('hst');

@@ -156,7 +156,7 @@ export class Networks implements Disposable {
       : notAttachable(ref, 'forbidden');
   }
 
-  /** The same; undefined where this node does not know it. */
+  /** Like `find`, but undefined where this node does not know the network. */
   known(ref: string): NetworkRecord | undefined {
     try {
       return findIn(this.list(), ref);

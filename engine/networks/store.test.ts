@@ -64,7 +64,7 @@ test('a container has an endpoint in each of its networks, in the order of their
   assert.throws(() => store.insertEndpoint({ ...second, id: 'e3' }), /has the place of/);
 });
 
-test('what is rolled back is as before in memory and in the table', () => {
+test('a rolled back change is undone in memory and in the table', () => {
   using db = new Database(':memory:');
   const store = withNetworks(db);
   store.insertEndpoint(endpoint);

@@ -47,7 +47,7 @@ const NetworkRecord = Type.Object({
   ipv6: Type.Optional(Type.Immutable(Type.Object({ subnet: Type.String(), gateway: Type.String() }))),
   /** Further ranges, in the client's order: those of IPv4, then those of IPv6. */
   more: Type.Optional(Type.Immutable(Type.Array(Type.Object({ subnet: Type.String(), gateway: Type.String() })))),
-  /** Of a cluster's network: its number on the wire, this node's address for the others, and whether it leads published ports in. */
+  /** For a cluster's network: its number on the wire, this node's address for the others, and whether it leads published ports in. */
   overlay: Type.Optional(
     Type.Immutable(Type.Object({ vni: Type.Integer(), local: Type.String(), ingress: Type.Boolean() })),
   ),
@@ -192,7 +192,7 @@ export class NetworkStore {
     return this.#endpoints.in('container', containerId);
   }
 
-  /** The same array as long as nothing changes. */
+  /** Returns an identical array as long as nothing changes. */
   endpointsIn(networkId: string): readonly Endpoint[] {
     return this.#endpoints.in('network', networkId);
   }

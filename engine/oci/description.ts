@@ -16,7 +16,7 @@ export type ProcessDescription = Readonly<{
   env: readonly string[];
   cwd: string;
   terminal: boolean;
-  /** Of the terminal, in characters. */
+  /** Size of the terminal, in characters. */
   size?: Readonly<{ width: number; height: number }>;
   user: ContainerUser;
   capabilities: WantedCapabilities;
@@ -38,7 +38,7 @@ export type DescribedMount = Readonly<{
   destination: string;
   writable: boolean;
   propagation: string;
-  /** Of a tmpfs, in the form of a mount. */
+  /** Options of a tmpfs, in the form of a mount. */
   options?: string;
   /** False: without the mounts below the source. */
   recursive?: false;

@@ -35,7 +35,7 @@ suite('the shared memory of another container', { concurrency: false }, () => {
     assert.match(text, /\b3072\b/);
   });
 
-  test('what one writes the other reads, through a third', async () => {
+  test('writes of one container are read by the other, through a third', async () => {
     const owner = await engine.run(['sh', '-c', 'while [ ! -e /dev/shm/go ]; do sleep 0.02; done; ls /dev/shm']);
     const middle = await engine.run(['sleep', '1000'], { HostConfig: { IpcMode: `container:${owner}` } });
 

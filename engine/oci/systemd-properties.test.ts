@@ -72,7 +72,7 @@ test('on version 1 they have the names and units of version 1', () => {
   ]);
 });
 
-test('an update tells what differs, and takes back what is gone', () => {
+test('an update sends differences, and takes back missing values', () => {
   const changed = { ...SOME, memoryBytes: 0, memorySwapBytes: -1, pids: 66, nanoCpus: 1_500_000_000, cpusetCpus: '1' };
 
   assert.deepEqual(propertyWords(systemdProperties(SOME, 2), systemdProperties(changed, 2)), [

@@ -94,7 +94,7 @@ test('further groups are given by name or number', async () => {
   assert.deepEqual(additionalGids, [0, 44, 77]);
 });
 
-test('what is said in numbers alone is not looked up', async () => {
+test('a user in numbers alone is not looked up', async () => {
   using root = new TestRoot({});
   truncateSync(writtenFile(root.etc('passwd')), 2 ** 40);
   truncateSync(writtenFile(root.etc('group')), 2 ** 40);

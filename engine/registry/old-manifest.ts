@@ -42,7 +42,7 @@ const Protected = lazyCheck(Type.Object({ formatLength: Type.Integer({ minimum: 
 
 /**
  * The signed text, from which the digest is made: the text up to the stated length, and the end in the signatures.
- * Whose they are does not count, as they bring their keys along too.
+ * The owner of the keys does not count, as manifests bring their keys along too.
  */
 export function signedPart(bytes: Buffer): Buffer {
   const outer = parsed(bytes.toString());

@@ -111,7 +111,7 @@ suite('search', { concurrency: false }, () => {
     );
   });
 
-  test('the command lines show what was found', async () => {
+  test('the command lines show the found images', async () => {
     const words = ['search', '--filter', 'stars=3', `${INDEX}/busybox`];
     const [ours, docker] = await Promise.all([gantry(engine, words), engine.docker(...words)]);
 

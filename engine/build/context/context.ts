@@ -19,7 +19,7 @@ type Needs = { archives: Archives };
 type Entry = Omit<ContextEntry, 'path'>;
 
 const MOST_LINKS = 255;
-/** Of a Buildfile or an ignore file; real ones are far smaller. */
+/** Bytes of a Buildfile or an ignore file; real ones are far smaller. */
 const LONGEST_TEXT = 16 * 1024 * 1024;
 const DEFAULT_FILES: readonly string[] = ['Buildfile', 'Dockerfile', 'dockerfile'];
 const IGNORE_FILES: readonly string[] = ['.buildignore', '.dockerignore'];

@@ -157,7 +157,7 @@ async function boundFiles(
   const found = findSources(context.tree, [inner], pathMatches);
   const make = async (): Promise<Spec> => {
     await context.extract();
-    // What a step writes is gone after it, as in BuildKit: other steps get the context as it came.
+    // A step's changes are gone after it, as in BuildKit: other steps get the context as it came.
     const root = isReadOnly ? context.root : resources.use(throwAway(build.folder, context.root)).path;
     const { path } = resources.use(boundPlace(build.folder, root, inner));
     return bind(path, target, isReadOnly);

@@ -7,7 +7,7 @@ type Needs = { copies: Copies; layers: Layers };
 /** The root of an image with a writable layer on it, without a process. */
 export type ScratchRoot = AsyncDisposable &
   Readonly<{
-    /** Of the writable layer. */
+    /** Id of the writable layer. */
     id: string;
     /** Its files, until that is disposed. */
     open: () => Promise<AsyncDisposable & { path: string; view: OpenView }>;

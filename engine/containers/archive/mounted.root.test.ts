@@ -7,7 +7,7 @@ import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const TAR = { headers: { 'Content-Type': 'application/x-tar' } };
 
-suite('an archive does not replace what is mounted in a container', { concurrency: false }, () => {
+suite('an archive does not replace mounts of a container', { concurrency: false }, () => {
   let engine: TestEngine;
   before(async () => {
     engine = await TestEngine.start();

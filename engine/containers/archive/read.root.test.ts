@@ -147,7 +147,7 @@ suite('a path of a container', { concurrency: false }, () => {
     await engine.post(`/containers/${running}/unpause`);
   });
 
-  test('can be had while its container starts again, and shows what the new run writes', async () => {
+  test('can be had while its container starts again, and shows files of the new run', async () => {
     const id = await engine.run(['sh', '-c', 'head -c 30000000 /dev/zero >/zeros; date +%N >>/runs']);
     await engine.wait(id);
     const request = await opened(`/containers/${id}/archive?path=/zeros`);

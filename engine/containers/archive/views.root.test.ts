@@ -25,7 +25,7 @@ suite('several copies of one container at once', () => {
     await engine[Symbol.asyncDispose]();
   });
 
-  test('one that ends first takes nothing of what the others see: their files go into the volume', async () => {
+  test('a view that ends first takes nothing from the others: their files go into the volume', async () => {
     const volume = join(engine.dataRoot, 'volumes/shared/_data');
     const puts = Array.from({ length: COPIES }, (_, at) => beginPut(engine.socketPath, id, `first-${at}`));
     for (const at of puts.keys()) await appears(join(volume, `first-${at}`));
@@ -37,7 +37,7 @@ suite('several copies of one container at once', () => {
     assert.deepEqual(errorsIn(engine.log), []);
   });
 
-  test('what is refused is refused for its own reason, and nothing fails in undoing it', async () => {
+  test('a refusal has its own reason, and nothing fails in undoing it', async () => {
     const paths = ['/nowhere', '/v/nowhere', '/bin/busybox', '/v'];
     const statuses = new Set<string>();
     await Promise.all(

@@ -115,7 +115,7 @@ suite('an archive into a container', { concurrency: false }, () => {
     assert.equal((await files('/holes2/sparse')).get('sparse')?.sizeBytes, 2 ** 36);
   });
 
-  test('replaces what is there, unless the kind must stay', async () => {
+  test('replaces existing files, unless the kind must stay', async () => {
     const make = 'mkdir -p d/e; echo old >f; ln -s f l; mkdir full; echo x >full/x';
     const asked = [
       { name: 'd', content: 'file now' },
@@ -218,7 +218,7 @@ suite('an archive into a container', { concurrency: false }, () => {
     ['a link that leads nowhere', [{ name: 'l', type: 'symlink', linkName: 'x' }, { name: 'l/f' }], /leads nowhere/],
     ['a circle', [{ name: 'l', type: 'symlink', linkName: 'l' }, { name: 'l/f' }], /leads nowhere/],
   ];
-  test('cannot do harm: what is hostile is refused with the reason', async () => {
+  test('cannot do harm: a hostile archive is refused with the reason', async () => {
     for (const [why, entries, reason] of hostile) {
       const { status, message } = await put(await folder(`hostile-${why.replaceAll(' ', '-')}`), tar(...entries));
       assert.equal(status, 400, why);

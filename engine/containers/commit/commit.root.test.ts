@@ -17,7 +17,7 @@ const CHANGE =
   'echo new > /new; rm /etc/group; rm -r /home; mkdir /home; echo x > /home/x; chmod 700 /root; mkdir -p /a/b; ln /new /a/link; ln -s /x /a/sym';
 const SETTINGS = { Env: ['A=1'], Labels: { a: 'b' }, ExposedPorts: { '80/tcp': {} }, WorkingDir: '/tmp', User: 'root' };
 
-/** What both engines are asked. */
+/** Requests to both engines. */
 const requests: readonly (readonly [why: string, query: string, body?: unknown])[] = [
   ['nothing more', ''],
   ['a name, an author and a comment', 'repo=committed&tag=v1&author=me&comment=words%20here'],
@@ -83,7 +83,7 @@ suite('a commit', { concurrency: false }, () => {
     });
   }
 
-  test('has what has changed, and nothing else', async () => {
+  test('has the changes, and nothing else', async () => {
     const lists = await Promise.all(
       [engine, dockerd.api].map(async (api) => {
         const { Id } = (await commit(api, '')).body;

@@ -14,7 +14,7 @@ test('a check has dockerd’s defaults', () => {
   });
 });
 
-test('a check has what is asked for', () => {
+test('a check has the settings of the request', () => {
   const Healthcheck = { Test: ['CMD-SHELL', 'x || y'], Interval: 1.5e9, Timeout: 1e6, StartPeriod: 2e9, Retries: 7 };
 
   assert.deepEqual(checkOf({ Healthcheck }), {

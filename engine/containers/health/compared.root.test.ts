@@ -88,7 +88,7 @@ suite('health checks are as those of dockerd', { concurrency: 4 }, () => {
   }
 });
 
-/** What a client sees of a container that is checked. */
+/** Health of a container, as clients see it. */
 async function answerOf(api: Api, { check, body = {}, image = 'busybox', results = 1 }: Row): Promise<unknown> {
   const isRun = (check as { Test?: string[] } | undefined)?.Test?.[0]?.startsWith('CMD') === true;
   const Healthcheck = isRun && image === 'busybox' ? { Interval: OFTEN, ...check } : check;

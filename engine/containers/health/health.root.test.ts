@@ -117,7 +117,7 @@ suite('health checks', { concurrency: false }, () => {
     await engine.delete(`/containers/${id}?force=1`);
   });
 
-  test('what is beyond 4096 bytes is cut, and does not hold up the check', async () => {
+  test('output beyond 4096 bytes is cut, and does not hold up the check', async () => {
     const id = await checked('yes 0123456789 | head -c 1000000');
 
     const { Log } = await until(id, isHealthy);
@@ -177,7 +177,7 @@ suite('health checks', { concurrency: false }, () => {
     await engine.delete(`/containers/${id}?force=1`);
   });
 
-  test('a container whose shim is killed during a check is ended', async () => {
+  test('a container ends when its shim is killed during a check', async () => {
     const id = await checked('sleep 1111', { Timeout: 1000 * SECOND });
     while ((await processesIn(id)).length < 2) await setTimeout(10);
 

@@ -18,7 +18,7 @@ const CheckResult = Type.Object({
 export type CheckResult = Readonly<Static<typeof CheckResult>>;
 
 const Health = Type.Object({
-  /** Of the container. */
+  /** Id of the container. */
   id: Type.String(),
   status: HealthStatus,
   /** Failures in a row. */

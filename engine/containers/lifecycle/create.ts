@@ -82,7 +82,7 @@ type Checked = {
   /** Without mounts: their volumes do not exist yet. */
   described: Container;
   requested: ReturnType<typeof requestedMounts>;
-  /** Of the writable layer. */
+  /** Limit of the writable layer. */
   limitBytes: number | undefined;
   warnings: string[];
 };

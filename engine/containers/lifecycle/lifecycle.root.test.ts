@@ -22,7 +22,7 @@ suite('the life of a container', { concurrency: false }, () => {
     return (await engine.get<Inspect>(`/containers/${ref}/json`)).body;
   }
 
-  /** What was told of a container so far, by its networks and volumes too. */
+  /** Events of a container so far, also those of its networks and volumes. */
   async function eventsOf(id: string): Promise<Event[]> {
     const until = Math.floor(Date.now() / 1000) + 1;
     const { raw } = await engine.get(`/events?since=1&until=${until}`);
@@ -50,7 +50,7 @@ suite('the life of a container', { concurrency: false }, () => {
 
   const names = (events: Event[]): string[] => events.map(({ Type, Action }) => `${Type} ${Action}`);
 
-  test('run, wait and remove tell what dockerd tells, in its order', async () => {
+  test("run, wait and remove emit dockerd's events, in its order", async () => {
     const id = await engine.run(['sh', '-c', 'exit 3'], { HostConfig: { Binds: ['told:/v'] } });
     const code = await engine.wait(id);
     const { status } = await engine.delete(`/containers/${id}`);
@@ -145,7 +145,7 @@ suite('the life of a container', { concurrency: false }, () => {
     assert.deepEqual([State.Status, State.ExitCode], ['exited', 137]);
   });
 
-  test('a kill of what does not run is refused, and so is an unknown signal', async () => {
+  test('a kill of a stopped container is refused, and so is an unknown signal', async () => {
     const id = await engine.create(['true']);
 
     const stopped = await engine.post<Message>(`/containers/${id}/kill`);
@@ -308,7 +308,7 @@ suite('the life of a container', { concurrency: false }, () => {
     assert.equal((await inspect(id)).State.Status, 'exited');
   });
 
-  test('a stop ends what would start again', async () => {
+  test('a stop ends a container that would start again', async () => {
     const id = await engine.run(['false'], { HostConfig: { RestartPolicy: { Name: 'always' } } });
     const waiting = engine.wait(id);
 

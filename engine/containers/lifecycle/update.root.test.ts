@@ -193,7 +193,7 @@ suite('updates', { concurrency: false }, () => {
     assert.deepEqual(others, []);
   });
 
-  test('what a killed daemon had half done is taken back', async () => {
+  test('an update that a killed daemon had half done is taken back', async () => {
     const id = await engine.run(['sleep', '1000']);
     const kernel = await limitsOf(engine, id);
     const updates = Array.from({ length: 40 }, (_, at) =>
@@ -247,7 +247,7 @@ suite('updates', { concurrency: false }, () => {
   });
 });
 
-/** What the kernel has, wherever the cgroup is. */
+/** Limits in the kernel, wherever the cgroup is. */
 async function limitsOf(api: Api, id: string): Promise<Record<string, string>> {
   const { Pid } = (await api.get<Inspect>(`/containers/${id}/json`)).body.State;
   const groups = readFileSync(`/proc/${Pid}/cgroup`, 'utf8');

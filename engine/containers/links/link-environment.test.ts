@@ -22,7 +22,7 @@ test('a port is told as a whole and in its parts, the lowest once more', () => {
   ]);
 });
 
-// What dockerd 20.10 says of the same ports.
+// Variables of dockerd 20.10 for these ports.
 test('three or more ports that follow each other are told as a run as well', () => {
   const ports = ['90/tcp', '91/tcp', '92/tcp', '92/udp', '93/udp', '200/tcp', '201/tcp', '53/tcp', '53/udp'];
 

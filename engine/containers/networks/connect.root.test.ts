@@ -58,7 +58,7 @@ suite('connections of containers', { concurrency: false }, () => {
     await remove('local', 'other');
   });
 
-  test('what is no link-local address, and no link, is refused', async () => {
+  test('an invalid link-local address, or link, is refused', async () => {
     const refusals = [];
     for (const endpoint of [
       { IPAMConfig: { LinkLocalIPs: ['x'] } },
@@ -113,7 +113,7 @@ suite('connections of containers', { concurrency: false }, () => {
   });
 });
 
-test('a connect whose names cannot be told changes nothing', async () => {
+test('a connect that cannot announce its names changes nothing', async () => {
   const { GANTRY_RESOLVER } = process.env;
   process.env.GANTRY_RESOLVER = '/bin/false';
   await using engine = await TestEngine.start();

@@ -176,7 +176,7 @@ export async function disconnectContainer(
   }
 }
 
-/** Of a container that does not run, from a network of the cluster that this node does not know now. */
+/** Detaches a container that does not run from a network of the cluster that this node does not know now. */
 function detachUnknown({ containers, networks }: ConnectNeeds, { network, container: ref }: Wanted): boolean {
   if (!networks.overlays.attachments.isInCluster || networks.known(network) !== undefined) return false;
   const { id, state, attachments } = containers.find(ref);

@@ -5,7 +5,7 @@ import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import type { Inspect } from '../schema.ts';
 
-test('an inspect shows what has changed around a container since the last one', async () => {
+test('an inspect shows changes around a container since the last one', async () => {
   await using engine = await TestEngine.start();
   const shown = async (): Promise<Inspect> => (await engine.get<Inspect>('/containers/web/json')).body;
   await engine.run(['sleep', '1000'], {}, 'db');

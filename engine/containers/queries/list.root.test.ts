@@ -103,7 +103,7 @@ suite('the list of containers', { concurrency: false }, () => {
     await engine.delete(`/containers/${id}`);
   });
 
-  test('a line says what the container is and does', async () => {
+  test("a line shows the container's image, command and state", async () => {
     const [web] = await list(filtered({ name: ['^web$'] }));
 
     assert.equal(web?.Id, ids.web);

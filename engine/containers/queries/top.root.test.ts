@@ -31,7 +31,7 @@ suite('the processes of a container', { concurrency: false }, () => {
     ['-o ppid=PID', /^specifying "ppid=PID" is not allowed$/],
   ];
   for (const [words, message] of refusals) {
-    test(`what ps refuses is a 500 with its reason: ${words}`, async () => {
+    test(`a refusal of ps is a 500 with its reason: ${words}`, async () => {
       const answer = await engine.get<{ message: string }>(
         `/containers/${id}/top?ps_args=${encodeURIComponent(words)}`,
       );

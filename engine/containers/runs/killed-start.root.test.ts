@@ -13,7 +13,7 @@ import { hasCode } from '../../lib/errors.ts';
 const KILLS = Number(process.env.GANTRY_RUNTIME_KILLS ?? 40);
 const LONGEST_MS = 40;
 
-suite('a start whose parts are killed', { concurrency: false }, () => {
+suite('a start with killed parts', { concurrency: false }, () => {
   let engine: TestEngine;
   let folder: string;
   before(async () => {

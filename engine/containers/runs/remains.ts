@@ -38,7 +38,7 @@ export async function endProcesses(cgroupPath: string): Promise<boolean> {
   throw Object.assign(new Error(`processes of ${cgroupPath} do not end: ${pids.join(', ')}`), { code: 'EBUSY' });
 }
 
-/** The same if the shim could not do it in time, or was killed; nearly free if nothing is left. */
+/** Removes the remains if the shim could not do it in time, or was killed; nearly free if nothing is left. */
 export async function removeIfLeft(runtime: Runtime, id: string, cgroupPath: string): Promise<void> {
   const isLeft = hasCgroup(detectCgroups(), cgroupPath) || existsSync(join(runtime.root, id));
   if (isLeft) await removeRemains(runtime, id, cgroupPath);

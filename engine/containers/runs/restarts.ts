@@ -21,7 +21,7 @@ export class Restarts implements AsyncDisposable {
     for (const { id } of this.#engine.containers.all()) this.startWithDaemon(id);
   }
 
-  /** The same for one container. */
+  /** Starts one container with the daemon. */
   startWithDaemon(id: string): void {
     const container = this.#engine.containers.get(id);
     if (container !== undefined && startsWithDaemon(container)) this.#start(id);

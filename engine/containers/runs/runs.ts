@@ -77,7 +77,7 @@ export class Run {
   #settled: PromiseWithResolvers<void> | undefined;
   #cleaned: Promise<void> | undefined;
   #restart: Disposable | undefined;
-  /** Of the last restart; undefined after a run that was a success. */
+  /** Delay of the last restart; undefined after a run that was a success. */
   restartDelayMs: number | undefined;
   /** The commits under way that share a pause. */
   commits = 0;
@@ -143,12 +143,12 @@ export class Run {
     this.isUnclear = false;
   }
 
-  /** Of the process that runs. */
+  /** Shim of the running process. */
   get shim(): Shim | undefined {
     return this.#shim;
   }
 
-  /** The same, or that of a start which connects clients already. */
+  /** Shim of the running process, or that of a start which connects clients already. */
   get shimForClients(): Shim | undefined {
     return this.#shim ?? this.#startingShim;
   }
@@ -194,7 +194,7 @@ export class Run {
     this.tellSettled();
   }
 
-  /** The same without an end of a process, such as between two runs of a restart policy. */
+  /** Like `tellEnd`, without an end of a process, such as between two runs of a restart policy. */
   tellSettled(): void {
     if (!this.#isOver()) return;
     const state = this.#needs.containers.get(this.#id)?.state;

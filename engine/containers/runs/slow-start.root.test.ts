@@ -8,7 +8,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
-suite('what meets a start that is under way', { concurrency: false }, () => {
+suite('requests during a start', { concurrency: false }, () => {
   let engine: TestEngine;
   let folder: string;
   const [go, begun] = ['go', 'begun'];
@@ -41,7 +41,7 @@ suite('what meets a start that is under way', { concurrency: false }, () => {
     return (await engine.get<Inspect>(`/containers/${id}/json`)).body.State;
   }
 
-  /** What a request answers that is sent while the start is held up. */
+  /** Answer of a request that is sent while the start is held up. */
   async function meets<T>(request: () => Promise<T>): Promise<T> {
     await startBegins();
     const answer = request();
@@ -67,7 +67,7 @@ suite('what meets a start that is under way', { concurrency: false }, () => {
     });
   }
 
-  test('a stop ends what a restart policy is about to start, for good', async () => {
+  test('a stop ends a start of a restart policy, for good', async () => {
     letGo();
     const HostConfig = { Runtime: 'slow', RestartPolicy: { Name: 'always' } };
     const id = await engine.run(['sh', '-c', '[ -e /ran ] && exec sleep 600; touch /ran'], { HostConfig });

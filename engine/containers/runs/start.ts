@@ -52,7 +52,7 @@ export async function startContainer(engine: StartNeeds, ref: string): Promise<v
   await startHeld(engine, id);
 }
 
-/** The same for a holder of the container's lock. */
+/** Like `startContainer`, for a holder of the container's lock. */
 export async function startHeld(
   engine: StartNeeds,
   id: string,

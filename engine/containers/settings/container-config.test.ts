@@ -58,7 +58,7 @@ test('a host name may have underscores, as many compose files write them', () =>
   assert.equal(complete({ Hostname: 'under_score.lan' }).Hostname, 'under_score.lan');
 });
 
-test('a health check takes from the image what it leaves out', () => {
+test('a health check takes its missing fields from the image', () => {
   const { Healthcheck } = complete({ Healthcheck: { Test: ['CMD', 'false'], Interval: 0 } });
 
   assert.deepEqual(Healthcheck, { Test: ['CMD', 'false'], Interval: 5_000_000_000 });

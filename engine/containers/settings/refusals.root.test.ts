@@ -7,7 +7,7 @@ import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Message = { message: string };
 
-suite('what is refused or fails changes nothing', { concurrency: false }, () => {
+suite('a refused or failed request changes nothing', { concurrency: false }, () => {
   let engine: TestEngine;
   before(async () => {
     engine = await TestEngine.start();

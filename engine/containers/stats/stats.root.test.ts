@@ -154,7 +154,7 @@ suite('statistics of containers', { concurrency: false }, () => {
     assert.deepEqual({ ...ours, ...neutral }, { ...theirs, ...neutral });
   });
 
-  test('many who watch get the same readings', async () => {
+  test('many watchers get the same readings', async () => {
     const id = await engine.run(['sleep', '1000']);
     const watches = Array.from({ length: 40 }, () => new Watch(engine, id));
     await Promise.all(watches.map(async (watch) => await watch.next()));

@@ -80,7 +80,7 @@ suite('attach by websocket', { concurrency: false }, () => {
     assert.deepEqual(client.pieces, [Buffer.from([0xff, 0xfe])]);
   });
 
-  test('what is wrong is refused before the switch', async () => {
+  test('an invalid request is refused before the switch', async () => {
     const id = await engine.create(['true']);
 
     const plain = await engine.get<Message>(`/containers/${id}/attach/ws`);

@@ -55,7 +55,7 @@ suite(`of ${LINES} numbered lines none is lost and none comes twice`, { concurre
   const linesOfAll = async (clients: readonly Client[]): Promise<number[][]> =>
     await Promise.all(clients.map(async ({ lines }) => await lines));
 
-  test('by a follow or an attach, from before the start, from the middle, and by one who reads slowly', async () => {
+  test('by a follow or an attach, from before the start, from the middle, and by a slow reader', async () => {
     const id = await writer();
     const clients = [await attach(id, '&stream=1')];
     await begin(id);

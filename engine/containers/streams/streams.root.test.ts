@@ -260,7 +260,7 @@ suite('streams of containers', { concurrency: false }, () => {
     assert.deepEqual(session.output, { stdout: 'run\n', stderr: '' });
   });
 
-  test('a wait for what does not run answers at once', async () => {
+  test('a wait for a stopped container answers at once', async () => {
     const created = await engine.create(['true']);
     const exited = await engine.run(['sh', '-c', 'exit 7']);
     await engine.wait(exited);

@@ -19,7 +19,7 @@ export function hijack(request: FastifyRequest, reply: FastifyReply, options: { 
   return takeOver(request, reply, head(request, reply, options.contentType ?? rawStreamType(request)));
 }
 
-/** The same for a protocol that has its own head. */
+/** Like `hijack`, for a protocol that has its own head. */
 export function takeOver({ raw }: FastifyRequest, reply: FastifyReply, responseHead: string): Duplex {
   const stream = streamBehind(raw);
   if (stream === undefined) throw new Error(`the connection of ${raw.method} ${raw.url} cannot be taken over`);

@@ -64,7 +64,7 @@ test('frames are decoded however they are cut', () => {
   }
 });
 
-test('what does not keep to the protocol is refused', async (t) => {
+test('frames against the protocol are refused', async (t) => {
   const cases: [string, Buffer][] = [
     ['not masked', Buffer.from([0x81, 1, 0x61])],
     ['a reserved bit', masked(0xc1, Buffer.from('x'))],

@@ -25,7 +25,7 @@ for (const [body, message] of REFUSALS) {
   });
 }
 
-test('what is missing and what is too large is told', () => {
+test('missing and too large values are named', () => {
   const check = lazyValidator({ schema: ResizeQuery, httpPart: 'querystring' });
   const refused = [{ h: 20 }, { h: 20, w: 70_000 }].map((query) => check(query));
 

@@ -14,7 +14,7 @@ suite('a daemon that serves more versions', { concurrency: false }, () => {
   });
   after(async () => await engine[Symbol.asyncDispose]());
 
-  /** What a client of each prefix finds. */
+  /** Answers to a client of each prefix. */
   async function found<T>(ask: (api: Api) => Promise<T>, prefixes = PREFIXES): Promise<T[]> {
     const answers: T[] = [];
     for (const prefix of prefixes) {

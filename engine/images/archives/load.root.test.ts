@@ -161,7 +161,7 @@ test('one bad image in an archive of two leaves neither', async () => {
   await assertEmpty(engine);
 });
 
-test('a layer that is not what its image says is refused', async () => {
+test('a layer with another digest than in its image is refused', async () => {
   await using engine = new TestImages();
   const archive = imageArchive([base], ['a:1']);
   const at = archive.indexOf('base'); // in the layer's content, behind its checksummed header
@@ -270,7 +270,7 @@ test('an OCI layout with indexes in indexes is refused at a depth', async () => 
   await assertEmpty(engine);
 });
 
-test('an OCI blob that is not what its name says is refused', async () => {
+test('an OCI blob with another digest than its name is refused', async () => {
   await using engine = new TestImages();
   const oci = new OciLayout();
   const manifest = oci.blob('{"config":{},"layers":[]}');
@@ -350,7 +350,7 @@ test('the oldest form gives an image per layer, with the ids that other engines 
   assert.deepEqual(engine.images.get(image.parentId!)?.diffIds, [sha256(base)]);
 });
 
-test('what is saved is what was loaded, to the byte of each layer', async () => {
+test('a saved image is the loaded one, to the byte of each layer', async () => {
   await using engine = new TestImages();
   const [plain, image] = [layerOf({ name: 'a', content: 'odd'.repeat(5000) }), busyboxLayer()];
   await engine.load(imageArchive([image, plain], ['s:1', 's:2', 'other:1']));
@@ -437,7 +437,7 @@ test('a full disk is said clearly, and leaves nothing behind', async () => {
   }
 });
 
-test('what a crash left behind is removed at the next start, and what no record knows is set aside', async () => {
+test('leftovers of a crash are removed at the next start, and unknown folders are set aside', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'gantry-crash-'));
   using _directory = { [Symbol.dispose]: () => rmSync(directory, { recursive: true }) };
   {

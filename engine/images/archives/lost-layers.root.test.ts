@@ -7,7 +7,7 @@ import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Message = { message: string };
 
-suite('an image whose files are lost', { concurrency: false }, () => {
+suite('an image with lost files', { concurrency: false }, () => {
   let engine: TestEngine;
   before(async () => (engine = await TestEngine.start()));
   after(async () => await engine[Symbol.asyncDispose]());

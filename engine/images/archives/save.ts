@@ -136,7 +136,7 @@ async function* layerFolder(engine: Needs, { folder, json, layer, image }: Layer
   yield tarPadding(sizeBytes);
 }
 
-/** Of a layer that an older version received: the header needs the size beforehand. */
+/** Bytes of a layer that an older version received: the header needs the size beforehand. */
 async function bytesOf(archive: AsyncIterable<Buffer>): Promise<number> {
   let bytes = 0;
   for await (const chunk of archive) bytes += chunk.length;

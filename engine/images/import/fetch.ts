@@ -28,8 +28,8 @@ export async function fetchArchive(source: string, report: Report): Promise<Asyn
 type Options = Readonly<{ signal?: AbortSignal; silenceMilliseconds?: number }>;
 
 /**
- * The same with the server's headers, also by the proxy that the environment names; `signal` ends the download. One whose
- * server falls silent throws `failed` in the body too.
+ * Like `fetchArchive`, with the server's headers, also by the proxy of the environment; `signal` ends the download. A
+ * silent server throws `failed` in the body too.
  */
 export async function fetchFile(source: string, options: Options = {}): Promise<Fetched> {
   let url = urlOf(source);

@@ -47,7 +47,7 @@ export function refuseAmbiguous({ repository }: Reference): void {
   throw new EngineError('invalid', 'refusing to create an ambiguous tag using digest algorithm as name');
 }
 
-/** The same for an import, whose digest is not known yet. Undefined without a name. */
+/** Parses the name of an import, whose digest is not known yet. Undefined without a name. */
 export function parseImportName(repo = '', tag?: string): Reference | undefined {
   if (repo === '') return undefined;
   if (parseReference(repo).digest !== undefined) throw new EngineError('invalid', 'cannot import digest reference');

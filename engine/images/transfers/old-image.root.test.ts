@@ -12,7 +12,7 @@ import { TarWriter } from '@gantry/testing/tar-writer.ts';
 import type { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Api = Pick<TestEngine, 'post' | 'get'>;
-/** What is refused before the first line has a message alone. */
+/** A refusal before the first line has a message alone. */
 type Line = { status?: string; id?: string; error?: string; message?: string };
 const refusalIn = (lines: Line[]): string => lines.at(-1)?.error ?? lines.at(-1)?.message ?? '';
 type Inspect = Record<'Id' | 'RepoTags' | 'RepoDigests' | 'Config' | 'RootFS' | 'Created' | 'Author', unknown>;
@@ -60,7 +60,7 @@ suite('images of schema 1', { concurrency: false }, () => {
     return text.split('\r\n').map((line) => JSON.parse(line) as Line);
   }
   async function pulled(api: Api, name: string): Promise<unknown> {
-    // What depends on speed; and dockerd names layers of a known image once more.
+    // Lines that depend on speed; and dockerd names layers of a known image once more.
     const left = /^(Downloading|Extracting|Verifying Checksum|Waiting|Download complete|Already exists)$/;
     const lines = (await pull(api, name)).filter(({ status = '' }) => !left.test(status));
     const { body } = await api.get<Inspect>(`/images/${name}/json`);
@@ -113,7 +113,7 @@ suite('images of schema 1', { concurrency: false }, () => {
     assert.equal((await dockerd.api.post('/images/load', raw)).status, 200);
   });
 
-  test('without a type of their own, as registries of that time sent them, are known by what they are', async () => {
+  test('without a type of their own, as registries of that time sent them, are known by their fields', async () => {
     const blob = await registries.putBlob(`${OLD}/v2/untyped`, gzipSync(layer('untyped')));
     const text = signed(manifestOf([{ blob: blob.digest }]));
     await registries.faults({

@@ -23,7 +23,7 @@ const ENVIRONMENT = [
 
 const layer = (name: string, bytes = 2000): Buffer =>
   new TarWriter().add({ name, content: Buffer.alloc(bytes, `${name} `) }).end();
-/** What gzip cannot make smaller. */
+/** Bytes that gzip cannot make smaller. */
 const noise = (name: string, bytes: number): Buffer => {
   const content = Buffer.alloc(bytes);
   let state = bytes + name.length;

@@ -87,7 +87,7 @@ suite('pull', { concurrency: false }, () => {
       ...readdirSync(join(engine.dataRoot, 'blobs/arriving')),
       ...readdirSync(join(engine.dataRoot, 'layers')).filter((name) => !/^(\.trash$|common)/.test(name)),
     ];
-    // What a client left is cleared away after it has gone.
+    // Partial downloads of a client are cleared away after it has gone.
     const deadline = Date.now() + 60_000;
     while (left().length > 0 && Date.now() < deadline) await engine.get('/_ping');
     assert.deepEqual(left(), []);
@@ -378,7 +378,7 @@ suite('pull', { concurrency: false }, () => {
 });
 
 /**
- * What of a layer's lines does not depend on speed. dockerd leaves out a line when the next one comes before it is
+ * Lines of layers that do not depend on speed. dockerd leaves out a line when the next one comes before it is
  * written, and writes those of layers in any order.
  */
 const PASSING = /^(Waiting|Downloading|Verifying Checksum|Download complete|Extracting)$/;

@@ -110,7 +110,7 @@ suite('push', { concurrency: false }, () => {
     await removeAll();
   });
 
-  test('what was pushed is the same image when it is pulled, here and by dockerd', async () => {
+  test('a pushed image is the same when it is pulled, here and by dockerd', async () => {
     const name = '127.0.0.1:5000/round/trip:1';
     await load(engine, [layer('x'), layer('y', 1_000_000), layer('x')], [name]);
     const { body: before } = await engine.get<Inspect>(`/images/${name}/json`);

@@ -73,7 +73,7 @@ export function isOpaque(held: number): boolean {
   return xattrOf(held, OPAQUE)?.toString() === 'y';
 }
 
-/** The same in an archive. */
+/** A whiteout in an archive. */
 export function whiteout(path: BytePath, stat: Stats): NewEntry {
   const slash = path.lastIndexOf('/') + 1;
   return mark(`${path.slice(0, slash)}.wh.${path.slice(slash)}`, stat, 0o600);

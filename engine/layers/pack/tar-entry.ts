@@ -8,7 +8,7 @@ export type NewEntry = Readonly<{
   mode: number;
   uid: number;
   gid: number;
-  /** Of the file, holes included; 0 for everything else. */
+  /** Size of the file, holes included; 0 for everything else. */
   sizeBytes: number;
   mtimeSeconds: number;
   linkPath?: BytePath;

@@ -20,7 +20,7 @@ const archiveOf = (...entries: TarEntry[]): Buffer => {
   return tar.end();
 };
 
-/** What a tool writes of a folder with many kinds of files, larger than any chunk. */
+/** Archive of a tool, of a folder with many kinds of files, larger than any chunk. */
 function byTool(...flags: string[]): Buffer {
   const folder = mkdtempSync(join(tmpdir(), 'gantry-skeleton-'));
   try {
@@ -145,7 +145,7 @@ test('a file of a layer that was changed breaks the archive off, and says so', a
   }
 });
 
-test('who leaves an archive in the middle keeps no thread busy', async () => {
+test('an abandoned archive read frees its worker thread', async () => {
   await using engine = new TestImages();
   await engine.load(imageArchive([archiveOf({ name: 'a', content: randomBytes(5_000_000) })], ['a:1']));
   const source = archiveSource(engine, engine.layers.all()[0]!)!;

@@ -447,7 +447,7 @@ test('everything an entry says arrives: owner, modes, times, links, nodes, attri
   assert.equal(getXattr(place.in('evil'), 'user.mark')?.toString(), 'm');
 });
 
-test('whiteouts become what overlayfs understands', () => {
+test('whiteouts become those of overlayfs', () => {
   using place = new Place();
 
   place.extract(
@@ -527,7 +527,7 @@ const formats: readonly (readonly [string, readonly string[]])[] = [
 ];
 
 for (const [name, flags] of formats) {
-  test(`what GNU tar writes as ${name} is extracted as GNU tar does it`, () => {
+  test(`GNU tar's ${name} are extracted as GNU tar does it`, () => {
     using place = new Place();
     const source = join(place.path, 'source');
     const reference = join(place.path, 'reference');

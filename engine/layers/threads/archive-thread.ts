@@ -9,7 +9,7 @@ import type { ArchiveSource, ContextEntry, FromWorker, Results, ToWorker, Work }
 const IDLE_MILLISECONDS = 10_000;
 const LIMITS = { messageBytes: 128 * 1024, aheadBytes: 512 * 1024 };
 
-/** What hears of work before its end. They do not throw. */
+/** Listeners of work before its end. They do not throw. */
 export type Listeners = {
   onProgress?: (bytes: number) => void;
   onEntries?: (entries: readonly ContextEntry[]) => void;

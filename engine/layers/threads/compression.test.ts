@@ -31,7 +31,7 @@ async function* inOneMemory(content: Buffer, pieceBytes: number): AsyncGenerator
 const sum = (hash: Hash): string => hash.digest('hex');
 const wanted = sum(createHash('sha256').update(noise));
 
-suite('what is decompressed', () => {
+suite('decompression', () => {
   for (const [form, compress] of forms) {
     for (const pieceBytes of [500, 100_000]) {
       test(`from ${form} in pieces of ${pieceBytes} bytes of the same memory is right`, async () => {

@@ -26,7 +26,7 @@ export function detectCompression(head: Uint8Array): Compression {
   return found?.[0] ?? 'none';
 }
 
-/** The same for a file. */
+/** Detects the compression of a file. */
 export async function compressionOf(path: string): Promise<Compression> {
   await using file = await open(path, 'r');
   const { buffer, bytesRead } = await file.read(Buffer.alloc(MAGIC_BYTES), 0, MAGIC_BYTES, 0);

@@ -25,11 +25,11 @@ export type NetworkAddresses = Addresses & Readonly<{ ipv6?: SixAddresses; more?
 
 /** The ranges that a network must not overlap, and those to choose from. */
 export type Surroundings = Readonly<{
-  /** Of the other networks. */
+  /** Ranges of the other networks. */
   networks: readonly Cidr[];
-  /** Of the machine's links and routes: only chosen subnets avoid them, as in dockerd. */
+  /** Ranges of the machine's links and routes: only chosen subnets avoid them, as in dockerd. */
   machine: () => readonly Cidr[];
-  /** Of the setting; empty: the usual ones. */
+  /** Pools of the setting; empty: the usual ones. */
   pools: readonly Cidr[];
 }>;
 

@@ -9,7 +9,7 @@ import type { NetworkRecord } from '../store.ts';
 export type BridgeSettings = NetworkAddresses &
   Readonly<{
     networkId: string;
-    /** Of the link. */
+    /** Name of the link. */
     name: string;
     mtu: number;
     /** Without a way out of the network, and without published ports. */

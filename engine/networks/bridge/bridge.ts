@@ -63,7 +63,7 @@ export class Bridge {
     return { netns: sandbox.netns, place };
   }
 
-  /** The same in an existing namespace, without a default route. */
+  /** Like `join`, in an existing namespace, without a default route. */
   joinInto(wanted: WantedPlace, { netns }: Within): Place {
     using undo = new DisposableStack();
     const lease = this.#leases.take(wanted, undo);

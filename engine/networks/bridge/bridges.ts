@@ -25,7 +25,7 @@ import { Sandboxes } from './ready-sandboxes.ts';
 import { removeFromMachine } from './remove-from-machine.ts';
 
 export type BridgesSettings = Readonly<{
-  /** Of this daemon's rules. */
+  /** Name of this daemon's table of rules. */
   table: string;
   dataRoot: string;
   /** For the locks of processes that serve ports. */

@@ -25,7 +25,7 @@ suite('rules that other programs remove come back at once', { concurrency: false
 
   const host = async (command: string): Promise<string> => await engine.onHost(['sh', '-c', command]);
 
-  /** What the daemon has written, without the counters. */
+  /** The daemon's rules, without the counters. */
   async function ownTables(): Promise<string> {
     const text = await host('nft -s list ruleset');
     return text

@@ -6,7 +6,7 @@ import { USER_BRIDGE_PREFIX } from './bridge-settings.ts';
 const execute = promisify(execFile);
 
 /**
- * The same for machines where the older kernel interface of iptables is in use: nftables cannot see its rules, so its
+ * Opens forwarding where the older kernel interface of iptables is in use: nftables cannot see its rules, so its
  * own program has to run. Costs a spawn per rule, so it runs only when the rules have changed.
  */
 export async function admitLegacyForwarding(bridge: string): Promise<void> {

@@ -174,7 +174,7 @@ suite('published ports on the loopback of IPv6', { concurrency: false }, () => {
     await noneIsLeft();
   });
 
-  test('what was sent before a side has ended arrives, by TCP; datagrams find back', async () => {
+  test('bytes that were sent before a side ended arrive, by TCP; datagrams find back', async () => {
     const HostPort = String(PORT);
     const PortBindings = { '7/tcp': [{ HostIp: '::1', HostPort }], '7/udp': [{ HostIp: '::1', HostPort }] };
     const id = await engine.run(['sleep', '1000'], { HostConfig: { PortBindings } }, 'echo');

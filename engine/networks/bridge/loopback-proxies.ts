@@ -102,7 +102,7 @@ export class LoopbackProxies {
   }
 }
 
-/** Of these ports, those that a proxy has to serve: `::` is also the loopback. */
+/** The ports that a proxy has to serve: `::` is also the loopback. */
 export function proxied(ports: readonly PublishedPort[]): PublishedPort[] {
   return ports.filter(({ hostIp }) => hostIp === ANY_SIX || hostIp === LOOPBACK_SIX);
 }

@@ -104,7 +104,7 @@ test('an address that the machine does not have is refused, by its port and for 
   }
 });
 
-test('what is not published cannot be reached from outside, and answers the host', async () => {
+test('an unpublished port cannot be reached from outside, and answers the host', async () => {
   await using daemon = await TestDaemon.start();
   const { peer, endpoint } = await daemon.serve('web');
   await using _web = peer;

@@ -46,7 +46,7 @@ suite('the journal of the resolver', { concurrency: false }, () => {
   const write = (text: string): void => writeFileSync(join(folder, 'journal'), text);
   const startResolver = (): unknown => execFileSync(PROGRAM, [folder], { stdio: 'ignore' });
 
-  /** Of the supervisor and the worker the latter, if it is another than `before`. */
+  /** Pid of the worker below the supervisor, if it is another than `before`. */
   async function worker(before = 0): Promise<number> {
     for (const until = Date.now() + DEADLINE_MS; Date.now() < until; await setTimeout(5)) {
       const [, ...found] = processesOf(folder);

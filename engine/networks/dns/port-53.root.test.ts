@@ -37,7 +37,7 @@ Promise.all([byUdp, byTcp]).then((answers) => process.stdout.write(JSON.stringif
 /** How many connections the kernel tracks in a namespace. */
 const TRACKED = 'cat /proc/sys/net/netfilter/nf_conntrack_count 2>/dev/null || echo 0';
 
-/** Of new connections only questions go out, and only what belongs to them comes back. */
+/** Lets only questions out as new connections, and only their answers in. */
 const FIREWALL = `
 add table ip firewall
 add chain ip firewall in { type filter hook input priority 0; policy drop; }

@@ -16,7 +16,7 @@ export function addDnsRules(): void {
   nft.run(RULES);
 }
 
-/** The same for an existing namespace. */
+/** Adds the rules to an existing namespace. */
 export function addDnsRulesIn(netns: number): void {
   withNetns(netns, addDnsRules);
 }

@@ -9,7 +9,7 @@ import { setTimeout } from 'node:timers/promises';
 const PROGRAM = process.env.GANTRY_RESOLVER ?? join(import.meta.dirname, '../../../build/gantry-resolver');
 const DEADLINE_MS = 60_000;
 
-test('a resolver whose worker has died begins anew, and ends when its folder is gone', async () => {
+test('a resolver begins anew when its worker has died, and ends when its folder is gone', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'gantry-test-'));
   execFileSync(PROGRAM, [folder], { stdio: 'ignore' });
   const first = await workerOf(folder);
@@ -21,7 +21,7 @@ test('a resolver whose worker has died begins anew, and ends when its folder is 
   await ended(folder);
 });
 
-test('a resolver whose folder was made anew gives way to the one that is there now', async () => {
+test('a resolver gives way to the one in its new folder', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'gantry-test-'));
   execFileSync(PROGRAM, [folder], { stdio: 'ignore' });
   const first = processesOf(folder).map(({ pid }) => pid);
@@ -49,7 +49,7 @@ async function ended(folder: string, pids?: readonly number[]): Promise<void> {
   }
 }
 
-/** Of the two processes the one that is the other's child, when there are two and it is another than `before`. */
+/** Pid of the worker, the child of the two processes, when there are two and it is another than `before`. */
 async function workerOf(folder: string, before = 0): Promise<number> {
   for (const until = Date.now() + DEADLINE_MS; Date.now() < until; await setTimeout(20)) {
     const all = processesOf(folder);

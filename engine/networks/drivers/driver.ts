@@ -10,7 +10,7 @@ export type Eventually<T> = T | Promise<T>;
 export type WantedPlace = Readonly<{
   /** Default: chosen by the driver. */
   ip?: string;
-  /** The same for IPv6; ignored without IPv6 in the network. */
+  /** Address of IPv6; ignored without IPv6 in the network. */
   ip6?: string;
   /** Default: made from the address. */
   mac?: string;

@@ -13,7 +13,7 @@ export function gatewayEndpoint(networks: Networks, endpoints: readonly Endpoint
   return leadingOut(networks, endpoints).find(({ gateway, isWayOutItself }) => gateway !== '' || isWayOutItself);
 }
 
-/** The same for IPv6: the first endpoint with IPv6, which may be another one. */
+/** The endpoint with the default route of IPv6: the first with IPv6, which may be another one. */
 function gatewayOfSix(networks: Networks, endpoints: readonly Endpoint[]): Endpoint | undefined {
   return leadingOut(networks, endpoints).find(
     ({ ipv6, isWayOutItself }) => ipv6 !== undefined && (ipv6.gateway !== '' || isWayOutItself),

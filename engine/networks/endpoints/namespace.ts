@@ -15,7 +15,7 @@ export function loopbackNetns(): number {
   });
 }
 
-/** The same for user networks: with the way to their names. */
+/** A namespace for user networks: with the way to their names. */
 export function userNetns(): number {
   return newNetns(() => {
     prepareNetns();

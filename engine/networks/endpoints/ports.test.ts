@@ -24,7 +24,7 @@ test('bindings are read in every form that clients send', () => {
   ]);
 });
 
-test('publishing all takes what is exposed and has no binding', () => {
+test('publishing all takes exposed ports without a binding', () => {
   const wanted = wantedPorts({ '80/tcp': [{ HostPort: '8080' }] }, true, ['80/tcp', '53/udp', '9000']);
 
   assert.deepEqual(
@@ -37,7 +37,7 @@ test('publishing all takes what is exposed and has no binding', () => {
   );
 });
 
-test('what is no port, range or address is refused', () => {
+test('texts that are no port, range or address are refused', () => {
   const refused: PortBindings[] = [
     { 'x/tcp': [{}] },
     { '0/tcp': [{}] },

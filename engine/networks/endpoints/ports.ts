@@ -44,7 +44,7 @@ export function wantedPorts(bindings: PortBindings, publishAll: boolean, exposed
 }
 
 export const ANY = '0.0.0.0';
-/** The same of IPv6. */
+/** Any address of IPv6. */
 export const ANY_SIX = '::';
 /** Out of it rules lead nothing: the kernel has no route_localnet for IPv6. */
 export const LOOPBACK_SIX = '::1';

@@ -41,9 +41,9 @@ export type SandboxRequest = PortRequest &
     mode: NetworkMode;
     /** Config.NetworkDisabled: a namespace with only loopback, in no network. */
     isDisabled: boolean;
-    /** Of the first endpoint. Default: made from the address. */
+    /** Hardware address of the first endpoint. Default: made from the address. */
     mac?: string;
-    /** Of the first endpoint, without `endpoints`. Default: the lowest free address. */
+    /** Address of the first endpoint, without `endpoints`. Default: the lowest free address. */
     ip?: string;
     /** Default: one in the network of the mode. The first becomes `eth0`. */
     endpoints?: readonly WantedEndpoint[];

@@ -27,7 +27,7 @@ import { ownParentName, type LinkKind, type LinkSettings } from './kind.ts';
 import { onceAddressIsFree } from './leaving-links.ts';
 import { ensureParent, isOwnParent } from './parent-link.ts';
 
-/** Of the kernel's refusals of a link, in dockerd's words. */
+/** Reasons of the kernel's refusals of a link, in dockerd's words. */
 const REASONS: Readonly<Record<string, string>> = {
   EBUSY: 'device or resource busy',
   EINVAL: 'invalid argument',

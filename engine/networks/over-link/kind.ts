@@ -27,7 +27,7 @@ export type LinkSettings = Readonly<{
 /** A kind of such links: a driver of networks. */
 export type LinkKind = Readonly<{
   name: 'macvlan' | 'ipvlan';
-  /** Of the names of parents of its own. */
+  /** Prefix of the names of parents of its own. */
   prefix: 'dm-' | 'di-';
   /** Whether an endpoint's link has a hardware address of its own, not its parent's. */
   hasHardwareAddress: boolean;

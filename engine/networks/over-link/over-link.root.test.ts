@@ -216,7 +216,7 @@ suite('networks over a link of the machine', { concurrency: false }, () => {
     assert.equal(await hasLink('out0'), true);
   });
 
-  // What dockerd 20.10 says of the same.
+  // Messages of dockerd 20.10.
   for (const [options, message] of [
     [{ parent: 'out0' }, /^network dm-\w{12} is already using parent interface out0$/],
     [{ parent: 'nolink' }, /^invalid subinterface vlan name nolink, example formatting is eth0\.10$/],

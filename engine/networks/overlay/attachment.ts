@@ -5,7 +5,7 @@ export const WantedAttachment = Type.Object({
   id: Type.String(),
   /** Id or name. */
   network: Type.String(),
-  /** Of the container. */
+  /** Name of the container. */
   name: Type.String(),
   /** Further names in this network. */
   aliases: Type.Immutable(Type.Array(Type.String())),

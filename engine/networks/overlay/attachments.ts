@@ -21,7 +21,7 @@ type Row = Readonly<Static<typeof Row>>;
 /** A container that wants to be in a network of the cluster. */
 export type Applicant = Readonly<{
   network: string;
-  /** What the client calls the network. */
+  /** The client's name of the network. */
   ref: string;
   name: string;
   aliases: readonly string[];
@@ -112,7 +112,7 @@ export class Attachments {
     }
   }
 
-  /** What the leader says of a network; `local`: this node's own address. */
+  /** Takes the leader's news of a network; `local`: this node's own address. */
   hear(network: string, members: readonly Member[], local: string): void {
     let isStale = false;
     for (const { id, ip, host } of containersIn(members)) {

@@ -49,7 +49,7 @@ class Host {
     return Fabric.open(this.route, { path: this.path, vni, local: this.ip, mtu: MTU });
   }
 
-  /** What a new daemon does: the kernel has everything still. */
+  /** Begins like a new daemon: the kernel has everything still. */
   openAgain(): void {
     this.fabric[Symbol.dispose]();
     this.fabric = this.open();
@@ -156,7 +156,7 @@ suite('the network of several hosts', { concurrency: false }, () => {
     return getLink(within, 'vxlan0').counters.txPackets;
   }
 
-  test('the next daemon finds everything, and removes what is not there any more', async () => {
+  test('the next daemon finds everything, and removes things that have gone', async () => {
     const [one, two, three] = boxes as [Box, Box, Box];
     hosts[0]!.openAgain();
     assert.equal(await pings(one, two.ip), true);
@@ -195,7 +195,7 @@ suite('the network of several hosts', { concurrency: false }, () => {
     reachAll();
   });
 
-  test('what a killed daemon has begun is completed, and what it has begun to remove is gone, after each step', () => {
+  test('steps that a killed daemon began are completed, and begun removals are done, after each step', () => {
     const host = hosts[1]!;
     const settings = { path: join(folder, 'begun', 'net'), vni: 4200, local: host.ip, mtu: MTU };
     const steps: ((netns: number) => void)[] = [
@@ -296,7 +296,7 @@ suite('the network of several hosts', { concurrency: false }, () => {
     assert.deepEqual([...before, await heard()], ['two', 'two', 'three']);
   });
 
-  test('what comes to another address than the advertised one is dropped, for its own networks only', async () => {
+  test('packets to another address than the advertised one are dropped, for its own networks only', async () => {
     const [one, two] = boxes as [Box, Box];
     const host = hosts[0]!;
     const other = '192.0.2.101';

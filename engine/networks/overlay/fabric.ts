@@ -38,7 +38,7 @@ export type FabricSettings = Readonly<{
   vni: number;
   /** The address of this host for the others. */
   local: string;
-  /** Of the containers' links. */
+  /** MTU of the containers' links. */
   mtu: number;
 }>;
 
@@ -175,7 +175,7 @@ export class Fabric implements Disposable {
     return findLink(this.#inside, portName(ip)) !== undefined;
   }
 
-  /** What an earlier daemon has written: which hosts is not read. */
+  /** Rules of an earlier daemon by chain; their hosts are not read. */
   #found(): Map<string, string> {
     const neighbours = listNeighbours(this.#inside).filter(({ link }) => link === this.#tunnel);
     return new Map(neighbours.map(({ ip }) => [ip, '']));

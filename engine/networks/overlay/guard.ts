@@ -7,7 +7,7 @@ import { VXLAN_PORT } from './fabric.ts';
 /** A network on the wire, and the address at which this host takes its packets. */
 type Guarded = Readonly<{ vni: number; local: string }>;
 
-/** Of the packet from its transport header on: after 8 bytes of UDP and 4 of VXLAN. */
+/** Bits of the packet from its transport header on: after 8 bytes of UDP and 4 of VXLAN. */
 const VNI_IN_PACKET = '@th,96,24';
 
 /**

@@ -25,7 +25,7 @@ export const INGRESS_SANDBOX = 'ingress-sbox';
 const LINK = 'eth1';
 
 type Parts = Readonly<{
-  /** Of the mounted namespaces. */
+  /** Folder of the mounted namespaces. */
   folder: string;
   fabric: (network: NetworkRecord) => Fabric;
 }>;

@@ -7,7 +7,7 @@ import { Member } from './members.ts';
 
 const Row = Type.Object({ network: Type.String(), member: Member });
 
-/** Who is in this node's overlays, as the leader said last: a daemon without a leader knows it too. */
+/** Members of this node's overlays, as the leader listed them last: a daemon without a leader knows them too. */
 export class MemberStore {
   readonly #rows;
 

@@ -7,7 +7,7 @@ const TaskMember = Type.Object({
   kind: Type.Literal('task'),
   id: Type.String(),
   service: Type.String(),
-  /** Of its container. */
+  /** Name of its container. */
   name: Type.String(),
   ip: Type.String(),
   /** The address of its node. */
@@ -85,7 +85,7 @@ export const ClusterNetwork = Type.Object({
 export type ClusterNetwork = Readonly<Static<typeof ClusterNetwork>>;
 
 /**
- * What a node is told of one of its networks: first everything, with the network and its own address for the others; then
+ * News of one of a node's networks: first everything, with the network and its own address for the others; then
  * changes. `members` are new or changed, `gone` the ids of those that are not there any more.
  */
 export const NetworkNews = Type.Object({

@@ -20,7 +20,7 @@ export function openNamedNetns(path: string): number | undefined {
   }
 }
 
-/** The same; without one a new namespace is mounted there, which stays when this process ends. */
+/** Opens the namespace; without one a new namespace is mounted there, which stays when this process ends. */
 export function ensureNamedNetns(path: string): number {
   const existing = openNamedNetns(path);
   if (existing !== undefined) return existing;

@@ -70,11 +70,11 @@ export class Overlays implements Disposable {
       this.#settle(network.id);
     }
     this.attachments.keepOnly((id, ip) => store.endpointsIn(id).some(({ ipAddress }) => ipAddress === ip));
-    // Of networks that were ending when the last daemon was killed.
+    // Fabrics of networks that were ending when the last daemon was killed.
     this.#fabrics.removeOthers((id) => store.network(id)?.overlay !== undefined, INGRESS_SANDBOX);
   }
 
-  /** What the leader says of a network. */
+  /** Takes the leader's news of a network. */
   hear({ id, whole, members, gone }: NetworkNews): void {
     const { settings, store } = this.#networks;
     settings.db.transaction(() => {
@@ -290,7 +290,7 @@ export class Overlays implements Disposable {
     });
   }
 
-  /** The same; none of the network `ingress`, where containers know nobody. */
+  /** Members with names; none of the network `ingress`, where containers know nobody. */
   #namedMembers(network: string): Member[] {
     return this.#networks.store.network(network)?.overlay?.ingress === true ? [] : this.#current(network);
   }

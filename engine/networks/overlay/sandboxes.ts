@@ -22,7 +22,7 @@ export class OverlaySandboxes implements Disposable {
     this.#byName.set(name, sandbox);
   }
 
-  /** The same for a container that runs since before this daemon; one that has ended meanwhile is left out. */
+  /** Takes over a container that runs since before this daemon; one that has ended meanwhile is left out. */
   find(name: string, path: string, endpoint: { id: string; network: string }): void {
     try {
       const netns = openSync(path, 'r');

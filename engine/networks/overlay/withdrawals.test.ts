@@ -16,7 +16,7 @@ suite('whether other nodes have heard of a withdrawal', () => {
     },
   };
 
-  test('the leader is asked, and a new one again; what it has answered is not', async () => {
+  test('the leader is asked, and a new one again; an answered question is not', async () => {
     const withdrawals = new Withdrawals({ clock, log: pino({ enabled: false }) });
     const [first, second]: [Question[], Question[]] = [[], []];
     withdrawals.use((question) => first.push(question));

@@ -109,7 +109,7 @@ export class PluginAddresses {
     return [...of(leased?.four, gateway, four[0]), ...of(leased?.six, ipv6?.gateway, six[0])];
   }
 
-  /** The same of an endpoint. */
+  /** Calls that give back the addresses of an endpoint. */
   farewellOfEndpoint({ leased }: NetworkRecord, { ipAddress, ipv6 }: MadeEndpoint): PluginCall[] {
     return [
       ...(leased === undefined || ipAddress === '' ? [] : [this.#release(leased.four, ipAddress)]),

@@ -10,7 +10,7 @@ import type { CreatedInterface, JoinedEndpoint } from './network-protocol.ts';
 import type { PluginRoute } from './place-link.ts';
 
 const LABEL = 'com.docker.network';
-/** Of the addresses that the engine gives itself. */
+/** Space of the addresses that the engine gives itself. */
 const OWN_SPACE = 'LocalDefault';
 const PROTOCOLS: Readonly<Record<Protocol, number>> = { tcp: 6, udp: 17 };
 

@@ -18,7 +18,7 @@ const PluginCall = Type.Object({
 export type PluginCall = Readonly<Static<typeof PluginCall>>;
 
 const Farewell = Type.Object({
-  /** Of the endpoint, or of the network. */
+  /** Id of the endpoint, or of the network. */
   id: Type.String(),
   networkId: Type.String(),
   /** In this order. */

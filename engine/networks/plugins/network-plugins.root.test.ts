@@ -188,7 +188,7 @@ suite('networks and addresses of plugins', { concurrency: false }, () => {
     await allBack();
   });
 
-  test('what cannot be is refused, and nothing is left with the plugins', async () => {
+  test('an impossible request is refused, and nothing is left with the plugins', async () => {
     assert.deepEqual(await create('x', { Driver: 'nobody' }), [404, 'plugin "nobody" not found']);
     assert.deepEqual(await create('x', { IPAM: { Driver: 'nobody' } }), [404, 'plugin "nobody" not found']);
     assert.deepEqual(await create('x', { Driver: 'shelf' }), [404, 'plugin "shelf" does not implement NetworkDriver']);
@@ -481,7 +481,7 @@ suite('networks and addresses of plugins', { concurrency: false }, () => {
     return statuses;
   }
 
-  /** What a plugin was asked, with names for the ids; how often dockerd asks for its news of an endpoint does not count. */
+  /** Calls of a plugin, with names for the ids; how often dockerd asks for its news of an endpoint does not count. */
   function asked(plugin: NetworkPlugin, of: string): unknown[] {
     const names = new Map<string, string>();
     const named = (id: string): string => {

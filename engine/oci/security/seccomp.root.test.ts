@@ -94,7 +94,7 @@ for (const runtime of ['runc', 'crun']) {
       else assert.doesNotMatch(output, /32 bits 0/);
     });
 
-    test('a capability opens what belongs to it, and no more', async () => {
+    test('a capability opens its own calls, and no more', async () => {
       const output = await outputOf('mkdir /m; mount -t tmpfs none /m && echo mounted; cat /proc/self/status', {
         CapAdd: ['SYS_ADMIN'],
       });

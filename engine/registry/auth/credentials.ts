@@ -39,7 +39,7 @@ export function parseRegistryAuth(header: string | readonly string[] | undefined
   }
 }
 
-/** The same as a value. */
+/** Reads credentials from a parsed value. */
 export function credentialsIn(value: unknown): Credentials {
   return checked.Check(value) ? credentialsOf(value) : ANONYMOUS;
 }

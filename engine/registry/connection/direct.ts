@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream';
 /** How long a server may be silent, before its answer and within it. */
 export const SILENCE_MS = 60_000;
 export const CONNECT_MS = 20_000;
-/** Of a connection that no request uses: shorter than the patience of most servers. */
+/** Lifetime of a connection without requests: shorter than the patience of most servers. */
 const IDLE_MS = 4000;
 
 export type Sent = {

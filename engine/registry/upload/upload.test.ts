@@ -20,7 +20,7 @@ const digest = `sha256:${createHash('sha256').update(content).digest('hex')}`;
 type Faults = {
   /** The first so many PATCHes are cut after a megabyte. */
   cuts: number;
-  /** What a question for the state of an upload gets. */
+  /** Answer to a question for the state of an upload. */
   state: 'told' | 'forgotten' | 'silent';
   refusal?: { status: number; headers: Record<string, string> };
 };

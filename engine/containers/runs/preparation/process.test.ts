@@ -142,7 +142,7 @@ test('memory has as much swap again unless something is said', () => {
   assert.ok(memory.swap === undefined || memory.swap === 128 * 1024 * 1024);
 });
 
-test('what is not limited is not mentioned', () => {
+test('a missing limit is not mentioned', () => {
   const { memory, cpu, pids } = specOf().linux.resources;
 
   assert.deepEqual({ memory, cpu, pids }, { memory: undefined, cpu: undefined, pids: undefined });
@@ -199,7 +199,7 @@ test("a namespace of the host's is not made, one of another's is joined", () => 
   assert.deepEqual(namespaces, [{ type: 'mount' }, { type: 'pid', path: '/proc/7/ns/pid' }, { type: 'ipc' }]);
 });
 
-test('a limit without CAP_SYS_RESOURCE is cut to what the daemon has', () => {
+test("a limit without CAP_SYS_RESOURCE is cut to the daemon's own", () => {
   const { rlimits } = specOf({ Ulimits: [{ Name: 'nofile', Soft: 1_000_000_000, Hard: 1_000_000_000 }] }).process;
 
   const nofile = rlimits.find(({ type }) => type === 'RLIMIT_NOFILE')!;
@@ -207,7 +207,7 @@ test('a limit without CAP_SYS_RESOURCE is cut to what the daemon has', () => {
   assert.ok(rlimits.some(({ type }) => type === 'RLIMIT_CORE'));
 });
 
-test('a device is given with what the cgroup may do with it', () => {
+test('a device is given with the permissions of the cgroup', () => {
   const { linux } = specOf({
     Devices: [{ PathOnHost: '/dev/full', PathInContainer: '/dev/brim', CgroupPermissions: 'r' }],
   });

@@ -36,7 +36,7 @@ export function unmountVolumes(engine: VolumeMountNeeds, { id, mounts }: Mountin
   return { done: Promise.all(tasks).then(() => undefined) };
 }
 
-/** The same for work that a client waits for: it waits 10 seconds for a driver, and then retries in the background. */
+/** Like `unmountVolumes`, for work that a client waits for: it waits 10 seconds for a driver, and then retries in the background. */
 export async function releaseVolumes(engine: VolumeMountNeeds & { clock: Clock }, user: Mounting): Promise<void> {
   await settlesWithin(unmountVolumes(engine, user).done, RELEASE_SECONDS, engine.clock);
 }

@@ -17,7 +17,7 @@ async function stateOf(engine: TestEngine, id: string): Promise<Inspect['State']
   return (await engine.get<Inspect>(`/containers/${id}/json`)).body.State;
 }
 
-/** What the log says of `recover a container` and of `ready`, in its order. */
+/** Lines of the log about `recover a container` and `ready`, in its order. */
 function openedAndGaveUp(engine: TestEngine): string[] {
   return engine.log.split('\n').flatMap((line) => /"ready"|its shim does not answer/.exec(line) ?? []);
 }
@@ -58,7 +58,7 @@ function settings(folder: string, runtime?: { name: string; path: string }): str
   return file;
 }
 
-test('a container whose runtime is not configured any more, and whose shim died, has ended', async () => {
+test('a container has ended when its runtime is not configured any more, and its shim died', async () => {
   await using place = await mkdtempDisposable(join(tmpdir(), 'gantry-settings-'));
   const file = settings(place.path, { name: 'gone', path: 'runc' });
   await using engine = await TestEngine.start({ flags: [`--config-file=${file}`] });
@@ -116,7 +116,7 @@ test('a cgroup that cannot be removed holds up nobody, and is removed when it ca
   const other = await engine.run(['sleep', '1000']);
   const held = join(cgroupOf(stuck), 'held');
   mkdirSync(held);
-  // What is mounted on cannot be removed: EBUSY, as with a process that does not go.
+  // A mount point cannot be removed: EBUSY, as with a process that does not go.
   execFileSync('mount', ['--bind', held, held]);
   using mounted = new DisposableStack();
   mounted.defer(() => void execFileSync('umount', [held]));

@@ -18,7 +18,7 @@ const cgroups = detectCgroups();
 const mount = cgroups.controllers.get('cpu')!;
 const hasRealtime = limitSupport(cgroups).realtime;
 const PARENTS = { ours: `/gantry-realtime-${process.pid}`, theirs: `/dockerd-realtime-${process.pid}` };
-/** Of both engines together less than the 95 % that the kernel gives away. */
+/** Share of both engines together: less than the 95 % that the kernel gives away. */
 const SHARE = ['--cpu-rt-period=1000000', '--cpu-rt-runtime=100000'];
 
 const BODIES: readonly (readonly [Limits, 'started' | 'refused at the start' | 'refused at the creation'])[] = [

@@ -51,7 +51,7 @@ for (const [body, warning, support] of wishes) {
   });
 }
 
-test('what is dangerous or of no use is said', () => {
+test('a dangerous or useless limit has a warning', () => {
   const { warnings } = withoutUnsupported(
     complete({
       OomKillDisable: true,
