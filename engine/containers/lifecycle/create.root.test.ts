@@ -9,7 +9,7 @@ import { TestEngine } from '@gantry/testing/test-engine.ts';
 type Message = { message: string };
 const MB = 1024 * 1024;
 
-suite('what a container gets', { concurrency: false }, () => {
+suite('a new container', { concurrency: false }, () => {
   let engine: TestEngine;
   before(async () => {
     engine = await TestEngine.start();
@@ -31,7 +31,7 @@ suite('what a container gets', { concurrency: false }, () => {
     return [answer.status, answer.body.message];
   }
 
-  test('environment, hostname, directory and user are what was asked for', async () => {
+  test('environment, hostname, directory and user are those of the request', async () => {
     const body = { Env: ['A=1'], Hostname: 'box', Domainname: 'lan', WorkingDir: '/made/here', User: 'daemon' };
 
     const lines = (await said('echo $A $HOSTNAME $PATH; hostname; pwd; id; cat /etc/hostname', body)).split('\n');
@@ -42,7 +42,7 @@ suite('what a container gets', { concurrency: false }, () => {
     assert.equal(lines[4], 'box');
   });
 
-  test('the address is in the hosts file, beside what the client adds', async () => {
+  test("the address is in the hosts file, beside the client's lines", async () => {
     const text = await said('cat /etc/hosts; ip -4 addr show eth0 | grep inet', {
       Hostname: 'box',
       HostConfig: { ExtraHosts: ['db:10.9.8.7', 'outside:host-gateway'] },
@@ -66,7 +66,7 @@ suite('what a container gets', { concurrency: false }, () => {
     });
   }
 
-  test('the resolver is what the client says', async () => {
+  test("the resolver has the client's settings", async () => {
     const HostConfig = { Dns: ['10.1.1.1'], DnsSearch: ['lan'], DnsOptions: ['ndots:3'] };
 
     const lines = (await said('cat /etc/resolv.conf', { HostConfig })).split('\n');
@@ -97,7 +97,7 @@ suite('what a container gets', { concurrency: false }, () => {
     assert.equal(body.State.OOMKilled, true);
   });
 
-  test('a plain container is kept away from what is the host’s', async () => {
+  test('a plain container is kept away from the host', async () => {
     const attempts = ['mount -t tmpfs x /home', 'echo x >/proc/sys/kernel/hostname', 'mknod /d b 8 0 && cat /d'];
 
     const done = await said(
@@ -315,7 +315,7 @@ suite('what a container gets', { concurrency: false }, () => {
     });
   }
 
-  test('what cannot be is refused with a clear error, and nothing is made', async () => {
+  test('an impossible request is refused with a clear error, and nothing is made', async () => {
     const before = (await engine.get<Summary[]>('/containers/json?all=1')).body.length;
 
     assert.deepEqual(await refusal({ Image: 'nowhere' }), [404, 'No such image: nowhere:latest']);
@@ -372,7 +372,7 @@ suite('what a container gets', { concurrency: false }, () => {
     );
   });
 
-  test('null stands for what is not given, everywhere', async () => {
+  test('null stands for a missing value, everywhere', async () => {
     const keys = [
       'Env',
       'Cmd',
