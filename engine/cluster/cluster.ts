@@ -43,7 +43,7 @@ const OF_NETWORKS = /^(?:br-|docker|gantry|veth)/;
  */
 export class Cluster implements AsyncDisposable {
   readonly #needs: Needs;
-  /** Of the present membership, or of the last attempt. */
+  /** Folder of the present membership, or of the last attempt. */
   #folder: MemberFolder;
   #member: Member | undefined;
   /** An init or join under way: ends with the daemon too. */

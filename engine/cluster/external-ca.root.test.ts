@@ -74,7 +74,7 @@ suite('an external authority', { concurrency: false }, () => {
     Spec: { CAConfig: { ExternalCAs: [{ Protocol: 'cfssl', URL: url }] } },
   });
 
-  /** Who issued the certificate that a node has now. */
+  /** Issuer of the certificate that a node has now. */
   function certificateOf(host: ClusterHost): { unit: string; issuer: string; serial: string } {
     const { certificate, root, nodeId, clusterId } = JSON.parse(
       readFileSync(join(host.engine.dataRoot, 'cluster/member.json'), 'utf8'),
@@ -178,7 +178,7 @@ suite('an external authority', { concurrency: false }, () => {
 
   test('a certificate that it gives for a short time is renewed before it is over', async () => {
     const usages = ['signing', 'key encipherment', 'server auth', 'client auth'];
-    // Of six minutes from five minutes ago most are over: it is due at once.
+    // Most of the six minutes from five minutes ago are over: it is due at once.
     const config = { signing: { default: { usages, expiry: '6m', backdate: '5m' } } };
     writeFileSync(join(cfssl.folder, 'config.json'), JSON.stringify(config));
     await cfssl.stop();

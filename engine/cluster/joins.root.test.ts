@@ -45,7 +45,7 @@ suite('many join', { concurrency: false }, () => {
     }
   });
 
-  test('a manager whose daemon is killed amid its promotion is one in the end, and the next is not kept waiting for it', async () => {
+  test('a manager that is killed amid its promotion becomes one in the end, and the next is not kept waiting for it', async () => {
     const [, dying, , next] = others;
     await one!.updateNode(dying!.name, { Role: 'manager' });
     await eventually(

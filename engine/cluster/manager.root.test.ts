@@ -167,7 +167,7 @@ suite('a cluster of one', { concurrency: false }, () => {
     for (const [filters, expected] of cases) assert.equal(await count(filters), expected, JSON.stringify(filters));
   });
 
-  test('the cluster survives the SIGKILL of the daemon, whose etcd goes on, and an orderly end', async () => {
+  test('the cluster survives the SIGKILL of the daemon, while its etcd goes on, and an orderly end', async () => {
     const { ID } = await host.swarm();
     const etcd = await host.etcdPid();
 
@@ -215,7 +215,7 @@ suite('a cluster of one', { concurrency: false }, () => {
     assert.notEqual((await host.swarm()).ID, ID);
   });
 
-  test('a leave whose files cannot be removed succeeds; init is refused until they are', async () => {
+  test('a leave succeeds with files that cannot be removed; init is refused until they are', async () => {
     mkdirSync(inFolder('mounted'));
     await host.engine.onHost(['mount', '-t', 'tmpfs', 'none', inFolder('mounted')]);
     try {

@@ -30,7 +30,7 @@ suite('a cluster of three', { concurrency: false }, () => {
     assert.equal((await two!.engine.get('/swarm')).status, 406);
   });
 
-  test('a manager that does not lead writes too, and shows at once what it wrote', async () => {
+  test('a manager that does not lead writes too, and shows its write at once', async () => {
     await three!.updateNode('host2', { Labels: { written: 'there' } });
 
     const seen = (await three!.nodes()).find(({ Description }) => Description.Hostname === 'host2');
@@ -81,7 +81,7 @@ suite('a cluster of three', { concurrency: false }, () => {
     assert.equal((await two!.info()).LocalNodeState, 'inactive');
   });
 
-  test('who has left joins as another node; the old one can be removed, one that is there only by force', async () => {
+  test('a node that left joins as another one; the old one can be removed, a present one only by force', async () => {
     const before = (await one!.nodes()).find(({ Status }) => Status.State === 'down')!;
 
     await two!.join(three!, 'Worker');
@@ -95,7 +95,7 @@ suite('a cluster of three', { concurrency: false }, () => {
     assert.equal((await one!.nodes()).length, 3);
   });
 
-  test('a worker whose daemon is killed is down, and ready again when it is back', async () => {
+  test('a worker is down after its daemon was killed, and ready again when it is back', async () => {
     await two!.engine.kill();
     await one!.node('host2', ({ Status }) => Status.State === 'down');
 

@@ -50,7 +50,7 @@ sent.on('error', (error) => console.log(error.code));
 sent.end();
 `;
 
-suite('who is let in', { concurrency: false }, () => {
+suite('access to managers', { concurrency: false }, () => {
   let all: ClusterHosts;
   let [manager, worker, stranger]: ClusterHost[] = [];
   let [own, of]: Member[] = [];
@@ -82,7 +82,7 @@ suite('who is let in', { concurrency: false }, () => {
     return Number.parseInt(await stranger!.engine.onHost([process.execPath, '-e', ASK, JSON.stringify(words)]), 10);
   }
 
-  test('a certificate of the cluster opens what its role may do, and no certificate nothing', async () => {
+  test('a certificate of the cluster opens the routes of its role, and no certificate nothing', async () => {
     assert.equal(await ask('/v1/ping', own), 200);
     assert.equal(await ask('/v1/write', own), 500); // there is no such write
     assert.equal(await ask('/v1/ping', of), 403);
@@ -150,7 +150,7 @@ suite('who is let in', { concurrency: false }, () => {
     assert.equal(await ask('/v1/ping', former), 403);
   });
 
-  test("a worker hears nothing of what other nodes run, nor of a registry's credentials for it", async () => {
+  test("a worker hears nothing of tasks of other nodes, nor of a registry's credentials for them", async () => {
     const auth = Buffer.from(JSON.stringify({ username: 'user', password: 'password-of-it' })).toString('base64url');
     const create = async (name: string, hostname: string): Promise<void> => {
       const TaskTemplate = {
@@ -182,7 +182,7 @@ suite('who is let in', { concurrency: false }, () => {
     for (const name of ['elsewhere', 'here']) await services.remove(name);
   });
 
-  test('who was removed is let in nowhere, also with a certificate that is valid', async () => {
+  test('a removed node is let in nowhere, also with a certificate that is valid', async () => {
     const former = memberOf(worker!);
     const { ID } = await manager!.node('host2');
 

@@ -283,7 +283,7 @@ suite('the tasks of a node', { concurrency: false }, () => {
     );
   });
 
-  test('after a SIGKILL of the daemon tasks run on, and what ended meanwhile is told', async () => {
+  test('after a SIGKILL of the daemon tasks run on, and ends of the meantime are reported', async () => {
     const Mounts = [{ Type: 'bind', Source: host.engine.directory, Target: '/engine' }];
     await services.create('stays');
     const Command = ['sh', '-c', 'while ! test -e /engine/end; do sleep 0.1; done; exit 4'];
@@ -312,7 +312,7 @@ suite('the tasks of a node', { concurrency: false }, () => {
     await remove('again');
   });
 
-  test('who leaves ends its tasks, and nothing of them stays', async () => {
+  test('a node that leaves ends its tasks, and nothing of them stays', async () => {
     await services.create('last');
     await services.running('last', 1);
 

@@ -135,7 +135,7 @@ export class Agent implements AsyncDisposable {
     });
   }
 
-  /** What the leader has not named in this session is not this node's any more. */
+  /** Removes tasks that the leader did not list in this session. */
   #forgetOthers(): void {
     this.#hasAll = true;
     this.#remove(this.#tasks.all().flatMap(({ id }: AgentTask) => (this.#named.has(id) ? [] : [id])));

@@ -2,7 +2,7 @@ import type { CreateBody } from '../../containers/schema.ts';
 import type { AgentNeeds } from './needs.ts';
 import type { AgentTask } from './store.ts';
 
-/** What the networks of a task add to the body of its container's creation. */
+/** Networks of a task, as fields of the body of its container's creation. */
 export type TaskNetworks = Readonly<{
   hostConfig: NonNullable<CreateBody['HostConfig']>;
   networkingConfig: NonNullable<CreateBody['NetworkingConfig']>;

@@ -55,7 +55,7 @@ class Reporting implements Disposable {
     for (const callback of [...this.#timers]) callback();
   }
 
-  /** What was sent since the last look, as `id state`. */
+  /** Reports since the last look, as `id state`. */
   async look(): Promise<string[][]> {
     await Promise.resolve();
     return this.sent.splice(0).map(({ tasks }) => tasks.map(({ id, status }) => `${id} ${status.state}`));
@@ -83,7 +83,7 @@ suite('reports of a node', () => {
     assert.deepEqual(await node.look(), [['b preparing']]);
   });
 
-  test('what comes while a report is under way is the next one, in the newest state', async () => {
+  test('states that arrive during a report form the next one, the newest of each', async () => {
     using node = new Reporting('a', 'b');
     node.begin();
     node.enter('a', 'running');
@@ -98,7 +98,7 @@ suite('reports of a node', () => {
     assert.deepEqual(await node.look(), [['b failed', 'a complete']]);
   });
 
-  test('what no leader has stored is told in the next session; what is stored is not', async () => {
+  test('states that no leader stored are reported in the next session; stored ones are not', async () => {
     using node = new Reporting('a', 'b');
     node.enter('a', 'running');
     node.enter('b', 'running');

@@ -17,7 +17,7 @@ export class Reports implements Disposable {
   readonly #held = new Map<string, Disposable>();
   readonly #due = new Set<string>();
   #send: Send | undefined;
-  /** What the leader has not stored yet. */
+  /** States that the leader has not stored yet. */
   #underWay: ReportMessage | undefined;
   #number = 0;
   #isAsked = false;
@@ -72,7 +72,7 @@ export class Reports implements Disposable {
     this.#sendSoon();
   }
 
-  /** What becomes known at the same time is one report. */
+  /** Collects states of one moment in one report. */
   #sendSoon(): void {
     if (this.#isAsked) return;
     this.#isAsked = true;

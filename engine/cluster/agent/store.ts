@@ -9,7 +9,7 @@ const AgentTask = Type.Object({
   ...Assignment.properties,
   /** This node's own id then: a node that has left and joined again has another. */
   node: Type.String(),
-  /** What its container is made of; missing where it was never to run. */
+  /** Template of its container; missing where it was never to run. */
   made: Type.Optional(NodeTemplate),
   status: TaskStatus,
   /** Whether the leader has stored the status. */

@@ -136,7 +136,7 @@ export class TaskRun {
     });
   }
 
-  /** What has to succeed in the end is tried again after a while. */
+  /** Runs work that has to succeed in the end; a failure is retried after a while. */
   async #again(what: string, work: () => Promise<void>): Promise<boolean> {
     const { clock, log } = this.#parts.engine;
     try {

@@ -80,7 +80,7 @@ suite('the tasks of several nodes', { concurrency: false }, () => {
     await nothingLeft();
   });
 
-  test('without a manager tasks go on and none is replaced; what ended is told to the next one', async () => {
+  test('without a manager tasks go on and none is replaced; ends are reported to the next one', async () => {
     const Placement = { Constraints: ['node.role==worker'] };
     const RestartPolicy = { Condition: 'any', Delay: 1 };
     await services.create(

@@ -11,7 +11,7 @@ import { endpointPorts, PublishedPorts } from './ports.ts';
  * Gives services their published ports and virtual addresses, and new tasks their addresses. A task that has all of them
  * is pending; one without a free address says so, and gets the next that is free.
  *
- * What is taken and who waits is kept from turn to turn; all of it follows from the records.
+ * Taken addresses and waiting tasks are kept from turn to turn; all of it follows from the records.
  */
 export class Allocator {
   readonly #committed: View;

@@ -36,7 +36,7 @@ test('a certificate has name, role and cluster, the key that was asked for, and 
   assert.ok(!read.verify(new X509Certificate(newAuthority('swarm-ca', NOW).certificate).publicKey));
 });
 
-test('openssl verifies the chain, and refuses what the revocation list names', () => {
+test('openssl verifies the chain, and refuses certificates of the revocation list', () => {
   const folder = mkdtempSync(join(tmpdir(), 'gantry-ca-'));
   const file = (name: string, content: string | Buffer): string => {
     writeFileSync(join(folder, name), content);

@@ -17,7 +17,7 @@ export const explicit = (n: number, ...parts: readonly Der[]): Der => tlv(0xa0 |
 /** Bits with the first one in front; `unused` of the last byte. */
 export const bits = (bytes: Uint8Array, unused = 0): Der => tlv(0x03, Buffer.from([unused]), bytes);
 
-/** Of a positive number; leading zeros go, and one is added where the first bit would be taken for a sign. */
+/** Encodes a positive number; leading zeros go, and one is added where the first bit would be taken for a sign. */
 export function integer(value: Uint8Array): Der {
   let start = 0;
   while (start < value.length - 1 && value[start] === 0) start += 1;

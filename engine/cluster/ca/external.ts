@@ -10,9 +10,9 @@ import { lazyCheck } from '../../lib/lazy-check.ts';
 import type { ClusterSpec } from '../state/records.ts';
 import type { Subject } from './certificates.ts';
 
-/** What a node asks a certificate for: its request (PKCS #10) and its public key, both in PEM. */
+/** A node's request for a certificate: the request (PKCS #10) and its public key, both in PEM. */
 export type CertificateWish = Readonly<{ csr: string; publicKey: string; subject: Required<Subject> }>;
-/** Who asks: PEM. A new node has no certificate. */
+/** The caller's certificate (PEM). A new node has none. */
 type Asking = Readonly<{ clock: Clock; root: string; identity?: Readonly<{ certificate: string; key: string }> }>;
 
 const ANSWER_MS = 5000;

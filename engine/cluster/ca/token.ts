@@ -6,7 +6,7 @@ const DIGEST_DIGITS = 50;
 const SECRET_DIGITS = 25;
 const TOKEN = /^SWMTKN-1-([0-9a-z]{50})-([0-9a-z]{25})$/;
 
-/** What a node needs to join: the digest of the root that it may trust, and a secret that decides its role. */
+/** Parts of a join token: the digest of the root that the node may trust, and a secret that decides its role. */
 export type JoinToken = Readonly<{ rootDigest: string; secret: string }>;
 
 export function newSecret(): string {

@@ -102,7 +102,7 @@ suite('the dispatcher', () => {
     assert.ok(!('constraints' in template) && !('restart' in template));
   });
 
-  test('afterwards come changes: what is to be done otherwise, and what is gone; states of its own are no news', () => {
+  test('afterwards come changes: changed assignments, and removed ones; states of its own are no news', () => {
     const made = cluster();
     using dispatcher = dispatcherOf(made);
     const heard: FromLeader[] = [];

@@ -12,7 +12,7 @@ type Send = (message: FromLeader) => void;
 /** Tasks in one message: a line of some 100 KB. */
 const TASKS_AT_ONCE = 200;
 
-/** What a node has been told in its session. */
+/** Messages that a node got in its session. */
 class Listener {
   readonly node: string;
   readonly #send: Send;

@@ -6,7 +6,7 @@ import type { ClusterSpec } from '../state/records.ts';
 export type EtcdPlace = Readonly<{ program: string; data: string; peers: string; run: string }>;
 
 export type EtcdSettings = Readonly<{
-  /** Of the node. */
+  /** Name of the node. */
   name: string;
   place: EtcdPlace;
   /** `ip:port`. */
@@ -17,7 +17,7 @@ export type EtcdSettings = Readonly<{
   quotaBytes: number;
 }>;
 
-/** What only its first start is told: the members with their addresses, or that it goes on alone. */
+/** Words of the first start alone: the members with their addresses, or that it goes on alone. */
 export type FirstStart =
   | Readonly<{ state: 'new' | 'existing'; members: readonly Readonly<{ name: string; peerUrl: string }>[] }>
   | 'forced';

@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import { systemClock } from '../../lib/clock.ts';
 import { Etcd } from './gateway.ts';
 
-/** What a member does with its connection, as if it was killed then. */
+/** Ends of a member's connection, as if it was killed then. */
 const ENDS: readonly (readonly [when: string, end: (client: Socket) => void])[] = [
   ['before it has read the request', (client) => client.destroy()],
   ['amid the request', (client) => client.once('data', () => client.destroy())],

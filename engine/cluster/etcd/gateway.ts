@@ -43,7 +43,7 @@ export class Etcd implements Disposable {
     return await this.#range({ key: encode('\0'), range_end: encode('\0'), serializable }, 60_000, signal);
   }
 
-  /** What it is, or was at a revision. */
+  /** Returns the value of a key, now or at a revision. */
   async get(
     key: string,
     milliseconds = ANSWER_MS,

@@ -21,7 +21,7 @@ export async function statusOf(etcd: Etcd, milliseconds?: number): Promise<Statu
     leader: leader ?? '0',
     bytes: Number(dbSize ?? 0),
     usedBytes: Number(dbSizeInUse ?? 0),
-    // Of all members' alarms: a full one lets nobody write.
+    // Alarms of all members: a full one lets nobody write.
     isFull: (errors ?? []).some((error) => error.includes('NOSPACE')),
   };
 }

@@ -52,7 +52,7 @@ export class EtcdProcess {
     this.#settings = settings;
   }
 
-  /** What clients connect to. */
+  /** Path of the socket for clients. */
   get socketPath(): string {
     return join(this.#settings.place.run, 'client:0');
   }

@@ -42,7 +42,7 @@ class TestMembers implements AsyncDisposable {
   readonly #folder = mkdtempSync(join(tmpdir(), 'gantry-etcd-'));
   readonly #parts = new AsyncDisposableStack();
   readonly #background = new Background(systemClock, log);
-  /** Of the upkeep. */
+  /** Background work of the upkeep. */
   readonly background = new Background(fastClock, log);
   readonly members: Etcd[] = [];
   readonly processes: EtcdProcess[] = [];
@@ -129,7 +129,7 @@ async function waste(etcd: Etcd, megabytes: number, wrote?: (revision: number) =
   return revision;
 }
 
-test('what was superseded more than a minute ago is forgotten, by the leader only', async () => {
+test('revisions that were superseded more than a minute ago are compacted, by the leader only', async () => {
   await using cluster = await TestMembers.start(1, 1024 * MEGABYTE);
   const etcd = cluster.members[0]!;
   const revision = await waste(etcd, 3);

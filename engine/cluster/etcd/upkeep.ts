@@ -8,7 +8,7 @@ import { stepAside } from './members.ts';
 type Needs = Readonly<{ background: Background; log: Logger; etcd: Etcd }>;
 type Settings = Readonly<{
   quotaBytes: number;
-  /** What a file may have beside twice of what is used. */
+  /** Bytes that a file may have beside twice of the used ones. */
   spareBytes: number;
   /** The last commit that is known here. */
   revision: () => number;

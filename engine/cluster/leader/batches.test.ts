@@ -7,11 +7,11 @@ import type { KeyValue, Op } from '../etcd/messages.ts';
 import { LEADER_KEY, SEQUENCE_KEY } from '../state/keys.ts';
 import { Batches } from './batches.ts';
 
-/** What keys were at each revision. */
+/** Values of keys at each revision. */
 class History {
   /** The next batch is stored, but its answer is lost. */
   isAnswerLost = false;
-  /** Who waits less gets no answer, though the batch is stored. */
+  /** A client that waits less gets no answer, though the batch is stored. */
   answersAfterMs = 0;
   /** Runs before the next batch is compared with its fence. */
   before = (): void => undefined;

@@ -45,7 +45,7 @@ export function giveCertificate(
   return { nodeId: node.id, clusterId: cluster.id, role, certificate };
 }
 
-/** Who would get a certificate for this request, and in which role; throws where nobody would. */
+/** Finds the node and the role of a certificate for this request; throws where nobody would get one. */
 export function certificateHolder(
   view: View,
   { publicKey, token }: CertificateRequest,

@@ -41,7 +41,7 @@ class SlowEtcd {
     await Promise.resolve();
   }
 
-  /** Who leads raft: this manager. */
+  /** The leader of raft: this manager. */
   async call(): Promise<Record<string, unknown>> {
     return await Promise.resolve({ header: { member_id: '1' }, leader: '1' });
   }
@@ -73,7 +73,7 @@ suite('a machine that is slow', { concurrency: true }, () => {
     assert.equal(own.revision, 2);
   });
 
-  test('a leader with a longer lease is waited for longer, and who leads next takes one that is as long', async () => {
+  test('a leader with a longer lease is waited for longer, and its successor takes one that is as long', async () => {
     const etcd = new SlowEtcd(0);
     const waited: number[] = [];
     await using own = election(etcd, { ...OTHER, leaseSeconds: 8 }, async (milliseconds) => {

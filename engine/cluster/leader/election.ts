@@ -50,10 +50,10 @@ export class Election implements AsyncDisposable {
   #wake = Promise.withResolvers<void>();
   #held: Held | undefined;
   #failures = 0;
-  /** Of the next lease. */
+  /** Seconds of the next lease. */
   #leaseSeconds = LEASE_SECONDS;
   #lostMs = 0;
-  /** Of the answers to pings; it gets shorter by a tenth with each. */
+  /** Slowest of the answers to pings; it gets shorter by a tenth with each. */
   #slowestPingMs = 0;
   #quietUntilMs = 0;
 
@@ -64,7 +64,7 @@ export class Election implements AsyncDisposable {
     this.#done = this.#run();
   }
 
-  /** Of the transaction that made it the leader; undefined while it does not lead. */
+  /** Revision of the transaction that made it the leader; undefined while it does not lead. */
   get revision(): number | undefined {
     return this.#held?.revision;
   }

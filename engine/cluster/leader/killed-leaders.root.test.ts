@@ -6,7 +6,7 @@ import { finish, RetryingClient } from '@gantry/testing/cluster/retrying-client.
 
 /** A hundred of them: `GANTRY_KILLS=100 node engine/cluster/leader/killed-leaders.root.test.ts`. */
 const KILLS = Number(process.env.GANTRY_KILLS ?? 3);
-/** Of so many kills one is that of the whole machine, with its etcd and its containers. */
+/** One of so many kills is that of the whole machine, with its etcd and its containers. */
 const OF_MACHINES = 3;
 
 suite('leaders are killed while services are made, changed and removed', { concurrency: false }, () => {
@@ -16,7 +16,7 @@ suite('leaders are killed while services are made, changed and removed', { concu
   });
   after(async () => await all[Symbol.asyncDispose]());
 
-  test('what was acknowledged is there and runs, each write is done once, and no slot has two tasks that are to run', async () => {
+  test('acknowledged changes are there and run, each write is done once, and no slot has two tasks that are to run', async () => {
     const clients = ['a', 'b'].map((name) => new RetryingClient(all.hosts, name));
     const over = new AbortController();
     const running = clients.map(async (client) => await client.run(over.signal));

@@ -44,7 +44,7 @@ export type LeadershipNeeds = Readonly<{
 /** The revision of the transaction that made it the leader, and its lease. */
 type Elected = Readonly<{ leaderRevision: number; leaseMs: number }>;
 
-/** What only the leader does, from its election to its end. */
+/** Work of the leader alone, from its election to its end. */
 export class Leadership implements AsyncDisposable {
   readonly turns: Turns;
   readonly outage = new Outage();

@@ -11,7 +11,7 @@ import { LEADER_KEY } from '../state/keys.ts';
 const ROUNDS = 3;
 const AT_ONCE = 8;
 
-test('what a leader could not store any more is stored by the next one, once, and no client hears of it', async () => {
+test('writes that a leader could not store any more are stored by the next one, once, and no client notices', async () => {
   await using all = await ClusterHosts.cluster(2, 0);
   const [one, two] = all.hosts as [ClusterHost, ClusterHost];
   using etcd = new Etcd(join(one.engine.directory, 'exec/etcd/client:0'), systemClock);

@@ -50,7 +50,7 @@ type WireMember = { ID: string; name?: string; peerURLs: string[]; isLearner?: b
 class Members {
   isHealthy = true;
   #refused = Promise.withResolvers<void>();
-  /** Of the next addition. */
+  /** Loses the answer of the next addition. */
   isAnswerLost = false;
   members: WireMember[] = [{ ID: '1', name: 'one', peerURLs: [URL_OF_ONE] }];
   #last = 1;
@@ -125,7 +125,7 @@ class Leading implements AsyncDisposable {
     return await this.peers.add('two', { address: '10.0.0.2:2377', url: URL_OF_TWO, publicKey });
   }
 
-  /** What is known of the node that becomes a manager. */
+  /** The record of the node that becomes a manager. */
   get manager(): Stored<'node'>['manager'] {
     return this.replica.get('node', 'two')!.manager;
   }

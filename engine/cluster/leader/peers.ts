@@ -209,7 +209,7 @@ export class Peers implements Disposable {
   }
 
   /**
-   * Of the learners that an earlier leader left, one whose node is known has its time again; others are removed. One that it
+   * A learner of an earlier leader has its time again if its node is known; others are removed. One that the earlier leader
    * promoted without a note of that votes; one that it removed without a note of that begins again.
    */
   async #takeOver(): Promise<void> {

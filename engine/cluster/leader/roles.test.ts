@@ -68,7 +68,7 @@ class Leading implements AsyncDisposable {
     await this.#until(() => nodes.every((id) => this.replica.get('node', id)!.role === role));
   }
 
-  /** What nodes are told, as soon as it is so much. */
+  /** Messages to nodes, as soon as there are so many. */
   async tellings(count: number): Promise<string[]> {
     await this.#until(() => this.told.length >= count);
     return this.told;

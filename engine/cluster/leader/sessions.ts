@@ -144,7 +144,7 @@ export class Sessions implements Disposable {
     });
   }
 
-  /** What a node has said, which it says again to the next leader. */
+  /** Handles a message of a node, which sends it again to the next leader. */
   #run(name: string, node: string, work: () => Promise<void>): void {
     this.#needs.background.run(name, { node }, async () => {
       try {

@@ -9,7 +9,7 @@ import type { Change } from '../state/view.ts';
 import type { Batches } from './batches.ts';
 import { Turns } from './turns.ts';
 
-test('what waits at the same time is stored in its order, in turns that have an end', async () => {
+test('writes that wait at the same time are stored in their order, in turns that have an end', async () => {
   const replica = new Replica(systemClock);
   const stored: string[][] = [];
   const batches = {

@@ -5,7 +5,7 @@ import { Draft } from '../state/draft.ts';
 import type { Replica } from '../state/replica.ts';
 import { LeadershipLost, type Batches } from './batches.ts';
 
-/** What follows the work of a turn. `run` returns when it wants a turn though nobody writes. */
+/** Decisions after the work of a turn. `run` returns the time when it wants a turn though nobody writes. */
 export type Decisions = { run(draft: Draft, now: Temporal.Instant): Temporal.Instant | undefined };
 export type Work<T> = (draft: Draft, now: Temporal.Instant) => T;
 

@@ -15,7 +15,7 @@ export type Stage = (draft: Draft, now: Temporal.Instant) => void;
 /** Changes a draft as a client of any manager asked for, or throws to refuse. It checks its arguments. */
 export type Write = (draft: Draft, args: unknown, now: Temporal.Instant) => unknown;
 
-/** What clients may ask the leader to write, by the name under which other managers forward it. */
+/** Writes that clients may ask of the leader, by the name under which other managers forward them. */
 export const WRITES: Readonly<Record<string, Write>> = {
   updateCluster,
   updateNode,
@@ -27,5 +27,5 @@ export const WRITES: Readonly<Record<string, Write>> = {
   removeNetwork,
 };
 
-/** What follows a turn's writes before services are orchestrated, in this order. */
+/** Stages between a turn's writes and the orchestration of services, in this order. */
 export const STAGES: readonly Stage[] = [seedIngress];

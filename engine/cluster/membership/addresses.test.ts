@@ -39,7 +39,7 @@ test('a manager listens on an address or an interface, on port 2377 where none i
   }
 });
 
-test('it advertises what it is told, else where it listens, else the only address that is not of a network of its own', () => {
+test('it advertises the given address, else that of its listener, else the only address outside its own networks', () => {
   const all = { ip: '0.0.0.0', port: 4000 };
 
   assert.deepEqual(advertiseAddress('eth0', all, isOurs, LINKS), { ip: '10.0.0.1', port: 4000 });

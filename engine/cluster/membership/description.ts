@@ -12,7 +12,7 @@ export type DescriptionNeeds = Readonly<{
 
 const NETWORK_DRIVERS = ['bridge', 'host', 'ipvlan', 'macvlan', 'null'];
 
-/** What other nodes are told of this machine. */
+/** Describes this machine for other nodes. */
 export function describeNode({
   config,
   volumeDrivers,

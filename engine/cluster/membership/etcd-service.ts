@@ -17,7 +17,7 @@ type Settings = Readonly<{
   node: string;
   /** This manager's own leadership, or the address of who leads, as far as is known. */
   leading: () => Leadership | string | undefined;
-  /** What the cluster's record says. */
+  /** Settings of the cluster's record. */
   wanted: () => EtcdSettings;
   /** It runs with these now. */
   settled: (settings: EtcdSettings) => void;

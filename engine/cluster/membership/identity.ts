@@ -14,7 +14,7 @@ const Raft = Type.Object({
   electionTick: Type.Number(),
 });
 
-/** What a node is in its cluster: the certificate with its key and the root to trust (PEM), and where the managers are. */
+/** A node's identity in its cluster: the certificate with its key and the root to trust (PEM), and the managers' addresses. */
 const Identity = Type.Object({
   version: Type.Literal(1),
   nodeId: Type.String(),

@@ -3,7 +3,7 @@ import { CertificateRequest, Nothing, OutageRequest, PeerRequest, WriteRequest }
 import { route, type Routes } from '../wire/server.ts';
 import type { Identity } from './identity.ts';
 
-/** What a manager answers on port 2377. `leading` throws where it does not lead, and names the leader. */
+/** Routes of a manager on port 2377. `leading` throws where it does not lead, and names the leader. */
 export function managerRoutes(identity: () => Identity, leading: () => Leadership): Routes {
   return {
     'GET /v1/ca': route('anyone', Nothing, async () => await Promise.resolve({ certificate: identity().root })),

@@ -277,7 +277,7 @@ export class Manager implements AsyncDisposable {
     }
   }
 
-  /** What etcd has to know of the cluster's record. */
+  /** Applies the settings of the cluster's record to etcd. */
   #useCluster(): void {
     this.#needs.background.untilDone('store which certificates are revoked', {}, () => {
       if (this.#isEnding) return;

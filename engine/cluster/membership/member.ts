@@ -38,7 +38,7 @@ const ASK_MS = 10_000;
 /** etcd has one learner at a time, and refuses the next for seconds. */
 const PEER_MS = 70_000;
 const STARTING_MS = 120_000;
-/** Of a certificate's life. */
+/** Shares of a certificate's life. */
 const [RENEW_FROM, RENEW_UNTIL] = [0.5, 0.8];
 const RENEWAL_AGAIN_MS = 60_000;
 /** An external authority may give certificates that are due at once. */

@@ -191,7 +191,7 @@ suite('containers of no service in attachable networks', { concurrency: false },
     await one!.engine.delete(`/containers/${Container}?force=1`);
   });
 
-  test('what is refused says why, in dockerd words, and keeps no address', async () => {
+  test('a refusal has its reason, in dockerd words, and keeps no address', async () => {
     const rows: [string, string, number, RegExp][] = [
       ['closed', '', 403, /^Could not attach to network closed: .*PermissionDenied desc = network closed not manually/],
       ['nowhere', '', 404, /^(?:Could not attach to )?network nowhere/],
@@ -240,7 +240,7 @@ suite('containers of no service in attachable networks', { concurrency: false },
     });
   });
 
-  test('what ends leaves nothing', async () => {
+  test('ended containers and networks leave nothing', async () => {
     await two!.engine.run(SLEEP, inOpen(), 'stays');
     for (const [host, name] of [
       [one!, 'a'],

@@ -197,7 +197,7 @@ suite('networks of a cluster, with services in them', { concurrency: false }, ()
     for (const host of all.hosts) assert.deepEqual(await onHost(host, 8080, 30), shown);
   });
 
-  test('what ends leaves nothing: ports, names, namespaces', async () => {
+  test('ended services leave nothing: ports, names, namespaces', async () => {
     for (const name of ['shown', 'web', 'asking'])
       assert.equal((await one!.engine.delete(`/services/${name}`)).status, 200);
 

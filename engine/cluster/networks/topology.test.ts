@@ -15,7 +15,7 @@ const NOW = Temporal.Instant.from('2026-01-01T00:00:00Z');
 const DATED = { createdAt: NOW.toString(), updatedAt: NOW.toString() };
 const NEW = { name: 'front', labels: {}, options: {}, internal: false, ranges: [] };
 
-suite('the networks of a cluster and who is in them', () => {
+suite('the networks of a cluster and their members', () => {
   let replica: Replica;
   let revision: number;
   beforeEach(() => {
@@ -77,7 +77,7 @@ suite('the networks of a cluster and who is in them', () => {
     return messages;
   }
 
-  test('networks get free numbers and ranges, and what clients ask for; names are those of DNS', () => {
+  test('networks get free numbers and ranges, or those of the request; names are those of DNS', () => {
     node('n1', { status: { state: 'ready', message: '', address: '10.0.1.7' } });
     const create = (over: object): string => change((draft) => createNetwork(draft, { ...NEW, ...over }, NOW)).id;
     const ranges = [{ subnet: '10.0.3.128/25', gateway: '10.0.3.130' }];
@@ -179,7 +179,7 @@ suite('the networks of a cluster and who is in them', () => {
     assert.deepEqual(two.splice(0), [{ say: 'networks', ids: [] }]);
   });
 
-  test('who withdraws a task waits for the nodes in its networks that have a session, each of which is asked once at a time', async () => {
+  test('a withdrawal of a task waits for the nodes in its networks that have a session, each of which is asked once at a time', async () => {
     for (const id of ['n1', 'n2', 'n3']) node(id);
     const { id } = change((draft) => createNetwork(draft, NEW, NOW));
     service(id);

@@ -4,7 +4,7 @@ import type { NetworkRecord, ServiceRecord, TaskRecord } from '../state/records.
 import { hasEnded, placeOf } from '../state/task-states.ts';
 import type { Change, View } from '../state/view.ts';
 
-/** What has changed in a network: new or changed members, and the ids of those that are gone. */
+/** Changes in a network: new or changed members, and the ids of removed ones. */
 export type Changed = { members: Member[]; gone: string[] };
 
 /** Records that may be members of networks. */
@@ -17,7 +17,7 @@ type Part = {
 };
 
 /**
- * Who is in which network, kept up with the committed records; each change costs what it touches.
+ * Members of each network, kept up with the committed records; each change costs what it touches.
  *
  * A node has a part in a network while a task or container of it is there, and in the network `ingress` while any service
  * publishes ports.

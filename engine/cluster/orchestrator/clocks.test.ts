@@ -39,7 +39,7 @@ suite('clocks that differ', () => {
     });
   }
 
-  test('an update goes on under a leader whose clock is an hour behind that of the last one', () => {
+  test('an update goes on under a leader with a clock an hour behind that of the last one', () => {
     const cluster = started();
     cluster.service('web', wanted('new'));
     cluster.settle(1);

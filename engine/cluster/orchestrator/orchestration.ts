@@ -12,7 +12,7 @@ import { sweep } from './sweep.ts';
 import { Earliest, Turn } from './turn.ts';
 
 /**
- * What follows the writes of a turn: services are reconciled, new tasks get addresses and nodes.
+ * Decisions after the writes of a turn: services are reconciled, new tasks get addresses and nodes.
  *
  * Only what a turn's changes touch is looked at, and what has asked to be looked at by now. What is kept between turns
  * (who waits, what is taken) follows from the records, so that a new leader makes it anew; its first turn looks at all.
@@ -56,7 +56,7 @@ export class Orchestration {
     return isDone ? this.#next(now) : now;
   }
 
-  /** What a full turn has left is due now. */
+  /** Work that did not fit runs in the next turn, at once. */
   #next(now: Temporal.Instant): Temporal.Instant | undefined {
     const all = [...this.#services.values(), ...this.#nodes.values()];
     const next = new Earliest(now);
@@ -70,7 +70,7 @@ export class Orchestration {
     return { services, nodes: new Set([...draft.all('node')].map(({ id }) => id)) };
   }
 
-  /** What the changes of a turn can have consequences for. */
+  /** Services and nodes affected by this turn. */
   #touched(draft: Draft): Touched {
     const touched: Touched = { services: new Set(), nodes: new Set() };
     for (const { kind, id, record } of draft.changes) {
@@ -118,7 +118,7 @@ function presence(node: NodeRecord | undefined): string {
   return `${node.status.state === 'down' ? 'down' : 'up'} ${node.spec.availability === 'drain' ? 'drained' : ''}`;
 }
 
-/** What is due, that which has waited longest first, then what else is touched. */
+/** Due services first, the longest waiting before others; then the touched ones. */
 function inOrder(
   waiting: ReadonlyMap<string, Temporal.Instant>,
   touched: ReadonlySet<string>,

@@ -57,7 +57,7 @@ suite('replicated services', () => {
     assert.equal(first, undefined, 'slots 1 to 4');
   });
 
-  test('what does not run goes first', () => {
+  test('tasks that do not run go first', () => {
     const cluster = three();
     cluster.service('web', { mode: replicas(3), template: { restart: { delayNs: 100e9 } } });
     cluster.settle();
@@ -329,7 +329,7 @@ suite('scheduling', () => {
     assert.deepEqual(unplaced(empty), ['no suitable node']);
   });
 
-  test('what is reserved is never more than a node has', () => {
+  test('reservations are never more than a node has', () => {
     const cluster = three();
     const reservations = { nanoCpus: 1.5e9, memoryBytes: 1e9 };
     cluster.service('web', { mode: replicas(9), template: { resources: { reservations } } });

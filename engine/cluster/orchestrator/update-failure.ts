@@ -34,7 +34,7 @@ export function failureOf(service: Service, tasks: Iterable<Task>, places: numbe
 }
 
 /**
- * What follows when too many tasks of an update have failed: it stops, or the specification before counts again. A rollback
+ * Reacts when too many tasks of an update have failed: it stops, or the specification before counts again. A rollback
  * that fails stops, as does an update before which there was nothing.
  */
 export function stopOrRollBack(draft: Draft, service: Service, failed: Task, turn: Turn): void {

@@ -175,7 +175,7 @@ suite('failures amid an update', () => {
     assert.match(status(cluster).message!, /^rollback paused due to failure or early termination of task task-/);
   });
 
-  test('a rollback whose port another service has meanwhile stops, and says so', () => {
+  test('a rollback to a port that another service has meanwhile stops, and says so', () => {
     const ports = (publishedPort: number) => {
       return { endpoint: { mode: 'vip', ports: [{ protocol: 'tcp', targetPort: 80, publishedPort }] } } as const;
     };

@@ -57,7 +57,7 @@ export function update(
   return undefined;
 }
 
-/** What a place has of the service: the task that is to run there, or the last one, which gets no successor. */
+/** The service's task in a place: the one that is to run there, or the last one, which gets no successor. */
 function taskAt(service: Service, tasks: readonly Task[]): Task | undefined {
   return wantedOf(tasks) ?? finishedOf(service, tasks);
 }

@@ -3,7 +3,7 @@ import type { TemplateRecord } from '../state/records.ts';
 import { parseConstraint, satisfies } from './constraint.ts';
 import type { NodeLoad } from './node-load.ts';
 
-/** What a node must be for the tasks of a template; `reason` is for the error of a task that finds no node. */
+/** A condition on nodes for the tasks of a template; `reason` is for the error of a task that finds no node. */
 type Filter = Readonly<{ reason: (nodes: number) => string; admits: (load: NodeLoad) => boolean }>;
 
 /** The filters of a template, in the order in which they are asked: the first that refuses a node is reported. */

@@ -3,10 +3,10 @@ import { compareStates, hasEnded } from '../state/task-states.ts';
 import type { View } from '../state/view.ts';
 import { NodeLoad, takenBy, type Taken } from './node-load.ts';
 
-/** What a task takes of a node: nothing while it has none, and when it has ended. */
+/** Resources of a task on a node: none while it has no node, and when it has ended. */
 type Counted = Readonly<{ node: string; service: string; taken: Taken }>;
 
-/** What runs on all nodes, kept up with the changes of tasks and nodes. */
+/** Loads of all nodes, kept up with the changes of tasks and nodes. */
 export class Loads {
   readonly #nodes = new Map<string, NodeLoad>();
   readonly #counted = new Map<string, Counted>();

@@ -5,14 +5,14 @@ import type { NodeRecord, Resources, TemplateRecord } from '../state/records.ts'
 const FAILURE_MINUTES = 5;
 const MANY_FAILURES = 5;
 
-/** What a task takes of a node; its ports as `8080/tcp`. */
+/** Resources of a task on a node; its ports as `8080/tcp`. */
 export type Taken = Resources & Readonly<{ ports: readonly string[] }>;
 
 export function takenBy(record: TemplateRecord | undefined): Taken {
   return { ...reservationsOf(record?.template), ports: hostPortsOf(record ?? {}) };
 }
 
-/** What a node has left, and what runs there. */
+/** Free resources of a node, and its tasks. */
 export class NodeLoad {
   node: NodeRecord;
   /** Tasks that have not ended, of all services. */

@@ -19,7 +19,7 @@ const MOST_TRIED = 2000;
  * fewest tasks, among these to the node with the fewest tasks of all; a node on which the service keeps failing is the
  * last choice. A global service's task has its node already, and waits until it fits there.
  *
- * What runs where and who waits is kept from turn to turn; all of it follows from the records.
+ * Loads and waiting tasks are kept from turn to turn; all of it follows from the records.
  */
 export class Scheduler {
   readonly #loads = new Loads();
@@ -59,7 +59,7 @@ export class Scheduler {
     return this.#placeAll(draft, hasRoom ? new Set(this.#groups.keys()) : groups, now);
   }
 
-  /** What the last turn had no time for comes first, and what this one began last. */
+  /** Groups that the last turn had no time for come first, and then those that this one began last. */
   #placeAll(draft: Draft, groups: ReadonlySet<string>, now: Temporal.Instant): boolean {
     const before = this.#untried;
     const begun = new Map<string, number>();
@@ -130,7 +130,7 @@ export class Scheduler {
       choice.settle();
       return false;
     });
-    // What the group itself has taken is a reason too.
+    // Resources that the group itself has taken are a reason too.
     const why = without.length > 0 && nodes.length > 0 ? suitable(this.#loads.all(), filters).refusal : refusal;
     for (const task of without) refuse(draft, task, why, now);
     return without;

@@ -9,7 +9,7 @@ import { readServiceSpec } from './spec.ts';
 /** A record has two specifications at most, and etcd takes 1.5 MB at a time. */
 const LONGEST_SPEC = 512 * 1024;
 
-/** What a client asks of a service, checked, as the leader gets it. `auth`: the header X-Registry-Auth. */
+/** A client's service, checked, as the leader gets it. `auth`: the header X-Registry-Auth. */
 export function askedService(
   view: View,
   local: LocalNetworks,

@@ -6,7 +6,7 @@ import type { Draft } from '../state/draft.ts';
 import type { ServiceSpec } from '../state/records.ts';
 import { templateOf } from '../state/template.ts';
 
-/** What a manager sends to the leader: checked, and with the ids of its networks. */
+/** A manager's message to the leader: checked, and with the ids of its networks. */
 export type ServiceCreation = Readonly<{ spec: ServiceSpec; registryAuth?: string }>;
 
 /** POST /services/create. Returns the id. */

@@ -2,7 +2,7 @@ import { EngineError } from '../../lib/errors.ts';
 
 type Given<T> = { [K in keyof T]?: NonNullable<T[K]> };
 
-/** What a client wrote, without missing, null, empty and false values. */
+/** Returns the fields without missing, null, empty and false values. */
 export function given<T extends object>(fields: T): Given<T> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => isThere(value))) as Given<T>;
 }

@@ -29,7 +29,7 @@ export function refuseLaterFields(schema: TSchema, value: unknown, path = ''): v
 
 type Known = Readonly<{ properties?: Readonly<Record<string, TSchema>>; items?: TSchema; anyOf?: readonly TSchema[] }>;
 
-/** Of `T or null`: T. */
+/** Returns T for a schema `T or null`. */
 function innerOf(schema: TSchema): Known {
   const known = schema as Known;
   return known.anyOf === undefined ? known : (known.anyOf[0] as Known);

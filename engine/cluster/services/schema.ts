@@ -49,9 +49,9 @@ export const TaskTemplateBody = Type.Object({
     }),
   ),
   Placement: orNull(Type.Object({ Constraints: orNull(Strings) })),
-  /** Of version 1.25: any other number replaces all tasks. */
+  /** Since version 1.25: any other number replaces all tasks. */
   ForceUpdate: Type.Optional(Type.Integer({ minimum: 0 })),
-  /** Of version 1.25: they count instead of those of the service. */
+  /** Since version 1.25: they count instead of those of the service. */
   Networks: orNull(Networks),
 });
 
@@ -77,7 +77,7 @@ export const ServiceBody = Type.Object({
     }),
   ),
   UpdateConfig: orNull(UpdateConfig),
-  /** Of version 1.28: for updates that are taken back. */
+  /** Since version 1.28: for updates that are taken back. */
   RollbackConfig: orNull(UpdateConfig),
   Networks: orNull(Networks),
   EndpointSpec: orNull(
@@ -90,7 +90,7 @@ export const ServiceBody = Type.Object({
             Protocol: text,
             TargetPort: Type.Optional(Type.Integer({ minimum: 0 })),
             PublishedPort: Type.Optional(Type.Integer({ minimum: 0 })),
-            /** Of version 1.26. */
+            /** Since version 1.26. */
             PublishMode: text,
           }),
         ),

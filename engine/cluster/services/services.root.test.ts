@@ -185,7 +185,7 @@ suite('services and tasks of a cluster', { concurrency: false }, () => {
     assert.deepEqual((await service(id)).Spec.Labels, { was: '1' });
   });
 
-  test('a task without a node says why, and gets one when a node has what it wants', async () => {
+  test('a task without a node names the reason, and gets a node that fits later', async () => {
     await create({
       Name: 'picky',
       Mode: { Replicated: { Replicas: 2 } },

@@ -18,7 +18,7 @@ const TaskTemplate = { ContainerSpec };
 const NOW = Temporal.Instant.from('2026-01-01T00:00:00Z');
 const argument = (text: string): string => `rpc error: code = InvalidArgument desc = ${text}`;
 
-/** What dockerd 20.10 answers to a body that it refuses: all but the 500 of constraints are 400. */
+/** dockerd 20.10's answers to refused bodies: all but the 500 of constraints are 400. */
 const REFUSED: readonly (readonly [ServiceBody, string, EngineError['kind']?])[] = [
   [{}, 'mismatched Runtime and *Spec fields'],
   [{ TaskTemplate: {} }, 'mismatched Runtime and *Spec fields'],
@@ -135,7 +135,7 @@ suite('the specification of a service', () => {
     assert.deepEqual(shown({ Name: 'plain', TaskTemplate, Mode: { Replicated: {} } }).Spec, plain);
   });
 
-  test('with its defaults says what counts where a client said nothing', () => {
+  test('with its defaults shows the values for missing fields', () => {
     const draft = new Draft(new Replica(systemClock));
     const update = { Parallelism: 1, FailureAction: 'pause', Monitor: 5e9, MaxFailureRatio: 0, Order: 'stop-first' };
     const spec = (body: ServiceBody): { TaskTemplate: object; UpdateConfig: object } => {
@@ -207,7 +207,7 @@ suite('creating and updating', () => {
     });
   });
 
-  test('an update has the version, the name and the mode of what it replaces', () => {
+  test('an update has the version, the name and the mode of its predecessor', () => {
     const update = (body: object, version = 0): void => {
       updateService(
         draft,

@@ -33,7 +33,7 @@ export function endpointOf({ endpoint }: { endpoint?: EndpointSpec }): EndpointS
   return endpoint ?? { mode: 'vip', ports: [] };
 }
 
-/** Of the task on its node; 0: nothing. */
+/** Reservations of the task on its node; 0: nothing. */
 export function reservationsOf(template: TaskTemplate | undefined): Resources {
   return { nanoCpus: 0, memoryBytes: 0, ...template?.resources?.reservations };
 }

@@ -8,7 +8,7 @@ import type { Kind, Stored } from './records.ts';
 import type { Replica } from './replica.ts';
 import type { Change } from './view.ts';
 
-/** Who leads, with which lease, and the revision of the key that says so. */
+/** The leader with its lease, and the revision of its key. */
 export type LeaderKey = Readonly<{ node: string; address: string; leaseSeconds: number; revision: number }>;
 
 type Needs = Readonly<{ clock: Clock; log: Logger; etcd: Etcd; replica: Replica }>;

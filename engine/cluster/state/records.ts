@@ -63,14 +63,14 @@ export type NodeRecord = Readonly<
   Dated & {
     id: string;
     spec: Readonly<{ name: string; labels: Labels; role: NodeRole; availability: Availability }>;
-    /** What its certificate says: follows `spec.role`. */
+    /** Role in its certificate: follows `spec.role`. */
     role: NodeRole;
     /** Missing until its first session. */
     description?: NodeDescription;
     status: Readonly<{ state: NodeState; message: string; address: string }>;
     /** As `10.255.0.2/16`: where published ports of services lead on this node. */
     ingress?: string;
-    /** Of a manager whose etcd is a member: where it is reached, and the member's id (hexadecimal). */
+    /** For a manager whose etcd is a member: its address, and the member's id (hexadecimal). */
     manager?: ManagerPlace;
   }
 >;
@@ -97,7 +97,7 @@ export type NodeDescription = Readonly<{
 export type Resources = Readonly<{ nanoCpus: number; memoryBytes: number }>;
 export type LogDriver = Readonly<{ name: string; options: Labels }>;
 
-/** What clients leave out stays out; `defaults.ts` says what it means. */
+/** Fields that clients left out are missing; `defaults.ts` has their meaning. */
 export type TaskTemplate = Readonly<{
   container: Readonly<{
     image: string;
@@ -121,7 +121,7 @@ export type TaskTemplate = Readonly<{
     windowNs?: number;
   }>;
   constraints?: readonly string[];
-  /** Of no other use: a new number makes tasks old. */
+  /** Counter of forced updates: a new number makes tasks old. */
   forceUpdate?: number;
 }>;
 
@@ -198,7 +198,7 @@ export type ServiceRecord = Readonly<
   }
 >;
 
-/** What makes a task dirty when it differs; the id is `<service>/<hash>`. */
+/** Fields that make a task dirty when they differ; the id is `<service>/<hash>`. */
 export type TemplateRecord = Readonly<{
   service: string;
   hash: string;
@@ -290,7 +290,7 @@ export type AttachmentRecord = Readonly<
     id: string;
     node: string;
     network: string;
-    /** Of the container. */
+    /** Name of the container. */
     name: string;
     aliases: readonly string[];
     /** The address that it wants, without a prefix length. */

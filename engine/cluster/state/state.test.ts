@@ -37,7 +37,7 @@ suite('the replica', () => {
     assert.equal(replica.get('task', 'b')?.version, 4);
   });
 
-  test('what is not newer changes nothing: a commit comes from the leader itself and from the watch', () => {
+  test('an older revision changes nothing: a commit comes from the leader itself and from the watch', () => {
     const replica = new Replica(systemClock);
     const told: Commit[] = [];
     using _listener = replica.onCommit((commit) => told.push(commit));
@@ -62,7 +62,7 @@ suite('the replica', () => {
     assert.deepEqual(ids(replica.tasksOf('db')), ['b']);
   });
 
-  test('a reset tells what is new, what has changed and what has gone, and nothing else', () => {
+  test('a reset reports new, changed and removed records, and nothing else', () => {
     const replica = new Replica(systemClock);
     replica.apply({ revision: 3, changes: [put(task('same')), put(task('changed')), put(task('gone'))] });
     const told: Commit[] = [];
@@ -89,7 +89,7 @@ suite('the replica', () => {
     assert.equal(replica.revision, 5);
   });
 
-  test('who waits for a revision is told when it is there, or that it did not come', async () => {
+  test('a wait for a revision ends when it is there, or with the news that it did not come', async () => {
     const replica = new Replica(systemClock);
     const waits = replica.reached(5, 600_000);
 

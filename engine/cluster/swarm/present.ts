@@ -29,7 +29,7 @@ export function presentWithTokens(cluster: Stored<'cluster'>): object {
   };
 }
 
-/** What is needed to check certificates of this cluster. */
+/** Data to check certificates of this cluster. */
 export function tlsInfo({ ca }: Pick<ClusterRecord, 'ca'>): object {
   const key = new X509Certificate(ca.certificate).publicKey.export({ type: 'spki', format: 'der' });
   return {

@@ -16,7 +16,7 @@ const DEFAULTS = {
   nodeCertExpiryNs: 90 * 24 * HOUR_NS,
 } as const;
 
-/** What a client asks of a cluster, checked; what it leaves out is the default. */
+/** A client's specification of a cluster, checked; missing fields have the default. */
 export function readSpec(body: SpecBody): ClusterSpec {
   const name = body.Name || 'default';
   refuseIf(name !== 'default', 'swarm spec must be named "default"');

@@ -68,7 +68,7 @@ const Syncs = Type.Optional(Type.Literal(true));
 
 const Managers = Type.Array(Type.Object({ id, address: text }));
 
-/** What a node says in its session. */
+/** Messages of a node in its session. */
 export const FromNode = Type.Union([
   Type.Object({
     say: Type.Literal('hello'),
@@ -95,7 +95,7 @@ export const FromNode = Type.Union([
 export type FromNode = Static<typeof FromNode>;
 
 /**
- * What the leader says in it: `role` is the one that the node should ask a certificate for; `hasEtcd` whether the node's etcd
+ * Messages of the leader in it: `role` is the one that the node should ask a certificate for; `hasEtcd` whether the node's etcd
  * is a member, or learns (earlier versions do not say).
  */
 export const FromLeader = Type.Union([

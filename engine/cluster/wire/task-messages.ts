@@ -29,7 +29,7 @@ const Port = Type.Object({
   publishedPort: Type.Number(),
 });
 
-/** What the tasks of one template have in common; where they may run and when they are restarted is the leader's business. */
+/** Fields that the tasks of one template share; their place and restarts are the leader's business. */
 export const NodeTemplate = Type.Object({
   container: Type.Unsafe<TaskTemplate['container']>(
     Type.Object({
@@ -48,7 +48,7 @@ export const NodeTemplate = Type.Object({
   /** The service's, else the cluster's; without either the daemon's. */
   logDriver: optional(LogDriver),
   networks: Type.Array(Type.Object({ target: Type.String(), aliases: Type.Immutable(texts) })),
-  /** What the container publishes on the node; 0: any port. */
+  /** Ports that the container publishes on the node; 0: any port. */
   ports: optional(Type.Immutable(Type.Array(Port))),
 });
 export type NodeTemplate = Readonly<Static<typeof NodeTemplate>>;
