@@ -3,13 +3,7 @@ import { effectiveCapabilities, hardLimits } from '../host/confinement/privilege
 import type { SeccompFilter } from '../host/confinement/seccomp.ts';
 import { tooLong } from '../runtime/start-failure.ts';
 import { isTooLong } from './argument-space.ts';
-import type {
-  DescribedMount,
-  ProcessDescription,
-  SpecDescription,
-  Ulimits,
-  WantedCapabilities,
-} from './description.ts';
+import type { ProcessDescription, SpecDescription, Ulimits, WantedCapabilities } from './description.ts';
 import { INIT_PATH, initProgram } from './init-program.ts';
 import { ociMounts, readOnlyCgroups } from './mounts.ts';
 import { placeMounts } from './place-mounts.ts';
@@ -62,7 +56,7 @@ export function ociSpec(description: SpecDescription): object {
       sysctl: description.sysctls,
       ...hiddenPaths(description),
       ...(seccomp !== undefined && { seccomp }),
-      ...rootPropagation(description.mounts),
+      ...rootPropagation(description),
     },
   };
 }
@@ -117,10 +111,12 @@ function annotationsForSystemd({ limits }: SpecDescription): Record<string, stri
   return { 'run.oci.systemd.subgroup': '', ...systemdAnnotations(limits, detectCgroups().version) };
 }
 
-function rootPropagation(mounts: readonly DescribedMount[]): object {
+function rootPropagation({ mounts, tmpfs }: SpecDescription): object {
   if (mounts.some(({ propagation }) => propagation.includes('slave'))) return { rootfsPropagation: 'slave' };
   if (mounts.some(({ propagation }) => propagation.includes('shared'))) return { rootfsPropagation: 'shared' };
-  return {};
+  // By default crun makes all mounts private in the end.
+  const isKept = Object.values(tmpfs).some((options) => /\br?(?:shared|unbindable)\b/.test(options));
+  return isKept ? { rootfsPropagation: 'slave' } : {};
 }
 
 function seccompOf(

@@ -315,6 +315,19 @@ suite('a new container', { concurrency: false }, () => {
     });
   }
 
+  for (const Runtime of ['crun', 'runc']) {
+    test(`a tmpfs is shared or unbindable as its options say, by ${Runtime}`, async () => {
+      const Tmpfs = { '/a': 'shared', '/b': 'size=1m,rshared', '/c': 'runbindable', '/d': 'shared,private', '/e': '' };
+
+      const text = await said(`awk '$5 ~ "^/[a-e]?$" { print $5, $7 }' /proc/self/mountinfo`, {
+        HostConfig: { Runtime, Tmpfs },
+      });
+
+      const lines = text.replaceAll(/shared:\d+/g, 'shared').split('\n');
+      assert.deepEqual(lines.toSorted(), ['/ -', '/a shared', '/b shared', '/c unbindable', '/d -', '/e -']);
+    });
+  }
+
   test('an impossible request is refused with a clear error, and nothing is made', async () => {
     const before = (await engine.get<Summary[]>('/containers/json?all=1')).body.length;
 
