@@ -1,5 +1,5 @@
 import { createSocket } from 'node:dgram';
-import { connect, createServer } from 'node:net';
+import { connect, createServer, isIPv6 } from 'node:net';
 import { parentPort, workerData } from 'node:worker_threads';
 
 import { enter } from '@gantry/engine/host/namespaces.ts';
@@ -22,7 +22,7 @@ async function perform(task: PeerTask): Promise<string> {
     case 'serve tcp':
       return await serveTcp(task.port, task.name);
     case 'serve udp':
-      return await serveUdp(task.port, task.name);
+      return await serveUdp(task.port, task.name, task.address);
     case 'ask tcp':
       return await askTcp(task.host, task.port, task.timeoutMs);
     case 'ask udp':
@@ -41,11 +41,11 @@ async function serveTcp(at: number, name: string): Promise<string> {
   return await promise;
 }
 
-async function serveUdp(at: number, name: string): Promise<string> {
-  const socket = createSocket('udp4');
+async function serveUdp(at: number, name: string, address = '0.0.0.0'): Promise<string> {
+  const socket = createSocket(isIPv6(address) ? 'udp6' : 'udp4');
   socket.on('message', (_, from) => socket.send(`${name} sees ${from.address}`, from.port, from.address));
   const { promise, resolve, reject } = Promise.withResolvers<string>();
-  socket.once('error', reject).bind(at, '0.0.0.0', () => resolve('bound'));
+  socket.once('error', reject).bind(at, address, () => resolve('bound'));
   return await promise;
 }
 
@@ -63,7 +63,7 @@ async function askTcp(host: string, at: number, timeoutMs: number): Promise<stri
 
 async function askUdp(host: string, at: number, timeoutMs: number, from?: number): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
-  const socket = createSocket('udp4');
+  const socket = createSocket(isIPv6(host) ? 'udp6' : 'udp4');
   const timer = setTimeout(() => reject(Object.assign(new Error('silence'), { code: 'ETIMEDOUT' })), timeoutMs);
   socket.on('message', (bytes) => resolve(bytes.toString())).on('error', reject);
   if (from === undefined) socket.send('who?', at, host);

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 
 export type PeerTask = { id: number } & (
-  | { kind: 'serve tcp' | 'serve udp'; port: number; name: string }
+  | { kind: 'serve tcp' | 'serve udp'; port: number; name: string; address?: string }
   | { kind: 'ask tcp'; host: string; port: number; timeoutMs: number }
   | { kind: 'ask udp'; host: string; port: number; timeoutMs: number; from?: number }
 );
@@ -29,8 +29,9 @@ export class Peer implements AsyncDisposable {
     await this.#ask({ kind: 'serve tcp', port, name });
   }
 
-  async serveUdp(port: number, name: string): Promise<void> {
-    await this.#ask({ kind: 'serve udp', port, name });
+  /** `address` is one of IPv4 by default. */
+  async serveUdp(port: number, name: string, address?: string): Promise<void> {
+    await this.#ask({ kind: 'serve udp', port, name, ...(address !== undefined && { address }) });
   }
 
   async tcp(host: string, port: number, timeoutMs = TIMEOUT_MS): Promise<string> {

@@ -1,4 +1,5 @@
 import { ipBytes, ipOfBytes, isSix, type Family } from '../../lib/notations/ip-address.ts';
+import { SystemError } from '../libc.ts';
 import { macBytes, macText } from './links.ts';
 import { attribute, NLM_F, readAttributes, u32, type Message, type Netlink } from './netlink.ts';
 
@@ -25,6 +26,7 @@ const RT_TABLE_MAIN = 254;
 const RTPROT_BOOT = 3;
 const SCOPE = { universe: 0, link: 253 } as const;
 const RTN_UNICAST = 1;
+const RTN_LOCAL = 2;
 const NDA = { destination: 1, linkAddress: 2 } as const;
 const NUD = { reachable: 2, noArp: 0x40, permanent: 0x80 } as const;
 const NTF_MASTER = 4;
@@ -106,6 +108,21 @@ export function listRoutes(route: Netlink, family: Family = 4): Route[] {
         link: found.get(RTA.outInterface)?.readUInt32LE(),
       };
     });
+}
+
+/** Whether packets to an address end at this machine. */
+export function isLocal(route: Netlink, ip: string): boolean {
+  const head = Buffer.alloc(12);
+  head.writeUInt8(familyOf(ip), 0);
+  head.writeUInt8(ipBytes(ip).length * 8, 1);
+  const body = Buffer.concat([head, attribute(RTA.destination, ipBytes(ip))]);
+  try {
+    const [answer] = route.query({ type: RTM.getRoute, flags: 0, body, call: 'RTM_GETROUTE', values: [ip] });
+    return answer?.readUInt8(7) === RTN_LOCAL;
+  } catch (error) {
+    if (error instanceof SystemError) return false; // there is no way to it
+    throw error;
+  }
 }
 
 /** Sets the hardware address of a neighbour: as if it had just answered, so that the entry ages, or for good. */

@@ -286,9 +286,9 @@ export class Bridges implements Disposable {
   #forgetFlows(place: Place, ports: readonly PublishedPort[]): void {
     if (!ports.some(({ protocol }) => protocol === 'udp')) return;
     try {
-      for (const ip of addressesOf(place)) forgetUdpFlows(this.#netfilter, ip);
+      for (const target of addressesOf(place)) forgetUdpFlows(this.#netfilter, { target });
     } catch (error) {
-      // Kernels before 6.10 cannot: there a client that never pauses waits until the flow times out.
+      // A kernel that lists no flows: a client that never pauses waits until its flow times out.
       if (!(error instanceof SystemError)) throw error;
     }
   }

@@ -4,6 +4,7 @@ import { Netlink } from '../../host/network/netlink.ts';
 import { NftError, Nftables, ruleGeneration } from '../../host/network/nftables.ts';
 import type { Family } from '../../lib/notations/ip-address.ts';
 import { admitForwarding, dropForwarding, dropForwardingOf, patternOf } from './forwarding.ts';
+import { forgetMisledFlows } from './misled-flows.ts';
 import {
   addBridgeText,
   addText,
@@ -29,6 +30,7 @@ export class Firewall implements Disposable {
   readonly #state: () => RuleState;
   readonly #nft = new Nftables();
   readonly #netfilter = new Netlink('netfilter');
+  readonly #route = new Netlink();
   // The kernel's generation number when all rules were last seen in force; any change of a rule raises it.
   #known: number | undefined;
   /** The families that the kernel has rules of. */
@@ -54,6 +56,7 @@ export class Firewall implements Disposable {
     this.#nft.run(this.#families.map((family) => tableText(family, this.#table, networks, published)).join('\n'));
     this.#admitted.clear();
     this.#knowAfter(before, 1 + this.#admit(networks));
+    this.#forgetMisledFlows(published);
   }
 
   /** Checks the rules and writes missing ones. Costs 0.02 ms when no rule of the machine has changed. */
@@ -91,6 +94,7 @@ export class Firewall implements Disposable {
   publish(published: readonly Published[]): void {
     if (published.length === 0) return;
     this.#add(addText(this.#table, published));
+    this.#forgetMisledFlows(published);
   }
 
   /** Redirects published ports to another address. */
@@ -119,6 +123,12 @@ export class Firewall implements Disposable {
   [Symbol.dispose](): void {
     this.#nft[Symbol.dispose]();
     this.#netfilter[Symbol.dispose]();
+    this.#route[Symbol.dispose]();
+  }
+
+  /** Flows that began without the rules, or with others. */
+  #forgetMisledFlows(published: readonly Published[]): void {
+    forgetMisledFlows({ netfilter: this.#netfilter, route: this.#route }, published);
   }
 
   #delete(commands: readonly string[]): void {

@@ -1,18 +1,27 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { after, test } from 'node:test';
 
-import { becomeTestHost, HOST_IP, TestDaemon } from '@gantry/testing/networks/network-host.ts';
+import { becomeTestHost, HOST_IP, TestDaemon, type Attached } from '@gantry/testing/networks/network-host.ts';
 import { Peer } from '@gantry/testing/networks/peer.ts';
 
 import { closeSandbox } from '../endpoints/sandbox.ts';
 
+const HOST_SIX = 'fd00:1::2';
 const BRIDGED_FILTERING = '/proc/sys/net/bridge/bridge-nf-call-iptables';
 
 const machine = becomeTestHost();
 const host = new Peer(machine.host);
 const outside = new Peer(machine.outside);
+
+/** IPv6 for the machine and its neighbour. */
+function giveSix(): void {
+  execFileSync('ip', ['address', 'add', `${HOST_SIX}/64`, 'dev', 'eth0', 'nodad']);
+  const words = ['--net=/proc/self/fd/3', 'ip', 'address', 'add', 'fd00:1::1/64', 'dev', 'eth0', 'nodad'];
+  execFileSync('nsenter', words, { stdio: ['ignore', 'ignore', 'inherit', machine.outside] });
+}
+
 after(async () => {
   await host[Symbol.asyncDispose]();
   await outside[Symbol.asyncDispose]();
@@ -81,6 +90,94 @@ test('a UDP client that keeps its port reaches the new owner of a published port
   const answer = await outside.udp(HOST_IP, 5353, { from: 40_000 });
 
   assert.equal(answer, 'second sees 192.0.2.1');
+});
+
+/** A client, the address that it sends to, and the address that the port is published on. */
+const flows: [name: string, client: () => Peer, to: string, HostIp: string][] = [
+  ['a client outside', () => outside, HOST_IP, ''],
+  ['a client outside, to a port on one address', () => outside, HOST_IP, HOST_IP],
+  ['a client of this machine', () => host, HOST_IP, ''],
+  ['a client of this machine, by 127.0.0.1', () => host, '127.0.0.1', ''],
+  ['a client of this machine, by 127.0.0.1 alone', () => host, '127.0.0.1', '127.0.0.1'],
+  ['a client outside, by IPv6', () => outside, HOST_SIX, ''],
+  ['a client outside, by IPv6 to a port on one address', () => outside, HOST_SIX, HOST_SIX],
+  ['a client of this machine, by IPv6', () => host, HOST_SIX, '::'],
+];
+
+test('a client that sends since before a UDP port was published is answered, also after replacement and move', async (t) => {
+  giveSix();
+  await using daemon = await TestDaemon.start({ fixedCidrV6: 'fd00:99::/64' });
+  // Without a container no rule tracks flows.
+  await using neighbour = (await daemon.serve('neighbour')).peer;
+  const bridges = daemon.networks.bridges();
+  let from = 41_000;
+
+  for (const [name, client, to, HostIp] of [...flows, ['a neighbour', () => neighbour, HOST_IP, ''] as const]) {
+    await t.test(name, async () => {
+      from += 1;
+      const portBindings = { '53/udp': [{ HostIp, HostPort: '5353' }] };
+      const asked = async (timeoutMs?: number): Promise<string> => {
+        const answer = await client().udp(to, 5353, { from, ...(timeoutMs !== undefined && { timeoutMs }) });
+        return answer.split(' ')[0]!;
+      };
+      const serve = async (id: string): Promise<Attached & { peer: Peer }> => {
+        const served = await daemon.serve(id, id === 'third' ? {} : { portBindings });
+        await served.peer.serveUdp(53, id, served.endpoint.ipv6!.ipAddress);
+        return served;
+      };
+
+      await using served = new AsyncDisposableStack();
+      const before = await asked(100);
+      served.use((await serve('first')).peer);
+      const answers = [await asked()];
+      closeSandbox(daemon, 'first');
+      const between = await asked(100);
+      const second = await serve('second');
+      served.use(second.peer);
+      answers.push(await asked());
+      const third = await serve('third');
+      served.use(third.peer);
+      bridges.movePorts(second.endpoint, third.endpoint, second.endpoint.ports);
+      answers.push(await asked());
+      bridges.movePorts(third.endpoint, second.endpoint, second.endpoint.ports);
+      closeSandbox(daemon, 'second');
+      closeSandbox(daemon, 'third');
+
+      assert.deepEqual([before, between, ...answers], ['ETIMEDOUT', 'ETIMEDOUT', 'first', 'second', 'third']);
+    });
+  }
+});
+
+test('a client that sent while another program had flushed the rules is answered when they are back', async () => {
+  await using daemon = await TestDaemon.start();
+  const { peer } = await daemon.serve('web', { portBindings: { '53/udp': [{ HostPort: '5353' }] } });
+  await using _web = peer;
+  const tracking = 'add table ip t; add chain ip t in { type filter hook input priority 0; ct state new accept; }';
+  const send = `const socket = require('node:dgram').createSocket('udp4');
+    socket.bind(42000, () => socket.send('who?', 5353, '${HOST_IP}', () => socket.close()));`;
+  const script = `nft 'flush ruleset; ${tracking}'; '${process.execPath}' -e "${send}"; nft 'delete table ip t'`;
+  execFileSync('sh', ['-c', script]); // the daemon notices afterwards: both are in this thread
+
+  await daemon.networks.bridges().admit(daemon.networks.predefined('bridge').id);
+
+  assert.equal(await host.udp(HOST_IP, 5353, { from: 42_000 }), `web sees ${HOST_IP}`);
+});
+
+test('the publishing of a UDP port leaves the flows of containers to that port of other machines alone', async () => {
+  await using daemon = await TestDaemon.start();
+  await using client = (await daemon.serve('client')).peer;
+  await outside.serveUdp(5353, 'internet');
+  await client.udp('192.0.2.1', 5353, { from: 43_000 });
+  const tracked = (): string[] => {
+    const lines = readFileSync('/proc/self/net/nf_conntrack', 'utf8').split('\n');
+    return lines.flatMap((line) => (line.includes('sport=43000') ? [line.replace(/ \d+ src/, ' src')] : []));
+  };
+  const before = tracked();
+
+  await using _dns = (await daemon.serve('dns', { portBindings: { '53/udp': [{ HostPort: '5353' }] } })).peer;
+
+  assert.equal(before.length, 1);
+  assert.deepEqual(tracked(), before);
 });
 
 test('a port published on one address answers there only', async () => {

@@ -203,10 +203,10 @@ function valueOf({ ipAddress, port }: Published): string {
   return `${ipAddress} . ${port.containerPort}`;
 }
 
-function isAny({ port }: Published): boolean {
+export function isAny({ port }: Published): boolean {
   return port.hostIp === ANY || port.hostIp === ANY_SIX;
 }
 
-function familyOf({ port }: Published): Family {
+export function familyOf({ port }: Published): Family {
   return isSix(port.hostIp) ? 6 : 4;
 }

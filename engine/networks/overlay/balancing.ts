@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 
 import { SystemError } from '../../host/libc.ts';
 import { withNetns } from '../../host/namespaces.ts';
-import { forgetUdpFlows } from '../../host/network/conntrack.ts';
+import { forgetUdpFlows, type FlowChoice } from '../../host/network/conntrack.ts';
 import { Netlink } from '../../host/network/netlink.ts';
 import { Nftables } from '../../host/network/nftables.ts';
 import { servicesIn, servingIn, type Member } from './members.ts';
@@ -23,6 +23,10 @@ export type Balance = Readonly<{
   rule: string;
   /** The addresses in it. */
   tasks: readonly string[];
+  /** Flows of UDP that it leads; undefined for a port of TCP. */
+  udp?: FlowChoice;
+  /** The port of the tasks; undefined where it is that of the client's packets. */
+  target?: number;
 }>;
 
 /** In the namespace of a container: from the virtual addresses of services to their tasks. */
@@ -35,7 +39,8 @@ export function virtualAddresses(members: Iterable<Member>, seed: string): Balan
       (serving.get(id) ?? []).map(({ ip }) => ip),
       seed,
     );
-    return { key: vip, chain: `to-${vip}`, rule: tasks.length === 0 ? '' : `dnat to ${choice(tasks)}`, tasks };
+    const rule = tasks.length === 0 ? '' : `dnat to ${choice(tasks)}`;
+    return { key: vip, chain: `to-${vip}`, rule, tasks, udp: { ip: vip } };
   });
 }
 
@@ -53,7 +58,8 @@ export function publishedPorts(members: Iterable<Member>, seed: string): Balance
       chain: `to-${protocol}-${published}`,
       rule:
         tasks.length === 0 ? '' : `meta l4proto ${protocol} dnat to ${choice(tasks.map((ip) => `${ip} . ${target}`))}`,
-      tasks,
+      ...{ tasks, target },
+      ...(protocol === 'udp' && { udp: { port: published } }),
     }));
   });
 }
@@ -95,26 +101,36 @@ export class Balancing {
     withNetns(netns, () => {
       using nft = new Nftables();
       nft.run(commands);
-      forgetFlows(lost(before ?? new Map(), wanted));
+      if (before !== undefined) forgetFlows([...lost(before, wanted), ...begun(before, wanted)]);
     });
     this.#written = wanted;
   }
 }
 
-/** Tasks that nothing leads to any more. */
-function lost(before: ReadonlyMap<string, Balance>, wanted: ReadonlyMap<string, Balance>): Set<string> {
+/** The flows to tasks that nothing leads to any more. */
+function lost(before: ReadonlyMap<string, Balance>, wanted: ReadonlyMap<string, Balance>): FlowChoice[] {
   const known = new Set([...before.values()].flatMap(({ tasks }) => tasks));
-  return known.difference(new Set([...wanted.values()].flatMap(({ tasks }) => tasks)));
+  const left = known.difference(new Set([...wanted.values()].flatMap(({ tasks }) => tasks)));
+  return [...left].map((target) => ({ target }));
 }
 
-/** A client of UDP that keeps sending would stay with a task that is gone. */
-function forgetFlows(ips: ReadonlySet<string>): void {
-  if (ips.size === 0) return;
+/** The flows that began while there was no task to lead them to, or another port of the tasks. */
+function begun(before: ReadonlyMap<string, Balance>, wanted: ReadonlyMap<string, Balance>): FlowChoice[] {
+  return [...wanted.values()].flatMap(({ key, rule, target, udp }) => {
+    const old = before.get(key);
+    const isNew = rule !== '' && (old === undefined || old.rule === '' || old.target !== target);
+    return isNew && udp !== undefined ? [udp] : [];
+  });
+}
+
+/** A client of UDP that keeps sending would stay with a task that is gone, or with none. */
+function forgetFlows(choices: readonly FlowChoice[]): void {
+  if (choices.length === 0) return;
   using netfilter = new Netlink('netfilter');
   try {
-    for (const ip of ips) forgetUdpFlows(netfilter, ip);
+    for (const choice of choices) forgetUdpFlows(netfilter, choice);
   } catch (error) {
-    // Kernels before 6.10 cannot: there a client that never pauses waits until the flow times out.
+    // A kernel that lists no flows: a client that never pauses waits until its flow times out.
     if (!(error instanceof SystemError)) throw error;
   }
 }

@@ -14,7 +14,7 @@ import { createVxlan } from '@gantry/engine/host/network/vxlan.ts';
 import { Peer } from '@gantry/testing/networks/peer.ts';
 
 import { prepareNetns } from '../endpoints/namespace.ts';
-import { Balancing, virtualAddresses } from './balancing.ts';
+import { Balancing, publishedPorts, virtualAddresses } from './balancing.ts';
 import { Fabric, VXLAN_PORT } from './fabric.ts';
 import { VxlanGuard } from './guard.ts';
 import type { Member } from './members.ts';
@@ -294,6 +294,60 @@ suite('the network of several hosts', { concurrency: false }, () => {
     lead(false, true);
 
     assert.deepEqual([...before, await heard()], ['two', 'two', 'three']);
+  });
+
+  test('a flow of UDP that began before its service had a task is led to the first one', async () => {
+    const [one, two] = boxes as [Box, Box];
+    const vip = '10.0.1.4';
+    const service: Member = { kind: 'service', id: 's', name: 'log', aliases: [], vip, ports: [] };
+    const balancing = new Balancing('container');
+    await using client = new Peer(one.netns);
+    await using server = new Peer(two.netns);
+    await server.serveUdp(5142, 'two');
+    const lead = (...members: Member[]): void => balancing.write(one.netns, virtualAddresses(members, 'one'));
+    const sent = async (timeoutMs?: number): Promise<string> =>
+      (await client.udp(vip, 5142, { from: 5143, ...(timeoutMs !== undefined && { timeoutMs }) })).split(' ')[0]!;
+
+    lead();
+    const before = await sent(100);
+    lead(service, task(two, true));
+    const led = await sent();
+    lead(service, task(two, false));
+    const between = await sent(100);
+    lead(service, task(two, true));
+
+    assert.deepEqual([before, led, between, await sent()], ['ETIMEDOUT', 'two', 'ETIMEDOUT', 'two']);
+  });
+
+  test('a flow of UDP to a published port is led to the first task, to a new port of it, and to a new service', async () => {
+    const [one, two, three] = boxes as [Box, Box, Box];
+    const service = (target: number): Member => {
+      const ports = [{ protocol: 'udp' as const, published: 5150, target }];
+      return { kind: 'service', id: 's', name: 'log', aliases: [], ports };
+    };
+    const balancing = new Balancing('ingress');
+    await using client = new Peer(two.netns);
+    await using server = new Peer(three.netns);
+    await Promise.all([server.serveUdp(5151, 'first'), server.serveUdp(5152, 'second')]);
+    await inside(one.netns, 'sh', '-c', 'echo 1 > /proc/sys/net/ipv4/ip_forward');
+    const lead = (...members: Member[]): void => balancing.write(one.netns, publishedPorts(members, 'one'));
+    const sent = async (timeoutMs?: number): Promise<string> =>
+      (await client.udp(one.ip, 5150, { from: 5153, ...(timeoutMs !== undefined && { timeoutMs }) })).split(' ')[0]!;
+
+    lead();
+    const before = await sent(100);
+    lead(service(5151));
+    const idle = await sent(100);
+    lead(service(5151), task(three, true));
+    const led = await sent();
+    lead(service(5152), task(three, true));
+    const moved = await sent();
+    lead();
+    const after = await sent(100);
+    lead(service(5151), task(three, true));
+
+    const answers = [before, idle, led, moved, after, await sent()];
+    assert.deepEqual(answers, ['ETIMEDOUT', 'ETIMEDOUT', 'first', 'second', 'ETIMEDOUT', 'first']);
   });
 
   test('packets to another address than the advertised one are dropped, for its own networks only', async () => {
