@@ -17,7 +17,7 @@ static int exit_code, exit_signal;
 static bool exit_oom, exit_told, stuck;
 static char failure[160];
 
-#define LONGEST_PAUSE_MS 500
+#define MAX_PAUSE_MS 500
 static int64_t sweep_end_ms, sweep_pause_ms = 5;
 
 /* The process may end before the runtime has reported its pid. */
@@ -68,7 +68,7 @@ static void sweep(void)
     bool may_stay = options.exec_container != NULL && phase == EXITED; /* an exec leaves its processes to the container */
     if (!may_stay && !clear_remains() && steady_ms() < sweep_end_ms) {
         set_deadline(OF_LIFE, sweep_pause_ms, sweep);
-        if (sweep_pause_ms < LONGEST_PAUSE_MS) sweep_pause_ms *= 2;
+        if (sweep_pause_ms < MAX_PAUSE_MS) sweep_pause_ms *= 2;
         return;
     }
     set_deadline(OF_LIFE, 0, NULL);
@@ -133,7 +133,7 @@ static void keep_status(void)
     if (!exit_told) tell_controls(text);
     exit_told = true;
     if (kept || released) remove_container();
-    else set_deadline(OF_LIFE, LONGEST_PAUSE_MS, keep_status);
+    else set_deadline(OF_LIFE, MAX_PAUSE_MS, keep_status);
 }
 
 /* All output is read before the exit is reported, so that a stream's end, the log and the status agree. */

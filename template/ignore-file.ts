@@ -21,9 +21,9 @@ type Step =
 /** A line of an ignore file; `depth` is the number of its parts. */
 export type IgnorePattern = Readonly<{ steps: readonly Step[]; depth: number; isException: boolean }>;
 
-const LONGEST_PATTERN = 256;
+const MAX_PATTERN = 256;
 /** One that is longer is like no pattern. */
-const LONGEST_PATH = 4096;
+const MAX_PATH_LENGTH = 4096;
 
 /** Reads an ignore file: `*`, `?`, classes, `**` over folders, `!` for exceptions, `#` for comments. Throws `PatternError`. */
 export function ignorePatterns(text: string): IgnorePattern[] {
@@ -55,8 +55,7 @@ function patternOf(line: string): IgnorePattern[] {
   const isException = line.startsWith('!');
   const written = isException ? line.slice(1).trim() : line;
   if (written === '') throw new PatternError('illegal exclusion pattern: "!"');
-  if (written.length > LONGEST_PATTERN)
-    throw new PatternError(`the pattern has more than ${LONGEST_PATTERN} characters`);
+  if (written.length > MAX_PATTERN) throw new PatternError(`the pattern has more than ${MAX_PATTERN} characters`);
   const path = posix
     .normalize(written)
     .replace(/(.)\/$/, '$1')
@@ -163,7 +162,7 @@ function isLike(step: Step, sign: string): boolean {
 }
 
 function matches(steps: readonly Step[], path: string): boolean {
-  if (path.length > LONGEST_PATH) return false;
+  if (path.length > MAX_PATH_LENGTH) return false;
   const signs = /[\ud800-\udfff]/.test(path) ? Array.from(path) : path;
   return matchesFrom(steps, signs, 0, 0, new Set());
 }

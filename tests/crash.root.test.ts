@@ -16,8 +16,8 @@ const CRASHES = Number(process.env.GANTRY_CRASHES ?? 100);
 const SEED = Number(process.env.GANTRY_CRASH_SEED ?? Date.now() % 1_000_000);
 const WORKERS = 4;
 /** A round has so many answers, however long they take, and then some time for what is under way. */
-const MOST_ANSWERS = 12;
-const LONGEST_MORE_MS = 50;
+const MAX_ANSWERS = 12;
+const MAX_EXTRA_MS = 50;
 /** A parent of this test's own: everything below it is of this test. */
 const BY_SYSTEMD = usualCgroupDriver() === 'systemd';
 const CGROUP_PARENT = BY_SYSTEMD ? `gantrycrash${process.pid}.slice` : `/gantry-crash-${process.pid}`;
@@ -79,8 +79,8 @@ test(`nothing is lost when the daemon is killed ${CRASHES} times while it works`
     );
     const working = Promise.all(clients.map(async (client) => await client.untilCut()));
     working.catch(() => undefined); // it is awaited below
-    await Promise.race([promises.after(Math.floor(random() * MOST_ANSWERS)), working]);
-    await setTimeout(random() * LONGEST_MORE_MS);
+    await Promise.race([promises.after(Math.floor(random() * MAX_ANSWERS)), working]);
+    await setTimeout(random() * MAX_EXTRA_MS);
     await engine.kill('SIGKILL');
     await working;
     const begun = performance.now();

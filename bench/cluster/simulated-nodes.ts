@@ -22,7 +22,7 @@ const [place = '', count = '0'] = process.argv.slice(2);
 const isSecure = !place.startsWith('/');
 const authority = isSecure ? ((await once(process, 'message'))[0] as Authority) : undefined;
 const ANSWER_MS = 30_000;
-const [LEAST_MS, MOST_MS] = [50, 500];
+const [LEAST_MS, MAX_MS] = [50, 500];
 const AGAIN_MS = 100;
 const FIRST_BEAT_MS = 4750;
 
@@ -92,7 +92,7 @@ class SimulatedNode {
       if (this.#tasks.get(id) === desired) continue;
       this.#tasks.set(id, desired);
       const state = desired === 'running' ? 'running' : desired === 'ready' ? 'ready' : 'shutdown';
-      setTimeout(() => this.#say(id, desired, state), LEAST_MS + Math.random() * (MOST_MS - LEAST_MS));
+      setTimeout(() => this.#say(id, desired, state), LEAST_MS + Math.random() * (MAX_MS - LEAST_MS));
     }
     for (const id of gone) this.#tasks.delete(id);
   }

@@ -15,12 +15,12 @@ import { median } from '../measure.ts';
 import { outputOf, pin } from './processes.ts';
 
 const QUIET_ROUNDS = 9;
-const MOST_ROUNDS = 24;
+const MAX_ROUNDS = 24;
 const WARM_SECONDS = 0.25;
 const SECONDS = 0.75;
 const CONNECTIONS = 32;
 /** Milliseconds in a second that each may have waited for its core in a quiet round. The client shares its own. */
-const MOST_WAITING = { proxy: 10, client: 50 };
+const MAX_WAITING = { proxy: 10, client: 50 };
 const CORE_OF_PROXIES = 0;
 const CORE_OF_OTHERS = 1;
 
@@ -52,7 +52,7 @@ export async function compareLatency(
   const direct: Turn[] = [];
   const turns = new Map(proxies.map(({ name }): [string, Turn[]] => [name, []]));
   const isEnough = (): boolean => turns.values().every((all) => all.filter(isQuiet).length >= QUIET_ROUNDS);
-  for (let round = -1; round < MOST_ROUNDS && !isEnough(); round += 1) {
+  for (let round = -1; round < MAX_ROUNDS && !isEnough(); round += 1) {
     const base = await turn(client, load, upstream);
     if (round >= 0) direct.push(base);
     for (const proxy of proxies) {
@@ -64,7 +64,7 @@ export async function compareLatency(
 }
 
 function isQuiet({ waited }: Turn): boolean {
-  return waited.proxy <= MOST_WAITING.proxy && waited.client <= MOST_WAITING.client;
+  return waited.proxy <= MAX_WAITING.proxy && waited.client <= MAX_WAITING.client;
 }
 
 function report(

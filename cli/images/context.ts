@@ -8,7 +8,7 @@ import { packLocal, packNamed, type LocalArchive } from '../containers/local-arc
 const IGNORE_FILES: readonly string[] = ['.buildignore', '.dockerignore'];
 const BUILDFILES: readonly string[] = ['Buildfile', 'Dockerfile', 'dockerfile'];
 /** An ignore file that is larger is the engine's to refuse. */
-const LONGEST_TEXT = 1024 * 1024;
+const MAX_TEXT_LENGTH = 1024 * 1024;
 const OWNERS: readonly string[] = ['--owner=0', '--group=0'];
 
 /**
@@ -28,7 +28,7 @@ async function patternsOf(folder: string): Promise<IgnorePattern[]> {
     const path = join(folder, name);
     const found = await lstat(path).catch(() => undefined);
     if (found === undefined || found.isDirectory()) continue;
-    if (!found.isFile() || found.size > LONGEST_TEXT) return [];
+    if (!found.isFile() || found.size > MAX_TEXT_LENGTH) return [];
     try {
       return ignorePatterns(await readFile(path, 'utf8'));
     } catch (error) {

@@ -1,7 +1,7 @@
 import type { SourceFound } from '../copies/transfer/sources.ts';
 
 /** Number of stored answers, each of which is a few hundred bytes. */
-const MOST = 1000;
+const MAX_COUNT = 1000;
 
 type Found = Promise<readonly SourceFound[]>;
 
@@ -26,7 +26,7 @@ export class ImageSums {
   }
 
   #trim(): void {
-    if (this.#known.size <= MOST) return;
+    if (this.#known.size <= MAX_COUNT) return;
     const [oldest] = this.#known.keys();
     this.#known.delete(oldest!);
   }

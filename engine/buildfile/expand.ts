@@ -202,7 +202,7 @@ class Expansion {
 }
 
 /** More than any kernel takes as a variable; `ENV a=$a$a` doubles with every line. */
-const LONGEST = 1024 * 1024;
+const MAX_LENGTH = 1024 * 1024;
 
 /** The text so far, as one word and as several. */
 class Words {
@@ -230,7 +230,7 @@ class Words {
 
   #grow(text: string): void {
     this.#whole += text;
-    if (this.#whole.length > LONGEST) throw invalid(`the result is longer than ${LONGEST} characters`);
+    if (this.#whole.length > MAX_LENGTH) throw invalid(`the result is longer than ${MAX_LENGTH} characters`);
   }
 
   #endWord(): void {

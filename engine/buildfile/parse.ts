@@ -27,7 +27,7 @@ export type ParsedFile = Readonly<{
 }>;
 
 /** As in docker, in bytes. */
-const LONGEST_LINE = 65_535;
+const MAX_LINE_LENGTH = 65_535;
 
 /**
  * Splits a Buildfile into its instructions. They are not interpreted, and an unknown one is not an error yet.
@@ -80,8 +80,8 @@ class SourceLines implements FollowingLines {
     const line = this.#lines[this.number];
     if (line === undefined) return undefined;
     this.number += 1;
-    if (Buffer.byteLength(line) > LONGEST_LINE) {
-      throw new EngineError('invalid', `dockerfile line greater than max allowed size of ${LONGEST_LINE}`);
+    if (Buffer.byteLength(line) > MAX_LINE_LENGTH) {
+      throw new EngineError('invalid', `dockerfile line greater than max allowed size of ${MAX_LINE_LENGTH}`);
     }
     return withoutReturn(line);
   }

@@ -11,7 +11,7 @@ import { rawBodyOf } from './streams/body.ts';
 /**
  * As in docker, the largest body for plugins. A larger one is refused, or blanks could hide a request from the plugin.
  */
-const LARGEST_BODY = 1024 * 1024;
+const MAX_BODY_BYTES = 1024 * 1024;
 
 /**
  * Every request, with or without a route, is checked by the plugins before anything else, and every answer but a stream
@@ -62,12 +62,12 @@ function isTls(socket: Socket): socket is TLSSocket {
 
 function wholeBody(raw: FastifyRequest['raw']): Buffer | undefined {
   const body = rawBodyOf(raw);
-  if (body === undefined || body.length < LARGEST_BODY) return body;
+  if (body === undefined || body.length < MAX_BODY_BYTES) return body;
   throw new EngineError('forbidden', `a body of ${body.length} bytes is more than authorization plugins are shown`);
 }
 
 function withinLimit(body: Buffer | undefined): Buffer | undefined {
-  return body !== undefined && body.length < LARGEST_BODY ? body : undefined;
+  return body !== undefined && body.length < MAX_BODY_BYTES ? body : undefined;
 }
 
 /** One text for each, with the names as Go writes them; without credentials for registries and secrets of builds. */

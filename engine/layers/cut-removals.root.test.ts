@@ -14,7 +14,7 @@ import { SetAside } from '../trees/set-aside.ts';
 
 const CONTAINER = 'ab'.repeat(32);
 /** More than any of these takes; a process that ends by itself ends the search. */
-const MOST_STEPS = 200;
+const MAX_STEPS = 200;
 
 const testing = join(import.meta.dirname, '../../testing');
 const killer = pathToFileURL(join(testing, 'kill-at-step.ts')).href;
@@ -71,7 +71,7 @@ for (const [what, { before, cut }] of Object.entries(rows)) {
     let steps = 0;
     for (let isCut = true; isCut;) {
       steps += 1;
-      assert.ok(steps < MOST_STEPS);
+      assert.ok(steps < MAX_STEPS);
       const directory = join(folder, String(steps));
       cpSync(whole, directory, { recursive: true });
       isCut = cutAt(steps, directory, cut);

@@ -9,7 +9,7 @@ type Work = () => Promise<void> | void;
 export type Task = Readonly<{ done: Promise<void> }>;
 
 const FIRST_RETRY_MS = 100;
-const LONGEST_RETRY_MS = 5000;
+const MAX_RETRY_MS = 5000;
 const LAST_SECONDS = 15;
 
 /**
@@ -42,7 +42,7 @@ export class Background implements AsyncDisposable {
     return this.#track(name, async () => {
       const failures = new Failures();
       for (let delayMs = FIRST_RETRY_MS; !(await this.#succeeds(name, about, work, failures)); delayMs *= 2) {
-        await this.#pause(Math.min(delayMs, LONGEST_RETRY_MS));
+        await this.#pause(Math.min(delayMs, MAX_RETRY_MS));
         if (this.#isEnding) return;
       }
     });

@@ -7,7 +7,7 @@ export type ContainerUser = Readonly<{ uid: number; gid: number; additionalGids:
 export type WrittenUser = Readonly<{ user: string; groupAdd: readonly string[] }>;
 
 /** The kernel takes 2^32-1 for "do not change", which leaves a process root. */
-const LARGEST_ID = 2 ** 31 - 1;
+const MAX_ID = 2 ** 31 - 1;
 
 type Entry = Readonly<{ name: string; uid: string; gid: string; home: string }>;
 type Group = Readonly<{ name: string; gid: string; members: readonly string[] }>;
@@ -69,8 +69,8 @@ function isSame(one: string, other: string): boolean {
 }
 
 function idOf(text: string): number {
-  if (isNumber(text) && Number(text) <= LARGEST_ID) return Number(text);
-  throw new EngineError('invalid', `uids and gids must be in range 0-${LARGEST_ID}`);
+  if (isNumber(text) && Number(text) <= MAX_ID) return Number(text);
+  throw new EngineError('invalid', `uids and gids must be in range 0-${MAX_ID}`);
 }
 
 async function readUsers(root: string): Promise<Entry[]> {

@@ -18,9 +18,9 @@ type How = Readonly<{
 
 const MEDIA_TYPE = 'application/vnd.docker.plugins.v1.2+json';
 /** A plugin's answer is small; a larger one is an error. */
-const LARGEST_ANSWER = 16 * 1024 * 1024;
+const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 const FIRST_DELAY_MS = 100;
-const LONGEST_DELAY_MS = 4000;
+const MAX_DELAY_MS = 4000;
 /** The plugin has not seen the request: it starts, or is replaced. */
 const NOT_THERE = ['ENOENT', 'ECONNREFUSED', 'EAGAIN'];
 
@@ -28,7 +28,7 @@ const NOT_THERE = ['ENOENT', 'ECONNREFUSED', 'EAGAIN'];
 export async function callPlugin(address: PluginAddress, method: string, body: unknown, how: How): Promise<Answer> {
   const text = JSON.stringify(body);
   const end = how.clock.now().add({ milliseconds: how.patienceMs });
-  for (let delayMs = FIRST_DELAY_MS; ; delayMs = Math.min(delayMs * 2, LONGEST_DELAY_MS)) {
+  for (let delayMs = FIRST_DELAY_MS; ; delayMs = Math.min(delayMs * 2, MAX_DELAY_MS)) {
     try {
       return await ask(address, method, text, how);
     } catch (error) {
@@ -94,7 +94,7 @@ async function readAll(response: IncomingMessage): Promise<string> {
   let bytes = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes > LARGEST_ANSWER) throw new Error(`the plugin's answer has more than ${LARGEST_ANSWER} bytes`);
+    if (bytes > MAX_ANSWER_BYTES) throw new Error(`the plugin's answer has more than ${MAX_ANSWER_BYTES} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString();

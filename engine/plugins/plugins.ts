@@ -19,7 +19,7 @@ const MACHINES_OWN: PluginFiles = { hostPath: (path) => path, show: (path) => pa
 /** For a plugin that starts beside us, as in docker. */
 const PATIENCE_MS = 30_000;
 const CALL_MS = 120_000;
-const LONGEST_REASON = 1000;
+const MAX_REASON = 1000;
 
 /** Plugins that the engine itself runs; they come before those of other programs. */
 export type OwnPlugins = Readonly<{
@@ -178,7 +178,7 @@ export class Plugins {
 
 /** An answer may be very long. */
 function beginningOf(text: string): string {
-  return text.length > LONGEST_REASON ? `${text.slice(0, LONGEST_REASON)}…` : text;
+  return text.length > MAX_REASON ? `${text.slice(0, MAX_REASON)}…` : text;
 }
 
 function readJson(text: string): unknown {

@@ -37,7 +37,7 @@ type Wanted = { isOfficial: boolean | undefined; isAutomated: boolean | undefine
 
 type Search = { term: string; limit: number; wanted: Wanted; credentials: Credentials; signal: AbortSignal };
 
-const MOST = 100;
+const MAX_COUNT = 100;
 const ANSWER_BYTES = 4 * 1024 * 1024;
 
 /**
@@ -45,8 +45,8 @@ const ANSWER_BYTES = 4 * 1024 * 1024;
  * settings. It gets a name and a password only by TLS, or where the settings call it insecure.
  */
 export async function searchIndex(engine: Needs, { term, limit, wanted, credentials, signal }: Search): Promise<Hit[]> {
-  if (limit < 1 || limit > MOST) {
-    throw new EngineError('invalid', `Limit ${limit} is outside the range of [1, ${MOST}]`);
+  if (limit < 1 || limit > MAX_COUNT) {
+    throw new EngineError('invalid', `Limit ${limit} is outside the range of [1, ${MAX_COUNT}]`);
   }
   const { endpoints, words } = await placesOf(engine.config, term);
   let failure: unknown;

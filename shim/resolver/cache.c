@@ -6,7 +6,7 @@
 
 #define PLACES 4096
 #define ANSWER_MAX 4096
-#define LONGEST_SECONDS 3600
+#define MAX_SECONDS 3600
 #define TYPE_SOA 6
 #define TYPE_OPT 41
 
@@ -23,7 +23,7 @@ static struct kept *places[PLACES];
 // Visits the records of an answer. Returns the least TTL, of a negative answer that of its SOA record; 0: not to be kept.
 // `passed`: seconds to take from every TTL.
 static uint32_t walk(uint8_t *answer, size_t length, size_t at, uint32_t passed) {
-  uint32_t least = LONGEST_SECONDS;
+  uint32_t least = MAX_SECONDS;
   unsigned records = get16(answer + 6) + get16(answer + 8) + get16(answer + 10);
   bool any = false;
   for (; records > 0; records -= 1) {

@@ -14,7 +14,7 @@ const ETHER_TYPES = { arp: 0x0806, ip: 0x0800, ip6: 0x86dd, vlan: 0x8100 } as co
 const PROTOCOLS = { udp: 17, icmp: 1, icmp6: 58 } as const;
 const LINK_LAYER_ADDRESS = { source: 1, target: 2 } as const;
 const PREFIX_INFORMATION = 3;
-const LONGEST_FRAME = 65_536;
+const MAX_FRAME = 65_536;
 
 const socket = bind<[number, number, number], number>('int socket(int domain, int type, int protocol)');
 const bindTo = bind<[number, Buffer, number], number>('int bind(int fd, const void *address, uint32_t length)');
@@ -25,7 +25,7 @@ const receive = bind<[number, Buffer, number, number], number>('int recv(int fd,
 export class RawLink implements Disposable {
   readonly #fd: number;
   readonly mac: string;
-  readonly #buffer = Buffer.alloc(LONGEST_FRAME);
+  readonly #buffer = Buffer.alloc(MAX_FRAME);
   readonly #frames: Buffer[] = [];
 
   /** `up`: switches the link on first. */

@@ -32,7 +32,7 @@ test('the demo of a cluster is interrupted while a machine is off: it ends with 
 });
 
 /** Several times what a demo takes beside much load. */
-const LONGEST_MS = 400_000;
+const MAX_MS = 400_000;
 
 /** Returns the output of a demo that gets SIGINT at a line with these words. Fails when something of it is left. */
 async function interrupted(words: readonly string[], at: string): Promise<string> {
@@ -46,7 +46,7 @@ async function interrupted(words: readonly string[], at: string): Promise<string
   demo.stderr.on('data', (piece: Buffer) => (errors += piece.toString()));
   const said: string[] = [];
   let hanging: string | undefined;
-  const late = setTimeout(() => (hanging = endAll(demo.pid!, folder)), LONGEST_MS);
+  const late = setTimeout(() => (hanging = endAll(demo.pid!, folder)), MAX_MS);
   for await (const line of createInterface(demo.stdout)) {
     said.push(line);
     if (line.includes(at)) demo.kill('SIGINT');

@@ -18,9 +18,9 @@ import { removeTree } from '../../trees/remove.ts';
 type Needs = { archives: Archives };
 type Entry = Omit<ContextEntry, 'path'>;
 
-const MOST_LINKS = 255;
+const MAX_LINKS = 255;
 /** Bytes of a Buildfile or an ignore file; real ones are far smaller. */
-const LONGEST_TEXT = 16 * 1024 * 1024;
+const MAX_TEXT_LENGTH = 16 * 1024 * 1024;
 const DEFAULT_FILES: readonly string[] = ['Buildfile', 'Dockerfile', 'dockerfile'];
 const IGNORE_FILES: readonly string[] = ['.buildignore', '.dockerignore'];
 
@@ -146,7 +146,8 @@ export class BuildContext {
     const { path } = this.#resolve(name)!;
     const { content } = this.#entries.get(path)!;
     if (content === undefined) throw new EngineError('invalid', `${name} is not a plain file`);
-    if (content.bytes > LONGEST_TEXT) throw new EngineError('invalid', `${name} has more than ${LONGEST_TEXT} bytes`);
+    if (content.bytes > MAX_TEXT_LENGTH)
+      throw new EngineError('invalid', `${name} has more than ${MAX_TEXT_LENGTH} bytes`);
     await using file = await open(this.#spool, 'r');
     const { buffer } = await file.read(Buffer.alloc(content.bytes), 0, content.bytes, content.offset);
     return buffer.toString('utf8');
@@ -168,7 +169,7 @@ export class BuildContext {
         continue;
       }
       links += 1;
-      if (links > MOST_LINKS) throw new EngineError('invalid', `too many links in ${path}`);
+      if (links > MAX_LINKS) throw new EngineError('invalid', `too many links in ${path}`);
       if (entry.target.startsWith('/')) done.length = 0;
       left.push(...entry.target.split('/').toReversed());
     }

@@ -16,7 +16,7 @@ type How = Readonly<{ folder: string; report: Report; signal: AbortSignal }>;
 export type RemoteContext = Readonly<{ archive: AsyncIterable<Uint8Array> } | { text: string }>;
 
 /** Real Buildfiles are far smaller. */
-const LONGEST_TEXT = 8 * 1024 * 1024;
+const MAX_TEXT_LENGTH = 8 * 1024 * 1024;
 const TYPES = /^(?:application\/(?:(?:x-)?tar|octet-stream|(?:x-)?(?:gzip|bzip2?|xz|zstd))|text\/plain)\s*(?:;|$)/i;
 
 /** A Git repository or a file of a web server. Throws `invalid` for anything else. */
@@ -36,7 +36,7 @@ export async function remoteContext(engine: Needs, remote: string, how: How): Pr
   const file = join(how.folder, 'remote');
   const { sizeBytes } = await engine.archives.receive(body, file);
   if (await isArchive(file)) return { archive: createReadStream(file) };
-  if (sizeBytes > LONGEST_TEXT)
+  if (sizeBytes > MAX_TEXT_LENGTH)
     throw new EngineError('invalid', `${addressOf(url)} is neither an archive nor a Buildfile`);
   return { text: await readFile(file, 'utf8') };
 }

@@ -10,10 +10,10 @@ import { TaskStore, type AgentTask } from './store.ts';
 import { TaskRun } from './task-run.ts';
 
 /** A stop with a long grace goes on under the next daemon. */
-const LONGEST_END_SECONDS = 5;
+const MAX_END_SECONDS = 5;
 
 /** A client waits for the end of a leave: a longer grace is not kept. */
-const LONGEST_LEAVE_SECONDS = 30;
+const MAX_LEAVE_SECONDS = 30;
 
 type Told = TasksMessage['tasks'][number];
 
@@ -61,7 +61,7 @@ export class Agent implements AsyncDisposable {
     const tasks = this.#tasks.all();
     this.#remove(tasks.map(({ id }) => id));
     const ended = Promise.all([...this.#runs.values()].map(async ({ done }) => await done));
-    if (await settlesWithin(ended, LONGEST_LEAVE_SECONDS, this.#engine.clock)) return;
+    if (await settlesWithin(ended, MAX_LEAVE_SECONDS, this.#engine.clock)) return;
     await Promise.all(tasks.map(async (task) => await endTask(this.#engine, task)));
     await ended;
   }
@@ -71,7 +71,7 @@ export class Agent implements AsyncDisposable {
     this.#isEnding = true;
     this.#reports[Symbol.dispose]();
     const ends = Promise.all([...this.#runs.values()].map(async (run) => await run.end()));
-    await settlesWithin(ends, LONGEST_END_SECONDS, this.#engine.clock);
+    await settlesWithin(ends, MAX_END_SECONDS, this.#engine.clock);
   }
 
   #begin(send: (message: FromNode) => void): void {

@@ -16,8 +16,8 @@ export type CertificateWish = Readonly<{ csr: string; publicKey: string; subject
 type Asking = Readonly<{ clock: Clock; root: string; identity?: Readonly<{ certificate: string; key: string }> }>;
 
 const ANSWER_MS = 5000;
-const LARGEST_ANSWER = 64 * 1024;
-const LONGEST_CHAIN = 5;
+const MAX_ANSWER_BYTES = 64 * 1024;
+const MAX_CHAIN = 5;
 /** The difference that clocks may have. */
 const SKEW_MS = 3600 * 1000;
 
@@ -77,7 +77,7 @@ async function textOf(answer: AsyncIterable<Buffer>): Promise<string> {
   let text = '';
   for await (const chunk of answer) {
     text += chunk.toString('latin1');
-    if (text.length > LARGEST_ANSWER) throw new Error('the answer is larger than 64 KB');
+    if (text.length > MAX_ANSWER_BYTES) throw new Error('the answer is larger than 64 KB');
   }
   return text;
 }
@@ -126,7 +126,7 @@ function check(pem: string, { publicKey, subject }: CertificateWish, { clock, ro
 
 function leadsTo(root: X509Certificate, leaf: X509Certificate, others: readonly X509Certificate[]): boolean {
   let current = leaf;
-  for (let length = 0; length < LONGEST_CHAIN; length += 1) {
+  for (let length = 0; length < MAX_CHAIN; length += 1) {
     if (isIssuedBy(current, root)) return true;
     const next = others.find((other) => other.ca && other !== current && isIssuedBy(current, other));
     if (next === undefined) return false;

@@ -23,13 +23,13 @@ export type FirstStart =
   | 'forced';
 
 const TICK_MS = 100;
-const LONGEST_ELECTION_MS = 50_000;
+const MAX_ELECTION_MS = 50_000;
 export const QUOTA_BYTES = 2 * 1024 ** 3;
 
 /** The command line without the flags of a first start: a member that runs with another one is restarted. */
 export function etcdFlags({ name, place, listen, advertise, raft, quotaBytes }: EtcdSettings): string[] {
-  const heartbeatMs = Math.min(Math.max(raft.heartbeatTick, 1) * TICK_MS, LONGEST_ELECTION_MS / 5);
-  const electionMs = Math.min(Math.max(raft.electionTick * TICK_MS, 5 * heartbeatMs), LONGEST_ELECTION_MS);
+  const heartbeatMs = Math.min(Math.max(raft.heartbeatTick, 1) * TICK_MS, MAX_ELECTION_MS / 5);
+  const electionMs = Math.min(Math.max(raft.electionTick * TICK_MS, 5 * heartbeatMs), MAX_ELECTION_MS);
   return [
     `--name=${name}`,
     `--data-dir=${place.data}`,

@@ -14,7 +14,7 @@ import { etcdFlags, firstFlags, type EtcdSettings, type FirstStart } from './fla
 type Needs = Readonly<{ background: Background; clock: Clock; log: Logger }>;
 
 const FIRST_RETRY_MS = 100;
-const LONGEST_RETRY_MS = 10_000;
+const MAX_RETRY_MS = 10_000;
 const GRACE_SECONDS = 10;
 const LOOK_MS = 50;
 
@@ -147,13 +147,13 @@ export class EtcdProcess {
       if (this.#running === running) this.#running = undefined;
       if (!this.#wanted) return;
       const livedMs = performance.now() - startedMs;
-      this.#delayMs = livedMs > LONGEST_RETRY_MS ? FIRST_RETRY_MS : this.#delayMs;
+      this.#delayMs = livedMs > MAX_RETRY_MS ? FIRST_RETRY_MS : this.#delayMs;
       const { said } = this;
       this.#engine.log.warn({ pid: running.pid, again: this.#delayMs, said }, 'etcd has ended and is started again');
       this.#retry = this.#engine.background.after(this.#delayMs, 'start etcd', {}, () => {
         if (this.#wanted) this.#launch();
       });
-      this.#delayMs = Math.min(this.#delayMs * 2, LONGEST_RETRY_MS);
+      this.#delayMs = Math.min(this.#delayMs * 2, MAX_RETRY_MS);
     };
     again().catch((error: unknown) => this.#engine.log.error({ err: error }, 'etcd is no longer watched'));
   }

@@ -5,10 +5,10 @@ import type { KeyValue, Op } from '../etcd/messages.ts';
 import { keyOf, LEADER_KEY, SEQUENCE_KEY } from '../state/keys.ts';
 import type { Change } from '../state/view.ts';
 
-const LARGEST_OPS = 1000;
-const LARGEST_BYTES = 512 * 1024;
+const MAX_OPS = 1000;
+const MAX_BYTES = 512 * 1024;
 const ANSWER_MS = 1000;
-const LONGEST_MS = 5000;
+const MAX_MS = 5000;
 const AGAIN_MS = 50;
 
 /** Another manager leads, or none can: nothing more may be written. */
@@ -70,7 +70,7 @@ export class Batches {
   async #storeOne(ops: readonly Op[], isFirst: boolean): Promise<number> {
     this.#number += 1;
     const own = `${this.#leaderRevision}/${this.#number}`;
-    const until = performance.now() + Math.max(LONGEST_MS, this.#leaseMs);
+    const until = performance.now() + Math.max(MAX_MS, this.#leaseMs);
     let answerMs = ANSWER_MS;
     const fence = { [LEADER_KEY]: this.#leaderRevision, [SEQUENCE_KEY]: this.#sequenceRevision };
     for (;;) {
@@ -116,7 +116,7 @@ function* split(changes: IteratorObject<Change>): Generator<Part[], void> {
   for (const change of changes) {
     const op = opOf(change);
     const size = 'put' in op ? op.put.length + op.value.length : op.delete.length;
-    if (batch.length > 0 && (batch.length >= LARGEST_OPS || bytes + size > LARGEST_BYTES)) {
+    if (batch.length > 0 && (batch.length >= MAX_OPS || bytes + size > MAX_BYTES)) {
       yield batch;
       batch = [];
       bytes = 0;

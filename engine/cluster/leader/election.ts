@@ -8,12 +8,12 @@ import type { Feed, LeaderKey } from '../state/feed.ts';
 import { LEADER_KEY, SEQUENCE_KEY } from '../state/keys.ts';
 
 const LEASE_SECONDS = 2;
-const LONGEST_LEASE_SECONDS = 32;
+const MAX_LEASE_SECONDS = 32;
 /** After so long without a loss the lease is the usual one again. */
 const CALM_MS = 600_000;
 const ROUND_MS = 500;
 const ANSWER_MS = 1000;
-const LONGEST_PING_MS = 10_000;
+const MAX_PING_MS = 10_000;
 /** Others are elected first after a resignation. */
 const QUIET_MS = 3000;
 
@@ -138,7 +138,7 @@ export class Election implements AsyncDisposable {
 
   async #answers(leader: LeaderKey): Promise<boolean> {
     const usual = Math.max(ANSWER_MS, this.#slowestPingMs * 4, (leader.leaseSeconds * 1000) / 2);
-    const milliseconds = Math.min(usual, LONGEST_PING_MS);
+    const milliseconds = Math.min(usual, MAX_PING_MS);
     const asked = performance.now();
     const answers = await this.#settings.ping(leader, milliseconds);
     if (answers) this.#slowestPingMs = Math.max(performance.now() - asked, this.#slowestPingMs * 0.9);
@@ -189,7 +189,7 @@ export class Election implements AsyncDisposable {
   }
 
   #takeLonger(): void {
-    this.#takeLease(Math.min(this.#leaseSeconds * 2, LONGEST_LEASE_SECONDS));
+    this.#takeLease(Math.min(this.#leaseSeconds * 2, MAX_LEASE_SECONDS));
   }
 
   #takeLease(seconds: number): void {

@@ -1,5 +1,5 @@
 /** Longer than the rewriting of the largest file takes. */
-const LONGEST_MS = 240_000;
+const MAX_MS = 240_000;
 
 /** The one manager whose etcd may be out of service on purpose: while it starts with other settings, or rewrites its file. */
 export class Outage {
@@ -10,7 +10,7 @@ export class Outage {
   begin(node: string): boolean {
     if (this.#node !== undefined && this.#node !== node && performance.now() < this.#untilMs) return false;
     this.#node = node;
-    this.#untilMs = performance.now() + LONGEST_MS;
+    this.#untilMs = performance.now() + MAX_MS;
     return true;
   }
 

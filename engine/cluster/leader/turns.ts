@@ -26,7 +26,7 @@ type Parts = Readonly<{
 
 const SECONDS_AFTER_FAILURE = 5;
 /** Records that the work of one turn changes: more would keep the leader from its lease. */
-const MOST_WRITTEN = 2000;
+const MAX_WRITTEN = 2000;
 
 /**
  * The turns of a leader: waiting work is done in one draft, as much as a turn has room for, then decisions follow from it, then
@@ -97,7 +97,7 @@ export class Turns implements AsyncDisposable {
     const now = clock.now();
     const done: Waiting[] = [];
     const next = waiting.values();
-    while (draft.size < MOST_WRITTEN) {
+    while (draft.size < MAX_WRITTEN) {
       const { value: work } = next.next();
       if (work === undefined) break;
       try {

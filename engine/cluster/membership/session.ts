@@ -20,9 +20,9 @@ type Settings = Readonly<{
 }>;
 
 const FIRST_RETRY_MS = 100;
-const LONGEST_RETRY_MS = 8000;
+const MAX_RETRY_MS = 8000;
 const ANSWER_MS = 5000;
-const LONGEST_LEADERS = 3;
+const MAX_LEADERS = 3;
 /** Until the leader names its own. */
 const FIRST_PERIOD_MS = 5000;
 /** The leader answers each beat. */
@@ -81,7 +81,7 @@ export class Session implements AsyncDisposable {
         }
         this.problem = error instanceof Error ? error.message : String(error);
         await this.#pause(delayMs);
-        delayMs = Math.min(delayMs * 2, LONGEST_RETRY_MS);
+        delayMs = Math.min(delayMs * 2, MAX_RETRY_MS);
       }
     }
   }
@@ -142,7 +142,7 @@ export class Session implements AsyncDisposable {
     let reason: unknown = new NotReached('no manager is known');
     for (const manager of this.#settings.managers()) {
       let address = manager;
-      for (let tries = 0; tries < LONGEST_LEADERS; tries += 1) {
+      for (let tries = 0; tries < MAX_LEADERS; tries += 1) {
         try {
           return await this.#needs.client.upgrade(address, '/v1/session', ANSWER_MS);
         } catch (error) {

@@ -21,7 +21,7 @@ type Session = Readonly<{ send: Send; known: Set<string>; canSync: boolean }> & 
 /** Whoever asks has half a second: a thousand nodes whose tasks end at once make a few rounds. */
 const ROUND_MS = 200;
 /** Members in one message: what fits into a line with much room left. */
-const MOST_MEMBERS = 20_000;
+const MAX_MEMBERS = 20_000;
 
 /** Tells the nodes who is in the networks in which they have a part: all at first, then the changes of each commit. */
 export class NetworkPush implements Disposable {
@@ -125,9 +125,9 @@ export class NetworkPush implements Disposable {
     if (network === undefined || local === undefined) return;
     const all = this.#topology.membersIn(id);
     const whole = { network: networkForNodes(network), local };
-    send({ say: 'network', news: { id, whole, members: all.slice(0, MOST_MEMBERS), gone: [] } });
-    for (let at = MOST_MEMBERS; at < all.length; at += MOST_MEMBERS) {
-      send({ say: 'network', news: { id, members: all.slice(at, at + MOST_MEMBERS), gone: [] } });
+    send({ say: 'network', news: { id, whole, members: all.slice(0, MAX_MEMBERS), gone: [] } });
+    for (let at = MAX_MEMBERS; at < all.length; at += MAX_MEMBERS) {
+      send({ say: 'network', news: { id, members: all.slice(at, at + MAX_MEMBERS), gone: [] } });
     }
   }
 }

@@ -4,9 +4,9 @@ import { suite, test } from 'node:test';
 import { SimulatedCluster } from '@gantry/testing/cluster/simulated-cluster.ts';
 
 import type { TaskState } from '../state/records.ts';
-import { MOST_CHANGES } from './turn.ts';
+import { MAX_CHANGES } from './turn.ts';
 
-const MANY = 3 * MOST_CHANGES;
+const MANY = 3 * MAX_CHANGES;
 const replicas = (count: number) => ({ kind: 'replicated', replicas: count }) as const;
 
 /** Turns until the leader wants none now. Returns how many records the largest has changed. */
@@ -62,7 +62,7 @@ suite('turns that are full', () => {
 
     assert.deepEqual(counted(cluster), {});
     for (const changes of largest)
-      assert.ok(changes > 0 && changes <= 2 * MOST_CHANGES + 3, `${changes} changes in a turn`);
+      assert.ok(changes > 0 && changes <= 2 * MAX_CHANGES + 3, `${changes} changes in a turn`);
   });
 
   test('a new leader looks at everything, in several turns', () => {
@@ -111,7 +111,7 @@ suite('turns that are full', () => {
     cluster.node('a');
     const largest = turns(cluster);
 
-    assert.ok(largest <= 2 * MOST_CHANGES, `${largest} changes in a turn`);
+    assert.ok(largest <= 2 * MAX_CHANGES, `${largest} changes in a turn`);
     assert.equal(cluster.tasks('waiting').filter(({ node }) => node === 'a').length, MANY);
     const reason = 'no suitable node (scheduling constraints not satisfied on 1 node)';
     assert.equal(cluster.tasks('nowhere').filter(({ status }) => status.error === reason).length, MANY);

@@ -8,7 +8,7 @@ import { isLost } from './restart.ts';
 import type { Turn } from './turn.ts';
 
 /** The longest wait of a task for the end of the one before it. */
-const LONGEST_WAIT_SECONDS = 60;
+const MAX_WAIT_SECONDS = 60;
 
 type Task = Stored<'task'>;
 
@@ -26,7 +26,7 @@ export function promote(
   if (task?.desired !== 'ready') return undefined;
   const created = stored(task.createdAt, turn.now);
   const before = tasks[tasks.indexOf(task) - 1];
-  const patience = created.add({ seconds: LONGEST_WAIT_SECONDS });
+  const patience = created.add({ seconds: MAX_WAIT_SECONDS });
   const isGone = before === undefined || hasEnded(before.status.state) || isLost(draft, before);
   const isLate = Temporal.Instant.compare(turn.now, patience) >= 0;
   const due = before !== undefined && hasDelay(draft, before) ? created.add(delayOf(service)) : created;

@@ -5,8 +5,8 @@ import { hasEnded } from '../state/task-states.ts';
 const ORDER: readonly DesiredState[] = ['ready', 'running', 'shutdown', 'remove'];
 
 /** Changes of tasks in one turn, and tasks that are looked at in one. */
-export const MOST_CHANGES = 2000;
-const MOST_LOOKED_AT = 10_000;
+export const MAX_CHANGES = 2000;
+const MAX_CHECKED = 10_000;
 
 /**
  * One moment of the leader: its time, and the ids that it gives. It has an end: a leader that decided on 100,000 tasks at once
@@ -25,12 +25,12 @@ export class Turn {
 
   /** No more tasks are to be changed. */
   get isFull(): boolean {
-    return this.#changes >= MOST_CHANGES;
+    return this.#changes >= MAX_CHANGES;
   }
 
   /** No more services or nodes are to be looked at. */
   get isOver(): boolean {
-    return this.isFull || this.#lookedAt >= MOST_LOOKED_AT;
+    return this.isFull || this.#lookedAt >= MAX_CHECKED;
   }
 
   /** Tasks that belong to what is looked at. */

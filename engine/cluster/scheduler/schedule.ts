@@ -10,7 +10,7 @@ import { Spread } from './spread.ts';
 type Task = Stored<'task'>;
 
 /** Tasks that are placed, or tried, in one turn. */
-const MOST_TRIED = 2000;
+const MAX_TRIES = 2000;
 
 /**
  * Gives each pending task a node, or an error that says why there is none.
@@ -64,7 +64,7 @@ export class Scheduler {
     const before = this.#untried;
     const begun = new Map<string, number>();
     this.#untried = new Map();
-    let most = MOST_TRIED;
+    let most = MAX_TRIES;
     for (const group of new Set([...before.keys(), ...groups])) {
       const untried = groups.has(group) ? (this.#groups.get(group)?.size ?? 0) : before.get(group)!;
       const tried = Math.min(untried, most);

@@ -7,7 +7,7 @@ import { ServiceBody } from './schema.ts';
 import { readServiceSpec } from './spec.ts';
 
 /** A record has two specifications at most, and etcd takes 1.5 MB at a time. */
-const LONGEST_SPEC = 512 * 1024;
+const MAX_SPEC = 512 * 1024;
 
 /** A client's service, checked, as the leader gets it. `auth`: the header X-Registry-Auth. */
 export function askedService(
@@ -16,7 +16,7 @@ export function askedService(
   body: ServiceBody,
   auth: string | readonly string[] | undefined,
 ): ServiceCreation {
-  refuseIf(JSON.stringify(body).length > LONGEST_SPEC, 'the specification of a service is 512 KB at most');
+  refuseIf(JSON.stringify(body).length > MAX_SPEC, 'the specification of a service is 512 KB at most');
   refuseLaterFields(ServiceBody, body);
   const spec = readServiceSpec(body);
   const [registryAuth = ''] = [auth ?? ''].flat();

@@ -4,7 +4,7 @@ import type { Static, TSchema } from 'typebox';
 
 import { lazyCheck } from '../../lib/lazy-check.ts';
 
-const LONGEST_LINE = 8 * 1024 * 1024;
+const MAX_LINE_LENGTH = 8 * 1024 * 1024;
 
 /** JSON lines over a connection, both ways; a line that does not fit the schema ends it. */
 export class Channel<S extends TSchema, Out> implements Disposable {
@@ -25,7 +25,7 @@ export class Channel<S extends TSchema, Out> implements Disposable {
     socket.on('data', (chunk: Buffer) => {
       const parts = (this.#rest + decoder.decode(chunk, { stream: true })).split('\n');
       this.#rest = parts.pop()!;
-      if (this.#rest.length > LONGEST_LINE) socket.destroy();
+      if (this.#rest.length > MAX_LINE_LENGTH) socket.destroy();
       for (const part of parts) {
         const message = parsed(part);
         if (socket.destroyed) return;

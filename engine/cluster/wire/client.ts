@@ -25,7 +25,7 @@ export class NotLeader extends Error {
 export class NotReached extends Error {}
 
 const refusalCheck = lazyCheck(Refusal);
-const LONGEST_ANSWER = 4 * 1024 * 1024;
+const MAX_ANSWER_LENGTH = 4 * 1024 * 1024;
 const KINDS: ReadonlySet<string> = new Set<ErrorKind>([
   'invalid',
   'notFound',
@@ -166,7 +166,7 @@ async function textOf(stream: AsyncIterable<Buffer>): Promise<string> {
   let length = 0;
   for await (const chunk of stream) {
     length += chunk.length;
-    if (length > LONGEST_ANSWER) throw new Error('an answer is larger than 4 MB');
+    if (length > MAX_ANSWER_LENGTH) throw new Error('an answer is larger than 4 MB');
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString();

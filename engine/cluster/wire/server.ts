@@ -34,7 +34,7 @@ type Settings = Readonly<{
   log: Logger;
 }>;
 
-const LONGEST_BODY = 1024 * 1024;
+const MAX_BODY_LENGTH = 1024 * 1024;
 const STATUS: Readonly<Record<string, number>> = { invalid: 400, forbidden: 403, notFound: 404, conflict: 409 };
 
 /** Makes a route of a handler whose body has a schema. */
@@ -174,7 +174,7 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
   let length = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     length += chunk.length;
-    if (length > LONGEST_BODY) throw new EngineError('invalid', 'the request is larger than 1 MB');
+    if (length > MAX_BODY_LENGTH) throw new EngineError('invalid', 'the request is larger than 1 MB');
     chunks.push(chunk);
   }
   try {

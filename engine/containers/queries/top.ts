@@ -14,7 +14,7 @@ import type { ContainerStore } from '../store.ts';
 type Needs = { containers: ContainerStore; events: Events; runs: Runs };
 
 const execute = promisify(execFile);
-const LARGEST_OUTPUT = 64 * 1024 * 1024;
+const MAX_OUTPUT = 64 * 1024 * 1024;
 
 /** The output of the host's `ps` for the container's processes. Throws `conflict` if it is not running. */
 export async function topContainer(engine: Needs, ref: string, psArguments = '-ef'): Promise<Top> {
@@ -60,7 +60,7 @@ async function ps(words: readonly string[], pids: ReadonlySet<number>): Promise<
 
 async function output(words: readonly string[]): Promise<string> {
   try {
-    const { stdout } = await execute('ps', words, { maxBuffer: LARGEST_OUTPUT });
+    const { stdout } = await execute('ps', words, { maxBuffer: MAX_OUTPUT });
     return stdout;
   } catch (error) {
     throw new EngineError('failed', `ps: ${reasonOf(error)}`, { cause: error });

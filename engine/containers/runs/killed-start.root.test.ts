@@ -11,7 +11,7 @@ import { TestEngine } from '@gantry/testing/test-engine.ts';
 import { hasCode } from '../../lib/errors.ts';
 
 const KILLS = Number(process.env.GANTRY_RUNTIME_KILLS ?? 40);
-const LONGEST_MS = 40;
+const MAX_MS = 40;
 
 suite('a start with killed parts', { concurrency: false }, () => {
   let engine: TestEngine;
@@ -58,7 +58,7 @@ suite('a start with killed parts', { concurrency: false }, () => {
     test(`${KILLS} kills of its ${victim} leave nothing, and it can be started afterwards`, async () => {
       const id = await engine.create(['sleep', '1000'], { HostConfig: { Runtime: victim } });
       for (let number = 0; number < KILLS; number += 1) {
-        writeFileSync(join(folder, 'delay'), String(Math.round((number * LONGEST_MS * 1000) / KILLS)));
+        writeFileSync(join(folder, 'delay'), String(Math.round((number * MAX_MS * 1000) / KILLS)));
         const { status } = await engine.post(`/containers/${id}/start`);
         assert.ok(status === 204 || status === 500, String(status));
         await engine.post(`/containers/${id}/kill`);

@@ -6,7 +6,7 @@ import type { Runs } from './runs.ts';
 type Needs = { containers: Pick<ContainerStore, 'change'>; db: Pick<Database, 'afterCommit'>; runs: Runs };
 
 const FIRST_DELAY_MS = 100;
-const LONGEST_DELAY_MS = 60_000;
+const MAX_DELAY_MS = 60_000;
 /** A run of this length was a success: the delay starts over. */
 const STEADY_SECONDS = 10;
 
@@ -35,7 +35,7 @@ export function applyRestartPolicy(engine: Needs, container: Container, { ran }:
 export function restartLater({ runs }: Pick<Needs, 'runs'>, id: string, { isSteady = false } = {}): void {
   const run = runs.of(id);
   const before = isSteady ? undefined : run.restartDelayMs;
-  run.restartIn(before === undefined ? FIRST_DELAY_MS : Math.min(before * 2, LONGEST_DELAY_MS));
+  run.restartIn(before === undefined ? FIRST_DELAY_MS : Math.min(before * 2, MAX_DELAY_MS));
 }
 
 function wantsRestart({ hostConfig, stoppedByUser, restartCount }: Container, exitCode: number): boolean {

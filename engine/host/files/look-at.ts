@@ -6,8 +6,8 @@ import type { BytePath } from './openat.ts';
 const O_PATH = 0o10000000;
 const O_CLOEXEC = 0o2000000;
 /** The kernel's limits for a link's target, and for one attribute or the list of their names. */
-const LARGEST_TARGET = 4096;
-const LARGEST_XATTR = 65_536;
+const MAX_TARGET = 4096;
+const MAX_XATTR = 65_536;
 const SYS_OPENAT2 = 437;
 const RESOLVE_NO_XDEV = 1;
 const RESOLVE_NO_SYMLINKS = 4;
@@ -33,7 +33,7 @@ const listxattr = bind<[string, Buffer, number], number>(
 const lseek = bind<[number, number, number], number>('int64_t lseek(int fd, int64_t offset, int whence)');
 
 // Synchronous calls only, so that one buffer of each thread serves all of them.
-const buffer = Buffer.alloc(LARGEST_XATTR);
+const buffer = Buffer.alloc(MAX_XATTR);
 
 /**
  * Holds the entry of this name, of any type, without opening it: a device or a FIFO is not affected, a link is held
@@ -84,7 +84,7 @@ function byBytes(a: BytePath, b: BytePath): number {
 
 /** The target of a held link. */
 export function targetOf(held: number): BytePath {
-  const size = check(readlinkat(held, '', buffer, LARGEST_TARGET), 'readlinkat', [held]);
+  const size = check(readlinkat(held, '', buffer, MAX_TARGET), 'readlinkat', [held]);
   return buffer.toString('latin1', 0, size);
 }
 

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 
 /** The limits of an unwanted body; a client that sends more, or for longer, loses its connection. */
-const LONGEST_REST_BYTES = 64 * 1024 * 1024;
-const LONGEST_REST_MS = 60_000;
+const MAX_REST_BYTES = 64 * 1024 * 1024;
+const MAX_REST_MS = 60_000;
 
 /**
  * Drops the rest of a body after an answer that did not need it. Otherwise the next request of the connection would
@@ -12,8 +12,8 @@ export function dropUnread(request: IncomingMessage): void {
   const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers;
   if (request.readableEnded || request.destroyed || (length === '0' && coding === undefined)) return;
   const { socket } = request;
-  let left = LONGEST_REST_BYTES;
-  const late = AbortSignal.timeout(LONGEST_REST_MS);
+  let left = MAX_REST_BYTES;
+  const late = AbortSignal.timeout(MAX_REST_MS);
   const cut = (): void => void socket.destroy();
   late.addEventListener('abort', cut, { once: true });
   request.on('data', (piece: Buffer) => {

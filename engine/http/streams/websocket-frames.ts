@@ -3,7 +3,7 @@ type Kind = 'text' | 'binary' | 'close' | 'ping' | 'pong';
 const codes: Record<Kind, number> = { text: 1, binary: 2, close: 8, ping: 9, pong: 10 };
 const FINAL = 0x80;
 const MASKED = 0x80;
-const LONGEST_CONTROL = 125;
+const MAX_CONTROL = 125;
 
 /** Status codes as a close message carries them. */
 export const GOING = Buffer.from([0x03, 0xe8]);
@@ -74,7 +74,7 @@ export class MessageDecoder {
     const isControl = this.#code >= 8;
     const known = this.#code <= 2 || (this.#code >= 8 && this.#code <= 10);
     if ((first & 0x70) !== 0 || !known || (second & MASKED) === 0) return 'broken';
-    if (isControl && (short > LONGEST_CONTROL || (first & FINAL) === 0)) return 'broken';
+    if (isControl && (short > MAX_CONTROL || (first & FINAL) === 0)) return 'broken';
     if (bytes.length < headBytes) return 'short';
     const length =
       lengthBytes === 0 ? short : lengthBytes === 2 ? bytes.readUInt16BE(2) : Number(bytes.readBigUInt64BE(2));

@@ -6,7 +6,7 @@ import type { Repository } from '../../registry/repository.ts';
 import { oldHistoryEntry, OldSettings, writeOldConfiguration } from '../configuration/old-configuration.ts';
 
 /** As many as an image of today may have. */
-const MOST_LAYERS = 127;
+const MAX_LAYERS = 127;
 
 const checkSettings = lazyCheck(OldSettings);
 
@@ -17,7 +17,7 @@ export async function oldLayers(
   signal: AbortSignal,
 ): Promise<Descriptor[]> {
   const digests = steps.filter(({ isEmpty }) => !isEmpty).map(({ blob }) => blob);
-  if (digests.length > MOST_LAYERS) throw new RegistryError(`an image has at most ${MOST_LAYERS} layers`);
+  if (digests.length > MAX_LAYERS) throw new RegistryError(`an image has at most ${MAX_LAYERS} layers`);
   const sizes = new Map<string, number>();
   for (const digest of new Set(digests)) sizes.set(digest, await repository.sizeOf(digest, signal));
   return digests.map((digest) => ({ mediaType: DOCKER_LAYER, digest, size: sizes.get(digest)! }));

@@ -17,11 +17,11 @@ export type Part =
 const MAGIC = Buffer.from('gskel\0\0\x01', 'latin1');
 const TAG = { bytes: 0, file: 1, run: 2 } as const;
 const BLOCK_BYTES = 256 * 1024;
-const MOST_BYTES = 64 * 1024;
+const MAX_BYTES = 64 * 1024;
 /** A tag, two numbers of six bytes. */
 const RUN_BYTES = 13;
 const LENGTHS_BYTES = 8;
-const blocks = new SpareMemory(BLOCK_BYTES + MOST_BYTES + RUN_BYTES);
+const blocks = new SpareMemory(BLOCK_BYTES + MAX_BYTES + RUN_BYTES);
 
 /** Writes a new skeleton; synchronous, for worker threads. */
 export class SkeletonWriter implements Disposable {
@@ -42,8 +42,8 @@ export class SkeletonWriter implements Disposable {
   }
 
   bytes(bytes: Buffer): void {
-    for (let at = 0; at < bytes.length; at += MOST_BYTES) {
-      this.#text(TAG.bytes, bytes.subarray(at, at + MOST_BYTES));
+    for (let at = 0; at < bytes.length; at += MAX_BYTES) {
+      this.#text(TAG.bytes, bytes.subarray(at, at + MAX_BYTES));
     }
   }
 
@@ -100,7 +100,7 @@ export function* partsOf(file: string): Generator<Part> {
     for (let lengths = read(fd, LENGTHS_BYTES); lengths !== undefined; lengths = read(fd, LENGTHS_BYTES)) {
       const packed = read(fd, lengths.readUInt32LE(0));
       if (packed === undefined) throw damaged(file);
-      const block = zstdDecompressSync(packed, { maxOutputLength: BLOCK_BYTES + MOST_BYTES + RUN_BYTES });
+      const block = zstdDecompressSync(packed, { maxOutputLength: BLOCK_BYTES + MAX_BYTES + RUN_BYTES });
       if (block.length !== lengths.readUInt32LE(4)) throw damaged(file);
       yield* partsIn(block);
     }

@@ -1,11 +1,11 @@
 import { decimal, segmentsFrom } from './pax.ts';
 import { badArchive, type Segment } from './tar-header.ts';
 
-const MOST_SEGMENTS = 100_000;
+const MAX_SEGMENTS = 100_000;
 
 /** Throws for a map that is longer than that of any real file. */
 export function refuseLongMap(segments: number): void {
-  if (segments > MOST_SEGMENTS) throw badArchive('a sparse map is too long');
+  if (segments > MAX_SEGMENTS) throw badArchive('a sparse map is too long');
 }
 
 /** Reads a map of version 1.0: decimal numbers, a line each, up to the end of a block; the first is how many pairs follow. */

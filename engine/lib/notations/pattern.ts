@@ -8,7 +8,7 @@ export type Pattern = (text: string) => boolean;
 /** Far longer than patterns in use, far shorter than one that takes noticeable time. */
 const LIMIT_CHARACTERS = 256;
 const LIMIT_STATES = 2000;
-const LONGEST_TEXT = 4096;
+const MAX_TEXT_LENGTH = 4096;
 
 /**
  * Compiles a regular expression in Go's syntax, which clients of dockerd write; undefined if it is not one. Matching
@@ -27,7 +27,7 @@ export function parsePattern(written: string): Pattern | undefined {
     if (expression.programSize() > LIMIT_STATES) {
       throw new EngineError('invalid', `the pattern repeats too much: ${written}`);
     }
-    return (text) => text.length <= LONGEST_TEXT && expression.test(text);
+    return (text) => text.length <= MAX_TEXT_LENGTH && expression.test(text);
   } catch (error) {
     if (error instanceof RE2JSSyntaxException) return undefined;
     throw error;

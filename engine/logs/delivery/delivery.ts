@@ -29,7 +29,7 @@ export type DeliveryStatus = Readonly<{
 /** Lines within this time are sent together, unless the receiver wants more of them at once. */
 const PAUSE_MS = 20;
 /** The shim cuts longer lines. */
-const LONGEST_PIECE = 16 * 1024;
+const MAX_PIECE = 16 * 1024;
 
 /**
  * The delivery of one container's lines: follows the buffer that the shim writes, sends in batches, in order, and keeps
@@ -249,7 +249,7 @@ export class Delivery implements Disposable {
 /** Whether there may be more lines than these. */
 function fills(lines: readonly Line[], limits: BatchLimits): boolean {
   const bytes = lines.reduce((sum, { text }) => sum + text.length, 0);
-  return lines.length >= limits.lines || bytes > limits.bytes - LONGEST_PIECE;
+  return lines.length >= limits.lines || bytes > limits.bytes - MAX_PIECE;
 }
 
 /** Calls back when the file has changed, or another one has its name. */

@@ -22,7 +22,7 @@ const LIMITS = { lines: 500, bytes: 128 * 1024 };
 /** The size of a datagram, with the header of a chunk, that every network transports. */
 const DATAGRAM_BYTES = 1420;
 const CHUNK_HEAD_BYTES = 12;
-const MOST_CHUNKS = 128;
+const MAX_CHUNKS = 128;
 const BEST_SPEED = 1;
 
 const compressions = { gzip: promisify(gzip), zlib: promisify(deflate) };
@@ -58,7 +58,7 @@ function udpSender(context: SenderContext): Sender {
     send: async (lines) => {
       for (const line of shown(lines)) {
         const chunks = chunksOf(await compressed(Buffer.from(message(line)), options));
-        if (chunks.length > MOST_CHUNKS) tooLong();
+        if (chunks.length > MAX_CHUNKS) tooLong();
         else await datagrams.send(chunks);
       }
     },

@@ -8,7 +8,7 @@ export type HttpAnswer = Readonly<{ status: number; text: string }>;
 
 const DEADLINE_MS = 30_000;
 /** The part of an answer that is read. */
-const LONGEST_ANSWER = 64 * 1024;
+const MAX_ANSWER_LENGTH = 64 * 1024;
 
 type Question = Readonly<{
   method: 'GET' | 'OPTIONS' | 'POST' | 'PUT';
@@ -33,7 +33,7 @@ export class HttpReceiver implements Disposable {
     let length = 0;
     for await (const chunk of body as AsyncIterable<Buffer>) {
       length += chunk.length;
-      if (length <= LONGEST_ANSWER) chunks.push(chunk);
+      if (length <= MAX_ANSWER_LENGTH) chunks.push(chunk);
     }
     return { status: statusCode, text: Buffer.concat(chunks).toString() };
   }

@@ -16,7 +16,7 @@ export type FollowNeeds = LaunchNeeds & {
 };
 
 const FIRST_DELAY_MS = 100;
-const LONGEST_DELAY_MS = 60_000;
+const MAX_DELAY_MS = 60_000;
 /** A plugin that has run this long is restarted at once. */
 const HEALTHY_MS = 10_000;
 
@@ -56,7 +56,7 @@ export function restartLater(engine: FollowNeeds, id: string, reason: object): v
   if (plugin?.isEnabled !== true || pluginRuns.areLast) return;
   const run = pluginRuns.of(id);
   const delayMs = run.delayMs;
-  run.delayMs = Math.min(Math.max(delayMs * 2, FIRST_DELAY_MS), LONGEST_DELAY_MS);
+  run.delayMs = Math.min(Math.max(delayMs * 2, FIRST_DELAY_MS), MAX_DELAY_MS);
   log.warn({ plugin: plugin.name, id, delayMs, ...reason }, 'an enabled plugin does not run; it is restarted');
   run.restart = background.after(delayMs, 'restart a plugin', { plugin: id }, async () => await restart(engine, id));
 }

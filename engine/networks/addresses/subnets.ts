@@ -20,7 +20,7 @@ export function chooseSubnet(taken: readonly Cidr[], pools: readonly Cidr[] = []
   return free;
 }
 
-const LARGEST_POOL_BITS = 16;
+const MAX_POOL_BITS = 16;
 
 /** Reads `base=10.10.0.0/16,size=24`: the subnets of that size within the base. Throws `invalid`. */
 export function parsePool(text: string): Cidr[] {
@@ -28,7 +28,7 @@ export function parsePool(text: string): Cidr[] {
   const range = parseCidr(base)?.range;
   const prefixLength = Number(size);
   const bits = prefixLength - (range?.prefixLength ?? 0);
-  if (range?.family !== 4 || size === '' || bits < 0 || bits > LARGEST_POOL_BITS || prefixLength > 30) {
+  if (range?.family !== 4 || size === '' || bits < 0 || bits > MAX_POOL_BITS || prefixLength > 30) {
     const form = 'is not of the form base=10.10.0.0/16,size=24, with at most 65536 subnets of 4 addresses or more';
     throw new EngineError('invalid', `default-address-pools: ${text} ${form}`);
   }

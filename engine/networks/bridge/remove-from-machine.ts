@@ -7,7 +7,7 @@ import { patternOf } from './forwarding.ts';
 import { dropLegacyForwarding } from './legacy-forwarding.ts';
 
 /** The kernel takes 20 ms for each bridge, one after the other: more would hold up the end of a machine for seconds. */
-const MOST_REMOVED = 16;
+const MAX_REMOVED = 16;
 
 /**
  * Removes bridges and rules of this daemon from the machine; missing ones are not an error. Very many bridges stay, as
@@ -20,7 +20,7 @@ export async function removeFromMachine(table: string, bridges: readonly string[
   const known = knownLinks(route);
   const own = ownBridges(known, dataRoot).filter((name) => bridges.includes(name));
   const indexes = own.map((name) => known.links.get(name)!.index);
-  if (indexes.length > 0 && indexes.length <= MOST_REMOVED) await route.applyInBackground(...deleteLinks(indexes));
+  if (indexes.length > 0 && indexes.length <= MAX_REMOVED) await route.applyInBackground(...deleteLinks(indexes));
   if (legacyFilterLayout() === undefined) return;
   for (const pattern of new Set(bridges.map(patternOf))) await dropLegacyForwarding(pattern);
 }

@@ -9,7 +9,7 @@ import { servicesIn, servingIn, type Member } from './members.ts';
 
 const TABLE = 'ip gantry-services';
 /** A sandbox knows no more tasks of a service: its own choice of them, which stays. */
-const MOST_BACKENDS = 128;
+const MAX_BACKENDS = 128;
 
 /**
  * The choice of a task for a new connection, at random: one rule of a chain, whose name is what leads to it. Without tasks
@@ -71,12 +71,12 @@ function choice(targets: readonly string[]): string {
 
 /** The first ones in an order that depends on the sandbox: others have others, and a change of one changes one. */
 function subset(ips: readonly string[], seed: string): readonly string[] {
-  if (ips.length <= MOST_BACKENDS) return ips;
+  if (ips.length <= MAX_BACKENDS) return ips;
   const place = (ip: string): string => createHash('sha1').update(`${seed} ${ip}`).digest('hex');
   return ips
     .map((ip) => [place(ip), ip] as const)
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .slice(0, MOST_BACKENDS)
+    .slice(0, MAX_BACKENDS)
     .map(([, ip]) => ip);
 }
 

@@ -4,7 +4,7 @@ import { settlesWithin, type Clock } from '../../lib/clock.ts';
 import { SharedRuns } from '../../lib/shared-runs.ts';
 
 /** Tasks end all the same when a node that has a session does not answer. */
-const LONGEST_SECONDS = 5;
+const MAX_SECONDS = 5;
 
 /** Whether the nodes in a network have heard all. */
 export type Question = Readonly<{ number: number; network: string }>;
@@ -37,7 +37,7 @@ export class Withdrawals {
   async heard(networks: readonly string[]): Promise<void> {
     const { clock, log } = this.#needs;
     const all = Promise.all(networks.map(async (network) => await this.#rounds.run(network)));
-    if (await settlesWithin(all, LONGEST_SECONDS, clock)) return;
+    if (await settlesWithin(all, MAX_SECONDS, clock)) return;
     log.info({ networks }, 'a task ends though not all nodes have said that they lead nobody to it');
   }
 
@@ -53,7 +53,7 @@ export class Withdrawals {
     const number = this.#number;
     this.#waiting.set(number, { network, heard });
     this.#ask({ number, network });
-    await settlesWithin(heard.promise, LONGEST_SECONDS, this.#needs.clock); // those who come meanwhile ask anew
+    await settlesWithin(heard.promise, MAX_SECONDS, this.#needs.clock); // those who come meanwhile ask anew
     this.#waiting.delete(number);
   }
 }

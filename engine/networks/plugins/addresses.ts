@@ -26,7 +26,7 @@ export type AddressParts = Readonly<{
 const KIND = 'IpamDriver';
 const GATEWAY = 'com.docker.network.gateway';
 const MAC = 'com.docker.network.endpoint.macaddress';
-const LARGEST_TRIES = 64;
+const MAX_TRIES = 64;
 
 const Capabilities = Type.Object({
   RequiresMACAddress: Type.Optional(Type.Boolean()),
@@ -204,7 +204,7 @@ export class PluginAddresses {
   ): Promise<Range> {
     const taken: string[] = [];
     try {
-      for (let tries = 0; tries < LARGEST_TRIES; tries += 1) {
+      for (let tries = 0; tries < MAX_TRIES; tries += 1) {
         const got = await this.#pool(plugin, asked, options);
         const range = parseCidr(got.subnet)!.range;
         if (asked.Pool !== '' || !this.#parts.isTaken(range)) {

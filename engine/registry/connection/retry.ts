@@ -3,7 +3,7 @@ import { sleep, type Clock } from '../../lib/clock.ts';
 export const ATTEMPTS = 5;
 const FIRST_MS = 1000;
 /** The longest wait that a registry may ask for; a longer one is an error. */
-export const LONGEST_WAIT_MS = 60_000;
+export const MAX_WAIT_MS = 60_000;
 
 const TRANSIENT: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504]);
 

@@ -8,7 +8,7 @@ import { certificatesOf } from './certificates.ts';
 import type { Answer, Sent } from './direct.ts';
 import { endpointsOf, type Endpoint } from './endpoints.ts';
 import { discard, readText } from './read-body.ts';
-import { ATTEMPTS, delayOf, isTransient, LONGEST_WAIT_MS, pause } from './retry.ts';
+import { ATTEMPTS, delayOf, isTransient, MAX_WAIT_MS, pause } from './retry.ts';
 import { Transport } from './transport.ts';
 
 type Needs = { config: Pick<Config, 'insecureRegistries' | 'registryMirrors' | 'registryCertificates'>; clock: Clock };
@@ -88,7 +88,7 @@ export class RegistrySession implements Disposable {
       const outcome = await this.#attempt(url, ask, isLast);
       if ('answer' in outcome) return outcome.answer;
       const delay = delayOf(attempt, outcome.retryAfter, this.#clock.now());
-      if (isLast || delay > LONGEST_WAIT_MS) throw outcome.error;
+      if (isLast || delay > MAX_WAIT_MS) throw outcome.error;
       ask.onRetry?.(Math.ceil(delay / 1000));
       await pause(this.#clock, delay, ask.signal);
     }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { Answer } from '../connection/direct.ts';
 import { discard } from '../connection/read-body.ts';
-import { ATTEMPTS, delayOf, isTransient, LONGEST_WAIT_MS, pause } from '../connection/retry.ts';
+import { ATTEMPTS, delayOf, isTransient, MAX_WAIT_MS, pause } from '../connection/retry.ts';
 import type { RegistrySession } from '../connection/session.ts';
 import { isOfTokenServer, RegistryError, Unreachable } from '../errors.ts';
 import { DOCKER_MANIFEST } from '../manifests.ts';
@@ -80,7 +80,7 @@ export class PushTarget {
         reached = place?.at ?? reached;
         const retryAfter = error instanceof RegistryError ? error.retryAfter : undefined;
         const delay = delayOf(attempt, retryAfter, upload.clock.now());
-        if (attempt === ATTEMPTS || delay > LONGEST_WAIT_MS) throw error;
+        if (attempt === ATTEMPTS || delay > MAX_WAIT_MS) throw error;
         upload.onRetry(Math.ceil(delay / 1000));
         await pause(upload.clock, delay, upload.signal);
       }

@@ -15,7 +15,7 @@ import { checkOptions, mountRequest, sizeOf } from './options.ts';
 type FailureLog = { warn(details: object, message: string): void; error(details: object, message: string): void };
 
 /** The kernel's limit for a name in a folder. */
-const LONGEST_NAME = 255;
+const MAX_NAME_LENGTH = 255;
 const NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]+$/;
 
 /** No volume has such a name. */
@@ -52,7 +52,7 @@ export class LocalVolumes implements VolumeDriver, AsyncDisposable {
       name !== '' && !NAME.test(name),
       `"${name}" includes invalid characters for a local volume name, only "[a-zA-Z0-9][a-zA-Z0-9_.-]" are allowed. If you intended to pass a host directory, use absolute path`,
     );
-    refuseIf(name.length > LONGEST_NAME, `a volume name of ${name.length} bytes: ${LONGEST_NAME} is the limit`);
+    refuseIf(name.length > MAX_NAME_LENGTH, `a volume name of ${name.length} bytes: ${MAX_NAME_LENGTH} is the limit`);
     checkOptions(options);
     if (sizeOf(options) > 0) this.#sizeLimits().check('quota size requested but no quota support');
   }

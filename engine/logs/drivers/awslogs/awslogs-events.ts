@@ -10,7 +10,7 @@ type Events = Readonly<{ events: readonly LogEvent[]; lines: number }>;
 
 /** Bytes of an event beside its text, as CloudWatch counts. */
 export const EVENT_BYTES = 26;
-const LONGEST_EVENT = 262_144 - EVENT_BYTES;
+const MAX_EVENT = 262_144 - EVENT_BYTES;
 /** The part of a line in which a pattern is looked for. */
 const PATTERN_CHARACTERS = 4096;
 
@@ -58,7 +58,7 @@ export function eventsByLine(lines: readonly Line[], isAll: boolean): Events {
     if (begun !== undefined && (partial === undefined || partial.ordinal === 1)) finish(source);
     const text = (open.get(source)?.text ?? '') + string;
     open.set(source, { timestamp, text, at: open.get(source)?.at ?? at });
-    if (partial === undefined || partial.isLast || Buffer.byteLength(text) >= LONGEST_EVENT) finish(source);
+    if (partial === undefined || partial.isLast || Buffer.byteLength(text) >= MAX_EVENT) finish(source);
   }
   if (isAll) for (const source of open.keys()) finish(source);
   const taken = Math.min(lines.length, ...Array.from(open.values(), ({ at }) => at));
@@ -78,7 +78,7 @@ export function eventsByPattern(lines: readonly Line[], isFirst: Pattern, isAll:
   };
   for (const [at, { string, partial }] of lines.entries()) {
     const begins = (partial === undefined || partial.ordinal === 1) && isFirst(string.slice(0, PATTERN_CHARACTERS));
-    if (begins || Buffer.byteLength(text) + Buffer.byteLength(string) > LONGEST_EVENT) finish(at);
+    if (begins || Buffer.byteLength(text) + Buffer.byteLength(string) > MAX_EVENT) finish(at);
     text += partial === undefined || partial.isLast ? `${string}\n` : string;
   }
   if (isAll) finish(lines.length);
@@ -92,13 +92,13 @@ function inOrder(events: readonly LogEvent[]): LogEvent[] {
 
 /** Split between two characters if it is longer than an event can be; none for an empty text. */
 function piecesOf(text: string): string[] {
-  if (Buffer.byteLength(text) <= LONGEST_EVENT) return text === '' ? [] : [text];
+  if (Buffer.byteLength(text) <= MAX_EVENT) return text === '' ? [] : [text];
   const pieces: string[] = [];
   let piece = '';
   let bytes = 0;
   for (const letter of text) {
     const length = Buffer.byteLength(letter);
-    if (bytes + length > LONGEST_EVENT) {
+    if (bytes + length > MAX_EVENT) {
       pieces.push(piece);
       piece = '';
       bytes = 0;

@@ -11,10 +11,10 @@ import { tagOf } from '../../tag.ts';
 import { EVENT_BYTES, eventsByLine, eventsByPattern, multilinePattern, type LogEvent } from './awslogs-events.ts';
 
 const LIMITS = { lines: 8000, bytes: 512 * 1024 };
-const MOST_BYTES = 1_048_576;
-const MOST_EVENTS = 10_000;
+const MAX_BYTES = 1_048_576;
+const MAX_EVENTS = 10_000;
 /** The largest time span of the events of one request. */
-const LONGEST_SPAN_MS = 24 * 3600 * 1000 - 1;
+const MAX_SPAN_MS = 24 * 3600 * 1000 - 1;
 const DEFAULT_FLUSH_SECONDS = 5;
 
 /** An answer with an error. */
@@ -183,8 +183,8 @@ function* batchesOf(events: readonly LogEvent[]): Generator<LogEvent[]> {
   let bytes = 0;
   for (const event of events) {
     const length = Buffer.byteLength(event.message) + EVENT_BYTES;
-    const isFar = batch.length > 0 && event.timestamp - batch[0]!.timestamp > LONGEST_SPAN_MS;
-    if (isFar || batch.length === MOST_EVENTS || bytes + length > MOST_BYTES) {
+    const isFar = batch.length > 0 && event.timestamp - batch[0]!.timestamp > MAX_SPAN_MS;
+    if (isFar || batch.length === MAX_EVENTS || bytes + length > MAX_BYTES) {
       yield batch;
       batch = [];
       bytes = 0;

@@ -4,7 +4,7 @@ import type { Clock } from '../../../lib/clock.ts';
 
 /** A batch that takes longer to be stored is sent again. */
 const PATIENCE_MS = 60_000;
-const LONGEST_ANSWER = 64 * 1024;
+const MAX_ANSWER_LENGTH = 64 * 1024;
 
 /** The answers of a receiver: the name of a chunk that it has stored. One chunk at a time is under way. */
 export class Acknowledgements {
@@ -35,7 +35,7 @@ export class Acknowledgements {
       this.#bytes = Buffer.alloc(0);
     } catch (error) {
       // The rest of an answer has not arrived yet.
-      if (!(error instanceof RangeError) || this.#bytes.length > LONGEST_ANSWER) this.fail(error);
+      if (!(error instanceof RangeError) || this.#bytes.length > MAX_ANSWER_LENGTH) this.fail(error);
     }
   }
 
