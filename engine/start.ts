@@ -140,7 +140,11 @@ function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDis
   const plugins = new Plugins(clock, config.pluginFolders, ofPlugins.pluginRuns);
   const { sandboxOwners } = ofContainers;
   const ofCluster = (ref: string): ReturnType<Cluster['network']> => cluster.network(ref);
-  const ofNetworks = networkParts({ background, clock, config, db, log, plugins, ofCluster, sandboxOwners }, undo);
+  const closedPorts = (): Cluster['closedPorts'] => cluster.closedPorts;
+  const ofNetworks = networkParts(
+    { background, clock, config, db, log, plugins, ofCluster, closedPorts, sandboxOwners },
+    undo,
+  );
   const ofHealth = healthParts(
     { background, clock, db, live, ...ofEvents, ...ofContainers.parts, ...ofImages, ...ofNetworks },
     undo,

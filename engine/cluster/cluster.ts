@@ -1,13 +1,15 @@
 import type { Logger } from 'pino';
 
 import type { Config } from '../config/daemon-config.ts';
+import { VXLAN_PORT } from '../host/network/vxlan.ts';
 import type { Background } from '../lib/background.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { KeyLock } from '../lib/key-lock.ts';
+import type { ClosedPort } from '../networks/bridge/ruleset.ts';
 import type { ClusterNetworks } from '../networks/overlay/cluster-networks.ts';
 import type { AgentNeeds } from './agent/needs.ts';
-import { advertiseAddress, listenAddress, type Address } from './membership/addresses.ts';
+import { advertiseAddress, listenAddress, readAddress, type Address } from './membership/addresses.ts';
 import type { DescriptionNeeds } from './membership/description.ts';
 import { MemberFolder } from './membership/identity.ts';
 import { initCluster, forceNewCluster } from './membership/init.ts';
@@ -80,6 +82,7 @@ export class Cluster implements AsyncDisposable {
     if (this.#member !== undefined) throw new EngineError('notInCluster', INSIDE);
     this.#beginFolder();
     this.#member = await initCluster(this.#memberNeeds, { ...this.#resolve(request), spec: request.spec });
+    this.#closePorts();
     return this.#member.identity.nodeId;
   }
 
@@ -88,6 +91,7 @@ export class Cluster implements AsyncDisposable {
     if (this.#member !== undefined) throw new EngineError('notInCluster', INSIDE);
     this.#beginFolder();
     this.#member = await joinCluster(this.#memberNeeds, { ...request, ...this.#resolve(request) });
+    this.#closePorts();
   }
 
   /** Without `force` a manager stays. A node that cannot tell the others leaves too: nothing of the cluster stays here. */
@@ -108,6 +112,7 @@ export class Cluster implements AsyncDisposable {
     this.#needs.engine().networks.overlays.attachments.use(undefined);
     this.#needs.engine().networks.overlays.keepOnly([]);
     this.#member = undefined;
+    this.#closePorts();
   }
 
   /** Before the containers are stopped because the daemon ends: that is no end of their tasks. */
@@ -130,6 +135,15 @@ export class Cluster implements AsyncDisposable {
     return found === undefined ? undefined : { isAttachable: found.attachable === true };
   }
 
+  /** The ports of this node for other nodes: containers do not reach them. None outside of a cluster. */
+  get closedPorts(): readonly ClosedPort[] {
+    const identity = this.#member?.identity ?? this.#folder.read();
+    if (identity === undefined) return [];
+    const { port } = readAddress(identity.listen);
+    const ofManagers = [port, port + 1].map((one) => ({ protocol: 'tcp' as const, port: one }));
+    return [...ofManagers, { protocol: 'udp', port: VXLAN_PORT }];
+  }
+
   /** Throws on workers and outside of a cluster. */
   manager(): Manager {
     if (this.#member === undefined) throw new EngineError('notInCluster', OUTSIDE);
@@ -148,6 +162,10 @@ export class Cluster implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#underWay?.[Symbol.asyncDispose]();
     await this.#member?.[Symbol.asyncDispose]();
+  }
+
+  #closePorts(): void {
+    this.#needs.engine().networks.closePorts();
   }
 
   get #memberNeeds(): MemberNeeds {

@@ -5,6 +5,7 @@ import type { Background } from '../lib/background.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Plugins } from '../plugins/plugins.ts';
 import type { Cidr } from './addresses/cidr.ts';
+import type { ClosedPort } from './bridge/ruleset.ts';
 import type { Served } from './dns/served.ts';
 import type { Networks } from './networks.ts';
 
@@ -26,6 +27,8 @@ export type NetworkSettings = Readonly<{
   served: (networks: Networks) => readonly Served[];
   /** The network of the cluster that has this name or id; only managers know. */
   ofCluster: (ref: string) => Readonly<{ isAttachable: boolean }> | undefined;
+  /** The machine's ports that containers do not reach: those of the cluster. */
+  closedPorts: () => readonly ClosedPort[];
   /** Name of the bridge, or `none`. */
   bridge: string;
   /** Such as `172.30.0.1/16`; empty: chosen. */

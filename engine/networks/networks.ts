@@ -97,7 +97,7 @@ export class Networks implements Disposable {
 
   /** Sets up the bridges for the stored endpoints; those of dead containers must already be removed. */
   async start(): Promise<void> {
-    const { background, dataRoot, log, bridge: name, proxyFolder } = this.settings;
+    const { background, dataRoot, log, bridge: name, proxyFolder, closedPorts } = this.settings;
     const stored = this.predefined('bridge');
     const place = name === 'none' ? undefined : defaultRanges(this.settings, stored);
     refuseMove(stored, { bridge: name, ...place }, this.membersOf(stored.id).length);
@@ -110,7 +110,7 @@ export class Networks implements Disposable {
     }
     const table = `gantry-${name === 'none' ? this.predefined('host').id.slice(0, 12) : name}`;
     const endpoints = (): Endpoint[] => this.store.endpoints().filter(hasAddress);
-    this.#bridges = new Bridges({ table, dataRoot, proxyFolder, background, log, endpoints });
+    this.#bridges = new Bridges({ table, dataRoot, proxyFolder, background, log, endpoints, closedPorts });
     const usualMtu = this.mtu();
     const networks = this.list().filter(({ driver }) => driver === 'bridge');
     this.#bridges.restore(
@@ -127,6 +127,11 @@ export class Networks implements Disposable {
   bridges(): Bridges {
     if (this.#bridges === undefined) throw new EngineError('notFound', 'network bridge not found');
     return this.#bridges;
+  }
+
+  /** Has `closedPorts` count, as they have changed. */
+  closePorts(): void {
+    this.#bridges?.writeRules();
   }
 
   predefined(name: 'bridge' | 'host' | 'none'): NetworkRecord {

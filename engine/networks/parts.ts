@@ -9,6 +9,7 @@ import { Networks } from './networks.ts';
 type Needs = Pick<NetworkSettings, 'background' | 'clock' | 'db' | 'log' | 'plugins'> & {
   config: Config;
   ofCluster: NetworkSettings['ofCluster'];
+  closedPorts: NetworkSettings['closedPorts'];
   /** Supplied by the containers domain. */
   sandboxOwners: SandboxOwners;
 };
@@ -28,7 +29,7 @@ export type SandboxOwners = Readonly<{
 
 /** The parts that this domain adds to the engine. The stack ends them. */
 export function networkParts(
-  { background, clock, config, db, log, plugins, ofCluster, sandboxOwners }: Needs,
+  { background, clock, config, db, log, plugins, ofCluster, closedPorts, sandboxOwners }: Needs,
   undo: AsyncDisposableStack,
 ): NetworkParts {
   const { bip, bridge, dataRoot, execRoot, mtu } = config;
@@ -38,7 +39,7 @@ export function networkParts(
   const ofDns = {
     dnsFolder: join(execRoot, 'dns'),
     proxyFolder: join(execRoot, 'proxies'),
-    ofCluster,
+    ...{ ofCluster, closedPorts },
     overlayFolder: join(execRoot, 'overlay'),
     served: (all: Networks) => sandboxOwners.served(config, all),
   };

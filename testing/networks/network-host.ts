@@ -170,6 +170,7 @@ export class TestDaemon implements AsyncDisposable {
       nameOf: (id) => id,
       netnsOf: () => undefined,
       ofCluster: () => undefined,
+      closedPorts: () => [],
       ...this.#settings,
       ...settings,
     });

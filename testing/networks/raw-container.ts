@@ -3,11 +3,24 @@ import { closeSync, openSync } from 'node:fs';
 import { promisify } from 'node:util';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
+import { withNetns } from '@gantry/engine/host/namespaces.ts';
+import { listAddresses } from '@gantry/engine/host/network/addresses.ts';
+import { getLink } from '@gantry/engine/host/network/links.ts';
+import { Netlink } from '@gantry/engine/host/network/netlink.ts';
 
 import type { TestEngine } from '../test-engine.ts';
 import { RawLink } from './raw-frames.ts';
 
 const execute = promisify(execFile);
+
+/** The name of the link with an address. */
+function linkWith(netns: number, ip: string): string {
+  return withNetns(netns, () => {
+    using route = new Netlink();
+    const address = listAddresses(route).find((one) => one.ip === ip);
+    return getLink(route, address!.link).name;
+  });
+}
 
 /** A container in one network, whose frames a test writes and reads as a program with CAP_NET_RAW in it could. */
 export class RawContainer implements Disposable {
@@ -19,8 +32,8 @@ export class RawContainer implements Disposable {
   readonly gateway: string;
   readonly gateway6: string;
 
-  private constructor(id: string, { State, NetworkSettings }: Inspect) {
-    const [place] = Object.values(NetworkSettings.Networks);
+  private constructor(id: string, network: string, { State, NetworkSettings }: Inspect) {
+    const place = NetworkSettings.Networks[network];
     this.id = id;
     this.pid = State.Pid;
     this.ip = place!.IPAddress;
@@ -29,7 +42,7 @@ export class RawContainer implements Disposable {
     this.gateway6 = place!.IPv6Gateway;
     const netns = openSync(`/proc/${State.Pid}/ns/net`, 'r');
     try {
-      this.link = new RawLink(netns, 'eth0');
+      this.link = new RawLink(netns, linkWith(netns, this.ip));
     } finally {
       closeSync(netns);
     }
@@ -37,7 +50,7 @@ export class RawContainer implements Disposable {
 
   static async run(engine: TestEngine, NetworkMode: string, body: object = {}, name?: string): Promise<RawContainer> {
     const id = await engine.run(['sleep', 'infinity'], { HostConfig: { NetworkMode }, ...body }, name);
-    return new RawContainer(id, (await engine.get<Inspect>(`/containers/${id}/json`)).body);
+    return new RawContainer(id, NetworkMode, (await engine.get<Inspect>(`/containers/${id}/json`)).body);
   }
 
   /** The output of a command of the machine in the container's network namespace. */

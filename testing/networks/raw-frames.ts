@@ -27,6 +27,7 @@ export class RawLink implements Disposable {
   readonly mac: string;
   readonly #buffer = Buffer.alloc(MAX_FRAME);
   readonly #frames: Buffer[] = [];
+  #isClosed = false;
 
   /** `up`: switches the link on first. */
   constructor(netns: number, name: string, { up = false } = {}) {
@@ -57,6 +58,8 @@ export class RawLink implements Disposable {
   }
 
   [Symbol.dispose](): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
     closeSync(this.#fd);
   }
 }

@@ -23,6 +23,7 @@ import { PortReservations } from './port-reservations.ts';
 import { checkHostIp, publishedAt } from './published-at.ts';
 import { Sandboxes } from './ready-sandboxes.ts';
 import { removeFromMachine } from './remove-from-machine.ts';
+import type { ClosedPort } from './ruleset.ts';
 
 export type BridgesSettings = Readonly<{
   /** Name of this daemon's table of rules. */
@@ -34,6 +35,8 @@ export type BridgesSettings = Readonly<{
   log: Logger;
   /** The endpoints of all networks with a bridge. */
   endpoints: () => readonly Endpoint[];
+  /** The machine's ports that containers do not reach. */
+  closedPorts: () => readonly ClosedPort[];
 }>;
 
 /** The networks with a bridge: their links, their rules, their published ports, and the stock of ready sandboxes. */
@@ -62,6 +65,7 @@ export class Bridges implements Disposable {
         .endpoints()
         .filter(({ networkId }) => this.#bridges.has(networkId))
         .flatMap((endpoint) => publishedAt(endpoint, endpoint.ports)),
+      closed: settings.closedPorts(),
     }));
   }
 
@@ -86,6 +90,11 @@ export class Bridges implements Disposable {
     // Leftovers of interrupted creations and removals.
     const names = new Set(networks.map(({ name }) => name));
     for (const name of ownBridges(known, this.#settings.dataRoot)) if (!names.has(name)) this.#removeLink(name);
+  }
+
+  /** Writes all rules again, as closed ports have changed. */
+  writeRules(): void {
+    this.#firewall.write();
   }
 
   has(networkId: string): boolean {

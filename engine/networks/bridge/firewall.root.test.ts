@@ -26,7 +26,7 @@ test('rules that are flushed while they are being written are written again at t
     allowsTraffic: true,
     isMasqueraded: true,
   };
-  using firewall = new Firewall('mine', () => ({ networks: [network], published: [] }));
+  using firewall = new Firewall('mine', () => ({ networks: [network], published: [], closed: [] }));
   isFlushing = true;
   firewall.write();
   isFlushing = false;

@@ -1,4 +1,5 @@
 import type { NftObject } from '../../host/network/nftables.ts';
+import { VXLAN_PORT } from '../../host/network/vxlan.ts';
 import { isSix, type Family } from '../../lib/notations/ip-address.ts';
 import { ANY, ANY_SIX, type PublishedPort } from '../endpoints/ports.ts';
 
@@ -15,6 +16,14 @@ export type BridgeRules = Readonly<{
 }>;
 /** `ipAddress` is of the family of the port's `hostIp`. */
 export type Published = Readonly<{ ipAddress: string; port: PublishedPort }>;
+/** A port of the machine that its containers do not reach. */
+export type ClosedPort = Readonly<{ protocol: 'tcp' | 'udp'; port: number }>;
+/** The rules that have to be in force. */
+export type RuleState = Readonly<{
+  networks: readonly BridgeRules[];
+  published: readonly Published[];
+  closed: readonly ClosedPort[];
+}>;
 
 /** The family in nft's words, for tables and for packet headers. */
 export const NFT_FAMILY = { 4: 'ip', 6: 'ip6' } as const;
@@ -32,22 +41,19 @@ export const NFT_FAMILY = { 4: 'ip', 6: 'ip6' } as const;
  *   the answer would take the short way past the translation.
  * - From outside and from other networks only what was published, or what belongs to a connection of a container, gets
  *   to a container. Of an internal network nothing leaves, and nothing gets in.
+ * - Closed ports are those of the cluster. Containers do not send to its tunnels on other machines either: these would take
+ *   the packets for those of this machine, whose address they get on their way.
  *
  * The table of IPv6 holds all networks: one without IPv6 is internal there, because any container can write such frames.
  * There is no way out of ::1, so it has nothing to guard there.
  */
-export function tableText(
-  family: Family,
-  table: string,
-  networks: readonly BridgeRules[],
-  published: readonly Published[],
-): string {
+export function tableText(family: Family, table: string, { networks, published, closed }: RuleState): string {
   const ip = NFT_FAMILY[family];
   return `
 add table ${ip} ${table}
 delete table ${ip} ${table}
 table ${ip} ${table} {
-  ${setsText(family, published)}
+  ${setsText(family, published, closed)}
   chain publish {
     dnat ${ip} to ${ip} daddr . meta l4proto . th dport map @published_at
     dnat ${ip} to meta l4proto . th dport map @published
@@ -73,6 +79,12 @@ table ${ip} ${table} {
     type filter hook forward priority filter; policy accept;
     oifname @bridges jump inwards
     iifname @internal drop
+    iifname @ours udp dport ${VXLAN_PORT} meta l4proto . th dport @closed drop
+  }
+  chain input {
+    type filter hook input priority filter; policy accept;
+    iifname @ours meta l4proto . th dport @closed drop
+    iifname . ${ip} saddr @own meta l4proto . th dport @closed drop
   }
   chain inwards {
     iifname . oifname @joined accept
@@ -88,14 +100,17 @@ ${networks.map((network) => addBridgeText(family, table, network)).join('\n')}
 }
 
 /** The sets with networks and ports as their elements. */
-function setsText(family: Family, published: readonly Published[]): string {
+function setsText(family: Family, published: readonly Published[], closed: readonly ClosedPort[]): string {
   const address = `ipv${family}_addr`;
   const own = published.filter((one) => familyOf(one) === family);
+  const ports = closed.map(({ protocol, port }) => `${protocol} . ${port}`);
   return `set bridges { type ifname; }
+  set ours { type ifname; }
   set internal { type ifname; }
   set joined { type ifname . ifname; }
   set own { type ifname . ${address}; flags interval; }
   set masqueraded { type ${address}; flags interval; }
+  set closed { type inet_proto . inet_service; ${elementsText(ports)} }
   map published { type inet_proto . inet_service : ${address} . inet_service; ${elements(own.filter(isAny))} }
   map published_at {
     type ${address} . inet_proto . inet_service : ${address} . inet_service
@@ -111,26 +126,26 @@ const LOOPBACK_GUARD = `chain loopback {
 
 /**
  * Whether a table, as `list table` tells of it, has everything that `tableText` writes: the rules of each chain, the
- * networks and the published ports. They are counted, because the kernel has its own words for most of them; what is
+ * networks, the published and the closed ports. They are counted, because the kernel has its own words for most of them; what is
  * there twice or too much is no harm.
  */
 export function isWhole(
   listed: readonly NftObject[],
   family: Family,
-  networks: readonly BridgeRules[],
-  published: readonly Published[],
+  { networks, published, closed }: RuleState,
 ): boolean {
   const rules = Map.groupBy(
     listed.flatMap(({ rule }) => rule ?? []),
     ({ chain }) => chain,
   );
-  const elementsIn = (name: string): number =>
-    listed.find(({ set, map }) => (set ?? map)?.name === name)?.[name === 'bridges' ? 'set' : 'map']?.elem?.length ?? 0;
+  const sets = listed.flatMap(({ set, map }) => set ?? map ?? []);
+  const elementsIn = (name: string): number => sets.find((one) => one.name === name)?.elem?.length ?? 0;
   const own = published.filter((one) => familyOf(one) === family);
   const anywhere = own.filter(isAny).length;
   return (
     RULE_COUNTS[family].every(([chain, count]) => (rules.get(chain)?.length ?? 0) >= count) &&
     elementsIn('bridges') >= networks.filter((network) => elementsOf(family, network).length > 0).length &&
+    elementsIn('closed') >= closed.length &&
     elementsIn('published') >= anywhere &&
     elementsIn('published_at') >= own.length - anywhere
   );
@@ -140,7 +155,9 @@ export function isWhole(
 const RULE_COUNTS = { 4: ruleCounts(4), 6: ruleCounts(6) } as const;
 
 function ruleCounts(family: Family): [chain: string, count: number][] {
-  return [...tableText(family, 'any', [], []).matchAll(/chain (\w+) \{([^}]*)\}/g)].map(([, chain = '', body = '']) => [
+  return [
+    ...tableText(family, 'any', { networks: [], published: [], closed: [] }).matchAll(/chain (\w+) \{([^}]*)\}/g),
+  ].map(([, chain = '', body = '']) => [
     chain,
     body.split('\n').filter((line) => line.trim() !== '' && !line.trim().startsWith('type ')).length,
   ]);
@@ -167,6 +184,7 @@ function elementsOf(family: Family, network: BridgeRules): [string, string][] {
   if (subnet === undefined && isForeign && !network.isInternal) return [];
   const elements: [string, string | undefined][] = [
     ['bridges', `"${bridge}"`],
+    ['ours', isForeign ? undefined : `"${bridge}"`],
     ['joined', allowsTraffic ? `"${bridge}" . "${bridge}"` : undefined],
     ['internal', isInternal ? `"${bridge}"` : undefined],
     ['own', subnet === undefined ? undefined : `"${bridge}" . ${subnet}`],
@@ -186,8 +204,11 @@ export function deleteText(table: string, one: Published): string {
 }
 
 function elements(published: readonly Published[]): string {
-  if (published.length === 0) return '';
-  return `elements = { ${published.map((one) => `${keyOf(one)} : ${valueOf(one)}`).join(', ')} };`;
+  return elementsText(published.map((one) => `${keyOf(one)} : ${valueOf(one)}`));
+}
+
+function elementsText(elements: readonly string[]): string {
+  return elements.length === 0 ? '' : `elements = { ${elements.join(', ')} };`;
 }
 
 function placeOf(table: string, one: Published): string {

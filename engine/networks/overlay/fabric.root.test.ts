@@ -10,12 +10,12 @@ import { newNetns, unshare, withNetns } from '@gantry/engine/host/namespaces.ts'
 import { addAddress, listNeighbours } from '@gantry/engine/host/network/addresses.ts';
 import { changeLink, createBridge, createVeth, getLink, listLinks } from '@gantry/engine/host/network/links.ts';
 import { Netlink } from '@gantry/engine/host/network/netlink.ts';
-import { createVxlan } from '@gantry/engine/host/network/vxlan.ts';
+import { createVxlan, VXLAN_PORT } from '@gantry/engine/host/network/vxlan.ts';
 import { Peer } from '@gantry/testing/networks/peer.ts';
 
 import { prepareNetns } from '../endpoints/namespace.ts';
 import { Balancing, publishedPorts, virtualAddresses } from './balancing.ts';
-import { Fabric, VXLAN_PORT } from './fabric.ts';
+import { Fabric } from './fabric.ts';
 import { VxlanGuard } from './guard.ts';
 import type { Member } from './members.ts';
 import { nameNetns, openNamedNetns } from './named-netns.ts';
@@ -350,14 +350,15 @@ suite('the network of several hosts', { concurrency: false }, () => {
     assert.deepEqual(answers, ['ETIMEDOUT', 'ETIMEDOUT', 'first', 'second', 'ETIMEDOUT', 'first']);
   });
 
-  test('packets to another address than the advertised one are dropped, for its own networks only', async () => {
+  test('packets to another address than the advertised one, or from no node, are dropped, for its own networks only', async () => {
     const [one, two] = boxes as [Box, Box];
     const host = hosts[0]!;
     const other = '192.0.2.101';
     const link = getLink(host.route, 'eth0').index;
     host.route.apply(addAddress({ link, ip: other, prefixLength: 24 }));
     const guard = new VxlanGuard(folder);
-    const write = (vni: number): void => withNetns(host.netns, () => guard.write([{ vni, local: host.ip }]));
+    const write = (vni: number, nodes = [hosts[1]!.ip, 'zzz']): void =>
+      withNetns(host.netns, () => guard.write([{ vni, local: host.ip }], nodes));
     hosts[1]!.fabric.reach(new Map([[one.ip, other]]));
 
     write(VNI + 1);
@@ -366,7 +367,9 @@ suite('the network of several hosts', { concurrency: false }, () => {
     await assert.rejects(inside(two.netns, 'busybox', 'ping', '-c', '1', '-W', '2', one.ip));
     reachAll();
     assert.equal(await pings(two, one.ip), true);
-    withNetns(host.netns, () => guard.write([]));
+    write(VNI, [hosts[2]!.ip]);
+    await assert.rejects(inside(two.netns, 'busybox', 'ping', '-c', '1', '-W', '2', one.ip));
+    withNetns(host.netns, () => guard.write([], []));
   });
 
   test('the number of a removed network is free at once', () => {

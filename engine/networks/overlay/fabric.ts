@@ -18,13 +18,11 @@ import {
   type Link,
 } from '../../host/network/links.ts';
 import { Netlink, type Message } from '../../host/network/netlink.ts';
-import { addForwarding, createVxlan, deleteForwarding } from '../../host/network/vxlan.ts';
+import { addForwarding, createVxlan, deleteForwarding, VXLAN_PORT } from '../../host/network/vxlan.ts';
 import { hasCode } from '../../lib/errors.ts';
 import { macOf } from '../addresses/address-leases.ts';
 import { ensureNamedNetns, openNamedNetns, removeNamedNetns } from './named-netns.ts';
 
-/** The port of VXLAN on all hosts. */
-export const VXLAN_PORT = 4789;
 const BRIDGE = 'br0';
 const TUNNEL = 'vxlan0';
 /** The bridge has no address, so its own is never asked for. */

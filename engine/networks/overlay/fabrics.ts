@@ -12,10 +12,13 @@ import { VxlanGuard } from './guard.ts';
 
 const USUAL_MTU = 1500;
 
+/** `nodes`: the addresses of the other nodes with a part of the network. */
+type Open = Readonly<{ fabric: Fabric; vni: number; local: string; nodes: ReadonlySet<string> }>;
+
 /** The overlays that this daemon has opened, each in a namespace below a folder. */
 export class Fabrics implements Disposable {
   readonly #folder: string;
-  readonly #open = new Map<string, { fabric: Fabric; vni: number; local: string }>();
+  readonly #open = new Map<string, Open>();
   #route: Netlink | undefined;
   #guard: VxlanGuard | undefined;
 
@@ -28,16 +31,14 @@ export class Fabrics implements Disposable {
     return this.#open.get(id)?.fabric;
   }
 
-  /** Finds a network in the kernel, or makes it. */
-  open({ id, overlay, custom }: NetworkRecord): Fabric {
-    const known = this.get(id);
-    if (known !== undefined) return known;
-    const { vni, local } = overlay!;
-    this.#route ??= new Netlink();
-    const mtu = (mtuOption(custom?.options ?? {}) || mtuAt(this.#route, local)) - VXLAN_OVERHEAD;
-    const fabric = Fabric.open(this.#route, { path: join(this.#folder, id), vni, local, mtu });
-    this.#open.set(id, { fabric, vni, local });
-    this.#guardPort();
+  /** Finds a network in the kernel, or makes it, and leads the addresses elsewhere to their nodes, and theirs here. */
+  lead(network: NetworkRecord, remote: ReadonlyMap<string, string>): Fabric {
+    const known = this.#open.get(network.id);
+    const { fabric, vni, local } = known ?? this.#make(network);
+    const nodes = new Set(remote.values());
+    this.#open.set(network.id, { fabric, vni, local, nodes });
+    fabric.reach(remote);
+    if (known === undefined || known.nodes.symmetricDifference(nodes).size > 0) this.#guardPort();
     return fabric;
   }
 
@@ -62,9 +63,20 @@ export class Fabrics implements Disposable {
     this.#route = undefined;
   }
 
+  #make({ id, overlay, custom }: NetworkRecord): Omit<Open, 'nodes'> {
+    const { vni, local } = overlay!;
+    this.#route ??= new Netlink();
+    const mtu = (mtuOption(custom?.options ?? {}) || mtuAt(this.#route, local)) - VXLAN_OVERHEAD;
+    return { fabric: Fabric.open(this.#route, { path: join(this.#folder, id), vni, local, mtu }), vni, local };
+  }
+
   #guardPort(): void {
     this.#guard ??= new VxlanGuard(this.#folder);
-    this.#guard.write([...this.#open.values()]);
+    const open = [...this.#open.values()];
+    this.#guard.write(
+      open,
+      open.flatMap(({ nodes }) => [...nodes]),
+    );
   }
 }
 

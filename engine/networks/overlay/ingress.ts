@@ -27,7 +27,8 @@ const LINK = 'eth1';
 type Parts = Readonly<{
   /** Folder of the mounted namespaces. */
   folder: string;
-  fabric: (network: NetworkRecord) => Fabric;
+  /** The network's part on this node, with the addresses elsewhere by their nodes. */
+  lead: (network: NetworkRecord, remote: ReadonlyMap<string, string>) => Fabric;
 }>;
 
 /**
@@ -139,8 +140,7 @@ export class Ingress implements Disposable {
   #join(network: NetworkRecord, members: readonly Member[], { netns, ip }: { netns: number; ip: string }): void {
     const { store } = this.#networks;
     const before = store.endpointsOf(INGRESS_SANDBOX).find(({ networkId }) => networkId === network.id);
-    const fabric = this.#parts.fabric(network);
-    fabric.reach(remoteIn(members, network.overlay!.local));
+    const fabric = this.#parts.lead(network, remoteIn(members, network.overlay!.local));
     using inside = withNetns(netns, () => new Netlink());
     if (before?.ipAddress === ip && listAddresses(inside).some((address) => address.ip === ip)) return;
     if (before !== undefined) store.deleteEndpoint(before);

@@ -53,7 +53,7 @@ export class Overlays implements Disposable {
     this.#members = new MemberStore(networks.settings.db);
     this.attachments = new Attachments(networks.settings);
     this.withdrawals = new Withdrawals(networks.settings);
-    this.#ingress = new Ingress(networks, { folder, fabric: (network) => this.#fabrics.open(network) });
+    this.#ingress = new Ingress(networks, { folder, lead: (network, remote) => this.#fabrics.lead(network, remote) });
   }
 
   /** At the daemon's start: what the kernel has goes on, and gets what changed meanwhile. */
@@ -170,8 +170,7 @@ export class Overlays implements Disposable {
       this.#taskHere(network.id, ({ name }) => name === containerName) ??
       this.attachments.of(network.id, containerName);
     if (task === undefined) throw notAttachable(network.name, 'failed');
-    const fabric = this.#fabrics.open(network);
-    fabric.reach(remoteIn(this.#members.in(network.id), this.#local(network.id)));
+    const fabric = this.#fabrics.lead(network, remoteIn(this.#members.in(network.id), this.#local(network.id)));
     using inside = withNetns(netns, () => new Netlink());
     const link = freeInterfaceName(inside);
     const index = fabric.addPort(netns, link, task.ip);
@@ -247,7 +246,7 @@ export class Overlays implements Disposable {
     const { local, ingress } = network.overlay;
     if (ingress) this.#ingress.settle(network, this.#current(id));
     if (this.#fabrics.get(id) !== undefined || this.#networks.store.endpointsIn(id).length > 0) {
-      this.#fabrics.open(network).reach(remoteIn(members, local));
+      this.#fabrics.lead(network, remoteIn(members, local));
     }
     this.#sandboxes.balance(id, (other) => this.#namedMembers(other));
     this.#tellNames(network);

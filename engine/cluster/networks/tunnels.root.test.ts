@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { closeSync, openSync } from 'node:fs';
+import { after, before, suite, test } from 'node:test';
+
+import type { NetworkWire } from '@gantry/engine/networks/schema.ts';
+import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+import { RawContainer } from '@gantry/testing/networks/raw-container.ts';
+import { datagram, frame, packetOfFour, RawLink } from '@gantry/testing/networks/raw-frames.ts';
+
+const VXLAN_PORT = 4789;
+const VXLAN_FLAGS = 0x08;
+const STRANGER = '10.77.0.99';
+/** Prints the addresses, as `ip:port`, that accept a connection within three seconds. */
+const CONNECT = `
+const { connect } = require('node:net');
+for (const at of process.argv.slice(1)) {
+  const [host, port] = at.split(':');
+  const socket = connect({ host, port: Number(port) });
+  const end = setTimeout(() => socket.destroy(), 3000);
+  socket.on('connect', () => console.log(at)).on('error', () => undefined).on('connect', () => socket.destroy());
+  socket.on('close', () => clearTimeout(end));
+}`;
+
+suite('the tunnels and ports of a cluster', { concurrency: false }, () => {
+  let all: ClusterHosts;
+  let [one, two]: ClusterHost[] = [];
+  let vni: number;
+  let [here, there]: RawContainer[] = [];
+  let count = 0;
+
+  before(async () => {
+    all = await ClusterHosts.cluster(1, 1, { image: true });
+    [one, two] = all.hosts;
+    const { status } = await one!.engine.post('/networks/create', {
+      Name: 'shut',
+      Driver: 'overlay',
+      Attachable: true,
+    });
+    assert.equal(status, 201);
+    here = await RawContainer.run(one!.engine, 'shut', {}, 'here');
+    there = await RawContainer.run(two!.engine, 'shut', {}, 'there');
+    const { body } = await one!.engine.get<NetworkWire>('/networks/shut');
+    vni = Number(Object.values(body.Options)[0]);
+  });
+  after(async () => {
+    for (const box of [here, there]) box?.[Symbol.dispose]();
+    await all[Symbol.asyncDispose]();
+  });
+
+  /** The body of a datagram of a tunnel, with a packet for a container. */
+  function tunnelled(victim: RawContainer, mark: Buffer): Buffer {
+    const head = Buffer.alloc(8);
+    head[0] = VXLAN_FLAGS;
+    head.writeUIntBE(vni, 4, 3);
+    const packet = packetOfFour({ from: '10.0.0.200', to: victim.ip }, 'udp', datagram(5000, 5000, mark));
+    return Buffer.concat([head, frame('ip', { from: '02:42:00:00:00:99', to: victim.link.mac }, packet)]);
+  }
+
+  /** Whether a container gets a packet that another one sends to a tunnel's port. */
+  async function gets(
+    victim: RawContainer,
+    attacker: RawContainer,
+    way: { from: string; to: string },
+  ): Promise<boolean> {
+    const mark = Buffer.from(`datagram ${(count += 1)}.`);
+    const gateway = await machineOf(attacker);
+    const body = datagram(5000, VXLAN_PORT, tunnelled(victim, mark));
+    attacker.link.send(frame('ip', { from: attacker.link.mac, to: gateway }, packetOfFour(way, 'udp', body)));
+    await reaches();
+    return victim.link.hasSeen(mark);
+  }
+
+  async function machineOf(box: RawContainer): Promise<string> {
+    await box.inside('busybox', 'ping', '-c', '1', '-w', '60', box.gateway);
+    return /lladdr (\S+)/.exec(await box.inside('ip', 'neighbour', 'show', box.gateway))![1]!;
+  }
+
+  /** The containers of the network still hear each other. */
+  async function reaches(): Promise<void> {
+    await eventually(
+      'an answer by the tunnel',
+      async () => await here!.inside('busybox', 'ping', '-c', '1', '-w', '60', there!.ip),
+    );
+    await eventually(
+      'an answer by the tunnel',
+      async () => await there!.inside('busybox', 'ping', '-c', '1', '-w', '60', here!.ip),
+    );
+  }
+
+  test('a container of another network puts no packets into a tunnel of its own machine, whoever it says it is', async () => {
+    using attacker = await RawContainer.run(one!.engine, 'bridge');
+    const found: string[] = [];
+    for (const from of [attacker.ip, two!.ip, one!.ip, STRANGER]) {
+      for (const to of [one!.ip, attacker.gateway]) {
+        if (await gets(here!, attacker, { from, to })) found.push(`${from} to ${to}`);
+      }
+    }
+
+    assert.deepEqual(found, []);
+  });
+
+  test('nor into one of another machine', async () => {
+    using attacker = await RawContainer.run(one!.engine, 'bridge');
+    const found: string[] = [];
+    for (const from of [attacker.ip, two!.ip, one!.ip, STRANGER]) {
+      if (await gets(there!, attacker, { from, to: two!.ip })) found.push(from);
+    }
+
+    assert.deepEqual(found, []);
+  });
+
+  test('a machine that is no node of the cluster puts none in', async () => {
+    const netns = openSync(one!.engine.netns, 'r');
+    using uplink = new RawLink(netns, 'eth0');
+    closeSync(netns);
+    const sent = async (from: string): Promise<boolean> => {
+      const mark = Buffer.from(`datagram ${(count += 1)}.`);
+      const body = datagram(5000, VXLAN_PORT, tunnelled(there!, mark));
+      const to = /ether (\S+)/.exec(await two!.engine.onHost(['ip', 'link', 'show', 'eth0']))![1]!;
+      uplink.send(frame('ip', { from: uplink.mac, to }, packetOfFour({ from, to: two!.ip }, 'udp', body)));
+      await reaches();
+      return there!.link.hasSeen(mark);
+    };
+
+    assert.deepEqual([await sent(STRANGER), await sent(one!.ip)], [false, true]);
+  });
+
+  for (const network of ['bridge', 'shut']) {
+    test(`a container of the network ${network} does not reach the ports of the cluster on its machine`, async () => {
+      const { engine, ip } = one!;
+      const HostConfig = { NetworkMode: 'host' };
+      await engine.run(['httpd', '-f', '-p', '8080'], { HostConfig }, `control-${network}`);
+      using box = await RawContainer.run(engine, network);
+      const ports = [2377, 2378, 8080];
+      const at = [ip, '172.17.0.1'].flatMap((host) => ports.map((port) => `${host}:${port}`));
+      await eventually('the control answers', async () => await engine.fetchText(8080));
+
+      const open = await box.inside(process.execPath, '-e', CONNECT, ...at);
+
+      assert.deepEqual(open.trim().split('\n').toSorted(), [`${ip}:8080`, '172.17.0.1:8080']);
+      await engine.delete(`/containers/control-${network}?force=1`);
+    });
+  }
+
+  test('the ports are closed under the next daemon too, and open after the end of the membership', async () => {
+    const closed = async (): Promise<string> =>
+      /elements = ([^}]*)/.exec(
+        await two!.engine.onHost(['nft', 'list', 'set', 'ip', 'gantry-gantry0', 'closed']),
+      )?.[1] ?? '';
+    await two!.engine.kill();
+    await two!.engine.startAgain();
+    const before = await closed();
+    there![Symbol.dispose]();
+    await two!.engine.delete('/containers/there?force=1');
+    await two!.engine.post('/swarm/leave');
+
+    assert.deepEqual([before.match(/\d+/g), await closed()], [['2377', '2378', '4789'], '']);
+  });
+});
