@@ -3,7 +3,7 @@ import { test } from 'node:test';
 
 import type { ImageConfig } from '../../images/configuration/image-config.ts';
 import type { ContainerConfigBody } from './container-config-schema.ts';
-import { commandOf, completeConfig } from './container-config.ts';
+import { checkAgainstModes, commandOf, completeConfig } from './container-config.ts';
 
 const id = 'ab'.repeat(32);
 const image: ImageConfig = {
@@ -87,4 +87,23 @@ test('a container without any command is refused', () => {
   const config = completeConfig(id, {}, { ...image, Cmd: [], Entrypoint: [] }, '');
 
   assert.throws(() => commandOf(config), { kind: 'invalid', message: /No command specified/ });
+});
+
+test('settings of a namespace that is shared are refused', () => {
+  const refused: [body: ContainerConfigBody, networkMode: string, utsMode: string, message: string][] = [
+    [{ Hostname: 'box' }, 'bridge', 'host', 'conflicting options: hostname and the UTS mode'],
+    [{ Hostname: 'box' }, 'container:x', '', 'conflicting options: hostname and the network mode'],
+    [{ MacAddress: '02:42:ac:11:65:43' }, 'container:x', '', 'conflicting options: mac-address and the network mode'],
+    [{ MacAddress: '02:42:ac:11:65:43' }, 'host', '', 'conflicting options: mac-address and the network mode'],
+    [
+      { ExposedPorts: { '80/tcp': {} } },
+      'container:x',
+      '',
+      'conflicting options: port exposing and the container type network mode',
+    ],
+  ];
+  for (const [body, networkMode, utsMode, message] of refused) {
+    assert.throws(() => checkAgainstModes(body, networkMode, utsMode), { kind: 'invalid', message });
+  }
+  checkAgainstModes({ Hostname: 'box', ExposedPorts: { '80/tcp': {} } }, 'host', '');
 });

@@ -59,9 +59,10 @@ export function completeConfig(
 /** Throws `invalid` for settings that contradict the namespaces that the container shares. */
 export function checkAgainstModes(body: ContainerConfigBody, networkMode: string, utsMode: string): void {
   if (utsMode === 'host' && body.Hostname) refuseBoth('hostname', 'UTS');
-  if (sharedWith(networkMode) === undefined) return;
+  const isShared = sharedWith(networkMode) !== undefined;
+  if (body.MacAddress && (isShared || networkMode === 'host')) refuseBoth('mac-address', 'network');
+  if (!isShared) return;
   if (body.Hostname) refuseBoth('hostname', 'network');
-  if (body.MacAddress) refuseBoth('mac-address', 'network');
   if (Object.keys(body.ExposedPorts ?? {}).length > 0) refuseBoth('port exposing', 'container type network');
 }
 

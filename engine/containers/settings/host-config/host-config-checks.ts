@@ -52,7 +52,7 @@ export function checkRestartPolicy({ Name, MaximumRetryCount }: HostConfig['Rest
   refuseIf(MaximumRetryCount < 0, 'maximum retry count cannot be negative');
 }
 
-function checkNetwork({ NetworkMode, PortBindings, Links, ExtraHosts, Dns }: HostConfig): void {
+function checkNetwork({ NetworkMode, PortBindings, PublishAllPorts, Links, ExtraHosts, Dns }: HostConfig): void {
   for (const host of ExtraHosts ?? []) checkExtraHost(host);
   refuseIf(
     NetworkMode === 'host' && (Links ?? []).length > 0,
@@ -62,10 +62,13 @@ function checkNetwork({ NetworkMode, PortBindings, Links, ExtraHosts, Dns }: Hos
   if (other === undefined) return;
   refuseIf(other === '', 'Invalid network mode: invalid container format container:<name|id>');
   refuseIf(
-    Object.keys(PortBindings).length > 0,
+    Object.keys(PortBindings).length > 0 || PublishAllPorts,
     'conflicting options: port publishing and the container type network mode',
   );
-  refuseIf((Links ?? []).length > 0, 'conflicting options: container type network can’t be used with links');
+  refuseIf(
+    (Links ?? []).length > 0,
+    "conflicting options: container type network can't be used with links. This would result in undefined behavior",
+  );
   refuseIf((Dns ?? []).length > 0, 'conflicting options: dns and the network mode');
   refuseIf((ExtraHosts ?? []).length > 0, 'conflicting options: custom host-to-IP mapping and the network mode');
 }

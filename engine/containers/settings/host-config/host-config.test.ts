@@ -30,6 +30,8 @@ const refused: [HostConfigBody, RegExp][] = [
   [{ PortBindings: { '80/tcp': [{ HostPort: 'http' }] } }, /invalid port/],
   [{ NetworkMode: 'container:x', PortBindings: { '80/tcp': [{ HostPort: '80' }] } }, /conflicting options/],
   [{ NetworkMode: 'container:x', Dns: ['1.1.1.1'] }, /conflicting options/],
+  [{ NetworkMode: 'container:x', PublishAllPorts: true }, /conflicting options: port publishing/],
+  [{ NetworkMode: 'container:x', Links: ['a'] }, /container type network can't be used with links/],
 ];
 
 for (const [body, message] of refused) {

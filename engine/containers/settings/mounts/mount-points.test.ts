@@ -34,8 +34,21 @@ test('a path alone is a volume without a name', () => {
   assert.deepEqual({ type, anonymous, destination }, { type: 'volume', anonymous: true, destination: '/d' });
 });
 
-for (const bind of ['', ':', '/a:', ':/b', '/a:b', '/a:/', '/a:/b:ro,rw', '/a:/b:fast', '/a:/b:ro:more', 'data:rel']) {
+const refused: [bind: string, message?: RegExp][] = [
+  ...['', ':', '/a:', ':/b', '/a:b', '/a:/', '/a:/b:ro:more', 'data:rel'].map((bind): [string] => [bind]),
+  ...['ro,rw', 'fast', 'ro,ro', 'z,Z', 'shared,slave', 'cached,consistent', 'ro,', 'RO'].map(
+    (modes): [string, RegExp] => [`/a:/b:${modes}`, new RegExp(`^invalid mode: ${modes}$`)],
+  ),
+  ['data:/b:nocopy,nocopy', /^invalid mode: nocopy,nocopy$/],
+  ['/a:/b:ro,nocopy', /'\/a:\/b:ro,nocopy': .* "bind": field VolumeOptions must not be specified$/],
+  ['data:/b:shared', /'data:\/b:shared': .* "volume": field BindOptions must not be specified$/],
+];
+for (const [bind, message = /^invalid volume specification/] of refused) {
   test(`the bind "${bind}" is refused`, () => {
-    assert.throws(() => parseBind(bind), { kind: 'invalid' });
+    assert.throws(() => parseBind(bind), { kind: 'invalid', message });
   });
 }
+
+test('one mode of each kind is accepted', () => {
+  for (const bind of ['/a:/b:rw,z,rslave,cached', 'data:/b:ro,Z,nocopy,delegated']) parseBind(bind);
+});

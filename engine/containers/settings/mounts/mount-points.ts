@@ -5,8 +5,7 @@ import { EngineError, refuseIf } from '../../../lib/errors.ts';
 import type { MountPoint } from '../../store.ts';
 import type { MountSpec } from '../host-config/host-config-schema.ts';
 
-const PROPAGATIONS = new Set(['private', 'rprivate', 'shared', 'rshared', 'slave', 'rslave']);
-const KNOWN_MODES = new Set(['ro', 'rw', 'z', 'Z', 'nocopy', 'cached', 'delegated', 'consistent', ...PROPAGATIONS]);
+const PROPAGATIONS = ['private', 'rprivate', 'shared', 'rshared', 'slave', 'rslave'];
 
 /** Reads `source:destination[:modes]` or `destination`; a source without a slash names a volume. Throws `invalid`. */
 export function parseBind(bind: string): MountPoint {
@@ -14,21 +13,34 @@ export function parseBind(bind: string): MountPoint {
   const [first = '', second, modes = ''] = parts;
   if (parts.length > 3 || first === '' || second === '') throw invalid(bind);
   if (second === undefined) return volumeMount('', destinationOf(first, bind, 'volume'), '', true);
-  const options = modes === '' ? [] : modes.split(',');
-  const unknown = options.find((option) => !KNOWN_MODES.has(option));
-  if (unknown !== undefined || (options.includes('ro') && options.includes('rw'))) {
-    throw new EngineError('invalid', `invalid mode: ${modes}`);
-  }
+  const options = parseModes(modes, ['nocopy'], PROPAGATIONS);
   const writable = !options.includes('ro');
-  const propagation = options.find((option) => PROPAGATIONS.has(option));
+  const propagation = options.find((option) => PROPAGATIONS.includes(option));
+  const isCopied = !options.includes('nocopy');
+  const refuseField = (type: MountPoint['type'], field: string): never => {
+    throw invalid(bind, mountError(type, `field ${field} must not be specified`));
+  };
   if (first.startsWith('/')) {
+    if (!isCopied) refuseField('bind', 'VolumeOptions');
     return { ...bindMount(first, destinationOf(second, bind, 'bind'), writable, propagation), mode: modes };
   }
-  if (propagation !== undefined) throw invalid(bind, mountError('volume', 'field BindOptions must not be specified'));
-  return {
-    ...volumeMount(first, destinationOf(second, bind, 'volume'), modes === '' ? 'z' : modes, writable),
-    copyUp: !options.includes('nocopy'),
-  };
+  if (propagation !== undefined) refuseField('volume', 'BindOptions');
+  const mode = modes === '' ? 'z' : modes;
+  return { ...volumeMount(first, destinationOf(second, bind, 'volume'), mode, writable), copyUp: isCopied };
+}
+
+const ACCESS = ['ro', 'rw'];
+const LABELS = ['z', 'Z'];
+const CONSISTENCIES = ['cached', 'delegated', 'consistent'];
+
+/** Reads modes with commas between them, at most one of each kind. Throws `invalid`. */
+export function parseModes(modes: string, ...further: readonly (readonly string[])[]): string[] {
+  const options = modes === '' ? [] : modes.split(',');
+  const kinds = [ACCESS, LABELS, CONSISTENCIES, ...further];
+  const kindOf = (option: string): number => kinds.findIndex((kind) => kind.includes(option));
+  const given = options.map(kindOf);
+  refuseIf(given.includes(-1) || new Set(given).size < given.length, `invalid mode: ${modes}`);
+  return options;
 }
 
 /** An entry of `Mounts`. Throws `invalid`, also for a missing folder of a bind, which is not created, as in docker. */
@@ -46,7 +58,7 @@ export function parseMount(spec: MountSpec): MountPoint {
     case 'bind': {
       const { Propagation = '', NonRecursive = false } = spec.BindOptions ?? {};
       check(Source === '', 'field Source must not be empty');
-      check(Propagation !== '' && !PROPAGATIONS.has(Propagation), `invalid propagation mode: ${Propagation}`);
+      check(Propagation !== '' && !PROPAGATIONS.includes(Propagation), `invalid propagation mode: ${Propagation}`);
       check(!Source.startsWith('/'), `invalid mount path: '${Source}' mount path must be absolute`);
       check(!existsSync(Source), `bind source path does not exist: ${Source}`);
       const mount = bindMount(Source, destination, !ReadOnly, Propagation || undefined);

@@ -5,7 +5,7 @@ import type { VolumeDrivers } from '../../../volumes/drivers.ts';
 import type { ContainerStore, MountPoint } from '../../store.ts';
 import type { HostConfig, MountSpec } from '../host-config/host-config-schema.ts';
 import { otherContainer } from '../others.ts';
-import { checkedDestination, parseBind, parseMount, volumeMount } from './mount-points.ts';
+import { checkedDestination, parseBind, parseModes, parseMount, volumeMount } from './mount-points.ts';
 
 /** A mount, and the options of its volume if that has to be created. */
 export type RequestedMount = Readonly<{ mount: MountPoint; volume: NonNullable<MountSpec['VolumeOptions']> }>;
@@ -83,13 +83,13 @@ function checkDriver(drivers: VolumeDrivers, name = ''): void {
   }
 }
 
-/** `container[:ro|:rw]`: the mounts of another container. */
+/** `container[:modes]`: the mounts of another container. */
 function borrowedMounts(containers: ContainerStore, source: string): MountPoint[] {
-  const [ref = '', mode = ''] = source.split(':');
-  if (!['', 'ro', 'rw', 'z', 'Z'].includes(mode)) throw new EngineError('invalid', `invalid mode: ${mode}`);
+  const [ref = '', ...more] = source.split(':');
+  const modes = parseModes(more.join(':'));
   return otherContainer(containers, ref).mounts.map((mount) => ({
     ...mount,
     copyUp: false, // an anonymous volume stays one: the last of its containers removes it
-    writable: mount.writable && mode !== 'ro',
+    writable: mount.writable && !modes.includes('ro'),
   }));
 }
