@@ -24,5 +24,10 @@ function commandsOfBlock(lines: string[]): Command[] {
 
 /** Matches output as a page shows it: `…` is any text. */
 export function patternOf(shown: string): RegExp {
-  return new RegExp(`^${shown.split('…').map(RegExp.escape).join('[^]*')}$`);
+  return new RegExp(
+    `^${shown
+      .split('…')
+      .map((text) => RegExp.escape(text))
+      .join('[^]*')}$`,
+  );
 }
