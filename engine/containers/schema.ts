@@ -13,7 +13,10 @@ export const NetworkingConfig = Type.Object({
 });
 export type NetworkingConfig = Static<typeof NetworkingConfig>;
 
+/** Old clients write fields of HostConfig beside it. */
 export const CreateBody = Type.Object({
+  ...HostConfigBody.properties,
+  Cpuset: Type.Optional(Type.String()),
   ...ContainerConfigBody.properties,
   HostConfig: Type.Optional(HostConfigBody),
   NetworkingConfig: Type.Optional(NetworkingConfig),

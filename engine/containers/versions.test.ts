@@ -6,7 +6,7 @@ testSteps('createSteps', createSteps, [
   {
     below: '1.25',
     request: {
-      now: { Image: 'busybox', HostConfig: { AutoRemove: true, Privileged: true } },
+      now: { Image: 'busybox', AutoRemove: true, HostConfig: { AutoRemove: true, Privileged: true } },
       older: { Image: 'busybox', HostConfig: { AutoRemove: false, Privileged: true } },
     },
   },

@@ -14,7 +14,7 @@ export const updateSteps: Steps<UpdateBody> = [{ below: '1.40', request: without
 export const wrongState: ErrorStatuses = { conflict: { below: '1.25', status: 500 } };
 
 /** Older clients remove the container themselves, regardless of the body. */
-function clientRemoves({ HostConfig, ...body }: CreateBody): CreateBody {
+function clientRemoves({ HostConfig, AutoRemove: _beside, ...body }: CreateBody): CreateBody {
   return HostConfig === undefined ? body : { ...body, HostConfig: { ...HostConfig, AutoRemove: false } };
 }
 

@@ -57,6 +57,44 @@ suite('every field of a creation, on our daemon and on dockerd', () => {
       }
     });
   }
+
+  const MB = 1024 * 1024;
+  const oldBodies: Record<string, unknown>[] = [
+    { Memory: 64 * MB },
+    { Memory: 64 * MB, MemorySwap: -1, CpuShares: 512, CpusetCpus: '0', Cpuset: '1' },
+    { Memory: 64 * MB, HostConfig: {} },
+    { Memory: 64 * MB, CpuShares: 512, CpusetCpus: '0', HostConfig: { Memory: 32 * MB, CpuShares: 0 } },
+    { MemorySwap: -1, HostConfig: { Memory: 32 * MB } },
+    { Cpuset: '0', HostConfig: { Memory: 32 * MB } },
+    { VolumeDriver: 'local', HostConfig: { Binds: ['old-field:/m'] } },
+    { Binds: ['old-field:/m'], Privileged: true, NetworkMode: 'host', RestartPolicy: { Name: 'always' } },
+    { Binds: ['old-field:/m'], Privileged: true, NetworkMode: 'host', HostConfig: { Memory: 32 * MB } },
+    { Memory: null, HostConfig: null },
+    { Memory: 100 },
+    { Memory: -5, HostConfig: {} },
+    { CpusetCpus: 'x', HostConfig: {} },
+    { Memory: 64 * MB, HostConfig: { Memory: null } },
+  ];
+  suite('fields of HostConfig beside it, as old clients write them', { concurrency: 4 }, () => {
+    for (const [index, body] of oldBodies.entries()) {
+      test(`POST /containers/create ${JSON.stringify(body)}: as with dockerd`, async () => {
+        const name = `beside-${index}`;
+        const full = { Image: 'busybox', Cmd: ['true'], ...body };
+
+        const { ours, theirs } = await engines.both(async ({ api }) => {
+          const made = await api.post<{ message?: string }>(`/containers/create?name=${name}`, full);
+          if (made.status !== 201) return [kindOf(made.status), made.body.message];
+          const shown = await api.get<Shown>(`/containers/${name}/json`);
+          await api.delete(`/containers/${name}?v=1`);
+          return shown.body.HostConfig;
+        });
+
+        // Without bindings dockerd shows null; it labels privileged containers.
+        const found = differences(ours, theirs).filter(({ place }) => !['PortBindings', 'SecurityOpt'].includes(place));
+        assert.deepEqual(found, []);
+      });
+    }
+  });
 });
 
 /** The answers to the creation and the start, what an inspect shows of the field, and what the script says. */

@@ -25,6 +25,7 @@ import { checkAgainstModes, commandOf, completeConfig } from '../settings/contai
 import { containerName } from '../settings/container-name.ts';
 import type { HostConfigBody } from '../settings/host-config/host-config-schema.ts';
 import { completeHostConfig } from '../settings/host-config/host-config.ts';
+import { hostConfigOf } from '../settings/host-config/old-fields.ts';
 import { writableLimit } from '../settings/host-config/writable-limit.ts';
 import { withoutUnsupported } from '../settings/limits/supported-limits.ts';
 import { requestedMounts, withSource } from '../settings/mounts/requested-mounts.ts';
@@ -91,7 +92,7 @@ type Checked = {
 function checked(engine: Needs, body: CreateBody, name: string | undefined): Checked {
   const id = newId();
   const image = findImage(engine.images, body.Image ?? '');
-  const asked = completeHostConfig(withNetworkByName(engine.networks, body.HostConfig ?? {}), {
+  const asked = completeHostConfig(withNetworkByName(engine.networks, hostConfigOf(body)), {
     logDriver: engine.config.logDriver,
     logOpts: engine.config.logOpts,
     runtime: engine.runtimes.defaultName,
