@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 
-import type { ImageSums } from './build/image-sums.ts';
-import type { RunCaches } from './build/run-caches.ts';
+import type { ImageSums } from './builder/image-sums.ts';
+import type { RunCaches } from './builder/run-caches.ts';
 import type { Cluster } from './cluster/cluster.ts';
 import type { Config } from './config/daemon-config.ts';
 import type { HealthChecks } from './containers/health/checks.ts';

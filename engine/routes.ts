@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 
-import { buildRoutes } from './build/routes.ts';
+import { buildRoutes } from './builder/routes.ts';
 import { nodeRoutes } from './cluster/nodes/routes.ts';
 import { serviceRoutes } from './cluster/services/routes.ts';
 import { swarmRoutes } from './cluster/swarm/routes.ts';

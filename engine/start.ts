@@ -3,9 +3,9 @@ import { join } from 'node:path';
 
 import type { Logger } from 'pino';
 
-import { ImageSums } from './build/image-sums.ts';
-import { removeBuilds } from './build/recovery.ts';
-import { RunCaches } from './build/run-caches.ts';
+import { ImageSums } from './builder/image-sums.ts';
+import { removeBuilds } from './builder/recovery.ts';
+import { RunCaches } from './builder/run-caches.ts';
 import { Cluster } from './cluster/cluster.ts';
 import type { Config } from './config/daemon-config.ts';
 import { LiveConfig } from './config/live-config.ts';
