@@ -59,10 +59,12 @@ class SimulatedNode {
       this.#client === undefined ? connect(place) : await this.#client.upgrade(place, '/v1/session', ANSWER_MS);
     socket.on('error', () => undefined);
     if (this.#client === undefined) socket.write(`${this.#id}\n`);
-    const channel: Channel<typeof FromLeader, FromNode> = new Channel(socket, FromLeader, (message: FromLeader) => {
-      if (message.say === 'welcome') this.#begin();
-      if (message.say === 'tasks') this.#take(message);
-      if (message.say === 'ack') this.#stored();
+    const channel: Channel<typeof FromLeader, FromNode> = new Channel(socket, FromLeader, {
+      receive: (message) => {
+        if (message.say === 'welcome') this.#begin();
+        if (message.say === 'tasks') this.#take(message);
+        if (message.say === 'ack') this.#stored();
+      },
     });
     this.#channel = channel;
     channel.send({

@@ -1,5 +1,5 @@
 import type { Draft } from '../state/draft.ts';
-import { compareStates } from '../state/task-states.ts';
+import { compareStates, isOfAgent } from '../state/task-states.ts';
 import type { ReportMessage } from '../wire/task-messages.ts';
 
 /**
@@ -9,7 +9,8 @@ import type { ReportMessage } from '../wire/task-messages.ts';
 export function applyReport(draft: Draft, node: string, { tasks }: ReportMessage, now: Temporal.Instant): void {
   for (const { id, status } of tasks) {
     const task = draft.get('task', id);
-    if (task === undefined || task.node !== node || compareStates(status.state, task.status.state) <= 0) continue;
+    if (task === undefined || task.node !== node || !isOfAgent(status.state)) continue;
+    if (compareStates(status.state, task.status.state) <= 0) continue;
     const { startedAt = task.status.startedAt, container = task.status.container, ...rest } = status;
     draft.put('task', {
       ...task,

@@ -1,5 +1,7 @@
 import type { Duplex } from 'node:stream';
 
+import type { Logger } from 'pino';
+
 import type { Background } from '../../lib/background.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { WantedAttachment } from '../../networks/overlay/attachment.ts';
@@ -18,6 +20,7 @@ import type { Turns } from './turns.ts';
 type Needs = Readonly<{
   background: Background;
   clock: Clock;
+  log: Logger;
   replica: Replica;
   turns: Turns;
   networks: NetworkPush;
@@ -40,6 +43,8 @@ export class Sessions implements Disposable {
   readonly #sessions = new Map<string, Session>();
   /** When each node was last heard, also after its session. */
   readonly #heardMs = new Map<string, number>();
+  /** Reason of the last refusal by node: one that tries again for ever is logged once. */
+  readonly #refusals = new Map<string, string>();
   readonly #commits: Disposable;
   readonly #startedMs = performance.now();
   #timer: Disposable;
@@ -62,14 +67,9 @@ export class Sessions implements Disposable {
     this.#sessions.get(id)?.channel[Symbol.dispose]();
     this.#heardMs.set(id, performance.now());
     const session: Session = {
-      channel: new Channel(socket, FromNode, (message: FromNode) => {
-        this.#heardMs.set(id, performance.now());
-        if (message.say === 'beat') session.channel.send({ say: 'beat' });
-        if (message.say === 'hello') this.#greet(id, session, message);
-        if (message.say === 'report') this.#store(id, session, message);
-        if (message.say === 'attachments') this.#attach(id, session, message.wanted);
-        if (message.say === 'synced') this.#needs.networks.synced(id, message.number);
-        if (message.say === 'withdrawing') this.#withdraw(id, session, message);
+      channel: new Channel(socket, FromNode, {
+        receive: (message) => this.#receive(id, session, message),
+        refused: (reason) => this.#logRefusal(id, reason),
       }),
     };
     this.#sessions.set(id, session);
@@ -95,6 +95,22 @@ export class Sessions implements Disposable {
     this.#timer[Symbol.dispose]();
     this.#commits[Symbol.dispose]();
     for (const { channel } of this.#sessions.values()) channel[Symbol.dispose]();
+  }
+
+  #logRefusal(node: string, reason: string): void {
+    if (this.#refusals.get(node) === reason) return;
+    this.#refusals.set(node, reason);
+    this.#needs.log.warn({ node, reason }, 'a node broke the protocol of sessions, and its session ends');
+  }
+
+  #receive(id: string, session: Session, message: FromNode): void {
+    this.#heardMs.set(id, performance.now());
+    if (message.say === 'beat') session.channel.send({ say: 'beat' });
+    if (message.say === 'hello') this.#greet(id, session, message);
+    if (message.say === 'report') this.#store(id, session, message);
+    if (message.say === 'attachments') this.#attach(id, session, message.wanted);
+    if (message.say === 'synced') this.#needs.networks.synced(id, message.number);
+    if (message.say === 'withdrawing') this.#withdraw(id, session, message);
   }
 
   #greet(id: string, session: Session, { description, address, syncs }: Hello): void {

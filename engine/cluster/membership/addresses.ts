@@ -2,6 +2,7 @@ import { isIP } from 'node:net';
 import { networkInterfaces, type NetworkInterfaceInfo } from 'node:os';
 
 import { EngineError } from '../../lib/errors.ts';
+import { parseIp } from '../../lib/notations/ip-address.ts';
 
 export const CLUSTER_PORT = 2377;
 export type Address = Readonly<{ ip: string; port: number }>;
@@ -60,7 +61,7 @@ function resolve(text: string, defaultPort: number, links: Links, refusal: strin
   const parts = split(text, defaultPort);
   if (parts === undefined) throw new EngineError('invalid', refusal);
   const { host, port } = parts;
-  if (isIP(host) !== 0) return { ip: host, port };
+  if (parseIp(host) !== undefined) return { ip: host, port }; // an address with a zone means nothing elsewhere
   const found = (Object.hasOwn(links, host) ? links[host] : undefined) ?? [];
   const address =
     found.find(({ family }) => family === 'IPv4') ?? found.find(({ address }) => !address.startsWith('fe80'));

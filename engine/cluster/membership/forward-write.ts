@@ -1,6 +1,7 @@
 import type { Static } from 'typebox';
 
 import type { Clock } from '../../lib/clock.ts';
+import { checkResult } from '../leader/write-arguments.ts';
 import type { Feed } from '../state/feed.ts';
 import type { WireClient } from '../wire/client.ts';
 import { WriteAnswer, type WriteRequest } from '../wire/schemas.ts';
@@ -27,7 +28,9 @@ export async function forwardWrite(
     last ??= clock.after(LAST_ANSWERS_MS, () => over.abort(LEADER_GONE));
   });
   try {
-    return await client.ask(address, '/v1/write', body, WriteAnswer, ANSWER_MS, over.signal);
+    const answer = await client.ask(address, '/v1/write', body, WriteAnswer, ANSWER_MS, over.signal);
+    checkResult(body.write, answer.result);
+    return answer;
   } finally {
     last?.[Symbol.dispose]();
   }

@@ -99,7 +99,7 @@ export class Session implements AsyncDisposable {
       channel.send({ say: 'beat' });
       beats = clock.after(periodMs * (0.9 + Math.random() * 0.1), beat);
     };
-    const channel: Channel<typeof FromLeader, FromNode> = new Channel(socket, FromLeader, (message: FromLeader) => {
+    const receive = (message: FromLeader): void => {
       heardMs = performance.now();
       if (message.say === 'welcome' || message.say === 'period') {
         ({ periodMs } = message);
@@ -115,6 +115,12 @@ export class Session implements AsyncDisposable {
         failure = error;
         channel[Symbol.dispose]();
       }
+    };
+    const channel: Channel<typeof FromLeader, FromNode> = new Channel(socket, FromLeader, {
+      receive,
+      refused: (reason) => {
+        failure = new EngineError('failed', `the leader broke the protocol of sessions: ${reason}`);
+      },
     });
     this.#channel = channel;
     // A machine that is lost ends no connection: TCP would go on for a quarter of an hour.

@@ -1,4 +1,6 @@
-import type { Unattached, WantedAttachment } from '../../networks/overlay/attachment.ts';
+import { parseIp } from '../../lib/notations/ip-address.ts';
+import { isContainerName } from '../../lib/notations/names.ts';
+import { usableAliases, type Unattached, type WantedAttachment } from '../../networks/overlay/attachment.ts';
 import type { Draft } from '../state/draft.ts';
 import type { NetworkRecord } from '../state/records.ts';
 
@@ -18,21 +20,40 @@ export function storeAttachments(
   for (const { id } of attachmentsOf(draft, node)) if (!ids.has(id)) draft.delete('attachment', id);
   if (draft.get('node', node) === undefined) return [];
   return wanted.flatMap((one) => {
-    const before = draft.get('attachment', one.id);
-    if (before !== undefined) {
-      if (before.name !== one.name) draft.put('attachment', { ...before, name: one.name, updatedAt: now.toString() });
-      return [];
-    }
-    const network = networkOf(draft, one.network);
-    const refusal = refusalOf(network);
-    if (network === undefined || refusal !== undefined) return [{ id: one.id, ...refusal! }];
-    const { id, name, aliases, ip } = one;
-    const at = now.toString();
-    const dates = { createdAt: at, updatedAt: at };
-    const own = { node, network: network.id, name, aliases: [...aliases], address: '' };
-    draft.put('attachment', { ...dates, id, ...own, ...(ip !== undefined && { ip }) });
-    return [];
+    const refusal = store(draft, node, one, now.toString());
+    return refusal === undefined ? [] : [{ id: one.id, ...refusal }];
   });
+}
+
+type Refusal = Omit<Unattached, 'id'>;
+
+/** Stores a container, or its new name. Returns the reason where it is refused. */
+function store(
+  draft: Draft,
+  node: string,
+  { id, network: ref, name, aliases, ip }: WantedAttachment,
+  at: string,
+): Refusal | undefined {
+  const fault = faultOf({ name, ip });
+  if (fault !== undefined) return { kind: 'failed', reason: fault };
+  const before = draft.get('attachment', id);
+  if (before !== undefined) {
+    if (before.node !== node) return { kind: 'failed', reason: 'another node has a container of this id' };
+    if (before.name !== name) draft.put('attachment', { ...before, name, updatedAt: at });
+    return undefined;
+  }
+  const network = networkOf(draft, ref);
+  if (network?.attachable !== true) return networkRefusal(network);
+  const dates = { createdAt: at, updatedAt: at };
+  const own = { node, network: network.id, name, aliases: usableAliases(aliases), address: '' };
+  draft.put('attachment', { ...dates, id, ...own, ...(ip !== undefined && { ip }) });
+  return undefined;
+}
+
+/** The API's rules: a worker may be of another mind. */
+function faultOf({ name, ip }: Pick<WantedAttachment, 'name' | 'ip'>): string | undefined {
+  if (!isContainerName(name)) return 'invalid container name: only [a-zA-Z0-9_-][a-zA-Z0-9_.-]* are allowed';
+  return ip === undefined || parseIp(ip)?.family === 4 ? undefined : 'invalid IPv4 address';
 }
 
 /** The node is gone, and its containers with it. */
@@ -54,9 +75,8 @@ function networkOf(draft: Draft, ref: string): NetworkRecord | undefined {
   );
 }
 
-function refusalOf(network: NetworkRecord | undefined): Omit<Unattached, 'id'> | undefined {
+function networkRefusal(network: NetworkRecord | undefined): Refusal {
   if (network === undefined) return { kind: 'notFound', reason: 'rpc error: code = NotFound desc = network not found' };
-  if (network.attachable === true) return undefined;
   const reason = `rpc error: code = PermissionDenied desc = network ${network.name} not manually attachable`;
   return { kind: 'forbidden', reason };
 }

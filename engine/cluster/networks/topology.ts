@@ -1,6 +1,7 @@
+import { parseIp } from '../../lib/notations/ip-address.ts';
 import type { ClusterNetwork, Member } from '../../networks/overlay/members.ts';
 import { endpointOf } from '../state/defaults.ts';
-import type { NetworkRecord, ServiceRecord, TaskRecord } from '../state/records.ts';
+import type { NetworkRecord, NodeRecord, ServiceRecord, TaskRecord } from '../state/records.ts';
 import { hasEnded, placeOf } from '../state/task-states.ts';
 import type { Change, View } from '../state/view.ts';
 
@@ -155,9 +156,9 @@ export class Topology {
     const task = this.#view.get('task', id);
     const members = new Map<string, Member>();
     if (task === undefined || task.node === '' || hasEnded(task.status.state)) return members;
-    const host = this.#view.get('node', task.node)?.status.address ?? '';
+    const host = hostOf(this.#view.get('node', task.node));
     const service = this.#view.get('service', task.service)?.spec.name ?? this.#nameBefore(task);
-    if (host === '' || service === undefined) return members;
+    if (host === undefined || service === undefined) return members;
     const name = `${service}.${placeOf(task)}.${task.id}`;
     const serves = task.status.state === 'running' && task.desired === 'running';
     for (const { network, address } of task.addresses) {
@@ -170,12 +171,13 @@ export class Topology {
   /** A container of no service: nobody is led to a node that is down. */
   #ofContainer(id: string): Map<string, Member> {
     const record = this.#view.get('attachment', id);
-    const status = this.#view.get('node', record?.node ?? '')?.status;
+    const node = this.#view.get('node', record?.node ?? '');
+    const host = hostOf(node);
     if (record === undefined || record.address === '') return new Map();
-    if (status === undefined || status.address === '' || status.state === 'down') return new Map();
+    if (host === undefined || node?.status.state === 'down') return new Map();
     const { name, aliases, network, address } = record;
     const ip = address.split('/')[0]!;
-    return new Map([[network, { kind: 'container', id, name, aliases: [...aliases], ip, host: status.address }]]);
+    return new Map([[network, { kind: 'container', id, name, aliases: [...aliases], ip, host }]]);
   }
 
   /** Tasks outlive the record of their service: until they have ended they keep the name. */
@@ -187,9 +189,16 @@ export class Topology {
   #ofNode(id: string): Map<string, Member> {
     const node = this.#view.get('node', id);
     const ingress = this.#view.all('network').find((network) => network.ingress)?.id;
-    if (node?.ingress === undefined || ingress === undefined || node.status.address === '') return new Map();
-    return new Map([[ingress, { kind: 'node', id, ip: node.ingress.split('/')[0]!, host: node.status.address }]]);
+    const host = hostOf(node);
+    if (node?.ingress === undefined || ingress === undefined || host === undefined) return new Map();
+    return new Map([[ingress, { kind: 'node', id, ip: node.ingress.split('/')[0]!, host }]]);
   }
+}
+
+/** The address of a node for the others; undefined before its first session, and for a record of a bad one. */
+function hostOf(node: NodeRecord | undefined): string | undefined {
+  const address = node?.status.address ?? '';
+  return parseIp(address) === undefined ? undefined : address;
 }
 
 function noted(changed: Map<string, Changed>, network: string): Changed {

@@ -7,6 +7,11 @@ export function compareStates(a: TaskState, b: TaskState): number {
   return RANK.get(a)! - RANK.get(b)!;
 }
 
+/** Whether the task's node sets this state, instead of the leader. */
+export function isOfAgent(state: TaskState): boolean {
+  return compareStates(state, 'assigned') > 0 && state !== 'orphaned';
+}
+
 /** Whether nothing of the task runs any more, nor will. */
 export function hasEnded(state: TaskState): boolean {
   return compareStates(state, 'running') > 0;

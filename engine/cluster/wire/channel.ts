@@ -4,17 +4,29 @@ import type { Static, TSchema } from 'typebox';
 
 import { lazyCheck } from '../../lib/lazy-check.ts';
 
-const MAX_LINE_LENGTH = 8 * 1024 * 1024;
+const MAX_LINE_LETTERS = 8 * 1024 * 1024;
+const MAX_REASON_LETTERS = 300;
 
-/** JSON lines over a connection, both ways; a line that does not fit the schema ends it. */
+type Handlers<S extends TSchema> = Readonly<{
+  receive: (message: Static<S>) => void;
+  /** Called where the other side breaks the protocol, which ends the connection. */
+  refused?: (reason: string) => void;
+}>;
+
+/**
+ * JSON lines over a connection, both ways. `schema` is a union of messages by their field `say`; a line against it ends the
+ * connection.
+ */
 export class Channel<S extends TSchema, Out> implements Disposable {
   /** Resolves when the connection is over, whoever ended it. */
   readonly closed: Promise<void>;
   readonly #socket: Duplex;
+  readonly #handlers: Handlers<S>;
   #rest = '';
 
-  constructor(socket: Duplex, schema: S, receive: (message: Static<S>) => void) {
+  constructor(socket: Duplex, schema: S, handlers: Handlers<S>) {
     this.#socket = socket;
+    this.#handlers = handlers;
     const check = lazyCheck(schema);
     const { promise, resolve } = Promise.withResolvers<void>();
     this.closed = promise;
@@ -23,15 +35,15 @@ export class Channel<S extends TSchema, Out> implements Disposable {
     socket.once('end', () => socket.destroy());
     const decoder = new TextDecoder();
     socket.on('data', (chunk: Buffer) => {
-      const parts = (this.#rest + decoder.decode(chunk, { stream: true })).split('\n');
-      this.#rest = parts.pop()!;
-      if (this.#rest.length > MAX_LINE_LENGTH) socket.destroy();
-      for (const part of parts) {
-        const message = parsed(part);
+      const lines = (this.#rest + decoder.decode(chunk, { stream: true })).split('\n');
+      this.#rest = lines.pop()!;
+      for (const line of lines) {
         if (socket.destroyed) return;
-        if (check.Check(message)) receive(message);
-        else socket.destroy();
+        const message = parsed(line);
+        if (check.Check(message)) handlers.receive(message);
+        else this.#refuse(mistakeIn(schema, message));
       }
+      if (this.#rest.length > MAX_LINE_LETTERS) this.#refuse('a line is too long');
     });
   }
 
@@ -42,6 +54,11 @@ export class Channel<S extends TSchema, Out> implements Disposable {
   [Symbol.dispose](): void {
     this.#socket.destroy();
   }
+
+  #refuse(reason: string): void {
+    this.#socket.destroy();
+    this.#handlers.refused?.(reason.slice(0, MAX_REASON_LETTERS));
+  }
 }
 
 function parsed(text: string): unknown {
@@ -51,4 +68,17 @@ function parsed(text: string): unknown {
     if (error instanceof SyntaxError) return undefined;
     throw error;
   }
+}
+
+type Variant = TSchema & Readonly<{ properties: Readonly<{ say: { const: string } }> }>;
+
+/** The first field of a message that is against the schema. */
+function mistakeIn(schema: TSchema, message: unknown): string {
+  if (typeof message !== 'object' || message === null) return 'a line is no JSON object';
+  const say = 'say' in message ? message.say : undefined;
+  const variants = (schema as TSchema & { anyOf: readonly Variant[] }).anyOf;
+  const variant = variants.find(({ properties }) => properties.say.const === say);
+  if (variant === undefined) return `the message ${JSON.stringify(say)} is unknown`;
+  const [mistake] = lazyCheck(variant).Errors(message)[1];
+  return `in the message ${String(say)} ${mistake?.instancePath ?? ''} ${mistake?.message ?? 'is not understood'}`;
 }

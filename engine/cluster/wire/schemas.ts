@@ -1,13 +1,28 @@
 import { Type, type Static } from 'typebox';
 
+import { lazyCheck } from '../../lib/lazy-check.ts';
+import {
+  CountField,
+  HostPortField,
+  IpField,
+  isWithin,
+  limitedText,
+  MAX_RECORD_BYTES,
+} from '../../lib/notations/field-schemas.ts';
 import { Unattached, WantedAttachment } from '../../networks/overlay/attachment.ts';
-import { NetworkNews } from '../../networks/overlay/members.ts';
+import { NetworkNewsMessage } from '../../networks/overlay/members.ts';
 import { AckMessage, AllTasksMessage, ReportMessage, TasksMessage } from './task-messages.ts';
 
-const text = Type.String({ maxLength: 4096 });
+const text = limitedText();
 const id = Type.String({ pattern: '^[0-9a-z]{25}$' });
+const hostPort = lazyCheck(HostPortField);
 const closed = { additionalProperties: false };
 const Labels = Type.Record(Type.String(), Type.String());
+const PeerUrl = Type.Refine(
+  Type.String(),
+  (url) => url.startsWith('https://') && hostPort.Check(url.slice('https://'.length)),
+  () => 'must be https://, an IP address and a port',
+);
 const Role = Type.Union([Type.Literal('worker'), Type.Literal('manager')]);
 
 /** `GET /v1/ca`: PEM. */
@@ -27,29 +42,29 @@ export const CertificateAnswer = Type.Object({
 });
 export type CertificateAnswer = Static<typeof CertificateAnswer>;
 
-/** A manager's etcd wants to be a member. `address`: of its API, `url`: of its peers. */
-export const PeerRequest = Type.Object({ address: text, url: text, publicKey: text }, closed);
+/** Request of a manager whose etcd wants to be a member. `address`: of its API, `url`: of its peers. */
+export const PeerRequest = Type.Object({ address: HostPortField, url: PeerUrl, publicKey: text }, closed);
 export const PeerAnswer = Type.Object({
-  members: Type.Array(Type.Object({ name: Type.String(), peerUrl: text })),
+  members: Type.Array(Type.Object({ name: Type.Union([id, Type.Literal('')]), peerUrl: PeerUrl })),
   certificate: text,
   ca: text,
   /** DER in base64. */
   crl: Type.String(),
   raft: Type.Object({
-    snapshotInterval: Type.Number(),
-    keepOldSnapshots: Type.Number(),
-    logEntriesForSlowFollowers: Type.Number(),
-    heartbeatTick: Type.Number(),
-    electionTick: Type.Number(),
+    snapshotInterval: CountField,
+    keepOldSnapshots: CountField,
+    logEntriesForSlowFollowers: CountField,
+    heartbeatTick: CountField,
+    electionTick: CountField,
   }),
 });
 export type PeerAnswer = Static<typeof PeerAnswer>;
 
 export const Nothing = Type.Object({}, closed);
 
-/** A write of the API that came to a manager that does not lead: `args` are checked by the write itself. */
+/** A write of the API that came to a manager that does not lead: `args` are checked by `checkArguments`. */
 export const WriteRequest = Type.Object({ write: text, args: Type.Unknown() }, closed);
-export const WriteAnswer = Type.Object({ result: Type.Optional(Type.Unknown()), revision: Type.Number() });
+export const WriteAnswer = Type.Object({ result: Type.Optional(Type.Unknown()), revision: CountField });
 
 /** A manager's etcd goes out of service for a while, or is back. */
 export const OutageRequest = Type.Object({ step: Type.Union([Type.Literal('begin'), Type.Literal('end')]) }, closed);
@@ -59,38 +74,46 @@ export const OutageAnswer = Type.Object({ granted: Type.Boolean() });
 export const Refusal = Type.Object({
   kind: Type.Optional(Type.String()),
   message: Type.Optional(Type.String()),
-  leader: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+  leader: Type.Optional(Type.Union([HostPortField, Type.Null()])),
 });
 export type Refusal = Static<typeof Refusal>;
 
 /** Whether it knows the messages from `withdrawing` to `withdrawn`: others end the session of who sends them. */
 const Syncs = Type.Optional(Type.Literal(true));
 
-const Managers = Type.Array(Type.Object({ id, address: text }));
+const Managers = Type.Array(Type.Object({ id, address: HostPortField }));
+
+const Description = Type.Refine(
+  Type.Object({
+    hostname: text,
+    platform: Type.Object({ architecture: text, os: text }),
+    resources: Type.Object({ nanoCpus: CountField, memoryBytes: CountField }),
+    engine: Type.Object({
+      version: text,
+      labels: Labels,
+      plugins: Type.Array(Type.Object({ type: text, name: text })),
+    }),
+  }),
+  (description) => isWithin(MAX_RECORD_BYTES, description),
+  () => 'must have at most 512 KB',
+);
+
+const PeriodMs = Type.Number({ exclusiveMinimum: 0 });
 
 /** Messages of a node in its session. */
 export const FromNode = Type.Union([
   Type.Object({
     say: Type.Literal('hello'),
-    description: Type.Object({
-      hostname: text,
-      platform: Type.Object({ architecture: text, os: text }),
-      resources: Type.Object({ nanoCpus: Type.Number(), memoryBytes: Type.Number() }),
-      engine: Type.Object({
-        version: text,
-        labels: Labels,
-        plugins: Type.Array(Type.Object({ type: text, name: text })),
-      }),
-    }),
-    address: text,
+    description: Description,
+    address: IpField,
     syncs: Syncs,
   }),
   Type.Object({ say: Type.Literal('beat') }),
   ReportMessage,
   Type.Object({ say: Type.Literal('attachments'), wanted: Type.Array(WantedAttachment) }),
   /** Tasks of the node serve no more in this network: have the others heard it? */
-  Type.Object({ say: Type.Literal('withdrawing'), number: Type.Number(), network: id }),
-  Type.Object({ say: Type.Literal('synced'), number: Type.Number() }),
+  Type.Object({ say: Type.Literal('withdrawing'), number: CountField, network: id }),
+  Type.Object({ say: Type.Literal('synced'), number: CountField }),
 ]);
 export type FromNode = Static<typeof FromNode>;
 
@@ -101,14 +124,14 @@ export type FromNode = Static<typeof FromNode>;
 export const FromLeader = Type.Union([
   Type.Object({
     say: Type.Literal('welcome'),
-    periodMs: Type.Number(),
+    periodMs: PeriodMs,
     managers: Managers,
     role: Role,
     syncs: Syncs,
     hasEtcd: Type.Optional(Type.Boolean()),
   }),
   Type.Object({ say: Type.Literal('managers'), managers: Managers }),
-  Type.Object({ say: Type.Literal('period'), periodMs: Type.Number() }),
+  Type.Object({ say: Type.Literal('period'), periodMs: PeriodMs }),
   Type.Object({ say: Type.Literal('role'), role: Role }),
   Type.Object({ say: Type.Literal('renew') }),
   Type.Object({ say: Type.Literal('beat') }),
@@ -116,10 +139,10 @@ export const FromLeader = Type.Union([
   AllTasksMessage,
   AckMessage,
   Type.Object({ say: Type.Literal('networks'), ids: Type.Array(id) }),
-  Type.Object({ say: Type.Literal('network'), news: NetworkNews }),
+  Type.Object({ say: Type.Literal('network'), news: NetworkNewsMessage }),
   /** Answered by `synced` once all that came before is in force. */
-  Type.Object({ say: Type.Literal('sync'), number: Type.Number() }),
-  Type.Object({ say: Type.Literal('withdrawn'), number: Type.Number() }),
+  Type.Object({ say: Type.Literal('sync'), number: CountField }),
+  Type.Object({ say: Type.Literal('withdrawn'), number: CountField }),
   Type.Object({ say: Type.Literal('unattached'), ...Unattached.properties }),
 ]);
 export type FromLeader = Static<typeof FromLeader>;

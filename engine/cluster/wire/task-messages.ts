@@ -1,12 +1,22 @@
 import { Type, type Static } from 'typebox';
 
+import {
+  Cidr4Field,
+  ClusterNameField,
+  CountField,
+  IdField,
+  limitedText,
+  MAX_RECORD_BYTES,
+  MomentField,
+  PortField,
+} from '../../lib/notations/field-schemas.ts';
 import { TASK_STATES, type TaskState, type TaskTemplate } from '../state/records.ts';
 
 const Labels = Type.Record(Type.String(), Type.String());
 const texts = Type.Array(Type.String());
 const optional = Type.Optional;
 
-const Amounts = Type.Object({ nanoCpus: optional(Type.Number()), memoryBytes: optional(Type.Number()) });
+const Amounts = Type.Object({ nanoCpus: optional(CountField), memoryBytes: optional(CountField) });
 const LogDriver = Type.Object({ name: Type.String(), options: Labels });
 const Mount = Type.Object({
   type: Type.Union([Type.Literal('bind'), Type.Literal('volume')]),
@@ -25,8 +35,8 @@ const Mount = Type.Object({
 
 const Port = Type.Object({
   protocol: Type.Union([Type.Literal('tcp'), Type.Literal('udp')]),
-  targetPort: Type.Number(),
-  publishedPort: Type.Number(),
+  targetPort: PortField,
+  publishedPort: PortField,
 });
 
 /** Fields that the tasks of one template share; their place and restarts are the leader's business. */
@@ -40,14 +50,14 @@ export const NodeTemplate = Type.Object({
       dir: optional(Type.String()),
       user: optional(Type.String()),
       labels: optional(Labels),
-      stopGracePeriodNs: optional(Type.Number()),
+      stopGracePeriodNs: optional(Type.Integer()),
       mounts: optional(Type.Array(Mount)),
     }),
   ),
   resources: optional(Type.Object({ limits: optional(Amounts), reservations: optional(Amounts) })),
   /** The service's, else the cluster's; without either the daemon's. */
   logDriver: optional(LogDriver),
-  networks: Type.Array(Type.Object({ target: Type.String(), aliases: Type.Immutable(texts) })),
+  networks: Type.Array(Type.Object({ target: IdField, aliases: Type.Immutable(texts) })),
   /** Ports that the container publishes on the node; 0: any port. */
   ports: optional(Type.Immutable(Type.Array(Port))),
 });
@@ -57,11 +67,12 @@ const State = Type.Unsafe<TaskState>(Type.Union(TASK_STATES.map((state) => Type.
 
 /** A task as its node sees it. */
 export const Assignment = Type.Object({
-  id: Type.String(),
-  service: Type.String(),
-  serviceName: Type.String(),
+  id: IdField,
+  service: IdField,
+  /** Empty where the service is gone. */
+  serviceName: Type.Union([ClusterNameField, Type.Literal('')]),
   /** 0 of a global service's task. */
-  slot: Type.Number(),
+  slot: CountField,
   desired: Type.Union([
     Type.Literal('ready'),
     Type.Literal('running'),
@@ -69,18 +80,18 @@ export const Assignment = Type.Object({
     Type.Literal('remove'),
   ]),
   /** The key of its template in a message of the same session. */
-  template: Type.String(),
-  addresses: Type.Array(Type.Object({ network: Type.String(), address: Type.String() })),
+  template: limitedText(),
+  addresses: Type.Array(Type.Object({ network: IdField, address: Cidr4Field })),
 });
 export type Assignment = Readonly<Static<typeof Assignment>>;
 
 export const TaskStatus = Type.Object({
   state: State,
-  timestamp: Type.String(),
+  timestamp: MomentField,
   message: Type.String(),
   error: optional(Type.String()),
-  startedAt: optional(Type.String()),
-  container: optional(Type.Object({ id: Type.String(), pid: Type.Number(), exitCode: Type.Number() })),
+  startedAt: optional(MomentField),
+  container: optional(Type.Object({ id: limitedText(), pid: CountField, exitCode: Type.Integer() })),
   ports: optional(Type.Immutable(Type.Array(Port))),
 });
 export type TaskStatus = Readonly<Static<typeof TaskStatus>>;
@@ -95,11 +106,11 @@ export const TasksMessage = Type.Object({
       /** As the leader knows it. */
       state: State,
       /** The header X-Registry-Auth, for the pull of the image. */
-      auth: optional(Type.String()),
+      auth: optional(limitedText(MAX_RECORD_BYTES)),
     }),
   ),
   /** Ids of tasks whose records are gone: nothing of them is to stay. */
-  gone: Type.Array(Type.String()),
+  gone: Type.Array(IdField),
 });
 export type TasksMessage = Readonly<Static<typeof TasksMessage>>;
 export const AllTasksMessage = Type.Object({ say: Type.Literal('allTasks') });
@@ -107,8 +118,8 @@ export const AllTasksMessage = Type.Object({ say: Type.Literal('allTasks') });
 /** States of tasks; `ack` with its number follows when they are stored. */
 export const ReportMessage = Type.Object({
   say: Type.Literal('report'),
-  number: Type.Integer(),
-  tasks: Type.Array(Type.Object({ id: Type.String(), status: TaskStatus })),
+  number: CountField,
+  tasks: Type.Array(Type.Object({ id: IdField, status: TaskStatus })),
 });
 export type ReportMessage = Readonly<Static<typeof ReportMessage>>;
-export const AckMessage = Type.Object({ say: Type.Literal('ack'), number: Type.Integer() });
+export const AckMessage = Type.Object({ say: Type.Literal('ack'), number: CountField });

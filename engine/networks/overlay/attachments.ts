@@ -4,8 +4,9 @@ import { createTable } from '../../db/migration-sql.ts';
 import { RecordTable } from '../../db/table.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { newId } from '../../lib/ids.ts';
+import { isWithin, MAX_TEXT_BYTES } from '../../lib/notations/field-schemas.ts';
 import type { NetworkSettings } from '../needs.ts';
-import { WantedAttachment, type Unattached } from './attachment.ts';
+import { usableAliases, WantedAttachment, type Unattached } from './attachment.ts';
 import { containersIn, type Member } from './members.ts';
 
 /** As long as dockerd waits for a manager. */
@@ -66,12 +67,18 @@ export class Attachments {
    * refusal, and `failed` where no leader answers.
    */
   async take({ network, ref, name, aliases, ip }: Applicant): Promise<{ network: string } & Disposable> {
+    if (!isWithin(MAX_TEXT_BYTES, [network, name])) {
+      throw new EngineError(
+        'invalid',
+        'the names of a network of the cluster and of a container in it are 4 KB at most',
+      );
+    }
     const id = newId();
     const waiting = Promise.withResolvers<Row>();
     const late = new EngineError('failed', 'no manager has answered in time');
     using _timer = this.#settings.clock.after(ANSWER_MS, () => waiting.reject(late));
     this.#waiting.set(id, waiting);
-    const wanted = { id, network, name, aliases: [...aliases], ...(ip !== undefined && { ip }) };
+    const wanted = { id, network, name, aliases: usableAliases(aliases), ...(ip !== undefined && { ip }) };
     this.#rows.put({ ...wanted, isThere: false });
     this.#tellAll();
     try {

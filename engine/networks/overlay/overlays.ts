@@ -14,7 +14,7 @@ import { Attachments, type Applicant } from './attachments.ts';
 import { Fabrics } from './fabrics.ts';
 import { Ingress, INGRESS_SANDBOX } from './ingress.ts';
 import { MemberStore } from './member-store.ts';
-import { remoteIn, tasksIn, type Member, type NetworkNews, type TaskMember } from './members.ts';
+import { checkedMembers, remoteIn, tasksIn, type Member, type NetworkNewsMessage, type TaskMember } from './members.ts';
 import { OverlayNames } from './names.ts';
 import { recordOf, subnetOf } from './record.ts';
 import { OverlaySandboxes } from './sandboxes.ts';
@@ -74,9 +74,12 @@ export class Overlays implements Disposable {
     this.#fabrics.removeOthers((id) => store.network(id)?.overlay !== undefined, INGRESS_SANDBOX);
   }
 
-  /** Takes the leader's news of a network. */
-  hear({ id, whole, members, gone }: NetworkNews): void {
+  /** Applies the leader's news of a network. */
+  hear({ id, whole, gone, members: sent }: NetworkNewsMessage): void {
     const { settings, store } = this.#networks;
+    const { members, refused } = checkedMembers(sent);
+    if (refused > 0)
+      settings.log.warn({ network: id, refused }, 'the leader named members of a network that are no members');
     settings.db.transaction(() => {
       const known = store.network(id);
       if (whole !== undefined) {

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { after, before, suite, test } from 'node:test';
+
+import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+import { DESCRIPTION, RawSession } from '@gantry/testing/cluster/raw-session.ts';
+
+const ID = 'e'.repeat(64);
+const NOW = '2026-01-01T00:00:00Z';
+const container = (over: object): object => ({
+  say: 'attachments',
+  wanted: [{ id: ID, network: 'open', name: 'box', aliases: [], ...over }],
+});
+const hello = (over: object, address = '10.77.0.2'): object => ({
+  say: 'hello',
+  description: { ...DESCRIPTION, ...over },
+  address,
+});
+const report = (over: object): object => ({
+  say: 'report',
+  number: 1,
+  tasks: [{ id: 't'.repeat(25), status: { state: 'running', timestamp: NOW, message: '', ...over } }],
+});
+
+/** Messages that end the session of their node. */
+const BROKEN: readonly object[] = [
+  hello({}, 'zzz'),
+  hello({}, ''),
+  hello({}, '10.77.0.2\nquit'),
+  hello({ hostname: 'x'.repeat(5000) }),
+  hello({ resources: { nanoCpus: -1, memoryBytes: 1 } }),
+  report({ startedAt: 'never' }),
+  report({ timestamp: '' }),
+  report({ state: 'odd' }),
+  report({ container: { id: 'c', pid: -1, exitCode: 0 } }),
+  report({ ports: [{ protocol: 'tcp', targetPort: 80, publishedPort: 70_000 }] }),
+  container({ id: '../../etc' }),
+  container({ name: 'x'.repeat(5000) }),
+  container({ network: 'x'.repeat(5000) }),
+  { say: 'withdrawing', number: 1, network: 'open' },
+  { say: 'constructor' },
+  { no: 'word' },
+  [],
+];
+
+suite('a worker that breaks the rules', { concurrency: false }, () => {
+  let hosts: ClusterHosts;
+  let [manager, worker]: ClusterHost[] = [];
+  before(async () => {
+    hosts = await ClusterHosts.start(2, { image: true });
+    [manager, worker] = hosts.hosts;
+    await manager!.init({ Spec: { Dispatcher: { HeartbeatPeriod: 100e9 } } });
+    await worker!.join(manager!, 'Worker');
+    await manager!.node('host2', ({ Status }) => Status.State === 'ready');
+    await worker!.engine.kill();
+    const body = { Name: 'open', Driver: 'overlay', Attachable: true };
+    assert.equal((await manager!.engine.post('/networks/create', body)).status, 201);
+  });
+  after(async () => await hosts[Symbol.asyncDispose]());
+
+  async function output(ref: string, ...Cmd: string[]): Promise<string> {
+    const body = { Cmd, AttachStdout: true, AttachStderr: true, Tty: true };
+    const { Id } = (await manager!.engine.post<{ Id: string }>(`/containers/${ref}/exec`, body)).body;
+    return (await manager!.engine.post(`/exec/${Id}/start`, { Tty: true })).raw.toString();
+  }
+
+  test('a name of several lines is refused, and adds no name to another network', async () => {
+    const { engine } = manager!;
+    const { Id } = (await engine.post<{ Id: string }>('/networks/create', { Name: 'private' })).body;
+    await engine.run(['sleep', '1000'], { HostConfig: { NetworkMode: 'private' } }, 'inside');
+    await using session = await RawSession.open(worker!, manager!);
+    await session.hello();
+
+    session.say(container({ name: `evil\nname ${Id} zz 6.6.6.6 - bank` }));
+
+    const { reason } = await session.heard(({ say }) => say === 'unattached');
+    assert.match(String(reason), /^invalid container name/);
+    assert.doesNotMatch(await output('inside', 'nslookup', 'bank'), /6\.6\.6\.6/);
+    assert.match(await output('inside', 'nslookup', 'inside'), /Address.*172\./);
+    await engine.delete('/containers/inside?force=1');
+  });
+
+  test('a message against the schema ends the session of its node, and changes nothing', async () => {
+    const before = await manager!.node('host2');
+
+    for (const message of BROKEN) {
+      await using session = await RawSession.open(worker!, manager!);
+      session.say(message);
+      await session.over();
+    }
+
+    const now = await manager!.node('host2');
+    assert.deepEqual([now.Status.Addr, now.Description], [before.Status.Addr, before.Description]);
+    assert.match(manager!.engine.log, /in the message report \/tasks\/0\/status\/startedAt must be a time in RFC 3339/);
+    await manager!.updateNode('host2', { Labels: { still: 'written' } });
+  });
+});
