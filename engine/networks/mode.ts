@@ -44,3 +44,8 @@ export function networkOfMode(mode: NetworkMode): string | undefined {
 export function isDefaultNetwork(mode: NetworkMode): boolean {
   return mode.kind === 'network' && mode.ref === DEFAULT_NETWORK;
 }
+
+/** Whether the mode selects a network that a user has made. */
+export function isUserNetwork(mode: NetworkMode): boolean {
+  return mode.kind === 'network' && !isPredefinedName(mode.ref);
+}

@@ -41,16 +41,19 @@ static const char *linked(const struct box *box, const char *name) {
   return name;
 }
 
-// The first of the container's networks that knows the name; `name.network` is looked for in that network alone.
+// The first of the container's networks that knows the name. `name.network` is looked for in that network alone; both may
+// have dots, and the shortest network comes first, as in dockerd.
 static void find_name(const struct box *box, const char *asked, struct found *found) {
   const char *name = linked(box, asked);
   for (size_t n = 0; n < box->network_count && found->count == 0; n += 1) find_in(box->networks[n], name, found);
-  const char *dot = strrchr(name, '.');
-  if (found->count > 0 || dot == NULL) return;
   char first[NAME_MAX_BYTES];
-  snprintf(first, sizeof first, "%.*s", (int)(dot - name), name);
-  for (size_t n = 0; n < box->network_count && found->count == 0; n += 1)
-    if (strcmp(box->networks[n]->label, dot + 1) == 0) find_in(box->networks[n], linked(box, first), found);
+  snprintf(first, sizeof first, "%s", name);
+  for (char *dot; found->count == 0 && (dot = strrchr(first, '.')) != NULL;) {
+    *dot = 0;
+    const char *label = name + (dot - first) + 1;
+    for (size_t n = 0; n < box->network_count && found->count == 0; n += 1)
+      if (strcmp(box->networks[n]->label, label) == 0) find_in(box->networks[n], linked(box, first), found);
+  }
 }
 
 static size_t add_record(uint8_t *answer, size_t at, uint16_t type, const void *content, uint16_t size) {

@@ -46,7 +46,6 @@ const strictNames = chosen('the specification wants a host name of RFC 1123', 'c
 const strictPaths = chosen('a path of a volume is absolute', 'code', 'stdout', 'stderr', 'inspect');
 const strictLimits = chosen('checked also where the kernel has no such limit', 'code', 'stdout', 'stderr', 'inspect');
 const twice = chosen('two mounts on one path', 'code', 'stdout', 'stderr', 'inspect');
-const warned = chosen('warned of, where dockerd is silent', 'stderr', 'NetworkSettings.Networks');
 const noMtab = chosen('no /etc/mtab where the image has none', 'stdout');
 const noFolder = chosen('the working directory is made at the start', 'stderr', 'inspect');
 const noLabels = chosen('there is no SELinux to disable', 'HostConfig.SecurityOpt');
@@ -217,7 +216,9 @@ export const runFlags: Readonly<Record<string, readonly Row[]>> = {
     made('--network container:running -P'),
     row('--network bridge --ip 172.17.0.99', 'true', earlySame),
     made('--network bridge --network-alias x'),
-    made('--network bridge --link-local-ip 169.254.1.1', warned),
+    row('--network bridge --link-local-ip 169.254.1.1', 'ip -4 -o address | grep -c 169.254.1.1/16'),
+    row('--network bridge --link-local-ip 10.0.0.5', 'true', earlySame),
+    row('--network bridge --link-local-ip x', 'true', earlySame),
     made('--network bridge --mac-address 02:42:ac:11:00:63'),
     made('--network bridge --mac-address odd'),
     row('--network bridge -p 8080:80 -p 127.0.0.1:8081:80/udp -p 8090-8092:90-92'),

@@ -38,6 +38,18 @@ export function storedLinks(links: readonly string[], find: (ref: string) => Con
   return [...byAlias.values()];
 }
 
+/** Links in a user network: those to existing containers in the form of the record, others as they are written. */
+export function storedAliases(links: readonly string[], containers: ContainerStore): string[] {
+  const byAlias = new Map<string, string>();
+  for (const { ref, alias } of links.map(parseLink)) {
+    const name = ref.replace(/^\//, '');
+    const target = containers.named(name) ?? containers.get(name);
+    const owner = target === undefined ? name : networkOwner(target, (other) => containers.find(other)).id;
+    byAlias.set(alias, `${owner}:${alias}`);
+  }
+  return [...byAlias.values()];
+}
+
 /** The container's links in the form of an inspect. */
 export function presentLinks(containers: ContainerStore, container: Container): string[] | null {
   const links = linksOf(containers, container);

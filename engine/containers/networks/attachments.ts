@@ -63,13 +63,13 @@ export function checkSettings(
 ): string[] {
   if (MacAddress !== '') checkedMac(MacAddress);
   const { IPv4Address = '', IPv6Address = '', LinkLocalIPs } = IPAMConfig ?? {};
+  for (const ip of LinkLocalIPs ?? []) {
+    refuseIf(parseIp(ip) === undefined, `Invalid link-local IP address: [${ip}]`);
+    refuseIf(!isLinkLocal(ip), `invalid link local IP address: ${ip}`);
+  }
   if (!isPredefinedName(name)) {
     refuseIf(IPv4Address !== '' && parseIp(IPv4Address)?.family !== 4, `invalid IPv4 address: ${IPv4Address}`);
     refuseIf(IPv6Address !== '' && parseIp(IPv6Address)?.family !== 6, `invalid IPv6 address: ${IPv6Address}`);
-    for (const ip of LinkLocalIPs ?? []) {
-      refuseIf(parseIp(ip) === undefined, `Invalid link-local IP address: [${ip}]`);
-      refuseIf(!isLinkLocal(ip), `invalid link local IP address: ${ip}`);
-    }
     for (const link of Links ?? []) parseLink(link);
     return [];
   }
@@ -82,9 +82,9 @@ export function checkSettings(
     'network-scoped alias is supported only for containers in user defined networks',
   );
   return [
-    ...((LinkLocalIPs ?? []).length === 0
-      ? []
-      : ['Link-local addresses count on user defined networks only. Discarded.']),
+    ...((LinkLocalIPs ?? []).length > 0 && (name === 'host' || name === 'none')
+      ? [`Link-local addresses have no effect in the network ${name}. Discarded.`]
+      : []),
     ...((Links ?? []).length === 0 ? [] : ['Links of an endpoint count on user defined networks only. Discarded.']),
   ];
 }

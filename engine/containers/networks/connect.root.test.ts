@@ -60,6 +60,15 @@ suite('connections of containers', { concurrency: false }, () => {
 
   test('an invalid link-local address, or link, is refused', async () => {
     const refusals = [];
+    for (const ip of ['x', '10.0.0.5']) {
+      for (const network of ['bridge', 'none', 'host', 'one']) {
+        const EndpointsConfig = { [network]: { IPAMConfig: { LinkLocalIPs: [ip] } } };
+        const on = { HostConfig: { NetworkMode: network }, NetworkingConfig: { EndpointsConfig } };
+        const [status, message] = await said(engine.post<Message>('/containers/create', { Image: 'busybox', ...on }));
+        assert.equal(status, 400, network);
+        assert.match(message!, ip === 'x' ? /^Invalid link-local IP address: \[x\]$/ : /^invalid link local IP/);
+      }
+    }
     for (const endpoint of [
       { IPAMConfig: { LinkLocalIPs: ['x'] } },
       { IPAMConfig: { LinkLocalIPs: ['10.0.0.5'] } },
@@ -90,6 +99,24 @@ suite('connections of containers', { concurrency: false }, () => {
 
     assert.deepEqual(answers, [address, address]);
     await remove('web', 'shop', 'db');
+  });
+
+  test('a link in a user network may precede its container, and resolves as soon as that runs', async () => {
+    await engine.run(['sleep', '1000'], { HostConfig: { NetworkMode: 'one', Links: ['later:soon'] } }, 'early');
+    const soon = async (): Promise<string> => await inside('early', process.execPath, '-e', ASK, 'soon');
+    const before = await soon();
+
+    await engine.run(['sleep', '1000'], attached({}), 'later');
+
+    const address = (await inspect('later')).NetworkSettings.Networks['one']!.IPAddress;
+    assert.notEqual(before, address);
+    assert.equal(await soon(), address);
+    const refused = { Image: 'busybox', HostConfig: { Links: ['nobody:soon'] } };
+    assert.deepEqual(await said(engine.post<Message>('/containers/create', refused)), [
+      400,
+      'could not get container for nobody: No such container: nobody',
+    ]);
+    await remove('early', 'later');
   });
 
   // The words are dockerd's.

@@ -1,6 +1,7 @@
 import { EngineError } from '../../lib/errors.ts';
 import { sharedWith, sharing } from '../../lib/shared-namespace.ts';
-import { storedLinks } from '../links/links.ts';
+import { isUserNetwork, networkModeOf } from '../../networks/mode.ts';
+import { storedAliases, storedLinks } from '../links/links.ts';
 import type { Container, ContainerStore } from '../store.ts';
 import type { HostConfig } from './host-config/host-config-schema.ts';
 
@@ -9,7 +10,7 @@ export function withOthersById(containers: ContainerStore, hostConfig: HostConfi
   const { NetworkMode, PidMode, IpcMode, Links } = hostConfig;
   return {
     ...hostConfig,
-    Links: Links === null || Links.length === 0 ? Links : storedLinks(Links, (ref) => linkedContainer(containers, ref)),
+    Links: linksById(containers, Links, NetworkMode),
     NetworkMode: networkById(containers, NetworkMode),
     PidMode: modeById(containers, PidMode),
     IpcMode: modeById(containers, IpcMode),
@@ -24,6 +25,14 @@ export function otherContainer(containers: ContainerStore, ref: string, context 
     if (!(error instanceof EngineError)) throw error;
     throw new EngineError('invalid', `${context}${error.message}`, { cause: error });
   }
+}
+
+/** In user networks a link may precede its container, because its alias resolves when it is asked for. */
+function linksById(containers: ContainerStore, links: HostConfig['Links'], mode: string): HostConfig['Links'] {
+  if (links === null || links.length === 0) return links;
+  return isUserNetwork(networkModeOf(mode))
+    ? storedAliases(links, containers)
+    : storedLinks(links, (ref) => linkedContainer(containers, ref));
 }
 
 function linkedContainer(containers: ContainerStore, ref: string): Container {

@@ -268,6 +268,20 @@ suite('names in user networks', { concurrency: false }, () => {
     await remove('younger', 'youngest');
   });
 
+  test('a name with its network is known where both have dots', async () => {
+    await engine.post('/networks/create', { Name: 'net.of.dots' });
+    await runs('web.of', 'net.of.dots');
+    await runs('near', 'net.of.dots', {}, { Links: ['web.of:site'] });
+    const ip = await addressOf('web.of', 'net.of.dots');
+
+    const asked = ['web.of', 'web.of.net.of.dots', 'WEB.of.Net.of.Dots', 'site.net.of.dots', 'missing.net.of.dots'];
+    const answers = await ask('near', ...asked.map((name): [string, string] => ['resolve4', name]), ['reverse', ip]);
+
+    assert.deepEqual(answers, [[ip], [ip], [ip], [ip], 'ENOTFOUND', ['web.of.net.of.dots']]);
+    await remove('web.of', 'near');
+    await engine.delete('/networks/net.of.dots');
+  });
+
   test('aliases that no question can ask for keep no container from its start, nor from its other names', async () => {
     const hostile = [
       'evil\nquit',

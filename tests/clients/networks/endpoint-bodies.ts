@@ -55,6 +55,16 @@ export const endpointBodies: Readonly<Record<string, EndpointBody>> = {
   'an invalid address of IPv6': ip({ IPv6Address: 'x' }),
   'a link-local address': ip({ LinkLocalIPs: ['169.254.9.9'] }),
   'an invalid link-local address': { ...ip({ LinkLocalIPs: ['x'] }), chosen: atOnce },
+  'a link-local address on the default bridge': {
+    EndpointsConfig: { bridge: { IPAMConfig: { LinkLocalIPs: ['169.254.9.9'] } } },
+    mode: 'bridge',
+  },
+  ...Object.fromEntries(
+    ['bridge', 'none', 'host'].map((mode) => [
+      `an address that is not link-local on ${mode}`,
+      { EndpointsConfig: { [mode]: { IPAMConfig: { LinkLocalIPs: ['10.0.0.5'] } } }, mode, chosen: atOnce },
+    ]),
+  ),
   'link-local addresses that are a text': ip({ LinkLocalIPs: '169.254.9.9' }),
   aliases: { ...one({ Aliases: ['a', 'b', 'a'] }), chosen: 'each once' },
   'an empty alias': one({ Aliases: [''] }),
