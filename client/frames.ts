@@ -1,6 +1,6 @@
 import { Transform, type TransformCallback } from 'node:stream';
 
-export type OutputStream = 'stdout' | 'stderr';
+type OutputStream = 'stdout' | 'stderr';
 
 /** Splits a stream with 8-byte frame headers, and passes each piece to `write`. */
 export class FrameReader extends Transform {

@@ -6,7 +6,7 @@ import type { Connection, Query } from './connection.ts';
 export type { NetworkWire } from '@gantry/engine/networks/schema.ts';
 
 /** The specification's body for a new network. */
-export type NetworkBody = {
+type NetworkBody = {
   Name: string;
   CheckDuplicate?: boolean;
   Driver?: string;

@@ -11,7 +11,7 @@ import { yellow } from '../output/colour.ts';
 import { visibleLines } from '../output/escape.ts';
 import { pullMissing } from '../registry/pull.ts';
 
-export type CreateFlags = Given<typeof CREATE_FLAGS>;
+type CreateFlags = Given<typeof CREATE_FLAGS>;
 type Stream = 'stdin' | 'stdout' | 'stderr';
 
 /** `gantry create`. */

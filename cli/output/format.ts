@@ -6,7 +6,7 @@ import { tableText } from './table.ts';
 export type Row = Readonly<Record<string, string | ((word: string) => string)>>;
 
 /** A list as `--format` shows it: `table`, `table TEMPLATE`, `json` or a template for each row. */
-export type Listing = {
+type Listing = {
   /** The fields for templates, and the titles of their columns. */
   readonly titles: Readonly<Record<string, string>>;
   /** The fields of the table without a format. */

@@ -3,7 +3,7 @@ const HOUR = 3600;
 const DAY = 86_400;
 
 /** `3 minutes`, in docker's words and steps. */
-export function durationText(seconds: number): string {
+function durationText(seconds: number): string {
   if (seconds < 1) return 'Less than a second';
   if (seconds < 2) return '1 second';
   if (seconds < MINUTE) return `${Math.floor(seconds)} seconds`;

@@ -19,7 +19,7 @@ type ConfigFile = {
 const DEFAULT_KEY = 'https://index.docker.io/v1/';
 
 /** The registry that an image's name begins with. */
-export function registryOf(image: string): string {
+function registryOf(image: string): string {
   const [first = '', ...rest] = image.split('/');
   const isHost = rest.length > 0 && (/[.:]/.test(first) || first === 'localhost');
   return isHost ? first : 'docker.io';

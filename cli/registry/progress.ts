@@ -1,6 +1,6 @@
 import { visible } from '../output/escape.ts';
 
-export type ProgressLine = { status?: string; stream?: string; id?: string; progress?: string };
+type ProgressLine = { status?: string; stream?: string; id?: string; progress?: string };
 
 /** The width of a terminal that does not report one. */
 const WIDTH = 80;

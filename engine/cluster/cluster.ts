@@ -27,7 +27,7 @@ type Needs = Readonly<{ background: Background; clock: Clock; config: Config; lo
     engine: () => AgentNeeds;
   };
 type Addresses = Readonly<{ listen: string; advertise: string }>;
-export type JoinRequest = Addresses & Readonly<{ remotes: readonly string[]; token: string }>;
+type JoinRequest = Addresses & Readonly<{ remotes: readonly string[]; token: string }>;
 
 const OUTSIDE =
   'This node is not a swarm manager. Use "docker swarm init" or "docker swarm join" to connect this node to swarm and try again.';

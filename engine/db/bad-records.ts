@@ -1,5 +1,5 @@
 /** A record that cannot be decoded. It stays in the database, and its files stay where they are. */
-export type BadRecord = Readonly<{ table: string; id: string; reason: unknown }>;
+type BadRecord = Readonly<{ table: string; id: string; reason: unknown }>;
 
 /** The records that were set aside when the database was read, and were not replaced or deleted since. */
 export class BadRecords {

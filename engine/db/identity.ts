@@ -9,7 +9,7 @@ import { isFull, type Database } from './database.ts';
 export type Identity = Readonly<{ id: string; generation: number; backupAt: string | undefined }>;
 
 /** The mark beside the database that identifies it. */
-export type Marker = Readonly<{ id: string; generation: number; isOpen: boolean }>;
+type Marker = Readonly<{ id: string; generation: number; isOpen: boolean }>;
 
 type FailureLog = { warn(details: object, message: string): void };
 

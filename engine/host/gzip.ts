@@ -8,7 +8,7 @@ const LIBRARY_LEVEL = 1;
 const ZLIB_LEVEL = 4;
 
 /** Makes a member of a gzip file; a file may consist of several. The result is valid until the next call. */
-export type Gzip = (content: Buffer) => Buffer;
+type Gzip = (content: Buffer) => Buffer;
 
 let ofThread: { mostBytes: number; gzip: Gzip } | undefined;
 

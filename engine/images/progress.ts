@@ -22,7 +22,7 @@ export function progressLine(status: string, id: string, current: number, total:
 }
 
 /** Four digits and a decimal unit: `2.131MB`. */
-export function bytesText(bytes: number): string {
+function bytesText(bytes: number): string {
   const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
   let value = bytes;
   let unit = 0;

@@ -62,7 +62,7 @@ export const ImageSummary = Type.Object({
 export type ImageSummary = Static<typeof ImageSummary>;
 
 /** An image's settings as a container configuration, with all fields, even those that do not apply to an image. */
-export const ImageConfigWire = Type.Object({}, { additionalProperties: true });
+const ImageConfigWire = Type.Object({}, { additionalProperties: true });
 
 export const ImageInspect = Type.Object({
   Id: Type.String(),

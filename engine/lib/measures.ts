@@ -33,7 +33,7 @@ export function measure<K extends keyof Timed>(kind: K, action: Timed[K]): () =>
   return () => observe(kind, action, Number(process.hrtime.bigint() - begun) / NANOSECONDS);
 }
 
-export function observe<K extends keyof Timed>(kind: K, action: Timed[K], seconds: number): void {
+function observe<K extends keyof Timed>(kind: K, action: Timed[K], seconds: number): void {
   const ofKind = durations.getOrInsertComputed(kind, () => new Map());
   const one = ofKind.getOrInsertComputed(action, () => ({
     counts: Array.from({ length: BUCKET_SECONDS.length + 1 }, () => 0),

@@ -21,7 +21,6 @@ const Mount = Type.Object({
 });
 export type PluginMount = Static<typeof Mount>;
 const Device = Type.Object({ Name: Text, Description: Text, Settable: Texts, Path: Text });
-export type PluginDevice = Static<typeof Device>;
 const Variable = Type.Object({ Name: Type.String(), Description: Text, Settable: Texts, Value: Text });
 const Arguments = Type.Object({ Name: Text, Description: Text, Settable: Texts, Value: Texts });
 

@@ -26,7 +26,7 @@ export function booleanOption(options: Options, name: string, otherwise: boolean
 }
 
 /** Throws `invalid` for anything but a whole number. */
-export function numberOption(options: Options, name: string): number | undefined {
+function numberOption(options: Options, name: string): number | undefined {
   const found = optionOf(options, name);
   if (found === undefined) return undefined;
   if (!/^[+-]?\d{1,9}$/.test(found.value)) {

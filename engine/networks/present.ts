@@ -156,7 +156,7 @@ function presentEndpoint(
 }
 
 /** A port as GET /containers/json shows it. */
-export type ListedPort = { IP?: string; PrivatePort: number; PublicPort?: number; Type: string };
+type ListedPort = { IP?: string; PrivatePort: number; PublicPort?: number; Type: string };
 
 /** The published ports of a container on a bridge, and those that it only exposes. */
 export function listedPorts({ endpoints, exposed }: Pick<Member, 'endpoints' | 'exposed'>): ListedPort[] {

@@ -75,7 +75,7 @@ export type Limits = Readonly<{
 }>;
 
 /** A device of the host, or a folder of them; `access` is of `rwm`. */
-export type WantedDevice = Readonly<{ path: string; inContainer: string; access: string }>;
+type WantedDevice = Readonly<{ path: string; inContainer: string; access: string }>;
 
 /** The description of a process and its surroundings, from which `config.json` is made. */
 export type SpecDescription = Readonly<{

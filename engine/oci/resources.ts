@@ -8,7 +8,7 @@ import { deviceMajor, deviceMinor } from '../host/files/device-nodes.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
 import type { Limits, SpecDescription, ThrottledDevice } from './description.ts';
 
-export type OciDevice = {
+type OciDevice = {
   path: string;
   type: 'c' | 'b';
   major: number;

@@ -4,7 +4,7 @@ import { readRootFile } from './root-files.ts';
 export type ContainerUser = Readonly<{ uid: number; gid: number; additionalGids: readonly number[]; home: string }>;
 
 /** As a client or an image writes it; `groupAdd` are names or numbers of further groups. */
-export type WrittenUser = Readonly<{ user: string; groupAdd: readonly string[] }>;
+type WrittenUser = Readonly<{ user: string; groupAdd: readonly string[] }>;
 
 /** The kernel takes 2^32-1 for "do not change", which leaves a process root. */
 const MAX_ID = 2 ** 31 - 1;

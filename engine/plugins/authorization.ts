@@ -18,7 +18,7 @@ export type AuthorizedRequest = Readonly<{
   certificates: readonly string[];
 }>;
 
-export type AuthorizedAnswer = Readonly<{
+type AuthorizedAnswer = Readonly<{
   status: number;
   headers: Readonly<Record<string, string>>;
   /** Undefined for a stream. */

@@ -39,7 +39,7 @@ const ImageIndex = Type.Object({
   mediaType: Nullable(Type.String()),
   manifests: Type.Array(IndexEntry, { maxItems: 1000 }),
 });
-export type ImageIndex = Static<typeof ImageIndex>;
+type ImageIndex = Static<typeof ImageIndex>;
 export type IndexEntry = Static<typeof IndexEntry>;
 
 export const DOCKER_MANIFEST = 'application/vnd.docker.distribution.manifest.v2+json';

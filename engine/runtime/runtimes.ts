@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { basename, delimiter, join } from 'node:path';
 
@@ -89,11 +88,6 @@ function script(execRoot: string, name: string, { path, runtimeArgs }: RuntimeCo
   const words = [path, ...runtimeArgs].map((word) => `'${word.replaceAll("'", String.raw`'\''`)}'`);
   writeFileSync(file, `#!/bin/sh\nexec ${words.join(' ')} "$@"\n`, { mode: 0o700 });
   return file;
-}
-
-/** The first line of the runtime's version. */
-export function runtimeVersion({ path }: Runtime): string {
-  return execFileSync(path, ['--version'], { encoding: 'utf8' }).split('\n')[0] ?? '';
 }
 
 function additionalUnifiedMount(): string | undefined {

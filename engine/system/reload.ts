@@ -24,7 +24,7 @@ export function reloadSettings(engine: Needs, live: LiveConfig, next: Config): v
 }
 
 /** The event's attributes as in dockerd. Settings that only dockerd has get the value for "none". */
-export function reloadAttributes(config: Config, runtimes: Runtimes): Record<string, string> {
+function reloadAttributes(config: Config, runtimes: Runtimes): Record<string, string> {
   return {
     'allow-nondistributable-artifacts': '[]',
     'cluster-advertise': '',

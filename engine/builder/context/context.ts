@@ -25,7 +25,7 @@ const DEFAULT_FILES: readonly string[] = ['Buildfile', 'Dockerfile', 'dockerfile
 const IGNORE_FILES: readonly string[] = ['.buildignore', '.dockerignore'];
 
 /** The folder of all builds under way. The next start removes the leftovers of a killed daemon. */
-export function buildsFolder({ dataRoot }: Pick<Config, 'dataRoot'>): string {
+function buildsFolder({ dataRoot }: Pick<Config, 'dataRoot'>): string {
   return join(dataRoot, 'builds');
 }
 

@@ -13,7 +13,7 @@ type Needs = { archives: Archives };
 type How = Readonly<{ folder: string; report: Report; signal: AbortSignal }>;
 
 /** A context that is not in the request: an archive, or a Buildfile alone. */
-export type RemoteContext = Readonly<{ archive: AsyncIterable<Uint8Array> } | { text: string }>;
+type RemoteContext = Readonly<{ archive: AsyncIterable<Uint8Array> } | { text: string }>;
 
 /** Real Buildfiles are far smaller. */
 const MAX_TEXT_LENGTH = 8 * 1024 * 1024;

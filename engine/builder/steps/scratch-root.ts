@@ -5,7 +5,7 @@ import { newId } from '../../lib/ids.ts';
 type Needs = { copies: Copies; layers: Layers };
 
 /** The root of an image with a writable layer on it, without a process. */
-export type ScratchRoot = AsyncDisposable &
+type ScratchRoot = AsyncDisposable &
   Readonly<{
     /** Id of the writable layer. */
     id: string;

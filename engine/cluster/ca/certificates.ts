@@ -57,7 +57,7 @@ type Wanted = Readonly<{
   addresses?: readonly string[];
 }>;
 
-export type KeyPair = Readonly<{ publicKey: string; privateKey: string }>;
+type KeyPair = Readonly<{ publicKey: string; privateKey: string }>;
 
 /** A new key of P-256, in PEM. */
 export function newKey(): KeyPair {

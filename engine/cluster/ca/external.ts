@@ -11,7 +11,7 @@ import type { ClusterSpec } from '../state/records.ts';
 import type { Subject } from './certificates.ts';
 
 /** A node's request for a certificate: the request (PKCS #10) and its public key, both in PEM. */
-export type CertificateWish = Readonly<{ csr: string; publicKey: string; subject: Required<Subject> }>;
+type CertificateWish = Readonly<{ csr: string; publicKey: string; subject: Required<Subject> }>;
 /** The caller's certificate (PEM). A new node has none. */
 type Asking = Readonly<{ clock: Clock; root: string; identity?: Readonly<{ certificate: string; key: string }> }>;
 

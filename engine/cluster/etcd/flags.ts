@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { ClusterSpec } from '../state/records.ts';
 
 /** The folders of a member: PEM files for its peers, its data, and the one that has its socket. */
-export type EtcdPlace = Readonly<{ program: string; data: string; peers: string; run: string }>;
+type EtcdPlace = Readonly<{ program: string; data: string; peers: string; run: string }>;
 
 export type EtcdSettings = Readonly<{
   /** Name of the node. */

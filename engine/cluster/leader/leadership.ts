@@ -27,7 +27,7 @@ import { Sessions } from './sessions.ts';
 import { Turns, type Decisions, type Work } from './turns.ts';
 import { STAGES, WRITES } from './writes.ts';
 
-export type LeadershipNeeds = Readonly<{
+type LeadershipNeeds = Readonly<{
   background: Background;
   clock: Clock;
   log: Logger;

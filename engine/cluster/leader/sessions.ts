@@ -244,7 +244,7 @@ export class Sessions implements Disposable {
 }
 
 /** Where the managers are reached: one that learns would refuse, which nobody asks again elsewhere. */
-export function managersIn(replica: Replica): { id: string; address: string }[] {
+function managersIn(replica: Replica): { id: string; address: string }[] {
   return [...replica.all('node')].flatMap(({ id, manager }) =>
     manager === undefined || manager.isLearning ? [] : [{ id, address: manager.address }],
   );

@@ -4,7 +4,7 @@ import { networkInterfaces, type NetworkInterfaceInfo } from 'node:os';
 import { EngineError } from '../../lib/errors.ts';
 import { parseIp } from '../../lib/notations/ip-address.ts';
 
-export const CLUSTER_PORT = 2377;
+const CLUSTER_PORT = 2377;
 export type Address = Readonly<{ ip: string; port: number }>;
 type Links = Readonly<
   Record<string, readonly Pick<NetworkInterfaceInfo, 'address' | 'family' | 'internal'>[] | undefined>

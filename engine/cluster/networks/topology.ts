@@ -6,7 +6,7 @@ import { hasEnded, placeOf } from '../state/task-states.ts';
 import type { Change, View } from '../state/view.ts';
 
 /** Changes in a network: new or changed members, and the ids of removed ones. */
-export type Changed = { members: Member[]; gone: string[] };
+type Changed = { members: Member[]; gone: string[] };
 
 /** Records that may be members of networks. */
 type Joining = 'service' | 'task' | 'node' | 'attachment';

@@ -4,7 +4,7 @@ import type { NodeRecord } from '../state/records.ts';
 import { findNode } from './find.ts';
 import type { NodeSpecBody } from './schema.ts';
 
-export type NodeUpdate = Readonly<{ ref: string; version: number; spec: NodeRecord['spec'] }>;
+type NodeUpdate = Readonly<{ ref: string; version: number; spec: NodeRecord['spec'] }>;
 
 /** The specification that replaces a node's; role and availability cannot be left out. */
 export function readNodeSpec({ Name = '', Role = '', Availability = '', Labels }: NodeSpecBody): NodeRecord['spec'] {

@@ -32,7 +32,7 @@ function isKept(service: Service, older: Task, task: Task | undefined): boolean 
 }
 
 /** The node of the task is lost, or drained. */
-export function isHomeless(draft: Draft, task: Task): boolean {
+function isHomeless(draft: Draft, task: Task): boolean {
   return task.node !== '' && (isLost(draft, task) || draft.get('node', task.node)?.spec.availability === 'drain');
 }
 

@@ -4,7 +4,7 @@ import { EngineError } from '../../lib/errors.ts';
 import type { NodeRecord } from '../state/records.ts';
 
 /** `key==value` or `key!=value`, as in `Placement.Constraints` of a service. */
-export type Constraint = Readonly<{ key: string; equals: boolean; value: string }>;
+type Constraint = Readonly<{ key: string; equals: boolean; value: string }>;
 
 const KEY = /^[a-z_][a-z0-9\-_.]+$/i;
 const VALUE = /^[a-z0-9:\-_\s.*()?+[\]\\^$|/]+$/i;

@@ -6,7 +6,7 @@ import type { ServiceSpec, Stored } from '../state/records.ts';
 import { templateOf } from '../state/template.ts';
 import { findService } from './find.ts';
 
-export type ServiceUpdate = Readonly<{
+type ServiceUpdate = Readonly<{
   ref: string;
   version: number;
   spec: ServiceSpec;

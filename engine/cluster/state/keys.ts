@@ -14,7 +14,7 @@ const KINDS: ReadonlySet<string> = new Set<Kind>([
 export const LEADER_KEY = 'leader';
 /** The number of the leader's last batch. */
 export const SEQUENCE_KEY = 'seq';
-export const CLUSTER_KEY = 'cluster';
+const CLUSTER_KEY = 'cluster';
 
 /** The key of a record in etcd: `task/<id>`; that of the cluster has no id. */
 export function keyOf(kind: Kind, id: string): string {

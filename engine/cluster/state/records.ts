@@ -275,7 +275,7 @@ export type NetworkRecord = Readonly<
 >;
 
 /** Where MaxAttempts is set; the id is `<service>/<slot or node>`. */
-export type RestartRecord = Readonly<{
+type RestartRecord = Readonly<{
   service: string;
   /** The slot, or the node of a global service's task. */
   place: string;
@@ -285,7 +285,7 @@ export type RestartRecord = Readonly<{
 }>;
 
 /** A container of no service in an attachable network: it is the node's, which says so in each session. */
-export type AttachmentRecord = Readonly<
+type AttachmentRecord = Readonly<
   Dated & {
     id: string;
     node: string;

@@ -4,7 +4,7 @@ import { refuseOldVersion, type Draft } from '../state/draft.ts';
 import type { ClusterRecord, ClusterSpec } from '../state/records.ts';
 import { clusterOf } from '../state/view.ts';
 
-export type ClusterUpdate = Readonly<{
+type ClusterUpdate = Readonly<{
   spec: ClusterSpec;
   version: number;
   rotateWorker: boolean;

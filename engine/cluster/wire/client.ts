@@ -9,7 +9,7 @@ import { lazyCheck } from '../../lib/lazy-check.ts';
 import { Refusal } from './schemas.ts';
 
 /** PEM. Without a certificate the client is anonymous; without a root it believes any server. */
-export type Trust = Readonly<{ root?: string; certificate?: string; key?: string }>;
+type Trust = Readonly<{ root?: string; certificate?: string; key?: string }>;
 
 /** The manager does not lead; it may know who does. */
 export class NotLeader extends Error {

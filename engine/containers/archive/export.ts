@@ -5,7 +5,7 @@ import { openFiles, type FilesNeeds } from './files.ts';
 import { sendFiles } from './read.ts';
 
 /** A container's root that is about to be sent. */
-export type OpenExport = AsyncDisposable &
+type OpenExport = AsyncDisposable &
   Readonly<{
     /** Throws when `signal` is aborted, the container is removed, or a file cannot be read. */
     send: (take: TakeChunk, signal: AbortSignal) => Promise<void>;

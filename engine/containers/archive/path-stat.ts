@@ -23,7 +23,7 @@ const TYPES: Readonly<Record<number, number>> = {
 };
 
 /** A mode of the kernel as Go has it. */
-export function goFileMode(mode: number): number {
+function goFileMode(mode: number): number {
   return (
     (TYPES[mode & 0o170000] ?? 0) +
     (mode & 0o777) +

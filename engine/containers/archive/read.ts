@@ -6,7 +6,7 @@ import { emitIfThere } from '../container-events.ts';
 import { openFiles, type FilesNeeds, type OpenFiles } from './files.ts';
 
 /** A path of a container that is about to be sent. */
-export type OpenArchive = AsyncDisposable &
+type OpenArchive = AsyncDisposable &
   Readonly<{
     stat: PathStat;
     /** Throws when `signal` is aborted, the container is removed, or a file cannot be read. */

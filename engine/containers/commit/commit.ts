@@ -19,7 +19,7 @@ import type { Container } from '../store.ts';
 import { holdStill, type HoldNeeds } from './hold-still.ts';
 import { mergeConfig } from './merge-config.ts';
 
-export type CommitNeeds = HoldNeeds & {
+type CommitNeeds = HoldNeeds & {
   archives: Archives;
   blobs: Blobs;
   clock: Clock;
@@ -29,7 +29,7 @@ export type CommitNeeds = HoldNeeds & {
   locks: KeyLock;
 };
 
-export type CommitRequest = Readonly<{
+type CommitRequest = Readonly<{
   name: Reference | undefined;
   author: string;
   comment: string;

@@ -21,11 +21,11 @@ export type StopNeeds = {
   runs: Runs;
 };
 
-export const DEFAULT_GRACE_SECONDS = 10;
+const DEFAULT_GRACE_SECONDS = 10;
 const SIGKILL = 9;
 
 /** The origin of a stop: after one by a user, the next daemon does not start the container. */
-export type Stopper = 'user' | 'daemon';
+type Stopper = 'user' | 'daemon';
 
 /**
  * Sends the stop signal, and SIGKILL to processes that are still alive after `graceSeconds`; a negative number waits

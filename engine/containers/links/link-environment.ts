@@ -1,5 +1,5 @@
 /** The data of a link for its environment variables, which begin with `alias`. */
-export type LinkedContainer = Readonly<{
+type LinkedContainer = Readonly<{
   /** The name of the container that has the link. */
   name: string;
   alias: string;

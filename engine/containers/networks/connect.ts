@@ -19,7 +19,7 @@ import { attachedName, attachmentOf, checkSettings, withOwnNames } from './attac
 import { leaveLostNetwork } from './lost-networks.ts';
 import { holderOf, servedOf, usesResolver } from './served.ts';
 
-export type ConnectNeeds = NetworkNeeds & { config: Config; containers: ContainerStore; locks: KeyLock };
+type ConnectNeeds = NetworkNeeds & { config: Config; containers: ContainerStore; locks: KeyLock };
 
 type Wanted = Readonly<{ network: string; container: string }>;
 

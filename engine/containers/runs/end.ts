@@ -40,7 +40,7 @@ const KILLED_CODE = 137;
 const PATIENCE_SECONDS = 2;
 
 /** The result of a start. `byPolicy`: it was not requested by a user. */
-export type FailedStart = Readonly<{ exitCode: number; message: string; byPolicy: boolean }>;
+type FailedStart = Readonly<{ exitCode: number; message: string; byPolicy: boolean }>;
 
 /** Records the end of this shim's run when it comes; on a full disk as soon as there is space. */
 export function followRun(engine: EndNeeds, id: string, shim: Shim): void {

@@ -1,7 +1,7 @@
 import { Type, type Static } from 'typebox';
 
 /** A set as a JSON object: `{"80/tcp": {}}`. Clients also send null as a value. */
-export const NameSet = Type.Record(Type.String(), Type.Union([Type.Object({}), Type.Null()]));
+const NameSet = Type.Record(Type.String(), Type.Union([Type.Object({}), Type.Null()]));
 
 /** A command: one word, or a list of words. */
 export const Words = Type.Union([Type.String(), Type.Array(Type.String())]);

@@ -16,7 +16,7 @@ type Said = Readonly<{ before: Sample | undefined; name: string; line: Buffer }>
 const said = new WeakMap<Sample, Said>();
 
 /** A client of a stream. */
-export type StatsClient = Readonly<{
+type StatsClient = Readonly<{
   /** Whether it has not taken the last sample yet. */
   isBehind: boolean;
   send: (line: Buffer) => void;

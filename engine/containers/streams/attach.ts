@@ -17,7 +17,7 @@ type Needs = {
   runs: Runs;
 };
 
-export type AttachRequest = Readonly<{
+type AttachRequest = Readonly<{
   logs?: boolean;
   stream?: boolean;
   stdin?: boolean;

@@ -14,7 +14,7 @@ import type { Container, ContainerStore } from '../store.ts';
 type Needs = { containers: ContainerStore; runs: Runs };
 
 /** The parameters as they come: seconds (with a fraction) or RFC 3339, `all` or a number. */
-export type LogsRequest = Readonly<{
+type LogsRequest = Readonly<{
   details?: boolean;
   follow?: boolean;
   stdout?: boolean;

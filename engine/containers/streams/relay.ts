@@ -8,7 +8,7 @@ import { DetachDetector } from './detach-keys.ts';
 /** Why a session ended: the output ended, the client typed its detach keys, or it left. */
 export type Ending = 'ended' | 'detached' | 'gone';
 
-export type RelayOptions = Readonly<{
+type RelayOptions = Readonly<{
   stdin: boolean;
   /** Bytes that end the session when the client types them; undefined: none do. */
   detachKeys: Buffer | undefined;

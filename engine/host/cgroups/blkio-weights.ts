@@ -8,9 +8,9 @@ import type { Cgroups } from './cgroups.ts';
  * The writer of weights of block devices: `runtime`, or we ourselves if only the scheduler BFQ has them, whose files of
  * version 1 runtimes do not know. Undefined: this kernel has none.
  */
-export type BlkioWeights = 'runtime' | 'bfq' | undefined;
+type BlkioWeights = 'runtime' | 'bfq' | undefined;
 
-export type DeviceWeight = Readonly<{ major: number; minor: number; weight: number }>;
+type DeviceWeight = Readonly<{ major: number; minor: number; weight: number }>;
 
 let known: { weights: BlkioWeights } | undefined;
 

@@ -34,7 +34,7 @@ export type CgroupStats = Readonly<{
     more: Readonly<Record<MoreIo, readonly DeviceCounter[]>> | undefined;
   }>;
 }>;
-export type MoreIo = 'queued' | 'serviceTime' | 'waitTime' | 'merged' | 'time' | 'sectors';
+type MoreIo = 'queued' | 'serviceTime' | 'waitTime' | 'merged' | 'time' | 'sectors';
 
 /** Reads the counters of the cgroup `path`; undefined when it is gone. */
 export function readCgroupStats(cgroups: Cgroups, path: string): CgroupStats | undefined {

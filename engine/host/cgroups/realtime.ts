@@ -6,7 +6,7 @@ import type { Cgroups } from './cgroups.ts';
 import { limitSupport } from './limit-support.ts';
 
 /** The share of real-time processes, in microseconds; 0 leaves a number as it is. */
-export type Realtime = Readonly<{ periodUs: number; runtimeUs: number }>;
+type Realtime = Readonly<{ periodUs: number; runtimeUs: number }>;
 
 /**
  * Gives the groups down to `parent` this share, outermost first, made where they are missing: what a group has bounds

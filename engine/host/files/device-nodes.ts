@@ -4,7 +4,7 @@ const mknodCall = bind<[string, number, bigint], number>('int mknod(const char *
 
 const TYPE = { fifo: 0o010000, char: 0o020000, block: 0o060000, socket: 0o140000 } as const;
 
-export type NodeKind = keyof typeof TYPE;
+type NodeKind = keyof typeof TYPE;
 
 export type NodeSpec = Readonly<{
   kind: NodeKind;

@@ -42,7 +42,7 @@ const umount2 = bind<[string, number], number>('int umount2(const char *target, 
 const fchdir = bind<[number], number>('int fchdir(int fd)');
 const chroot = bind<[string], number>('int chroot(const char *path)');
 
-export type TreeFlag = keyof typeof ATTRIBUTES;
+type TreeFlag = keyof typeof ATTRIBUTES;
 
 /** A copy of a mount of this thread's namespace, mounted nowhere yet; gone when the descriptor is closed before that. */
 export function cloneMount(path: string, { recursive = false } = {}): number {

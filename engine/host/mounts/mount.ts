@@ -21,7 +21,7 @@ const UMOUNT_NOFOLLOW = 8;
 /** The kernel copies one page of options and silently cuts off the rest. */
 const PAGE_BYTES = 4096;
 
-export type MountFlag = 'ro' | 'nosuid' | 'nodev' | 'noexec' | 'noatime' | 'relatime';
+type MountFlag = 'ro' | 'nosuid' | 'nodev' | 'noexec' | 'noatime' | 'relatime';
 export type Propagation = keyof typeof PROPAGATION;
 
 const mount = bind<[string, string, string | null, bigint, string | null], number>(
@@ -30,7 +30,7 @@ const mount = bind<[string, string, string | null, bigint, string | null], numbe
 const umount2 = bind<[string, number], number>('int umount2(const char *target, int flags)');
 
 /** Mounts a file system of `type`; `options` are its own, such as `size=64m` of a tmpfs. */
-export function mountFilesystem(
+function mountFilesystem(
   type: string,
   source: string,
   target: string,

@@ -42,7 +42,7 @@ export type Route = Readonly<{
   link?: number;
 }>;
 
-export type Neighbour = Readonly<{ link: number; ip: string; mac: string }>;
+type Neighbour = Readonly<{ link: number; ip: string; mac: string }>;
 
 /**
  * Gives a link an address: of IPv4 with the broadcast address of its prefix, of IPv6 without duplicate address

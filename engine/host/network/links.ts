@@ -113,7 +113,7 @@ export function createBridge(bridge: { name: string; mac: string; mtu?: number; 
   return linkMessage(RTM.newLink, { flags: CREATE, up: bridge.up }, 'RTM_NEWLINK', ['bridge', bridge.name], parts);
 }
 
-export type VethPair = Readonly<{
+type VethPair = Readonly<{
   name: string;
   /** Index of the bridge that this end becomes a port of. */
   master?: number;
@@ -198,7 +198,7 @@ function createOver(
   return linkMessage(RTM.newLink, { flags: CREATE }, 'RTM_NEWLINK', [kind, name, parent], parts);
 }
 
-export type LinkChange = Readonly<{
+type LinkChange = Readonly<{
   up?: boolean;
   mac?: string;
   mtu?: number;

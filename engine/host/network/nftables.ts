@@ -73,7 +73,7 @@ export class Nftables implements Disposable {
 }
 
 export type NftRule = Readonly<{ family: string; table: string; chain: string; handle: number; comment?: string }>;
-export type NftChain = Readonly<{
+type NftChain = Readonly<{
   family: string;
   table: string;
   name: string;

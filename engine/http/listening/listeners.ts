@@ -16,7 +16,7 @@ import { serve } from './connections.ts';
 import { overPlainTcp } from './origins.ts';
 import type { PendingRequests } from './pending-requests.ts';
 
-export const SERVER_OPTIONS = {
+const SERVER_OPTIONS = {
   allowHalfOpen: true, // a client that has half-closed still reads; without TLS this is the default
   requireHostHeader: false, // server.ts answers these with JSON
   keepAliveTimeout: 60_000,

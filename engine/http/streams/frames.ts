@@ -1,7 +1,6 @@
 /** Stream types of the 8-byte framing; 0 (stdin) is never written, but readers show it as stdout. */
-export type StreamType = 0 | 1 | 2;
+type StreamType = 0 | 1 | 2;
 export const STDOUT: StreamType = 1;
-export const STDERR: StreamType = 2;
 
 const HEADER_BYTES = 8;
 
@@ -12,14 +11,6 @@ export function encodeFrame(type: StreamType, payload: Uint8Array): Buffer {
   frame.writeUInt32BE(payload.length, 4);
   frame.set(payload, HEADER_BYTES);
   return frame;
-}
-
-/** Only the header, for a payload that is written separately. */
-export function frameHeader(type: StreamType, payloadBytes: number): Buffer {
-  const header = Buffer.allocUnsafe(HEADER_BYTES);
-  header.writeUInt32BE(type * 0x1000000, 0);
-  header.writeUInt32BE(payloadBytes, 4);
-  return header;
 }
 
 /** Parses a framed stream from chunks of any size; payloads are passed on as they arrive. */

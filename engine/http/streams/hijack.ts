@@ -7,7 +7,7 @@ import { headerLines } from '../headers.ts';
 import { TAKEN_OVER } from '../listening/pending-requests.ts';
 import { streamBehind } from './upgrades.ts';
 
-export const RAW_STREAM = 'application/vnd.engine.raw-stream';
+const RAW_STREAM = 'application/vnd.engine.raw-stream';
 const DOCKER_RAW_STREAM = 'application/vnd.docker.raw-stream';
 
 /**

@@ -8,7 +8,7 @@ import { runConfigOf, type RunConfig } from './run-config.ts';
 
 type Needs = { images: ImageStore; clock: Clock };
 
-export type Child = Readonly<{
+type Child = Readonly<{
   /** Undefined for `FROM scratch`. */
   parent: Image | undefined;
   /** Undefined: no files have changed. */

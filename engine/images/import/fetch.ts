@@ -12,7 +12,7 @@ const LIMIT = 10;
 const HOST = /^(?:[\w.-]{1,253}|\[[\d:a-f.]+\])$/;
 
 /** An answer of a web server, whose redirections were followed. */
-export type Fetched = Readonly<{
+type Fetched = Readonly<{
   url: URL;
   headers: Readonly<Record<string, string>>;
   body: AsyncIterable<Uint8Array>;

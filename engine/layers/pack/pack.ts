@@ -10,7 +10,7 @@ import { isOpaque, isWhiteout, opaqueMark, whiteout, type Rules } from './layer-
 import { entryHeader, type NewEntry } from './tar-entry.ts';
 
 /** The root of an archive: a held entry, and its name; a folder without a name is packed without its own entry. */
-export type PackRoot = Readonly<{ held: number; name: BytePath | undefined }>;
+type PackRoot = Readonly<{ held: number; name: BytePath | undefined }>;
 
 /** Each folder on the way down is held by a descriptor. A path of 9,900 bytes has 900; real trees are not deeper. */
 const DEEPEST = 2000;

@@ -7,7 +7,7 @@ import { bytesPassed } from '../../host/garbage.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { badArchive } from '../tar/tar-header.ts';
 
-export type Compression = 'none' | 'gzip' | 'bzip2' | 'xz' | 'zstd';
+type Compression = 'none' | 'gzip' | 'bzip2' | 'xz' | 'zstd';
 
 const MAGIC: readonly (readonly [Compression, readonly number[]])[] = [
   ['gzip', [0x1f, 0x8b]],

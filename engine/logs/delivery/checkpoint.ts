@@ -4,7 +4,7 @@ import { hasCode } from '../../lib/errors.ts';
 import { START, type Position } from './line.ts';
 
 /** The position of the delivery, and the number of lost lines. */
-export type Checkpoint = Readonly<{ position: Position; lost: number }>;
+type Checkpoint = Readonly<{ position: Position; lost: number }>;
 
 const RECORD_BYTES = 512;
 

@@ -1,7 +1,7 @@
 import { EngineError } from '../../lib/errors.ts';
 
 /** An address such as `tcp://host:514` or `unix:///run/log.sock`, as written. */
-export type TransportUrl = Readonly<{ scheme: string; host: string; path: string }>;
+type TransportUrl = Readonly<{ scheme: string; host: string; path: string }>;
 
 /** Undefined for a transport that docker does not know. */
 export function transportUrl(address: string): TransportUrl | undefined {

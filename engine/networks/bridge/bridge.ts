@@ -14,7 +14,7 @@ import { disposeSandbox, distrustPair, type Sandbox, type Sandboxes } from './re
 import type { BridgeRules } from './ruleset.ts';
 
 /** The parts that all bridges of a daemon share, and the stock of this one. */
-export type BridgeParts = Readonly<{
+type BridgeParts = Readonly<{
   route: Netlink;
   /** Index of the bridge's link. */
   index: number;

@@ -25,7 +25,7 @@ import { Sandboxes } from './ready-sandboxes.ts';
 import { removeFromMachine } from './remove-from-machine.ts';
 import type { ClosedPort } from './ruleset.ts';
 
-export type BridgesSettings = Readonly<{
+type BridgesSettings = Readonly<{
   /** Name of this daemon's table of rules. */
   table: string;
   dataRoot: string;

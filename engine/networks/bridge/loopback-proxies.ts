@@ -17,7 +17,7 @@ const AGAIN_MS = 1000;
 const GONE_ATTEMPTS = 2000;
 
 /** `fd`: the reservation of the port, which stays the caller's. */
-export type ProxiedPort = Readonly<{ port: PublishedPort; fd: number }>;
+type ProxiedPort = Readonly<{ port: PublishedPort; fd: number }>;
 
 /**
  * The processes that serve published ports on the loopback of IPv6, out of which rules lead nothing: one for the ports of

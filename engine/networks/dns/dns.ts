@@ -3,7 +3,7 @@ import { forgetNamesCommand, type Command } from './commands.ts';
 import { Resolver } from './resolver.ts';
 import { forgottenCommands, servedCommands, type Served } from './served.ts';
 
-export type DnsSettings = Readonly<{
+type DnsSettings = Readonly<{
   background: Background;
   /** The folder of the resolver's socket and journal. */
   folder: string;

@@ -4,7 +4,7 @@ import type { NetworkRecord } from '../store.ts';
 const ID_LETTERS = 12;
 
 /** A link over another one. */
-export type NewLink = Readonly<{
+type NewLink = Readonly<{
   name: string;
   /** Index of the link beneath. */
   parent: number;

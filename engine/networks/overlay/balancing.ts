@@ -15,7 +15,7 @@ const MAX_BACKENDS = 128;
  * The choice of a task for a new connection, at random: one rule of a chain, whose name is what leads to it. Without tasks
  * the chain is empty.
  */
-export type Balance = Readonly<{
+type Balance = Readonly<{
   /** An element of the map `balanced`: of virtual addresses, or of published ports. */
   key: string;
   chain: string;

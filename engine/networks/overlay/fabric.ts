@@ -30,7 +30,7 @@ const BRIDGE_MAC = '02:42:00:00:00:01';
 /** As many answers as a socket holds. */
 const BATCH = 100;
 
-export type FabricSettings = Readonly<{
+type FabricSettings = Readonly<{
   /** Where the namespace is mounted. */
   path: string;
   vni: number;

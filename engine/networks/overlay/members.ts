@@ -75,7 +75,7 @@ export const Member = Type.Union([TaskMember, ServiceMember, NodeMember, Contain
 export type Member = Readonly<Static<typeof Member>>;
 export type TaskMember = Readonly<Static<typeof TaskMember>>;
 export type ServiceMember = Readonly<Static<typeof ServiceMember>>;
-export type ContainerMember = Readonly<Static<typeof ContainerMember>>;
+type ContainerMember = Readonly<Static<typeof ContainerMember>>;
 
 const CidrField = Type.Refine(
   Type.String(),

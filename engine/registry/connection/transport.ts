@@ -77,6 +77,6 @@ function withoutAuthorization(headers: Record<string, string>): Record<string, s
 }
 
 /** Queries carry account names and signatures. */
-export function withoutQuery(url: URL): string {
+function withoutQuery(url: URL): string {
   return `${url.origin}${url.pathname}`;
 }

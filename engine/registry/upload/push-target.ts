@@ -10,7 +10,7 @@ import type { GrowingFile } from './growing-file.ts';
 /** The end of a request, and its waits after temporary failures. */
 type Waiting = { signal: AbortSignal; onRetry?: (seconds: number) => void };
 
-export type Upload = Required<Waiting> & {
+type Upload = Required<Waiting> & {
   clock: Clock;
   onProgress: (bytes: number) => void;
 };

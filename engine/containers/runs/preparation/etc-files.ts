@@ -19,7 +19,7 @@ import { containerFolder } from '../places.ts';
 
 type Needs = { config: Config; containers: ContainerStore };
 
-export type EtcFiles = { hostname: string; hosts: string; resolvConf: string };
+type EtcFiles = { hostname: string; hosts: string; resolvConf: string };
 
 const LOCAL = [
   '127.0.0.1\tlocalhost',

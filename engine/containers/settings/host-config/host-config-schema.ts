@@ -9,15 +9,15 @@ const Rate = Type.Union([Type.Integer(), Type.String({ pattern: '^[0-9]+$' })]);
 export const ThrottleDevice = Type.Object({ Path: Type.String(), Rate });
 export type ThrottleDevice = Static<typeof ThrottleDevice>;
 
-export const WeightDevice = Type.Object({ Path: Type.String(), Weight: Type.Integer() });
-export type WeightDevice = Static<typeof WeightDevice>;
+const WeightDevice = Type.Object({ Path: Type.String(), Weight: Type.Integer() });
+type WeightDevice = Static<typeof WeightDevice>;
 
-export const DeviceMapping = Type.Object({
+const DeviceMapping = Type.Object({
   PathOnHost: Type.String(),
   PathInContainer: Type.Optional(Type.String()),
   CgroupPermissions: Type.Optional(Type.String()),
 });
-export type DeviceMapping = Static<typeof DeviceMapping>;
+type DeviceMapping = Static<typeof DeviceMapping>;
 
 export const Ulimit = Type.Object({
   Name: Type.String(),
@@ -26,7 +26,7 @@ export const Ulimit = Type.Object({
 });
 export type Ulimit = Static<typeof Ulimit>;
 
-export const PortBinding = Type.Object({
+const PortBinding = Type.Object({
   HostIp: Type.Optional(Type.String()),
   HostPort: Type.Optional(Type.String()),
 });
@@ -74,7 +74,7 @@ export const LogConfig = Type.Object({
   Config: Type.Optional(Type.Record(Type.String(), Type.String())),
 });
 
-export const DeviceRequest = Type.Object({
+const DeviceRequest = Type.Object({
   Driver: Type.Optional(Type.String()),
   Capabilities: Type.Optional(orNull(Type.Array(strings))),
 });

@@ -8,7 +8,7 @@ import { otherContainer } from '../others.ts';
 import { checkedDestination, parseBind, parseModes, parseMount, volumeMount } from './mount-points.ts';
 
 /** A mount, and the options of its volume if that has to be created. */
-export type RequestedMount = Readonly<{ mount: MountPoint; volume: NonNullable<MountSpec['VolumeOptions']> }>;
+type RequestedMount = Readonly<{ mount: MountPoint; volume: NonNullable<MountSpec['VolumeOptions']> }>;
 
 /** All mounts of a body, checked. Throws `invalid`. */
 export function requestedMounts(
