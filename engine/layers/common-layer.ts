@@ -3,9 +3,9 @@ import { join } from 'node:path';
 
 import { makeFolders } from '../lib/folders.ts';
 
-/** The layer above those of the image, with files that every container has. */
+/** The lowest layer of a root without an image; earlier versions had it in every container, which may still run. */
 export const COMMON = 'common';
-/** The name in earlier versions. */
+/** The name in still earlier versions. */
 export const OLD_COMMON = 'empty';
 
 /** Its only file is empty, and tells programs that they run in a container. */

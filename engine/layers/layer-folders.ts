@@ -1,16 +1,21 @@
 import { existsSync, mkdirSync, readdirSync, renameSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 import { spreadFoldersIn } from '../host/files/spread-folders.ts';
+import { namesIn } from '../lib/folders.ts';
 import { newId, shortId } from '../lib/ids.ts';
 import type { SetAside } from '../trees/set-aside.ts';
 import { Trash } from '../trees/trash.ts';
 import { COMMON, makeCommonLayer, OLD_COMMON } from './common-layer.ts';
+import { fillInitLayer } from './init-layer.ts';
 import type { Layer } from './records.ts';
 
 type Folder = Pick<Layer, 'folder'>;
 
 const TRASH = '.trash';
+/** The folder of the init layers, each under the name of the layer below it. */
+const INIT = 'init';
+const NO_IMAGE = 'none';
 /** The name prefix of folders whose layer is incomplete. */
 const NEW = 'new-';
 
@@ -42,6 +47,24 @@ export class LayerFolders implements AsyncDisposable {
     return { path, [Symbol.dispose]: () => this.#trash.take(path) };
   }
 
+  /** The name of the init layer on top of a layer, or of an empty root. */
+  initNameOf(top: Folder | undefined): string {
+    return join(INIT, top?.folder ?? NO_IMAGE);
+  }
+
+  /** Creates a missing init layer on a chain, topmost first. */
+  makeInit(chain: readonly Folder[]): void {
+    const path = join(this.directory, this.initNameOf(chain[0]));
+    if (existsSync(path)) return;
+    using workspace = this.workspace();
+    fillInitLayer(
+      workspace.path,
+      chain.map((layer) => this.pathOf(layer)),
+    );
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    renameSync(workspace.path, path);
+  }
+
   /** Makes a workspace the folder of a layer; it replaces the rest of an earlier one. */
   adopt(path: string, layer: Folder): void {
     this.#trash.take(this.pathOf(layer));
@@ -50,6 +73,7 @@ export class LayerFolders implements AsyncDisposable {
 
   /** Removes the files in the background; `forget` removes the record that names them. */
   remove(layer: Folder, forget: () => void): void {
+    this.#trash.take(join(this.directory, this.initNameOf(layer)));
     this.#trash.take(this.pathOf(layer), forget);
   }
 
@@ -59,11 +83,16 @@ export class LayerFolders implements AsyncDisposable {
     setAside: SetAside,
     orGoOn: (path: string, work: () => void) => void,
   ): void {
-    const folders = known && new Set([COMMON, TRASH, ...known.map(({ folder }) => folder)]);
+    const folders = known && new Set([COMMON, INIT, TRASH, ...known.map(({ folder }) => folder)]);
     for (const name of readdirSync(this.directory)) {
       const path = join(this.directory, name);
       if (name.startsWith(NEW) || name === OLD_COMMON) orGoOn(path, () => this.#trash.take(path));
       else if (folders?.has(name) === false) setAside.take(path);
+    }
+    for (const name of namesIn(join(this.directory, INIT))) {
+      if (name === NO_IMAGE || folders?.has(name) !== false) continue;
+      const path = join(this.directory, INIT, name);
+      orGoOn(path, () => this.#trash.take(path));
     }
   }
 

@@ -7,6 +7,7 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
@@ -18,6 +19,8 @@ import { TarWriter } from '@gantry/testing/tar-writer.ts';
 import { TestImages } from '@gantry/testing/test-images.ts';
 
 const ID = 'ab'.repeat(32);
+/** The names that every container has in its root. */
+const INIT = ['.dockerenv', 'dev', 'etc', 'proc', 'sys'];
 
 const base = new TarWriter()
   .add({ name: 'keep', content: 'keep' })
@@ -44,7 +47,7 @@ test('the merged view of an image has the files of its archives', async () => {
 
   await using mounted = await engine.layers.mountOnHost(ID);
 
-  assert.deepEqual(readdirSync(mounted.path).toSorted(), ['.dockerenv', 'keep', 'opaque', 'srv']);
+  assert.deepEqual(readdirSync(mounted.path).toSorted(), [...INIT, 'keep', 'opaque', 'srv'].toSorted());
   assert.deepEqual(readdirSync(join(mounted.path, 'opaque')), ['above']);
   const srv = statSync(join(mounted.path, 'srv'));
   assert.deepEqual([srv.mode & 0o7777, srv.uid], [0o1777, 5]);
@@ -95,20 +98,103 @@ test('the lower folders are short names relative to their base, topmost first', 
 
   const { base: folder, lower } = engine.layers.overlay(ID);
 
-  const [common, ...layers] = lower;
-  assert.deepEqual([common, layers.length], ['common', 2]);
+  const [init, ...layers] = lower;
+  assert.deepEqual([init, layers.length], [`init/${layers[0]}`, 2]);
   for (const name of layers) assert.match(name, /^\w{12}$/);
   assert.ok(existsSync(join(folder, layers[0]!, 'srv/implied')));
   assert.ok(existsSync(join(folder, layers[1]!, 'keep')));
 });
 
-test('a container without an image starts from an empty root, but for the mark of a container', async () => {
+test('a container without an image starts from an empty root, but for the init layer', async () => {
   await using engine = new TestImages();
   await engine.layers.prepare(ID, undefined);
 
   await using mounted = await engine.layers.mountOnHost(ID);
 
-  assert.deepEqual(readdirSync(mounted.path), ['.dockerenv']);
+  assert.deepEqual(readdirSync(mounted.path), INIT);
+});
+
+/** An image on two layers with this one, its container, and the container's mounted root. */
+async function mountedOver(layer: Buffer): Promise<{ engine: TestImages; root: string } & AsyncDisposable> {
+  const engine = new TestImages();
+  await engine.load(imageArchive([base, layer], ['a:1']));
+  await engine.layers.prepare(ID, engine.images.find('a:1').id);
+  const mounted = await engine.layers.mountOnHost(ID);
+  const dispose = async (): Promise<void> => {
+    await mounted[Symbol.asyncDispose]();
+    await engine[Symbol.asyncDispose]();
+  };
+  return { engine, root: mounted.path, [Symbol.asyncDispose]: dispose };
+}
+
+test('the init layer has the mount points of a run, and hides what an image has in their places', async () => {
+  const layer = new TarWriter()
+    .add({ name: 'etc/', type: 'directory', mode: 0o2750, uid: 3, gid: 4, mtime: 1_000_000_000 })
+    .add({ name: 'etc/hosts', content: 'of the image' })
+    .add({ name: 'etc/resolv.conf', type: 'symlink', linkName: '/run/resolv.conf' })
+    .add({ name: 'etc/other', content: 'other' })
+    .add({ name: 'proc', type: 'symlink', linkName: '/etc' })
+    .add({ name: 'sys/', type: 'directory', mode: 0o555 });
+  await using mounted = await mountedOver(layer.end());
+  const { engine, root } = mounted;
+
+  const found = execFileSync('find', ['dev', 'etc', 'proc', 'sys', '-printf', '%p %y %m %U:%G %l\n'], { cwd: root });
+
+  assert.deepEqual(
+    found
+      .toString()
+      .split('\n')
+      .map((line) => line.trim())
+      .filter(Boolean)
+      .toSorted(),
+    [
+      'dev d 755 0:0',
+      'dev/console f 755 0:0',
+      'dev/pts d 755 0:0',
+      'dev/shm d 755 0:0',
+      'etc d 2750 3:4',
+      'etc/hostname f 755 0:0',
+      'etc/hosts f 755 0:0',
+      'etc/mtab l 777 0:0 /proc/mounts',
+      'etc/other f 644 0:0',
+      'etc/resolv.conf f 755 0:0',
+      'proc d 755 0:0',
+      'sys d 555 0:0',
+    ],
+  );
+  assert.equal(readFileSync(join(root, 'etc/hosts'), 'utf8'), '');
+  assert.equal(statSync(join(root, 'etc')).mtimeMs, 1e12);
+  const top = engine.layers.folders.pathOf(engine.layers.chain(engine.images.find('a:1').layers.at(-1))[0]!);
+  assert.equal(readFileSync(join(top, 'etc/hosts'), 'utf8'), 'of the image');
+});
+
+test('an /etc that is a link of the image stays, with its files', async () => {
+  const layer = new TarWriter()
+    .add({ name: 'etc', type: 'symlink', linkName: 'usr/etc' })
+    .add({ name: 'usr/etc/passwd', content: 'users' });
+  await using mounted = await mountedOver(layer.end());
+
+  assert.equal(readFileSync(join(mounted.root, 'etc/passwd'), 'utf8'), 'users');
+});
+
+test('the init layer is made once for an image, made again when it is lost, and goes with the image', async () => {
+  await using engine = await withContainer();
+  const folder = join(engine.layers.folders.directory, engine.layers.overlay(ID).lower[0]!);
+  const mount = async (): Promise<number> => {
+    await using _mounted = await engine.layers.mountOnHost(ID);
+    return statSync(folder).ino;
+  };
+
+  const [first, second] = [await mount(), await mount()];
+  rmSync(folder, { recursive: true });
+  await mount();
+  await engine.layers.remove(ID);
+  const isThere = existsSync(folder);
+  engine.images.delete(engine.images.find('a:1').id, () => undefined);
+
+  assert.equal(first, second);
+  assert.ok(isThere);
+  assert.ok(!existsSync(folder));
 });
 
 test('a removed container is out of sight at once and off the disk soon, also twice', async () => {

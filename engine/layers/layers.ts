@@ -86,12 +86,20 @@ export class Layers implements AsyncDisposable {
 
   /** The overlay of the container's root file system. */
   overlay(containerId: string): Overlay {
-    const lower = this.chain(this.#ownerOf(containerId).top).map((layer) => layer.folder);
-    return { base: this.folders.directory, lower: [COMMON, ...lower], ...this.writable.places(containerId) };
+    const chain = this.chain(this.#ownerOf(containerId).top);
+    const lower = [this.folders.initNameOf(chain[0]), ...chain.map((layer) => layer.folder)];
+    return { base: this.folders.directory, lower, ...this.writable.places(containerId) };
   }
 
-  /** Like `overlay`, for a mount. Throws `failed` when a folder of it is missing. */
+  /** Like `overlay`, for a mount: the init layer exists. Throws `failed` when another folder is missing. */
   wholeOverlay(containerId: string): Overlay {
+    const overlay = this.#checkedOverlay(containerId);
+    this.folders.makeInit(this.chain(this.#ownerOf(containerId).top));
+    return overlay;
+  }
+
+  /** Throws `failed` when a folder of the image or of the container is missing. */
+  #checkedOverlay(containerId: string): Overlay {
     const overlay = this.overlay(containerId);
     const lost = this.chain(this.#ownerOf(containerId).top).find((layer) => !this.folders.isWhole(layer));
     if (lost !== undefined) {
@@ -104,7 +112,7 @@ export class Layers implements AsyncDisposable {
 
   /** The folders of a container's changes and of the layers below. Throws `failed` when a folder is missing. */
   changesPlace(containerId: string): { upper: string; parent: string | undefined; lower: string[] } {
-    const { upper } = this.wholeOverlay(containerId);
+    const { upper } = this.#checkedOverlay(containerId);
     const { top: parent } = this.#ownerOf(containerId);
     return { upper, parent, lower: this.chain(parent).map((layer) => this.folders.pathOf(layer)) };
   }
@@ -117,11 +125,11 @@ export class Layers implements AsyncDisposable {
     return await this.#mounts.mount(this.wholeOverlay(containerId), borrow);
   }
 
-  /** Mounts an image alone, without the files that every container has. */
+  /** Like `mountOnHost`, but without the mount points of a run: for the files of images. */
   async mountImageOnHost(containerId: string): Promise<AsyncDisposable & { path: string }> {
-    const overlay = this.wholeOverlay(containerId);
-    const own = overlay.lower.filter((folder) => folder !== COMMON);
-    return await this.#mounts.mount(own.length === 0 ? overlay : { ...overlay, lower: own });
+    const overlay = this.#checkedOverlay(containerId);
+    const own = overlay.lower.slice(1);
+    return await this.#mounts.mount({ ...overlay, lower: own.length === 0 ? [COMMON] : own });
   }
 
   /** Removes a container's writable layer, its files in the background. May be called twice. */

@@ -21,7 +21,7 @@ export async function scratchRoot(engine: Needs, imageId: string | undefined): P
     id,
     open: async () => {
       await using undo = new AsyncDisposableStack();
-      const { path } = undo.use(await engine.layers.mountOnHost(id));
+      const { path } = undo.use(await engine.layers.mountImageOnHost(id));
       const view = undo.use(await engine.copies.open({ root: path, mounts: [], readOnly: 'nothing' }));
       const parts = undo.move();
       return { path, view, [Symbol.asyncDispose]: async () => await parts.disposeAsync() };

@@ -133,6 +133,29 @@ suite('a path of a container', { concurrency: false }, () => {
     assert.deepEqual(await names('/'), ['/', '/.dockerenv']);
   });
 
+  test('shows the files that the engine makes in a container that never ran, which are no changes of it', async () => {
+    const body = { WorkingDir: '/made/../made/here/', Cmd: ['sh', '-c', 'echo >>/etc/hosts'] };
+    const id = await engine.create([], body);
+    const exported = async (): Promise<string[]> => {
+      const { raw } = await engine.get(`/containers/${id}/export`);
+      return [...tarList(raw).keys()].filter((path) => /^(dev|etc|made|proc|sys|\.dockerenv)/.test(path));
+    };
+    const created = await exported();
+    await engine.post(`/containers/${id}/start`);
+    await engine.wait(id);
+
+    const files = ['etc/group', 'etc/hostname', 'etc/hosts', 'etc/mtab', 'etc/passwd', 'etc/resolv.conf', 'etc/shadow'];
+    const folders = ['dev/', 'dev/console', 'dev/pts/', 'dev/shm/', 'etc/', 'made/', 'made/here/', 'proc/', 'sys/'];
+    assert.deepEqual(created.toSorted(), ['.dockerenv', ...folders, ...files].toSorted());
+    assert.deepEqual(await exported(), created);
+    assert.deepEqual((await engine.get(`/containers/${id}/changes`)).body, [
+      { Path: '/made', Kind: 1 },
+      { Path: '/made/here', Kind: 1 },
+    ]);
+    const { body: inspected } = await engine.get<{ Config: { WorkingDir: string } }>(`/containers/${id}/json`);
+    assert.equal(inspected.Config.WorkingDir, '/made/here');
+  });
+
   test('can be had of containers that never ran, are paused, or have ended', async () => {
     const body = { HostConfig: { Binds: ['files:/v'] } };
     const created = await engine.create(['true'], body);

@@ -42,6 +42,17 @@ suite('a new container', { concurrency: false }, () => {
     assert.equal(lines[4], 'box');
   });
 
+  for (const path of ['/bin/busybox', '/bin/busybox/below']) {
+    test(`the working directory ${path}, which is a file, is refused, and nothing is left`, async () => {
+      const before = (await engine.get('/containers/json?all=1')).raw.toString();
+
+      const refused = await refusal({ Image: 'busybox', WorkingDir: path });
+
+      assert.deepEqual(refused, [400, `Cannot mkdir: ${path} is not a directory`]);
+      assert.equal((await engine.get('/containers/json?all=1')).raw.toString(), before);
+    });
+  }
+
   test("the address is in the hosts file, beside the client's lines", async () => {
     const text = await said('cat /etc/hosts; ip -4 addr show eth0 | grep inet', {
       Hostname: 'box',

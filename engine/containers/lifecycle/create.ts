@@ -1,6 +1,7 @@
 import { hostname as hostName } from 'node:os';
 
 import type { Config } from '../../config/daemon-config.ts';
+import type { Copies } from '../../copies/copies.ts';
 import { detectCgroups } from '../../host/cgroups/cgroups.ts';
 import { limitSupport } from '../../host/cgroups/limit-support.ts';
 import type { Image, ImageStore } from '../../images/store.ts';
@@ -31,6 +32,7 @@ import { withoutUnsupported } from '../settings/limits/supported-limits.ts';
 import { requestedMounts, withSource } from '../settings/mounts/requested-mounts.ts';
 import { copyUpVolumes } from '../settings/mounts/volume-copy-up.ts';
 import { withOthersById } from '../settings/others.ts';
+import { makeWorkingDirectory } from '../settings/working-directory.ts';
 import { nameTaken, type Container, type ContainerStore, type MountPoint } from '../store.ts';
 import { removeAnonymousVolumes } from './remove.ts';
 
@@ -42,6 +44,7 @@ type Needs = CreateVolumeNeeds &
   VolumeMountNeeds & {
     config: Config;
     containers: ContainerStore;
+    copies: Copies;
     images: ImageStore;
     layers: Layers;
     networks: Networks;
@@ -71,6 +74,7 @@ export async function createContainer(
   const described: Container = { ...asked, ...(ofBuild && { ofBuild }), mounts };
   await engine.layers.prepare(id, described.imageId, limitBytes);
   undo.defer(async () => await engine.layers.remove(id));
+  await makeWorkingDirectory(engine, described); // before the volumes, which get it when it is in one of them
   await copyUpVolumes(engine, described);
   const container = insert(engine, described, name);
   undo.move();

@@ -1,3 +1,5 @@
+import { posix } from 'node:path';
+
 import type { ImageConfig } from '../../images/configuration/image-config.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { shortId } from '../../lib/ids.ts';
@@ -119,7 +121,7 @@ function workingDirectory(path: string): string {
   if (path !== '' && !path.startsWith('/')) {
     throw new EngineError('invalid', `the working directory '${path}' is invalid, it needs to be an absolute path`);
   }
-  return path;
+  return path === '' ? '' : posix.resolve(path); // cleaned, as dockerd shows it
 }
 
 function stringMap(labels: Readonly<Record<string, string | null>>): Record<string, string> {

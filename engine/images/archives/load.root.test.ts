@@ -448,6 +448,8 @@ test('leftovers of a crash are removed at the next start, and unknown folders ar
     engine.images.refer({ repository: 'docker.io/library/kept', tag: '2' }, engine.images.find('kept:1').id);
     mkdirSync(join(directory, 'layers/new-123/dir'), { recursive: true });
     mkdirSync(join(directory, 'layers/orphan/dir'), { recursive: true });
+    mkdirSync(join(directory, 'layers/init/orphan/dir'), { recursive: true });
+    mkdirSync(join(directory, 'layers/init/none'), { recursive: true });
     mkdirSync(join(directory, 'layers/.trash/half/dir'), { recursive: true });
     mkdirSync(join(directory, 'writable/orphan/upper'), { recursive: true });
     mkdirSync(join(directory, 'blobs/arriving/half'), { recursive: true });
@@ -473,6 +475,7 @@ test('leftovers of a crash are removed at the next start, and unknown folders ar
       .toSorted(),
   );
   assert.equal(foldersOf(engine).length, 2);
+  assert.deepEqual(readdirSync(join(directory, 'layers/init')), ['none']);
   assert.deepEqual(readdirSync(join(directory, 'writable')).toSorted(), ['.trash', 'c'.repeat(64)]);
   assert.deepEqual(readdirSync(join(directory, 'blobs/arriving')), []);
   assert.deepEqual(
@@ -495,7 +498,7 @@ async function collect(chunks: AsyncIterable<Buffer>): Promise<Buffer> {
 
 function foldersOf({ directory }: TestImages): string[] {
   return readdirSync(join(directory, 'layers'))
-    .filter((name) => name !== 'common' && name !== '.trash')
+    .filter((name) => !['.trash', 'common', 'init'].includes(name))
     .toSorted();
 }
 

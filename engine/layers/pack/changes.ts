@@ -66,7 +66,8 @@ class Comparison {
     } else if (entry.isDirectory()) {
       this.#subfolder(upper, name, below, folder, where);
     } else if (below !== undefined) {
-      if (isOtherFile(upper, below, name)) this.#tell(path, KIND.modified);
+      if (isOtherFile(upper, below, name) && !(isMountPoint(path) && isEmpty(upper, name)))
+        this.#tell(path, KIND.modified);
     } else if (!(entry.isFile() && isMountPoint(path))) {
       this.#tell(path, KIND.added);
     }
@@ -150,6 +151,18 @@ function isWhiteout(folder: number, name: BytePath): boolean {
   if (held === undefined) return false;
   try {
     return fstatSync(held).rdev === 0;
+  } finally {
+    closeSync(held);
+  }
+}
+
+/** A mount point that the runtime of an earlier version has created in the writable layer. */
+function isEmpty(folder: number, name: BytePath): boolean {
+  const held = holdIfThere(folder, name);
+  if (held === undefined) return false;
+  try {
+    const stat = fstatSync(held);
+    return stat.isFile() && stat.size === 0;
   } finally {
     closeSync(held);
   }
