@@ -12,10 +12,10 @@ import { join } from 'node:path';
 
 import type { Config } from '../../../config/daemon-config.ts';
 import { hasCode } from '../../../lib/errors.ts';
-import { DNS_ADDRESS } from '../../../networks/dns/rules.ts';
 import { networkOwner } from '../../links/network-owner.ts';
 import type { Container, ContainerStore } from '../../store.ts';
 import { containerFolder } from '../places.ts';
+import { hasSameSettings, resolvConfOf, type ResolvConfPlace } from './resolv-conf.ts';
 
 type Needs = { config: Config; containers: ContainerStore };
 
@@ -149,44 +149,24 @@ function extraHosts(entries: readonly string[] | null, gateway: string): string[
   });
 }
 
-type WhichResolver = Readonly<{ isHost: boolean; usesResolver: boolean }>;
-
 /**
  * Changes the file of a running container that has joined its first user network, unless the container has changed it.
  */
 export function useResolver(config: Config, container: Container): void {
   const { resolvConf } = etcFilesOf(config, container.id);
   const before = resolvText(config, container, { isHost: false, usesResolver: false });
-  if (firstBytes(resolvConf, before.length * 4 + 1).toString() !== before) return;
+  const present = firstBytes(resolvConf, before.length * 4 + 1).toString();
+  if (!hasSameSettings(present, before)) return;
   writeFileSync(resolvConf, resolvText(config, container, { isHost: false, usesResolver: true }));
 }
 
-/** The host's resolver, without servers on the host's loopback; the client's own settings win. */
-function resolvText(config: Config, { hostConfig }: Container, { isHost, usesResolver }: WhichResolver): string {
-  const host = readHost('/etc/resolv.conf').split('\n');
-  const servers = usesResolver ? [DNS_ADDRESS] : firstGiven(hostConfig.Dns, config.dns);
-  const search = firstGiven(hostConfig.DnsSearch, config.dnsSearch);
-  const options = firstGiven(hostConfig.DnsOptions, config.dnsOpts);
-  const kept = host.filter((line) => {
-    if (own(line, 'nameserver')) return servers === undefined && (isHost || !/^nameserver\s+(127\.|::1)/.test(line));
-    if (own(line, 'search') || own(line, 'domain')) return search === undefined;
-    if (own(line, 'options')) return options === undefined;
-    return !isHost ? false : line !== '';
-  });
-  const lines = [
-    ...(search === undefined || search.includes('.') ? [] : [`search ${search.join(' ')}`]),
-    ...(servers ?? []).map((server) => `nameserver ${server}`),
-    ...(options === undefined ? [] : [`options ${options.join(' ')}`]),
-    ...kept,
-    // So that a name without a dot is asked as it is, before the search domains.
-    ...(usesResolver && !/\bndots:/.test([...kept, ...(options ?? [])].join(' ')) ? ['options ndots:0'] : []),
-  ];
-  const hasServer = lines.some((line) => own(line, 'nameserver'));
-  return `${(hasServer ? lines : ['nameserver 8.8.8.8', 'nameserver 8.8.4.4', ...lines]).join('\n')}\n`;
-}
-
-function own(line: string, keyword: string): boolean {
-  return line.startsWith(`${keyword} `) || line.startsWith(`${keyword}\t`);
+function resolvText(config: Config, { hostConfig }: Container, place: ResolvConfPlace): string {
+  const settings = {
+    servers: firstGiven(hostConfig.Dns, config.dns),
+    search: firstGiven(hostConfig.DnsSearch, config.dnsSearch),
+    options: firstGiven(hostConfig.DnsOptions, config.dnsOpts),
+  };
+  return resolvConfOf(readHost('/etc/resolv.conf'), settings, place);
 }
 
 function firstGiven(...lists: (readonly string[] | null)[]): readonly string[] | undefined {
