@@ -10,7 +10,7 @@ const AF_PACKET = 17;
 const SOCK_RAW = 3;
 const SOCK_CLOEXEC = 0o2000000;
 const MSG_DONTWAIT = 0x40;
-const ETHER_TYPES = { arp: 0x0806, ip: 0x0800, ip6: 0x86dd, vlan: 0x8100 } as const;
+const ETHER_TYPES = { arp: 0x0806, ip: 0x0800, ip6: 0x86dd, vlan: 0x8100, service: 0x88a8 } as const;
 const PROTOCOLS = { udp: 17, icmp: 1, icmp6: 58 } as const;
 const LINK_LAYER_ADDRESS = { source: 1, target: 2 } as const;
 const PREFIX_INFORMATION = 3;
@@ -77,14 +77,11 @@ function openOn(index: number): number {
 
 type Way = Readonly<{ from: string; to: string }>;
 
-/** An Ethernet frame; `tags`: VLAN ids, outermost first. */
-export function frame(
-  type: 'arp' | 'ip' | 'ip6',
-  { from, to }: Way,
-  body: Buffer,
-  tags: readonly number[] = [],
-): Buffer {
-  const tagBytes = tags.map((id) => Buffer.concat([u16(ETHER_TYPES.vlan), u16(id)]));
+export type Tag = 'vlan' | 'service';
+
+/** An Ethernet frame; `tags`: those of VLAN 0, which receivers take off, outermost first. */
+export function frame(type: 'arp' | 'ip' | 'ip6', { from, to }: Way, body: Buffer, tags: readonly Tag[] = []): Buffer {
+  const tagBytes = tags.map((tag) => Buffer.concat([u16(ETHER_TYPES[tag]), u16(0)]));
   return Buffer.concat([macBytes(to), macBytes(from), ...tagBytes, u16(ETHER_TYPES[type]), body]);
 }
 

@@ -90,6 +90,15 @@ export class Netlink implements Disposable {
     if (errors[0] !== undefined) throw errors[0];
   }
 
+  /** Applies all of the changes or none, where `begin` and `end` are what the protocol puts around them. */
+  applyBatch(begin: Message, messages: readonly Message[], end: Message): void {
+    const before = encode(begin, NLM_F.request, ++this.#sequence);
+    const first = this.#sequence + 1;
+    this.#send([before, ...this.#encoded(messages), encode(end, NLM_F.request, ++this.#sequence)]);
+    const [error] = this.#takeAnswers(messages, first);
+    if (error !== undefined) throw error;
+  }
+
   #encoded(messages: readonly Message[]): Buffer[] {
     return messages.map((message) => encode(message, NLM_F.request | NLM_F.ack, ++this.#sequence));
   }

@@ -10,6 +10,7 @@ import type { Joined, WantedPlace, Within } from '../drivers/driver.ts';
 import { addressesOf, type Endpoint, type Place } from '../endpoints/endpoint.ts';
 import { addressing, enableIPv6, freeInterfaceName, needsIPv6 } from '../endpoints/interfaces.ts';
 import type { BridgeSettings } from './bridge-settings.ts';
+import type { Firewall } from './firewall.ts';
 import { disposeSandbox, distrustPair, type Sandbox, type Sandboxes } from './ready-sandboxes.ts';
 import type { BridgeRules } from './ruleset.ts';
 
@@ -23,6 +24,8 @@ type BridgeParts = Readonly<{
   /** Sandboxes that are already on the bridge, or on none. */
   stock: () => Sandboxes;
   isStockOwn: boolean;
+  /** Keeps others from claiming the addresses of a place, or ends that. */
+  firewall: Pick<Firewall, 'addPlace' | 'deletePlace'>;
 }>;
 
 /** One network with a bridge: its addresses and endpoints. */
@@ -43,9 +46,18 @@ export class Bridge {
   }
 
   get rules(): BridgeRules {
-    const { name, subnet, ipv6, isInternal, allowsTraffic, isMasqueraded } = this.settings;
+    const { name, subnet, gateway, ipv6, isInternal, allowsTraffic, isMasqueraded } = this.settings;
+    const gateways = [gateway, ...(ipv6 === undefined ? [] : [ipv6.gateway])];
     const subnets = { subnet: cidrText(subnet), subnet6: ipv6 === undefined ? undefined : cidrText(ipv6.subnet) };
-    return { bridge: name, ...subnets, isForeign: this.#parts.isForeign, isInternal, allowsTraffic, isMasqueraded };
+    return {
+      bridge: name,
+      ...subnets,
+      gateways,
+      isForeign: this.#parts.isForeign,
+      isInternal,
+      allowsTraffic,
+      isMasqueraded,
+    };
   }
 
   /** Leases a sandbox and an address, and sets the address. */
@@ -57,6 +69,7 @@ export class Bridge {
     if (!this.#parts.isStockOwn) this.#attach(sandbox.port.index);
     const place = { ...lease, link: sandbox.port.name };
     if (needsIPv6(place, wanted)) withNetns(sandbox.netns, () => enableIPv6('eth0'));
+    this.#own(place, undo);
     this.#address(sandbox, place, { leadsOut: true, ...wanted });
     undo.move();
     sandbox.inside[Symbol.dispose](); // it would keep the namespace alive
@@ -79,13 +92,20 @@ export class Bridge {
     const eth = getLink(inside, peer.name).index;
     const place = { ...lease, link: name };
     if (needsIPv6(place, wanted)) withNetns(netns, () => enableIPv6(peer.name));
+    this.#own(place, undo);
     this.#address({ inside, eth0: eth, port: { index: port, name } }, place, { leadsOut: false, ...wanted });
     undo.move();
     return place;
   }
 
+  #own(place: Place, undo: DisposableStack): void {
+    this.#parts.firewall.addPlace(place);
+    undo.defer(() => this.#parts.firewall.deletePlace(place));
+  }
+
   /** Gives the addresses back. */
   leave(place: Place): void {
+    this.#parts.firewall.deletePlace(place);
     this.#leases.release(place);
   }
 

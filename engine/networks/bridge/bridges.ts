@@ -59,14 +59,20 @@ export class Bridges implements Disposable {
   constructor(settings: BridgesSettings) {
     this.#settings = settings;
     this.#proxies = new LoopbackProxies(settings.proxyFolder, settings.background);
-    this.#firewall = new Firewall(settings.table, () => ({
-      networks: [...this.#bridges.values()].map(({ rules }) => rules),
-      published: settings
-        .endpoints()
-        .filter(({ networkId }) => this.#bridges.has(networkId))
-        .flatMap((endpoint) => publishedAt(endpoint, endpoint.ports)),
-      closed: settings.closedPorts(),
-    }));
+    this.#firewall = new Firewall(settings.table, () => {
+      const places = settings.endpoints().filter(({ networkId }) => this.#bridges.has(networkId));
+      return {
+        networks: [...this.#bridges.values()].map(({ rules }) => rules),
+        published: places.flatMap((endpoint) => publishedAt(endpoint, endpoint.ports)),
+        closed: settings.closedPorts(),
+        places,
+      };
+    });
+    if (!this.#firewall.guardsNeighbours) {
+      settings.log.warn(
+        'containers can claim the addresses of their neighbours: the kernel has no nftables for bridges',
+      );
+    }
   }
 
   /**
@@ -241,7 +247,8 @@ export class Bridges implements Disposable {
     }
     const own = isDefault ? this.#ofDefault?.stock : undefined;
     const stock = (): Sandboxes => own ?? this.#commonStock(mtu);
-    const parts = { route: this.#route, index, isForeign, stock, isStockOwn: isDefault };
+    const shared = { route: this.#route, firewall: this.#firewall };
+    const parts = { ...shared, index, isForeign, stock, isStockOwn: isDefault };
     this.#bridges.set(networkId, new Bridge(settings, used.flatMap(addressesOf), parts));
   }
 

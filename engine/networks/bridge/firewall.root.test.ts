@@ -21,12 +21,13 @@ test('rules that are flushed while they are being written are written again at t
     },
     subnet: '10.1.0.0/16',
     subnet6: undefined,
+    gateways: ['10.1.0.1'],
     isForeign: false,
     isInternal: false,
     allowsTraffic: true,
     isMasqueraded: true,
   };
-  using firewall = new Firewall('mine', () => ({ networks: [network], published: [], closed: [] }));
+  using firewall = new Firewall('mine', () => ({ networks: [network], published: [], closed: [], places: [] }));
   isFlushing = true;
   firewall.write();
   isFlushing = false;

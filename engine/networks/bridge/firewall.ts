@@ -1,10 +1,14 @@
 import { existsSync } from 'node:fs';
 
 import { Netlink } from '../../host/network/netlink.ts';
+import { changeElements } from '../../host/network/nft-elements.ts';
 import { NftError, Nftables, ruleGeneration } from '../../host/network/nftables.ts';
+import { hasCode } from '../../lib/errors.ts';
 import type { Family } from '../../lib/notations/ip-address.ts';
+import type { Place } from '../endpoints/endpoint.ts';
 import { admitForwarding, dropForwarding, dropForwardingOf, patternOf } from './forwarding.ts';
 import { forgetMisledFlows } from './misled-flows.ts';
+import { areNeighboursWhole, gatewayTexts, neighboursText, placeElements } from './neighbour-rules.ts';
 import {
   addBridgeText,
   addText,
@@ -33,6 +37,8 @@ export class Firewall implements Disposable {
   #known: number | undefined;
   /** The families that the kernel has rules of. */
   readonly #families: readonly Family[];
+  /** Whether the kernel, and the library, know the rules of neighbours. */
+  readonly guardsNeighbours: boolean;
   /** The patterns that their FORWARD accepts. */
   readonly #admitted = new Set<string>();
 
@@ -41,6 +47,7 @@ export class Firewall implements Disposable {
     this.#table = table;
     this.#state = state;
     this.#families = hasRulesOfSix(this.#nft, table) ? [4, 6] : [4];
+    this.guardsNeighbours = hasRulesOfNeighbours(this.#nft, table);
   }
 
   get table(): string {
@@ -51,7 +58,9 @@ export class Firewall implements Disposable {
   write(): void {
     const state = this.#state();
     const before = ruleGeneration(this.#netfilter);
-    this.#nft.run(this.#families.map((family) => tableText(family, this.#table, state)).join('\n'));
+    const texts = this.#families.map((family) => tableText(family, this.#table, state));
+    if (this.guardsNeighbours) texts.push(neighboursText(this.#table, state));
+    this.#nft.run(texts.join('\n'));
     this.#admitted.clear();
     this.#knowAfter(before, 1 + this.#admit(state.networks));
     this.#forgetMisledFlows(state.published);
@@ -62,7 +71,7 @@ export class Firewall implements Disposable {
     const generation = ruleGeneration(this.#netfilter);
     if (generation === this.#known) return;
     const state = this.#state();
-    if (this.#families.every((family) => this.#isWhole(family, state))) {
+    if (this.#families.every((family) => this.#isWhole(family, state)) && this.#areNeighboursWhole(state)) {
       this.#knowAfter(generation, this.#admit(state.networks));
     } else {
       this.write();
@@ -72,7 +81,9 @@ export class Firewall implements Disposable {
   /** Admits a network that `state` does not know yet. */
   addBridge(network: BridgeRules): void {
     this.verify();
-    this.#add(this.#families.map((family) => addBridgeText(family, this.#table, network)).join('\n'));
+    const texts = this.#families.map((family) => addBridgeText(family, this.#table, network));
+    if (this.guardsNeighbours) texts.push(...gatewayTexts('add', this.#table, network));
+    this.#add(() => this.#nft.run(texts.join('\n')));
     if (familiesOf(network).every((family) => this.#admitted.has(admissionOf(family, network)))) return;
     const before = this.#known;
     this.#knowAfter(before, this.#admit([network]));
@@ -80,7 +91,9 @@ export class Firewall implements Disposable {
 
   /** Forgets a network; a forgotten one is not an error. */
   deleteBridge(network: BridgeRules): void {
-    this.#delete(this.#families.flatMap((family) => deleteBridgeTexts(family, this.#table, network)));
+    const texts = this.#families.flatMap((family) => deleteBridgeTexts(family, this.#table, network));
+    if (this.guardsNeighbours) texts.push(...gatewayTexts('delete', this.#table, network));
+    this.#delete(texts, (some) => this.#nft.run(some.join('\n')));
     for (const family of familiesOf(network)) {
       if (!dropForwardingOf(this.#nft, this.#table, family, network)) continue;
       this.#admitted.delete(admissionOf(family, network));
@@ -88,10 +101,22 @@ export class Firewall implements Disposable {
     }
   }
 
+  /** Keeps others from claiming a container's addresses. */
+  addPlace(place: Place): void {
+    if (!this.guardsNeighbours) return;
+    this.#add(() => changeElements(this.#netfilter, 'add', this.#table, placeElements(place)));
+  }
+
+  /** Frees a container's addresses; free ones are not an error. */
+  deletePlace(place: Place): void {
+    if (!this.guardsNeighbours) return;
+    this.#delete(placeElements(place), (some) => changeElements(this.#netfilter, 'delete', this.#table, some));
+  }
+
   /** Publishes ports, all or none. */
   publish(published: readonly Published[]): void {
     if (published.length === 0) return;
-    this.#add(addText(this.#table, published));
+    this.#add(() => this.#nft.run(addText(this.#table, published)));
     this.#forgetMisledFlows(published);
   }
 
@@ -105,15 +130,17 @@ export class Firewall implements Disposable {
   /** Unpublishes ports; unpublished ones are not an error. */
   unpublish(published: readonly Published[]): void {
     if (published.length === 0) return;
-    this.#delete(published.map((one) => deleteText(this.#table, one)));
+    const texts = published.map((one) => deleteText(this.#table, one));
+    this.#delete(texts, (some) => this.#nft.run(some.join('\n')));
   }
 
   /** Removes every rule of this daemon. */
   remove(): void {
     for (const family of [4, 6] as const) {
-      this.#tryRun(`delete table ${NFT_FAMILY[family]} ${this.#table}`);
+      ignoreMissing(() => this.#nft.run(`delete table ${NFT_FAMILY[family]} ${this.#table}`));
       dropForwarding(this.#nft, this.#table, family);
     }
+    if (this.guardsNeighbours) ignoreMissing(() => this.#nft.run(`delete table bridge ${this.#table}`));
     this.#admitted.clear();
     this.#known = undefined;
   }
@@ -129,30 +156,30 @@ export class Firewall implements Disposable {
     forgetMisledFlows({ netfilter: this.#netfilter, route: this.#route }, published);
   }
 
-  #delete(commands: readonly string[]): void {
+  /** Removes all in one transaction, or, if one of them is missing, the others one by one. */
+  #delete<T>(all: readonly T[], remove: (some: readonly T[]) => void): void {
     try {
-      this.#change(commands.join('\n'));
+      this.#change(() => remove(all));
     } catch (error) {
       if (!isMissing(error)) throw error;
-      // One of them is missing, so the transaction failed: remove the others one by one.
-      for (const command of commands) this.#tryRun(command);
+      for (const one of all) ignoreMissing(() => remove([one]));
     }
   }
 
   /** Another program may have flushed the rules since they were last verified: then all are written first. */
-  #add(commands: string): void {
+  #add(add: () => void): void {
     try {
-      this.#change(commands);
+      this.#change(add);
     } catch (error) {
       if (!isMissing(error)) throw error;
       this.write();
-      this.#change(commands);
+      this.#change(add);
     }
   }
 
-  #change(commands: string): void {
+  #change(change: () => void): void {
     const before = this.#known;
-    this.#nft.run(commands);
+    change();
     this.#knowAfter(before, 1);
   }
 
@@ -171,6 +198,12 @@ export class Firewall implements Disposable {
     return listed !== undefined && isWhole(listed, family, state);
   }
 
+  #areNeighboursWhole(state: RuleState): boolean {
+    if (!this.guardsNeighbours) return true;
+    const listed = this.#nft.list(`list table bridge ${this.#table}`);
+    return listed !== undefined && areNeighboursWhole(listed, state);
+  }
+
   /** Returns how many transactions it took. */
   #admit(networks: readonly BridgeRules[]): number {
     let steps = 0;
@@ -182,13 +215,13 @@ export class Firewall implements Disposable {
     }
     return steps;
   }
+}
 
-  #tryRun(command: string): void {
-    try {
-      this.#nft.run(command);
-    } catch (error) {
-      if (!isMissing(error)) throw error;
-    }
+function ignoreMissing(work: () => void): void {
+  try {
+    work();
+  } catch (error) {
+    if (!isMissing(error)) throw error;
   }
 }
 
@@ -204,6 +237,18 @@ function hasRulesOfSix(nft: Nftables, table: string): boolean {
   }
 }
 
+/** Whether the kernel has these rules, and the library the words for them; the table for this question is never in force. */
+function hasRulesOfNeighbours(nft: Nftables, table: string): boolean {
+  const probe = `${table}-probe`;
+  try {
+    nft.run(`${neighboursText(probe, { networks: [], places: [] })}delete table bridge ${probe}`);
+    return true;
+  } catch (error) {
+    if (error instanceof NftError) return false;
+    throw error;
+  }
+}
+
 /** The families that a network has. */
 function familiesOf({ subnet6 }: BridgeRules): Family[] {
   return subnet6 === undefined ? [4] : [4, 6];
@@ -214,5 +259,5 @@ function admissionOf(family: Family, { bridge }: BridgeRules): string {
 }
 
 function isMissing(error: unknown): boolean {
-  return error instanceof NftError && error.code === 'ENOENT';
+  return hasCode(error, 'ENOENT');
 }

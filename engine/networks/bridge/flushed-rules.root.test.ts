@@ -30,7 +30,7 @@ suite('rules that other programs remove come back at once', { concurrency: false
     const text = await host('nft -s list ruleset');
     return text
       .split(/^(?=table )/m)
-      .filter((table) => /^table ip6? gantry-/.test(table))
+      .filter((table) => /^table (?:ip6?|bridge) gantry-/.test(table))
       .toSorted()
       .join('');
   }
@@ -51,6 +51,9 @@ suite('rules that other programs remove come back at once', { concurrency: false
     'nft flush chain ip6 gantry-gantry0 output',
     'nft flush set ip gantry-gantry0 bridges',
     'nft flush map ip gantry-gantry0 published',
+    'nft delete table bridge gantry-gantry0',
+    'nft flush chain bridge gantry-gantry0 claims',
+    'nft flush set bridge gantry-gantry0 own6',
     'nft flush ruleset; nft flush ruleset; nft add table ip theirs',
   ]) {
     test(command, async () => {

@@ -15,7 +15,7 @@ const MAX_REMOVED = 16;
  */
 export async function removeFromMachine(table: string, bridges: readonly string[], dataRoot: string): Promise<void> {
   using route = new Netlink();
-  using firewall = new Firewall(table, () => ({ networks: [], published: [], closed: [] }));
+  using firewall = new Firewall(table, () => ({ networks: [], published: [], closed: [], places: [] }));
   firewall.remove();
   const known = knownLinks(route);
   const own = ownBridges(known, dataRoot).filter((name) => bridges.includes(name));

@@ -1,6 +1,7 @@
 import type { NftObject } from '../../host/network/nftables.ts';
 import { VXLAN_PORT } from '../../host/network/vxlan.ts';
 import { isSix, type Family } from '../../lib/notations/ip-address.ts';
+import type { Place } from '../endpoints/endpoint.ts';
 import { ANY, ANY_SIX, type PublishedPort } from '../endpoints/ports.ts';
 
 export type BridgeRules = Readonly<{
@@ -8,6 +9,8 @@ export type BridgeRules = Readonly<{
   subnet: string;
   /** Undefined without IPv6. */
   subnet6: string | undefined;
+  /** The bridge's own addresses. */
+  gateways: readonly string[];
   /** A bridge of the operator: its other ports are not ours to restrict. */
   isForeign: boolean;
   isInternal: boolean;
@@ -23,7 +26,12 @@ export type RuleState = Readonly<{
   networks: readonly BridgeRules[];
   published: readonly Published[];
   closed: readonly ClosedPort[];
+  /** The containers' places, whose addresses nobody else may claim. */
+  places: readonly Place[];
 }>;
+
+/** The part of the state that is in the tables of the families. */
+type Rules = Omit<RuleState, 'places'>;
 
 /** The family in nft's words, for tables and for packet headers. */
 export const NFT_FAMILY = { 4: 'ip', 6: 'ip6' } as const;
@@ -47,7 +55,7 @@ export const NFT_FAMILY = { 4: 'ip', 6: 'ip6' } as const;
  * The table of IPv6 holds all networks: one without IPv6 is internal there, because any container can write such frames.
  * There is no way out of ::1, so it has nothing to guard there.
  */
-export function tableText(family: Family, table: string, { networks, published, closed }: RuleState): string {
+export function tableText(family: Family, table: string, { networks, published, closed }: Rules): string {
   const ip = NFT_FAMILY[family];
   return `
 add table ${ip} ${table}
@@ -129,11 +137,7 @@ const LOOPBACK_GUARD = `chain loopback {
  * networks, the published and the closed ports. They are counted, because the kernel has its own words for most of them; what is
  * there twice or too much is no harm.
  */
-export function isWhole(
-  listed: readonly NftObject[],
-  family: Family,
-  { networks, published, closed }: RuleState,
-): boolean {
+export function isWhole(listed: readonly NftObject[], family: Family, { networks, published, closed }: Rules): boolean {
   const rules = Map.groupBy(
     listed.flatMap(({ rule }) => rule ?? []),
     ({ chain }) => chain,
