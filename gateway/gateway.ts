@@ -6,6 +6,7 @@ import type { TopCallers } from './admin/top-callers.ts';
 import type { GatewayLog } from './log.ts';
 import type { Counts } from './metrics.ts';
 import type { Policy } from './policy.ts';
+import type { HeldBytes } from './proxy/bodies/held-body.ts';
 import type { Connection } from './proxy/connections/connection.ts';
 import type { ConnectionsByAddress } from './proxy/connections/connections-by-address.ts';
 import type { Upstream } from './proxy/upstream.ts';
@@ -25,8 +26,10 @@ export type Gateway = {
   /** The gateway is shutting down: connections are closed after their answer. */
   draining: boolean;
   readonly topCallers: TopCallers;
+  /** Bodies of requests and answers that wait for slow clients. */
+  readonly heldBytes: HeldBytes;
   /** Bodies that are read to tell a query from a mutation. */
-  graphqlBodies: number;
+  readonly graphqlBytes: HeldBytes;
   /** Requests that wait for earlier ones of their connections. */
   pipelined: number;
 };

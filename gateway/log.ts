@@ -88,6 +88,11 @@ export class GatewayLog {
     if (repeated !== undefined) this.logger.error({ err: error, repeated }, `the ${what} does not answer`);
   }
 
+  spoolFailure(error: unknown): void {
+    const repeated = this.#left(`spool ${error instanceof Error ? error.message : ''}`);
+    if (repeated !== undefined) this.logger.error({ err: error, repeated }, 'a slow upload cannot be stored');
+  }
+
   bug(error: unknown): void {
     this.logger.error({ err: error }, 'a request has failed in the gateway');
   }

@@ -8,8 +8,9 @@ export type Counts = {
   /** By hundreds of the status: answers of the upstream, and the gateway's own. */
   upstreamAnswers: Record<string, number>;
   ownAnswers: Record<string, number>;
-  upstreamFailures: Record<'connect' | 'timeout' | 'broken', number>;
+  upstreamFailures: Record<'connect' | 'timeout' | 'broken' | 'busy', number>;
   clientsGone: number;
+  slowClients: number;
   unauthenticated: number;
   unreadable: number;
   upgrades: number;
@@ -27,8 +28,9 @@ export function newCounts(limiter: LimiterCounts): Counts {
   return {
     upstreamAnswers: {},
     ownAnswers: {},
-    upstreamFailures: { connect: 0, timeout: 0, broken: 0 },
+    upstreamFailures: { connect: 0, timeout: 0, broken: 0, busy: 0 },
     clientsGone: 0,
+    slowClients: 0,
     unauthenticated: 0,
     unreadable: 0,
     upgrades: 0,

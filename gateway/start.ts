@@ -12,6 +12,7 @@ import type { GatewayLog } from './log.ts';
 import { newCounts } from './metrics.ts';
 import type { Service } from './operator.ts';
 import { buildPolicy } from './policy.ts';
+import { HeldBytes } from './proxy/bodies/held-body.ts';
 import { ConnectionsByAddress } from './proxy/connections/connections-by-address.ts';
 import { Listeners } from './proxy/connections/listeners.ts';
 import { openUpstream, sameUpstream } from './proxy/upstream.ts';
@@ -59,7 +60,8 @@ export async function startGateway(
     policy: buildPolicy(config, limiter),
     upstream: openUpstream(config),
     draining: false,
-    graphqlBodies: 0,
+    heldBytes: new HeldBytes(),
+    graphqlBytes: new HeldBytes(),
     pipelined: 0,
     topCallers: undo.use(new TopCallers()),
   };

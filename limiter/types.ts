@@ -165,8 +165,10 @@ export type Admission = ShownStatus &
      * Must be called once; more often does no harm.
      */
     end(cpuSeconds?: number): void;
-    /** Work on it begins: from now on its time is charged in steps, and `end` settles what is left. */
+    /** Work on it begins, or goes on after `pause`: its time is charged in steps, and `end` settles what is left. */
     begin(): void;
+    /** It waits, for its client: this time is not charged. */
+    pause(): void;
     /** It goes on, but work on it has ended: charges what is left of this time (default: that since `begin`). */
     stop(cpuSeconds?: number): void;
     /** Charges points that were not known before. */

@@ -32,6 +32,9 @@ export function prometheusText(counts: Counts): string {
     metric('clients_gone_total', 'counter', 'Clients that left before their answer was complete.', [
       [{}, counts.clientsGone],
     ]),
+    metric('slow_clients_total', 'counter', 'Transfers ended because their clients were slow while others waited.', [
+      [{}, counts.slowClients],
+    ]),
     metric('upstream_failures_total', 'counter', 'Requests that the upstream failed.', [
       ...by('kind', counts.upstreamFailures),
     ]),

@@ -2,7 +2,7 @@ import { refusalOf } from '@gantry/limiter/present.ts';
 import type { Refusal } from '@gantry/limiter/types.ts';
 
 import { countAnswer } from '../metrics.ts';
-import type { Exchange } from './exchange.ts';
+import { endDecision, type Exchange } from './exchange.ts';
 import { pushIetfHeaders, pushRateHeaders } from './headers.ts';
 
 type Message = Readonly<{ status: number; statusText?: string; body: string }>;
@@ -11,7 +11,7 @@ type OwnAnswer = Message & Readonly<{ headers?: readonly string[] }>;
 /** An answer of the gateway itself, in the same form as the upstream's: JSON, with the headers of the rate limit. */
 export function answer(exchange: Exchange, own: OwnAnswer): void {
   const { res, gateway, decision } = exchange;
-  decision?.end();
+  endDecision(exchange);
   if (res.headersSent || res.destroyed) {
     res.destroy();
     return;
@@ -30,6 +30,12 @@ export function answerMessage(
   headers: readonly string[] = [],
 ): void {
   answer(exchange, { status, headers, body: JSON.stringify({ message }) });
+}
+
+/** An unexpected error is a bug: 500, logged once, and the request no longer counts as under way. */
+export function answerBug(exchange: Exchange, error: unknown): void {
+  exchange.gateway.log.bug(error);
+  answerMessage(exchange, 500, 'The gateway has failed.');
 }
 
 /** Answers with a refusal in the form that clients know. */

@@ -6,8 +6,9 @@ import type { Caller, Decision, LimitName, ShownStatus as Shown } from '@gantry/
 import type { Gateway } from '../gateway.ts';
 import type { Policy } from '../policy.ts';
 import type { Target } from '../routes/path.ts';
+import type { HeldBody } from './bodies/held-body.ts';
+import type { RequestBody } from './bodies/request-body.ts';
 import type { Connection } from './connections/connection.ts';
-import type { RequestBody } from './request-body.ts';
 
 /** What the headers of every answer say. */
 export type ShownStatus = Shown & Readonly<{ shadowed?: readonly LimitName[] }>;
@@ -29,10 +30,19 @@ export type Exchange = {
   decision: Decision | undefined;
   /** The status that the headers show for a request that is not limited. */
   shown: ShownStatus | undefined;
-  /** The part of the request that was not read yet. */
-  body: RequestBody | undefined;
+  /** The part of the body that has arrived. */
+  body: HeldBody | undefined;
+  /** The body on its way to the upstream. */
+  upload: RequestBody | undefined;
+  /** It was sent to the upstream: its CPU time has begun. */
+  isDispatched: boolean;
   /** The client has its answer, or is gone. */
   closed: boolean;
   /** Called when the client's connection is done, after the answer or in the middle of it. */
   whenClosed: { clientClosed(): void } | undefined;
 };
+
+/** Gives its place back. A request that was not sent to the upstream has used no CPU time. */
+export function endDecision({ decision, isDispatched }: Exchange): void {
+  decision?.end(isDispatched ? undefined : 0);
+}

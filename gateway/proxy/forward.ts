@@ -4,13 +4,14 @@ import type { Dispatcher } from 'undici';
 import { errors } from 'undici';
 
 import { countAnswer, countSeconds } from '../metrics.ts';
-import { answerMessage } from './answer.ts';
+import { answerBug, answerMessage } from './answer.ts';
+import { MAX_HELD_BYTES } from './bodies/await-body.ts';
+import type { HeldBody } from './bodies/held-body.ts';
+import { RequestBody } from './bodies/request-body.ts';
 import type { Exchange } from './exchange.ts';
 import { requestHeaders, responseHeaders, responseTrailers } from './headers.ts';
-import type { RequestBody } from './request-body.ts';
-
-/** The request's body: none, already read, or still arriving. */
-export type Body = Buffer | RequestBody | null;
+import type { Transfer } from './upstream-slots.ts';
+import type { Upstream } from './upstream.ts';
 
 /** An answer up to this size is buffered until its end, so that head and body are written at once. */
 const SMALL_BYTES = 16_384;
@@ -21,24 +22,57 @@ const REASON = /^[\x20-\x7e]+$/;
 /** Methods that may be sent again when the upstream closed an idle connection without an answer. */
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** Forwards an admitted request, and streams the answer back. */
-export function forward(exchange: Exchange, body: Body): void {
-  const { req, target, gateway } = exchange;
+/** Forwards an admitted request when a connection to the upstream is free, and streams the answer back. */
+export function forward(exchange: Exchange, body: HeldBody | undefined): void {
+  const { gateway, caller } = exchange;
+  const { upstream } = gateway;
+  const { slots, timeouts } = upstream;
+  if (slots.take()) return dispatch(exchange, upstream, body, timeouts.upstreamHeadersMs);
+  const giveUp = slots.wait(caller.key, {
+    granted: (waitedMs) => {
+      try {
+        dispatch(exchange, upstream, body, Math.max(1, timeouts.upstreamHeadersMs - waitedMs));
+      } catch (error) {
+        answerBug(exchange, error);
+      }
+    },
+    failed: (reason) => {
+      gateway.counts.upstreamFailures.busy += 1;
+      gateway.log.failure('upstream', new Error('all connections to the upstream are taken'));
+      exchange.whenClosed = undefined;
+      if (reason === 'late') answerMessage(exchange, 504, 'The upstream server did not answer in time.');
+      else answerMessage(exchange, 503, 'Too many requests wait for the upstream server.', ['retry-after', '1']);
+    },
+  });
+  if (exchange.res.headersSent) return;
+  exchange.whenClosed = {
+    clientClosed: () => {
+      gateway.counts.clientsGone += 1;
+      giveUp();
+    },
+  };
+}
+
+function dispatch(exchange: Exchange, upstream: Upstream, body: HeldBody | undefined, headersTimeout: number): void {
+  const { req, target } = exchange;
+  const forwarding = new Forwarding(exchange, upstream);
   const options: Dispatcher.DispatchOptions = {
     path: target.path + target.query,
     method: req.method ?? 'GET',
     headers: requestHeaders(exchange),
-    body,
+    body: body === undefined ? null : forwarding.bodyFrom(body),
+    headersTimeout,
   };
-  gateway.upstream.pool.dispatch(options, new Forwarding(exchange, options));
+  forwarding.begin(options);
 }
 
-class Forwarding implements Dispatcher.DispatchHandler {
+class Forwarding implements Dispatcher.DispatchHandler, Transfer {
   readonly #exchange: Exchange;
-  readonly #options: Dispatcher.DispatchOptions;
+  readonly #upstream: Upstream;
   readonly #dispatchedAt = performance.now();
+  #options: Dispatcher.DispatchOptions | undefined;
   #controller: Dispatcher.DispatchController | undefined;
-  #repeatable: boolean;
+  #repeatable = false;
   #status = 0;
   /** The Content-Length of the upstream, or -1. */
   #length = -1;
@@ -46,13 +80,45 @@ class Forwarding implements Dispatcher.DispatchHandler {
   #whole: Buffer | undefined;
   #begun = false;
   #over = false;
+  /** Bytes of the answer that are kept for a slow client. */
+  #held = 0;
+  /** The answer waits until the client has read what is kept. */
+  #isPaused = false;
+  #drainAwaited = false;
+  isHeldUp = false;
 
-  constructor(exchange: Exchange, options: Dispatcher.DispatchOptions) {
+  constructor(exchange: Exchange, upstream: Upstream) {
     this.#exchange = exchange;
+    this.#upstream = upstream;
+  }
+
+  begin(options: Dispatcher.DispatchOptions): void {
+    const exchange = this.#exchange;
     this.#options = options;
     this.#repeatable = options.body === null && REPEATABLE.has(options.method);
     exchange.whenClosed = this;
+    exchange.isDispatched = true;
     if (exchange.decision?.allowed === true) exchange.decision.begin();
+    this.#upstream.pool.dispatch(options, this);
+  }
+
+  /** The body as it is sent: in one piece where it is whole and in memory. */
+  bodyFrom(body: HeldBody): Buffer | RequestBody {
+    if (body.isWhole && body.isInMemory) {
+      const { buffer } = body;
+      body[Symbol.dispose]();
+      return buffer;
+    }
+    const upload = new RequestBody(this.#exchange.req, body, (waits) => {
+      if (this.#status === 0) this.#setHeldUp(waits);
+    });
+    this.#exchange.upload = upload;
+    return upload;
+  }
+
+  get movedBytes(): number {
+    const { bytesRead, bytesWritten } = this.#exchange.connection.socket;
+    return bytesRead + bytesWritten;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -69,6 +135,7 @@ class Forwarding implements Dispatcher.DispatchHandler {
     this.#repeatable = false;
     if (status < 200) return; // only the upstream's direct peer is meant
     this.#status = status;
+    this.#setHeldUp(false); // the client may still send, but its answer has begun
     this.#length = Number(headers['content-length'] ?? -1);
     const { res, gateway, connection } = this.#exchange;
     if (res.destroyed) return;
@@ -95,8 +162,12 @@ class Forwarding implements Dispatcher.DispatchHandler {
     const { res } = this.#exchange;
     this.#begun = true;
     if (res.write(chunk)) return;
+    if (!this.#drainAwaited) res.once('drain', this.#drained);
+    this.#drainAwaited = true;
+    if (this.#keep(res.writableLength)) return;
+    this.#isPaused = true;
     controller.pause();
-    res.once('drain', () => controller.resume());
+    this.#setHeldUp(true);
   }
 
   onResponseEnd(_controller: Dispatcher.DispatchController, trailers: IncomingHttpHeaders): void {
@@ -115,7 +186,7 @@ class Forwarding implements Dispatcher.DispatchHandler {
     if (this.#over) return;
     if (this.#repeatable && connectionWasLost(error)) {
       this.#repeatable = false;
-      gateway.upstream.pool.dispatch(this.#options, this);
+      this.#upstream.pool.dispatch(this.#options!, this);
       return;
     }
     this.#finish();
@@ -131,17 +202,67 @@ class Forwarding implements Dispatcher.DispatchHandler {
   }
 
   clientClosed(): void {
+    const { gateway } = this.#exchange;
+    gateway.heldBytes.release(this.#held);
+    this.#held = 0;
     if (this.#over) return;
-    this.#exchange.gateway.counts.clientsGone += 1;
+    gateway.counts.clientsGone += 1;
     this.#finish();
     this.#controller?.abort(clientGone);
   }
 
+  endSlow(): void {
+    const { res, gateway } = this.#exchange;
+    gateway.counts.slowClients += 1;
+    if (this.#status > 0) {
+      res.destroy();
+      return;
+    }
+    this.#finish();
+    this.#controller?.abort(clientGone);
+    this.#exchange.connection.ending = true;
+    answerMessage(this.#exchange, 408, 'The request is sent too slowly while others wait.');
+  }
+
+  /** Keeps this much of the answer for the client. Returns false when the client has to read first. */
+  #keep(bytes: number): boolean {
+    if (bytes > MAX_HELD_BYTES) return false;
+    const more = Math.max(0, bytes - this.#held);
+    if (!this.#exchange.gateway.heldBytes.reserve(more)) return false;
+    this.#held += more;
+    return true;
+  }
+
+  readonly #drained = (): void => {
+    this.#drainAwaited = false;
+    this.#exchange.gateway.heldBytes.release(this.#held);
+    this.#held = 0;
+    if (!this.#isPaused || this.#over) return;
+    this.#isPaused = false;
+    this.#setHeldUp(false);
+    this.#controller?.resume();
+  };
+
+  /** The upstream waits for the client: that is no CPU time. */
+  #setHeldUp(isHeldUp: boolean): void {
+    if (this.#over || isHeldUp === this.isHeldUp) return;
+    this.isHeldUp = isHeldUp;
+    const { decision } = this.#exchange;
+    if (isHeldUp) this.#upstream.slots.watch(this);
+    if (decision?.allowed !== true) return;
+    if (isHeldUp) decision.pause();
+    else decision.begin();
+  }
+
+  /** The upstream is done. The request keeps its place until the client has its answer. */
   #finish(): void {
     if (this.#over) return;
     this.#over = true;
-    this.#exchange.decision?.end();
-    countSeconds(this.#exchange.gateway.counts, (performance.now() - this.#dispatchedAt) / 1000);
+    const { decision, gateway } = this.#exchange;
+    if (decision?.allowed === true) decision.pause();
+    countSeconds(gateway.counts, (performance.now() - this.#dispatchedAt) / 1000);
+    this.#upstream.slots.unwatch(this);
+    this.#upstream.slots.give();
   }
 }
 

@@ -6,17 +6,18 @@ import type { Gateway } from '../gateway.ts';
 import { identify, Question } from '../identity/identify.ts';
 import { withOverride } from '../policy.ts';
 import { canonicalTarget, type PathParameters, type Target } from '../routes/path.ts';
-import { answerMessage, answerRefusal } from './answer.ts';
+import { answerBug, answerMessage, answerRefusal } from './answer.ts';
 import { answerUnavailable, askForge, type Found } from './ask-forge.ts';
+import { awaitBody } from './bodies/await-body.ts';
+import { pointsByHead, readGraphql } from './bodies/graphql-body.ts';
+import { HeldBody } from './bodies/held-body.ts';
 import type { ClientResponse } from './client-response.ts';
 import { Connection, endLingering, MOST_AT_ONCE } from './connections/connection.ts';
-import type { Exchange } from './exchange.ts';
+import { endDecision, type Exchange } from './exchange.ts';
 import { forward } from './forward.ts';
-import { pointsByHead, readGraphql } from './graphql-body.ts';
-import { peerOf } from './headers.ts';
+import { hasBody, peerOf } from './headers.ts';
 import { problemOf } from './problem.ts';
 import { answerRateLimit } from './rate-limit.ts';
-import { bodyOf } from './request-body.ts';
 import { forwardUpgrade } from './upgrades/upgrade.ts';
 
 /** Requests that wait for earlier ones of their connections: each takes 9 KB, and one connection may hold thousands. */
@@ -52,6 +53,8 @@ export function handleRequest(
     decision: undefined,
     shown: undefined,
     body: undefined,
+    upload: undefined,
+    isDispatched: false,
     closed: false,
     whenClosed: undefined,
   };
@@ -68,9 +71,9 @@ export function handleRequest(
 function start(exchange: Exchange): void {
   try {
     const later = begin(exchange);
-    if (later instanceof Promise) later.catch((error: unknown) => failed(exchange, error));
+    if (later instanceof Promise) later.catch((error: unknown) => answerBug(exchange, error));
   } catch (error) {
-    failed(exchange, error);
+    answerBug(exchange, error);
   }
 }
 
@@ -83,12 +86,6 @@ function begin(exchange: Exchange): void | Promise<void> {
 async function identifiedLater(exchange: Exchange, question: Question): Promise<void> {
   const found = await askForge(exchange, question);
   if (found !== undefined) await identified(exchange, found);
-}
-
-/** An unexpected error is a bug: 500, logged once, and the request no longer counts as under way. */
-function failed(exchange: Exchange, error: unknown): void {
-  exchange.gateway.log.bug(error);
-  answerMessage(exchange, 500, 'The gateway has failed.');
 }
 
 function identified(exchange: Exchange, identity: Found): void | Promise<void> {
@@ -172,14 +169,13 @@ function admitGraphql(exchange: Exchange, endpoint: Endpoint): void | Promise<vo
   const readAndForward = async (): Promise<void> => {
     const { res, decision } = exchange;
     if (exchange.expectsContinue) res.writeContinue();
-    exchange.whenClosed = { clientClosed: () => decision?.end(0) }; // sending is not the upstream's time
     const read = await readGraphql(exchange, graphqlScanBytes);
-    if (read === undefined || exchange.closed) return;
-    const { points } = read;
-    if (points === least || decision?.allowed !== true) return forward(exchange, read.body);
+    if (read === undefined) return;
+    const { points, body } = read;
+    if (points === least || decision?.allowed !== true) return await forwardWith(exchange, body);
     decision.giveBack();
     exchange.decision = undefined;
-    return await admit(exchange, endpoint, (it) => forward(it, read.body), points);
+    return await admit(exchange, endpoint, async (it) => await forwardWith(it, body), points);
   };
   return admit(exchange, endpoint, readAndForward, least);
 }
@@ -194,15 +190,20 @@ async function passUnlimited(exchange: Exchange): Promise<void> {
   const { core } = await exchange.gateway.limiter.status(exchange.caller);
   if (exchange.closed) return;
   exchange.shown = { ...core, resource: 'core' };
-  pass(exchange);
+  return await pass(exchange);
 }
 
-function pass(exchange: Exchange): void {
-  const { res, expectsContinue } = exchange;
-  const body = bodyOf(exchange);
-  if (expectsContinue && body !== null) res.writeContinue();
-  if (exchange.upgrade === undefined) forward(exchange, body);
-  else forwardUpgrade(exchange, exchange.upgrade);
+function pass(exchange: Exchange): void | Promise<void> {
+  const { req, res, gateway, expectsContinue } = exchange;
+  if (exchange.upgrade !== undefined) return forwardUpgrade(exchange, exchange.upgrade);
+  if (!hasBody(req)) return forward(exchange, undefined);
+  if (expectsContinue) res.writeContinue();
+  return forwardWith(exchange, new HeldBody(gateway.heldBytes));
+}
+
+/** Forwards it when its body is here, or much of it. */
+async function forwardWith(exchange: Exchange, body: HeldBody): Promise<void> {
+  if (await awaitBody(exchange, body)) forward(exchange, body);
 }
 
 function closed(this: ClientResponse): void {
@@ -213,13 +214,14 @@ function closed(this: ClientResponse): void {
 export function closeExchange(exchange: Exchange): void {
   if (exchange.closed) return;
   exchange.closed = true;
-  const { gateway, connection, decision, res, req, caller, address, target } = exchange;
+  const { gateway, connection, res, req, caller, address, target } = exchange;
   if (connection.exchanges.length > MOST_AT_ONCE) gateway.pipelined -= 1;
   const next = connection.leave(exchange);
   gateway.counts.underWay -= 1;
   exchange.whenClosed?.clientClosed();
-  exchange.body?.destroy(); // nobody else reads the rest
-  decision?.end();
+  exchange.upload?.destroy(); // nobody else reads the rest
+  exchange.body?.[Symbol.dispose]();
+  endDecision(exchange);
   gateway.log.request(req, res, caller, address, target === unread ? undefined : target.path);
   // Draining: the answer was sent without `connection: close`.
   if ((gateway.draining || connection.ending) && connection.exchanges.length === 0) endLingering(connection.socket);

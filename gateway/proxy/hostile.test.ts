@@ -203,7 +203,7 @@ test('a chunk that cannot be read ends the request, which was counted before', a
   const address = nextAddress();
   using client = await RawClient.connect(gateway, address);
   client.send(`POST /chunks HTTP/1.1\r\n${head}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n`);
-  await upstream.until(() => upstream.count('/chunks') === 1);
+  await eventually('it was counted', async () => (await usedBy(address)) === 1);
 
   const answer = await client.send('nonsense\r\n\r\n').answer();
   await client.closed;

@@ -1,9 +1,10 @@
 import { Pool } from 'undici';
 
 import type { Config } from '../config/schema.ts';
+import { UpstreamSlots } from './upstream-slots.ts';
 
 /** The pool of connections to the upstream. */
-export type Upstream = Readonly<{ origin: URL; pool: Pool; timeouts: Config['timeouts'] }>;
+export type Upstream = Readonly<{ origin: URL; pool: Pool; slots: UpstreamSlots; timeouts: Config['timeouts'] }>;
 
 export function openUpstream({ upstream, timeouts, sizes }: Config): Upstream {
   const origin = new URL(upstream);
@@ -16,7 +17,8 @@ export function openUpstream({ upstream, timeouts, sizes }: Config): Upstream {
     bodyTimeout: timeouts.upstreamBodyMs,
     maxHeaderSize: 65_536,
   });
-  return { origin, pool, timeouts };
+  const slots = new UpstreamSlots(sizes.upstreamConnections, timeouts.upstreamHeadersMs);
+  return { origin, pool, slots, timeouts };
 }
 
 /** Whether a reload can keep the connections to the upstream. */

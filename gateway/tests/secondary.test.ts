@@ -215,9 +215,19 @@ const ends: readonly (readonly [how: string, work: (from: string) => Promise<unk
   [
     'a client that leaves in the middle of its body',
     async (from) => {
-      const before = upstream.count('/uploaded');
       const socket = narrow.connect(from);
       socket.write('POST /uploaded HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\nbeginning');
+      await eventually('it is under way', async () => (await underWay(narrow, from)) === 1);
+      socket.destroy();
+    },
+  ],
+  [
+    'a client that leaves in the middle of a long body',
+    async (from) => {
+      const before = upstream.count('/uploaded');
+      const socket = narrow.connect(from);
+      socket.write('POST /uploaded HTTP/1.1\r\nhost: x\r\ncontent-length: 2000000\r\n\r\n');
+      socket.write('x'.repeat(1_500_000));
       await upstream.until(() => upstream.count('/uploaded') > before);
       socket.destroy();
     },

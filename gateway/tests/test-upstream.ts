@@ -83,7 +83,8 @@ export class TestUpstream implements AsyncDisposable {
   hold(path: string): Held {
     const waiting: ServerResponse[] = [];
     let released = false;
-    this.on(path, (_request, response) => {
+    this.on(path, (request, response) => {
+      request.resume();
       if (released) response.end('released');
       else waiting.push(response);
       response.once('close', () => {

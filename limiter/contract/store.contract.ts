@@ -156,6 +156,23 @@ export function storeContract(name: string, open: (now: () => number) => Promise
       assert.equal((await limits.windows(user.key))['points GraphQL'], 5);
     });
 
+    test('the time between a pause and the next beginning is not charged', async () => {
+      await using limits = await start();
+      const request = admitted(await limits.admit(user, limits.get));
+      request.begin();
+      limits.clock.pass(10);
+      request.pause();
+      limits.clock.pass(20);
+      limits.limiter.chargeRunning();
+      const paused = await limits.windows(user.key);
+      request.begin();
+      limits.clock.pass(5);
+
+      request.end();
+
+      assert.deepEqual([paused['cpu'] ?? 0, (await limits.windows(user.key))['cpu']], [0, 15_000]);
+    });
+
     test("GraphQL's share of CPU time refuses GraphQL only", async () => {
       await using limits = await start();
       admitted(await limits.admit(user, limits.graphql)).end(60);

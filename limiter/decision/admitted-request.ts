@@ -30,9 +30,11 @@ export class AdmittedRequest implements Admission, Ask {
   shadowed = NOTHING_SHADOWED;
   /** Its place in the list of running requests. */
   runningAt = -1;
+  /** Its admission; since `begin` the start of the work that goes on. */
   #startedMs = 0;
-  /** The part of its time that was charged already. Below 0: work on it has not begun. */
-  #chargedSeconds = -1;
+  /** Work before the last pause. Below 0: work on it has not begun. */
+  #workedSeconds = -1;
+  #chargedSeconds = 0;
   /** Below 0: not admitted, or ended. */
   #ticket = -1;
 
@@ -85,25 +87,28 @@ export class AdmittedRequest implements Admission, Ask {
     const ticket = this.#ticket;
     if (ticket < 0) return;
     this.#ticket = -1;
-    let rest = cpuSeconds;
-    if (this.#chargedSeconds >= 0) {
-      this.#origin.running.delete(this);
-      rest -= this.#chargedSeconds;
-    }
+    this.#origin.running.delete(this);
+    const rest = cpuSeconds - this.#chargedSeconds;
     // NaN would poison the count for a whole window; a clock that was set back gives a negative time.
     this.#origin.store.release(this, ticket, rest > 0 ? rest : 0);
   }
 
   begin(): void {
-    if (this.#ticket < 0) return;
+    if (this.#ticket < 0 || this.runningAt >= 0) return;
     this.#origin.running.add(this);
     this.#startedMs = this.#origin.running.time.now();
-    this.#chargedSeconds = 0;
+    if (this.#workedSeconds < 0) this.#workedSeconds = 0;
+  }
+
+  pause(): void {
+    if (this.runningAt < 0) return;
+    this.#workedSeconds = this.#seconds();
+    this.#origin.running.delete(this);
   }
 
   stop(cpuSeconds: number = this.#seconds()): void {
     this.#origin.running.delete(this);
-    this.#chargedSeconds = Math.max(0, this.#chargedSeconds);
+    this.#workedSeconds = cpuSeconds;
     this.#chargeUpTo(cpuSeconds);
   }
 
@@ -113,10 +118,12 @@ export class AdmittedRequest implements Admission, Ask {
     if (seconds >= this.#chargedSeconds + SHORTEST_STEP_SECONDS) this.#chargeUpTo(seconds);
   }
 
-  /** Since work on it began, or since its admission where `begin` was not called. */
+  /** The time of work on it; where `begin` was not called, the time since its admission. */
   #seconds(): number {
     const { running, store } = this.#origin;
-    return ((this.#chargedSeconds < 0 ? store.nowMs() : running.time.now()) - this.#startedMs) / 1000;
+    const before = this.#workedSeconds;
+    if (before < 0) return (store.nowMs() - this.#startedMs) / 1000;
+    return this.runningAt < 0 ? before : before + (running.time.now() - this.#startedMs) / 1000;
   }
 
   #chargeUpTo(cpuSeconds: number): void {
@@ -134,7 +141,7 @@ export class AdmittedRequest implements Admission, Ask {
     const ticket = this.#ticket;
     this.#ticket = -1;
     if (ticket < 0) return;
-    if (this.#chargedSeconds >= 0) this.#origin.running.delete(this);
+    this.#origin.running.delete(this);
     this.#origin.counts.admitted -= 1;
     this.#origin.store.giveBack(this, ticket);
   }

@@ -20,7 +20,7 @@ after(async () => {
 
 const moments = {
   'before the answer': 'GET /held HTTP/1.1\r\nHost: a\r\n\r\n',
-  'in the middle of its request': 'POST /held HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nhalf',
+  'in the middle of its request': `POST /held HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n${'x'.repeat(1_500_000)}`,
   'in the middle of the answer': 'GET /endless HTTP/1.1\r\nHost: a\r\n\r\n',
   'with more requests behind the first': 'GET /held HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(5),
 } as const;
