@@ -218,10 +218,8 @@ void feed_stdin(const unsigned char *bytes, size_t length)
     flush_input();
 }
 
-/* A terminal has no end of input of its own: it stays open. */
 void end_stdin(void)
 {
-    if (options.tty) return;
     input_ending = true;
     flush_input();
 }

@@ -114,6 +114,16 @@ suite('processes in running containers', { concurrency: false }, () => {
     assert.ok(shown.ExecIDs?.includes(id));
   });
 
+  test('the half-close of a terminal ends the session, and the process goes on', async () => {
+    const id = await create({ Cmd: ['cat'], AttachStdin: true, AttachStdout: true, Tty: true });
+    const session = await start(id, { Tty: true });
+
+    session.socket.end();
+    await session.ended;
+
+    assert.equal((await inspect(id)).Running, true);
+  });
+
   test('the form of the stream is the one asked for at the start', async () => {
     const command = ['sh', '-c', 'printf x'];
     const framed = await start(await create({ Cmd: command, AttachStdout: true, Tty: true }), { Tty: false });

@@ -37,6 +37,7 @@ export async function runSession(engine: ExecNeeds, claimed: Claimed, tty: boole
   async function carry(relay: Relay): Promise<void> {
     const how = await relay.carry(client, {
       stdin: exec.openStdin,
+      endsWithStdin: exec.openStdin && exec.tty,
       detachKeys: exec.tty ? parseDetachKeys(exec.detachKeys) : undefined,
       reframe: exec.tty === tty ? undefined : reframer(tty),
     });

@@ -100,12 +100,19 @@ void send_output(enum stream stream, const unsigned char *bytes, size_t length)
 
 /* ---- input from clients ---- */
 
-/* StdinOnce: stdin ends with the last client that had it. */
+/*
+ * StdinOnce: stdin ends with the last client that had it. With a terminal or without StdinOnce it stays open, and the
+ * client's session ends instead.
+ */
 static void end_input(struct client *client)
 {
     if (client->input_ended) return;
     client->input_ended = true;
-    if (!client->takes[STDIN] || !options.stdin_once) return;
+    if (!client->takes[STDIN]) return;
+    if (options.tty || !options.stdin_once) {
+        client->follows = false;
+        return;
+    }
     for (struct client *other = clients; other != NULL; other = other->next)
         if (other->takes[STDIN] && !other->input_ended) return;
     end_stdin();

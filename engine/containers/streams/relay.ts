@@ -5,11 +5,13 @@ import { ReusedBuffers } from '../../runtime/reused-buffers.ts';
 import type { AttachOptions, Shim } from '../../runtime/shim/shim.ts';
 import { DetachDetector } from './detach-keys.ts';
 
-/** Why a session ended: the output ended, the client typed its detach keys, or it left. */
+/** A session's end: of the output, by the detach keys, or because the client left (`endsWithStdin`: or half-closed). */
 export type Ending = 'ended' | 'detached' | 'gone';
 
 type RelayOptions = Readonly<{
   stdin: boolean;
+  /** The shim ends the output after the client's half-close. */
+  endsWithStdin: boolean;
   /** Bytes that end the session when the client types them; undefined: none do. */
   detachKeys: Buffer | undefined;
   /** A transform between the shim's output and the client, if their framing differs. */
@@ -40,9 +42,10 @@ export class Relay {
   async carry(client: Duplex, options: RelayOptions): Promise<Ending> {
     const { promise, resolve } = Promise.withResolvers<Ending>();
     const gone = (): void => resolve('gone');
+    const ended = (): void => resolve(options.endsWithStdin && client.readableEnded ? 'gone' : 'ended');
     if (client.destroyed) gone();
     client.on('error', gone).on('close', gone);
-    this.#carryOutput(client, options.reframe, () => resolve('ended'));
+    this.#carryOutput(client, options.reframe, ended);
     if (options.stdin) carryStdin(client, this.#shim, options.detachKeys, () => resolve('detached'));
     else client.resume(); // only to see its end
     const how = await promise;

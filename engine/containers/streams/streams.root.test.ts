@@ -146,6 +146,30 @@ suite('streams of containers', { concurrency: false }, () => {
     assert.deepEqual(session.output, { stdout: 'typedafter\n', stderr: '' });
   });
 
+  test('head and event of an attach come when the shim has the client, so that no later line is missed', async () => {
+    const id = await engine.run(['cat'], { OpenStdin: true });
+    const writer = await attach(id, 'stream=1&stdin=1');
+    const emitted = (await actionsOf(id)).length;
+    const shim = Number(await engine.onHost(['pgrep', '-nf', `gantry-shim --id ${id}`]));
+    process.kill(shim, 'SIGSTOP');
+    const socket = connect(engine.socketPath);
+    await once(socket, 'connect');
+    const client = new Session(socket);
+
+    socket.write(`POST /v1.24/containers/${id}/attach?stream=1&stdout=1 HTTP/1.1\r\nHost: x\r\n\r\n`);
+    for (let i = 0; i < 20; i += 1) await engine.get('/_ping'); // behind the request
+    const early = { text: client.text, events: (await actionsOf(id)).slice(emitted) };
+    process.kill(shim, 'SIGCONT');
+    await client.saw('\r\n\r\n');
+    writer.type('line;\n');
+    await client.saw('line;\n');
+
+    assert.deepEqual(early, { text: '', events: [] });
+    assert.deepEqual((await actionsOf(id)).slice(emitted), ['attach']);
+    socket.destroy();
+    writer.socket.destroy();
+  });
+
   test('a client that was told to be attached misses nothing', async () => {
     const id = await engine.run(['cat'], { OpenStdin: true });
     const writer = await attach(id, 'stream=1&stdin=1');

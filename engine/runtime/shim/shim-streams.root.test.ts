@@ -62,6 +62,23 @@ test('without StdinOnce stdin stays open when its client leaves', async () => {
   assert.equal(unframe(await buffer(second)).stdout, 'one two\n');
 });
 
+for (const options of [{}, { tty: true }, { tty: true, stdinOnce: true }]) {
+  test(`a half-close ends the session of that client only: ${JSON.stringify(options)}`, async () => {
+    await using bundle = new TestBundle();
+    const shim = await bundle.shim(['sh', '-c', 'read a; read b; echo got $a $b'], { openStdin: true, ...options });
+    const first = await bundle.attach(shim, BOTH);
+    const second = await bundle.attach(shim, BOTH);
+    await shim.start();
+
+    first.end('one\n');
+    await buffer(first);
+    second.write('two\n');
+
+    assert.match((await buffer(second)).toString(), /got one two\r?\n$/);
+    assert.equal((await shim.exited).exitCode, 0);
+  });
+}
+
 test('a client that is still writing when the process ends loses no output', async () => {
   await using bundle = new TestBundle();
   const shim = await bundle.shim(['sh', '-c', 'head -c 10; seq 50000'], { openStdin: true, stdinOnce: true });
@@ -92,7 +109,7 @@ test('a terminal takes input and a new size while its process runs', async () =>
   await shim.start();
   await shim.resize(80, 25);
 
-  socket.end('go\n'); // a terminal has no end of input
+  socket.write('go\n');
 
   assert.equal(await text(socket), 'go\r\n25 80\r\n');
   assert.equal((await shim.exited).exitCode, 4);
