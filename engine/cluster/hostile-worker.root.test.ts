@@ -26,6 +26,11 @@ const BROKEN: readonly object[] = [
   hello({}, 'zzz'),
   hello({}, ''),
   hello({}, '10.77.0.2\nquit'),
+  hello({}, '0.0.0.0'),
+  hello({}, '::'),
+  hello({}, '224.0.0.1'),
+  hello({}, '255.255.255.255'),
+  hello({}, 'ff02::1'),
   hello({ hostname: 'x'.repeat(5000) }),
   hello({ resources: { nanoCpus: -1, memoryBytes: 1 } }),
   report({ startedAt: 'never' }),
@@ -41,6 +46,9 @@ const BROKEN: readonly object[] = [
   { no: 'word' },
   [],
 ];
+
+/** Addresses that no other machine reaches, or the kernel takes for no tunnel from here. */
+const IMPOSSIBLE = ['::1', 'fe80::1', '2001:db8::1', '127.0.0.1', '10.77.0.1'];
 
 suite('a worker that breaks the rules', { concurrency: false }, () => {
   let hosts: ClusterHosts;
@@ -92,5 +100,18 @@ suite('a worker that breaks the rules', { concurrency: false }, () => {
     assert.deepEqual([now.Status.Addr, now.Description], [before.Status.Addr, before.Description]);
     assert.match(manager!.engine.log, /in the message report \/tasks\/0\/status\/startedAt must be a time in RFC 3339/);
     await manager!.updateNode('host2', { Labels: { still: 'written' } });
+  });
+
+  test('a node at an impossible address costs no other node its network', async () => {
+    for (const [index, address] of IMPOSSIBLE.entries()) {
+      await using session = await RawSession.open(worker!, manager!);
+      await session.hello(address);
+      session.say(container({ id: `${index}`.repeat(64), name: `at${index}` }));
+      await session.heard(({ say }) => say === 'network');
+
+      const { engine } = manager!;
+      const id = await engine.run(['sleep', '1000'], { HostConfig: { NetworkMode: 'open' } }, `inside${index}`);
+      await engine.delete(`/containers/${id}?force=1`);
+    }
   });
 });

@@ -77,9 +77,9 @@ export class RawSession implements AsyncDisposable {
     this.send(`${JSON.stringify(message)}\n`);
   }
 
-  /** Introduces the node; the leader shows it as ready when this returns. */
-  async hello(): Promise<void> {
-    const { name: hostname, ip: address } = this.#worker;
+  /** Introduces the node, by its own address or another one; the leader has named all tasks when this returns. */
+  async hello(address = this.#worker.ip): Promise<void> {
+    const hostname = this.#worker.name;
     this.say({ say: 'hello', description: { ...DESCRIPTION, hostname }, address });
     await this.heard(({ say }) => say === 'allTasks');
   }

@@ -144,11 +144,16 @@ export class Allocator {
     if (ingress === undefined) return;
     for (const id of this.#nodes) {
       const node = draft.get('node', id);
-      if (node !== undefined && node.ingress === undefined) {
-        draft.put('node', { ...node, ingress: this.#addresses.take(draft, ingress).address });
+      try {
+        if (node !== undefined && node.ingress === undefined) {
+          draft.put('node', { ...node, ingress: this.#addresses.take(draft, ingress).address });
+        }
+        this.#nodes.delete(id);
+      } catch (error) {
+        if (!(error instanceof EngineError)) throw error;
+        return; // the network is full: the next turn tries again
       }
     }
-    this.#nodes.clear();
   }
 
   #address(draft: Draft, id: string, now: Temporal.Instant): void {

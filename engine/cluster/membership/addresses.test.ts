@@ -46,10 +46,11 @@ test('it advertises the given address, else that of its listener, else the only 
   assert.deepEqual(advertiseAddress('10.9.9.9:1', all, isOurs, LINKS), { ip: '10.9.9.9', port: 1 });
   assert.deepEqual(advertiseAddress('', { ip: '10.0.0.1', port: 1 }, isOurs, LINKS), { ip: '10.0.0.1', port: 1 });
   assert.deepEqual(advertiseAddress('', all, isOurs, LINKS), { ip: '10.0.0.1', port: 4000 });
-  assert.throws(
-    () => advertiseAddress('0.0.0.0', all, isOurs, LINKS),
-    /^EngineError: advertise address must be a non-zero/,
-  );
+  for (const text of ['0.0.0.0', '::', '224.0.0.1', '255.255.255.255', 'ff02::1', 'fe80::1%eth0']) {
+    assert.throws(() => advertiseAddress(text, all, isOurs, LINKS), {
+      message: /^advertise address must be a non-zero/,
+    });
+  }
   assert.throws(
     () => advertiseAddress('', all, () => false, LINKS),
     /multiple addresses on different interfaces \(10\.0\.0\.1 on eth0 and 172/,

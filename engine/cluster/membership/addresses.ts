@@ -2,6 +2,7 @@ import { isIP } from 'node:net';
 import { networkInterfaces, type NetworkInterfaceInfo } from 'node:os';
 
 import { EngineError } from '../../lib/errors.ts';
+import { isHost } from '../../lib/notations/field-schemas.ts';
 import { parseIp } from '../../lib/notations/ip-address.ts';
 
 const CLUSTER_PORT = 2377;
@@ -41,7 +42,7 @@ export function advertiseAddress(
 ): Address {
   if (text !== '') {
     const address = resolve(text, listen.port, links, BAD_ADVERTISE);
-    if (ANY.has(address.ip)) throw new EngineError('invalid', BAD_ADVERTISE);
+    if (!isHost(address.ip)) throw new EngineError('invalid', BAD_ADVERTISE);
     return address;
   }
   if (!ANY.has(listen.ip)) return listen;

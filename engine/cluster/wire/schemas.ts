@@ -3,8 +3,8 @@ import { Type, type Static } from 'typebox';
 import { lazyCheck } from '../../lib/lazy-check.ts';
 import {
   CountField,
+  HostField,
   HostPortField,
-  IpField,
   isWithin,
   limitedText,
   MAX_RECORD_BYTES,
@@ -105,7 +105,7 @@ export const FromNode = Type.Union([
   Type.Object({
     say: Type.Literal('hello'),
     description: Description,
-    address: IpField,
+    address: HostField,
     syncs: Syncs,
   }),
   Type.Object({ say: Type.Literal('beat') }),

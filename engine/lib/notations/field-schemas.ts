@@ -10,6 +10,8 @@ export const MAX_TEXT_BYTES = 4096;
 export const MAX_RECORD_BYTES = 512 * 1024;
 
 const MAX_MOMENT_LETTERS = 64;
+/** 224.0.0.0: groups, reserved addresses and the broadcast follow. */
+const FIRST_GROUP = 224n << 24n;
 
 /** A text of so many bytes at most. */
 export function limitedText(maxBytes = MAX_TEXT_BYTES) {
@@ -34,6 +36,9 @@ export const IpField = Type.Refine(
   (text) => parseIp(text) !== undefined,
   () => 'must be an IP address',
 );
+
+/** The address of a machine for others: of one machine, and not `0.0.0.0`. */
+export const HostField = Type.Refine(Type.String(), isHost, () => 'must be the IP address of a machine');
 
 /** An address of IPv4, such as in overlays. */
 export const Ip4Field = Type.Refine(
@@ -73,6 +78,13 @@ export const ContainerNameField = Type.Refine(
 
 /** The name of a service or a network of the cluster. */
 export const ClusterNameField = Type.Refine(Type.String(), isClusterName, () => 'must be a DNS name component');
+
+/** Whether packets to an address reach one machine: no group of them, no broadcast, no unspecified address. */
+export function isHost(text: string): boolean {
+  const ip = parseIp(text);
+  if (ip === undefined || ip.value === 0n) return false;
+  return ip.family === 4 ? ip.value < FIRST_GROUP : ip.value >> 120n !== 0xffn;
+}
 
 function isHostPort(text: string): boolean {
   const [, inBrackets, plain, port] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(text) ?? [];

@@ -176,6 +176,22 @@ suite('the network of several hosts', { concurrency: false }, () => {
     assert.equal(await pings(one, three.ip), true);
   });
 
+  test('a host that is none is left out, and the others are reached', async () => {
+    const [one, two, three] = boxes as [Box, Box, Box];
+    const { fabric } = hosts[0]!;
+    const good = [two, three].map(({ ip, host }) => [ip, host] as const);
+    const bad = Array.from({ length: 40 }, (_, at) => [`10.0.1.${at + 100}`, '2001:db8::1'] as const);
+    fabric.reach(new Map());
+
+    assert.deepEqual(fabric.reach(new Map([...bad, ...good])), new Set(['2001:db8::1']));
+    assert.deepEqual([await pings(one, two.ip), await pings(one, three.ip)], [true, true]);
+
+    // An address moves there, and back.
+    assert.deepEqual(fabric.reach(new Map([...good, [three.ip, '::1']])), new Set(['::1']));
+    assert.deepEqual(fabric.reach(new Map(good)), new Set());
+    assert.deepEqual(await pings(one, three.ip), true);
+  });
+
   test('an address moves to another host, and back', async () => {
     const [one, two] = boxes as [Box, Box];
     const moved = hosts[2]!.add('10.0.1.30');

@@ -27,8 +27,10 @@ const BRIDGE = 'br0';
 const TUNNEL = 'vxlan0';
 /** The bridge has no address, so its own is never asked for. */
 const BRIDGE_MAC = '02:42:00:00:00:01';
-/** As many answers as a socket holds. */
-const BATCH = 100;
+/** Addresses with three entries each: as many answers as a socket holds. */
+const BATCH = 33;
+/** The kernel's refusals of a host: of another family than the tunnel, or none that packets are sent to. */
+const BAD_HOST = ['EAFNOSUPPORT', 'EINVAL', 'EADDRNOTAVAIL'];
 
 type FabricSettings = Readonly<{
   /** Where the namespace is mounted. */
@@ -134,15 +136,19 @@ export class Fabric implements Disposable {
     if (link !== undefined) this.#inside.apply(deleteLink(link.index));
   }
 
-  /** Leads addresses to their hosts: all that are not on this one. */
-  reach(remote: ReadonlyMap<string, string>): void {
+  /**
+   * Leads addresses to their hosts: all that are not on this one. Returns the hosts that the kernel takes for no end of a
+   * tunnel, such as those of another family; other addresses are led all the same.
+   */
+  reach(remote: ReadonlyMap<string, string>): Set<string> {
     const before = this.#remote ?? this.#found();
     this.#remote = undefined; // until all is written
     const gone = [...before.keys()].filter((ip) => !remote.has(ip));
     const changed = [...remote].filter(([ip, host]) => before.get(ip) !== host);
     this.#removeAll(gone.flatMap((ip) => this.#removal(ip)));
-    this.#addAll(changed.flatMap(([ip, host]) => this.#entries(ip, host)));
-    this.#remote = new Map(remote);
+    const refused = this.#addAll(changed);
+    this.#remote = new Map([...remote].filter(([, host]) => !refused.has(host)));
+    return refused;
   }
 
   [Symbol.dispose](): void {
@@ -179,8 +185,29 @@ export class Fabric implements Disposable {
     return new Map(neighbours.map(({ ip }) => [ip, '']));
   }
 
-  #addAll(messages: readonly Message[]): void {
-    for (let at = 0; at < messages.length; at += BATCH) this.#inside.apply(...messages.slice(at, at + BATCH));
+  /** Adds many at a time, and each by itself where the kernel refuses one. Returns the refused hosts. */
+  #addAll(addresses: readonly (readonly [ip: string, host: string])[]): Set<string> {
+    const refused = new Set<string>();
+    for (let at = 0; at < addresses.length; at += BATCH) {
+      const batch = addresses.slice(at, at + BATCH);
+      if (this.#isTaken(batch)) continue;
+      for (const [ip, host] of batch) {
+        if (this.#isTaken([[ip, host]])) continue;
+        this.#removeAll(this.#removal(ip)); // the part of it that was taken
+        refused.add(host);
+      }
+    }
+    return refused;
+  }
+
+  #isTaken(addresses: readonly (readonly [ip: string, host: string])[]): boolean {
+    try {
+      this.#inside.apply(...addresses.flatMap(([ip, host]) => this.#entries(ip, host)));
+      return true;
+    } catch (error) {
+      if (BAD_HOST.some((code) => hasCode(error, code))) return false;
+      throw error;
+    }
   }
 
   /** Each by itself: an earlier daemon, or the end of a link, may have removed it. */

@@ -1,6 +1,8 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
+import type { Logger } from 'pino';
+
 import { listAddresses } from '../../host/network/addresses.ts';
 import { listLinks } from '../../host/network/links.ts';
 import { Netlink } from '../../host/network/netlink.ts';
@@ -12,18 +14,20 @@ import { VxlanGuard } from './guard.ts';
 
 const USUAL_MTU = 1500;
 
-/** `nodes`: the addresses of the other nodes with a part of the network. */
-type Open = Readonly<{ fabric: Fabric; vni: number; local: string; nodes: ReadonlySet<string> }>;
+/** `nodes`: the addresses of the other nodes with a part of the network; `refused`: those that the kernel does not take. */
+type Open = Readonly<{ fabric: Fabric; vni: number; local: string; nodes: ReadonlySet<string>; refused: string }>;
 
 /** The overlays that this daemon has opened, each in a namespace below a folder. */
 export class Fabrics implements Disposable {
   readonly #folder: string;
+  readonly #log: Logger;
   readonly #open = new Map<string, Open>();
   #route: Netlink | undefined;
   #guard: VxlanGuard | undefined;
 
-  constructor(folder: string) {
+  constructor(folder: string, log: Logger) {
     this.#folder = folder;
+    this.#log = log;
   }
 
   /** Undefined while it is not open. */
@@ -36,8 +40,8 @@ export class Fabrics implements Disposable {
     const known = this.#open.get(network.id);
     const { fabric, vni, local } = known ?? this.#make(network);
     const nodes = new Set(remote.values());
-    this.#open.set(network.id, { fabric, vni, local, nodes });
-    fabric.reach(remote);
+    this.#open.set(network.id, { fabric, vni, local, nodes, refused: known?.refused ?? '' });
+    this.#noteRefused(network.id, fabric.reach(remote));
     if (known === undefined || known.nodes.symmetricDifference(nodes).size > 0) this.#guardPort();
     return fabric;
   }
@@ -63,7 +67,17 @@ export class Fabrics implements Disposable {
     this.#route = undefined;
   }
 
-  #make({ id, overlay, custom }: NetworkRecord): Omit<Open, 'nodes'> {
+  /** Logs nodes that cannot be reached, once for the same ones: they cost others nothing. */
+  #noteRefused(id: string, hosts: ReadonlySet<string>): void {
+    const open = this.#open.get(id)!;
+    const refused = [...hosts].toSorted().join(' ');
+    if (refused === open.refused) return;
+    this.#open.set(id, { ...open, refused });
+    if (refused !== '')
+      this.#log.warn({ network: id, nodes: refused }, 'nodes of a network have addresses that lead nowhere');
+  }
+
+  #make({ id, overlay, custom }: NetworkRecord): Omit<Open, 'nodes' | 'refused'> {
     const { vni, local } = overlay!;
     this.#route ??= new Netlink();
     const mtu = (mtuOption(custom?.options ?? {}) || mtuAt(this.#route, local)) - VXLAN_OVERHEAD;

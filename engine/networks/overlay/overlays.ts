@@ -48,7 +48,7 @@ export class Overlays implements Disposable {
 
   constructor(networks: Networks, folder: string) {
     this.#networks = networks;
-    this.#fabrics = new Fabrics(folder);
+    this.#fabrics = new Fabrics(folder, networks.settings.log);
     this.#names = new OverlayNames(() => networks.dns);
     this.#members = new MemberStore(networks.settings.db);
     this.attachments = new Attachments(networks.settings);
