@@ -1,10 +1,11 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 
 import type { Engine } from '../engine.ts';
-import { messageOf } from '../http/errors.ts';
+import { logUnexpected } from '../http/errors.ts';
 import { clientGone } from '../http/streams/client-gone.ts';
 import { openStream, type ResponseStream } from '../http/streams/stream.ts';
 import type { Progress } from '../images/progress.ts';
+import { messageOf } from '../lib/failure-message.ts';
 import { buildFromRequest } from './build-request.ts';
 import { buildOptions } from './options.ts';
 import { BuildQuery } from './schema.ts';
@@ -35,6 +36,7 @@ export const buildRoutes =
           if (signal.aborted) return;
           for (const line of kept) send(line);
           if (opened.stream === undefined) throw error;
+          logUnexpected(error, request);
           const message = messageOf(error);
           const code = error instanceof StepFailed ? { code: error.exitCode } : {};
           send({ errorDetail: { ...code, message }, error: message });

@@ -12,6 +12,7 @@ export function jsonWords(text: string): string[] | undefined {
   if (!list.every((word) => typeof word === 'string')) {
     throw new EngineError('invalid', 'when using JSON array syntax, arrays must be comprised of strings only');
   }
+  if (list.some((word) => word.includes('\0'))) throw new EngineError('invalid', 'a word has a NUL character');
   return list;
 }
 

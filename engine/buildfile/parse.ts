@@ -70,6 +70,7 @@ class SourceLines implements FollowingLines {
 
   constructor(text: string) {
     const whole = text.startsWith('\ufeff') ? text.slice(1) : text;
+    if (whole.includes('\0')) throw new EngineError('invalid', 'the file has a NUL character: it is no text in UTF-8');
     const lines = whole.split('\n');
     if (lines.at(-1) === '') lines.pop();
     this.#lines = lines;

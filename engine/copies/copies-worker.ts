@@ -131,5 +131,6 @@ function describe(error: unknown): Failure {
   if (!(error instanceof Error)) return { message: String(error) };
   const { message, stack = '' } = error;
   const code = 'code' in error ? { code: String(error.code) } : {};
-  return { message, stack, ...code, ...(error instanceof EngineError && { kind: error.kind }) };
+  const syscall = 'syscall' in error ? { syscall: String(error.syscall) } : {};
+  return { message, stack, ...code, ...syscall, ...(error instanceof EngineError && { kind: error.kind }) };
 }

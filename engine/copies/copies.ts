@@ -239,10 +239,10 @@ class CopyThread {
   }
 }
 
-function errorFrom({ message, kind, code, stack }: Failure): Error {
+function errorFrom({ message, kind, code, syscall, stack }: Failure): Error {
   if (kind !== undefined) return new EngineError(kind, message);
   if (code === 'ENOSPC' || code === 'EDQUOT') {
-    return new EngineError('failed', `no space left on device: ${message}`);
+    return new EngineError('failed', 'no space left on device');
   }
-  return Object.assign(new Error(message), { code, stack });
+  return Object.assign(new Error(message), { code, syscall, stack });
 }

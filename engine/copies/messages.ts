@@ -77,7 +77,7 @@ export type ToWorker =
   /** The result is no longer wanted. */
   | { id: number; stop: true };
 
-export type Failure = { message: string; kind?: ErrorKind; code?: string; stack?: string };
+export type Failure = { message: string; kind?: ErrorKind; code?: string; syscall?: string; stack?: string };
 
 export type FromWorker =
   | { id: number; output: Uint8Array<ArrayBuffer> }

@@ -5,6 +5,7 @@ import { parseDetachKeys } from '../containers/streams/detach-keys.ts';
 import type { Relay } from '../containers/streams/relay.ts';
 import { encodeFrame, FrameDecoder, STDOUT } from '../http/streams/frames.ts';
 import { EngineError } from '../lib/errors.ts';
+import { messageOf } from '../lib/failure-message.ts';
 import { runExec, type Claimed, type ExecNeeds } from './start.ts';
 
 /**
@@ -26,7 +27,7 @@ export async function runSession(engine: ExecNeeds, claimed: Claimed, tty: boole
     recorded.resolve();
     await session;
   } catch (error) {
-    const text = Buffer.from(`${error instanceof Error ? error.message : String(error)}\r\n`);
+    const text = Buffer.from(`${messageOf(error)}\r\n`);
     client.write(tty ? text : encodeFrame(STDOUT, text));
     if (!(error instanceof EngineError)) throw error;
   } finally {

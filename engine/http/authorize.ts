@@ -4,6 +4,7 @@ import type { TLSSocket } from 'node:tls';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
 import { EngineError } from '../lib/errors.ts';
+import { messageOf } from '../lib/failure-message.ts';
 import type { Authorization, AuthorizedRequest } from '../plugins/authorization.ts';
 import { errorStatus } from './errors.ts';
 import { rawBodyOf } from './streams/body.ts';
@@ -35,7 +36,7 @@ export function addAuthorization(http: FastifyInstance, authorization: Authoriza
     } catch (error) {
       reply.code(errorStatus(error, request.apiVersion)).header('content-type', 'application/json');
       reply.removeHeader('content-length');
-      return JSON.stringify({ message: error instanceof Error ? error.message : String(error) });
+      return JSON.stringify({ message: messageOf(error) });
     }
   });
 }

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { EngineError } from '../lib/errors.ts';
+import { messageOf } from '../lib/failure-message.ts';
 import { described } from '../log.ts';
-import { errorStatus, messageOf } from './errors.ts';
+import { errorStatus } from './errors.ts';
 
 /** Error of `await using` when both the work and its undoing fail. */
 const both = new SuppressedError(

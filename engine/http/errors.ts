@@ -1,6 +1,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 
 import { EngineError, type ErrorKind } from '../lib/errors.ts';
+import { messageOf } from '../lib/failure-message.ts';
 import { ClientGone } from './streams/client-gone.ts';
 import { COMPLETE, isBelow, type ApiVersion } from './versions/api-version.ts';
 
@@ -47,7 +48,16 @@ function statusAt(status: number | StatusByVersion | undefined, apiVersion: ApiV
   return isBelow(apiVersion, status.below) ? status.status : status.from;
 }
 
-/** Unexpected errors are logged here, once, with their stack. */
+/** Logs an unexpected error, once, with its stack: also one that is told within a stream. */
+export function logUnexpected(error: unknown, request: FastifyRequest): void {
+  const isAbort = error instanceof ClientGone || (error !== undefined && error === request.raw.errored);
+  const isFailedUndo = error instanceof SuppressedError;
+  if (isFailedUndo || !(error instanceof EngineError || isRefusal(error) || isAbort)) {
+    request.log.error({ err: error, method: request.method, url: request.url }, 'a request failed unexpectedly');
+  }
+}
+
+/** Answers an error by its kind. */
 export function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const status = errorStatus(error, request.apiVersion, request.routeOptions.config.errors);
   if (status === 304) {
@@ -55,12 +65,7 @@ export function answerError(error: unknown, request: FastifyRequest, reply: Fast
     reply.code(304).send();
     return;
   }
-  // The client aborted its own request.
-  const isAbort = error instanceof ClientGone || (error !== undefined && error === request.raw.errored);
-  const isFailedUndo = error instanceof SuppressedError; // for any answer
-  if (isFailedUndo || (status >= 500 && !(error instanceof EngineError) && !isAbort)) {
-    request.log.error({ err: error, method: request.method, url: request.url }, 'a request failed unexpectedly');
-  }
+  logUnexpected(error, request);
   refuse(reply.code(status), messageOf(error), isBelow(request.apiVersion, '1.24'));
 }
 
@@ -78,12 +83,6 @@ export function answerOutsideOfRoutes(error: unknown, reply: FastifyReply): void
 /** The first failure, when its undo has failed too. */
 function firstOf(error: unknown): unknown {
   return error instanceof SuppressedError ? firstOf(error.suppressed) : error;
-}
-
-/** The message of an error, also for error objects inside of streams. */
-export function messageOf(failure: unknown): string {
-  const error = firstOf(failure);
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** The server's own refusals (a URL it cannot decode, a connection's limits) carry a status below 500. */

@@ -6,6 +6,7 @@ import { buffer } from 'node:stream/consumers';
 import { after, before, suite, test } from 'node:test';
 
 import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
+import { internalWord } from '@gantry/testing/internal-words.ts';
 import { pluginConfig, pluginProgram, putPlugin } from '@gantry/testing/plugins/plugin-files.ts';
 import { Registries } from '@gantry/testing/registries/registries.ts';
 import { STATUS_ROWS } from '@gantry/testing/status-rows/all.ts';
@@ -207,6 +208,7 @@ function assertRefusal(method: string, answer: Asked): void {
   assert.deepEqual(Object.keys(body), ['message']);
   assert.match(String(body.message), /\w+ \w+/);
   assert.doesNotMatch(String(body.message), /undefined|\[object|\n\s+at |\{\w+\}|\/:/);
+  assert.equal(internalWord(String(body.message)), undefined, String(body.message));
 }
 
 function typeOf({ headers }: Asked): string {

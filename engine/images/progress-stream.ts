@@ -1,7 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
-import { messageOf } from '../http/errors.ts';
+import { logUnexpected } from '../http/errors.ts';
 import { openStream, type ResponseStream } from '../http/streams/stream.ts';
+import { messageOf } from '../lib/failure-message.ts';
 import type { Report } from './progress.ts';
 
 /**
@@ -23,6 +24,7 @@ export async function streamProgress(
     await work(write);
   } catch (error) {
     if (opened.stream === undefined) throw error;
+    logUnexpected(error, request);
     const message = messageOf(error);
     write({ errorDetail: { message }, error: message });
   }

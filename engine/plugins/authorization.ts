@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 
 import { EngineError } from '../lib/errors.ts';
+import { messageOf } from '../lib/failure-message.ts';
 import type { Plugins } from './plugins.ts';
 
 const Verdict = Type.Object({ Allow: Type.Optional(Type.Boolean()), Msg: Type.Optional(Type.String()) });
@@ -64,7 +65,7 @@ export class Authorization {
     try {
       verdict = await (await this.#plugins.get(name, 'authz')).call(method, wire, Verdict);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       throw new EngineError('failed', `plugin ${name} failed with error: ${reason}`, { cause: error });
     }
     if (verdict.Allow === true) return;

@@ -3,6 +3,7 @@ import Schema from 'typebox/schema';
 
 import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
+import { messageOf } from '../lib/failure-message.ts';
 import { callPlugin } from './call.ts';
 import { findPlugin, pluginNames, type PluginAddress } from './find.ts';
 
@@ -160,7 +161,7 @@ export class Plugins {
     try {
       ({ status, text } = await callPlugin(address, method, body, { clock: this.#clock, timeoutMs, patienceMs }));
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       throw new PluginError('silent', `plugin "${name}" does not answer: ${reason}`, { cause: error });
     }
     const read = readJson(text);

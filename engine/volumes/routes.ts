@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 
 import type { Engine } from '../engine.ts';
 import { anyValue, booleanFilter, labelsMatch, parseFilters, textFilter } from '../http/values/filters.ts';
+import { messageOf } from '../lib/failure-message.ts';
 import { createVolume } from './create.ts';
 import { removeVolume } from './remove.ts';
 import { CreateVolumeBody, RemoveVolumeQuery, VolumeList, VolumeName, VolumesQuery, VolumeWire } from './schema.ts';
@@ -67,7 +68,7 @@ async function presentOrWarn(engine: Engine, volume: Volume, warnings: string[])
   try {
     return await present(engine, volume);
   } catch (error) {
-    warnings.push(`${volume.name}: ${error instanceof Error ? error.message : String(error)}`);
+    warnings.push(`${volume.name}: ${messageOf(error)}`);
     return wire(volume, '', 'local');
   }
 }

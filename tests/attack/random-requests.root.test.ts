@@ -8,6 +8,7 @@ import { buffer } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
+import { internalWord } from '@gantry/testing/internal-words.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { Dice } from './random.ts';
@@ -112,6 +113,7 @@ function assertRefusal(what: string, answer: Buffer): void {
   const body = JSON.parse(answer.toString()) as Record<string, unknown>;
   assert.deepEqual(Object.keys(body), ['message'], what);
   assert.doesNotMatch(String(body.message), /undefined|\[object|\n\s+at |SQLITE|Cannot read/, what);
+  assert.equal(internalWord(String(body.message)), undefined, `${what}: ${String(body.message)}`);
 }
 
 /** Bytes as they are; half of the senders say at once that nothing more will come. */

@@ -79,6 +79,16 @@ export const rows: readonly BuildRow[] = [
     files: FILES,
   },
   {
+    why: 'COPY of files with more behind their names',
+    file: `FROM busybox\n${[
+      ...['a.txt/ /dest/1', 'a.txt/. /dest/2', './a.txt// /dest/3/', 'd/../a.txt/ /dest/4', 'none/../a.txt /dest/5'],
+      ...['/a.txt/ /dest/6', 'link/ /dest/7', 'd/b.txt/ d/e/c.txt/ /dest/8/', 'd//e/ /dest/9', 'a.txt /dest/10/.'],
+    ]
+      .map((words) => `COPY ${words}`)
+      .join('\n')}\nADD a.txt/ /dest/11\nCOPY --from=busybox /bin/sh/ /dest/12\n${LIST}`,
+    files: FILES,
+  },
+  {
     why: 'COPY with patterns',
     file: `FROM busybox\nCOPY *.txt /dest/\nCOPY d/?.txt /dest/one/\nCOPY [a-b].txt /dest/class/\n${LIST}`,
     files: FILES,

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 
+import { internalWord } from '@gantry/testing/internal-words.ts';
 import { TarWriter } from '@gantry/testing/tar-writer.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
@@ -78,6 +79,41 @@ suite('builds', { concurrency: false }, () => {
     const expected = ['644 /one', '755 /folder', '644 /folder/TWO', '644 /folder/THREE', '710 /four'];
     assert.deepEqual(modes.slice(-5), expected, text);
     assert.match(text, /run by daemon\n[^]*\n1\nof the context\n[^]*Successfully built/);
+  });
+
+  test('copy folders with links that lead to each other', async () => {
+    const files: Files = {
+      'd/one': { type: 'symlink', linkName: 'two' },
+      'd/two': { type: 'symlink', linkName: 'one' },
+      'd/self': { type: 'symlink', linkName: 'self' },
+    };
+
+    const text = await said('FROM busybox\nCOPY . /all/\nCOPY d/../d /d/\nRUN ls /all/d /d\n', files);
+
+    assert.match(text, /\n\/all\/d:\none\nself\ntwo\n\n\/d:\none\nself\ntwo\n/);
+  });
+
+  test('are refused in words of their own where a file cannot be', async () => {
+    const long = 'x'.repeat(300);
+    const loop: Files = { loop: { type: 'symlink', linkName: 'loop' }, a: 'a', 'd/b': 'b' };
+    for (const [line, reason] of [
+      ['COPY loop /x', 'COPY failed: file not found in build context or excluded by .dockerignore: stat loop: '],
+      ['COPY a/b /x', 'COPY failed: file not found in build context or excluded by .dockerignore: stat a/b: '],
+      ['COPY a /bin/sh/x', 'failed to copy files: Cannot mkdir: /bin/sh is not a directory'],
+      ['COPY d /bin/sh/x/y', 'failed to copy files: Cannot mkdir: /bin/sh is not a directory'],
+      ['ADD a /loop', 'failed to copy files: /loop: too many symbolic links'],
+      [`COPY a /${long}`, `failed to copy files: /${long}: name too long`],
+      [`COPY --from=busybox /${long} /x`, `COPY failed: stat ${long}: file does not exist`],
+      [`WORKDIR /bin/sh/x`, 'Cannot mkdir: /bin/sh is not a directory'],
+      [`WORKDIR /${long}`, `Cannot mkdir: /${long}: name too long`],
+      ['COPY ["a", "/x\\u0000y"]', 'failed to parse Dockerfile: a word has a NUL character'],
+      ['RUN echo \0', 'failed to parse Dockerfile: the file has a NUL character'],
+    ] as const) {
+      const text = await said(`FROM busybox\nRUN ln -s loop /loop\n${line}\n`, loop);
+
+      assert.ok(text.includes(reason), text);
+      assert.equal(internalWord(text), undefined, text);
+    }
   });
 
   test('mount caches, files and memory for a step, which leave nothing in the image', async () => {

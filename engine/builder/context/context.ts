@@ -169,7 +169,7 @@ export class BuildContext {
         continue;
       }
       links += 1;
-      if (links > MAX_LINKS) throw new EngineError('invalid', `too many links in ${path}`);
+      if (links > MAX_LINKS) return undefined;
       if (entry.target.startsWith('/')) done.length = 0;
       left.push(...entry.target.split('/').toReversed());
     }

@@ -8,7 +8,8 @@ import { findSources, sumOfAll, type SourceFound } from '../../copies/transfer/s
 import type { Transfer } from '../../copies/transfer/transfer.ts';
 import { sha256 } from '../../layers/chain-id.ts';
 import { commitLayer } from '../../layers/commit.ts';
-import { EngineError } from '../../lib/errors.ts';
+import { EngineError, hasCode } from '../../lib/errors.ts';
+import { messageOf } from '../../lib/failure-message.ts';
 import { newId, shortId } from '../../lib/ids.ts';
 import type { StageState } from '../stage.ts';
 import { ownerOf } from './owner.ts';
@@ -47,7 +48,7 @@ export async function copyStep(state: StageState, step: Copy, expand: (text: str
     const destination = absolute(state.config.WorkingDir, step.destination);
     for (const each of works) {
       const work: Transfer = { ...each, destination, ...owner, ...modeOf(step.chmod) };
-      await failingWords(async () => await files.view.transfer(work));
+      await failingWords(step.destination, async () => await files.view.transfer(work));
     }
   }
   using leases = new DisposableStack();
@@ -55,10 +56,13 @@ export async function copyStep(state: StageState, step: Copy, expand: (text: str
   storeStep(state, { layer, containerConfig: config });
 }
 
-async function failingWords(work: () => Promise<void>): Promise<void> {
+async function failingWords(destination: string, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
+    if (hasCode(error, 'ENAMETOOLONG') || hasCode(error, 'ELOOP')) {
+      throw new EngineError('invalid', `failed to copy files: ${destination}: ${messageOf(error)}`, { cause: error });
+    }
     if (!(error instanceof EngineError)) throw error;
     throw new EngineError(error.kind, `failed to copy files: ${error.message}`, { cause: error });
   }

@@ -1,7 +1,10 @@
 import { mergeConfig } from '../../containers/commit/merge-config.ts';
 import { createContainer } from '../../containers/lifecycle/create.ts';
+import type { OpenView } from '../../copies/copies.ts';
 import { EMPTY_CONFIG, runConfigOf, type RunConfig } from '../../images/configuration/run-config.ts';
 import { commitLayer } from '../../layers/commit.ts';
+import { EngineError, hasCode } from '../../lib/errors.ts';
+import { messageOf } from '../../lib/failure-message.ts';
 import { newId, shortId } from '../../lib/ids.ts';
 import type { StageState } from '../stage.ts';
 import { scratchRoot } from './scratch-root.ts';
@@ -25,12 +28,21 @@ export async function workingDirectoryStep(state: StageState, comment: string): 
   await using root = await scratchRoot(engine, state.image?.id);
   {
     await using files = await root.open();
-    await files.view.makeFolder(state.config.WorkingDir);
+    await makeFolder(files.view, state.config.WorkingDir);
   }
   using leases = new DisposableStack();
   const layer = await commitLayer(engine, root.id, leases, 'none');
   storeStep(state, { layer, containerConfig: asOfContainer(state, config, containerId), containerId });
   tellRemoval(state, containerId);
+}
+
+async function makeFolder(view: OpenView, path: string): Promise<void> {
+  try {
+    await view.makeFolder(path);
+  } catch (error) {
+    if (!hasCode(error, 'ENAMETOOLONG')) throw error;
+    throw new EngineError('invalid', `Cannot mkdir: ${path}: ${messageOf(error)}`, { cause: error });
+  }
 }
 
 /**

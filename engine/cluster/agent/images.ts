@@ -1,6 +1,7 @@
 import { familiarReference, parseReference, withDefaultTag } from '../../images/names/reference.ts';
 import { pullImages } from '../../images/transfers/pull.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { messageOf } from '../../lib/failure-message.ts';
 import { ANONYMOUS, parseRegistryAuth } from '../../registry/auth/credentials.ts';
 import type { AgentNeeds } from './needs.ts';
 
@@ -30,7 +31,7 @@ export class TaskImages {
       await this.#pull(name, auth, signal);
     } catch (error) {
       signal.throwIfAborted();
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       if (!this.#isHere(name)) {
         const reference = familiarReference(withDefaultTag(parseReference(name)));
         throw new EngineError('notFound', `No such image: ${reference} (${reason})`, { cause: error });

@@ -1,6 +1,7 @@
 import { removeContainer } from '../../containers/lifecycle/remove.ts';
 import { exitCodeOf, isAlive } from '../../containers/state.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { messageOf } from '../../lib/failure-message.ts';
 import type { TaskState } from '../state/records.ts';
 import { compareStates, hasEnded, isWanted } from '../state/task-states.ts';
 import type { TaskStatus } from '../wire/task-messages.ts';
@@ -82,7 +83,7 @@ export class TaskRun {
         engine.log.error({ err: error, task: this.id }, 'a task fails by an unexpected error');
       }
       const state = compareStates(task.status.state, 'starting') < 0 ? 'rejected' : 'failed';
-      this.#enter({ state, message: task.status.message }, error instanceof Error ? error.message : String(error));
+      this.#enter({ state, message: task.status.message }, messageOf(error));
       return true;
     }
   }

@@ -6,6 +6,7 @@ import { Type } from 'typebox';
 
 import type { Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { messageOf } from '../../lib/failure-message.ts';
 import { lazyCheck } from '../../lib/lazy-check.ts';
 import type { ClusterSpec } from '../state/records.ts';
 import type { Subject } from './certificates.ts';
@@ -45,7 +46,7 @@ export async function signExternally(
       check(certificate, wish, asking);
       return certificate;
     } catch (error) {
-      reasons.push(`${url}: ${error instanceof Error ? error.message : String(error)}`);
+      reasons.push(`${url}: ${messageOf(error)}`);
     }
   }
   throw new EngineError('unavailable', `no external certificate authority signs: ${reasons.join('; ')}`);

@@ -1,6 +1,7 @@
 import { sleep, type Clock } from '../../lib/clock.ts';
 import { settlesWithin } from '../../lib/clock.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
+import { messageOf } from '../../lib/failure-message.ts';
 import { newRequest } from '../ca/certificates.ts';
 import { parseToken, rootDigest, type JoinToken } from '../ca/token.ts';
 import { findEtcd } from '../etcd/process.ts';
@@ -103,7 +104,7 @@ async function inTime<T>(answer: Promise<T>): Promise<T> {
     return await answer;
   } catch (error) {
     if (error instanceof EngineError) throw error;
-    throw new EngineError('failed', `${LATE} ${error instanceof Error ? error.message : String(error)}`, {
+    throw new EngineError('failed', `${LATE} ${messageOf(error)}`, {
       cause: error,
     });
   }

@@ -7,6 +7,7 @@ import type { Config } from '../../config/daemon-config.ts';
 import type { Background } from '../../lib/background.ts';
 import { sleep, type Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { messageOf } from '../../lib/failure-message.ts';
 import { revocationList } from '../ca/certificates.ts';
 import { QUOTA_BYTES, type FirstStart } from '../etcd/flags.ts';
 import { Etcd, EtcdError } from '../etcd/gateway.ts';
@@ -111,7 +112,7 @@ export class Manager implements AsyncDisposable {
       });
       this.#parts.use(this.#server);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       throw new EngineError('failed', `manager stopped: failed to listen on remote API address: ${reason}`, {
         cause: error,
       });

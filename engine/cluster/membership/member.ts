@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { Type } from 'typebox';
 
 import { EngineError } from '../../lib/errors.ts';
+import { messageOf } from '../../lib/failure-message.ts';
 import type { Question } from '../../networks/overlay/withdrawals.ts';
 import { Agent } from '../agent/agent.ts';
 import type { AgentNeeds } from '../agent/needs.ts';
@@ -161,7 +162,7 @@ export class Member implements AsyncDisposable {
         if (!this.#isEnding) await change();
         this.#roleProblem = '';
       } catch (error) {
-        this.#roleProblem = error instanceof Error ? error.message : String(error);
+        this.#roleProblem = messageOf(error);
         this.#needs.log.warn({ err: error, role }, 'the node could not take its role');
         if (!this.#isEnding) this.#session?.renew(); // its welcome names the wanted role again
       }

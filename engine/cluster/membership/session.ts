@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { Background } from '../../lib/background.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { messageOf } from '../../lib/failure-message.ts';
 import { Channel } from '../wire/channel.ts';
 import { NotLeader, NotReached, type WireClient } from '../wire/client.ts';
 import { FromLeader, type FromNode } from '../wire/schemas.ts';
@@ -79,7 +80,7 @@ export class Session implements AsyncDisposable {
         if (!(error instanceof NotReached || error instanceof NotLeader || error instanceof EngineError)) {
           this.#needs.log.error({ err: error }, 'the session with the leader fails');
         }
-        this.problem = error instanceof Error ? error.message : String(error);
+        this.problem = messageOf(error);
         await this.#pause(delayMs);
         delayMs = Math.min(delayMs * 2, MAX_RETRY_MS);
       }

@@ -7,6 +7,7 @@ import type { Logger } from 'pino';
 import type { Static, TSchema } from 'typebox';
 
 import { EngineError } from '../../lib/errors.ts';
+import { messageOf } from '../../lib/failure-message.ts';
 import { lazyCheck } from '../../lib/lazy-check.ts';
 import { NotLeader } from './client.ts';
 
@@ -188,5 +189,5 @@ function refusalFor(error: unknown): { status: number; body: object } {
   if (error instanceof NotLeader) return { status: 421, body: { leader: error.leader ?? null } };
   if (error instanceof EngineError)
     return { status: STATUS[error.kind] ?? 500, body: { kind: error.kind, message: error.message } };
-  return { status: 500, body: { kind: 'failed', message: error instanceof Error ? error.message : String(error) } };
+  return { status: 500, body: { kind: 'failed', message: messageOf(error) } };
 }

@@ -6,6 +6,7 @@ import type { Events } from '../../events/events.ts';
 import type { Background } from '../../lib/background.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { messageOf } from '../../lib/failure-message.ts';
 import { newId } from '../../lib/ids.ts';
 import { count } from '../../lib/measures.ts';
 import { goDurationText } from '../../lib/notations/go-duration.ts';
@@ -180,7 +181,7 @@ export class HealthChecks implements Disposable {
       const isConflict = error instanceof EngineError && error.kind === 'conflict';
       if (error instanceof ShimLost || isConflict || !this.#isOf(watch, shim)) return;
       watch.describedAt = undefined;
-      const output = error instanceof Error ? error.message : String(error);
+      const output = messageOf(error);
       if (!isLate) this.#record(watch, { start, end: clock.now(), exitCode: FAILED_CODE, output });
       if (!(error instanceof StartFailed || error instanceof EngineError)) throw error;
     }

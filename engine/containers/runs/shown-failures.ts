@@ -1,3 +1,4 @@
+import { messageOf } from '../../lib/failure-message.ts';
 import type { ContainerStore } from '../store.ts';
 
 /** Work that is retried until it succeeds; until then the container's record has the reason of the failure. */
@@ -17,7 +18,7 @@ export function showingFailures(
     try {
       await work();
     } catch (error) {
-      told = `${beginning}: ${error instanceof Error ? error.message : String(error)}`;
+      told = `${beginning}: ${messageOf(error)}`;
       replace(() => told);
       throw error;
     }

@@ -7,6 +7,7 @@ import { prepareRealtime } from '../../host/cgroups/realtime.ts';
 import type { Layers } from '../../layers/layers.ts';
 import { nextTurn, settlesWithin } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { messageOf } from '../../lib/failure-message.ts';
 import type { KeyLock } from '../../lib/key-lock.ts';
 import { measure } from '../../lib/measures.ts';
 import { addressesOf, hasAddress, type Endpoint } from '../../networks/endpoints/endpoint.ts';
@@ -67,7 +68,7 @@ export async function startHeld(
     measured();
   } catch (error) {
     const exitCode = error instanceof StartFailed ? error.exitCode : 128;
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     engine.background.untilDone('record a start that failed', { container: id }, () =>
       recordFailedStart(engine, id, { exitCode, message, byPolicy }),
     );

@@ -4,7 +4,7 @@ import { EngineError } from '../../lib/errors.ts';
 
 /** Files to copy from: the context of a build, or the root of an image. Paths are relative, without `.` and `..`. */
 export type SourceTree = Readonly<{
-  /** The target of a path after all links; undefined for a missing one. */
+  /** The target of a path after all links; undefined for a missing one, and for links that lead to each other. */
   resolve: (path: string) => { path: string; isFolder: boolean } | undefined;
   /** The checksum of the entry at a path, links not followed; undefined for an entry without one. */
   sumOf: (path: string) => string | undefined;
@@ -28,7 +28,7 @@ export function findSources(
       throw new EngineError('invalid', `forbidden path outside the build context: ${source} ()`);
     }
     const path = source.replace(/^\//, '').replace(/^\.\//, '');
-    if (!hasWildcards(path)) return [findOne(tree, path)];
+    if (!hasWildcards(path)) return [findOne(tree, cleaned(path), path)];
     return [...tree.below('')].filter((each) => matches(path, each)).map((each) => findOne(tree, each));
   });
   if (found.length === 0) throw new EngineError('invalid', 'no source files were specified');
@@ -40,9 +40,19 @@ export function sumOfAll(found: readonly SourceFound[]): string {
   return found.length === 1 ? found[0]!.sum : `multi:${sha256(found.map(({ sum }) => sum).join(','))}`;
 }
 
-function findOne(tree: SourceTree, path: string): SourceFound {
+/** As in dockerd, `file/` is the file, and `..` takes back the part before it, whether or not that exists. */
+function cleaned(path: string): string {
+  const parts: string[] = [];
+  for (const part of path.split('/')) {
+    if (part === '..') parts.pop();
+    else if (part !== '' && part !== '.') parts.push(part);
+  }
+  return parts.join('/');
+}
+
+function findOne(tree: SourceTree, path: string, written = path): SourceFound {
   const target = tree.resolve(path);
-  if (target === undefined) throw new EngineError('invalid', `${tree.missing}stat ${path}: file does not exist`);
+  if (target === undefined) throw new EngineError('invalid', `${tree.missing}stat ${written}: file does not exist`);
   if (!target.isFolder) return { path, sum: `file:${tree.sumOf(target.path) ?? path}` };
   const inside = [...tree.below(target.path)];
   const all = target.path === '' ? inside : [target.path, ...inside];

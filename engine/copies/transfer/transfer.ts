@@ -51,11 +51,11 @@ export async function transfer(source: View, target: View, work: Transfer): Prom
 export function makeFolder(target: View, path: string, owner: { uid: number; gid: number } = ROOT): void {
   const parts = target.endOf(innerPathOf(path).parts);
   for (let length = 1; length <= parts.length; length += 1) {
-    makeOne(target.root, parts.slice(0, length), path, owner);
+    makeOne(target.root, parts.slice(0, length), owner);
   }
 }
 
-function makeOne(root: number, parts: readonly BytePath[], whole: string, owner: { uid: number; gid: number }): void {
+function makeOne(root: number, parts: readonly BytePath[], owner: { uid: number; gid: number }): void {
   const above = holdInRoot(root, parts.slice(0, -1).join('/'));
   const name = parts.at(-1)!;
   try {
@@ -67,11 +67,11 @@ function makeOne(root: number, parts: readonly BytePath[], whole: string, owner:
       closeSync(made);
     }
   } catch (error) {
-    if (hasCode(error, 'ENOTDIR')) throw notFolder(whole);
+    if (hasCode(error, 'ENOTDIR')) throw notFolder(parts.slice(0, -1));
     if (!hasCode(error, 'EEXIST')) throw error;
     const there = holdAt(above, name);
     try {
-      if (!fstatSync(there).isDirectory()) throw notFolder(whole);
+      if (!fstatSync(there).isDirectory()) throw notFolder(parts);
     } finally {
       closeSync(there);
     }
@@ -80,8 +80,8 @@ function makeOne(root: number, parts: readonly BytePath[], whole: string, owner:
   }
 }
 
-function notFolder(path: string): EngineError {
-  return new EngineError('invalid', `Cannot mkdir: ${path} is not a directory`);
+function notFolder(parts: readonly BytePath[]): EngineError {
+  return new EngineError('invalid', `Cannot mkdir: /${readable(parts.join('/'))} is not a directory`);
 }
 
 function copyFolder(held: number, target: View, { destination, owner, mode }: Transfer): void {
@@ -92,8 +92,8 @@ function copyFolder(held: number, target: View, { destination, owner, mode }: Tr
 }
 
 function copyFile(held: number, path: string, target: View, { destination, owner, mode }: Transfer): void {
-  const { parts, isFolder } = innerPathOf(destination);
-  const isInside = isFolder || isExistingFolder(target, destination);
+  const { parts } = innerPathOf(destination);
+  const isInside = destination.endsWith('/') || isExistingFolder(target, destination);
   const folder = isInside ? parts : parts.slice(0, -1);
   const name = isInside
     ? bytesOf(path)

@@ -28,11 +28,11 @@ export function viewTree(view: View): SourceTree {
   return {
     missing: '',
     resolve(path) {
-      const parts = view.endOf(bytesOf(path).split('/'));
-      const held = holdIfThere(root, parts.join('/'));
-      if (held === undefined) return undefined;
+      const end = endIfThere(view, path);
+      const held = end === undefined ? undefined : holdIfThere(root, end);
+      if (end === undefined || held === undefined) return undefined;
       try {
-        return { path: readable(parts.join('/')), isFolder: fstatSync(held).isDirectory() };
+        return { path: readable(end), isFolder: fstatSync(held).isDirectory() };
       } finally {
         closeSync(held);
       }
@@ -67,11 +67,20 @@ function* namesBelow(held: number, folder: BytePath, depth: number): Generator<s
   }
 }
 
+function endIfThere(view: View, path: string): BytePath | undefined {
+  try {
+    return view.endOf(bytesOf(path).split('/')).join('/');
+  } catch (error) {
+    if (['ELOOP', 'ENOTDIR', 'ENAMETOOLONG'].some((code) => hasCode(error, code))) return undefined;
+    throw error;
+  }
+}
+
 function holdIfThere(root: number, path: BytePath): number | undefined {
   try {
     return holdInRoot(root, path);
   } catch (error) {
-    if (hasCode(error, 'ENOENT') || hasCode(error, 'ENOTDIR')) return undefined;
+    if (['ENOENT', 'ENOTDIR', 'ENAMETOOLONG'].some((code) => hasCode(error, code))) return undefined;
     throw error;
   }
 }

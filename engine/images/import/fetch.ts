@@ -1,6 +1,7 @@
 import type * as Undici from 'undici';
 
 import { EngineError, hasCode } from '../../lib/errors.ts';
+import { messageOf } from '../../lib/failure-message.ts';
 import { proxyFor } from '../../lib/proxies.ts';
 import type { Report } from '../progress.ts';
 
@@ -117,5 +118,5 @@ function nextUrl(before: URL, location: string): URL {
 function reasonOf(error: unknown): string {
   if (hasCode(error, 'UND_ERR_HEADERS_TIMEOUT') || hasCode(error, 'UND_ERR_BODY_TIMEOUT'))
     return 'the server is silent';
-  return error instanceof Error ? error.message || error.name : String(error);
+  return messageOf(error);
 }

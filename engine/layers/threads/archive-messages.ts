@@ -99,4 +99,4 @@ export type FromWorker =
   | { id: number; output: Uint8Array<ArrayBuffer> }
   | { id: number; entries: ContextEntry[] }
   | { id: number; result: Results[Work['kind']] }
-  | { id: number; failure: { message: string; kind?: ErrorKind; code?: string; stack?: string } };
+  | { id: number; failure: { message: string; kind?: ErrorKind; code?: string; syscall?: string; stack?: string } };

@@ -162,10 +162,16 @@ export class ArchiveThread {
   }
 }
 
-function errorFrom({ message, kind, code, stack }: Extract<FromWorker, { failure: unknown }>['failure']): Error {
+function errorFrom({
+  message,
+  kind,
+  code,
+  syscall,
+  stack,
+}: Extract<FromWorker, { failure: unknown }>['failure']): Error {
   if (kind !== undefined) return new EngineError(kind, message);
   if (code === 'ENOSPC' || code === 'EDQUOT') {
-    return new EngineError('failed', `no space left on device: ${message}`);
+    return new EngineError('failed', 'no space left on device');
   }
-  return Object.assign(new Error(message), { code, stack });
+  return Object.assign(new Error(message), { code, syscall, stack });
 }

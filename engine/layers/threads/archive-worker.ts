@@ -129,10 +129,12 @@ function tell(message: FromWorker, transferred: ArrayBuffer[] = []): void {
 function describe(error: unknown): Extract<FromWorker, { failure: unknown }>['failure'] {
   if (!(error instanceof Error)) return { message: String(error) };
   const code = 'code' in error ? String(error.code) : undefined;
+  const syscall = 'syscall' in error ? String(error.syscall) : undefined;
   return {
     message: error.message,
     kind: error instanceof EngineError ? error.kind : undefined,
     code,
+    syscall,
     stack: error.stack,
   };
 }

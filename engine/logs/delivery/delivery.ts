@@ -5,6 +5,7 @@ import type { Container } from '../../containers/store.ts';
 import type { Background } from '../../lib/background.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { hasCode } from '../../lib/errors.ts';
+import { messageOf } from '../../lib/failure-message.ts';
 import type { LogDriver } from '../driver.ts';
 import { checkpointPath } from './buffer-path.ts';
 import { BufferReader, type BatchLimits } from './buffer-reader.ts';
@@ -146,7 +147,7 @@ export class Delivery implements Disposable {
     } catch (error) {
       if (this.#isClosed) return;
       const hasSent = this.#position !== before;
-      this.#error = error instanceof Error ? error.message : String(error);
+      this.#error = messageOf(error);
       this.#startOver();
       this.#isNew = true;
       if (!hasSent) throw error;

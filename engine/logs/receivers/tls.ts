@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { createSecureContext, getCACertificates, type SecureContextOptions } from 'node:tls';
 
-import { EngineError, hasCode } from '../../lib/errors.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { messageOf } from '../../lib/failure-message.ts';
 
 /** Files with certificates as log options name them; empty ones are not used. */
 type Files = Readonly<{ ca: string; cert?: string; key?: string }>;
@@ -20,7 +21,7 @@ export function tlsFiles({ ca, cert = '', key = '' }: Files): SecureContextOptio
   try {
     createSecureContext({ ...made, ca: ca === '' ? [] : [readFileSync(ca)] });
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     throw new EngineError('invalid', `the certificates cannot be used: ${reason}`, { cause: error });
   }
   return made;
@@ -30,7 +31,7 @@ function pem(problem: string, path: string): Buffer {
   try {
     return readFileSync(path);
   } catch (error) {
-    const reason = hasCode(error, 'ENOENT') ? 'no such file or directory' : String(error);
+    const reason = messageOf(error);
     throw new EngineError('invalid', `${problem} ${JSON.stringify(path)}: open ${path}: ${reason}`, { cause: error });
   }
 }

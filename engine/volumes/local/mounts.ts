@@ -5,6 +5,7 @@ import { mountByWords, type MountRequest } from '../../host/mounts/mount-by-word
 import { mountTable } from '../../host/mounts/mount-table.ts';
 import { mountBind, setPropagation, unmount, unmountInBackground } from '../../host/mounts/mount.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
+import { messageOf } from '../../lib/failure-message.ts';
 import { KeyLock } from '../../lib/key-lock.ts';
 import { withAddress } from './options.ts';
 
@@ -69,7 +70,7 @@ export class LocalMounts {
         throw new Error(`failed to mount local volume: ${(error as Error).message}`, { cause: error });
       });
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       const message = `error while mounting volume '${path}': ${reason}`;
       throw new EngineError('failed', message, { cause: error });
     }

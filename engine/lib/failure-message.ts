@@ -1,0 +1,34 @@
+import { constants } from 'node:os';
+import { getSystemErrorMessage } from 'node:util';
+
+import { EngineError } from './errors.ts';
+
+const ERRNO: ReadonlyMap<string, number> = new Map(Object.entries(constants.errno));
+const NO_SUCH_HOST: ReadonlySet<string> = new Set(['ENOTFOUND', 'EAI_AGAIN', 'ENODATA', 'EAI_NODATA']);
+
+/**
+ * Returns the message of a failure for a client. Of a failed system call it tells the reason, without the names of the
+ * call and its error, and without paths of this machine.
+ */
+export function messageOf(failure: unknown): string {
+  // The first failure, when its undo has failed too.
+  if (failure instanceof SuppressedError) return messageOf(failure.suppressed);
+  if (!(failure instanceof Error)) return String(failure);
+  return failure instanceof EngineError ? failure.message : (systemMessage(failure) ?? failure.message);
+}
+
+type SystemFailure = Error &
+  Partial<Record<'code' | 'syscall' | 'path' | 'address' | 'hostname', string>> & { port?: number };
+
+function systemMessage(error: Error): string | undefined {
+  // Of a connection that was tried with several addresses.
+  if (error instanceof AggregateError && error.errors[0] instanceof Error) return messageOf(error.errors[0]);
+  const { code = '', syscall, path, address, port, hostname } = error as SystemFailure;
+  if (code === 'ERR_INVALID_ARG_VALUE' && /null bytes/.test(error.message)) return 'a name with a NUL byte is invalid';
+  if (syscall === undefined) return undefined; // an error of our own
+  if (hostname !== undefined && NO_SUCH_HOST.has(code)) return `${hostname}: no such host`;
+  const errno = ERRNO.get(code);
+  if (errno === undefined) return undefined;
+  const place = syscall.startsWith('spawn') ? path : [address, port].filter((part) => part !== undefined).join(':');
+  return `${place ? `${place}: ` : ''}${getSystemErrorMessage(-errno)}`;
+}
