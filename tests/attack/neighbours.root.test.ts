@@ -117,6 +117,22 @@ suite('a container that claims addresses of others', { concurrency: false }, () 
     assert.deepEqual([victim!.link.hasSeen(mark), attacker!.link.hasSeen(mark)], [true, false]);
   });
 
+  test('it fills the memory of the machine with no hardware addresses', async () => {
+    const body = arp('request', { sender: '0.0.0.0', senderMac: EVERYBODY, target: '10.7.0.200' });
+    for (let number = 0; number < 40_000; number += 1) {
+      const from = `06:00:00:${number
+        .toString(16)
+        .padStart(6, '0')
+        .replaceAll(/(..)(?!$)/g, '$1:')}`;
+      attacker!.link.send(frame('arp', { from, to: third!.link.mac }, body));
+    }
+
+    const known = await engine.onHost(['sh', '-c', 'bridge fdb show | grep -c "^06:00:00"']);
+
+    assert.equal(Number(known) <= 16_384 && Number(known) > 10_000, true, known);
+    await answers(async (...command) => await third!.inside(...command), victim!.ip);
+  });
+
   test('addresses that nobody has may be claimed, as virtual ones are', async () => {
     const link = ['dev', 'eth0'];
     await attacker!.inside('ip', 'address', 'add', '10.7.0.99/24', ...link);

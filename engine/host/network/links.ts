@@ -36,6 +36,7 @@ const IFLA_BRPORT_STATE = 1;
 const BR_STATE_DISABLED = 0;
 const IFLA_BRPORT_MODE = 4;
 const IFLA_BRPORT_ISOLATED = 33;
+const IFLA_BR_FDB_MAX_LEARNED = 49;
 const VETH_INFO_PEER = 1;
 const IFLA_MACVLAN_MODE = 1;
 const IFLA_IPVLAN_MODE = 1;
@@ -102,12 +103,19 @@ export function findLink(route: Netlink, name: string): Link | undefined {
   }
 }
 
-/** A bridge without spanning tree, so that its ports forward at once. */
+/** Hardware addresses that a bridge learns; a container could send millions of them, each of which costs the kernel memory. */
+const MAX_LEARNED_ADDRESSES = 16_384;
+
+/** A bridge without spanning tree, so that its ports forward at once. Kernels before 6.7 know no limit of addresses. */
 export function createBridge(bridge: { name: string; mac: string; mtu?: number; up?: boolean }): Message {
   const parts = [
     attribute(IFLA.name, text(bridge.name)),
     attribute(IFLA.address, macBytes(bridge.mac)),
-    nested(IFLA.linkInfo, attribute(IFLA_INFO_KIND, text('bridge'))),
+    nested(
+      IFLA.linkInfo,
+      attribute(IFLA_INFO_KIND, text('bridge')),
+      nested(IFLA_INFO_DATA, attribute(IFLA_BR_FDB_MAX_LEARNED, u32(MAX_LEARNED_ADDRESSES))),
+    ),
   ];
   if (bridge.mtu !== undefined) parts.push(attribute(IFLA.mtu, u32(bridge.mtu)));
   return linkMessage(RTM.newLink, { flags: CREATE, up: bridge.up }, 'RTM_NEWLINK', ['bridge', bridge.name], parts);
