@@ -3,7 +3,7 @@ import type { View } from '../state/view.ts';
 import type { ServiceCreation } from './create.ts';
 import { refuseLaterFields } from './later-fields.ts';
 import { resolveNetworks, type LocalNetworks } from './networks.ts';
-import { ServiceBody } from './schema.ts';
+import type { ServiceBody } from './schema.ts';
 import { readServiceSpec } from './spec.ts';
 
 /** A record has two specifications at most, and etcd takes 1.5 MB at a time. */
@@ -17,7 +17,7 @@ export function askedService(
   auth: string | readonly string[] | undefined,
 ): ServiceCreation {
   refuseIf(JSON.stringify(body).length > MAX_SPEC, 'the specification of a service is 512 KB at most');
-  refuseLaterFields(ServiceBody, body);
+  refuseLaterFields(body);
   const spec = readServiceSpec(body);
   const [registryAuth = ''] = [auth ?? ''].flat();
   return {

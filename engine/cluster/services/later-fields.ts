@@ -1,40 +1,55 @@
-import type { TSchema } from 'typebox';
-
 import { EngineError } from '../../lib/errors.ts';
 
-/** Values of fields of later versions that say what is done anyway: clients send them unasked. */
-const USUAL: Readonly<Record<string, readonly unknown[]>> = {
-  'TaskTemplate.ContainerSpec.Isolation': ['default'],
-  'TaskTemplate.Runtime': ['container'],
+const CONTAINER = [
+  ...['CapabilityAdd', 'CapabilityDrop', 'Configs', 'DNSConfig', 'Groups', 'Healthcheck', 'Hostname', 'Hosts', 'Init'],
+  ...['Isolation', 'OomScoreAdj', 'OpenStdin', 'Privileges', 'ReadOnly', 'Secrets', 'StopSignal', 'Sysctls', 'TTY'],
+  'Ulimits',
+];
+const MOUNT = [
+  ...['ClusterOptions', 'ImageOptions', 'TmpfsOptions', 'VolumeOptions.Subpath'],
+  ...['NonRecursive', 'CreateMountpoint', 'ReadOnlyNonRecursive', 'ReadOnlyForceRecursive'].map(
+    (name) => `BindOptions.${name}`,
+  ),
+];
+const TASK = [
+  ...CONTAINER.map((name) => `ContainerSpec.${name}`),
+  ...MOUNT.map((name) => `ContainerSpec.Mounts.${name}`),
+  ...['NetworkAttachmentSpec', 'Networks.DriverOpts', 'PluginSpec', 'Runtime'],
+  ...['Placement.MaxReplicas', 'Placement.Platforms', 'Placement.Preferences'],
+  ...['Resources.Limits.Pids', 'Resources.MemorySwappiness', 'Resources.Reservations.GenericResources'],
+  'Resources.SwapBytes',
+];
+/** Kinds of services; an empty one asks for it too. */
+const MODES = ['Mode.GlobalJob', 'Mode.ReplicatedJob'];
+/** Fields of versions after 1.24 that change how tasks run. All other unknown fields are ignored. */
+const LATER = [...TASK.map((name) => `TaskTemplate.${name}`), ...MODES, 'Networks.DriverOpts'];
+
+/** Values of these fields that say what is done anyway: clients send them unasked. */
+const USUAL: Readonly<Record<string, string>> = {
+  'TaskTemplate.ContainerSpec.Isolation': 'default',
+  'TaskTemplate.Runtime': 'container',
 };
 
-/** Refuses, by its name, a field that the schema does not have: it would be ignored. Empty values ask for nothing. */
-export function refuseLaterFields(schema: TSchema, value: unknown, path = ''): void {
-  if (typeof value !== 'object' || value === null) return;
-  const known = innerOf(schema);
-  if (Array.isArray(value)) {
-    for (const one of value) refuseLaterFields(known.items ?? {}, one, path);
-    return;
-  }
-  if (known.properties === undefined) return; // a map of the client's own names
-  for (const [name, inner] of Object.entries(value)) {
-    const field = path === '' ? name : `${path}.${name}`;
-    const own = Object.hasOwn(known.properties, name) ? known.properties[name] : undefined;
-    if (own !== undefined) refuseLaterFields(own, inner, field);
-    else if (!isEmpty(inner) && USUAL[field]?.includes(inner) !== true) {
+/** Refuses, by its name, a field without which the tasks would not be those that the client wants. */
+export function refuseLaterFields(body: object): void {
+  for (const field of LATER) {
+    const isAsked = (value: unknown): boolean =>
+      MODES.includes(field) ? value !== null : !isEmpty(value) && value !== USUAL[field];
+    if (valuesAt(body, field.split('.')).some(isAsked)) {
       throw new EngineError('notImplemented', `${field} is not implemented: version 1.24 of the API does not have it`);
     }
   }
 }
 
-type Known = Readonly<{ properties?: Readonly<Record<string, TSchema>>; items?: TSchema; anyOf?: readonly TSchema[] }>;
-
-/** Returns T for a schema `T or null`. */
-function innerOf(schema: TSchema): Known {
-  const known = schema as Known;
-  return known.anyOf === undefined ? known : (known.anyOf[0] as Known);
+/** Also of each entry of a list. */
+function valuesAt(value: unknown, [name, ...rest]: readonly string[]): unknown[] {
+  if (name === undefined) return [value];
+  if (Array.isArray(value)) return value.flatMap((one) => valuesAt(one, [name, ...rest]));
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return [];
+  return valuesAt((value as Readonly<Record<string, unknown>>)[name], rest);
 }
 
+/** Empty values ask for nothing. */
 function isEmpty(value: unknown): boolean {
   if (typeof value === 'object' && value !== null) return Object.values(value).every(isEmpty);
   return value === undefined || value === null || value === '' || value === 0 || value === false;

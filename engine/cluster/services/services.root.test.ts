@@ -105,6 +105,21 @@ suite('services and tasks of a cluster', { concurrency: false }, () => {
     }
   });
 
+  test('POST /services/create and update: unknown fields are ignored', async () => {
+    const extra = {
+      Foo: 1,
+      EndpointSpec: { ExposedPorts: [{ Port: 80 }] },
+      TaskTemplate: { ...TaskTemplate, Foo: ['x'] },
+    };
+    const id = await create({ Name: 'extra', ...extra });
+
+    const { Spec, Version } = await service(id);
+    assert.equal(JSON.stringify(Spec).includes('Foo'), false);
+    const body = { Name: 'extra', Mode: none, ...extra };
+    assert.equal((await update(id, `version=${Version.Index}`, body))[0], 200);
+    await leader.engine.delete(`/services/${id}`);
+  });
+
   test('a service without a name gets one; bad ones are refused as by dockerd', async () => {
     const { Spec } = await service(await create({}));
     assert.match(Spec.Name, /^[a-z]+_[a-z]+$/);
