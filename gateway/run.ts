@@ -1,9 +1,8 @@
 import { openAdmin } from './admin/server.ts';
-import { ConfigError, withOverrideOf } from './config/read.ts';
 import type { Config } from './config/schema.ts';
 import { GatewayLog } from './log.ts';
 import type { Service } from './operator.ts';
-import { reloadable } from './reload.ts';
+import { SettingsInForce } from './settings-in-force.ts';
 import { startGateway } from './start.ts';
 import { openStore } from './store.ts';
 import { startWorkers } from './workers/primary.ts';
@@ -20,45 +19,13 @@ export async function runGateway(config: Config, read: () => Config): Promise<Ru
   await using undo = new AsyncDisposableStack();
   const log = new GatewayLog(config.log);
   const service = undo.use(await startService(config, log));
-  let current = config;
-  let fromFile = config;
-  /** Set by the admin socket; they last until the next start and take precedence over the file. */
-  let overrides: ReadonlyMap<string, unknown> = new Map();
-  const put = async (file: Config, over: typeof overrides): Promise<void> => {
-    const next = [...over].reduce((settings, [key, wanted]) => withOverrideOf(settings, key, wanted), file);
-    await service.reload(next);
-    current = next;
-    fromFile = file;
-    overrides = over;
-  };
-  const override = async (key: string, wanted: Readonly<Record<string, unknown>>): Promise<readonly string[]> => {
-    const others = [...overrides].filter(([other]) => other !== key);
-    const own: [string, unknown][] = Object.keys(wanted).length === 0 ? [] : [[key, wanted]];
-    try {
-      await put(fromFile, new Map([...others, ...own]));
-      return [];
-    } catch (error) {
-      if (error instanceof ConfigError) return error.problems;
-      throw error;
-    }
-  };
-  undo.use(await openAdmin(config, service.operator, log, { current: () => current, override }));
+  const settings = undo.use(new SettingsInForce(config, log, async (next) => await service.reload(next)));
+  undo.use(await openAdmin(config, service.operator, log, settings));
   const parts = undo.move();
   log.logger.info({ addresses: service.addresses, upstream: config.upstream, store: config.store.kind }, 'ready');
-  const reload = async (): Promise<void> => {
-    try {
-      const { config: next, needRestart } = reloadable(current, read());
-      await put(next, overrides);
-      if (needRestart.length > 0) log.logger.warn({ needRestart }, 'these settings change at the next start only');
-      log.logger.info('the settings were reloaded');
-    } catch (error) {
-      const reason = error instanceof ConfigError ? { problems: error.problems } : { err: error };
-      log.logger.error(reason, 'the settings were not reloaded: the old ones stay in force');
-    }
-  };
   return {
     addresses: service.addresses,
-    reload,
+    reload: async () => await settings.reload(read),
     [Symbol.asyncDispose]: async () => {
       log.logger.info('ending: requests under way are answered first');
       await parts.disposeAsync();

@@ -7,6 +7,7 @@ import { eventually } from '../tests/eventually.ts';
 import { sha256, type Settings, TestGateway } from '../tests/test-gateway.ts';
 import { TestUpstream } from '../tests/test-upstream.ts';
 import { askInTurn } from '../tests/worker-processes.ts';
+import { override } from './client.ts';
 
 const upstream = await TestUpstream.start();
 after(async () => await upstream[Symbol.asyncDispose]());
@@ -127,3 +128,57 @@ test('single callers have other limits, by the file and until the next start by 
     assert.deepEqual([back.status, back.headers['x-ratelimit-limit']], [403, '7']);
   }
 });
+
+test('overrides at the same time, beside reloads, are all in force', async () => {
+  await using gateway = await TestGateway.start({ upstream: upstream.url, workers: 2 });
+  const callers = Array.from({ length: 12 }, (_, n) => `127.8.0.${n + 1}`);
+
+  const reloads = [gateway.reload(gateway.settings), gateway.reload(gateway.settings)];
+  await Promise.all(callers.map(async (from, n) => await overrideLimit(gateway, `ip:${from}`, 100 + n)));
+  await Promise.all(reloads);
+
+  const limits: (string | undefined)[] = [];
+  for (const from of callers) limits.push((await gateway.request('/user', { from })).headers['x-ratelimit-limit']);
+  assert.deepEqual(
+    limits,
+    callers.map((_, n) => String(100 + n)),
+  );
+});
+
+test('an override counts in all gateways on one Redis, in later ones too, until it is taken away', async () => {
+  await using redis = await TestRedis.start();
+  const shared: Settings = { upstream: upstream.url, store: { kind: 'redis', url: redis.url } };
+  await using first = await TestGateway.start(shared);
+  await using second = await TestGateway.start({ ...shared, workers: 2 });
+  const limitAt = async (gateway: TestGateway) => (await gateway.request('/user')).headers['x-ratelimit-limit'];
+  const all = async (limit: string): Promise<void> => {
+    for (const gateway of [first, second]) {
+      await eventually(`the limit is ${limit}`, async () => (await limitAt(gateway)) === limit);
+    }
+  };
+
+  await overrideLimit(first, 'ip:127.0.0.1', 777);
+  const atOnce = await limitAt(first);
+  await all('777');
+  await Promise.all([overrideLimit(first, 'ip:127.0.0.2', 5), overrideLimit(second, 'ip:127.0.0.3', 6)]);
+  await using third = await TestGateway.start(shared);
+  await eventually('a later one knows', async () => (await limitAt(third)) === '777');
+  const lines = await Promise.all(['ip:127.0.0.2', 'ip:127.0.0.3'].map(async (key) => await third.cli('limits', key)));
+  await second.cli('override', 'ip:127.0.0.1');
+  await all('60');
+  await redis.kill();
+  const away = await first.cli('override', 'ip:127.0.0.1', '--limit', '9');
+
+  assert.equal(atOnce, '777');
+  assert.deepEqual(
+    lines.map(({ output }) => /core +(\d+)/.exec(output)?.[1]),
+    ['5', '6'],
+  );
+  assert.equal(away.code, 1);
+  assert.match(away.output, /redis/);
+});
+
+/** As `gantry gateway override` does it, without a process for each. */
+async function overrideLimit(gateway: TestGateway, key: string, limit: number): Promise<void> {
+  await override(gateway.adminSocket, key, { limit });
+}

@@ -18,8 +18,8 @@ const LARGEST_BODY = 4096;
 type Answer = Readonly<{ status: number; body: unknown; type?: string; headers?: Readonly<Record<string, string>> }>;
 export type OperatorSettings = Readonly<{
   /** The settings in force. */
-  current(): Config;
-  /** Gives a caller other limits until the next start; an empty object takes them away. Returns what is wrong with them. */
+  readonly current: Config;
+  /** Gives a caller other limits; an empty object takes them away. Returns the problems with them. */
   override(key: string, wanted: Readonly<Record<string, unknown>>): Promise<readonly string[]>;
 }>;
 
@@ -72,9 +72,9 @@ async function mayUse(path: string, { admin }: Config, { logger }: GatewayLog): 
   }
 }
 
-function operatorRoutes(operator: Operator, { current, override }: OperatorSettings): Record<string, Handle> {
+function operatorRoutes(operator: Operator, settings: OperatorSettings): Record<string, Handle> {
   const keyOf = (text: unknown): string | undefined =>
-    typeof text === 'string' ? callerKey(text, current().limits) : undefined;
+    typeof text === 'string' ? callerKey(text, settings.current.limits) : undefined;
   return {
     'GET /metrics': metricsOf(operator),
     'GET /limited': async () => ({ status: 200, body: await operator.limited() }),
@@ -85,7 +85,7 @@ function operatorRoutes(operator: Operator, { current, override }: OperatorSetti
     'GET /limits/': async ({ rest }) => {
       const key = keyOf(decodeURIComponent(rest));
       if (key === undefined) return noCaller;
-      return { status: 200, body: callerLimits(current(), await operator.caller(key)) };
+      return { status: 200, body: callerLimits(settings.current, await operator.caller(key)) };
     },
     'POST /forgive': async ({ body }) => {
       const key = keyOf(objectIn(body)['caller']);
@@ -97,7 +97,7 @@ function operatorRoutes(operator: Operator, { current, override }: OperatorSetti
       const { caller, ...wanted } = objectIn(body);
       const key = keyOf(caller);
       if (key === undefined) return noCaller;
-      const problems = await override(key, wanted);
+      const problems = await settings.override(key, wanted);
       return problems.length === 0
         ? { status: 200, body: { caller: key, ...wanted } }
         : { status: 400, body: { message: problems.join('; ') } };

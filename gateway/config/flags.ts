@@ -46,8 +46,8 @@ A reverse proxy that puts the rate limits of a code-hosting API in front of a se
   explain CALLER       all counts of a caller: user:42, ip:192.0.2.1, installation:7, app:3, workflow:9
   limits CALLER        what the caller may, and what is left of it
   forgive CALLER       forgets what the caller has spent, and its ban, in all gateways that share the counts
-  override CALLER      gives the caller another limit until the next start, or so many times the secondary limits; without
-                       options: as the file says
+  override CALLER      gives the caller another limit until the next start, or so many times the secondary limits; in all
+                       gateways on one Redis until it is taken away. Without options: as the file says
   content CALLER       counts COUNT (default: 1) creations of content by a user of the web interface
   --socket PATH        the admin socket (default: ${defaultSocketPath()})
 

@@ -197,10 +197,13 @@ class Workers implements Operator {
       this.#log.logger.error({ code, signal }, 'a worker has ended; another one takes its place');
       void this.#replace();
     });
-    const config = this.#config;
+    let config = this.#config;
     const listen = this.#listen ?? config.listen;
     const addresses = (await channel.call('start', { ...config, listen })) as readonly string[];
-    if (config !== this.#config) await channel.call('reload', this.#config);
+    while (config !== this.#config) {
+      config = this.#config;
+      await channel.call('reload', config);
+    }
     for (const note of this.#bans.list()) channel.notify('refused', note);
     started = true;
     this.#members.add(member);
