@@ -8,6 +8,7 @@ import { EngineError } from '../lib/errors.ts';
 import { EventMessage, EventsQuery } from './schema.ts';
 import { EVENT_FILTERS } from './select.ts';
 import { sendEvents } from './send.ts';
+import { eventView } from './versions.ts';
 
 /** Endpoint 46. */
 export const eventRoutes =
@@ -32,7 +33,12 @@ export const eventRoutes =
             : to === undefined
               ? engine.events.cursor
               : engine.events.start;
-        await sendEvents(engine, openStream(request, reply), { cursor, until: to, filters });
+        await sendEvents(engine, openStream(request, reply), {
+          cursor,
+          until: to,
+          filters,
+          view: eventView(request.apiVersion),
+        });
         return await reply;
       },
     });

@@ -34,7 +34,7 @@ for (const [filters, event, expected] of [
   [{ event: ['exec_start'] }, executed, true],
   [{ event: ['exec'] }, executed, false],
   [{ container: ['web-1'] }, started, true],
-  [{ container: ['/web-1'] }, started, true],
+  [{ container: ['/web-1'] }, started, false],
   [{ container: ['web'] }, started, true],
   [{ container: ['abcdef'] }, started, true],
   [{ container: ['other'] }, started, false],

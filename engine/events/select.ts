@@ -33,9 +33,9 @@ function isAction(wanted: string, action: string): boolean {
   return action === wanted || (WITH_DETAILS.includes(wanted) && action.startsWith(`${wanted}:`));
 }
 
-/** An id, a name, or a prefix of one, with or without a slash before the name. */
+/** An id, a name, or a prefix of one; the empty one matches all, as in dockerd. */
 function beginsWith(wanted: string, id: string, name: string): boolean {
-  return wanted !== '' && (id.startsWith(wanted) || name.startsWith(wanted.replace(/^\//, '')));
+  return id.startsWith(wanted) || name.startsWith(wanted);
 }
 
 /** Matches an image's id, its name, or its name without the tag. */

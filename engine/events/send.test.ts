@@ -7,10 +7,14 @@ import { test } from 'node:test';
 import { Database } from '../db/database.ts';
 import { ResponseStream } from '../http/streams/stream.ts';
 import { systemClock } from '../lib/clock.ts';
-import { Events } from './events.ts';
+import { Events, type EngineEvent } from './events.ts';
 import { sendEvents } from './send.ts';
 
-const everything = { until: undefined, filters: new Map<string, ReadonlySet<string>>() };
+const everything = {
+  until: undefined,
+  filters: new Map<string, ReadonlySet<string>>(),
+  view: (event: EngineEvent) => event,
+};
 
 /** Events that are sent over a real connection to a client that reads when the test lets it. */
 async function connect(events: Events, sent: (output: ServerResponse, done: Promise<void>) => void) {

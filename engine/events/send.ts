@@ -5,6 +5,14 @@ import type { EngineEvent, Events } from './events.ts';
 import { presentEvent } from './present.ts';
 import { passes } from './select.ts';
 
+type Wanted = Readonly<{
+  cursor: number;
+  until: Temporal.Instant | undefined;
+  filters: Filters;
+  /** The events as clients of the request's version know them. */
+  view: (event: EngineEvent) => EngineEvent;
+}>;
+
 type Needs = { clock: Clock; events: Events };
 
 /** Their lines, made once for all listeners. */
@@ -18,7 +26,7 @@ const lines = new WeakMap<EngineEvent, string>();
 export async function sendEvents(
   engine: Needs,
   stream: ResponseStream,
-  { cursor: start, until, filters }: { cursor: number; until: Temporal.Instant | undefined; filters: Filters },
+  { cursor: start, until, filters, view }: Wanted,
 ): Promise<void> {
   let cursor = start;
   let wake = Promise.withResolvers<void>();
@@ -42,9 +50,10 @@ export async function sendEvents(
         return;
       }
       cursor = batch.at(-1)!.sequence;
-      const wanted = batch.filter(
-        (event) => (until === undefined || Temporal.Instant.compare(event.time, until) <= 0) && passes(filters, event),
-      );
+      const wanted = batch
+        .filter((event) => until === undefined || Temporal.Instant.compare(event.time, until) <= 0)
+        .map(view)
+        .filter((event) => passes(filters, event));
       if (wanted.length > 0) await stream.write(wanted.map(lineOf).join(''));
       if (stream.signal.aborted) return;
     }

@@ -84,6 +84,9 @@ async function work(api: Api): Promise<EventMessage[]> {
   return await told(api);
 }
 
+/** dockerd's words for archives, and the specification's at 1.24. */
+const COPIES = new Map(['archive-path', 'extract-to-dir'].map((action) => [action, 'copy']));
+
 /**
  * Events that do not differ by chance. dockerd tells of the creation of a volume that is there when a container names it, and
  * of a mount for each copy; at times it tells a pause and its end a second time, when containerd reports them late.
@@ -99,7 +102,8 @@ function comparable(events: readonly EventMessage[]): unknown[] {
     const isAgain = (isOfVolume(event) && at > created) || isToldBefore(event, at);
     const isOfCopy = event.Type === 'volume' && Math.abs(at - copying) === 1;
     if (isAgain || isOfCopy) return [];
-    const { Type, Action, Actor, scope, status, from } = event;
+    const { Type, Actor, scope, from } = event;
+    const [Action, status] = [event.Action, event.status].map((text) => COPIES.get(text ?? '') ?? text);
     const attributes = Object.entries(Actor.Attributes).map(([name, value]) => {
       const isChance = ['container', 'execID'].includes(name);
       return [name, isChance ? 'chance' : value];

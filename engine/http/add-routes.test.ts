@@ -81,7 +81,9 @@ test('clients from before 1.24 are refused as text', async () => {
     type: 'text/plain; charset=utf-8',
     body: 'page not found\n',
   });
-  assert.match((await ask('GET', '/v1.11/old')).body, /^client version 1\.11 is too old\. .*version\n$/);
+  // An unsupported version, however old, is JSON.
+  assert.match((await ask('GET', '/v0.9/old')).body, /^\{"message":"client version 0\.9 is too old\. .*"\}$/);
+  assert.match((await ask('GET', '/v1.11/old')).body, /^\{"message":"client version 1\.11 is too old\. .*"\}$/);
   assert.match((await ask('GET', '/v1.41/old')).body, /^\{"message":"client version 1\.41 is too new\. .*1\.40"\}$/);
 });
 

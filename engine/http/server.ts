@@ -29,7 +29,6 @@ import {
   apiVersionsOf,
   COMPLETE,
   isBelow,
-  readsPlainErrors,
   versionOfUrl,
   versionRefusal,
   type ApiVersions,
@@ -112,7 +111,7 @@ function addVersions(http: FastifyInstance, versions: ApiVersions): void {
   http.setNotFoundHandler((request, reply) => {
     if (!request.url.startsWith(UNSUPPORTED)) throw new EngineError('notFound', 'page not found');
     const [written = ''] = request.url.slice(UNSUPPORTED.length).split('?');
-    refuse(reply.code(400), versionRefusal(written, versions), readsPlainErrors(written));
+    refuse(reply.code(400), versionRefusal(written, versions), false);
   });
 }
 

@@ -216,14 +216,14 @@ mv /deep/c /deep/b/${part}/c; mv /deep/b /deep/a/${part}/b`;
     const since = Date.now() / 1000;
     await archive(id, '/v');
     // The creation can be of the same millisecond.
-    const filters = encodeURIComponent(JSON.stringify({ container: [id], event: ['archive-path'] }));
+    const filters = encodeURIComponent(JSON.stringify({ container: [id], event: ['copy'] }));
     const answer = await engine.get(`/events?since=${since}&until=${Date.now() / 1000 + 1}&filters=${filters}`);
 
     const lines = answer.raw.toString().trim().split('\n');
     const events = lines.map((line) => JSON.parse(line) as { Action: string; Actor: object });
     assert.deepEqual(
       events.map(({ Action, Actor }) => [Action, Actor]),
-      [['archive-path', { ID: id, Attributes: { image: 'busybox', name: 'told' } }]],
+      [['copy', { ID: id, Attributes: { image: 'busybox', name: 'told' } }]],
     );
   });
 

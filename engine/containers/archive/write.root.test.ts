@@ -276,7 +276,7 @@ suite('an archive into a container', { concurrency: false }, () => {
     const actions = answer.raw.toString().trim().split('\n');
     assert.deepEqual(
       actions.map((line) => (JSON.parse(line) as { Action: string }).Action),
-      ['extract-to-dir'],
+      ['copy'],
     );
   });
 

@@ -64,11 +64,6 @@ export function versionRefusal(written: string, { min, max }: ApiVersions): stri
     : `client version ${written} is too new. Maximum supported API version is ${max}`;
 }
 
-/** Clients that old read an error as it is: the version in which errors became JSON came later. */
-export function readsPlainErrors(written: string): boolean {
-  return isOlder(written, '1.24');
-}
-
 function isOlder(written: string, than: ApiVersion): boolean {
   const { major, minor } = partsOf(written);
   return major < 1 || (major === 1 && minor < minorOf(than));
