@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-import { type Credential, tokenOf } from '@gantry/limiter/credentials.ts';
 import type { Caller } from '@gantry/limiter/types.ts';
 
 import type { Policy } from '../policy.ts';
-import type { Shown } from './shown.ts';
+import type { Introspection } from './introspection.ts';
+import type { Reading, Shown } from './shown.ts';
 import type { Pace } from './turns.ts';
 
 /**
@@ -18,20 +18,27 @@ export class Question {
   /** The credential was known before, so it is no guess. */
   readonly wasKnown: boolean;
   readonly #policy: Policy;
+  readonly #introspection: Introspection;
   readonly #shown: Shown;
-  readonly #token: string;
+  /** A reading that was known before comes first. */
+  readonly #readings: readonly Reading[];
 
-  constructor(policy: Policy, shown: Shown, token: string, wasKnown: boolean) {
+  constructor(policy: Policy, introspection: Introspection, shown: Shown, readings: readonly Reading[]) {
     this.#policy = policy;
+    this.#introspection = introspection;
     this.#shown = shown;
-    this.#token = token;
-    this.wasKnown = wasKnown;
+    const known = readings.filter((reading) => introspection.wasKnown(reading));
+    this.#readings = [...known, ...readings.filter((reading) => !known.includes(reading))];
+    this.wasKnown = known.length > 0;
   }
 
   /** Rejects with `IntrospectionFailed` when the forge does not answer. */
   async ask(source: string, pace: Pace): Promise<Caller | 'anonymous' | 'refused'> {
-    const found = await this.#policy.introspection?.ask(this.#shown.header, this.#token, source, pace);
-    return found ?? unknownIn(this.#policy, this.#shown);
+    for (const reading of this.#readings) {
+      const found = await this.#introspection.ask(reading, source, pace);
+      if (found !== undefined) return found;
+    }
+    return unknownIn(this.#policy, this.#shown);
   }
 }
 
@@ -39,26 +46,24 @@ export class Question {
 export function identify(policy: Policy, headers: IncomingHttpHeaders, url: string): Identity {
   const shown = policy.credentials.find(headers, url);
   if (shown === undefined) return 'anonymous';
-  const { credential, header } = shown;
+  const { credential } = shown;
   const known = policy.known.find(credential);
   if (known === 'wrong') return 'refused';
   if (known !== undefined) return known;
   // A visitor's cookie may be anything.
-  if (credential.kind === 'malformed') return header.name === 'cookie' ? 'anonymous' : 'refused';
-  const token = tokenIn(credential);
+  if (credential.kind === 'malformed') return shown.isCookie ? 'anonymous' : 'refused';
   const { introspection } = policy;
-  if (introspection === undefined || token === '') return unknownIn(policy, shown);
-  const remembered = introspection.find(header);
-  if (remembered === undefined) return new Question(policy, shown, token, introspection.wasKnown(header));
-  return remembered === 'unknown' ? unknownIn(policy, shown) : remembered;
-}
-
-function tokenIn(credential: Credential): string {
-  if (credential.kind === 'token') return credential.token;
-  return credential.kind === 'basic' ? tokenOf(credential) : '';
+  if (introspection === undefined) return unknownIn(policy, shown);
+  const readings = introspection.readings(shown);
+  const remembered = readings.map((reading) => introspection.find(reading));
+  const caller = remembered.find((found) => typeof found === 'object');
+  if (caller !== undefined) return caller;
+  return remembered.every((found) => found === 'unknown')
+    ? unknownIn(policy, shown)
+    : new Question(policy, introspection, shown, readings);
 }
 
 /** A cookie without a known session is a visitor's, and no error. */
-function unknownIn({ config }: Policy, { header }: Shown): 'anonymous' | 'refused' {
-  return header.name === 'cookie' || config.identities.unknown === 'address' ? 'anonymous' : 'refused';
+function unknownIn({ config }: Policy, { isCookie }: Shown): 'anonymous' | 'refused' {
+  return isCookie || config.identities.unknown === 'address' ? 'anonymous' : 'refused';
 }

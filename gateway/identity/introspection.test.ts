@@ -21,6 +21,8 @@ const users: Readonly<Record<string, unknown>> = {
   'Bearer short-lived': { id: 9 },
   'Bearer at-once': { id: 10 },
   'Bearer without-id': { login: 'nobody' },
+  [`Basic ${Buffer.from('eleven:secret').toString('base64')}`]: { id: 11 },
+  [`Basic ${Buffer.from('twelve:secret').toString('base64')}`]: { id: 12 },
 };
 
 const userinfo: Answering = async (request, response) => {
@@ -65,6 +67,71 @@ test('an answer without the id of a user is about nobody', async () => {
   const answer = await gateway.request('/user', { token: 'without-id', from: '127.0.1.9' });
 
   assert.equal(answer.status, 401);
+});
+
+test('the forge is asked once about a credential, however it is spelled', async () => {
+  await using remembering = await TestGateway.start({
+    upstream: forge.url,
+    introspection: { url: `${forge.url}/api/v1/user` },
+    credentials: { headers: ['PRIVATE-TOKEN'], queryParameters: ['access_token'] },
+  });
+  const basic = (text: string): string => Buffer.from(text).toString('base64');
+  const spellings = [
+    'Bearer of-seven',
+    'bearer  of-seven ',
+    'token of-seven',
+    ...['a', 'b', 'ada', 'x-access-token', ''].map((user) => `Basic ${basic(`${user}:of-seven`)}`),
+    `basic ${basic('of-seven:')}`,
+    `Basic ${basic('of-seven:x-oauth-basic')}`,
+    `BASIC   ${basic('abc:of-seven').replaceAll('=', '')}`,
+  ];
+  const before = forge.count('/api/v1/user');
+
+  const answers = [];
+  for (const authorization of spellings)
+    answers.push(await remembering.request('/user', { headers: { authorization } }));
+  answers.push(await remembering.request('/user', { headers: { 'private-token': 'of-seven' } }));
+  answers.push(await remembering.request('/user?access_token=of-seven'));
+
+  assert.deepEqual(
+    answers.map(({ status, headers }) => [status, headers['x-ratelimit-used']]),
+    answers.map((_, index) => [200, String(index + 1)]),
+  );
+  assert.equal(forge.count('/api/v1/user'), before + 1);
+});
+
+test('a wrong credential is asked about twice at most, as a token and as a user with a password', async () => {
+  const from = '127.0.1.20';
+  const pair = Buffer.from('ada:wrong').toString('base64');
+  const before = forge.received.length;
+
+  const statuses: number[] = [];
+  for (const authorization of [`Basic ${pair}`, `basic ${pair}`, `Basic   ${pair}`]) {
+    statuses.push((await gateway.request('/user', { from, headers: { authorization } })).status);
+  }
+
+  const asked = forge.received.slice(before).map(({ headers }) => headers.authorization);
+  assert.deepEqual(statuses, [401, 401, 401]);
+  assert.deepEqual(asked, ['Bearer wrong', `Basic ${pair}`]);
+});
+
+test('a password stands for its own user only', async () => {
+  const ask = async (user: string) => {
+    const authorization = `Basic ${Buffer.from(`${user}:secret`).toString('base64')}`;
+    return await gateway.request('/user', { from: '127.0.1.21', headers: { authorization } });
+  };
+
+  const answers = [await ask('eleven'), await ask('twelve'), await ask('eleven'), await ask('nobody')];
+
+  assert.deepEqual(
+    answers.map(({ status, headers }) => [status, headers['x-ratelimit-used']]),
+    [
+      [200, '1'],
+      [200, '1'],
+      [200, '2'],
+      [401, '1'],
+    ],
+  );
 });
 
 test('many requests at once ask once', async () => {

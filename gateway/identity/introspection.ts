@@ -8,15 +8,13 @@ import { Compile } from 'typebox/compile';
 import { Pool } from 'undici';
 
 import type { IntrospectionSettings } from '../config/settings/identities.ts';
-import type { Shown } from './shown.ts';
+import { type Reading, readingsOf, type Shown } from './shown.ts';
 import { NoTurn, type Pace, Turns } from './turns.ts';
 
 /** The source did not answer, or not in a form that can be understood. */
 export class IntrospectionFailed extends Error {
   override readonly name = 'IntrospectionFailed';
 }
-
-type Header = Shown['header'];
 
 type Cached = Readonly<{ found: Caller | 'unknown'; untilMs: number }>;
 
@@ -46,7 +44,7 @@ type Answer = Static<typeof Answer>;
 const answerSchema = Compile(Answer);
 
 /**
- * Asks the forge whose token it is, and remembers the answer for a while by the hash of the credential.
+ * Asks the forge whose token it is, and remembers the answer for a while by the hash of the credential's meaning.
  *
  * Requests with the same question share one answer. Few questions are asked at a time, and the addresses that they
  * come from take turns: unknown tokens must not flood the forge.
@@ -75,25 +73,32 @@ export class Introspection {
       settings.authorizationFile === undefined ? undefined : readFileSync(settings.authorizationFile, 'utf8').trim();
   }
 
-  /** The cached answer for this credential: its caller or `unknown`. Undefined: the forge has to be asked. */
-  find(header: Header): Caller | 'unknown' | undefined {
-    const key = keyOf(header);
-    const known = this.#known.get(key) ?? this.#unknown.get(key);
-    return known !== undefined && known.untilMs > Date.now() ? known.found : undefined;
+  /** The questions about a credential. RFC 7662 knows tokens only. */
+  readings(shown: Shown): Reading[] {
+    const readings = readingsOf(shown).filter(({ token }) => token !== '');
+    return this.#settings.kind === 'userinfo' ? readings : readings.slice(0, 1);
+  }
+
+  /** The cached answer: its caller or `unknown`. Undefined: the forge has to be asked. */
+  find(reading: Reading): Caller | 'unknown' | undefined {
+    const cached = this.#known.get(meaningOf(reading)) ?? this.#unknown.get(questionOf(reading));
+    return cached !== undefined && cached.untilMs > Date.now() ? cached.found : undefined;
   }
 
   /** Whether it was known, and its cache entry has only expired. */
-  wasKnown(header: Header): boolean {
-    return this.#known.has(keyOf(header));
+  wasKnown(reading: Reading): boolean {
+    return this.#known.has(meaningOf(reading));
   }
 
   /** Asks when it is the turn of `source`; undefined: the forge does not know it. Rejects with `IntrospectionFailed`. */
-  async ask(header: Header, token: string, source: string, pace: Pace): Promise<Caller | undefined> {
-    const key = keyOf(header);
-    const before = this.#asking.get(key);
+  async ask(reading: Reading, source: string, pace: Pace): Promise<Caller | undefined> {
+    const remembered = this.find(reading);
+    if (remembered !== undefined) return remembered === 'unknown' ? undefined : remembered;
+    const question = questionOf(reading);
+    const before = this.#asking.get(question);
     if (before !== undefined) return await before;
-    const asking = this.#askAndRemember(key, header, token, source, pace);
-    this.#asking.set(key, asking);
+    const asking = this.#askAndRemember(question, reading, source, pace);
+    this.#asking.set(question, asking);
     return await asking;
   }
 
@@ -101,42 +106,40 @@ export class Introspection {
     await this.#pool.close();
   }
 
-  async #askAndRemember(
-    key: string,
-    header: Header,
-    token: string,
-    source: string,
-    pace: Pace,
-  ): Promise<Caller | undefined> {
+  async #askAndRemember(question: string, reading: Reading, source: string, pace: Pace): Promise<Caller | undefined> {
     try {
       using _turn = await this.#turns.take(source, pace);
-      const facts = await this.#ask(header, token);
+      const facts = await this.#ask(reading);
       const caller = facts === undefined ? undefined : callerFrom(facts, this.#primary);
-      this.#remember(key, caller);
+      this.#remember(reading, caller);
       return caller;
     } catch (error) {
       if (error instanceof IntrospectionFailed) throw error;
       const message = error instanceof NoTurn ? error.message : 'the identity source does not answer';
       throw new IntrospectionFailed(message, { cause: error });
     } finally {
-      this.#asking.delete(key);
+      this.#asking.delete(question);
     }
   }
 
-  #remember(key: string, caller: Caller | undefined): void {
+  #remember(reading: Reading, caller: Caller | undefined): void {
     const { cacheSeconds, unknownSeconds, cacheEntries } = this.#settings;
-    this.#known.delete(key);
-    this.#unknown.delete(key);
+    const [meaning, question] = [meaningOf(reading), questionOf(reading)];
+    this.#known.delete(meaning);
+    this.#unknown.delete(question);
     const seconds = caller === undefined ? unknownSeconds : cacheSeconds;
     const cache: Map<string, Cached> = caller === undefined ? this.#unknown : this.#known;
-    cache.set(key, { found: caller ?? 'unknown', untilMs: Date.now() + seconds * 1000 });
+    cache.set(caller === undefined ? question : meaning, {
+      found: caller ?? 'unknown',
+      untilMs: Date.now() + seconds * 1000,
+    });
     for (const oldest of cache.keys()) {
       if (cache.size <= cacheEntries) break;
       cache.delete(oldest);
     }
   }
 
-  async #ask(header: Header, token: string): Promise<CallerFacts | undefined> {
+  async #ask({ header, token }: Reading): Promise<CallerFacts | undefined> {
     const { kind, timeoutMs, idField } = this.#settings;
     const accept = { accept: 'application/json', 'user-agent': 'gantry-gateway' };
     const own = this.#authorization === undefined ? {} : { authorization: this.#authorization };
@@ -162,8 +165,14 @@ export class Introspection {
   }
 }
 
-function keyOf({ name, value }: Header): string {
-  return hash('sha256', `${name}: ${value}`, 'base64');
+/** A good credential is known by its meaning, wherever it stands. */
+function meaningOf({ key }: Reading): string {
+  return hash('sha256', key, 'base64');
+}
+
+/** A forge may take a token in one place and not in another. */
+function questionOf({ key, header: { name, value } }: Reading): string {
+  return hash('sha256', `${key}\n${name}: ${value}`, 'base64');
 }
 
 async function readJson(body: AsyncIterable<Buffer>): Promise<unknown> {

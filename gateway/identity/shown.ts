@@ -1,15 +1,39 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-import { type Credential, credentialIn } from '@gantry/limiter/credentials.ts';
+import { type Credential, credentialIn, tokenOf } from '@gantry/limiter/credentials.ts';
 
 import type { Config } from '../config/schema.ts';
 
 /** A credential as it was shown. */
-export type Shown = Readonly<{
-  credential: Credential;
-  /** The header by which the forge can be asked about it. */
-  header: Readonly<{ name: string; value: string }>;
+export type Shown = Readonly<{ credential: Credential; isCookie: boolean; header: Header }>;
+
+type Header = Readonly<{ name: string; value: string }>;
+
+/** A question to the forge. */
+export type Reading = Readonly<{
+  /** Names the credential by its meaning, not by its spelling. */
+  key: string;
+  /** The header by which the forge is asked, in one spelling. */
+  header: Header;
+  token: string;
 }>;
+
+/**
+ * The meanings that a credential may have to the forge. A Basic credential may hold a token beside any name, or be a user
+ * and a password: with the name left out of the key, a password would stand for whoever has the same one.
+ */
+export function readingsOf({ credential, header, isCookie }: Shown): Reading[] {
+  if (credential.kind === 'token') {
+    const { token } = credential;
+    return [{ key: isCookie ? `${header.name} ${header.value}` : `token ${token}`, header, token }];
+  }
+  if (credential.kind !== 'basic') return [];
+  const token = tokenOf(credential);
+  const pair = Buffer.from(header.value.slice(header.value.indexOf(' ') + 1), 'base64').toString('base64');
+  const asPair = { key: `basic ${pair}`, header: { ...header, value: `Basic ${pair}` }, token };
+  if (credentialIn(`Bearer ${token}`).kind !== 'token') return [asPair];
+  return [{ key: `token ${token}`, header: { ...header, value: `Bearer ${token}` }, token }, asPair];
+}
 
 /** Where a credential may stand besides Authorization; names in lower case. */
 export class CredentialPlaces {
@@ -34,7 +58,9 @@ export class CredentialPlaces {
   find(headers: IncomingHttpHeaders, url: string): Shown | undefined {
     const { authorization } = headers;
     if (authorization !== undefined) {
-      return { credential: credentialIn(authorization), header: { name: 'authorization', value: authorization } };
+      const credential = credentialIn(authorization);
+      const value = credential.kind === 'token' ? `${schemeOf(authorization)} ${credential.token}` : authorization;
+      return { credential, isCookie: false, header: { name: 'authorization', value } };
     }
     return this.#none ? undefined : (this.#inHeaders(headers) ?? this.#inQuery(url) ?? this.#inCookies(headers));
   }
@@ -65,13 +91,17 @@ export class CredentialPlaces {
       const equals = pair.indexOf('=');
       const name = pair.slice(0, equals).trim();
       const value = pair.slice(equals + 1).trim();
-      if (this.#cookies.includes(name)) return shown(value, { name: 'cookie', value: `${name}=${value}` });
+      if (this.#cookies.includes(name)) return shown(value, { name: 'cookie', value: `${name}=${value}` }, true);
     }
     return undefined;
   }
 }
 
 /** Checks the syntax of a Bearer token, wherever the token stands. */
-function shown(token: string, header: Shown['header']): Shown {
-  return { credential: credentialIn(`Bearer ${token}`), header };
+function shown(token: string, header: Header, isCookie = false): Shown {
+  return { credential: credentialIn(`Bearer ${token}`), isCookie, header };
+}
+
+function schemeOf(authorization: string): 'token' | 'Bearer' {
+  return authorization.slice(0, 'token '.length).toLowerCase() === 'token ' ? 'token' : 'Bearer';
 }
