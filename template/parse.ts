@@ -101,7 +101,7 @@ function control(keyword: 'if' | 'with' | 'range', text: string, tokens: Token[]
   }
   if (next === 'else') {
     tokens.shift();
-    otherwise.push(...block(tokens));
+    for (const node of block(tokens)) otherwise.push(node);
   }
   if (tokens.shift()?.text !== 'end') throw wrong(`{{${keyword}}} without {{end}}`);
   return { kind: keyword, names, value, yes, otherwise };

@@ -1,3 +1,4 @@
+import { parseBoundedJson, UnboundedJsonError } from '../lib/bounded-json.ts';
 import { EngineError } from '../lib/errors.ts';
 
 /**
@@ -19,10 +20,11 @@ export function jsonWords(text: string): string[] | undefined {
 function listIn(text: string): unknown[] | undefined {
   if (!text.startsWith('[')) return undefined;
   try {
-    const parsed: unknown = JSON.parse(text.slice(0, endOfList(text)));
+    const parsed = parseBoundedJson(text.slice(0, endOfList(text)));
     return Array.isArray(parsed) ? parsed : undefined;
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;
+    if (error instanceof UnboundedJsonError) throw new EngineError('invalid', `JSON array syntax: ${error.message}`);
     throw error;
   }
 }

@@ -69,8 +69,8 @@ export function spawnInSession(
 
 /** Goes through unused numbers, because a target may be the source of another. */
 function placeDescriptors(actions: Buffer, descriptors: ReadonlyMap<number, number>): void {
-  const free = Math.max(2, ...descriptors.keys(), ...descriptors.values()) + 1;
   const entries = [...descriptors];
+  const free = entries.flat().reduce((highest, number) => Math.max(highest, number), 2) + 1;
   for (const [position, [, source]] of entries.entries()) addDuplicate(actions, source, free + position);
   for (const [position, [target]] of entries.entries()) {
     addDuplicate(actions, free + position, target);

@@ -52,6 +52,26 @@ suite('requests as clients really send them', { concurrency: false }, () => {
     assert.deepEqual(HostConfig.PortBindings, { '80/tcp': [{ HostIp: '', HostPort: '8080' }] });
   });
 
+  const unbounded: [string, string, RegExp][] = [
+    ['7 MB of brackets', '['.repeat(7_000_000), /^the body is refused: it is nested deeper than 100 levels$/],
+    [
+      '100,000 objects in each other',
+      `${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`,
+      /nested deeper than 100 levels$/,
+    ],
+    ['a million values', `{"Env":[${'"",'.repeat(1_000_000)}""]}`, /it has more than 100000 values$/],
+  ];
+  for (const [text, body, refusal] of unbounded) {
+    test(`a body of ${text} is refused`, async () => {
+      const headers = { 'Content-Type': 'application/json' };
+
+      const answer = await engine.post<{ message: string }>('/containers/create', Buffer.from(body), { headers });
+
+      assert.equal(answer.status, 400);
+      assert.match(answer.body.message, refusal);
+    });
+  }
+
   test('the detach keys of docker-py detach', async () => {
     const id = await engine.run(['sleep', '1000']);
     const exec = { Cmd: ['cat'], AttachStdin: true, AttachStdout: true, Tty: true, detachKeys: 'ctrl-x' };

@@ -103,7 +103,7 @@ function takeName(engine: Needs, image: Image, name: Reference, removals: Remova
 function remove(engine: Needs, image: Image, removals: Removal[]): void {
   for (const name of engine.images.referencesOf(image.id)) takeName(engine, image, name, removals);
   const layers = engine.images.delete(image.id, () => emitImageEvent(engine, 'delete', image));
-  removals.push({ deleted: image.id }, ...layers.map((chainId) => ({ deleted: chainId })));
+  for (const deleted of [image.id, ...layers]) removals.push({ deleted });
 }
 
 /** A parent without name, child and container only served the image above it. */

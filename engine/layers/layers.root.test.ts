@@ -127,7 +127,7 @@ async function mountedOver(layer: Buffer): Promise<{ engine: TestImages; root: s
   return { engine, root: mounted.path, [Symbol.asyncDispose]: dispose };
 }
 
-test('the init layer has the mount points of a run, and hides what an image has in their places', async () => {
+test('the init layer has the mount points of a run, and hides other files of an image there', async () => {
   const layer = new TarWriter()
     .add({ name: 'etc/', type: 'directory', mode: 0o2750, uid: 3, gid: 4, mtime: 1_000_000_000 })
     .add({ name: 'etc/hosts', content: 'of the image' })

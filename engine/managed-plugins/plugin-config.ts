@@ -1,5 +1,6 @@
 import { Type, type Static, type TSchema } from 'typebox';
 
+import { parseBoundedJson, UnboundedJsonError } from '../lib/bounded-json.ts';
 import { EngineError } from '../lib/errors.ts';
 import { lazyCheck } from '../lib/lazy-check.ts';
 import type { Privilege } from './schema.ts';
@@ -58,9 +59,10 @@ export function configOf(plugin: { readonly config: string }): PluginConfig {
 export function parsePluginConfig(text: string): PluginConfig {
   let read: unknown;
   try {
-    read = JSON.parse(text);
+    read = parseBoundedJson(text);
   } catch (error) {
-    throw new EngineError('failed', 'the configuration of the plugin is not JSON', { cause: error });
+    const reason = error instanceof UnboundedJsonError ? `cannot be read: ${error.message}` : 'is not JSON';
+    throw new EngineError('failed', `the configuration of the plugin ${reason}`, { cause: error });
   }
   if (checked.Check(read)) return read;
   const [, [first]] = checked.Errors(read);

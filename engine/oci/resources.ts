@@ -5,6 +5,7 @@ import { blkioWeights, isScheduledByBfq, prepareBfqWeights } from '../host/cgrou
 import { detectCgroups } from '../host/cgroups/cgroups.ts';
 import { limitSupport } from '../host/cgroups/limit-support.ts';
 import { deviceMajor, deviceMinor } from '../host/files/device-nodes.ts';
+import { append } from '../lib/append.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
 import type { Limits, SpecDescription, ThrottledDevice } from './description.ts';
 
@@ -106,9 +107,10 @@ export function ociDevices({ privileged, devices: wanted, deviceRules }: SpecDes
   for (const { path, inContainer, access } of wanted) {
     if (privileged && inContainer === path) continue; // it is among the usual ones
     const found = mappedDevices(path, inContainer);
-    devices.push(...found);
-    rules.push(
-      ...found.map(({ type, major, minor }) => ({
+    append(devices, found);
+    append(
+      rules,
+      found.map(({ type, major, minor }) => ({
         allow: true,
         type,
         major,
@@ -220,7 +222,7 @@ function devicesBelow(folder: string, inContainer: string): OciDevice[] {
     const path = join(folder, entry.name);
     const place = join(inContainer, entry.name);
     if (entry.isDirectory()) {
-      if (!['pts', 'shm', 'mqueue', '.lxc'].includes(entry.name)) found.push(...devicesBelow(path, place));
+      if (!['pts', 'shm', 'mqueue', '.lxc'].includes(entry.name)) append(found, devicesBelow(path, place));
     } else if (entry.isCharacterDevice() || entry.isBlockDevice()) {
       const device = path === '/dev/console' ? undefined : deviceAt(path, place);
       if (device !== undefined) found.push(device);

@@ -3,6 +3,7 @@ import { basename, extname, join } from 'node:path';
 
 import { Type, type Static } from 'typebox';
 
+import { parseBoundedJson } from '../lib/bounded-json.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
 import { lazyCheck } from '../lib/lazy-check.ts';
 
@@ -84,7 +85,7 @@ function addressIn(path: string, extension: (typeof EXTENSIONS)[number]): Plugin
 function describedIn(text: string, path: string): PluginAddress {
   let read: unknown;
   try {
-    read = JSON.parse(text);
+    read = parseBoundedJson(text);
   } catch (error) {
     throw new EngineError('failed', `the plugin's file ${path} is not JSON`, { cause: error });
   }

@@ -1,6 +1,7 @@
 import { Type, type Static, type TSchema } from 'typebox';
 import Schema from 'typebox/schema';
 
+import { parseBoundedJson, UnboundedJsonError } from '../lib/bounded-json.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import { messageOf } from '../lib/failure-message.ts';
@@ -185,9 +186,9 @@ function beginningOf(text: string): string {
 function readJson(text: string): unknown {
   if (text.trim() === '') return {};
   try {
-    return JSON.parse(text);
+    return parseBoundedJson(text);
   } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
+    if (error instanceof SyntaxError || error instanceof UnboundedJsonError) return undefined;
     throw error;
   }
 }

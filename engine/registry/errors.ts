@@ -1,3 +1,4 @@
+import { parseBoundedJson } from '../lib/bounded-json.ts';
 import { EngineError } from '../lib/errors.ts';
 
 type Details = { code?: string; status?: number; retryAfter?: string | undefined; cause?: unknown };
@@ -96,7 +97,7 @@ function coded(code: string, message: string | undefined, details: Details): Reg
 
 function parsed(body: string): Record<string, unknown> {
   try {
-    const json: unknown = JSON.parse(body);
+    const json = parseBoundedJson(body);
     return typeof json === 'object' && json !== null ? (json as Record<string, unknown>) : {};
   } catch {
     return {}; // the body is shown as it is

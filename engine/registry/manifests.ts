@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox';
 
+import { parseBoundedJson, UnboundedJsonError } from '../lib/bounded-json.ts';
 import { lazyCheck } from '../lib/lazy-check.ts';
 import { sha256 } from './digest.ts';
 import { RegistryError } from './errors.ts';
@@ -138,10 +139,10 @@ function checked<T>(
 
 function parseJson(bytes: Buffer): Record<string, unknown> {
   try {
-    const json: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    const json = parseBoundedJson(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
     if (typeof json === 'object' && json !== null) return json as Record<string, unknown>;
-  } catch {
-    // the same refusal
+  } catch (error) {
+    if (error instanceof UnboundedJsonError) throw new RegistryError(`invalid manifest: ${error.message}`);
   }
   throw new RegistryError('invalid manifest: it is not JSON');
 }

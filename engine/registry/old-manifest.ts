@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 
+import { parseBoundedJson, UnboundedJsonError } from '../lib/bounded-json.ts';
 import { lazyCheck } from '../lib/lazy-check.ts';
 import { RegistryError } from './errors.ts';
 
@@ -100,8 +101,9 @@ function inOrder(steps: readonly Step[]): Step[] {
 
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseBoundedJson(text);
   } catch (error) {
-    throw new RegistryError('invalid manifest of schema 1: it is not JSON', { cause: error });
+    const reason = error instanceof UnboundedJsonError ? error.message : 'it is not JSON';
+    throw new RegistryError(`invalid manifest of schema 1: ${reason}`, { cause: error });
   }
 }

@@ -1,3 +1,5 @@
+import { append } from '../lib/append.ts';
+import { parseBoundedJson, UnboundedJsonError } from '../lib/bounded-json.ts';
 import { discard, readBody } from './connection/read-body.ts';
 import type { RegistrySession } from './connection/session.ts';
 import { sha256 } from './digest.ts';
@@ -6,8 +8,10 @@ import { isOfTokenServer, RegistryError } from './errors.ts';
 import { ACCEPTED, MANIFEST_BYTES, parseManifest, type Artifact, type Descriptor, type Manifest } from './manifests.ts';
 
 const CONFIG_BYTES = 8 * 1024 * 1024;
-const TAGS_BYTES = 16 * 1024 * 1024;
-const TAG_PAGES = 1000;
+/** Size of one page; all pages together are limited by their number and by that of the tags. */
+const MAX_TAGS_BYTES = 16 * 1024 * 1024;
+const MAX_TAG_PAGES = 1000;
+const MAX_TAGS = 100_000;
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 
 /** A repository of a registry, for reading. */
@@ -93,15 +97,17 @@ export class Repository {
     return downloadBlob(this, descriptor, transfer);
   }
 
-  /** All tags, in the registry's order. */
+  /** All tags, in the registry's order. Throws for a list above the limits. */
   async tags(signal: AbortSignal): Promise<string[]> {
     const tags: string[] = [];
     let next: URL | undefined = this.address('tags/list');
-    for (let page = 0; next !== undefined && page < TAG_PAGES; page += 1) {
+    for (let page = 1; next !== undefined; page += 1) {
+      if (page > MAX_TAG_PAGES) throw tooManyTags(`${MAX_TAG_PAGES} pages`);
       const answer = await this.session.ask(next, { method: 'GET', scopes: this.scopes, signal });
-      const body = await readBody(answer, TAGS_BYTES, 'the list of tags');
+      const body = await readBody(answer, MAX_TAGS_BYTES, 'the list of tags');
       const link = /<([^>]+)>\s*;\s*rel="?next"?/.exec(answer.headers.link ?? '')?.[1];
-      tags.push(...tagsIn(body));
+      append(tags, tagsIn(body));
+      if (tags.length > MAX_TAGS) throw tooManyTags(`${MAX_TAGS} tags`);
       next = link !== undefined && URL.canParse(link, next) ? new URL(link, next) : undefined;
     }
     return tags;
@@ -110,11 +116,15 @@ export class Repository {
 
 function tagsIn(body: Buffer): string[] {
   try {
-    const { tags } = JSON.parse(body.toString()) as { tags?: unknown };
+    const { tags } = parseBoundedJson(body.toString(), { maxValues: MAX_TAGS + 10 }) as { tags?: unknown };
     if (Array.isArray(tags)) return tags.filter((tag) => typeof tag === 'string');
     if (tags === null || tags === undefined) return [];
-  } catch {
-    // the same refusal
+  } catch (error) {
+    if (error instanceof UnboundedJsonError) throw new RegistryError(`invalid list of tags: ${error.message}`);
   }
   throw new RegistryError('the registry answers with an invalid list of tags');
+}
+
+function tooManyTags(limit: string): RegistryError {
+  return new RegistryError(`the repository has more than ${limit}: pull its tags one by one`);
 }

@@ -52,7 +52,7 @@ export const registryRoutes =
         const wanted = {
           isAutomated: exactBoolean(filters, 'is-automated'),
           isOfficial: exactBoolean(filters, 'is-official'),
-          stars: Math.max(0, ...[...(filters.get('stars') ?? [])].map(starsOf)),
+          stars: [...(filters.get('stars') ?? [])].reduce((most, stars) => Math.max(most, starsOf(stars)), 0),
         };
         const hits = await searchIndex(engine, {
           term: query.term ?? '',

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 
 import type { Config } from '../config/daemon-config.ts';
+import { parseBoundedJson } from '../lib/bounded-json.ts';
 import { EngineError } from '../lib/errors.ts';
 import { lazyCheck } from '../lib/lazy-check.ts';
 import type { Credentials } from './auth/credentials.ts';
@@ -112,7 +113,7 @@ function hitsIn(body: Buffer): Hit[] {
 
 function parsed(body: Buffer): unknown {
   try {
-    return JSON.parse(body.toString());
+    return parseBoundedJson(body.toString());
   } catch {
     return undefined; // refused by the check
   }

@@ -23,7 +23,8 @@ export class SizeLimits {
   constructor(directory: string, first: number, used: Iterable<number>) {
     this.#directory = directory;
     this.#trial = first;
-    this.#last = Math.max(first, ...used);
+    this.#last = first;
+    for (const project of used) this.#last = Math.max(this.#last, project);
   }
 
   /** Throws `invalid` with this reason if the file system lacks such quotas. */

@@ -68,7 +68,7 @@ export class KnownIdentities {
     const all = [...this.#tokens.values()].flat().map(({ caller }) => caller);
     for (const { caller } of this.#clients.values()) if (caller !== 'anonymous') all.push(caller);
     const own = all.filter((caller) => caller.key === key).map(({ limit }) => limit);
-    return own.length === 0 ? undefined : Math.max(...own);
+    return own.length === 0 ? undefined : own.reduce((most, limit) => Math.max(most, limit));
   }
 
   #byToken(token: string): Caller | undefined {

@@ -46,7 +46,11 @@ export class GraphqlCost {
       return fields * (isQuery ? this.query : this.#mutation);
     });
     // Where several could be meant, the most expensive counts.
-    return costs === undefined ? this.unread : Math.min(MOST_POINTS, Math.max(this.least, ...costs));
+    if (costs === undefined) return this.unread;
+    return Math.min(
+      MOST_POINTS,
+      costs.reduce((most, cost) => Math.max(most, cost), this.least),
+    );
   }
 }
 

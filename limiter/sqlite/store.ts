@@ -118,7 +118,8 @@ export class SqliteStore implements LimitStore {
     this.#database.exec('BEGIN IMMEDIATE');
     try {
       for (const { key, windows } of this.#unwritten.values()) {
-        this.#write.run(key, Math.max(0, ...windows.map(({ reset }) => reset)), JSON.stringify(windows));
+        const reset = windows.reduce((latest, window) => Math.max(latest, window.reset), 0);
+        this.#write.run(key, reset, JSON.stringify(windows));
       }
       if (purging) this.#purge.run(nowSeconds);
       this.#database.exec('COMMIT');

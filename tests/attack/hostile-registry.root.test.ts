@@ -116,6 +116,50 @@ suite('a registry that means harm', { concurrency: false }, () => {
     assert.match(raw.toString(), /the list of tags is larger than the limit/);
   });
 
+  const page = (tags: number, length: number): Fault => ({
+    on: 'GET .*/tags/list',
+    times: 10_000,
+    status: 200,
+    headers: { link: '</v2/x/tags/list?last=a>; rel="next"' },
+    body: JSON.stringify({ tags: Array.from({ length: tags }, (_, index) => String(index).padStart(length, 'a')) }),
+  });
+  const lists: [string, Fault, RegExp][] = [
+    ['300,000 tags in one page', page(300_000, 10), /invalid list of tags: it has more than 100010 values/],
+    ['pages of tags without end', page(30_000, 100), /more than 100000 tags: pull its tags one by one/],
+    ['pages without tags and without end', page(0, 0), /more than 1000 pages: pull its tags one by one/],
+    [
+      'a list of tags of brackets',
+      { ...page(0, 0), body: '{"tags":' + '['.repeat(4_000_000) },
+      /invalid list of tags: it is nested deeper than 100 levels/,
+    ],
+  ];
+  for (const [list, fault, refusal] of lists) {
+    test(`with ${list} is refused`, async () => {
+      await registries.faults(fault);
+      const answer = await engine.post<{ message: string }>(`/images/create?fromImage=${PROXY}/x`);
+      await registries.faults();
+
+      assert.equal(answer.status, 500);
+      assert.match(answer.body.message, refusal);
+    });
+  }
+
+  const configurations: [string, string, RegExp][] = [
+    ['7 MB of brackets', '['.repeat(7_000_000), /the image configuration cannot be read: it is nested deeper than 100/],
+    [
+      'a million values',
+      `{"config":{"Env":[${'"",'.repeat(1_000_000)}""]}}`,
+      /the image configuration cannot be read: it has more than 100000 values/,
+    ],
+  ];
+  for (const [text, json, refusal] of configurations) {
+    test(`with a configuration of ${text} is refused, and nothing is left`, async () => {
+      const config = await registries.putBlob(`${PLAIN}/v2/x`, Buffer.from(json), '');
+
+      assert.match(await refusalOf(...manifest(described([image.layers[0]], config))), refusal);
+    });
+  }
+
   test('with an index that is to contain itself is refused: digests are checked', async () => {
     const digest = digestOf('itself');
     const body = {
@@ -199,7 +243,7 @@ suite('a registry that means harm', { concurrency: false }, () => {
       /invalid manifest .*layers/,
     ],
     ['layers that are none', () => manifest(described({ length: 3 })), /invalid manifest .*layers/],
-    ['a tower of brackets', () => manifestText('['.repeat(1_000_000)), /invalid manifest/],
+    ['a tower of brackets', () => manifestText('['.repeat(1_000_000)), /invalid manifest: it is nested deeper than/],
     ['text that is not UTF-8', () => manifestText('\ufffe\ud800'), /invalid manifest/],
   ];
   const manifestText = (body: string): Fault[] => [

@@ -10,6 +10,7 @@ import { spreadFoldersIn } from '../../host/files/spread-folders.ts';
 import { unmountBelow } from '../../host/mounts/unmount-below.ts';
 import type { ContextEntry } from '../../layers/threads/archive-messages.ts';
 import type { Archives } from '../../layers/threads/archives.ts';
+import { append } from '../../lib/append.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { makeFolders } from '../../lib/folders.ts';
 import { newId, shortId } from '../../lib/ids.ts';
@@ -171,7 +172,7 @@ export class BuildContext {
       links += 1;
       if (links > MAX_LINKS) return undefined;
       if (entry.target.startsWith('/')) done.length = 0;
-      left.push(...entry.target.split('/').toReversed());
+      append(left, entry.target.split('/').toReversed());
     }
     const found = done.join('/');
     if (found === '') return { path: '', isFolder: true };

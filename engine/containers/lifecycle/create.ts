@@ -6,6 +6,7 @@ import { detectCgroups } from '../../host/cgroups/cgroups.ts';
 import { limitSupport } from '../../host/cgroups/limit-support.ts';
 import type { Image, ImageStore } from '../../images/store.ts';
 import type { Layers } from '../../layers/layers.ts';
+import { append } from '../../lib/append.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { newId } from '../../lib/ids.ts';
 import { measure } from '../../lib/measures.ts';
@@ -110,7 +111,7 @@ function checked(engine: Needs, body: CreateBody, name: string | undefined): Che
     networkMode: asked.NetworkMode,
     isDisabled: body.NetworkDisabled === true,
   });
-  warnings.push(...requestedNetworks.warnings);
+  append(warnings, requestedNetworks.warnings);
   const hostname = hostConfig.NetworkMode === 'host' ? hostName() : '';
   const config = completeConfig(id, body, image.config, hostname);
   const { path, args } = commandOf(config);

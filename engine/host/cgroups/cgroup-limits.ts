@@ -1,6 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
+import { append } from '../../lib/append.ts';
 import { hasCode } from '../../lib/errors.ts';
 import type { Cgroups, Controller } from './cgroups.ts';
 
@@ -174,7 +175,7 @@ function inOrder(writes: readonly LimitWrite[]): LimitWrite[] {
   }
   if (memory !== undefined) {
     const grows = both !== undefined && bytesOf(memory.after) > bytesOf(both.before);
-    ordered.push(...(grows ? [both, memory] : [memory, ...(both === undefined ? [] : [both])]));
+    append(ordered, grows ? [both, memory] : [memory, ...(both === undefined ? [] : [both])]);
   }
   if (period !== undefined && quota !== undefined) {
     const isSame = period.before === period.after;

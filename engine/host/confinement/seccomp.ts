@@ -119,7 +119,7 @@ function actionOf(name: string, errno = EPERM): number | undefined {
 }
 
 function highestOf({ syscalls }: SeccompFilter): number {
-  return Math.max(0, ...syscalls.flatMap(({ names }) => names.map((name) => resolveSyscall(name))));
+  return syscalls.flatMap(({ names }) => names).reduce((highest, name) => Math.max(highest, resolveSyscall(name)), 0);
 }
 
 /** Instructions of classic BPF that end the program with ENOSYS for system calls above `highest`. */

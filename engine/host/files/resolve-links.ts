@@ -1,5 +1,6 @@
 import { closeSync } from 'node:fs';
 
+import { append } from '../../lib/append.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { holdAt, targetOf } from './look-at.ts';
 import { holdInRoot, readable, typeAt, type BytePath } from './openat.ts';
@@ -30,7 +31,7 @@ export function resolveLinks(parts: readonly BytePath[], readLink: LinkReader): 
     links += 1;
     if (links > MAX_LINKS) throw new EngineError('failed', `too many links in /${readable(parts.join('/'))}`);
     if (target.startsWith('/')) done.length = 0;
-    left.push(...target.split('/').toReversed());
+    append(left, target.split('/').toReversed());
   }
   return done;
 }

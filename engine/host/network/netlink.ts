@@ -1,5 +1,6 @@
 import { closeSync } from 'node:fs';
 
+import { append } from '../../lib/append.ts';
 import { bind, check, SystemError } from '../libc.ts';
 
 const AF_NETLINK = 16;
@@ -71,7 +72,7 @@ export class Netlink implements Disposable {
     for (const part of parts(messages)) {
       const first = this.#sequence + 1;
       this.#send(this.#encoded(part));
-      errors.push(...this.#takeAnswers(part, first));
+      append(errors, this.#takeAnswers(part, first));
     }
     if (errors[0] !== undefined) throw errors[0];
   }
@@ -85,7 +86,7 @@ export class Netlink implements Disposable {
       const { promise, resolve, reject } = Promise.withResolvers<number>();
       send.async(this.#fd, bytes, bytes.length, 0, (error, sent) => (error === null ? resolve(sent) : reject(error)));
       check(await promise, 'send', ['netlink', bytes.length]);
-      errors.push(...this.#takeAnswers(part, first));
+      append(errors, this.#takeAnswers(part, first));
     }
     if (errors[0] !== undefined) throw errors[0];
   }

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
+import { parseBoundedJson, UnboundedJsonError } from '../../lib/bounded-json.ts';
 import { EngineError } from '../../lib/errors.ts';
 
 /** Larger than any create body; archives are streams and have no limit here. */
@@ -44,8 +45,9 @@ export async function readJson(payload: IncomingMessage): Promise<unknown> {
   const text = bytes.toString('utf8');
   if (text.trim() === '') return undefined;
   try {
-    return JSON.parse(text) as unknown;
+    return parseBoundedJson(text);
   } catch (error) {
+    if (error instanceof UnboundedJsonError) throw new EngineError('invalid', `the body is refused: ${error.message}`);
     throw new EngineError('invalid', `the body is not JSON: ${String(error)}`, { cause: error });
   }
 }

@@ -22,8 +22,8 @@ export function prepareWebSocket(request: FastifyRequest, reply: FastifyReply): 
     throw new EngineError('invalid', 'websocket: version 13 and a key of 16 bytes are expected');
   }
   const accept = createHash('sha1').update(`${key}${GUID}`).digest('base64');
-  const head = ['HTTP/1.1 101 Switching Protocols', 'Upgrade: websocket', 'Connection: Upgrade'];
-  head.push(`Sec-WebSocket-Accept: ${accept}`, ...headerLines(reply.getHeaders()), '', '');
+  const upgrade = ['HTTP/1.1 101 Switching Protocols', 'Upgrade: websocket', 'Connection: Upgrade'];
+  const head = [...upgrade, `Sec-WebSocket-Accept: ${accept}`, ...headerLines(reply.getHeaders()), '', ''];
   return () => new WebSocketStream(takeOver(request, reply, head.join('\r\n')));
 }
 

@@ -6,6 +6,7 @@ import Schema from 'typebox/schema';
 import { innerPath } from '../../layers/tar/entry-names.ts';
 import { badArchive } from '../../layers/tar/tar-header.ts';
 import type { Unpacked } from '../../layers/threads/archive-messages.ts';
+import { parseBoundedJson, UnboundedJsonError } from '../../lib/bounded-json.ts';
 
 const METADATA_BYTES = 8 * 1024 * 1024;
 const LINKS = 16;
@@ -68,8 +69,9 @@ export class ArchiveFiles {
 
 export function parseJson(text: string, path: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseBoundedJson(text);
   } catch (error) {
-    throw badArchive(`${JSON.stringify(path)} is not JSON`, error);
+    const reason = error instanceof UnboundedJsonError ? `cannot be read: ${error.message}` : 'is not JSON';
+    throw badArchive(`${JSON.stringify(path)} ${reason}`, error);
   }
 }

@@ -175,6 +175,18 @@ test('a layer with another digest than in its image is refused', async () => {
 for (const [what, entries, message] of [
   ['nothing in it', [{ name: 'hello', content: 'x' }], /no image found/],
   ['a manifest that is not JSON', [{ name: 'manifest.json', content: '{' }], /is not JSON/],
+  ['a manifest of brackets', [{ name: 'manifest.json', content: '['.repeat(7e6) }], /nested deeper than 100 levels/],
+  [
+    'a configuration of brackets',
+    [manifest('c.json', []), { name: 'c.json', content: `{"a":${'['.repeat(7e6)}` }],
+    /"c\.json" cannot be read: it is nested deeper than 100 levels/,
+  ],
+  [
+    'a configuration of a million values',
+    [manifest('c.json', []), { name: 'c.json', content: `[${'[],'.repeat(1e6)}1]` }],
+    /"c\.json" cannot be read: it has more than 100000 values/,
+  ],
+  ['settings of brackets', [{ name: 'a/json', content: '['.repeat(7e6) }], /"a\/json" cannot be read/],
   ['a manifest of the wrong shape', [{ name: 'manifest.json', content: '{"a":1}' }], /"manifest.json":/],
   ['a configuration that is missing', [manifest('c.json', [])], /"c.json" is missing/],
   ['an invalid configuration', [manifest('c.json', []), { name: 'c.json', content: '[]' }], /invalid image config/],

@@ -2,6 +2,7 @@ import type { Blobs } from '../../layers/blobs.ts';
 import { sha256 } from '../../layers/chain-id.ts';
 import type { Layers } from '../../layers/layers.ts';
 import type { Archives } from '../../layers/threads/archives.ts';
+import { parseBoundedJson, UnboundedJsonError } from '../../lib/bounded-json.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { KeyLock } from '../../lib/key-lock.ts';
 import { RegistryError } from '../../registry/errors.ts';
@@ -155,8 +156,9 @@ function name({ images }: Needs, id: string, { repository, tag, digest }: Refere
 
 function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseBoundedJson(text);
   } catch (error) {
-    throw new RegistryError('the image configuration is not JSON', { cause: error });
+    const reason = error instanceof UnboundedJsonError ? `cannot be read: ${error.message}` : 'is not JSON';
+    throw new RegistryError(`the image configuration ${reason}`, { cause: error });
   }
 }

@@ -1,4 +1,5 @@
 import type { BytePath } from '../../host/files/openat.ts';
+import { append } from '../../lib/append.ts';
 import { innerPath } from './entry-names.ts';
 import { joinPath, splitPath } from './extracted-folders.ts';
 import { badArchive, type TarEntry } from './tar-header.ts';
@@ -42,7 +43,7 @@ export class EntryPlaces {
       links += 1;
       if (links > MAX_LINKS) throw badArchive(`too many links in ${JSON.stringify(path)}`);
       done = target.startsWith('/') ? [] : done.slice(0, -1);
-      left.push(...target.split('/').toReversed());
+      append(left, target.split('/').toReversed());
     }
     return done.join('/');
   }

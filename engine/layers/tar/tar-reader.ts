@@ -1,4 +1,5 @@
 import type { BytePath } from '../../host/files/openat.ts';
+import { append } from '../../lib/append.ts';
 import { readPax, segmentsFrom, type PaxValues } from './pax.ts';
 import { checkSegments, refuseLongMap, SegmentCursor, SparseMap } from './sparse.ts';
 import {
@@ -177,7 +178,7 @@ export class TarReader {
   #onSparseBlock(block: Buffer): void {
     const { segments, more } = parseSparseBlock(block);
     const all = this.#header!.sparse!.segments;
-    all.push(...segments);
+    append(all, segments);
     refuseLongMap(all.length);
     if (!more) this.#open();
   }

@@ -1,3 +1,4 @@
+import { append } from '../../lib/append.ts';
 import { EngineError } from '../../lib/errors.ts';
 
 /** Consumed bytes are told to the sender, which waits for them, so many at once. */
@@ -20,7 +21,7 @@ export class ArrivingStream implements AsyncIterable<Buffer> {
   }
 
   push(chunks: readonly Uint8Array<ArrayBuffer>[]): void {
-    this.#chunks.push(...chunks);
+    append(this.#chunks, chunks);
     this.#wake?.();
   }
 

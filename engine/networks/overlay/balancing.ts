@@ -5,6 +5,7 @@ import { withNetns } from '../../host/namespaces.ts';
 import { forgetUdpFlows, type FlowChoice } from '../../host/network/conntrack.ts';
 import { Netlink } from '../../host/network/netlink.ts';
 import { Nftables } from '../../host/network/nftables.ts';
+import { append } from '../../lib/append.ts';
 import { servicesIn, servingIn, type Member } from './members.ts';
 
 const TABLE = 'ip gantry-services';
@@ -167,10 +168,10 @@ function changeText(_kind: Kind, before: ReadonlyMap<string, Balance>, wanted: R
   const lines: string[] = [];
   for (const [key, old] of before) {
     const now = wanted.get(key);
-    if (now === undefined) lines.push(...removals(old));
-    else if (now.rule !== old.rule) lines.push(...replacements(old, now));
+    if (now === undefined) append(lines, removals(old));
+    else if (now.rule !== old.rule) append(lines, replacements(old, now));
   }
-  for (const [key, balance] of wanted) if (!before.has(key)) lines.push(...additions(balance));
+  for (const [key, balance] of wanted) if (!before.has(key)) append(lines, additions(balance));
   return lines.join('\n');
 }
 

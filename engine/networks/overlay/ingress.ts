@@ -5,6 +5,7 @@ import { withNetns } from '../../host/namespaces.ts';
 import { addAddress, listAddresses } from '../../host/network/addresses.ts';
 import { changeLink } from '../../host/network/links.ts';
 import { Netlink } from '../../host/network/netlink.ts';
+import { append } from '../../lib/append.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { newId } from '../../lib/ids.ts';
 import { macOf } from '../addresses/address-leases.ts';
@@ -166,7 +167,7 @@ export class Ingress implements Disposable {
       if (kept.some((one) => one.protocol === protocol && one.hostPort === port)) continue;
       const range = { first: port, last: port };
       try {
-        made.push(...bridges.publish(gate.networkId, gate, [{ containerPort: port, protocol, hostIp: ANY, range }]));
+        append(made, bridges.publish(gate.networkId, gate, [{ containerPort: port, protocol, hostIp: ANY, range }]));
         this.#taken.delete(`${port}/${protocol}`);
       } catch (error) {
         if (!(error instanceof EngineError)) throw error;

@@ -7,6 +7,7 @@ import {
   type SeccompRule,
 } from '../../host/confinement/seccomp.ts';
 import { FS_IOC_FSSETXATTR } from '../../host/files/project-quota.ts';
+import { parseBoundedJson } from '../../lib/bounded-json.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { ALWAYS, NAMESPACE_FLAGS, PERSONALITIES, WITH_CAPABILITY } from './seccomp-profile.ts';
 
@@ -57,7 +58,7 @@ export function defaultSeccomp(capabilities: readonly string[], keepsProject = f
 /** A filter that a client sends with `SecurityOpt: ["seccomp=<JSON>"]`. */
 export function customSeccomp(json: string, capabilities: readonly string[]): SeccompFilter {
   try {
-    return toOci(JSON.parse(json) as Profile, capabilities);
+    return toOci(parseBoundedJson(json) as Profile, capabilities);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new EngineError('invalid', `Decoding seccomp profile failed: ${reason}`, { cause: error });

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 
+import { parseBoundedJson } from '../../lib/bounded-json.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { lazyCheck } from '../../lib/lazy-check.ts';
 import { readText } from '../connection/read-body.ts';
@@ -124,7 +125,7 @@ export class Authorizer {
 
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseBoundedJson(text);
   } catch {
     return undefined; // refused by the check
   }

@@ -1,4 +1,5 @@
 import { overlayFolders } from '../../host/mounts/mount.ts';
+import { append } from '../../lib/append.ts';
 
 /** The overlay that the shim mounts. Lower folders may be relative to `base`, topmost first. */
 export type RootFs = Readonly<{ base: string; lower: readonly string[]; upper: string; work: string; target: string }>;
@@ -53,7 +54,7 @@ export function shimArguments(options: ShimOptions): string[] {
   if (runtime.hidden !== undefined) list.push('--runtime-hide', runtime.hidden);
   if (mode.kind === 'exec') list.push('--exec', mode.container);
   if (mode.kind === 'exec' && mode.oomScoreAdj !== undefined) list.push('--exec-oom-score', String(mode.oomScoreAdj));
-  if (mode.kind === 'container' && mode.rootfs !== undefined) list.push(...rootFsArguments(mode.rootfs));
+  if (mode.kind === 'container' && mode.rootfs !== undefined) append(list, rootFsArguments(mode.rootfs));
   if (mode.kind === 'container' && mode.memory !== undefined) {
     list.push('--memory-of', String(mode.memory.ofPid), '--memory-target', mode.memory.target);
   }
@@ -61,7 +62,7 @@ export function shimArguments(options: ShimOptions): string[] {
   if (options.tty) list.push('--tty');
   if (options.openStdin) list.push('--stdin');
   if (options.stdinOnce) list.push('--stdin-once');
-  if (log !== undefined) list.push(...logArguments(log));
+  if (log !== undefined) append(list, logArguments(log));
   if (options.cgroupBySystemd === true) list.push('--systemd-cgroup');
   if (options.cgroupPath !== undefined) list.push('--cgroup', options.cgroupPath);
   if (options.runtimeSeconds !== undefined) list.push('--runtime-seconds', String(options.runtimeSeconds));

@@ -61,7 +61,8 @@ export function eventsByLine(lines: readonly Line[], isAll: boolean): Events {
     if (partial === undefined || partial.isLast || Buffer.byteLength(text) >= MAX_EVENT) finish(source);
   }
   if (isAll) for (const source of open.keys()) finish(source);
-  const taken = Math.min(lines.length, ...Array.from(open.values(), ({ at }) => at));
+  let taken = lines.length;
+  for (const { at } of open.values()) taken = Math.min(taken, at);
   return { events: inOrder(events.filter(({ at }) => at < taken)), lines: taken };
 }
 
